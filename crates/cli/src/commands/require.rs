@@ -47,12 +47,11 @@ pub(crate) fn run(arguments: &RequireCommand) -> Result<ExitCode, Failure> {
     let requirements = Requirements::new(limits, &arguments.gate);
     let outcomes = requirements.judge(&runs)?;
     let format = arguments.page.format();
-    output::result(&match (&runs[..], &directories[..]) {
-        ([only], [place]) => page(only, place, &outcomes, format),
-        _ => {
-            let ids: Vec<&str> = runs.iter().map(|run| run.run.id.as_str()).collect();
-            outcomes_page(&ids, &outcomes, format)
-        }
+    output::result(&if let ([only], [directory]) = (&runs[..], &directories[..]) {
+        page(only, directory, &outcomes, format)
+    } else {
+        let ids: Vec<&str> = runs.iter().map(|run| run.run.id.as_str()).collect();
+        outcomes_page(&ids, &outcomes, format)
     })?;
     let invalid = runs.iter().any(|run| run.verdict == Verdict::Invalid);
     let exit = if invalid { Some(Exit::RunInvalid) } else { requirements.exit(&outcomes) };

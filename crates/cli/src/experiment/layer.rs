@@ -67,8 +67,9 @@ impl Layer {
     /// One table as its type; an absent one says nothing.
     pub(crate) fn table<T: DeserializeOwned>(&self, path: &str) -> Result<T, Failure> {
         let nothing = Value::Object(Map::new());
-        let pointer: String = path.split_terminator('.').map(|key| format!("/{key}")).collect();
-        let value = self.tree.pointer(&pointer).unwrap_or(&nothing);
+        let mut keys = path.split_terminator('.');
+        let value = keys.try_fold(&self.tree, |tree, key| tree.pointer(&format!("/{key}")));
+        let value = value.unwrap_or(&nothing);
         serde_path_to_error::deserialize(value).map_err(|error| {
             let keys = error.path().iter().filter_map(|segment| match segment {
                 Segment::Map { key } => Some(key.clone()),

@@ -125,12 +125,13 @@ pub struct EngineTable {
 fn typed_or_stored<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Duration>, D::Error> {
-    let found = match Value::deserialize(deserializer)? {
-        Value::Null => return Ok(None),
-        stored @ Value::Object(_) => serde_json::from_value(stored),
-        text => serde_json::from_value(text).map(|Time { 0: time }| time),
+    let value = Value::deserialize(deserializer)?;
+    let found = if value.is_null() || value.is_object() {
+        serde_json::from_value(value)
+    } else {
+        serde_json::from_value(value).map(|time: Time| Some(time.0))
     };
-    found.map(Some).map_err(serde::de::Error::custom)
+    found.map_err(serde::de::Error::custom)
 }
 
 /// Type in which a model computes.

@@ -300,7 +300,7 @@ impl SourceTable {
     pub(super) fn is_default(&self) -> bool {
         let keep_order = self.keep_order.filter(|keep_order| *keep_order);
         let source = self.source.filter(|source| *source != SourceName::Synthetic);
-        Self { keep_order, source, ..self.clone() } == Self::default()
+        Self { source, keep_order, ..self.clone() } == Self::default()
     }
 
     fn is_vllm_random(&self) -> bool {
