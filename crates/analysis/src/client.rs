@@ -1,11 +1,14 @@
-//! What the client knows of its own health. Its lags per request are metrics and stand there.
+//! The health of the client, as it observed it itself, and how much of its calibrated capacity the load
+//! used. Lags per request are metrics.
 
 use std::collections::BTreeSet;
 
-use inferometer_model::Observations;
+use inferometer_model::calibration::{CalibrationFacts, ErrorFacts};
+use inferometer_model::observations::HttpVersion;
+use inferometer_model::record::Read;
+use inferometer_model::{Moment, Observations};
 use serde::{Deserialize, Serialize};
 
-use crate::capacity::ClientCapacity;
 use crate::measured::Measured;
 use crate::ruler::ns_to_ms;
 
@@ -46,7 +49,7 @@ pub struct LoopLag {
 }
 
 impl ClientHealth {
-    pub(crate) fn of(observations: &Observations, measured: &Measured) -> Self {
+    pub(crate) fn from_observations(observations: &Observations, measured: &Measured) -> Self {
         let oddities = &measured.oddities;
         let kernel_stamps = share(oddities.reads_stamped, oddities.reads);
         let streams = measured.concurrency.map_or(0, |concurrency| concurrency.peak);
@@ -67,7 +70,7 @@ impl ClientHealth {
             cores_used: facts.cpu.zip(played_ns).map(|(cpu, ns)| cpu.process_ns as f64 / ns),
             cpu_stolen: facts.cpu.and_then(|cpu| share(cpu.stolen_ticks, cpu.ticks)),
             kernel_stamps,
-            capacity: ClientCapacity::of(
+            capacity: ClientCapacity::from_observations(
                 observations,
                 streams,
                 kernel_stamps.is_some_and(|share| STAMPED_SHARE <= share),
@@ -91,50 +94,120 @@ pub(crate) fn share(part: u64, whole: u64) -> Option<f64> {
     (0 < whole).then(|| part as f64 / whole as f64)
 }
 
-#[cfg(test)]
-mod tests {
-    use inferometer_model::journal::{ClockMapping, LagHistogram};
+/// What the calibration says about the load of a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ClientCapacity {
+    /// When the client was calibrated.
+    pub calibrated: String,
+    /// Share of the client's capacity in the busiest second: above one, the client was the limit.
+    pub used: f64,
+    /// How far off the client is with this many streams in flight; null beyond what was calibrated.
+    pub error_ms: Option<ClientError>,
+}
 
-    use super::*;
-    use crate::fixture::{Given, run};
+/// Percentiles of the size of the client's error, in milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ClientError {
+    pub ttft_p50: f64,
+    pub ttft_p99: f64,
+    pub itl_p50: f64,
+    pub itl_p99: f64,
+}
 
-    fn health(observations: &Observations) -> ClientHealth {
-        ClientHealth::of(observations, &Measured::from_observations(observations))
-    }
+/// What a run asked of the client.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct ClientLoad {
+    requests_per_s: f64,
+    events_per_s: f64,
+    streams: u64,
+    kernel_stamps: bool,
+    drivers: u32,
+}
 
-    #[test]
-    fn health_is_counted_over_all_requests() {
-        let mut records = vec![
-            Given::ok(0).connection(0, false).arrival(50, &[Some(1)]).record(),
-            Given::ok(1).connection(0, true).arrival(50, &[Some(1)]).record(),
-            Given::ok(2).connection(1, false).arrival(50, &[Some(1)]).record(),
-            Given::ok(3).connection(1, true).arrival(50, &[Some(1)]).record(),
-        ];
-        records[3].reads[0].kernel = None;
-        let mut observations = run(records);
-        let facts = &mut observations.ending.client;
-        facts.mapping = Some(ClockMapping { estimates: 9, error_ns_max: 1_500, jumps: 2 });
-        facts.loop_lag = LagHistogram::default();
-        facts.loop_lag.add(900_000);
-        facts.loop_lag.add(3_000_000);
-        let found = health(&observations);
-        assert_eq!(found.kernel_stamps, Some(0.75));
-        assert_eq!(found.clock_error_us_max, Some(1.5));
-        assert_eq!(found.clock_jumps, Some(2));
-        assert_eq!(found.loop_lag_ms.p50_at_most, Some(0.96));
-        assert_eq!(found.loop_lag_ms.max, Some(3.0));
-        assert_eq!((found.connections_opened, found.connections_reused), (2, Some(0.5)));
-    }
-
-    #[test]
-    fn what_was_not_observed_is_null() {
-        let mut observations = run(vec![]);
-        observations.ending.client.mapping = None;
-        observations.ending.client.loop_lag = LagHistogram::default();
-        let found = health(&observations);
-        assert_eq!(found.kernel_stamps, None);
-        assert_eq!(found.clock_error_us_max, None);
-        assert_eq!(found.loop_lag_ms.max, None);
-        assert_eq!(found.connections_reused, None);
+impl ClientCapacity {
+    /// `None` when this client was not calibrated, or not for such a wire: TLS and HTTP/2 cost
+    /// more than what was measured.
+    pub(crate) fn from_observations(
+        observations: &Observations,
+        streams: u64,
+        stamped: bool,
+    ) -> Option<Self> {
+        let manifest = &observations.manifest;
+        let is_plain =
+            !manifest.endpoint.base.tls && manifest.spec.client.http == HttpVersion::Http1;
+        let facts = manifest.calibration.as_ref().filter(|_| is_plain)?;
+        let load = ClientLoad {
+            requests_per_s: busiest_second(observations, sent_moments(observations)),
+            events_per_s: busiest_second(observations, event_moments(observations)),
+            streams,
+            kernel_stamps: stamped,
+            drivers: observations.ending.client.drivers,
+        };
+        Some(look_up(facts, load))
     }
 }
+
+fn look_up(facts: &CalibrationFacts, load: ClientLoad) -> ClientCapacity {
+    // Fewer threads carry less; whether more would carry more was not measured.
+    let scale = (f64::from(load.drivers.max(1)) / f64::from(facts.drivers.max(1))).min(1.0);
+    let of_requests = load.requests_per_s / (facts.requests_per_s * scale);
+    let of_events = load.events_per_s / (facts.events_per_s * scale);
+    let row = facts
+        .errors
+        .iter()
+        .filter(|row| row.kernel_stamps == load.kernel_stamps)
+        .filter(|row| load.streams <= u64::from(row.streams))
+        .min_by_key(|row| row.streams);
+    ClientCapacity {
+        calibrated: facts.when.clone(),
+        used: of_requests.max(of_events),
+        error_ms: row.map(ClientError::from_facts),
+    }
+}
+
+impl ClientError {
+    fn from_facts(row: &ErrorFacts) -> Self {
+        Self {
+            ttft_p50: row.ttft_ms_p50,
+            ttft_p99: row.ttft_ms_p99,
+            itl_p50: row.itl_ms_p50,
+            itl_p99: row.itl_ms_p99,
+        }
+    }
+}
+
+fn sent_moments(observations: &Observations) -> impl Iterator<Item = Moment> {
+    observations.records.iter().filter_map(|record| record.sent)
+}
+
+fn event_moments(observations: &Observations) -> impl Iterator<Item = Moment> {
+    observations.records.iter().flat_map(|record| {
+        record.events.iter().filter_map(|event| record.reads.get(event.read as usize).map(Read::at))
+    })
+}
+
+/// How many there were in the busiest second, per second. A run shorter than that is one part.
+fn busiest_second(observations: &Observations, moments: impl Iterator<Item = Moment>) -> f64 {
+    const SECOND_NS: u64 = 1_000_000_000;
+    // A year of seconds; what claims to lie beyond is damage, not load.
+    const SECONDS_MAX: usize = 366 * 24 * 3_600;
+    let began = observations.ending.began.unwrap_or_default();
+    let mut seconds: Vec<u64> = Vec::new();
+    for moment in moments {
+        let since_ns = moment.as_nanos().saturating_sub(began.as_nanos());
+        let second = usize::try_from(since_ns / SECOND_NS).unwrap_or(usize::MAX);
+        if SECONDS_MAX <= second {
+            continue;
+        }
+        if seconds.len() <= second {
+            seconds.resize(second + 1, 0);
+        }
+        seconds[second] += 1;
+    }
+    let length_s = observations.ending.at.since(began).map_or(1.0, |length| length.as_secs_f64());
+    let most = seconds.into_iter().max().unwrap_or(0);
+    if 0.0 < length_s { most as f64 / length_s.min(1.0) } else { 0.0 }
+}
+
+#[cfg(test)]
+mod tests;

@@ -9,54 +9,49 @@
 
 mod audit;
 pub mod calibration;
-mod cap;
-mod capacity;
 mod client;
 pub mod comparison;
 pub mod definitions;
-mod delivered;
 mod figures;
 #[cfg(test)]
 mod fixture;
 mod judge;
-mod little;
+mod littles_law;
 pub mod machines;
 pub mod matrix;
 pub mod metric;
+mod offered_load;
 pub mod outline;
-mod promise;
 #[cfg(test)]
 mod properties;
 mod record;
-mod requirement;
 mod run;
 mod server;
 pub mod set;
-pub mod sheet;
-mod slos;
 pub mod statistics;
 mod steady;
 mod summary;
-mod threshold;
+pub mod tool_result;
 mod topic;
 
 pub use audit::{Audit, CacheAudit, Difference, LengthAudit};
-pub use cap::HeldByCap;
-pub use capacity::{ClientCapacity, ClientError};
-pub use client::{ClientHealth, LoopLag};
-pub use delivered::{
-    ArrivalFit, Delivered, Dispersion, GapFigures, ScheduleDelivered, SlotsDelivered,
-};
+pub use client::{ClientCapacity, ClientError, ClientHealth, LoopLag};
 pub use figures::{
     CourseFigure, DistributionFigure, GapsFigure, RequestRow, RequestsFigure, RowReason, RunFigures,
 };
-pub use judge::{Check, CheckKind, CheckState, Limits, Severity, Verdict, Warning};
-pub use little::LittlesLaw;
+pub use judge::{
+    Bound, Check, CheckKind, CheckState, Evidence, Limits, RequestSlo, RequestSlos, Requirement,
+    RequirementOutcome, RequirementProblem, Ruling, Severity, SloOutcome, SloProblem, Threshold,
+    ThresholdVerdict, Undecided, Verdict, Warning, check_requirements, check_slos,
+};
+pub use littles_law::LittlesLaw;
 pub use metric::Statistic;
 pub use metric::{Better, Headline, METRICS, Metric, Shape, Unit};
 pub use metric::{ByMetric, Distribution, Intervals, MetricValue, MetricValues, Note, Scalar};
 pub use metric::{LatencyOrigin, Quantity, QuantityProblem};
-pub use promise::{SloProblem, check_slos};
+pub use offered_load::{
+    ArrivalFit, Delivered, Dispersion, GapFigures, HeldByCap, ScheduleDelivered, SlotsDelivered,
+};
 pub use record::FailureGroup;
 pub use record::RequestLatencies;
 pub use record::RequestRates;
@@ -64,17 +59,12 @@ pub use record::latencies as detail;
 pub use record::{Figures, GroupFigures, PartFigures, TurnFigures};
 pub use record::{InputSources, OutputSources, TokenSource, Tokens};
 pub use record::{Window, WindowKind};
-pub use requirement::{
-    Bound, Requirement, RequirementOutcome, RequirementProblem, RequirementVerdict, Undecided,
-    check_requirements,
-};
 pub use run::SystemFacts;
 pub use run::{
     ExtentFacts, LoadFacts, PlanFacts, RampSegmentFacts, RateFacts, RunFacts, ThinkFacts,
     WarmUpFacts, WorkloadFacts,
 };
 pub use server::{CounterFigures, GaugeFigures, ScrapeFigures, ServerSide, Timeline, TokensApart};
-pub use slos::{RequestSlo, RequestSlos, SloOutcome, SloVerdict};
 pub use statistics::{Estimate, Interval, share_across, share_pooled};
 pub use statistics::{Percentile, Probability, Sample};
 pub use steady::{
@@ -82,7 +72,6 @@ pub use steady::{
 };
 pub use summary::numbers_on_one_line;
 pub use summary::{SCHEMA, Summary, SummaryError, summarize};
-pub use threshold::{Evidence, Ruling, Standing, Threshold};
 pub use topic::{Foreign, Topic, UnknownWord, WORDS, Word};
 
 // Former names of modules, until nothing uses them.

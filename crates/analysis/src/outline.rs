@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use inferometer_model::{Plan, Release, RequestId};
 use serde::Serialize;
 
-/// What the recipes of a plan come to.
+/// A summary of the recipes of a plan.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Outline {
     /// Requests that were looked at: all, or the first of a plan without an end.
@@ -55,9 +55,9 @@ pub struct LoadCurve {
 const BARS: u32 = 12;
 /// Of a load curve, at most.
 const STRETCHES: u64 = 24;
-/// A plan without an end is told by its beginning.
+/// A plan without an end is outlined by its beginning.
 const ENDLESS_MAX: u64 = 10_000;
-/// A very long one by this many: each recipe is drawn anew.
+/// The most requests that are looked at: each recipe is drawn anew.
 const RECIPES_MAX: u64 = 1_000_000;
 
 impl Outline {
@@ -87,16 +87,16 @@ impl Outline {
             requests,
             more: plan.request(RequestId(requests)).is_some(),
             conversations,
-            input_tokens: LengthOutline::of(lengths.0),
-            output_tokens: LengthOutline::of(lengths.1),
-            load_curve: LoadCurve::of(&moments_ns),
+            input_tokens: LengthOutline::from_lengths(lengths.0),
+            output_tokens: LengthOutline::from_lengths(lengths.1),
+            load_curve: LoadCurve::from_moments(&moments_ns),
             parts,
         }
     }
 }
 
 impl LengthOutline {
-    fn of(mut lengths: Vec<u32>) -> Option<Self> {
+    fn from_lengths(mut lengths: Vec<u32>) -> Option<Self> {
         lengths.sort_unstable();
         let (min, max) = (*lengths.first()?, *lengths.last()?);
         let total: u64 = lengths.iter().map(|length| u64::from(*length)).sum();
@@ -133,7 +133,7 @@ fn histogram(lengths: &[u32], min: u32, max: u32) -> Vec<Bar> {
 }
 
 impl LoadCurve {
-    fn of(moments_ns: &[u64]) -> Option<Self> {
+    fn from_moments(moments_ns: &[u64]) -> Option<Self> {
         let last = *moments_ns.iter().max()?;
         let step_ns = step(last);
         let stretches = last / step_ns + 1;
@@ -205,7 +205,7 @@ mod tests {
     #[test]
     fn a_load_curve_has_an_end_however_far_it_reaches() {
         for last_s in [1, 59, 60, 61, 3_600 * 24 * 59, 3_600 * 24 * 61, 10_000_000_000] {
-            let curve = LoadCurve::of(&[0, last_s * 1_000_000_000]).unwrap();
+            let curve = LoadCurve::from_moments(&[0, last_s * 1_000_000_000]).unwrap();
             assert!(curve.requests.len() <= 60, "{} stretches", curve.requests.len());
             assert_eq!(curve.requests.iter().sum::<u64>(), 2, "{last_s}");
         }

@@ -6,22 +6,24 @@ use std::collections::BTreeMap;
 use inferometer_model::{Observations, Outcome};
 use serde::{Deserialize, Serialize};
 
-use crate::cap::HeldByCap;
 use crate::client::ClientHealth;
 use crate::definitions::vllm::VllmResult;
-use crate::delivered::Delivered;
 use crate::figures::RunFigures;
-use crate::judge::{Check, RunContext, Verdict, Warning, run_checks, run_warnings};
-use crate::little::LittlesLaw;
+use crate::judge::{
+    Check, RequestSlos, RunContext, SloOutcome, Verdict, Warning, request_slos, run_checks,
+    run_warnings, slo_outcomes, time_over,
+};
+use crate::littles_law::LittlesLaw;
 use crate::machines::MachineFigures;
 use crate::metric::{LatencyOrigin, METRICS, MetricValues};
+use crate::offered_load::Delivered;
+use crate::offered_load::HeldByCap;
 use crate::record::{
     FailureGroup, Failures, Measured, PartFigures, RequestRates, Tokens, TurnFigures, Window,
     finish_reasons,
 };
 use crate::run::{PlanFacts, RunFacts, SystemFacts, WorkloadFacts};
 use crate::server::ServerSide;
-use crate::slos::{self, RequestSlos, SloOutcome};
 use crate::steady::SteadyState;
 
 /// The form of the document. Adding keys leaves it; changing what a key means raises it.
@@ -117,8 +119,8 @@ pub fn summarize(observations: &Observations) -> Summary {
         warnings,
         scheduled: observations.scheduled_count(),
         attempted: measured.attempted,
-        time_over: slos::time_over(observations),
-        held_by_cap: HeldByCap::of(observations),
+        time_over: time_over(observations),
+        held_by_cap: HeldByCap::from_observations(observations),
         outcomes: observations.outcome_counts(),
         failures: failures.groups,
         failures_not_listed: failures.not_listed,
@@ -127,12 +129,12 @@ pub fn summarize(observations: &Observations) -> Summary {
         plan: PlanFacts::from_observations(observations),
         window: measured.extremes.window(),
         metrics: METRICS.iter().map(|metric| (*metric, metric.value(&measured))).collect(),
-        slos: slos::judged(observations, &measured),
+        slos: slo_outcomes(observations, &measured),
         client: run.health,
         system: SystemFacts::from_observations(observations),
         figures: RunFigures::new(observations, &measured),
         vllm: VllmResult::new(&measured),
-        request_slos: slos::of_each_request(&measured),
+        request_slos: request_slos(&measured),
         server_missing: measured.server.as_ref().err().cloned(),
         server: measured.server.ok(),
         request_rates: measured.request_rates,

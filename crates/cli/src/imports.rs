@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use inferometer_analysis::sheet::Sheet;
+use inferometer_analysis::tool_result::ToolResult;
 use inferometer_interchange::{Import, Imported, meaning, read_file};
 use inferometer_model::import::ImportManifest;
 use inferometer_report::block;
@@ -79,13 +79,13 @@ impl Mapped {
 pub(crate) fn sheets(
     directory: &ImportDirectory,
     number: Option<u32>,
-) -> Result<Vec<Sheet>, Failure> {
+) -> Result<Vec<ToolResult>, Failure> {
     let Mapped { import, manifest, .. } = Mapped::read(directory)?;
     let results = import.records.into_iter().filter_map(|record| match record {
         Imported::Result(sheet) => Some(*sheet),
         Imported::Broken(_) => None,
     });
-    let mut results: Vec<Sheet> = results.collect();
+    let mut results: Vec<ToolResult> = results.collect();
     name_all(&mut results, directory.id(), &manifest.file.name);
     let Some(number) = number else { return Ok(results) };
     let found = results.len();
@@ -97,7 +97,7 @@ pub(crate) fn sheets(
 }
 
 /// Those that share a name, or have none but the file's, are called as they are asked for.
-fn name_all(results: &mut [Sheet], id: &str, file: &str) {
+fn name_all(results: &mut [ToolResult], id: &str, file: &str) {
     let mut times: BTreeMap<String, usize> = BTreeMap::new();
     for sheet in results.iter() {
         *times.entry(sheet.source.name.clone()).or_default() += 1;
@@ -138,7 +138,7 @@ mod tests {
     #[test]
     fn results_are_told_apart_by_name() {
         let sheet = |name: &str| {
-            let mut sheet = Sheet::default();
+            let mut sheet = ToolResult::default();
             name.clone_into(&mut sheet.source.name);
             sheet
         };

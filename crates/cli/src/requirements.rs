@@ -5,7 +5,7 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use inferometer_analysis::sheet::Sheet;
+use inferometer_analysis::tool_result::ToolResult;
 use inferometer_analysis::{
     LatencyOrigin, Requirement, RequirementOutcome, Summary, Undecided, check_requirements,
 };
@@ -74,7 +74,7 @@ impl Requirements {
         let open = runs.first().is_some_and(|run| run.run.load.is_open());
         let zero = LatencyOrigin::for_load(open);
         let judged = self.limits.iter().map(|limit| {
-            Requirement::of(limit, zero)
+            Requirement::from_slo(limit, zero)
                 .map(|required| required.judge_across(runs))
                 .map_err(|problem| Failure::usage(problem.to_string()))
         });
@@ -85,10 +85,11 @@ impl Requirements {
     /// `e2e` counts from sending, as other tools count, unless the result only has the other.
     pub(crate) fn judge_imported(
         &self,
-        results: &[Sheet],
+        results: &[ToolResult],
     ) -> Result<Vec<RequirementOutcome>, Failure> {
         let judged = self.limits.iter().map(|limit| {
-            let judge = |zero| Requirement::of(limit, zero).map(|it| it.judge_sheets(results));
+            let judge =
+                |zero| Requirement::from_slo(limit, zero).map(|it| it.judge_sheets(results));
             let found = judge(LatencyOrigin::Sent)
                 .map_err(|problem| Failure::usage(problem.to_string()))?;
             match (found.value, judge(LatencyOrigin::Schedule)) {
@@ -156,7 +157,7 @@ fn of_several(flag: &str, question: &Question) -> Failure {
 pub(crate) struct Judged {
     pub(crate) runs: Vec<Summary>,
     /// What was imported, where no run of ours is judged.
-    pub(crate) results: Vec<Sheet>,
+    pub(crate) results: Vec<ToolResult>,
     pub(crate) outcomes: Vec<RequirementOutcome>,
 }
 

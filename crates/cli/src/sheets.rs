@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use inferometer_analysis::sheet::Sheet;
+use inferometer_analysis::tool_result::ToolResult;
 use inferometer_store::{RunStore, Stored};
 
 use crate::commands::report::Source;
@@ -10,7 +10,7 @@ use crate::failure::Failure;
 use crate::imports;
 
 /// The sheets of all that is named, in that order. `NAME=RUN` names a configuration.
-pub(crate) fn of_names(store: &RunStore, names: &[String]) -> Result<Vec<Sheet>, Failure> {
+pub(crate) fn of_names(store: &RunStore, names: &[String]) -> Result<Vec<ToolResult>, Failure> {
     let mut sheets = Vec::new();
     for name in names {
         sheets.extend(of_name(store, name)?);
@@ -18,7 +18,7 @@ pub(crate) fn of_names(store: &RunStore, names: &[String]) -> Result<Vec<Sheet>,
     Ok(sheets)
 }
 
-fn of_name(store: &RunStore, typed: &str) -> Result<Vec<Sheet>, Failure> {
+fn of_name(store: &RunStore, typed: &str) -> Result<Vec<ToolResult>, Failure> {
     let (configuration, name) = named(typed);
     let found = store.find(name).map_err(|error| Failure::usage(error.to_string()))?;
     let mut sheets = of_stored(&found)?;
@@ -58,23 +58,23 @@ pub(crate) fn name_all<'a>(configurations: impl Iterator<Item = &'a mut String>,
 }
 
 /// By our own definitions where the runs are ours, and by those of its tool what was imported.
-pub(crate) fn of_stored(found: &Stored) -> Result<Vec<Sheet>, Failure> {
+pub(crate) fn of_stored(found: &Stored) -> Result<Vec<ToolResult>, Failure> {
     if let Stored::Import(import, number) = found {
         return imports::sheets(import, *number);
     }
     Ok(of_source(&Source::read(found, |_| {})?))
 }
 
-pub(crate) fn of_source(source: &Source) -> Vec<Sheet> {
+pub(crate) fn of_source(source: &Source) -> Vec<ToolResult> {
     match source {
-        Source::Run { summary, .. } => vec![Sheet::of(summary)],
+        Source::Run { summary, .. } => vec![ToolResult::of(summary)],
         Source::Set { summary, points, .. } => points
             .iter()
             .map(|result| {
                 let condition = summary.conditions.get(result.point.condition as usize);
                 let configuration =
                     condition.map(|condition| condition.name.clone()).unwrap_or_default();
-                Sheet { configuration, ..Sheet::of(&result.summary) }
+                ToolResult { configuration, ..ToolResult::of(&result.summary) }
             })
             .collect(),
     }

@@ -1,7 +1,7 @@
 //! Results in the formats of other programs: their own results, spreadsheets, data frames, monitoring,
 //! CI.
 //!
-//! Each writer takes [`Sheet`]s, ours or imported ones, and says
+//! Each writer takes [`ToolResult`]s, ours or imported ones, and says
 //! nothing that they do not say; tables of requests take a run's
 //! [`Observations`](inferometer_model::Observations). To add a format of figures: a module here that
 //! walks `figure::figures`, and an arm in the command.
@@ -19,8 +19,8 @@ pub mod otlp;
 pub mod parquet;
 pub mod vllm;
 
-use inferometer_analysis::sheet::{
-    CountsFrom, Grain, LatencyKind, Mark, Sheet, SheetLatency, SheetSource, Tool,
+use inferometer_analysis::tool_result::{
+    CountsFrom, Grain, LatencyKind, Mark, ResultLatency, ResultSource, Tool, ToolResult,
 };
 
 #[derive(Debug, thiserror::Error)]
@@ -38,7 +38,7 @@ pub enum ExportError {
 
 /// Who measured, with its version where that is known. A result that was written in the format of
 /// another tool has both in its version.
-fn measured_by(source: &SheetSource) -> String {
+fn measured_by(source: &ResultSource) -> String {
     match &source.version {
         Some(version) if names_a_tool(version) => version.clone(),
         Some(version) => format!("{} {version}", source.tool.key()),
@@ -54,16 +54,16 @@ pub(crate) fn names_a_tool(text: &str) -> bool {
 
 /// The latency with exactly this meaning: what its source leaves open must not come back defined.
 fn meant(
-    sheet: &Sheet,
+    sheet: &ToolResult,
     kind: LatencyKind,
     from: CountsFrom,
     grain: Grain,
-) -> Option<&SheetLatency> {
+) -> Option<&ResultLatency> {
     sheet.latencies.iter().find(|latency| latency.meaning() == (kind, from, grain))
 }
 
 /// How much of the load was done, where that was not all of it.
-fn cut(sheet: &Sheet) -> Option<String> {
+fn cut(sheet: &ToolResult) -> Option<String> {
     sheet.marks.iter().find_map(|mark| match *mark {
         Mark::Cut { completed, planned } => {
             Some(format!("{completed} of {planned} requests completed"))

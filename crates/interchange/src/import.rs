@@ -11,7 +11,7 @@ mod records;
 mod sglang;
 pub(crate) mod vllm;
 
-use inferometer_analysis::sheet::{Sheet, Tool};
+use inferometer_analysis::tool_result::{Tool, ToolResult};
 use inferometer_model::import::ImportReading;
 use serde::{Deserialize, Serialize};
 
@@ -35,7 +35,7 @@ pub struct Import {
 
 impl Import {
     /// The results in the file's order: the N-th of them is what `ID/N` names.
-    pub fn sheets(&self) -> impl Iterator<Item = &Sheet> {
+    pub fn sheets(&self) -> impl Iterator<Item = &ToolResult> {
         self.records.iter().filter_map(Imported::result)
     }
 
@@ -93,7 +93,7 @@ pub fn read_results(text: &str) -> Result<Vec<Imported>, ImportError> {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Imported {
-    Result(Box<Sheet>),
+    Result(Box<ToolResult>),
     Broken(BrokenRecord),
 }
 
@@ -106,14 +106,14 @@ impl Imported {
         }
     }
 
-    pub fn result(&self) -> Option<&Sheet> {
+    pub fn result(&self) -> Option<&ToolResult> {
         match self {
             Self::Result(result) => Some(result),
             Self::Broken(_) => None,
         }
     }
 
-    fn result_mut(&mut self) -> Option<&mut Sheet> {
+    fn result_mut(&mut self) -> Option<&mut ToolResult> {
         match self {
             Self::Result(result) => Some(result),
             Self::Broken(_) => None,

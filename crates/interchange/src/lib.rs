@@ -3,7 +3,7 @@
 //! [`read_file`] tells which tool wrote a file, and gives the results in it; [`read_results`] finds
 //! those of `vllm bench serve` in a text. [`export`] writes results as other tools do. A
 //! [`PublishedTable`] is a table of figures that was typed in. All of them are summary figures,
-//! as [`Sheet`](inferometer_analysis::sheet::Sheet)s: what a file does not say stays missing.
+//! as [`ToolResult`](inferometer_analysis::tool_result::ToolResult)s: what a file does not say stays missing.
 
 pub mod export;
 mod import;

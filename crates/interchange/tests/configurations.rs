@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use inferometer_analysis::sheet::{Mark, Sheet};
+use inferometer_analysis::tool_result::{Mark, ToolResult};
 use inferometer_interchange::read_file;
 use inferometer_model::import::ImportReading;
 
@@ -13,7 +13,7 @@ fn example(name: &str) -> String {
     std::fs::read_to_string(folder.join(name)).unwrap()
 }
 
-fn read(bytes: &[u8], reading: &ImportReading) -> Vec<Sheet> {
+fn read(bytes: &[u8], reading: &ImportReading) -> Vec<ToolResult> {
     let import = read_file("page.md", bytes, reading).unwrap();
     assert_eq!(import.broken().count(), 0);
     import.sheets().cloned().collect()

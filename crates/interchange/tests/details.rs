@@ -2,10 +2,10 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may fail by panicking")]
 
-use inferometer_analysis::sheet::{CountsFrom, LatencyKind, Sheet};
+use inferometer_analysis::tool_result::{CountsFrom, LatencyKind, ToolResult};
 use inferometer_interchange::{Imported, read_results};
 
-fn one(text: &str) -> Sheet {
+fn one(text: &str) -> ToolResult {
     let records = read_results(text).unwrap();
     assert_eq!(records.len(), 1);
     records.iter().find_map(Imported::result).unwrap().clone()

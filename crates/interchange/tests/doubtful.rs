@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may fail by panicking")]
 
-use inferometer_analysis::sheet::{CountsFrom, Grain, LatencyKind, Mark, Sheet};
+use inferometer_analysis::tool_result::{CountsFrom, Grain, LatencyKind, Mark, ToolResult};
 use inferometer_interchange::{Import, ImportError, read_file};
 use inferometer_model::import::ImportReading;
 
@@ -16,7 +16,7 @@ fn import(text: &str) -> Import {
     read_file("file", text.as_bytes(), &ImportReading::default()).unwrap()
 }
 
-fn one(text: &str) -> Sheet {
+fn one(text: &str) -> ToolResult {
     let import = import(text);
     assert_eq!(import.records.len(), 1, "{:?}", import.records);
     import.sheets().next().unwrap().clone()
@@ -62,7 +62,7 @@ fn a_bare_word_on_its_own_line_does_not_cost_its_record() {
 fn a_report_in_the_order_of_the_alphabet_is_the_same_report() {
     let (sorted, mut written) = (one(LLM_D_SORTED), one(LLM_D));
     written.unmapped.sort();
-    assert_eq!(Sheet { unmapped: written.unmapped.clone(), ..sorted.clone() }, written);
+    assert_eq!(ToolResult { unmapped: written.unmapped.clone(), ..sorted.clone() }, written);
     let old = "metrics:\n  requests: {total: 3}\nscenario:\n  load: {}\nversion: '0.1'\n";
     let refused = read_file("file", old.as_bytes(), &ImportReading::default()).unwrap_err();
     assert!(matches!(refused, ImportError::AllBroken { count: 1, line: 1, .. }), "{refused}");

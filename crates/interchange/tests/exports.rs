@@ -5,35 +5,35 @@
 use std::collections::BTreeMap;
 
 use inferometer_analysis::Verdict;
-use inferometer_analysis::sheet::{
-    CountsFrom, Form, Grain, LatencyKind, Mark, Sheet, SheetLatency, SheetRate, SheetRequest,
-    SheetSource, Tool,
+use inferometer_analysis::tool_result::{
+    CountsFrom, Form, Grain, LatencyKind, Mark, ResultLatency, ResultRate, ResultRequest,
+    ResultSource, Tool, ToolResult,
 };
 use inferometer_interchange::export::vllm::{Shape, Writing, line};
 use inferometer_interchange::{Imported, export, read_file, read_results};
 use inferometer_model::import::ImportReading;
 use serde_json::Value;
 
-fn only(text: &str) -> Sheet {
+fn only(text: &str) -> ToolResult {
     let records = read_results(text).unwrap();
     assert_eq!(records.len(), 1);
     records.iter().find_map(Imported::result).unwrap().clone()
 }
 
 /// As that tool would have told it.
-fn sheet() -> Sheet {
-    let mut sheet = Sheet {
-        source: SheetSource {
+fn sheet() -> ToolResult {
+    let mut sheet = ToolResult {
+        source: ResultSource {
             tool: Tool::Vllm,
             form: Form::Document,
             line: Some(1),
-            ..SheetSource::default()
+            ..ResultSource::default()
         },
         model: Some("mistralai/Mistral-7B".to_owned()),
         tokenizer: Some("words".to_owned()),
         backend: Some("openai".to_owned()),
         started: Some("20260102-030405".to_owned()),
-        request_rate: Some(SheetRate::Unlimited),
+        request_rate: Some(ResultRate::Unlimited),
         burstiness: Some(f64::INFINITY),
         max_concurrency: Some(4),
         tensor_parallel: Some(2),
@@ -69,24 +69,24 @@ fn sheet() -> Sheet {
         .map(|(key, value)| (key.to_owned(), value))
         .into(),
         requests: Some(requests()),
-        ..Sheet::default()
+        ..ToolResult::default()
     };
     sheet.marks = Mark::found(&sheet);
     sheet
 }
 
-fn latency(kind: LatencyKind, from: CountsFrom, grain: Grain, mean_ms: f64) -> SheetLatency {
-    SheetLatency {
+fn latency(kind: LatencyKind, from: CountsFrom, grain: Grain, mean_ms: f64) -> ResultLatency {
+    ResultLatency {
         mean_ms: Some(mean_ms),
         std_ms: Some(0.5),
         percentiles_ms: [("50".to_owned(), mean_ms), ("99.9".to_owned(), mean_ms * 2.0)].into(),
-        ..SheetLatency::new(kind, from, grain)
+        ..ResultLatency::new(kind, from, grain)
     }
 }
 
 /// One that went well, and one that did not.
-fn requests() -> Vec<SheetRequest> {
-    let request = SheetRequest {
+fn requests() -> Vec<ResultRequest> {
+    let request = ResultRequest {
         start_s: Some(0.25),
         queued_s: Some(0.5),
         input_tokens: Some(512),
@@ -97,13 +97,13 @@ fn requests() -> Vec<SheetRequest> {
         text: Some("a “b” \u{1f600}".to_owned()),
         error: Some(String::new()),
     };
-    let failed = SheetRequest {
+    let failed = ResultRequest {
         start_s: Some(0.5),
         queued_s: Some(0.0),
         input_tokens: Some(8),
         text: Some(String::new()),
         error: Some("rejected 429: busy".to_owned()),
-        ..SheetRequest::default()
+        ..ResultRequest::default()
     };
     vec![request, failed]
 }
@@ -122,11 +122,11 @@ fn a_detailed_result_loses_nothing() {
 #[test]
 fn a_run_of_ours_stays_the_run_that_it_was() {
     let mut given = sheet();
-    given.source = SheetSource {
+    given.source = ResultSource {
         version: Some("0.1.0".to_owned()),
         name: "20260102-030405-calm".to_owned(),
         simulated: true,
-        ..SheetSource::default()
+        ..ResultSource::default()
     };
     given.verdict = Some(Verdict::Invalid);
     let read = only(&line(&given, &Writing::default()).unwrap());
@@ -175,7 +175,7 @@ fn results_of_a_published_page_are_different_series() {
     ]
     .join("\n");
     let import = read_file("page.md", page.as_bytes(), &ImportReading::default()).unwrap();
-    let sheets: Vec<Sheet> = import.sheets().cloned().collect();
+    let sheets: Vec<ToolResult> = import.sheets().cloned().collect();
     assert_eq!(sheets.len(), 14);
     let text = export::openmetrics::render(&sheets);
     let samples = text.lines().filter(|line| !line.starts_with('#'));
@@ -201,8 +201,8 @@ fn levels_of_a_sweep_are_one_configuration_again() {
             .map(|(rate, verdict)| {
                 let mut level = sheet();
                 level.source =
-                    SheetSource { name: format!("level-{rate}"), ..SheetSource::default() };
-                level.request_rate = Some(SheetRate::PerSecond(rate));
+                    ResultSource { name: format!("level-{rate}"), ..ResultSource::default() };
+                level.request_rate = Some(ResultRate::PerSecond(rate));
                 level.verdict = Some(verdict);
                 line(&level, &Writing::default()).unwrap()
             })
@@ -245,24 +245,24 @@ fn an_old_line_is_written_again_letter_by_letter() {
 }
 
 /// As a run of ours has it, with figures that have no place in some files.
-fn own_run() -> Sheet {
-    let whole = |latency: SheetLatency| SheetLatency {
+fn own_run() -> ToolResult {
+    let whole = |latency: ResultLatency| ResultLatency {
         n: Some(3),
         min_ms: Some(1.0),
         max_ms: Some(900.0),
         ..latency
     };
-    let mut sheet = Sheet {
-        source: SheetSource {
+    let mut sheet = ToolResult {
+        source: ResultSource {
             version: Some("0.1.0".to_owned()),
             name: "20260102-030405-calm".to_owned(),
             simulated: true,
-            ..SheetSource::default()
+            ..ResultSource::default()
         },
         backend: Some("chat".to_owned()),
         started: Some("2026-01-02T03:04:05Z".to_owned()),
         latencies: sheet().latencies.into_iter().map(whole).collect(),
-        request_rate: Some(SheetRate::PerSecond(2.5)),
+        request_rate: Some(ResultRate::PerSecond(2.5)),
         requests_planned: Some(2),
         ..sheet()
     };
@@ -272,13 +272,13 @@ fn own_run() -> Sheet {
     sheet
 }
 
-fn of_file(text: &str) -> (Tool, Sheet) {
+fn of_file(text: &str) -> (Tool, ToolResult) {
     let import = read_file("file", text.as_bytes(), &ImportReading::default()).unwrap();
     assert_eq!((import.sheets().count(), import.broken().count()), (1, 0));
     (import.tool, import.sheets().next().unwrap().clone())
 }
 
-fn assert_same_figures(read: &Sheet, given: &Sheet) {
+fn assert_same_figures(read: &ToolResult, given: &ToolResult) {
     assert_eq!(read.model, given.model);
     assert_eq!(read.started, given.started);
     assert_eq!(read.source.name, given.source.name);
@@ -318,7 +318,7 @@ fn a_report_for_llm_d_is_read_again() {
     assert_eq!(tool, Tool::LlmD);
     assert_same_figures(&read, &given);
     assert_eq!(read.tensor_parallel, given.tensor_parallel);
-    let mut kept: Vec<SheetLatency> = given.latencies;
+    let mut kept: Vec<ResultLatency> = given.latencies;
     kept.retain(|latency| latency.from != CountsFrom::Schedule && latency.grain != Grain::Chunk);
     for mut latency in kept {
         latency.n = None;
@@ -331,7 +331,7 @@ fn a_report_for_llm_d_is_read_again() {
 fn all_at_once_is_no_cap_when_it_is_read_again() {
     for document in [export::aiperf::document, export::llm_d::document] {
         let mut given = own_run();
-        given.request_rate = Some(SheetRate::Unlimited);
+        given.request_rate = Some(ResultRate::Unlimited);
         given.max_concurrency = None;
         let (_, read) = of_file(&document(&given).unwrap());
         assert_eq!((read.request_rate, read.max_concurrency), (given.request_rate, None));
@@ -340,7 +340,7 @@ fn all_at_once_is_no_cap_when_it_is_read_again() {
 
 #[test]
 fn what_completed_is_known_though_failures_were_not_counted() {
-    let given = Sheet { failed: None, ..own_run() };
+    let given = ToolResult { failed: None, ..own_run() };
     let (_, read) = of_file(&export::llm_d::document(&given).unwrap());
     assert_eq!((read.completed, read.failed), (given.completed, None));
     assert_eq!(read.requests_planned, given.requests_planned);

@@ -6,8 +6,8 @@
 #![expect(clippy::unwrap_used, reason = "a test may fail by panicking")]
 
 use inferometer_analysis::Interval;
-use inferometer_analysis::sheet::{
-    CountsFrom, Form, Grain, LatencyKind, Mark, Sheet, SheetLatency, SheetRate, Tool,
+use inferometer_analysis::tool_result::{
+    CountsFrom, Form, Grain, LatencyKind, Mark, ResultLatency, ResultRate, Tool, ToolResult,
 };
 use inferometer_interchange::{Import, ImportError, meaning, read_file};
 use inferometer_model::import::ImportReading;
@@ -28,11 +28,11 @@ fn refused(bytes: &[u8]) -> ImportError {
     read_file("file", bytes, &ImportReading::default()).unwrap_err()
 }
 
-fn sheets(text: &str) -> Vec<Sheet> {
+fn sheets(text: &str) -> Vec<ToolResult> {
     import(text).sheets().cloned().collect()
 }
 
-fn latency(sheet: &Sheet, kind: LatencyKind, from: CountsFrom) -> &SheetLatency {
+fn latency(sheet: &ToolResult, kind: LatencyKind, from: CountsFrom) -> &ResultLatency {
     sheet.latency_from(kind, from).unwrap()
 }
 
@@ -49,7 +49,7 @@ fn guidellm_has_a_result_for_each_load() {
         (sheet.model.as_deref(), sheet.tokenizer.as_deref()),
         (Some("paced"), Some("words"))
     );
-    assert_eq!(sheet.request_rate, Some(SheetRate::Unlimited));
+    assert_eq!(sheet.request_rate, Some(ResultRate::Unlimited));
     assert_eq!(
         (sheet.completed, sheet.failed, sheet.requests_planned),
         (Some(4), Some(0), Some(4))
@@ -77,14 +77,14 @@ fn guidellms_means_of_answers_are_not_taken_for_gaps() {
     assert!(listed("time_per_output_token_ms"), "{:?}", sheet.unmapped);
     let other = GUIDELLM.replacen("\"output_token_count\":{\"successful\":{\"mean\":20.0,\"median\":20.0,\"mode\":20.0,\"variance\":0.0,\"std_dev\":0.0,\"min\":20.0", "\"output_token_count\":{\"successful\":{\"min\":4.0", 1);
     assert_ne!(other, GUIDELLM);
-    let tpot_of = |sheet: &Sheet| latency(sheet, LatencyKind::Tpot, CountsFrom::Output).grain;
+    let tpot_of = |sheet: &ToolResult| latency(sheet, LatencyKind::Tpot, CountsFrom::Output).grain;
     assert_eq!(tpot_of(&sheets(&other)[0]), Grain::Unknown, "long answers count more often");
 }
 
 #[test]
 fn guidellm_with_a_rate_counts_from_the_schedule_too() {
     let sheet = &sheets(include_str!("foreign/guidellm-poisson.json"))[0];
-    assert_eq!(sheet.request_rate, Some(SheetRate::PerSecond(20.0)));
+    assert_eq!(sheet.request_rate, Some(ResultRate::PerSecond(20.0)));
     assert_eq!((sheet.burstiness, sheet.max_concurrency), (Some(1.0), None));
     let e2e = |from| latency(sheet, LatencyKind::E2e, from).mean_ms;
     assert_eq!(e2e(CountsFrom::Send), Some(147.118_628_025_054_93));
@@ -122,7 +122,7 @@ fn aiperfs_summary_is_read_with_its_units() {
         (sheet.model.as_deref(), sheet.backend.as_deref()),
         (Some("paced"), Some("completions"))
     );
-    assert_eq!(sheet.request_rate, Some(SheetRate::PerSecond(20.0)));
+    assert_eq!(sheet.request_rate, Some(ResultRate::PerSecond(20.0)));
     assert_eq!((sheet.burstiness, sheet.max_concurrency), (Some(1.0), Some(4)));
     assert_eq!(
         (sheet.completed, sheet.failed, sheet.requests_planned),
@@ -215,7 +215,7 @@ fn sglangs_lines_stand_with_the_broken_ones_between_them() {
     let (first, second, nothing) = (sheets[0], sheets[1], sheets[2]);
     assert_eq!(
         (first.request_rate, first.burstiness),
-        (Some(SheetRate::PerSecond(4.0)), Some(1.0))
+        (Some(ResultRate::PerSecond(4.0)), Some(1.0))
     );
     assert_eq!(first.metadata, [("dataset_name".to_owned(), "random".to_owned())]);
     assert_eq!((first.completed, first.failed, first.requests_planned), (Some(100), None, None));
@@ -227,7 +227,7 @@ fn sglangs_lines_stand_with_the_broken_ones_between_them() {
     assert!(first.unmapped.contains(&"line 1.total_output_tokens_retokenized".to_owned()));
     assert_eq!(
         (second.request_rate, second.max_concurrency),
-        (Some(SheetRate::Unlimited), Some(8))
+        (Some(ResultRate::Unlimited), Some(8))
     );
     assert_eq!(latency(second, LatencyKind::Itl, CountsFrom::Output).grain, Grain::Chunk);
     assert_eq!(second.marks, [Mark::Failures { failed: 1 }]);
@@ -259,7 +259,7 @@ fn genai_bench_is_read_with_its_requests() {
     let import = import(GENAI_BENCH);
     assert_eq!(import.tool, Tool::GenaiBench);
     let sheet = import.sheets().next().unwrap();
-    assert_eq!((sheet.max_concurrency, sheet.request_rate), (Some(2), Some(SheetRate::Unlimited)));
+    assert_eq!((sheet.max_concurrency, sheet.request_rate), (Some(2), Some(ResultRate::Unlimited)));
     assert_eq!((sheet.duration_s, sheet.request_throughput), (Some(8.0), Some(0.25)));
     assert_eq!(latency(sheet, LatencyKind::Ttft, CountsFrom::Send).percentile_ms("95"), Some(49.0));
     assert_eq!(latency(sheet, LatencyKind::Tpot, CountsFrom::Output).mean_ms, Some(20.0));
@@ -271,7 +271,7 @@ fn genai_bench_is_read_with_its_requests() {
     let sheet = &sheets(&open)[0];
     assert_eq!(
         (sheet.max_concurrency, sheet.request_rate),
-        (None, Some(SheetRate::PerSecond(2.0)))
+        (None, Some(ResultRate::PerSecond(2.0)))
     );
 }
 
@@ -284,7 +284,7 @@ fn an_llm_d_report_says_whose_figures_it_took_over() {
     assert_eq!((sheet.backend.as_deref(), sheet.duration_s), (Some("inference-perf"), Some(63.0)));
     assert_eq!(
         (sheet.request_rate, sheet.max_concurrency),
-        (Some(SheetRate::PerSecond(8.0)), None)
+        (Some(ResultRate::PerSecond(8.0)), None)
     );
     assert_eq!((sheet.completed, sheet.failed), (Some(476), Some(3)));
     let ttft = latency(sheet, LatencyKind::Ttft, CountsFrom::Send);

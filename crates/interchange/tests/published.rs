@@ -4,8 +4,8 @@
 
 use std::path::Path;
 
-use inferometer_analysis::sheet::{
-    CountsFrom, Form, Grain, LatencyKind, Sheet, SheetLatency, SheetRate,
+use inferometer_analysis::tool_result::{
+    CountsFrom, Form, Grain, LatencyKind, ResultLatency, ResultRate, ToolResult,
 };
 use inferometer_interchange::{Imported, PublishedTable, read_results};
 
@@ -15,20 +15,20 @@ fn example(name: &str) -> String {
 }
 
 /// What is known of a latency; nothing where it is not there.
-fn of(sheet: &Sheet, kind: LatencyKind) -> SheetLatency {
-    let nothing = || SheetLatency::new(kind, CountsFrom::Unknown, Grain::Unknown);
+fn of(sheet: &ToolResult, kind: LatencyKind) -> ResultLatency {
+    let nothing = || ResultLatency::new(kind, CountsFrom::Unknown, Grain::Unknown);
     sheet.latency(kind).cloned().unwrap_or_else(nothing)
 }
 
 /// All of a file's records; none may be broken.
-fn results(name: &str) -> Vec<Sheet> {
+fn results(name: &str) -> Vec<ToolResult> {
     let imported = read_results(&example(name)).unwrap();
     let broken: Vec<_> = imported.iter().filter_map(Imported::broken).collect();
     assert!(broken.is_empty(), "{broken:?}");
     imported.iter().filter_map(Imported::result).cloned().collect()
 }
 
-fn means(results: &[Sheet], of: fn(&Sheet) -> Option<f64>) -> Vec<f64> {
+fn means(results: &[ToolResult], of: fn(&ToolResult) -> Option<f64>) -> Vec<f64> {
     results.iter().map(|result| of(result).unwrap()).collect()
 }
 
@@ -40,16 +40,16 @@ fn hundredths(values: &[f64]) -> Vec<f64> {
 fn both_rate_sweeps_have_seven_rows_of_which_the_last_is_cut() {
     let v0 = results("mi300x-mistral-small-24b-v0.jsonl");
     let v1 = results("mi300x-mistral-small-24b-v1.jsonl");
-    let rates = [1.0, 3.0, 5.0, 7.0, 9.0, 11.0].map(SheetRate::PerSecond);
+    let rates = [1.0, 3.0, 5.0, 7.0, 9.0, 11.0].map(ResultRate::PerSecond);
     for sweep in [&v0, &v1] {
         assert_eq!(sweep.len(), 7);
-        for (row, rate) in sweep.iter().zip(rates.into_iter().chain([SheetRate::Unlimited])) {
+        for (row, rate) in sweep.iter().zip(rates.into_iter().chain([ResultRate::Unlimited])) {
             assert_eq!(row.source.form, Form::Document);
             assert_eq!(row.request_rate, Some(rate));
             assert_eq!(row.burstiness, Some(1.0));
             assert_eq!(row.max_concurrency, None);
             assert_eq!(row.failed, None);
-            assert_eq!(row.is_cut(), rate == SheetRate::Unlimited);
+            assert_eq!(row.is_cut(), rate == ResultRate::Unlimited);
             assert_eq!(row.input_tokens, row.completed.map(|n| n * 1000));
             assert_eq!(row.output_tokens, row.completed.map(|n| n * 100));
         }

@@ -4,11 +4,11 @@
 
 use std::path::Path;
 
-use inferometer_analysis::sheet::{Form, Sheet};
+use inferometer_analysis::tool_result::{Form, ToolResult};
 use inferometer_interchange::{Imported, read_results};
 use inferometer_report::block::{Asked, of_sheet};
 
-fn sheets(text: &str) -> Vec<Sheet> {
+fn sheets(text: &str) -> Vec<ToolResult> {
     read_results(text).unwrap().iter().filter_map(Imported::result).cloned().collect()
 }
 
@@ -29,7 +29,7 @@ fn blocks(text: &str) -> Vec<Vec<&str>> {
     blocks
 }
 
-fn assert_reprinted(text: &str) -> Vec<Sheet> {
+fn assert_reprinted(text: &str) -> Vec<ToolResult> {
     let sheets = sheets(text);
     let published = blocks(text);
     assert_eq!(sheets.len(), published.len());

@@ -2,24 +2,24 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may fail by panicking")]
 
-use inferometer_analysis::sheet::{
-    CountsFrom, Form, Grain, LatencyKind, Sheet, SheetLatency, SheetRate,
+use inferometer_analysis::tool_result::{
+    CountsFrom, Form, Grain, LatencyKind, ResultLatency, ResultRate, ToolResult,
 };
 use inferometer_interchange::{
     BrokenRecord, ImportError, Imported, PublishedTable, PublishedTableError, read_results,
 };
 
 /// What is known of a latency; nothing where it is not there.
-fn of(sheet: &Sheet, kind: LatencyKind) -> SheetLatency {
-    let nothing = || SheetLatency::new(kind, CountsFrom::Unknown, Grain::Unknown);
+fn of(sheet: &ToolResult, kind: LatencyKind) -> ResultLatency {
+    let nothing = || ResultLatency::new(kind, CountsFrom::Unknown, Grain::Unknown);
     sheet.latency(kind).cloned().unwrap_or_else(nothing)
 }
 
-fn results(text: &str) -> Vec<Sheet> {
+fn results(text: &str) -> Vec<ToolResult> {
     read_results(text).unwrap().iter().filter_map(Imported::result).cloned().collect()
 }
 
-fn one(text: &str) -> Sheet {
+fn one(text: &str) -> ToolResult {
     let results = results(text);
     assert_eq!(results.len(), 1);
     results.into_iter().next().unwrap()
@@ -37,7 +37,7 @@ fn json_lines_are_found_inside_of_a_page() {
     let lines: Vec<_> = rows.iter().map(|row| row.source.line.unwrap()).collect();
     assert_eq!(lines, [11, 12]);
     assert_eq!(rows[0].model.as_deref(), Some("org/model-24b"));
-    assert_eq!(rows[0].request_rate, Some(SheetRate::PerSecond(1.0)));
+    assert_eq!(rows[0].request_rate, Some(ResultRate::PerSecond(1.0)));
     assert_eq!(rows[0].request_goodput, None);
     assert_eq!(of(&rows[0], LatencyKind::Ttft).mean_ms, Some(1_479.339_243_945_044_7));
     assert_eq!(of(&rows[0], LatencyKind::Ttft).std_ms, Some(889.2));
@@ -48,7 +48,7 @@ fn json_lines_are_found_inside_of_a_page() {
     assert_eq!(rows[0].metadata, [("framework".to_owned(), "vllm".to_owned())]);
     assert!(rows[0].unmapped.is_empty(), "{:?}", rows[0].unmapped);
     assert!(!rows[0].is_cut());
-    assert_eq!(rows[1].request_rate, Some(SheetRate::Unlimited));
+    assert_eq!(rows[1].request_rate, Some(ResultRate::Unlimited));
     assert_eq!(rows[1].request_goodput, Some(7.5), "the misspelt key");
     assert!(rows[1].is_cut());
 }
@@ -58,7 +58,7 @@ fn a_block_with_the_new_labels_is_read_with_what_stands_above_it() {
     let block = one(include_str!("new-labels.txt"));
     assert_eq!((block.source.form, block.source.line.unwrap()), (Form::Block, 8));
     assert_eq!(block.model.as_deref(), Some("org/model-8b"));
-    assert_eq!(block.request_rate, Some(SheetRate::PerSecond(4.0)));
+    assert_eq!(block.request_rate, Some(ResultRate::PerSecond(4.0)));
     assert_eq!(block.burstiness, Some(1.0));
     assert_eq!(block.max_concurrency, None);
     assert_eq!(

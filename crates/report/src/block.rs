@@ -6,8 +6,10 @@
 use std::fmt::Write;
 
 use inferometer_analysis::Summary;
-use inferometer_analysis::sheet::further::{self, Further, Printed};
-use inferometer_analysis::sheet::{CountsFrom, Form, LatencyKind, Sheet, SheetLatency, SheetRate};
+use inferometer_analysis::tool_result::extra::{self, ExtraFigure, Printed};
+use inferometer_analysis::tool_result::{
+    CountsFrom, Form, LatencyKind, ResultLatency, ResultRate, ToolResult,
+};
 
 use crate::escape::terminal;
 
@@ -52,7 +54,7 @@ impl Asked {
     /// All that a sheet has, in the labels that it was read in.
     ///
     /// A median is a line of its own; it stands among the percentiles where it did before.
-    pub fn all_of(sheet: &Sheet) -> Self {
+    pub fn all_of(sheet: &ToolResult) -> Self {
         let between = sheet.failed.is_some() || sheet.peak_concurrent_requests.is_some();
         let labels = match sheet.source.form {
             Form::OldBlock if between => Labels::Between,
@@ -80,7 +82,7 @@ impl Asked {
 /// A run of ours in the labels of the oldest blocks, which are the ones most published.
 pub fn render(summary: &Summary) -> String {
     let asked = Asked { labels: Labels::Old, ..Asked::default() };
-    let block = of_sheet(&Sheet::of_vllm(summary), &asked);
+    let block = of_sheet(&ToolResult::of_vllm(summary), &asked);
     match &summary.run.simulated {
         None => block,
         Some(simulated) => {
@@ -90,10 +92,10 @@ pub fn render(summary: &Summary) -> String {
     }
 }
 
-pub fn of_sheet(sheet: &Sheet, asked: &Asked) -> String {
+pub fn of_sheet(sheet: &ToolResult, asked: &Asked) -> String {
     let mut block = Block::titled(sheet);
     block.figures(sheet, asked.labels);
-    block.section(sheet, "Probe Requests", &further::PROBES);
+    block.section(sheet, "Probe Requests", &extra::PROBES);
     for (kind, title, name) in SECTIONS {
         if asked.latencies.contains(&kind) {
             block.latency(title, name, as_the_tool_counts(sheet, kind), &asked.percentiles);
@@ -112,8 +114,8 @@ const SECTIONS: [(LatencyKind, &str, &str); 4] = [
 ];
 
 /// The tool knows latencies from the sending only; of a sheet without them, the first of the kind.
-fn as_the_tool_counts(sheet: &Sheet, kind: LatencyKind) -> Option<&SheetLatency> {
-    let elsewhere = |latency: &&SheetLatency| latency.from != CountsFrom::Schedule;
+fn as_the_tool_counts(sheet: &ToolResult, kind: LatencyKind) -> Option<&ResultLatency> {
+    let elsewhere = |latency: &&ResultLatency| latency.from != CountsFrom::Schedule;
     sheet.latency_from(kind, CountsFrom::Send).or_else(|| sheet.latency(kind).filter(elsewhere))
 }
 
@@ -123,7 +125,7 @@ struct Block {
 
 impl Block {
     /// What no server gave must not pass for a measurement, wherever the block is pasted.
-    fn titled(sheet: &Sheet) -> Self {
+    fn titled(sheet: &ToolResult) -> Self {
         let text = if sheet.source.simulated {
             format!("{SIMULATED}\n{}", rule('=', " Serving Benchmark Result (simulated) "))
         } else {
@@ -132,7 +134,7 @@ impl Block {
         Self { text }
     }
 
-    fn figures(&mut self, sheet: &Sheet, labels: Labels) {
+    fn figures(&mut self, sheet: &ToolResult, labels: Labels) {
         let has_load = labels != Labels::Old;
         self.line("Successful requests", &count(sheet.completed));
         if labels == Labels::New || (has_load && sheet.failed.is_some()) {
@@ -141,19 +143,19 @@ impl Block {
         if let Some(cap) = sheet.max_concurrency.filter(|_| has_load) {
             self.line("Maximum request concurrency", &cap.to_string());
         }
-        if let Some(SheetRate::PerSecond(rate)) = sheet.request_rate.filter(|_| has_load) {
+        if let Some(ResultRate::PerSecond(rate)) = sheet.request_rate.filter(|_| has_load) {
             self.line("Request rate configured (RPS)", &decimal(Some(rate)));
         }
         self.line("Benchmark duration (s)", &decimal(sheet.duration_s));
         self.line("Total input tokens", &count(sheet.input_tokens));
-        let inputs = sheet.further.get(further::INPUT_THROUGHPUT.key);
+        let inputs = sheet.further.get(extra::INPUT_THROUGHPUT.key);
         if inputs.is_none() {
             self.line("Total generated tokens", &count(sheet.output_tokens));
         }
         self.line("Request throughput (req/s)", &decimal(sheet.request_throughput));
         if inputs.is_some() {
             // Nothing was generated, so there is no output to tell of.
-            self.further(sheet, &further::INPUT_THROUGHPUT);
+            self.further(sheet, &extra::INPUT_THROUGHPUT);
         } else {
             self.output(sheet, has_load);
         }
@@ -162,7 +164,7 @@ impl Block {
         self.line(&total, &decimal(sheet.total_token_throughput));
     }
 
-    fn output(&mut self, sheet: &Sheet, has_peaks: bool) {
+    fn output(&mut self, sheet: &ToolResult, has_peaks: bool) {
         if sheet.request_goodput.is_some() {
             self.line("Request goodput (req/s)", &decimal(sheet.request_goodput));
         }
@@ -176,8 +178,8 @@ impl Block {
             self.line("Peak concurrent requests", &decimal(requests));
         }
         // The tool writes zero where no audio was sent.
-        if sheet.further.get(further::REAL_TIME_FACTOR.key).is_some_and(|factor| 0.0 < *factor) {
-            self.further(sheet, &further::REAL_TIME_FACTOR);
+        if sheet.further.get(extra::REAL_TIME_FACTOR.key).is_some_and(|factor| 0.0 < *factor) {
+            self.further(sheet, &extra::REAL_TIME_FACTOR);
         }
     }
 
@@ -185,12 +187,12 @@ impl Block {
         &mut self,
         title: &str,
         name: &str,
-        latency: Option<&SheetLatency>,
+        latency: Option<&ResultLatency>,
         percentiles: &[String],
     ) {
         self.text.push_str(&rule('-', title));
         self.line(&format!("Mean {name} (ms)"), &decimal(latency.and_then(|l| l.mean_ms)));
-        let median = latency.and_then(SheetLatency::median_ms);
+        let median = latency.and_then(ResultLatency::median_ms);
         self.line(&format!("Median {name} (ms)"), &decimal(median));
         for rank in percentiles {
             let value = latency.and_then(|latency| latency.percentile_ms(rank));
@@ -199,8 +201,8 @@ impl Block {
     }
 
     /// Told since the tool measures the wait for its own cap.
-    fn client_queue(&mut self, sheet: &Sheet, percentiles: &[String]) {
-        let (key, label) = further::CLIENT_QUEUE;
+    fn client_queue(&mut self, sheet: &ToolResult, percentiles: &[String]) {
+        let (key, label) = extra::CLIENT_QUEUE;
         let value = |statistic: &str| sheet.further.get(&format!("{statistic}_{key}")).copied();
         if value("mean").is_some() {
             self.text.push_str(&rule('-', "Client-side Queueing"));
@@ -218,17 +220,17 @@ impl Block {
     }
 
     /// One of the two: a model that denoises drafts nothing.
-    fn decoding(&mut self, sheet: &Sheet) {
-        if self.section(sheet, "Diffusion Decoding", &further::DIFFUSION)
-            || !self.section(sheet, "Speculative Decoding", &further::SPECULATION)
+    fn decoding(&mut self, sheet: &ToolResult) {
+        if self.section(sheet, "Diffusion Decoding", &extra::DIFFUSION)
+            || !self.section(sheet, "Speculative Decoding", &extra::SPECULATION)
         {
             return;
         }
         let shares: Vec<f64> = (0..)
-            .map_while(|position| sheet.further.get(&further::position_key(position)).copied())
+            .map_while(|position| sheet.further.get(&extra::position_key(position)).copied())
             .collect();
         if !shares.is_empty() {
-            let _ = writeln!(self.text, "{}:", further::POSITIONS_LABEL);
+            let _ = writeln!(self.text, "{}:", extra::POSITIONS_LABEL);
         }
         for (position, share) in shares.into_iter().enumerate() {
             self.line(&format!("  Position {position}"), &decimal(Some(share * 100.0)));
@@ -236,7 +238,7 @@ impl Block {
     }
 
     /// Whether there was anything to print.
-    fn section(&mut self, sheet: &Sheet, title: &str, figures: &[Further]) -> bool {
+    fn section(&mut self, sheet: &ToolResult, title: &str, figures: &[ExtraFigure]) -> bool {
         let has_any = figures.iter().any(|figure| sheet.further.contains_key(figure.key));
         if has_any {
             self.text.push_str(&rule('-', title));
@@ -247,7 +249,7 @@ impl Block {
         has_any
     }
 
-    fn further(&mut self, sheet: &Sheet, figure: &Further) {
+    fn further(&mut self, sheet: &ToolResult, figure: &ExtraFigure) {
         let value = sheet.further.get(figure.key).copied();
         let written = match (figure.printed, value) {
             (Printed::Whole, Some(value)) => format!("{value:.0}"),
@@ -280,7 +282,7 @@ fn count(value: Option<u64>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use inferometer_analysis::sheet::{Grain, SheetSource};
+    use inferometer_analysis::tool_result::{Grain, ResultSource};
 
     use super::*;
 
@@ -306,23 +308,23 @@ mod tests {
 
     #[test]
     fn the_newest_labels_have_their_order_and_widths() {
-        let mut sheet = Sheet {
+        let mut sheet = ToolResult {
             max_concurrency: Some(32),
-            request_rate: Some(SheetRate::PerSecond(4.0)),
+            request_rate: Some(ResultRate::PerSecond(4.0)),
             completed: Some(50),
             failed: Some(10),
             duration_s: Some(15.057),
             request_goodput: Some(2.1),
             peak_output_throughput: Some(610.0),
             peak_concurrent_requests: Some(49),
-            ..Sheet::default()
+            ..ToolResult::default()
         };
         let latency = sheet.latency_mut(LatencyKind::E2e, CountsFrom::Send, Grain::Request);
         latency.mean_ms = Some(1334.0);
         latency.percentiles_ms.insert("99.9".to_owned(), 1700.25);
         sheet.further.insert("spec_decode_acceptance_rate".to_owned(), 61.2);
         sheet.further.insert("spec_decode_num_drafts".to_owned(), 6393.0);
-        sheet.further.insert(further::position_key(0), 0.8342);
+        sheet.further.insert(extra::position_key(0), 0.8342);
         let asked = Asked {
             latencies: vec![LatencyKind::E2e],
             percentiles: vec!["99.9".to_owned()],
@@ -366,15 +368,15 @@ Per-position acceptance (%):
 
     #[test]
     fn a_simulated_block_says_so() {
-        let source = SheetSource { simulated: true, ..SheetSource::default() };
-        let block = of_sheet(&Sheet { source, ..Sheet::default() }, &Asked::default());
+        let source = ResultSource { simulated: true, ..ResultSource::default() };
+        let block = of_sheet(&ToolResult { source, ..ToolResult::default() }, &Asked::default());
         assert!(block.starts_with("SIMULATED"), "{block}");
         assert!(block.contains(" Serving Benchmark Result (simulated) "), "{block}");
     }
 
     #[test]
     fn a_latency_from_the_schedule_never_stands_under_the_tools_labels() {
-        let mut sheet = Sheet::default();
+        let mut sheet = ToolResult::default();
         sheet.latency_mut(LatencyKind::Ttft, CountsFrom::Schedule, Grain::Request).mean_ms =
             Some(5.0);
         let block = of_sheet(&sheet, &Asked::default());

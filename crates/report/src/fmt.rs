@@ -5,7 +5,7 @@
 
 pub mod load;
 
-use inferometer_analysis::set::{Across, Figure};
+use inferometer_analysis::set::{AcrossRuns, Figure};
 use inferometer_analysis::{Interval, Unit};
 use inferometer_model::campaign::Level;
 
@@ -237,32 +237,32 @@ pub fn figure(found: &Figure) -> String {
 }
 
 /// The mean over runs with its interval.
-pub fn across(across: Option<&Across>) -> String {
+pub fn across(across: Option<&AcrossRuns>) -> String {
     across.map_or_else(|| NOTHING.to_owned(), |found| with_interval(found.mean, found.doubt()))
 }
 
 /// The mean over runs without its interval.
-pub fn mean(across: Option<&Across>) -> String {
+pub fn mean(across: Option<&AcrossRuns>) -> String {
     number(across.and_then(|found| found.mean))
 }
 
 /// A percentile's mean over runs with its interval, marked where requests were too few for it.
-pub fn percentile(found: Option<&Across>) -> String {
+pub fn percentile(found: Option<&AcrossRuns>) -> String {
     format!("{}{}", uncertified_mark(found), across(found))
 }
 
 /// [`percentile`] without its interval.
-pub fn marked_mean(found: Option<&Across>) -> String {
+pub fn marked_mean(found: Option<&AcrossRuns>) -> String {
     format!("{}{}", uncertified_mark(found), mean(found))
 }
 
 /// Stands before a percentile of too few requests.
-pub fn uncertified_mark(found: Option<&Across>) -> &'static str {
+pub fn uncertified_mark(found: Option<&AcrossRuns>) -> &'static str {
     if found.is_some_and(|found| found.mean.is_some() && !found.certified) { "~" } else { "" }
 }
 
 /// The confidence interval of a mean in words; empty where there is no mean.
-pub fn uncertainty(across: &Across) -> String {
+pub fn uncertainty(across: &AcrossRuns) -> String {
     match (across.interval, across.within) {
         (Some(between), _) => format!("95 % {} between {} runs", interval(between), across.n),
         (None, Some(within)) => format!("95 % {} within the run", interval(within)),

@@ -2,7 +2,7 @@
 //! `docs/set-summary.md`.
 
 use inferometer_analysis::set::SetSummary;
-use inferometer_analysis::sheet::Sheet;
+use inferometer_analysis::tool_result::ToolResult;
 use inferometer_analysis::{RequirementOutcome, Summary, numbers_on_one_line};
 use serde::Serialize;
 
@@ -45,11 +45,11 @@ pub fn render_set(
 #[derive(Serialize)]
 struct Results<'a> {
     schema: &'static str,
-    results: &'a [Sheet],
+    results: &'a [ToolResult],
 }
 
 /// Results side by side, in the order in which they are given.
-pub fn render_sheets(sheets: &[Sheet]) -> String {
+pub fn render_sheets(sheets: &[ToolResult]) -> String {
     written(&Results { schema: "inferometer.results/1", results: sheets })
 }
 

@@ -5,10 +5,10 @@
 
 use std::fmt::Write;
 
-use inferometer_analysis::sheet::Sheet;
+use inferometer_analysis::tool_result::ToolResult;
 use inferometer_analysis::{
-    Metric, RequestSlo, RequirementOutcome, RequirementVerdict, Severity, SloOutcome, SloVerdict,
-    Summary, Undecided, Verdict,
+    Metric, RequestSlo, RequirementOutcome, Severity, SloOutcome, Summary, ThresholdVerdict,
+    Undecided, Verdict,
 };
 
 use crate::escape::xml;
@@ -21,7 +21,7 @@ use crate::requirements::{Judgement, sentence};
 pub enum Exported<'a> {
     Run(&'a Summary),
     /// A result of another tool, without a verdict.
-    Sheet(&'a Sheet),
+    ToolResult(&'a ToolResult),
 }
 
 /// The whole document, with a line feed at its end.
@@ -34,7 +34,7 @@ pub fn render(judgements: &[Judgement<'_>]) -> String {
 pub fn exported(results: &[Exported<'_>]) -> String {
     let suite = |result: &Exported<'_>| match result {
         Exported::Run(summary) => Suite::from_run(summary),
-        Exported::Sheet(sheet) => Suite::from_sheet(sheet),
+        Exported::ToolResult(sheet) => Suite::from_sheet(sheet),
     };
     written(&results.iter().map(suite).collect::<Vec<_>>())
 }
@@ -118,7 +118,7 @@ impl Suite {
     }
 
     /// A suite with one case: whether the result has marks.
-    fn from_sheet(sheet: &Sheet) -> Self {
+    fn from_sheet(sheet: &ToolResult) -> Self {
         let doubts: Vec<String> =
             sheet.marks.iter().filter(|mark| mark.is_doubt()).map(mark_words).collect();
         let case = Case {
@@ -131,7 +131,7 @@ impl Suite {
     }
 
     /// A suite without a verdict: other tools do not check their results.
-    fn from_result(sheet: &Sheet) -> Self {
+    fn from_result(sheet: &ToolResult) -> Self {
         let message = |value: &Option<String>| value.clone().unwrap_or_default();
         Self {
             name: sheet.source.name.clone(),
@@ -225,10 +225,10 @@ fn verdict_case(summary: &Summary) -> Case {
 
 fn requirement_case(found: &RequirementOutcome, undecided: Undecided) -> Case {
     let ending = match (found.verdict, undecided) {
-        (RequirementVerdict::Pass, _) => Ending::Passed,
-        (RequirementVerdict::Fail, _) => Ending::Failed,
-        (RequirementVerdict::Undecided, Undecided::Fail) => Ending::NotShown,
-        (RequirementVerdict::Undecided, Undecided::Pass) => Ending::LetThrough,
+        (ThresholdVerdict::Met, _) => Ending::Passed,
+        (ThresholdVerdict::Missed, _) => Ending::Failed,
+        (ThresholdVerdict::Undecided, Undecided::Fail) => Ending::NotShown,
+        (ThresholdVerdict::Undecided, Undecided::Pass) => Ending::LetThrough,
     };
     let (name, text) = (found.requirement.clone(), sentence(found));
     Case { class: "requirement", name, ending, text }
@@ -247,9 +247,9 @@ fn request_slo_case(slo: &RequestSlo, scheduled: u64) -> Case {
 
 fn slo_case(slo: &SloOutcome) -> Case {
     let ending = match slo.verdict {
-        SloVerdict::Met => Ending::Passed,
-        SloVerdict::Missed => Ending::Failed,
-        SloVerdict::Undecided => Ending::LetThrough,
+        ThresholdVerdict::Met => Ending::Passed,
+        ThresholdVerdict::Missed => Ending::Failed,
+        ThresholdVerdict::Undecided => Ending::LetThrough,
     };
     let why = slo.reason.as_ref().map_or_else(String::new, |reason| format!("; {reason}"));
     let metric = slo.metric.as_deref().and_then(Metric::named);
@@ -261,19 +261,19 @@ fn slo_case(slo: &SloOutcome) -> Case {
 
 #[cfg(test)]
 mod tests {
-    use inferometer_analysis::sheet::Mark;
+    use inferometer_analysis::tool_result::Mark;
 
     use super::*;
 
     #[test]
     fn an_imported_result_that_was_cut_is_an_error_and_a_clean_one_passes() {
-        let mut sheet = Sheet { model: Some("a<b".to_owned()), ..Sheet::default() };
+        let mut sheet = ToolResult { model: Some("a<b".to_owned()), ..ToolResult::default() };
         "record 1".clone_into(&mut sheet.source.name);
-        let clean = exported(&[Exported::Sheet(&sheet)]);
+        let clean = exported(&[Exported::ToolResult(&sheet)]);
         assert!(clean.contains("tests=\"1\" failures=\"0\" errors=\"0\""), "{clean}");
         assert!(clean.contains("value=\"a&lt;b\""), "{clean}");
         sheet.marks = vec![Mark::Cut { completed: 1015, planned: 2000 }, Mark::Simulated];
-        let cut = exported(&[Exported::Sheet(&sheet)]);
+        let cut = exported(&[Exported::ToolResult(&sheet)]);
         assert!(cut.contains("errors=\"1\""), "{cut}");
         assert!(cut.contains(">cut: 1,015 of 2,000 requests completed</error>"), "{cut}");
     }

@@ -2,11 +2,11 @@
 
 use std::fmt::Write;
 
-use inferometer_analysis::set::Across;
-use inferometer_analysis::sheet::Sheet;
+use inferometer_analysis::set::AcrossRuns;
+use inferometer_analysis::tool_result::ToolResult;
 use inferometer_analysis::{
-    Interval, Metric, MetricValue, Percentile, Quantity, RequirementVerdict, Severity, Statistic,
-    Summary, Unit, Verdict, Warning,
+    Interval, Metric, MetricValue, Percentile, Quantity, Severity, Statistic, Summary,
+    ThresholdVerdict, Unit, Verdict, Warning,
 };
 use inferometer_model::Outcome;
 
@@ -39,7 +39,7 @@ pub fn step_summary(judgement: &Judgement<'_>) -> String {
 }
 
 /// What was imported: it is judged by what its files say, and has no verdict of its own.
-fn head_imported(results: &[Sheet]) -> String {
+fn head_imported(results: &[ToolResult]) -> String {
     let mut tools: Vec<&str> = results.iter().map(|sheet| sheet.source.tool.told()).collect();
     tools.dedup();
     let noun = if results.len() == 1 { "result" } else { "results" };
@@ -127,9 +127,9 @@ fn requirements(judgement: &Judgement<'_>) -> String {
         String::from("| | requirement | value | 95 % interval | why |\n|---|---|---:|---:|---|\n");
     for found in judgement.requirements {
         let mark = match found.verdict {
-            RequirementVerdict::Pass => "✅ pass",
-            RequirementVerdict::Fail => "❌ fail",
-            RequirementVerdict::Undecided => "❔ undecided",
+            ThresholdVerdict::Met => "✅ pass",
+            ThresholdVerdict::Missed => "❌ fail",
+            ThresholdVerdict::Undecided => "❔ undecided",
         };
         let why = [meaning(found).map(str::to_owned), found.reason.clone()];
         let why: Vec<String> = why.into_iter().flatten().collect();
@@ -156,7 +156,7 @@ fn figures_across(runs: &[Summary]) -> String {
         let statistics = [Statistic::Mean, Statistic::Percentile(Percentile::P99)];
         for quantity in metric.quantities(&statistics) {
             let values: Vec<_> = counted.iter().map(|run| quantity.value_in(run)).collect();
-            rows += &row_across(&quantity, &Across::of(&values));
+            rows += &row_across(&quantity, &AcrossRuns::of(&values));
         }
     }
     format!(
@@ -167,7 +167,7 @@ fn figures_across(runs: &[Summary]) -> String {
     )
 }
 
-fn row_across(quantity: &Quantity, across: &Across) -> String {
+fn row_across(quantity: &Quantity, across: &AcrossRuns) -> String {
     let metric = quantity.metric();
     let is_share = metric.unit == Unit::Share;
     let shown = |value| if is_share { percent(value) } else { number(value) };

@@ -1,8 +1,8 @@
 //! Requirements as pages show them: the value with its confidence interval, and the reason.
 
-use inferometer_analysis::sheet::Sheet;
+use inferometer_analysis::tool_result::ToolResult;
 use inferometer_analysis::{
-    Metric, RequirementOutcome, RequirementVerdict, Summary, Undecided, Unit,
+    Metric, RequirementOutcome, Summary, ThresholdVerdict, Undecided, Unit,
 };
 
 use crate::document::{Badge, Block, Mood, Section, plain, terminal};
@@ -18,7 +18,7 @@ const REQUIREMENT_MAX: usize = 36;
 pub struct Judgement<'a> {
     pub runs: &'a [Summary],
     /// Imported results, where no run of ours is judged.
-    pub results: &'a [Sheet],
+    pub results: &'a [ToolResult],
     pub requirements: &'a [RequirementOutcome],
     pub undecided: Undecided,
 }
@@ -38,9 +38,9 @@ pub fn section(outcomes: &[RequirementOutcome], style: Style) -> String {
     };
     let block = |found: &RequirementOutcome| {
         let mood = match found.verdict {
-            RequirementVerdict::Pass => Mood::Good,
-            RequirementVerdict::Fail => Mood::Bad,
-            RequirementVerdict::Undecided => Mood::Doubt,
+            ThresholdVerdict::Met => Mood::Good,
+            ThresholdVerdict::Missed => Mood::Bad,
+            ThresholdVerdict::Undecided => Mood::Doubt,
         };
         let requirement = terminal_line(&found.requirement, REQUIREMENT_MAX);
         Block::Verdict(Badge {
@@ -54,11 +54,11 @@ pub fn section(outcomes: &[RequirementOutcome], style: Style) -> String {
     terminal::sections(&[Section::new(title, blocks)], style)
 }
 
-pub(crate) const fn word(verdict: RequirementVerdict) -> &'static str {
+pub(crate) const fn word(verdict: ThresholdVerdict) -> &'static str {
     match verdict {
-        RequirementVerdict::Pass => "PASS",
-        RequirementVerdict::Fail => "FAIL",
-        RequirementVerdict::Undecided => "UNDECIDED",
+        ThresholdVerdict::Met => "PASS",
+        ThresholdVerdict::Missed => "FAIL",
+        ThresholdVerdict::Undecided => "UNDECIDED",
     }
 }
 
@@ -115,7 +115,7 @@ pub(crate) mod tests {
             unit: unit.to_owned(),
             bound: Bound::AtMost,
             limit: 500.0,
-            verdict: RequirementVerdict::Pass,
+            verdict: ThresholdVerdict::Met,
             value,
             interval: value.and_then(|value| Interval::new(value, value * 1.1)),
             n: Some(1_000),
@@ -141,7 +141,7 @@ pub(crate) mod tests {
     #[test]
     fn the_gate_opens_when_all_are_met() {
         let mut open = outcome("ttft.p99", "ms", Some(1.0));
-        open.verdict = RequirementVerdict::Undecided;
+        open.verdict = ThresholdVerdict::Undecided;
         let requirements = [open, outcome("e2e.p99", "ms", Some(1.0))];
         let judged = |undecided| Judgement {
             runs: &[],
@@ -155,10 +155,10 @@ pub(crate) mod tests {
     #[test]
     fn the_section() {
         let mut wide = outcome("ttft_schedule.p99", "ms", Some(480.0));
-        wide.verdict = RequirementVerdict::Undecided;
+        wide.verdict = ThresholdVerdict::Undecided;
         wide.reason = Some("the 95 % interval straddles the limit; run longer ".repeat(3));
         let mut failed = outcome("error_rate", "share", Some(0.05));
-        failed.verdict = RequirementVerdict::Fail;
+        failed.verdict = ThresholdVerdict::Missed;
         let long = outcome("e2e_schedule.p99", &"9".repeat(60), None);
         let section = super::section(&[wide, failed, long], Style::Plain);
         insta::assert_snapshot!(section);

@@ -3,9 +3,11 @@
 #![expect(clippy::unwrap_used, reason = "a test may fail by panicking")]
 
 use inferometer_analysis::comparison::{
-    Comparison, LayoutSide, Layouts, Margins, Rows, SheetSide, Side, Terms,
+    Comparison, LayoutSide, Layouts, Margins, Rows, Side, Terms,
 };
-use inferometer_analysis::sheet::{CountsFrom, Grain, LatencyKind, Sheet, SheetSource, Tool};
+use inferometer_analysis::tool_result::{
+    CountsFrom, Grain, LatencyKind, ResultSource, Tool, ToolResult,
+};
 use inferometer_analysis::{Summary, Verdict};
 use inferometer_report::comparison;
 use inferometer_report::terminal::Style;
@@ -28,8 +30,14 @@ fn run(seed: u64, concurrency: u32, throughput: f64) -> Summary {
     summary
 }
 
-fn side(name: &str, runs: Vec<Summary>) -> Side {
-    Side { name: name.to_owned(), source: format!("set-{name}"), runs, rows: None, suite: None }
+fn side(name: &str, runs: Vec<Summary>) -> Side<Summary> {
+    Side {
+        name: name.to_owned(),
+        source: format!("set-{name}"),
+        results: runs,
+        rows: None,
+        suite: None,
+    }
 }
 
 /// Five runs about a throughput, with seeds of their own.
@@ -186,16 +194,16 @@ fn a_comparison_that_decides_nothing_says_so_and_a_level_without_is_named() {
 }
 
 /// A result of vLLM's client with this output throughput, on four GPUs.
-fn result(throughput: f64) -> Sheet {
-    let source = SheetSource { tool: Tool::Vllm, ..SheetSource::default() };
-    let mut sheet = Sheet {
+fn result(throughput: f64) -> ToolResult {
+    let source = ResultSource { tool: Tool::Vllm, ..ResultSource::default() };
+    let mut sheet = ToolResult {
         source,
         model: Some("llama\u{1b}[31m".to_owned()),
         max_concurrency: Some(512),
         tensor_parallel: Some(4),
         completed: Some(1_024),
         output_throughput: Some(throughput),
-        ..Sheet::default()
+        ..ToolResult::default()
     };
     let ttft = sheet.latency_mut(LatencyKind::Ttft, CountsFrom::Send, Grain::Request);
     ttft.mean_ms = Some(16_126.02);
@@ -204,15 +212,17 @@ fn result(throughput: f64) -> Sheet {
 
 #[test]
 fn imported_results_show_how_far_apart_they_are_and_no_judgement() {
-    let side = |name: &str, throughput| SheetSide {
+    let side = |name: &str, throughput| Side {
         name: name.to_owned(),
         source: format!("import-{name}"),
-        sheets: vec![result(throughput)],
+        results: vec![result(throughput)],
+        rows: None,
+        suite: None,
     };
     let sides = [side("A", 2_275.44), side("B", 2_560.09)];
     let known = [sides[0].layout(), sides[1].layout()];
     let layouts = Some(Layouts::new(8, &[], &known).unwrap());
-    let found = Comparison::of_sheets(&sides, &Terms { layouts, ..terms() }).unwrap();
+    let found = Comparison::of(&sides, &Terms { layouts, ..terms() }).unwrap();
     let page = comparison::terminal(&found, Style::Plain);
     for expected in [
         "import-A, 1 result of vLLM, llama",

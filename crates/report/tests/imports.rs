@@ -1,8 +1,8 @@
 //! The page of another tool's file, as a person sees it.
 
 use inferometer_analysis::Interval;
-use inferometer_analysis::sheet::{
-    CountsFrom, Form, Grain, LatencyKind, Mark, Sheet, SheetRate, SheetSource, Tool,
+use inferometer_analysis::tool_result::{
+    CountsFrom, Form, Grain, LatencyKind, Mark, ResultRate, ResultSource, Tool, ToolResult,
 };
 use inferometer_model::import::{ForeignFile, ImportManifest, ImportReading};
 use inferometer_report::pages::results::import::{BrokenLine, ImportPage, render};
@@ -24,20 +24,20 @@ fn manifest() -> ImportManifest {
 }
 
 /// A result at this rate; with more than ten requests a second the server is behind.
-fn sheet(configuration: &str, line: u32, rate: Option<f64>) -> Sheet {
+fn sheet(configuration: &str, line: u32, rate: Option<f64>) -> ToolResult {
     let planned = rate.map_or(2_000, |rate| if rate < 5.0 { 120 } else { 1_200 });
-    let mut sheet = Sheet {
-        source: SheetSource {
+    let mut sheet = ToolResult {
+        source: ResultSource {
             tool: Tool::Vllm,
             form: Form::Document,
             line: Some(line),
-            ..SheetSource::default()
+            ..ResultSource::default()
         },
         configuration: configuration.to_owned(),
         model: Some("mistralai/Mistral-Small-24B-Instruct-2501".to_owned()),
         backend: Some("vllm".to_owned()),
         started: Some(format!("20250425-0110{line:02}")),
-        request_rate: Some(rate.map_or(SheetRate::Unlimited, SheetRate::PerSecond)),
+        request_rate: Some(rate.map_or(ResultRate::Unlimited, ResultRate::PerSecond)),
         requests_planned: Some(planned),
         completed: Some(if rate.is_none() { 1_015 } else { planned }),
         duration_s: Some(122.0),
@@ -47,7 +47,7 @@ fn sheet(configuration: &str, line: u32, rate: Option<f64>) -> Sheet {
         output_throughput: Some(100.0 * rate.unwrap_or(100.0).min(8.09)),
         total_token_throughput: Some(1_068.5),
         unmapped: vec![format!("line {line}: `best_of` = 1")],
-        ..Sheet::default()
+        ..ToolResult::default()
     };
     let slow = rate.unwrap_or(20.0);
     let ttft = sheet.latency_mut(LatencyKind::Ttft, CountsFrom::Send, Grain::Request);
@@ -62,7 +62,7 @@ fn sheet(configuration: &str, line: u32, rate: Option<f64>) -> Sheet {
     sheet
 }
 
-fn sweep() -> Vec<Sheet> {
+fn sweep() -> Vec<ToolResult> {
     let of_one = |name: &'static str, first: u32| {
         let rates = [Some(1.0), Some(3.0), Some(9.0), None];
         rates.into_iter().zip(first..).map(move |(rate, line)| sheet(name, line, rate))
@@ -70,7 +70,7 @@ fn sweep() -> Vec<Sheet> {
     of_one("V0", 12).chain(of_one("V1", 40)).collect()
 }
 
-fn page(sheets: &[Sheet], broken: Vec<BrokenLine<'_>>) -> String {
+fn page(sheets: &[ToolResult], broken: Vec<BrokenLine<'_>>) -> String {
     let manifest = manifest();
     let page = ImportPage {
         manifest: &manifest,
@@ -95,7 +95,7 @@ fn two_configurations_with_rows_that_were_cut_and_a_broken_record() {
 
 #[test]
 fn what_no_result_says_has_no_column_and_is_named() {
-    let bare = Sheet { output_throughput: Some(1_998.4), ..Sheet::default() };
+    let bare = ToolResult { output_throughput: Some(1_998.4), ..ToolResult::default() };
     let page = page(&[bare], Vec::new());
     assert!(page.contains("rate-sweep.jsonl: 1 result of vllm bench serve\n"), "{page}");
     assert!(page.contains("\n  #  output tok/s\n  0         1,998\n"), "{page}");
@@ -108,7 +108,7 @@ fn what_no_result_says_has_no_column_and_is_named() {
 
 #[test]
 fn what_is_shown_of_two_clocks_is_the_first_and_intervals_are_not_denied() {
-    let mut two = Sheet::default();
+    let mut two = ToolResult::default();
     for from in [CountsFrom::Send, CountsFrom::Schedule] {
         two.latency_mut(LatencyKind::E2e, from, Grain::Request).mean_ms = Some(40.0);
     }
@@ -125,10 +125,10 @@ fn what_is_shown_of_two_clocks_is_the_first_and_intervals_are_not_denied() {
 
 #[test]
 fn a_long_file_is_cut_and_says_so() {
-    let many: Vec<Sheet> = (0..300)
+    let many: Vec<ToolResult> = (0..300)
         .map(|line| {
             let unmapped = vec![format!("line {line}: `key_{line}` = 1")];
-            Sheet { unmapped, ..sheet("", line, Some(1.0)) }
+            ToolResult { unmapped, ..sheet("", line, Some(1.0)) }
         })
         .collect();
     let broken: Vec<BrokenLine<'_>> =

@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may fail by panicking")]
 
 use inferometer_analysis::{
-    Bound, Interval, RequirementOutcome, RequirementVerdict, Severity, Summary, Undecided, Verdict,
+    Bound, Interval, RequirementOutcome, Severity, Summary, ThresholdVerdict, Undecided, Verdict,
 };
 use inferometer_report::terminal::Style;
 use inferometer_report::{Files, Judgement, json, junit, markdown, terminal};
@@ -12,8 +12,8 @@ fn summary() -> Summary {
     Summary::from_json_bytes(include_bytes!("summary.json")).unwrap()
 }
 
-fn outcome(requirement: &str, quantity: &str, verdict: RequirementVerdict) -> RequirementOutcome {
-    let undecided = verdict == RequirementVerdict::Undecided;
+fn outcome(requirement: &str, quantity: &str, verdict: ThresholdVerdict) -> RequirementOutcome {
+    let undecided = verdict == ThresholdVerdict::Undecided;
     RequirementOutcome {
         requirement: requirement.to_owned(),
         quantity: quantity.to_owned(),
@@ -31,9 +31,9 @@ fn outcome(requirement: &str, quantity: &str, verdict: RequirementVerdict) -> Re
 
 fn outcomes() -> [RequirementOutcome; 3] {
     [
-        outcome("ttft.p99<500ms", "ttft.p99", RequirementVerdict::Pass),
-        outcome("error_rate<1%", "error_rate", RequirementVerdict::Fail),
-        outcome("e2e.p99<500ms", "e2e_schedule.p99", RequirementVerdict::Undecided),
+        outcome("ttft.p99<500ms", "ttft.p99", ThresholdVerdict::Met),
+        outcome("error_rate<1%", "error_rate", ThresholdVerdict::Missed),
+        outcome("e2e.p99<500ms", "e2e_schedule.p99", ThresholdVerdict::Undecided),
     ]
 }
 

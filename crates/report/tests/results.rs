@@ -3,8 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "a test may fail by panicking")]
 
 use inferometer_analysis::Interval;
-use inferometer_analysis::sheet::{
-    CountsFrom, Grain, LatencyKind, Mark, Sheet, SheetRate, SheetSource, Tool,
+use inferometer_analysis::tool_result::{
+    CountsFrom, Grain, LatencyKind, Mark, ResultRate, ResultSource, Tool, ToolResult,
 };
 use inferometer_report::chart::{Chart, LinePoint, Plot};
 use inferometer_report::document::{Block, Document, html, markdown};
@@ -18,21 +18,21 @@ const PUBLISHED: [(&str, &str); 2] = [
 ];
 
 /// A published line, as far as these tests need it.
-fn published_sheet(configuration: &str, line: &str) -> Sheet {
+fn published_sheet(configuration: &str, line: &str) -> ToolResult {
     let said: Value = serde_json::from_str(line).unwrap();
     let number = |key: &str| said[key].as_f64();
-    let mut sheet = Sheet {
-        source: SheetSource { tool: Tool::Vllm, ..SheetSource::default() },
+    let mut sheet = ToolResult {
+        source: ResultSource { tool: Tool::Vllm, ..ResultSource::default() },
         configuration: configuration.to_owned(),
         model: said["model_id"].as_str().map(str::to_owned),
         request_rate: Some(
-            number("request_rate").map_or(SheetRate::Unlimited, SheetRate::PerSecond),
+            number("request_rate").map_or(ResultRate::Unlimited, ResultRate::PerSecond),
         ),
         requests_planned: said["num_prompts"].as_u64(),
         completed: said["completed"].as_u64(),
         request_throughput: number("request_throughput"),
         output_throughput: number("output_throughput"),
-        ..Sheet::default()
+        ..ToolResult::default()
     };
     for (kind, from, name) in [
         (LatencyKind::Ttft, CountsFrom::Send, "ttft"),
@@ -49,7 +49,7 @@ fn published_sheet(configuration: &str, line: &str) -> Sheet {
     sheet
 }
 
-fn published() -> Vec<Sheet> {
+fn published() -> Vec<ToolResult> {
     let of = |(name, text): &(&str, &'static str)| {
         let name = (*name).to_owned();
         text.lines().map(move |line| published_sheet(&name, line)).collect::<Vec<_>>()
@@ -58,13 +58,13 @@ fn published() -> Vec<Sheet> {
 }
 
 /// One of ours, by its own definitions.
-fn measured(configuration: &str, rate: f64, ttft_ms: f64) -> Sheet {
-    let mut sheet = Sheet {
+fn measured(configuration: &str, rate: f64, ttft_ms: f64) -> ToolResult {
+    let mut sheet = ToolResult {
         configuration: configuration.to_owned(),
-        request_rate: Some(SheetRate::PerSecond(rate)),
+        request_rate: Some(ResultRate::PerSecond(rate)),
         completed: Some(2_000),
         requests_planned: Some(2_000),
-        ..Sheet::default()
+        ..ToolResult::default()
     };
     for (from, more) in [(CountsFrom::Schedule, 5.0), (CountsFrom::Send, 0.0)] {
         let latency = sheet.latency_mut(LatencyKind::Ttft, from, Grain::Request);
@@ -161,7 +161,7 @@ fn only_what_means_the_same_shares_a_panel() {
 fn a_chart_tells_of_the_points_that_it_has() {
     let mut sheets = published();
     for (rate, goodput) in [(1.0, 0.9), (3.0, 2.8)] {
-        sheets.push(Sheet { request_goodput: Some(goodput), ..measured("ours", rate, 100.0) });
+        sheets.push(ToolResult { request_goodput: Some(goodput), ..measured("ours", rate, 100.0) });
     }
     let document = of_sheets(&sheets, &words());
     let goodput = *charts(&document).iter().find(|chart| chart.id == "goodput").unwrap();
@@ -171,8 +171,8 @@ fn a_chart_tells_of_the_points_that_it_has() {
 #[test]
 fn results_that_say_no_load_are_named_below_the_chart() {
     let mut sheets = published();
-    sheets.push(Sheet { request_rate: None, ..measured("odd", 1.0, 100.0) });
-    sheets.push(Sheet { request_rate: None, ..sheets[0].clone() });
+    sheets.push(ToolResult { request_rate: None, ..measured("odd", 1.0, 100.0) });
+    sheets.push(ToolResult { request_rate: None, ..sheets[0].clone() });
     let document = of_sheets(&sheets, &words());
     let note = &charts(&document)[0].n;
     assert!(
@@ -208,10 +208,10 @@ fn a_simulated_server_is_not_the_best_of_measured_ones() {
 /// A hundred thousand results, as alike or as different as can be.
 #[test]
 fn a_page_of_very_many_results_is_bounded_and_quick() {
-    let many = |of: fn(u32) -> (String, f64)| -> Vec<Sheet> {
+    let many = |of: fn(u32) -> (String, f64)| -> Vec<ToolResult> {
         let sheet = |number| {
             let (name, rate) = of(number);
-            Sheet { unmapped: vec![name.clone()], ..measured(&name, rate, 100.0) }
+            ToolResult { unmapped: vec![name.clone()], ..measured(&name, rate, 100.0) }
         };
         (0..100_000).map(sheet).collect()
     };
@@ -232,7 +232,7 @@ fn a_page_of_very_many_results_is_bounded_and_quick() {
 
 #[test]
 fn repeats_are_one_point_with_an_interval_between_them() {
-    let mut sheets: Vec<Sheet> =
+    let mut sheets: Vec<ToolResult> =
         [100.0, 110.0, 120.0].into_iter().map(|ttft| measured("a", 2.0, ttft)).collect();
     sheets.push(measured("a", 4.0, 200.0));
     let document = of_sheets(&sheets, &words());
@@ -276,7 +276,7 @@ fn moments_are_told_in_their_order_however_a_tool_writes_them() {
     assert_eq!(told.1, "2025-04-24 22:55 to 2026-11-15 23:17; 1 result without a date");
 }
 
-fn hostile(name: &str) -> Vec<Sheet> {
+fn hostile(name: &str) -> Vec<ToolResult> {
     let mut sheets = published();
     for sheet in &mut sheets {
         sheet.configuration = format!("{name}{}", sheet.configuration);
@@ -288,7 +288,8 @@ fn hostile(name: &str) -> Vec<Sheet> {
 
 #[test]
 fn a_site_has_front_matter_charts_to_include_and_the_raw_lines() {
-    let raw = |sheet: &Sheet| format!("{{\"model_id\": \"{}\"}}", sheet.model.as_deref().unwrap());
+    let raw =
+        |sheet: &ToolResult| format!("{{\"model_id\": \"{}\"}}", sheet.model.as_deref().unwrap());
     let files = site(&published(), &words(), raw);
     let (name, index) = &files[0];
     assert_eq!(name, "index.md");
@@ -322,7 +323,7 @@ fn a_title_does_not_end_the_front_matter() {
 fn a_name_steers_neither_the_page_nor_the_program_that_builds_the_site() {
     let name = "</pre></details>{{ site.secret }}{% include x %}<img src=x>|`\n---\n";
     let sheets = hostile(name);
-    let raw = |sheet: &Sheet| serde_json::json!({ "model_id": sheet.model }).to_string();
+    let raw = |sheet: &ToolResult| serde_json::json!({ "model_id": sheet.model }).to_string();
     for (file, text) in site(&sheets, &words(), raw) {
         let own = "{% include_relative ";
         let foreign = text.lines().filter(|line| !line.starts_with(own));

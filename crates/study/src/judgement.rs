@@ -49,7 +49,7 @@ impl Goal {
     }
 
     pub(crate) fn is_met_by(&self, value: f64) -> bool {
-        self.0.is_kept_by(value)
+        self.0.is_met_by(value)
     }
 
     /// `None` when the limit lies inside.

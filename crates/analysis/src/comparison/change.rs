@@ -1,14 +1,148 @@
-//! How much a quantity changed between the runs of two sides, and what that is known from.
+//! How much a quantity changed between the runs of two sides, what that is known from, and what it is
+//! called. A run counts once, whatever its length: values of several runs are never pooled.
 //!
-//! A run counts once, whatever its length: values of several runs are never pooled.
+//! The rule for a change with its 95 % interval and a margin within which a change does not matter:
+//!
+//! 1. the interval lies wholly within the margin: **same**;
+//! 2. otherwise it lies wholly on the good side of no change: **better**;
+//! 3. otherwise it lies wholly on the bad side of no change: **worse**;
+//! 4. otherwise: **undecided**, which says something about the runs and nothing about the servers.
+//!
+//! The margin of a ratio is `1/(1 + m)` to `1 + m`, so that the answer is mirrored when the sides
+//! change places. Identical servers are called worse in at most one comparison of forty: the interval
+//! misses the truth on that side no more often.
 
 use serde::{Deserialize, Serialize};
 
-use super::judgement::Change;
 use crate::estimate::{Estimate, Interval, share_across, share_pooled};
+use crate::metric::{Better, Unit};
+use crate::quantity::Quantity;
+use crate::sample::Percentile;
+use crate::statistic::Statistic;
+use crate::statistics::ratio::{self, RatioEstimate};
 use crate::statistics::runs::RunStatistics;
 use crate::statistics::welch::{self, MeanSpread};
-use crate::statistics::{UPPER, normal, ratio};
+use crate::statistics::{UPPER, normal};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Judgement {
+    Better,
+    Worse,
+    Same,
+    Undecided,
+    /// The values differ by so much, and nothing says how sure that is.
+    NotJudged,
+    /// There is no change to judge; the reason says why.
+    NotCompared,
+}
+
+/// What became of a quantity from the base to the other side.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Change {
+    /// The other side over the base; 1 is no change.
+    Ratio { value: f64, interval: Interval },
+    /// Of a share, which may be zero: the other side less the base; 0.01 is one point of a hundred.
+    Difference { value: f64, interval: Interval },
+}
+
+/// Changes that are too small to matter.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Margins {
+    /// Of throughputs, means and medians, as a share: 0.02 is 2 %.
+    pub centre: f64,
+    /// Of p90 and beyond, which runs repeat less well.
+    pub tail: f64,
+    /// Of shares, in parts of one: 0.01 is one point of a hundred.
+    pub share: f64,
+}
+
+impl Margins {
+    /// The half-widths that repeated runs commonly reach.
+    pub const DEFAULT: Self = Self { centre: 0.02, tail: 0.05, share: 0.01 };
+
+    /// The same margin for all that is compared by its ratio.
+    pub const fn all(margin: f64) -> Self {
+        Self { centre: margin, tail: margin, ..Self::DEFAULT }
+    }
+
+    pub fn margin_for(&self, quantity: &Quantity) -> f64 {
+        match (quantity.metric().unit, quantity.statistic()) {
+            (Unit::Share, _) => self.share,
+            (_, Some(Statistic::Percentile(percentile))) if Percentile::P90 <= percentile => {
+                self.tail
+            }
+            (_, Some(Statistic::Max)) => self.tail,
+            _ => self.centre,
+        }
+    }
+}
+
+impl Change {
+    const fn from_ratio(found: RatioEstimate) -> Self {
+        Self::Ratio { value: found.ratio, interval: found.interval }
+    }
+
+    pub const fn value(&self) -> f64 {
+        match self {
+            Self::Ratio { value, .. } | Self::Difference { value, .. } => *value,
+        }
+    }
+
+    pub const fn interval(&self) -> Interval {
+        match self {
+            Self::Ratio { interval, .. } | Self::Difference { interval, .. } => *interval,
+        }
+    }
+
+    /// As wide as this one and another of the same quantity together.
+    fn reaching(self, other: Option<Self>) -> Self {
+        let wider = |interval: Interval| {
+            let other = other.map_or(interval, |other| other.interval());
+            Interval { low: interval.low.min(other.low), high: interval.high.max(other.high) }
+        };
+        match self {
+            Self::Ratio { value, interval } => Self::Ratio { value, interval: wider(interval) },
+            Self::Difference { value, interval } => {
+                Self::Difference { value, interval: wider(interval) }
+            }
+        }
+    }
+
+    pub fn judged(&self, margin: f64, better: Better) -> Judgement {
+        let (least, none, most) = match self {
+            Self::Ratio { .. } => (1.0 / (1.0 + margin), 1.0, 1.0 + margin),
+            Self::Difference { .. } => (-margin, 0.0, margin),
+        };
+        let Interval { low, high } = self.interval();
+        let (is_more, is_less) = (none < low, high < none);
+        if least <= low && high <= most {
+            return Judgement::Same;
+        }
+        match better {
+            Better::Higher if is_more => Judgement::Better,
+            Better::Higher if is_less => Judgement::Worse,
+            Better::Lower if is_less => Judgement::Better,
+            Better::Lower if is_more => Judgement::Worse,
+            Better::Higher | Better::Lower => Judgement::Undecided,
+            Better::Neither => Judgement::NotCompared,
+        }
+    }
+}
+
+impl Judgement {
+    pub const fn key(self) -> &'static str {
+        match self {
+            Self::Better => "better",
+            Self::Worse => "worse",
+            Self::Same => "same",
+            Self::Undecided => "undecided",
+            Self::NotJudged => "not judged",
+            Self::NotCompared => "not compared",
+        }
+    }
+}
 
 /// Where the interval of a change comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -43,8 +177,8 @@ pub(crate) struct Values {
     pub(crate) upper: f64,
 }
 
-/// What decides is asked of every side, and one that is worse fails them all: the doubt that one
-/// interval leaves is shared out among them (Bonferroni).
+/// What decides is asked of every side, and one that is worse fails them all: the error that one
+/// interval allows is divided among them (Bonferroni).
 pub(crate) fn upper_among(sides: usize) -> f64 {
     1.0 - (1.0 - UPPER) / sides.max(1) as f64
 }
@@ -155,7 +289,7 @@ fn values(runs: &[Estimate]) -> Vec<f64> {
 
 fn paired(base: &[f64], other: &[f64], scale: Scale, upper: f64) -> Option<Change> {
     if scale == Scale::Ratio {
-        return ratio::paired(base, other, upper).map(Change::of_ratio);
+        return ratio::paired(base, other, upper).map(Change::from_ratio);
     }
     let differences: Vec<f64> = other.iter().zip(base).map(|(other, base)| other - base).collect();
     let found = MeanSpread::from_values(&differences)?;
@@ -164,7 +298,7 @@ fn paired(base: &[f64], other: &[f64], scale: Scale, upper: f64) -> Option<Chang
 
 fn unpaired(base: &[f64], other: &[f64], scale: Scale, upper: f64) -> Option<Change> {
     if scale == Scale::Ratio {
-        return ratio::unpaired(base, other, upper).map(Change::of_ratio);
+        return ratio::unpaired(base, other, upper).map(Change::from_ratio);
     }
     let (base, other) = (MeanSpread::from_values(base)?, MeanSpread::from_values(other)?);
     difference(other.mean - base.mean, base.reach_to(other, upper))

@@ -3,14 +3,12 @@
 use inferometer_model::campaign::Level;
 use serde::{Deserialize, Serialize};
 
-use super::change::Basis;
-use super::judgement::{Change, Judgement, Margins};
+use super::change::{Basis, Change, Judgement, Margins};
 use super::layout::LayoutFigures;
-use super::objection::Objection;
 use crate::estimate::Interval;
 use crate::judge::Verdict;
-use crate::sheet::Tool;
 use crate::statistics::UPPER;
+use crate::tool_result::Tool;
 
 /// The form of the document. Adding keys leaves it; changing what a key means raises it.
 pub const COMPARISON_SCHEMA: &str = "inferometer.comparison/1";
@@ -20,7 +18,7 @@ pub struct Comparison {
     pub schema: String,
     /// The first is the base; every other is set against it.
     pub sides: Vec<SideFacts>,
-    /// What speaks against the comparison, the gravest first.
+    /// What speaks against the comparison, the most severe first.
     pub objections: Vec<Objection>,
     /// Whether it was made although they forbid it.
     pub forced: bool,
@@ -39,9 +37,39 @@ pub struct Comparison {
     pub unmatched: Vec<UnmatchedLevel>,
     /// Changes that were judged, the primary ones included.
     pub comparisons: u32,
-    /// Of a node full of replicas; empty when nobody asked.
+    /// Figures of a node full of replicas; empty when not asked for.
     pub layouts: Vec<LayoutFigures>,
 }
+
+/// How much an objection weighs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Weight {
+    /// Worth knowing; it may be the very question.
+    Note,
+    /// The comparison holds with a reservation.
+    Warning,
+    /// Some quantities are not compared.
+    Withholds,
+    /// Nothing is compared unless it is forced.
+    Forbids,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Objection {
+    pub key: String,
+    pub weight: Weight,
+    /// The side that differs from the base, or that has the trouble.
+    pub side: String,
+    pub text: String,
+    pub remedy: String,
+}
+
+/// Keys of objections that withhold quantities.
+pub(super) const OUTPUT_COUNTS: &str = "output_token_source";
+pub(super) const INPUT_COUNTS: &str = "input_token_source";
+pub(super) const TOKENIZER: &str = "tokenizer";
+pub(super) const PROMISES: &str = "promises";
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SideFacts {
@@ -246,4 +274,15 @@ impl LevelComparison {
     pub fn quantity(&self, side: usize, name: &str) -> Option<&QuantityComparison> {
         self.against.get(side)?.quantities.iter().find(|found| found.quantity == name)
     }
+}
+
+pub(super) fn objection(
+    key: &str,
+    weight: Weight,
+    side: &str,
+    text: impl Into<String>,
+    remedy: &str,
+) -> Objection {
+    let (key, side, remedy) = (key.to_owned(), side.to_owned(), remedy.to_owned());
+    Objection { key, weight, side, text: text.into(), remedy }
 }

@@ -6,8 +6,8 @@
 use inferometer_model::campaign::Level;
 use serde::{Deserialize, Serialize};
 
+use super::change::Change;
 use super::document::{LevelComparison, told};
-use super::judgement::Change;
 use crate::estimate::Interval;
 
 pub const LAYOUT_QUANTITY: &str = "output_throughput";

@@ -1,5 +1,9 @@
 //! Sides made of whole summaries: what is compared with what, what is refused, and what decides.
 
+mod quantities;
+mod suites;
+mod truth;
+
 use inferometer_model::endpoint::Api;
 use inferometer_model::observations::Simulated;
 use inferometer_model::spec::Lengths;
@@ -10,7 +14,7 @@ use crate::fixture::calm;
 use crate::metric::METRICS;
 use crate::quantity::LatencyOrigin;
 use crate::run::LoadFacts;
-use crate::summary::summarize;
+use crate::summary::{Summary, summarize};
 use crate::value::MetricValue;
 
 /// A run with this output throughput; all else is the calm run's.
@@ -42,8 +46,14 @@ pub(super) fn at(concurrency: u32, mut summary: Summary) -> Summary {
     summary
 }
 
-pub(super) fn side(name: &str, runs: Vec<Summary>) -> Side {
-    Side { name: name.to_owned(), source: format!("set-{name}"), runs, rows: None, suite: None }
+pub(super) fn side(name: &str, runs: Vec<Summary>) -> Side<Summary> {
+    Side {
+        name: name.to_owned(),
+        source: format!("set-{name}"),
+        results: runs,
+        rows: None,
+        suite: None,
+    }
 }
 
 pub(super) fn runs(seed: u64, throughputs: &[f64]) -> Vec<Summary> {
@@ -54,11 +64,11 @@ pub(super) fn terms() -> Terms {
     Terms { primary: None, margins: Margins::DEFAULT, force: false, layouts: None }
 }
 
-pub(super) fn compare(sides: &[Side]) -> Comparison {
+pub(super) fn compare(sides: &[Side<Summary>]) -> Comparison {
     Comparison::of(sides, &terms()).unwrap()
 }
 
-fn refusal(sides: &[Side]) -> Vec<Objection> {
+fn refusal(sides: &[Side<Summary>]) -> Vec<Objection> {
     match Comparison::of(sides, &terms()) {
         Err(ComparisonProblem::NotComparable(objections)) => objections,
         other => panic!("refused nothing: {other:?}"),
@@ -277,7 +287,7 @@ fn without_throughput(mut summary: Summary) -> Summary {
 
 #[test]
 fn several_sides_share_one_chance_of_a_false_alarm() {
-    let sides = |count: u64| -> Vec<Side> {
+    let sides = |count: u64| -> Vec<Side<Summary>> {
         let others =
             (0..count).map(|place| side(&format!("B{place}"), runs(100 + 10 * place, &SLOW)));
         [side("A", runs(1, &BASE))].into_iter().chain(others).collect()

@@ -23,12 +23,14 @@ use inferometer_model::spec::{Arrivals, LoadShape, Rate};
 use inferometer_model::{Moment, Observations, Outcome, RequestRecord};
 use serde::{Deserialize, Serialize};
 
+use crate::judge::SloTarget;
 use crate::metric::{self, LatencyOrigin, Metric};
-use crate::promise::Promise;
 use crate::record::{Extremes, InputTokens, Measured, Output, OutputTokens, Ruler};
-use crate::sheet::{CountsFrom, Grain, LatencyKind, Sheet, SheetLatency, SheetRequest};
 use crate::statistics::{Percentile, Probability, Sample};
 use crate::summary::{Summary, summarize};
+use crate::tool_result::{
+    CountsFrom, Grain, LatencyKind, ResultLatency, ResultRequest, ToolResult,
+};
 
 /// The values of the block "Serving Benchmark Result", in its order.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -348,7 +350,7 @@ type Latency = fn(&Answer) -> f64;
 /// The promises as limits of that tool, and how many requests kept them.
 #[derive(Debug)]
 struct Goodput {
-    limits: Vec<(Promise, Latency)>,
+    limits: Vec<(SloTarget, Latency)>,
     good: u64,
 }
 
@@ -357,16 +359,16 @@ impl Goodput {
     /// for. Its latencies count from the sending, whatever ours count from.
     fn new(observations: &Observations) -> Option<Self> {
         let slos = observations.manifest.spec.slos.iter();
-        let promises = slos.filter_map(|slo| Promise::of(slo, LatencyOrigin::Sent).ok());
+        let promises = slos.filter_map(|slo| SloTarget::from_slo(slo, LatencyOrigin::Sent).ok());
         let limits: Vec<_> = promises
-            .filter(Promise::is_per_request)
+            .filter(SloTarget::is_per_request)
             .map(|promise| Some((promise, goodput_latency(promise.metric)?)))
             .collect::<Option<_>>()?;
         (!limits.is_empty()).then_some(Self { limits, good: 0 })
     }
 
     fn add(&mut self, answer: &Answer) {
-        let is_good = self.limits.iter().all(|(promise, of)| promise.is_kept_by(of(answer)));
+        let is_good = self.limits.iter().all(|(promise, of)| promise.is_met_by(of(answer)));
         self.good += u64::from(is_good);
     }
 
@@ -414,7 +416,7 @@ impl Rank {
     }
 }
 
-impl Sheet {
+impl ToolResult {
     /// By the definitions of `vllm bench serve`, with all that it can be asked for.
     pub fn of_vllm_run(observations: &Observations, asked: &VllmAsked) -> Self {
         Self::of_vllm_summed(&summarize(observations), observations, asked)
@@ -479,14 +481,14 @@ impl Reading {
         }
     }
 
-    fn row(&mut self, record: &RequestRecord) -> SheetRequest {
+    fn row(&mut self, record: &RequestRecord) -> ResultRequest {
         let is_ok = record.ending.outcome == Outcome::Ok;
-        let mut row = SheetRequest {
+        let mut row = ResultRequest {
             queued_s: self.ruler.ms(record.intended, record.admitted).map(|ms| ms / 1e3),
             input_tokens: Some(InputTokens::from_record(record).count),
             output_tokens: is_ok.then(|| self.output_tokens(record)),
             error: Some(if is_ok { String::new() } else { error(record) }),
-            ..SheetRequest::default()
+            ..ResultRequest::default()
         };
         let (mut before, mut gaps_ms) = (None, Vec::with_capacity(record.events.len()));
         let ruler = &mut self.ruler;
@@ -543,9 +545,9 @@ impl Reading {
         Some(good.count() as f64 / duration_s)
     }
 
-    fn latencies(self, ranks: &[Rank]) -> Vec<SheetLatency> {
+    fn latencies(self, ranks: &[Rank]) -> Vec<ResultLatency> {
         let of = |values, kind, from, grain| {
-            Some(latency(&Sample::new(values)?, ranks, SheetLatency::new(kind, from, grain)))
+            Some(latency(&Sample::new(values)?, ranks, ResultLatency::new(kind, from, grain)))
         };
         [
             of(self.ttft, LatencyKind::Ttft, CountsFrom::Send, Grain::Request),
@@ -560,10 +562,10 @@ impl Reading {
 }
 
 /// The median is always told, asked for or not.
-fn latency(sample: &Sample, ranks: &[Rank], empty: SheetLatency) -> SheetLatency {
+fn latency(sample: &Sample, ranks: &[Rank], empty: ResultLatency) -> ResultLatency {
     let median = Rank::parse("50");
     let asked = median.iter().chain(ranks);
-    SheetLatency {
+    ResultLatency {
         n: Some(sample.count()),
         mean_ms: Some(sample.mean()),
         std_ms: Some(sample.std_population()),

@@ -14,11 +14,11 @@ use super::warnings::{
 };
 use super::{RunContext, Severity, Warning};
 use crate::client::share;
-use crate::delivered::{Delivered, RATE_APART, RATE_APART_GRAVE, SLOTS_SHARE};
-use crate::little::LITTLE_APART;
+use crate::littles_law::LITTLE_APART;
 use crate::machines::GpuFigures;
 use crate::measured::Measured;
 use crate::metric::{self, NOTHING_OK, NOTHING_SENT};
+use crate::offered_load::{Delivered, RATE_APART, RATE_APART_GRAVE, SLOTS_SHARE};
 use crate::server::ServerSide;
 use crate::steady::SteadyKind;
 use crate::tokens::NO_TOKENS;

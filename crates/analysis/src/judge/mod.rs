@@ -10,6 +10,9 @@
 //! withhold that percentile's certificate and change no verdict.
 
 mod checks;
+mod requirement;
+mod slo;
+mod threshold;
 mod warnings;
 
 use std::fmt;
@@ -19,9 +22,15 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use self::checks::run_checks;
 pub use self::checks::{Check, CheckKind, CheckState, Limits};
-pub(crate) use self::warnings::{
-    CACHED_SHARE, CACHED_SHARE_GRAVE, ERRORS_SHARE, new_prompts, run_warnings,
+pub use self::requirement::{
+    Bound, Requirement, RequirementOutcome, RequirementProblem, check_requirements,
 };
+pub use self::slo::{RequestSlo, RequestSlos, SloOutcome, SloProblem, check_slos};
+pub(crate) use self::slo::{
+    SloCounter, SloTarget, latency_origin, request_slos, slo_outcomes, time_over,
+};
+pub use self::threshold::{Evidence, Ruling, Threshold, ThresholdVerdict, Undecided};
+pub(crate) use self::warnings::{CACHED_SHARE, CACHED_SHARE_GRAVE, new_prompts, run_warnings};
 use crate::client::ClientHealth;
 use crate::measured::Measured;
 
@@ -79,7 +88,11 @@ pub(crate) struct RunContext<'a> {
 
 impl<'a> RunContext<'a> {
     pub(crate) fn new(observations: &'a Observations, measured: &'a Measured) -> Self {
-        Self { observations, measured, health: ClientHealth::of(observations, measured) }
+        Self {
+            observations,
+            measured,
+            health: ClientHealth::from_observations(observations, measured),
+        }
     }
 }
 

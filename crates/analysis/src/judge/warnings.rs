@@ -14,18 +14,22 @@ use inferometer_model::telemetry::DeviceSource;
 use super::checks::CheckKind;
 use super::{Raised, Rule, RunContext, Severity, Warning, degraded, invalid, note};
 use crate::audit::Audit;
-use crate::cap::HeldByCap;
 use crate::client::share;
-use crate::delivered::{Delivered, RATE_APART_GRAVE, ScheduleDelivered};
 use crate::machines::{DeviceFigures, GpuFigures};
 use crate::measured::Measured;
 use crate::metric;
 use crate::oddities::LENGTH_TOLERANCE;
+use crate::offered_load::HeldByCap;
+use crate::offered_load::{Delivered, RATE_APART_GRAVE, ScheduleDelivered};
 use crate::server::TOKENS_APART;
 use crate::steady::SteadyKind;
 use crate::value::Distribution;
 
-type RunRule = Rule<fn(&RunContext<'_>) -> Option<Raised>>;
+type Raise = fn(&RunContext<'_>) -> Option<Raised>;
+
+const fn rule(key: &'static str, check: CheckKind, raise: Raise) -> Rule<Raise> {
+    Rule { key, check: Some(check), raise }
+}
 
 /// Values above which a quantity degrades a run, and above which it invalidates it.
 #[derive(Clone, Copy, Debug)]
@@ -35,7 +39,7 @@ pub(super) struct Bounds {
 }
 
 /// The share of attempted requests above which failures colour what is left.
-pub(crate) const ERRORS_SHARE: f64 = 0.01;
+pub(super) const ERRORS_SHARE: f64 = 0.01;
 /// Below this many answers even a mean is a guess.
 const FEW_REQUESTS: u64 = 30;
 /// An open loop whose requests leave this late is another load than the one planned.
@@ -83,903 +87,655 @@ const MEMORY_LOW_BYTES: u64 = 512 << 20;
 pub(crate) fn run_warnings(run: &RunContext<'_>) -> Vec<Warning> {
     let is_virtual = run.observations.manifest.simulated.is_some();
     let applies =
-        |rule: &&RunRule| !(is_virtual && rule.check.is_some_and(CheckKind::is_about_client));
+        |rule: &&Rule<Raise>| !(is_virtual && rule.check.is_some_and(CheckKind::is_about_client));
     let raised = RULES.iter().filter(applies).filter_map(|rule| rule.warning((rule.raise)(run)));
     super::by_severity(raised.collect())
 }
 
-static RULES: &[RunRule] = &[
-    Rule {
-        key: "nothing-ok",
-        check: Some(CheckKind::Errors),
-        raise: |run| {
-            let Measured { ok, attempted, .. } = *run.measured;
-            (ok == 0 && !all_cut(run)).then(|| {
-                invalid(
-                    format!("none of {attempted} attempted requests ended ok"),
-                    "look at the failures, and check that the server answers a single request",
-                )
-            })
-        },
-    },
-    Rule {
-        key: "all-cut",
-        check: Some(CheckKind::CompleteRun),
-        raise: |run| {
-            let text =
-                format!("all {} requests were cut before they could end", run.measured.attempted);
-            let remedy = if run.observations.ending.stop == RunStop::Cut {
-                "run it again, to its end"
-            } else {
-                "run longer, ask for shorter answers, or give the last requests more time \
-                 (--drain-timeout)"
-            };
-            all_cut(run).then(|| invalid(text, remedy))
-        },
-    },
-    Rule {
-        key: "errors",
-        check: Some(CheckKind::Errors),
-        raise: |run| {
-            let attempted = run.measured.attempted;
-            let failed = attempted - run.measured.ok - cancelled(run);
-            // A turn that could not follow a failed one counts as failed.
-            let lost = run.observations.not_sent_because(Cause::ConversationBroken);
-            let severity = if attempted + lost < (failed + lost) * 2 {
-                Severity::Invalid
-            } else {
-                degraded_above(ERRORS_SHARE, failed + lost, attempted + lost)
-            };
-            let mut text = format!(
-                "{failed} of {attempted} attempted requests failed ({})",
-                percent(failed as f64 / attempted as f64)
-            );
-            if 0 < lost {
-                text += &format!(", and {lost} turns were lost with them");
-            }
-            let remedy = "look at the failures; latencies are of the requests that succeeded, so \
-                          lower the load or mend the server before comparing";
-            (0 < failed).then(|| Raised::new(severity, text, remedy))
-        },
-    },
-    Rule {
-        key: "partial",
-        check: Some(CheckKind::CompleteRun),
-        raise: |run| {
-            let stop = run.observations.ending.stop;
-            // A run that the user cut short still reports what it measured; one that had to give up
-            // does not.
-            let severity = match stop {
-                RunStop::PlanDone => Severity::Note,
-                RunStop::Drained | RunStop::Cut | RunStop::Recovered => Severity::Degraded,
-                RunStop::Unauthorized
-                | RunStop::Unreachable
-                | RunStop::ClientExhausted
-                | RunStop::Stalled => Severity::Invalid,
-            };
-            let text = format!("the run is partial: {}", stop.text());
-            let remedy = "run it again to the end before comparing it with another run";
-            stop.is_partial().then(|| Raised::new(severity, text, remedy))
-        },
-    },
-    Rule {
-        key: "cut-at-limit",
-        check: Some(CheckKind::CompleteRun),
-        raise: |run| {
-            let cut = cancelled(run);
-            (0 < cut && !run.observations.ending.stop.is_partial()).then(|| {
-                degraded(
-                    format!("{cut} requests were still in flight when the drain limit passed"),
-                    "give the last requests more time (--drain-timeout), or lower the load: slow \
-                     answers are missing here",
-                )
-            })
-        },
-    },
-    Rule {
-        key: "stale-pool",
-        check: Some(CheckKind::Errors),
-        raise: |run| {
-            counted(run.measured.oddities.stale_pool, |requests| {
-                note(
-                    format!(
-                        "{requests} requests failed because the server had closed the pooled \
-                         connection"
-                    ),
-                    "use a fresh connection for each request (--connections new), or let the server \
-                     keep idle ones longer",
-                )
-            })
-        },
-    },
-    Rule {
-        key: "held-by-cap",
-        check: Some(CheckKind::DeliveredLoad),
-        raise: |run| {
-            let attempted = run.measured.attempted;
-            counted(HeldByCap::of(run.observations)?.requests, |held| {
-                let share = percent(held as f64 / attempted.max(1) as f64);
-                note(
-                    format!(
-                        "the concurrency cap held back {held} of {attempted} requests ({share})"
-                    ),
-                    "this is a capped-open result and no open-loop one: latencies from schedule \
-                     count the waiting; raise --max-concurrency, or lower the rate, to measure an \
-                     open loop",
-                )
-            })
-        },
-    },
-    Rule {
-        key: "backlog",
-        check: Some(CheckKind::DeliveredLoad),
-        raise: |run| {
-            counted(run.observations.not_sent_because(Cause::HeldByCap), |requests| {
-                degraded(
-                    format!(
-                        "{requests} scheduled requests were still held back by the cap when the time \
-                         was over"
-                    ),
-                    "the server does not keep up with this rate: lower it, or raise \
-                     --max-concurrency",
-                )
-            })
-        },
-    },
-    Rule {
-        key: "insecure",
-        check: Some(CheckKind::Answerer),
-        raise: |run| {
-            run.observations.manifest.spec.client.insecure.then(|| {
-                note(
-                    "the server's TLS certificate was not checked (--insecure)",
-                    "have the server's certificate trusted by this system, and leave --insecure out",
-                )
-            })
-        },
-    },
-    Rule {
-        key: "proxy-variables",
-        check: Some(CheckKind::Answerer),
-        raise: |run| {
-            let names = &run.observations.manifest.environment.proxy_variables;
-            let text = format!("proxy variables are set and were not used: {}", names.join(", "));
-            (!names.is_empty()).then(|| note(text, "none needed; unset them to be sure"))
-        },
-    },
-    Rule {
-        key: "few-requests",
-        check: Some(CheckKind::SampleSize),
-        raise: |run| {
-            let ok = run.measured.ok;
-            let text = format!("only {ok} requests ended ok");
-            (0 < ok && ok < FEW_REQUESTS).then(|| note(text, "send more requests"))
-        },
-    },
-    Rule {
-        key: "rate-missed",
-        check: Some(CheckKind::DeliveredLoad),
-        raise: |run| {
-            let schedule = schedule(run)?;
-            let apart = schedule.rate_missed()?.abs();
-            let (intended, sent) = schedule.intended_per_s.zip(schedule.sent_per_s)?;
-            let unsent = schedule.unsent_share();
-            // Requests that never left are judged as errors, or as resources missing on the client.
-            let severity = if RATE_APART_GRAVE < apart - unsent {
-                Severity::Invalid
-            } else {
-                Severity::Degraded
-            };
-            let mut text = format!(
-                "requests left at {sent:.2} per second and were planned at {intended:.2} ({} apart)",
-                percent(apart)
-            );
-            let remedy = if 0.0 < unsent {
-                text += &format!("; {} of them never left", percent(unsent));
-                "look at why requests never left (the errors by cause), or lower the rate: the \
-                 server met another load than the one asked for"
-            } else {
-                MORE_CORES_OR_RATE
-            };
-            Some(Raised::new(severity, text, remedy))
-        },
-    },
-    Rule {
-        key: "arrivals-bunched",
-        check: Some(CheckKind::DeliveredLoad),
-        raise: |run| {
-            let (intended, sent) = schedule(run)?.bunched()?;
-            let text = format!(
-                "over {} s the number of requests that left varies {:.2} times its mean, and was \
-                 planned to vary {:.2} times",
-                intended.over_s, sent.index, intended.index
-            );
-            Some(note(text, MORE_CORES_OR_RATE))
-        },
-    },
-    Rule {
-        key: "arrivals-unlike",
-        check: Some(CheckKind::DeliveredLoad),
-        raise: |run| {
-            let fit = schedule(run)?.unlike()?;
-            Some(degraded(
-                format!(
-                    "the gaps of the schedule are not those of {} arrivals at this rate (p = {:.1e})",
-                    fit.process, fit.p
-                ),
-                "use another --seed, and report the run directory as a bug if it happens again",
-            ))
-        },
-    },
-    Rule {
-        key: "slots-empty",
-        check: Some(CheckKind::DeliveredLoad),
-        raise: |run| {
-            let Delivered::Slots(slots) = &run.measured.delivered else { return None };
-            slots.missed()?;
-            Some(degraded(
-                format!(
-                    "of {} slots {:.2} were in use on average while the load was on",
-                    slots.asked, slots.in_use_mean
-                ),
-                "give the client more cores, or look for requests that fail before they leave: the \
-                 server met fewer users than asked for",
-            ))
-        },
-    },
-    Rule {
-        key: "piling-up",
-        check: Some(CheckKind::SteadyState),
-        raise: |run| {
-            let per_s = run.measured.steady.piling_up()?;
-            Some(degraded(
-                format!(
-                    "requests in flight grow by {per_s:.2} per second: the server does not keep up \
-                     with this rate"
-                ),
-                "lower the rate: latencies grow for as long as the run goes on, so they are about \
-                 its length; measure the capacity with a closed loop",
-            ))
-        },
-    },
-    Rule {
-        key: "never-settled",
-        check: Some(CheckKind::SteadyState),
-        raise: |run| {
-            let steady = &run.measured.steady;
-            let reason = steady.reason.as_ref()?;
-            let drifts = steady.state == SteadyKind::NeverSettled && steady.piling_up().is_none();
-            drifts.then(|| {
-                note(
-                    format!("the run never settled: {reason}"),
-                    "run longer, or warm the server up first (--warm-up), to see whether it comes \
-                     to a level",
-                )
-            })
-        },
-    },
-    Rule {
-        key: "littles-law",
-        check: Some(CheckKind::LittlesLaw),
-        raise: |run| {
-            let law = &run.measured.littles_law;
-            let mut text = format!(
-                "requests in flight are {} apart from arrivals times time in flight",
-                percent(law.broken()?.abs())
-            );
-            if 0 < law.lost {
-                text += &format!("; {} requests were started and never heard of again", law.lost);
-            }
-            let remedy = "requests were lost, or their records make no sense: run it again, and \
-                          report the run directory as a bug if it happens again";
-            Some(degraded(text, remedy))
-        },
-    },
-    Rule {
-        key: "server-in-flight",
-        check: Some(CheckKind::LittlesLaw),
-        raise: |run| {
-            let (server, ours) = run.measured.littles_law.server_disagrees()?;
-            Some(note(
-                format!(
-                    "the server's gauges say {server:.2} requests running and waiting on average, \
-                     and {ours:.2} of ours were in flight"
-                ),
-                "see whether others use the server, whether a proxy holds requests back, and \
-                 whether the metrics are of the server that answers",
-            ))
-        },
-    },
-    Rule {
-        key: "sent-late",
-        check: Some(CheckKind::SendLag),
-        raise: |run| {
-            // A closed loop plans no moments: a request leaves when a slot is free. What a cap holds
-            // back is not late either; `held-by-cap` reports it.
-            let is_open = run.observations.manifest.spec.is_open_loop();
-            SENT_LATE_MS.exceeded(
-                p99(run.measured.latency(&metric::SEND_LAG)).filter(|_| is_open),
-                |p99_ms| {
-                    let allowed = SENT_LATE_MS.degraded;
-                    let text = format!(
-                        "1 % of requests left {p99_ms:.1} ms or more after their planned moment \
-                     (allowed {allowed} ms)"
-                    );
-                    (text, "give the client more cores, or lower the rate")
-                },
+static RULES: &[Rule<Raise>] = &[
+    rule("nothing-ok", CheckKind::Errors, |run| {
+        let Measured { ok, attempted, .. } = *run.measured;
+        (ok == 0 && !all_cut(run)).then(|| {
+            invalid(
+                format!("none of {attempted} attempted requests ended ok"),
+                "look at the failures, and check that the server answers a single request",
             )
-        },
-    },
-    Rule {
-        key: "client-lag",
-        check: Some(CheckKind::ClientLag),
-        raise: |run| {
-            CLIENT_MS.exceeded(p99(run.measured.latency(&metric::CLIENT_LAG)), |p99_ms| {
-                let text = format!(
-                    "1 % of reads lay {p99_ms:.1} ms or more in the kernel before we read them"
-                );
-                (text, MORE_CORES_OR_LOAD)
-            })
-        },
-    },
-    Rule {
-        key: "loop-lag",
-        check: Some(CheckKind::ClientLoop),
-        raise: |run| {
-            CLIENT_MS.exceeded(run.health.loop_lag_ms.p99_at_most, |p99_ms| {
-                let text = format!("the client's loop woke up to {p99_ms:.1} ms late (p99)");
-                (text, MORE_CORES_OR_LOAD)
-            })
-        },
-    },
-    Rule {
-        key: "loop-paused",
-        check: Some(CheckKind::ClientLoop),
-        raise: |run| {
-            PAUSE_MS.exceeded(run.health.loop_lag_ms.max, |max_ms| {
-                let text = format!("the client's loop stood still for {max_ms:.0} ms");
-                (text, "keep the client from being suspended or starved of CPU, and run it again")
-            })
-        },
-    },
-    Rule {
-        key: "arrival-width",
-        check: Some(CheckKind::ArrivalWidth),
-        raise: |run| {
-            CLIENT_MS.exceeded(p99(run.measured.event_width.as_ref()), |p99_ms| {
-                let text = format!(
-                    "1 % of the events may be {p99_ms:.1} ms or more older than their stamps: they \
-                     were read together with later ones"
-                );
-                (text, MORE_CORES_OR_LOAD)
-            })
-        },
-    },
-    Rule {
-        key: "cpu-stolen",
-        check: Some(CheckKind::ClientLoop),
-        raise: |run| {
-            // Samples of the machine are used where the run's own totals are missing.
-            let client = run.measured.machines.figures.client.as_ref();
-            let sampled = client.and_then(|it| it.steal_share).map(|steal| steal.mean);
-            STOLEN_SHARE.exceeded(run.health.cpu_stolen.or(sampled), |share| {
-                let share = percent(share);
-                let text = format!(
-                    "{share} of this machine's processor time went to others on the same host"
-                );
-                let remedy = "measure from a machine, or a virtual machine, that has its processors \
-                              to itself";
-                (text, remedy)
-            })
-        },
-    },
-    Rule {
-        key: "capacity-used",
-        check: Some(CheckKind::ClientCapacity),
-        raise: |run| {
-            let used = run.health.capacity.as_ref().map(|capacity| capacity.used);
-            CAPACITY_SHARE.exceeded(used, |share| {
-                let share = percent(share);
-                let text =
-                    format!("this load used {share} of what the client can carry on this machine");
-                (text, MORE_CORES_OR_LOAD)
-            })
-        },
-    },
-    Rule {
-        key: "clock-jump",
-        check: Some(CheckKind::Clock),
-        raise: |run| {
-            counted(run.health.clock_jumps.unwrap_or(0), |jumps| {
-                degraded(
-                    format!(
-                        "the wall clock jumped {jumps} times, so kernel stamps near it are off"
-                    ),
-                    "let time synchronisation settle (slewing, not stepping) and run it again",
-                )
-            })
-        },
-    },
-    Rule {
-        key: "clock-order",
-        check: Some(CheckKind::Clock),
-        raise: |run| {
-            counted(run.measured.out_of_order, |distances| {
-                invalid(
-                    format!("{distances} times between recorded moments are negative or unknown"),
-                    "do not use these numbers; run it again, and report the run directory as a bug",
-                )
-            })
-        },
-    },
-    Rule {
-        key: "journal-waits",
-        check: Some(CheckKind::ClientCapacity),
-        raise: |run| {
-            let attempted = run.measured.attempted;
-            counted(run.health.journal_waits, |waits| {
-                let text = format!(
-                    "{waits} entries of the journal had to wait for its writer, over {attempted} \
-                     requests"
-                );
-                let severity = degraded_above(JOURNAL_WAITS_SHARE, waits, attempted);
-                Raised::new(severity, text, "write the run to a faster disk")
-            })
-        },
-    },
-    Rule {
-        key: "client-resource",
-        check: Some(CheckKind::ClientCapacity),
-        raise: |run| {
-            let not_sent = run.observations.not_sent_because(Cause::ClientResource);
-            counted(run.measured.oddities.client_resource + not_sent, |requests| {
-                invalid(
-                    format!(
-                        "{requests} requests failed because this machine ran out of descriptors, \
-                         ports or memory"
-                    ),
-                    "raise the limit of open files, widen the range of local ports, or lower the \
-                     load",
-                )
-            })
-        },
-    },
-    Rule {
-        key: "no-kernel-stamps",
-        check: Some(CheckKind::KernelStamps),
-        raise: |run| {
-            let oddities = &run.measured.oddities;
-            let stamped = share(oddities.reads_stamped, oddities.reads)?;
-            let without = percent(1.0 - stamped);
-            (stamped < 1.0).then(|| {
-                note(
-                    format!(
-                        "{without} of the reads have no kernel stamp; the moment of the read is used"
-                    ),
-                    "none needed while the loop lag is small; the kernel's stamps need Linux and \
-                     HTTP/1",
-                )
-            })
-        },
-    },
-    Rule {
-        key: "cache-contamination",
-        check: Some(CheckKind::Cache),
-        raise: |run| {
-            let manifest = &run.observations.manifest;
-            let remedy = match new_prompts(&manifest.spec.workload.source)? {
-                NewPrompts::Seeded => {
-                    "the server has seen these prompts before: use another --seed, restart the \
-                     server, or switch its prefix cache off"
-                }
-                NewPrompts::SameInEveryRun => {
-                    "vllm-random sends the same prompts in every run: restart the server between \
-                     runs, or switch its prefix cache off"
-                }
-            };
-            let share = cached_share(run.measured)?;
-            let template = template_share(manifest.materials.input_length, &run.measured.audit);
-            let severity =
-                if CACHED_SHARE_GRAVE < share { Severity::Degraded } else { Severity::Note };
-            let text = format!(
-                "every prompt was to be new, but {} of the input came from the prefix cache",
-                percent(share)
-            );
-            (CACHED_SHARE < share - template).then(|| Raised::new(severity, text, remedy))
-        },
-    },
-    Rule {
-        key: "seen-before",
-        check: Some(CheckKind::Cache),
-        raise: |run| {
-            // Where the server reports what it cached, that is judged instead.
-            let earlier = run.observations.manifest.seen_before.as_ref()?;
-            let text = format!("run {earlier} may have sent the same prompts to this server");
-            let remedy = "a prefix cache may have answered them: use another --seed, restart the \
-                          server, or let it say what it cached (vLLM: \
-                          --enable-prompt-tokens-details)";
-            cached_share(run.measured).is_none().then(|| note(text, remedy))
-        },
-    },
-    Rule {
-        key: "repeated-prompts",
-        check: Some(CheckKind::Cache),
-        raise: |run| {
-            let manifest = &run.observations.manifest;
-            let Source::Dataset(_) = manifest.spec.workload.source else { return None };
-            let items = manifest.materials.files.first()?.items;
-            let records = run.observations.records.iter();
-            let requests = records.filter(|record| record.asked.turn == 0).count() as u64;
-            (items < requests).then(|| {
-                note(
-                    format!(
-                        "{requests} requests were made from {items} prompts, so some came again"
-                    ),
-                    "a prefix cache answers a repeated prompt faster: send fewer requests, give \
-                     more data, or switch the cache off",
-                )
-            })
-        },
-    },
-    Rule {
-        key: "conversations-broken",
-        check: Some(CheckKind::Errors),
-        raise: |run| {
-            counted(run.observations.not_sent_because(Cause::ConversationBroken), |turns| {
-                note(
-                    format!(
-                        "{turns} turns were not sent because an earlier turn of their conversation \
-                         failed"
-                    ),
-                    "look at the failures; figures of later turns are of the conversations that held",
-                )
-            })
-        },
-    },
-    Rule {
-        key: "model-mismatch",
-        check: Some(CheckKind::Answerer),
-        raise: |run| {
-            let odd = &run.measured.oddities;
-            let name = odd.other_model_name.as_ref()?;
-            let answered: String = name.chars().take(NAME_CHARS_MAX).collect();
-            Some(invalid(
+        })
+    }),
+    rule("all-cut", CheckKind::CompleteRun, |run| {
+        let text =
+            format!("all {} requests were cut before they could end", run.measured.attempted);
+        let remedy = if run.observations.ending.stop == RunStop::Cut {
+            "run it again, to its end"
+        } else {
+            "run longer, ask for shorter answers, or give the last requests more time \
+             (--drain-timeout)"
+        };
+        all_cut(run).then(|| invalid(text, remedy))
+    }),
+    rule("errors", CheckKind::Errors, |run| {
+        let attempted = run.measured.attempted;
+        let failed = attempted - run.measured.ok - cancelled(run);
+        // A turn that could not follow a failed one counts as failed.
+        let lost = run.observations.not_sent_because(Cause::ConversationBroken);
+        let severity = if attempted + lost < (failed + lost) * 2 {
+            Severity::Invalid
+        } else {
+            degraded_above(ERRORS_SHARE, failed + lost, attempted + lost)
+        };
+        let mut text = format!(
+            "{failed} of {attempted} attempted requests failed ({})",
+            percent(failed as f64 / attempted as f64)
+        );
+        if 0 < lost {
+            text += &format!(", and {lost} turns were lost with them");
+        }
+        let remedy = "look at the failures; latencies are of the requests that succeeded, so \
+                      lower the load or mend the server before comparing";
+        (0 < failed).then(|| Raised::new(severity, text, remedy))
+    }),
+    rule("partial", CheckKind::CompleteRun, |run| {
+        let stop = run.observations.ending.stop;
+        // A run that the user cut short still reports what it measured; one that had to give up
+        // does not.
+        let severity = match stop {
+            RunStop::PlanDone => Severity::Note,
+            RunStop::Drained | RunStop::Cut | RunStop::Recovered => Severity::Degraded,
+            RunStop::Unauthorized
+            | RunStop::Unreachable
+            | RunStop::ClientExhausted
+            | RunStop::Stalled => Severity::Invalid,
+        };
+        let text = format!("the run is partial: {}", stop.text());
+        let remedy = "run it again to the end before comparing it with another run";
+        stop.is_partial().then(|| Raised::new(severity, text, remedy))
+    }),
+    rule("cut-at-limit", CheckKind::CompleteRun, |run| {
+        let cut = cancelled(run);
+        (0 < cut && !run.observations.ending.stop.is_partial()).then(|| {
+            degraded(
+                format!("{cut} requests were still in flight when the drain limit passed"),
+                "give the last requests more time (--drain-timeout), or lower the load: slow \
+                 answers are missing here",
+            )
+        })
+    }),
+    rule("stale-pool", CheckKind::Errors, |run| {
+        counted(run.measured.oddities.stale_pool, |requests| {
+            note(
                 format!(
-                    "`{}` was asked for, but `{answered}` answered {} requests",
-                    run.observations.manifest.endpoint.model, odd.other_model
+                    "{requests} requests failed because the server had closed the pooled \
+                     connection"
                 ),
-                "ask for the model by the name that the server gives it, or measure another server",
-            ))
-        },
-    },
-    Rule {
-        key: "not-streaming",
-        check: Some(CheckKind::Stream),
-        raise: |run| {
-            let odd = &run.measured.oddities;
-            let share = share(odd.streams_in_one_arrival, odd.streams)?;
-            (NOT_STREAMING_SHARE < share).then(|| {
-                note(
-                    format!("{} of the streamed answers came in one piece", percent(share)),
-                    "check that neither the server nor a proxy before it gathers the stream; as it \
-                     is, TTFT is the whole answer's time",
-                )
-            })
-        },
-    },
-    Rule {
-        key: "no-output",
-        check: Some(CheckKind::Stream),
-        raise: |run| {
-            counted(run.measured.tokens.without_output, |requests| {
-                note(
-                    format!("{requests} ok answers brought no text and no counted token"),
-                    "none needed while they are few: such an answer has no TTFT and no E2E, so it \
-                     is missing from those",
-                )
-            })
-        },
-    },
-    Rule {
-        key: "output-length",
-        check: Some(CheckKind::OutputLength),
-        raise: |run| {
-            let share = share(run.measured.oddities.output_off, run.measured.ok)?;
-            (OUTPUT_OFF_SHARE < share).then(|| {
-                note(
-                    format!(
-                        "{} of the answers are more than {:.0} % longer or shorter than asked",
-                        percent(share),
-                        LENGTH_TOLERANCE * 100.0
-                    ),
-                    "make the server ignore its end-of-sequence token, or ask for lengths that the \
-                     model gives by itself",
-                )
-            })
-        },
-    },
-    Rule {
-        key: "input-length",
-        check: Some(CheckKind::InputLength),
-        raise: |run| {
-            // Images are tokens too, and only the server knows how many.
-            if run.observations.manifest.spec.workload.body.images.is_some() {
-                return None;
+                "use a fresh connection for each request (--connections new), or let the server \
+                 keep idle ones longer",
+            )
+        })
+    }),
+    rule("held-by-cap", CheckKind::DeliveredLoad, |run| {
+        let attempted = run.measured.attempted;
+        counted(HeldByCap::from_observations(run.observations)?.requests, |held| {
+            let share = percent(held as f64 / attempted.max(1) as f64);
+            note(
+                format!("the concurrency cap held back {held} of {attempted} requests ({share})"),
+                "this is a capped-open result and no open-loop one: latencies from schedule \
+                 count the waiting; raise --max-concurrency, or lower the rate, to measure an \
+                 open loop",
+            )
+        })
+    }),
+    rule("backlog", CheckKind::DeliveredLoad, |run| {
+        counted(run.observations.not_sent_because(Cause::HeldByCap), |requests| {
+            degraded(
+                format!(
+                    "{requests} scheduled requests were still held back by the cap when the time \
+                     was over"
+                ),
+                "the server does not keep up with this rate: lower it, or raise \
+                 --max-concurrency",
+            )
+        })
+    }),
+    rule("insecure", CheckKind::Answerer, |run| {
+        run.observations.manifest.spec.client.insecure.then(|| {
+            note(
+                "the server's TLS certificate was not checked (--insecure)",
+                "have the server's certificate trusted by this system, and leave --insecure out",
+            )
+        })
+    }),
+    rule("proxy-variables", CheckKind::Answerer, |run| {
+        let names = &run.observations.manifest.environment.proxy_variables;
+        let text = format!("proxy variables are set and were not used: {}", names.join(", "));
+        (!names.is_empty()).then(|| note(text, "none needed; unset them to be sure"))
+    }),
+    rule("few-requests", CheckKind::SampleSize, |run| {
+        let ok = run.measured.ok;
+        let text = format!("only {ok} requests ended ok");
+        (0 < ok && ok < FEW_REQUESTS).then(|| note(text, "send more requests"))
+    }),
+    rule("rate-missed", CheckKind::DeliveredLoad, |run| {
+        let schedule = schedule(run)?;
+        let apart = schedule.rate_missed()?.abs();
+        let (intended, sent) = schedule.intended_per_s.zip(schedule.sent_per_s)?;
+        let unsent = schedule.unsent_share();
+        // Requests that never left are judged as errors, or as resources missing on the client.
+        let severity =
+            if RATE_APART_GRAVE < apart - unsent { Severity::Invalid } else { Severity::Degraded };
+        let mut text = format!(
+            "requests left at {sent:.2} per second and were planned at {intended:.2} ({} apart)",
+            percent(apart)
+        );
+        let remedy = if 0.0 < unsent {
+            text += &format!("; {} of them never left", percent(unsent));
+            "look at why requests never left (the errors by cause), or lower the rate: the \
+             server met another load than the one asked for"
+        } else {
+            MORE_CORES_OR_RATE
+        };
+        Some(Raised::new(severity, text, remedy))
+    }),
+    rule("arrivals-bunched", CheckKind::DeliveredLoad, |run| {
+        let (intended, sent) = schedule(run)?.bunched()?;
+        let text = format!(
+            "over {} s the number of requests that left varies {:.2} times its mean, and was \
+             planned to vary {:.2} times",
+            intended.over_s, sent.index, intended.index
+        );
+        Some(note(text, MORE_CORES_OR_RATE))
+    }),
+    rule("arrivals-unlike", CheckKind::DeliveredLoad, |run| {
+        let fit = schedule(run)?.unlike()?;
+        Some(degraded(
+            format!(
+                "the gaps of the schedule are not those of {} arrivals at this rate (p = {:.1e})",
+                fit.process, fit.p
+            ),
+            "use another --seed, and report the run directory as a bug if it happens again",
+        ))
+    }),
+    rule("slots-empty", CheckKind::DeliveredLoad, |run| {
+        let Delivered::Slots(slots) = &run.measured.delivered else { return None };
+        slots.missed()?;
+        Some(degraded(
+            format!(
+                "of {} slots {:.2} were in use on average while the load was on",
+                slots.asked, slots.in_use_mean
+            ),
+            "give the client more cores, or look for requests that fail before they leave: the \
+             server met fewer users than asked for",
+        ))
+    }),
+    rule("piling-up", CheckKind::SteadyState, |run| {
+        let per_s = run.measured.steady.piling_up()?;
+        Some(degraded(
+            format!(
+                "requests in flight grow by {per_s:.2} per second: the server does not keep up \
+                 with this rate"
+            ),
+            "lower the rate: latencies grow for as long as the run goes on, so they are about \
+             its length; measure the capacity with a closed loop",
+        ))
+    }),
+    rule("never-settled", CheckKind::SteadyState, |run| {
+        let steady = &run.measured.steady;
+        let reason = steady.reason.as_ref()?;
+        let drifts = steady.state == SteadyKind::NeverSettled && steady.piling_up().is_none();
+        drifts.then(|| {
+            note(
+                format!("the run never settled: {reason}"),
+                "run longer, or warm the server up first (--warm-up), to see whether it comes \
+                 to a level",
+            )
+        })
+    }),
+    rule("littles-law", CheckKind::LittlesLaw, |run| {
+        let law = &run.measured.littles_law;
+        let mut text = format!(
+            "requests in flight are {} apart from arrivals times time in flight",
+            percent(law.broken()?.abs())
+        );
+        if 0 < law.lost {
+            text += &format!("; {} requests were started and never heard of again", law.lost);
+        }
+        let remedy = "requests were lost, or their records make no sense: run it again, and \
+                      report the run directory as a bug if it happens again";
+        Some(degraded(text, remedy))
+    }),
+    rule("server-in-flight", CheckKind::LittlesLaw, |run| {
+        let (server, ours) = run.measured.littles_law.server_disagrees()?;
+        Some(note(
+            format!(
+                "the server's gauges say {server:.2} requests running and waiting on average, \
+                 and {ours:.2} of ours were in flight"
+            ),
+            "see whether others use the server, whether a proxy holds requests back, and \
+             whether the metrics are of the server that answers",
+        ))
+    }),
+    rule("sent-late", CheckKind::SendLag, |run| {
+        // A closed loop plans no moments: a request leaves when a slot is free. What a cap holds
+        // back is not late either; `held-by-cap` reports it.
+        let is_open = run.observations.manifest.spec.is_open_loop();
+        SENT_LATE_MS.exceeded(
+            p99(run.measured.latency(&metric::SEND_LAG)).filter(|_| is_open),
+            |p99_ms| {
+                let allowed = SENT_LATE_MS.degraded;
+                let text = format!(
+                    "1 % of requests left {p99_ms:.1} ms or more after their planned moment \
+                 (allowed {allowed} ms)"
+                );
+                (text, "give the client more cores, or lower the rate")
+            },
+        )
+    }),
+    rule("client-lag", CheckKind::ClientLag, |run| {
+        CLIENT_MS.exceeded(p99(run.measured.latency(&metric::CLIENT_LAG)), |p99_ms| {
+            let text = format!(
+                "1 % of reads lay {p99_ms:.1} ms or more in the kernel before we read them"
+            );
+            (text, MORE_CORES_OR_LOAD)
+        })
+    }),
+    rule("loop-lag", CheckKind::ClientLoop, |run| {
+        CLIENT_MS.exceeded(run.health.loop_lag_ms.p99_at_most, |p99_ms| {
+            let text = format!("the client's loop woke up to {p99_ms:.1} ms late (p99)");
+            (text, MORE_CORES_OR_LOAD)
+        })
+    }),
+    rule("loop-paused", CheckKind::ClientLoop, |run| {
+        PAUSE_MS.exceeded(run.health.loop_lag_ms.max, |max_ms| {
+            let text = format!("the client's loop stood still for {max_ms:.0} ms");
+            (text, "keep the client from being suspended or starved of CPU, and run it again")
+        })
+    }),
+    rule("arrival-width", CheckKind::ArrivalWidth, |run| {
+        CLIENT_MS.exceeded(p99(run.measured.event_width.as_ref()), |p99_ms| {
+            let text = format!(
+                "1 % of the events may be {p99_ms:.1} ms or more older than their stamps: they \
+                 were read together with later ones"
+            );
+            (text, MORE_CORES_OR_LOAD)
+        })
+    }),
+    rule("cpu-stolen", CheckKind::ClientLoop, |run| {
+        // Samples of the machine are used where the run's own totals are missing.
+        let client = run.measured.machines.figures.client.as_ref();
+        let sampled = client.and_then(|it| it.steal_share).map(|steal| steal.mean);
+        STOLEN_SHARE.exceeded(run.health.cpu_stolen.or(sampled), |share| {
+            let share = percent(share);
+            let text =
+                format!("{share} of this machine's processor time went to others on the same host");
+            let remedy = "measure from a machine, or a virtual machine, that has its processors \
+                          to itself";
+            (text, remedy)
+        })
+    }),
+    rule("capacity-used", CheckKind::ClientCapacity, |run| {
+        let used = run.health.capacity.as_ref().map(|capacity| capacity.used);
+        CAPACITY_SHARE.exceeded(used, |share| {
+            let share = percent(share);
+            let text =
+                format!("this load used {share} of what the client can carry on this machine");
+            (text, MORE_CORES_OR_LOAD)
+        })
+    }),
+    rule("clock-jump", CheckKind::Clock, |run| {
+        counted(run.health.clock_jumps.unwrap_or(0), |jumps| {
+            degraded(
+                format!("the wall clock jumped {jumps} times, so kernel stamps near it are off"),
+                "let time synchronisation settle (slewing, not stepping) and run it again",
+            )
+        })
+    }),
+    rule("clock-order", CheckKind::Clock, |run| {
+        counted(run.measured.out_of_order, |distances| {
+            invalid(
+                format!("{distances} times between recorded moments are negative or unknown"),
+                "do not use these numbers; run it again, and report the run directory as a bug",
+            )
+        })
+    }),
+    rule("journal-waits", CheckKind::ClientCapacity, |run| {
+        let attempted = run.measured.attempted;
+        counted(run.health.journal_waits, |waits| {
+            let text = format!(
+                "{waits} entries of the journal had to wait for its writer, over {attempted} \
+                 requests"
+            );
+            let severity = degraded_above(JOURNAL_WAITS_SHARE, waits, attempted);
+            Raised::new(severity, text, "write the run to a faster disk")
+        })
+    }),
+    rule("client-resource", CheckKind::ClientCapacity, |run| {
+        let not_sent = run.observations.not_sent_because(Cause::ClientResource);
+        counted(run.measured.oddities.client_resource + not_sent, |requests| {
+            invalid(
+                format!(
+                    "{requests} requests failed because this machine ran out of descriptors, \
+                     ports or memory"
+                ),
+                "raise the limit of open files, widen the range of local ports, or lower the \
+                 load",
+            )
+        })
+    }),
+    rule("no-kernel-stamps", CheckKind::KernelStamps, |run| {
+        let oddities = &run.measured.oddities;
+        let stamped = share(oddities.reads_stamped, oddities.reads)?;
+        let without = percent(1.0 - stamped);
+        (stamped < 1.0).then(|| {
+            note(
+                format!(
+                    "{without} of the reads have no kernel stamp; the moment of the read is used"
+                ),
+                "none needed while the loop lag is small; the kernel's stamps need Linux and \
+                 HTTP/1",
+            )
+        })
+    }),
+    rule("cache-contamination", CheckKind::Cache, |run| {
+        let manifest = &run.observations.manifest;
+        let remedy = match new_prompts(&manifest.spec.workload.source)? {
+            NewPrompts::Seeded => {
+                "the server has seen these prompts before: use another --seed, restart the \
+                 server, or switch its prefix cache off"
             }
-            let input = &run.measured.audit.input;
-            let asked = input.planned_tokens? as f64 / input.requests as f64;
-            let reported = input.actual_tokens? as f64 / input.requests as f64;
-            (INPUT_TOLERANCE * asked < (reported - asked).abs()).then(|| {
-                note(
-                    format!(
-                        "prompts were to have {asked:.0} tokens on average, and the server counts \
-                         {reported:.0}"
-                    ),
-                    "go by the server's counts; without a tokenizer prompts are sized by estimate",
-                )
-            })
-        },
-    },
-    Rule {
-        key: "usage-zero",
-        check: Some(CheckKind::TokenCounts),
-        raise: |run| {
-            counted(run.measured.oddities.zero_usage, |requests| {
-                note(
-                    format!("usage says 0 output tokens on {requests} answers that have output"),
-                    "mend the server's usage; until then tokens are counted from the stream",
-                )
-            })
-        },
-    },
-    Rule {
-        key: "usage-mismatch",
-        check: Some(CheckKind::TokenCounts),
-        raise: |run| {
-            counted(run.measured.oddities.usage_mismatch, |requests| {
-                note(
-                    format!(
-                        "on {requests} answers the tokens marked in the stream do not add up to the \
-                         usage"
-                    ),
-                    "totals follow the usage and gaps follow the stream; compare with runs of the \
-                     same server only",
-                )
-            })
-        },
-    },
-    Rule {
-        key: "token-source",
-        check: Some(CheckKind::TokenCounts),
-        raise: |run| {
-            counted(run.measured.tokens.output_source.events, |requests| {
-                note(
-                    format!("tokens of {requests} answers are counted as events, one for each"),
-                    "let the server report usage; an event may carry more or less than one token",
-                )
-            })
-        },
-    },
-    Rule {
-        key: "data-after-done",
-        check: Some(CheckKind::Stream),
-        raise: |run| {
-            counted(run.measured.oddities.data_after_done, |requests| {
-                note(
-                    format!("{requests} streams went on after [DONE]"),
-                    "mend the server; what came after was ignored",
-                )
-            })
-        },
-    },
-    Rule {
-        key: "missing-done",
-        check: Some(CheckKind::Stream),
-        raise: |run| {
-            // A server that never sends `[DONE]` has its way; one that sometimes does lost some.
-            let odd = &run.measured.oddities;
-            let (missing, all) = (odd.done_missing, odd.done_seen + odd.done_missing);
-            (0 < odd.done_seen && 0 < missing).then(|| {
-                note(
-                    format!("{missing} of {all} whole streams ended without [DONE]"),
-                    "look for a proxy that cuts streams, or for two servers",
-                )
-            })
-        },
-    },
-    Rule {
-        key: "server-restarted",
-        check: Some(CheckKind::ServerRestart),
-        raise: |run| {
-            let times = run.measured.server.as_ref().ok()?.restarts;
-            let times_text = if times == 1 { String::new() } else { format!(" {times} times") };
-            counted(times, |_| {
-                invalid(
-                    format!(
-                        "the server was restarted{times_text} during the run, by its own metrics"
-                    ),
-                    "find out why it ended (its log, the memory of its machine), and measure again",
-                )
-            })
-        },
-    },
-    Rule {
-        key: "server-replicas",
-        check: Some(CheckKind::ServerRestart),
-        raise: |run| {
-            let processes = run.measured.server.as_ref().ok()?.replicas?;
-            Some(note(
+            NewPrompts::SameInEveryRun => {
+                "vllm-random sends the same prompts in every run: restart the server between \
+                 runs, or switch its prefix cache off"
+            }
+        };
+        let share = cached_share(run.measured)?;
+        let template = template_share(manifest.materials.input_length, &run.measured.audit);
+        let severity = if CACHED_SHARE_GRAVE < share { Severity::Degraded } else { Severity::Note };
+        let text = format!(
+            "every prompt was to be new, but {} of the input came from the prefix cache",
+            percent(share)
+        );
+        (CACHED_SHARE < share - template).then(|| Raised::new(severity, text, remedy))
+    }),
+    rule("seen-before", CheckKind::Cache, |run| {
+        // Where the server reports what it cached, that is judged instead.
+        let earlier = run.observations.manifest.seen_before.as_ref()?;
+        let text = format!("run {earlier} may have sent the same prompts to this server");
+        let remedy = "a prefix cache may have answered them: use another --seed, restart the \
+                      server, or let it say what it cached (vLLM: \
+                      --enable-prompt-tokens-details)";
+        cached_share(run.measured).is_none().then(|| note(text, remedy))
+    }),
+    rule("repeated-prompts", CheckKind::Cache, |run| {
+        let manifest = &run.observations.manifest;
+        let Source::Dataset(_) = manifest.spec.workload.source else { return None };
+        let items = manifest.materials.files.first()?.items;
+        let records = run.observations.records.iter();
+        let requests = records.filter(|record| record.asked.turn == 0).count() as u64;
+        (items < requests).then(|| {
+            note(
+                format!("{requests} requests were made from {items} prompts, so some came again"),
+                "a prefix cache answers a repeated prompt faster: send fewer requests, give \
+                 more data, or switch the cache off",
+            )
+        })
+    }),
+    rule("conversations-broken", CheckKind::Errors, |run| {
+        counted(run.observations.not_sent_because(Cause::ConversationBroken), |turns| {
+            note(
                 format!(
-                    "{processes} servers answered for their metrics by turns: their counters are \
-                     not known, and each gauge is of one of them"
+                    "{turns} turns were not sent because an earlier turn of their conversation \
+                     failed"
                 ),
-                "point --metrics-path at the metrics of one replica, or leave them alone with \
-                 --telemetry off",
-            ))
-        },
-    },
-    Rule {
-        key: "server-tokens-more",
-        check: Some(CheckKind::ServerAlone),
-        raise: |run| {
-            let (tokens, share) = server_tokens_apart(run).filter(|(_, share)| 0.0 < *share)?;
-            let severity =
-                if FOREIGN_SHARE_GRAVE < share { Severity::Degraded } else { Severity::Note };
-            let text = format!(
-                "the server counted {} more {tokens} than the requests of this run have",
-                percent(share)
-            );
-            let remedy =
-                "other clients may have used the server meanwhile: measure when nobody else does";
-            Some(Raised::new(severity, text, remedy))
-        },
-    },
-    Rule {
-        key: "server-tokens-fewer",
-        check: Some(CheckKind::ServerAlone),
-        raise: |run| {
-            let (tokens, share) = server_tokens_apart(run).filter(|(_, share)| *share <= 0.0)?;
-            Some(note(
+                "look at the failures; figures of later turns are of the conversations that held",
+            )
+        })
+    }),
+    rule("model-mismatch", CheckKind::Answerer, |run| {
+        let odd = &run.measured.oddities;
+        let name = odd.other_model_name.as_ref()?;
+        let answered: String = name.chars().take(NAME_CHARS_MAX).collect();
+        Some(invalid(
+            format!(
+                "`{}` was asked for, but `{answered}` answered {} requests",
+                run.observations.manifest.endpoint.model, odd.other_model
+            ),
+            "ask for the model by the name that the server gives it, or measure another server",
+        ))
+    }),
+    rule("not-streaming", CheckKind::Stream, |run| {
+        let odd = &run.measured.oddities;
+        let share = share(odd.streams_in_one_arrival, odd.streams)?;
+        (NOT_STREAMING_SHARE < share).then(|| {
+            note(
+                format!("{} of the streamed answers came in one piece", percent(share)),
+                "check that neither the server nor a proxy before it gathers the stream; as it \
+                 is, TTFT is the whole answer's time",
+            )
+        })
+    }),
+    rule("no-output", CheckKind::Stream, |run| {
+        counted(run.measured.tokens.without_output, |requests| {
+            note(
+                format!("{requests} ok answers brought no text and no counted token"),
+                "none needed while they are few: such an answer has no TTFT and no E2E, so it \
+                 is missing from those",
+            )
+        })
+    }),
+    rule("output-length", CheckKind::OutputLength, |run| {
+        let share = share(run.measured.oddities.output_off, run.measured.ok)?;
+        (OUTPUT_OFF_SHARE < share).then(|| {
+            note(
                 format!(
-                    "the server counted {} fewer {tokens} than the requests of this run have",
-                    percent(-share)
+                    "{} of the answers are more than {:.0} % longer or shorter than asked",
+                    percent(share),
+                    LENGTH_TOLERANCE * 100.0
                 ),
-                "its metrics may be those of one of several replicas, or of another server: point \
-                 --metrics-path or the URL at the one that answers",
-            ))
-        },
-    },
-    Rule {
-        key: "gpus-idle",
-        check: Some(CheckKind::GpuSpeed),
-        raise: |run| {
-            let gpus = run.measured.machines.figures.gpus.as_ref()?;
-            let own = gpus.devices.iter().filter(|device| !device.foreign).count();
-            let read = match own {
-                1 => "the GPU that was read".to_owned(),
-                several => format!("the {several} GPUs that were read"),
-            };
-            (0 < own && !gpus.devices.iter().any(DeviceFigures::counts)).then(|| {
-                note(
-                    format!("{read} did nothing during the run: the server does not use them"),
-                    "say where the server's GPUs are read from (--gpu-telemetry), if it has any",
-                )
-            })
-        },
-    },
-    Rule {
-        key: "gpu-throttled",
-        check: Some(CheckKind::GpuSpeed),
-        raise: |run| {
-            let remedy = "look after the power supply and the health of the board (nvidia-smi -q, \
-                          or its kin), and measure again";
-            let (share, text) =
-                throttled(run, |device| device.throttled_hardware, "a brake of the board")?;
-            Some(Raised::new(throttled_severity(share), text, remedy))
-        },
-    },
-    Rule {
-        key: "gpu-throttled",
-        check: Some(CheckKind::GpuSpeed),
-        raise: |run| {
-            let (share, text) =
-                throttled(run, |device| device.throttled_thermal, "its temperature")?;
-            Some(Raised::new(throttled_severity(share), text, COOLING))
-        },
-    },
-    Rule {
-        key: "gpu-power-limit",
-        check: Some(CheckKind::GpuSpeed),
-        raise: |run| {
-            // Many GPUs are meant to run at their power limit under full load.
-            let (_, text) = throttled(run, |device| device.throttled_power, "its power limit")?;
-            let remedy = "none needed if the limit is meant; otherwise raise it (nvidia-smi -pl, or \
-                          its kin), and compare only runs with the same limit";
-            Some(note(text, remedy))
-        },
-    },
-    Rule {
-        key: "gpu-hot",
-        check: Some(CheckKind::GpuSpeed),
-        raise: |run| {
-            let limit = match run.measured.machines.figures.gpus.as_ref()?.source {
-                DeviceSource::AmdSmi | DeviceSource::RocmSmi => HOT_JUNCTION_C,
-                DeviceSource::Nvml | DeviceSource::NvidiaSmi | DeviceSource::Dcgm => HOT_C,
-            };
-            let (gpu, celsius) = worst_gpu(run, |device| Some(device.temperature_c?.max))?;
-            let text = format!("GPU {gpu} was {celsius:.0} °C hot (noted from {limit} °C on)");
-            (limit <= celsius).then(|| note(text, COOLING))
-        },
-    },
-    Rule {
-        key: "gpu-memory-full",
-        check: Some(CheckKind::GpuSpeed),
-        raise: |run| {
-            let (gpu, share) = worst_gpu(run, |device| {
-                let total = device.memory_total_bytes.filter(|total| 0 < *total)? as f64;
-                Some(device.memory_used_bytes?.max / total)
-            })?;
-            (MEMORY_FULL_SHARE <= share).then(|| {
-                note(
-                    format!("{} of the memory of GPU {gpu} was in use", percent(share)),
-                    "give the server less of the memory, or a shorter context, if it preempts \
-                     requests or runs out of memory",
-                )
-            })
-        },
-    },
-    Rule {
-        key: "gpu-newcomers",
-        check: Some(CheckKind::GpuAlone),
-        raise: |run| {
-            let processes = used_gpus(run).map(|device| device.newcomers).sum();
-            let came = match processes {
-                1 => "a process came".to_owned(),
-                several => format!("{several} processes came"),
-            };
-            counted(processes, |_| {
-                degraded(
-                    format!("{came} to the server's GPUs while the run went on"),
-                    "measure when nobody else uses the GPUs; if they are workers of the server, \
-                     warm it up first (--warm-up)",
-                )
-            })
-        },
-    },
-    Rule {
-        key: "client-cpu-full",
-        check: Some(CheckKind::ClientMachine),
-        raise: |run| {
-            let client = run.measured.machines.figures.client.as_ref()?;
-            let share = client.cpu_share?.mean;
-            (CPU_FULL_SHARE < share).then(|| {
-                degraded(
-                    format!(
-                        "the processors of the client's machine were busy for {} of the run",
-                        percent(share)
-                    ),
-                    "give the client a machine of its own, or cores that the server does not use",
-                )
-            })
-        },
-    },
-    Rule {
-        key: "client-memory-low",
-        check: Some(CheckKind::ClientMachine),
-        raise: |run| {
-            let client = run.measured.machines.figures.client.as_ref()?;
-            let bytes = client.memory_available_bytes_min?;
-            let (left, least) = (bytes >> 20, MEMORY_LOW_BYTES >> 20);
-            (bytes < MEMORY_LOW_BYTES).then(|| {
-                degraded(
-                    format!(
-                        "the client's machine had {left} MiB of memory left (needs {least} MiB)"
-                    ),
-                    "end what else uses the client's memory, or measure from a machine with more",
-                )
-            })
-        },
-    },
+                "make the server ignore its end-of-sequence token, or ask for lengths that the \
+                 model gives by itself",
+            )
+        })
+    }),
+    rule("input-length", CheckKind::InputLength, |run| {
+        // Images are tokens too, and only the server knows how many.
+        if run.observations.manifest.spec.workload.body.images.is_some() {
+            return None;
+        }
+        let input = &run.measured.audit.input;
+        let asked = input.planned_tokens? as f64 / input.requests as f64;
+        let reported = input.actual_tokens? as f64 / input.requests as f64;
+        (INPUT_TOLERANCE * asked < (reported - asked).abs()).then(|| {
+            note(
+                format!(
+                    "prompts were to have {asked:.0} tokens on average, and the server counts \
+                     {reported:.0}"
+                ),
+                "go by the server's counts; without a tokenizer prompts are sized by estimate",
+            )
+        })
+    }),
+    rule("usage-zero", CheckKind::TokenCounts, |run| {
+        counted(run.measured.oddities.zero_usage, |requests| {
+            note(
+                format!("usage says 0 output tokens on {requests} answers that have output"),
+                "mend the server's usage; until then tokens are counted from the stream",
+            )
+        })
+    }),
+    rule("usage-mismatch", CheckKind::TokenCounts, |run| {
+        counted(run.measured.oddities.usage_mismatch, |requests| {
+            note(
+                format!(
+                    "on {requests} answers the tokens marked in the stream do not add up to the \
+                     usage"
+                ),
+                "totals follow the usage and gaps follow the stream; compare with runs of the \
+                 same server only",
+            )
+        })
+    }),
+    rule("token-source", CheckKind::TokenCounts, |run| {
+        counted(run.measured.tokens.output_source.events, |requests| {
+            note(
+                format!("tokens of {requests} answers are counted as events, one for each"),
+                "let the server report usage; an event may carry more or less than one token",
+            )
+        })
+    }),
+    rule("data-after-done", CheckKind::Stream, |run| {
+        counted(run.measured.oddities.data_after_done, |requests| {
+            note(
+                format!("{requests} streams went on after [DONE]"),
+                "mend the server; what came after was ignored",
+            )
+        })
+    }),
+    rule("missing-done", CheckKind::Stream, |run| {
+        // A server that never sends `[DONE]` has its way; one that sometimes does lost some.
+        let odd = &run.measured.oddities;
+        let (missing, all) = (odd.done_missing, odd.done_seen + odd.done_missing);
+        (0 < odd.done_seen && 0 < missing).then(|| {
+            note(
+                format!("{missing} of {all} whole streams ended without [DONE]"),
+                "look for a proxy that cuts streams, or for two servers",
+            )
+        })
+    }),
+    rule("server-restarted", CheckKind::ServerRestart, |run| {
+        let times = run.measured.server.as_ref().ok()?.restarts;
+        let times_text = if times == 1 { String::new() } else { format!(" {times} times") };
+        counted(times, |_| {
+            invalid(
+                format!("the server was restarted{times_text} during the run, by its own metrics"),
+                "find out why it ended (its log, the memory of its machine), and measure again",
+            )
+        })
+    }),
+    rule("server-replicas", CheckKind::ServerRestart, |run| {
+        let processes = run.measured.server.as_ref().ok()?.replicas?;
+        Some(note(
+            format!(
+                "{processes} servers answered for their metrics by turns: their counters are \
+                 not known, and each gauge is of one of them"
+            ),
+            "point --metrics-path at the metrics of one replica, or leave them alone with \
+             --telemetry off",
+        ))
+    }),
+    rule("server-tokens-more", CheckKind::ServerAlone, |run| {
+        let (tokens, share) = server_tokens_apart(run).filter(|(_, share)| 0.0 < *share)?;
+        let severity =
+            if FOREIGN_SHARE_GRAVE < share { Severity::Degraded } else { Severity::Note };
+        let text = format!(
+            "the server counted {} more {tokens} than the requests of this run have",
+            percent(share)
+        );
+        let remedy =
+            "other clients may have used the server meanwhile: measure when nobody else does";
+        Some(Raised::new(severity, text, remedy))
+    }),
+    rule("server-tokens-fewer", CheckKind::ServerAlone, |run| {
+        let (tokens, share) = server_tokens_apart(run).filter(|(_, share)| *share <= 0.0)?;
+        Some(note(
+            format!(
+                "the server counted {} fewer {tokens} than the requests of this run have",
+                percent(-share)
+            ),
+            "its metrics may be those of one of several replicas, or of another server: point \
+             --metrics-path or the URL at the one that answers",
+        ))
+    }),
+    rule("gpus-idle", CheckKind::GpuSpeed, |run| {
+        let gpus = run.measured.machines.figures.gpus.as_ref()?;
+        let own = gpus.devices.iter().filter(|device| !device.foreign).count();
+        let read = match own {
+            1 => "the GPU that was read".to_owned(),
+            several => format!("the {several} GPUs that were read"),
+        };
+        (0 < own && !gpus.devices.iter().any(DeviceFigures::counts)).then(|| {
+            note(
+                format!("{read} did nothing during the run: the server does not use them"),
+                "say where the server's GPUs are read from (--gpu-telemetry), if it has any",
+            )
+        })
+    }),
+    rule("gpu-throttled", CheckKind::GpuSpeed, |run| {
+        let remedy = "look after the power supply and the health of the board (nvidia-smi -q, \
+                      or its kin), and measure again";
+        let (share, text) =
+            throttled(run, |device| device.throttled_hardware, "a brake of the board")?;
+        Some(Raised::new(throttled_severity(share), text, remedy))
+    }),
+    rule("gpu-throttled", CheckKind::GpuSpeed, |run| {
+        let (share, text) = throttled(run, |device| device.throttled_thermal, "its temperature")?;
+        Some(Raised::new(throttled_severity(share), text, COOLING))
+    }),
+    rule("gpu-power-limit", CheckKind::GpuSpeed, |run| {
+        // Many GPUs are meant to run at their power limit under full load.
+        let (_, text) = throttled(run, |device| device.throttled_power, "its power limit")?;
+        let remedy = "none needed if the limit is meant; otherwise raise it (nvidia-smi -pl, or \
+                      its kin), and compare only runs with the same limit";
+        Some(note(text, remedy))
+    }),
+    rule("gpu-hot", CheckKind::GpuSpeed, |run| {
+        let limit = match run.measured.machines.figures.gpus.as_ref()?.source {
+            DeviceSource::AmdSmi | DeviceSource::RocmSmi => HOT_JUNCTION_C,
+            DeviceSource::Nvml | DeviceSource::NvidiaSmi | DeviceSource::Dcgm => HOT_C,
+        };
+        let (gpu, celsius) = worst_gpu(run, |device| Some(device.temperature_c?.max))?;
+        let text = format!("GPU {gpu} was {celsius:.0} °C hot (noted from {limit} °C on)");
+        (limit <= celsius).then(|| note(text, COOLING))
+    }),
+    rule("gpu-memory-full", CheckKind::GpuSpeed, |run| {
+        let (gpu, share) = worst_gpu(run, |device| {
+            let total = device.memory_total_bytes.filter(|total| 0 < *total)? as f64;
+            Some(device.memory_used_bytes?.max / total)
+        })?;
+        (MEMORY_FULL_SHARE <= share).then(|| {
+            note(
+                format!("{} of the memory of GPU {gpu} was in use", percent(share)),
+                "give the server less of the memory, or a shorter context, if it preempts \
+                 requests or runs out of memory",
+            )
+        })
+    }),
+    rule("gpu-newcomers", CheckKind::GpuAlone, |run| {
+        let processes = used_gpus(run).map(|device| device.newcomers).sum();
+        let came = match processes {
+            1 => "a process came".to_owned(),
+            several => format!("{several} processes came"),
+        };
+        counted(processes, |_| {
+            degraded(
+                format!("{came} to the server's GPUs while the run went on"),
+                "measure when nobody else uses the GPUs; if they are workers of the server, \
+                 warm it up first (--warm-up)",
+            )
+        })
+    }),
+    rule("client-cpu-full", CheckKind::ClientMachine, |run| {
+        let client = run.measured.machines.figures.client.as_ref()?;
+        let share = client.cpu_share?.mean;
+        (CPU_FULL_SHARE < share).then(|| {
+            degraded(
+                format!(
+                    "the processors of the client's machine were busy for {} of the run",
+                    percent(share)
+                ),
+                "give the client a machine of its own, or cores that the server does not use",
+            )
+        })
+    }),
+    rule("client-memory-low", CheckKind::ClientMachine, |run| {
+        let client = run.measured.machines.figures.client.as_ref()?;
+        let bytes = client.memory_available_bytes_min?;
+        let (left, least) = (bytes >> 20, MEMORY_LOW_BYTES >> 20);
+        (bytes < MEMORY_LOW_BYTES).then(|| {
+            degraded(
+                format!("the client's machine had {left} MiB of memory left (needs {least} MiB)"),
+                "end what else uses the client's memory, or measure from a machine with more",
+            )
+        })
+    }),
 ];
 
 const MORE_CORES_OR_RATE: &str =

@@ -33,7 +33,7 @@ pub struct MatrixMethod {
 
 impl MatrixMethod {
     /// Of the cells and their specs, in the same order.
-    pub(super) fn of(matrix: &Matrix, specs: &[&Spec]) -> Self {
+    pub(super) fn from_specs(matrix: &Matrix, specs: &[&Spec]) -> Self {
         let prompt = common(specs.iter().map(|spec| fixed_prompt(spec))).flatten();
         let hardware = (0_u32..).zip(&matrix.presets).map(|(place, _)| {
             let own = matrix.cells.iter().zip(specs).filter(|(cell, _)| cell.preset == place);
@@ -160,7 +160,7 @@ mod tests {
     fn what_all_cells_have_is_told_once_and_the_rest_by_context() {
         let specs = [spec(2_048, 512), spec(8_192, 2_048), spec(16_384, 2_048)];
         let specs: Vec<&Spec> = specs.iter().collect();
-        let found = MatrixMethod::of(&matrix(&[2_048, 8_192, 16_384]), &specs);
+        let found = MatrixMethod::from_specs(&matrix(&[2_048, 8_192, 16_384]), &specs);
         assert_eq!(found.prompt.as_deref(), Some("two words"));
         assert_eq!((found.prompt_words, found.prompt_tokens_max), (Some(2), Some(9)));
         assert_eq!(found.fields.get("temperature"), Some(&json!(0.7)));
@@ -180,7 +180,7 @@ mod tests {
         other.workload.body.fields.clear();
         other.engine.dtype = None;
         other.engine.hardware = Some("mi210".to_owned());
-        let found = MatrixMethod::of(&matrix(&[2_048, 8_192]), &[&one, &other]);
+        let found = MatrixMethod::from_specs(&matrix(&[2_048, 8_192]), &[&one, &other]);
         assert_eq!((found.prompt, found.prompt_words), (None, None));
         assert!(found.fields.is_empty() && !found.engine.contains_key("dtype"));
         assert_eq!(found.hardware, [None]);
@@ -190,7 +190,7 @@ mod tests {
     fn of_other_servers_no_engine_is_told() {
         let mut deployed = spec(2_048, 512);
         deployed.target = calm().manifest.spec.target;
-        let found = MatrixMethod::of(&matrix(&[2_048]), &[&deployed]);
+        let found = MatrixMethod::from_specs(&matrix(&[2_048]), &[&deployed]);
         assert!(found.engine.is_empty() && found.hardware == [None], "{found:?}");
     }
 }

@@ -9,8 +9,8 @@
 
 use inferometer_model::{Observations, Outcome, RequestRecord};
 
+use crate::judge::SloTarget;
 use crate::metric::{self, LatencyOrigin, Missing};
-use crate::promise::Promise;
 use crate::record::{Output, OutputTokens, UNSENT_MAX, delivered, ns_to_ms};
 use crate::statistics::Interval;
 use crate::statistics::series::{Cluster, share_interval};
@@ -49,7 +49,8 @@ const NO_DEADLINES: Missing = Missing(
 impl Reading {
     pub(crate) fn new(observations: &Observations, origin: LatencyOrigin) -> Self {
         let slos = observations.manifest.spec.slos.iter();
-        let promises: Vec<Promise> = slos.filter_map(|slo| Promise::of(slo, origin).ok()).collect();
+        let promises: Vec<SloTarget> =
+            slos.filter_map(|slo| SloTarget::from_slo(slo, origin).ok()).collect();
         let pinned = observations.manifest.endpoint.pinned;
         Self {
             deadlines: Deadlines::from_slos(&promises),
@@ -111,7 +112,7 @@ impl Reading {
 
 impl Deadlines {
     /// `None` unless both are promised of each request; the first promise of each counts.
-    fn from_slos(promises: &[Promise]) -> Option<Self> {
+    fn from_slos(promises: &[SloTarget]) -> Option<Self> {
         let first = promises.iter().find(|promise| {
             promise.is_per_request()
                 && [&metric::TTFT, &metric::TTFT_SCHEDULE].contains(&promise.metric)
@@ -124,7 +125,7 @@ impl Deadlines {
         } else {
             LatencyOrigin::Schedule
         };
-        Some(Self { origin, first_ms: first.limit(), next_ms: next.limit() })
+        Some(Self { origin, first_ms: first.limit, next_ms: next.limit })
     }
 
     /// The tokens of an answer, and those of them that came in time.

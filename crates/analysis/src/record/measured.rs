@@ -7,14 +7,15 @@ use inferometer_model::{Observations, Outcome, RequestRecord};
 
 use crate::audit::{Audit, Tally};
 use crate::definitions::vllm;
-use crate::delivered::Delivered;
 use crate::figures::{CourseFigure, CourseTally, GapsFigure};
-use crate::little::LittlesLaw;
+use crate::judge::{RequestSlo, RequestSlos, SloCounter, latency_origin};
+use crate::littles_law::LittlesLaw;
 use crate::machines::MeasuredMachines;
 use crate::metric::{
     self, Distribution, METRICS, Metric, Missing, NOTHING_OK, NOTHING_SENT, Note, PER_REQUEST,
     PER_REQUEST_COUNT, Visible,
 };
+use crate::offered_load::Delivered;
 use crate::record::{
     Clustered, Concurrency, Deliveries, Doubt, Evidence, Extremes, Flight, Fluidity, Gaps, Groups,
     InputTokens, NO_TOKENS, Oddities, Output, OutputAsk, OutputTokens, PartFigures, Reading,
@@ -22,7 +23,6 @@ use crate::record::{
     client_lag,
 };
 use crate::server::{ClientCounts, CounterFigures, ServerSide};
-use crate::slos::{self, Keeping, RequestSlo, RequestSlos};
 use crate::statistics::Interval;
 use crate::steady::{Course, SentAnswer, SteadyState};
 
@@ -124,7 +124,7 @@ struct Pass<'run> {
     course: CourseTally,
     extremes: Extremes,
     audit: Tally,
-    keeping: Keeping,
+    keeping: SloCounter,
     fluidity: Reading,
     evidence: Evidence,
     groups: Groups,
@@ -155,8 +155,8 @@ impl<'run> Pass<'run> {
             course: CourseTally::new(observations),
             extremes: Extremes::default(),
             audit: Tally::default(),
-            keeping: Keeping::new(observations),
-            fluidity: Reading::new(observations, slos::zero(observations)),
+            keeping: SloCounter::new(observations),
+            fluidity: Reading::new(observations, latency_origin(observations)),
             evidence: Evidence::default(),
             groups: Groups::new(observations),
             oddities: Oddities::default(),
@@ -298,8 +298,8 @@ impl<'run> Pass<'run> {
         let written = (self.generates && 0 < ok).then_some(self.tokens.output_total);
         Measured {
             steady,
-            delivered: Delivered::of(observations),
-            littles_law: LittlesLaw::of(observations, server.as_ref().ok()),
+            delivered: Delivered::from_observations(observations),
+            littles_law: LittlesLaw::from_observations(observations, server.as_ref().ok()),
             shape: observations.manifest.spec.load.shape.clone(),
             generates: self.generates,
             streaming: self.streaming,

@@ -1,15 +1,60 @@
-//! What the levels of one server show.
+//! What the levels of one server show: peak, knee, sweet spot, saturation and scalability.
+//!
+//! How certain a finding is comes from drawing the set again: each level is drawn within its interval,
+//! and a finding that changes from one draw to the next is not one. The knee is found by the Kneedle
+//! algorithm (Satopää, Albrecht, Irwin and Raghavan, 2011), for a rising curve that bends down.
 
 use inferometer_model::campaign::Level;
 use serde::{Deserialize, Serialize};
 
-use super::curve::Curve;
-use super::finding::Finding;
-use super::knee::Knee;
-use super::level::LevelSummary;
+use super::level::{AcrossRuns, LevelSummary, Served, falls_behind};
 use super::scalability::Scalability;
-use super::served::Saturation;
-use super::sweet_spot::{Peak, SweetSpot};
+use crate::estimate::Interval;
+use crate::metric::{self, Metric};
+use crate::quantity::Quantity;
+use crate::statistics::draws::Draws;
+use crate::statistics::{UPPER, normal};
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Finding<T> {
+    Found(T),
+    /// A fragment that says why.
+    Unknown(String),
+}
+
+/// A number of a level with its interval.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Figure {
+    pub value: f64,
+    pub interval: Option<Interval>,
+}
+
+/// From the one level to the other, both included.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LevelRange {
+    pub low: Level,
+    pub high: Level,
+}
+
+impl<T> Finding<T> {
+    pub fn unknown(reason: impl Into<String>) -> Self {
+        Self::Unknown(reason.into())
+    }
+
+    pub const fn found(&self) -> Option<&T> {
+        match self {
+            Self::Found(found) => Some(found),
+            Self::Unknown(_) => None,
+        }
+    }
+}
+
+impl Figure {
+    fn from_across(across: &AcrossRuns) -> Option<Self> {
+        across.mean.map(|value| Self { value, interval: across.doubt() })
+    }
+}
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Findings {
@@ -31,7 +76,7 @@ pub struct Findings {
 impl Findings {
     /// Levels without a run that counts have no numbers, and so no part in them.
     pub fn of(levels: &[LevelSummary]) -> Self {
-        let curve = Curve::of(levels);
+        let curve = Curve::new(levels);
         let is_concurrency =
             curve.points.iter().all(|point| matches!(point.level, Level::Concurrency(_)));
         Self {
@@ -49,3 +94,441 @@ impl Findings {
 fn those(levels: &[LevelSummary], is_wanted: impl Fn(&LevelSummary) -> bool) -> Vec<Level> {
     levels.iter().filter(|level| is_wanted(level)).map(|level| level.level).collect()
 }
+
+/// From which rate on a server no longer keeps up.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Saturation {
+    /// The highest rate below all that were not served; null when none was.
+    pub highest_served: Option<f64>,
+    /// The lowest rate that was not; null when all were.
+    pub lowest_missed: Option<f64>,
+    /// What was served of that, as a share.
+    pub missed_share: Option<f64>,
+    /// Whether it was not served only in that requests pile up: its answers came fast enough for now.
+    #[serde(default)]
+    pub missed_piling_up: bool,
+    /// A higher rate that was served all the same: the levels contradict each other.
+    #[serde(default)]
+    pub served_above: Option<f64>,
+}
+
+impl Saturation {
+    pub(super) fn find(levels: &[LevelSummary]) -> Finding<Self> {
+        let rates: Vec<&Served> = levels.iter().filter_map(|level| level.served.as_ref()).collect();
+        if rates.is_empty() {
+            return Finding::unknown("it is a question about rates, and no level is a rate");
+        }
+        let missed = rates.iter().find(|served| served.saturated);
+        let lowest_missed = missed.map(|served| served.asked_per_s);
+        let kept = |is_wanted: &dyn Fn(f64) -> bool| {
+            let kept = rates.iter().filter(|served| !served.saturated);
+            kept.map(|served| served.asked_per_s).rfind(|rate| is_wanted(*rate))
+        };
+        Finding::Found(Self {
+            highest_served: kept(&|rate| lowest_missed.is_none_or(|missed| rate < missed)),
+            lowest_missed,
+            missed_share: missed.map(|served| served.share),
+            missed_piling_up: missed
+                .is_some_and(|served| !falls_behind(served.share, served.chance)),
+            served_above: kept(&|rate| lowest_missed.is_some_and(|missed| missed < rate)),
+        })
+    }
+}
+
+/// Among the concurrency levels whose TTFT p99 and TPOT p99 are both within twice the smallest of
+/// each, the one with the highest per-user throughput; on a tie the lower.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SweetSpot {
+    pub level: Level,
+    pub per_user_throughput: Figure,
+    pub ttft_ms_p99: Figure,
+    pub tpot_ms_p99: Figure,
+    /// All levels that passed the rule, from the lowest to the highest.
+    pub eligible: Vec<Level>,
+    /// How often a set drawn again chooses the same level; null without intervals.
+    pub same_share: Option<f64>,
+    /// Whether every p99 that it was chosen by comes from enough requests.
+    pub certified: bool,
+}
+
+/// The level with the highest throughput.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Peak {
+    pub level: Level,
+    pub quantity: String,
+    pub throughput: Figure,
+    /// How often a set drawn again has its highest throughput at the same level.
+    pub same_share: Option<f64>,
+}
+
+/// How far above the best a latency may lie.
+const TIMES_THE_BEST: f64 = 2.0;
+
+/// What the rule looks at.
+struct Candidate<'a> {
+    level: Level,
+    ttft: &'a AcrossRuns,
+    tpot: &'a AcrossRuns,
+    per_user: &'a AcrossRuns,
+}
+
+/// The same as plain numbers.
+#[derive(Clone, Copy)]
+struct Numbers {
+    ttft: f64,
+    tpot: f64,
+    per_user: f64,
+}
+
+impl SweetSpot {
+    pub(super) fn find(levels: &[LevelSummary]) -> Finding<Self> {
+        if !levels.iter().any(|level| matches!(level.level, Level::Concurrency(_))) {
+            return Finding::unknown("it is a choice among concurrency levels, and there are none");
+        }
+        let candidates: Vec<Candidate<'_>> = levels.iter().filter_map(candidate).collect();
+        let numbers: Vec<Numbers> = candidates.iter().filter_map(Candidate::numbers).collect();
+        if numbers.is_empty() {
+            return Finding::unknown(
+                "no level has a TTFT p99, a TPOT p99 and a throughput per user",
+            );
+        }
+        let Some(place) = chosen(&numbers) else {
+            return Finding::unknown(
+                "no level is within twice the best TTFT p99 and TPOT p99 both",
+            );
+        };
+        let spot = &candidates[place];
+        let figures = (
+            Figure::from_across(spot.per_user),
+            Figure::from_across(spot.ttft),
+            Figure::from_across(spot.tpot),
+        );
+        let (Some(per_user_throughput), Some(ttft_ms_p99), Some(tpot_ms_p99)) = figures else {
+            return Finding::unknown("its figures are missing");
+        };
+        let eligible = eligible(&numbers);
+        Finding::Found(Self {
+            level: spot.level,
+            per_user_throughput,
+            ttft_ms_p99,
+            tpot_ms_p99,
+            eligible: eligible.into_iter().map(|place| candidates[place].level).collect(),
+            same_share: same_spot(&candidates, place),
+            certified: candidates.iter().all(|one| one.ttft.certified && one.tpot.certified),
+        })
+    }
+}
+
+impl Peak {
+    pub(super) fn find(levels: &[LevelSummary]) -> Finding<Self> {
+        let of = |quantity: &'static Metric| {
+            let points: Vec<(Level, &AcrossRuns)> = levels
+                .iter()
+                .filter(|level| level.is_comparable())
+                .filter_map(|level| Some((level.level, level.quantity(quantity)?)))
+                .filter(|(_, across)| across.mean.is_some())
+                .collect();
+            (!points.is_empty()).then_some((quantity, points))
+        };
+        let found = of(&metric::OUTPUT_THROUGHPUT).or_else(|| of(&metric::REQUEST_THROUGHPUT));
+        let Some((quantity, points)) = found else {
+            return Finding::unknown("no level that counts has a throughput");
+        };
+        let means: Vec<f64> = points.iter().filter_map(|(_, across)| across.mean).collect();
+        let best =
+            highest(&means).and_then(|place| Some((place, Figure::from_across(points[place].1)?)));
+        let Some((place, throughput)) = best else {
+            return Finding::unknown("no level that counts has a throughput");
+        };
+        let same_share = doubtful(points.iter().map(|(_, across)| *across)).map(|values| {
+            let same = replicates(&values).filter(|drawn| highest(drawn) == Some(place)).count();
+            same as f64 / REPLICATES as f64
+        });
+        let quantity = quantity.name.to_owned();
+        Finding::Found(Self { level: points[place].0, quantity, throughput, same_share })
+    }
+}
+
+impl Candidate<'_> {
+    fn numbers(&self) -> Option<Numbers> {
+        let (ttft, tpot, per_user) = (self.ttft.mean?, self.tpot.mean?, self.per_user.mean?);
+        Some(Numbers { ttft, tpot, per_user })
+    }
+}
+
+/// A level that has all three figures, and has them of all its requests and all its users.
+fn candidate(summary: &LevelSummary) -> Option<Candidate<'_>> {
+    let Level::Concurrency(_) = summary.level else { return None };
+    if !summary.is_comparable() {
+        return None;
+    }
+    let of = |quantity: Quantity| summary.quantity(quantity);
+    let candidate = Candidate {
+        level: summary.level,
+        ttft: of(metric::TTFT.p99())?,
+        tpot: of(metric::TPOT.p99())?,
+        per_user: of((&metric::PER_USER_THROUGHPUT).into())?,
+    };
+    candidate.numbers().map(|_| candidate)
+}
+
+fn eligible(numbers: &[Numbers]) -> Vec<usize> {
+    let smallest = |of: fn(&Numbers) -> f64| numbers.iter().map(of).fold(f64::INFINITY, f64::min);
+    let (ttft, tpot) = (smallest(|one| one.ttft), smallest(|one| one.tpot));
+    let passes =
+        |one: &Numbers| one.ttft <= TIMES_THE_BEST * ttft && one.tpot <= TIMES_THE_BEST * tpot;
+    (0..numbers.len()).filter(|place| passes(&numbers[*place])).collect()
+}
+
+fn chosen(numbers: &[Numbers]) -> Option<usize> {
+    let passed = eligible(numbers).into_iter();
+    // From the highest level down, so that the last of equals is the lowest.
+    passed.rev().max_by(|a, b| numbers[*a].per_user.total_cmp(&numbers[*b].per_user))
+}
+
+fn same_spot(candidates: &[Candidate<'_>], place: usize) -> Option<f64> {
+    let all = candidates.iter().flat_map(|one| [one.ttft, one.tpot, one.per_user]);
+    let values = doubtful(all)?;
+    let same = replicates(&values).filter(|drawn| {
+        let numbers: Vec<Numbers> = drawn
+            .chunks_exact(3)
+            .map(|three| Numbers { ttft: three[0], tpot: three[1], per_user: three[2] })
+            .collect();
+        chosen(&numbers) == Some(place)
+    });
+    Some(same.count() as f64 / REPLICATES as f64)
+}
+
+/// On a tie the lower level.
+fn highest(values: &[f64]) -> Option<usize> {
+    (0..values.len()).rev().max_by(|a, b| values[*a].total_cmp(&values[*b]))
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Knee {
+    pub level: Level,
+    /// Between which levels it lies in 95 % of the sets drawn again; null without intervals.
+    pub interval: Option<LevelRange>,
+    /// The share of the sets drawn again that have a knee at all.
+    pub found_share: Option<f64>,
+    /// The quantity that was looked at, such as `output_throughput`.
+    pub quantity: String,
+    pub throughput: Figure,
+}
+
+const LEVELS_MIN: usize = 4;
+
+impl Knee {
+    pub(super) fn find(curve: &Curve<'_>) -> Finding<Self> {
+        if curve.points.len() < LEVELS_MIN {
+            let found = curve.points.len();
+            return Finding::unknown(format!(
+                "a knee needs {LEVELS_MIN} levels, and {found} count"
+            ));
+        }
+        let Some(place) = kneedle(&curve.means()) else {
+            return Finding::unknown(
+                "throughput has no bend in this range; go on to higher levels to find it",
+            );
+        };
+        let (interval, found_share) = match interval(curve) {
+            Some((interval, share)) => (interval, Some(share)),
+            None => (None, None),
+        };
+        let point = &curve.points[place];
+        Finding::Found(Self {
+            level: point.level,
+            interval,
+            found_share,
+            quantity: curve.metric.name.to_owned(),
+            throughput: point.figure(),
+        })
+    }
+}
+
+/// The range of the knees of the sets drawn again, and the share of them that have one.
+fn interval(curve: &Curve<'_>) -> Option<(Option<LevelRange>, f64)> {
+    let values = doubtful(curve.points.iter().map(|point| point.across))?;
+    let mut knees: Vec<usize> = replicates(&values)
+        .filter_map(|drawn| {
+            let points: Vec<(f64, f64)> = curve.places().zip(drawn).collect();
+            kneedle(&points)
+        })
+        .collect();
+    knees.sort_unstable();
+    let share = knees.len() as f64 / REPLICATES as f64;
+    let last = knees.len().checked_sub(1);
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a share of a place is a place"
+    )]
+    let at =
+        |p: f64| last.map(|last| curve.points[knees[(p * last as f64).round() as usize]].level);
+    let range = at(1.0 - UPPER).zip(at(UPPER)).map(|(low, high)| LevelRange { low, high });
+    Some((range, share))
+}
+
+/// The sensitivity that its authors recommend.
+const SENSITIVITY: f64 = 1.0;
+const POINTS_MIN: usize = 3;
+
+/// The place of the knee among points of rising x, or `None` where the curve has none.
+///
+/// Both axes are brought to 0…1. The difference of the two is largest where the curve leaves the
+/// diagonal behind; a local maximum of it is a knee when the difference falls below
+/// `maximum − S · mean Δx` before it rises to a higher one. Of several the most pronounced is taken.
+/// Nothing is smoothed: points are means of runs, and what their noise does is seen by resampling.
+pub fn kneedle(points: &[(f64, f64)]) -> Option<usize> {
+    let differences = differences(points)?;
+    let spacing = 1.0 / (points.len() - 1) as f64;
+    let is_knee = |place: &usize| {
+        let threshold = differences[*place] - SENSITIVITY * spacing;
+        let after = &differences[*place + 1..];
+        let next = (*place + 1..points.len()).find(|later| {
+            // A lower bump on the way down is noise, and takes nothing back.
+            is_maximum(&differences, *later) && differences[*place] < differences[*later]
+        });
+        let until = next.map_or(after.len(), |next| next - place - 1);
+        after[..until].iter().any(|difference| *difference < threshold)
+    };
+    (1..points.len() - 1)
+        .filter(|place| is_maximum(&differences, *place))
+        .filter(is_knee)
+        // The first of equals.
+        .rev()
+        .max_by(|a, b| differences[*a].total_cmp(&differences[*b]))
+}
+
+fn is_maximum(differences: &[f64], place: usize) -> bool {
+    place + 1 < differences.len()
+        && differences[place - 1] < differences[place]
+        && differences[place + 1] <= differences[place]
+}
+
+/// How far the normalised curve lies above the diagonal; `None` where it cannot be normalised.
+fn differences(points: &[(f64, f64)]) -> Option<Vec<f64>> {
+    let ordered = points.windows(2).all(|pair| pair[0].0 < pair[1].0);
+    let finite = points.iter().all(|(x, y)| x.is_finite() && y.is_finite());
+    if points.len() < POINTS_MIN || !ordered || !finite {
+        return None;
+    }
+    let (first, last) = (points.first()?.0, points.last()?.0);
+    let low = points.iter().map(|point| point.1).min_by(f64::total_cmp)?;
+    let high = points.iter().map(|point| point.1).max_by(f64::total_cmp)?;
+    // A throughput that does not rise has no knee.
+    (low < high && points.first()?.1 < high).then(|| {
+        let difference =
+            |(x, y): &(f64, f64)| (y - low) / (high - low) - (x - first) / (last - first);
+        points.iter().map(difference).collect()
+    })
+}
+
+/// Levels that have a place and a throughput, were reached and not cut, from the lowest to the highest.
+#[derive(Debug)]
+pub(super) struct Curve<'a> {
+    pub(super) metric: &'static Metric,
+    pub(super) points: Vec<CurvePoint<'a>>,
+}
+
+#[derive(Debug)]
+pub(super) struct CurvePoint<'a> {
+    pub(super) level: Level,
+    pub(super) place: f64,
+    pub(super) mean: f64,
+    pub(super) across: &'a AcrossRuns,
+}
+
+impl<'a> Curve<'a> {
+    /// Of output tokens; where nothing generates any, of requests.
+    pub(super) fn new(levels: &'a [LevelSummary]) -> Self {
+        let tokens = Self::with_metric(levels, &metric::OUTPUT_THROUGHPUT);
+        if tokens.points.is_empty() {
+            return Self::with_metric(levels, &metric::REQUEST_THROUGHPUT);
+        }
+        tokens
+    }
+
+    fn with_metric(levels: &'a [LevelSummary], metric: &'static Metric) -> Self {
+        let point = |summary: &'a LevelSummary| {
+            let across = summary.quantity(metric)?;
+            // What is unlimited has no place on an axis.
+            let place = summary.level.place().filter(|place| place.is_finite())?;
+            Some(CurvePoint { level: summary.level, place, mean: across.mean?, across })
+        };
+        let comparable = levels.iter().filter(|level| level.is_comparable());
+        Self { metric, points: comparable.filter_map(point).collect() }
+    }
+
+    pub(super) fn places(&self) -> impl Iterator<Item = f64> + '_ {
+        self.points.iter().map(|point| point.place)
+    }
+
+    pub(super) fn means(&self) -> Vec<(f64, f64)> {
+        self.points.iter().map(|point| (point.place, point.mean)).collect()
+    }
+}
+
+impl CurvePoint<'_> {
+    pub(super) fn figure(&self) -> Figure {
+        Figure { value: self.mean, interval: self.across.doubt() }
+    }
+}
+
+/// How often a set is drawn again. The constant seed keeps the bytes of its summary.
+pub(super) const REPLICATES: u64 = 1_000;
+const SEED: u64 = 0x5E75_0F12_0115;
+/// From here on Student's t is the normal distribution for what is drawn from it.
+const DEGREES_NORMAL: u32 = 60;
+
+/// A mean, and how it would scatter if its runs were made again.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Doubtful {
+    mean: f64,
+    scale: f64,
+    /// Of Student's t; `None` is the normal distribution.
+    degrees: Option<u32>,
+}
+
+impl Doubtful {
+    /// From the spread between runs, or of a single run from the interval within it. `None` when
+    /// there is neither.
+    pub(super) fn from_across(across: &AcrossRuns) -> Option<Self> {
+        let mean = across.mean?;
+        if let Some(std) = across.std {
+            let scale = std / f64::from(across.n).sqrt();
+            let degrees = Some(across.n - 1).filter(|degrees| *degrees < DEGREES_NORMAL);
+            return Some(Self { mean, scale, degrees });
+        }
+        let half = across.within?.half_width();
+        Some(Self { mean, scale: half / normal::quantile(UPPER), degrees: None })
+    }
+
+    /// Throughputs and latencies are above zero, however wide their interval.
+    fn draw(&self, draws: &mut Draws) -> f64 {
+        let standard = match self.degrees {
+            None => draws.normal(),
+            Some(degrees) => {
+                let squares: f64 = (0..degrees).map(|_| draws.normal()).map(|z| z * z).sum();
+                draws.normal() / (squares / f64::from(degrees)).sqrt()
+            }
+        };
+        (self.mean + self.scale * standard).max(self.mean * 1e-3)
+    }
+}
+
+/// One draw after the other of all these values at once.
+pub(super) fn replicates(values: &[Doubtful]) -> impl Iterator<Item = Vec<f64>> + '_ {
+    (0..REPLICATES).map(move |number| {
+        let mut draws = Draws::new(SEED, number);
+        values.iter().map(|value| value.draw(&mut draws)).collect()
+    })
+}
+
+/// All of them, or `None` when one has no interval to draw from.
+pub(super) fn doubtful<'a>(all: impl IntoIterator<Item = &'a AcrossRuns>) -> Option<Vec<Doubtful>> {
+    all.into_iter().map(Doubtful::from_across).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -5,11 +5,8 @@ use std::num::NonZeroU32;
 
 use inferometer_model::campaign::Level;
 
-use super::across::Across;
-use super::curve::Curve;
-use super::finding::Finding;
-use super::knee::Knee;
-use super::level::{LevelSummary, Tally};
+use super::findings::{Curve, Finding, Knee};
+use super::level::{AcrossRuns, LevelSummary, Tally};
 use super::scalability::Scalability;
 use crate::estimate::Estimate;
 use crate::fixture::calm;
@@ -25,16 +22,16 @@ pub(crate) fn summary() -> Summary {
 }
 
 /// Each value is that of one run, without an interval of its own.
-pub(crate) fn across(values: &[f64]) -> Across {
+pub(crate) fn across(values: &[f64]) -> AcrossRuns {
     let run = |value: &f64| {
         Ok(Estimate { value: *value, interval: None, n: 700, effective_n: None, certified: true })
     };
-    Across::of(&values.iter().map(run).collect::<Vec<_>>())
+    AcrossRuns::of(&values.iter().map(run).collect::<Vec<_>>())
 }
 
 pub(crate) fn level(
     concurrency: u32,
-    quantities: impl IntoIterator<Item = (&'static str, Across)>,
+    quantities: impl IntoIterator<Item = (&'static str, AcrossRuns)>,
 ) -> LevelSummary {
     LevelSummary {
         level: Level::Concurrency(NonZeroU32::new(concurrency).unwrap()),
@@ -73,11 +70,11 @@ pub(crate) struct Series<'a>(pub(crate) &'a [LevelSummary]);
 
 impl Series<'_> {
     pub(crate) fn knee(&self) -> Finding<Knee> {
-        Knee::find(&Curve::of(self.0))
+        Knee::find(&Curve::new(self.0))
     }
 
     pub(crate) fn scalability(&self) -> Finding<Scalability> {
-        Scalability::find(&Curve::of(self.0), true)
+        Scalability::find(&Curve::new(self.0), true)
     }
 }
 

@@ -1,22 +1,23 @@
-//! All runs of one level of one server.
+//! All runs of one level of one server: each quantity across the runs, whether a limit of time cut
+//! them, whether the level was reached, and whether the server kept up with it.
 
 use std::collections::BTreeMap;
 
 use inferometer_model::Outcome;
-use inferometer_model::campaign::{Level, Repetition};
+use inferometer_model::campaign::{Level, Repetition, StopAt};
+use inferometer_model::outcome::Cause;
+use inferometer_model::spec::Arrivals;
 use serde::{Deserialize, Serialize};
 
 use super::PointResult;
-use super::across::Across;
-use super::cut::Cut;
-use super::enough::{self, Enough};
-use super::reached::Reached;
-use super::served::Served;
+use crate::estimate::{Estimate, Interval, share_pooled};
 use crate::judge::Verdict;
-use crate::metric::{self, METRICS, Metric};
-use crate::quantity::Quantity;
+use crate::metric::{self, METRICS, Metric, Unit};
+use crate::quantity::{LatencyOrigin, Quantity};
+use crate::run::{ExtentFacts, LoadFacts, ThinkFacts};
 use crate::sample::Percentile;
 use crate::statistic::Statistic;
+use crate::statistics::runs::{RunStatistics, half_width_over_looks};
 use crate::summary::Summary;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -44,7 +45,7 @@ pub struct LevelSummary {
     /// Where runs were made until enough is known.
     pub enough: Option<Enough>,
     /// By the name of the quantity, such as `ttft.p99`.
-    pub quantities: BTreeMap<String, Across>,
+    pub quantities: BTreeMap<String, AcrossRuns>,
 }
 
 /// Counts, never a statistic: requests of different runs are not one sample.
@@ -89,7 +90,7 @@ impl LevelSummary {
             |results: &[&PointResult]| results.iter().map(|run| run.point.number).collect();
         let summaries: Vec<&Summary> = counted.iter().map(|result| &result.summary).collect();
         let all = || results.iter().map(|result| &result.summary);
-        let requests = all().map(Tally::of).fold(Tally::default(), Tally::plus);
+        let requests = all().map(Tally::from_summary).fold(Tally::default(), Tally::plus);
         Self {
             level,
             verdict: all().map(|summary| summary.verdict).max().unwrap_or(Verdict::Invalid),
@@ -97,21 +98,21 @@ impl LevelSummary {
             left_out: numbers(&invalid),
             requests,
             failed_share: requests.failed_share(),
-            cut: Cut::of(summaries.iter().copied()),
-            reached: Reached::of(summaries.iter().copied()),
+            cut: Cut::from_runs(summaries.iter().copied()),
+            reached: Reached::from_runs(summaries.iter().copied()),
             partial: u32::try_from(all().filter(|summary| summary.run.partial).count())
                 .unwrap_or(u32::MAX),
-            served: Served::of(level, summaries.iter().copied()),
+            served: Served::from_runs(level, summaries.iter().copied()),
             enough: repetition
                 .stop_at
                 .as_ref()
-                .map(|target| Enough::of(target, repetition.runs.get(), &summaries)),
+                .map(|target| Enough::from_runs(target, repetition.runs.get(), &summaries)),
             quantities: across_all(&summaries, repetition),
         }
     }
 
     /// A level of which only figures are known, such as one that others published.
-    pub fn of_figures(level: Level, quantities: BTreeMap<String, Across>) -> Self {
+    pub fn of_figures(level: Level, quantities: BTreeMap<String, AcrossRuns>) -> Self {
         Self {
             level,
             verdict: Verdict::Valid,
@@ -128,7 +129,7 @@ impl LevelSummary {
         }
     }
 
-    pub fn quantity(&self, quantity: impl Into<Quantity>) -> Option<&Across> {
+    pub fn quantity(&self, quantity: impl Into<Quantity>) -> Option<&AcrossRuns> {
         self.quantities.get(&quantity.into().to_string())
     }
 
@@ -145,7 +146,7 @@ impl LevelSummary {
     }
 
     /// Whether its figures are of all its requests, and not of those that ended before a limit did.
-    pub(super) fn is_whole(&self) -> bool {
+    fn is_whole(&self) -> bool {
         !self.cut.as_ref().is_some_and(|cut| cut.answers_missing)
     }
 
@@ -166,7 +167,7 @@ impl LevelSummary {
 }
 
 impl Tally {
-    pub(crate) fn of(summary: &Summary) -> Self {
+    pub(crate) fn from_summary(summary: &Summary) -> Self {
         let ok = summary.count(Outcome::Ok);
         let cancelled = summary.count(Outcome::Cancelled);
         Self {
@@ -195,14 +196,14 @@ impl Tally {
     }
 }
 
-fn across_all(summaries: &[&Summary], repetition: &Repetition) -> BTreeMap<String, Across> {
+fn across_all(summaries: &[&Summary], repetition: &Repetition) -> BTreeMap<String, AcrossRuns> {
     let target = repetition.stop_at.as_ref();
-    let looked_at = target.and_then(|target| enough::quantity(target, summaries));
+    let looked_at = target.and_then(|target| stop_quantity(target, summaries));
     let quantities = METRICS.iter().flat_map(|metric| metric.quantities(&STATISTICS));
     quantities
         .map(|quantity| {
             let runs: Vec<_> = summaries.iter().map(|summary| quantity.value_in(summary)).collect();
-            let across = Across::of(&runs).possible(quantity.metric().unit, &runs);
+            let across = AcrossRuns::of(&runs).possible(quantity.metric().unit, &runs);
             let is_looked_at = looked_at == Some(quantity);
             let across =
                 if is_looked_at { across.over_looks(repetition.runs.get()) } else { across };
@@ -210,3 +211,379 @@ fn across_all(summaries: &[&Summary], repetition: &Repetition) -> BTreeMap<Strin
         })
         .collect()
 }
+
+/// Mean and spread between runs. A run counts once, whatever its length.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AcrossRuns {
+    /// Null when no run has a value.
+    pub mean: Option<f64>,
+    /// The sample standard deviation; null of one run.
+    pub std: Option<f64>,
+    /// 95 %, by Student's t with n − 1 degrees of freedom; null of one run. For the quantity whose
+    /// interval ended the runs it is wider, so that it holds with 95 % over all looks at it. Of a share that is
+    /// the same in all runs, by Wilson of all their requests. Never below zero.
+    pub interval: Option<Interval>,
+    /// The standard deviation over the mean; null of one run and of a mean of zero.
+    pub cov: Option<f64>,
+    /// Runs that have a value.
+    pub n: u32,
+    /// One for each run that counts, in the order of the runs; null where it has none.
+    pub values: Vec<Option<f64>>,
+    /// Of a single run: its own interval, which knows nothing of other runs.
+    pub within: Option<Interval>,
+    /// Whether every run had enough requests for this statistic.
+    pub certified: bool,
+    /// Why no run has a value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+impl AcrossRuns {
+    pub fn of(runs: &[Result<Estimate, String>]) -> Self {
+        let estimates: Vec<&Estimate> = runs.iter().flatten().collect();
+        let present: Vec<f64> = estimates.iter().map(|estimate| estimate.value).collect();
+        let found = RunStatistics::from_values(&present);
+        Self {
+            mean: found.map(|found| found.mean),
+            std: found.and_then(|found| found.std),
+            interval: found.and_then(|found| found.interval),
+            cov: found.and_then(|found| found.cov),
+            n: u32::try_from(present.len()).unwrap_or(u32::MAX),
+            values: runs.iter().map(|run| run.as_ref().ok().map(|run| run.value)).collect(),
+            within: match estimates.as_slice() {
+                [single] => single.interval,
+                _ => None,
+            },
+            certified: !estimates.is_empty() && estimates.iter().all(|run| run.certified),
+            reason: match (found, runs.first()) {
+                (Some(_), _) => None,
+                (None, Some(Err(reason))) => Some(reason.clone()),
+                (None, Some(Ok(_))) => Some("a run's value is not a finite number".to_owned()),
+                (None, None) => Some("no run of this level counts".to_owned()),
+            },
+        }
+    }
+
+    /// The same where this quantity's interval was looked at after every run to see whether it is small
+    /// enough: runs that end when they lie close together by luck lie closer than they are.
+    #[must_use]
+    fn over_looks(self, runs_at_most: u32) -> Self {
+        let present: Vec<f64> = self.values.iter().flatten().copied().collect();
+        let raised = self.mean.zip(half_width_over_looks(&present, runs_at_most));
+        let raised = raised.and_then(|(mean, share)| {
+            let half = share * mean.abs();
+            Interval::new((mean - half).max(0.0), mean + half)
+        });
+        Self { interval: raised.or(self.interval), ..self }
+    }
+
+    /// The same within what its unit allows: no quantity is negative and no share above one. A share
+    /// that is the same in all runs, such as no failure at all, is as sure as their requests make it:
+    /// that runs agree is no certainty.
+    #[must_use]
+    pub(crate) fn possible(self, unit: Unit, runs: &[Result<Estimate, String>]) -> Self {
+        let highest = if unit == Unit::Share { 1.0 } else { f64::INFINITY };
+        let clamped = |interval: Interval| interval.clamped(0.0, highest);
+        let pooled = || {
+            let estimates: Vec<Estimate> = runs.iter().flatten().copied().collect();
+            let pooled = share_pooled(&estimates)?;
+            // The share itself is possible; by rounding it may lie just outside.
+            let reach = |share: f64| Interval::new(pooled.low.min(share), pooled.high.max(share));
+            reach(self.mean?)
+        };
+        let is_same_share = unit == Unit::Share && 1 < self.n && self.is_same_in_all();
+        let interval = if is_same_share { pooled() } else { self.interval.map(clamped) };
+        Self { interval, within: self.within.map(clamped), ..self }
+    }
+
+    /// Whether all runs that have a value have the same, to the last digit.
+    pub fn is_same_in_all(&self) -> bool {
+        self.extremes().is_none_or(|(low, high)| low.to_bits() == high.to_bits())
+    }
+
+    /// Between the runs, or of a single run the one within it.
+    pub fn doubt(&self) -> Option<Interval> {
+        self.interval.or(self.within)
+    }
+
+    /// Of the values, where there are any.
+    pub fn extremes(&self) -> Option<(f64, f64)> {
+        let values = || self.values.iter().flatten().copied();
+        Some((values().min_by(f64::total_cmp)?, values().max_by(f64::total_cmp)?))
+    }
+}
+
+/// Where answers are missing, its figures are of the requests that ended in time: the quick ones.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cut {
+    /// Runs that were cut.
+    pub runs: u32,
+    /// Requests of these runs that ended by themselves.
+    pub ended: u64,
+    /// Requests that they were meant to have.
+    pub scheduled: u64,
+    /// Whether requests that were due did not end, and not only fewer were due.
+    #[serde(default)]
+    pub answers_missing: bool,
+    /// What cut them, such as `the drain limit passed`.
+    pub limits: Vec<String>,
+}
+
+/// One run that was cut.
+struct CutRun {
+    ended: u64,
+    scheduled: u64,
+    answers_missing: bool,
+    limits: Vec<&'static str>,
+}
+
+impl Cut {
+    fn from_runs<'a>(runs: impl Iterator<Item = &'a Summary>) -> Option<Self> {
+        runs.filter_map(cut_run).fold(None, |cut, run| {
+            let mut cut = cut.unwrap_or(Self {
+                runs: 0,
+                ended: 0,
+                scheduled: 0,
+                answers_missing: false,
+                limits: Vec::new(),
+            });
+            cut.runs += 1;
+            cut.ended += run.ended;
+            cut.scheduled += run.scheduled;
+            cut.answers_missing |= run.answers_missing;
+            for limit in run.limits {
+                if !cut.limits.iter().any(|known| known == limit) {
+                    cut.limits.push(limit.to_owned());
+                }
+            }
+            Some(cut)
+        })
+    }
+}
+
+/// Whether a limit of time ended the run while requests that were due had not ended.
+pub fn is_cut(summary: &Summary) -> bool {
+    cut_run(summary).is_some_and(|run| run.answers_missing)
+}
+
+/// A run that somebody stopped is partial, and not cut by a limit.
+fn cut_run(summary: &Summary) -> Option<CutRun> {
+    if summary.run.partial {
+        return None;
+    }
+    let cancelled = summary.count(Outcome::Cancelled);
+    let held = |group: &&crate::FailureGroup| group.cause == Some(Cause::HeldByCap);
+    let backlog = summary.failures.iter().any(|group| held(&group));
+    let due = summary.scheduled.saturating_sub(summary.time_over);
+    let asked = match summary.run.extent {
+        ExtentFacts::UntilFirst { requests, .. } if due < requests => Some(requests),
+        ExtentFacts::UntilFirst { .. }
+        | ExtentFacts::UntilBoth { .. }
+        | ExtentFacts::Whole
+        | ExtentFacts::Requests(_)
+        | ExtentFacts::DurationS(_) => None,
+    };
+    let limits: Vec<&'static str> = [
+        (0 < cancelled, "the drain limit passed while requests were in flight"),
+        (backlog, "the time was over while the cap still held requests back"),
+        (asked.is_some(), "the time was over before all requests had left"),
+    ]
+    .into_iter()
+    .filter_map(|(is_so, words)| is_so.then_some(words))
+    .collect();
+    let ended = summary.attempted.saturating_sub(cancelled);
+    let answers_missing = 0 < cancelled || backlog;
+    let scheduled = asked.unwrap_or(due);
+    (!limits.is_empty()).then_some(CutRun { ended, scheduled, answers_missing, limits })
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Enough {
+    pub quantity: String,
+    /// The half-width that was asked for, as a share of the mean.
+    pub target: f64,
+    /// The one that there is, at the level raised for the looks at it; null of fewer than three runs.
+    pub half_width: Option<f64>,
+    pub reached: bool,
+}
+
+impl Enough {
+    /// Of runs of which there were to be this many at most.
+    fn from_runs(target: &StopAt, runs_at_most: u32, runs: &[&Summary]) -> Self {
+        let half_width = half_width(target, runs_at_most, runs);
+        Self {
+            quantity: target.quantity.clone(),
+            target: target.half_width,
+            half_width,
+            reached: half_width.is_some_and(|half_width| half_width <= target.half_width),
+        }
+    }
+}
+
+/// What the target is about: a bare latency begins where the load of the runs says.
+fn stop_quantity(target: &StopAt, runs: &[&Summary]) -> Option<Quantity> {
+    let open = runs.first()?.run.load.is_open();
+    Quantity::named(&target.quantity, LatencyOrigin::for_load(open)).ok()
+}
+
+fn half_width(target: &StopAt, runs_at_most: u32, runs: &[&Summary]) -> Option<f64> {
+    let quantity = stop_quantity(target, runs)?;
+    let values: Vec<f64> = runs
+        .iter()
+        .filter_map(|run| quantity.value_in(run).ok())
+        .map(|found| found.value)
+        .collect();
+    half_width_over_looks(&values, runs_at_most)
+}
+
+/// A closed loop that has fewer requests than users never has all of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reached {
+    pub asked: u32,
+    /// The most that were in flight in any run that counts.
+    pub most: u32,
+}
+
+/// From this share on a level is the one that was asked for.
+const SHARE_REACHED: f64 = 0.9;
+/// Below this one its figures are those of another level.
+const SHARE_GRAVE: f64 = 0.5;
+
+impl Reached {
+    /// `None` of an open loop, of users who think between their requests, and where it is not known.
+    fn from_runs<'a>(runs: impl Iterator<Item = &'a Summary>) -> Option<Self> {
+        let of_run = |run: &Summary| {
+            let LoadFacts::Closed { concurrency, think: ThinkFacts::None } = run.run.load else {
+                return None;
+            };
+            let peak = run.metrics.scalar(&metric::CONCURRENCY_PEAK)?.value?;
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "a count of requests, which the conversion keeps within its type"
+            )]
+            Some(Self { asked: concurrency, most: peak.round() as u32 })
+        };
+        runs.filter_map(of_run).max_by_key(|found| found.most)
+    }
+
+    pub fn is_reached(self) -> bool {
+        SHARE_REACHED <= self.share()
+    }
+
+    pub(super) fn is_grave(self) -> bool {
+        self.share() < SHARE_GRAVE
+    }
+
+    fn share(self) -> f64 {
+        f64::from(self.most) / f64::from(self.asked.max(1))
+    }
+}
+
+/// All runs of a rate together.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Served {
+    pub asked_per_s: f64,
+    /// Answers per second while requests came; the mean over runs.
+    pub served_per_s: f64,
+    /// Share of the rate of the schedules.
+    pub share: f64,
+    /// How far chance in the arrivals may push the share, where the schedule's own rate is not known.
+    pub chance: f64,
+    /// Runs in which requests in flight grew for as long as they came.
+    pub piling_up: u32,
+    /// Whether less than 95 % was served, chance set aside, or most runs piled up.
+    pub saturated: bool,
+}
+
+/// A server that answers less than this share of a rate falls behind.
+const SERVED_SHARE: f64 = 0.95;
+/// The key of the warning of a run whose requests in flight only grow.
+const PILING_UP: &str = "piling-up";
+/// Chance beyond this many standard errors is not called chance.
+const STANDARD_ERRORS: f64 = 2.0;
+
+impl Served {
+    /// `None` of what is no rate, and of runs without an answer to time.
+    pub(crate) fn from_runs<'a>(
+        level: Level,
+        runs: impl Iterator<Item = &'a Summary>,
+    ) -> Option<Self> {
+        let Level::Rate(asked_per_s) = level else { return None };
+        let runs: Vec<(&Summary, f64)> =
+            runs.filter_map(|run| Some((run, served_per_s(run)?))).collect();
+        if runs.is_empty() {
+            return None;
+        }
+        let count = runs.len() as f64;
+        let piling_up = runs.iter().filter(|(run, _)| piles_up(run)).count();
+        let share = |(run, served): &(&Summary, f64)| served / offered_per_s(run, asked_per_s);
+        let variance = |(run, _): &(&Summary, f64)| chance_variance(run);
+        let share = runs.iter().map(share).sum::<f64>() / count;
+        let chance = STANDARD_ERRORS * runs.iter().map(variance).sum::<f64>().sqrt() / count;
+        Some(Self {
+            asked_per_s,
+            served_per_s: runs.iter().map(|(_, served)| served).sum::<f64>() / count,
+            share,
+            chance,
+            piling_up: u32::try_from(piling_up).unwrap_or(u32::MAX),
+            saturated: falls_behind(share, chance) || runs.len() < 2 * piling_up,
+        })
+    }
+}
+
+pub(super) fn falls_behind(share: f64, chance: f64) -> bool {
+    share + chance < SERVED_SHARE
+}
+
+/// Answers over the time from the first request to the last answer, less what an answer takes by
+/// itself: the last requests of a server that keeps up still need that long. Waiting shows in the
+/// time to the first token, so the shortest of these represents a request that did not wait.
+fn served_per_s(summary: &Summary) -> Option<f64> {
+    let window_s = summary.window.duration_s?;
+    let of = |metric| summary.metrics.distribution(metric);
+    let own_ms = match (of(&metric::E2E_SCHEDULE), of(&metric::TTFT_SCHEDULE)) {
+        (Some(whole), Some(first)) => whole.mean? - first.mean? + first.min?,
+        _ => 0.0,
+    };
+    let coming_s = window_s - own_ms / 1e3;
+    let ok = summary.count(Outcome::Ok);
+    (0 < ok && 0.0 < coming_s).then(|| ok as f64 / coming_s)
+}
+
+/// Whether requests in flight only grow, as the run itself found when it looked for its steady state.
+pub fn piles_up(summary: &Summary) -> bool {
+    summary.warnings.iter().any(|notice| notice.key == PILING_UP)
+}
+
+/// The rate of the schedule, where its length is known; else the one that was asked for.
+fn offered_per_s(summary: &Summary, asked_per_s: f64) -> f64 {
+    match summary.run.extent {
+        ExtentFacts::DurationS(seconds) if 0.0 < seconds && 0 < summary.scheduled => {
+            summary.scheduled as f64 / seconds
+        }
+        ExtentFacts::DurationS(_)
+        | ExtentFacts::Whole
+        | ExtentFacts::Requests(_)
+        | ExtentFacts::UntilBoth { .. }
+        | ExtentFacts::UntilFirst { .. } => asked_per_s,
+    }
+}
+
+/// Of the rate of a random schedule around the rate that was asked for, relative to it.
+fn chance_variance(summary: &Summary) -> f64 {
+    if let ExtentFacts::DurationS(_) = summary.run.extent {
+        return 0.0;
+    }
+    let LoadFacts::Open { arrivals, .. } = &summary.run.load else { return 0.0 };
+    let of_one_gap = match arrivals {
+        // The rate of a stretched schedule is the one that was asked for.
+        Arrivals::Constant | Arrivals::Stretched { .. } => 0.0,
+        Arrivals::Poisson => 1.0,
+        Arrivals::Gamma { burstiness } => 1.0 / burstiness,
+    };
+    of_one_gap / summary.scheduled.max(1) as f64
+}
+
+#[cfg(test)]
+mod tests;

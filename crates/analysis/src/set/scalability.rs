@@ -1,24 +1,22 @@
 //! How throughput grows with concurrency: the universal scalability law, or a curve that only
 //! saturates, whichever the levels speak for.
-
-mod fit;
+//!
+//! Both are fits of N / (a + b(N − 1) + cN(N − 1)) by weighted least squares with no coefficient below
+//! zero: with λ = 1/a, σ = b/a and κ = c/a it is the universal law; without c it goes towards a ceiling.
 
 use serde::{Deserialize, Serialize};
 
-use self::fit::{Fitted, Observed, Terms};
-use super::curve::Curve;
-use super::finding::{Figure, Finding};
-use super::replicates::{doubtful, replicates};
+use super::findings::{Curve, Figure, Finding, doubtful, replicates};
 use crate::estimate::Interval;
 use crate::sample::{Probability, Sample};
 use crate::statistics::UPPER;
 
-/// Both models with what they come to, and which of them is told.
+/// Both models with their results, and which of them is reported.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Scalability {
     pub quantity: String,
     /// The one with the lower `AICc`; with too few levels for that, the universal law where κ is above
-    /// zero beyond its doubt.
+    /// zero beyond its interval.
     pub chosen: Finding<Model>,
     pub universal: Universal,
     pub saturating: Saturating,
@@ -68,7 +66,7 @@ pub struct Saturating {
 const LEVELS_MIN: usize = 4;
 /// From here on both models have an `AICc`.
 const LEVELS_TO_CHOOSE: usize = 6;
-/// Below this share of explained variance a curve is not told as an explanation.
+/// Below this share of explained variance a curve is not reported as an explanation.
 const R_SQUARED_MIN: f64 = 0.95;
 
 impl Scalability {
@@ -83,7 +81,7 @@ impl Scalability {
         }
         let observed =
             observed(curve, &curve.points.iter().map(|point| point.mean).collect::<Vec<_>>());
-        let fits = (fit::fit(&observed, Terms::Universal), fit::fit(&observed, Terms::Saturating));
+        let fits = (fit(&observed, Terms::Universal), fit(&observed, Terms::Saturating));
         let (Some(three), Some(two)) = fits else {
             return Finding::unknown("no curve of this kind can be laid through the levels");
         };
@@ -147,7 +145,7 @@ impl Refits {
         let values = doubtful(curve.points.iter().map(|point| point.across))?;
         let drawn: Vec<Vec<Observed>> =
             replicates(&values).map(|drawn| observed(curve, &drawn)).collect();
-        let of = |terms| drawn.iter().filter_map(|drawn| fit::fit(drawn, terms)).collect();
+        let of = |terms| drawn.iter().filter_map(|drawn| fit(drawn, terms)).collect();
         Some(Self { universal: of(Terms::Universal), saturating: of(Terms::Saturating) })
     }
 }
@@ -170,7 +168,7 @@ fn universal(fitted: &Fitted, observed: &[Observed], again: Option<&Refits>) -> 
             Finding::Found(Figure { value, interval: peaks.and_then(central) })
         }
     };
-    let quality = fit::quality(fitted, observed);
+    let quality = fit_quality(fitted, observed);
     Universal {
         lambda: figure(Fitted::lambda),
         sigma: figure(Fitted::sigma),
@@ -193,7 +191,7 @@ fn saturating(fitted: &Fitted, observed: &[Observed], again: Option<&Refits>) ->
             Finding::Found(Figure { value, interval: all.and_then(central) })
         }
     };
-    let quality = fit::quality(fitted, observed);
+    let quality = fit_quality(fitted, observed);
     Saturating {
         ceiling: figure(Fitted::ceiling, EVENLY),
         half_at: figure(
@@ -221,6 +219,220 @@ fn central(drawn: Vec<f64>) -> Option<Interval> {
     let sample = Sample::new(drawn)?;
     let at = |p| Probability::new(p).map(|p| sample.quantile(p));
     Interval::new(at(1.0 - UPPER)?, at(UPPER)?)
+}
+
+/// One level.
+#[derive(Clone, Copy, Debug)]
+struct Observed {
+    n: f64,
+    x: f64,
+    weight: f64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Terms {
+    Universal,
+    Saturating,
+}
+
+/// The three coefficients, and how many of them were asked for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Fitted {
+    coefficients: [f64; 3],
+    parameters: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Quality {
+    r_squared: f64,
+    aicc: Option<f64>,
+    residual_max: f64,
+}
+
+const STEPS_MAX: usize = 50;
+/// A step that gains less than this share of what is left ends the descent.
+const GAIN_MIN: f64 = 1e-12;
+
+impl Fitted {
+    fn lambda(&self) -> f64 {
+        1.0 / self.coefficients[0]
+    }
+
+    fn sigma(&self) -> f64 {
+        self.coefficients[1] / self.coefficients[0]
+    }
+
+    fn kappa(&self) -> f64 {
+        self.coefficients[2] / self.coefficients[0]
+    }
+
+    fn peak(&self) -> Option<f64> {
+        let (sigma, kappa) = (self.sigma(), self.kappa());
+        (0.0 < kappa && sigma < 1.0).then(|| ((1.0 - sigma) / kappa).sqrt())
+    }
+
+    fn ceiling(&self) -> Option<f64> {
+        let [_, b, _] = self.coefficients;
+        (0.0 < b).then(|| 1.0 / b)
+    }
+
+    /// N½ of X∞ N / (N + N½): the curve is N / ((a − b) + bN). `None` where it would not be above zero.
+    fn half_at(&self) -> Option<f64> {
+        let [a, b, _] = self.coefficients;
+        (0.0 < b && b < a).then(|| (a - b) / b)
+    }
+
+    fn at(&self, n: f64) -> f64 {
+        n / dot(&self.coefficients, &terms(n))
+    }
+
+    fn loss(&self, observed: &[Observed]) -> f64 {
+        let square = |one: &Observed| one.weight * (one.x - self.at(one.n)).powi(2);
+        observed.iter().map(square).sum()
+    }
+}
+
+/// The best of all ways to hold some coefficients at zero. `None` when no way has a throughput
+/// above zero at one alone.
+fn fit(observed: &[Observed], terms: Terms) -> Option<Fitted> {
+    let (ways, parameters): (&[[bool; 3]], usize) = match terms {
+        Terms::Universal => (&[[true; 3], [true, false, true], SATURATING, LINEAR], 3),
+        Terms::Saturating => (&[SATURATING, LINEAR], 2),
+    };
+    ways.iter()
+        .filter_map(|free| descend(observed, *free, parameters))
+        .map(|fitted| (fitted.loss(observed), fitted))
+        .filter(|(loss, _)| loss.is_finite())
+        // The first of equals has the most terms, and they are then zero by themselves.
+        .min_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, fitted)| fitted)
+}
+
+const SATURATING: [bool; 3] = [true, true, false];
+const LINEAR: [bool; 3] = [true, false, false];
+
+/// From the straight form N/X = a + b(N − 1) + cN(N − 1) down to the least squares of X itself.
+fn descend(observed: &[Observed], free: [bool; 3], parameters: usize) -> Option<Fitted> {
+    // An error of X is an error of N/X times N/X².
+    let straight = observed.iter().map(|one| Row {
+        slopes: terms(one.n),
+        value: one.n / one.x,
+        weight: one.weight * (one.x * one.x / one.n).powi(2),
+    });
+    let start = solve(straight, free, 0.0)?;
+    let mut fitted = possible(start, parameters)?;
+    let mut loss = fitted.loss(observed);
+    let mut damping = 0.0;
+    for _ in 0..STEPS_MAX {
+        let rows = observed.iter().map(|one| {
+            let x = fitted.at(one.n);
+            let slopes = terms(one.n).map(|term| -x * x / one.n * term);
+            Row { slopes, value: one.x - x, weight: one.weight }
+        });
+        let step = solve(rows, free, damping)?;
+        let moved = std::array::from_fn(|place| fitted.coefficients[place] + step[place]);
+        let next = possible(moved, parameters).map(|next| (next.loss(observed), next));
+        match next {
+            Some((lower, next)) if lower < loss => {
+                let gain = loss - lower;
+                (fitted, loss, damping) = (next, lower, damping / 10.0);
+                if gain <= GAIN_MIN * loss {
+                    break;
+                }
+            }
+            _ if 1e9 < damping => break,
+            _ => damping = (damping * 10.0).max(1e-3),
+        }
+    }
+    Some(fitted)
+}
+
+/// `None` when a coefficient is below zero: another way to hold them at zero is better then.
+fn possible(coefficients: [f64; 3], parameters: usize) -> Option<Fitted> {
+    let [a, b, c] = coefficients;
+    let sound = coefficients.iter().all(|one| one.is_finite()) && 0.0 < a && 0.0 <= b && 0.0 <= c;
+    sound.then_some(Fitted { coefficients, parameters })
+}
+
+fn terms(n: f64) -> [f64; 3] {
+    [1.0, n - 1.0, n * (n - 1.0)]
+}
+
+fn dot(a: &[f64; 3], b: &[f64; 3]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
+}
+
+struct Row {
+    slopes: [f64; 3],
+    value: f64,
+    weight: f64,
+}
+
+/// Least squares over the free coefficients; the others stay zero. The diagonal is raised by the
+/// damping's share of itself.
+fn solve(rows: impl Iterator<Item = Row>, free: [bool; 3], damping: f64) -> Option<[f64; 3]> {
+    let mut matrix = [[0.0; 4]; 3];
+    for row in rows {
+        let [a, b, c] = row.slopes;
+        for (equation, slope) in matrix.iter_mut().zip(row.slopes) {
+            let cells = equation.iter_mut().zip([a, b, c, row.value]);
+            cells.for_each(|(cell, other)| *cell += row.weight * slope * other);
+        }
+    }
+    for (place, is_free) in free.iter().enumerate() {
+        if *is_free {
+            matrix[place][place] *= 1.0 + damping;
+        } else {
+            for equation in &mut matrix {
+                equation[place] = 0.0;
+            }
+            matrix[place] = [0.0; 4];
+            matrix[place][place] = 1.0;
+        }
+    }
+    eliminate(matrix)
+}
+
+/// By the largest pivot of a column; `None` when there is none.
+fn eliminate(mut matrix: [[f64; 4]; 3]) -> Option<[f64; 3]> {
+    for column in 0..3 {
+        let pivot = (column..3)
+            .max_by(|a, b| matrix[*a][column].abs().total_cmp(&matrix[*b][column].abs()))?;
+        if matrix[pivot][column].abs() < f64::MIN_POSITIVE {
+            return None;
+        }
+        matrix.swap(column, pivot);
+        let upper = matrix[column];
+        for (place, row) in matrix.iter_mut().enumerate() {
+            if place != column {
+                let factor = row[column] / upper[column];
+                row.iter_mut().zip(upper).for_each(|(cell, above)| *cell -= factor * above);
+            }
+        }
+    }
+    Some(std::array::from_fn(|place| matrix[place][3] / matrix[place][place]))
+}
+
+fn fit_quality(fitted: &Fitted, observed: &[Observed]) -> Quality {
+    let weights: f64 = observed.iter().map(|one| one.weight).sum();
+    let mean = observed.iter().map(|one| one.weight * one.x).sum::<f64>() / weights;
+    let total: f64 = observed.iter().map(|one| one.weight * (one.x - mean).powi(2)).sum();
+    let loss = fitted.loss(observed);
+    let residual = |one: &Observed| ((one.x - fitted.at(one.n)) / one.x).abs();
+    Quality {
+        r_squared: if 0.0 < total { 1.0 - loss / total } else { 0.0 },
+        aicc: aicc(loss.max(f64::EPSILON * total), observed.len(), fitted.parameters + 1),
+        residual_max: observed.iter().map(residual).fold(0.0, f64::max),
+    }
+}
+
+/// The corrected information criterion of least squares; the spread counts as a parameter. `None`
+/// when there are too few levels for the correction.
+fn aicc(loss: f64, levels: usize, parameters: usize) -> Option<f64> {
+    let room = levels.checked_sub(parameters + 1).filter(|room| 0 < *room)? as f64;
+    let (levels, parameters) = (levels as f64, parameters as f64);
+    let correction = 2.0 * parameters * (parameters + 1.0) / room;
+    Some(levels * libm::log(loss / levels) + 2.0 * parameters + correction)
 }
 
 #[cfg(test)]

@@ -1,18 +1,19 @@
-//! What a suite comes to: the rows of its tables, in the order of its scenarios.
+//! The summary of a suite: the rows of its tables, in the order of its scenarios, and whether their
+//! figures are those of a prefix cache, by the server's report or by the speed of prefill.
 
-mod cache;
-mod prefill;
-mod sent;
+use std::collections::BTreeSet;
 
 use inferometer_model::campaign::{
     CampaignSpec, Condition, Level, Point, Prompts, Question, Scenario, Stage,
 };
-use inferometer_model::spec::{Extent, LoadShape};
+use inferometer_model::spec::{Extent, LoadShape, Source};
 use serde::{Deserialize, Serialize};
 
-pub use self::cache::Contaminated;
-pub(super) use self::cache::{CONTAMINATION, SEEN_BEFORE, notices};
+use super::warnings::CONTAMINATION;
 use super::{ConditionSummary, LevelSummary, PointResult};
+use crate::judge::{CACHED_SHARE, new_prompts};
+use crate::metric;
+use crate::quantity::Quantity;
 use crate::run::asked_lengths;
 use crate::summary::Summary;
 
@@ -25,7 +26,7 @@ pub struct SuiteSummary {
     /// Flags that made it ask something else; empty for the suite as it is.
     pub changes: Vec<String>,
     pub prompts: Prompts,
-    /// One for each level of each scenario. Numbers stand in the conditions of the set.
+    /// One for each level of each scenario. Its numbers are in the conditions of the set.
     pub rows: Vec<SuiteRow>,
     /// The condition whose levels are the scaling table: the first with several levels of
     /// concurrency.
@@ -63,7 +64,7 @@ pub struct SuiteRow {
 
 impl SuiteSummary {
     /// `None` where no suite was asked. The results are in the order of their numbers.
-    pub(super) fn of(
+    pub(super) fn summarize(
         campaign: &CampaignSpec,
         conditions: &[ConditionSummary],
         results: &[&PointResult],
@@ -73,7 +74,7 @@ impl SuiteSummary {
         let rows: Vec<SuiteRow> = scenarios
             .flat_map(|(place, (condition, scenario))| {
                 let of_level = move |level: &Level| {
-                    SuiteRow::of(campaign, (place, condition, scenario), *level)
+                    SuiteRow::new(campaign, (place, condition, scenario), *level)
                 };
                 scenario.levels.iter().map(of_level).collect::<Vec<_>>()
             })
@@ -87,7 +88,7 @@ impl SuiteSummary {
             hash: suite.hash.clone(),
             changes: suite.changes.clone(),
             prompts: suite.prompts,
-            contaminated: cache::found(campaign, &rows, conditions, results),
+            contaminated: contaminated(campaign, &rows, conditions, results),
             rows,
             scaling: scaling.and_then(|place| u32::try_from(place).ok()),
         })
@@ -96,7 +97,7 @@ impl SuiteSummary {
 
 impl SuiteRow {
     /// What the level of a scenario asks.
-    fn of(
+    fn new(
         campaign: &CampaignSpec,
         (place, condition, scenario): (u32, &Condition, &Scenario),
         level: Level,
@@ -171,3 +172,232 @@ pub(crate) fn cached_share(summary: &Summary) -> Option<f64> {
     let by_counters = || summary.server.as_ref()?.own_hit_share();
     summary.workload.audit.cache.share.or_else(by_counters)
 }
+
+/// A row whose prompts were in the server's prefix cache: they were to be new, or its data had been
+/// sent before.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Contaminated {
+    /// Its place among the rows.
+    pub row: u32,
+    /// Whether nothing but its speed, or the same data before it, speaks for it, as the server does not
+    /// say what it cached.
+    pub suspected: bool,
+    /// Whether its prompts need not be new, and the same data was sent before; that may be wanted.
+    #[serde(default)]
+    pub same_data: bool,
+    /// The largest of its runs.
+    pub cached_share: Option<f64>,
+    /// Prompt tokens per second.
+    pub pp: Option<f64>,
+    /// The same of a row that was not in the cache and was no harder to read; null without one.
+    pub pp_cold: Option<f64>,
+    /// The place of that row.
+    pub cold: Option<u32>,
+    pub ttft_ms_mean: Option<f64>,
+    /// Far below the mean where some prompts were in the cache and some were not.
+    pub ttft_ms_p50: Option<f64>,
+    /// Rows that had sent prompts which begin alike, or the same data, before, in the order in which
+    /// they did.
+    pub sent_before: Vec<u32>,
+}
+
+fn contaminated(
+    campaign: &CampaignSpec,
+    rows: &[SuiteRow],
+    conditions: &[ConditionSummary],
+    results: &[&PointResult],
+) -> Vec<Contaminated> {
+    let quantity = |row: &SuiteRow, of: Quantity| row.summary(conditions)?.quantity(of)?.mean;
+    let pp = Quantity::from(&metric::PP);
+    let states: Vec<Option<CacheState>> =
+        rows.iter().map(|row| state(campaign, row, results)).collect();
+    let prefills: Vec<Option<Prefill>> = rows
+        .iter()
+        .zip(&states)
+        .map(|(row, state)| {
+            let (speed, ttft) = (quantity(row, pp)?, quantity(row, metric::TTFT.mean())?);
+            let input_tokens = speed * ttft / 1e3;
+            let state = (*state)?;
+            let concurrency = users(campaign, row)?;
+            Some(Prefill { concurrency, input_tokens, speed, state })
+        })
+        .collect();
+    let shown = compare_prefills(&prefills);
+    let sent_before = rows.iter().map(|row| sent_before(campaign, row, rows, results));
+    (0_u32..)
+        .zip(rows)
+        .zip(states.into_iter().zip(shown))
+        .zip(sent_before)
+        .filter_map(|(((place, row), (state, shown)), sent_before)| {
+            let cached_share = largest_share(row, results);
+            let is_resent = state.is_none() && !sent_before.is_empty();
+            let same_data = is_resent && cached_share.is_none_or(|share| CACHED_SHARE < share);
+            let is_told = state == Some(CacheState::Warm) || shown.suspected || same_data;
+            is_told.then(|| Contaminated {
+                row: place,
+                suspected: shown.suspected || same_data && cached_share.is_none(),
+                same_data,
+                cached_share,
+                pp: quantity(row, pp),
+                pp_cold: shown.cold.and_then(|cold| prefills[cold]).map(|cold| cold.speed),
+                cold: shown.cold.and_then(|cold| u32::try_from(cold).ok()),
+                ttft_ms_mean: quantity(row, metric::TTFT.mean()),
+                ttft_ms_p50: quantity(row, metric::TTFT.p50()),
+                sent_before,
+            })
+        })
+        .collect()
+}
+
+/// Of a closed loop: requests of an open one come when they come, and how many wait is not asked.
+fn users(campaign: &CampaignSpec, row: &SuiteRow) -> Option<u32> {
+    let condition = campaign.conditions.get(usize::try_from(row.condition).ok()?)?;
+    match condition.spec.load.shape {
+        LoadShape::Closed { .. } => row.concurrency,
+        LoadShape::Open { .. } => None,
+    }
+}
+
+/// A run that met a warm cache is not made colder by one that did not.
+fn largest_share(row: &SuiteRow, results: &[&PointResult]) -> Option<f64> {
+    let shares = of_points(&row.points, results).filter_map(|it| cached_share(&it.summary));
+    shares.max_by(f64::total_cmp)
+}
+
+/// `None` of a row whose prompts need not be new.
+fn state(campaign: &CampaignSpec, row: &SuiteRow, results: &[&PointResult]) -> Option<CacheState> {
+    let condition = campaign.conditions.get(usize::try_from(row.condition).ok()?)?;
+    new_prompts(&condition.spec.workload.source)?;
+    let says_so = |result: &PointResult| {
+        result.summary.warnings.iter().any(|notice| notice.key == CONTAMINATION)
+    };
+    Some(match row.cached_share {
+        _ if of_points(&row.points, results).any(says_so) => CacheState::Warm,
+        Some(_) => CacheState::Cold,
+        None => CacheState::NotKnown,
+    })
+}
+
+/// Prompt tokens of a scenario over its mean TTFT.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Prefill {
+    /// Of a closed loop.
+    concurrency: u32,
+    /// Of a prompt, in the mean.
+    input_tokens: f64,
+    /// Tokens per second.
+    speed: f64,
+    state: CacheState,
+}
+
+/// What is known of the cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum CacheState {
+    /// By the server's word.
+    Cold,
+    /// By the server's word, or because that was asked for.
+    Warm,
+    /// The server does not say.
+    NotKnown,
+}
+
+/// Lengths that differ by less are equal: a server counts a few tokens of its own.
+const SAME_LENGTH: f64 = 0.98;
+/// Prompts that are longer by more than this are dearer by the token.
+const TIMES_LONGER: f64 = 4.0;
+/// From here on a speed is not explained by noise.
+const TIMES_SUSPICIOUS: f64 = 2.0;
+
+impl Prefill {
+    /// Whether a token of the other's prompts was at least as easy to read.
+    fn is_no_easier_than(&self, other: &Self) -> bool {
+        let is_longer = self.input_tokens * SAME_LENGTH <= other.input_tokens;
+        let is_near = other.input_tokens * SAME_LENGTH <= self.input_tokens * TIMES_LONGER;
+        other.concurrency <= self.concurrency && is_longer && is_near
+    }
+}
+
+/// What the speeds show of one scenario.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Shown {
+    /// The fastest that was at least as easy to read, among those that are not warm.
+    cold: Option<usize>,
+    /// Whether it is several times faster than that one without a known reason.
+    suspected: bool,
+}
+
+/// One for each scenario, in their order; nothing of those that have no speed.
+fn compare_prefills(rows: &[Option<Prefill>]) -> Vec<Shown> {
+    let mut order: Vec<(usize, Prefill)> =
+        rows.iter().enumerate().filter_map(|(place, row)| Some((place, (*row)?))).collect();
+    // The easiest first, so that all that a scenario is compared with is judged by then.
+    order.sort_by(|(_, one), (_, other)| {
+        let by_users = one.concurrency.cmp(&other.concurrency);
+        by_users.then(other.input_tokens.total_cmp(&one.input_tokens))
+    });
+    let mut shown = vec![Shown::default(); rows.len()];
+    let mut cold: Vec<(usize, Prefill)> = Vec::new();
+    for (place, row) in order {
+        let easier = cold.iter().filter(|(_, other)| row.is_no_easier_than(other));
+        let fastest = easier.max_by(|(_, one), (_, other)| one.speed.total_cmp(&other.speed));
+        let is_fast = |(_, other): &(usize, Prefill)| TIMES_SUSPICIOUS * other.speed < row.speed;
+        let suspected = row.state == CacheState::NotKnown && fastest.is_some_and(is_fast);
+        shown[place] = Shown { cold: fastest.map(|(place, _)| *place), suspected };
+        if row.state != CacheState::Warm && !suspected {
+            cold.push((place, row));
+        }
+    }
+    shown
+}
+
+/// The rows that had sent prompts which begin alike, or the same data, before this row, in the order
+/// in which they did.
+fn sent_before(
+    campaign: &CampaignSpec,
+    row: &SuiteRow,
+    rows: &[SuiteRow],
+    results: &[&PointResult],
+) -> Vec<u32> {
+    let source = |condition: u32| {
+        let condition = campaign.conditions.get(usize::try_from(condition).ok()?)?;
+        Some(&condition.spec.workload.source)
+    };
+    let Some(own) = source(row.condition) else { return Vec::new() };
+    let mut seen = BTreeSet::new();
+    let mut found: Vec<u32> = Vec::new();
+    for earlier in results {
+        let Some(theirs) = source(earlier.point.condition) else { continue };
+        let is_sent_before = of_points(&row.points, results)
+            .filter(|later| earlier.point.number < later.point.number)
+            .any(|later| sends_again(theirs, own, earlier.point.seed == later.point.seed));
+        let place = rows.iter().position(|other| {
+            (other.condition, other.level) == (earlier.point.condition, earlier.point.level)
+        });
+        let place = place.and_then(|place| u32::try_from(place).ok());
+        if let Some(place) = place.filter(|place| is_sent_before && seen.insert(*place)) {
+            found.push(place);
+        }
+    }
+    found
+}
+
+/// Words follow from the seed: with the same one, prompts of any length begin alike. What a file has,
+/// and what was typed, is the same with any.
+fn sends_again(earlier: &Source, later: &Source, same_seed: bool) -> bool {
+    match (earlier, later) {
+        (Source::Dataset(one), Source::Dataset(other)) => one.path == other.path,
+        (Source::Fixed(one), Source::Fixed(other)) => one.prompt == other.prompt,
+        (Source::Trace(one), Source::Trace(other)) => one.path == other.path,
+        (Source::Saved { path: one, .. }, Source::Saved { path: other, .. }) => one == other,
+        (Source::Mix(parts), _) => {
+            parts.iter().any(|part| sends_again(&part.source, later, same_seed))
+        }
+        (_, Source::Mix(parts)) => {
+            parts.iter().any(|part| sends_again(earlier, &part.source, same_seed))
+        }
+        (one, other) => same_seed && one.writes_words() && one.kind() == other.kind(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

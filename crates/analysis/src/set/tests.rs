@@ -1,6 +1,5 @@
 //! Sets of made-up runs, and what they come to.
 
-use crate::metric;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
@@ -9,6 +8,7 @@ use inferometer_model::campaign::{Condition, Dimension, Order, Repetition, Sweep
 use super::fixture::{summary, with_throughput};
 use super::*;
 use crate::fixture::calm;
+use crate::metric;
 
 fn at_once(requests: u32) -> Level {
     Level::Concurrency(NonZeroU32::new(requests).unwrap())
@@ -63,7 +63,7 @@ fn result(number: u32, condition: u32, level: Level, throughput: f64) -> PointRe
     }
 }
 
-fn throughput(level: &LevelSummary) -> &Across {
+fn throughput(level: &LevelSummary) -> &AcrossRuns {
     level.quantity(&metric::OUTPUT_THROUGHPUT).unwrap()
 }
 

@@ -1,112 +1,465 @@
-//! Reasons to doubt a set, each with what to do about it.
+//! The tables of warnings about a set: about the levels of one condition, about a set that is no
+//! matrix, and about a matrix. To add a warning, add its entry here.
 
 use std::collections::BTreeMap;
+use std::fmt::Write;
 
-use inferometer_model::campaign::{CampaignSpec, Level};
+use inferometer_model::campaign::{CampaignSpec, DeploymentRecord, Level, Prompts};
+use inferometer_model::spec::Source;
 
-use super::across::Across;
-use super::asked::{Asked, QuestionKind};
-use super::cut::Cut;
-use super::level::LevelSummary;
-use super::reached::Reached;
-use super::suite::{self, SuiteSummary};
-use super::{ConditionSummary, PointResult};
-use crate::judge::Severity;
-use crate::judge::Warning;
-use crate::matrix::{self, MatrixSummary};
+use super::level::{AcrossRuns, Cut, LevelSummary, Reached};
+use super::suite::{Contaminated, SuiteSummary, cached_share};
+use super::{Asked, ConditionSummary, PointResult, QuestionKind};
+use crate::judge::{
+    CACHED_SHARE, CACHED_SHARE_GRAVE, Raised, Rule, Severity, Warning, by_severity, degraded, note,
+};
+use crate::matrix::{MatrixRow, MatrixSummary, Unfit};
 
-/// Below this many runs a level's interval is wide for want of runs alone.
+/// Below this many runs the interval of a level is wide because there are too few runs.
 const RUNS_FEW: u32 = 3;
+/// A mean this far above the median comes from two kinds of prompts.
+const MEAN_OVER_MEDIAN: f64 = 1.5;
+/// Cells that a warning names; the others are counted.
+const NAMED_MAX: usize = 4;
+/// GPU memory that a driver may keep for itself when a server is gone.
+const MEMORY_KEPT_BYTES: u64 = 256 << 20;
 
-/// The gravest first.
-pub(super) fn found(
-    asked: &Asked,
-    conditions: &[ConditionSummary],
-    suite: Option<&SuiteSummary>,
-    results: &[&PointResult],
-) -> Vec<Warning> {
-    let mut notices: Vec<Warning> = conditions
-        .iter()
-        .flat_map(|condition| of_condition(condition, 1 < conditions.len()))
-        .chain(few_runs(asked, conditions))
-        .chain(identical(conditions))
-        .chain(suite.map(suite::notices).unwrap_or_default())
-        .chain(suite.and_then(|_| engine_anew(results)))
-        .chain(of_runs(results, |notice| match suite {
-            None => notice.severity != Severity::Note,
-            // A suite says which of its scenarios was warm, and by what it shows; of what others sent
-            // before it only its runs know.
-            Some(_) if notice.key == suite::CONTAMINATION => false,
-            Some(_) => notice.severity != Severity::Note || notice.key == suite::SEEN_BEFORE,
-        }))
-        .collect();
-    notices.sort_by_key(|notice| std::cmp::Reverse(notice.severity));
-    notices
+/// Key of a run's warning that its prompts were in the prefix cache.
+pub(super) const CONTAMINATION: &str = "cache-contamination";
+/// Key of a run's warning that an earlier run sent its prompts.
+const SEEN_BEFORE: &str = "seen-before";
+
+type LevelRule = Rule<fn(&[LevelSummary]) -> Option<Raised>>;
+type SetRule = Rule<fn(&SetContext<'_>) -> Option<Raised>>;
+type MatrixRule = Rule<fn(&MatrixContext<'_>) -> Option<Raised>>;
+
+const fn rule<F: Copy>(key: &'static str, raise: F) -> Rule<F> {
+    Rule { key, check: None, raise }
 }
 
-/// The same for a matrix, whose cells are too many for a notice each.
-pub(super) fn of_matrix(
-    matrix: &MatrixSummary,
-    campaign: &CampaignSpec,
-    conditions: &[ConditionSummary],
-    results: &[&PointResult],
-) -> Vec<Warning> {
-    let of_cells = conditions.iter().flat_map(|condition| of_condition(condition, true));
-    let mut notices: Vec<Warning> = matrix::notices::found(matrix, campaign, results)
-        .into_iter()
-        .chain(matrix::notices::gathered(of_cells))
-        .chain(identical(conditions))
-        .chain(of_runs(results, |notice| notice.severity != Severity::Note))
-        .collect();
-    notices.sort_by_key(|notice| std::cmp::Reverse(notice.severity));
-    notices
+/// A set that is no matrix.
+pub(super) struct SetContext<'a> {
+    pub(super) asked: &'a Asked,
+    pub(super) conditions: &'a [ConditionSummary],
+    pub(super) suite: Option<&'a SuiteSummary>,
+    pub(super) results: &'a [&'a PointResult],
 }
 
-fn of_condition(condition: &ConditionSummary, named: bool) -> Vec<Warning> {
-    let of = if named { format!("{}: ", condition.name) } else { String::new() };
-    let levels = &condition.levels;
-    let found = [invalid_runs, cut, shortened, not_reached, partial, not_enough];
-    found.into_iter().filter_map(|of_levels| of_levels(&of, levels)).collect()
+pub(super) struct MatrixContext<'a> {
+    pub(super) matrix: &'a MatrixSummary,
+    pub(super) campaign: &'a CampaignSpec,
+    pub(super) conditions: &'a [ConditionSummary],
+    pub(super) results: &'a [&'a PointResult],
 }
 
-fn invalid_runs(of: &str, levels: &[LevelSummary]) -> Option<Warning> {
-    let bad: Vec<&LevelSummary> = levels.iter().filter(|one| !one.left_out.is_empty()).collect();
-    let runs: usize = bad.iter().map(|level| level.left_out.len()).sum();
-    let is_empty = |level: &&LevelSummary| level.points.is_empty();
-    let empty: Vec<&LevelSummary> = bad.iter().copied().filter(is_empty).collect();
-    (0 < runs).then(|| {
+/// Warnings about a set that is no matrix, the most severe first.
+pub(super) fn set_warnings(set: &SetContext<'_>) -> Vec<Warning> {
+    let is_named = 1 < set.conditions.len();
+    let levels = set.conditions.iter().flat_map(|one| level_warnings(one, is_named));
+    let own = SET_RULES.iter().filter_map(|rule| rule.warning((rule.raise)(set)));
+    let of_runs = run_warnings(set.results, |warning| match set.suite {
+        None => warning.severity != Severity::Note,
+        // A suite reports itself which of its scenarios were warm; only runs know what others sent.
+        Some(_) if warning.key == CONTAMINATION => false,
+        Some(_) => warning.severity != Severity::Note || warning.key == SEEN_BEFORE,
+    });
+    by_severity(levels.chain(own).chain(of_runs).collect())
+}
+
+/// Warnings about a matrix: one for each kind, since it has too many cells for a warning each.
+pub(super) fn matrix_warnings(context: &MatrixContext<'_>) -> Vec<Warning> {
+    let cells = context.conditions.iter().flat_map(|one| level_warnings(one, true));
+    let own = MATRIX_RULES.iter().filter_map(|rule| rule.warning((rule.raise)(context)));
+    let of_runs = run_warnings(context.results, |warning| warning.severity != Severity::Note);
+    let after = AFTER_CELLS.warning((AFTER_CELLS.raise)(context));
+    by_severity(own.chain(gathered(cells)).chain(after).chain(of_runs).collect())
+}
+
+fn level_warnings(condition: &ConditionSummary, is_named: bool) -> Vec<Warning> {
+    let raised =
+        LEVEL_RULES.iter().filter_map(|rule| rule.warning((rule.raise)(&condition.levels)));
+    raised
+        .map(|warning| {
+            let name = if is_named { format!("{}: ", condition.name) } else { String::new() };
+            Warning { text: name + &warning.text, ..warning }
+        })
+        .collect()
+}
+
+/// Warnings of single runs, once for each kind.
+fn run_warnings(results: &[&PointResult], is_shown: impl Fn(&Warning) -> bool) -> Vec<Warning> {
+    let mut kinds: BTreeMap<(&str, Severity), (usize, &Warning)> = BTreeMap::new();
+    let all = results.iter().flat_map(|result| &result.summary.warnings);
+    for warning in all.filter(|warning| is_shown(warning)) {
+        kinds.entry((&warning.key, warning.severity)).or_insert((0, warning)).0 += 1;
+    }
+    kinds
+        .into_values()
+        .map(|(runs, first)| Warning {
+            text: format!("{runs} of {} runs: {}", results.len(), first.text),
+            // An invalid run is left out, so what made it invalid affects no number of the set.
+            severity: first.severity.min(Severity::Degraded),
+            ..first.clone()
+        })
+        .collect()
+}
+
+/// Warnings of single cells, once for each kind, however many cells have it.
+fn gathered(of_cells: impl IntoIterator<Item = Warning>) -> Vec<Warning> {
+    let mut kinds: BTreeMap<String, (usize, Warning)> = BTreeMap::new();
+    for warning in of_cells {
+        let entry = kinds.entry(warning.key.clone()).or_insert_with(|| (0, warning.clone()));
+        entry.0 += 1;
+        entry.1.severity = entry.1.severity.max(warning.severity);
+    }
+    kinds
+        .into_values()
+        .map(|(cells, mut first)| {
+            match cells {
+                1 => {}
+                2 => first.text += "; and another cell likewise",
+                _ => first.text.push_str(&format!("; and {} other cells likewise", cells - 1)),
+            }
+            first
+        })
+        .collect()
+}
+
+static LEVEL_RULES: &[LevelRule] = &[
+    rule("invalid-runs", |levels| {
+        let bad = those(levels, |one| !one.left_out.is_empty());
+        let runs: usize = bad.iter().map(|level| level.left_out.len()).sum();
+        let empty: Vec<&LevelSummary> =
+            bad.iter().copied().filter(|level| level.points.is_empty()).collect();
         let left = match at(&empty).as_str() {
             _ if empty.is_empty() => String::new(),
             "" => "; nothing is left".to_owned(),
             _ => format!("; nothing is left of {}", names(&empty)),
         };
+        let are = match runs {
+            1 => "1 run is".to_owned(),
+            runs => format!("{runs} runs are"),
+        };
         let text =
-            format!("{of}{} left out of every mean and finding{}{left}", runs_are(runs), at(&bad));
+            format!("{are} invalid and left out of every mean and finding{}{left}", at(&bad));
         let remedy = "look at these runs, mend the cause, and measure again";
-        notice("invalid-runs", Severity::Degraded, text, remedy)
+        (0 < runs).then(|| degraded(text, remedy))
+    }),
+    rule("cut-levels", |levels| {
+        let (bad, ended, scheduled, limit) = cut_levels(levels, true)?;
+        Some(degraded(
+            format!(
+                "{ended} of {scheduled} requests ended at the levels that a limit cut{}: {limit}",
+                at(&bad)
+            ),
+            "slow answers are missing there: give these levels more time (--duration, \
+             --drain-timeout) or leave them out",
+        ))
+    }),
+    rule("short-levels", |levels| {
+        // Fewer requests than were allowed; all that left have ended, so nothing is missing.
+        let (bad, ended, scheduled, _) = cut_levels(levels, false)?;
+        Some(note(
+            format!(
+                "the time was over at {ended} of {scheduled} requests{}; all that left have ended",
+                at(&bad)
+            ),
+            "give these levels more time (--duration) where narrower intervals are wanted",
+        ))
+    }),
+    rule("level-not-reached", |levels| {
+        let bad = levels.iter().filter(|level| !level.is_reached());
+        let bad: Vec<Reached> = bad.filter_map(|level| level.reached).collect();
+        let severity = if bad.iter().any(|found| found.is_grave()) {
+            Severity::Degraded
+        } else {
+            Severity::Note
+        };
+        let listed: Vec<String> =
+            bad.iter().map(|found| format!("{} of {}", found.most, found.asked)).collect();
+        let text = format!(
+            "never were as many requests in flight as asked for, so that figures per user count \
+             users who were not there: {} at most",
+            listed.join(", ")
+        );
+        let remedy = "send at least as many requests as the concurrency, better ten times as \
+                      many (--requests; in a sweep --waves 10)";
+        (!bad.is_empty()).then(|| Raised::new(severity, text, remedy))
+    }),
+    rule("partial-runs", |levels| {
+        let bad = those(levels, |level| 0 < level.partial);
+        let runs: u32 = bad.iter().map(|level| level.partial).sum();
+        let were = if runs == 1 { "run was" } else { "runs were" };
+        let text = format!("{runs} {were} stopped before the end{}", at(&bad));
+        (0 < runs).then(|| degraded(text, "measure these levels again to their end"))
+    }),
+    rule("half-width", |levels| {
+        let bad = those(levels, |one| one.enough.as_ref().is_some_and(|it| !it.reached));
+        let target = bad.first()?.enough.as_ref()?;
+        Some(note(
+            format!(
+                "the half-width of {} is not within {} % of the mean{}",
+                target.quantity,
+                target.target * 100.0,
+                at(&bad)
+            ),
+            "allow more runs (--repeat), make each longer, or be content with a wider interval",
+        ))
+    }),
+];
+
+/// Where all lengths are fixed and nothing is drawn, other seeds give the same run.
+fn identical_runs(conditions: &[ConditionSummary]) -> Option<Raised> {
+    let is_simulated = |one: &&ConditionSummary| {
+        one.subject.as_ref().is_some_and(|subject| subject.simulated.is_some())
+    };
+    let simulated = conditions.iter().filter(is_simulated).flat_map(|one| &one.levels);
+    let mut levels = simulated.filter(|level| 1 < level.points.len()).peekable();
+    levels.peek()?;
+    let is_identical =
+        |level: &LevelSummary| level.quantities.values().all(AcrossRuns::is_same_in_all);
+    levels.all(is_identical).then(|| {
+        note(
+            "all runs are equal to the last digit: a simulation without noise repeats itself, so \
+             that its intervals say nothing",
+            "draw the steps of the engine (--noise)",
+        )
     })
 }
 
-fn cut(of: &str, levels: &[LevelSummary]) -> Option<Warning> {
-    let (bad, ended, scheduled, limit) = cut_levels(levels, true)?;
-    let text = format!(
-        "{of}{ended} of {scheduled} requests ended at the levels that a limit cut{}: {limit}",
-        at(&bad)
-    );
-    let remedy = "slow answers are missing there: give these levels more time (--duration, \
-                  --drain-timeout) or leave them out";
-    Some(notice("cut-levels", Severity::Degraded, text, remedy))
+static SET_RULES: &[SetRule] = &[
+    rule("few-runs", |set| {
+        let levels = set.conditions.iter().flat_map(|condition| &condition.levels);
+        let runs = levels.map(|level| u32::try_from(level.points.len()).unwrap_or(u32::MAX));
+        let fewest = runs.min()?;
+        let text = match fewest {
+            1 if set.asked.question == QuestionKind::Suite => {
+                "the suite was played once: how much runs differ is not known, and intervals \
+                 are from within each"
+            }
+            1 => {
+                "a level has one run: how much runs differ is not known, and intervals are from \
+                 within it"
+            }
+            2 => "a level has two runs: the interval between them is wide for want of a third",
+            _ => return None,
+        };
+        let remedy = match set.asked.question {
+            QuestionKind::Repeat => "make five runs (--repeat 5)",
+            QuestionKind::Sweep | QuestionKind::Search => {
+                "make five runs of each level (--repeat 5)"
+            }
+            QuestionKind::Suite => "play the suite five times (--repeat 5)",
+            QuestionKind::Matrix => "measure every cell five times (--repeat 5)",
+        };
+        (fewest < RUNS_FEW).then(|| note(text, remedy))
+    }),
+    rule("identical-runs", |set| identical_runs(set.conditions)),
+    rule("warm-cache", |set| {
+        let suite = set.suite?;
+        let rows = contaminated(suite, |row| !row.same_data && !row.suspected)?;
+        let is_grave =
+            |row: &&Contaminated| row.cached_share.is_some_and(|share| CACHED_SHARE_GRAVE < share);
+        let severity = if rows.iter().any(is_grave) { Severity::Degraded } else { Severity::Note };
+        let text = format!(
+            "the prefix cache answered prompts that were to be new, by its share of their input: \
+             {}{}",
+            scenarios(suite, &rows),
+            evidence(suite, &rows)
+        );
+        Some(Raised::new(severity, text, cache_remedy(suite.prompts)))
+    }),
+    rule("cache-suspected", |set| {
+        let suite = set.suite?;
+        let rows = contaminated(suite, |row| !row.same_data && row.suspected)?;
+        let text = format!(
+            "the server does not say what it cached, and some prompts were read faster than \
+             reading explains, as if they had been in its prefix cache: {}{}",
+            scenarios(suite, &rows),
+            evidence(suite, &rows)
+        );
+        let remedy = format!(
+            "a suspicion, no proof: let the server say what it cached (vLLM: \
+             --enable-prompt-tokens-details), or {}",
+            cache_remedy(suite.prompts)
+        );
+        Some(note(text, remedy))
+    }),
+    rule("same-data", |set| {
+        let suite = set.suite?;
+        let rows = contaminated(suite, |row| row.same_data)?;
+        let first = rows.first()?.sent_before.first()?;
+        Some(note(
+            format!(
+                "the same data was sent before, by {} first, so that the prefix cache may have \
+                 known it; with its share of the input where the server tells it: {}",
+                scenario(suite, *first),
+                scenarios(suite, &rows)
+            ),
+            "that may be wanted; where it is not, give each scenario data of its own, restart \
+             the server between them, or switch its prefix cache off",
+        ))
+    }),
+    rule("engine-anew", |set| {
+        set.suite?;
+        // An embedded engine that is kept through a suite has one address; a suite that was
+        // stopped and resumed has another from there on.
+        let is_anew = |pair: &&[&PointResult]| {
+            let (before, after) = (&pair[0].summary.run, &pair[1].summary.run);
+            after.embedded
+                && after.simulated.is_none()
+                && pair[0].point.repetition == pair[1].point.repetition
+                && before.target != after.target
+        };
+        let number = set.results.windows(2).find(is_anew)?[1].point.number;
+        Some(note(
+            format!(
+                "the suite was stopped and gone on with: run {number} and those after it met a \
+                 new engine, whose prefix cache was empty"
+            ),
+            "play the suite again without a stop where a warm cache matters",
+        ))
+    }),
+];
+
+/// Listed after the warnings of the cells.
+static AFTER_CELLS: MatrixRule = rule("identical-runs", |it| identical_runs(it.conditions));
+
+static MATRIX_RULES: &[MatrixRule] = &[
+    rule("cells-failed", |it| {
+        let cells = it.cells(|row| row.ending.failure().is_some() && row.unfit().is_none())?;
+        let why = |row: &MatrixRow| row.ending.failure().map(|it| it.stage.to_string());
+        Some(degraded(
+            format!(
+                "{} came to nothing, in whole or in part: {}",
+                it.counted(&cells),
+                it.listed(&cells, why)
+            ),
+            "look at the last words of their servers, mend the cause, and measure them again \
+             (inferometer matrix --resume SET --retry-failed)",
+        ))
+    }),
+    rule("cells-unfit", |it| {
+        // That a model does not fit is a result, and no fault of the measurement.
+        let cells = it.cells(|row| row.unfit() == Some(Unfit::Memory))?;
+        Some(note(
+            format!(
+                "{} could not be put up for want of memory: {}",
+                it.counted(&cells),
+                it.listed(&cells, |_| None)
+            ),
+            "they are results; for figures there ask for a shorter context, more GPUs or a \
+             narrower data type",
+        ))
+    }),
+    rule("cells-not-divided", |it| {
+        let cells = it.cells(|row| row.unfit() == Some(Unfit::Spread))?;
+        Some(note(
+            format!(
+                "{} could not be put up since their model cannot be divided among so many GPUs: \
+                 {}",
+                it.counted(&cells),
+                it.listed(&cells, |_| None)
+            ),
+            "they are results; for figures there ask for a number of GPUs that divides the \
+             model's attention heads, or for pipeline parallel",
+        ))
+    }),
+    rule("cells-missing", |it| {
+        let runs = it.campaign.repetition.runs.get() as usize;
+        let cells = it.cells(|row| row.points.len() + row.failed_points.len() < runs)?;
+        Some(degraded(
+            format!(
+                "{} are not measured to their end: {}",
+                it.counted(&cells),
+                it.listed(&cells, |_| None)
+            ),
+            "go on with the set (inferometer matrix --resume SET)",
+        ))
+    }),
+    rule("cells-with-errors", |it| {
+        let cells = it.cells(|row| 0 < row.errors)?;
+        let errors = |row: &MatrixRow| Some(format!("{} of {}", row.errors, row.requests));
+        Some(degraded(
+            format!(
+                "{} have requests that did not end well: {}; their figures are of the requests \
+                 that did, under less load than asked for, so they win nothing",
+                it.counted(&cells),
+                it.listed(&cells, errors)
+            ),
+            "look at the failures on the pages of their runs, mend the cause, and measure them \
+             again (inferometer matrix --resume SET --retry-failed)",
+        ))
+    }),
+    rule("servers-left", |it| {
+        // What one server leaves is there when the next is measured.
+        let is_unclean = |record: &&DeploymentRecord| {
+            record.departure.as_ref().is_some_and(|it| {
+                let kept = it.gpu_memory.map_or(0, |(before, after)| after.saturating_sub(before));
+                !it.left.is_empty() || !it.port_closed || MEMORY_KEPT_BYTES < kept
+            })
+        };
+        let mut cells: Vec<u32> =
+            it.matrix.deployments.iter().filter(is_unclean).map(|it| it.condition).collect();
+        cells.sort_unstable();
+        cells.dedup();
+        let text = format!(
+            "servers of {} left a process, an open port or used GPU memory behind: {}",
+            it.counted(&cells),
+            it.listed(&cells, |_| None)
+        );
+        let remedy = "end what is left, give servers more time to stop (stop_grace), and measure \
+                      the cells that came after them on the same machine again";
+        (!cells.is_empty()).then(|| degraded(text, remedy))
+    }),
+    rule("same-prompt", same_prompt),
+    rule("one-run", |it| {
+        let cells = it.cells(|row| row.points.len() == 1)?;
+        Some(note(
+            format!(
+                "{} have one run each: what a new start of the server changes is not known, and \
+                 no winner among them is certain",
+                it.counted(&cells)
+            ),
+            "measure every cell five times (--repeat 5)",
+        ))
+    }),
+];
+
+/// One prompt for all requests is in the cache from the second request on.
+fn same_prompt(it: &MatrixContext<'_>) -> Option<Raised> {
+    let is_fixed = |cell: u32| {
+        let condition =
+            usize::try_from(cell).ok().and_then(|cell| it.campaign.conditions.get(cell));
+        condition.is_some_and(|it| matches!(it.spec.workload.source, Source::Fixed(_)))
+    };
+    let fixed = it.results.iter().filter(|result| is_fixed(result.point.condition));
+    let shares: Vec<Option<f64>> = fixed.map(|result| cached_share(&result.summary)).collect();
+    let known = || shares.iter().flatten().copied();
+    let warm = || known().filter(|share| CACHED_SHARE < *share);
+    let text = match warm().max_by(f64::total_cmp) {
+        Some(highest) => format!(
+            "every request sends the same prompt, and in {} of {} runs the prefix cache answered part \
+             of it (up to {:.0} % of the input): prompt tokens per second count tokens that nobody \
+             computed",
+            warm().count(),
+            shares.len(),
+            highest * 100.0
+        ),
+        None if known().count() < shares.len() => {
+            "every request sends the same prompt, and the servers do not say what their prefix cache \
+             answered: prompt tokens per second may count tokens that nobody computed"
+                .to_owned()
+        }
+        None => return None,
+    };
+    let remedy = "compare reading speeds with prompts that differ (workload kind synthetic), or \
+                  switch the prefix cache of the servers off";
+    Some(note(text, remedy))
 }
 
-/// Fewer requests than were allowed: all that left have ended, so nothing is missing.
-fn shortened(of: &str, levels: &[LevelSummary]) -> Option<Warning> {
-    let (bad, ended, scheduled, _) = cut_levels(levels, false)?;
-    let text = format!(
-        "{of}the time was over at {ended} of {scheduled} requests{}; all that left have ended",
-        at(&bad)
-    );
-    let remedy = "give these levels more time (--duration) where narrower intervals are wanted";
-    Some(notice("short-levels", Severity::Note, text, remedy))
+fn those(levels: &[LevelSummary], is_one: impl Fn(&LevelSummary) -> bool) -> Vec<&LevelSummary> {
+    levels.iter().filter(|level| is_one(level)).collect()
 }
 
 /// The levels that were cut with or without answers missing, their requests, and the first limit.
@@ -115,150 +468,12 @@ fn cut_levels(
     answers_missing: bool,
 ) -> Option<(Vec<&LevelSummary>, u64, u64, String)> {
     let is_wanted = |cut: &Cut| cut.answers_missing == answers_missing;
-    let found = |level: &&LevelSummary| level.cut.as_ref().is_some_and(is_wanted);
-    let bad: Vec<&LevelSummary> = levels.iter().filter(found).collect();
+    let bad = those(levels, |level| level.cut.as_ref().is_some_and(is_wanted));
     let cuts = || bad.iter().filter_map(|level| level.cut.as_ref());
     let limit = cuts().next()?.limits.first().cloned().unwrap_or_default();
     let ended = cuts().map(|cut| cut.ended).sum();
     let scheduled = cuts().map(|cut| cut.scheduled).sum();
     Some((bad, ended, scheduled, limit))
-}
-
-fn not_reached(of: &str, levels: &[LevelSummary]) -> Option<Warning> {
-    let bad = levels.iter().filter(|level| !level.is_reached());
-    let bad: Vec<Reached> = bad.filter_map(|level| level.reached).collect();
-    let listed = |found: &Reached| format!("{} of {}", found.most, found.asked);
-    let is_grave = bad.iter().any(|found| found.is_grave());
-    (!bad.is_empty()).then(|| {
-        let text = format!(
-            "{of}never were as many requests in flight as asked for, so that figures per user count \
-             users who were not there: {} at most",
-            bad.iter().map(listed).collect::<Vec<_>>().join(", ")
-        );
-        let severity = if is_grave { Severity::Degraded } else { Severity::Note };
-        let remedy = "send at least as many requests as the concurrency, better ten times as many \
-                      (--requests; in a sweep --waves 10)";
-        notice("level-not-reached", severity, text, remedy)
-    })
-}
-
-fn partial(of: &str, levels: &[LevelSummary]) -> Option<Warning> {
-    let bad: Vec<&LevelSummary> = levels.iter().filter(|level| 0 < level.partial).collect();
-    let runs: u32 = bad.iter().map(|level| level.partial).sum();
-    (0 < runs).then(|| {
-        let were = if runs == 1 { "run was" } else { "runs were" };
-        let text = format!("{of}{runs} {were} stopped before the end{}", at(&bad));
-        notice("partial-runs", Severity::Degraded, text, "measure these levels again to their end")
-    })
-}
-
-fn not_enough(of: &str, levels: &[LevelSummary]) -> Option<Warning> {
-    let short = |level: &&LevelSummary| level.enough.as_ref().is_some_and(|enough| !enough.reached);
-    let bad: Vec<&LevelSummary> = levels.iter().filter(short).collect();
-    let target = bad.first()?.enough.as_ref()?;
-    let text = format!(
-        "{of}the half-width of {} is not within {} % of the mean{}",
-        target.quantity,
-        target.target * 100.0,
-        at(&bad)
-    );
-    Some(notice(
-        "half-width",
-        Severity::Note,
-        text,
-        "allow more runs (--repeat), make each longer, or be content with a wider interval",
-    ))
-}
-
-fn few_runs(asked: &Asked, conditions: &[ConditionSummary]) -> Option<Warning> {
-    let counts = conditions.iter().flat_map(|condition| &condition.levels);
-    let fewest = counts.map(|level| u32::try_from(level.points.len()).unwrap_or(u32::MAX)).min()?;
-    let remedy = match asked.question {
-        QuestionKind::Repeat => "make five runs (--repeat 5)",
-        QuestionKind::Sweep | QuestionKind::Search => "make five runs of each level (--repeat 5)",
-        QuestionKind::Suite => "play the suite five times (--repeat 5)",
-        QuestionKind::Matrix => "measure every cell five times (--repeat 5)",
-    };
-    let text = match fewest {
-        1 if asked.question == QuestionKind::Suite => {
-            "the suite was played once: how much runs differ is not known, and intervals are from \
-             within each"
-        }
-        1 => {
-            "a level has one run: how much runs differ is not known, and intervals are from within it"
-        }
-        2 => "a level has two runs: the interval between them is wide for want of a third",
-        _ => return None,
-    };
-    (fewest < RUNS_FEW).then(|| notice("few-runs", Severity::Note, text.to_owned(), remedy))
-}
-
-/// Seeds differ, yet where all lengths are fixed and nothing is drawn, all runs are one.
-fn identical(conditions: &[ConditionSummary]) -> Option<Warning> {
-    let levels = || {
-        let simulated = conditions
-            .iter()
-            .filter(|one| one.subject.as_ref().is_some_and(|subject| subject.simulated.is_some()));
-        simulated.flat_map(|one| &one.levels).filter(|level| 1 < level.points.len())
-    };
-    let is_identical = |level: &LevelSummary| level.quantities.values().all(Across::is_same_in_all);
-    (levels().next().is_some() && levels().all(is_identical)).then(|| {
-        let text = "all runs are equal to the last digit: a simulation without noise repeats itself, \
-                    so that its intervals say nothing";
-        notice("identical-runs", Severity::Note, text.to_owned(), "draw the steps of the engine (--noise)")
-    })
-}
-
-/// An embedded engine that is kept through a suite has one address; a suite that was stopped and gone
-/// on with has another from there on.
-fn engine_anew(results: &[&PointResult]) -> Option<Warning> {
-    let is_anew = |pair: &[&PointResult]| {
-        let (before, after) = (&pair[0].summary.run, &pair[1].summary.run);
-        after.embedded
-            && after.simulated.is_none()
-            && pair[0].point.repetition == pair[1].point.repetition
-            && before.target != after.target
-    };
-    let pair = results.windows(2).find(|pair| is_anew(pair))?;
-    let number = pair[1].point.number;
-    let text = format!(
-        "the suite was stopped and gone on with: run {number} and those after it met a new engine, \
-         whose prefix cache was empty"
-    );
-    let remedy = "play the suite again without a stop where a warm cache matters";
-    Some(notice("engine-anew", Severity::Note, text, remedy))
-}
-
-/// What runs warn of themselves, once for each kind.
-fn of_runs(results: &[&PointResult], is_told: impl Fn(&Warning) -> bool) -> Vec<Warning> {
-    let mut kinds: BTreeMap<(&str, Severity), (usize, &Warning)> = BTreeMap::new();
-    for notice in results.iter().flat_map(|result| &result.summary.warnings) {
-        if !is_told(notice) {
-            continue;
-        }
-        kinds.entry((&notice.key, notice.severity)).or_insert((0, notice)).0 += 1;
-    }
-    kinds
-        .into_values()
-        .map(|(runs, first)| Warning {
-            text: format!("{runs} of {} runs: {}", results.len(), first.text),
-            // An invalid run is left out, so what made it invalid spoils no number that is here.
-            severity: first.severity.min(Severity::Degraded),
-            ..first.clone()
-        })
-        .collect()
-}
-
-fn notice(key: &str, severity: Severity, text: String, remedy: &str) -> Warning {
-    Warning { key: key.to_owned(), check: None, severity, text, remedy: remedy.to_owned() }
-}
-
-fn runs_are(runs: usize) -> String {
-    if runs == 1 {
-        "1 run is invalid and".to_owned()
-    } else {
-        format!("{runs} runs are invalid and")
-    }
 }
 
 /// The levels in brackets; nothing where nothing is varied.
@@ -271,4 +486,115 @@ fn at(levels: &[&LevelSummary]) -> String {
 
 fn names(levels: &[&LevelSummary]) -> String {
     levels.iter().map(|level| level.level.to_string()).collect::<Vec<_>>().join(", ")
+}
+
+/// `None` where no row is so.
+fn contaminated(
+    suite: &SuiteSummary,
+    is_wanted: impl Fn(&Contaminated) -> bool,
+) -> Option<Vec<&Contaminated>> {
+    let rows: Vec<_> = suite.contaminated.iter().filter(|row| is_wanted(row)).collect();
+    (!rows.is_empty()).then_some(rows)
+}
+
+const fn cache_remedy(prompts: Prompts) -> &'static str {
+    match prompts {
+        Prompts::Same => {
+            "give every scenario prompts of its own (--prompts fresh), or switch the server's prefix \
+             cache off"
+        }
+        Prompts::Fresh => {
+            "restart the server before the suite, use another --seed, or switch its prefix cache \
+             off"
+        }
+    }
+}
+
+fn scenario(suite: &SuiteSummary, place: u32) -> &str {
+    let row = usize::try_from(place).ok().and_then(|place| suite.rows.get(place));
+    row.map_or("a scenario", |row| &row.name)
+}
+
+/// The scenarios of these rows, with their share where it is known.
+fn scenarios(suite: &SuiteSummary, rows: &[&Contaminated]) -> String {
+    let row = |row: &&Contaminated| {
+        let name = scenario(suite, row.row);
+        row.cached_share
+            .map_or_else(|| name.to_owned(), |share| format!("{name} {:.0} %", share * 100.0))
+    };
+    rows.iter().map(row).collect::<Vec<_>>().join(", ")
+}
+
+/// What the numbers show, each by the row that shows it best.
+fn evidence(suite: &SuiteSummary, rows: &[&Contaminated]) -> String {
+    let mut text = String::new();
+    let best = |of: fn(&Contaminated) -> Option<f64>| {
+        let known = rows.iter().filter_map(|row| Some((*row, of(row)?)));
+        known.max_by(|(_, one), (_, other)| one.total_cmp(other))
+    };
+    let times = |row: &Contaminated| Some(row.pp? / row.pp_cold?);
+    if let Some((row, _)) = best(times).filter(|(_, times)| 1.0 < *times)
+        && let (Some(pp), Some(pp_cold), Some(cold)) = (row.pp, row.pp_cold, row.cold)
+    {
+        let _ = write!(
+            text,
+            "; {} reads prompts at {pp:.0} tokens/s and {} at {pp_cold:.0}",
+            scenario(suite, row.row),
+            scenario(suite, cold)
+        );
+    }
+    let apart = |row: &Contaminated| Some(row.ttft_ms_mean? / row.ttft_ms_p50?);
+    if let Some((row, _)) = best(apart).filter(|(_, apart)| MEAN_OVER_MEDIAN <= *apart)
+        && let (Some(mean), Some(median)) = (row.ttft_ms_mean, row.ttft_ms_p50)
+    {
+        let _ = write!(
+            text,
+            "; the mean TTFT of {} is {mean:.0} ms over a median of {median:.0} ms: some of its \
+             prompts were warm and some cold",
+            scenario(suite, row.row)
+        );
+    }
+    let longest = rows.iter().max_by_key(|row| row.sent_before.len());
+    if let Some((first, more)) = longest.and_then(|row| row.sent_before.split_first()) {
+        let others = if more.is_empty() { "" } else { " and others after it" };
+        let _ = write!(
+            text,
+            "; {}{others} had sent prompts that begin alike, of the same seed",
+            scenario(suite, *first)
+        );
+    }
+    text
+}
+
+impl MatrixContext<'_> {
+    /// Cells with such a row, in their order; `None` without one.
+    fn cells(&self, is_so: impl Fn(&MatrixRow) -> bool) -> Option<Vec<u32>> {
+        let rows = self.matrix.rows.iter().filter(|row| is_so(row));
+        let mut cells: Vec<u32> = rows.map(|row| row.cell).collect();
+        cells.dedup();
+        (!cells.is_empty()).then_some(cells)
+    }
+
+    fn counted(&self, cells: &[u32]) -> String {
+        format!("{} of {} cells", cells.len(), self.campaign.conditions.len())
+    }
+
+    /// The first few by name, each with the detail of its first row that has one.
+    fn listed(&self, cells: &[u32], detail: impl Fn(&MatrixRow) -> Option<String>) -> String {
+        let named = cells.iter().take(NAMED_MAX).map(|cell| {
+            let condition =
+                usize::try_from(*cell).ok().and_then(|it| self.campaign.conditions.get(it));
+            let name = condition.map_or("a cell that is not in the plan", |it| it.name.as_str());
+            let mut own = self.matrix.rows.iter().filter(|row| row.cell == *cell);
+            match own.find_map(&detail) {
+                Some(detail) => format!("{name} ({detail})"),
+                None => name.to_owned(),
+            }
+        });
+        let mut parts: Vec<String> = named.collect();
+        if NAMED_MAX < cells.len() {
+            parts.push(format!("and {} more", cells.len() - NAMED_MAX));
+        }
+        parts.join(", ")
+    }
 }

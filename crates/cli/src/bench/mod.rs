@@ -13,7 +13,7 @@ use std::ffi::OsString;
 use std::fmt::Write;
 use std::time::Duration;
 
-use inferometer_analysis::sheet::{Sheet, SheetRate};
+use inferometer_analysis::tool_result::{ResultRate, ToolResult};
 use inferometer_load::{SystemClock, Target};
 use inferometer_model::fetch::{Post, PostRequest};
 use inferometer_model::spec::{LimitTable, TargetTable, WorkloadTable};
@@ -124,13 +124,13 @@ impl Bench {
 
 impl Bench {
     /// The result with the load and the names as they were typed: the other client repeats them.
-    pub(crate) fn as_typed(&self, mut sheet: Sheet, said: &ServeBenchArguments) -> Sheet {
+    pub(crate) fn as_typed(&self, mut sheet: ToolResult, said: &ServeBenchArguments) -> ToolResult {
         let load = &said.load;
         let rate = load.request_rate.filter(|rate| rate.is_finite());
         sheet.backend = Some(self.backend.clone());
         sheet.model = Some(self.model.clone());
         sheet.tokenizer.clone_from(&self.tokenizer);
-        sheet.request_rate = Some(rate.map_or(SheetRate::Unlimited, SheetRate::PerSecond));
+        sheet.request_rate = Some(rate.map_or(ResultRate::Unlimited, ResultRate::PerSecond));
         sheet.burstiness = Some(load.burstiness.unwrap_or(1.0));
         sheet.max_concurrency = load.max_concurrency;
         // The other client repeats what was typed, also where its data has fewer.

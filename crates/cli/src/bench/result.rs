@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use inferometer_analysis::definitions::vllm::{Rank, VllmAsked};
-use inferometer_analysis::sheet::{LatencyKind, Sheet, SheetRate};
+use inferometer_analysis::tool_result::{LatencyKind, ResultRate, ToolResult};
 use inferometer_interchange::export::vllm::{self, FileName, Ramp, Writing, date};
 use inferometer_model::spec::Slo;
 use inferometer_report::block::{Asked, Labels};
@@ -155,7 +155,7 @@ impl ResultFile {
         }))
     }
 
-    pub(crate) fn write(&self, sheet: &Sheet) -> Result<PathBuf, Failure> {
+    pub(crate) fn write(&self, sheet: &ToolResult) -> Result<PathBuf, Failure> {
         let path = self.folder.join(self.name.clone().unwrap_or_else(|| self.name_of(sheet)));
         self.put(sheet, &path).map_err(|why| {
             Failure::usage(format!("the result cannot be written to {}: {why}", path.display()))
@@ -169,7 +169,7 @@ impl ResultFile {
         Ok(path)
     }
 
-    fn put(&self, sheet: &Sheet, path: &Path) -> Result<(), String> {
+    fn put(&self, sheet: &ToolResult, path: &Path) -> Result<(), String> {
         let said = |error: std::io::Error| error.to_string();
         let line = vllm::line(sheet, &self.writing).map_err(|error| error.to_string())?;
         let mut file = if self.append {
@@ -182,11 +182,11 @@ impl ResultFile {
         file.write_all(line.as_bytes()).map_err(said)
     }
 
-    fn name_of(&self, sheet: &Sheet) -> String {
+    fn name_of(&self, sheet: &ToolResult) -> String {
         let backend = sheet.backend.as_deref().unwrap_or_default();
         FileName {
             label: self.writing.label.as_deref().unwrap_or(backend),
-            rate: sheet.request_rate.unwrap_or(SheetRate::Unlimited),
+            rate: sheet.request_rate.unwrap_or(ResultRate::Unlimited),
             ramp: self.writing.ramp.as_ref(),
             max_concurrency: sheet.max_concurrency,
             model: sheet.model.as_deref().unwrap_or_default(),

@@ -3,11 +3,11 @@
 use std::process::ExitCode;
 
 use inferometer_analysis::comparison::{
-    Comparison, ComparisonProblem, LayoutSide, Layouts, Margins, Objection, Rows, SheetSide, Side,
-    SuiteSide, Terms,
+    Comparison, ComparisonProblem, LayoutSide, Layouts, Margins, Objection, Rows, Side, SuiteSide,
+    Terms,
 };
 use inferometer_analysis::set::{PointResult, SetSummary};
-use inferometer_analysis::sheet::Sheet;
+use inferometer_analysis::tool_result::ToolResult;
 use inferometer_analysis::{LatencyOrigin, Quantity, Summary, summarize};
 use inferometer_model::campaign::{Point, Question, SetManifest, Suite};
 use inferometer_report::comparison as page;
@@ -30,14 +30,14 @@ pub(crate) fn run(arguments: &CompareArguments) -> Result<ExitCode, Failure> {
     let sides = read_sides(&store(&arguments.store)?, &arguments.sides, talk)?;
     let comparison = match &sides {
         Sides::Runs(sides) => {
-            let mut runs = sides.iter().flat_map(|side| &side.runs);
+            let mut runs = sides.iter().flat_map(|side| &side.results);
             let is_open = runs.next().is_some_and(|run| run.run.load.is_open());
             let layouts: Vec<LayoutSide<'_>> = sides.iter().map(Side::layout).collect();
             Comparison::of(sides, &terms(arguments, LatencyOrigin::for_load(is_open), &layouts)?)
         }
         Sides::Sheets(sides) => {
-            let layouts: Vec<LayoutSide<'_>> = sides.iter().map(SheetSide::layout).collect();
-            Comparison::of_sheets(sides, &terms(arguments, LatencyOrigin::Sent, &layouts)?)
+            let layouts: Vec<LayoutSide<'_>> = sides.iter().map(Side::layout).collect();
+            Comparison::of(sides, &terms(arguments, LatencyOrigin::Sent, &layouts)?)
         }
     }
     .map_err(refused)?;
@@ -108,9 +108,9 @@ fn refused(problem: ComparisonProblem) -> Failure {
 /// The sides that were typed, the base first.
 enum Sides {
     /// All of our own.
-    Runs(Vec<Side>),
+    Runs(Vec<Side<Summary>>),
     /// Something was imported: of that only figures are known, so figures are all that is compared.
-    Sheets(Vec<SheetSide>),
+    Sheets(Vec<Side<ToolResult>>),
 }
 
 /// What was typed: the name of a side, where it has one, and what it is.
@@ -146,16 +146,16 @@ fn check_names(names: &[&str]) -> Result<(), Failure> {
     }
 }
 
-fn runs(typed: Vec<Typed<'_>>, talk: &impl Fn(&str)) -> Result<Vec<Side>, Failure> {
+fn runs(typed: Vec<Typed<'_>>, talk: &impl Fn(&str)) -> Result<Vec<Side<Summary>>, Failure> {
     let alone = typed.len() == 1;
     let of_matrices = !alone && are_matrices(&typed);
-    let mut sides: Vec<Side> = Vec::new();
+    let mut sides: Vec<Side<Summary>> = Vec::new();
     for (name, found) in typed {
         match found {
             Stored::Run(run) => sides.push(Side {
                 name: name.map_or_else(|| letter(sides.len()), str::to_owned),
                 source: run.id().to_owned(),
-                runs: vec![summary(&run)?],
+                results: vec![summary(&run)?],
                 rows: None,
                 suite: None,
             }),
@@ -179,7 +179,7 @@ fn runs(typed: Vec<Typed<'_>>, talk: &impl Fn(&str)) -> Result<Vec<Side>, Failur
                 for (condition, runs) in conditions {
                     let name = part_name(sides.len(), name, several.then_some(condition), alone);
                     let source = set.id().to_owned();
-                    sides.push(Side { name, source, runs, rows: None, suite: None });
+                    sides.push(Side { name, source, results: runs, rows: None, suite: None });
                 }
             }
         }
@@ -237,7 +237,7 @@ fn suite_side(
     manifest: &SetManifest,
     suite: &Suite,
     talk: &impl Fn(&str),
-) -> Result<Side, Failure> {
+) -> Result<Side<Summary>, Failure> {
     let results = results(set, manifest, talk)?;
     if results.is_empty() {
         let message = format!("suite {} has no finished run", set.id());
@@ -253,7 +253,13 @@ fn suite_side(
     let rows = Rows { of_runs, failed: Vec::new() };
     let suite = SuiteSide { name: suite.name.clone(), hash: suite.hash.clone() };
     let runs = results.into_iter().map(|result| result.summary).collect();
-    Ok(Side { name, source: set.id().to_owned(), runs, rows: Some(rows), suite: Some(suite) })
+    Ok(Side {
+        name,
+        source: set.id().to_owned(),
+        results: runs,
+        rows: Some(rows),
+        suite: Some(suite),
+    })
 }
 
 /// Cells of one matrix stand against each other; of several, each against the cell of its name.
@@ -272,7 +278,7 @@ fn matrix_side(
     set: &SetDirectory,
     manifest: &SetManifest,
     talk: &impl Fn(&str),
-) -> Result<Side, Failure> {
+) -> Result<Side<Summary>, Failure> {
     let results = results(set, manifest, talk)?;
     if results.is_empty() {
         return Err(Failure::usage(format!("no cell of matrix {} has a finished run", set.id()))
@@ -289,7 +295,7 @@ fn matrix_side(
     let of_runs = results.iter().map(|result| row_of(&result.point)).collect();
     let rows = Rows { of_runs, failed };
     let runs = results.into_iter().map(|result| result.summary).collect();
-    Ok(Side { name, source: set.id().to_owned(), runs, rows: Some(rows), suite: None })
+    Ok(Side { name, source: set.id().to_owned(), results: runs, rows: Some(rows), suite: None })
 }
 
 /// The runs of a set by its conditions, in their order.
@@ -357,11 +363,14 @@ fn finished(point: &RunDirectory) -> Result<Option<Summary>, Failure> {
 }
 
 /// The results of one configuration, and its name.
-type Part = (String, Vec<Sheet>);
+type Part = (String, Vec<ToolResult>);
 
-fn read_sheets(typed: Vec<Typed<'_>>, talk: &impl Fn(&str)) -> Result<Vec<SheetSide>, Failure> {
+fn read_sheets(
+    typed: Vec<Typed<'_>>,
+    talk: &impl Fn(&str),
+) -> Result<Vec<Side<ToolResult>>, Failure> {
     let alone = typed.len() == 1;
-    let mut sides: Vec<SheetSide> = Vec::new();
+    let mut sides: Vec<Side<ToolResult>> = Vec::new();
     for (name, found) in typed {
         let (source, parts) = parts(found, talk)?;
         let several = 1 < parts.len();
@@ -372,9 +381,15 @@ fn read_sheets(typed: Vec<Typed<'_>>, talk: &impl Fn(&str)) -> Result<Vec<SheetS
             match sides.iter_mut().find(|side| is_named && side.name == name) {
                 Some(side) => {
                     side.source = format!("{}, {source}", side.source);
-                    side.sheets.extend(sheets);
+                    side.results.extend(sheets);
                 }
-                None => sides.push(SheetSide { name, source: source.clone(), sheets }),
+                None => sides.push(Side {
+                    name,
+                    source: source.clone(),
+                    results: sheets,
+                    rows: None,
+                    suite: None,
+                }),
             }
         }
     }
@@ -384,7 +399,7 @@ fn read_sheets(typed: Vec<Typed<'_>>, talk: &impl Fn(&str)) -> Result<Vec<SheetS
 fn parts(found: Stored, talk: &impl Fn(&str)) -> Result<(String, Vec<Part>), Failure> {
     match found {
         Stored::Run(run) => {
-            let sheet = Sheet::beside_others(&summary(&run)?);
+            let sheet = ToolResult::beside_others(&summary(&run)?);
             Ok((run.id().to_owned(), vec![(String::new(), vec![sheet])]))
         }
         Stored::Import(ref import, number) => {
@@ -405,7 +420,7 @@ fn parts(found: Stored, talk: &impl Fn(&str)) -> Result<(String, Vec<Part>), Fai
                     .hint(format!("compare one of its runs, such as {}/0", set.id())));
             }
             let as_sheets = |(name, runs): (String, Vec<_>)| {
-                (name, runs.iter().map(Sheet::beside_others).collect())
+                (name, runs.iter().map(ToolResult::beside_others).collect())
             };
             let conditions = conditions(&set, manifest, talk)?;
             Ok((set.id().to_owned(), conditions.into_iter().map(as_sheets).collect()))
@@ -414,7 +429,7 @@ fn parts(found: Stored, talk: &impl Fn(&str)) -> Result<(String, Vec<Part>), Fai
 }
 
 /// In the order in which they appear. What has no name is numbered.
-fn configurations(sheets: Vec<Sheet>) -> Vec<Part> {
+fn configurations(sheets: Vec<ToolResult>) -> Vec<Part> {
     let mut parts: Vec<Part> = Vec::new();
     for sheet in sheets {
         match parts.iter_mut().find(|(name, _)| *name == sheet.configuration) {
@@ -444,7 +459,8 @@ mod tests {
 
     #[test]
     fn an_import_is_one_side_for_each_of_its_configurations() {
-        let of = |name: &str| Sheet { configuration: name.to_owned(), ..Sheet::default() };
+        let of =
+            |name: &str| ToolResult { configuration: name.to_owned(), ..ToolResult::default() };
         let found = configurations(vec![of("v0"), of(""), of("v1"), of("v0")]);
         let told: Vec<(&str, usize)> =
             found.iter().map(|(name, sheets)| (name.as_str(), sheets.len())).collect();

@@ -8,7 +8,7 @@ use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
-use inferometer_analysis::sheet::{Mark, Sheet, SheetRate};
+use inferometer_analysis::tool_result::{Mark, ResultRate, ToolResult};
 use inferometer_interchange::export::vllm::{self, FileName, Writing};
 use inferometer_interchange::export::{
     ExportError, aiperf, bencher, csv, github, llm_d, openmetrics, otlp,
@@ -30,7 +30,7 @@ pub(crate) fn run(arguments: &ExportArguments) -> Result<ExitCode, Failure> {
     };
     let store = store(&arguments.store)?;
     let subjects = subject::read(&store, &arguments.names, talk)?;
-    let sheets = || -> Vec<Sheet> { subjects.iter().map(Subject::sheet).collect() };
+    let sheets = || -> Vec<ToolResult> { subjects.iter().map(Subject::sheet).collect() };
     match arguments.format {
         ExportFormat::Vllm => put_vllm(&subjects, false, arguments)?,
         ExportFormat::VllmDetailed => put_vllm(&subjects, true, arguments)?,
@@ -149,17 +149,17 @@ fn of_junit(subjects: &[Subject]) -> String {
         .iter()
         .map(|subject| match subject {
             Subject::Run(run) => junit::Exported::Run(&run.summary),
-            Subject::Foreign(result) => junit::Exported::Sheet(&result.sheet),
+            Subject::Foreign(result) => junit::Exported::ToolResult(&result.sheet),
         })
         .collect();
     junit::exported(&cases)
 }
 
 /// Bencher's format has intervals, and no place for other warnings.
-fn of_marks(subjects: &[Subject], sheets: &[Sheet], typed: &[String]) -> Option<String> {
+fn of_marks(subjects: &[Subject], sheets: &[ToolResult], typed: &[String]) -> Option<String> {
     /// More names than these are counted.
     const NAMED_MAX: usize = 12;
-    let is_marked = |sheet: &Sheet| sheet.marks.iter().any(Mark::is_doubt);
+    let is_marked = |sheet: &ToolResult| sheet.marks.iter().any(Mark::is_doubt);
     let both = subjects.iter().zip(sheets);
     let marked: Vec<&str> =
         both.filter(|(_, sheet)| is_marked(sheet)).map(|(subject, _)| subject.name()).collect();
@@ -228,11 +228,11 @@ fn append(path: &Path, lines: &str) -> std::io::Result<()> {
     file.write_all(format!("{before}{lines}").as_bytes())
 }
 
-fn vllm_file_name(sheet: &Sheet) -> String {
+fn vllm_file_name(sheet: &ToolResult) -> String {
     let configured = Some(sheet.configuration.as_str()).filter(|name| !name.is_empty());
     FileName {
         label: configured.or(sheet.backend.as_deref()).unwrap_or("inferometer"),
-        rate: sheet.request_rate.unwrap_or(SheetRate::Unlimited),
+        rate: sheet.request_rate.unwrap_or(ResultRate::Unlimited),
         ramp: None,
         max_concurrency: sheet.max_concurrency,
         model: sheet.model.as_deref().unwrap_or_default(),
@@ -244,7 +244,7 @@ fn vllm_file_name(sheet: &Sheet) -> String {
 /// One result printed or put into a file; any number into a folder.
 fn put_each(
     subjects: &[Subject],
-    document: fn(&Sheet) -> Result<String, ExportError>,
+    document: fn(&ToolResult) -> Result<String, ExportError>,
     arguments: &ExportArguments,
 ) -> Result<(), Failure> {
     let mut results = Vec::new();

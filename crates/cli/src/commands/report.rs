@@ -6,7 +6,7 @@ use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::Duration;
 
 use inferometer_analysis::set::{PointResult, SetSummary};
-use inferometer_analysis::sheet::{Sheet, Tool};
+use inferometer_analysis::tool_result::{Tool, ToolResult};
 use inferometer_analysis::{Severity, Summary, Verdict, Warning, summarize};
 use inferometer_interchange::export::vllm::{Writing, line};
 use inferometer_interchange::meaning;
@@ -167,7 +167,7 @@ enum ReportSubject {
 
 /// Results of any tool, as one page shows them.
 struct Results {
-    sheets: Vec<Sheet>,
+    sheets: Vec<ToolResult>,
     words: PageWords,
     /// The folder of an import; results of several have none.
     folder: Option<PathBuf>,
@@ -240,7 +240,7 @@ impl ReportSubject {
             }
         };
         let mut failed = None;
-        let raw = |sheet: &Sheet| line(sheet, &Writing::default());
+        let raw = |sheet: &ToolResult| line(sheet, &Writing::default());
         for sheet in &results.sheets {
             failed = failed.or(raw(sheet).err());
         }
@@ -276,7 +276,7 @@ impl Results {
     }
 }
 
-fn words_for(sheets: &[Sheet]) -> PageWords {
+fn words_for(sheets: &[ToolResult]) -> PageWords {
     let tools: BTreeSet<Tool> = sheets.iter().map(|sheet| sheet.source.tool).collect();
     let definition =
         |tool: Tool| (tool, meaning(tool).iter().map(|&said| said.to_owned()).collect());

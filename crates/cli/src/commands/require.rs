@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use inferometer_analysis::sheet::Sheet;
+use inferometer_analysis::tool_result::ToolResult;
 use inferometer_analysis::{RequirementOutcome, Summary, Verdict, check_requirements, summarize};
 use inferometer_model::campaign::Question;
 use inferometer_model::spec::{Slo, SloError};
@@ -147,7 +147,7 @@ fn run_imported(
     limits: Vec<Slo>,
     found: &[Stored],
 ) -> Result<ExitCode, Failure> {
-    let mut results: Vec<Sheet> = Vec::new();
+    let mut results: Vec<ToolResult> = Vec::new();
     for found in found {
         let sheets = match found {
             Stored::Import(..) => sheets::of_stored(found)?,
@@ -183,8 +183,8 @@ fn beside_runs() -> Failure {
 
 /// A limit is about one configuration at one load.
 fn check_alike_results(
-    results: &[Sheet],
-    is_alike: impl Fn(&Sheet, &Sheet) -> bool,
+    results: &[ToolResult],
+    is_alike: impl Fn(&ToolResult, &ToolResult) -> bool,
 ) -> Result<(), Failure> {
     let Some((first, others)) = results.split_first() else { return Ok(()) };
     match others.iter().find(|other| !is_alike(first, other)) {
@@ -198,12 +198,12 @@ fn check_alike_results(
 }
 
 /// What tells two results apart.
-fn apart(first: &Sheet, other: &Sheet) -> String {
+fn apart(first: &ToolResult, other: &ToolResult) -> String {
     let (a, b) = (first.level(), other.level());
     if a != b {
         return format!("of {a} and {b}");
     }
-    let told = |sheet: &Sheet| {
+    let told = |sheet: &ToolResult| {
         let model = sheet.model.as_deref().unwrap_or("no model named");
         format!("`{}` ({}, {model})", sheet.configuration, sheet.source.tool.told())
     };
@@ -216,12 +216,15 @@ mod tests {
 
     #[test]
     fn what_differs_is_named() {
-        let at = |concurrency| Sheet { max_concurrency: Some(concurrency), ..Sheet::default() };
-        let same_level = |one: &Sheet, other: &Sheet| one.level() == other.level();
+        let at = |concurrency| ToolResult {
+            max_concurrency: Some(concurrency),
+            ..ToolResult::default()
+        };
+        let same_level = |one: &ToolResult, other: &ToolResult| one.level() == other.level();
         assert!(check_alike_results(&[at(8), at(8)], same_level).is_ok());
         assert!(check_alike_results(&[at(8), at(16)], same_level).is_err());
         assert!(apart(&at(8), &at(16)).contains("16"));
-        let other = Sheet { configuration: "v1".to_owned(), ..at(8) };
+        let other = ToolResult { configuration: "v1".to_owned(), ..at(8) };
         assert!(apart(&at(8), &other).contains("`v1`"));
     }
 }

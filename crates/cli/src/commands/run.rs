@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use inferometer_analysis::{SloVerdict, Summary, Verdict, check_slos};
+use inferometer_analysis::{Summary, ThresholdVerdict, Verdict, check_slos};
 use inferometer_model::spec::TargetSpec;
 use inferometer_runner::measurement::{Planned, Run};
 use inferometer_runner::{Runner, Session};
@@ -80,7 +80,7 @@ pub(crate) fn exit_of(summary: &Summary, strict: bool) -> Option<Exit> {
         Verdict::Invalid => Some(Exit::RunInvalid),
         Verdict::Degraded if strict => Some(Exit::RunInvalid),
         Verdict::Degraded | Verdict::Valid => {
-            let missed = summary.slos.iter().any(|slo| slo.verdict == SloVerdict::Missed);
+            let missed = summary.slos.iter().any(|slo| slo.verdict == ThresholdVerdict::Missed);
             missed.then_some(Exit::PromiseMissed)
         }
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::process::ExitCode;
 
-use inferometer_analysis::sheet::Tool;
+use inferometer_analysis::tool_result::Tool;
 use inferometer_analysis::{Percentile, Summary, metric};
 use inferometer_model::campaign::{CampaignSpec, Level, Matrix, Question, Suite, Sweep};
 use inferometer_model::spec::{LoadShape, Rate};

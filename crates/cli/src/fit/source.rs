@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use inferometer_analysis::sheet::{LatencyKind, Sheet, SheetRate};
+use inferometer_analysis::tool_result::{LatencyKind, ResultRate, ToolResult};
 use inferometer_interchange::{PublishedRow, PublishedTable, read_file};
 use inferometer_model::Segment;
 use inferometer_model::import::ImportReading;
@@ -104,7 +104,7 @@ fn of_file(path: &Path, bytes: &[u8], spreads: Spreads) -> Result<Vec<Row>, Fail
 }
 
 fn of_sheets<'a>(
-    sheets: impl Iterator<Item = &'a Sheet>,
+    sheets: impl Iterator<Item = &'a ToolResult>,
     spreads: Spreads,
 ) -> Result<Vec<Row>, String> {
     sheets.enumerate().map(|(number, result)| of_foreign(number, result, spreads)).collect()
@@ -138,7 +138,7 @@ fn of_published((number, row): (usize, &PublishedRow)) -> Row {
     }
 }
 
-fn of_foreign(number: usize, result: &Sheet, spreads: Spreads) -> Result<Row, String> {
+fn of_foreign(number: usize, result: &ToolResult, spreads: Spreads) -> Result<Row, String> {
     let missing = |what: &str| format!("line {}: the result has no {what}", line_of(result));
     let completed = result.completed.filter(|n| 0 < *n).ok_or_else(|| missing("completed"))?;
     let input = result.input_tokens.ok_or_else(|| missing("total input tokens"))?;
@@ -171,11 +171,11 @@ fn of_foreign(number: usize, result: &Sheet, spreads: Spreads) -> Result<Row, St
     })
 }
 
-fn line_of(result: &Sheet) -> u32 {
+fn line_of(result: &ToolResult) -> u32 {
     result.source.line.unwrap_or(0)
 }
 
-fn mean(result: &Sheet, kind: LatencyKind) -> Option<f64> {
+fn mean(result: &ToolResult, kind: LatencyKind) -> Option<f64> {
     result.latency(kind)?.mean_ms
 }
 
@@ -184,24 +184,24 @@ fn known(figure: Option<f64>) -> Option<f64> {
     figure.filter(|figure| 0.0 < *figure)
 }
 
-fn load_of(result: &Sheet) -> Result<(String, RowLoad), String> {
+fn load_of(result: &ToolResult) -> Result<(String, RowLoad), String> {
     let refuse = |why: &str| Err(format!("line {}: {why}", line_of(result)));
     if result.burstiness.is_some_and(|burstiness| (burstiness - 1.0).abs() > 1e-9) {
         return refuse("its arrivals are burstier or evener than Poisson, and are not played here");
     }
     match (result.max_concurrency, result.request_rate) {
-        (Some(_), Some(SheetRate::PerSecond(_))) => {
+        (Some(_), Some(ResultRate::PerSecond(_))) => {
             refuse("it has a rate and a cap on the requests in flight, and is not played here")
         }
-        (Some(slots), Some(SheetRate::Unlimited) | None) => {
+        (Some(slots), Some(ResultRate::Unlimited) | None) => {
             Ok((format!("concurrency {slots}"), RowLoad::Closed { slots, tests_first: true }))
         }
-        (None, Some(SheetRate::PerSecond(rate))) => {
+        (None, Some(ResultRate::PerSecond(rate))) => {
             let kept_up = result.request_throughput.map(|got| KEPT_UP * rate <= got);
             let took_s = result.duration_s;
             Ok((format!("rate {rate}"), RowLoad::Poisson { rate, took_s, kept_up }))
         }
-        (None, Some(SheetRate::Unlimited)) => Ok(("all at once".to_owned(), RowLoad::AtOnce)),
+        (None, Some(ResultRate::Unlimited)) => Ok(("all at once".to_owned(), RowLoad::AtOnce)),
         (None, None) => refuse("it says neither a rate nor a concurrency"),
     }
 }

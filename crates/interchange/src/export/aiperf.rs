@@ -7,8 +7,8 @@
 use std::collections::BTreeMap;
 
 use inferometer_analysis::Verdict;
-use inferometer_analysis::sheet::{
-    CountsFrom, Grain, LatencyKind, Sheet, SheetLatency, SheetRate, Tool,
+use inferometer_analysis::tool_result::{
+    CountsFrom, Grain, LatencyKind, ResultLatency, ResultRate, Tool, ToolResult,
 };
 
 use super::json::{Json, object};
@@ -21,7 +21,7 @@ const ERRORS_MAX: usize = 100;
 const UNKNOWN: &str = "unknown";
 
 /// The whole file.
-pub fn document(sheet: &Sheet) -> Result<String, ExportError> {
+pub fn document(sheet: &ToolResult) -> Result<String, ExportError> {
     let mut text = serde_json::to_string_pretty(&summary(sheet))
         .map_err(|error| ExportError::Write(error.into()))?;
     text.push('\n');
@@ -31,12 +31,12 @@ pub fn document(sheet: &Sheet) -> Result<String, ExportError> {
 /// That tool's keys; those of ours are `measured_by` (where another tool measured), `simulated`,
 /// `inferometer_verdict` and `all_at_once`: that tool has no such load, so its phase then names as many
 /// at once as there are.
-fn summary(sheet: &Sheet) -> Json {
+fn summary(sheet: &ToolResult) -> Json {
     let incomplete_reason = cut(sheet);
     let source = &sheet.source;
     let version = source.version.as_deref();
     let is_its_own = source.tool == Tool::AiPerf && !version.is_some_and(names_a_tool);
-    let is_endless = sheet.request_rate == Some(SheetRate::Unlimited);
+    let is_endless = sheet.request_rate == Some(ResultRate::Unlimited);
     let is_judged = sheet.requests_planned.is_some() && sheet.completed.is_some();
     let mut members = vec![
         ("schema_version", Json::from(SCHEMA_VERSION)),
@@ -59,7 +59,7 @@ fn summary(sheet: &Sheet) -> Json {
 }
 
 /// In the order of their names.
-fn metrics(sheet: &Sheet) -> BTreeMap<&'static str, Json> {
+fn metrics(sheet: &ToolResult) -> BTreeMap<&'static str, Json> {
     let count = |count: Option<u64>| count.map(|count| count as f64);
     let single = [
         ("request_throughput", "requests/sec", sheet.request_throughput),
@@ -83,7 +83,7 @@ fn metrics(sheet: &Sheet) -> BTreeMap<&'static str, Json> {
     single.chain(latencies).collect()
 }
 
-fn latency_metric(latency: &SheetLatency) -> Json {
+fn latency_metric(latency: &ResultLatency) -> Json {
     let ranks = latency.percentiles_ms.iter().map(|(rank, ms)| (format!("p{rank}"), *ms));
     let ranks: BTreeMap<String, f64> = ranks.collect();
     let mut members = vec![("unit".to_owned(), Json::from("ms"))];
@@ -108,7 +108,7 @@ const LATENCIES: [(&str, LatencyKind, CountsFrom, Grain); 5] = [
 /// What was asked. That tool's readers take it only whole, with a server and a data set.
 /// What was asked. That tool's readers take it only whole, with a server and a data set. `None` where
 /// the model or the load is not known, or is none that the tool has.
-fn input_config(sheet: &Sheet) -> Option<Json> {
+fn input_config(sheet: &ToolResult) -> Option<Json> {
     let named = |name: &str| object! {"name": name};
     let kind = sheet.backend.as_deref().and_then(endpoint_type);
     Some(object! {
@@ -120,17 +120,17 @@ fn input_config(sheet: &Sheet) -> Option<Json> {
     })
 }
 
-fn phase(sheet: &Sheet) -> Option<Json> {
+fn phase(sheet: &ToolResult) -> Option<Json> {
     let (arrivals, rate, smoothness) = match (sheet.request_rate?, sheet.burstiness) {
-        (SheetRate::Unlimited, _) => ("concurrency", None, None),
-        (SheetRate::PerSecond(rate), Some(shape)) if shape.is_infinite() => {
+        (ResultRate::Unlimited, _) => ("concurrency", None, None),
+        (ResultRate::PerSecond(rate), Some(shape)) if shape.is_infinite() => {
             ("constant", Some(rate), None)
         }
-        (SheetRate::PerSecond(rate), Some(shape)) if (shape - 1.0).abs() < f64::EPSILON => {
+        (ResultRate::PerSecond(rate), Some(shape)) if (shape - 1.0).abs() < f64::EPSILON => {
             ("poisson", Some(rate), None)
         }
-        (SheetRate::PerSecond(rate), Some(shape)) => ("gamma", Some(rate), Some(shape)),
-        (SheetRate::PerSecond(_), None) => return None,
+        (ResultRate::PerSecond(rate), Some(shape)) => ("gamma", Some(rate), Some(shape)),
+        (ResultRate::PerSecond(_), None) => return None,
     };
     // All at once is as many at once as there are.
     let all = sheet.requests_planned.and_then(|planned| u32::try_from(planned).ok());
@@ -162,7 +162,7 @@ fn endpoint_type(backend: &str) -> Option<&'static str> {
 }
 
 /// `None` where it is not known how requests failed.
-fn errors(sheet: &Sheet) -> Option<Vec<Json>> {
+fn errors(sheet: &ToolResult) -> Option<Vec<Json>> {
     if sheet.failed? == 0 {
         return Some(Vec::new());
     }

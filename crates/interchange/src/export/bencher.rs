@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use inferometer_analysis::sheet::Sheet;
+use inferometer_analysis::tool_result::ToolResult;
 use serde::Serialize;
 
 use super::ExportError;
@@ -18,14 +18,14 @@ struct Measure {
 }
 
 /// One document of all results. It has no place for doubts other than intervals.
-pub fn render(sheets: &[Sheet]) -> Result<String, ExportError> {
+pub fn render(sheets: &[ToolResult]) -> Result<String, ExportError> {
     let names = figure::benchmark_names(sheets);
     let benchmarks: BTreeMap<&String, BTreeMap<String, Measure>> =
         names.iter().zip(sheets).map(|(name, sheet)| (name, measures(sheet))).collect();
     Ok(serde_json::to_string_pretty(&benchmarks)? + "\n")
 }
 
-fn measures(sheet: &Sheet) -> BTreeMap<String, Measure> {
+fn measures(sheet: &ToolResult) -> BTreeMap<String, Measure> {
     let figures = figure::figures(sheet).into_iter().filter(Figure::is_headline);
     let measure = |figure: Figure| {
         let measure = Measure {
@@ -47,18 +47,18 @@ fn slug(figure: &Figure) -> String {
 #[cfg(test)]
 mod tests {
     use inferometer_analysis::Interval;
-    use inferometer_analysis::sheet::{CountsFrom, Grain, LatencyKind};
+    use inferometer_analysis::tool_result::{CountsFrom, Grain, LatencyKind};
     use serde_json::{Value, json};
 
     use super::*;
 
     #[test]
     fn a_measure_has_its_interval_and_counts_of_work_are_none() {
-        let mut sheet = Sheet {
+        let mut sheet = ToolResult {
             model: Some("m".to_owned()),
             completed: Some(9),
             max_concurrency: Some(8),
-            ..Sheet::default()
+            ..ToolResult::default()
         };
         let latency = sheet.latency_mut(LatencyKind::Ttft, CountsFrom::Schedule, Grain::Request);
         latency.percentiles_ms.insert("99".to_owned(), 50.0);

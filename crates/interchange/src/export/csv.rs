@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use inferometer_analysis::sheet::{Mark, Sheet, SheetRate};
+use inferometer_analysis::tool_result::{Mark, ResultRate, ToolResult};
 use inferometer_model::spreadsheet::guarded;
 
 use super::figure::{self, Figure};
@@ -17,7 +17,7 @@ enum Cell {
 }
 
 /// The whole table, with its head; lines end as RFC 4180 has it.
-pub fn render(sheets: &[Sheet]) -> String {
+pub fn render(sheets: &[ToolResult]) -> String {
     let figures: Vec<Vec<Figure>> = sheets.iter().map(figure::figures).collect();
     let columns = columns(&figures);
     let facts = FACTS.iter().map(|(name, _)| (*name).to_owned());
@@ -32,7 +32,7 @@ pub fn render(sheets: &[Sheet]) -> String {
     text
 }
 
-type Fact = (&'static str, fn(&Sheet) -> Cell);
+type Fact = (&'static str, fn(&ToolResult) -> Cell);
 
 const FACTS: [Fact; 14] = [
     ("result", |sheet| Cell::Text(sheet.source.name.clone())),
@@ -44,8 +44,8 @@ const FACTS: [Fact; 14] = [
     ("backend", |sheet| text(sheet.backend.as_ref())),
     ("started", |sheet| text(sheet.started.as_ref())),
     ("request_rate_per_s", |sheet| match sheet.request_rate {
-        Some(SheetRate::PerSecond(rate)) => Cell::Number(rate),
-        Some(SheetRate::Unlimited) => Cell::Text("inf".to_owned()),
+        Some(ResultRate::PerSecond(rate)) => Cell::Number(rate),
+        Some(ResultRate::Unlimited) => Cell::Text("inf".to_owned()),
         None => Cell::Nothing,
     }),
     ("burstiness", |sheet| sheet.burstiness.map_or(Cell::Nothing, Cell::Number)),
@@ -110,16 +110,17 @@ mod tests {
 
     use super::*;
 
-    fn sheet(name: &str) -> Sheet {
-        let mut sheet = Sheet { completed: Some(3), ..Sheet::default() };
+    fn sheet(name: &str) -> ToolResult {
+        let mut sheet = ToolResult { completed: Some(3), ..ToolResult::default() };
         name.clone_into(&mut sheet.source.name);
         sheet
     }
 
     #[test]
     fn columns_are_those_of_all_results_and_nothing_is_an_empty_cell() {
-        let first = Sheet { request_throughput: Some(0.5), ..sheet("a") };
-        let mut second = Sheet { failed: Some(1), request_throughput: Some(2.0), ..sheet("b") };
+        let first = ToolResult { request_throughput: Some(0.5), ..sheet("a") };
+        let mut second =
+            ToolResult { failed: Some(1), request_throughput: Some(2.0), ..sheet("b") };
         let interval = Interval { low: 1.0, high: 3.0 };
         second.intervals.insert("request_throughput".to_owned(), interval);
         let table = render(&[first, second]);

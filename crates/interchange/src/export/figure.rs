@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use inferometer_analysis::sheet::{CountsFrom, Grain, LatencyKind, Sheet, SheetLatency, SheetRate};
+use inferometer_analysis::tool_result::{
+    CountsFrom, Grain, LatencyKind, ResultLatency, ResultRate, ToolResult,
+};
 use inferometer_analysis::{Better, Interval};
 
 #[derive(Clone, Debug, PartialEq)]
@@ -64,9 +66,9 @@ impl Figure {
 
 /// All figures that the sheet has, in one order for all sheets. Values that are no numbers are left
 /// out: a format without an infinity would have to lie.
-pub(super) fn figures(sheet: &Sheet) -> Vec<Figure> {
+pub(super) fn figures(sheet: &ToolResult) -> Vec<Figure> {
     let mut figures = scalars(sheet);
-    let mut latencies: Vec<&SheetLatency> = sheet.latencies.iter().collect();
+    let mut latencies: Vec<&ResultLatency> = sheet.latencies.iter().collect();
     latencies.sort_by_key(|latency| (latency.kind, latency.from, latency.grain));
     figures.extend(latencies.into_iter().flat_map(latency_figures));
     figures.retain(|figure| figure.value.is_finite());
@@ -74,7 +76,7 @@ pub(super) fn figures(sheet: &Sheet) -> Vec<Figure> {
 }
 
 /// Counts and rates, in their order.
-fn scalars(sheet: &Sheet) -> Vec<Figure> {
+fn scalars(sheet: &ToolResult) -> Vec<Figure> {
     let count = |count: Option<u64>| count.map(|count| count as f64);
     let listed = [
         ("requests_planned", REQUESTS, count(sheet.requests_planned), Better::Neither),
@@ -103,7 +105,7 @@ fn scalars(sheet: &Sheet) -> Vec<Figure> {
     known.collect()
 }
 
-fn latency_figures(latency: &SheetLatency) -> Vec<Figure> {
+fn latency_figures(latency: &ResultLatency) -> Vec<Figure> {
     let name = latency_name(latency.kind, latency.from, latency.grain);
     let figure = |statistic: String, value: f64, interval: Option<Interval>| Figure {
         name: name.clone(),
@@ -169,21 +171,21 @@ fn latency_name(kind: LatencyKind, from: CountsFrom, grain: Grain) -> String {
 }
 
 /// `None` where the source does not state the load.
-pub(super) fn load(sheet: &Sheet) -> Option<String> {
+pub(super) fn load(sheet: &ToolResult) -> Option<String> {
     match (sheet.request_rate, sheet.max_concurrency) {
-        (Some(SheetRate::PerSecond(rate)), None) => Some(format!("{rate} req/s")),
-        (Some(SheetRate::PerSecond(rate)), Some(most)) => {
+        (Some(ResultRate::PerSecond(rate)), None) => Some(format!("{rate} req/s")),
+        (Some(ResultRate::PerSecond(rate)), Some(most)) => {
             Some(format!("{rate} req/s, at most {most} at once"))
         }
         (_, Some(most)) => Some(format!("{most} at once")),
-        (Some(SheetRate::Unlimited), None) => Some("all at once".to_owned()),
+        (Some(ResultRate::Unlimited), None) => Some("all at once".to_owned()),
         (None, None) => None,
     }
 }
 
 /// Which of those with the same name, configuration and load a result is, from one: of an import,
 /// all results without a name of their own have the file's.
-pub(super) fn repeats(sheets: &[Sheet]) -> Vec<u32> {
+pub(super) fn repeats(sheets: &[ToolResult]) -> Vec<u32> {
     let mut seen: BTreeMap<_, u32> = BTreeMap::new();
     let times = sheets.iter().map(|sheet| {
         let identity = (sheet.source.name.as_str(), sheet.configuration.as_str(), load(sheet));
@@ -196,9 +198,9 @@ pub(super) fn repeats(sheets: &[Sheet]) -> Vec<u32> {
 
 /// Names that stay the same from one commit to the next, so never the name of a run: what was
 /// measured, and the load. Those that come again are numbered.
-pub(super) fn benchmark_names(sheets: &[Sheet]) -> Vec<String> {
+pub(super) fn benchmark_names(sheets: &[ToolResult]) -> Vec<String> {
     let mut seen: BTreeMap<String, u32> = BTreeMap::new();
-    let name = |sheet: &Sheet| {
+    let name = |sheet: &ToolResult| {
         let subject = if sheet.configuration.is_empty() {
             sheet.model.clone().unwrap_or_else(|| sheet.source.tool.key().to_owned())
         } else {
@@ -236,24 +238,24 @@ mod tests {
 
     #[test]
     fn ranks_stand_in_their_order_and_what_is_no_number_is_left_out() {
-        let mut latency = SheetLatency::new(LatencyKind::Ttft, CountsFrom::Send, Grain::Request);
+        let mut latency = ResultLatency::new(LatencyKind::Ttft, CountsFrom::Send, Grain::Request);
         latency.max_ms = Some(f64::INFINITY);
         latency.mean_ms = Some(2.0);
         for (rank, value) in [("99.9", 9.0), ("5", 1.0), ("50", 2.0)] {
             latency.percentiles_ms.insert(rank.to_owned(), value);
         }
-        let sheet = Sheet { latencies: vec![latency], ..Sheet::default() };
+        let sheet = ToolResult { latencies: vec![latency], ..ToolResult::default() };
         let titles: Vec<String> = figures(&sheet).iter().map(Figure::title).collect();
         assert_eq!(titles, ["ttft.mean", "ttft.p5", "ttft.p50", "ttft.p99.9"]);
     }
 
     #[test]
     fn benchmarks_are_named_by_what_was_measured_and_repeats_are_numbered() {
-        let sheet = |configuration: &str| Sheet {
+        let sheet = |configuration: &str| ToolResult {
             configuration: configuration.to_owned(),
             model: Some("m".to_owned()),
-            request_rate: Some(SheetRate::PerSecond(4.0)),
-            ..Sheet::default()
+            request_rate: Some(ResultRate::PerSecond(4.0)),
+            ..ToolResult::default()
         };
         let names = benchmark_names(&[sheet("tp8"), sheet("tp8"), sheet("")]);
         assert_eq!(names, ["tp8 · 4 req/s", "tp8 · 4 req/s (2)", "m · 4 req/s"]);

@@ -1,14 +1,14 @@
 //! What `github-action-benchmark` reads: two lists, as it knows one direction for each.
 
 use inferometer_analysis::Better;
-use inferometer_analysis::sheet::{Mark, Sheet};
+use inferometer_analysis::tool_result::{Mark, ToolResult};
 use serde::Serialize;
 
 use super::ExportError;
 use super::figure::{self, Figure};
 
 /// Files by name. The name is the tool to configure in the action, `custom` and the direction.
-pub fn render(sheets: &[Sheet]) -> Result<[(&'static str, String); 2], ExportError> {
+pub fn render(sheets: &[ToolResult]) -> Result<[(&'static str, String); 2], ExportError> {
     Ok([
         ("customSmallerIsBetter.json", entries(sheets, Better::Lower)?),
         ("customBiggerIsBetter.json", entries(sheets, Better::Higher)?),
@@ -25,9 +25,9 @@ struct Entry {
     extra: String,
 }
 
-fn entries(sheets: &[Sheet], better: Better) -> Result<String, ExportError> {
+fn entries(sheets: &[ToolResult], better: Better) -> Result<String, ExportError> {
     let names = figure::benchmark_names(sheets);
-    let of_sheet = |(name, sheet): (&String, &Sheet)| -> Vec<Entry> {
+    let of_sheet = |(name, sheet): (&String, &ToolResult)| -> Vec<Entry> {
         let figures = figure::figures(sheet).into_iter();
         let drawn = figures.filter(|figure| figure.is_headline() && figure.better == better);
         drawn.map(|figure| entry(name, sheet, &figure)).collect()
@@ -36,7 +36,7 @@ fn entries(sheets: &[Sheet], better: Better) -> Result<String, ExportError> {
     Ok(serde_json::to_string_pretty(&entries)? + "\n")
 }
 
-fn entry(benchmark: &str, sheet: &Sheet, figure: &Figure) -> Entry {
+fn entry(benchmark: &str, sheet: &ToolResult, figure: &Figure) -> Entry {
     let unit = figure.unit.written;
     let mut extra = vec![format!("result {}", sheet.source.name)];
     if let Some(interval) = figure.interval {
@@ -64,12 +64,12 @@ mod tests {
 
     #[test]
     fn each_direction_has_its_own_list_and_doubts_go_along() {
-        let mut sheet = Sheet {
+        let mut sheet = ToolResult {
             model: Some("m".to_owned()),
             failed: Some(2),
             output_throughput: Some(100.0),
             marks: vec![Mark::Failures { failed: 2 }],
-            ..Sheet::default()
+            ..ToolResult::default()
         };
         "r1".clone_into(&mut sheet.source.name);
         let interval = Interval { low: 95.0, high: 105.0 };

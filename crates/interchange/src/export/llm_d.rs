@@ -3,8 +3,8 @@
 //! The report takes the figures of many tools and names the tool; what they mean follows from
 //! that. So a latency is written where a reader takes it for no more than it is.
 
-use inferometer_analysis::sheet::{
-    CountsFrom, Grain, LatencyKind, Mark, Sheet, SheetLatency, SheetRate, Tool,
+use inferometer_analysis::tool_result::{
+    CountsFrom, Grain, LatencyKind, Mark, ResultLatency, ResultRate, Tool, ToolResult,
 };
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -32,7 +32,7 @@ const RANKS: [(&str, &str); 11] = [
 ];
 
 /// The whole file.
-pub fn document(sheet: &Sheet) -> Result<String, ExportError> {
+pub fn document(sheet: &ToolResult) -> Result<String, ExportError> {
     let report = Report {
         version: VERSION,
         run: run(sheet),
@@ -71,7 +71,7 @@ fn known<const N: usize>(entries: [(&str, Option<Value>); N]) -> Value {
     Value::Object(entries.collect::<Map<String, Value>>())
 }
 
-fn run(sheet: &Sheet) -> Value {
+fn run(sheet: &ToolResult) -> Value {
     let time = known([
         ("start", sheet.started.as_deref().and_then(moment).map(Value::from)),
         ("duration", sheet.duration_s.map(|s| Value::from(format!("PT{s}S")))),
@@ -95,7 +95,7 @@ fn run(sheet: &Sheet) -> Value {
 }
 
 /// What a report has no field for.
-fn keywords(sheet: &Sheet) -> Option<Value> {
+fn keywords(sheet: &ToolResult) -> Option<Value> {
     let is_uncounted = sheet.completed.is_some() && sheet.failed.is_none();
     let words: Vec<String> = [
         sheet.source.simulated.then(|| "simulated".to_owned()),
@@ -109,7 +109,7 @@ fn keywords(sheet: &Sheet) -> Option<Value> {
 }
 
 /// The server, of which only the model and its spread are known.
-fn stack(sheet: &Sheet) -> Option<[Value; 1]> {
+fn stack(sheet: &ToolResult) -> Option<[Value; 1]> {
     let model = sheet.model.as_deref()?;
     let standardized = known([
         ("kind", Some(Value::from("generic"))),
@@ -126,14 +126,14 @@ fn stack(sheet: &Sheet) -> Option<[Value; 1]> {
 }
 
 /// `None` where the length of prompts is not known: a report has no load without it.
-fn load(sheet: &Sheet) -> Option<Value> {
+fn load(sheet: &ToolResult) -> Option<Value> {
     let length = |tokens: f64| json!({ "distribution": "other", "value": tokens });
     let rate = match sheet.request_rate {
-        Some(SheetRate::PerSecond(rate)) => Some(Value::from(rate)),
-        Some(SheetRate::Unlimited) | None => None,
+        Some(ResultRate::PerSecond(rate)) => Some(Value::from(rate)),
+        Some(ResultRate::Unlimited) | None => None,
     };
     // JSON has no infinity, and the report's readers take this word for it.
-    let is_endless = sheet.request_rate == Some(SheetRate::Unlimited);
+    let is_endless = sheet.request_rate == Some(ResultRate::Unlimited);
     let concurrency =
         sheet.max_concurrency.map(Value::from).or_else(|| is_endless.then(|| Value::from("inf")));
     let standardized = known([
@@ -149,7 +149,7 @@ fn load(sheet: &Sheet) -> Option<Value> {
 }
 
 /// In the report's own words for tools.
-fn load_tool(sheet: &Sheet) -> &str {
+fn load_tool(sheet: &ToolResult) -> &str {
     match sheet.source.tool {
         Tool::Vllm => "vllm-benchmark",
         Tool::LlmD => sheet.backend.as_deref().unwrap_or(UNKNOWN),
@@ -163,7 +163,7 @@ fn load_tool(sheet: &Sheet) -> &str {
 
 /// Requests that were planned and neither completed nor failed are incomplete, so that a run that
 /// was cut short is seen to be one.
-fn requests(sheet: &Sheet) -> Option<Value> {
+fn requests(sheet: &ToolResult) -> Option<Value> {
     let ended = sheet.completed? + sheet.failed.unwrap_or(0);
     let total = sheet.requests_planned.map_or(ended, |planned| planned.max(ended));
     let lengths = |tokens| mean(tokens, sheet.completed).map(|mean| single("count", mean));
@@ -176,7 +176,7 @@ fn requests(sheet: &Sheet) -> Option<Value> {
     ]))
 }
 
-fn latencies(sheet: &Sheet) -> Value {
+fn latencies(sheet: &ToolResult) -> Value {
     let of = |units, kind| statistics(units, latency_of(sheet, kind)?);
     known([
         ("time_to_first_token", of("ms", LatencyKind::Ttft)),
@@ -189,7 +189,7 @@ fn latencies(sheet: &Sheet) -> Value {
 /// The latency that a reader takes for what it is; else one of which he takes something for
 /// unknown, as its place in the report may hold many things. That is never a latency from the
 /// schedule.
-fn latency_of(sheet: &Sheet, kind: LatencyKind) -> Option<&SheetLatency> {
+fn latency_of(sheet: &ToolResult, kind: LatencyKind) -> Option<&ResultLatency> {
     let (from, grain) = meaning(kind, load_tool(sheet));
     let of_kind = || sheet.latencies.iter().filter(|latency| latency.kind == kind);
     let exact = of_kind().find(|latency| (latency.from, latency.grain) == (from, grain));
@@ -202,7 +202,7 @@ fn latency_of(sheet: &Sheet, kind: LatencyKind) -> Option<&SheetLatency> {
     })
 }
 
-fn throughput(sheet: &Sheet) -> Value {
+fn throughput(sheet: &ToolResult) -> Value {
     let input = sheet.total_token_throughput.zip(sheet.output_throughput);
     let input = input.map(|(total, output)| total - output).filter(|input| *input >= 0.0);
     let tokens = |rate: Option<f64>| rate.map(|rate| single("tokens/s", rate));
@@ -219,7 +219,7 @@ fn single(units: &str, mean: f64) -> Value {
 }
 
 /// `None` without a mean, on which a report insists.
-fn statistics(units: &str, latency: &SheetLatency) -> Option<Value> {
+fn statistics(units: &str, latency: &ResultLatency) -> Option<Value> {
     let mut statistics = Map::new();
     let mut say = |key: &str, value: Option<f64>| {
         statistics.extend(value.map(|value| (key.to_owned(), Value::from(value))));

@@ -6,12 +6,12 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use inferometer_analysis::sheet::Sheet;
+use inferometer_analysis::tool_result::ToolResult;
 
 use super::figure::{self, Figure, Unit};
 
 /// The whole exposition, with the mark of its end.
-pub fn render(sheets: &[Sheet]) -> String {
+pub fn render(sheets: &[ToolResult]) -> String {
     let mut families = Families::default();
     for (sheet, repeat) in sheets.iter().zip(figure::repeats(sheets)) {
         let identity = identity(sheet, repeat);
@@ -37,7 +37,7 @@ struct Family {
 }
 
 impl Families {
-    fn add_facts(&mut self, sheet: &Sheet, identity: &Labels) {
+    fn add_facts(&mut self, sheet: &ToolResult, identity: &Labels) {
         let source = &sheet.source;
         let mut labels = identity.clone();
         let optional = [
@@ -111,7 +111,7 @@ impl Families {
 type Labels = Vec<(&'static str, String)>;
 
 /// What tells the series of one result from those of another.
-fn identity(sheet: &Sheet, repeat: u32) -> Labels {
+fn identity(sheet: &ToolResult, repeat: u32) -> Labels {
     let optional = [
         ("configuration", Some(sheet.configuration.clone()).filter(|name| !name.is_empty())),
         ("load", figure::load(sheet)),
@@ -136,12 +136,12 @@ fn escaped(value: &str) -> String {
 #[cfg(test)]
 mod tests {
     use inferometer_analysis::Interval;
-    use inferometer_analysis::sheet::{CountsFrom, Grain, LatencyKind};
+    use inferometer_analysis::tool_result::{CountsFrom, Grain, LatencyKind};
 
     use super::*;
 
-    fn sheet(name: &str) -> Sheet {
-        let mut sheet = Sheet::default();
+    fn sheet(name: &str) -> ToolResult {
+        let mut sheet = ToolResult::default();
         name.clone_into(&mut sheet.source.name);
         let latency = sheet.latency_mut(LatencyKind::Ttft, CountsFrom::Send, Grain::Request);
         latency.mean_ms = Some(250.0);

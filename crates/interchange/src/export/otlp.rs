@@ -3,7 +3,7 @@
 //! A collector's file receiver and any OTLP/HTTP endpoint take it. Figures are gauges whose window is
 //! the run's own; intervals are metrics of their own, as sums over attributes must not mix them in.
 
-use inferometer_analysis::sheet::{Mark, Sheet};
+use inferometer_analysis::tool_result::{Mark, ToolResult};
 use jiff::{SignedDuration, Timestamp};
 
 use super::ExportError;
@@ -11,7 +11,7 @@ use super::figure::{self, Unit};
 use super::json::{Json, object};
 
 /// One request of all results.
-pub fn render(sheets: &[Sheet]) -> Result<String, ExportError> {
+pub fn render(sheets: &[ToolResult]) -> Result<String, ExportError> {
     let numbered = sheets.iter().zip(figure::repeats(sheets));
     let resources: Vec<Json> =
         numbered.map(|(sheet, repeat)| resource_metrics(sheet, repeat)).collect();
@@ -22,7 +22,7 @@ fn attribute(key: &str, value: impl Into<String>) -> Json {
     object! {"key": key, "value": object! {"stringValue": value.into()}}
 }
 
-fn resource_metrics(sheet: &Sheet, repeat: u32) -> Json {
+fn resource_metrics(sheet: &ToolResult, repeat: u32) -> Json {
     let source = &sheet.source;
     let mut attributes = vec![
         attribute("service.name", "inferometer"),
@@ -50,7 +50,7 @@ fn resource_metrics(sheet: &Sheet, repeat: u32) -> Json {
 }
 
 /// The figures in their order; all statistics of one quantity are points of one metric.
-fn metrics(sheet: &Sheet) -> Vec<Json> {
+fn metrics(sheet: &ToolResult) -> Vec<Json> {
     let (start, end) = window(sheet);
     let mut metrics: Vec<(String, &str, Vec<Json>)> = Vec::new();
     for figure in figure::figures(sheet) {
@@ -84,7 +84,7 @@ fn metrics(sheet: &Sheet) -> Vec<Json> {
 }
 
 /// Beginning and end of the run in nanoseconds of the epoch; `None` where the beginning is not known.
-fn window(sheet: &Sheet) -> (Option<String>, Option<String>) {
+fn window(sheet: &ToolResult) -> (Option<String>, Option<String>) {
     let started: Option<Timestamp> = sheet.started.as_ref().and_then(|at| at.parse().ok());
     let Some(started) = started else { return (None, None) };
     let length = sheet.duration_s.and_then(|s| SignedDuration::try_from_secs_f64(s).ok());
@@ -101,11 +101,11 @@ mod tests {
 
     #[test]
     fn a_figure_is_a_point_in_the_window_of_its_run() {
-        let sheet = Sheet {
+        let sheet = ToolResult {
             started: Some("1970-01-01T00:00:01Z".to_owned()),
             duration_s: Some(2.5),
             request_throughput: Some(4.0),
-            ..Sheet::default()
+            ..ToolResult::default()
         };
         let document: Value = serde_json::from_str(&render(&[sheet]).unwrap()).unwrap();
         let metrics = &document["resourceMetrics"][0]["scopeMetrics"][0]["metrics"];
@@ -121,10 +121,10 @@ mod tests {
 
     #[test]
     fn a_date_in_another_form_is_unknown_and_never_zero() {
-        let sheet = Sheet {
+        let sheet = ToolResult {
             started: Some("20240811-143000".to_owned()),
             completed: Some(7),
-            ..Sheet::default()
+            ..ToolResult::default()
         };
         let text = render(&[sheet]).unwrap();
         assert!(text.contains("\"asDouble\":7.0"), "{text}");

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use inferometer_analysis::detail::{self, ArrivalDetail, RequestDetail};
 use inferometer_analysis::metric::{self, PER_REQUEST};
-use inferometer_analysis::sheet::{Sheet, SheetRequest, Tool};
+use inferometer_analysis::tool_result::{ResultRequest, Tool, ToolResult};
 use inferometer_analysis::{Metric, TokenSource};
 use inferometer_model::outcome::Cause;
 use inferometer_model::telemetry::{
@@ -93,7 +93,7 @@ impl<W: Write + Send> Tables<W> {
     }
 
     /// A result of another tool, as far as it speaks of requests.
-    pub fn add_sheet(&mut self, sheet: &Sheet) -> Result<(), ParquetError> {
+    pub fn add_sheet(&mut self, sheet: &ToolResult) -> Result<(), ParquetError> {
         let name = &sheet.source.name;
         let Some(requests) = &sheet.requests else {
             return Err(ParquetError::NoRequests { name: name.clone() });
@@ -346,7 +346,7 @@ impl RequestRow {
     }
 
     /// Latencies of other tools count from the sending; where they fail, a zero is no latency.
-    fn of_foreign(name: &str, tool: Tool, request: u64, found: &SheetRequest) -> Self {
+    fn of_foreign(name: &str, tool: Tool, request: u64, found: &ResultRequest) -> Self {
         let error = found.error.as_deref();
         let failed = error.is_some_and(|error| !error.is_empty());
         let ms = |seconds: Option<f64>| seconds.filter(|_| !failed).map(|seconds| seconds * 1e3);

@@ -1,35 +1,35 @@
 //! Files for other tools, against what those tools insist on.
 
-use inferometer_analysis::sheet::SheetRate;
+use inferometer_analysis::tool_result::ResultRate;
 use serde_json::{Value, json};
 
 use super::*;
 
-fn latency(kind: LatencyKind, from: CountsFrom, grain: Grain, mean_ms: f64) -> SheetLatency {
+fn latency(kind: LatencyKind, from: CountsFrom, grain: Grain, mean_ms: f64) -> ResultLatency {
     let ranks = [("50", mean_ms - 1.0), ("99", mean_ms + 1.0), ("99.9", mean_ms + 2.0)];
-    SheetLatency {
+    ResultLatency {
         n: Some(40),
         mean_ms: Some(mean_ms),
         std_ms: Some(0.5),
         min_ms: Some(1.0),
         max_ms: Some(mean_ms + 3.0),
         percentiles_ms: ranks.map(|(rank, ms)| (rank.to_owned(), ms)).into(),
-        ..SheetLatency::new(kind, from, grain)
+        ..ResultLatency::new(kind, from, grain)
     }
 }
 
-fn sheet() -> Sheet {
-    let mut sheet = Sheet {
-        source: SheetSource {
+fn sheet() -> ToolResult {
+    let mut sheet = ToolResult {
+        source: ResultSource {
             version: Some("0.1.0".to_owned()),
             name: "calm-1".to_owned(),
-            ..SheetSource::default()
+            ..ResultSource::default()
         },
         model: Some("mistralai/Mistral-7B".to_owned()),
         tokenizer: Some("words".to_owned()),
         backend: Some("chat".to_owned()),
         started: Some("2026-01-02T03:04:05Z".to_owned()),
-        request_rate: Some(SheetRate::PerSecond(10.0)),
+        request_rate: Some(ResultRate::PerSecond(10.0)),
         burstiness: Some(1.0),
         max_concurrency: Some(8),
         tensor_parallel: Some(4),
@@ -52,25 +52,25 @@ fn sheet() -> Sheet {
             latency(LatencyKind::E2e, CountsFrom::Schedule, Grain::Request, 160.0),
             latency(LatencyKind::E2e, CountsFrom::Send, Grain::Request, 120.0),
         ],
-        ..Sheet::default()
+        ..ToolResult::default()
     };
     sheet.marks = Mark::found(&sheet);
     sheet
 }
 
 /// Half of it was never done, some failed, and no server was there.
-fn poor() -> Sheet {
-    let mut sheet = Sheet { completed: Some(20), failed: Some(4), ..sheet() };
+fn poor() -> ToolResult {
+    let mut sheet = ToolResult { completed: Some(20), failed: Some(4), ..sheet() };
     sheet.source.simulated = true;
     sheet.marks = Mark::found(&sheet);
     sheet
 }
 
-fn aiperf(sheet: &Sheet) -> Value {
+fn aiperf(sheet: &ToolResult) -> Value {
     serde_json::from_str(&aiperf::document(sheet).unwrap()).unwrap()
 }
 
-fn llm_d(sheet: &Sheet) -> Value {
+fn llm_d(sheet: &ToolResult) -> Value {
     serde_json::from_str(&llm_d::document(sheet).unwrap()).unwrap()
 }
 
@@ -126,7 +126,8 @@ fn aiperf_is_told_what_to_doubt() {
 
 #[test]
 fn a_verdict_does_not_make_a_run_incomplete() {
-    let mut invalid = Sheet { verdict: Some(inferometer_analysis::Verdict::Invalid), ..sheet() };
+    let mut invalid =
+        ToolResult { verdict: Some(inferometer_analysis::Verdict::Invalid), ..sheet() };
     invalid.marks = Mark::found(&invalid);
     let found = aiperf(&invalid);
     assert_eq!(
@@ -143,7 +144,7 @@ fn what_is_not_defined_is_not_written_as_if_it_were() {
         latency(LatencyKind::Ttft, CountsFrom::Unknown, Grain::Request, 50.0),
         latency(LatencyKind::Itl, CountsFrom::Output, Grain::Unknown, 7.0),
     ];
-    let mut given = Sheet { latencies: open, ..sheet() };
+    let mut given = ToolResult { latencies: open, ..sheet() };
     given.source.tool = Tool::Sglang;
     let vllm = vllm::line(&given, &vllm::Writing::default()).unwrap();
     assert!(!vllm.contains("itl") && !vllm.contains("ttft"), "{vllm}");
@@ -158,15 +159,15 @@ fn what_is_not_defined_is_not_written_as_if_it_were() {
 #[test]
 fn who_measured_is_told_once() {
     let of = |tool, version: &str| {
-        measured_by(&SheetSource { tool, version: Some(version.to_owned()), ..sheet().source })
+        measured_by(&ResultSource { tool, version: Some(version.to_owned()), ..sheet().source })
     };
     assert_eq!(of(Tool::Sglang, "0.4"), "sglang 0.4");
     assert_eq!(of(Tool::AiPerf, "inferometer 0.1.0"), "inferometer 0.1.0");
     let mut given = sheet();
-    given.source = SheetSource {
+    given.source = ResultSource {
         tool: Tool::AiPerf,
         version: Some("0.3".to_owned()),
-        ..SheetSource::default()
+        ..ResultSource::default()
     };
     let found = aiperf(&given);
     assert_eq!((&found["aiperf_version"], found.get("measured_by")), (&json!("0.3"), None));
@@ -174,10 +175,10 @@ fn who_measured_is_told_once() {
 
 #[test]
 fn a_load_that_aiperf_does_not_have_is_left_out() {
-    let traced = Sheet { request_rate: None, ..sheet() };
+    let traced = ToolResult { request_rate: None, ..sheet() };
     assert_eq!(aiperf(&traced).get("input_config"), None);
-    let at_once = SheetRate::Unlimited;
-    let burst = Sheet { request_rate: Some(at_once), max_concurrency: None, ..sheet() };
+    let at_once = ResultRate::Unlimited;
+    let burst = ToolResult { request_rate: Some(at_once), max_concurrency: None, ..sheet() };
     assert_eq!(aiperf(&burst)["input_config"]["phases"][0]["concurrency"], 40);
     assert_eq!(aiperf(&burst)["all_at_once"], true, "it is no cap");
     assert_eq!(aiperf(&sheet()).get("all_at_once"), None);

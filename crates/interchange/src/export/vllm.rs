@@ -11,9 +11,9 @@ use std::borrow::Cow;
 use std::io::{self, Write};
 
 use inferometer_analysis::definitions::vllm::Rank;
-use inferometer_analysis::sheet::further::{self, Further, Printed};
-use inferometer_analysis::sheet::{
-    CountsFrom, Grain, LatencyKind, Sheet, SheetLatency, SheetRate, SheetRequest, Tool,
+use inferometer_analysis::tool_result::extra::{self, ExtraFigure, Printed};
+use inferometer_analysis::tool_result::{
+    CountsFrom, Grain, LatencyKind, ResultLatency, ResultRate, ResultRequest, Tool, ToolResult,
 };
 use serde::ser::{Error, Serialize, SerializeSeq, Serializer};
 use serde_json::ser::Formatter;
@@ -65,7 +65,7 @@ const LATENCIES: [(LatencyKind, &str); 4] = [
 ];
 
 /// One result on one line, without a line feed at its end.
-pub fn write(sheet: &Sheet, writing: &Writing, to: impl Write) -> Result<(), ExportError> {
+pub fn write(sheet: &ToolResult, writing: &Writing, to: impl Write) -> Result<(), ExportError> {
     let requests = match (&sheet.requests, writing.detail) {
         (Some(requests), true) => Some(requests.as_slice()),
         (None, true) => return Err(ExportError::NoRequests { name: sheet.source.name.clone() }),
@@ -91,7 +91,7 @@ pub fn write(sheet: &Sheet, writing: &Writing, to: impl Write) -> Result<(), Exp
 }
 
 /// As text.
-pub fn line(sheet: &Sheet, writing: &Writing) -> Result<String, ExportError> {
+pub fn line(sheet: &ToolResult, writing: &Writing) -> Result<String, ExportError> {
     let mut bytes = Vec::new();
     write(sheet, writing, &mut bytes)?;
     Ok(String::from_utf8(bytes).unwrap_or_default())
@@ -102,7 +102,7 @@ pub const fn separator(file_bytes: u64) -> &'static str {
     if file_bytes == 0 { "" } else { "\n" }
 }
 
-fn setup<'a>(object: &mut Object<'a>, sheet: &'a Sheet, writing: &'a Writing) {
+fn setup<'a>(object: &mut Object<'a>, sheet: &'a ToolResult, writing: &'a Writing) {
     let configured = Some(sheet.configuration.as_str()).filter(|name| !name.is_empty());
     object.set("date", Value::text(sheet.started.as_deref().map(date)));
     if writing.shape == Shape::New {
@@ -125,7 +125,7 @@ fn setup<'a>(object: &mut Object<'a>, sheet: &'a Sheet, writing: &'a Writing) {
 const OURS: &str = "inferometer ";
 
 /// What a reader must know and that tool has no key for.
-fn provenance(sheet: &Sheet) -> Vec<(String, String)> {
+fn provenance(sheet: &ToolResult) -> Vec<(String, String)> {
     let source = &sheet.source;
     let mut facts = Vec::new();
     let mut say = |key: &str, text: Option<String>| {
@@ -147,7 +147,7 @@ fn provenance(sheet: &Sheet) -> Vec<(String, String)> {
     facts
 }
 
-fn traffic<'a>(object: &mut Object<'a>, sheet: &Sheet, ramp: Option<&'a Ramp>) {
+fn traffic<'a>(object: &mut Object<'a>, sheet: &ToolResult, ramp: Option<&'a Ramp>) {
     object.set("request_rate", Value::rate(sheet.request_rate));
     object.set("burstiness", sheet.burstiness.map_or(Value::Number(None), Value::or_infinite));
     object.set("max_concurrency", Value::Count(sheet.max_concurrency.map(u64::from)));
@@ -159,21 +159,21 @@ fn traffic<'a>(object: &mut Object<'a>, sheet: &Sheet, ramp: Option<&'a Ramp>) {
 }
 
 /// Whether nothing was generated: that tool then has other figures.
-fn is_pooling(sheet: &Sheet) -> bool {
-    sheet.further.contains_key(further::INPUT_THROUGHPUT.key)
+fn is_pooling(sheet: &ToolResult) -> bool {
+    sheet.further.contains_key(extra::INPUT_THROUGHPUT.key)
 }
 
-fn pooling_figures(object: &mut Object<'_>, sheet: &Sheet) {
+fn pooling_figures(object: &mut Object<'_>, sheet: &ToolResult) {
     object.set("duration", Value::Number(sheet.duration_s));
     object.set("completed", Value::Count(sheet.completed));
     object.set("total_input_tokens", Value::Count(sheet.input_tokens));
-    further_of(object, sheet, &[further::INPUTS]);
+    further_of(object, sheet, &[extra::INPUTS]);
     object.set("request_throughput", Value::Number(sheet.request_throughput));
-    further_of(object, sheet, &[further::INPUT_THROUGHPUT]);
+    further_of(object, sheet, &[extra::INPUT_THROUGHPUT]);
     object.set("total_token_throughput", Value::Number(sheet.total_token_throughput));
 }
 
-fn figures(object: &mut Object<'_>, sheet: &Sheet, shape: Shape) {
+fn figures(object: &mut Object<'_>, sheet: &ToolResult, shape: Shape) {
     object.set("duration", Value::Number(sheet.duration_s));
     object.set("completed", Value::Count(sheet.completed));
     if shape == Shape::New {
@@ -191,38 +191,38 @@ fn figures(object: &mut Object<'_>, sheet: &Sheet, shape: Shape) {
     object.set("total_token_throughput", Value::Number(sheet.total_token_throughput));
 }
 
-fn peaks(object: &mut Object<'_>, sheet: &Sheet) {
+fn peaks(object: &mut Object<'_>, sheet: &ToolResult) {
     object.set("max_output_tokens_per_s", Value::Number(sheet.peak_output_throughput));
     object.set("max_concurrent_requests", Value::Count(sheet.peak_concurrent_requests));
     // Seconds of audio that went in, for each second: a run of ours sends none.
     let none = (sheet.source.tool == Tool::Inferometer).then_some(0.0);
-    let rtfx = sheet.further.get(further::REAL_TIME_FACTOR.key).copied().or(none);
+    let rtfx = sheet.further.get(extra::REAL_TIME_FACTOR.key).copied().or(none);
     if rtfx.is_some() {
-        object.set(further::REAL_TIME_FACTOR.key, Value::Number(rtfx));
+        object.set(extra::REAL_TIME_FACTOR.key, Value::Number(rtfx));
     }
 }
 
 /// What that tool alone has, where the sheet came from it.
-fn further_figures(object: &mut Object<'_>, sheet: &Sheet) {
-    further_of(object, sheet, &further::PROBES);
-    further_of(object, sheet, &further::SPECULATION);
+fn further_figures(object: &mut Object<'_>, sheet: &ToolResult) {
+    further_of(object, sheet, &extra::PROBES);
+    further_of(object, sheet, &extra::SPECULATION);
     let positions: Vec<f64> = (0..)
-        .map_while(|position| sheet.further.get(&further::position_key(position)).copied())
+        .map_while(|position| sheet.further.get(&extra::position_key(position)).copied())
         .collect();
     if !positions.is_empty() {
-        object.set(further::POSITIONS, Value::Shares(positions));
+        object.set(extra::POSITIONS, Value::Shares(positions));
     }
-    further_of(object, sheet, &further::DIFFUSION);
+    further_of(object, sheet, &extra::DIFFUSION);
 }
 
-fn further_of(object: &mut Object<'_>, sheet: &Sheet, figures: &[Further]) {
+fn further_of(object: &mut Object<'_>, sheet: &ToolResult, figures: &[ExtraFigure]) {
     for figure in figures {
         let Some(value) = sheet.further.get(figure.key) else { continue };
         object.set(figure.key, Value::printed(*value, figure.printed));
     }
 }
 
-fn latencies(object: &mut Object<'_>, sheet: &Sheet, writing: &Writing) {
+fn latencies(object: &mut Object<'_>, sheet: &ToolResult, writing: &Writing) {
     for (kind, name) in LATENCIES {
         let latency = meant(sheet, kind);
         let is_asked = writing.latencies.as_ref().map(|asked| asked.contains(&kind));
@@ -236,8 +236,8 @@ fn latencies(object: &mut Object<'_>, sheet: &Sheet, writing: &Writing) {
 }
 
 /// What that tool tells of waiting for its own cap, where it did.
-fn waits(object: &mut Object<'_>, sheet: &Sheet, writing: &Writing) {
-    let (suffix, _) = further::CLIENT_QUEUE;
+fn waits(object: &mut Object<'_>, sheet: &ToolResult, writing: &Writing) {
+    let (suffix, _) = extra::CLIENT_QUEUE;
     for (key, value) in sheet.further.iter().filter(|(key, _)| key.ends_with(suffix)) {
         object.set(key.clone(), Value::Number(Some(*value)));
     }
@@ -250,12 +250,12 @@ fn waits(object: &mut Object<'_>, sheet: &Sheet, writing: &Writing) {
 fn statistics(
     object: &mut Object<'_>,
     name: &str,
-    latency: Option<&SheetLatency>,
+    latency: Option<&ResultLatency>,
     percentiles: Option<&[String]>,
 ) {
-    let of = |value: fn(&SheetLatency) -> Option<f64>| Value::Number(latency.and_then(value));
+    let of = |value: fn(&ResultLatency) -> Option<f64>| Value::Number(latency.and_then(value));
     object.set(format!("mean_{name}_ms"), of(|latency| latency.mean_ms));
-    object.set(format!("median_{name}_ms"), of(SheetLatency::median_ms));
+    object.set(format!("median_{name}_ms"), of(ResultLatency::median_ms));
     object.set(format!("std_{name}_ms"), of(|latency| latency.std_ms));
     for rank in ranks(latency, percentiles) {
         let value = latency.and_then(|latency| latency.percentile_ms(&rank));
@@ -264,7 +264,7 @@ fn statistics(
 }
 
 /// That tool counts from the sending, and a gap is one between chunks.
-fn meant(sheet: &Sheet, kind: LatencyKind) -> Option<&SheetLatency> {
+fn meant(sheet: &ToolResult, kind: LatencyKind) -> Option<&ResultLatency> {
     let (from, grain) = match kind {
         LatencyKind::Ttft | LatencyKind::E2e => (CountsFrom::Send, Grain::Request),
         LatencyKind::Tpot => (CountsFrom::Output, Grain::Request),
@@ -273,7 +273,7 @@ fn meant(sheet: &Sheet, kind: LatencyKind) -> Option<&SheetLatency> {
     super::meant(sheet, kind, from, grain)
 }
 
-fn ranks(latency: Option<&SheetLatency>, asked: Option<&[String]>) -> Vec<String> {
+fn ranks(latency: Option<&ResultLatency>, asked: Option<&[String]>) -> Vec<String> {
     if let Some(asked) = asked {
         return asked.iter().filter_map(|rank| Rank::parse(rank)).map(|rank| rank.name).collect();
     }
@@ -287,9 +287,9 @@ fn ranks(latency: Option<&SheetLatency>, asked: Option<&[String]>) -> Vec<String
 
 /// Here that tool has zeroes for what a failed request does not have, and a list has no holes; a
 /// list of which no request has anything is left out, as its zeroes would pass for figures.
-fn set<'a>(object: &mut Object<'a>, requests: &'a [SheetRequest], shape: Shape, is_pooling: bool) {
-    let any = |has: fn(&SheetRequest) -> bool| requests.iter().any(has);
-    let mut list = |key: &'static str, has: fn(&SheetRequest) -> bool, values: Value<'a>| {
+fn set<'a>(object: &mut Object<'a>, requests: &'a [ResultRequest], shape: Shape, is_pooling: bool) {
+    let any = |has: fn(&ResultRequest) -> bool| requests.iter().any(has);
+    let mut list = |key: &'static str, has: fn(&ResultRequest) -> bool, values: Value<'a>| {
         if any(has) {
             object.set(key, values);
         }
@@ -306,7 +306,7 @@ fn set<'a>(object: &mut Object<'a>, requests: &'a [SheetRequest], shape: Shape, 
         list("output_lens", |row| row.output_tokens.is_some(), outputs);
         list("ttfts", |row| row.ttft_s.is_some(), numbers(|row| row.ttft_s.unwrap_or(0.0)));
         // An answer of one chunk has no gap.
-        let has_gaps = |row: &SheetRequest| row.ttft_s.is_some() || !row.gaps_s.is_empty();
+        let has_gaps = |row: &ResultRequest| row.ttft_s.is_some() || !row.gaps_s.is_empty();
         list("itls", has_gaps, Value::Lists(requests, |row| &row.gaps_s));
     }
     if shape == Shape::New {
@@ -330,7 +330,7 @@ fn set<'a>(object: &mut Object<'a>, requests: &'a [SheetRequest], shape: Shape, 
 pub struct FileName<'a> {
     /// The label, or without one the backend.
     pub label: &'a str,
-    pub rate: SheetRate,
+    pub rate: ResultRate,
     pub ramp: Option<&'a Ramp>,
     pub max_concurrency: Option<u32>,
     pub model: &'a str,
@@ -347,8 +347,8 @@ impl FileName<'_> {
                 let Ramp { strategy, start_rps, end_rps } = ramp;
                 format!("ramp-up-{strategy}-{start_rps}qps-{end_rps}qps")
             }
-            (None, SheetRate::PerSecond(per_s)) => format!("{per_s:?}qps"),
-            (None, SheetRate::Unlimited) => "infqps".to_owned(),
+            (None, ResultRate::PerSecond(per_s)) => format!("{per_s:?}qps"),
+            (None, ResultRate::Unlimited) => "infqps".to_owned(),
         };
         let cap = self.max_concurrency.map(|cap| format!("concurrency{cap}")).unwrap_or_default();
         let (label, model, date) = (plain(self.label), plain(self.model), plain(self.date));
@@ -395,11 +395,11 @@ enum Value<'a> {
     /// A number of Python that is whole.
     Whole(f64),
     Shares(Vec<f64>),
-    Counts(&'a [SheetRequest], fn(&SheetRequest) -> u64),
-    Numbers(&'a [SheetRequest], fn(&SheetRequest) -> f64),
-    Lists(&'a [SheetRequest], fn(&SheetRequest) -> &[f64]),
+    Counts(&'a [ResultRequest], fn(&ResultRequest) -> u64),
+    Numbers(&'a [ResultRequest], fn(&ResultRequest) -> f64),
+    Lists(&'a [ResultRequest], fn(&ResultRequest) -> &[f64]),
     /// What is missing is the empty text there.
-    Texts(&'a [SheetRequest], fn(&SheetRequest) -> Option<&str>),
+    Texts(&'a [ResultRequest], fn(&ResultRequest) -> Option<&str>),
 }
 
 impl<'a> Object<'a> {
@@ -423,11 +423,11 @@ impl Value<'_> {
         Self::Text(text)
     }
 
-    fn rate(rate: Option<SheetRate>) -> Self {
+    fn rate(rate: Option<ResultRate>) -> Self {
         match rate {
             None => Self::Number(None),
-            Some(SheetRate::PerSecond(per_s)) => Self::Number(Some(per_s)),
-            Some(SheetRate::Unlimited) => Self::or_infinite(f64::INFINITY),
+            Some(ResultRate::PerSecond(per_s)) => Self::Number(Some(per_s)),
+            Some(ResultRate::Unlimited) => Self::or_infinite(f64::INFINITY),
         }
     }
 
@@ -483,8 +483,8 @@ impl Serialize for Value<'_> {
 
 fn each<S: Serializer, T: Serialize>(
     serializer: S,
-    rows: &[SheetRequest],
-    of: fn(&SheetRequest) -> T,
+    rows: &[ResultRequest],
+    of: fn(&ResultRequest) -> T,
 ) -> Result<S::Ok, S::Error> {
     serializer.collect_seq(rows.iter().map(of))
 }
@@ -512,7 +512,7 @@ mod name_tests {
     fn name() -> FileName<'static> {
         FileName {
             label: "openai-chat",
-            rate: SheetRate::PerSecond(10.0),
+            rate: ResultRate::PerSecond(10.0),
             ramp: None,
             max_concurrency: None,
             model: "mistralai/Mistral-7B",
@@ -523,7 +523,7 @@ mod name_tests {
     #[test]
     fn a_name_says_load_and_model() {
         assert_eq!(name().file_name(), "openai-chat-10.0qps-Mistral-7B-20260102-030405.json");
-        let capped = FileName { rate: SheetRate::Unlimited, max_concurrency: Some(8), ..name() };
+        let capped = FileName { rate: ResultRate::Unlimited, max_concurrency: Some(8), ..name() };
         assert_eq!(
             capped.file_name(),
             "openai-chat-infqps-concurrency8-Mistral-7B-20260102-030405.json"

@@ -1,8 +1,8 @@
 //! `aiperf profile`: its summary, `profile_export_aiperf.json`, and its lines, one for each request.
 
-use inferometer_analysis::sheet::{
-    CountsFrom, Form, Grain, LatencyKind, Sheet, SheetLatency, SheetRate, SheetRequest,
-    SheetSource, Tool,
+use inferometer_analysis::tool_result::{
+    CountsFrom, Form, Grain, LatencyKind, ResultLatency, ResultRate, ResultRequest, ResultSource,
+    Tool, ToolResult,
 };
 
 use super::mapping::{self, Mapping, Shape, plain_rank, shown};
@@ -31,10 +31,10 @@ fn check(node: &Node) -> Result<(), String> {
     }
 }
 
-fn sheet(node: &Node, line: u32) -> Sheet {
+fn sheet(node: &Node, line: u32) -> ToolResult {
     let mut found = Mapping::new(node, String::new());
-    let mut sheet = Sheet {
-        source: SheetSource {
+    let mut sheet = ToolResult {
+        source: ResultSource {
             tool: Tool::AiPerf,
             form: Form::Document,
             // Our exports name the tool that measured; that tool gives its version.
@@ -61,12 +61,12 @@ fn sheet(node: &Node, line: u32) -> Sheet {
         output_throughput: found.figure("output_token_throughput.avg"),
         total_token_throughput: found.figure("total_token_throughput.avg"),
         peak_concurrent_requests: found.count("effective_concurrency.max"),
-        ..Sheet::default()
+        ..ToolResult::default()
     };
     let no_errors = matches!(found.find("error_summary"), Some(Node::List(all)) if all.is_empty());
     sheet.failed = found.count("error_request_count.avg").or_else(|| no_errors.then_some(0));
     for (path, kind, from, grain) in LATENCIES {
-        let empty = SheetLatency::new(kind, from, grain);
+        let empty = ResultLatency::new(kind, from, grain);
         sheet.latencies.extend(latency(&mut found, path, empty));
     }
     load(&mut found, &mut sheet);
@@ -93,7 +93,7 @@ fn sheet(node: &Node, line: u32) -> Sheet {
     found.finish(sheet)
 }
 
-fn latency(found: &mut Mapping<'_>, path: &str, empty: SheetLatency) -> Option<SheetLatency> {
+fn latency(found: &mut Mapping<'_>, path: &str, empty: ResultLatency) -> Option<ResultLatency> {
     let to_ms = unit_in_ms(found, path)?;
     found.latency(path, Shape { to_ms, rank: plain_rank }, empty)
 }
@@ -125,7 +125,7 @@ fn in_ms(unit: &str) -> Option<f64> {
 }
 
 /// The phases that were measured; before they had names, there was one.
-fn load(found: &mut Mapping<'_>, sheet: &mut Sheet) {
+fn load(found: &mut Mapping<'_>, sheet: &mut ToolResult) {
     let phases = found.find("input_config.phases").map_or(&[][..], Node::items);
     let is_measured = |phase: &&Node| {
         phase.get("kind").or_else(|| phase.get("name")).and_then(Node::text) == Some("profiling")
@@ -155,8 +155,8 @@ fn load(found: &mut Mapping<'_>, sheet: &mut Sheet) {
     sheet.requests_planned = planned.and_then(|path| found.count(&path));
     let per_s = rate.and_then(|path| found.figure(&path)).filter(|rate| *rate > 0.0);
     sheet.request_rate = per_s
-        .map(SheetRate::PerSecond)
-        .or_else(|| sheet.max_concurrency.map(|_| SheetRate::Unlimited));
+        .map(ResultRate::PerSecond)
+        .or_else(|| sheet.max_concurrency.map(|_| ResultRate::Unlimited));
     sheet.burstiness = match arrivals.and_then(|path| found.name(&path)).as_deref() {
         Some("poisson") => Some(1.0),
         Some("constant") => Some(f64::INFINITY),
@@ -189,7 +189,7 @@ struct Run {
     first_line: Option<u32>,
     /// Milliseconds, in the order of [`LATENCIES`].
     latencies: [Vec<f64>; LATENCIES.len()],
-    requests: Vec<SheetRequest>,
+    requests: Vec<ResultRequest>,
     warm_ups: u64,
     /// Lines whose end is no moment, or one before their beginning.
     turned_back: u64,
@@ -208,7 +208,7 @@ impl Run {
             return Ok(());
         }
         self.first_line.get_or_insert(line);
-        let mut request = SheetRequest { start_s: Some(start_s), ..SheetRequest::default() };
+        let mut request = ResultRequest { start_s: Some(start_s), ..ResultRequest::default() };
         request.error = Some(error(node));
         request.input_tokens = tokens(metrics, "input_sequence_length");
         request.output_tokens = tokens(metrics, "output_sequence_length");
@@ -237,11 +237,11 @@ impl Run {
         Ok(())
     }
 
-    fn into_sheet(self) -> Option<Sheet> {
+    fn into_sheet(self) -> Option<ToolResult> {
         let line = self.first_line?;
         let good = || self.requests.iter().filter(|request| request.error.as_deref() == Some(""));
         let completed = good().count() as u64;
-        let total = |tokens: fn(&SheetRequest) -> Option<u64>| {
+        let total = |tokens: fn(&ResultRequest) -> Option<u64>| {
             let sum = good().map(tokens).try_fold(0_u64, |sum, tokens| sum.checked_add(tokens?));
             sum.filter(|_| completed > 0)
         };
@@ -249,13 +249,13 @@ impl Run {
         let output_tokens = total(|request| request.output_tokens);
         let duration_s = self.first_start.zip(self.last_end).map(|(first, last)| last - first);
         let per_s = |count: u64| duration_s.filter(|s| *s > 0.0).map(|s| count as f64 / s);
-        let source = SheetSource {
+        let source = ResultSource {
             tool: Tool::AiPerf,
             form: Form::Requests,
             line: Some(line),
-            ..SheetSource::default()
+            ..ResultSource::default()
         };
-        let mut sheet = Sheet {
+        let mut sheet = ToolResult {
             source,
             completed: Some(completed),
             failed: Some(self.requests.len() as u64 - completed),
@@ -267,12 +267,12 @@ impl Run {
             total_token_throughput: input_tokens
                 .zip(output_tokens)
                 .and_then(|(input, output)| per_s(input.saturating_add(output))),
-            ..Sheet::default()
+            ..ToolResult::default()
         };
         for (values, (_, kind, from, grain)) in self.latencies.into_iter().zip(LATENCIES) {
             sheet
                 .latencies
-                .extend(mapping::sample_latency(values, SheetLatency::new(kind, from, grain)));
+                .extend(mapping::sample_latency(values, ResultLatency::new(kind, from, grain)));
         }
         if self.warm_ups > 0 {
             sheet.unmapped.push(format!("{} lines of warm-up requests", self.warm_ups));

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use inferometer_analysis::sheet::{Form, Sheet, SheetRate};
+use inferometer_analysis::tool_result::{Form, ResultRate, ToolResult};
 use inferometer_model::import::ImportReading;
 
 use super::vllm::{BENCHMARK_NAME, RUN_NUMBER};
@@ -17,7 +17,8 @@ const NAME_CHARS_MAX: usize = 80;
 /// Names the configuration of every result. Until then a sheet has there what its source calls it,
 /// or the two lines that stand above it: a heading, and the server's command.
 pub(crate) fn assign(text: &str, records: &mut [Imported], reading: &ImportReading) {
-    let mut sheets: Vec<&mut Sheet> = records.iter_mut().filter_map(Imported::result_mut).collect();
+    let mut sheets: Vec<&mut ToolResult> =
+        records.iter_mut().filter_map(Imported::result_mut).collect();
     let blanks: Vec<bool> = text.lines().map(|line| line.trim().is_empty()).collect();
     let traits = traits_of(&sheets);
     let conditions: Vec<Condition> =
@@ -49,7 +50,7 @@ fn alike(traits: &[Vec<Trait>], conditions: &[Condition]) -> BTreeSet<Vec<Trait>
 }
 
 /// Printed blocks have blank lines between them anyway.
-fn is_below_blank(sheet: &Sheet, blanks: &[bool]) -> bool {
+fn is_below_blank(sheet: &ToolResult, blanks: &[bool]) -> bool {
     let above = sheet.source.line.and_then(|line| (line as usize).checked_sub(2));
     sheet.source.form == Form::Document
         && above.is_some_and(|above| blanks.get(above).copied().unwrap_or(false))
@@ -64,10 +65,10 @@ struct Load {
 
 impl Load {
     /// `None` where the source does not say.
-    fn from_result(sheet: &Sheet) -> Option<Self> {
+    fn from_result(sheet: &ToolResult) -> Option<Self> {
         let bits = |rate| match rate {
-            SheetRate::PerSecond(per_s) => f64::to_bits(per_s),
-            SheetRate::Unlimited => f64::INFINITY.to_bits(),
+            ResultRate::PerSecond(per_s) => f64::to_bits(per_s),
+            ResultRate::Unlimited => f64::INFINITY.to_bits(),
         };
         let load = Self { rate_bits: sheet.request_rate.map(bits), cap: sheet.max_concurrency };
         (load.rate_bits.is_some() || load.cap.is_some()).then_some(load)
@@ -83,7 +84,7 @@ struct Condition {
 }
 
 impl Condition {
-    fn from_result(sheet: &Sheet) -> Self {
+    fn from_result(sheet: &ToolResult) -> Self {
         let run = sheet.metadata.iter().find(|(key, _)| key == RUN_NUMBER);
         Self { load: Load::from_result(sheet), run: run.map(|(_, number)| number.clone()) }
     }
@@ -217,7 +218,7 @@ enum Kind {
 }
 
 /// The traits of each sheet, in the order of their kinds.
-fn traits_of(sheets: &[&mut Sheet]) -> Vec<Vec<Trait>> {
+fn traits_of(sheets: &[&mut ToolResult]) -> Vec<Vec<Trait>> {
     let mut all: Vec<Vec<Trait>> = sheets.iter().map(|sheet| traits(sheet)).collect();
     let loads: BTreeSet<_> = sheets.iter().filter_map(|sheet| Load::from_result(sheet)).collect();
     if RESULTS_NAMED_MIN <= sheets.len() && loads.len() == sheets.len() {
@@ -243,7 +244,7 @@ fn forget_names_of_results(all: &mut [Vec<Trait>]) {
     }
 }
 
-fn traits(sheet: &Sheet) -> Vec<Trait> {
+fn traits(sheet: &ToolResult) -> Vec<Trait> {
     let mut traits = Vec::new();
     let mut say = |kind: Kind, words: &str| {
         if !words.is_empty() {
@@ -283,7 +284,7 @@ fn traits(sheet: &Sheet) -> Vec<Trait> {
 }
 
 /// Where the parameters of a sweep begin in the metadata of a result.
-fn swept_from(sheet: &Sheet) -> Option<usize> {
+fn swept_from(sheet: &ToolResult) -> Option<usize> {
     let place = |name| sheet.metadata.iter().position(|(key, _)| key == name);
     place(RUN_NUMBER).or_else(|| place(BENCHMARK_NAME).map(|_| 0))
 }

@@ -1,8 +1,8 @@
 //! genai-bench: one JSON file for each scenario and load.
 
-use inferometer_analysis::sheet::{
-    CountsFrom, Form, Grain, LatencyKind, Sheet, SheetLatency, SheetRate, SheetRequest,
-    SheetSource, Tool,
+use inferometer_analysis::tool_result::{
+    CountsFrom, Form, Grain, LatencyKind, ResultLatency, ResultRate, ResultRequest, ResultSource,
+    Tool, ToolResult,
 };
 
 use super::mapping::{self, Mapping, Shape, plain_rank, shown};
@@ -24,16 +24,16 @@ pub(super) fn read(text: &str) -> Result<Vec<Imported>, ImportError> {
     read_objects(text, check, sheet)
 }
 
-fn sheet(node: &Node, line: u32) -> Sheet {
+fn sheet(node: &Node, line: u32) -> ToolResult {
     let mut found = Mapping::new(node, String::new());
     let of = |name: &str| format!("aggregated_metrics.{name}");
     let per_minute = found.figure(&of("requests_per_minute")).map(|rate| rate / 60.0);
-    let mut sheet = Sheet {
-        source: SheetSource {
+    let mut sheet = ToolResult {
+        source: ResultSource {
             tool: Tool::GenaiBench,
             form: Form::Document,
             line: Some(line),
-            ..SheetSource::default()
+            ..ResultSource::default()
         },
         completed: found.count(&of("num_completed_requests")),
         failed: found.count(&of("num_error_requests")),
@@ -44,11 +44,11 @@ fn sheet(node: &Node, line: u32) -> Sheet {
         request_throughput: found.figure(&of("requests_per_second")).or(per_minute),
         output_throughput: found.figure(&of("mean_output_throughput_tokens_per_s")),
         total_token_throughput: found.figure(&of("mean_total_tokens_throughput_tokens_per_s")),
-        ..Sheet::default()
+        ..ToolResult::default()
     };
     load(&mut found, &mut sheet);
     for (name, kind, from) in LATENCIES {
-        let empty = SheetLatency::new(kind, from, Grain::Request);
+        let empty = ResultLatency::new(kind, from, Grain::Request);
         sheet.latencies.extend(found.latency(&of(&format!("stats.{name}")), SECONDS, empty));
     }
     let scenario = found.name(&of("scenario"));
@@ -59,21 +59,21 @@ fn sheet(node: &Node, line: u32) -> Sheet {
 }
 
 /// What it calls concurrency is a rate where the load was open.
-fn load(found: &mut Mapping<'_>, sheet: &mut Sheet) {
+fn load(found: &mut Mapping<'_>, sheet: &mut ToolResult) {
     let arrivals = found.figure("aggregated_metrics.arrival_requests_per_second");
     if arrivals.is_some() {
         let asked = found.figure("aggregated_metrics.num_concurrency").filter(|rate| *rate > 0.0);
-        sheet.request_rate = asked.map(SheetRate::PerSecond);
+        sheet.request_rate = asked.map(ResultRate::PerSecond);
         return;
     }
     sheet.max_concurrency = found.small_count("aggregated_metrics.num_concurrency");
-    sheet.request_rate = sheet.max_concurrency.map(|_| SheetRate::Unlimited);
+    sheet.request_rate = sheet.max_concurrency.map(|_| ResultRate::Unlimited);
 }
 
-fn requests(found: &mut Mapping<'_>, sheet: &Sheet) -> Option<Vec<SheetRequest>> {
+fn requests(found: &mut Mapping<'_>, sheet: &ToolResult) -> Option<Vec<ResultRequest>> {
     let path = "individual_request_metrics";
     let all = found.find(path)?.items();
-    let requests: Vec<SheetRequest> = all.iter().map(request).collect();
+    let requests: Vec<ResultRequest> = all.iter().map(request).collect();
     let good = requests.iter().filter(|request| request.error.as_deref() == Some("")).count();
     if sheet.completed != Some(good as u64) {
         found.note(path, "does not hold every request that completed");
@@ -82,7 +82,7 @@ fn requests(found: &mut Mapping<'_>, sheet: &Sheet) -> Option<Vec<SheetRequest>>
     Some(requests)
 }
 
-fn request(node: &Node) -> SheetRequest {
+fn request(node: &Node) -> ResultRequest {
     let figure = |key: &str| node.at(key).and_then(|value| mapping::figure(value).ok());
     let count = |key: &str| node.at(key).and_then(|value| mapping::count(value).ok());
     let error = match (node.at("error_code"), node.at("error_message").and_then(Node::text)) {
@@ -92,12 +92,12 @@ fn request(node: &Node) -> SheetRequest {
             code.number().map_or_else(|| "failed".to_owned(), |code| format!("code {code}"))
         }
     };
-    SheetRequest {
+    ResultRequest {
         input_tokens: count("num_input_tokens"),
         output_tokens: count("num_output_tokens"),
         ttft_s: figure("ttft"),
         e2e_s: figure("e2e_latency"),
         error: Some(error),
-        ..SheetRequest::default()
+        ..ResultRequest::default()
     }
 }

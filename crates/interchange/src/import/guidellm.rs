@@ -1,9 +1,9 @@
 //! `guidellm`'s `benchmarks.json`: one document with one result for each load.
 
 use inferometer_analysis::Interval;
-use inferometer_analysis::sheet::{
-    CountsFrom, Form, Grain, LatencyKind, Sheet, SheetLatency, SheetRate, SheetRequest,
-    SheetSource, Tool,
+use inferometer_analysis::tool_result::{
+    CountsFrom, Form, Grain, LatencyKind, ResultLatency, ResultRate, ResultRequest, ResultSource,
+    Tool, ToolResult,
 };
 
 use super::mapping::{self, Mapping, Shape, shown};
@@ -101,7 +101,7 @@ impl Common {
     }
 }
 
-fn sheet(benchmark: &Node, number: usize, line: u32, common: &Common) -> Sheet {
+fn sheet(benchmark: &Node, number: usize, line: u32, common: &Common) -> ToolResult {
     let mut found = Mapping::new(benchmark, format!("benchmarks.{number}"));
     let mean = |found: &mut Mapping<'_>, metric: &str| {
         // A tool that served nothing writes a mean of zero, which is a rate all the same.
@@ -109,8 +109,8 @@ fn sheet(benchmark: &Node, number: usize, line: u32, common: &Common) -> Sheet {
     };
     let names = ["config.id_", "id_"].iter().find_map(|path| found.name(path));
     let started = ["start_time", "run_stats.start_time"].iter().find_map(|path| found.find(path));
-    let mut sheet = Sheet {
-        source: SheetSource {
+    let mut sheet = ToolResult {
+        source: ResultSource {
             tool: Tool::GuideLlm,
             form: Form::Document,
             version: common.version.clone(),
@@ -130,7 +130,7 @@ fn sheet(benchmark: &Node, number: usize, line: u32, common: &Common) -> Sheet {
         input_tokens: found.count("metrics.prompt_token_count.successful.total_sum"),
         output_tokens: found.count("metrics.output_token_count.successful.total_sum"),
         peak_concurrent_requests: found.count("metrics.request_concurrency.total.max"),
-        ..Sheet::default()
+        ..ToolResult::default()
     };
     totals(&mut found, &mut sheet);
     load(&mut found, &mut sheet);
@@ -140,7 +140,7 @@ fn sheet(benchmark: &Node, number: usize, line: u32, common: &Common) -> Sheet {
     found.finish(sheet)
 }
 
-fn totals(found: &mut Mapping<'_>, sheet: &mut Sheet) {
+fn totals(found: &mut Mapping<'_>, sheet: &mut ToolResult) {
     let total = |found: &mut Mapping<'_>, status: &str| {
         let path = ["metrics.request_totals", "request_totals"];
         path.iter().find_map(|path| found.count(&format!("{path}.{status}")))
@@ -156,7 +156,7 @@ fn totals(found: &mut Mapping<'_>, sheet: &mut Sheet) {
 }
 
 /// Even gaps, or those of a Poisson process; the other strategies send as the server allows.
-fn load(found: &mut Mapping<'_>, sheet: &mut Sheet) {
+fn load(found: &mut Mapping<'_>, sheet: &mut ToolResult) {
     let places = ["config.strategy", "args.strategy", "scheduler.strategy"];
     let Some(at) = places.iter().find(|path| found.find(&format!("{path}.type_")).is_some()) else {
         return;
@@ -166,11 +166,11 @@ fn load(found: &mut Mapping<'_>, sheet: &mut Sheet) {
     let cap = found.small_count(&format!("{at}.max_concurrency"));
     let streams = found.small_count(&format!("{at}.streams"));
     let (request_rate, burstiness, max_concurrency) = match kind.as_str() {
-        "constant" => (rate.map(SheetRate::PerSecond), Some(f64::INFINITY), None),
-        "poisson" => (rate.map(SheetRate::PerSecond), Some(1.0), None),
-        "synchronous" => (Some(SheetRate::Unlimited), None, Some(1)),
-        "concurrent" => (Some(SheetRate::Unlimited), None, streams.or(cap)),
-        "throughput" => (Some(SheetRate::Unlimited), None, cap),
+        "constant" => (rate.map(ResultRate::PerSecond), Some(f64::INFINITY), None),
+        "poisson" => (rate.map(ResultRate::PerSecond), Some(1.0), None),
+        "synchronous" => (Some(ResultRate::Unlimited), None, Some(1)),
+        "concurrent" => (Some(ResultRate::Unlimited), None, streams.or(cap)),
+        "throughput" => (Some(ResultRate::Unlimited), None, cap),
         _ => (None, None, None),
     };
     sheet.request_rate = request_rate;
@@ -181,7 +181,7 @@ fn load(found: &mut Mapping<'_>, sheet: &mut Sheet) {
     found.pass_over(&[&format!("{at}.worker_count"), &format!("{at}.random_seed")]);
 }
 
-fn latencies(found: &mut Mapping<'_>, sheet: &mut Sheet) {
+fn latencies(found: &mut Mapping<'_>, sheet: &mut ToolResult) {
     let confidence = found.figure("config.confidence");
     let length = |found: &mut Mapping<'_>, end: &str| {
         found.count(&format!("metrics.output_token_count.successful.{end}"))
@@ -193,7 +193,7 @@ fn latencies(found: &mut Mapping<'_>, sheet: &mut Sheet) {
         let is_weighted = grain == Grain::Unknown;
         let grain = if is_weighted && is_one_length { Grain::Request } else { grain };
         let path = format!("metrics.{name}.successful");
-        let empty = SheetLatency::new(kind, from, grain);
+        let empty = ResultLatency::new(kind, from, grain);
         let Some(mut latency) = found.latency(&path, Shape { to_ms, rank }, empty) else {
             continue;
         };
@@ -207,7 +207,7 @@ fn latencies(found: &mut Mapping<'_>, sheet: &mut Sheet) {
     }
 }
 
-fn intervals(found: &mut Mapping<'_>, path: &str, to_ms: f64, latency: &mut SheetLatency) {
+fn intervals(found: &mut Mapping<'_>, path: &str, to_ms: f64, latency: &mut ResultLatency) {
     let interval = |node: &Node| {
         let end = |key: &str| node.get(key).and_then(Node::number).map(|value| value * to_ms);
         Interval::new(end("lower")?, end("upper")?)
@@ -247,7 +247,7 @@ fn pass_over(found: &mut Mapping<'_>) {
 }
 
 /// Nothing where the file keeps only some of the requests.
-fn read_requests(found: &mut Mapping<'_>, sheet: &Sheet) -> Option<Vec<SheetRequest>> {
+fn read_requests(found: &mut Mapping<'_>, sheet: &ToolResult) -> Option<Vec<ResultRequest>> {
     let listed = found.find("requests")?;
     let mut requests = Vec::new();
     for status in ["successful", "errored", "incomplete"] {
@@ -265,11 +265,11 @@ fn read_requests(found: &mut Mapping<'_>, sheet: &Sheet) -> Option<Vec<SheetRequ
     Some(requests)
 }
 
-fn request(node: &Node, status: &str) -> SheetRequest {
+fn request(node: &Node, status: &str) -> ResultRequest {
     let figure = |keys: &[&str]| keys.iter().find_map(|key| mapping::figure(node.at(key)?).ok());
     let count = |key: &str| node.at(key).and_then(|value| mapping::count(value).ok());
     let error = node.at("info.error").or_else(|| node.at("error")).and_then(Node::text);
-    SheetRequest {
+    ResultRequest {
         queued_s: None,
         start_s: figure(&["request_start_time", "start_time"]),
         input_tokens: count("prompt_tokens"),

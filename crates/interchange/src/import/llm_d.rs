@@ -1,7 +1,7 @@
 //! llm-d's Benchmark Report of version 0.2, as YAML or JSON.
 
-use inferometer_analysis::sheet::{
-    CountsFrom, Form, Grain, LatencyKind, Sheet, SheetLatency, SheetRate, SheetSource, Tool,
+use inferometer_analysis::tool_result::{
+    CountsFrom, Form, Grain, LatencyKind, ResultLatency, ResultRate, ResultSource, Tool, ToolResult,
 };
 
 use super::mapping::{Mapping, Shape, shown};
@@ -125,15 +125,15 @@ fn check(document: &Node) -> Result<(), String> {
     }
 }
 
-fn sheet(document: &Node, line: u32) -> Sheet {
+fn sheet(document: &Node, line: u32) -> ToolResult {
     let mut found = Mapping::new(document, String::new());
     let of = |name: &str| format!("{RESULTS}.{name}");
     let rate = |found: &mut Mapping<'_>, name: &str| {
         found.pass_over(&[&of(&format!("throughput.{name}"))]);
         found.figure(&of(&format!("throughput.{name}.mean")))
     };
-    let mut sheet = Sheet {
-        source: SheetSource {
+    let mut sheet = ToolResult {
+        source: ResultSource {
             tool: Tool::LlmD,
             form: Form::Document,
             name: found.name("run.uid").unwrap_or_default(),
@@ -147,7 +147,7 @@ fn sheet(document: &Node, line: u32) -> Sheet {
         output_throughput: rate(&mut found, "output_token_rate"),
         total_token_throughput: rate(&mut found, "total_token_rate"),
         duration_s: found.name("run.time.duration").and_then(|text| seconds(&text)),
-        ..Sheet::default()
+        ..ToolResult::default()
     };
     let begun = found.count(&of("requests.total"));
     sheet.failed = found.count(&of("requests.failures"));
@@ -173,7 +173,7 @@ fn sheet(document: &Node, line: u32) -> Sheet {
 }
 
 /// How our reports state what the format has no field for.
-fn take_keywords(document: &Node, sheet: &mut Sheet, not_incomplete: Option<u64>) {
+fn take_keywords(document: &Node, sheet: &mut ToolResult, not_incomplete: Option<u64>) {
     let keywords = document.at("run.keywords").map_or(&[][..], Node::items);
     for word in keywords.iter().filter_map(Node::text) {
         if word == FAILURES_NOT_COUNTED && sheet.failed.is_none() {
@@ -189,7 +189,7 @@ fn is_simulated(document: &Node) -> bool {
     keywords.iter().any(|keyword| keyword.text() == Some("simulated"))
 }
 
-fn load(found: &mut Mapping<'_>, sheet: &mut Sheet) {
+fn load(found: &mut Mapping<'_>, sheet: &mut ToolResult) {
     let at = "scenario.load.standardized";
     let rate = found.figure(&format!("{at}.rate_qps")).filter(|rate| *rate > 0.0);
     // No bound at all is written as infinity.
@@ -201,14 +201,14 @@ fn load(found: &mut Mapping<'_>, sheet: &mut Sheet) {
     let is_endless = bound
         .is_some_and(|bound| bound.text() == Some("inf") || bound.number() == Some(f64::INFINITY));
     let is_closed = is_endless || sheet.max_concurrency.is_some();
-    let closed = is_closed.then_some(SheetRate::Unlimited);
-    sheet.request_rate = rate.map(SheetRate::PerSecond).or(closed);
+    let closed = is_closed.then_some(ResultRate::Unlimited);
+    sheet.request_rate = rate.map(ResultRate::PerSecond).or(closed);
     let version = found.name(&format!("{at}.tool_version"));
     sheet.metadata.extend(version.map(|version| ("load_tool_version".to_owned(), version)));
 }
 
 /// The engines of the stack: of several, the model and the spread are taken where all agree.
-fn stack(found: &mut Mapping<'_>, sheet: &mut Sheet) {
+fn stack(found: &mut Mapping<'_>, sheet: &mut ToolResult) {
     let parts = found.find("scenario.stack").map_or(0, |stack| stack.items().len());
     let mut models = Vec::new();
     let mut spreads = Vec::new();
@@ -227,7 +227,7 @@ fn stack(found: &mut Mapping<'_>, sheet: &mut Sheet) {
     }
 }
 
-fn latencies(found: &mut Mapping<'_>, sheet: &mut Sheet) {
+fn latencies(found: &mut Mapping<'_>, sheet: &mut ToolResult) {
     let tool = sheet.backend.clone().unwrap_or_default();
     for (name, kind) in LATENCIES {
         let path = format!("{RESULTS}.latency.{name}");
@@ -240,7 +240,7 @@ fn latencies(found: &mut Mapping<'_>, sheet: &mut Sheet) {
             continue;
         };
         let (from, grain) = meaning(kind, &tool);
-        let empty = SheetLatency::new(kind, from, grain);
+        let empty = ResultLatency::new(kind, from, grain);
         sheet.latencies.extend(found.latency(&path, Shape { to_ms, rank }, empty));
     }
     let mean = |kind| sheet.latency(kind).and_then(|latency| latency.mean_ms);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use inferometer_analysis::sheet::{Sheet, SheetLatency, Tool};
+use inferometer_analysis::tool_result::{ResultLatency, Tool, ToolResult};
 use inferometer_analysis::{Probability, Sample};
 
 use super::records::Node;
@@ -88,8 +88,8 @@ impl<'a> Mapping<'a> {
         &mut self,
         path: &str,
         shape: Shape,
-        mut latency: SheetLatency,
-    ) -> Option<SheetLatency> {
+        mut latency: ResultLatency,
+    ) -> Option<ResultLatency> {
         let node = self.find(path)?;
         let ranks = node.get("percentiles").map_or(&[][..], Node::entries);
         let mut is_known = false;
@@ -109,7 +109,7 @@ impl<'a> Mapping<'a> {
         key: &str,
         value: &Node,
         shape: Shape,
-        latency: &mut SheetLatency,
+        latency: &mut ResultLatency,
     ) -> bool {
         let rank = (shape.rank)(key);
         let is_figure =
@@ -140,7 +140,7 @@ impl<'a> Mapping<'a> {
     }
 
     /// The sheet with the list of what was not asked for.
-    pub(super) fn finish(mut self, mut sheet: Sheet) -> Sheet {
+    pub(super) fn finish(mut self, mut sheet: ToolResult) -> ToolResult {
         let mut unasked = Vec::new();
         self.unasked(self.node, "", &mut unasked);
         for what in self.notes.drain(..).chain(unasked) {
@@ -246,7 +246,7 @@ pub(super) fn shown(text: &str) -> String {
 }
 
 /// Adds to what could not be mapped, up to a bound.
-pub(super) fn note(sheet: &mut Sheet, what: String) {
+pub(super) fn note(sheet: &mut ToolResult, what: String) {
     match sheet.unmapped.len() {
         len if len < LISTED_MAX => sheet.unmapped.push(what),
         LISTED_MAX => sheet.unmapped.push("and more, not listed".to_owned()),
@@ -258,12 +258,12 @@ const RANKS: [(f64, &str); 6] =
     [(0.5, "50"), (0.75, "75"), (0.9, "90"), (0.95, "95"), (0.99, "99"), (0.999, "99.9")];
 
 /// With percentiles between neighbouring values, as the tools that write such files have them.
-pub(super) fn sample_latency(values: Vec<f64>, empty: SheetLatency) -> Option<SheetLatency> {
+pub(super) fn sample_latency(values: Vec<f64>, empty: ResultLatency) -> Option<ResultLatency> {
     let sample = Sample::new(values)?;
     let percentiles = RANKS.iter().filter_map(|(share, rank)| {
         Some(((*rank).to_owned(), sample.quantile(Probability::new(*share)?)))
     });
-    Some(SheetLatency {
+    Some(ResultLatency {
         n: Some(sample.count()),
         mean_ms: Some(sample.mean()),
         std_ms: Some(sample.std_population()),

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use inferometer_analysis::sheet::{LatencyKind, Mark, Sheet, SheetLatency};
+use inferometer_analysis::tool_result::{LatencyKind, Mark, ResultLatency, ToolResult};
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 
 use super::{BrokenRecord, ImportError, Imported, RESULTS_MAX, mapping};
@@ -15,7 +15,7 @@ pub(super) const FOLLOWED_TIMES: usize = 8;
 pub(super) fn read_objects(
     text: &str,
     check: impl Fn(&Node) -> Result<(), String>,
-    sheet: impl Fn(&Node, u32) -> Sheet,
+    sheet: impl Fn(&Node, u32) -> ToolResult,
 ) -> Result<Vec<Imported>, ImportError> {
     let mut records = Records::default();
     each_object(text, |line, read| {
@@ -113,7 +113,7 @@ pub(super) struct Records {
 impl Records {
     /// Whatever reader found it, a result has its marks, and no latency of which nothing was
     /// measured.
-    pub(super) fn push(&mut self, mut sheet: Sheet) {
+    pub(super) fn push(&mut self, mut sheet: ToolResult) {
         self.results += 1;
         if self.are_too_many() {
             return;
@@ -182,7 +182,7 @@ impl Records {
 
 /// Tools write zeros where there was nothing to measure, such as the gaps of answers of one token.
 /// Read as a latency, they would keep every promise.
-fn forget_zeros(sheet: &mut Sheet) {
+fn forget_zeros(sheet: &mut ToolResult) {
     let found = std::mem::take(&mut sheet.latencies);
     let (empty, measured): (Vec<_>, Vec<_>) = found.into_iter().partition(is_zero);
     sheet.latencies = measured;
@@ -199,7 +199,7 @@ fn forget_zeros(sheet: &mut Sheet) {
     }
 }
 
-fn is_zero(latency: &SheetLatency) -> bool {
+fn is_zero(latency: &ResultLatency) -> bool {
     let known = [latency.mean_ms, latency.std_ms, latency.min_ms, latency.max_ms];
     known.iter().flatten().chain(latency.percentiles_ms.values()).all(|value| *value == 0.0)
 }

@@ -1,8 +1,8 @@
 //! The JSON lines of SGLang's `bench_serving`.
 
-use inferometer_analysis::sheet::{
-    CountsFrom, Form, Grain, LatencyKind, Sheet, SheetLatency, SheetRate, SheetRequest,
-    SheetSource, Tool,
+use inferometer_analysis::tool_result::{
+    CountsFrom, Form, Grain, LatencyKind, ResultLatency, ResultRate, ResultRequest, ResultSource,
+    Tool, ToolResult,
 };
 
 use super::mapping::{self, Mapping, plain_rank};
@@ -24,18 +24,18 @@ pub(super) fn read(text: &str) -> Result<Vec<Imported>, ImportError> {
     read_objects(text, check, sheet)
 }
 
-fn sheet(node: &Node, line: u32) -> Sheet {
+fn sheet(node: &Node, line: u32) -> ToolResult {
     let mut found = Mapping::new(node, format!("line {line}"));
     let either =
         |found: &mut Mapping<'_>, names: [&str; 2]| names.iter().find_map(|name| found.count(name));
-    let mut sheet = Sheet {
-        source: SheetSource {
+    let mut sheet = ToolResult {
+        source: ResultSource {
             tool: Tool::Sglang,
             form: Form::Document,
             name: found.name("tag").unwrap_or_default(),
             line: Some(line),
             version: found.name("server_info.version"),
-            ..SheetSource::default()
+            ..ResultSource::default()
         },
         model: found.name("server_info.served_model_name").or_else(|| found.name("model")),
         tensor_parallel: found.small_count("server_info.tp_size"),
@@ -51,14 +51,14 @@ fn sheet(node: &Node, line: u32) -> Sheet {
         total_token_throughput: found.figure("total_throughput"),
         peak_output_throughput: found.figure("max_output_tokens_per_s"),
         peak_concurrent_requests: found.count("max_concurrent_requests"),
-        ..Sheet::default()
+        ..ToolResult::default()
     };
     sheet.burstiness = match sheet.request_rate {
-        Some(SheetRate::PerSecond(_)) => Some(1.0),
-        Some(SheetRate::Unlimited) | None => None,
+        Some(ResultRate::PerSecond(_)) => Some(1.0),
+        Some(ResultRate::Unlimited) | None => None,
     };
     for (suffix, kind, from) in LATENCIES {
-        let empty = SheetLatency::new(kind, from, grain(kind, sheet.backend.as_deref()));
+        let empty = ResultLatency::new(kind, from, grain(kind, sheet.backend.as_deref()));
         sheet.latencies.extend(latency(&mut found, suffix, empty));
     }
     let dataset = found.name("dataset_name");
@@ -83,18 +83,22 @@ fn grain(kind: LatencyKind, backend: Option<&str>) -> Grain {
 }
 
 /// `inf`, or a recording's own moments, which have no one rate.
-fn rate(found: &mut Mapping<'_>) -> Option<SheetRate> {
+fn rate(found: &mut Mapping<'_>) -> Option<ResultRate> {
     match found.find("request_rate")?.text() {
-        Some("inf" | "Infinity") => Some(SheetRate::Unlimited),
+        Some("inf" | "Infinity") => Some(ResultRate::Unlimited),
         Some("trace") => None,
         Some(_) | None => {
             let rate = found.figure("request_rate").filter(|rate| *rate > 0.0);
-            rate.map(SheetRate::PerSecond)
+            rate.map(ResultRate::PerSecond)
         }
     }
 }
 
-fn latency(found: &mut Mapping<'_>, suffix: &str, mut empty: SheetLatency) -> Option<SheetLatency> {
+fn latency(
+    found: &mut Mapping<'_>,
+    suffix: &str,
+    mut empty: ResultLatency,
+) -> Option<ResultLatency> {
     empty.mean_ms = found.figure(&format!("mean_{suffix}"));
     empty.std_ms = found.figure(&format!("std_{suffix}"));
     empty.max_ms = found.figure(&format!("max_{suffix}"));
@@ -110,7 +114,7 @@ fn latency(found: &mut Mapping<'_>, suffix: &str, mut empty: SheetLatency) -> Op
 }
 
 /// With `--output-details`: lists of one length, of which a failed request has zeros.
-fn requests(found: &mut Mapping<'_>) -> Option<Vec<SheetRequest>> {
+fn requests(found: &mut Mapping<'_>) -> Option<Vec<ResultRequest>> {
     let lists = ["input_lens", "output_lens", "ttfts", "itls", "errors", "generated_texts"];
     let [inputs, outputs, ttfts, gaps, errors, texts] =
         lists.map(|name| found.find(name).map_or(&[][..], Node::items));
@@ -126,14 +130,14 @@ fn requests(found: &mut Mapping<'_>) -> Option<Vec<SheetRequest>> {
         let error = errors[place].text().unwrap_or_default();
         let is_good = error.is_empty();
         let seconds = |node: &Node| mapping::figure(node).ok();
-        SheetRequest {
+        ResultRequest {
             input_tokens: mapping::count(&inputs[place]).ok(),
             output_tokens: mapping::count(&outputs[place]).ok().filter(|_| is_good),
             ttft_s: seconds(&ttfts[place]).filter(|_| is_good),
             gaps_s: gaps[place].items().iter().filter_map(seconds).collect(),
             text: texts.get(place).and_then(Node::text).map(str::to_owned),
             error: Some(error.to_owned()),
-            ..SheetRequest::default()
+            ..ResultRequest::default()
         }
     };
     Some((0..n).map(request).collect())

@@ -9,7 +9,7 @@ pub(super) use block::quote_bare_words;
 pub(super) use json::{BENCHMARK_NAME, RUN_NUMBER};
 
 use inferometer_analysis::Verdict;
-use inferometer_analysis::sheet::{Form, Sheet, SheetSource, Tool};
+use inferometer_analysis::tool_result::{Form, ResultSource, Tool, ToolResult};
 
 use super::mapping::shown;
 use super::records::{FOLLOWED_TIMES, Records, not_json};
@@ -24,9 +24,10 @@ const LINE_BYTES_MAX: usize = 128 << 20;
 const SEEN_CHARS: usize = 4096;
 
 /// A result of this tool of which nothing is known yet.
-fn vllm_sheet(form: Form, line: u32) -> Sheet {
-    let source = SheetSource { tool: Tool::Vllm, form, line: Some(line), ..SheetSource::default() };
-    Sheet { source, ..Sheet::default() }
+fn vllm_sheet(form: Form, line: u32) -> ToolResult {
+    let source =
+        ResultSource { tool: Tool::Vllm, form, line: Some(line), ..ResultSource::default() };
+    ToolResult { source, ..ToolResult::default() }
 }
 
 /// The results of `vllm bench serve` in a text: JSON objects, printed blocks, or both. Bare words
@@ -192,7 +193,7 @@ pub(crate) const MEASURED_BY: &str = "measured_by";
 pub(crate) const SIMULATED: &str = "simulated";
 
 /// Whether the key is one of ours and its value was taken.
-pub(crate) fn take(result: &mut Sheet, key: &str, value: &str) -> bool {
+pub(crate) fn take(result: &mut ToolResult, key: &str, value: &str) -> bool {
     match key {
         RUN => value.clone_into(&mut result.source.name),
         VERSION => result.source.version = Some(format!("inferometer {value}")),

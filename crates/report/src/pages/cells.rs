@@ -1,6 +1,6 @@
 //! Cells of tables: a number with its doubt behind it, and a dash with its reason.
 
-use inferometer_analysis::set::Across;
+use inferometer_analysis::set::AcrossRuns;
 use inferometer_analysis::{Metric, Quantity};
 
 use super::rows::Row;
@@ -37,7 +37,7 @@ pub(super) fn uncertified(independent: Option<f64>) -> String {
     )
 }
 
-pub(super) fn of_across(across: &Across, behind: Behind) -> Cell {
+pub(super) fn of_across(across: &AcrossRuns, behind: Behind) -> Cell {
     let Some(mean) = across.mean else {
         return missing(across.reason.as_deref().unwrap_or("it was not measured"));
     };

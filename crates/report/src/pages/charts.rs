@@ -14,7 +14,7 @@ mod requests;
 mod scenarios;
 mod tails;
 
-use inferometer_analysis::set::Across;
+use inferometer_analysis::set::AcrossRuns;
 
 pub(super) use self::client::client_health;
 pub(super) use self::course::course;
@@ -36,7 +36,7 @@ fn id(of: &str, what: &str) -> String {
 }
 
 /// Whether two values differ by more than their doubt; without intervals, by more than runs do.
-fn is_apart(one: &Across, other: &Across) -> bool {
+fn is_apart(one: &AcrossRuns, other: &AcrossRuns) -> bool {
     /// Of the larger value.
     const TELLING: f64 = 0.05;
     match (one.doubt(), other.doubt(), one.mean, other.mean) {

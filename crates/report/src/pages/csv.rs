@@ -4,7 +4,7 @@
 //! A cell that a spreadsheet would take for a formula is made text by an apostrophe: names come from
 //! servers. Numbers are left alone.
 
-use inferometer_analysis::set::{Across, PointResult, SetSummary};
+use inferometer_analysis::set::{AcrossRuns, PointResult, SetSummary};
 use inferometer_analysis::{METRICS, Percentile, Quantity, Statistic, Summary};
 use inferometer_model::campaign::Level;
 use inferometer_model::spreadsheet::guarded;
@@ -112,7 +112,7 @@ fn cells(id: &str, row: &Row<'_>, quantities: &[Quantity]) -> Vec<Field> {
     fields
 }
 
-fn fields_of(across: &Across) -> [Field; 4] {
+fn fields_of(across: &AcrossRuns) -> [Field; 4] {
     let interval = across.doubt();
     let certified = across.mean.map(|_| if across.certified { "yes" } else { "no" });
     [

@@ -10,7 +10,7 @@ use inferometer_analysis::matrix::{
     Certainty, LoadTable, MatrixFigure, MatrixRow, MatrixSection, Speedup, StrategyRow,
     StrategyTable, TpsBy, Winner,
 };
-use inferometer_analysis::set::{Across, SetSummary};
+use inferometer_analysis::set::{AcrossRuns, SetSummary};
 use inferometer_model::campaign::Level;
 
 use self::view::{Tally, View, distinct};
@@ -466,7 +466,7 @@ fn labelled(label: &str, words: &str) -> Text {
 }
 
 /// A number of a row, marked where the row has a reservation.
-fn number(row: &MatrixRow, across: &Across) -> Cell {
+fn number(row: &MatrixRow, across: &AcrossRuns) -> Cell {
     if let Some(reason) = view::nothing(row) {
         return missing(&reason);
     }

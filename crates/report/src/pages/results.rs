@@ -8,7 +8,9 @@ mod site;
 
 use std::collections::BTreeSet;
 
-use inferometer_analysis::sheet::{CountsFrom, LatencyKind, Mark, Sheet, SheetRate, Tool};
+use inferometer_analysis::tool_result::{
+    CountsFrom, LatencyKind, Mark, ResultRate, Tool, ToolResult,
+};
 use inferometer_analysis::{Estimate, Percentile, Statistic};
 
 use self::charts::{Drawn, Group};
@@ -39,7 +41,7 @@ pub struct PageWords {
     pub tool_version: String,
     /// How each tool defines its metrics, in sentences.
     pub definitions: Vec<(Tool, Vec<String>)>,
-    /// Further remarks, such as records that could not be read.
+    /// ExtraFigure remarks, such as records that could not be read.
     pub remarks: Vec<String>,
 }
 
@@ -60,7 +62,7 @@ const UNMAPPED_CHARS_MAX: usize = 200;
 const KINDS: [LatencyKind; 4] =
     [LatencyKind::Ttft, LatencyKind::Tpot, LatencyKind::Itl, LatencyKind::E2e];
 
-pub fn of_sheets(sheets: &[Sheet], words: &PageWords) -> Document {
+pub fn of_sheets(sheets: &[ToolResult], words: &PageWords) -> Document {
     let lines = lines(sheets);
     let facts = facts(sheets, &lines);
     let simulated = match sheets.iter().filter(|sheet| sheet.source.simulated).count() {
@@ -102,7 +104,7 @@ fn sections(lines: &[Line<'_>], words: &PageWords) -> Vec<Section> {
 }
 
 /// What the results have in common.
-fn facts(sheets: &[Sheet], lines: &[Line<'_>]) -> Vec<(String, String)> {
+fn facts(sheets: &[ToolResult], lines: &[Line<'_>]) -> Vec<(String, String)> {
     let models = distinct(sheets.iter().filter_map(|sheet| sheet.model.as_deref()));
     let results = counted(sheets.len() as u64, "result");
     let configurations = counted(lines.len() as u64, "configuration");
@@ -117,8 +119,8 @@ fn facts(sheets: &[Sheet], lines: &[Line<'_>]) -> Vec<(String, String)> {
 }
 
 /// The first and the last start, and how many results have none.
-fn measured<'a>(sheets: impl Iterator<Item = &'a Sheet>) -> Option<String> {
-    let starts: Vec<_> = sheets.map(Sheet::started_at).collect();
+fn measured<'a>(sheets: impl Iterator<Item = &'a ToolResult>) -> Option<String> {
+    let starts: Vec<_> = sheets.map(ToolResult::started_at).collect();
     let known = || starts.iter().flatten();
     let [first, last] = [known().min()?, known().max()?].map(ToString::to_string);
     let span = if first == last { first } else { format!("{first} to {last}") };
@@ -146,7 +148,7 @@ fn distinct<'a>(names: impl Iterator<Item = &'a str>) -> String {
 }
 
 /// `None` without marks: other tools do not check their results, so none is called valid.
-fn badge(sheets: &[Sheet]) -> Option<Badge> {
+fn badge(sheets: &[ToolResult]) -> Option<Badge> {
     let marked = sheets.iter().filter(|sheet| sheet.marks.iter().any(Mark::is_doubt)).count();
     let is_simulated = sheets.iter().all(|sheet| sheet.source.simulated) && !sheets.is_empty();
     let simulated = plain("No server was measured: these results are simulated.");
@@ -170,7 +172,7 @@ fn badge(sheets: &[Sheet]) -> Option<Badge> {
 fn headline(lines: &[Line<'_>]) -> Vec<Card> {
     let output = Quantity::Throughput("output_throughput");
     let mut cards = Vec::from_iter(best_card(lines, "Highest output throughput", output));
-    let sheets: Vec<&Sheet> = lines.iter().flat_map(Line::sheets).collect();
+    let sheets: Vec<&ToolResult> = lines.iter().flat_map(Line::sheets).collect();
     for kind in [LatencyKind::Ttft, LatencyKind::Tpot] {
         let known = |definition: &Definition| {
             let quantity = Quantity::Latency(*definition, Statistic::Mean);
@@ -284,14 +286,14 @@ fn marked(lines: &[Line<'_>]) -> Vec<(Text, Mark)> {
 }
 
 /// One result with its line and its load.
-type Row<'a> = (&'a Line<'a>, Option<f64>, &'a Sheet);
+type Row<'a> = (&'a Line<'a>, Option<f64>, &'a ToolResult);
 
 fn rows<'a>(lines: &'a [Line<'a>]) -> impl Iterator<Item = Row<'a>> {
     lines.iter().flat_map(|line| line.results().map(move |(load, sheet)| (line, load, sheet)))
 }
 
 fn table(lines: &[Line<'_>]) -> Table {
-    let counted_cell = |get: fn(&Sheet) -> Option<u64>| {
+    let counted_cell = |get: fn(&ToolResult) -> Option<u64>| {
         move |(_, _, sheet): &Row<'_>| match get(sheet) {
             Some(value) => Cell::number(count(value), value as f64),
             None => missing(NOT_IN_SOURCE),
@@ -380,7 +382,7 @@ fn quantity_cell(found: Option<Estimate>) -> Cell {
 }
 
 /// The tool and the line of the file that a result comes from.
-fn source_cell(sheet: &Sheet) -> Cell {
+fn source_cell(sheet: &ToolResult) -> Cell {
     let source = &sheet.source;
     let name = if source.name.is_empty() { unknown("name") } else { source.name.clone() };
     let line = source.line.map_or_else(String::new, |line| format!(", line {line}"));
@@ -390,7 +392,7 @@ fn source_cell(sheet: &Sheet) -> Cell {
 }
 
 /// Results as CSV: one row each, every quantity with its interval.
-pub fn csv(sheets: &[Sheet]) -> String {
+pub fn csv(sheets: &[ToolResult]) -> String {
     let lines = lines(sheets);
     let quantities = quantities(&lines);
     let mut text = String::new();
@@ -414,12 +416,12 @@ pub fn csv(sheets: &[Sheet]) -> String {
     text
 }
 
-fn csv_facts(name: &str, sheet: &Sheet) -> Vec<(String, Field)> {
+fn csv_facts(name: &str, sheet: &ToolResult) -> Vec<(String, Field)> {
     let text = |text: Option<&str>| Field::Text(text.unwrap_or_default().to_owned());
     let number = |value: Option<u64>| Field::Number(value.map(|value| value as f64));
     let rate = match sheet.request_rate {
-        Some(SheetRate::PerSecond(rate)) => Field::Number(Some(rate)),
-        Some(SheetRate::Unlimited) => text(Some("inf")),
+        Some(ResultRate::PerSecond(rate)) => Field::Number(Some(rate)),
+        Some(ResultRate::Unlimited) => text(Some("inf")),
         None => Field::Number(None),
     };
     let marks: Vec<String> = sheet.marks.iter().map(mark_words).collect();
@@ -445,7 +447,7 @@ fn csv_facts(name: &str, sheet: &Sheet) -> Vec<(String, Field)> {
 
 /// How each tool defines its metrics, and the keys of its files that are not shown.
 fn definitions(lines: &[Line<'_>], words: &PageWords) -> Vec<Block> {
-    let sheets: Vec<&Sheet> = lines.iter().flat_map(Line::sheets).collect();
+    let sheets: Vec<&ToolResult> = lines.iter().flat_map(Line::sheets).collect();
     let tools: BTreeSet<Tool> = sheets.iter().map(|sheet| sheet.source.tool).collect();
     let mut blocks = Vec::new();
     for tool in tools {

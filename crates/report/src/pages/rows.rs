@@ -2,7 +2,8 @@
 
 use inferometer_analysis::set::Reached;
 use inferometer_analysis::set::{
-    Across, ConditionSummary, Contaminated, LevelSummary, PointResult, SetSummary, SuiteRow, Tally,
+    AcrossRuns, ConditionSummary, Contaminated, LevelSummary, PointResult, SetSummary, SuiteRow,
+    Tally,
 };
 use inferometer_analysis::{LoadFacts, Metric, Quantity, RateFacts, Summary, Verdict};
 use inferometer_model::Outcome;
@@ -74,12 +75,12 @@ impl<'a> Row<'a> {
     }
 
     /// A number of it with its doubt; of a single run what the run itself says.
-    pub(super) fn quantity(&self, quantity: impl Into<Quantity>) -> Across {
+    pub(super) fn quantity(&self, quantity: impl Into<Quantity>) -> AcrossRuns {
         let quantity = quantity.into();
         let stored = self.level.and_then(|level| level.quantity(quantity)).cloned();
         stored.unwrap_or_else(|| {
             let found: Vec<_> = self.runs.iter().map(|run| quantity.value_in(run)).collect();
-            Across::of(&found)
+            AcrossRuns::of(&found)
         })
     }
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use inferometer_analysis::{Metric, RequestSlos, SloOutcome, SloVerdict, Summary};
+use inferometer_analysis::{Metric, RequestSlos, SloOutcome, Summary, ThresholdVerdict};
 
 use super::style::{Ink, Style};
 use crate::escape::{terminal, terminal_line};
@@ -73,9 +73,9 @@ fn kept(met: u64, scheduled: u64) -> String {
 
 fn of_run(slo: &SloOutcome) -> Row {
     let ink = match slo.verdict {
-        SloVerdict::Met => Ink::Good,
-        SloVerdict::Missed => Ink::Bad,
-        SloVerdict::Undecided => Ink::Doubtful,
+        ThresholdVerdict::Met => Ink::Good,
+        ThresholdVerdict::Missed => Ink::Bad,
+        ThresholdVerdict::Undecided => Ink::Doubtful,
     };
     let metric = slo.metric.as_deref();
     Row {
@@ -112,7 +112,7 @@ mod tests {
         let slo = SloOutcome {
             promise: format!("{}<5", metric.trim_end_matches("_schedule")),
             metric: Some(metric.to_owned()),
-            verdict: SloVerdict::Met,
+            verdict: ThresholdVerdict::Met,
             value,
             reason: None,
         };

@@ -13,7 +13,7 @@ use inferometer_analysis::matrix::{
     MatrixSummary, RowEnding, Speedup, StrategyRow, StrategyTable, Winner,
 };
 use inferometer_analysis::set::{
-    Across, Asked, ConditionSummary, QuestionKind, SET_SCHEMA, SetSummary, Subject,
+    AcrossRuns, Asked, ConditionSummary, QuestionKind, SET_SCHEMA, SetSummary, Subject,
 };
 use inferometer_analysis::{Estimate, Interval, Severity, Verdict, Warning};
 use inferometer_model::campaign::{DeploymentRecord, Level, MatrixModel, Order, Preset, Strategy};
@@ -219,7 +219,7 @@ fn noise(seed: u32) -> f64 {
     1.0 + (f64::from(mixed % 1_000) / 1_000.0 - 0.5) * 0.04
 }
 
-fn across(mean: f64, runs: u32, seed: u32) -> Across {
+fn across(mean: f64, runs: u32, seed: u32) -> AcrossRuns {
     let estimate = |run: u32| {
         let value = mean * noise(seed * 13 + run);
         Ok(Estimate {
@@ -230,11 +230,11 @@ fn across(mean: f64, runs: u32, seed: u32) -> Across {
             certified: true,
         })
     };
-    Across::of(&(0..runs).map(estimate).collect::<Vec<_>>())
+    AcrossRuns::of(&(0..runs).map(estimate).collect::<Vec<_>>())
 }
 
-fn nothing() -> Across {
-    Across::of(&[])
+fn nothing() -> AcrossRuns {
+    AcrossRuns::of(&[])
 }
 
 fn row(

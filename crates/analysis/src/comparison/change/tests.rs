@@ -1,5 +1,7 @@
 //! Changes held against values found by hand.
 
+mod judgement;
+
 use super::*;
 
 fn run(value: f64) -> Estimate {

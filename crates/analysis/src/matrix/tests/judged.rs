@@ -180,7 +180,7 @@ fn equal_deployments_are_seldom_called_certain() {
         }
         let (levels, presets) = (&made.matrix.levels, &made.matrix.presets);
         let all = Table { rows: &rows, levels, presets, tps_by: TpsBy::Server };
-        let winners = winners::winners(all);
+        let winners = super::super::winners(all);
         assert_eq!(winners.len(), 12);
         alarms += u64::from(winners.iter().any(|it| it.certainty == Certainty::Certain));
     }

@@ -1,5 +1,7 @@
 //! The laws of scaling, held against curves whose coefficients are known.
 
+mod fit;
+
 use super::*;
 use crate::set::fixture::{Series, series};
 
@@ -62,7 +64,7 @@ fn too_few_levels_and_rates_say_why() {
     let few = series(law(0.05, 0.001), &[1, 2, 4], 0.01);
     let found = Series(&few).scalability();
     assert!(matches!(found, Finding::Unknown(why) if why.contains("needs 4 levels")));
-    let curve = Curve::of(&few);
+    let curve = Curve::new(&few);
     let found = Scalability::find(&curve, false);
     assert!(matches!(found, Finding::Unknown(why) if why.contains("concurrency")));
 }

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use inferometer_analysis::sheet::Sheet;
+use inferometer_analysis::tool_result::ToolResult;
 use inferometer_analysis::{Verdict, check_slos};
 use inferometer_model::{Observations, Outcome};
 use inferometer_report::{block, escape};
@@ -127,7 +127,7 @@ impl Serve<'_> {
         let Run { summary, directory, .. } = measured;
         let Bench { figures, .. } = self.bench;
         let observations = directory.read()?.observations;
-        let sheet = Sheet::of_vllm_summed(summary, &observations, &figures.of_run);
+        let sheet = ToolResult::of_vllm_summed(summary, &observations, &figures.of_run);
         let sheet = self.bench.as_typed(sheet, self.said);
         if self.prints_block() {
             tell_failures(&observations);

@@ -2,7 +2,7 @@
 
 use inferometer_analysis::Summary;
 use inferometer_analysis::definitions::vllm::VllmAsked;
-use inferometer_analysis::sheet::Sheet;
+use inferometer_analysis::tool_result::ToolResult;
 use inferometer_model::Observations;
 use inferometer_store::{RunDirectory, RunStore, Stored};
 
@@ -19,7 +19,7 @@ pub(super) enum Subject {
 pub(super) struct ForeignResult {
     /// `IMPORT/N`, as it may be asked for.
     name: String,
-    pub(super) sheet: Box<Sheet>,
+    pub(super) sheet: Box<ToolResult>,
 }
 
 pub(super) struct OwnRun {
@@ -53,7 +53,7 @@ fn of_stored(found: &Stored, talk: impl Fn(&str)) -> Result<Vec<Subject>, Failur
     if let Stored::Import(import, number) = found {
         let sheets = imports::sheets(import, *number)?.into_iter();
         let numbered = (number.unwrap_or(0)..).zip(sheets);
-        let of_import = |(number, sheet): (u32, Sheet)| {
+        let of_import = |(number, sheet): (u32, ToolResult)| {
             let name = format!("{}/{number}", import.id());
             Subject::Foreign(ForeignResult { name, sheet: Box::new(sheet) })
         };
@@ -98,23 +98,23 @@ impl Subject {
     }
 
     /// By our own definitions, or by those of the tool that an import came from.
-    pub(super) fn sheet(&self) -> Sheet {
+    pub(super) fn sheet(&self) -> ToolResult {
         match self {
-            Self::Run(run) => run.named(Sheet::of(&run.summary)),
+            Self::Run(run) => run.named(ToolResult::of(&run.summary)),
             Self::Foreign(result) => (*result.sheet).clone(),
         }
     }
 
     /// By vLLM's definitions where the run is ours; an import says what it says.
-    pub(super) fn vllm_sheet(&self, detail: bool) -> Result<Sheet, Failure> {
+    pub(super) fn vllm_sheet(&self, detail: bool) -> Result<ToolResult, Failure> {
         match self {
             Self::Run(run) => {
                 let percentiles = ["90", "95", "99"].map(str::to_owned).to_vec();
                 let asked = VllmAsked { percentiles, goodput: Vec::new(), detail };
                 let sheet = if detail {
-                    Sheet::of_vllm_summed(&run.summary, &run.observations()?, &asked)
+                    ToolResult::of_vllm_summed(&run.summary, &run.observations()?, &asked)
                 } else {
-                    Sheet::of_vllm(&run.summary)
+                    ToolResult::of_vllm(&run.summary)
                 };
                 Ok(run.named(sheet))
             }
@@ -135,8 +135,8 @@ impl OwnRun {
         Ok(stored.observations)
     }
 
-    fn named(&self, sheet: Sheet) -> Sheet {
-        Sheet { configuration: self.configuration.clone(), ..sheet }
+    fn named(&self, sheet: ToolResult) -> ToolResult {
+        ToolResult { configuration: self.configuration.clone(), ..sheet }
     }
 }
 

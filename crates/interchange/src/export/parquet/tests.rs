@@ -2,11 +2,11 @@
 
 use ::parquet::file::reader::{FileReader, SerializedFileReader};
 use ::parquet::record::{Field, Row};
-use inferometer_analysis::sheet::{SheetRequest, Tool};
+use inferometer_analysis::tool_result::{ResultRequest, Tool};
 
 use super::*;
 
-fn written(sheets: &[Sheet]) -> Result<[Vec<Row>; 2], ParquetError> {
+fn written(sheets: &[ToolResult]) -> Result<[Vec<Row>; 2], ParquetError> {
     let [requests, tokens, telemetry] = [(); 3].map(|()| tempfile::NamedTempFile::new().unwrap());
     let open = |file: &tempfile::NamedTempFile| file.reopen().unwrap();
     let mut tables = Tables::new(open(&requests), open(&tokens), open(&telemetry))?;
@@ -28,8 +28,8 @@ fn cell(row: &Row, name: &str) -> Field {
     row.get_column_iter().find(|(found, _)| *found == name).unwrap().1.clone()
 }
 
-fn sheet(requests: Option<Vec<SheetRequest>>) -> Sheet {
-    let mut sheet = Sheet { requests, ..Sheet::default() };
+fn sheet(requests: Option<Vec<ResultRequest>>) -> ToolResult {
+    let mut sheet = ToolResult { requests, ..ToolResult::default() };
     sheet.source.tool = Tool::Vllm;
     "record 1".clone_into(&mut sheet.source.name);
     sheet
@@ -37,20 +37,20 @@ fn sheet(requests: Option<Vec<SheetRequest>>) -> Sheet {
 
 #[test]
 fn a_foreign_request_has_what_its_file_says_and_nulls_besides() {
-    let answered = SheetRequest {
+    let answered = ResultRequest {
         start_s: Some(1.5),
         output_tokens: Some(3),
         ttft_s: Some(0.25),
         gaps_s: vec![0.5, 0.125],
         error: Some(String::new()),
-        ..SheetRequest::default()
+        ..ResultRequest::default()
     };
     // vLLM writes a zero for the latency of a failure.
-    let failed = SheetRequest {
+    let failed = ResultRequest {
         queued_s: Some(0.125),
         ttft_s: Some(0.0),
         error: Some("refused".to_owned()),
-        ..SheetRequest::default()
+        ..ResultRequest::default()
     };
     let [requests, tokens] = written(&[sheet(Some(vec![answered, failed]))]).unwrap();
     assert_eq!(cell(&requests[0], "result"), Field::Str("record 1".to_owned()));
@@ -70,7 +70,7 @@ fn a_foreign_request_has_what_its_file_says_and_nulls_besides() {
 #[test]
 fn rows_beyond_one_group_are_all_there() {
     let many = 70_000;
-    let [requests, _] = written(&[sheet(Some(vec![SheetRequest::default(); many]))]).unwrap();
+    let [requests, _] = written(&[sheet(Some(vec![ResultRequest::default(); many]))]).unwrap();
     assert_eq!(requests.len(), many);
     assert_eq!(cell(&requests[many - 1], "request"), Field::Long(69_999));
 }

@@ -2,24 +2,24 @@
 
 use std::collections::BTreeMap;
 
-use inferometer_analysis::sheet::{Form, SheetRate, SheetRequest, SheetSource};
+use inferometer_analysis::tool_result::{Form, ResultRate, ResultRequest, ResultSource};
 use serde_json::Value as Json;
 
 use super::*;
 use crate::import::read_results;
 
-fn latency(kind: LatencyKind, from: CountsFrom, grain: Grain, mean_ms: f64) -> SheetLatency {
+fn latency(kind: LatencyKind, from: CountsFrom, grain: Grain, mean_ms: f64) -> ResultLatency {
     let ranks = [("50", mean_ms - 1.0), ("99.9", mean_ms + 2.0), ("99", mean_ms + 1.0)];
-    SheetLatency {
+    ResultLatency {
         mean_ms: Some(mean_ms),
         std_ms: Some(0.5),
         percentiles_ms: ranks.map(|(rank, ms)| (rank.to_owned(), ms)).into(),
-        ..SheetLatency::new(kind, from, grain)
+        ..ResultLatency::new(kind, from, grain)
     }
 }
 
-fn requests() -> Vec<SheetRequest> {
-    let good = SheetRequest {
+fn requests() -> Vec<ResultRequest> {
+    let good = ResultRequest {
         start_s: Some(0.25),
         queued_s: Some(0.0),
         input_tokens: Some(512),
@@ -28,23 +28,23 @@ fn requests() -> Vec<SheetRequest> {
         e2e_s: Some(0.12),
         gaps_s: vec![0.06, 0.01],
         error: Some(String::new()),
-        ..SheetRequest::default()
+        ..ResultRequest::default()
     };
     let error = Some("rejected 429: “busy”".to_owned());
-    vec![good, SheetRequest { input_tokens: Some(8), error, ..SheetRequest::default() }]
+    vec![good, ResultRequest { input_tokens: Some(8), error, ..ResultRequest::default() }]
 }
 
-fn sheet() -> Sheet {
-    Sheet {
-        source: SheetSource {
+fn sheet() -> ToolResult {
+    ToolResult {
+        source: ResultSource {
             version: Some("0.1.0".to_owned()),
             name: "calm-1".to_owned(),
-            ..SheetSource::default()
+            ..ResultSource::default()
         },
         model: Some("mistralai/Mistral-7B".to_owned()),
         backend: Some("openai".to_owned()),
         started: Some("2026-01-02T03:04:05Z".to_owned()),
-        request_rate: Some(SheetRate::PerSecond(10.0)),
+        request_rate: Some(ResultRate::PerSecond(10.0)),
         burstiness: Some(f64::INFINITY),
         requests_planned: Some(2),
         completed: Some(1),
@@ -65,7 +65,7 @@ fn sheet() -> Sheet {
         ],
         metadata: vec![("site".to_owned(), "lab".to_owned())],
         requests: Some(requests()),
-        ..Sheet::default()
+        ..ToolResult::default()
     }
 }
 
@@ -84,7 +84,7 @@ fn keys(line: &str) -> Vec<String> {
     keys
 }
 
-fn parsed(sheet: &Sheet, writing: &Writing) -> BTreeMap<String, Json> {
+fn parsed(sheet: &ToolResult, writing: &Writing) -> BTreeMap<String, Json> {
     serde_json::from_str(&line(sheet, writing).unwrap()).unwrap()
 }
 
@@ -150,12 +150,12 @@ fn a_failed_request_has_zeroes_only_in_the_file() {
 
 #[test]
 fn a_list_of_which_no_request_has_anything_is_left_out() {
-    let rows = [0.05, 0.07].map(|ttft_s| SheetRequest {
+    let rows = [0.05, 0.07].map(|ttft_s| ResultRequest {
         output_tokens: Some(3),
         ttft_s: Some(ttft_s),
-        ..SheetRequest::default()
+        ..ResultRequest::default()
     });
-    let given = Sheet { requests: Some(rows.to_vec()), ..sheet() };
+    let given = ToolResult { requests: Some(rows.to_vec()), ..sheet() };
     let writing = Writing { detail: true, ..Writing::default() };
     let found = parsed(&given, &writing);
     for absent in ["input_lens", "latencies", "start_times", "generated_texts", "errors"] {
@@ -169,7 +169,7 @@ fn a_list_of_which_no_request_has_anything_is_left_out() {
 fn where_nothing_is_generated_the_keys_are_others() {
     let mut given = sheet();
     given.output_tokens = None;
-    for (figure, value) in [(further::INPUTS, 1.0), (further::INPUT_THROUGHPUT, 0.4)] {
+    for (figure, value) in [(extra::INPUTS, 1.0), (extra::INPUT_THROUGHPUT, 0.4)] {
         given.further.insert(figure.key.to_owned(), value);
     }
     given.latencies.retain(|latency| latency.kind == LatencyKind::E2e);
@@ -191,8 +191,8 @@ fn where_nothing_is_generated_the_keys_are_others() {
 fn who_measured_is_said_of_all_but_that_tool() {
     let of = |tool, version: Option<&str>| {
         let version = version.map(str::to_owned);
-        let source = SheetSource { tool, version, ..SheetSource::default() };
-        parsed(&Sheet { source, ..sheet() }, &Writing::default())
+        let source = ResultSource { tool, version, ..ResultSource::default() };
+        parsed(&ToolResult { source, ..sheet() }, &Writing::default())
             .get(crate::import::vllm::MEASURED_BY)
             .cloned()
     };
@@ -204,7 +204,7 @@ fn who_measured_is_said_of_all_but_that_tool() {
 
 #[test]
 fn detail_that_is_not_there_is_refused() {
-    let without = Sheet { requests: None, ..sheet() };
+    let without = ToolResult { requests: None, ..sheet() };
     let refused = line(&without, &Writing { detail: true, ..Writing::default() }).unwrap_err();
     assert_eq!(
         refused.to_string(),
@@ -232,8 +232,8 @@ fn figures_win_over_metadata_and_a_simulation_stays_one() {
 
 #[test]
 fn the_old_shape_has_the_old_keys() {
-    let given = Sheet {
-        source: SheetSource { tool: Tool::Vllm, form: Form::Document, ..SheetSource::default() },
+    let given = ToolResult {
+        source: ResultSource { tool: Tool::Vllm, form: Form::Document, ..ResultSource::default() },
         ..sheet()
     };
     let writing = Writing { shape: Shape::Old, ..Writing::default() };

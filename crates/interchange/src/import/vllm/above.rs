@@ -1,7 +1,7 @@
 //! What a text states above its results: the cap, the rate, the progress bar, headings, and the
 //! commands of the server and of the client.
 
-use inferometer_analysis::sheet::Sheet;
+use inferometer_analysis::tool_result::ToolResult;
 
 use super::block::{is_setting, labelled, place};
 use super::field::{Field, Written};
@@ -48,7 +48,7 @@ impl Above {
     }
 
     /// To a block below all this. What was stated for one run does not apply to the next.
-    pub(crate) fn tell(&mut self, result: &mut Sheet) {
+    pub(crate) fn tell(&mut self, result: &mut ToolResult) {
         result.model.clone_from(&self.model);
         result.tokenizer.clone_from(&self.tokenizer);
         result.backend.clone_from(&self.backend);
@@ -61,7 +61,7 @@ impl Above {
 
     /// The heading and command above a result: two lines, for its configuration to be
     /// found from.
-    pub(crate) fn place(&self, result: &mut Sheet) {
+    pub(crate) fn place(&self, result: &mut ToolResult) {
         result.tensor_parallel = result.tensor_parallel.or(self.tensor_parallel);
         if !self.heading.is_empty() || !self.server.is_empty() {
             result.configuration = format!("{}\n{}", self.heading, self.server);
@@ -201,12 +201,12 @@ mod tests {
         assert_eq!(model_named("--model "), None);
     }
 
-    fn read_lines(lines: &[&str]) -> Sheet {
+    fn read_lines(lines: &[&str]) -> ToolResult {
         let mut above = Above::default();
         for (number, text) in (1..).zip(lines) {
             above.read(number, text);
         }
-        let mut result = Sheet::default();
+        let mut result = ToolResult::default();
         above.tell(&mut result);
         result
     }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use inferometer_analysis::sheet::{Form, Sheet, further};
+use inferometer_analysis::tool_result::{Form, ToolResult, extra};
 
 use super::above::Above;
 use super::field::{self, Field, Scale, Written};
@@ -42,13 +42,13 @@ pub(crate) struct Blocks {
 
 #[derive(Debug)]
 struct Open {
-    result: Sheet,
+    result: ToolResult,
     figures: usize,
     latencies: usize,
 }
 
 /// A block that has ended; the line of one without a single figure.
-pub(crate) type Ended = Result<Sheet, u32>;
+pub(crate) type Ended = Result<ToolResult, u32>;
 
 impl Blocks {
     /// A block that this line ends, if it does.
@@ -105,7 +105,7 @@ impl Open {
             Some((_, _, None)) => {}
             None => {
                 if let Some((label, _)) = text.split_once(':')
-                    && label != further::POSITIONS_LABEL
+                    && label != extra::POSITIONS_LABEL
                 {
                     field::note(&mut self.result, line, &shown(label));
                 }
@@ -140,7 +140,7 @@ impl Open {
 }
 
 pub(crate) fn place(
-    result: &mut Sheet,
+    result: &mut ToolResult,
     line: u32,
     label: &str,
     field: Field,
@@ -178,7 +178,7 @@ fn field_of(label: &str) -> Option<Field> {
     }
     if let Some(position) = label.strip_prefix("Position ") {
         let position = position.parse().ok().filter(|position| *position < POSITIONS_MAX)?;
-        return Some(Field::Further(further::position_key(position), Scale::PerCent));
+        return Some(Field::ExtraFigure(extra::position_key(position), Scale::PerCent));
     }
     field::further_named(|figure| figure.label.eq_ignore_ascii_case(label)).or_else(|| {
         let (statistic, latency) = label.strip_suffix(" (ms)")?.split_once(' ')?;
@@ -303,7 +303,7 @@ mod block_tests {
         assert_eq!(field_of("P99.9 E2EL (ms)"), rank);
         assert_eq!(field_of("P101 E2EL (ms)"), None);
         assert_eq!(field_of("Pinf E2EL (ms)"), None);
-        let further = |key: &str| Some(Field::Further(key.to_owned(), Scale::AsWritten));
+        let further = |key: &str| Some(Field::ExtraFigure(key.to_owned(), Scale::AsWritten));
         assert_eq!(field_of("Acceptance rate (%)"), further("spec_decode_acceptance_rate"));
         assert_eq!(field_of("Median probe E2EL (ms)"), further("probe_median_e2el_ms"));
         assert_eq!(field_of("P90 Client Queue Time (ms)"), further("p90_client_queue_time_ms"));

@@ -1,8 +1,8 @@
 //! Which figure a key or a label names, and whether a value can be that figure.
 
-use inferometer_analysis::sheet::further::{self, Further};
-use inferometer_analysis::sheet::{
-    CountsFrom, Grain, LatencyKind, Sheet, SheetLatency, SheetRate, SheetRequest,
+use inferometer_analysis::tool_result::extra::{self, ExtraFigure};
+use inferometer_analysis::tool_result::{
+    CountsFrom, Grain, LatencyKind, ResultLatency, ResultRate, ResultRequest, ToolResult,
 };
 use serde::de::{Deserialize, Deserializer, SeqAccess};
 
@@ -35,7 +35,7 @@ pub(crate) enum Field {
     /// End to end, with the wait for the client's own cap.
     QueuedE2e(Statistic),
     /// A figure of this tool only, by its key.
-    Further(String, Scale),
+    ExtraFigure(String, Scale),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,8 +57,8 @@ pub(crate) fn statistic_named(latency: &str, statistic: &str) -> Option<Field> {
             return Some(Field::QueuedE2e(statistic));
         }
         "client_queue_time" | "client queue time" => {
-            let key = format!("{}_{}", statistic.key(), further::CLIENT_QUEUE.0);
-            return Some(Field::Further(key, Scale::AsWritten));
+            let key = format!("{}_{}", statistic.key(), extra::CLIENT_QUEUE.0);
+            return Some(Field::ExtraFigure(key, Scale::AsWritten));
         }
         _ => return None,
     };
@@ -66,9 +66,9 @@ pub(crate) fn statistic_named(latency: &str, statistic: &str) -> Option<Field> {
 }
 
 /// A figure of this tool only.
-pub(crate) fn further_named(is_meant: impl Fn(&Further) -> bool) -> Option<Field> {
-    let figure = further::known().find(is_meant)?;
-    Some(Field::Further(figure.key.to_owned(), Scale::AsWritten))
+pub(crate) fn further_named(is_meant: impl Fn(&ExtraFigure) -> bool) -> Option<Field> {
+    let figure = extra::known().find(is_meant)?;
+    Some(Field::ExtraFigure(figure.key.to_owned(), Scale::AsWritten))
 }
 
 /// What the tool means by a latency: its clock starts when a request is sent, and a gap is one
@@ -127,7 +127,7 @@ pub(crate) enum Written {
 }
 
 /// Puts the value into its field, or gives the reason why it cannot be there.
-pub(crate) fn set(result: &mut Sheet, field: Field, value: &Written) -> Result<(), String> {
+pub(crate) fn set(result: &mut ToolResult, field: Field, value: &Written) -> Result<(), String> {
     match field {
         Field::Model => result.model = Some(text(value)?),
         Field::Tokenizer => result.tokenizer = Some(text(value)?),
@@ -164,12 +164,12 @@ pub(crate) fn set(result: &mut Sheet, field: Field, value: &Written) -> Result<(
             let meant = (LatencyKind::E2e, CountsFrom::Schedule, Grain::Request);
             set_statistic(result.latency_mut(meant.0, meant.1, meant.2), statistic, ms)?;
         }
-        Field::Further(key, scale) => set_further(result, key, scale, figure(value)?)?,
+        Field::ExtraFigure(key, scale) => set_further(result, key, scale, figure(value)?)?,
     }
     Ok(())
 }
 
-fn set_statistic(latency: &mut SheetLatency, statistic: Statistic, ms: f64) -> Result<(), String> {
+fn set_statistic(latency: &mut ResultLatency, statistic: Statistic, ms: f64) -> Result<(), String> {
     let rank = match statistic {
         Statistic::Mean => {
             latency.mean_ms = Some(ms);
@@ -192,9 +192,14 @@ fn set_statistic(latency: &mut SheetLatency, statistic: Statistic, ms: f64) -> R
     Ok(())
 }
 
-fn set_further(result: &mut Sheet, key: String, scale: Scale, value: f64) -> Result<(), String> {
+fn set_further(
+    result: &mut ToolResult,
+    key: String,
+    scale: Scale,
+    value: f64,
+) -> Result<(), String> {
     // So the tool writes it of a run without audio.
-    if key == further::REAL_TIME_FACTOR.key && value == 0.0 {
+    if key == extra::REAL_TIME_FACTOR.key && value == 0.0 {
         return Ok(());
     }
     if LISTED_MAX <= result.further.len() {
@@ -209,7 +214,7 @@ fn set_further(result: &mut Sheet, key: String, scale: Scale, value: f64) -> Res
 }
 
 /// Adds to the metadata of the result; returns whether there was room.
-pub(crate) fn describe(result: &mut Sheet, key: &str, value: String) -> bool {
+pub(crate) fn describe(result: &mut ToolResult, key: &str, value: String) -> bool {
     let has_room = result.metadata.len() < LISTED_MAX;
     if has_room {
         result.metadata.push((shown(key), value));
@@ -217,7 +222,7 @@ pub(crate) fn describe(result: &mut Sheet, key: &str, value: String) -> bool {
     has_room
 }
 
-pub(crate) fn note(result: &mut Sheet, line: u32, what: &str) {
+pub(crate) fn note(result: &mut ToolResult, line: u32, what: &str) {
     mapping::note(result, format!("line {line}: {what}"));
 }
 
@@ -254,12 +259,12 @@ fn parallel(value: &Written) -> Result<u32, String> {
     if gpus == 0 { Err("is zero, which no number of GPUs can be".to_owned()) } else { Ok(gpus) }
 }
 
-fn rate(value: &Written) -> Result<SheetRate, String> {
+fn rate(value: &Written) -> Result<ResultRate, String> {
     if is_infinite(value) {
-        return Ok(SheetRate::Unlimited);
+        return Ok(ResultRate::Unlimited);
     }
     match figure(value)? {
-        rate if rate > 0.0 => Ok(SheetRate::PerSecond(rate)),
+        rate if rate > 0.0 => Ok(ResultRate::PerSecond(rate)),
         _ => Err("is zero, which no rate can be".to_owned()),
     }
 }
@@ -311,7 +316,7 @@ impl Column {
             "queue_times" => Self::Queued,
             "generated_texts" => Self::Text,
             "errors" => Self::Error,
-            further::POSITIONS => Self::Positions,
+            extra::POSITIONS => Self::Positions,
             _ => return None,
         })
     }
@@ -330,8 +335,8 @@ pub(crate) enum Cell {
 }
 
 /// Puts the lists into the sheet. Those that do not fit the first of them are left out and noted.
-pub(crate) fn take(result: &mut Sheet, line: u32, columns: Vec<(String, Column, Cells)>) {
-    let mut requests: Option<Vec<SheetRequest>> = None;
+pub(crate) fn take(result: &mut ToolResult, line: u32, columns: Vec<(String, Column, Cells)>) {
+    let mut requests: Option<Vec<ResultRequest>> = None;
     for (key, column, cells) in columns {
         let Some(cells) = cells.0 else {
             note(result, line, &format!("{key} is not a list"));
@@ -341,7 +346,7 @@ pub(crate) fn take(result: &mut Sheet, line: u32, columns: Vec<(String, Column, 
             take_positions(result, line, &key, cells);
             continue;
         }
-        let rows = requests.get_or_insert_with(|| vec![SheetRequest::default(); cells.len()]);
+        let rows = requests.get_or_insert_with(|| vec![ResultRequest::default(); cells.len()]);
         if rows.len() != cells.len() {
             let (here, others) = (cells.len(), rows.len());
             let what = format!("{key} has {here} values, and the lists before it have {others}");
@@ -361,9 +366,9 @@ pub(crate) fn take(result: &mut Sheet, line: u32, columns: Vec<(String, Column, 
     result.requests = requests;
 }
 
-fn take_positions(result: &mut Sheet, line: u32, key: &str, cells: Vec<Cell>) {
+fn take_positions(result: &mut ToolResult, line: u32, key: &str, cells: Vec<Cell>) {
     for (position, cell) in cells.into_iter().enumerate() {
-        let field = Field::Further(further::position_key(position), Scale::AsWritten);
+        let field = Field::ExtraFigure(extra::position_key(position), Scale::AsWritten);
         if let Err(reason) = set(result, field, &cell.written()) {
             note(result, line, &format!("{key}, position {position}, {reason}"));
             return;
@@ -372,7 +377,7 @@ fn take_positions(result: &mut Sheet, line: u32, key: &str, cells: Vec<Cell>) {
 }
 
 /// The tool writes zeros of a request that failed. No first token came in no time.
-fn forget_zeros(request: &mut SheetRequest) {
+fn forget_zeros(request: &mut ResultRequest) {
     request.ttft_s = request.ttft_s.filter(|seconds| 0.0 < *seconds);
     request.e2e_s = request.e2e_s.filter(|seconds| 0.0 < *seconds);
     if request.error.as_ref().is_some_and(|error| !error.is_empty()) {
@@ -381,7 +386,7 @@ fn forget_zeros(request: &mut SheetRequest) {
 }
 
 impl Column {
-    fn set(self, row: &mut SheetRequest, cell: Cell) -> Result<(), String> {
+    fn set(self, row: &mut ResultRequest, cell: Cell) -> Result<(), String> {
         match (self, cell) {
             (Self::Gaps, Cell::Numbers(gaps_s)) if gaps_s.iter().all(|gap| 0.0 <= *gap) => {
                 row.gaps_s = gaps_s;

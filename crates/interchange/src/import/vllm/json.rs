@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::marker::PhantomData;
 
-use inferometer_analysis::sheet::{Form, Sheet};
+use inferometer_analysis::tool_result::{Form, ToolResult};
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use super::block::Line;
@@ -96,7 +96,7 @@ impl Object {
         format!("{}{more}", keys.join(", "))
     }
 
-    pub(crate) fn into_result(self, line: u32) -> Sheet {
+    pub(crate) fn into_result(self, line: u32) -> ToolResult {
         let mut result = vllm_sheet(Form::Document, line);
         let (parameters, known) = (self.parameters_from(), self.known());
         for (place, (key, value)) in self.entries.into_iter().enumerate() {
@@ -139,7 +139,7 @@ impl Object {
 
 /// The tool writes its `--metadata` as texts among its own keys; the
 /// parameters of a sweep may be numbers, too.
-fn take_unknown(result: &mut Sheet, line: u32, key: &str, value: Written, is_parameter: bool) {
+fn take_unknown(result: &mut ToolResult, line: u32, key: &str, value: Written, is_parameter: bool) {
     let is_kept = match value {
         Written::Text(text) => {
             super::take(result, key, &text) || field::describe(result, key, text)

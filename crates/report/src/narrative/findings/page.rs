@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 
 use inferometer_analysis::set::{
-    Across, Findings, LevelSummary, PointResult, QuestionKind, SetSummary,
+    AcrossRuns, Findings, LevelSummary, PointResult, QuestionKind, SetSummary,
 };
 use inferometer_analysis::{
     Interval, Metric, Percentile, Quantity, Summary, SystemFacts, Verdict, metric,
@@ -544,8 +544,8 @@ impl Page<'_> {
     }
 }
 
-fn across(fact: &Fact) -> Across {
-    Across {
+fn across(fact: &Fact) -> AcrossRuns {
+    AcrossRuns {
         mean: Some(fact.value),
         std: None,
         interval: fact.interval.and_then(|(low, high)| Interval::new(low, high)),

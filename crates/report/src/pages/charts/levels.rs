@@ -1,6 +1,6 @@
 //! Throughput and latency against the load.
 
-use inferometer_analysis::set::{Across, LevelSummary};
+use inferometer_analysis::set::{AcrossRuns, LevelSummary};
 use inferometer_analysis::{LatencyOrigin, Quantity, metric};
 use inferometer_model::campaign::Level;
 
@@ -155,7 +155,7 @@ fn point(row: &Row<'_>, quantity: Quantity) -> Option<LinePoint> {
 }
 
 /// A level that was reached, with a number of it.
-pub(super) type Measured = (String, Across, f64);
+pub(super) type Measured = (String, AcrossRuns, f64);
 
 pub(super) fn measured(series: &Series<'_>, quantity: Quantity) -> Vec<Measured> {
     let found = series.rows.iter().filter(|row| row.place().is_some() && row.is_reached());
@@ -265,7 +265,8 @@ mod tests {
 
     fn level(users: u32, mean: f64, half: f64) -> LevelSummary {
         let within = Some(Interval { low: mean - half, high: mean + half });
-        let across = Across { mean: Some(mean), n: 1, within, certified: true, ..Across::of(&[]) };
+        let across =
+            AcrossRuns { mean: Some(mean), n: 1, within, certified: true, ..AcrossRuns::of(&[]) };
         let level = Level::Concurrency(NonZeroU32::new(users).unwrap_or(NonZeroU32::MIN));
         LevelSummary::of_figures(level, BTreeMap::from([("output_throughput".to_owned(), across)]))
     }

@@ -1,6 +1,6 @@
 //! Throughput of all rows side by side.
 
-use inferometer_analysis::set::Across;
+use inferometer_analysis::set::AcrossRuns;
 use inferometer_analysis::{Metric, metric};
 
 use super::{is_apart, measure, pair};
@@ -41,7 +41,7 @@ pub(in crate::pages) fn by_scenario(rows: &[Row<'_>], what: &str) -> Option<Char
     })
 }
 
-type Known<'a> = (&'a str, Across, f64);
+type Known<'a> = (&'a str, AcrossRuns, f64);
 
 /// The ends, as far as the intervals tell them from the others.
 fn finding(known: &[Known<'_>]) -> Option<String> {

@@ -3,7 +3,7 @@
 use inferometer_analysis::matrix::{
     LoadTable, MatrixFigure, MatrixRow, StrategyRow, StrategyTable,
 };
-use inferometer_analysis::set::Across;
+use inferometer_analysis::set::AcrossRuns;
 use inferometer_model::campaign::Level;
 
 use super::view::{self, View, distinct};
@@ -218,7 +218,7 @@ fn tiles_n(view: View<'_>, rows: &[&MatrixRow], deployments: usize) -> String {
     format!("{}.", parts.join("; "))
 }
 
-type GetAcross = for<'v, 'r> fn(View<'v>, &'r MatrixRow) -> &'r Across;
+type GetAcross = for<'v, 'r> fn(View<'v>, &'r MatrixRow) -> &'r AcrossRuns;
 
 /// Panels over the load: heading, the figure that has the same unit, and the value.
 const PANELS: [(&str, MatrixFigure, GetAcross); 5] = [
@@ -268,7 +268,7 @@ pub(super) fn loads(view: View<'_>, table: &LoadTable, index: u32, title: &str) 
     })
 }
 
-fn load_point(row: &MatrixRow, across: &Across) -> Option<LinePoint> {
+fn load_point(row: &MatrixRow, across: &AcrossRuns) -> Option<LinePoint> {
     let reservation = view::reservation(row);
     Some(LinePoint {
         x: if row.level == Level::Unlimited { f64::INFINITY } else { row.level.place()? },

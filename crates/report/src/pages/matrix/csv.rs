@@ -2,7 +2,7 @@
 //! with their reason.
 
 use inferometer_analysis::matrix::{MatrixRow, MatrixSummary, RowEnding};
-use inferometer_analysis::set::{Across, SetSummary};
+use inferometer_analysis::set::{AcrossRuns, SetSummary};
 use inferometer_model::campaign::{Level, Strategy};
 use inferometer_model::deployment::LikelyCause;
 
@@ -10,7 +10,7 @@ use super::view;
 use crate::pages::csv::{Field, level_field, line};
 
 /// A column: its head, and where its value is in a row.
-type FigureColumn = (&'static str, fn(&MatrixRow) -> &Across);
+type FigureColumn = (&'static str, fn(&MatrixRow) -> &AcrossRuns);
 type MeanColumn = (&'static str, fn(&MatrixRow) -> Option<f64>);
 
 /// Figures with an interval.

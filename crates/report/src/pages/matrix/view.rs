@@ -5,7 +5,7 @@ use inferometer_analysis::Verdict;
 use inferometer_analysis::matrix::{
     Certainty, MatrixFigure, MatrixRow, MatrixSummary, RowEnding, Speedup, TpsBy, Winner,
 };
-use inferometer_analysis::set::{Across, SetSummary};
+use inferometer_analysis::set::{AcrossRuns, SetSummary};
 use inferometer_model::campaign::{Level, Strategy};
 use inferometer_model::deployment::DeploymentFailure;
 
@@ -114,7 +114,7 @@ impl<'a> View<'a> {
         ROWS_MAX < self.matrix.rows.len()
     }
 
-    pub(crate) fn figure<'r>(&self, row: &'r MatrixRow, figure: MatrixFigure) -> &'r Across {
+    pub(crate) fn figure<'r>(&self, row: &'r MatrixRow, figure: MatrixFigure) -> &'r AcrossRuns {
         figure.of(row, self.tps_by())
     }
 

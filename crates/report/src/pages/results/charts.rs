@@ -4,8 +4,8 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-use inferometer_analysis::set::Across;
-use inferometer_analysis::sheet::LatencyKind;
+use inferometer_analysis::set::AcrossRuns;
+use inferometer_analysis::tool_result::LatencyKind;
 use inferometer_analysis::{Percentile, Statistic};
 
 use super::NAME_MAX;
@@ -354,7 +354,7 @@ fn point(level: &Level<'_>, quantity: Quantity) -> Option<LinePoint> {
 }
 
 /// Remarks about a point.
-fn remarks(level: &Level<'_>, quantity: Quantity, across: &Across) -> Vec<String> {
+fn remarks(level: &Level<'_>, quantity: Quantity, across: &AcrossRuns) -> Vec<String> {
     let left_out = level.left_out();
     let without = (0 < left_out).then(|| format!("without {left_out} that are invalid"));
     let values = level.sheets.iter().filter_map(|sheet| quantity.get(sheet)).map(|it| it.n).min();

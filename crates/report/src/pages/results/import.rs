@@ -3,7 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use inferometer_analysis::sheet::{LatencyKind, Mark, Sheet, SheetLatency, SheetRate, Tool};
+use inferometer_analysis::tool_result::{
+    LatencyKind, Mark, ResultLatency, ResultRate, Tool, ToolResult,
+};
 use inferometer_model::import::ImportManifest;
 
 use super::lines::Definition;
@@ -42,7 +44,7 @@ pub struct ImportPage<'a> {
     /// The tool that wrote the file.
     pub tool: Tool,
     /// In the order of the file.
-    pub sheets: Vec<&'a Sheet>,
+    pub sheets: Vec<&'a ToolResult>,
     pub broken: Vec<BrokenLine<'a>>,
     /// Definitions that hold for all files of the tool.
     pub notes: Vec<&'a str>,
@@ -56,7 +58,7 @@ pub struct BrokenLine<'a> {
 }
 
 /// A result with its number in the file.
-type Numbered<'a> = (usize, &'a Sheet);
+type Numbered<'a> = (usize, &'a ToolResult);
 
 /// The page for a terminal.
 pub fn render(page: &ImportPage<'_>, style: Style) -> String {
@@ -98,7 +100,7 @@ fn document(page: &ImportPage<'_>) -> Document {
 }
 
 /// The results of each configuration, in the order in which they appear.
-fn configurations<'a>(sheets: &[&'a Sheet]) -> Vec<(&'a str, Vec<Numbered<'a>>)> {
+fn configurations<'a>(sheets: &[&'a ToolResult]) -> Vec<(&'a str, Vec<Numbered<'a>>)> {
     let mut found: Vec<(&str, Vec<Numbered<'_>>)> = Vec::new();
     let mut indices = BTreeMap::new();
     for (index_in_file, sheet) in sheets.iter().copied().enumerate() {
@@ -131,7 +133,7 @@ fn results(page: &ImportPage<'_>, all: &[(&str, Vec<Numbered<'_>>)]) -> Vec<Sect
         ));
     }
     let left = (page.sheets.len() - (ROWS_MAX - room)) as u64;
-    let has_intervals = |sheet: &&Sheet| {
+    let has_intervals = |sheet: &&ToolResult| {
         !sheet.intervals.is_empty()
             || sheet.latencies.iter().any(|latency| !latency.intervals_ms.is_empty())
     };
@@ -158,7 +160,7 @@ fn results(page: &ImportPage<'_>, all: &[(&str, Vec<Numbered<'_>>)]) -> Vec<Sect
 }
 
 fn table(results: &[Numbered<'_>]) -> Table {
-    type Get = fn(&SheetLatency) -> Option<f64>;
+    type Get = fn(&ResultLatency) -> Option<f64>;
     let (mean, p99): (Get, Get) = (|it| it.mean_ms, |it| it.percentile_ms("99"));
     let latency = |kind: LatencyKind, get: Get| {
         move |(_, sheet): &Numbered<'_>| Cell::text(number(sheet.latency(kind).and_then(get)))
@@ -205,24 +207,24 @@ fn table(results: &[Numbered<'_>]) -> Table {
     table
 }
 
-fn load(sheet: &Sheet) -> String {
+fn load(sheet: &ToolResult) -> String {
     let rate = |rate: f64| {
         let typed = rate.to_string();
         if typed.len() <= 6 { typed } else { number(rate) }
     };
     match (sheet.request_rate, sheet.max_concurrency) {
-        (Some(SheetRate::PerSecond(per_s)), None) => format!("{}/s", rate(per_s)),
+        (Some(ResultRate::PerSecond(per_s)), None) => format!("{}/s", rate(per_s)),
         // An open loop with a cap is neither an open nor a closed loop.
-        (Some(SheetRate::PerSecond(per_s)), Some(cap)) => format!("{}/s ≤{cap}", rate(per_s)),
-        (Some(SheetRate::Unlimited), None) => "all at once".to_owned(),
-        (Some(SheetRate::Unlimited) | None, Some(slots)) => format!("{slots} in flight"),
+        (Some(ResultRate::PerSecond(per_s)), Some(cap)) => format!("{}/s ≤{cap}", rate(per_s)),
+        (Some(ResultRate::Unlimited), None) => "all at once".to_owned(),
+        (Some(ResultRate::Unlimited) | None, Some(slots)) => format!("{slots} in flight"),
         (None, None) => NOTHING.to_owned(),
     }
 }
 
 /// Properties that the results of a table share.
 fn about(results: &[Numbered<'_>]) -> Option<String> {
-    let each = |label: &str, get: fn(&Sheet) -> Option<&str>| {
+    let each = |label: &str, get: fn(&ToolResult) -> Option<&str>| {
         let values = results.iter().filter_map(move |(_, sheet)| get(sheet));
         let found = in_order(values.filter(|value| !value.is_empty()));
         let shown = found.iter().take(NAMES_SHOWN_MAX);
@@ -279,8 +281,8 @@ fn definitions(page: &ImportPage<'_>) -> Vec<Block> {
 }
 
 /// Facts that no result of the file has.
-fn missing(sheets: &[&Sheet]) -> Option<String> {
-    type Has = fn(&Sheet) -> bool;
+fn missing(sheets: &[&ToolResult]) -> Option<String> {
+    type Has = fn(&ToolResult) -> bool;
     const FACTS: [(&str, Has); 13] = [
         ("model", |sheet| sheet.model.is_some()),
         ("request rate or concurrency", |sheet| {
@@ -306,7 +308,7 @@ fn missing(sheets: &[&Sheet]) -> Option<String> {
 }
 
 /// Keys without a metric, each once with its number.
-fn unmapped(sheets: &[&Sheet]) -> Vec<Block> {
+fn unmapped(sheets: &[&ToolResult]) -> Vec<Block> {
     let is_line =
         |text: &str| text.strip_prefix("line ").is_some_and(|number| number.parse::<u32>().is_ok());
     let mut found: Vec<(&str, &str, usize)> = Vec::new();

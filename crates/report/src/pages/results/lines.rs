@@ -3,9 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use inferometer_analysis::set::Across;
-use inferometer_analysis::sheet::{
-    CountsFrom, Grain, LatencyKind, Mark, Sheet, SheetLatency, SheetRate, Tool,
+use inferometer_analysis::set::AcrossRuns;
+use inferometer_analysis::tool_result::{
+    CountsFrom, Grain, LatencyKind, Mark, ResultLatency, ResultRate, Tool, ToolResult,
 };
 use inferometer_analysis::{Estimate, Statistic};
 
@@ -37,7 +37,7 @@ pub(super) struct Line<'a> {
 pub(super) struct Level<'a> {
     /// Infinite where there was no limit; `None` where it is not known.
     pub(super) load: Option<f64>,
-    pub(super) sheets: Vec<&'a Sheet>,
+    pub(super) sheets: Vec<&'a ToolResult>,
 }
 
 /// The properties that distinguish configurations.
@@ -53,7 +53,7 @@ struct Key<'a> {
 }
 
 /// The lines in the order in which they appear.
-pub(super) fn lines(sheets: &[Sheet]) -> Vec<Line<'_>> {
+pub(super) fn lines(sheets: &[ToolResult]) -> Vec<Line<'_>> {
     let mut lines = Vec::new();
     for (key, sheets) in grouped(sheets.iter(), Key::new) {
         let kind = kind(&sheets);
@@ -72,10 +72,10 @@ pub(super) fn lines(sheets: &[Sheet]) -> Vec<Line<'_>> {
 
 /// Groups by key, in the order in which the keys appear.
 fn grouped<'a, K: Clone + Ord>(
-    sheets: impl Iterator<Item = &'a Sheet>,
-    key: impl Fn(&'a Sheet) -> K,
-) -> Vec<(K, Vec<&'a Sheet>)> {
-    let mut groups: Vec<(K, Vec<&Sheet>)> = Vec::new();
+    sheets: impl Iterator<Item = &'a ToolResult>,
+    key: impl Fn(&'a ToolResult) -> K,
+) -> Vec<(K, Vec<&'a ToolResult>)> {
+    let mut groups: Vec<(K, Vec<&ToolResult>)> = Vec::new();
     let mut places: BTreeMap<K, usize> = BTreeMap::new();
     for sheet in sheets {
         let own = key(sheet);
@@ -90,8 +90,9 @@ fn grouped<'a, K: Clone + Ord>(
 }
 
 /// Rates where there is one, also for its unlimited results; else the limit of requests in flight.
-fn kind(sheets: &[&Sheet]) -> Option<LoadKind> {
-    let has_rate = |sheet: &&Sheet| matches!(sheet.request_rate, Some(SheetRate::PerSecond(_)));
+fn kind(sheets: &[&ToolResult]) -> Option<LoadKind> {
+    let has_rate =
+        |sheet: &&ToolResult| matches!(sheet.request_rate, Some(ResultRate::PerSecond(_)));
     if sheets.iter().any(has_rate) {
         Some(LoadKind::Rate)
     } else if sheets.iter().any(|sheet| sheet.max_concurrency.is_some()) {
@@ -104,7 +105,7 @@ fn kind(sheets: &[&Sheet]) -> Option<LoadKind> {
 }
 
 impl<'a> Line<'a> {
-    fn new(key: Key<'a>, kind: Option<LoadKind>, sheets: &[&'a Sheet]) -> Self {
+    fn new(key: Key<'a>, kind: Option<LoadKind>, sheets: &[&'a ToolResult]) -> Self {
         let loads = grouped(sheets.iter().copied(), |sheet| load(sheet, kind).map(f64::to_bits));
         let mut levels: Vec<Level<'a>> = loads
             .into_iter()
@@ -122,26 +123,26 @@ impl<'a> Line<'a> {
         self.levels.iter().filter(|level| level.load.is_some()).count()
     }
 
-    pub(super) fn sheets(&self) -> impl Iterator<Item = &'a Sheet> {
+    pub(super) fn sheets(&self) -> impl Iterator<Item = &'a ToolResult> {
         self.results().map(|(_, sheet)| sheet)
     }
 
     /// Each with its load.
-    pub(super) fn results(&self) -> impl Iterator<Item = (Option<f64>, &'a Sheet)> {
+    pub(super) fn results(&self) -> impl Iterator<Item = (Option<f64>, &'a ToolResult)> {
         let of_level = |level: &Level<'a>| (level.load, level.sheets.clone());
         let levels = self.levels.iter().map(of_level);
         levels.flat_map(|(load, sheets)| sheets.into_iter().map(move |sheet| (load, sheet)))
     }
 }
 
-fn load(sheet: &Sheet, kind: Option<LoadKind>) -> Option<f64> {
+fn load(sheet: &ToolResult, kind: Option<LoadKind>) -> Option<f64> {
     match (kind?, sheet.request_rate) {
-        (LoadKind::Rate, Some(SheetRate::PerSecond(rate))) => Some(rate),
-        (LoadKind::Rate, Some(SheetRate::Unlimited)) => Some(f64::INFINITY),
+        (LoadKind::Rate, Some(ResultRate::PerSecond(rate))) => Some(rate),
+        (LoadKind::Rate, Some(ResultRate::Unlimited)) => Some(f64::INFINITY),
         (LoadKind::Rate, None) => None,
         (LoadKind::Concurrency, rate) => {
             // Without a limit all requests are in flight; an unknown load is not unlimited.
-            let unlimited = (rate == Some(SheetRate::Unlimited)).then_some(f64::INFINITY);
+            let unlimited = (rate == Some(ResultRate::Unlimited)).then_some(f64::INFINITY);
             sheet.max_concurrency.map(f64::from).or(unlimited)
         }
     }
@@ -179,7 +180,7 @@ pub(super) fn load_words(kind: Option<LoadKind>, load: Option<f64>) -> String {
 }
 
 impl<'a> Key<'a> {
-    fn new(sheet: &'a Sheet) -> Self {
+    fn new(sheet: &'a ToolResult) -> Self {
         Self {
             configuration: &sheet.configuration,
             model: sheet.model.as_deref(),
@@ -246,12 +247,15 @@ pub(super) enum Quantity {
 }
 
 impl Definition {
-    pub(super) fn new(latency: &SheetLatency) -> Self {
+    pub(super) fn new(latency: &ResultLatency) -> Self {
         Self { kind: latency.kind, from: latency.from, grain: latency.grain }
     }
 
     /// All definitions of a kind that these results have.
-    pub(super) fn all<'a>(kind: LatencyKind, sheets: impl Iterator<Item = &'a Sheet>) -> Vec<Self> {
+    pub(super) fn all<'a>(
+        kind: LatencyKind,
+        sheets: impl Iterator<Item = &'a ToolResult>,
+    ) -> Vec<Self> {
         let of_kind = sheets.flat_map(|sheet| &sheet.latencies).filter(|known| known.kind == kind);
         let mut found: Vec<Self> = of_kind.map(Self::new).collect();
         found.sort();
@@ -273,11 +277,11 @@ impl Definition {
         parts.join(" ")
     }
 
-    pub(super) fn is_of(self, sheet: &Sheet) -> bool {
+    pub(super) fn is_of(self, sheet: &ToolResult) -> bool {
         self.find(sheet).is_some()
     }
 
-    fn find(self, sheet: &Sheet) -> Option<&SheetLatency> {
+    fn find(self, sheet: &ToolResult) -> Option<&ResultLatency> {
         sheet.latencies.iter().find(|latency| Self::new(latency) == self)
     }
 }
@@ -292,7 +296,7 @@ pub(super) fn statistic_name(statistic: Statistic) -> String {
 }
 
 impl Quantity {
-    pub(super) fn get(self, sheet: &Sheet) -> Option<Estimate> {
+    pub(super) fn get(self, sheet: &ToolResult) -> Option<Estimate> {
         match self {
             Self::Latency(definition, statistic) => {
                 let found = sheet.statistic_of(definition.find(sheet)?, statistic);
@@ -322,12 +326,12 @@ pub(super) const fn uncertified_words(n: u64) -> &'static str {
 
 impl Level<'_> {
     /// The mean over its repeats, without invalid ones as long as there is a valid one.
-    pub(super) fn across(&self, quantity: Quantity) -> Across {
-        let counting: Vec<&Sheet> =
+    pub(super) fn across(&self, quantity: Quantity) -> AcrossRuns {
+        let counting: Vec<&ToolResult> =
             self.sheets.iter().copied().filter(|it| !is_invalid(it)).collect();
         let counting = if counting.is_empty() { self.sheets.clone() } else { counting };
-        let of = |sheet: &Sheet| quantity.get(sheet).ok_or_else(|| NOT_IN_SOURCE.to_owned());
-        Across::of(&counting.into_iter().map(of).collect::<Vec<_>>())
+        let of = |sheet: &ToolResult| quantity.get(sheet).ok_or_else(|| NOT_IN_SOURCE.to_owned());
+        AcrossRuns::of(&counting.into_iter().map(of).collect::<Vec<_>>())
     }
 
     /// Reasons to doubt its values; empty where there are none.
@@ -357,12 +361,12 @@ impl Level<'_> {
     }
 }
 
-fn is_invalid(sheet: &Sheet) -> bool {
+fn is_invalid(sheet: &ToolResult) -> bool {
     sheet.marks.contains(&Mark::Invalid)
 }
 
 /// The uncertainty of a value.
-pub(super) fn doubt_words(across: &Across) -> String {
+pub(super) fn doubt_words(across: &AcrossRuns) -> String {
     match (across.interval, across.within) {
         (Some(between), _) => {
             format!("95 % {} between {} results", interval(between), count(across.n.into()))
@@ -469,17 +473,17 @@ pub(super) const fn mark_advice(mark: &Mark) -> (&'static str, &'static str) {
 mod tests {
     use super::*;
 
-    fn sheet(configuration: &str, rate: Option<SheetRate>, limit: Option<u32>) -> Sheet {
-        Sheet {
+    fn sheet(configuration: &str, rate: Option<ResultRate>, limit: Option<u32>) -> ToolResult {
+        ToolResult {
             configuration: configuration.to_owned(),
             model: Some("m".to_owned()),
             request_rate: rate,
             max_concurrency: limit,
-            ..Sheet::default()
+            ..ToolResult::default()
         }
     }
 
-    fn loads_by_name(sheets: &[Sheet]) -> Vec<(String, Vec<String>)> {
+    fn loads_by_name(sheets: &[ToolResult]) -> Vec<(String, Vec<String>)> {
         let loads = |line: &Line<'_>| {
             line.levels
                 .iter()
@@ -494,9 +498,9 @@ mod tests {
 
     #[test]
     fn repeats_are_one_level_and_no_limit_is_the_last() {
-        let rate = |rate| Some(SheetRate::PerSecond(rate));
+        let rate = |rate| Some(ResultRate::PerSecond(rate));
         let sheets = [
-            sheet("v1", Some(SheetRate::Unlimited), None),
+            sheet("v1", Some(ResultRate::Unlimited), None),
             sheet("v1", rate(3.0), None),
             sheet("v0", rate(1.0), None),
             sheet("v1", rate(1.0), None),
@@ -515,7 +519,7 @@ mod tests {
 
     #[test]
     fn rates_under_different_limits_are_no_repeats() {
-        let rate = Some(SheetRate::PerSecond(2.0));
+        let rate = Some(ResultRate::PerSecond(2.0));
         let found = loads_by_name(&[sheet("a", rate, Some(8)), sheet("a", rate, None)]);
         let names: Vec<&str> = found.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(names, ["a, at most 8 in flight", "a, unlimited in flight"]);
@@ -523,7 +527,7 @@ mod tests {
 
     #[test]
     fn who_limits_only_what_is_in_flight_is_told_by_that() {
-        let unlimited = Some(SheetRate::Unlimited);
+        let unlimited = Some(ResultRate::Unlimited);
         let found =
             loads_by_name(&[sheet("", unlimited, Some(256)), sheet("", unlimited, Some(128))]);
         assert_eq!(
@@ -540,7 +544,7 @@ mod tests {
     fn a_load_that_is_not_said_is_not_an_unlimited_one() {
         let found = loads_by_name(&[
             sheet("", None, None),
-            sheet("", Some(SheetRate::Unlimited), None),
+            sheet("", Some(ResultRate::Unlimited), None),
             sheet("", None, Some(8)),
         ]);
         assert_eq!(

@@ -5,7 +5,7 @@
 
 use std::fmt::Write;
 
-use inferometer_analysis::sheet::{Mark, Sheet};
+use inferometer_analysis::tool_result::{Mark, ToolResult};
 
 use super::charts::{self, Drawn};
 use super::lines::{self, Line};
@@ -21,9 +21,9 @@ const MARKED_MAX: usize = 50;
 
 /// Files by their names. `raw` writes a result as one line of JSON.
 pub fn site(
-    sheets: &[Sheet],
+    sheets: &[ToolResult],
     words: &PageWords,
-    raw: impl Fn(&Sheet) -> String,
+    raw: impl Fn(&ToolResult) -> String,
 ) -> Vec<(String, String)> {
     let lines = lines::lines(sheets);
     let drawn = charts::charts(&lines);
@@ -37,7 +37,7 @@ fn file_name(file: &str) -> String {
     format!("{file}.html")
 }
 
-fn index(sheets: &[Sheet], lines: &[Line<'_>], words: &PageWords, drawn: &[Drawn]) -> String {
+fn index(sheets: &[ToolResult], lines: &[Line<'_>], words: &PageWords, drawn: &[Drawn]) -> String {
     let title = words.title.as_deref().unwrap_or(TITLE);
     // In double quotes, YAML reads a backslash as JSON does.
     let quoted = escape::xml(title).replace('\\', "\\\\");
@@ -64,7 +64,7 @@ fn index(sheets: &[Sheet], lines: &[Line<'_>], words: &PageWords, drawn: &[Drawn
 }
 
 /// Lines of JSON, folded away, with an empty one between configurations.
-fn raw_results(lines: &[Line<'_>], raw: impl Fn(&Sheet) -> String) -> String {
+fn raw_results(lines: &[Line<'_>], raw: impl Fn(&ToolResult) -> String) -> String {
     let of_line = |line: &Line<'_>| -> String {
         line.sheets().map(|sheet| json_line(&raw(sheet)) + "\n").collect()
     };

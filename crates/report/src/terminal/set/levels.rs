@@ -1,6 +1,6 @@
 //! The tables of a sweep: one line for each level.
 
-use inferometer_analysis::set::{Across, ConditionSummary, LevelSummary};
+use inferometer_analysis::set::{AcrossRuns, ConditionSummary, LevelSummary};
 use inferometer_analysis::{LatencyOrigin, Metric, Verdict, metric};
 
 use crate::escape::terminal;
@@ -84,7 +84,7 @@ pub(super) fn latencies(condition: &ConditionSummary, name: Option<&str>, style:
 }
 
 /// How a number of a level is written.
-pub(super) type Cell = fn(Option<&Across>) -> String;
+pub(super) type Cell = fn(Option<&AcrossRuns>) -> String;
 
 pub(super) const DOUBT_ELSEWHERE: &str = "the intervals of these figures are in the document";
 

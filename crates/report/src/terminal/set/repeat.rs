@@ -1,6 +1,6 @@
 //! The table of repeated runs: one line for each number that people publish.
 
-use inferometer_analysis::set::{Across, ConditionSummary, LevelSummary};
+use inferometer_analysis::set::{AcrossRuns, ConditionSummary, LevelSummary};
 use inferometer_analysis::{METRICS, Metric, Percentile, Quantity, Shape, Statistic, Unit};
 
 use super::levels::{doubt_remark, is_open, titled};
@@ -74,7 +74,7 @@ fn rows_of(metric: &'static Metric, open: bool) -> Vec<(String, Unit, Quantity)>
     }
 }
 
-fn row(label: &str, unit: Unit, found: &Across) -> Vec<String> {
+fn row(label: &str, unit: Unit, found: &AcrossRuns) -> Vec<String> {
     let (low, high) = found.extremes().unzip();
     let is_share = unit == Unit::Share;
     let scale = if is_share { 100.0 } else { 1.0 };

@@ -219,7 +219,7 @@ fn a_client_near_its_capacity_is_doubted() {
     };
     // Of a client that can carry one request per second, the load uses as many times that.
     let alone = with_capacity(1.0);
-    let health = ClientHealth::of(&alone, &Measured::from_observations(&alone));
+    let health = ClientHealth::from_observations(&alone, &Measured::from_observations(&alone));
     let busiest = health.capacity.unwrap().used;
     let used = |requests_per_s| raised(&with_capacity(requests_per_s));
     assert_eq!(used(busiest / 0.49), []);

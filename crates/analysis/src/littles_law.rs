@@ -1,0 +1,279 @@
+//! Little's law, N = X·R, as a check that can fail: requests in flight are the rate at which they
+//! come times how long each stays.
+//!
+//! N is a sweep over all beginnings and ends inside the run. X counts every request that left or was
+//! lost, and R is how long each stayed. Both come from the stamps of the same records, so of sound
+//! records the law holds by arithmetic; what it catches are records that are not:
+//!
+//! - requests were started and never heard of again (a recovered run): X has them, N has not;
+//! - a request ends before it begins: the sweep cannot place it;
+//! - records lie outside of the run's own beginning and end: the sweep does not see that part.
+//!
+//! It cannot see a stamp that is wrong, nor a request that was not recorded. The independent witness
+//! is the server: its gauges of running and waiting requests are compared with N.
+
+use inferometer_model::outcome::Cause;
+use inferometer_model::{Observations, RequestRecord};
+use serde::{Deserialize, Serialize};
+
+use crate::concurrency::{Concurrency, Flight};
+use crate::server::ServerSide;
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LittlesLaw {
+    /// N: on average over the run, from its beginning to its end.
+    pub in_flight: Option<f64>,
+    /// X: requests that left, and those that were lost.
+    pub arrivals_per_s: Option<f64>,
+    /// R: on average, from the first byte sent to the ending.
+    pub time_in_flight_s: Option<f64>,
+    /// N less X·R, as a share of X·R.
+    pub apart: Option<f64>,
+    /// Requests that were started and never heard of again.
+    pub lost: u64,
+    /// Running and waiting by the server's own gauges, on average over the scrapes inside the run.
+    pub server_in_flight: Option<f64>,
+    /// The server's less N, as a share of N: what is on the network is in neither gauge.
+    pub server_apart: Option<f64>,
+    /// How often the gauges were seen.
+    #[serde(default)]
+    pub server_scrapes: u64,
+    /// Why there is nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// ExtraFigure apart than this, requests were lost or their records make no sense.
+pub(crate) const LITTLE_APART: f64 = 0.02;
+/// Of N. What is on the network is in neither gauge, and engines differ in when they count a request.
+const SERVER_APART: f64 = 0.25;
+/// Requests: a gauge is a whole number.
+const SERVER_APART_LEAST: f64 = 1.0;
+/// Standard deviations of the mean of the scrapes, each about as uncertain as a count.
+const SCRAPED_BY_CHANCE: f64 = 3.0;
+/// From so many scrapes on, a mean of them says something of a run.
+const TELLING_SCRAPES: u64 = 3;
+
+impl LittlesLaw {
+    pub(crate) fn from_observations(
+        observations: &Observations,
+        server: Option<&ServerSide>,
+    ) -> Self {
+        let Some(run) = Stay::of_run(observations) else {
+            return Self::nothing("the run has no length");
+        };
+        let duration_s = run.length_s();
+        let mut seen = Seen::default();
+        for record in &observations.records {
+            seen.add(record, run);
+        }
+        let Some(mean_s) = seen.mean_s() else {
+            return Self { lost: seen.lost, ..Self::nothing("no request was in flight") };
+        };
+        let in_flight = seen.in_flight_s() / duration_s;
+        let arrivals_per_s = seen.arrivals as f64 / duration_s;
+        let expected = arrivals_per_s * mean_s;
+        let gauges = server.and_then(server_in_flight);
+        let server_in_flight = gauges.map(|(in_flight, _)| in_flight);
+        let apart = |found: f64, of: f64| (0.0 < of).then(|| (found - of) / of);
+        Self {
+            in_flight: Some(in_flight),
+            arrivals_per_s: Some(arrivals_per_s),
+            time_in_flight_s: Some(mean_s),
+            apart: apart(in_flight, expected),
+            lost: seen.lost,
+            server_in_flight,
+            server_apart: server_in_flight.and_then(|server| apart(server, in_flight)),
+            server_scrapes: gauges.map_or(0, |(_, scrapes)| scrapes),
+            reason: None,
+        }
+    }
+
+    /// How far apart, where records do not explain it.
+    pub(crate) fn broken(&self) -> Option<f64> {
+        self.apart.filter(|share| LITTLE_APART < share.abs())
+    }
+
+    /// Requests in flight by the server and by us, where neither the network nor the few looks at its
+    /// gauges explain how far they are apart.
+    pub(crate) fn server_disagrees(&self) -> Option<(f64, f64)> {
+        let (server, ours) = (self.server_in_flight?, self.in_flight?);
+        let chance = SCRAPED_BY_CHANCE * (ours.max(server) / self.server_scrapes as f64).sqrt();
+        let allowed = (SERVER_APART * ours).max(SERVER_APART_LEAST) + chance;
+        (allowed < (server - ours).abs()).then_some((server, ours))
+    }
+
+    fn nothing(reason: &str) -> Self {
+        Self { reason: Some(reason.to_owned()), ..Self::default() }
+    }
+}
+
+/// With the number of scrapes. `None` unless it says both, since what waits is in flight, too, and
+/// unless it is one server all the time: of replicas that answer by turns each knows its own.
+fn server_in_flight(server: &ServerSide) -> Option<(f64, u64)> {
+    let (running, waiting) = (server.running?, server.waiting?);
+    let is_one = server.restarts == 0 && server.replicas.is_none();
+    let tells = is_one && TELLING_SCRAPES <= running.n;
+    tells.then_some((running.mean + waiting.mean, running.n))
+}
+
+/// A stretch of the run's clock.
+#[derive(Clone, Copy)]
+struct Stay {
+    from_ns: u64,
+    to_ns: u64,
+}
+
+impl Stay {
+    fn of_run(observations: &Observations) -> Option<Self> {
+        let sent = observations.records.iter().filter_map(|record| record.sent);
+        let began = observations.ending.began.or_else(|| sent.min())?;
+        let run = Self { from_ns: began.as_nanos(), to_ns: observations.ending.at.as_nanos() };
+        (run.from_ns < run.to_ns).then_some(run)
+    }
+
+    fn length_s(self) -> f64 {
+        (self.to_ns - self.from_ns) as f64 / 1e9
+    }
+}
+
+#[derive(Default)]
+struct Seen {
+    flights: Vec<Flight>,
+    arrivals: u64,
+    lost: u64,
+    stays: u64,
+    stayed_ns: u128,
+}
+
+impl Seen {
+    fn add(&mut self, record: &RequestRecord, run: Stay) {
+        let Some(sent) = record.sent else {
+            let lost = u64::from(record.ending.cause == Some(Cause::RunCrashed));
+            self.lost += lost;
+            self.arrivals += lost;
+            return;
+        };
+        self.arrivals += 1;
+        let (from_ns, to_ns) = (sent.as_nanos(), record.ending.at.as_nanos());
+        let clipped = Flight { from_ns: from_ns.max(run.from_ns), to_ns: to_ns.min(run.to_ns) };
+        let Some(stay_ns) = to_ns.checked_sub(from_ns) else { return };
+        self.stays += 1;
+        self.stayed_ns += u128::from(stay_ns);
+        if clipped.from_ns <= clipped.to_ns {
+            self.flights.push(clipped);
+        }
+    }
+
+    fn in_flight_s(&self) -> f64 {
+        Concurrency::sweep(&self.flights).map_or(0.0, |swept| swept.request_ns as f64 / 1e9)
+    }
+
+    fn mean_s(&self) -> Option<f64> {
+        (0 < self.stays).then(|| self.stayed_ns as f64 / 1e9 / self.stays as f64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use inferometer_model::Outcome;
+
+    use super::*;
+    use crate::fixture::{Given, calm, ms, raised, run, sample};
+    use crate::judge::Severity;
+
+    fn law(observations: &Observations) -> LittlesLaw {
+        LittlesLaw::from_observations(observations, None)
+    }
+
+    fn close(found: Option<f64>, expected: f64) {
+        let found = found.unwrap();
+        assert!((found - expected).abs() < 1e-9, "found {found}, expected {expected}");
+    }
+
+    #[test]
+    fn both_sides_agree_where_every_record_makes_sense() {
+        // 40 requests of 120 ms over 4.02 s.
+        let found = law(&calm());
+        close(found.in_flight, 40.0 * 0.120 / 4.02);
+        close(found.arrivals_per_s, 40.0 / 4.02);
+        close(found.time_in_flight_s, 0.120);
+        close(found.apart, 0.0);
+        assert_eq!((found.lost, found.broken()), (0, None));
+    }
+
+    #[test]
+    fn requests_that_were_lost_show() {
+        let mut observations = calm();
+        for record in observations.records.iter_mut().take(4) {
+            record.sent = None;
+            record.ending.outcome = Outcome::Cancelled;
+            record.ending.cause = Some(Cause::RunCrashed);
+        }
+        let found = law(&observations);
+        assert_eq!(found.lost, 4);
+        close(found.broken(), -0.1);
+    }
+
+    #[test]
+    fn a_request_that_ends_before_it_begins_shows() {
+        let mut observations = calm();
+        for record in observations.records.iter_mut().skip(1).take(4) {
+            record.ending.at = ms(record.ending.at.as_nanos() / 1_000_000 - 121);
+        }
+        assert!(law(&observations).broken().is_some_and(|apart| apart < -0.02));
+    }
+
+    #[test]
+    fn records_outside_of_the_run_show() {
+        let mut observations = calm();
+        observations.ending.began = Some(ms(400));
+        assert!(law(&observations).broken().is_some_and(|apart| apart < -0.02));
+    }
+
+    fn gauged(running: f64, waiting: f64) -> Observations {
+        use inferometer_model::telemetry::{Gauges, Recording, Telemetry};
+        let mut observations = calm();
+        let at = |n: u64| {
+            let mut sample = sample(ms(n * 200));
+            sample.gauges =
+                Gauges { running: Some(running), waiting: Some(waiting), ..Gauges::default() };
+            sample
+        };
+        let samples = (0..20).map(at).collect();
+        observations.telemetry =
+            Telemetry::Recorded(Recording { samples, missed: Vec::new(), skipped: 0 });
+        observations
+    }
+
+    #[test]
+    fn the_servers_gauges_are_compared_where_they_are_there() {
+        let found = crate::summarize(&gauged(1.0, 0.5)).littles_law;
+        close(found.server_in_flight, 1.5);
+        close(found.server_apart, 1.5 / (40.0 * 0.120 / 4.02) - 1.0);
+        assert_eq!((found.server_scrapes, found.server_disagrees()), (20, None));
+    }
+
+    #[test]
+    fn a_server_that_has_other_requests_in_flight_is_noted() {
+        assert!(!raised(&gauged(1.0, 0.5)).iter().any(|(key, _)| *key == "server-in-flight"));
+        let busy = gauged(3.0, 2.0);
+        assert!(raised(&busy).contains(&("server-in-flight", Severity::Note)));
+        let law = crate::summarize(&busy).littles_law;
+        assert_eq!(law.broken(), None, "our own records are sound");
+        close(law.server_disagrees().map(|(server, _)| server), 5.0);
+        // One look at the gauges by chance falls into a rush.
+        let seldom = LittlesLaw { server_scrapes: 1, ..law };
+        assert_eq!(seldom.server_disagrees(), None);
+    }
+
+    #[test]
+    fn nothing_in_flight_is_said_and_not_zero() {
+        let found = law(&run(vec![]));
+        assert_eq!((found.in_flight, found.apart), (None, None));
+        assert!(found.reason.is_some());
+        let mut unsent = run(vec![Given::failed(0, Outcome::TransportError).ends(90).record()]);
+        unsent.records[0].sent = None;
+        assert!(law(&unsent).reason.is_some());
+    }
+}

@@ -1,0 +1,394 @@
+//! The rows of a matrix: one cell at one load, and the figures of its runs.
+
+use std::collections::BTreeMap;
+
+use inferometer_model::Outcome;
+use inferometer_model::campaign::{Cell, Level, Matrix, PointFailure, Preset, Strategy};
+use inferometer_model::deployment::{DeploymentFailure, DeploymentStage, LikelyCause};
+use serde::{Deserialize, Serialize};
+
+use crate::estimate::{Estimate, Interval};
+use crate::judge::Verdict;
+use crate::machines::{DeviceFigures, GpuFigures};
+use crate::metric::{self, Metric, Unit};
+use crate::quantity::{LatencyOrigin, Quantity};
+use crate::request_rates::RequestRates;
+use crate::server::{CounterFigures, GaugeFigures, ServerSide};
+use crate::set::{AcrossRuns, PointResult, Tally};
+use crate::statistics::runs::mean;
+use crate::summary::Summary;
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MatrixRow {
+    /// Its place among the conditions of the set.
+    pub cell: u32,
+    pub preset: u32,
+    pub model: u32,
+    pub context: Option<u32>,
+    pub strategy: Option<Strategy>,
+    pub tp: Option<u32>,
+    pub pp: Option<u32>,
+    pub flags: BTreeMap<String, String>,
+    pub level: Level,
+    pub ending: RowEnding,
+    /// Runs that were measured, by their numbers.
+    pub points: Vec<u32>,
+    /// Failed runs, by their numbers.
+    pub failed_points: Vec<u32>,
+    /// The worst of its runs; null while none was measured. Figures are of the runs that are not
+    /// invalid, and of invalid ones where there is nothing else.
+    pub verdict: Option<Verdict>,
+    /// Of all its runs.
+    pub requests: u64,
+    /// Requests that did not end well.
+    pub errors: u64,
+    /// By the server's counters, over the time from before the load to when it was idle again.
+    pub prompt_tps: AcrossRuns,
+    pub generation_tps: AcrossRuns,
+    /// The same by what the client saw.
+    pub client_prompt_tps: AcrossRuns,
+    pub client_generation_tps: AcrossRuns,
+    /// Mean over requests that ended well.
+    pub latency_s: AcrossRuns,
+    pub ttft_ms: AcrossRuns,
+    pub tpot_ms: AcrossRuns,
+    /// A request's tokens over its own time, mean over requests.
+    pub request_generation_tps: AcrossRuns,
+    pub request_prompt_tps: AcrossRuns,
+    /// Means over the scrapes inside the runs; null where the server does not say.
+    pub running: Option<f64>,
+    pub waiting: Option<f64>,
+    pub swapped: Option<f64>,
+    /// Shares from 0 to 1.
+    pub kv_usage: Option<f64>,
+    pub cpu_cache_usage: Option<f64>,
+    /// Of all GPUs together, a mean over the runs.
+    pub power_w: Option<f64>,
+    pub gpu_memory_bytes: Option<f64>,
+    /// Joules per generated token.
+    pub energy_per_token_j: AcrossRuns,
+    /// Money per million generated tokens; needs a price.
+    pub cost_per_million: AcrossRuns,
+}
+
+/// How a row ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum RowEnding {
+    /// Every run was measured so far, and every request ended well.
+    Clean,
+    /// Every run was measured so far; some requests did not end well.
+    WithErrors,
+    /// Some runs were measured and others failed: the first failure that is a fault, else the first.
+    Partly { failure: DeploymentFailure },
+    /// No run was measured; the failure is chosen likewise.
+    Failed { failure: DeploymentFailure },
+    /// Not measured yet.
+    Missing,
+}
+
+/// How a model does not fit the deployment that was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unfit {
+    Memory,
+    /// It cannot be divided among so many GPUs.
+    Spread,
+}
+
+/// Of a server that was never up.
+fn unfit(failure: &DeploymentFailure) -> Option<Unfit> {
+    let is_before = match failure.stage {
+        DeploymentStage::Start
+        | DeploymentStage::Ended
+        | DeploymentStage::Ready
+        | DeploymentStage::Generate => true,
+        DeploymentStage::Died | DeploymentStage::Measure | DeploymentStage::Stop => false,
+    };
+    match failure.cause {
+        Some(LikelyCause::OutOfMemory) if is_before => Some(Unfit::Memory),
+        Some(LikelyCause::CannotSpread) if is_before => Some(Unfit::Spread),
+        _ => None,
+    }
+}
+
+/// In the order of the cells, and of the levels within each.
+pub(super) fn rows(
+    matrix: &Matrix,
+    results: &[PointResult],
+    failures: &[PointFailure],
+) -> Vec<MatrixRow> {
+    let mut results: Vec<&PointResult> = results.iter().collect();
+    results.sort_by_key(|result| result.point.number);
+    let mut failures: Vec<&PointFailure> = failures.iter().collect();
+    failures.sort_by_key(|failure| failure.point.number);
+    (0_u32..)
+        .zip(&matrix.cells)
+        .flat_map(|(place, cell)| matrix.levels.iter().map(move |level| (place, cell, *level)))
+        .map(|(place, cell, level)| {
+            let measured: Vec<&PointResult> = results
+                .iter()
+                .copied()
+                .filter(|result| result.point.condition == place && result.point.level == level)
+                .collect();
+            let failed: Vec<&PointFailure> = failures
+                .iter()
+                .copied()
+                .filter(|failure| failure.point.condition == place && failure.point.level == level)
+                // What was measured after all is no failure.
+                .filter(|failure| !has_run(&measured, failure))
+                .collect();
+            MatrixRow::new((place, cell), level, &measured, &failed)
+        })
+        .collect()
+}
+
+fn has_run(measured: &[&PointResult], failure: &PointFailure) -> bool {
+    measured.iter().any(|result| result.point.number == failure.point.number)
+}
+
+impl MatrixRow {
+    fn new(
+        (place, cell): (u32, &Cell),
+        level: Level,
+        measured: &[&PointResult],
+        failed: &[&PointFailure],
+    ) -> Self {
+        let all: Vec<&Summary> = measured.iter().map(|result| &result.summary).collect();
+        let tally =
+            all.iter().map(|run| Tally::from_summary(run)).fold(Tally::default(), Tally::plus);
+        let errors = tally.scheduled.saturating_sub(tally.ok);
+        let counted: Vec<&Summary> =
+            all.iter().copied().filter(|run| run.verdict != Verdict::Invalid).collect();
+        let runs = if counted.is_empty() { &all } else { &counted };
+        Self {
+            cell: place,
+            preset: cell.preset,
+            model: cell.model,
+            context: cell.context,
+            strategy: cell.strategy,
+            tp: cell.tp,
+            pp: cell.pp,
+            flags: cell.flags.clone(),
+            level,
+            ending: RowEnding::from_points(all.len(), errors, failed),
+            points: measured.iter().map(|result| result.point.number).collect(),
+            failed_points: failed.iter().map(|failure| failure.point.number).collect(),
+            verdict: all.iter().map(|run| run.verdict).max(),
+            requests: tally.scheduled,
+            errors,
+            prompt_tps: server_tps(runs, PROMPT),
+            generation_tps: server_tps(runs, GENERATION),
+            client_prompt_tps: client_tps(runs, PROMPT),
+            client_generation_tps: client_tps(runs, GENERATION),
+            latency_s: seconds(runs, |origin| origin.e2e().mean()),
+            ttft_ms: milliseconds(runs, |origin| origin.ttft().mean()),
+            tpot_ms: milliseconds(runs, |_| metric::TPOT.mean()),
+            request_generation_tps: request_tps(runs, |rates| rates.generation_tps),
+            request_prompt_tps: request_tps(runs, |rates| rates.prompt_tps),
+            running: gauge(runs, |server| server.running),
+            waiting: gauge(runs, |server| server.waiting),
+            swapped: gauge(runs, |server| server.swapped),
+            kv_usage: gauge(runs, |server| server.kv_usage),
+            cpu_cache_usage: gauge(runs, |server| server.cpu_kv_usage),
+            power_w: of_devices(runs, |device| device.power_w),
+            gpu_memory_bytes: of_devices(runs, |device| device.memory_used_bytes),
+            energy_per_token_j: energy_per_token(runs),
+            cost_per_million: AcrossRuns::of(&[]),
+        }
+    }
+
+    /// Whether it may be called best: a run that failed, and a request that did, take away from the
+    /// load that the others had.
+    pub fn may_win(&self) -> bool {
+        self.ending == RowEnding::Clean && self.verdict.is_some_and(|it| it != Verdict::Invalid)
+    }
+
+    /// Whether nothing was measured of it, and why is known.
+    pub const fn is_failed(&self) -> bool {
+        matches!(self.ending, RowEnding::Failed { .. })
+    }
+
+    /// How its model does not fit, where nothing else kept any of its runs from being measured: that is
+    /// an answer, and no fault of the measurement.
+    pub(crate) fn unfit(&self) -> Option<Unfit> {
+        self.ending.failure().filter(|_| self.is_failed()).and_then(unfit)
+    }
+
+    /// Whether both were deployed alike, whatever their strategy is called: on one GPU there is nothing
+    /// to spread.
+    pub fn is_same_deployment(&self, other: &Self, presets: &[Preset]) -> bool {
+        let gpus = usize::try_from(self.preset).ok().and_then(|place| presets.get(place)?.gpus);
+        let spread = |row: &Self| {
+            let is_known = row.tp.is_some() || row.pp.is_some();
+            is_known.then(|| (row.tp.unwrap_or(1), row.pp.unwrap_or(1)))
+        };
+        let is_spread_alike = match (spread(self), spread(other)) {
+            (Some(own), Some(others)) => own == others,
+            _ => gpus == Some(1) || self.strategy == other.strategy,
+        };
+        is_spread_alike
+            && (self.preset, self.model, self.context) == (other.preset, other.model, other.context)
+            && self.flags == other.flags
+    }
+}
+
+impl RowEnding {
+    fn from_points(measured: usize, errors: u64, failed: &[&PointFailure]) -> Self {
+        let failures = || failed.iter().map(|failed| &failed.failure);
+        let told = failures().find(|failure| unfit(failure).is_none());
+        match (measured, told.or_else(|| failures().next())) {
+            (0, None) => Self::Missing,
+            (0, Some(told)) => Self::Failed { failure: told.clone() },
+            (_, Some(told)) => Self::Partly { failure: told.clone() },
+            (_, None) if 0 < errors => Self::WithErrors,
+            (_, None) => Self::Clean,
+        }
+    }
+
+    /// Why its runs, or some of them, failed.
+    pub const fn failure(&self) -> Option<&DeploymentFailure> {
+        match self {
+            Self::Partly { failure } | Self::Failed { failure } => Some(failure),
+            Self::Clean | Self::WithErrors | Self::Missing => None,
+        }
+    }
+}
+
+/// Which tokens are counted: by the server, and the same by the client.
+#[derive(Clone, Copy)]
+struct Counted {
+    tokens: &'static str,
+    server: fn(&ServerSide) -> Option<CounterFigures>,
+    client: &'static Metric,
+}
+
+static PROMPT: Counted = Counted {
+    tokens: "prompt",
+    server: |server| server.prompt_tokens,
+    client: &metric::INPUT_THROUGHPUT,
+};
+static GENERATION: Counted = Counted {
+    tokens: "generated",
+    server: |server| server.generation_tokens,
+    client: &metric::OUTPUT_THROUGHPUT,
+};
+
+/// Tokens per second by the server's counters. They have no series of their own to judge by, so a
+/// run's interval is that of the client's throughput, which is of the same tokens, in proportion.
+fn server_tps(runs: &[&Summary], of: Counted) -> AcrossRuns {
+    across(runs, Unit::TokensPerSecond, |run| {
+        answered(run)?;
+        let missing = || run.server_missing.clone().unwrap_or_else(|| "it says nothing".to_owned());
+        let server = run.server.as_ref().ok_or_else(missing)?;
+        let per_s = (of.server)(server)
+            .and_then(|counter| counter.per_s)
+            .ok_or_else(|| format!("the server does not count {} tokens", of.tokens))?;
+        let client =
+            Quantity::from(of.client).value_in(run).ok().filter(|client| 0.0 < client.value);
+        let interval = client.and_then(|client| {
+            let share = per_s / client.value;
+            let own = client.interval?;
+            Interval::new(own.low * share, own.high * share)
+        });
+        Ok(estimate(per_s, interval, run.attempted))
+    })
+}
+
+/// The same by what the client saw.
+fn client_tps(runs: &[&Summary], of: Counted) -> AcrossRuns {
+    across(runs, Unit::TokensPerSecond, |run| {
+        answered(run)?;
+        Quantity::from(of.client).value_in(run)
+    })
+}
+
+/// A server that failed every request has no speed, and not one of zero.
+fn answered(run: &Summary) -> Result<(), String> {
+    match run.count(Outcome::Ok) {
+        0 => Err("no request ended well".to_owned()),
+        _ => Ok(()),
+    }
+}
+
+/// Of a latency, which summaries have in milliseconds.
+fn seconds(runs: &[&Summary], quantity: fn(LatencyOrigin) -> Quantity) -> AcrossRuns {
+    across(runs, Unit::Milliseconds, |run| {
+        let found = quantity(run.latency_origin()).value_in(run)?;
+        let scaled = |it: Interval| Interval { low: it.low / 1e3, high: it.high / 1e3 };
+        Ok(Estimate { value: found.value / 1e3, interval: found.interval.map(scaled), ..found })
+    })
+}
+
+fn milliseconds(runs: &[&Summary], quantity: fn(LatencyOrigin) -> Quantity) -> AcrossRuns {
+    across(runs, Unit::Milliseconds, |run| quantity(run.latency_origin()).value_in(run))
+}
+
+fn request_tps(runs: &[&Summary], of: fn(&RequestRates) -> Option<Estimate>) -> AcrossRuns {
+    across(runs, Unit::TokensPerSecond, |run| {
+        of(&run.request_rates).ok_or_else(|| "no request ended well with output".to_owned())
+    })
+}
+
+fn energy_per_token(runs: &[&Summary]) -> AcrossRuns {
+    across(runs, Unit::TokensPerSecond, |run| {
+        let unknown = "the GPUs tell neither energy nor power, or nothing was generated";
+        let missing = || run.machines.gpus_missing.clone().unwrap_or_else(|| unknown.to_owned());
+        let found = run.machines.gpus.as_ref().and_then(|gpus| gpus.energy_per_output_token_j);
+        Ok(estimate(found.ok_or_else(missing)?, None, run.attempted))
+    })
+}
+
+/// Money per million tokens at so many tokens per second, run by run.
+pub(super) fn cost(tps: &AcrossRuns, price_per_hour: Option<f64>) -> AcrossRuns {
+    let price = price_per_hour.filter(|price| price.is_finite() && 0.0 <= *price);
+    let Some(price) = price else {
+        return AcrossRuns::of(&[Err("the preset has no price".to_owned())]);
+    };
+    let money = |tps: f64| price / 3_600.0 / tps * 1e6;
+    let nothing = || tps.reason.clone().unwrap_or_else(|| "nothing was generated".to_owned());
+    let runs: Vec<Result<Estimate, String>> = tps
+        .values
+        .iter()
+        .map(|value| {
+            let value = value.filter(|tps| 0.0 < *tps).ok_or_else(nothing)?;
+            let within = tps.within.filter(|within| 0.0 < within.low);
+            let interval =
+                within.and_then(|within| Interval::new(money(within.high), money(within.low)));
+            Ok(estimate(money(value), interval, 1))
+        })
+        .collect();
+    AcrossRuns::of(&runs).possible(Unit::TokensPerSecond, &runs)
+}
+
+/// A mean over the runs whose servers say it.
+fn gauge(runs: &[&Summary], of: fn(&ServerSide) -> Option<GaugeFigures>) -> Option<f64> {
+    mean_of(runs, |run| Some(of(run.server.as_ref()?)?.mean))
+}
+
+/// Of all GPUs together; nothing where one of them does not tell.
+fn of_devices(runs: &[&Summary], of: fn(&DeviceFigures) -> Option<GaugeFigures>) -> Option<f64> {
+    let all = |gpus: &GpuFigures| -> Option<f64> {
+        let mut own = gpus.devices.iter().filter(|device| device.counts()).peekable();
+        own.peek()?;
+        own.map(|device| of(device).map(|figures| figures.mean)).sum()
+    };
+    mean_of(runs, |run| all(run.machines.gpus.as_ref()?))
+}
+
+fn mean_of(runs: &[&Summary], of: impl Fn(&Summary) -> Option<f64>) -> Option<f64> {
+    let values: Vec<f64> = runs.iter().filter_map(|run| of(run)).collect();
+    (!values.is_empty()).then(|| mean(&values))
+}
+
+fn across(
+    runs: &[&Summary],
+    unit: Unit,
+    of: impl Fn(&Summary) -> Result<Estimate, String>,
+) -> AcrossRuns {
+    let runs: Vec<Result<Estimate, String>> = runs.iter().map(|run| of(run)).collect();
+    AcrossRuns::of(&runs).possible(unit, &runs)
+}
+
+const fn estimate(value: f64, interval: Option<Interval>, n: u64) -> Estimate {
+    Estimate { value, interval, n, effective_n: None, certified: true }
+}

@@ -1,0 +1,396 @@
+//! The summary of a set of runs: statistics across runs, level by level, and what they show.
+//!
+//! [`SetSummary::of`] is a pure function of the set's manifest and of the summaries of its runs.
+//! Requests of several runs are never one sample: a run gives one value, and runs are compared.
+//! Invalid runs stay in the list and are in no mean and in no finding.
+
+mod findings;
+#[cfg(test)]
+pub(crate) mod fixture;
+mod level;
+mod scalability;
+mod suite;
+#[cfg(test)]
+mod tests;
+mod warnings;
+
+use inferometer_model::campaign::{
+    CampaignSpec, DeploymentRecord, Dimension, Level, Order, Point, PointFailure, Question,
+    SetManifest, Stage, StopAt,
+};
+use inferometer_model::endpoint::Api;
+use inferometer_model::observations::Simulated;
+use inferometer_model::spec::{Lengths, SourceKind};
+use serde::{Deserialize, Serialize};
+
+pub use self::findings::{
+    Figure, Finding, Findings, Knee, LevelRange, Peak, Saturation, SweetSpot, kneedle,
+};
+pub use self::level::{
+    AcrossRuns, Cut, Enough, LevelSummary, Reached, Served, Tally, is_cut, piles_up,
+};
+pub use self::scalability::{Model, Saturating, Scalability, Universal};
+pub use self::suite::{Contaminated, SuiteRow, SuiteSummary};
+use self::warnings::{MatrixContext, SetContext, matrix_warnings, set_warnings};
+use crate::judge::{Severity, Verdict, Warning};
+use crate::matrix::MatrixSummary;
+use crate::summary::Summary;
+
+/// The form of the document. Adding keys leaves it; changing what a key means raises it.
+pub const SET_SCHEMA: &str = "inferometer.set/1";
+
+/// A run of the set, read back.
+#[derive(Clone, Debug)]
+pub struct PointResult {
+    pub point: Point,
+    pub summary: Summary,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SetSummary {
+    pub schema: String,
+    pub set: String,
+    /// RFC 3339, UTC.
+    pub started: String,
+    pub tool_version: String,
+    pub simulated: bool,
+    pub seed: u64,
+    pub asked: Asked,
+    /// Invalid when a condition has no run that counts, of a matrix when none of its cells has;
+    /// degraded when a run is degraded or left out, or a warning says so. A level that failed does
+    /// not spoil the others.
+    pub verdict: Verdict,
+    /// The most severe first.
+    pub warnings: Vec<Warning>,
+    pub conditions: Vec<ConditionSummary>,
+    /// The result of a search, one for each condition; empty without one.
+    pub limits: Vec<FoundLimit>,
+    /// Of a suite; null of anything else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub suite: Option<SuiteSummary>,
+    /// Of a matrix; null of anything else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub matrix: Option<MatrixSummary>,
+    pub points: Vec<PointLine>,
+}
+
+/// One server of the set.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ConditionSummary {
+    pub name: String,
+    /// Null while it has no run.
+    pub subject: Option<Subject>,
+    /// From the lowest to the highest.
+    pub levels: Vec<LevelSummary>,
+    /// Null where nothing is varied.
+    pub findings: Option<Findings>,
+}
+
+/// A run of the set, in one line.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PointLine {
+    pub number: u32,
+    pub condition: u32,
+    pub level: Level,
+    pub repetition: u32,
+    pub seed: u64,
+    pub stage: Stage,
+    pub verdict: Verdict,
+    pub workload_fingerprint: String,
+    pub plan_fingerprint: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Asked {
+    pub question: QuestionKind,
+    /// Null where nothing is varied.
+    pub dimension: Option<Dimension>,
+    /// Of a search, as they were typed.
+    pub goals: Vec<String>,
+    /// Runs at each level; with `stop_at` the most that there may be.
+    pub runs: u32,
+    pub order: Order,
+    pub cool_down_s: f64,
+    /// Whether the server was restarted before each run. Every cell and repetition of a matrix has a
+    /// server of its own.
+    pub restarted: bool,
+    pub stop_at: Option<StopAt>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum QuestionKind {
+    Repeat,
+    Sweep,
+    Search,
+    Suite,
+    Matrix,
+}
+
+/// Which server answered, and what it was asked, as its first run has it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Subject {
+    pub target: String,
+    pub embedded: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub simulated: Option<Simulated>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub engine_speed: Option<f64>,
+    pub model: String,
+    pub api: Api,
+    pub open_loop: bool,
+    pub source: SourceKind,
+    pub input_tokens: Option<Lengths>,
+    pub output_tokens: Option<Lengths>,
+}
+
+/// The highest level at which every goal is met, as far as it is known.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FoundLimit {
+    /// Which condition, by its place in the list.
+    pub condition: u32,
+    /// As they were typed, such as `ttft.p99<500ms`.
+    pub goals: Vec<String>,
+    /// Requests per second, or requests at once; null when no level met them.
+    pub level: Option<f64>,
+    /// The lowest level that was seen to miss a goal; null when none did.
+    pub lowest_missed: Option<f64>,
+    /// Whether it met them once more on a fresh seed.
+    pub confirmed: bool,
+    /// Whether even the highest level that may be asked for met them.
+    pub open_ended: bool,
+    /// Runs that the search took.
+    pub runs: u32,
+    /// Levels at which the runs allowed did not decide.
+    pub undecided: Vec<f64>,
+    /// The answer in a sentence.
+    pub words: String,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum SetError {
+    #[error("the summary of the set is not the JSON that was expected: {0}")]
+    Json(#[from] serde_json::Error),
+    #[error("the summary of the set has the schema `{0}`, and this version reads `{SET_SCHEMA}`")]
+    Schema(String),
+}
+
+impl SetSummary {
+    /// The results are taken in the order of their numbers.
+    pub fn of(manifest: &SetManifest, results: &[PointResult]) -> Self {
+        Self::of_matrix(manifest, results, &[], &[])
+    }
+
+    /// Summarizes a matrix, with its failed points and the records of its deployments.
+    pub fn of_matrix(
+        manifest: &SetManifest,
+        results: &[PointResult],
+        failures: &[PointFailure],
+        deployments: &[DeploymentRecord],
+    ) -> Self {
+        let campaign = &manifest.campaign;
+        let mut ordered: Vec<&PointResult> = results.iter().collect();
+        ordered.sort_by_key(|result| result.point.number);
+        let asked = Asked::from_campaign(campaign);
+        let conditions: Vec<ConditionSummary> = (0_u32..)
+            .zip(&campaign.conditions)
+            .map(|(place, condition)| {
+                let own = ordered.iter().copied().filter(|one| one.point.condition == place);
+                ConditionSummary::summarize(&condition.name, &own.collect::<Vec<_>>(), campaign)
+            })
+            .collect();
+        let suite = SuiteSummary::summarize(campaign, &conditions, &ordered);
+        let matrix = MatrixSummary::of(manifest, results, failures, deployments);
+        let results = ordered.as_slice();
+        let warnings = match &matrix {
+            Some(matrix) => matrix_warnings(&MatrixContext {
+                matrix,
+                campaign,
+                conditions: &conditions,
+                results,
+            }),
+            None => set_warnings(&SetContext {
+                asked: &asked,
+                conditions: &conditions,
+                suite: suite.as_ref(),
+                results,
+            }),
+        };
+        Self {
+            schema: SET_SCHEMA.to_owned(),
+            set: manifest.set.clone(),
+            started: manifest.started.clone(),
+            tool_version: manifest.tool_version.clone(),
+            simulated: manifest.simulated,
+            seed: campaign.seed,
+            verdict: verdict(&conditions, matrix.as_ref(), &warnings),
+            warnings,
+            asked,
+            conditions,
+            limits: Vec::new(),
+            suite,
+            matrix,
+            points: ordered.into_iter().map(PointLine::from_result).collect(),
+        }
+    }
+
+    /// Adds the results of a search, which the study knows.
+    #[must_use]
+    pub fn with_limits(self, limits: Vec<FoundLimit>) -> Self {
+        Self { limits, ..self }
+    }
+
+    /// The document as it is stored: indented, with a line feed at its end.
+    ///
+    /// # Panics
+    ///
+    /// Never: every map of it has text for keys, and nothing else can fail.
+    pub fn to_json_bytes(&self) -> Vec<u8> {
+        let mut bytes = serde_json::to_vec_pretty(self).expect("its maps have text for keys");
+        bytes.push(b'\n');
+        bytes
+    }
+
+    /// Reads a stored document. Keys that this version does not know are passed over.
+    pub fn from_json_bytes(bytes: &[u8]) -> Result<Self, SetError> {
+        let named: Named = serde_json::from_slice(bytes)?;
+        if named.schema != SET_SCHEMA {
+            return Err(SetError::Schema(named.schema));
+        }
+        Ok(serde_json::from_slice(bytes)?)
+    }
+}
+
+/// The schema is read first: a document of another form should say so, not complain of a field.
+#[derive(Deserialize)]
+struct Named {
+    schema: String,
+}
+
+impl ConditionSummary {
+    fn summarize(name: &str, results: &[&PointResult], campaign: &CampaignSpec) -> Self {
+        let mut levels: Vec<LevelSummary> = by_level(results)
+            .into_iter()
+            .map(|(level, own)| LevelSummary::of(level, &own, &campaign.repetition))
+            .collect();
+        let findings = match campaign.question {
+            Question::Repeat => None,
+            Question::Suite(_) | Question::Matrix(_) if levels.len() < 2 => None,
+            Question::Sweep(_) | Question::Suite(_) | Question::Matrix(_) => {
+                Some(Findings::of(&levels))
+            }
+        };
+        if matches!(campaign.question, Question::Matrix(_)) {
+            levels.iter_mut().for_each(LevelSummary::shorten);
+        }
+        Self {
+            name: name.to_owned(),
+            subject: results.first().map(|result| Subject::from_summary(&result.summary)),
+            levels,
+            findings,
+        }
+    }
+}
+
+fn verdict(
+    conditions: &[ConditionSummary],
+    matrix: Option<&MatrixSummary>,
+    warnings: &[Warning],
+) -> Verdict {
+    let counts = |condition: &ConditionSummary| {
+        condition.levels.iter().any(|level| !level.points.is_empty())
+    };
+    let mut levels = conditions.iter().flat_map(|condition| &condition.levels);
+    let is_calm = warnings.iter().all(|warning| warning.severity == Severity::Note);
+    let has_figures = match matrix {
+        // A cell that cannot be deployed is a result.
+        Some(_) => conditions.iter().any(counts),
+        None => conditions.iter().all(counts),
+    };
+    if !has_figures {
+        Verdict::Invalid
+    } else if is_calm && levels.all(|level| level.verdict == Verdict::Valid) {
+        Verdict::Valid
+    } else {
+        Verdict::Degraded
+    }
+}
+
+/// From the lowest level to the highest.
+fn by_level<'a>(results: &[&'a PointResult]) -> Vec<(Level, Vec<&'a PointResult>)> {
+    let mut levels: Vec<(Level, Vec<&PointResult>)> = Vec::new();
+    for result in results {
+        let level = result.point.level;
+        match levels.iter_mut().find(|(known, _)| *known == level) {
+            Some((_, own)) => own.push(result),
+            None => levels.push((level, vec![result])),
+        }
+    }
+    let place = |level: &Level| level.place().unwrap_or(f64::NEG_INFINITY);
+    levels.sort_by(|(a, _), (b, _)| place(a).total_cmp(&place(b)));
+    levels
+}
+
+impl PointLine {
+    fn from_result(result: &PointResult) -> Self {
+        let PointResult { point, summary } = result;
+        Self {
+            number: point.number,
+            condition: point.condition,
+            level: point.level,
+            repetition: point.repetition,
+            seed: point.seed,
+            stage: point.stage,
+            verdict: summary.verdict,
+            workload_fingerprint: summary.workload.fingerprint.clone(),
+            plan_fingerprint: summary.plan.fingerprint.clone(),
+        }
+    }
+}
+
+impl Asked {
+    fn from_campaign(campaign: &CampaignSpec) -> Self {
+        let sweep = match &campaign.question {
+            Question::Repeat | Question::Suite(_) | Question::Matrix(_) => None,
+            Question::Sweep(sweep) => Some(sweep),
+        };
+        let search = sweep.and_then(|sweep| sweep.find.as_ref());
+        Self {
+            question: match &campaign.question {
+                Question::Repeat => QuestionKind::Repeat,
+                Question::Suite(_) => QuestionKind::Suite,
+                Question::Matrix(_) => QuestionKind::Matrix,
+                Question::Sweep(_) if search.is_some() => QuestionKind::Search,
+                Question::Sweep(_) => QuestionKind::Sweep,
+            },
+            dimension: sweep.map(|sweep| sweep.dimension),
+            goals: search.map_or_else(Vec::new, |search| {
+                search.goals.iter().map(ToString::to_string).collect()
+            }),
+            runs: campaign.repetition.runs.get(),
+            order: campaign.order,
+            cool_down_s: campaign.repetition.cool_down.as_secs_f64(),
+            restarted: campaign.repetition.restart.is_some()
+                || matches!(campaign.question, Question::Matrix(_)),
+            stop_at: campaign.repetition.stop_at.clone(),
+        }
+    }
+}
+
+impl Subject {
+    fn from_summary(summary: &Summary) -> Self {
+        let (run, workload) = (&summary.run, &summary.workload);
+        Self {
+            target: run.target.clone(),
+            embedded: run.embedded,
+            simulated: run.simulated.clone(),
+            engine_speed: run.engine_speed,
+            model: run.model.clone(),
+            api: run.api,
+            open_loop: run.load.is_open(),
+            source: workload.source,
+            input_tokens: workload.input_tokens.clone(),
+            output_tokens: workload.output_tokens.clone(),
+        }
+    }
+}
