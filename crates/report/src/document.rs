@@ -27,6 +27,9 @@ pub struct Document {
 /// What a reader in a hurry sees.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Lead {
+    /// Shown before the title in a terminal, where readers would miss it in the subject: that no
+    /// server was measured.
+    pub alert: Option<Text>,
     /// Such as `Model` and its name; in print one below the other.
     pub subject: Vec<(String, Text)>,
     pub verdict: Option<Badge>,

@@ -189,6 +189,11 @@ pub fn interval(interval: Interval) -> String {
     format!("{} to {}", number(interval.low), number(interval.high))
 }
 
+/// The ends of an interval in a narrow column: `12.1–13.4`.
+pub fn range(interval: Interval) -> String {
+    format!("{}–{}", number(interval.low), number(interval.high))
+}
+
 /// The ends of an interval of values in a unit; shares have their sign of per cent.
 pub fn interval_in(interval: Interval, unit: Unit) -> String {
     format!("{} to {}", in_unit(interval.low, unit), in_unit(interval.high, unit))

@@ -19,7 +19,6 @@ pub mod outline;
 pub mod pages;
 pub mod reference;
 mod requirements;
-mod table;
 pub mod terminal;
 
 pub use requirements::Judgement;

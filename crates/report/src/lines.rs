@@ -4,14 +4,6 @@ use std::fmt::Write;
 
 /// Columns of a page.
 pub const PAGE_WIDTH: usize = 100;
-const INDENT: usize = 2;
-const LABEL_WIDTH: usize = 9;
-
-/// The text behind its label, going on below itself. It must be safe for the page already.
-pub(crate) fn labelled(label: &str, text: &str) -> String {
-    let head = format!("{:INDENT$}{label:<LABEL_WIDTH$}", "");
-    hanging(&head, INDENT + LABEL_WIDTH, text)
-}
 
 /// The text behind a head of `indent` columns, which may be painted; it goes on below itself.
 pub fn hanging(head: &str, indent: usize, text: &str) -> String {
@@ -69,7 +61,7 @@ mod tests {
     #[test]
     fn a_broken_line_goes_on_below_itself() {
         let text = "word ".repeat(30);
-        let page = labelled("input", &text);
+        let page = hanging("  input    ", 11, &text);
         let lines: Vec<&str> = page.lines().collect();
         assert_eq!(lines.len(), 2);
         assert!(lines[0].starts_with("  input    word"));

@@ -4,11 +4,13 @@
 //! files always make the same bytes. Sentences beside charts are made from the numbers that the
 //! charts show.
 
+mod audit;
 mod belief;
 mod card;
 mod cells;
 mod charts;
 pub mod csv;
+mod findings;
 mod frame;
 pub mod matrix;
 pub mod results;
@@ -20,11 +22,21 @@ mod system;
 
 use inferometer_analysis::set::{PointResult, SetSummary};
 
-pub use self::run::run;
-pub use self::set::set;
+pub use self::run::{run, run_brief, run_reservations};
+pub use self::set::{SetFiles, set, set_brief};
+pub(crate) use self::set::{closing, opening, target};
 pub use self::suite::suite;
 use crate::document::Document;
 use crate::narrative::Narrative;
+
+/// How much a page shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Detail {
+    /// Everything, for HTML and Markdown.
+    Full,
+    /// What fits on a screen, for a terminal.
+    Brief,
+}
 
 /// What the page of a suite is made of.
 #[derive(Clone, Copy, Debug)]

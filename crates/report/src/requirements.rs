@@ -29,12 +29,16 @@ impl Judgement<'_> {
     }
 }
 
-/// The section of a terminal page; empty where nothing was required.
+/// The section of a terminal page; empty where there are no requirements.
 pub fn section(outcomes: &[RequirementOutcome], style: Style) -> String {
-    let title = match outcomes.iter().map(|found| found.runs).max() {
-        None => return String::new(),
-        Some(0 | 1) => "requirements".to_owned(),
-        Some(runs) => format!("requirements of {runs} runs, by the interval between them"),
+    terminal::sections(&page_section(outcomes).into_iter().collect::<Vec<_>>(), style)
+}
+
+/// The section of a page; `None` where there are no requirements.
+pub(crate) fn page_section(outcomes: &[RequirementOutcome]) -> Option<Section> {
+    let title = match outcomes.iter().map(|found| found.runs).max()? {
+        0 | 1 => "requirements".to_owned(),
+        runs => format!("requirements of {runs} runs, by the interval between them"),
     };
     let block = |found: &RequirementOutcome| {
         let mood = match found.verdict {
@@ -51,7 +55,7 @@ pub fn section(outcomes: &[RequirementOutcome], style: Style) -> String {
         })
     };
     let blocks = outcomes.iter().map(block).collect();
-    terminal::sections(&[Section::new(title, blocks)], style)
+    Some(Section { id: "requirements".to_owned(), title, blocks, sections: Vec::new() })
 }
 
 pub(crate) const fn word(verdict: ThresholdVerdict) -> &'static str {

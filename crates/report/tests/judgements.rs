@@ -136,7 +136,7 @@ fn requirements_stand_after_the_verdict_and_beside_the_summary() {
     let files = Files { run: place(), manifest: place(), journal: place(), summary: place() };
     let page = terminal::render_judged(&summary(), &files, &outcomes(), Style::Plain);
     let [verdict, requirements, latency] =
-        ["requests ok", "requirements\n", "latency (ms)"].map(|words| page.find(words).unwrap());
+        ["requests ok", "requirements\n", "Latency (ms)"].map(|words| page.find(words).unwrap());
     assert!(verdict < requirements && requirements < latency, "{page}");
     let document: serde_json::Value =
         serde_json::from_str(&json::render_judged(&summary(), &files, &outcomes())).unwrap();

@@ -51,10 +51,10 @@ fn who_promised_nothing_reads_nothing_of_promises() {
     (bare.request_slos, bare.slos) = (None, Vec::new());
     (bare.turns, bare.parts) = (Vec::new(), Vec::new());
     let page = terminal::render(&bare, &files(), Style::Plain);
-    for word in ["promises", "Goodput", "Attainment", "Fluidity", "turns (ms)", "parts (ms)"] {
+    for word in ["SLOs", "Goodput", "Attainment", "Fluidity", "Turns (ms)", "Parts (ms)"] {
         assert!(!page.contains(word), "{word}");
     }
-    assert!(page.contains("audit\n"));
+    assert!(page.contains("Workload audit\n"));
 }
 
 #[test]
@@ -63,7 +63,7 @@ fn turns_that_the_time_cut_off_are_no_failures() {
     cut.failures.retain(|group| group.cause == Some(Cause::TimeOver));
     let page = terminal::render(&cut, &files(), Style::Plain);
     assert!(page.contains("57 of 60 requests ok") && page.contains("no fault"));
-    assert!(!page.contains("\nfailures\n"));
+    assert!(!page.contains("\nFailures\n"));
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn a_constant_difference_is_explained_only_where_its_cause_is_known() {
         change(&mut constant);
         let page = terminal::render(&constant, &files(), Style::Plain);
         let line = page.lines().find(|line| line.starts_with("  input"));
-        line.unwrap().trim_start_matches("  input    asked ").to_owned()
+        line.unwrap().trim_start_matches("  input   asked ").to_owned()
     };
     assert_eq!(explained(|_| ()), "64, server counted 94 (+30 on each: its chat template)");
     for (found, expected) in [
@@ -110,7 +110,7 @@ fn a_constant_difference_is_explained_only_where_its_cause_is_known() {
 fn a_run_without_an_answer_has_nothing_to_audit() {
     let mut failed = summary();
     failed.outcomes.insert(Outcome::Ok, 0);
-    assert!(!terminal::render(&failed, &files(), Style::Plain).contains("audit\n"));
+    assert!(!terminal::render(&failed, &files(), Style::Plain).contains("Workload audit\n"));
 }
 
 #[test]
@@ -143,11 +143,11 @@ fn a_silent_server_has_one_line_that_says_why() {
     let reason = "the server's metrics cannot be read: HTTP 404".to_owned();
     (silent.server, silent.server_missing) = (None, Some(reason));
     let page = terminal::render(&silent, &files(), Style::Plain);
-    let expected = "server\n  – the server's metrics cannot be read: HTTP 404\n";
+    let expected = "Server\n  – the server's metrics cannot be read: HTTP 404\n";
     assert!(page.contains(expected), "{page}");
     silent.server_missing = None;
     let older = terminal::render(&silent, &files(), Style::Plain);
-    assert!(!older.contains("\nserver\n"));
+    assert!(!older.contains("\nServer\n"));
 }
 
 #[test]
@@ -157,10 +157,10 @@ fn what_a_server_does_not_say_has_no_line() {
     (server.running, server.preemptions, server.prefix_hit_share) = (None, None, None);
     (server.prompt_tokens, server.generation_tokens, server.restarts) = (None, None, 2);
     let page = terminal::render(&terse, &files(), Style::Plain);
-    let section: Vec<&str> = page.lines().skip_while(|line| *line != "server").collect();
+    let section: Vec<&str> = page.lines().skip_while(|line| *line != "Server").collect();
     let labels: Vec<&str> =
-        section.iter().skip(1).take(4).filter_map(|line| line.split_whitespace().next()).collect();
-    assert_eq!(labels, ["waiting", "KV", "restarts", "scrapes"]);
+        section.iter().skip(1).take(5).filter_map(|line| line.split_whitespace().next()).collect();
+    assert_eq!(labels, ["Quantity", "Waiting", "KV", "restarts", "scrapes"]);
 }
 
 #[test]
@@ -170,10 +170,12 @@ fn few_scrapes_tell_nothing_of_a_run() {
     server.scrapes.inside = 2;
     (server.running.as_mut().unwrap().n, server.kv_usage.as_mut().unwrap().n) = (1, 2);
     let page = terminal::render(&short, &files(), Style::Plain);
-    assert!(page.contains("  running  – too few scrapes to tell\n"), "{page}");
-    assert!(page.contains("  KV use   – too few scrapes to tell\n"), "{page}");
-    assert!(page.contains("  scrapes  6 of vLLM v1, 2 inside the run, 2 missed"), "{page}");
-    assert!(page.contains("  waiting  0 on average"), "{page}");
+    let row = |name: &str| page.lines().find(|line| line.starts_with(name)).unwrap().to_owned();
+    assert!(row("  Running requests").ends_with("–        –"), "{page}");
+    assert!(row("  KV use").ends_with("–        –"), "{page}");
+    assert!(row("  Waiting requests").ends_with("0        0"), "{page}");
+    assert!(page.contains("  – too few scrapes to tell\n"), "{page}");
+    assert!(page.contains("6 of vLLM v1, 2 inside the run, 2 missed"), "{page}");
     short.server.as_mut().unwrap().scrapes.inside = 0;
     let page = terminal::render(&short, &files(), Style::Plain);
     assert!(page.contains("6 of vLLM v1, none inside the run"), "{page}");
@@ -188,11 +190,8 @@ fn a_simulated_engine_is_sampled_and_not_scraped() {
     (server.scrapes.took_ms_mean, server.scrapes.took_ms_max) = (None, None);
     server.running.as_mut().unwrap().n = 1;
     let page = terminal::render(&simulated, &files(), Style::Plain);
-    assert!(page.contains("  running  – too few samples to tell\n"), "{page}");
-    assert!(
-        page.contains("  samples  6 of the simulated engine (by the names of vLLM v1), 4"),
-        "{page}"
-    );
+    assert!(page.contains("  – too few samples to tell\n"), "{page}");
+    assert!(page.contains("6 of the simulated engine (by the names of vLLM v1), 4"), "{page}");
     assert!(!page.contains("scrape"), "{page}");
 }
 

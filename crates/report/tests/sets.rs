@@ -65,8 +65,8 @@ fn the_limits_of_several_servers_are_told_by_their_names() {
     set.conditions.push(set.conditions[0].clone());
     set.conditions[1].name = "tuned".to_owned();
     let page = page(&set);
-    assert!(page.contains("\nlimit  stock: 6.5 requests/s meets"), "{page}");
-    assert!(page.contains("\nlimit  tuned: 4 requests/s met"), "{page}");
+    assert!(page.contains("  Limit  stock: 6.5 requests/s meets"), "{page}");
+    assert!(page.contains("  Limit  tuned: 4 requests/s met"), "{page}");
     assert!(page.contains("the search took 1 run\n"), "{page}");
     assert_eq!(page.matches("confirmed on a fresh seed").count(), 1, "{page}");
 }
@@ -200,7 +200,7 @@ fn the_document_is_the_summary_of_the_set_and_its_files() {
         markdown: None,
     };
     let page = render(&set, &files, Style::Plain);
-    assert!(page.ends_with("runs/s/report.html\n       runs/s/matrix.csv\n"), "{page}");
+    assert!(page.ends_with("runs/s/report.html\n         runs/s/matrix.csv\n"), "{page}");
     let document: Value = serde_json::from_str(&json::render_set(&set, &files, &[])).unwrap();
     let stored: Value = serde_json::from_slice(&set.to_json_bytes()).unwrap();
     for (key, value) in stored.as_object().unwrap() {

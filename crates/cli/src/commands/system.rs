@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use inferometer_report::terminal::system;
+use inferometer_report::terminal;
 use inferometer_target::system::ServerInfo;
 
 use crate::arguments::SystemArguments;
@@ -24,7 +24,7 @@ pub(crate) fn run(arguments: &SystemArguments) -> Result<ExitCode, Failure> {
             .map_err(|error| Failure::internal(format!("the machine as JSON: {error}")))?;
         output::result(&(document + "\n"))?;
     } else {
-        output::result(&system::render(machine))?;
+        output::result(&terminal::system(machine))?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -25,7 +25,7 @@ pub struct Measure {
 
 impl Measure {
     /// A value with the unit of this axis.
-    pub(super) fn show(&self, value: f64) -> String {
+    pub(crate) fn show(&self, value: f64) -> String {
         format!("{} {}", crate::fmt::compact(value), self.unit).trim_end().to_owned()
     }
 }

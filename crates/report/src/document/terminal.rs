@@ -1,9 +1,14 @@
 //! A document as a page of a terminal, at most [`PAGE_WIDTH`] columns wide.
 //!
-//! Folded blocks are left out and charts are told by their finding: files have both.
+//! A table that is too wide is written in several parts with the same first column. Charts over
+//! loads become bars, and other charts their finding. Folded blocks are left out: files have them.
 
-use super::{Align, Badge, Block, Card, Cell, Column, Document, Mood, Section, Span, Table, Text};
+use super::{
+    Align, Badge, Block, Card, Cell, Column, Document, Figure, Mood, Section, Span, Table, Text,
+};
+use crate::chart::{Chart, Lines, Plot};
 use crate::escape::{terminal, terminal_ends};
+use crate::fmt::setting;
 use crate::lines::{PAGE_WIDTH, broken};
 use crate::terminal::{Ink, Style};
 
@@ -13,6 +18,10 @@ const TEXT_MIN: usize = 12;
 const LABEL_MAX: usize = 26;
 /// Reasons below a table; more are left to the other formats.
 const FOOTNOTES_MAX: usize = 6;
+
+/// Columns of the longest bar.
+const BAR_WIDTH: usize = 30;
+const EIGHTHS: [char; 7] = ['▏', '▎', '▍', '▌', '▋', '▊', '▉'];
 
 /// The whole page, without trailing spaces.
 pub fn render(document: &Document, style: Style) -> String {
@@ -36,11 +45,17 @@ fn trimmed(parts: Vec<String>) -> String {
 
 fn lead(document: &Document, style: Style) -> String {
     let mut page = String::new();
+    if let Some(alert) = &document.lead.alert {
+        page += &(painted(&plain(alert), 0, Ink::Doubtful, style) + "\n");
+    }
     if !document.title.is_empty() {
         page += &painted(&terminal(&document.title), 0, Ink::Bold, style);
     }
     page += &facts(&document.lead.subject, style);
     if let Some(badge) = &document.lead.verdict {
+        if !page.is_empty() {
+            page.push('\n');
+        }
         page += &self::badge(badge, style);
     }
     let cards: Vec<(String, Text)> = document.lead.headline.iter().map(card).collect();
@@ -85,7 +100,9 @@ fn section(section: &Section, style: Style) -> String {
     }
     for (index, block) in section.blocks.iter().enumerate() {
         let has_caption = matches!(block, Block::Table(table) if !table.caption.is_empty());
-        if 0 < index && has_caption {
+        let before = index.checked_sub(1).and_then(|before| section.blocks.get(before));
+        let follows_table = matches!((before, block), (Some(Block::Table(_)), Block::Table(_)));
+        if 0 < index && (has_caption || follows_table) {
             page.push('\n');
         }
         page += &self::block(block, indent, style);
@@ -105,6 +122,9 @@ fn block(block: &Block, indent: usize, style: Style) -> String {
             items.iter().map(item).collect()
         }
         Block::Table(table) => self::table(table, style),
+        Block::Figure(Figure { chart: Chart { plot: Plot::Lines(lines), .. }, .. }) => {
+            bars(lines, style)
+        }
         Block::Figure(figure) => {
             let words = format!("{}: {}", figure.chart.title, figure.chart.finding);
             hanging(&" ".repeat(indent), indent, &terminal(&words))
@@ -125,7 +145,7 @@ fn notice(mood: Mood, text: &Text, points: &[Text], remedy: Option<&Text>, style
         Mood::Good => "ok",
         Mood::Note => "note",
         Mood::Doubt => "warning",
-        Mood::Bad => "failed",
+        Mood::Bad => "invalid",
     };
     let indent = word.len() + 2;
     let head = format!("{}  ", style.paint(ink(mood), word));
@@ -198,26 +218,59 @@ pub fn table(table: &Table, style: Style) -> String {
     if !table.caption.is_empty() {
         page += &painted(&terminal(&table.caption), 0, Ink::Bold, style);
     }
-    let last = table.columns.len().saturating_sub(1);
-    let is_text = |column: usize| table.columns[column].align == Align::Left;
     let texts: Vec<Vec<String>> =
         table.rows.iter().map(|row| row.iter().map(cell_text).collect()).collect();
     let widths = widths(&table.columns, &texts);
+    for (index, part) in parts(&widths).iter().enumerate() {
+        if 0 < index {
+            page.push('\n');
+        }
+        page += &columns(table, &texts, &widths, part, style);
+    }
+    page + &notes(table, style)
+}
+
+/// The columns that fit beside each other; the first column begins each part.
+fn parts(widths: &[usize]) -> Vec<Vec<usize>> {
+    let mut parts: Vec<Vec<usize>> = vec![Vec::new()];
+    let mut used = 0;
+    for (column, width) in widths.iter().enumerate() {
+        if 1 < column && PAGE_WIDTH < used + width + 2 {
+            parts.push(vec![0]);
+            used = widths[0] + 2;
+        }
+        parts.last_mut().into_iter().for_each(|part| part.push(column));
+        used += width + 2;
+    }
+    parts
+}
+
+/// Some columns of a table.
+fn columns(
+    table: &Table,
+    texts: &[Vec<String>],
+    widths: &[usize],
+    part: &[usize],
+    style: Style,
+) -> String {
+    let mut page = String::new();
+    let last = table.columns.len().saturating_sub(1);
+    let is_text = |column: usize| table.columns[column].align == Align::Left;
     let padded = |column: usize, text: &str| {
         let width = widths[column];
         if is_text(column) { format!("{text:<width$}") } else { format!("{text:>width$}") }
     };
-    let titles = table.columns.iter().enumerate();
-    let titles: Vec<String> =
-        titles.map(|(column, it)| padded(column, &terminal(&it.title))).collect();
+    let title = |column: &usize| padded(*column, &terminal(&table.columns[*column].title));
+    let titles: Vec<String> = part.iter().map(title).collect();
     if titles.iter().any(|title| !title.trim().is_empty()) {
         let line = format!("  {}", titles.join("  "));
         page += &(style.paint(Ink::Dim, line.trim_end()) + "\n");
     }
-    for (row, texts) in table.rows.iter().zip(&texts) {
+    for (row, texts) in table.rows.iter().zip(texts) {
         let mut line = "  ".to_owned();
         let mut used = 2;
-        for (column, (cell, text)) in row.iter().zip(texts).enumerate() {
+        for column in part.iter().copied() {
+            let (Some(cell), Some(text)) = (row.get(column), texts.get(column)) else { continue };
             let room = PAGE_WIDTH.saturating_sub(used).max(TEXT_MIN);
             if column == last && is_text(column) && room < text.chars().count() {
                 line = hanging(&line, used, text);
@@ -231,13 +284,50 @@ pub fn table(table: &Table, style: Style) -> String {
         }
         page += &(line.trim_end().to_owned() + "\n");
     }
-    page + &notes(table, style)
+    page
 }
 
-/// Columns that the page needs for a table.
+/// One bar for each point of the first panel.
+fn bars(lines: &Lines, style: Style) -> String {
+    let Some(panel) = lines.panels.first() else { return String::new() };
+    let points = || panel.series.iter().flat_map(|series| &series.points);
+    let most = points().map(|point| point.y).fold(0.0, f64::max);
+    let load = |x: f64| if x.is_finite() { setting(x) } else { "unlimited".to_owned() };
+    let width = points().map(|point| load(point.x).chars().count()).max().unwrap_or(0);
+    let mut page = String::new();
+    for series in &panel.series {
+        let name = if panel.series.len() == 1 { "" } else { series.name.as_str() };
+        let heading = format!("{name} {} against {}", panel.heading, lines.x.label.to_lowercase());
+        page += &("\n".to_owned() + &painted(&terminal(heading.trim()), 2, Ink::Dim, style));
+        for point in &series.points {
+            let (load, shown) = (load(point.x), terminal(&panel.y.show(point.y)));
+            page += &format!("  {load:>width$}  {} {shown}\n", bar(point.y, most));
+        }
+    }
+    page
+}
+
+/// A bar to an eighth of a character.
+fn bar(value: f64, most: f64) -> String {
+    if most <= 0.0 || value <= 0.0 {
+        return String::new();
+    }
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a share of a bar is a few hundred eighths at most"
+    )]
+    let eighths = (value / most * (BAR_WIDTH * 8) as f64).round() as usize;
+    let mut bar = "█".repeat(eighths / 8);
+    bar.extend(EIGHTHS.get((eighths % 8).wrapping_sub(1)));
+    bar
+}
+
+/// Columns that a table needs beside each other.
 pub fn width(table: &Table) -> usize {
-    let page = self::table(table, Style::Plain);
-    page.lines().map(|line| line.trim_end().chars().count()).max().unwrap_or(0)
+    let texts: Vec<Vec<String>> =
+        table.rows.iter().map(|row| row.iter().map(cell_text).collect()).collect();
+    widths(&table.columns, &texts).iter().map(|width| width + 2).sum()
 }
 
 fn cell_text(cell: &Cell) -> String {
@@ -308,6 +398,20 @@ mod tests {
         assert!(lines[3].starts_with("             word"), "{page}");
         assert_eq!(lines[4], "  bc    200  short");
         assert!(lines.iter().all(|line| line.chars().count() <= PAGE_WIDTH), "{page}");
+    }
+
+    #[test]
+    fn bars_are_drawn_to_an_eighth_of_a_character() {
+        assert_eq!(bar(240.0, 240.0), "█".repeat(30));
+        assert_eq!(bar(12.0, 240.0), "█▌");
+        assert_eq!(bar(1.0, 240.0), "▏");
+        assert_eq!(bar(0.0, 240.0), "");
+    }
+
+    #[test]
+    fn a_table_that_is_too_wide_is_written_in_parts() {
+        assert_eq!(parts(&[5, 30, 30, 30, 10]), [vec![0, 1, 2], vec![0, 3, 4]]);
+        assert_eq!(parts(&[5, 120]), [[0, 1]]);
     }
 
     #[test]

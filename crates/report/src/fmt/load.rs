@@ -80,7 +80,7 @@ pub fn extent(extent: &ExtentFacts) -> String {
 
 pub fn warm_up(facts: &WarmUpFacts) -> String {
     format!(
-        "warm-up, not counted: {} requests in {} s, {} ok, {} failed",
+        "not counted: {} requests in {} s, {} ok, {} failed",
         count(facts.requests),
         number(facts.took_s),
         count(facts.ok),
@@ -281,6 +281,6 @@ mod tests {
             "until 300 requests or 60 s, whichever is first"
         );
         let facts = WarmUpFacts { requests: 16, ok: 15, failed: 1, took_s: 2.3 };
-        assert_eq!(warm_up(&facts), "warm-up, not counted: 16 requests in 2.30 s, 15 ok, 1 failed");
+        assert_eq!(warm_up(&facts), "not counted: 16 requests in 2.30 s, 15 ok, 1 failed");
     }
 }

@@ -1,20 +1,24 @@
-//! How far to believe a page: the verdict with its reasons, what the cache did, and the client.
+//! The validity of a page: the verdict with its reasons, what the cache did, and the client.
 
 mod cache;
 mod reasons;
 
 use std::fmt::Write;
 
-use inferometer_analysis::{Metric, Summary, Verdict, metric};
+use inferometer_analysis::{FailureGroup, Metric, Summary, Verdict, Warning, metric};
+use inferometer_model::campaign::Prompts;
+use inferometer_model::outcome::Cause;
 
 pub(super) use self::cache::cache;
 pub(super) use self::reasons::{checks, no_reason, reasons};
 use super::cells::missing;
-use super::charts;
-use super::frame::sentence;
+use super::frame::{self, section, sentence};
 use super::rows::Row;
-use crate::document::{Block, Cell, Column, Table, plain};
-use crate::fmt::{NOTHING, count, counted, interval, number, percent};
+use super::{Detail, charts};
+use crate::document::{Block, Cell, Column, Section, Table, plain};
+use crate::escape::terminal_line;
+use crate::fmt::{count, counted, number, percent};
+use crate::narrative::Narrative;
 
 /// The instrument's view of itself; in a simulation there is none.
 pub(super) fn client(rows: &[Row<'_>]) -> Vec<Block> {
@@ -65,39 +69,99 @@ fn client_row(row: &Row<'_>) -> Vec<Cell> {
 }
 
 /// How requests ended, and the words of the server where it gave any.
-pub(super) fn outcomes(rows: &[Row<'_>]) -> Vec<Block> {
+fn outcomes(rows: &[Row<'_>]) -> Vec<Block> {
     let mut blocks: Vec<Block> = charts::outcomes(rows).map(charts::figure).into_iter().collect();
+    blocks.extend(failures(rows, Detail::Full).into_iter().flat_map(|section| section.blocks));
+    blocks
+}
+
+/// Requests that did not end ok, by outcome; `None` where all did.
+pub(super) fn failures(rows: &[Row<'_>], detail: Detail) -> Option<Section> {
+    /// Enough for the sentence that says what to do.
+    const WORDS_MOST: usize = 300;
+    let has_names = detail == Detail::Full;
     let mut failures: Vec<Vec<Cell>> = Vec::new();
+    let mut notes = Vec::new();
     for row in rows {
-        for group in row.all_runs().flat_map(|run| &run.failures) {
-            if group.cause == Some(inferometer_model::outcome::Cause::TimeOver) {
-                continue;
+        let name = || has_names.then(|| Cell::text(row.name.clone())).into_iter();
+        for run in row.all_runs() {
+            let own = run.failures.iter().filter(|group| group.cause != Some(Cause::TimeOver));
+            failures.extend(own.map(|group| name().chain(failure(group, WORDS_MOST)).collect()));
+            if 0 < run.time_over {
+                let turns = counted(run.time_over, "turn");
+                notes.push(plain(format!("{turns} not sent because the time was over: no fault")));
             }
-            failures.push(vec![
-                Cell::text(row.name.clone()),
-                Cell::number(count(group.count), group.count as f64),
-                Cell::text(group.outcome.key()),
-                Cell::text(group.cause.map_or(NOTHING, inferometer_model::outcome::Cause::text)),
-                Cell::text(group.example.clone().unwrap_or_else(|| NOTHING.to_owned())),
-            ]);
+            if 0 < run.failures_not_listed {
+                notes.push(plain(format!("{} others", count(run.failures_not_listed))));
+            }
         }
     }
-    if !failures.is_empty() {
-        blocks.push(Block::Table(Table {
-            id: "failures".to_owned(),
-            caption: "Requests that did not end ok".to_owned(),
-            columns: vec![
-                Column::left("Scenario"),
-                Column::right("Requests"),
-                Column::left("Outcome"),
-                Column::left("Cause"),
-                Column::left("In the server's words"),
-            ],
-            rows: failures,
-            notes: Vec::new(),
-        }));
+    if failures.is_empty() && (notes.is_empty() || has_names) {
+        return None;
     }
-    blocks
+    let columns =
+        [Column::right("Requests"), Column::right("From–to (s)"), Column::left("Outcome")];
+    let scenario = has_names.then(|| Column::left("Scenario"));
+    let title = if failures.is_empty() { "Not sent" } else { "Failures" };
+    let table = Table {
+        id: "failures".to_owned(),
+        caption: if has_names { "Requests that did not end ok".to_owned() } else { String::new() },
+        columns: match failures.is_empty() {
+            true => Vec::new(),
+            false => scenario.into_iter().chain(columns).collect(),
+        },
+        rows: failures,
+        notes,
+    };
+    Some(section("failures", title, vec![Block::Table(table)]))
+}
+
+/// Number, time, and outcome with the words of the server.
+fn failure(group: &FailureGroup, words_most: usize) -> [Cell; 3] {
+    let status = group.status.map(|status| format!(" HTTP {status}")).unwrap_or_default();
+    let cause = group.cause.map(|cause| format!(": {}", cause.text())).unwrap_or_default();
+    let words = group
+        .example
+        .as_deref()
+        .map_or_else(String::new, |words| format!(": “{}”", terminal_line(words, words_most)));
+    let [first, last] = [group.first_ms, group.last_ms].map(|ms| number(ms / 1e3));
+    [
+        Cell::number(count(group.count), group.count as f64),
+        Cell::text(format!("{first}–{last}")),
+        Cell::text(format!("{}{status}{cause}{words}", group.outcome)),
+    ]
+}
+
+/// Warnings alone, each with its remedy.
+pub(super) fn warnings(warnings: &[Warning]) -> Section {
+    let blocks = warnings.iter().map(|warning| {
+        let text = warning.text.clone();
+        frame::notice_of(warning, text, Vec::new())
+    });
+    section("warnings", "", blocks.collect())
+}
+
+/// Whether the numbers can be relied on: the same parts on every page.
+pub(super) fn section_of(
+    rows: &[Row<'_>],
+    warnings: &[Warning],
+    narrative: &Narrative,
+    prompts: Option<Prompts>,
+) -> Section {
+    let alone = rows.iter().all(|row| row.level.is_none());
+    let mut blocks = vec![behind(rows)];
+    if !narrative.doubts.is_empty() {
+        blocks.push(Block::List(frame::texts(&narrative.doubts)));
+    }
+    blocks.extend(reasons(warnings, rows, alone));
+    let id = if alone { "checks-of-the-run" } else { "checks-of-the-runs" };
+    let checks = checks(rows).map(|table| section(id, "Checks", vec![Block::Table(table)]));
+    let parts = checks.into_iter().chain([
+        section("cache-honesty", "Prefix cache", cache(rows, prompts)),
+        section("client", "The client itself", client(rows)),
+        section("endings", "How requests ended", outcomes(rows)),
+    ]);
+    Section { sections: parts.collect(), ..section("belief", "Validity", blocks) }
 }
 
 /// How much is behind the numbers.
@@ -142,31 +206,4 @@ pub(super) fn runs_in_words(verdicts: &[Verdict]) -> String {
         }
     }
     sentence(&text)
-}
-
-/// Whether the run settled, for a page about one run.
-pub(super) fn steady(summary: &Summary) -> Block {
-    let steady = &summary.steady;
-    let text = match (&steady.window, &steady.figures, &steady.reason) {
-        (Some(window), Some(figures), _) => {
-            let seconds = |ms: Option<f64>| number(ms.map(|ms| ms / 1e3));
-            let output = figures.output_throughput.map_or_else(String::new, |value| {
-                let doubt = figures
-                    .intervals
-                    .output_throughput
-                    .map_or_else(String::new, |found| format!(" (95 % {})", interval(found)));
-                format!("; output throughput there is {} tok/s{doubt}", number(value))
-            });
-            format!(
-                "The run was steady from {} s to {} s, with {}{output}. The tables are of the whole \
-                 run.",
-                seconds(window.from_ms),
-                seconds(window.to_ms),
-                counted(figures.requests, "request"),
-            )
-        }
-        (_, _, Some(reason)) => format!("No steady part was found: {reason}."),
-        (_, _, None) => "Whether the run was steady was not judged.".to_owned(),
-    };
-    Block::Paragraph(plain(text))
 }

@@ -5,12 +5,18 @@ use inferometer_analysis::{Metric, Quantity};
 
 use super::rows::Row;
 use crate::document::Cell;
-use crate::fmt::{NOTHING, counted, number, uncertainty, whole};
+use crate::fmt::{self, NOTHING, counted, number, uncertainty, whole};
 
 /// A quantity of a row with its confidence interval.
 pub(super) fn quantity_cell(row: &Row<'_>, quantity: impl Into<Quantity>) -> Cell {
     let quantity = quantity.into();
     of_across(&row.quantity(quantity), Behind::of(row, quantity.metric()))
+}
+
+/// A quantity of a row for a terminal, which has no tooltip: with its interval beside it.
+pub(super) fn brief_cell(row: &Row<'_>, quantity: Quantity) -> Cell {
+    let across = row.quantity(quantity);
+    Cell { text: fmt::across(Some(&across)), ..quantity_cell(row, quantity) }
 }
 
 /// What a number of a distribution is made of.

@@ -52,7 +52,27 @@ pub(super) fn lead(about: &About<'_>, badge: Badge, headline: Vec<Card>) -> Lead
     if let Some(words) = about.first.and_then(pretence) {
         subject.push(("Measured".to_owned(), plain(words)));
     }
-    Lead { subject, verdict: Some(badge), headline }
+    Lead { alert: None, subject, verdict: Some(badge), headline }
+}
+
+pub(super) const SIMULATED: &str = "SIMULATED in virtual time: no server was measured.";
+
+/// The first line in a terminal.
+pub(super) fn brief_title(tool_version: &str, subject: &str, simulated: bool) -> String {
+    let simulated = if simulated { " · simulated" } else { "" };
+    format!("Inferometer {tool_version} · {subject}{simulated}")
+}
+
+/// The server in a sentence.
+pub(super) fn target(url: &str, embedded: bool, simulated: bool, speed: Option<f64>) -> String {
+    match (embedded, simulated, speed) {
+        (_, true, _) => "the simulated engine".to_owned(),
+        (true, false, None) => "the embedded engine".to_owned(),
+        (true, false, Some(speed)) => {
+            format!("the embedded engine, SPED UP {speed} times: all times are shorter")
+        }
+        (false, false, _) => url.to_owned(),
+    }
 }
 
 /// That no real server answered, where none did.
@@ -180,6 +200,18 @@ pub(super) fn footer(about: &About<'_>, id: &str, narrative: &Narrative) -> Text
 
 pub(super) fn section(id: &str, title: &str, blocks: Vec<Block>) -> Section {
     Section { id: id.to_owned(), title: title.to_owned(), blocks, sections: Vec::new() }
+}
+
+pub(super) fn executive_summary(narrative: &Narrative) -> Option<Section> {
+    let mut blocks: Vec<Block> = paragraph(&narrative.summary).into_iter().collect();
+    blocks.extend(authorship(narrative));
+    (!blocks.is_empty()).then(|| section("executive-summary", "Executive Summary", blocks))
+}
+
+pub(super) fn recommendations(narrative: &Narrative) -> Option<Section> {
+    let list = vec![Block::List(texts(&narrative.recommendations))];
+    let known = !narrative.recommendations.is_empty();
+    known.then(|| section("recommendations", "Recommendations", list))
 }
 
 pub(super) fn texts(sentences: &[Sentence]) -> Vec<Text> {

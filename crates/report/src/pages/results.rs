@@ -80,7 +80,7 @@ pub fn of_sheets(sheets: &[ToolResult], words: &PageWords) -> Document {
     Document {
         header,
         title: words.title.clone().unwrap_or_else(|| TITLE.to_owned()),
-        lead: Lead { subject, verdict: badge(sheets), headline: headline(&lines) },
+        lead: Lead { alert: None, subject, verdict: badge(sheets), headline: headline(&lines) },
         sections: sections(&lines, words),
         footer: plain(format!("{made_from}Inferometer {}.", words.tool_version)),
     }

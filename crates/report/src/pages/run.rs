@@ -1,19 +1,31 @@
 //! The page of a single run.
 
-mod machines;
-mod tables;
-
-use inferometer_analysis::{Metric, Summary, Verdict, metric};
+use inferometer_analysis::machines::{ClientFigures, DeviceFigures, GpuFigures};
+use inferometer_analysis::{
+    CheckState, CounterFigures, Distribution, Figures, GaugeFigures, GroupFigures, Interval,
+    Metric, MetricValue, Percentile, RequestSlos, RequirementOutcome, ScrapeFigures, ServerSide,
+    SloOutcome, SloVerdict, Statistic, SteadyFigures, SteadyKind, Summary, Verdict, metric,
+};
 use inferometer_model::Outcome;
+use inferometer_model::observations::HttpVersion;
 
+use super::cells::{UNCERTIFIED, missing, uncertified};
 use super::frame::{self, About, section};
 use super::rows::Row;
-use super::{belief, card, charts, system};
-use crate::document::{Block, Card, Document, Section, Text, plain};
-use crate::fmt::load;
-use crate::fmt::{NOTHING, count, latency, number};
+use super::{Detail, audit, belief, card, charts, system};
+use crate::document::{
+    Block, Card, Cell, Column, Document, Lead, Mood, Section, Table, Text, plain,
+};
+use crate::escape::terminal_line;
+use crate::fmt::{
+    self, NOTHING, count, counted, interval_in, latency, load, memory, number, percent, unit_name,
+    whole, with_unit,
+};
 use crate::narrative::Narrative;
+use crate::narrative::facts::printed;
+use crate::{Files, gpus, requirements};
 
+/// The whole page, for HTML and Markdown.
 pub fn run(summary: &Summary, narrative: &Narrative) -> Document {
     let row = Row::of_run(summary);
     let about = About {
@@ -25,81 +37,166 @@ pub fn run(summary: &Summary, narrative: &Narrative) -> Document {
         models: vec![summary.run.model.clone()],
         more: vec![("Load", asked(summary))],
     };
-    let (why, points) = verdict_words(summary, &row);
+    let (reason, points) =
+        frame::reason(summary.verdict, &summary.warnings, std::slice::from_ref(&row));
+    let partial = if summary.run.partial { " The run was not played to its end." } else { "" };
+    let why = format!("{}. {reason}{partial}", ended(summary, "ended ok"));
     let badge = frame::badge(summary.verdict, plain(why), points);
     Document {
         header: frame::header(&about, narrative),
         title: "LLM Inference Benchmark Report: One Run".to_owned(),
         lead: frame::lead(&about, badge, headline(summary, &row)),
-        sections: sections(summary, row, narrative),
+        sections: sections(summary, &[], narrative, Detail::Full),
         footer: frame::footer(&about, &summary.run.id, narrative),
     }
 }
 
-fn sections(summary: &Summary, row: Row<'_>, narrative: &Narrative) -> Vec<Section> {
-    let mut sections = Vec::new();
-    let mut words: Vec<Block> = frame::paragraph(&narrative.summary).into_iter().collect();
-    words.extend(frame::authorship(narrative));
-    if !words.is_empty() {
-        sections.push(section("executive-summary", "Executive Summary", words));
+/// What fits on a screen, with the requirements of the run.
+pub fn run_brief(summary: &Summary, files: &Files, required: &[RequirementOutcome]) -> Document {
+    let mut sections = sections(summary, required, &Narrative::default(), Detail::Brief);
+    sections.push(stored(files));
+    Document { sections, ..opening(summary, brief_subject(summary)) }
+}
+
+/// Verdict, SLOs, failures, warnings and files alone, beside a page that has no place for them.
+pub fn run_reservations(summary: &Summary, files: &Files) -> Document {
+    let row = [Row::of_run(summary)];
+    let mut sections: Vec<Section> = slos(summary).into_iter().collect();
+    sections.extend(belief::failures(&row, Detail::Brief));
+    sections.push(belief::warnings(&summary.warnings));
+    sections.push(stored(files));
+    Document { title: String::new(), sections, ..opening(summary, Vec::new()) }
+}
+
+fn opening(summary: &Summary, subject: Vec<(String, Text)>) -> Document {
+    let run = &summary.run;
+    let alert = run.simulated.as_ref().map(|simulated| {
+        plain(format!("{} Profile {}: {}", frame::SIMULATED, simulated.profile, simulated.engine))
+    });
+    let partial = if run.partial { ", partial" } else { "" };
+    let text = plain(ended(summary, "ok") + partial);
+    let verdict = Some(frame::badge(summary.verdict, text, Vec::new()));
+    let kind = format!("run {}", run.id);
+    Document {
+        header: Vec::new(),
+        title: frame::brief_title(&run.tool_version, &kind, run.simulated.is_some()),
+        lead: Lead { alert, subject, verdict, headline: Vec::new() },
+        sections: Vec::new(),
+        footer: Vec::new(),
     }
-    sections.push(system::system(Some(summary)));
-    let mut metrics = vec![
-        Block::Table(tables::latencies(summary)),
-        Block::Table(tables::numbers(summary)),
-        belief::steady(summary),
-    ];
-    // What is found about a run alone has no scenario's name.
+}
+
+/// `57 of 60 requests ok in 2.63 s`.
+fn ended(summary: &Summary, how: &str) -> String {
+    format!(
+        "{} of {} requests {how} in {} s",
+        count(summary.count(Outcome::Ok)),
+        // Turns that the end of the run cut off were never due.
+        count(summary.scheduled.saturating_sub(summary.time_over)),
+        number(summary.window.duration_s),
+    )
+}
+
+fn sections(
+    summary: &Summary,
+    required: &[RequirementOutcome],
+    narrative: &Narrative,
+    detail: Detail,
+) -> Vec<Section> {
+    let rows = [Row::of_run(summary)];
+    let is_full = detail == Detail::Full;
+    let mut sections = Vec::new();
+    if is_full {
+        sections.extend(frame::executive_summary(narrative));
+        sections.push(system::system(Some(summary)));
+    }
+    sections.extend(requirements::page_section(required));
+    let mut metrics =
+        vec![Block::Table(latencies(summary, detail)), Block::Table(numbers(summary, detail))];
+    // Sentences about a run alone have no scenario's name.
     if let Some(said) = narrative.scenarios.get("").filter(|said| !said.is_empty()) {
         metrics.push(Block::List(frame::texts(said)));
     }
     sections.push(section("metrics", "Performance", metrics));
-    let rows = [row];
-    sections.push(section("charts", "Charts", figures(summary, &rows[0])));
-    if let Some(table) = tables::server(summary) {
-        let blocks = [table].into_iter().chain(tables::tokens(summary)).collect();
-        sections.push(section("server", "What the server says of itself", blocks));
+    sections.push(section("steady", "Steady state", steady(summary)));
+    sections.extend(slos(summary));
+    sections.extend(groups(summary));
+    if is_full {
+        sections.push(section("charts", "Charts", figures(summary, &rows[0])));
     }
-    sections.extend(machines::machines(summary));
-    if !narrative.recommendations.is_empty() {
-        let list = vec![Block::List(frame::texts(&narrative.recommendations))];
-        sections.push(section("recommendations", "Recommendations", list));
+    sections.extend(audit::section(summary));
+    if !is_full {
+        sections.extend(belief::failures(&rows, detail));
     }
-    sections.push(believed(&rows, narrative));
+    sections.extend(server(summary));
+    sections.extend(machines(summary, detail));
+    if !is_full {
+        sections.extend(client(summary));
+        sections.push(checked(summary));
+        return sections;
+    }
+    sections.extend(frame::recommendations(narrative));
+    let mut validity = belief::section_of(&rows, &summary.warnings, narrative, None);
+    let own = validity.sections.iter_mut().find(|part| part.id == "client");
+    if let (Some(part), Some(mut facts)) = (own, client(summary)) {
+        facts.blocks.append(&mut part.blocks);
+        part.blocks = facts.blocks;
+    }
+    sections.push(validity);
     sections.push(provenance(summary));
     sections
 }
 
-fn asked(summary: &Summary) -> String {
-    let unit = match summary.workload.turns {
+fn unit_of_load(summary: &Summary) -> load::Unit {
+    match summary.workload.turns {
         Some(_) => load::Unit::Conversations,
         None => load::Unit::Requests,
-    };
+    }
+}
+
+/// The load and the lengths in words.
+fn asked(summary: &Summary) -> String {
     let run = &summary.run;
     format!(
         "{}, {}, {}",
-        load::shape(&run.load, unit),
+        load::shape(&run.load, unit_of_load(summary)),
         load::extent(&run.extent),
         load::lengths(&summary.workload, run.api)
     )
 }
 
-fn verdict_words(summary: &Summary, row: &Row<'_>) -> (String, Vec<Text>) {
-    let partial = if summary.run.partial { " The run was not played to its end." } else { "" };
-    let (reason, points) =
-        frame::reason(summary.verdict, &summary.warnings, std::slice::from_ref(row));
-    let words = format!(
-        "{} of {} requests ended ok in {} s. {reason}{partial}",
-        count(summary.count(Outcome::Ok)),
-        count(summary.scheduled.saturating_sub(summary.time_over)),
-        number(summary.window.duration_s),
-    );
-    (words, points)
+fn brief_subject(summary: &Summary) -> Vec<(String, Text)> {
+    let run = &summary.run;
+    let streaming = if run.streaming { "streamed" } else { "not streamed" };
+    let protocol = match run.http {
+        HttpVersion::Http1 => "",
+        HttpVersion::Http2 => ", HTTP/2",
+    };
+    let target =
+        frame::target(&run.target, run.embedded, run.simulated.is_some(), run.engine_speed);
+    let model = terminal_line(&run.model, 60);
+    let target = format!("{} of `{model}` at {target}, {streaming}{protocol}", run.api);
+    let insecure = "certificate NOT checked (--insecure): anybody may have answered";
+    [
+        ("target", Some(target)),
+        ("TLS", run.insecure.then(|| insecure.to_owned())),
+        ("load", Some(format!("{}, seed {}", asked(summary), run.seed))),
+        ("prompts", load::extras(&summary.workload)),
+        (
+            "cap",
+            summary
+                .held_by_cap
+                .map(|held| format!("the cap held back {} of the requests", percent(held.share))),
+        ),
+        ("warm-up", run.warm_up.map(|facts| load::warm_up(&facts))),
+    ]
+    .into_iter()
+    .filter_map(|(label, text)| Some((label.to_owned(), plain(text?))))
+    .collect()
 }
 
 fn headline(summary: &Summary, row: &Row<'_>) -> Vec<Card> {
-    let ttft = summary.latency_origin().ttft();
-    let latency = |label: &str, metric: &'static Metric| {
+    let latency_card = |label: &str, metric: &'static Metric| {
         let tail = row.quantity(metric.p99());
         let mark = if tail.certified { "" } else { " (not certified)" };
         let detail = tail
@@ -113,8 +210,8 @@ fn headline(summary: &Summary, row: &Row<'_>) -> Vec<Card> {
     );
     [
         card::highest_output(std::slice::from_ref(row)),
-        latency("TTFT", ttft),
-        latency("TPOT", &metric::TPOT),
+        latency_card("TTFT", summary.latency_origin().ttft()),
+        latency_card("TPOT", &metric::TPOT),
         Some(requests),
     ]
     .into_iter()
@@ -137,22 +234,754 @@ fn figures(summary: &Summary, row: &Row<'_>) -> Vec<Block> {
     .collect()
 }
 
-fn believed(rows: &[Row<'_>], narrative: &Narrative) -> Section {
-    let mut blocks = vec![belief::behind(rows)];
-    if !narrative.doubts.is_empty() {
-        blocks.push(Block::List(frame::texts(&narrative.doubts)));
+/// A verdict, what was asked, and the result with the reason of the verdict.
+fn judged(word: &str, mood: Mood, asked: &str, result: String, reason: Option<&str>) -> Vec<Cell> {
+    /// Names are bounded, but limits may have any number of digits.
+    const ASKED_MOST: usize = 36;
+    let reason = reason.map_or_else(String::new, |reason| format!("; {reason}"));
+    vec![
+        Cell { mood: Some(mood), ..Cell::text(word) },
+        Cell::text(terminal_line(asked, ASKED_MOST)),
+        Cell::text(result + &reason),
+    ]
+}
+
+fn judged_table(id: &str, asked: &str, rows: Vec<Vec<Cell>>) -> Table {
+    Table {
+        id: id.to_owned(),
+        caption: String::new(),
+        columns: vec![Column::left("Verdict"), Column::left(asked), Column::left("Result")],
+        rows,
+        notes: Vec::new(),
     }
-    let own = rows.iter().flat_map(Row::all_runs).flat_map(|run| &run.warnings);
-    let warnings: Vec<_> = own.cloned().collect();
-    blocks.extend(belief::reasons(&warnings, rows, true));
-    let mut parts = Vec::new();
-    if let Some(table) = belief::checks(rows) {
-        parts.push(section("checks-of-the-run", "Checks", vec![Block::Table(table)]));
+}
+
+/// The SLOs of requests and of the run; `None` where there are none.
+fn slos(summary: &Summary) -> Option<Section> {
+    let mut rows: Vec<Vec<Cell>> = summary.request_slos.iter().flat_map(request_slos).collect();
+    rows.extend(summary.slos.iter().map(run_slo));
+    let table = judged_table("slos", "SLO", rows);
+    (!table.rows.is_empty()).then(|| section("slos", "SLOs", vec![Block::Table(table)]))
+}
+
+fn request_slos(slos: &RequestSlos) -> Vec<Vec<Cell>> {
+    let row = |slo: &str, metric: Option<&str>, met: u64, reason: Option<&str>| {
+        let met = match reason {
+            None => requests_that_met(met, slos.scheduled),
+            Some(_) => NOTHING.to_owned(),
+        };
+        judged("each", Mood::Note, slo, met + &compared_metric(slo, metric), reason)
+    };
+    let mut rows: Vec<Vec<Cell>> = slos
+        .promises
+        .iter()
+        .map(|slo| row(&slo.promise, Some(&slo.metric), slo.met, slo.reason.as_deref()))
+        .collect();
+    // Together they are known only where each is.
+    if 1 < rows.len() && slos.promises.iter().all(|slo| slo.reason.is_none()) {
+        rows.push(row("all of these", None, slos.met, None));
     }
-    parts.push(section("cache-honesty", "Prefix cache", belief::cache(rows, None)));
-    parts.push(section("client", "The client itself", belief::client(rows)));
-    parts.push(section("endings", "How requests ended", belief::outcomes(rows)));
-    Section { sections: parts, ..section("belief", "How far to believe this", blocks) }
+    rows
+}
+
+fn requests_that_met(met: u64, scheduled: u64) -> String {
+    // Without a request there is no share.
+    let share = (0 < scheduled).then(|| met as f64 / scheduled as f64);
+    format!("{} of {} requests ({})", count(met), count(scheduled), percent(share))
+}
+
+fn run_slo(slo: &SloOutcome) -> Vec<Cell> {
+    let mood = match slo.verdict {
+        SloVerdict::Met => Mood::Good,
+        SloVerdict::Missed => Mood::Bad,
+        SloVerdict::Undecided => Mood::Doubt,
+    };
+    let metric = slo.metric.as_deref();
+    let value = match metric.and_then(Metric::named) {
+        Some(metric) => with_unit(slo.value, metric.unit),
+        None => number(slo.value),
+    };
+    let result = value + &compared_metric(&slo.promise, metric);
+    judged(slo.verdict.key(), mood, &slo.promise, result, slo.reason.as_deref())
+}
+
+/// The metric that was compared, where the SLO leaves it to the load.
+fn compared_metric(slo: &str, metric: Option<&str>) -> String {
+    let metric = metric.filter(|metric| !slo.starts_with(metric)).and_then(Metric::named);
+    metric.map_or_else(String::new, |metric| format!(", {}", metric.title))
+}
+
+const STATISTICS: [Statistic; 6] = [
+    Statistic::Mean,
+    Statistic::Percentile(Percentile::P50),
+    Statistic::Percentile(Percentile::P90),
+    Statistic::Percentile(Percentile::P95),
+    Statistic::Percentile(Percentile::P99),
+    Statistic::Max,
+];
+
+fn is_headline(metric: &Metric, summary: &Summary) -> bool {
+    let headline = metric.headline;
+    if summary.run.load.is_open() { headline.on_open_loop() } else { headline.on_closed_loop() }
+}
+
+/// A terminal has the metrics of this kind of load, without the maximum, and their intervals in
+/// lines of their own.
+fn latencies(summary: &Summary, detail: Detail) -> Table {
+    let is_brief = detail == Detail::Brief;
+    let statistics = if is_brief { &STATISTICS[..5] } else { &STATISTICS[..] };
+    let mut rows = Vec::new();
+    let mut has_intervals = false;
+    for (metric, value) in summary.metrics.iter() {
+        let MetricValue::Distribution(found) = value else { continue };
+        let is_headline = is_headline(metric, summary);
+        if is_brief
+            && !is_headline
+            && ![&metric::TTFT, &metric::ICL, &metric::E2E].contains(&metric)
+        {
+            continue;
+        }
+        let mut cells =
+            vec![Cell { detail: Some(metric.definition.to_owned()), ..Cell::text(metric.title) }];
+        cells.extend(statistics.iter().map(|statistic| latency_cell(metric, found, *statistic)));
+        cells.push(Cell::number(count(found.n), found.n as f64));
+        rows.push(cells);
+        if is_brief && is_headline && statistics.iter().any(|it| found.intervals.of(*it).is_some())
+        {
+            rows.push(interval_row(found, statistics));
+            has_intervals = true;
+        }
+    }
+    let columns = statistics.iter().map(|it| Column::right(it.name())).chain([Column::right("n")]);
+    let note = "95 %: the true value lies there with 95 % confidence, as far as this run can tell.";
+    Table {
+        id: "run-metrics".to_owned(),
+        caption: if is_brief {
+            String::new()
+        } else {
+            "Latencies in milliseconds, over requests that ended ok".to_owned()
+        },
+        columns: [Column::left("Latency (ms)")].into_iter().chain(columns).collect(),
+        rows,
+        notes: has_intervals.then(|| plain(note)).into_iter().collect(),
+    }
+}
+
+fn latency_cell(metric: &Metric, found: &Distribution, statistic: Statistic) -> Cell {
+    let Some(value) = statistic.stored(found) else {
+        return missing(found.reason.as_deref().unwrap_or("there is no value"));
+    };
+    let certified = match statistic {
+        Statistic::Percentile(percentile) => found.is_certified(percentile),
+        Statistic::Mean | Statistic::Max => true,
+    };
+    let interval = found.intervals.of(statistic).map(|it| format!("95 % {}", fmt::interval(it)));
+    let independent = found.effective_n.unwrap_or(found.n as f64);
+    let doubt = (!certified).then(|| uncertified(Some(independent)));
+    let parts: Vec<String> = interval.into_iter().chain(doubt).collect();
+    Cell {
+        detail: (!parts.is_empty()).then(|| parts.join("; ")),
+        doubtful: !certified,
+        reason: (!certified).then(|| UNCERTIFIED.to_owned()),
+        ..Cell::number(printed(metric.name, value), value)
+    }
+}
+
+fn interval_row(found: &Distribution, statistics: &[Statistic]) -> Vec<Cell> {
+    let range = |statistic: &Statistic| {
+        Cell::text(found.intervals.of(*statistic).map(fmt::range).unwrap_or_default())
+    };
+    let name = format!("  95 %, effective n {}", whole(found.effective_n));
+    let cells = [Cell::text(name)].into_iter().chain(statistics.iter().map(range));
+    cells.chain([Cell::text("")]).collect()
+}
+
+fn numbers(summary: &Summary, detail: Detail) -> Table {
+    let is_brief = detail == Detail::Brief;
+    let rows = summary.metrics.iter().filter_map(|(metric, value)| match value {
+        MetricValue::Scalar(scalar) if scalar.value.is_none() && metric.is_telemetry() => None,
+        // Without SLOs there is no share of requests that met them.
+        MetricValue::Scalar(_)
+            if summary.request_slos.is_none()
+                && [&metric::GOODPUT, &metric::ATTAINMENT, &metric::FLUIDITY].contains(&metric) =>
+        {
+            None
+        }
+        MetricValue::Scalar(scalar) => {
+            let number = match scalar.value {
+                Some(value) => Cell::number(printed(metric.name, value), value),
+                None => missing(scalar.reason.as_deref().unwrap_or("there is no value")),
+            };
+            let interval = match scalar.interval {
+                Some(found) => Cell::text(interval_in(found, metric.unit)),
+                None if is_brief => Cell::text(""),
+                None => missing("not known from this run alone"),
+            };
+            let name =
+                Cell { detail: Some(metric.definition.to_owned()), ..Cell::text(metric.title) };
+            Some(vec![name, number, Cell::text(unit_name(metric.unit)), interval])
+        }
+        MetricValue::Distribution(_) => None,
+    });
+    Table {
+        id: "run-numbers".to_owned(),
+        caption: if is_brief { String::new() } else { "Rates, shares and counts".to_owned() },
+        columns: vec![
+            Column::left("Quantity"),
+            Column::right("Value"),
+            Column::left("Unit"),
+            Column::right("95 % interval"),
+        ],
+        rows: rows.collect(),
+        notes: Vec::new(),
+    }
+}
+
+/// The steady part of the run beside the whole, or why there is none.
+fn steady(summary: &Summary) -> Vec<Block> {
+    let steady = &summary.steady;
+    let (Some(window), Some(figures)) = (&steady.window, &steady.figures) else {
+        let word = match steady.state {
+            SteadyKind::NeverSettled => "never settled",
+            SteadyKind::TooShort => "too short to tell",
+            SteadyKind::Settled | SteadyKind::NotJudged => "not judged",
+        };
+        let reason = steady.reason.as_deref().unwrap_or(NOTHING);
+        return vec![Block::Paragraph(plain(format!("{word}: {reason}")))];
+    };
+    let seconds = |ms: Option<f64>| number(ms.map(|ms| ms / 1e3));
+    let text = format!(
+        "from {} s to {} s, {} ok requests sent; the tables above are of the whole run",
+        seconds(window.from_ms),
+        seconds(window.to_ms),
+        count(figures.requests),
+    );
+    let titles = ["Steady", "Whole"].map(Column::right);
+    let ends = [Column::left("Unit"), Column::right("95 % interval, steady")];
+    let table = Table {
+        id: "steady-figures".to_owned(),
+        caption: String::new(),
+        columns: [Column::left("Quantity")].into_iter().chain(titles).chain(ends).collect(),
+        rows: steady_rows(summary, figures),
+        notes: Vec::new(),
+    };
+    vec![Block::Paragraph(plain(text)), Block::Table(table)]
+}
+
+fn steady_rows(summary: &Summary, steady: &SteadyFigures) -> Vec<Vec<Cell>> {
+    let cell = |value: Option<f64>| {
+        value.map_or_else(|| Cell::text(NOTHING), |value| Cell::number(number(value), value))
+    };
+    let row = |name: &str, value: Option<f64>, whole, unit: &str, around: Option<Interval>| {
+        value?;
+        let around = Cell::text(around.map(fmt::interval).unwrap_or_default());
+        Some(vec![Cell::text(name), cell(value), cell(whole), Cell::text(unit), around])
+    };
+    let throughput = |metric: &'static Metric, value: Option<f64>, around: Option<Interval>| {
+        let whole = summary.metrics.scalar(metric)?;
+        row(metric.title, value, whole.value, &whole.unit, around)
+    };
+    let intervals = steady.intervals;
+    let mut rows = vec![
+        throughput(
+            &metric::REQUEST_THROUGHPUT,
+            steady.request_throughput,
+            intervals.request_throughput,
+        ),
+        throughput(
+            &metric::OUTPUT_THROUGHPUT,
+            steady.output_throughput,
+            intervals.output_throughput,
+        ),
+    ];
+    for metric in [summary.latency_origin().ttft(), &metric::TPOT] {
+        let Some(own) = steady.latencies.get(metric) else { continue };
+        let whole = summary.metrics.distribution(metric);
+        for percentile in [Percentile::P50, Percentile::P99] {
+            // What is not certified here judges nothing.
+            let sure = |distribution: &Distribution| {
+                let certified = distribution.is_certified(percentile);
+                distribution.percentile(percentile).filter(|_| certified)
+            };
+            let around = own.intervals.of(Statistic::Percentile(percentile));
+            let title = format!("{} {}", metric.title, percentile.name());
+            rows.push(row(&title, sure(own), whole.and_then(sure), "ms", around));
+        }
+    }
+    rows.into_iter().flatten().collect()
+}
+
+/// The tables of turns and of the parts of a mix.
+fn groups(summary: &Summary) -> Vec<Section> {
+    /// Characters of a part's name.
+    const NAME_MOST: usize = 16;
+    let turns = summary.turns.iter().map(|turn| {
+        let and_later = if turn.and_later { "+" } else { "" };
+        group(&format!("{}{and_later}", turn.turn), &turn.figures)
+    });
+    let parts = summary.parts.iter();
+    let parts = parts.map(|part| group(&terminal_line(&part.part, NAME_MOST), &part.figures));
+    [
+        ("turns", "Turns (ms)", "Turn", turns.collect::<Vec<_>>()),
+        ("parts", "Parts (ms)", "Part", parts.collect()),
+    ]
+    .into_iter()
+    .filter(|(_, _, _, rows)| !rows.is_empty())
+    .map(|(id, title, head, rows)| {
+        let columns =
+            ["ok", "TTFT p50", "p99", "TPOT p50", "p99", "E2E p50", "p99", "Input", "Cached"];
+        let table = Table {
+            id: format!("run-{id}"),
+            caption: String::new(),
+            columns: [Column::left(head)].into_iter().chain(columns.map(Column::right)).collect(),
+            rows,
+            notes: Vec::new(),
+        };
+        section(id, title, vec![Block::Table(table)])
+    })
+    .collect()
+}
+
+fn group(name: &str, figures: &GroupFigures) -> Vec<Cell> {
+    let ok = match count(figures.ok) {
+        ok if figures.ok == figures.requests => ok,
+        ok => format!("{ok}/{}", count(figures.requests)),
+    };
+    let latency = |figures: &Figures, percentile: Percentile, value: Option<f64>| {
+        let Some(value) = value else { return Cell::text(NOTHING) };
+        let doubtful = !figures.is_certified(percentile);
+        let reason = doubtful.then(|| UNCERTIFIED.to_owned());
+        Cell { doubtful, reason, ..Cell::number(number(value), value) }
+    };
+    let latencies = figures.latencies.iter().flat_map(|(_, found)| {
+        [latency(found, Percentile::P50, found.p50), latency(found, Percentile::P99, found.p99)]
+    });
+    let tokens = [whole(figures.input_tokens_mean), percent(figures.cached_share)];
+    let head = [Cell::text(name), Cell::text(ok)].into_iter();
+    head.chain(latencies).chain(tokens.map(Cell::text)).collect()
+}
+
+/// From this many scrapes on, a mean of them describes a run.
+const SCRAPES_LEAST: u64 = 3;
+
+/// What the server reports of itself; `None` where it reports nothing and nothing says why.
+fn server(summary: &Summary) -> Option<Section> {
+    let blocks = match (&summary.server, &summary.server_missing) {
+        (Some(server), _) => server_blocks(server, summary),
+        (None, Some(reason)) => vec![Block::Paragraph(plain(format!("{NOTHING} {reason}")))],
+        (None, None) => return None,
+    };
+    Some(section("server", "Server", blocks))
+}
+
+fn server_blocks(server: &ServerSide, summary: &Summary) -> Vec<Block> {
+    // A simulated engine is looked up and not scraped.
+    let source = if summary.run.simulated.is_some() { "samples" } else { "scrapes" };
+    let row = |name: &str,
+               gauge: Option<GaugeFigures>,
+               mean: fn(f64) -> String,
+               max: fn(f64) -> String| {
+        let gauge = gauge?;
+        let cells = if gauge.n < SCRAPES_LEAST {
+            let reason = format!("too few {source} to tell");
+            [missing(&reason), missing(&reason)]
+        } else {
+            [Cell::number(mean(gauge.mean), gauge.mean), Cell::number(max(gauge.max), gauge.max)]
+        };
+        Some([Cell::text(name)].into_iter().chain(cells).collect::<Vec<_>>())
+    };
+    let requests = |name, gauge| row(name, gauge, |it| number(it), |it| whole(it));
+    let shares = |name, gauge| row(name, gauge, |it| percent(it), |it| percent(it));
+    let rows: Vec<Vec<Cell>> = [
+        requests("Running requests", server.running),
+        requests("Waiting requests", server.waiting),
+        requests("Swapped requests", server.swapped),
+        shares("KV use", server.kv_usage),
+        shares("KV use, host memory", server.cpu_kv_usage),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    let facts = [
+        (
+            "prefix cache",
+            server
+                .prefix_hit_share
+                .map(|share| format!("{} of prompt tokens found in it", percent(share))),
+        ),
+        ("preemptions", server.preemptions.map(|counter| whole(counter.total))),
+        ("replicas", server.replicas.map(count)),
+        ("restarts", (0 < server.restarts).then(|| count(server.restarts))),
+        (source, Some(scrapes(server, &speaker(summary, server)))),
+    ];
+    let facts =
+        facts.into_iter().filter_map(|(label, text)| Some((label.to_owned(), plain(text?))));
+    let mut blocks = Vec::new();
+    if !rows.is_empty() {
+        let columns =
+            vec![Column::left("Quantity"), Column::right("Mean"), Column::right("Highest")];
+        let id = "server-side".to_owned();
+        blocks.push(Block::Table(Table {
+            id,
+            caption: String::new(),
+            columns,
+            rows,
+            notes: Vec::new(),
+        }));
+    }
+    blocks.push(Block::Facts(facts.collect()));
+    blocks.extend(server_tokens(summary, server, source));
+    blocks
+}
+
+/// The engine of this program uses another server's metric names, and is not that server.
+fn speaker(summary: &Summary, server: &ServerSide) -> String {
+    let names = server.dialect.title();
+    match (&summary.run.simulated, summary.run.embedded) {
+        (Some(_), _) => format!("the simulated engine (by the names of {names})"),
+        (None, true) => format!("the embedded engine (by the names of {names})"),
+        (None, false) => names.to_owned(),
+    }
+}
+
+fn scrapes(server: &ServerSide, speaker: &str) -> String {
+    let scrapes = &server.scrapes;
+    let inside = match scrapes.inside {
+        0 => "none inside the run".to_owned(),
+        inside => format!("{} inside the run", count(inside)),
+    };
+    let all = format!("{} of {speaker}, {inside}", count(scrapes.ok));
+    let Some(took) = scrapes.took_ms_mean else { return all };
+    let missed = missed_scrapes(scrapes);
+    format!(
+        "{all}, {missed}; each took {}, at most {}",
+        latency(took),
+        latency(scrapes.took_ms_max)
+    )
+}
+
+fn missed_scrapes(scrapes: &ScrapeFigures) -> String {
+    let reasons: Vec<String> = scrapes
+        .missed_by
+        .iter()
+        .map(|(reason, number)| format!("{} {}", count(*number), reason.replace('_', " ")))
+        .collect();
+    match scrapes.missed {
+        0 => "none missed".to_owned(),
+        missed => format!("{} missed ({})", count(missed), reasons.join(", ")),
+    }
+}
+
+/// Token counts of client and server: `None` where the server counts nothing.
+fn server_tokens(summary: &Summary, server: &ServerSide, source: &str) -> Option<Block> {
+    let client = &summary.tokens;
+    let row = |name: &str, own: u64, found: Option<CounterFigures>, apart: Option<f64>| {
+        let found = found?;
+        let apart = match (apart, &server.tokens_not_compared) {
+            (Some(share), _) => Cell::number(format!("{:+.2} %", share * 100.0), share),
+            (None, Some(reason)) => missing(reason),
+            (None, None) => missing("the client's count is not the server's own"),
+        };
+        Some(vec![
+            Cell::text(name),
+            Cell::number(count(own), own as f64),
+            Cell::number(whole(found.total), found.total),
+            apart,
+            found.per_s.map_or_else(
+                || missing(&format!("there is no time between its {source}")),
+                |rate| Cell::number(number(rate), rate),
+            ),
+        ])
+    };
+    let apart = server.tokens_apart;
+    let rows: Vec<Vec<Cell>> = [
+        row("Prompt tokens", client.input_total, server.prompt_tokens, apart.prompt),
+        row("Generated tokens", client.output_total, server.generation_tokens, apart.generation),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    // Both are in every scrape, so that one time holds for both.
+    let over_s = server.prompt_tokens.or(server.generation_tokens)?.over_s;
+    let columns = ["Client", "Server", "Difference", "Server (tok/s)"];
+    let note = format!(
+        "The client counts ok requests, the server all requests, over {} s between {source}.",
+        number(over_s)
+    );
+    Some(Block::Table(Table {
+        id: "tokens-reconciled".to_owned(),
+        caption: String::new(),
+        columns: [Column::left("Token counts")]
+            .into_iter()
+            .chain(columns.map(Column::right))
+            .collect(),
+        rows,
+        notes: vec![plain(note)],
+    }))
+}
+
+const NOT_REPORTED: &str = "not reported by the tool";
+
+/// The server's GPUs and the client's machine; `None` where no machine was observed.
+fn machines(summary: &Summary, detail: Detail) -> Option<Section> {
+    let machines = &summary.machines;
+    let is_full = detail == Detail::Full;
+    let mut blocks = Vec::new();
+    match (&machines.gpus, &machines.gpus_missing) {
+        (Some(found), _) => {
+            if is_full {
+                blocks.push(Block::Table(devices(found)));
+            }
+            blocks.push(Block::Facts(gpu_facts(found)));
+            if is_full {
+                blocks.extend(charts::gpus(summary, "").map(charts::figure));
+            }
+        }
+        (None, Some(reason)) if machines.client.is_some() => {
+            blocks.push(Block::Paragraph(plain(format!("GPUs: {NOTHING} {reason}"))));
+        }
+        (None, _) => {}
+    }
+    if let Some(client) = &machines.client {
+        blocks.push(Block::Facts(client_machine(client)));
+        if is_full {
+            blocks.extend(charts::client_machine(summary, "").map(charts::figure));
+        }
+    }
+    (!blocks.is_empty()).then(|| section("machines", "Machines", blocks))
+}
+
+fn devices(found: &GpuFigures) -> Table {
+    let columns = [
+        "Use",
+        "Memory, highest (GiB)",
+        "Power (W)",
+        "Power, highest (W)",
+        "Core clock (MHz)",
+        "Temperature, highest (°C)",
+        "Throttled",
+        "Energy (J)",
+    ];
+    Table {
+        id: "gpus".to_owned(),
+        caption: format!(
+            "{}; means of {} by {} inside the run{}",
+            gpus::how_many(found),
+            counted(found.looks, "sample"),
+            found.source.title(),
+            gpus::missed(found)
+        ),
+        columns: [Column::left("GPU")].into_iter().chain(columns.map(Column::right)).collect(),
+        rows: found.devices.iter().map(device).collect(),
+        notes: Vec::new(),
+    }
+}
+
+fn device(device: &DeviceFigures) -> Vec<Cell> {
+    let shown = |value: Option<f64>, text: fn(f64) -> String| {
+        value.map_or_else(|| missing(NOT_REPORTED), |value| Cell::number(text(value), value))
+    };
+    let mean = |gauge: Option<GaugeFigures>| gauge.map(|found| found.mean);
+    let max = |gauge: Option<GaugeFigures>| gauge.map(|found| found.max);
+    let highest = max(device.memory_used_bytes).map(fmt::gibibytes);
+    let total = device.memory_total_bytes.map(|total| format!("of {}", memory(total)));
+    let left_out = match (device.idle, device.foreign) {
+        (true, _) => Some("it was idle, and is in no sum".to_owned()),
+        (false, true) => Some("it is not the server's, and is in no sum".to_owned()),
+        (false, false) => None,
+    };
+    vec![
+        Cell {
+            number: Some(f64::from(device.index)),
+            doubtful: left_out.is_some(),
+            detail: left_out,
+            ..Cell::text(device.index.to_string())
+        },
+        shown(mean(device.use_share), |share| percent(share)),
+        Cell { detail: total, ..shown(highest, |it| number(it)) },
+        shown(mean(device.power_w), |it| number(it)),
+        shown(max(device.power_w), |it| number(it)),
+        shown(mean(device.core_clock_mhz), |it| whole(it)),
+        shown(max(device.temperature_c), |it| whole(it)),
+        gpus::held_back(device).map_or_else(|| missing(NOT_REPORTED), Cell::text),
+        shown(device.energy_j, |it| number(it)),
+    ]
+}
+
+fn over_time(gauge: Option<GaugeFigures>, shown: fn(f64) -> String) -> Option<String> {
+    let gauge = gauge?;
+    Some(format!("{} on average, at most {}", shown(gauge.mean), shown(gauge.max)))
+}
+
+/// All GPUs that count together.
+fn gpu_facts(found: &GpuFigures) -> Vec<(String, Text)> {
+    let samples = format!(
+        "{}, {} by {}{}",
+        gpus::how_many(found),
+        counted(found.looks, "sample"),
+        found.source.title(),
+        gpus::missed(found)
+    );
+    let throttled: Vec<String> = gpus::used(found)
+        .filter_map(|device| {
+            let words = gpus::held_back(device).filter(|words| words != "never")?;
+            Some(format!("GPU {}: {words}", device.index))
+        })
+        .collect();
+    let hottest = gpus::across(found, |device| device.temperature_c);
+    let memory_used: fn(f64) -> String = |bytes| format!("{} GiB", number(fmt::gibibytes(bytes)));
+    let facts = [
+        ("GPUs", Some(samples)),
+        ("GPU power", over_time(found.power_w, |watts| format!("{} W", number(watts)))),
+        ("GPU energy", Some(energy(found))),
+        ("GPU use", over_time(gpus::across(found, |it| it.use_share), |it| percent(it))),
+        ("GPU memory", over_time(found.memory_used_bytes, memory_used)),
+        (
+            "GPU clock",
+            over_time(gpus::across(found, |it| it.core_clock_mhz), |it| {
+                format!("{} MHz", whole(it))
+            }),
+        ),
+        ("GPU temperature", hottest.map(|it| format!("at most {} °C", whole(it.max)))),
+        (
+            "GPUs throttled",
+            (!throttled.is_empty()).then(|| throttled.join("; ") + " of the samples"),
+        ),
+    ];
+    facts.into_iter().filter_map(|(label, text)| Some((label.to_owned(), plain(text?)))).collect()
+}
+
+fn energy(found: &GpuFigures) -> String {
+    let Some(joules) = found.energy_j else {
+        let reason = found.energy_missing.as_deref().unwrap_or("not known");
+        return format!("{NOTHING} {reason}");
+    };
+    let mut parts = vec![fmt::joules(joules)];
+    if let Some(per_token) = found.energy_per_output_token_j {
+        parts.push(format!("{} J per output token", number(per_token)));
+    }
+    if let Some(kwh) = found.energy_per_million_tokens_kwh {
+        parts.push(format!("{} kWh per million output tokens", number(kwh)));
+    }
+    format!(
+        "{}; {}; {}; prompts and failed requests are in it, the rest of the machine is not",
+        parts.join(", "),
+        gpus::energy_from(found),
+        gpus::counted(found)
+    )
+}
+
+fn client_machine(client: &ClientFigures) -> Vec<(String, Text)> {
+    let busy = client.cpu_share.map(|cpu| {
+        let own = client.own_cpus.map_or_else(String::new, |own| {
+            format!("; {} threads of it by this program", number(own.mean))
+        });
+        format!("{} busy on average, at most {}{own}", percent(cpu.mean), percent(cpu.max))
+    });
+    let stolen = client.steal_share.filter(|steal| 0.0 < steal.max);
+    let stolen = stolen.map(|it| format!("{} went to others on the host", percent(it.mean)));
+    let rates = client.received_bytes_per_s.zip(client.sent_bytes_per_s);
+    let network = rates.map(|(received, sent)| {
+        let [received, sent] = [received, sent].map(fmt::megabytes_per_s);
+        format!("{received} in, {sent} out, all interfaces together")
+    });
+    let left = client.memory_available_bytes_min;
+    let memory_left = left.map(|bytes| format!("{} left at least", memory(bytes)));
+    let facts = [
+        ("client CPU", busy),
+        ("client steal", stolen),
+        ("client network", network),
+        ("client memory", memory_left),
+    ];
+    facts.into_iter().filter_map(|(label, text)| Some((label.to_owned(), plain(text?)))).collect()
+}
+
+/// How exact the client was; `None` in a simulation.
+fn client(summary: &Summary) -> Option<Section> {
+    if summary.run.simulated.is_some() {
+        return None;
+    }
+    let client = &summary.client;
+    let p99 = |metric: &'static Metric| {
+        let found =
+            summary.metrics.distribution(metric).and_then(|it| it.percentile(Percentile::P99));
+        found.map_or_else(|| NOTHING.to_owned(), |ms| format!("{} ms", number(ms)))
+    };
+    let stamps = match client.kernel_stamps {
+        Some(share) => format!("{} of reads stamped by the kernel", percent(share)),
+        None => "nothing was read".to_owned(),
+    };
+    let clock = client
+        .clock_error_us_max
+        .map_or_else(String::new, |error| format!(", clock error at most {} µs", number(error)));
+    let loop_lag = client.loop_lag_ms.p99_at_most;
+    let lags = format!(
+        "send lag {}, client lag {}, loop lag at most {}, arrival width {}",
+        p99(&metric::SEND_LAG),
+        p99(&metric::CLIENT_LAG),
+        loop_lag.map_or_else(|| NOTHING.to_owned(), |ms| format!("{} ms", number(ms))),
+        p99(&metric::ARRIVAL_WIDTH),
+    );
+    let facts = [("calibration", calibrated(summary)), ("clock", stamps + &clock), ("p99", lags)];
+    let facts = facts.map(|(label, text)| (label.to_owned(), plain(text))).into();
+    Some(section("client", "Client", vec![Block::Facts(facts)]))
+}
+
+/// The client's error at this load, and how much of its capacity the load took.
+fn calibrated(summary: &Summary) -> String {
+    let run = &summary.run;
+    if run.http == HttpVersion::Http2 || run.target.starts_with("https:") {
+        return "a calibration holds for plain HTTP/1.1 only; judged by its own lags".to_owned();
+    }
+    let Some(capacity) = &summary.client.capacity else {
+        return "not calibrated on this machine (inferometer calibrate); judged by its own lags"
+            .to_owned();
+    };
+    let used = percent(capacity.used);
+    if !run.streaming {
+        // One moment per answer: the error of a stream does not apply.
+        return format!("client capacity used: {used}");
+    }
+    let error = capacity.error_ms.map_or_else(
+        || "not known with so many streams".to_owned(),
+        |error| {
+            format!("TTFT {} ms, ITL {} ms (p99)", number(error.ttft_p99), number(error.itl_p99))
+        },
+    );
+    format!("client error at this load: {error}; client capacity used: {used}")
+}
+
+/// How many checks passed, and the warnings with their remedies.
+fn checked(summary: &Summary) -> Section {
+    let warnings = belief::warnings(&summary.warnings);
+    let total = summary.checks.len();
+    if total == 0 {
+        return warnings;
+    }
+    let states = [
+        CheckState::Passed,
+        CheckState::Noted,
+        CheckState::Degraded,
+        CheckState::Invalid,
+        CheckState::NotChecked,
+    ];
+    let tally: Vec<String> = states
+        .into_iter()
+        .filter_map(|state| {
+            let number = summary.checks.iter().filter(|check| check.state == state).count();
+            (0 < number).then(|| format!("{number} {}", frame::state_word(state)))
+        })
+        .collect();
+    let title = format!("{total} checks: {}", tally.join(", "));
+    section("checks", &title, warnings.blocks)
+}
+
+fn stored(files: &Files) -> Section {
+    let facts = [
+        ("files".to_owned(), plain(files.run.clone())),
+        ("next".to_owned(), plain(format!("inferometer verify {}", files.run))),
+    ];
+    section("files", "", vec![Block::Facts(facts.into())])
 }
 
 fn provenance(summary: &Summary) -> Section {
@@ -174,4 +1003,69 @@ fn provenance(summary: &Summary) -> Section {
     }
     let facts = facts.into_iter().map(|(key, value)| (key, plain(value))).collect();
     section("provenance", "Provenance", vec![Block::Facts(facts)])
+}
+
+#[cfg(test)]
+mod tests {
+    use inferometer_analysis::RequestSlo;
+
+    use super::*;
+
+    fn result(metric: &str, value: Option<f64>) -> String {
+        let slo = SloOutcome {
+            promise: format!("{}<5", metric.trim_end_matches("_schedule")),
+            metric: Some(metric.to_owned()),
+            verdict: SloVerdict::Met,
+            value,
+            reason: None,
+        };
+        run_slo(&slo)[2].text.clone()
+    }
+
+    #[test]
+    fn values_have_their_units() {
+        assert_eq!(result("ttft", Some(95.19)), "95.19 ms");
+        assert_eq!(result("ttft_schedule", Some(95.19)), "95.19 ms, TTFT from schedule");
+        assert_eq!(result("error_rate", Some(0.05)), "5 %");
+        assert_eq!(result("goodput", Some(4.5)), "4.50 req/s");
+        assert_eq!(result("goodput", None), "–");
+    }
+
+    #[test]
+    fn an_slo_that_cannot_be_judged_has_its_reason_and_no_share() {
+        let slo = |reason: Option<&str>| RequestSlo {
+            promise: "ttft<1s".to_owned(),
+            metric: "ttft".to_owned(),
+            met: 0,
+            reason: reason.map(str::to_owned),
+        };
+        let promises = vec![slo(None), slo(Some("not streamed"))];
+        let rows = request_slos(&RequestSlos { promises, scheduled: 40, met: 0 });
+        let found: Vec<&str> = rows.iter().map(|row| row[2].text.as_str()).collect();
+        assert_eq!(found, ["0 of 40 requests (0 %)", "–; not streamed"]);
+        assert_eq!(requests_that_met(0, 0), "0 of 0 requests (–)");
+        assert_eq!(requests_that_met(19, 20), "19 of 20 requests (95 %)");
+    }
+
+    #[test]
+    fn a_group_marks_what_is_not_certified_and_shows_failures() {
+        let latency = Figures { mean: Some(12.5), p50: Some(12.5), p99: Some(12.5), n: 100 };
+        let none = Figures { mean: None, p50: None, p99: None, n: 0 };
+        let figures = |requests| GroupFigures {
+            requests,
+            ok: 100,
+            latencies: [(&metric::TTFT, latency), (&metric::TPOT, latency), (&metric::E2E, none)]
+                .into_iter()
+                .collect(),
+            input_tokens_mean: Some(1_234.4),
+            cached_share: None,
+        };
+        let row = group("1", &figures(100));
+        let texts: Vec<&str> = row.iter().map(|cell| cell.text.as_str()).collect();
+        let expected = ["1", "100", "12.50", "12.50", "12.50", "12.50", "–", "–", "1,234", "–"];
+        assert_eq!(texts, expected);
+        let doubtful: Vec<bool> = row.iter().map(|cell| cell.doubtful).collect();
+        assert_eq!(doubtful[2..6], [false, true, false, true]);
+        assert_eq!(group("1", &figures(120))[1].text, "100/120");
+    }
 }

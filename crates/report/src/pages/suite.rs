@@ -1,19 +1,25 @@
 //! The page of a suite: the report that people publish. Its sections, tables and columns, and their
 //! order, are those that readers of such reports know; what follows the recommendations is ours.
 
-mod scaling;
-mod scenario;
-mod tables;
+use std::fmt::Write;
 
-use inferometer_analysis::set::{ConditionSummary, SetSummary, SuiteSummary};
-use inferometer_analysis::{Verdict, metric};
+use inferometer_analysis::set::{
+    ConditionSummary, Finding, LevelSummary, Peak, SetSummary, SuiteSummary, SweetSpot,
+};
+use inferometer_analysis::{Metric, Quantity, ServerSide, Summary, Verdict, metric};
+use inferometer_model::campaign::{Dimension, Level, Prompts};
 
-use self::tables::{performance, prefill_decode};
+use super::cells::{brief_cell, known, missing, quantity_cell, uncertified};
+use super::findings::findings;
 use super::frame::{self, About, section};
-use super::rows::{self, Row};
-use super::{SuiteInput, belief, card, set, system};
-use crate::document::{Block, Card, Document, Section, Span, Text, plain};
-use crate::fmt::{NOTHING, list, percent};
+use super::rows::{self, Row, Series};
+use super::{SuiteInput, belief, card, charts, set, system};
+use crate::chart::Chart;
+use crate::document::{
+    Block, Card, Cell, Column, Document, Figure, Mood, Section, Span, Table, Text, plain,
+};
+use crate::escape::terminal_line;
+use crate::fmt::{NOTHING, count, counted, level_name, list, number, percent, uncertainty, whole};
 use crate::narrative::Narrative;
 
 /// Digits of a hash that people compare by eye.
@@ -35,16 +41,15 @@ pub fn suite(input: &SuiteInput<'_>) -> Document {
 }
 
 fn sections(set: &SetSummary, rows: &[Row<'_>], narrative: &Narrative) -> Vec<Section> {
-    let first = rows.iter().find_map(Row::drawn);
     let mut sections = vec![
         section("executive-summary", "Executive Summary", summary(narrative)),
-        system::system(first),
+        system::system(rows.iter().find_map(Row::drawn)),
         section("performance", "Performance Summary", performance(rows)),
         section("prefill-and-decode", "Prefill (PP) and Decode (TG)", prefill_decode(rows)),
     ];
-    sections.extend(scaling::section(set, rows, narrative));
+    sections.extend(scaling_section(set, rows, narrative));
     sections.push(Section {
-        sections: rows.iter().map(|row| scenario::section(row, narrative)).collect(),
+        sections: rows.iter().map(|row| scenario(row, narrative)).collect(),
         // No scenario has such an id, whatever it is called: theirs begin with `scenario-`.
         ..section("results", "Scenario Results", Vec::new())
     });
@@ -53,9 +58,159 @@ fn sections(set: &SetSummary, rows: &[Row<'_>], narrative: &Narrative) -> Vec<Se
         "Recommendations",
         vec![Block::List(frame::texts(&narrative.recommendations))],
     ));
-    sections.push(believed(set, rows, narrative));
-    sections.push(provenance(set));
+    let prompts = set.suite.as_ref().map(|suite| suite.prompts);
+    sections.push(belief::section_of(rows, &set.warnings, narrative, prompts));
+    sections.push(set::provenance(set));
     sections
+}
+
+/// The suite and the server for a terminal.
+pub(super) fn brief_subject(set: &SetSummary, suite: &SuiteSummary) -> Vec<(String, Text)> {
+    let prompts = match suite.prompts {
+        Prompts::Fresh => "prompts of their own",
+        Prompts::Same => "the same prompts for all",
+    };
+    let mut scenarios = counted(set.conditions.len() as u64, "scenario");
+    if suite.rows.len() != set.conditions.len() {
+        // Tables have a line for each.
+        let _ = write!(scenarios, ", {} levels", count(suite.rows.len() as u64));
+    }
+    let name = terminal_line(&suite.name, 40);
+    let hash = terminal_line(&suite.hash, HASH_SHOWN);
+    let subject = set.conditions.iter().find_map(|condition| condition.subject.as_ref());
+    let target = subject.map_or_else(|| "no run yet".to_owned(), set::server);
+    let changes = (!suite.changes.is_empty()).then(|| suite.changes.join(", "));
+    [
+        ("question", Some(format!("suite `{name}` ({hash}): {scenarios}, {prompts}"))),
+        ("changes", changes),
+        ("target", Some(target)),
+    ]
+    .into_iter()
+    .filter_map(|(label, text)| Some((label.to_owned(), plain(text?))))
+    .collect()
+}
+
+/// The tables over all scenarios and the scaling levels, for a terminal.
+pub(super) fn brief_sections(set: &SetSummary, suite: &SuiteSummary) -> Vec<Section> {
+    let rows = rows::of_suite(set, &[]);
+    let mut sections = vec![
+        section("performance", "Performance summary (times in ms)", vec![brief_performance(&rows)]),
+        section(
+            "prefill-and-decode",
+            "Prefill (PP) and decode (TG), tokens/s",
+            vec![brief_speeds(suite, &rows)],
+        ),
+    ];
+    let Some((place, condition)) = scaled(set) else { return sections };
+    let own: Vec<&Row<'_>> = rows.iter().filter(|row| is_of_condition(row, place)).collect();
+    let name = terminal_line(&condition.name, NAME_MOST);
+    let series = Series { name: name.clone(), rows: own.clone() };
+    sections.extend(set::brief_levels(condition, &series, false, Some(&name)));
+    if let Some(found) = &condition.findings {
+        let mut facts = findings(found, Some(Dimension::Concurrency));
+        let warm: Vec<_> = own.iter().filter_map(|row| row.contaminated).collect();
+        if !warm.is_empty() {
+            let suspected = "these levels may have been answered from a warm prefix cache, and their \
+                             findings with them";
+            let known =
+                "these levels were answered from a warm prefix cache: their findings describe it";
+            let words = if warm.iter().all(|found| found.suspected) { suspected } else { known };
+            facts.push(("cache", words.to_owned()));
+        }
+        let title = set::titled(Some(&name), "Findings");
+        sections.push(section("findings", &title, vec![set::finding_facts(facts, false)]));
+    }
+    sections
+}
+
+/// `Concurrency Scaling (c=32)` is as long.
+const NAME_MOST: usize = 26;
+
+/// A name that is too long loses its own end, and not its level.
+fn brief_name(row: &Row<'_>) -> Cell {
+    let scenario = row.scenario.map_or("", |asked| asked.scenario.as_str());
+    let level = row.name.strip_prefix(scenario).unwrap_or_default();
+    let left = NAME_MOST.saturating_sub(level.chars().count());
+    Cell::text(match row.name.strip_suffix(level) {
+        Some(name) if 1 < left => terminal_line(name, left) + level,
+        _ => terminal_line(&row.name, NAME_MOST),
+    })
+}
+
+fn brief_performance(rows: &[Row<'_>]) -> Block {
+    let cells = |row: &Row<'_>| {
+        vec![
+            brief_name(row),
+            concurrency(row),
+            Cell::text(count(row.tally().ok)),
+            brief_cell(row, metric::OUTPUT_THROUGHPUT.quantity()),
+            brief_cell(row, metric::TTFT.mean()),
+            brief_cell(row, metric::TPOT.mean()),
+            brief_cell(row, metric::TPOT.p99()),
+            Cell::text(mark(row)),
+        ]
+    };
+    let levels: Vec<LevelSummary> = rows.iter().filter_map(|row| row.level).cloned().collect();
+    let mut notes = vec![set::interval_note(&levels)];
+    let seen: Vec<&str> = rows.iter().map(mark).collect();
+    notes.extend(
+        [
+            ("!", "! holds with a reservation"),
+            ("‡", "‡ never so many in flight: figures per user count users who were not there"),
+            ("✗", "✗ invalid: its numbers are not about the server, and are left out"),
+        ]
+        .into_iter()
+        .filter(|(mark, _)| seen.contains(mark))
+        .map(|(_, words)| words.to_owned()),
+    );
+    let heads = ["c", "ok", "tok/s", "TTFT mean", "TPOT mean", "TPOT p99", ""].map(Column::right);
+    Block::Table(Table {
+        id: "performance-summary".to_owned(),
+        caption: String::new(),
+        columns: [Column::left("scenario")].into_iter().chain(heads).collect(),
+        rows: rows.iter().map(cells).collect(),
+        notes: notes.into_iter().map(plain).collect(),
+    })
+}
+
+fn mark(row: &Row<'_>) -> &'static str {
+    match row.verdict() {
+        Verdict::Valid | Verdict::Degraded if !row.is_reached() => "‡",
+        Verdict::Valid => "✓",
+        Verdict::Degraded => "!",
+        Verdict::Invalid => "✗",
+    }
+}
+
+/// How fast prompts are read and answers written, and how much of the prompts was cached.
+fn brief_speeds(suite: &SuiteSummary, rows: &[Row<'_>]) -> Block {
+    let cells = |row: &Row<'_>| {
+        let asked = row.scenario;
+        let length = |text: Option<&String>| {
+            Cell::text(text.map_or_else(|| NOTHING.to_owned(), |text| terminal_line(text, 14)))
+        };
+        let found = suite.contaminated.iter().find(|found| Some(found.row) == row.suite_place);
+        let cached = match (asked.and_then(|asked| asked.cached_share), found) {
+            (None, Some(_)) => "suspected".to_owned(),
+            (share, _) => percent(share),
+        };
+        vec![
+            brief_name(row),
+            length(asked.and_then(|asked| asked.input_tokens.as_ref())),
+            length(asked.and_then(|asked| asked.output_tokens.as_ref())),
+            brief_cell(row, metric::PP.quantity()),
+            brief_cell(row, metric::TG.quantity()),
+            Cell::text(cached),
+        ]
+    };
+    let heads = ["in", "out", "PP", "TG", "from cache"].map(Column::right);
+    Block::Table(Table {
+        id: "prefill-decode".to_owned(),
+        caption: String::new(),
+        columns: [Column::left("scenario")].into_iter().chain(heads).collect(),
+        rows: rows.iter().map(cells).collect(),
+        notes: Vec::new(),
+    })
 }
 
 fn about<'a>(set: &'a SetSummary, rows: &[Row<'a>]) -> About<'a> {
@@ -92,7 +247,6 @@ fn suite_words(suite: &SuiteSummary) -> String {
 }
 
 fn verdict_words(set: &SetSummary, rows: &[Row<'_>]) -> (Text, Vec<Text>) {
-    let verdicts: Vec<_> = set.points.iter().map(|point| point.verdict).collect();
     let missing = not_measured(set);
     let missing = if missing.is_empty() {
         String::new()
@@ -100,7 +254,7 @@ fn verdict_words(set: &SetSummary, rows: &[Row<'_>]) -> (Text, Vec<Text>) {
         format!(" Not measured: {}.", list(&missing))
     };
     let (reason, points) = frame::reason(set.verdict, &set.warnings, rows);
-    let runs = belief::runs_in_words(&verdicts);
+    let runs = frame::sentence(&set::runs_by_verdict(set));
     match warm_words(rows) {
         Some(warm) if set.verdict != Verdict::Valid => {
             let evidence = ("The evidence".to_owned(), "cache-evidence".to_owned());
@@ -160,7 +314,7 @@ fn headline(set: &SetSummary, rows: &[Row<'_>]) -> Vec<Card> {
             cards.extend(card::latency(&format!("{who}{name}"), row, quantity, &row.name));
         }
     }
-    let scaling = scaling::cards(set, rows);
+    let scaling = scaling_cards(set, rows);
     if scaling.is_empty() {
         cards.extend(card::highest_output(rows));
     }
@@ -173,47 +327,455 @@ fn headline(set: &SetSummary, rows: &[Row<'_>]) -> Vec<Card> {
     cards
 }
 
-fn believed(set: &SetSummary, rows: &[Row<'_>], narrative: &Narrative) -> Section {
-    let mut blocks = vec![belief::behind(rows)];
-    if !narrative.doubts.is_empty() {
-        blocks.push(Block::List(frame::texts(&narrative.doubts)));
-    }
-    blocks.extend(belief::reasons(&set.warnings, rows, false));
-    let prompts = set.suite.as_ref().map(|suite| suite.prompts);
-    let mut parts = Vec::new();
-    if let Some(table) = belief::checks(rows) {
-        parts.push(section("checks-of-the-runs", "Checks", vec![Block::Table(table)]));
-    }
-    parts.push(section("cache-honesty", "Prefix cache", belief::cache(rows, prompts)));
-    parts.push(section("client", "The client itself", belief::client(rows)));
-    parts.push(section("endings", "How requests ended", belief::outcomes(rows)));
-    Section { sections: parts, ..section("belief", "How far to believe this", blocks) }
+const AS_DATA: &str = "the data says it, request by request";
+
+fn performance(rows: &[Row<'_>]) -> Vec<Block> {
+    let table = Table {
+        id: "performance-summary".to_owned(),
+        caption: "All scenarios".to_owned(),
+        columns: vec![
+            Column::left("Scenario"),
+            Column::left("Category"),
+            Column::right("Input (tok)"),
+            Column::right("Output (tok)"),
+            Column::right("Concurrency"),
+            Column::right("Output Throughput (tok/s)"),
+            Column::right("TTFT mean (ms)"),
+            Column::right("TPOT mean (ms)"),
+            Column::right("TPOT p99 (ms)"),
+        ],
+        rows: rows.iter().map(performance_row).collect(),
+        notes: Vec::new(),
+    };
+    let mut blocks = vec![Block::Table(table)];
+    blocks.extend(charts::by_scenario(rows, "scenario").map(charts::figure));
+    blocks
 }
 
-fn provenance(set: &SetSummary) -> Section {
-    let mut facts = vec![
-        ("Set", set.set.clone()),
-        ("Started", set.started.clone()),
-        ("Tool", format!("Inferometer {}", set.tool_version)),
-        ("Seed", set.seed.to_string()),
-    ];
-    if let Some(suite) = &set.suite {
-        facts.push(("Suite", format!("{}: {}", suite.name, suite.title)));
-        facts.push(("Suite hash", suite.hash.clone()));
-        let changes = if suite.changes.is_empty() {
-            "none: the suite as it is".to_owned()
-        } else {
-            suite.changes.join(" ")
-        };
-        facts.push(("Changes", changes));
-    }
-    let facts = facts.into_iter().map(|(key, value)| (key.to_owned(), plain(value))).collect();
-    let blocks = vec![
-        Block::Facts(facts),
-        Block::Details {
-            summary: "Every run with its seed and fingerprints".to_owned(),
-            blocks: vec![Block::Table(set::runs(set))],
+fn performance_row(row: &Row<'_>) -> Vec<Cell> {
+    let asked = row.scenario;
+    let length = |text: Option<&String>| match text {
+        Some(text) => match text.parse::<u64>() {
+            Ok(tokens) => Cell::number(count(tokens), tokens as f64),
+            Err(_) => Cell::text(text.clone()),
         },
+        None => missing(AS_DATA),
+    };
+    vec![
+        name(row),
+        known(asked.map(|asked| asked.category.as_str()), "it is no scenario of a suite"),
+        length(asked.and_then(|asked| asked.input_tokens.as_ref())),
+        length(asked.and_then(|asked| asked.output_tokens.as_ref())),
+        concurrency(row),
+        quantity_cell(row, metric::OUTPUT_THROUGHPUT.quantity()),
+        quantity_cell(row, metric::TTFT.mean()),
+        quantity_cell(row, metric::TPOT.mean()),
+        quantity_cell(row, metric::TPOT.p99()),
+    ]
+}
+
+/// Marked where its numbers are to be taken with care.
+fn name(row: &Row<'_>) -> Cell {
+    let reservation = row.reservation();
+    let doubtful = reservation.is_some();
+    Cell { detail: reservation, doubtful, ..Cell::text(row.name.clone()) }
+}
+
+fn concurrency(row: &Row<'_>) -> Cell {
+    match row.scenario.and_then(|asked| asked.concurrency) {
+        Some(users) => Cell {
+            detail: row.rate().map(|rate| format!("at most; requests come at {rate}")),
+            ..Cell::number(count(users.into()), f64::from(users))
+        },
+        // Where requests come at a rate, it says what a concurrency would.
+        None => row.rate().map_or_else(|| missing("an open loop without a cap"), Cell::text),
+    }
+}
+
+fn prefill_decode(rows: &[Row<'_>]) -> Vec<Block> {
+    let table = Table {
+        id: "prefill-decode".to_owned(),
+        caption: "Prompt tokens over TTFT, and tokens of one stream over time".to_owned(),
+        columns: vec![
+            Column::left("Scenario"),
+            Column::right("Prefill (PP) tok/s"),
+            Column::right("Token Generation (TG) tok/s"),
+        ],
+        rows: rows
+            .iter()
+            .map(|row| {
+                vec![
+                    name(row),
+                    quantity_cell(row, metric::PP.quantity()),
+                    quantity_cell(row, metric::TG.quantity()),
+                ]
+            })
+            .collect(),
+        notes: Vec::new(),
+    };
+    vec![Block::Table(table)]
+}
+
+/// `None` where no scenario is asked at several levels of concurrency.
+fn scaling_section(set: &SetSummary, rows: &[Row<'_>], narrative: &Narrative) -> Option<Section> {
+    let (place, condition) = scaled(set)?;
+    let own: Vec<&Row<'_>> = rows.iter().filter(|row| is_of_condition(row, place)).collect();
+    let prompts = set.suite.as_ref().map(|suite| suite.prompts);
+    let mut blocks: Vec<Block> = warm(&own, prompts).into_iter().collect();
+    blocks.extend(scaling_findings(condition));
+    blocks.push(Block::Table(scaling_table(&own)));
+    blocks.extend(scaling_figures(&condition.name, &own));
+    if !narrative.scaling.is_empty() {
+        blocks.push(Block::List(frame::texts(&narrative.scaling)));
+    }
+    Some(section("scaling", "Concurrency Scaling", blocks))
+}
+
+/// That the numbers below are those of a warm cache, where they are: what is known apart from what
+/// only their speed lets one suspect.
+fn warm(rows: &[&Row<'_>], prompts: Option<Prompts>) -> Option<Block> {
+    let of = |suspected: bool| -> Vec<String> {
+        let is_so =
+            |row: &&&Row<'_>| row.contaminated.is_some_and(|found| found.suspected == suspected);
+        rows.iter().filter(is_so).map(|row| short_name(row)).collect()
+    };
+    let (known, suspected) = (of(false), of(true));
+    let mut statements = Vec::new();
+    if !known.is_empty() {
+        statements.push(format!(
+            "This table, its sweet spot and its peak describe a warm prefix cache: {} of {} levels \
+             met their prompts there ({}).",
+            known.len(),
+            rows.len(),
+            list(&known)
+        ));
+    }
+    if !suspected.is_empty() {
+        statements.push(format!(
+            "{} of {} levels read their prompts so fast that they seem to have met them in the \
+             prefix cache; the server does not say ({}).",
+            suspected.len(),
+            rows.len(),
+            list(&suspected)
+        ));
+    }
+    if statements.is_empty() {
+        return None;
+    }
+    Some(Block::Notice {
+        mood: if known.is_empty() { Mood::Doubt } else { Mood::Bad },
+        text: vec![
+            Span::Plain(format!("{} ", statements.join(" "))),
+            Span::Link { text: "The evidence".to_owned(), to: "cache-evidence".to_owned() },
+        ],
+        points: Vec::new(),
+        remedy: Some(plain(match prompts {
+            Some(Prompts::Fresh) => {
+                "Restart the server before the suite, take another seed, or switch its prefix cache \
+                 off."
+            }
+            Some(Prompts::Same) | None => {
+                "Ask with fresh prompts, which is the default, or switch the prefix cache off."
+            }
+        })),
+    })
+}
+
+fn short_name(row: &Row<'_>) -> String {
+    row.level.map_or_else(|| row.name.clone(), |level| level_name(level.level))
+}
+
+fn is_of_condition(row: &Row<'_>, place: u32) -> bool {
+    row.scenario.is_some_and(|asked| asked.condition == place)
+}
+
+fn scaled(set: &SetSummary) -> Option<(u32, &ConditionSummary)> {
+    let place = set.suite.as_ref()?.scaling?;
+    Some((place, set.conditions.get(usize::try_from(place).ok()?)?))
+}
+
+fn scaling_findings(condition: &ConditionSummary) -> Vec<Block> {
+    let Some(found) = &condition.findings else { return Vec::new() };
+    let spot = match &found.sweet_spot {
+        Finding::Found(spot) => sweet_spot(spot),
+        Finding::Unknown(why) => format!("– ({why})"),
+    };
+    let peak = match &found.peak {
+        Finding::Found(peak) => peak_words(peak),
+        Finding::Unknown(why) => format!("– ({why})"),
+    };
+    let line = |label: &str, words: String| -> Block {
+        let text: Text = vec![Span::Strong(format!("{label}:")), Span::Plain(format!(" {words}"))];
+        Block::Paragraph(text)
+    };
+    vec![line("Interactive sweet spot", spot), line("Peak throughput (scaling)", peak)]
+}
+
+fn sweet_spot(spot: &SweetSpot) -> String {
+    let sure = spot.same_share.map_or_else(String::new, |share| {
+        format!("; chosen in {} of resampled sets", percent(share))
+    });
+    let doubt = if spot.certified { "" } else { "; judged by p99s of too few requests to certify" };
+    format!(
+        "{} (the most for each user among the levels within twice the best TTFT p99 and TPOT p99; \
+         per-user {} tok/s{sure}{doubt})",
+        level_name(spot.level),
+        number(spot.per_user_throughput.value),
+    )
+}
+
+fn peak_words(peak: &Peak) -> String {
+    let sure = peak.same_share.map_or_else(String::new, |share| {
+        format!("; highest in {} of resampled sets", percent(share))
+    });
+    let unit =
+        if peak.quantity == metric::REQUEST_THROUGHPUT.name { "requests/s" } else { "tok/s" };
+    format!("{} ({} {unit}{sure})", level_name(peak.level), number(peak.throughput.value))
+}
+
+/// The same two as headlines.
+fn scaling_cards(set: &SetSummary, rows: &[Row<'_>]) -> Vec<Card> {
+    let Some((place, condition)) = scaled(set) else { return Vec::new() };
+    let Some(found) = condition.findings.as_ref() else { return Vec::new() };
+    let own: Vec<&Row<'_>> = rows.iter().filter(|row| is_of_condition(row, place)).collect();
+    let spot = found.sweet_spot.found().map(|spot| Card {
+        label: "Interactive sweet spot".to_owned(),
+        value: level_name(spot.level),
+        unit: String::new(),
+        detail: format!("{} tok/s for each user", number(spot.per_user_throughput.value)),
+        doubt: reserved(&own, spot.level)
+            .or_else(|| (!spot.certified).then(|| "its p99s are of too few requests".to_owned())),
+    });
+    let peak = found.peak.found().map(|peak| Card {
+        label: "Peak of the scaling levels".to_owned(),
+        value: number(peak.throughput.value),
+        unit: if peak.quantity == metric::REQUEST_THROUGHPUT.name { "requests/s" } else { "tok/s" }
+            .to_owned(),
+        detail: format!("at {}", level_name(peak.level)),
+        doubt: reserved(&own, peak.level),
+    });
+    spot.into_iter().chain(peak).collect()
+}
+
+/// Why a choice among levels is not to be relied on: for the chosen one, or for those it was
+/// compared with.
+fn reserved(rows: &[&Row<'_>], chosen: Level) -> Option<String> {
+    let is_chosen = |row: &&&Row<'_>| row.level.is_some_and(|level| level.level == chosen);
+    let own = rows.iter().find(is_chosen).and_then(|row| row.reservation());
+    let is_warm = || rows.iter().any(|row| row.contaminated.is_some_and(|it| !it.suspected));
+    own.or_else(|| is_warm().then(|| "other levels met a warm prefix cache".to_owned()))
+}
+
+fn scaling_table(rows: &[&Row<'_>]) -> Table {
+    let line = |row: &&Row<'_>| -> Vec<Cell> {
+        vec![
+            level(row),
+            quantity_cell(row, metric::OUTPUT_THROUGHPUT.quantity()),
+            quantity_cell(row, metric::PER_USER_THROUGHPUT.quantity()),
+            quantity_cell(row, metric::TTFT.p99()),
+            quantity_cell(row, metric::TPOT.p99()),
+        ]
+    };
+    Table {
+        id: "concurrency-scaling".to_owned(),
+        caption: "The same work at rising concurrency".to_owned(),
+        columns: vec![
+            Column::right("Concurrency"),
+            Column::right("Output Throughput (tok/s)"),
+            Column::right("Per-user Throughput (tok/s)"),
+            Column::right("TTFT p99 (ms)"),
+            Column::right("TPOT p99 (ms)"),
+        ],
+        rows: rows.iter().map(line).collect(),
+        notes: vec![plain("Per-user throughput is output throughput over concurrency.")],
+    }
+}
+
+/// Marked where the level is cut, was not reached, or is to be taken with care for another reason.
+fn level(row: &Row<'_>) -> Cell {
+    let reservation = row.reservation();
+    let doubtful = reservation.is_some();
+    Cell { detail: reservation, doubtful, ..concurrency(row) }
+}
+
+fn scaling_figures(name: &str, rows: &[&Row<'_>]) -> Vec<Block> {
+    let series = [Series { name: name.to_owned(), rows: rows.to_vec() }];
+    let throughput = charts::throughput(&series)
+        .map(|chart| Block::Figure(Figure { chart, mermaid: charts::mermaid(&series[0]) }));
+    let others = [charts::latency(&series), charts::pareto(&series), charts::energy(&series)];
+    let tails = [charts::first_tokens(rows, "scaling"), charts::token_gaps(rows, "scaling")];
+    throughput
+        .into_iter()
+        .chain(others.into_iter().chain(tails).flatten().map(charts::figure))
+        .collect()
+}
+
+fn scenario(row: &Row<'_>, narrative: &Narrative) -> Section {
+    let purpose = row.scenario.map_or(NOTHING, |asked| asked.purpose.as_str());
+    let mut blocks = vec![
+        Block::Paragraph(vec![
+            Span::Strong("Purpose:".to_owned()),
+            Span::Plain(format!(" {purpose}")),
+        ]),
+        heading("Key metrics:"),
+        Block::List(key_metrics(row)),
     ];
-    section("provenance", "Provenance", blocks)
+    if let Some(reservation) = row.reservation() {
+        blocks.push(Block::Notice {
+            mood: Mood::Doubt,
+            text: plain(frame::sentence(&reservation)),
+            points: Vec::new(),
+            remedy: Some(plain("See its warnings in the section “Validity”.")),
+        });
+    }
+    if let Some(sentences) = narrative.scenarios.get(&row.name).filter(|found| !found.is_empty()) {
+        blocks.push(heading("Interpretation:"));
+        blocks.push(Block::List(frame::texts(sentences)));
+    }
+    blocks.extend(row.drawn().map(|run| figures(row, run)).unwrap_or_default());
+    section(&row.id(), &row.name, blocks)
+}
+
+fn heading(words: &str) -> Block {
+    Block::Paragraph(vec![Span::Strong(words.to_owned())])
+}
+
+fn key_metrics(row: &Row<'_>) -> Vec<Text> {
+    let asked = row.scenario;
+    let told = |text: Option<&String>| text.map_or(NOTHING, String::as_str).to_owned();
+    let (input, output) = (
+        told(asked.and_then(|asked| asked.input_tokens.as_ref())),
+        told(asked.and_then(|asked| asked.output_tokens.as_ref())),
+    );
+    let concurrency = asked.and_then(|asked| asked.concurrency);
+    let requests = asked.and_then(|asked| asked.requests);
+    let value = |quantity: Quantity| number(row.value(quantity));
+    let three = |name: &str, metric: &'static Metric| {
+        let values = [metric.mean(), metric.p50(), metric.p99()].map(value).join(" / ");
+        format!("{name} mean/median/p99: {values} ms{}", uncertain(row, metric))
+    };
+    let output_throughput = row.quantity(metric::OUTPUT_THROUGHPUT.quantity());
+    let tally = row.tally();
+    let mut lines = vec![
+        format!("Input/Output: {input} / {output} tokens"),
+        match (concurrency, row.rate()) {
+            (Some(users), None) => format!("Concurrency: {}", count(users.into())),
+            (None, None) => format!("Concurrency: {NOTHING}"),
+            (None, Some(rate)) => format!("Rate: {rate}"),
+            (Some(cap), Some(rate)) => {
+                format!("Rate: {rate}, at most {} in flight", count(cap.into()))
+            }
+        },
+        format!("Prompts: {}{}", requests.map_or_else(|| count(tally.scheduled), count), runs(row)),
+        format!(
+            "Output throughput: {} tok/s (peak {}){}",
+            value(metric::OUTPUT_THROUGHPUT.quantity()),
+            value(metric::PEAK_OUTPUT_THROUGHPUT.quantity()),
+            after(&uncertainty(&output_throughput)),
+        ),
+        three("TTFT", &metric::TTFT),
+        three("TPOT", &metric::TPOT),
+        three("ITL", &metric::ITL),
+        three("E2E", &metric::E2E),
+        format!(
+            "PP/TG (derived): {} / {} tok/s",
+            value(metric::PP.quantity()),
+            value(metric::TG.quantity())
+        ),
+    ];
+    lines.extend(server(row));
+    if tally.ok != tally.scheduled {
+        lines.push(format!(
+            "Outcomes: {} of {} ok, {} failed, {} cancelled, {} not sent",
+            count(tally.ok),
+            count(tally.scheduled),
+            count(tally.failed),
+            count(tally.cancelled),
+            count(tally.not_sent)
+        ));
+    }
+    lines.into_iter().map(plain).collect()
+}
+
+fn runs(row: &Row<'_>) -> String {
+    match row.level.map(|level| level.points.len() + level.left_out.len()) {
+        None | Some(0 | 1) => String::new(),
+        Some(runs) => format!(" in each of {}", counted(runs as u64, "run")),
+    }
+}
+
+fn after(words: &str) -> String {
+    if words.is_empty() { String::new() } else { format!("; {words}") }
+}
+
+/// A p99 of few requests is marked.
+fn uncertain(row: &Row<'_>, metric: &'static Metric) -> String {
+    let across = row.quantity(metric.p99());
+    if across.certified || across.mean.is_none() {
+        return String::new();
+    }
+    format!("; the p99: {}", uncertified(row.independent(metric)))
+}
+
+/// What the server says of itself, the worst of the runs that count.
+fn server(row: &Row<'_>) -> Option<String> {
+    let most = |of: fn(&ServerSide) -> Option<f64>| {
+        row.runs.iter().filter_map(|run| of(run.server.as_ref()?)).max_by(f64::total_cmp)
+    };
+    let kv = most(|server| server.kv_usage.map(|found| found.max));
+    let waiting = most(|server| server.waiting.map(|found| found.max));
+    let preempted = most(|server| server.preemptions.map(|found| found.total));
+    let cached = row.scenario.and_then(|asked| asked.cached_share);
+    let parts: Vec<String> = [
+        kv.map(|share| format!("KV use up to {}", percent(share))),
+        waiting.map(|number| format!("waiting up to {}", whole(number))),
+        preempted.map(|number| format!("preemptions {}", whole(number))),
+        cached.map(|share| format!("from the prefix cache {} of the input", percent(share))),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    (!parts.is_empty()).then(|| format!("Server: {}", parts.join(", ")))
+}
+
+/// A tail so many times its middle is worth a look.
+const TELLING: f64 = 3.0;
+
+/// What tells most stands open, and the others wait to be asked for.
+fn figures(row: &Row<'_>, run: &Summary) -> Vec<Block> {
+    let id = row.id();
+    let own = [row];
+    let waited = run.server.as_ref().and_then(|server| server.waiting);
+    let charts = [
+        (has_tail(row, charts::first_token_metric(&own)), charts::first_tokens(&own, &id)),
+        (false, charts::token_gaps(&own, &id)),
+        (waited.is_some_and(|waiting| 0.0 < waiting.max), charts::course(run, &id)),
+        (false, charts::gpus(run, &id)),
+        (false, charts::requests(run, &id)),
+        (has_tail(row, &metric::ITL), charts::gaps(run, &id)),
+    ];
+    let drawn = charts.into_iter().filter_map(|(is_telling, chart)| Some((is_telling, chart?)));
+    let (open, folded): (Vec<_>, Vec<_>) = drawn.partition(|(is_telling, _)| *is_telling);
+    let figures = |charts: Vec<(bool, Chart)>| -> Vec<Block> {
+        let told = |chart: Chart| Chart { n: named(&chart.n, row), ..chart };
+        charts.into_iter().map(|(_, chart)| charts::figure(told(chart))).collect()
+    };
+    let mut blocks = figures(open);
+    if !folded.is_empty() {
+        let summary = format!("{} of {}", counted(folded.len() as u64, "more chart"), row.name);
+        blocks.push(Block::Details { summary, blocks: figures(folded) });
+    }
+    blocks
+}
+
+/// With the run that is drawn, where the chart does not say it itself.
+fn named(n: &str, row: &Row<'_>) -> String {
+    let which = row.which_run();
+    if n.ends_with(&which) { n.to_owned() } else { format!("{n}{which}") }
+}
+
+fn has_tail(row: &Row<'_>, metric: &'static Metric) -> bool {
+    row.value(metric.p50())
+        .zip(row.value(metric.p99()))
+        .is_some_and(|(middle, tail)| TELLING * middle <= tail)
 }

@@ -1,7 +1,5 @@
 //! Colour, or none. Everything reads as well without it.
 
-use inferometer_analysis::{Severity, Verdict};
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
     Plain,
@@ -18,22 +16,6 @@ pub(crate) enum Ink {
 }
 
 impl Ink {
-    pub(super) fn of_verdict(verdict: Verdict) -> Self {
-        match verdict {
-            Verdict::Valid => Self::Good,
-            Verdict::Degraded => Self::Doubtful,
-            Verdict::Invalid => Self::Bad,
-        }
-    }
-
-    pub(super) fn of_severity(severity: Severity) -> Self {
-        match severity {
-            Severity::Note => Self::Dim,
-            Severity::Degraded => Self::Doubtful,
-            Severity::Invalid => Self::Bad,
-        }
-    }
-
     const fn code(self) -> &'static str {
         match self {
             Self::Bold => "1",

@@ -136,14 +136,14 @@ fn section(page: &str, heading: &str) -> String {
 #[test]
 fn a_run_shows_its_gpus_their_energy_and_the_clients_machine() {
     let summary = told(&results(|_| 0)[2].summary, 300.0);
-    insta::assert_snapshot!(section(&run_page(&summary), "## What the machines say"));
+    insta::assert_snapshot!(section(&run_page(&summary), "## Machines"));
 }
 
 #[test]
 fn the_terminal_has_the_same_in_lines() {
     let page = terminal_page(&told(&results(|_| 0)[2].summary, 300.0));
-    let from = page.find("\nGPUs\n").unwrap();
-    let to = page.find("\nclient\n").unwrap();
+    let from = page.find("\nMachines\n").unwrap();
+    let to = page.find("\nClient\n").unwrap();
     insta::assert_snapshot!(&page[from..to]);
     assert!(page.lines().all(|line| line.chars().count() <= 100));
 }
@@ -153,8 +153,8 @@ fn where_nobody_looked_nothing_is_said() {
     let summary = &results(|_| 0)[2].summary;
     assert!(summary.machines.gpus.is_none() && summary.machines.client.is_none());
     let page = run_page(summary);
-    assert!(!page.contains("What the machines say") && !page.contains("GPU power"), "{page}");
-    assert!(!terminal_page(summary).contains("\nGPUs\n"));
+    assert!(!page.contains("## Machines") && !page.contains("GPU power"), "{page}");
+    assert!(!terminal_page(summary).contains("\nMachines\n"));
 }
 
 #[test]
@@ -162,10 +162,10 @@ fn gpus_that_could_not_be_read_say_why_beside_the_clients_machine() {
     let mut summary = told(&results(|_| 0)[2].summary, 300.0);
     summary.machines.gpus = None;
     summary.machines.gpus_missing = Some("no GPU was found on this machine".to_owned());
-    assert!(run_page(&summary).contains("GPUs: – no GPU was found on this machine."));
+    assert!(run_page(&summary).contains("GPUs: – no GPU was found on this machine"));
     let page = terminal_page(&summary);
     assert!(
-        page.contains("\nGPUs\n  – no GPU was found on this machine\nclient machine\n"),
+        page.contains("\nMachines\n  GPUs: – no GPU was found on this machine\n  client CPU"),
         "{page}"
     );
 }
@@ -176,8 +176,8 @@ fn energy_that_is_not_known_has_its_reason() {
     let gpus = summary.machines.gpus.as_mut().unwrap();
     (gpus.energy_j, gpus.energy_per_output_token_j) = (None, None);
     gpus.energy_missing = Some("their power is told too seldom".to_owned());
-    assert!(run_page(&summary).contains("– (their power is told too seldom)"));
-    assert!(terminal_page(&summary).contains("energy   – their power is told too seldom"));
+    assert!(run_page(&summary).contains("– their power is told too seldom"));
+    assert!(terminal_page(&summary).contains("– their power is told too seldom"));
 }
 
 #[test]
@@ -231,7 +231,7 @@ fn a_sweep_has_power_and_energy_against_the_load() {
     }
     let files = SetFiles { set: "s".to_owned(), ..SetFiles::default() };
     let page = set::render(&swept.0, &files, Style::Plain);
-    assert!(page.contains("GPU power and energy\n"), "{page}");
+    assert!(page.contains("Power and energy at every level\n"), "{page}");
     let table = csv::of_set(&swept.0, &swept.1);
     assert!(table.lines().next().unwrap().contains("\"energy_per_output_token (J/tok)\""));
 }
@@ -248,7 +248,7 @@ fn a_sweep_without_gpus_has_no_columns_of_dashes() {
 fn tokens_are_reconciled_or_say_why_not() {
     let mut summary = results(|_| 0)[2].summary.clone();
     let page = run_page(&summary);
-    assert!(page.contains("Tokens by two witnesses"), "{page}");
+    assert!(page.contains("Token counts"), "{page}");
     let server = summary.server.as_mut().unwrap();
     server.tokens_apart.prompt = Some(0.0123);
     server.tokens_apart.generation = None;

@@ -52,7 +52,7 @@ fn the_report_has_the_known_sections_first_and_in_their_order() {
             "Concurrency Scaling",
             "Scenario Results",
             "Recommendations",
-            "How far to believe this",
+            "Validity",
             "Provenance",
         ]
     );
@@ -220,7 +220,7 @@ fn a_run_and_a_sweep_have_pages_of_their_own() {
     let summary = &points[1].summary;
     let run = pages::run(summary, &findings::of_run(summary, &facts::of_run(summary)));
     let text = markdown::render(&run).text;
-    for part in ["## Performance", "## How far to believe this", "Plan fingerprint"] {
+    for part in ["## Performance", "## Validity", "Plan fingerprint"] {
         assert!(text.contains(part), "{part} is missing: {text}");
     }
 }

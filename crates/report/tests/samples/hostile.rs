@@ -27,6 +27,7 @@ pub(crate) fn hostile() -> Document {
         header: vec![(evil(), evil()), ("Model".to_owned(), evil())],
         title: evil(),
         lead: Lead {
+            alert: None,
             subject: vec![(evil(), texts())],
             verdict: Some(Badge {
                 mood: Mood::Bad,

@@ -54,6 +54,7 @@ fn lead() -> Lead {
         doubt: None,
     };
     Lead {
+        alert: None,
         subject: vec![
             ("Model".to_owned(), plain("example/Model-24B-Instruct")),
             ("Hardware".to_owned(), plain("4× AMD Instinct MI100")),

@@ -28,7 +28,7 @@ const TARGETS_MAX: usize = 3;
 const WORDS_CHARS_MAX: usize = 200;
 
 /// What was compared.
-pub(super) fn head(set: &SetSummary, matrix: &MatrixSummary) -> String {
+pub(super) fn head(set: &SetSummary, matrix: &MatrixSummary) -> Vec<String> {
     let title = matrix.title.trim();
     let title =
         if title.is_empty() { String::new() } else { format!(" ({})", terminal_line(title, 60)) };
@@ -39,17 +39,15 @@ pub(super) fn head(set: &SetSummary, matrix: &MatrixSummary) -> String {
         counted(matrix.models.len() as u64, "model"),
         counted(matrix.rows.len() as u64, "row"),
     );
-    let mut text = hanging("", 0, &words);
+    let mut lines = vec![words];
     let mut targets: Vec<String> = Vec::new();
     for subject in set.conditions.iter().filter_map(|one| one.subject.as_ref()) {
         // The first line of the page states that it is a simulation.
         let target = (subject.embedded && subject.simulated.is_none()).then(|| target(subject));
         targets.extend(target.filter(|target| !targets.contains(target)));
     }
-    for target in targets.iter().take(TARGETS_MAX) {
-        text += &hanging("", 0, &format!("at {target}"));
-    }
-    text
+    lines.extend(targets.iter().take(TARGETS_MAX).map(|target| format!("at {target}")));
+    lines
 }
 
 pub(super) fn parts(set: &SetSummary, matrix: &MatrixSummary, style: Style) -> Vec<String> {

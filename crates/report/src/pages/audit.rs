@@ -1,4 +1,4 @@
-//! Whether the server was asked what the workload says, in plain words.
+//! Whether requests had the lengths of the workload, and what came from the prefix cache.
 
 use std::fmt::Write;
 
@@ -8,10 +8,10 @@ use inferometer_model::endpoint::Api;
 use inferometer_model::observations::{FileFacts, InputLength};
 use inferometer_model::spec::{Counting, Lengths};
 
-use super::style::{Ink, Style};
+use super::frame;
+use crate::document::{Block, Section, plain};
 use crate::escape::{terminal, terminal_line};
-use crate::fmt::{NOTHING, count, number, percent};
-use crate::lines::labelled;
+use crate::fmt::{NOTHING, count, counted, number, percent};
 
 /// Notes about the data that a page has room for; the summary has them all.
 const NOTES_TOLD: usize = 4;
@@ -19,28 +19,28 @@ const NOTES_TOLD: usize = 4;
 const NAME_MAX: usize = 60;
 const NOTE_MAX: usize = 300;
 
-pub(super) fn audit(summary: &Summary, style: Style) -> String {
+/// How requests differed from the workload; `None` where no request ended ok.
+pub(super) fn section(summary: &Summary) -> Option<Section> {
     let workload = &summary.workload;
     let ok = summary.count(Outcome::Ok);
     if ok == 0 {
-        return String::new();
+        return None;
     }
-    let mut text = style.paint(Ink::Bold, "audit") + "\n";
-    text += &labelled("input", &input(workload, summary.run.api, ok));
-    text += &labelled("output", &output(workload, ok));
-    let counted = summary.server.as_ref().and_then(|server| server.prefix_hit_share);
-    text += &labelled("cache", &cache(&workload.audit.cache, counted));
-    for file in &workload.files {
-        text += &labelled("file", &told_file(file));
-    }
-    for note in workload.notes.iter().take(NOTES_TOLD) {
-        text += &labelled("note", &terminal_line(note, NOTE_MAX));
-    }
+    let from_counters = summary.server.as_ref().and_then(|server| server.prefix_hit_share);
+    let mut facts = vec![
+        ("input", input(workload, summary.run.api, ok)),
+        ("output", output(workload, ok)),
+        ("cache", cache(&workload.audit.cache, from_counters)),
+    ];
+    facts.extend(workload.files.iter().map(|file| ("file", told_file(file))));
+    let notes = workload.notes.iter().take(NOTES_TOLD);
+    facts.extend(notes.map(|note| ("note", terminal_line(note, NOTE_MAX))));
     let more = workload.notes.len().saturating_sub(NOTES_TOLD);
     if 0 < more {
-        text += &labelled("", &format!("{more} more notes are in the summary"));
+        facts.push(("", format!("{more} more notes are in the summary")));
     }
-    text
+    let facts = facts.into_iter().map(|(label, text)| (label.to_owned(), plain(text))).collect();
+    Some(frame::section("audit", "Workload audit", vec![Block::Facts(facts)]))
 }
 
 fn input(workload: &WorkloadFacts, api: Api, ok: u64) -> String {
@@ -203,11 +203,6 @@ fn signed(difference: i64) -> String {
         1.. => format!("+{digits}"),
         ..0 => format!("−{digits}"),
     }
-}
-
-fn counted(number: u64, noun: &str) -> String {
-    let plural = if number == 1 { "" } else { "s" };
-    format!("{} {noun}{plural}", count(number))
 }
 
 #[cfg(test)]

@@ -1,43 +1,23 @@
-//! What the levels show, in sentences with numbers and their doubt; or why it is not known.
+//! What the levels of a set show, in sentences with numbers and their intervals; or why it is not
+//! known.
 
 use std::fmt::Write;
 
 use inferometer_analysis::metric;
 use inferometer_analysis::set::{
-    ConditionSummary, Finding, Findings, FoundLimit, Knee, Model, Peak, Saturation, Scalability,
-    SetSummary, SweetSpot,
+    Finding, Findings, FoundLimit, Knee, Model, Peak, Saturation, Scalability, SweetSpot,
 };
 use inferometer_model::campaign::{Dimension, Level};
 
-use super::NAME_CHARS_MAX;
-use super::levels::titled;
-use crate::escape::{terminal, terminal_line};
-use crate::fmt::{count, figure, level_phrase, number, percent, setting};
-use crate::lines::hanging;
-use crate::terminal::{Ink, Style};
+use crate::fmt::{NOTHING, count, figure, level_phrase, number, percent, setting};
 
-const LABEL_WIDTH: usize = 13;
 /// A finding looks at all levels, so one figure of one of them is enough for that.
 const NOT_SURE: &str =
     "how sure is not known: not every figure that it looks at has an interval or several runs";
 
+/// Each finding by its name. A question that does not apply to
+/// this kind of load is left out.
 pub(super) fn findings(
-    condition: &ConditionSummary,
-    dimension: Option<Dimension>,
-    name: Option<&str>,
-    style: Style,
-) -> String {
-    let Some(findings) = &condition.findings else { return String::new() };
-    style.paint(Ink::Bold, &titled(name, "findings")) + "\n" + &sentences(findings, dimension)
-}
-
-fn sentences(found: &Findings, dimension: Option<Dimension>) -> String {
-    told_all(found, dimension).into_iter().map(|(label, words)| line(label, &words)).collect()
-}
-
-/// Each finding by its name. A question that is not one about this load is left out; the document
-/// has all of them.
-pub(crate) fn told_all(
     found: &Findings,
     dimension: Option<Dimension>,
 ) -> Vec<(&'static str, String)> {
@@ -73,22 +53,9 @@ fn left_out(found: &Findings) -> String {
     cut.into_iter().chain(not_reached).collect::<Vec<_>>().join("; ")
 }
 
-/// What a search came to; empty without one.
-pub(super) fn limits(set: &SetSummary, style: Style) -> String {
-    let head = style.paint(Ink::Bold, "limit") + "  ";
-    let sentence = |limit: &FoundLimit| {
-        let place = usize::try_from(limit.condition).unwrap_or(usize::MAX);
-        let named = set.conditions.get(place).filter(|_| 1 < set.conditions.len());
-        let name = named.map_or_else(String::new, |one| {
-            format!("{}: ", terminal_line(&one.name, NAME_CHARS_MAX))
-        });
-        hanging(&head, "limit  ".len(), &(name + &limit_words(limit)))
-    };
-    set.limits.iter().map(sentence).collect()
-}
-
-pub(crate) fn limit_words(limit: &FoundLimit) -> String {
-    let mut words = terminal(&limit.words);
+/// The result of a search in words.
+pub(super) fn search_result(limit: &FoundLimit) -> String {
+    let mut words = limit.words.clone();
     if !limit.undecided.is_empty() {
         let levels: Vec<String> = limit.undecided.iter().map(|level| setting(*level)).collect();
         let _ = write!(words, "; its runs did not decide at {}", levels.join(", "));
@@ -104,14 +71,10 @@ pub(crate) fn limit_words(limit: &FoundLimit) -> String {
     }
 }
 
-pub(super) fn line(label: &str, words: &str) -> String {
-    hanging(&format!("  {label:<LABEL_WIDTH$}"), 2 + LABEL_WIDTH, words)
-}
-
 fn told<T>(finding: &Finding<T>, words: impl Fn(&T) -> String) -> String {
     match finding {
         Finding::Found(found) => words(found),
-        Finding::Unknown(reason) => format!("– {}", terminal(reason)),
+        Finding::Unknown(reason) => format!("{NOTHING} {reason}"),
     }
 }
 
@@ -205,7 +168,7 @@ fn scalability(found: &Scalability) -> String {
     let unit = unit(&found.quantity);
     let chosen = match &found.chosen {
         Finding::Found(chosen) => chosen,
-        Finding::Unknown(why) => return format!("– {}", terminal(why)),
+        Finding::Unknown(why) => return format!("{NOTHING} {why}"),
     };
     match chosen {
         Model::Universal => {
