@@ -346,7 +346,7 @@ fn latencies(summary: &Summary, detail: Detail) -> Table {
         cells.extend(statistics.iter().map(|statistic| latency_cell(metric, found, *statistic)));
         cells.push(Cell::number(count(found.n), found.n as f64));
         rows.push(cells);
-        if is_brief && is_headline && statistics.iter().any(|it| found.intervals.of(*it).is_some())
+        if is_brief && is_headline && statistics.iter().any(|it| found.intervals.get(*it).is_some())
         {
             rows.push(interval_row(found, statistics));
             has_intervals = true;
@@ -375,7 +375,7 @@ fn latency_cell(metric: &Metric, found: &Distribution, statistic: Statistic) -> 
         Statistic::Percentile(percentile) => found.is_certified(percentile),
         Statistic::Mean | Statistic::Max => true,
     };
-    let interval = found.intervals.of(statistic).map(|it| format!("95 % {}", fmt::interval(it)));
+    let interval = found.intervals.get(statistic).map(|it| format!("95 % {}", fmt::interval(it)));
     let independent = found.effective_n.unwrap_or(found.n as f64);
     let doubt = (!certified).then(|| uncertified(Some(independent)));
     let parts: Vec<String> = interval.into_iter().chain(doubt).collect();
@@ -389,7 +389,7 @@ fn latency_cell(metric: &Metric, found: &Distribution, statistic: Statistic) -> 
 
 fn interval_row(found: &Distribution, statistics: &[Statistic]) -> Vec<Cell> {
     let range = |statistic: &Statistic| {
-        Cell::text(found.intervals.of(*statistic).map(fmt::range).unwrap_or_default())
+        Cell::text(found.intervals.get(*statistic).map(fmt::range).unwrap_or_default())
     };
     let name = format!("  95 %, effective n {}", whole(found.effective_n));
     let cells = [Cell::text(name)].into_iter().chain(statistics.iter().map(range));
@@ -503,7 +503,7 @@ fn steady_rows(summary: &Summary, steady: &SteadyFigures) -> Vec<Vec<Cell>> {
                 let certified = distribution.is_certified(percentile);
                 distribution.percentile(percentile).filter(|_| certified)
             };
-            let around = own.intervals.of(Statistic::Percentile(percentile));
+            let around = own.intervals.get(Statistic::Percentile(percentile));
             let title = format!("{} {}", metric.title, percentile.name());
             rows.push(row(&title, sure(own), whole.and_then(sure), "ms", around));
         }
