@@ -4,7 +4,7 @@ use inferometer_analysis::machines::{ClientFigures, DeviceFigures, GpuFigures};
 use inferometer_analysis::{
     CheckState, CounterFigures, Distribution, Figures, GaugeFigures, GroupFigures, Interval,
     Metric, MetricValue, Percentile, RequestSlos, RequirementOutcome, ScrapeFigures, ServerSide,
-    SloOutcome, SloVerdict, Statistic, SteadyFigures, SteadyKind, Summary, Verdict, metric,
+    SloOutcome, Statistic, SteadyFigures, SteadyKind, Summary, ThresholdVerdict, Verdict, metric,
 };
 use inferometer_model::Outcome;
 use inferometer_model::observations::HttpVersion;
@@ -292,9 +292,9 @@ fn requests_that_met(met: u64, scheduled: u64) -> String {
 
 fn run_slo(slo: &SloOutcome) -> Vec<Cell> {
     let mood = match slo.verdict {
-        SloVerdict::Met => Mood::Good,
-        SloVerdict::Missed => Mood::Bad,
-        SloVerdict::Undecided => Mood::Doubt,
+        ThresholdVerdict::Met => Mood::Good,
+        ThresholdVerdict::Missed => Mood::Bad,
+        ThresholdVerdict::Undecided => Mood::Doubt,
     };
     let metric = slo.metric.as_deref();
     let value = match metric.and_then(Metric::named) {
@@ -1015,7 +1015,7 @@ mod tests {
         let slo = SloOutcome {
             promise: format!("{}<5", metric.trim_end_matches("_schedule")),
             metric: Some(metric.to_owned()),
-            verdict: SloVerdict::Met,
+            verdict: ThresholdVerdict::Met,
             value,
             reason: None,
         };
