@@ -43,7 +43,7 @@ pub struct LittlesLaw {
     pub reason: Option<String>,
 }
 
-/// ExtraFigure apart than this, requests were lost or their records make no sense.
+/// Further apart than this, requests were lost or their records make no sense.
 pub(crate) const LITTLE_APART: f64 = 0.02;
 /// Of N. What is on the network is in neither gauge, and engines differ in when they count a request.
 const SERVER_APART: f64 = 0.25;

@@ -186,7 +186,7 @@ fn stimulus(first: &Summary, side: &str, run: &Summary) -> Vec<Objection> {
     }
     let same_load = "run both with the same experiment file, and change only the server";
     for (key, name, a, b) in workload_differences(first, run) {
-        let text = format!("{name} differs: {a} in the base, {b} in {}", side);
+        let text = format!("{name} differs: {a} in the base, {b} in {side}");
         forbid(key, text, same_load);
     }
     if found.is_empty() && first.workload.tokenizer == run.workload.tokenizer {
@@ -339,12 +339,12 @@ fn facts(first: &Summary, side: &str, run: &Summary) -> Vec<Objection> {
         found.push(objection("model", Weight::Warning, side, text, remedy));
     }
     if a.http != b.http {
-        let text = format!("the HTTP version of {} is another", side);
+        let text = format!("the HTTP version of {side} is another");
         let remedy = "run both with the same --http";
         found.push(objection("http", Weight::Warning, side, text, remedy));
     }
     let mut note = |key: &str, what: &str, a: &dyn Display, b: &dyn Display| {
-        let text = format!("{what} differs: {a} in the base, {b} in {}", side);
+        let text = format!("{what} differs: {a} in the base, {b} in {side}");
         let remedy = "nothing to do if that is the question";
         found.push(objection(key, Weight::Note, side, text, remedy));
     };
@@ -408,7 +408,7 @@ fn stated_otherwise(first: &Summary, side: &str, run: &Summary) -> Vec<Objection
         let is_hardware = is_about_hardware(key);
         let weight = if is_hardware { Weight::Warning } else { Weight::Note };
         let what = if is_hardware { "the hardware" } else { "what was noted" };
-        let text = format!("{what} differs (`{key}`): {base} in the base, {other} in {}", side);
+        let text = format!("{what} differs (`{key}`): {base} in the base, {other} in {side}");
         let remedy = "nothing to do if that is the question; else the change may be its doing";
         objection(&format!("metadata.{key}"), weight, side, text, remedy)
     })
@@ -425,7 +425,7 @@ fn known_otherwise(first: &Summary, side: &str, run: &Summary) -> Vec<Objection>
         if base == other {
             return None;
         }
-        let text = format!("{what} differs: {base} in the base, {other} in {}", side);
+        let text = format!("{what} differs: {base} in the base, {other} in {side}");
         let remedy = "nothing to do if that is the question; else the change may be its doing";
         Some(objection(key, *weight, side, text, remedy))
     });
@@ -473,7 +473,7 @@ fn unknown(first: &Summary, side: &str, run: &Summary) -> Option<Objection> {
     };
     let silent = match (states(first), states(run)) {
         (true, true) => return None,
-        (false, false) => format!("the base and {}", side),
+        (false, false) => format!("the base and {side}"),
         (true, false) => side.to_owned(),
         (false, true) => "the base".to_owned(),
     };

@@ -239,7 +239,7 @@ static TABLE: [Entry; 24] = [
         title: "Did the requests succeed?",
         help: "the share of attempted requests that failed, without those that we cut",
         unit: Some("share"),
-        limits: limits(Some(ERRORS_SHARE), Some(0.5)),
+        limits: Some(limits(Some(ERRORS_SHARE), Some(0.5))),
         find: |run| {
             let records = run.observations.records.iter();
             let is_cut = |record: &&inferometer_model::RequestRecord| {
@@ -259,7 +259,7 @@ static TABLE: [Entry; 24] = [
                index of dispersion), and the plan against its process; below 95 % of the slots \
                of a closed loop in use degrades; with a cap, what it held back",
         unit: Some("share"),
-        limits: limits(Some(RATE_APART), Some(RATE_APART_GRAVE)),
+        limits: Some(limits(Some(RATE_APART), Some(RATE_APART_GRAVE))),
         find: |run| delivered(run.measured),
     },
     Entry {
@@ -288,7 +288,7 @@ static TABLE: [Entry; 24] = [
         help: "N = X·R, where requests that were lost, end before they begin or lie outside of \
                the run show; the server's gauges of running and waiting against N, which is noted",
         unit: Some("share"),
-        limits: limits(Some(LITTLE_APART), None),
+        limits: Some(limits(Some(LITTLE_APART), None)),
         find: |run| littles_law(run.measured),
     },
     Entry {
@@ -309,7 +309,7 @@ static TABLE: [Entry; 24] = [
         title: "Did requests leave when they were due?",
         help: "p99 from when a request was let go to its first byte, on an open loop",
         unit: Some("ms"),
-        limits: both(SENT_LATE_MS),
+        limits: Some(both(SENT_LATE_MS)),
         find: |run| {
             if !run.observations.manifest.spec.is_open_loop() {
                 return Err("a closed loop plans no moments".to_owned());
@@ -323,7 +323,7 @@ static TABLE: [Entry; 24] = [
         title: "Did the client read in time?",
         help: "p99 of how long bytes lay in the kernel before they were read",
         unit: Some("ms"),
-        limits: both(CLIENT_MS),
+        limits: Some(both(CLIENT_MS)),
         find: |run| {
             let missing = "no read has the kernel's stamp";
             p99(run.measured.latency(&metric::CLIENT_LAG), "bytes lay unread for", missing)
@@ -336,7 +336,7 @@ static TABLE: [Entry; 24] = [
         help: "p99 over all events of how much older they may be than their stamps, because \
                they were read together",
         unit: Some("ms"),
-        limits: both(CLIENT_MS),
+        limits: Some(both(CLIENT_MS)),
         find: |run| {
             let missing = "no ok answer came in events";
             p99(run.measured.event_width.as_ref(), "events are older than their stamps by", missing)
@@ -349,7 +349,7 @@ static TABLE: [Entry; 24] = [
         help: "p99 of how late its loop woke; a pause above 100 ms, or 2 % of the processor \
                given to others, degrades; above 1,000 ms, or 10 %, is invalid",
         unit: Some("ms"),
-        limits: both(CLIENT_MS),
+        limits: Some(both(CLIENT_MS)),
         find: |run| {
             let late = run.health.loop_lag_ms.p99_at_most.ok_or("the client noted nothing")?;
             Ok(Found::figure(late, format!("the loop woke at most {late:.3} ms late (p99)")))
@@ -363,7 +363,7 @@ static TABLE: [Entry; 24] = [
                for the journal above 1 % of requests degrades; a machine out of descriptors, \
                ports or memory is invalid",
         unit: Some("share"),
-        limits: both(CAPACITY_SHARE),
+        limits: Some(both(CAPACITY_SHARE)),
         find: |run| {
             let manifest = &run.observations.manifest;
             let is_plain =
@@ -476,7 +476,7 @@ static TABLE: [Entry; 24] = [
                counters, where every prompt was to be new; above 5 % it is noted, and so are \
                prompts that were sent before",
         unit: Some("share"),
-        limits: limits(Some(CACHED_SHARE_GRAVE), None),
+        limits: Some(limits(Some(CACHED_SHARE_GRAVE), None)),
         find: |run| {
             if new_prompts(&run.observations.manifest.spec.workload.source).is_none() {
                 return Err("prompts of this workload need not be new to the server".to_owned());
@@ -494,7 +494,7 @@ static TABLE: [Entry; 24] = [
         help: "a counter that falls, or another process, is a restart; replicas that answer by \
                turns are noted",
         unit: Some("restarts"),
-        limits: limits(None, Some(0.0)),
+        limits: Some(limits(None, Some(0.0))),
         find: |run| {
             let restarts = server(run)?.restarts as f64;
             Ok(Found::figure(restarts, "no restart in the server's metrics"))
@@ -507,7 +507,7 @@ static TABLE: [Entry; 24] = [
         help: "its totals of tokens against the client's; above 1 % it is noted, and fewer are \
                only noted",
         unit: Some("share"),
-        limits: limits(Some(FOREIGN_SHARE_GRAVE), None),
+        limits: Some(limits(Some(FOREIGN_SHARE_GRAVE), None)),
         find: |run| {
             let apart = server(run)?.tokens_apart;
             let shares = [apart.prompt, apart.generation].into_iter().flatten();
@@ -526,7 +526,7 @@ static TABLE: [Entry; 24] = [
         help: "the share of looks in which heat or a brake of the board held one back; a power \
                limit, 85 °C, memory that is 98 % full and GPUs that do nothing are noted",
         unit: Some("share"),
-        limits: limits(Some(THROTTLED_SHARE), None),
+        limits: Some(limits(Some(THROTTLED_SHARE), None)),
         find: |run| {
             let used = gpus(run)?.devices.iter().filter(|device| device.counts());
             let worst = used
@@ -543,7 +543,7 @@ static TABLE: [Entry; 24] = [
         title: "Had the server its GPUs to itself?",
         help: "processes that came to its GPUs while the run went on",
         unit: Some("processes"),
-        limits: limits(Some(0.0), None),
+        limits: Some(limits(Some(0.0), None)),
         find: |run| {
             let gpus = gpus(run)?;
             let samples = &run.observations.machines.devices;
@@ -562,7 +562,7 @@ static TABLE: [Entry; 24] = [
         title: "Had the client's machine room?",
         help: "the mean use of its processors; less than 512 MiB of memory left degrades too",
         unit: Some("share"),
-        limits: limits(Some(CPU_FULL_SHARE), None),
+        limits: Some(limits(Some(CPU_FULL_SHARE), None)),
         find: |run| {
             let client = run.measured.machines.figures.client.as_ref();
             let busy = client.and_then(|client| client.cpu_share).ok_or("nobody looked at it")?;
@@ -573,11 +573,11 @@ static TABLE: [Entry; 24] = [
     },
 ];
 
-const fn limits(degraded: Option<f64>, invalid: Option<f64>) -> Option<Limits> {
-    Some(Limits { degraded, invalid })
+const fn limits(degraded: Option<f64>, invalid: Option<f64>) -> Limits {
+    Limits { degraded, invalid }
 }
 
-const fn both(bounds: Bounds) -> Option<Limits> {
+const fn both(bounds: Bounds) -> Limits {
     limits(Some(bounds.degraded), Some(bounds.invalid))
 }
 
@@ -596,7 +596,7 @@ fn delivered(measured: &Measured) -> Finding {
         Delivered::NotChecked { reason } => Err(reason.clone()),
         Delivered::Slots(slots) => {
             let text = format!("{:.2} of {} slots were in use", slots.in_use_mean, slots.asked);
-            let limits = limits(Some(1.0 - SLOTS_SHARE), None);
+            let limits = Some(limits(Some(1.0 - SLOTS_SHARE), None));
             Ok(Found { limits, ..Found::figure(1.0 - slots.share, text) })
         }
         Delivered::Schedule(schedule) => {

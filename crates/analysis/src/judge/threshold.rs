@@ -408,7 +408,13 @@ fn between(unit: Unit, low: f64, high: f64) -> String {
 fn scaled(unit: Unit) -> (f64, &'static str) {
     match unit {
         Unit::Share => (100.0, "%"),
-        _ => (1.0, unit.name()),
+        Unit::Milliseconds
+        | Unit::RequestsPerSecond
+        | Unit::TokensPerSecond
+        | Unit::Requests
+        | Unit::Watts
+        | Unit::JoulesPerToken
+        | Unit::TokensPerJoule => (1.0, unit.name()),
     }
 }
 

@@ -4,6 +4,8 @@
 //! it with severity, text and remedy. To add one, add its entry here, and tests that raise it and that
 //! do not. The order of the table is the order among warnings of equal severity.
 
+use std::fmt::Write;
+
 use inferometer_model::Outcome;
 use inferometer_model::journal::RunStop;
 use inferometer_model::observations::InputLength;
@@ -128,7 +130,7 @@ static RULES: &[Rule<Raise>] = &[
             percent(failed as f64 / attempted as f64)
         );
         if 0 < lost {
-            text += &format!(", and {lost} turns were lost with them");
+            let _ = write!(text, ", and {lost} turns were lost with them");
         }
         let remedy = "look at the failures; latencies are of the requests that succeeded, so \
                       lower the load or mend the server before comparing";
@@ -227,7 +229,7 @@ static RULES: &[Rule<Raise>] = &[
             percent(apart)
         );
         let remedy = if 0.0 < unsent {
-            text += &format!("; {} of them never left", percent(unsent));
+            let _ = write!(text, "; {} of them never left", percent(unsent));
             "look at why requests never left (the errors by cause), or lower the rate: the \
              server met another load than the one asked for"
         } else {
@@ -296,7 +298,7 @@ static RULES: &[Rule<Raise>] = &[
             percent(law.broken()?.abs())
         );
         if 0 < law.lost {
-            text += &format!("; {} requests were started and never heard of again", law.lost);
+            let _ = write!(text, "; {} requests were started and never heard of again", law.lost);
         }
         let remedy = "requests were lost, or their records make no sense: run it again, and \
                       report the run directory as a bug if it happens again";

@@ -118,7 +118,9 @@ fn gathered(of_cells: impl IntoIterator<Item = Warning>) -> Vec<Warning> {
             match cells {
                 1 => {}
                 2 => first.text += "; and another cell likewise",
-                _ => first.text.push_str(&format!("; and {} other cells likewise", cells - 1)),
+                _ => {
+                    let _ = write!(first.text, "; and {} other cells likewise", cells - 1);
+                }
             }
             first
         })

@@ -41,7 +41,7 @@ pub struct PageWords {
     pub tool_version: String,
     /// How each tool defines its metrics, in sentences.
     pub definitions: Vec<(Tool, Vec<String>)>,
-    /// ExtraFigure remarks, such as records that could not be read.
+    /// Further remarks, such as records that could not be read.
     pub remarks: Vec<String>,
 }
 
