@@ -50,7 +50,7 @@ fn document(comparison: &Comparison, names: &Names) -> Document {
     sections.push(Section::new("", comparison.objections.iter().map(objection_block).collect()));
     if comparison.has_runs() {
         let lines = [text::margins(comparison.margins)].into_iter().chain(text::advice(comparison));
-        sections.push(Section::new("", lines.map(|line| Block::paragraph(line)).collect()));
+        sections.push(Section::new("", lines.map(Block::paragraph).collect()));
     }
     sections.retain(|section| !section.blocks.is_empty());
     let lead = Lead { subject: comparison.sides.iter().map(side).collect(), ..Lead::default() };
@@ -100,7 +100,7 @@ fn outcomes(comparison: &Comparison) -> Vec<Block> {
         badge(mood, outcome.judgement.key(), text::outcome(comparison, outcome), points)
     };
     blocks.extend(comparison.outcomes.iter().map(outcome));
-    blocks.extend(nothing_decided(comparison).map(|words| Block::paragraph(words)));
+    blocks.extend(nothing_decided(comparison).map(Block::paragraph));
     blocks
 }
 

@@ -155,10 +155,7 @@ pub fn with_unit(value: impl Into<Option<f64>>, unit: Unit) -> String {
 
 /// The name of a unit beside a value that [`in_unit`] wrote.
 pub const fn unit_name(unit: Unit) -> &'static str {
-    match unit {
-        Unit::Share => "",
-        other => other.name(),
-    }
+    if matches!(unit, Unit::Share) { "" } else { unit.name() }
 }
 
 /// Joules, and from ten thousand on kilojoules.

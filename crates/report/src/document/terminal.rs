@@ -3,6 +3,8 @@
 //! A table that is too wide is written in several parts with the same first column. Charts over
 //! loads become bars, and other charts their finding. Folded blocks are left out: files have them.
 
+use std::fmt::Write;
+
 use super::{
     Align, Badge, Block, Card, Cell, Column, Document, Figure, Mood, Section, Span, Table, Text,
 };
@@ -129,9 +131,10 @@ fn block(block: &Block, indent: usize, style: Style) -> String {
             let words = format!("{}: {}", figure.chart.title, figure.chart.finding);
             hanging(&" ".repeat(indent), indent, &terminal(&words))
         }
-        Block::Code { text, .. } => {
-            text.lines().map(|line| format!("  {}\n", terminal(line))).collect()
-        }
+        Block::Code { text, .. } => text
+            .lines()
+            .flat_map(|line| ["  ".to_owned(), terminal(line), "\n".to_owned()])
+            .collect(),
         Block::Notice { mood, text, points, remedy } => {
             notice(*mood, text, points, remedy.as_ref(), style)
         }
@@ -301,7 +304,7 @@ fn bars(lines: &Lines, style: Style) -> String {
         page += &("\n".to_owned() + &painted(&terminal(heading.trim()), 2, Ink::Dim, style));
         for point in &series.points {
             let (load, shown) = (load(point.x), terminal(&panel.y.show(point.y)));
-            page += &format!("  {load:>width$}  {} {shown}\n", bar(point.y, most));
+            let _ = writeln!(page, "  {load:>width$}  {} {shown}", bar(point.y, most));
         }
     }
     page

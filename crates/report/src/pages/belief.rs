@@ -106,9 +106,10 @@ pub(super) fn failures(rows: &[Row<'_>], detail: Detail) -> Option<Section> {
     let table = Table {
         id: "failures".to_owned(),
         caption: if has_names { "Requests that did not end ok".to_owned() } else { String::new() },
-        columns: match failures.is_empty() {
-            true => Vec::new(),
-            false => scenario.into_iter().chain(columns).collect(),
+        columns: if failures.is_empty() {
+            Vec::new()
+        } else {
+            scenario.into_iter().chain(columns).collect()
         },
         rows: failures,
         notes,

@@ -530,8 +530,8 @@ fn gauges_table(view: View<'_>, id: String, rows: &[&MatrixRow]) -> Option<Table
         ("Running", |row| row.running, |value| fmt::number(value)),
         ("Waiting", |row| row.waiting, |value| fmt::number(value)),
         ("Swapped", |row| row.swapped, |value| fmt::number(value)),
-        ("KV cache", |row| row.kv_usage, |value| percent(value)),
-        ("CPU cache", |row| row.cpu_cache_usage, |value| percent(value)),
+        ("KV cache", |row| row.kv_usage, percent),
+        ("CPU cache", |row| row.cpu_cache_usage, percent),
         ("GPU power (W)", |row| row.power_w, |value| fmt::number(value)),
         (
             "GPU memory (GiB)",

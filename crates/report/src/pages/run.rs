@@ -590,8 +590,8 @@ fn server_blocks(server: &ServerSide, summary: &Summary) -> Vec<Block> {
         };
         Some([Cell::text(name)].into_iter().chain(cells).collect::<Vec<_>>())
     };
-    let requests = |name, gauge| row(name, gauge, |it| number(it), |it| whole(it));
-    let shares = |name, gauge| row(name, gauge, |it| percent(it), |it| percent(it));
+    let requests = |name, gauge| row(name, gauge, number, whole);
+    let shares = |name, gauge| row(name, gauge, percent, percent);
     let rows: Vec<Vec<Cell>> = [
         requests("Running requests", server.running),
         requests("Waiting requests", server.waiting),
@@ -797,14 +797,14 @@ fn device(device: &DeviceFigures) -> Vec<Cell> {
             detail: left_out,
             ..Cell::text(device.index.to_string())
         },
-        shown(mean(device.use_share), |share| percent(share)),
-        Cell { detail: total, ..shown(highest, |it| number(it)) },
-        shown(mean(device.power_w), |it| number(it)),
-        shown(max(device.power_w), |it| number(it)),
-        shown(mean(device.core_clock_mhz), |it| whole(it)),
-        shown(max(device.temperature_c), |it| whole(it)),
+        shown(mean(device.use_share), percent),
+        Cell { detail: total, ..shown(highest, number) },
+        shown(mean(device.power_w), number),
+        shown(max(device.power_w), number),
+        shown(mean(device.core_clock_mhz), whole),
+        shown(max(device.temperature_c), whole),
         gpus::held_back(device).map_or_else(|| missing(NOT_REPORTED), Cell::text),
-        shown(device.energy_j, |it| number(it)),
+        shown(device.energy_j, number),
     ]
 }
 
@@ -834,7 +834,7 @@ fn gpu_facts(found: &GpuFigures) -> Vec<(String, Text)> {
         ("GPUs", Some(samples)),
         ("GPU power", over_time(found.power_w, |watts| format!("{} W", number(watts)))),
         ("GPU energy", Some(energy(found))),
-        ("GPU use", over_time(gpus::across(found, |it| it.use_share), |it| percent(it))),
+        ("GPU use", over_time(gpus::across(found, |it| it.use_share), percent)),
         ("GPU memory", over_time(found.memory_used_bytes, memory_used)),
         (
             "GPU clock",

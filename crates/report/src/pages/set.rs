@@ -153,10 +153,10 @@ fn simulated(set: &SetSummary) -> String {
     profiles.truncate(PROFILES_MOST);
     let more = if more == 0 { String::new() } else { format!(" and {more} more") };
     // Where no run has ended, none is known.
-    match profiles.is_empty() {
-        true => frame::SIMULATED.to_owned(),
-        false => format!("{} Profile {}{more}", frame::SIMULATED, profiles.join(", ")),
+    if profiles.is_empty() {
+        return frame::SIMULATED.to_owned();
     }
+    format!("{} Profile {}{more}", frame::SIMULATED, profiles.join(", "))
 }
 
 const fn title(set: &SetSummary) -> &'static str {
@@ -290,10 +290,7 @@ fn headline(set: &SetSummary, rows: &[Row<'_>]) -> Vec<Card> {
     let all: Vec<&Row<'_>> = rows.iter().collect();
     // The same metric as in the table below.
     let ttft = charts::first_token_metric(&all);
-    let ttft_name = match ttft == &metric::TTFT {
-        true => "TTFT mean",
-        false => "TTFT mean from schedule",
-    };
+    let ttft_name = if ttft == &metric::TTFT { "TTFT mean" } else { "TTFT mean from schedule" };
     let alone = rows.len() == 1;
     let least = |name: &str, quantity: Quantity| {
         let known = rows.iter().filter_map(|row| Some((row, row.value(quantity)?)));
@@ -596,9 +593,10 @@ fn brief_level_table(condition: &ConditionSummary, series: &Series<'_>, is_rate:
             brief_cell(row, metric::REQUEST_THROUGHPUT.quantity()),
             brief_cell(row, metric::OUTPUT_THROUGHPUT.quantity()),
             Cell::text(percent(cov)),
-            match is_rate {
-                true => Cell::text(percent(level.served.map(|served| served.share.min(1.0)))),
-                false => brief_cell(row, metric::PER_USER_THROUGHPUT.quantity()),
+            if is_rate {
+                Cell::text(percent(level.served.map(|served| served.share.min(1.0))))
+            } else {
+                brief_cell(row, metric::PER_USER_THROUGHPUT.quantity())
             },
         ];
         cells.extend(means.iter().map(|(quantity, _)| brief_cell(row, *quantity)));
@@ -776,7 +774,7 @@ fn gpu_cells(row: &Row<'_>) -> Vec<Cell> {
         mean(&gauge(of).iter().map(|gauge| gauge.mean).collect::<Vec<_>>(), text)
     };
     let share = |of: fn(&DeviceFigures) -> Option<f64>| {
-        mean(&devices(runs).filter_map(of).collect::<Vec<_>>(), |it| percent(it))
+        mean(&devices(runs).filter_map(of).collect::<Vec<_>>(), percent)
     };
     let highest = |of: fn(&DeviceFigures) -> Option<GaugeFigures>, text: fn(f64) -> String| {
         let found = gauge(of).iter().map(|gauge| gauge.max).reduce(f64::max);
@@ -787,11 +785,11 @@ fn gpu_cells(row: &Row<'_>) -> Vec<Cell> {
             number: row.level.and_then(|level| level.level.place()),
             ..Cell::text(row.name.clone())
         },
-        mean_of(|it| it.use_share, |it| percent(it)),
+        mean_of(|it| it.use_share, percent),
         highest(|it| it.memory_used_bytes, |it| number(gibibytes(it))),
-        highest(|it| it.power_w, |it| number(it)),
-        mean_of(|it| it.core_clock_mhz, |it| whole(it)),
-        highest(|it| it.temperature_c, |it| whole(it)),
+        highest(|it| it.power_w, number),
+        mean_of(|it| it.core_clock_mhz, whole),
+        highest(|it| it.temperature_c, whole),
         share(|it| it.throttled_power),
         share(|it| it.throttled_thermal),
     ]

@@ -78,7 +78,13 @@ pub fn printed(quantity: &str, value: f64) -> String {
         FactUnit::Number if is_ratio => decimals(value, 1),
         FactUnit::Requests if quantity == "concurrency_mean" => number(value),
         FactUnit::Tokens | FactUnit::Requests | FactUnit::Number => whole(value),
-        _ => number(value),
+        FactUnit::Milliseconds
+        | FactUnit::Seconds
+        | FactUnit::TokensPerSecond
+        | FactUnit::RequestsPerSecond
+        | FactUnit::Watts
+        | FactUnit::JoulesPerToken
+        | FactUnit::TokensPerJoule => number(value),
     }
 }
 

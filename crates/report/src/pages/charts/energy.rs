@@ -31,7 +31,7 @@ fn sentence(series: &Series<'_>, named: bool) -> Option<String> {
     let points = measured(series, metric::ENERGY_PER_OUTPUT_TOKEN.quantity());
     let [first, .., last] = points.as_slice() else { return None };
     let head = if named { format!("{}: ", series.name) } else { String::new() };
-    let [from, to] = [first.2, last.2].map(|joules| number(joules));
+    let [from, to] = [first.2, last.2].map(number);
     let times = if is_apart(&first.1, &last.1) {
         ""
     } else {

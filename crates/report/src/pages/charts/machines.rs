@@ -130,7 +130,7 @@ fn finding(found: &GpuFigures) -> String {
     let (all, they) = if gpus::is_one(found) { ("The GPU", "it") } else { ("The GPUs", "they") };
     let mut parts = Vec::new();
     if let Some(power) = found.power_w {
-        let [mean, max] = [power.mean, power.max].map(|it| number(it));
+        let [mean, max] = [power.mean, power.max].map(number);
         parts.push(format!("{all} drew {mean} W on average and {max} W at most"));
     }
     if let Some(memory) = found.memory_used_bytes {

@@ -46,7 +46,7 @@ type Known<'a> = (&'a str, AcrossRuns, f64);
 /// The ends, as far as the intervals tell them from the others.
 fn finding(known: &[Known<'_>]) -> Option<String> {
     let [lowest, .., highest] = known else { return None };
-    let [low, high] = [lowest.2, highest.2].map(|value| number(value));
+    let [low, high] = [lowest.2, highest.2].map(number);
     if !is_apart(&lowest.1, &highest.1) {
         return Some(format!(
             "Output throughput is about equal, {low} to {high} tok/s: they differ by no more than \
