@@ -56,7 +56,7 @@ struct Page {
 }
 
 impl Page {
-    fn to_terminal(self) -> String {
+    fn into_terminal(self) -> String {
         let table = (!self.table.rows.is_empty()).then_some(Block::Table(self.table));
         let remarks = self.remarks.into_iter().map(Block::paragraph);
         let sections = vec![
@@ -139,7 +139,7 @@ fn total<'a>(
 ) -> Estimate {
     let rests = u32::try_from(rests).unwrap_or(u32::MAX);
     let rests = campaign.repetition.cool_down.saturating_mul(rests);
-    let mut total = estimates.fold(Estimate::none(), |sum, more| sum.plus(more)).times(each);
+    let mut total = estimates.fold(Estimate::none(), Estimate::plus).times(each);
     total.time = total.time.map(|time| time.saturating_add(rests));
     total
 }

@@ -107,9 +107,10 @@ impl<'a> Begin<'a> {
     pub(crate) fn run(self, mut plan: StudyPlan) -> Result<ExitCode, Failure> {
         let Self { is_virtual, results, .. } = self;
         let secrets = std::mem::take(&mut plan.secrets);
-        let mut backend = match is_virtual {
-            true => Backend::Virtual,
-            false => Backend::live(secrets, plan.restart_timeout),
+        let mut backend = if is_virtual {
+            Backend::Virtual
+        } else {
+            Backend::live(secrets, plan.restart_timeout)
         };
         check_format(results)?;
         Requirements::of_set(&results.require, &plan.campaign)?;
@@ -162,13 +163,13 @@ pub(crate) struct Resume<'a> {
     pub(crate) narrator: Option<&'a NarratorArguments>,
 }
 
+/// Chooses what is measured of a matrix that is resumed.
+type ChooseCells<'a> = dyn Fn(&Matrix) -> Result<ResumeOptions, Failure> + 'a;
+
 impl Resume<'_> {
     /// `options` chooses what is measured of a matrix; a set of another kind refuses to be chosen
     /// from.
-    pub(crate) fn run(
-        &self,
-        options: Option<&dyn Fn(&Matrix) -> Result<ResumeOptions, Failure>>,
-    ) -> Result<ExitCode, Failure> {
+    pub(crate) fn run(&self, options: Option<&ChooseCells<'_>>) -> Result<ExitCode, Failure> {
         let results = self.results;
         let refused = self.refused.iter().find(|(_, is_typed)| *is_typed);
         let refused = refused.map(|(flag, _)| (*flag).to_owned());
@@ -198,7 +199,7 @@ impl Resume<'_> {
         let backend = if manifest.simulated {
             Backend::Virtual
         } else {
-            let waits = self.typed.tables.repeat.restart_timeout.clone();
+            let waits = self.typed.tables.repeat.restart_timeout;
             let restart_timeout = waits.map_or(RESTART_TIMEOUT, |written| written.0);
             Backend::live(secrets(&self.typed, &manifest)?, restart_timeout)
         };
@@ -286,18 +287,18 @@ fn check_format(results: &ResultArguments) -> Result<(), Failure> {
 /// Judges a set and its requirements, shows it, writes its report, and returns the exit code.
 fn conclude(
     player: &Player<'_>,
-    played: &Played,
+    result: &Played,
     results: &ResultArguments,
     writer: &Writer,
 ) -> Result<ExitCode, Failure> {
     let Player { set, session, .. } = player;
-    let Played { manifest, summary, points, .. } = played;
+    let Played { manifest, summary, points, .. } = result;
     let question = &manifest.campaign.question;
     let of_set = OfSet { set, manifest, summary, points };
     let requirements = Requirements::of_set(&results.require, &manifest.campaign)?;
     let runs: Vec<Summary> = points.iter().map(|it| it.summary.clone()).collect();
     let outcomes = requirements.judge(&runs)?;
-    let verdict = exit_code(played, &runs, results.strict);
+    let verdict = exit_code(result, &runs, results.strict);
     let exit = verdict.or_else(|| requirements.exit(&outcomes));
     let has_report = matches!(question, Question::Suite(_) | Question::Matrix(_));
     let mut report = if has_report { write_report(&of_set) } else { None };
@@ -322,7 +323,7 @@ fn conclude(
     }
     // A missing report counts only where nothing graver happened.
     let exit = exit.or_else(|| (has_report && report.is_none()).then_some(Exit::Internal));
-    Ok(exit.filter(|_| played.is_complete).map_or(ExitCode::SUCCESS, ExitCode::from))
+    Ok(exit.filter(|_| result.is_complete).map_or(ExitCode::SUCCESS, ExitCode::from))
 }
 
 fn exit_code(played: &Played, runs: &[Summary], is_strict: bool) -> Option<Exit> {

@@ -14,6 +14,10 @@ use crate::output;
 const TICKS_PER_LINE: u32 = 40;
 
 /// The observer of every command: writes events to standard error.
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "every other event, also of a later version, is printed as its own line"
+)]
 pub(crate) fn observer() -> Observer {
     let progress = Mutex::new(Shown::default());
     Arc::new(move |event| match event {
@@ -21,7 +25,9 @@ pub(crate) fn observer() -> Observer {
         Event::ProgressEnded => *locked(&progress) = Shown::default(),
         // A notice may have several lines; the others may quote a server.
         Event::Notice(text) => {
-            text.split('\n').for_each(|line| output::talk(&escape::terminal(line)))
+            for line in text.split('\n') {
+                output::talk(&escape::terminal(line));
+            }
         }
         other => output::talk(&escape::terminal(&other.to_string())),
     })

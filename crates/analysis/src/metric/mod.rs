@@ -221,7 +221,10 @@ impl Metric {
     pub(crate) const fn per_request(&self) -> Option<&PerRequest> {
         match &self.source {
             Source::PerRequest(per_request) => Some(per_request),
-            _ => None,
+            Source::Pooled(..)
+            | Source::Scalar(_)
+            | Source::Estimate(..)
+            | Source::Telemetry(_) => None,
         }
     }
 
@@ -231,7 +234,7 @@ impl Metric {
         match self.source {
             Source::PerRequest(PerRequest { visible, absent, .. })
             | Source::Pooled(visible, absent) => Some((visible, absent)),
-            _ => None,
+            Source::Scalar(_) | Source::Estimate(..) | Source::Telemetry(_) => None,
         }
     }
 

@@ -266,7 +266,7 @@ impl<'run> Pass<'run> {
                 Visible::OnAnswers | Visible::InStreams if self.ok == 0 => NOTHING_OK,
                 Visible::InStreams if is_hidden => NOT_STREAMED,
                 _ if *metric == metric::ITL && gaps.itl_unknown => ITL_UNKNOWN,
-                _ => absent,
+                Visible::OnRequests | Visible::OnAnswers | Visible::InStreams => absent,
             };
             let absent = Series { found: Err(missing), curve: Vec::new() };
             let mut series = series.filter(|_| !is_hidden).unwrap_or(absent);

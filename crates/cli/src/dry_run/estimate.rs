@@ -124,13 +124,11 @@ impl Estimate {
         }
         let simulated = Self::simulate(spec, session)?;
         // A failed request reads nothing, but its tokens were sent.
-        Ok(match simulated.failing {
-            0 => simulated,
-            _ => {
-                let Self { input_tokens, output_tokens, .. } = planned;
-                Self { input_tokens, output_tokens, ..simulated }
-            }
-        })
+        if simulated.failing == 0 {
+            return Ok(simulated);
+        }
+        let Self { input_tokens, output_tokens, .. } = planned;
+        Ok(Self { input_tokens, output_tokens, ..simulated })
     }
 
     /// By the load, and on the embedded engine by a simulation, up to a number of `written` tokens.

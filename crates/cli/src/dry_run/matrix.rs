@@ -122,7 +122,7 @@ impl<'a> Outline<'a> {
             remarks: Vec::new(),
             total: self.total_words(),
         }
-        .to_terminal()
+        .into_terminal()
     }
 
     fn facts(&self) -> Vec<(&'static str, String)> {

@@ -76,7 +76,9 @@ impl<'a> Outline<'a> {
         let table = Columns::new("scenario", |step: &&Step| Cell::text(self.name(step)))
             .right("level", |step| match step.level {
                 Level::AsAsked => Cell::default(),
-                level => Cell::text(level.to_string()),
+                level @ (Level::Rate(_) | Level::Unlimited | Level::Concurrency(_)) => {
+                    Cell::text(level.to_string())
+                }
             })
             .right("runs", |_| Cell::text(runs.to_string()))
             .right("requests", |step| count_cell(step.estimate.requests))
@@ -95,7 +97,7 @@ impl<'a> Outline<'a> {
             remarks: per_run.into_iter().chain(remarks).collect(),
             total: self.total_words(),
         }
-        .to_terminal()
+        .into_terminal()
     }
 
     fn facts(&self) -> Vec<(&'static str, String)> {
@@ -119,7 +121,9 @@ impl<'a> Outline<'a> {
         let name = self.name(step);
         let place = match step.level {
             Level::AsAsked => format!("`{name}`"),
-            level => format!("`{name}`, {level}"),
+            level @ (Level::Rate(_) | Level::Unlimited | Level::Concurrency(_)) => {
+                format!("`{name}`, {level}")
+            }
         };
         let mut remarks = Vec::new();
         if 0 < step.estimate.failing {

@@ -57,7 +57,7 @@ impl<'a> Outline<'a> {
             remarks: Vec::new(),
             total: if self.runs == 0 { String::new() } else { total },
         }
-        .to_terminal()
+        .into_terminal()
     }
 
     /// What is the same at every level.
@@ -77,9 +77,7 @@ impl<'a> Outline<'a> {
             facts.push(("warm-up", warm_up));
         }
         facts.extend(between_runs(self.campaign));
-        if let Some(Search { goals, from, at_most, resolution, runs_at_most, .. }) =
-            &self.sweep.find
-        {
+        if let Some(Search { goals, from, at_most, resolution, runs_at_most }) = &self.sweep.find {
             let goals: Vec<String> = goals.iter().map(ToString::to_string).collect();
             let share = resolution * 100.0;
             let search = format!(

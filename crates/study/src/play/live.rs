@@ -166,14 +166,13 @@ impl<'session> LiveRunner<'session> {
         if let Some(live) = side.live.take().or(known) {
             return Ok(live);
         }
-        let server = match self.engine.take() {
-            Some(engine) => engine,
-            None => {
-                if is_ours(&job.spec) && job.before.as_ref().is_some_and(|it| !it.is_empty()) {
-                    session.talk("the engine is new: its prefix cache has nothing of stored runs");
-                }
-                Arc::new(Server::new(&job.spec)?)
+        let server = if let Some(engine) = self.engine.take() {
+            engine
+        } else {
+            if is_ours(&job.spec) && job.before.as_ref().is_some_and(|it| !it.is_empty()) {
+                session.talk("the engine is new: its prefix cache has nothing of stored runs");
             }
+            Arc::new(Server::new(&job.spec)?)
         };
         let live = Arc::new(Live::reach(Arc::clone(&server), &side.secrets, planned)?);
         self.engine = (is_shared && is_ours(&job.spec)).then_some(server);

@@ -282,14 +282,15 @@ impl Player<'_> {
         let is_news =
             |failure: &Failure| !self.is_resumed || 0 < counts.played || failure.is_interruption();
         if result.as_ref().map_or_else(is_news, |()| !is_complete) {
-            let stored = match is_matrix {
-                true => format!(
+            let stored = if is_matrix {
+                format!(
                     "{} of {points} runs are measured, {} failed and {} are left,",
                     counts.measured,
                     counts.failed,
                     points.saturating_sub(counts.known())
-                ),
-                false => stored_runs(counts.measured),
+                )
+            } else {
+                stored_runs(counts.measured)
             };
             let what = format!("{stored} in {}", self.set.path().display());
             self.session.emit(Event::Unfinished { what, command: resume_command(self.set) });
@@ -315,7 +316,9 @@ impl Player<'_> {
         } else {
             SetSummary::of(&manifest, &points).with_limits(study.limits())
         };
-        progress::precision(&summary).iter().for_each(|line| self.session.talk(line));
+        for line in progress::precision(&summary) {
+            self.session.talk(&line);
+        }
         if is_complete {
             self.set.write_summary(&summary.to_json_bytes())?;
         }

@@ -109,7 +109,9 @@ fn with_load(campaign: &CampaignSpec, point: &Point) -> String {
     let (cell, run) = cell(campaign, point);
     let load = match point.level {
         Level::AsAsked => String::new(),
-        level => format!(", {level}"),
+        level @ (Level::Rate(_) | Level::Unlimited | Level::Concurrency(_)) => {
+            format!(", {level}")
+        }
     };
     format!("{cell}{run}{load}:")
 }

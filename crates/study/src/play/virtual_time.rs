@@ -50,12 +50,11 @@ impl<'session> VirtualRunner<'session> {
 impl PointRunner for VirtualRunner<'_> {
     fn measure(&mut self, job: &Job<'_>) -> Result<Summary, Failure> {
         let (round, before) = (job.point.repetition, job.before.as_deref().unwrap_or_default());
-        let mut kept = match self.kept.take().filter(|kept| kept.round == round) {
-            Some(kept) => kept,
-            None => {
-                let engine = VirtualEngine::new(&job.spec.engine)?;
-                Kept { simulator: Simulator { engine, session: self.session }, round, played: 0 }
-            }
+        let mut kept = if let Some(kept) = self.kept.take().filter(|kept| kept.round == round) {
+            kept
+        } else {
+            let engine = VirtualEngine::new(&job.spec.engine)?;
+            Kept { simulator: Simulator { engine, session: self.session }, round, played: 0 }
         };
         self.replay(&mut kept, before)?;
         let measured = match kept.simulator.make_ready(&job.spec) {

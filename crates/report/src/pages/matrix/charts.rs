@@ -251,10 +251,8 @@ pub(super) fn loads(view: View<'_>, table: &LoadTable, index: u32, title: &str) 
     };
     let panels: Vec<LinesPanel> = PANELS.into_iter().filter_map(panel).collect();
     let mut rows = table.presets.iter().flat_map(|(_, rows)| view.rows_at(rows));
-    let (label, unit) = match rows.any(|row| matches!(row.level, Level::Rate(_))) {
-        true => ("Request rate", "req/s"),
-        false => ("Concurrency", ""),
-    };
+    let has_rates = rows.any(|row| matches!(row.level, Level::Rate(_)));
+    let (label, unit) = if has_rates { ("Request rate", "req/s") } else { ("Concurrency", "") };
     (!panels.is_empty()).then(|| Chart {
         id: format!("loads-{index}"),
         title: format!("Results by load: {title}"),
