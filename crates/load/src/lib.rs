@@ -1,7 +1,7 @@
 //! Plan to records: the instrument itself.
 //!
 //! What decides is pure and has no I/O: the [`dispatcher`], the [`limits`], the decoders of event streams ([`sse`])
-//! and of [`json_lines`], the [`dialect`]s and the [`answer`] reader. What acts decides nothing:
+//! and of `json_lines`, the [`dialect`]s and the [`answer`] reader. What acts decides nothing:
 //! [`clock`], `socket`, `connection`, `exchange` and the `driver`s around them. No metric is computed
 //! here; this crate cannot even see the crate that computes them.
 

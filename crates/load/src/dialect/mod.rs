@@ -1,7 +1,7 @@
 //! API dialects: planned request to body bytes, event bytes to what they say. Synchronous, no I/O.
 //!
 //! To add a dialect: a variant of `Api` with its facts in the model crate's `endpoint.rs`, and a
-//! [`Dialect`] with its functions in the file of its family here; then fixtures under
+//! `Dialect` with its functions in the file of its family here; then fixtures under
 //! `tests/captures` and a line in the docs.
 
 mod body;

@@ -1,7 +1,7 @@
 //! OpenAI chat and completions, as vLLM, SGLang, llama.cpp, transformers and others serve them.
 //!
 //! The full reader here decides what is accepted and reports why a document is refused; ordinary
-//! documents are read by [`super::quick`] in half the time. Known keys must not come twice; unknown
+//! documents are read by `quick.rs` in half the time. Known keys must not come twice; unknown
 //! keys are passed over.
 
 use std::borrow::Cow;
