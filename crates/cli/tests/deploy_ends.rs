@@ -58,7 +58,7 @@ fn a_set_has_a_note_of_a_server_that_never_was_ready() {
     let ran = run(folder.path(), &by_shell("exit 7"), &["--repeat", "2"]);
     let said = text(&ran.stderr);
     assert_eq!(ran.status.code(), Some(3), "{said}");
-    assert!(said.contains("it had gone by itself"), "{said}");
+    assert!(said.contains("the server had already ended"), "{said}");
     let records = the_set(folder.path()).deployments().unwrap();
     assert_eq!(records.len(), 1);
     assert!(records[0].facts.is_none(), "{records:?}");

@@ -45,7 +45,7 @@ fn metrics_words_and_other_tools_names_are_explained() {
 fn without_a_word_everything_is_listed() {
     let (code, page, _) = explain(&[]);
     assert_eq!(code, 0);
-    for part in ["latencies (ms)\n  ttft ", "\nwords\n", "  knee ", "mean_ttft_ms"] {
+    for part in ["latencies (ms)\n  ttft ", "\nterms\n", "  knee ", "mean_ttft_ms"] {
         assert!(page.contains(part), "{part} is not in {page}");
     }
 }

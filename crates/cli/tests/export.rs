@@ -212,7 +212,7 @@ fn an_import_goes_out_as_far_as_it_goes() {
     assert!(said.contains(&format!("{id}/0 is not a clean result")), "{said}");
     assert!(said.contains("`inferometer export latest --format csv`"), "{said}");
     let to = ["latest", "--format", "parquet", "--to", "tables"];
-    assert!(refused(folder, &to).contains("says nothing of single requests"));
+    assert!(refused(folder, &to).contains("has no single requests"));
     assert_eq!(fs::read_dir(folder.join("tables")).unwrap().count(), 0, "no empty table is left");
 }
 

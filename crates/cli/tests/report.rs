@@ -193,7 +193,7 @@ fn what_contradicts_itself_is_refused_with_a_hint() {
     refused(&report(&["latest", "--to", "-"], at), "prints one form");
     refused(&report(&["latest", "--format", "csv", "--open"], at), "--open shows the HTML page");
     refused(&report(&["latest", "--format", "html", "--to", "-", "--open"], at), "needs a file");
-    refused(&report(&["latest", "latest", "--to", "x"], at), "--to names one place");
+    refused(&report(&["latest", "latest", "--to", "x"], at), "--to names one file or folder");
     let narrated = ["--narrator", "http://127.0.0.1:9"];
     for form in ["csv", "json"] {
         let asked = [&["latest", "--format", form], &narrated[..]].concat();

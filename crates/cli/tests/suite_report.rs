@@ -27,16 +27,16 @@ const SECTIONS: [&str; 7] = [
 
 /// Names, categories, tokens in and out, and numbers in flight.
 const ROWS: [[&str; 5]; 10] = [
-    ["Single User Latency", "Latency", "2048", "512", "1"],
+    ["Single User Latency", "Latency", "2,048", "512", "1"],
     ["Short Context Throughput", "Throughput", "512", "256", "16"],
-    ["Long Context (16K)", "Long Context", "16384", "1024", "4"],
-    ["Decode Stress Test", "Decode", "128", "2048", "1"],
+    ["Long Context (16K)", "Long Context", "16,384", "1,024", "4"],
+    ["Decode Stress Test", "Decode", "128", "2,048", "1"],
     ["Mixed Traffic", "Mixed", "2048±50%", "512±50%", "8"],
-    ["Concurrency Scaling (c=2)", "Concurrency Scaling", "1024", "256", "2"],
-    ["Concurrency Scaling (c=4)", "Concurrency Scaling", "1024", "256", "4"],
-    ["Concurrency Scaling (c=8)", "Concurrency Scaling", "1024", "256", "8"],
-    ["Concurrency Scaling (c=16)", "Concurrency Scaling", "1024", "256", "16"],
-    ["Concurrency Scaling (c=32)", "Concurrency Scaling", "1024", "256", "32"],
+    ["Concurrency Scaling (c=2)", "Concurrency Scaling", "1,024", "256", "2"],
+    ["Concurrency Scaling (c=4)", "Concurrency Scaling", "1,024", "256", "4"],
+    ["Concurrency Scaling (c=8)", "Concurrency Scaling", "1,024", "256", "8"],
+    ["Concurrency Scaling (c=16)", "Concurrency Scaling", "1,024", "256", "16"],
+    ["Concurrency Scaling (c=32)", "Concurrency Scaling", "1,024", "256", "32"],
 ];
 
 const HTML_BYTES_MAX: u64 = 2_000_000;
@@ -71,7 +71,8 @@ fn table(section: &str) -> (Vec<String>, Vec<Vec<String>>) {
 }
 
 fn number(cell: &str) -> f64 {
-    cell.parse().unwrap_or_else(|_| panic!("`{cell}` is no number"))
+    let digits = cell.replace(',', "");
+    digits.parse().unwrap_or_else(|_| panic!("`{cell}` is no number"))
 }
 
 /// The key and value of each line of the comment at the top.

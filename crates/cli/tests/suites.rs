@@ -118,7 +118,7 @@ fn a_live_engine_is_kept_through_each_round_and_says_when_it_was_not() {
 
     stopped_before(&set, 5, 6);
     let said = go_on_live(folder.path());
-    assert!(said.contains("the engine is a new one"), "{said}");
+    assert!(said.contains("the engine is new"), "{said}");
     let played = summary(&set);
     assert!(keys(&played).contains("engine-anew"), "{}", keys(&played));
 }

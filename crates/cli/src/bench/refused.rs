@@ -210,7 +210,7 @@ mod tests {
         for flag in longs(false).iter().filter(|flag| !OURS.contains(&flag.as_str())) {
             assert!(text.contains(&format!("`--{flag}`")), "--{flag} is not in docs/bench.md");
         }
-        let (_, after) = text.split_once("## What is refused").expect("a chapter on it");
+        let (_, after) = text.split_once("## Refused flags").expect("a chapter on it");
         for flag in longs(true) {
             assert!(after.contains(&format!("`--{flag}`")), "--{flag} is not told to be refused");
         }

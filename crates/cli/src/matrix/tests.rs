@@ -294,7 +294,7 @@ fn what_a_shell_reads_is_quoted_and_braces_stay_themselves() {
     assert_eq!(words[1], "a {{b}; rm '$x'", "{}", commands.up);
     assert_eq!(words[2..], ["--name", "{name}", "--enforce-eager", "--seed=1", "0,1"]);
     let quoted = hostile.replace("put {label}", "put '{label}'");
-    assert_refused(&quoted, &[], &["deploy.up", "{label}", "quotes already"]);
+    assert_refused(&quoted, &[], &["deploy.up", "{label}", "already in quotes"]);
     let harmless = text.replace("put {label}", "put '{label}'");
     assert!(plan_of(&harmless, &[]).is_ok());
 }
@@ -330,7 +330,7 @@ fn what_is_no_matrix_is_refused_by_its_place() {
         ("[[exclude]]\nmodel = \"3B\"\n[[exclude]]\ncontext = [2048, 8192]\n", &["is excluded"]),
         ("[workload.by_context]\n4096 = { output_tokens = 7 }\n", &["`4096`", "2048, 8192"]),
         ("[workload.by_context]\n2048 = { output_token = 7 }\n", &["`output_tokens`"]),
-        ("[[preset]]\nname = \"x\"\ngpus = 1\n", &["preset `x`", "which hardware"]),
+        ("[[preset]]\nname = \"x\"\ngpus = 1\n", &["preset `x`", "`hardware` is not set"]),
         ("[[preset]]\nname = \"x\"\nengine = { hardware = \"h1000\" }\n", &["`h1000`"]),
         ("[engine]\nmax_model_len = 4096\n", &["test.toml:", "is 4096 here", "make it 2048"]),
         (

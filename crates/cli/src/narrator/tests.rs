@@ -116,7 +116,7 @@ fn what_holds_is_kept_and_the_rest_is_counted() {
     let narration = narrate(&narrator, &facts, &nobody());
     let asked = fake.thread.join().unwrap();
     assert!(asked[1].starts_with("POST /v1/chat/completions "), "{}", asked[1]);
-    assert!(asked[1].contains("\"model\":\"writer\"") && asked[1].contains("115.15"));
+    assert!(asked[1].contains("\"model\":\"writer\"") && asked[1].contains("115.2"));
     let page = narration.narrative(&facts, rules());
     assert_eq!(page.summary.len(), 1);
     assert_eq!(page.scenarios["Scaling (c=4)"][0].text, plain("Mean TTFT is 115.15 ms."));

@@ -18,6 +18,10 @@ use crate::terminal::{Ink, Style};
 const TEXT_MIN: usize = 12;
 /// A label takes no more columns than this; the text of a longer one begins below it.
 const LABEL_MAX: usize = 26;
+/// A table that is only this much wider than the page is neither cut nor split.
+const TOLERANCE: usize = 4;
+/// The first column names the rows; ids of runs have 20 characters.
+const NAME_MIN: usize = 28;
 /// Reasons below a table; more are left to the other formats.
 const FOOTNOTES_MAX: usize = 6;
 
@@ -235,6 +239,9 @@ pub fn table(table: &Table, style: Style) -> String {
 
 /// The columns that fit beside each other; the first column begins each part.
 fn parts(widths: &[usize]) -> Vec<Vec<usize>> {
+    if total_width(widths) <= PAGE_WIDTH + TOLERANCE {
+        return vec![(0..widths.len()).collect()];
+    }
     let mut parts: Vec<Vec<usize>> = vec![Vec::new()];
     let mut used = 0;
     for (column, width) in widths.iter().enumerate() {
@@ -330,12 +337,16 @@ fn bar(value: f64, most: f64) -> String {
 pub fn width(table: &Table) -> usize {
     let texts: Vec<Vec<String>> =
         table.rows.iter().map(|row| row.iter().map(cell_text).collect()).collect();
-    widths(&table.columns, &texts).iter().map(|width| width + 2).sum()
+    total_width(&widths(&table.columns, &texts))
 }
 
 fn cell_text(cell: &Cell) -> String {
     let mark = if cell.doubtful { "~" } else { "" };
     format!("{mark}{}", terminal(&cell.text))
+}
+
+fn total_width(widths: &[usize]) -> usize {
+    widths.iter().map(|width| width + 2).sum()
 }
 
 /// Widths of the columns. Where the page is too narrow, columns of text are cut, the widest first and
@@ -346,6 +357,9 @@ fn widths(columns: &[Column], rows: &[Vec<String>]) -> Vec<usize> {
         cells.chain([own.title.as_str()]).map(|text| text.chars().count()).max().unwrap_or(0)
     };
     let mut widths: Vec<usize> = columns.iter().enumerate().map(width).collect();
+    if total_width(&widths) <= PAGE_WIDTH + TOLERANCE {
+        return widths;
+    }
     let last = columns.len().saturating_sub(1);
     if columns.last().is_some_and(|column| column.align == Align::Left) {
         let before: usize = widths[..last].iter().map(|width| width + 2).sum();
@@ -353,9 +367,11 @@ fn widths(columns: &[Column], rows: &[Vec<String>]) -> Vec<usize> {
         widths[last] = widths[last].min(room);
     }
     loop {
-        let all = widths.iter().sum::<usize>() + 2 * columns.len();
-        let is_wide =
-            |column: &usize| columns[*column].align == Align::Left && TEXT_MIN < widths[*column];
+        let all = total_width(&widths);
+        let is_wide = |column: &usize| {
+            let least = if *column == 0 { NAME_MIN } else { TEXT_MIN };
+            columns[*column].align == Align::Left && least < widths[*column]
+        };
         let size = |column: &usize| if *column == 0 { 0 } else { widths[*column] };
         let widest = (0..columns.len()).filter(is_wide).max_by_key(size);
         match widest {
