@@ -11,7 +11,7 @@ use crate::escape;
 pub fn metrics_markdown() -> String {
     let mut text = String::from(
         "# Metrics\n\n\
-         Generated from the metric table in `crates/analysis/src/metric/table.rs`: change that, then \
+         Generated from the metric table in `crates/analysis/src/metric/`: change that, then \
          run `cargo xtask docs`.\n\n\
          Latencies are over `ok` requests. *Sent* is when a request's first byte was written, \
          *intended* when the plan wanted it to leave. A value that does not exist is `null` with a \
@@ -122,7 +122,7 @@ pub fn validity_markdown() -> String {
 const VALIDITY_HEAD: &str = "\
 # When a run may be trusted
 
-Generated from the table of checks in `crates/analysis/src/check/kind.rs`: change that, then run
+Generated from the table of checks in `crates/analysis/src/judge/checks.rs`: change that, then run
 `cargo xtask docs`.
 
 Every summary has a ledger, `checks`: what was asked of the run before its numbers are believed. A
