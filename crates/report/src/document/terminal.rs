@@ -369,8 +369,8 @@ fn widths(columns: &[Column], rows: &[Vec<String>]) -> Vec<usize> {
     loop {
         let all = total_width(&widths);
         let is_wide = |column: &usize| {
-            let least = if *column == 0 { NAME_MIN } else { TEXT_MIN };
-            columns[*column].align == Align::Left && least < widths[*column]
+            let narrowest = if *column == 0 { NAME_MIN } else { TEXT_MIN };
+            columns[*column].align == Align::Left && narrowest < widths[*column]
         };
         let size = |column: &usize| if *column == 0 { 0 } else { widths[*column] };
         let widest = (0..columns.len()).filter(is_wide).max_by_key(size);
