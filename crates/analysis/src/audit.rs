@@ -5,7 +5,7 @@ use inferometer_model::RequestRecord;
 use serde::{Deserialize, Serialize};
 
 use crate::metric::{Missing, NOTHING_OK};
-use crate::tokens::{InputTokens, NO_TOKENS, OutputTokens, TokenSource};
+use crate::record::{InputTokens, NO_TOKENS, OutputTokens, TokenSource};
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Audit {
@@ -180,7 +180,7 @@ mod tests {
 
     use super::*;
     use crate::fixture::{Given, run};
-    use crate::measured::Measured;
+    use crate::record::Measured;
 
     fn audit(records: Vec<RequestRecord>) -> Audit {
         Measured::from_observations(&run(records)).audit

@@ -9,8 +9,7 @@ use inferometer_model::record::Read;
 use inferometer_model::{Moment, Observations};
 use serde::{Deserialize, Serialize};
 
-use crate::measured::Measured;
-use crate::ruler::ns_to_ms;
+use crate::record::{Measured, ns_to_ms};
 
 /// The instrument's view of itself.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

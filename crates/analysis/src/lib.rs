@@ -45,45 +45,28 @@ pub use judge::{
     ThresholdVerdict, Undecided, Verdict, Warning, check_requirements, check_slos,
 };
 pub use littles_law::LittlesLaw;
-pub use metric::Statistic;
-pub use metric::{Better, Headline, METRICS, Metric, Shape, Unit};
-pub use metric::{ByMetric, Distribution, Intervals, MetricValue, MetricValues, Note, Scalar};
-pub use metric::{LatencyOrigin, Quantity, QuantityProblem};
+pub use metric::{
+    Better, ByMetric, Distribution, Headline, Intervals, LatencyOrigin, METRICS, Metric,
+    MetricValue, MetricValues, Note, Quantity, QuantityProblem, Scalar, Shape, Statistic, Unit,
+};
 pub use offered_load::{
     ArrivalFit, Delivered, Dispersion, GapFigures, HeldByCap, ScheduleDelivered, SlotsDelivered,
 };
-pub use record::FailureGroup;
-pub use record::RequestLatencies;
-pub use record::RequestRates;
-pub use record::latencies as detail;
-pub use record::{Figures, GroupFigures, PartFigures, TurnFigures};
-pub use record::{InputSources, OutputSources, TokenSource, Tokens};
-pub use record::{Window, WindowKind};
-pub use run::SystemFacts;
+pub use record::{
+    FailureGroup, Figures, GroupFigures, InputSources, OutputSources, PartFigures,
+    RequestLatencies, RequestRates, TokenSource, Tokens, TurnFigures, Window, WindowKind,
+    latencies as detail,
+};
 pub use run::{
-    ExtentFacts, LoadFacts, PlanFacts, RampSegmentFacts, RateFacts, RunFacts, ThinkFacts,
-    WarmUpFacts, WorkloadFacts,
+    ExtentFacts, LoadFacts, PlanFacts, RampSegmentFacts, RateFacts, RunFacts, SystemFacts,
+    ThinkFacts, WarmUpFacts, WorkloadFacts,
 };
 pub use server::{CounterFigures, GaugeFigures, ScrapeFigures, ServerSide, Timeline, TokensApart};
-pub use statistics::{Estimate, Interval, share_across, share_pooled};
-pub use statistics::{Percentile, Probability, Sample};
+pub use statistics::{
+    Estimate, Interval, Percentile, Probability, Sample, share_across, share_pooled,
+};
 pub use steady::{
     Growth, SeriesName, SeriesTrend, SteadyFigures, SteadyKind, SteadyState, ThroughputIntervals,
 };
-pub use summary::numbers_on_one_line;
-pub use summary::{SCHEMA, Summary, SummaryError, summarize};
+pub use summary::{SCHEMA, Summary, SummaryError, numbers_on_one_line, summarize};
 pub use topic::{Foreign, Topic, UnknownWord, WORDS, Word};
-
-// Former names of modules, until nothing uses them.
-use metric as quantity;
-use metric as statistic;
-use metric as value;
-use record as concurrency;
-use record as measured;
-use record as oddities;
-use record as request_metrics;
-use record as request_rates;
-use record as ruler;
-use record as tokens;
-use statistics as estimate;
-use statistics as sample;

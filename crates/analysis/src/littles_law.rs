@@ -16,7 +16,7 @@ use inferometer_model::outcome::Cause;
 use inferometer_model::{Observations, RequestRecord};
 use serde::{Deserialize, Serialize};
 
-use crate::concurrency::{Concurrency, Flight};
+use crate::record::{Concurrency, Flight};
 use crate::server::ServerSide;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -13,8 +13,7 @@ use inferometer_model::{Observations, RequestRecord};
 use serde::{Deserialize, Serialize};
 
 use crate::client::share;
-use crate::concurrency::{Concurrency, Flight};
-use crate::ruler::ns_to_ms;
+use crate::record::{Concurrency, Flight, ns_to_ms};
 use crate::statistics::incomplete_gamma;
 use crate::statistics::runs::{mean, variance};
 

@@ -15,13 +15,10 @@ use inferometer_model::campaign::Level;
 use serde::{Deserialize, Serialize};
 
 use self::ours::LATENCIES;
-use crate::estimate::{Estimate, Interval};
 use crate::judge::Verdict;
-use crate::metric::Metric;
-use crate::quantity::Quantity;
+use crate::metric::{Metric, Quantity, Statistic};
 use crate::set::Served;
-use crate::statistic::Statistic;
-use crate::statistics::proportion::wilson;
+use crate::statistics::{Estimate, Interval, proportion::wilson};
 use crate::summary::Summary;
 
 /// One run, as its source sums it up.

@@ -184,7 +184,7 @@ fn markdown_has_the_layouts_of_a_node() {
     let compared = compare(folder.path(), &[&sides[..], &layouts, &["--format", "md"]].concat());
     assert_eq!(compared.status.code(), Some(10), "slower alone, whatever a node of them gives");
     let page = text(&compared.stdout);
-    for part in ["| Output throughput", "1×8 A", "2×4 B", "| +25.0 % |", "scale linearly"] {
+    for part in ["| **Output throughput", "1×8 A", "2×4 B", "| +25.0 % |", "scale linearly"] {
         assert!(page.contains(part), "{part}: {page}");
     }
 }

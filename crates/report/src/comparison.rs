@@ -191,7 +191,10 @@ fn quantities(
     let sides = (1 < comparison.outcomes.len()).then(|| format!("{name} against {base}"));
     let level = (1 < comparison.levels.len()).then(|| names.level(&level.told()));
     let title: Vec<String> = level.into_iter().chain(sides).collect();
-    let first = Columns::new("", |(title, _): &(String, _)| Cell::text(title.clone()));
+    let first = Columns::new("", |(title, found): &(String, &QuantityComparison)| Cell {
+        mood: found.primary.then_some(Mood::Note),
+        ..Cell::text(title.clone())
+    });
     let rows = side.quantities.iter().map(|found| (text::with_unit(found), found));
     let table = comparing(first, base, name).table("", "", rows);
     Section::new(title.join(": "), with_notes(table, text::other_confidence(comparison)))

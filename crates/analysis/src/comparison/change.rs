@@ -14,15 +14,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::estimate::{Estimate, Interval, share_across, share_pooled};
-use crate::metric::{Better, Unit};
-use crate::quantity::Quantity;
-use crate::sample::Percentile;
-use crate::statistic::Statistic;
+use crate::metric::{Better, Quantity, Statistic, Unit};
 use crate::statistics::ratio::{self, RatioEstimate};
-use crate::statistics::runs::RunStatistics;
 use crate::statistics::welch::{self, MeanSpread};
-use crate::statistics::{UPPER, normal};
+use crate::statistics::{
+    Estimate, Interval, Percentile, UPPER, normal, runs::RunStatistics, share_across, share_pooled,
+};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

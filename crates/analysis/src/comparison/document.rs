@@ -5,9 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use super::change::{Basis, Change, Judgement, Margins};
 use super::layout::LayoutFigures;
-use crate::estimate::Interval;
 use crate::judge::Verdict;
-use crate::statistics::UPPER;
+use crate::statistics::{Interval, UPPER};
 use crate::tool_result::Tool;
 
 /// The form of the document. Adding keys leaves it; changing what a key means raises it.

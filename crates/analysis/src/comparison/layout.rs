@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::change::Change;
 use super::document::{LevelComparison, told};
-use crate::estimate::Interval;
+use crate::statistics::Interval;
 
 pub const LAYOUT_QUANTITY: &str = "output_throughput";
 

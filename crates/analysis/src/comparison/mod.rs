@@ -26,12 +26,9 @@ use self::document::{INPUT_COUNTS, OUTPUT_COUNTS, PROMISES, TOKENIZER, objection
 pub use self::layout::{
     LAYOUT_QUANTITY, LayoutFigures, LayoutProblem, LayoutSide, Layouts, Scaled,
 };
-use crate::estimate::Estimate;
 use crate::judge::Verdict;
-use crate::metric::{self, Better, Metric, Unit};
-use crate::quantity::Quantity;
-use crate::statistic::Statistic;
-use crate::statistics::{UPPER, multiplicity, permutation};
+use crate::metric::{self, Better, Metric, Quantity, Statistic, Unit};
+use crate::statistics::{Estimate, UPPER, multiplicity, permutation};
 
 /// One condition: a run or a result, or several of it.
 #[derive(Clone, Debug)]

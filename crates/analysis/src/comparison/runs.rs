@@ -14,15 +14,12 @@ use super::document::{
     objection,
 };
 use super::{Compared, Side, Trouble};
-use crate::estimate::Estimate;
 use crate::judge::Verdict;
-use crate::metric::{self, Better, METRICS, Metric};
-use crate::quantity::Quantity;
+use crate::metric::{self, Better, METRICS, Metric, Quantity, Statistic};
+use crate::record::Tokens;
 use crate::run::{LoadFacts, RateFacts, WorkloadFacts};
-use crate::sample::Percentile;
-use crate::statistic::Statistic;
+use crate::statistics::{Estimate, Percentile};
 use crate::summary::Summary;
-use crate::tokens::Tokens;
 
 impl Compared for Summary {
     const NOUN: &'static str = "run";

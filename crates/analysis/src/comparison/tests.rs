@@ -9,13 +9,11 @@ use inferometer_model::observations::Simulated;
 use inferometer_model::spec::Lengths;
 
 use super::*;
-use crate::estimate::Interval;
 use crate::fixture::calm;
-use crate::metric::METRICS;
-use crate::quantity::LatencyOrigin;
+use crate::metric::{LatencyOrigin, METRICS, MetricValue};
 use crate::run::LoadFacts;
+use crate::statistics::Interval;
 use crate::summary::{Summary, summarize};
-use crate::value::MetricValue;
 
 /// A run with this output throughput; all else is the calm run's.
 fn run(seed: u64, throughput: f64) -> Summary {
@@ -174,7 +172,7 @@ fn who_counted_tokens_otherwise_is_not_compared_in_tokens() {
     let mut other = runs(11, &BASE);
     for run in &mut other {
         run.tokens.output_source =
-            crate::tokens::OutputSources { events: 40, ..Default::default() };
+            crate::record::OutputSources { events: 40, ..Default::default() };
     }
     let found = compare(&[side("A", runs(1, &BASE)), side("B", other)]);
     let judged = |name: &str| found.levels[0].quantity(0, name).unwrap();

@@ -7,12 +7,9 @@ use inferometer_model::campaign::Level;
 
 use super::document::{Objection, PROMISES, SideFacts, SideRun, TOKENIZER, Weight, objection};
 use super::{Compared, Side, Trouble};
-use crate::estimate::Estimate;
 use crate::judge::Verdict;
-use crate::metric::{self, Better, Metric};
-use crate::quantity::Quantity;
-use crate::sample::Percentile;
-use crate::statistic::Statistic;
+use crate::metric::{self, Better, Metric, Quantity, Statistic};
+use crate::statistics::{Estimate, Percentile};
 use crate::summary::Summary;
 use crate::tool_result::{CountsFrom, Grain, LatencyKind, Mark, ResultLatency, Tool, ToolResult};
 

@@ -16,13 +16,11 @@ use super::{RunContext, Severity, Warning};
 use crate::client::share;
 use crate::littles_law::LITTLE_APART;
 use crate::machines::GpuFigures;
-use crate::measured::Measured;
-use crate::metric::{self, NOTHING_OK, NOTHING_SENT};
+use crate::metric::{self, Distribution, NOTHING_OK, NOTHING_SENT};
 use crate::offered_load::{Delivered, RATE_APART, RATE_APART_GRAVE, SLOTS_SHARE};
+use crate::record::{Measured, NO_TOKENS};
 use crate::server::ServerSide;
 use crate::steady::SteadyKind;
-use crate::tokens::NO_TOKENS;
-use crate::value::Distribution;
 
 /// One question about a run, and its answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

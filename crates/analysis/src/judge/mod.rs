@@ -32,7 +32,7 @@ pub(crate) use self::slo::{
 pub use self::threshold::{Evidence, Ruling, Threshold, ThresholdVerdict, Undecided};
 pub(crate) use self::warnings::{CACHED_SHARE, CACHED_SHARE_GRAVE, new_prompts, run_warnings};
 use crate::client::ClientHealth;
-use crate::measured::Measured;
+use crate::record::Measured;
 
 /// How much a warning weighs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

@@ -11,9 +11,9 @@ use super::slo::{SloProblem, SloTarget, is_of_goodput};
 use super::threshold::{Evidence, Ruling, Threshold, ThresholdVerdict};
 use super::warnings::ERRORS_SHARE;
 use super::{CheckKind, CheckState, Severity, Verdict};
-use crate::estimate::{Estimate, Interval};
 use crate::metric;
-use crate::quantity::{LatencyOrigin, Quantity};
+use crate::metric::{LatencyOrigin, Quantity};
+use crate::statistics::{Estimate, Interval};
 use crate::summary::Summary;
 use crate::tool_result::{ResultLatency, ToolResult};
 

@@ -7,13 +7,12 @@ use inferometer_model::spec::{Limit, Relation, Slo};
 use serde::{Deserialize, Serialize};
 
 use super::threshold::{Evidence, Ruling, Threshold, ThresholdVerdict, is_met};
-use crate::estimate::Estimate;
-use crate::measured::Measured;
-use crate::metric::{self, Better, Metric, Missing, Shape, Unit, Visible};
-use crate::quantity::{LatencyOrigin, Quantity, QuantityProblem, metric_of};
-use crate::request_metrics::RequestLatencies;
-use crate::statistic::Statistic;
-use crate::value::MetricValue;
+use crate::metric::{
+    self, Better, LatencyOrigin, Metric, MetricValue, Missing, Quantity, QuantityProblem, Shape,
+    Statistic, Unit, Visible, metric_of,
+};
+use crate::record::{Measured, RequestLatencies};
+use crate::statistics::Estimate;
 
 /// An SLO with its names looked up in the table of metrics.
 #[derive(Clone, Copy, Debug)]

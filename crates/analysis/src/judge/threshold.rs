@@ -11,15 +11,12 @@
 use inferometer_model::spec::Relation;
 use serde::{Deserialize, Serialize};
 
-use crate::estimate::{Estimate, Interval, share_across, worth};
-use crate::metric::{self, Shape, Unit};
-use crate::quantity::{Quantity, estimate_of};
-use crate::sample::Percentile;
-use crate::statistic::Statistic;
-use crate::statistics::runs::RunStatistics;
-use crate::statistics::{UPPER, normal, student};
+use crate::metric::{self, Distribution, Quantity, Shape, Statistic, Unit, estimate_of};
+use crate::statistics::{
+    Estimate, Interval, Percentile, UPPER, normal, runs::RunStatistics, share_across, student,
+    worth,
+};
 use crate::summary::Summary;
-use crate::value::Distribution;
 
 /// A number of a run, and on which side of its limit it shall be.
 #[derive(Clone, Copy, Debug, PartialEq)]

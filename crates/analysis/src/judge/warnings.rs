@@ -18,14 +18,13 @@ use super::{Raised, Rule, RunContext, Severity, Warning, degraded, invalid, note
 use crate::audit::Audit;
 use crate::client::share;
 use crate::machines::{DeviceFigures, GpuFigures};
-use crate::measured::Measured;
 use crate::metric;
-use crate::oddities::LENGTH_TOLERANCE;
+use crate::metric::Distribution;
 use crate::offered_load::HeldByCap;
 use crate::offered_load::{Delivered, RATE_APART_GRAVE, ScheduleDelivered};
+use crate::record::{LENGTH_TOLERANCE, Measured};
 use crate::server::TOKENS_APART;
 use crate::steady::SteadyKind;
-use crate::value::Distribution;
 
 type Raise = fn(&RunContext<'_>) -> Option<Raised>;
 

@@ -20,11 +20,10 @@ pub(crate) use self::rows::Unfit;
 pub use self::rows::{MatrixRow, RowEnding};
 use self::rows::{cost, rows};
 use self::tables::{Table, winners};
-use crate::estimate::Interval;
 use crate::metric::Better;
 use crate::set::{AcrossRuns, PointResult};
-use crate::statistics::UPPER;
 use crate::statistics::ratio::{self, RatioEstimate};
+use crate::statistics::{Interval, UPPER};
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MatrixSummary {

@@ -7,15 +7,13 @@ use inferometer_model::campaign::{Cell, Level, Matrix, PointFailure, Preset, Str
 use inferometer_model::deployment::{DeploymentFailure, DeploymentStage, LikelyCause};
 use serde::{Deserialize, Serialize};
 
-use crate::estimate::{Estimate, Interval};
 use crate::judge::Verdict;
 use crate::machines::{DeviceFigures, GpuFigures};
-use crate::metric::{self, Metric, Unit};
-use crate::quantity::{LatencyOrigin, Quantity};
-use crate::request_rates::RequestRates;
+use crate::metric::{self, LatencyOrigin, Metric, Quantity, Unit};
+use crate::record::RequestRates;
 use crate::server::{CounterFigures, GaugeFigures, ServerSide};
 use crate::set::{AcrossRuns, PointResult, Tally};
-use crate::statistics::runs::mean;
+use crate::statistics::{Estimate, Interval, runs::mean};
 use crate::summary::Summary;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

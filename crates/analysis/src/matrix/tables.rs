@@ -16,11 +16,9 @@ use super::{
     Certainty, Highest, LoadTable, MatrixFigure, MatrixRow, MatrixSection, Speedup, StrategyRow,
     StrategyTable, TpsBy, Winner, is_still, values,
 };
-use crate::estimate::Interval;
 use crate::metric::Better;
 use crate::set::AcrossRuns;
-use crate::statistics::multiplicity::holm;
-use crate::statistics::{UPPER, ratio};
+use crate::statistics::{Interval, UPPER, multiplicity::holm, ratio};
 
 /// All rows, and what they are put in order by.
 #[derive(Clone, Copy)]

@@ -16,14 +16,14 @@ use inferometer_model::deployment::{DeploymentFailure, DeploymentStage, LikelyCa
 
 use self::published::{COMPARED, Line, MODELS, ONE_AT_ONCE, PRESETS, SECTIONS, TEN_AT_ONCE};
 use super::*;
-use crate::estimate::Estimate;
 use crate::fixture::{calm, calm_of, scraped};
 use crate::judge::Verdict;
-use crate::request_rates::RequestRates;
+use crate::metric::MetricValue;
+use crate::record::RequestRates;
 use crate::set::SetSummary;
 use crate::set::fixture::changed_metrics;
+use crate::statistics::Estimate;
 use crate::summary::{Summary, summarize};
-use crate::value::MetricValue;
 
 /// A hundred requests on a server that counts its tokens.
 static CALM: LazyLock<Summary> =

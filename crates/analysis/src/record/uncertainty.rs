@@ -5,9 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::metric;
 use crate::record::{Extremes, Flight, InputTokens, OutputTokens, RequestLatencies};
-use crate::statistics::runs::mean;
 use crate::statistics::series::{Cluster, mean_interval, share_interval};
-use crate::statistics::{Estimate, Interval};
+use crate::statistics::{Estimate, Interval, runs::mean};
 
 /// `None` where the run says too little.
 #[derive(Debug, Default)]

@@ -9,11 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use super::level::{AcrossRuns, LevelSummary, Served, falls_behind};
 use super::scalability::Scalability;
-use crate::estimate::Interval;
-use crate::metric::{self, Metric};
-use crate::quantity::Quantity;
-use crate::statistics::draws::Draws;
-use crate::statistics::{UPPER, normal};
+use crate::metric::{self, Metric, Quantity};
+use crate::statistics::{Interval, UPPER, draws::Draws, normal};
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -8,13 +8,12 @@ use inferometer_model::campaign::Level;
 use super::findings::{Curve, Finding, Knee};
 use super::level::{AcrossRuns, LevelSummary, Tally};
 use super::scalability::Scalability;
-use crate::estimate::Estimate;
 use crate::fixture::calm;
 use crate::judge::Verdict;
+use crate::metric::{MetricValue, MetricValues};
 use crate::run::{LoadFacts, ThinkFacts};
-use crate::statistics::draws::Draws;
+use crate::statistics::{Estimate, draws::Draws};
 use crate::summary::{Summary, summarize};
-use crate::value::{MetricValue, MetricValues};
 
 /// Forty requests, all ok, on a closed loop of eight who were all there.
 pub(crate) fn summary() -> Summary {

@@ -10,14 +10,11 @@ use inferometer_model::spec::Arrivals;
 use serde::{Deserialize, Serialize};
 
 use super::PointResult;
-use crate::estimate::{Estimate, Interval, share_pooled};
 use crate::judge::Verdict;
-use crate::metric::{self, METRICS, Metric, Unit};
-use crate::quantity::{LatencyOrigin, Quantity};
+use crate::metric::{self, LatencyOrigin, METRICS, Metric, Quantity, Statistic, Unit};
 use crate::run::{ExtentFacts, LoadFacts, ThinkFacts};
-use crate::sample::Percentile;
-use crate::statistic::Statistic;
 use crate::statistics::runs::{RunStatistics, half_width_over_looks};
+use crate::statistics::{Estimate, Interval, Percentile, share_pooled};
 use crate::summary::Summary;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -7,9 +7,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::findings::{Curve, Figure, Finding, doubtful, replicates};
-use crate::estimate::Interval;
-use crate::sample::{Probability, Sample};
-use crate::statistics::UPPER;
+use crate::statistics::{Interval, Probability, Sample, UPPER};
 
 /// Both models with their results, and which of them is reported.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

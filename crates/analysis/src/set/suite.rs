@@ -13,7 +13,7 @@ use super::warnings::CONTAMINATION;
 use super::{ConditionSummary, LevelSummary, PointResult};
 use crate::judge::{CACHED_SHARE, new_prompts};
 use crate::metric;
-use crate::quantity::Quantity;
+use crate::metric::Quantity;
 use crate::run::asked_lengths;
 use crate::summary::Summary;
 

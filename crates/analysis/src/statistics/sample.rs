@@ -5,9 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::statistics::proportion::wilson;
-use crate::statistics::runs::RunStatistics;
-use crate::statistics::{UPPER, normal};
+use crate::statistics::{UPPER, normal, proportion::wilson, runs::RunStatistics};
 
 /// Measurements of one quantity: sorted, finite, and at least one of them.
 #[derive(Clone, Debug, PartialEq)]

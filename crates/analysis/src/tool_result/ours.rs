@@ -8,12 +8,10 @@ use super::{
     ToolResult, extra,
 };
 use crate::definitions::vllm::{self, VllmLatency};
-use crate::metric::{self, Metric};
+use crate::metric::{self, Distribution, Metric, Statistic};
 use crate::run::{LoadFacts, RateFacts};
-use crate::sample::Percentile;
-use crate::statistic::Statistic;
+use crate::statistics::Percentile;
 use crate::summary::Summary;
-use crate::value::Distribution;
 
 /// Our latencies with their meanings, best first.
 pub(super) static LATENCIES: [(&Metric, LatencyKind, CountsFrom, Grain); 7] = [

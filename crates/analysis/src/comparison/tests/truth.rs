@@ -5,10 +5,8 @@
 //! the slow side.
 
 use crate::comparison::change::{Judgement, Margins, Scale, Values};
-use crate::estimate::Estimate;
-use crate::quantity::{LatencyOrigin, Quantity};
-use crate::statistics::UPPER;
-use crate::statistics::draws::Draws;
+use crate::metric::{LatencyOrigin, Quantity};
+use crate::statistics::{Estimate, UPPER, draws::Draws};
 
 const PAIRS: u64 = 4_000;
 const RUNS: usize = 5;

@@ -7,9 +7,9 @@ use proptest::prelude::*;
 use super::*;
 use crate::fixture::calm;
 use crate::judge::{Undecided, Warning};
-use crate::sample::Percentile;
+use crate::metric::{Distribution, MetricValue, Scalar};
+use crate::statistics::Percentile;
 use crate::summary::{Summary, summarize};
-use crate::value::{Distribution, MetricValue, Scalar};
 
 fn slo(text: &str) -> Slo {
     text.parse().unwrap()

@@ -3,7 +3,7 @@
 use inferometer_model::spec::Relation;
 
 use super::*;
-use crate::quantity::LatencyOrigin;
+use crate::metric::LatencyOrigin;
 use crate::statistics::proportion::wilson;
 
 fn threshold(name: &str, relation: Relation, limit: f64) -> Threshold {

@@ -12,11 +12,11 @@ use inferometer_model::spec::{Extent, Lengths, LoadShape, Source, Think, VllmRan
 use super::*;
 use crate::fixture::{Given, calm, run};
 use crate::judge::{Severity, Verdict, Warning};
+use crate::metric::MetricValue;
 use crate::run::{LoadFacts, ThinkFacts};
 use crate::set::SetSummary;
 use crate::set::fixture::changed_metrics;
 use crate::summary::{Summary, summarize};
-use crate::value::MetricValue;
 
 mod prefill;
 mod rows;

@@ -3,8 +3,7 @@
 
 use crate::comparison::{Change, Judgement, Scale, Values, upper_among};
 use crate::metric::Better;
-use crate::statistics::draws::Draws;
-use crate::statistics::{Estimate, permutation};
+use crate::statistics::{Estimate, draws::Draws, permutation};
 
 const RUNS_A_SIDE: usize = 5;
 const TRUE_RATIO: f64 = 1.05;

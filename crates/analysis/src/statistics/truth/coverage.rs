@@ -4,8 +4,7 @@
 use super::{Process, Run};
 use crate::metric::Statistic;
 use crate::record::Clustered;
-use crate::statistics::draws::Draws;
-use crate::statistics::{Interval, Percentile, Probability, Sample, UPPER, normal};
+use crate::statistics::{Interval, Percentile, Probability, Sample, UPPER, draws::Draws, normal};
 
 const NOMINAL: f64 = 0.95;
 /// With a thousand runs coverage must lie between 93 % and 97 %; with fewer, chance widens that.

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::fixture::calm;
-use crate::quantity::LatencyOrigin;
+use crate::metric::LatencyOrigin;
 use crate::summary::summarize;
 
 fn quantity(name: &str) -> Quantity {

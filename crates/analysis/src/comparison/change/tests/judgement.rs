@@ -1,7 +1,7 @@
 //! The rule by which a change is judged.
 
 use super::*;
-use crate::quantity::LatencyOrigin;
+use crate::metric::LatencyOrigin;
 
 fn ratio(low: f64, high: f64) -> Change {
     let value = (low * high).sqrt();

@@ -3,7 +3,7 @@
 use inferometer_model::spec::Slo;
 
 use super::*;
-use crate::quantity::LatencyOrigin;
+use crate::metric::LatencyOrigin;
 use crate::tool_result::{CountsFrom, Grain, LatencyKind, ResultSource, Tool};
 
 fn result(completed: u64, p99: f64) -> ToolResult {

@@ -3,8 +3,7 @@
 use inferometer_model::record::Usage;
 
 use crate::fixture::Given;
-use crate::record::Ruler;
-use crate::record::output::*;
+use crate::record::{Ruler, output::*};
 
 fn count(record: &RequestRecord, tokens: &mut Tokens) -> OutputTokens {
     let mut output = Output::default();

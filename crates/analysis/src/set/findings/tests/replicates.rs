@@ -1,8 +1,8 @@
 //! What the set might have been: its levels drawn again, each within its doubt. A finding that.
 
 use super::*;
-use crate::sample::{Percentile, Sample};
 use crate::set::fixture::across;
+use crate::statistics::{Percentile, Sample};
 
 #[test]
 fn draws_cover_what_the_interval_covers() {
