@@ -7,7 +7,6 @@ use crate::support;
 use std::ffi::OsString;
 use std::fs;
 use std::net::SocketAddr;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Output;
 use std::sync::{Arc, Mutex};
@@ -38,8 +37,7 @@ fn answering_server() -> SocketAddr {
 /// A folder that is searched for programs before all others, with one in it.
 fn program(folder: &Path, name: &str, script: &str) -> OsString {
     let path = folder.join(name);
-    fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    support::write_program(&path, &format!("#!/bin/sh\n{script}\n"));
     let mut search = folder.as_os_str().to_owned();
     search.push(":");
     search.push(std::env::var_os("PATH").unwrap());
@@ -94,9 +92,10 @@ fn gpus_of_this_machine_are_not_those_of_a_server_elsewhere_or_pretended() {
     let elsewhere = run(folder.path(), Some(search.clone()), &[]);
     let found = machines(folder.path(), &elsewhere);
     assert_eq!(found.devices_absence, Some(DevicesAbsence::Elsewhere));
-    assert!(found.devices.is_empty() && 2 <= found.client.len());
-    let told = run(folder.path(), Some(search), &["--server-info", "local"]);
-    assert!(!machines(folder.path(), &told).devices.is_empty());
+    assert!(found.devices.is_empty() && 2 <= found.client.len(), "{found:?}");
+    let local = run(folder.path(), Some(search), &["--server-info", "local"]);
+    let found = machines(folder.path(), &local);
+    assert!(!found.devices.is_empty(), "{found:?}");
     for arguments in [&["run", "--requests", "3", "-q"][..], &["simulate", "--requests", "3", "-q"]]
     {
         let folder = tempfile::tempdir().unwrap();

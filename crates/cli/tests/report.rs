@@ -7,7 +7,6 @@ use crate::support;
 use std::collections::BTreeSet;
 use std::fs;
 #[cfg(target_os = "linux")]
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
@@ -213,8 +212,7 @@ fn where_nothing_can_be_opened_the_page_is_there_all_the_same() {
     let broken = folder.path().join("bin");
     fs::create_dir(&broken).unwrap();
     let opener = broken.join("xdg-open");
-    fs::write(&opener, "#!/bin/sh\nexit 3\n").unwrap();
-    fs::set_permissions(&opener, fs::Permissions::from_mode(0o755)).unwrap();
+    support::write_program(&opener, "#!/bin/sh\nexit 3\n");
     let nowhere = Path::new("/nonexistent");
     for (path, display, why) in [
         (nowhere, ":0", "no program to open a page"),

@@ -34,6 +34,16 @@ pub(crate) fn inferometer() -> Command {
     command
 }
 
+/// Writes a script that can be executed. Another process writes it: a child that a test of another
+/// thread starts meanwhile would hold the file open for writing, and nothing could execute it.
+pub(crate) fn write_program(path: &Path, script: &str) {
+    let mut writer = Command::new("install");
+    writer.args(["-m", "755", "/dev/stdin"]).arg(path).stdin(Stdio::piped());
+    let mut writer = writer.spawn().unwrap();
+    writer.stdin.take().unwrap().write_all(script.as_bytes()).unwrap();
+    assert!(writer.wait().unwrap().success());
+}
+
 /// Runs to the end and returns what it said.
 pub(crate) fn output(arguments: &[&str], folder: &Path) -> Output {
     inferometer().args(arguments).current_dir(folder).output().unwrap()
