@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use inferometer_analysis::tool_result::ToolResult;
+use inferometer_interchange::vllm::block::{self, BlockOptions};
 use inferometer_interchange::{Import, Imported, meaning, read_file};
 use inferometer_model::import::ImportManifest;
-use inferometer_report::block;
 use inferometer_report::pages::results::import::{BrokenLine, ImportPage, render};
 use inferometer_store::{ImportDirectory, StoreError};
 use sha2::{Digest, Sha256};
@@ -54,7 +54,7 @@ impl Mapped {
 
     /// Every result as `vllm bench serve` prints one.
     pub(crate) fn blocks(&self) -> String {
-        let block = |sheet| block::of_sheet(sheet, &block::Asked::all_of(sheet));
+        let block = |sheet| block::from_result(sheet, &BlockOptions::all_of(sheet));
         self.import.sheets().map(block).collect::<Vec<_>>().join("\n")
     }
 

@@ -3,21 +3,14 @@
 //!
 //! Each writer takes [`ToolResult`]s, ours or imported ones, and says
 //! nothing that they do not say; tables of requests take a run's
-//! [`Observations`](inferometer_model::Observations). To add a format of figures: a module here that
-//! walks `figure::figures`, and an arm in the command.
+//! [`Observations`](inferometer_model::Observations). To add a format of figures: a function in
+//! [`figures`], and an arm in the command.
 
 pub mod aiperf;
-pub mod bencher;
-pub mod csv;
-mod figure;
-pub mod github;
-mod json;
+pub mod figures;
 pub mod llm_d;
-pub mod openmetrics;
-pub mod otlp;
 #[cfg(feature = "parquet")]
 pub mod parquet;
-pub mod vllm;
 
 use inferometer_analysis::tool_result::{
     CountsFrom, Grain, LatencyKind, Mark, ResultLatency, ResultSource, Tool, ToolResult,
@@ -38,7 +31,7 @@ pub enum ExportError {
 
 /// Who measured, with its version where that is known. A result that was written in the format of
 /// another tool has both in its version.
-fn measured_by(source: &ResultSource) -> String {
+pub(crate) fn measured_by(source: &ResultSource) -> String {
     match &source.version {
         Some(version) if names_a_tool(version) => version.clone(),
         Some(version) => format!("{} {version}", source.tool.key()),
@@ -53,13 +46,13 @@ pub(crate) fn names_a_tool(text: &str) -> bool {
 }
 
 /// The latency with exactly this meaning: what its source leaves open must not come back defined.
-fn meant(
-    sheet: &ToolResult,
+pub(crate) fn meant(
+    result: &ToolResult,
     kind: LatencyKind,
     from: CountsFrom,
     grain: Grain,
 ) -> Option<&ResultLatency> {
-    sheet.latencies.iter().find(|latency| latency.meaning() == (kind, from, grain))
+    result.latencies.iter().find(|latency| latency.meaning() == (kind, from, grain))
 }
 
 /// How much of the load was done, where that was not all of it.
@@ -68,31 +61,33 @@ fn cut(sheet: &ToolResult) -> Option<String> {
         Mark::Cut { completed, planned } => {
             Some(format!("{completed} of {planned} requests completed"))
         }
-        Mark::Failures { .. } | Mark::Saturated { .. } | Mark::Invalid | Mark::Simulated => None,
+        _ => None,
     })
 }
 
 /// The moment as ISO 8601 has it; `None` of a text that is no moment. Without a zone where its
 /// source does not say one.
 fn moment(started: &str) -> Option<String> {
-    let has_form = |form: &str| {
-        started.len() >= form.len()
-            && started.bytes().zip(form.bytes()).all(|(found, form)| match form {
-                b'0' => found.is_ascii_digit(),
-                mark => found == mark,
-            })
-    };
-    if has_form("0000-00-00T00:00:00") {
+    if has_form(started, "0000-00-00T00:00:00") {
         return started.is_ascii().then(|| started.to_owned());
     }
     let form = "00000000-000000";
-    if !has_form(form) || started.len() != form.len() {
+    if !has_form(started, form) || started.len() != form.len() {
         return None;
     }
     let part = |from: usize, to: usize| &started[from..to];
     let (year, month, day) = (part(0, 4), part(4, 6), part(6, 8));
     let (hour, minute, second) = (part(9, 11), part(11, 13), part(13, 15));
     Some(format!("{year}-{month}-{day}T{hour}:{minute}:{second}"))
+}
+
+/// Whether a text begins like this: with a digit where the form has a zero, and with its marks.
+pub(crate) fn has_form(text: &str, form: &str) -> bool {
+    let fits = |(found, form): (u8, u8)| match form {
+        b'0' => found.is_ascii_digit(),
+        mark => found == mark,
+    };
+    text.len() >= form.len() && text.bytes().zip(form.bytes()).all(fits)
 }
 
 /// A mean of whole numbers; `None` where there is nothing to divide by.

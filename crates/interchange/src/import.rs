@@ -1,25 +1,25 @@
-//! From a file of another tool to the sheets in it.
+//! From a file of another tool to the results in it.
 
-mod aiperf;
+pub(crate) mod aiperf;
 mod configuration;
-mod detect;
 mod genai_bench;
 mod guidellm;
 pub(crate) mod llm_d;
-mod mapping;
-mod records;
+pub(crate) mod mapping;
+pub(crate) mod records;
 mod sglang;
-pub(crate) mod vllm;
 
-use inferometer_analysis::tool_result::{Tool, ToolResult};
+use std::borrow::Cow;
+
+use inferometer_analysis::tool_result::{Form, ResultSource, Tool, ToolResult};
 use inferometer_model::import::ImportReading;
 use serde::{Deserialize, Serialize};
 
-use self::detect::Shape;
+use crate::vllm::read as vllm;
 pub use mapping::meaning;
 
 const RESULTS_MAX: usize = 100_000;
-/// What a sheet's metadata call the requests that were on their way when the run ended.
+/// What a result's metadata call the requests that were on their way when the run ended.
 const INCOMPLETE: &str = "incomplete_requests";
 const SCHEMA: &str = "inferometer.import/1";
 
@@ -47,37 +47,72 @@ impl Import {
 /// The results in a file, whichever tool wrote it; `name` is the file's, for the results that have
 /// no name of their own.
 pub fn read_file(name: &str, bytes: &[u8], reading: &ImportReading) -> Result<Import, ImportError> {
-    let text = detect::text(bytes)?;
+    let text = text_of(bytes)?;
     let (tool, mut records) = read_text(&text)?;
-    for record in &mut records {
-        if let Imported::Result(sheet) = record
-            && sheet.source.name.is_empty()
-        {
-            name.clone_into(&mut sheet.source.name);
+    for result in records.iter_mut().filter_map(Imported::result_mut) {
+        if result.source.name.is_empty() {
+            name.clone_into(&mut result.source.name);
         }
     }
     configuration::assign(&text, &mut records, reading);
     Ok(Import { schema: SCHEMA.to_owned(), tool, records })
 }
 
+/// Which tool wrote the file, by what is in it and never by its name, and the records in it.
 fn read_text(text: &str) -> Result<(Tool, Vec<Imported>), ImportError> {
-    let shape = detect::shape(text);
-    let text = vllm::quote_bare_words(text);
-    match shape {
-        Shape::Vllm => Ok((Tool::Vllm, vllm::read(&text)?)),
-        Shape::SglangLines => Ok((Tool::Sglang, sglang::read(&text)?)),
-        Shape::GuideLlm => Ok((Tool::GuideLlm, guidellm::read(&text)?)),
-        Shape::AiPerf => Ok((Tool::AiPerf, aiperf::read(&text)?)),
-        Shape::AiPerfRequests => Ok((Tool::AiPerf, aiperf::read_requests(&text)?)),
-        Shape::LlmD => Ok((Tool::LlmD, llm_d::read(&text)?)),
-        Shape::GenaiBench => Ok((Tool::GenaiBench, genai_bench::read(&text)?)),
-        Shape::GenaiBenchExperiment => {
-            let looks_like = "the file is genai-bench's description of an experiment; give the \
-                              result files beside it"
-                .to_owned();
-            Err(ImportError::NothingRecognised { looks_like })
-        }
+    let begins = |key: &str| key.strip_prefix('\n').is_some_and(|key| text.starts_with(key));
+    let fits = |keys: &[&str]| keys.iter().all(|key| begins(key) || text.contains(key));
+    let known = FORMATS.iter().find(|(keys, ..)| fits(keys));
+    // Anything else may hold results of `vllm bench serve`.
+    let (tool, read) =
+        known.map_or((Tool::Vllm, vllm::read as Reader), |(_, tool, read)| (*tool, *read));
+    Ok((tool, read(&vllm::quote_bare_words(text))?))
+}
+
+type Reader = fn(&str) -> Result<Vec<Imported>, ImportError>;
+
+/// All of these keys stand in a file of the tool; the first line that fits is meant. A quoted key
+/// cannot be part of a text inside of JSON, where quotes have backslashes. A key behind a line break
+/// may begin any line, the first too.
+const FORMATS: [(&[&str], Tool, Reader); 12] = [
+    (&["\"benchmarks\"", "\"request_totals\""], Tool::GuideLlm, guidellm::read),
+    (&["\"benchmarks\"", "\"generative_benchmark\""], Tool::GuideLlm, guidellm::read),
+    (&["\"aiperf_version\""], Tool::AiPerf, aiperf::read),
+    (&["\"input_config\"", "\"request_throughput\"", "\"unit\""], Tool::AiPerf, aiperf::read),
+    (&["\"request_start_ns\"", "\"metrics\""], Tool::AiPerf, aiperf::read_requests),
+    (&["\"aggregated_metrics\""], Tool::GenaiBench, genai_bench::read),
+    (&["\"traffic_scenario\"", "\"server_engine\""], Tool::GenaiBench, genai_bench::refuse),
+    (&["\"scenario\"", "\"results\"", "\"request_performance\""], Tool::LlmD, llm_d::read),
+    (&["\nscenario:", "\nresults:", "request_performance:"], Tool::LlmD, llm_d::read),
+    (&["\nscenario:", "\nmetrics:", "version: "], Tool::LlmD, llm_d::read),
+    (&["\"mean_e2e_latency_ms\"", "\"output_throughput\""], Tool::Sglang, sglang::read),
+    (&["\"total_output_tokens_retokenized\""], Tool::Sglang, sglang::read),
+];
+
+/// What files that are no text begin with, and what to do about it.
+const NOT_TEXT: [(&[u8], &str, &str); 6] = [
+    (b"\x1f\x8b", "compressed with gzip", "unpack it with `gunzip` first"),
+    (b"\x28\xb5\x2f\xfd", "compressed with Zstandard", "unpack it with `unzstd` first"),
+    (b"PK\x03\x04", "a ZIP archive or a spreadsheet", "give the JSON file that belongs to it"),
+    (b"PAR1", "Parquet", "give the JSON file that belongs to it"),
+    (b"\xff\xfe", "UTF-16", "save it as UTF-8"),
+    (b"\xfe\xff", "UTF-16", "save it as UTF-8"),
+];
+
+/// Damaged letters are replaced: a published page may have some, and its figures are still good.
+fn text_of(bytes: &[u8]) -> Result<Cow<'_, str>, ImportError> {
+    if let Some((_, what, remedy)) = NOT_TEXT.iter().find(|(first, ..)| bytes.starts_with(first)) {
+        return Err(ImportError::NotText { what, remedy });
     }
+    Ok(match String::from_utf8_lossy(bytes) {
+        Cow::Borrowed(text) => Cow::Borrowed(text.trim_start_matches('\u{feff}')),
+        Cow::Owned(text) => Cow::Owned(text),
+    })
+}
+
+/// Of a record that begins in this line of a document.
+fn document(tool: Tool, line: u32) -> ResultSource {
+    ResultSource { tool, form: Form::Document, line: Some(line), ..ResultSource::default() }
 }
 
 /// All results of `vllm bench serve` in a text.
@@ -107,24 +142,15 @@ impl Imported {
     }
 
     pub fn result(&self) -> Option<&ToolResult> {
-        match self {
-            Self::Result(result) => Some(result),
-            Self::Broken(_) => None,
-        }
+        if let Self::Result(result) = self { Some(result) } else { None }
     }
 
     fn result_mut(&mut self) -> Option<&mut ToolResult> {
-        match self {
-            Self::Result(result) => Some(result),
-            Self::Broken(_) => None,
-        }
+        if let Self::Result(result) = self { Some(result) } else { None }
     }
 
     pub fn broken(&self) -> Option<&BrokenRecord> {
-        match self {
-            Self::Result(_) => None,
-            Self::Broken(broken) => Some(broken),
-        }
+        if let Self::Broken(broken) = self { Some(broken) } else { None }
     }
 }
 

@@ -9,7 +9,7 @@ use inferometer_analysis::tool_result::{
     CountsFrom, Form, Grain, LatencyKind, Mark, ResultLatency, ResultRate, ResultRequest,
     ResultSource, Tool, ToolResult,
 };
-use inferometer_interchange::export::vllm::{Shape, Writing, line};
+use inferometer_interchange::vllm::{Shape, Writing, line};
 use inferometer_interchange::{Imported, export, read_file, read_results};
 use inferometer_model::import::ImportReading;
 use serde_json::Value;
@@ -177,14 +177,14 @@ fn results_of_a_published_page_are_different_series() {
     let import = read_file("page.md", page.as_bytes(), &ImportReading::default()).unwrap();
     let sheets: Vec<ToolResult> = import.sheets().cloned().collect();
     assert_eq!(sheets.len(), 14);
-    let text = export::openmetrics::render(&sheets);
+    let text = export::figures::openmetrics(&sheets);
     let samples = text.lines().filter(|line| !line.starts_with('#'));
     let mut series: Vec<&str> = samples.map(|line| line.rsplit_once(' ').unwrap().0).collect();
     let count = series.len();
     series.sort_unstable();
     series.dedup();
     assert_eq!(series.len(), count);
-    let otlp: Value = serde_json::from_str(&export::otlp::render(&sheets).unwrap()).unwrap();
+    let otlp: Value = serde_json::from_str(&export::figures::otlp(&sheets).unwrap()).unwrap();
     let resources = otlp["resourceMetrics"].as_array().unwrap().iter();
     let mut resources: Vec<String> = resources.map(|found| found["resource"].to_string()).collect();
     resources.sort_unstable();

@@ -5,8 +5,8 @@
 use std::path::Path;
 
 use inferometer_analysis::tool_result::{Form, ToolResult};
+use inferometer_interchange::vllm::block::{BlockOptions, from_result};
 use inferometer_interchange::{Imported, read_results};
-use inferometer_report::block::{Asked, of_sheet};
 
 fn sheets(text: &str) -> Vec<ToolResult> {
     read_results(text).unwrap().iter().filter_map(Imported::result).cloned().collect()
@@ -34,7 +34,7 @@ fn assert_reprinted(text: &str) -> Vec<ToolResult> {
     let published = blocks(text);
     assert_eq!(sheets.len(), published.len());
     for (sheet, published) in sheets.iter().zip(published) {
-        let printed = of_sheet(sheet, &Asked::all_of(sheet));
+        let printed = from_result(sheet, &BlockOptions::all_of(sheet));
         let printed: Vec<_> = printed.lines().map(str::trim_end).collect();
         assert_eq!(printed, published);
         assert!(sheet.unmapped.is_empty(), "{:?}", sheet.unmapped);
@@ -63,7 +63,7 @@ fn blocks_of_every_version_are_printed_again() {
 #[test]
 fn a_printed_block_is_read_as_it_was() {
     for sheet in sheets(include_str!("versions.txt")) {
-        let again = sheets(&of_sheet(&sheet, &Asked::all_of(&sheet)));
+        let again = sheets(&from_result(&sheet, &BlockOptions::all_of(&sheet)));
         let mut again = again.into_iter().next().unwrap();
         again.source.line = sheet.source.line;
         assert_eq!(again, sheet);
@@ -74,7 +74,7 @@ fn a_printed_block_is_read_as_it_was() {
 fn a_simulated_block_stays_simulated() {
     let mut sheet = sheets(include_str!("versions.txt")).remove(0);
     sheet.source.simulated = true;
-    let again = sheets(&of_sheet(&sheet, &Asked::all_of(&sheet)));
+    let again = sheets(&from_result(&sheet, &BlockOptions::all_of(&sheet)));
     assert!(again[0].source.simulated);
 }
 
@@ -87,10 +87,10 @@ fn a_p50_beside_the_median_is_printed_again() {
     );
     let first = sheets(&text).remove(0);
     assert!(first.latencies[0].has_p50);
-    let printed = of_sheet(&first, &Asked::all_of(&first));
+    let printed = from_result(&first, &BlockOptions::all_of(&first));
     assert!(
         printed.contains("Median TTFT (ms):                        9.00      \nP50 TTFT (ms):  ")
     );
     let plain = sheets(include_str!("versions.txt")).remove(0);
-    assert!(!of_sheet(&plain, &Asked::all_of(&plain)).contains("P50 TTFT"));
+    assert!(!from_result(&plain, &BlockOptions::all_of(&plain)).contains("P50 TTFT"));
 }

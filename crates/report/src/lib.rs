@@ -1,6 +1,5 @@
 //! Summary to pages. A page computes nothing and opens nothing: all it shows is in the summary.
 
-pub mod block;
 pub mod calibration;
 pub mod chart;
 pub mod comparison;

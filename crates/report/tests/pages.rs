@@ -9,7 +9,7 @@ use inferometer_model::observations::{InputLength, Simulated};
 use inferometer_model::outcome::Cause;
 use inferometer_model::spec::{Counting, Images};
 use inferometer_report::terminal::Style;
-use inferometer_report::{Files, block, json, terminal};
+use inferometer_report::{Files, json, terminal};
 
 /// A run with failures, doubts, and a server that tries to steer the terminal.
 fn summary() -> Summary {
@@ -197,7 +197,10 @@ fn a_simulated_engine_is_sampled_and_not_scraped() {
 
 #[test]
 fn the_serving_block() {
-    insta::assert_snapshot!(block::render(&summary()));
+    insta::assert_snapshot!(inferometer_interchange::vllm::block::from_summary(
+        &summary(),
+        inferometer_report::escape::terminal
+    ));
 }
 
 #[test]

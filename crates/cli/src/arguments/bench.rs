@@ -171,6 +171,16 @@ pub(crate) enum RampStrategy {
     Exponential,
 }
 
+impl RampStrategy {
+    /// In the other client's word.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Linear => "linear",
+            Self::Exponential => "exponential",
+        }
+    }
+}
+
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Results")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]

@@ -8,6 +8,7 @@ use inferometer_model::endpoint::Api;
 use inferometer_model::spec::{DatasetKind, Lengths, SourceName, SourceTable, TraceKind};
 use serde::Deserialize;
 
+use super::refused::{REFUSALS, Refusal};
 use crate::arguments::ServeDataArguments;
 use crate::failure::Failure;
 
@@ -27,7 +28,7 @@ pub(super) struct Data {
 
 /// What else bears on it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Around {
+pub(super) struct Context {
     pub(super) api: Api,
     pub(super) has_tokenizer: bool,
     pub(super) requests: u64,
@@ -35,54 +36,39 @@ pub(super) struct Around {
     pub(super) self_timed: Option<bool>,
 }
 
-/// Data sets that are not read here, and what to do about each.
-const REFUSED: [(&str, &str); 8] = [
-    ("random-mm", "inferometer run --images 1 --image-size 512x512 sends pictures of one size"),
-    ("random-rerank", "inferometer run --api rerank --dataset FILE measures a reranker"),
-    ("hf", AS_CUSTOM),
-    ("spec_bench", AS_CUSTOM),
-    ("speed_bench", AS_CUSTOM),
-    ("custom_image", "inferometer run --images 1 sends pictures of noise with every prompt"),
-    ("custom_audio", "use the other client for audio; `inferometer import` reads its result"),
-    ("sonnet", "--dataset-name prefix_repetition has prompts that begin alike"),
-];
-const AS_CUSTOM: &str = "save its prompts as JSON lines with `prompt`, and use --dataset-name \
-                         custom --dataset-path FILE.jsonl";
-
 impl Data {
     pub(super) fn from_arguments(
         said: &ServeDataArguments,
-        around: Around,
+        context: Context,
     ) -> Result<Self, Failure> {
         let name = said.dataset_name.as_deref().unwrap_or("random");
-        if around.self_timed.is_some() && name != "timed_trace" {
+        if context.self_timed.is_some() && name != "timed_trace" {
             return Err(Failure::usage(
                 "--self-timed and --no-self-timed need --dataset-name timed_trace",
             ));
         }
         let mut data = match name {
-            "random" => random(said, around)?,
-            "prefix_repetition" => prefix_repetition(said, around)?,
+            "random" => random(said, context)?,
+            PREFIXES => prefix_repetition(said, context)?,
             "sharegpt" => share_gpt(said)?,
-            "custom" => custom(said, around)?,
+            "custom" => custom(said, context)?,
             "burstgpt" => burst_gpt(said)?,
-            "timed_trace" => timed_trace(said, around)?,
-            _ => return Err(unknown(name)),
+            "timed_trace" => timed_trace(said, context)?,
+            _ => {
+                return Err(match Refusal::find(&REFUSALS.datasets, name) {
+                    Some(Refusal { instead, .. }) => {
+                        Failure::usage(format!("--dataset-name {name} is not supported here"))
+                            .hint(instead)
+                    }
+                    None => Failure::usage(format!(
+                        "--dataset-name {name} is not known; it is random, sharegpt, custom, \
+                         prefix_repetition, burstgpt or timed_trace"
+                    )),
+                });
+            }
         };
-        data.notes.extend(strays(said, name));
+        data.notes.extend(unused_flags(said, name));
         Ok(data)
-    }
-}
-
-fn unknown(name: &str) -> Failure {
-    match REFUSED.iter().find(|(refused, _)| *refused == name) {
-        Some((_, instead)) => {
-            Failure::usage(format!("--dataset-name {name} is not supported here")).hint(*instead)
-        }
-        None => Failure::usage(format!(
-            "--dataset-name {name} is not known; it is random, sharegpt, custom, \
-             prefix_repetition, burstgpt or timed_trace"
-        )),
     }
 }
 
@@ -112,10 +98,6 @@ fn around(mean: u32, share: f64) -> Lengths {
     if share == 0.0 { Lengths::Fixed(mean) } else { Lengths::Around { mean, share } }
 }
 
-fn fixed(tokens: u32) -> Lengths {
-    Lengths::Fixed(tokens)
-}
-
 fn no_path(said: &ServeDataArguments, name: &str) -> Result<(), Failure> {
     match &said.dataset_path {
         None => Ok(()),
@@ -133,38 +115,35 @@ fn path(said: &ServeDataArguments, name: &str) -> Result<PathBuf, Failure> {
         .ok_or_else(|| Failure::usage(format!("--dataset-name {name} needs --dataset-path FILE")))
 }
 
-fn random(said: &ServeDataArguments, beside: Around) -> Result<Data, Failure> {
+fn random(said: &ServeDataArguments, context: Context) -> Result<Data, Failure> {
     no_path(said, "random")?;
     let ratio = range_ratio(said)?;
     let input = said.input_len.or(said.random_input_len).unwrap_or(1024);
     let output = said.output_len.or(said.random_output_len).unwrap_or(128);
     let prefix = said.random_prefix_len.filter(|tokens| 0 < *tokens);
+    let (name, input_tokens) = if context.has_tokenizer {
+        (Some(SourceName::VllmRandom), around(input, ratio.input))
+    } else {
+        // Our own lengths have the prefix in them.
+        let whole = input.saturating_add(prefix.unwrap_or(0));
+        (None, around(whole, ratio.input * f64::from(input) / f64::from(whole.max(1))))
+    };
     let source = SourceTable {
+        source: name,
+        input_tokens: Some(input_tokens),
         output_tokens: Some(around(output, ratio.output)),
         prefix_tokens: prefix,
         ..SourceTable::default()
     };
-    let source = if beside.has_tokenizer {
-        SourceTable {
-            source: Some(SourceName::VllmRandom),
-            input_tokens: Some(around(input, ratio.input)),
-            ..source
-        }
-    } else {
-        // Our own lengths have the prefix in them.
-        let whole = input.saturating_add(prefix.unwrap_or(0));
-        let share = ratio.input * f64::from(input) / f64::from(whole.max(1));
-        SourceTable { input_tokens: Some(around(whole, share)), ..source }
-    };
-    let notes = (!beside.has_tokenizer).then(|| {
+    let notes = (!context.has_tokenizer).then(|| {
         "without a tokenizer prompts are words of our own, as long as the server counts them"
             .to_owned()
     });
     Ok(Data { source, goes_on: true, notes: notes.into_iter().collect(), ..Data::default() })
 }
 
-fn prefix_repetition(said: &ServeDataArguments, beside: Around) -> Result<Data, Failure> {
-    no_path(said, "prefix_repetition")?;
+fn prefix_repetition(said: &ServeDataArguments, context: Context) -> Result<Data, Failure> {
+    no_path(said, PREFIXES)?;
     let prefix = said.prefix_repetition_prefix_len.unwrap_or(256);
     let suffix = said.prefix_repetition_suffix_len.unwrap_or(256);
     let count = said.prefix_repetition_num_prefixes.unwrap_or(10);
@@ -173,26 +152,26 @@ fn prefix_repetition(said: &ServeDataArguments, beside: Around) -> Result<Data, 
             .hint("--dataset-name random has prompts that do not begin alike"));
     }
     let output = said.output_len.or(said.prefix_repetition_output_len).unwrap_or(128);
-    let requests = beside.requests - beside.requests % u64::from(count);
+    let requests = context.requests - context.requests % u64::from(count);
     if requests == 0 {
         return Err(Failure::usage(format!(
             "--num-prompts {} are fewer than --prefix-repetition-num-prefixes {count}",
-            beside.requests
+            context.requests
         )));
     }
     let mut notes = vec![
         "prefixes are drawn for each request, so they are not used equally often to the last one"
             .to_owned(),
     ];
-    if requests < beside.requests {
+    if requests < context.requests {
         notes.push(format!(
             "{requests} requests are sent instead of {}: as many for each of {count} prefixes",
-            beside.requests
+            context.requests
         ));
     }
     let source = SourceTable {
-        input_tokens: Some(fixed(prefix.saturating_add(suffix))),
-        output_tokens: Some(fixed(output)),
+        input_tokens: Some(Lengths::Fixed(prefix.saturating_add(suffix))),
+        output_tokens: Some(Lengths::Fixed(output)),
         prefix_tokens: Some(prefix),
         prefixes: Some(count),
         ..SourceTable::default()
@@ -205,16 +184,16 @@ fn share_gpt(said: &ServeDataArguments) -> Result<Data, Failure> {
     let source = SourceTable {
         dataset: Some(path(said, "sharegpt")?),
         dataset_kind: Some(DatasetKind::ShareGpt),
-        output_tokens: output.map(fixed),
+        output_tokens: output.map(Lengths::Fixed),
         keep_order: said.disable_shuffle.then_some(true),
         ..SourceTable::default()
     };
     Ok(Data { source, ..Data::default() })
 }
 
-fn custom(said: &ServeDataArguments, beside: Around) -> Result<Data, Failure> {
-    let is_raw = said.skip_chat_template || !beside.has_tokenizer;
-    if beside.api == Api::Completions && !is_raw {
+fn custom(said: &ServeDataArguments, context: Context) -> Result<Data, Failure> {
+    let is_raw = said.skip_chat_template || !context.has_tokenizer;
+    if context.api == Api::Completions && !is_raw {
         return Err(Failure::usage(
             "--dataset-name custom with completions: the other client would put every prompt into \
              the model's chat template, which is not done here",
@@ -224,13 +203,13 @@ fn custom(said: &ServeDataArguments, beside: Around) -> Result<Data, Failure> {
              apply its template",
         ));
     }
-    let notes = (beside.api == Api::Chat && !is_raw).then(|| {
+    let notes = (context.api == Api::Chat && !is_raw).then(|| {
         "the server applies its chat template, once; the other client would apply it before, too"
             .to_owned()
     });
     let typed = said.output_len.map(i64::from).or(said.custom_output_len).unwrap_or(256);
     let output_tokens = match u32::try_from(typed) {
-        Ok(tokens) => Some(fixed(tokens)),
+        Ok(tokens) => Some(Lengths::Fixed(tokens)),
         Err(_) if typed == -1 => None,
         Err(_) => return Err(Failure::usage(format!("--custom-output-len {typed} is no length"))),
     };
@@ -259,8 +238,8 @@ fn burst_gpt(said: &ServeDataArguments) -> Result<Data, Failure> {
     Ok(Data { source, notes, ..Data::default() })
 }
 
-fn timed_trace(said: &ServeDataArguments, beside: Around) -> Result<Data, Failure> {
-    if beside.api != Api::Completions {
+fn timed_trace(said: &ServeDataArguments, context: Context) -> Result<Data, Failure> {
+    if context.api != Api::Completions {
         return Err(Failure::usage("--dataset-name timed_trace needs --backend openai or vllm"));
     }
     let block = said.timed_trace_chunk_hash_size.unwrap_or(16);
@@ -285,7 +264,7 @@ fn timed_trace(said: &ServeDataArguments, beside: Around) -> Result<Data, Failur
         trace_kind: Some(kind),
         ..SourceTable::default()
     };
-    let recorded = beside.self_timed.unwrap_or(true);
+    let recorded = context.self_timed.unwrap_or(true);
     let notes = vec![
         "prompts are words of our own that begin alike where the trace says so; the other client \
          sends token ids"
@@ -295,37 +274,38 @@ fn timed_trace(said: &ServeDataArguments, beside: Around) -> Result<Data, Failur
 }
 
 /// One line for each flag that changes nothing with this data.
-fn strays(said: &ServeDataArguments, name: &str) -> Vec<String> {
-    let random = &["random"][..];
-    let prefixes = &["prefix_repetition"][..];
-    let traces = &["timed_trace"][..];
-    let files = &["sharegpt", "custom"][..];
-    let flags = [
-        (said.input_len.is_some(), "input-len", random),
-        (said.random_input_len.is_some(), "random-input-len", random),
-        (said.random_output_len.is_some(), "random-output-len", random),
-        (said.random_range_ratio.is_some(), "random-range-ratio", random),
-        (said.random_prefix_len.is_some(), "random-prefix-len", random),
-        (
-            said.output_len.is_some(),
-            "output-len",
-            &["random", "sharegpt", "custom", "prefix_repetition"],
-        ),
+fn unused_flags(said: &ServeDataArguments, name: &str) -> Vec<String> {
+    let flags: [(bool, &str, &[&str]); 16] = [
+        (said.input_len.is_some(), "input-len", &["random"]),
+        (said.random_input_len.is_some(), "random-input-len", &["random"]),
+        (said.random_output_len.is_some(), "random-output-len", &["random"]),
+        (said.random_range_ratio.is_some(), "random-range-ratio", &["random"]),
+        (said.random_prefix_len.is_some(), "random-prefix-len", &["random"]),
+        (said.output_len.is_some(), "output-len", &["random", "sharegpt", "custom", PREFIXES]),
         (said.skip_chat_template, "skip-chat-template", &["custom"]),
-        (said.disable_shuffle, "disable-shuffle", files),
+        (said.disable_shuffle, "disable-shuffle", &["sharegpt", "custom"]),
         (said.custom_output_len.is_some(), "custom-output-len", &["custom"]),
         (said.sharegpt_output_len.is_some(), "sharegpt-output-len", &["sharegpt"]),
-        (said.prefix_repetition_prefix_len.is_some(), "prefix-repetition-prefix-len", prefixes),
-        (said.prefix_repetition_suffix_len.is_some(), "prefix-repetition-suffix-len", prefixes),
-        (said.prefix_repetition_num_prefixes.is_some(), "prefix-repetition-num-prefixes", prefixes),
-        (said.prefix_repetition_output_len.is_some(), "prefix-repetition-output-len", prefixes),
-        (said.timed_trace_chunk_hash_size.is_some(), "timed-trace-chunk-hash-size", traces),
-        (said.timed_trace_sec_multiplier.is_some(), "timed-trace-sec-multiplier", traces),
+        (said.prefix_repetition_prefix_len.is_some(), "prefix-repetition-prefix-len", &[PREFIXES]),
+        (said.prefix_repetition_suffix_len.is_some(), "prefix-repetition-suffix-len", &[PREFIXES]),
+        (
+            said.prefix_repetition_num_prefixes.is_some(),
+            "prefix-repetition-num-prefixes",
+            &[PREFIXES],
+        ),
+        (said.prefix_repetition_output_len.is_some(), "prefix-repetition-output-len", &[PREFIXES]),
+        (
+            said.timed_trace_chunk_hash_size.is_some(),
+            "timed-trace-chunk-hash-size",
+            &["timed_trace"],
+        ),
+        (said.timed_trace_sec_multiplier.is_some(), "timed-trace-sec-multiplier", &["timed_trace"]),
     ];
-    let strays = flags.into_iter().filter(|(is_set, _, of)| *is_set && !of.contains(&name));
-    strays.map(|(_, flag, _)| format!("--{flag} changes nothing with {name} data")).collect()
+    let unused = flags.into_iter().filter(|(is_set, _, of)| *is_set && !of.contains(&name));
+    unused.map(|(_, flag, _)| format!("--{flag} changes nothing with {name} data")).collect()
 }
 
+const PREFIXES: &str = "prefix_repetition";
 const MODEL: &str = "GPT-4";
 
 /// Refuses a file that has other rows too: its lengths would be others than those that are asked

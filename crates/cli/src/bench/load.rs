@@ -10,6 +10,7 @@ use inferometer_model::spec::{
 };
 use serde_json::{Value, json};
 
+use super::refused::{REFUSALS, Refusal};
 use crate::arguments::{
     LoraAssignment, RampStrategy, ServeBenchArguments, ServeLoadArguments, ServeTargetArguments,
 };
@@ -23,43 +24,26 @@ pub(super) struct Backend {
     pub(super) api: Api,
 }
 
-const DEFAULT: &str = "openai";
-
-/// Why the others cannot be, and what to do.
-const REFUSED: [(&str, &str, &str); 9] = [
-    (
-        "openai-responses",
-        "the block has no definitions of its events here",
-        "inferometer run --api responses measures such a server by our definitions",
-    ),
-    (
-        "openai-audio",
-        "audio cannot be sent",
-        "use the other client for transcriptions; `inferometer import` reads its result",
-    ),
-    ("openai-embeddings-chat", NO_MEDIA, TEXT_EMBEDDINGS),
-    ("openai-embeddings-clip", NO_MEDIA, TEXT_EMBEDDINGS),
-    ("openai-embeddings-vlm2vec", NO_MEDIA, TEXT_EMBEDDINGS),
-    ("infinity-embeddings", "its bodies are unknown here", TEXT_EMBEDDINGS),
-    ("infinity-embeddings-clip", NO_MEDIA, TEXT_EMBEDDINGS),
-    ("vllm-pooling", "its endpoint is unknown here", TEXT_EMBEDDINGS),
-    (
-        "vllm-rerank",
-        "its random queries cannot be drawn here",
-        "inferometer run --api rerank --dataset FILE measures a reranker",
-    ),
-];
-const NO_MEDIA: &str = "embeddings of pictures cannot be asked for";
-const TEXT_EMBEDDINGS: &str = "openai-embeddings measures embeddings of text";
-
 impl Backend {
     pub(super) fn named(typed: Option<&str>) -> Result<Self, Failure> {
-        let name = typed.unwrap_or(DEFAULT);
+        let name = typed.unwrap_or("openai");
         let api = match name {
             "openai" | "vllm" => Api::Completions,
             "openai-chat" => Api::Chat,
             "openai-embeddings" => Api::Embeddings,
-            _ => return Err(unknown(name)),
+            _ => {
+                return Err(match Refusal::find(&REFUSALS.backends, name) {
+                    Some(Refusal { why, instead, .. }) => {
+                        Failure::usage(format!("--backend {name} cannot be measured: {why}"))
+                            .hint(instead)
+                    }
+                    None => Failure::usage(format!(
+                        "--backend {name} is not known; it is openai, vllm, openai-chat or \
+                         openai-embeddings"
+                    ))
+                    .hint("`inferometer run --api` speaks to other servers"),
+                });
+            }
         };
         Ok(Self { name: name.to_owned(), api })
     }
@@ -68,7 +52,9 @@ impl Backend {
     pub(super) fn url(&self, said: &ServeTargetArguments) -> Result<BaseUrl, Failure> {
         let own = self.api.path(true, "");
         let endpoint = said.endpoint.as_deref().unwrap_or(&own);
-        let typed = format!("{}{endpoint}", base(said));
+        let (host, port) = (said.host.as_deref().unwrap_or("127.0.0.1"), said.port.unwrap_or(8000));
+        let base = said.base_url.clone().unwrap_or_else(|| origin(host, &port.to_string()));
+        let typed = format!("{base}{endpoint}");
         let base: BaseUrl = typed
             .parse()
             .map_err(|error: BaseUrlError| Failure::usage(format!("--base-url: {error}")))?;
@@ -84,30 +70,10 @@ impl Backend {
     }
 }
 
-fn base(said: &ServeTargetArguments) -> String {
-    if let Some(base) = &said.base_url {
-        return base.clone();
-    }
-    let host = said.host.as_deref().unwrap_or("127.0.0.1");
-    origin(host, &said.port.unwrap_or(8000).to_string())
-}
-
 /// What a host and a port are as a URL.
 pub(crate) fn origin(host: &str, port: &str) -> String {
     let is_bare_ipv6 = host.contains(':') && !host.starts_with('[');
     if is_bare_ipv6 { format!("http://[{host}]:{port}") } else { format!("http://{host}:{port}") }
-}
-
-fn unknown(name: &str) -> Failure {
-    match REFUSED.iter().find(|(refused, ..)| *refused == name) {
-        Some((_, why, instead)) => {
-            Failure::usage(format!("--backend {name} cannot be measured: {why}")).hint(*instead)
-        }
-        None => Failure::usage(format!(
-            "--backend {name} is not known; it is openai, vllm, openai-chat or openai-embeddings"
-        ))
-        .hint("`inferometer run --api` speaks to other servers"),
-    }
 }
 
 /// `goes_on` is whether answers are to have the length that was asked for.
@@ -192,7 +158,14 @@ pub(super) fn load_table(said: &ServeLoadArguments, recorded: bool) -> Result<Lo
         let arrivals = Some(ArrivalsKind::Stretched);
         return Ok(LoadTable { arrivals, burstiness: Some(burstiness), ..load });
     }
-    Ok(spaced(burstiness, load))
+    let (arrivals, burstiness) = if burstiness.is_infinite() {
+        (ArrivalsKind::Constant, None)
+    } else if (burstiness - 1.0).abs() < f64::EPSILON {
+        (ArrivalsKind::Poisson, None)
+    } else {
+        (ArrivalsKind::Gamma, Some(burstiness))
+    };
+    Ok(LoadTable { arrivals: Some(arrivals), burstiness, ..load })
 }
 
 /// The number of requests that will be sent.
@@ -228,17 +201,6 @@ fn check(said: &ServeLoadArguments) -> Result<(), Failure> {
         return Err(Failure::usage("a ramp needs --ramp-up-strategy: linear or exponential"));
     }
     Ok(())
-}
-
-fn spaced(burstiness: f64, load: LoadTable) -> LoadTable {
-    let (arrivals, burstiness) = if burstiness.is_infinite() {
-        (ArrivalsKind::Constant, None)
-    } else if (burstiness - 1.0).abs() < f64::EPSILON {
-        (ArrivalsKind::Poisson, None)
-    } else {
-        (ArrivalsKind::Gamma, Some(burstiness))
-    };
-    LoadTable { arrivals: Some(arrivals), burstiness, ..load }
 }
 
 /// Its ramps go by the number of the request, ours by time.

@@ -19,12 +19,10 @@ use inferometer_model::fetch::{Post, PostRequest};
 use inferometer_model::spec::{LimitTable, TargetTable, WorkloadTable};
 use inferometer_model::{BaseUrl, Clock, SpecDraft};
 
-use self::data::{Around, Data};
+use self::data::{Context, Data};
 use self::load::{Backend, body_table, load_table, requests};
 use self::result::Figures;
-use crate::arguments::{
-    Experiment, ExperimentArguments, RampStrategy, ServeBenchArguments, ServeLoadArguments,
-};
+use crate::arguments::{Experiment, ExperimentArguments, ServeBenchArguments, ServeLoadArguments};
 use crate::failure::Failure;
 use crate::output;
 use crate::preflight::{addressed, fetching, first_model};
@@ -64,13 +62,15 @@ impl Bench {
         let base = backend.url(&said.target)?;
         let figures = Figures::from_arguments(&said.report, backend.api.generates())?;
         check_tokenizer(said)?;
+        let no_self_timed = said.load.no_self_timed.then_some(false);
+        let self_timed = said.load.self_timed.then_some(true).or(no_self_timed);
         let data = Data::from_arguments(
             &said.data,
-            Around {
+            Context {
                 api: backend.api,
                 has_tokenizer: !said.target.skip_tokenizer_init,
                 requests: requests(&said.load)?,
-                self_timed: self_timed(said),
+                self_timed,
             },
         )?;
         let mut load = load_table(&said.load, data.recorded)?;
@@ -79,32 +79,39 @@ impl Bench {
         let body = body_table(said, backend.api, goes_on)?;
         let headers = headers(&said.target.header)?;
         let patience = Duration::from_secs(said.load.ready_check_timeout_sec.unwrap_or(0));
-        let names = names(said, &base, &headers, patience)?;
+        let (asked, model, tokenizer) = names(said, &base, &headers, patience)?;
         let mut notes = data.notes;
         notes.extend(notes_on(said, &base));
+        let limits = LimitTable {
+            connect: Some(CONNECT.into()),
+            first_token: Some(WAIT.into()),
+            idle: Some(WAIT.into()),
+            total: Some(WAIT.into()),
+            ..LimitTable::default()
+        };
         let tables = Experiment {
             target: TargetTable {
                 api: Some(backend.api),
-                model: Some(names.asked),
+                model: Some(asked),
                 insecure: (said.target.insecure && base.tls).then_some(true),
                 ..TargetTable::default()
             },
             workload: WorkloadTable {
                 source: data.source,
-                tokenizer: names.tokenizer.clone(),
+                tokenizer: tokenizer.clone(),
                 seed: Some(said.load.seed.unwrap_or(0)),
                 body,
                 ..WorkloadTable::default()
             },
             load,
-            limits: limits(),
+            limits,
             ..Experiment::default()
         };
         let experiment = ExperimentArguments {
             place: Some(base.to_string()),
             tables,
             headers,
-            promises: figures.promises.clone(),
+            promises: figures.slos.clone(),
             facts: said.report.metadata.clone(),
             ..ExperimentArguments::default()
         };
@@ -112,8 +119,8 @@ impl Bench {
             experiment,
             figures,
             backend: backend.name,
-            model: names.model,
-            tokenizer: names.tokenizer,
+            model,
+            tokenizer,
             request_id_prefix: request_id_prefix(said)?,
             recorded: data.recorded,
             patience,
@@ -155,21 +162,6 @@ fn request_id_prefix(said: &ServeBenchArguments) -> Result<Option<String>, Failu
     Ok(Some(typed.strip_suffix('-').unwrap_or(typed).to_owned()))
 }
 
-fn limits() -> LimitTable {
-    LimitTable {
-        connect: Some(CONNECT.into()),
-        first_token: Some(WAIT.into()),
-        idle: Some(WAIT.into()),
-        total: Some(WAIT.into()),
-        ..LimitTable::default()
-    }
-}
-
-fn self_timed(said: &ServeBenchArguments) -> Option<bool> {
-    let load = &said.load;
-    load.self_timed.then_some(true).or(load.no_self_timed.then_some(false))
-}
-
 fn headers(typed: &[String]) -> Result<Vec<String>, Failure> {
     // The value is not repeated in the message: it may be a key.
     let header = |typed: &String| match typed.split_once('=') {
@@ -196,21 +188,13 @@ fn check_tokenizer(said: &ServeBenchArguments) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What the model is called, where.
-struct Names {
-    /// In requests.
-    asked: String,
-    /// In the result.
-    model: String,
-    tokenizer: Option<String>,
-}
-
+/// What the model is called in requests and in the result, and its tokenizer.
 fn names(
     said: &ServeBenchArguments,
     base: &BaseUrl,
     headers: &[String],
     patience: Duration,
-) -> Result<Names, Failure> {
+) -> Result<(String, String, Option<String>), Failure> {
     let target = &said.target;
     let (asked, model) = if let Some(model) = &target.model {
         (target.served_model_name.clone().unwrap_or(model.clone()), model.clone())
@@ -226,7 +210,7 @@ fn names(
     };
     let tokenizer =
         (!target.skip_tokenizer_init).then(|| target.tokenizer.clone().unwrap_or(model.clone()));
-    Ok(Names { asked, model, tokenizer })
+    Ok((asked, model, tokenizer))
 }
 
 /// Where it is set, the other client writes one more file.
@@ -284,11 +268,9 @@ pub(crate) fn until_ready<T>(
     }
 }
 
-/// A profiler that runs, and is stopped after the measurement.
+/// A profiler of this server that runs, and is stopped after the measurement.
 #[derive(Debug)]
-pub(crate) struct Profiler<'a> {
-    target: &'a Target,
-}
+pub(crate) struct Profiler<'a>(&'a Target);
 
 /// Writing a profile takes its time.
 const PATIENCE: Duration = Duration::from_mins(10);
@@ -300,12 +282,12 @@ impl<'a> Profiler<'a> {
         ask(target, "/start_profile").map_err(|failure| {
             failure.hint("start the server with its profiler on, or leave --profile out")
         })?;
-        Ok(Self { target })
+        Ok(Self(target))
     }
 
     /// The run is made and counts, whatever becomes of the profile.
     pub(crate) fn stop(self) {
-        if let Err(failure) = ask(self.target, "/stop_profile") {
+        if let Err(failure) = ask(self.0, "/stop_profile") {
             let words = inferometer_report::escape::terminal(failure.message());
             output::talk(&format!("the profile may be incomplete: {words}"));
         }
@@ -329,7 +311,7 @@ pub(crate) fn traffic_lines(said: &ServeLoadArguments, recorded: bool) -> String
         return text + "Self timing is set, using the timestamps from the trace file.\n";
     }
     if let Some(strategy) = said.ramp_up_strategy {
-        let strategy = strategy_name(strategy);
+        let strategy = strategy.name();
         let end = |rate: Option<i64>| rate.unwrap_or_default();
         let (from, to) = (end(said.ramp_up_start_rps), end(said.ramp_up_end_rps));
         let _ = write!(
@@ -350,14 +332,6 @@ pub(crate) fn traffic_lines(said: &ServeLoadArguments, recorded: bool) -> String
         "Burstiness factor: {burstiness:?} ({gaps})\nMaximum request concurrency: {cap}\n"
     );
     text
-}
-
-/// In the other client's word.
-pub(super) fn strategy_name(strategy: RampStrategy) -> &'static str {
-    match strategy {
-        RampStrategy::Linear => "linear",
-        RampStrategy::Exponential => "exponential",
-    }
 }
 
 /// Ours, and what was typed instead.
@@ -388,11 +362,9 @@ fn reworded(text: &str) -> String {
     text.split_inclusive(|c: char| !(c.is_ascii_alphanumeric() || c == '-'))
         .map(|piece| {
             let word = piece.trim_end_matches(|c: char| !(c.is_ascii_alphanumeric() || c == '-'));
-            let theirs = FLAGS.iter().find(|(ours, _)| *ours == word).map(|(_, theirs)| *theirs);
-            theirs.map_or_else(
-                || piece.to_owned(),
-                |theirs| format!("{theirs}{}", &piece[word.len()..]),
-            )
+            let theirs = FLAGS.iter().find(|(ours, _)| *ours == word);
+            let word_or_theirs = theirs.map_or(word, |(_, theirs)| *theirs);
+            format!("{word_or_theirs}{}", &piece[word.len()..])
         })
         .collect()
 }

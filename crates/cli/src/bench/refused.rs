@@ -1,15 +1,38 @@
-//! What the other client has and this one cannot honour: each flag with the reason and a way out.
+//! What the other client has and this one cannot honour: each with the reason and a way out.
+
+use std::sync::LazyLock;
 
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
+use serde::Deserialize;
 
 use crate::failure::Failure;
 
-/// Flags that are refused for one reason.
-struct Refusal {
-    flags: &'static [&'static str],
-    why: &'static str,
-    instead: &'static str,
+/// The tables of `refused.toml`.
+#[derive(Deserialize)]
+pub(super) struct Refusals {
+    flags: Vec<Refusal>,
+    pub(super) backends: Vec<Refusal>,
+    pub(super) datasets: Vec<Refusal>,
+}
+
+/// Names that are refused for one reason.
+#[derive(Deserialize)]
+pub(super) struct Refusal {
+    names: Vec<String>,
+    #[serde(default)]
+    pub(super) why: String,
+    pub(super) instead: String,
+}
+
+pub(super) static REFUSALS: LazyLock<Refusals> = LazyLock::new(|| {
+    toml::from_str(include_str!("refused.toml")).expect("a test reads the embedded table")
+});
+
+impl Refusal {
+    pub(super) fn find(refusals: &'static [Self], name: &str) -> Option<&'static Self> {
+        refusals.iter().find(|refusal| refusal.names.iter().any(|refused| refused == name))
+    }
 }
 
 /// The refused flags that were typed; clap takes them, so that they can be refused by name.
@@ -18,9 +41,9 @@ pub(crate) struct Refused(Vec<&'static str>);
 
 impl Refused {
     pub(crate) fn check(&self) -> Result<(), Failure> {
-        let Some(flag) = self.0.first() else { return Ok(()) };
-        let refusal = REFUSALS.iter().find(|refusal| refusal.flags.contains(flag));
-        let (why, instead) = refusal.map_or(("", ""), |refusal| (refusal.why, refusal.instead));
+        let found =
+            self.0.first().and_then(|flag| Some((flag, Refusal::find(&REFUSALS.flags, flag)?)));
+        let Some((flag, Refusal { why, instead, .. })) = found else { return Ok(()) };
         Err(Failure::usage(format!("--{flag} cannot be honoured: {why}")).hint(instead))
     }
 }
@@ -51,100 +74,8 @@ impl FromArgMatches for Refused {
 }
 
 fn flags() -> impl Iterator<Item = &'static str> {
-    REFUSALS.iter().flat_map(|refusal| refusal.flags.iter().copied())
+    REFUSALS.flags.iter().flat_map(|refusal| &refusal.names).map(String::as_str)
 }
-
-const REFUSALS: [Refusal; 16] = [
-    Refusal {
-        flags: &["chat-template-kwargs"],
-        why: "no chat template is applied on this side, so there is nothing to pass it to",
-        instead: "with --backend openai-chat the server applies its template: --extra-body \
-                  '{\"chat_template_kwargs\": {…}}' reaches it",
-    },
-    Refusal {
-        flags: &["use-beam-search"],
-        why: "the other client takes it and does nothing with it",
-        instead: "leave it out; if the server knows it, --extra-body '{\"use_beam_search\": true}'",
-    },
-    Refusal {
-        flags: &["plot-timeline", "timeline-itl-thresholds"],
-        why: "there is no such file; the report of a run shows its requests over time",
-        instead: "inferometer report latest",
-    },
-    Refusal {
-        flags: &["plot-dataset-stats"],
-        why: "there is no such picture; the plan of a run shows its lengths before it is sent",
-        instead: "inferometer report latest, or inferometer plan with the same workload",
-    },
-    Refusal {
-        flags: &["no-oversample"],
-        why: "data that runs out begins again",
-        instead: "set --num-prompts to no more than the data has",
-    },
-    Refusal {
-        flags: &["no-stream", "hf-subset", "hf-split", "hf-name", "hf-output-len"],
-        why: "data sets are not fetched from the hub",
-        instead: "save its prompts as JSON lines with `prompt` (and `output_tokens`), and use \
-                  --dataset-name custom --dataset-path FILE.jsonl",
-    },
-    Refusal {
-        flags: &["bfcl-categories", "blazedit-min-distance", "blazedit-max-distance"],
-        why: "it belongs to data that is fetched from the hub, which is not done here",
-        instead: "save its prompts as JSON lines with `prompt`, and use --dataset-name custom; \
-                  `inferometer run --dataset FILE.jsonl` also takes `messages` and body fields",
-    },
-    Refusal {
-        flags: &["asr-min-audio-len-sec", "asr-max-audio-len-sec"],
-        why: "audio cannot be sent",
-        instead: "use the other client for transcriptions; `inferometer import` reads its result",
-    },
-    Refusal {
-        flags: &["custom-ensure-client-side-data", "enable-multimodal-chat"],
-        why: "pictures and audio of data sets cannot be sent",
-        instead: "inferometer run --images 1 --image-size 512x512 sends pictures of noise",
-    },
-    Refusal {
-        flags: &[
-            "random-mm-base-items-per-request",
-            "random-mm-num-mm-items-range-ratio",
-            "random-mm-limit-mm-per-prompt",
-            "random-mm-bucket-config",
-        ],
-        why: "a mix of pictures and videos by sizes cannot be sent",
-        instead: "inferometer run --images 1 --image-size 512x512 sends pictures of one size",
-    },
-    Refusal {
-        flags: &["random-batch-size", "no-reranker"],
-        why: "a request has one input here",
-        instead: "leave it out; inferometer run --api rerank measures a reranker with data that \
-                  has a query and documents",
-    },
-    Refusal {
-        flags: &["sonnet-input-len", "sonnet-output-len", "sonnet-prefix-len"],
-        why: "the sonnet data are gone from the other client too",
-        instead: "--dataset-name prefix_repetition has prompts that begin alike",
-    },
-    Refusal {
-        flags: &["spec-bench-output-len", "spec-bench-category"],
-        why: "the questions of Spec-Bench are not read here",
-        instead: "save the first turns as JSON lines with `prompt`, and use --dataset-name custom",
-    },
-    Refusal {
-        flags: &["speed-bench-dataset-subset", "speed-bench-output-len", "speed-bench-category"],
-        why: "the questions of SPEED-Bench are not read here",
-        instead: "save them as JSON lines with `prompt`, and use --dataset-name custom",
-    },
-    Refusal {
-        flags: &["timed-trace-label-timestamp", "timed-trace-label-hash-ids"],
-        why: "the keys of a trace are `timestamp` and `hash_ids`",
-        instead: "rename the keys in the file",
-    },
-    Refusal {
-        flags: &["timed-trace-label-input-length", "timed-trace-label-output-length"],
-        why: "the keys of a trace are `input_length` and `output_length`",
-        instead: "rename the keys in the file",
-    },
-];
 
 #[cfg(test)]
 mod tests {

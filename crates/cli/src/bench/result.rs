@@ -6,28 +6,21 @@ use std::path::{Path, PathBuf};
 
 use inferometer_analysis::definitions::vllm::{Rank, VllmAsked};
 use inferometer_analysis::tool_result::{LatencyKind, ResultRate, ToolResult};
-use inferometer_interchange::export::vllm::{self, FileName, Ramp, Writing, date};
+use inferometer_interchange::vllm::block::{BlockOptions, Labels};
+use inferometer_interchange::vllm::{self, FileName, Ramp, Writing, date};
 use inferometer_model::spec::Slo;
-use inferometer_report::block::{Asked, Labels};
 
-use super::{Bench, strategy_name};
+use super::Bench;
 use crate::arguments::{ServeBenchArguments, ServeReportArguments};
 use crate::failure::Failure;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Figures {
     pub(crate) of_run: VllmAsked,
-    pub(crate) of_block: Asked,
+    pub(crate) of_block: BlockOptions,
     /// The limits of a good request as SLOs.
-    pub(crate) promises: Vec<Slo>,
+    pub(crate) slos: Vec<Slo>,
 }
-
-const LATENCIES: [(&str, LatencyKind); 4] = [
-    ("ttft", LatencyKind::Ttft),
-    ("tpot", LatencyKind::Tpot),
-    ("itl", LatencyKind::Itl),
-    ("e2el", LatencyKind::E2e),
-];
 
 impl Figures {
     /// Where nothing is generated there is one latency only.
@@ -40,15 +33,15 @@ impl Figures {
         let percentiles = percentiles(said.metric_percentiles.as_deref().unwrap_or("99"))?;
         let limits =
             said.goodput.iter().map(|text| limit(text)).collect::<Result<Vec<_>, Failure>>()?;
-        let promises = limits.iter().map(|limit| limit.2.clone()).collect();
+        let slos = limits.iter().map(|limit| limit.2.clone()).collect();
         Ok(Self {
             of_run: VllmAsked {
                 percentiles: percentiles.clone(),
                 goodput: limits.into_iter().map(|(kind, ms, _)| (kind, ms)).collect(),
                 detail: said.save_detailed,
             },
-            of_block: Asked { labels: Labels::New, latencies, percentiles },
-            promises,
+            of_block: BlockOptions { labels: Labels::New, latencies, percentiles },
+            slos,
         })
     }
 }
@@ -57,11 +50,8 @@ impl Figures {
 const OF_QUEUE: [&str; 2] = ["client_queue_time", "e2el_including_client_queue"];
 
 fn latencies(text: &str) -> Result<Vec<LatencyKind>, Failure> {
-    let known = |name: &str| {
-        LATENCIES.iter().find(|(known, _)| *known == name.trim()).map(|(_, kind)| *kind)
-    };
     let each = text.split(',').map(|name| {
-        known(name).ok_or_else(|| {
+        vllm::latency_kind(name.trim()).ok_or_else(|| {
             if OF_QUEUE.contains(&name.trim()) {
                 return Failure::usage(format!(
                     "--percentile-metrics {name} cannot be honoured: the block has no such section \
@@ -103,14 +93,10 @@ fn limit(text: &str) -> Result<(LatencyKind, f64, Slo), Failure> {
     if !(ms.is_finite() && 0.0 <= ms) {
         return Err(wrong());
     }
-    let (kind, ours) = match name.trim() {
-        "ttft" => (LatencyKind::Ttft, "ttft"),
-        "tpot" => (LatencyKind::Tpot, "tpot"),
-        "e2el" => (LatencyKind::E2e, "e2e"),
-        _ => return Err(wrong()),
-    };
-    let promise = format!("{ours}<={ms}ms").parse().map_err(|_| wrong())?;
-    Ok((kind, ms, promise))
+    let kind = vllm::latency_kind(name.trim()).filter(|kind| *kind != LatencyKind::Itl);
+    let kind = kind.ok_or_else(wrong)?;
+    let slo = format!("{}<={ms}ms", kind.told().to_lowercase()).parse().map_err(|_| wrong())?;
+    Ok((kind, ms, slo))
 }
 
 #[derive(Debug)]
@@ -199,7 +185,7 @@ impl ResultFile {
 fn ramp(said: &ServeBenchArguments) -> Option<Ramp> {
     let rate = |typed: Option<i64>| typed.and_then(|rate| u64::try_from(rate).ok());
     Some(Ramp {
-        strategy: strategy_name(said.load.ramp_up_strategy?).to_owned(),
+        strategy: said.load.ramp_up_strategy?.name().to_owned(),
         start_rps: rate(said.load.ramp_up_start_rps)?,
         end_rps: rate(said.load.ramp_up_end_rps)?,
     })
@@ -231,7 +217,7 @@ mod tests {
             [LatencyKind::Ttft, LatencyKind::Tpot, LatencyKind::Itl]
         );
         assert_eq!(found.of_block.percentiles, ["99"]);
-        assert!(found.promises.is_empty() && !found.of_run.detail);
+        assert!(found.slos.is_empty() && !found.of_run.detail);
         assert_eq!(figures("", false).unwrap().of_block.latencies, [LatencyKind::E2e]);
     }
 
@@ -242,8 +228,8 @@ mod tests {
         let found = figures(typed, true).unwrap();
         assert_eq!(found.of_block.percentiles, ["50", "99.9", "99"]);
         assert_eq!(found.of_run.goodput, [(LatencyKind::Ttft, 500.0), (LatencyKind::E2e, 1500.5)]);
-        let promises: Vec<String> = found.promises.iter().map(ToString::to_string).collect();
-        assert_eq!(promises, ["ttft<=500ms", "e2e<=1500.5ms"]);
+        let slos: Vec<String> = found.slos.iter().map(ToString::to_string).collect();
+        assert_eq!(slos, ["ttft<=500ms", "e2e<=1500.5ms"]);
         for queue in OF_QUEUE {
             let wrong = figures(&format!("--percentile-metrics ttft,{queue}"), true).unwrap_err();
             assert!(wrong.contains(queue) && wrong.contains("--definitions"), "{wrong}");

@@ -9,10 +9,8 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use inferometer_analysis::tool_result::{Mark, ResultRate, ToolResult};
-use inferometer_interchange::export::vllm::{self, FileName, Writing};
-use inferometer_interchange::export::{
-    ExportError, aiperf, bencher, csv, github, llm_d, openmetrics, otlp,
-};
+use inferometer_interchange::export::{ExportError, aiperf, figures, llm_d};
+use inferometer_interchange::vllm::{self, FileName, Writing};
 use inferometer_report::junit;
 
 use self::subject::Subject;
@@ -30,32 +28,47 @@ pub(crate) fn run(arguments: &ExportArguments) -> Result<ExitCode, Failure> {
     };
     let store = store(&arguments.store)?;
     let subjects = subject::read(&store, &arguments.names, talk)?;
-    let sheets = || -> Vec<ToolResult> { subjects.iter().map(Subject::sheet).collect() };
-    match arguments.format {
-        ExportFormat::Vllm => put_vllm(&subjects, false, arguments)?,
-        ExportFormat::VllmDetailed => put_vllm(&subjects, true, arguments)?,
-        ExportFormat::Aiperf => put_each(&subjects, aiperf::document, arguments)?,
-        ExportFormat::LlmD => put_each(&subjects, llm_d::document, arguments)?,
-        ExportFormat::Otlp => put_lines(&otlp::render(&sheets()).map_err(unmade)?, arguments)?,
-        ExportFormat::Csv => whole(&csv::render(&sheets()), arguments)?,
-        ExportFormat::Openmetrics => whole(&openmetrics::render(&sheets()), arguments)?,
+    let results = || -> Vec<ToolResult> { subjects.iter().map(Subject::result).collect() };
+    let whole = |text: String| vec![(String::new(), text)];
+    let each = |document: fn(&ToolResult) -> Result<String, ExportError>| {
+        let named = |subject: &Subject| {
+            let name = file_name(subject.name(), arguments.format.name());
+            Ok((name, document(&subject.result()).map_err(Failure::from_usage)?))
+        };
+        subjects.iter().map(named).collect::<Result<Vec<_>, Failure>>()
+    };
+    let files = match arguments.format {
+        ExportFormat::Vllm | ExportFormat::VllmDetailed => {
+            let detail = arguments.format == ExportFormat::VllmDetailed;
+            let file = |subject: &Subject| vllm_file(&subject.vllm_result(detail)?, detail);
+            subjects.iter().map(file).collect::<Result<_, _>>()?
+        }
+        ExportFormat::Aiperf => each(aiperf::document)?,
+        ExportFormat::LlmD => each(llm_d::document)?,
+        ExportFormat::Otlp => whole(figures::otlp(&results()).map_err(Failure::from_usage)?),
+        ExportFormat::Csv => whole(figures::csv(&results())),
+        ExportFormat::Openmetrics => whole(figures::openmetrics(&results())),
         ExportFormat::Bencher => {
-            let sheets = sheets();
-            if let Some(warning) = of_marks(&subjects, &sheets, &arguments.names) {
+            let results = results();
+            if let Some(warning) = marks_warning(&subjects, &results, &arguments.names) {
                 talk(&warning);
             }
-            whole(&bencher::render(&sheets).map_err(unmade)?, arguments)?;
+            whole(figures::bencher(&results).map_err(Failure::from_usage)?)
         }
-        ExportFormat::Junit => whole(&of_junit(&subjects), arguments)?,
-        ExportFormat::Github => files(&github::render(&sheets()).map_err(unmade)?, arguments)?,
-        ExportFormat::Parquet => parquet(&subjects, arguments, talk)?,
-    }
+        ExportFormat::Junit => {
+            whole(junit::exported(&subjects.iter().map(Subject::junit).collect::<Vec<_>>()))
+        }
+        ExportFormat::Github => {
+            let files = figures::github(&results()).map_err(Failure::from_usage)?;
+            files.map(|(name, text)| (name.to_owned(), text)).into()
+        }
+        ExportFormat::Parquet => {
+            parquet(&subjects, arguments, talk)?;
+            return Ok(ExitCode::SUCCESS);
+        }
+    };
+    put(&files, arguments)?;
     Ok(ExitCode::SUCCESS)
-}
-
-#[expect(clippy::needless_pass_by_value, reason = "it stands in `map_err`")]
-fn unmade(error: ExportError) -> Failure {
-    Failure::usage(error.to_string())
 }
 
 /// Refuses what contradicts itself before anything is read.
@@ -100,27 +113,43 @@ fn check(arguments: &ExportArguments) -> Result<(), Failure> {
     }
 }
 
-/// One document: printed, or the whole of a file.
-fn whole(text: &str, arguments: &ExportArguments) -> Result<(), Failure> {
+/// Prints the documents, or writes them into one file or into files of their own in a folder.
+fn put(files: &[(String, String)], arguments: &ExportArguments) -> Result<(), Failure> {
+    let (form, append) = (arguments.format, arguments.append);
+    let goes_into = |path: &Path| {
+        form.is_folder() || (form.is_of_one() && !append && is_folder(path, files.len()))
+    };
+    let text = || files.iter().map(|(_, text)| text.as_str()).collect::<String>();
     match &arguments.to {
-        None => output::result(text),
+        Some(folder) if goes_into(folder) => {
+            let mut taken = BTreeSet::new();
+            for (name, text) in files {
+                let path = folder.join(free_name(name, &mut taken));
+                report_files::write_file(&path, text)?;
+                print_path(&path)?;
+            }
+            Ok(())
+        }
+        _ if form.is_of_one() && !form.is_lines() && files.len() != 1 => Err(Failure::usage(
+            format!("there are {} results, and a file of {} holds one", files.len(), form.name()),
+        )
+        .hint("name a folder with --to, or one result")),
+        None => output::result(&text()),
+        Some(path) if append => {
+            append_lines(path, &text()).map_err(|error| {
+                Failure::usage(format!("{} cannot be added to: {error}", path.display()))
+                    .hint("name another file with --to")
+            })?;
+            print_path(path)
+        }
         Some(path) => {
-            report_files::write_file(path, text)?;
-            say(path)
+            report_files::write_file(path, &text())?;
+            print_path(path)
         }
     }
 }
 
-fn files(files: &[(&str, String)], arguments: &ExportArguments) -> Result<(), Failure> {
-    for (name, text) in files {
-        let path = arguments.to.as_deref().unwrap_or_else(|| Path::new(".")).join(name);
-        report_files::write_file(&path, text)?;
-        say(&path)?;
-    }
-    Ok(())
-}
-
-fn say(path: &Path) -> Result<(), Failure> {
+fn print_path(path: &Path) -> Result<(), Failure> {
     output::result(&format!("{}\n", path.display()))
 }
 
@@ -133,7 +162,7 @@ fn parquet(
     let folder = arguments.to.as_deref().unwrap_or_else(|| Path::new("."));
     for (path, rows) in subject::write_tables(folder, subjects)? {
         talk(&format!("{rows} rows in {}", path.display()));
-        say(&path)?;
+        print_path(&path)?;
     }
     Ok(())
 }
@@ -143,26 +172,12 @@ fn parquet(_: &[Subject], _: &ExportArguments, _: impl Fn(&str)) -> Result<(), F
     Err(Failure::usage("this build writes no Parquet"))
 }
 
-/// A run has a verdict and SLOs; an import only has its values.
-fn of_junit(subjects: &[Subject]) -> String {
-    let cases: Vec<junit::Exported<'_>> = subjects
-        .iter()
-        .map(|subject| match subject {
-            Subject::Run(run) => junit::Exported::Run(&run.summary),
-            Subject::Foreign(result) => junit::Exported::ToolResult(&result.sheet),
-        })
-        .collect();
-    junit::exported(&cases)
-}
-
 /// Bencher's format has intervals, and no place for other warnings.
-fn of_marks(subjects: &[Subject], sheets: &[ToolResult], typed: &[String]) -> Option<String> {
+fn marks_warning(subjects: &[Subject], results: &[ToolResult], typed: &[String]) -> Option<String> {
     /// More names than these are counted.
     const NAMED_MAX: usize = 12;
-    let is_marked = |sheet: &ToolResult| sheet.marks.iter().any(Mark::is_doubt);
-    let both = subjects.iter().zip(sheets);
-    let marked: Vec<&str> =
-        both.filter(|(_, sheet)| is_marked(sheet)).map(|(subject, _)| subject.name()).collect();
+    let marked = subjects.iter().zip(results).filter(|(_, it)| it.marks.iter().any(Mark::is_doubt));
+    let marked: Vec<&str> = marked.map(|(subject, _)| subject.name()).collect();
     let named = marked.iter().take(NAMED_MAX).copied().collect::<Vec<_>>().join(", ");
     let more = match marked.len().saturating_sub(NAMED_MAX) {
         0 => String::new(),
@@ -178,46 +193,24 @@ fn of_marks(subjects: &[Subject], sheets: &[ToolResult], typed: &[String]) -> Op
     })
 }
 
-/// A line for each result, or a file for each in a folder, as vLLM's own tools read them.
-fn put_vllm(
-    subjects: &[Subject],
-    detail: bool,
-    arguments: &ExportArguments,
-) -> Result<(), Failure> {
+/// A line for each result with the name of its own file, as vLLM's own tools read them.
+fn vllm_file(result: &ToolResult, detail: bool) -> Result<(String, String), Failure> {
     let writing = Writing { detail, ..Writing::default() };
-    let mut results = Vec::new();
-    for subject in subjects {
-        let sheet = subject.vllm_sheet(detail)?;
-        let line = vllm::line(&sheet, &writing).map_err(unmade)?;
-        results.push((vllm_file_name(&sheet), line + "\n"));
-    }
-    match &arguments.to {
-        Some(path) if !arguments.append && is_folder(path, results.len()) => {
-            in_folder(path, &results)
-        }
-        _ => {
-            let lines: String = results.into_iter().map(|(_, line)| line).collect();
-            put_lines(&lines, arguments)
-        }
-    }
-}
-
-/// Printed, the whole of a file, or more lines of one.
-fn put_lines(lines: &str, arguments: &ExportArguments) -> Result<(), Failure> {
-    match &arguments.to {
-        Some(path) if arguments.append => {
-            append(path, lines).map_err(|error| {
-                Failure::usage(format!("{} cannot be added to: {error}", path.display()))
-                    .hint("name another file with --to")
-            })?;
-            say(path)
-        }
-        _ => whole(lines, arguments),
-    }
+    let line = vllm::line(result, &writing).map_err(Failure::from_usage)?;
+    let configured = Some(result.configuration.as_str()).filter(|name| !name.is_empty());
+    let name = FileName {
+        label: configured.or(result.backend.as_deref()).unwrap_or("inferometer"),
+        rate: result.request_rate.unwrap_or(ResultRate::Unlimited),
+        ramp: None,
+        max_concurrency: result.max_concurrency,
+        model: result.model.as_deref().unwrap_or_default(),
+        date: &result.started.as_deref().map(vllm::date).unwrap_or_default(),
+    };
+    Ok((name.file_name(), line + "\n"))
 }
 
 /// vLLM itself leaves no line feed at the end of what it appends.
-fn append(path: &Path, lines: &str) -> std::io::Result<()> {
+fn append_lines(path: &Path, lines: &str) -> std::io::Result<()> {
     let mut file = OpenOptions::new().create(true).read(true).append(true).open(path)?;
     let mut last = [b'\n'];
     if 0 < file.metadata()?.len() {
@@ -228,67 +221,17 @@ fn append(path: &Path, lines: &str) -> std::io::Result<()> {
     file.write_all(format!("{before}{lines}").as_bytes())
 }
 
-fn vllm_file_name(sheet: &ToolResult) -> String {
-    let configured = Some(sheet.configuration.as_str()).filter(|name| !name.is_empty());
-    FileName {
-        label: configured.or(sheet.backend.as_deref()).unwrap_or("inferometer"),
-        rate: sheet.request_rate.unwrap_or(ResultRate::Unlimited),
-        ramp: None,
-        max_concurrency: sheet.max_concurrency,
-        model: sheet.model.as_deref().unwrap_or_default(),
-        date: &sheet.started.as_deref().map(vllm::date).unwrap_or_default(),
-    }
-    .file_name()
-}
-
-/// One result printed or put into a file; any number into a folder.
-fn put_each(
-    subjects: &[Subject],
-    document: fn(&ToolResult) -> Result<String, ExportError>,
-    arguments: &ExportArguments,
-) -> Result<(), Failure> {
-    let mut results = Vec::new();
-    for subject in subjects {
-        let text = document(&subject.sheet()).map_err(unmade)?;
-        results.push((file_name(subject.name(), arguments.format.name()), text));
-    }
-    match (&arguments.to, &results[..]) {
-        (Some(path), results) if is_folder(path, results.len()) => in_folder(path, results),
-        (_, [(_, only)]) => whole(only, arguments),
-        (_, several) => Err(Failure::usage(format!(
-            "there are {} results, and a file of {} holds one",
-            several.len(),
-            arguments.format.name()
-        ))
-        .hint("name a folder with --to, or one result")),
-    }
-}
-
 /// Whether a path is a folder, or is to be one: it is written as one, or several results go to a
 /// name without an ending.
 fn is_folder(path: &Path, results: usize) -> bool {
     let is_free = !path.is_file() && path.extension().is_none();
-    path.is_dir() || is_written_as_folder(path) || (1 < results && is_free)
-}
-
-/// Whether its last letter is a separator.
-fn is_written_as_folder(path: &Path) -> bool {
-    path.to_str().is_some_and(|path| path.ends_with(std::path::is_separator))
-}
-
-/// A file for each of the named texts.
-fn in_folder(folder: &Path, results: &[(String, String)]) -> Result<(), Failure> {
-    let mut taken = BTreeSet::new();
-    for (name, text) in results {
-        let path = folder.join(free(name, &mut taken));
-        report_files::write_file(&path, text)?;
-        say(&path)?;
-    }
-    Ok(())
+    let ends_in_separator =
+        path.to_str().is_some_and(|path| path.ends_with(std::path::is_separator));
+    path.is_dir() || ends_in_separator || (1 < results && is_free)
 }
 
 /// Results may have one name: vLLM's is made of the second and the load.
-fn free(name: &str, taken: &mut BTreeSet<String>) -> String {
+fn free_name(name: &str, taken: &mut BTreeSet<String>) -> String {
     let stem = name.strip_suffix(".json").unwrap_or(name);
     let numbered = (2..).map(|number| format!("{stem}-{number}.json"));
     let mut names = std::iter::once(name.to_owned()).chain(numbered);
@@ -319,8 +262,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("results.json");
         std::fs::write(&path, "{\"by\":\"vllm\"}").unwrap();
-        append(&path, "{\"a\":1}\n").unwrap();
-        append(&path, "{\"b\":2}\n").unwrap();
+        append_lines(&path, "{\"a\":1}\n").unwrap();
+        append_lines(&path, "{\"b\":2}\n").unwrap();
         let found = std::fs::read_to_string(&path).unwrap();
         assert_eq!(found, "{\"by\":\"vllm\"}\n{\"a\":1}\n{\"b\":2}\n");
     }
@@ -328,7 +271,8 @@ mod tests {
     #[test]
     fn results_of_one_name_have_files_of_their_own() {
         let mut taken = BTreeSet::new();
-        let names = ["a.json", "a.json", "b.json", "a.json"].map(|name| free(name, &mut taken));
+        let names =
+            ["a.json", "a.json", "b.json", "a.json"].map(|name| free_name(name, &mut taken));
         assert_eq!(names, ["a.json", "a-2.json", "b.json", "a-3.json"]);
     }
 

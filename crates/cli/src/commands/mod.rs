@@ -74,7 +74,10 @@ fn page(
             // The block has no place for doubt or failure, and its form is not ours to change.
             talk_of_doubts(summary, directory);
             tell_requirements(required);
-            inferometer_report::block::render(summary)
+            inferometer_interchange::vllm::block::from_summary(
+                summary,
+                inferometer_report::escape::terminal,
+            )
         }
         PageFormat::Page => {
             inferometer_report::terminal::render_judged(summary, &files, required, style())

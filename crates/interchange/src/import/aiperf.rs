@@ -5,12 +5,13 @@ use inferometer_analysis::tool_result::{
     Tool, ToolResult,
 };
 
-use super::mapping::{self, Mapping, Shape, plain_rank, shown};
-use super::records::{Node, Records, each_object, read_objects};
-use super::{ImportError, Imported, vllm};
+use super::mapping::{self, Mapping, Shape, plain_rank, shown, unit_in_ms};
+use super::records::{Records, each_object, read_objects};
+use super::{ImportError, Imported, document, vllm};
+use crate::json::Json;
 
-/// Its names of latencies. What it calls inter-token latency is one mean for each answer.
-const LATENCIES: [(&str, LatencyKind, CountsFrom, Grain); 5] = [
+/// Its names of latencies, for reading and for writing. What it calls inter-token latency is one mean for each answer.
+pub(crate) const LATENCIES: [(&str, LatencyKind, CountsFrom, Grain); 5] = [
     ("time_to_first_token", LatencyKind::Ttft, CountsFrom::Send, Grain::Request),
     ("inter_token_latency", LatencyKind::Tpot, CountsFrom::Output, Grain::Request),
     ("inter_chunk_latency", LatencyKind::Itl, CountsFrom::Output, Grain::Chunk),
@@ -19,43 +20,35 @@ const LATENCIES: [(&str, LatencyKind, CountsFrom, Grain); 5] = [
 ];
 
 pub(super) fn read(text: &str) -> Result<Vec<Imported>, ImportError> {
-    read_objects(text, check, sheet)
+    let check = |json: &Json| {
+        let figures = ["request_throughput.avg", "request_latency.avg", "request_count.avg"];
+        let is_result = figures.iter().any(|path| json.at(path).is_some());
+        is_result.then_some(()).ok_or_else(|| "has no figures of a benchmark".to_owned())
+    };
+    read_objects(text, check, read_summary)
 }
 
-fn check(node: &Node) -> Result<(), String> {
-    let figures = ["request_throughput.avg", "request_latency.avg", "request_count.avg"];
-    if figures.iter().any(|path| node.at(path).is_some()) {
-        Ok(())
-    } else {
-        Err("has no figures of a benchmark".to_owned())
-    }
-}
-
-fn sheet(node: &Node, line: u32) -> ToolResult {
-    let mut found = Mapping::new(node, String::new());
-    let mut sheet = ToolResult {
+fn read_summary(json: &Json, line: u32) -> ToolResult {
+    let mut found = Mapping::new(json, String::new());
+    let mut result = ToolResult {
         source: ResultSource {
-            tool: Tool::AiPerf,
-            form: Form::Document,
             // Our exports name the tool that measured; that tool gives its version.
-            version: found.name("aiperf_version").or_else(|| found.name("measured_by")),
+            version: found.first(&["aiperf_version", "measured_by"], Mapping::name),
             name: found.name("benchmark_id").unwrap_or_default(),
-            line: Some(line),
-            simulated: matches!(found.find("simulated"), Some(Node::Flag(true))),
+            simulated: found.is_set("simulated"),
+            ..document(Tool::AiPerf, line)
         },
-        model: found
-            .name("input_config.models.items.0.name")
-            .or_else(|| found.name("input_config.endpoint.model_names.0")),
+        model: found.first(
+            &["input_config.models.items.0.name", "input_config.endpoint.model_names.0"],
+            Mapping::name,
+        ),
         tokenizer: found.name("input_config.tokenizer.name"),
         backend: found.name("input_config.endpoint.type"),
         started: found.name("start_time"),
         verdict: found.name(vllm::VERDICT).as_deref().and_then(vllm::verdict),
         completed: found.count("request_count.avg"),
-        duration_s: seconds(&mut found, "benchmark_duration"),
         input_tokens: found.count("total_isl.avg"),
-        output_tokens: found
-            .count("total_osl.avg")
-            .or_else(|| found.count("total_output_tokens.avg")),
+        output_tokens: found.first(&["total_osl.avg", "total_output_tokens.avg"], Mapping::count),
         request_throughput: found.figure("request_throughput.avg"),
         request_goodput: found.figure("goodput.avg"),
         output_throughput: found.figure("output_token_throughput.avg"),
@@ -63,101 +56,64 @@ fn sheet(node: &Node, line: u32) -> ToolResult {
         peak_concurrent_requests: found.count("effective_concurrency.max"),
         ..ToolResult::default()
     };
-    let no_errors = matches!(found.find("error_summary"), Some(Node::List(all)) if all.is_empty());
-    sheet.failed = found.count("error_request_count.avg").or_else(|| no_errors.then_some(0));
+    result.duration_s = found
+        .to_ms("benchmark_duration", "unit")
+        .and_then(|to_ms| found.figure("benchmark_duration.avg").map(|value| value * to_ms / 1e3));
+    let no_errors = matches!(found.find("error_summary"), Some(Json::List(all)) if all.is_empty());
+    result.failed = found.count("error_request_count.avg").or_else(|| no_errors.then_some(0));
     for (path, kind, from, grain) in LATENCIES {
-        let empty = ResultLatency::new(kind, from, grain);
-        sheet.latencies.extend(latency(&mut found, path, empty));
+        let Some(to_ms) = found.to_ms(path, "unit") else { continue };
+        let (shape, empty) =
+            (Shape { to_ms, rank: plain_rank }, ResultLatency::new(kind, from, grain));
+        result.latencies.extend(found.latency(path, shape, empty));
     }
-    load(&mut found, &mut sheet);
-    if matches!(found.find("all_at_once"), Some(Node::Flag(true))) {
-        sheet.max_concurrency = None;
+    load(&mut found, &mut result);
+    if found.is_set("all_at_once") {
+        result.max_concurrency = None;
     }
-    for doubt in ["was_cancelled", "is_complete"] {
-        let usual = doubt == "is_complete";
-        if let Some(Node::Flag(flag)) = found.find(doubt)
+    for (key, usual) in [("was_cancelled", false), ("is_complete", true)] {
+        if let Some(Json::Flag(flag)) = found.find(key)
             && *flag != usual
         {
-            sheet.metadata.push((doubt.to_owned(), flag.to_string()));
+            result.metadata.push((key.to_owned(), flag.to_string()));
         }
     }
-    let reason = found.name("incomplete_reason");
-    sheet.metadata.extend(reason.map(|reason| ("incomplete_reason".to_owned(), reason)));
+    found.describe(&mut result, "incomplete_reason", "incomplete_reason");
     found.pass_over(&["schema_version", "run_info", "end_time", "input_config.artifacts"]);
-    for path in ["request_throughput", "request_count", "total_isl", "total_osl", "goodput"] {
-        found.pass_over(&[&format!("{path}.unit")]);
-    }
-    for path in ["output_token_throughput", "total_token_throughput", "error_request_count"] {
-        found.pass_over(&[&format!("{path}.unit")]);
-    }
-    found.finish(sheet)
-}
-
-fn latency(found: &mut Mapping<'_>, path: &str, empty: ResultLatency) -> Option<ResultLatency> {
-    let to_ms = unit_in_ms(found, path)?;
-    found.latency(path, Shape { to_ms, rank: plain_rank }, empty)
-}
-
-fn seconds(found: &mut Mapping<'_>, path: &str) -> Option<f64> {
-    let to_ms = unit_in_ms(found, path)?;
-    found.figure(&format!("{path}.avg")).map(|value| value * to_ms / 1e3)
-}
-
-/// What a metric's values must be multiplied by; nothing where the metric is missing.
-fn unit_in_ms(found: &mut Mapping<'_>, path: &str) -> Option<f64> {
-    found.find(path)?;
-    let unit = found.name(&format!("{path}.unit"))?;
-    let in_ms = in_ms(&unit);
-    if in_ms.is_none() {
-        found.note(&format!("{path}.unit"), "is not a unit of time that is known here");
-    }
-    in_ms
-}
-
-fn in_ms(unit: &str) -> Option<f64> {
-    match unit {
-        "ms" => Some(1.0),
-        "s" | "sec" | "seconds" => Some(1e3),
-        "us" | "µs" => Some(1e-3),
-        "ns" => Some(1e-6),
-        _ => None,
-    }
+    found.pass_over(&["request_throughput.unit", "request_count.unit", "error_request_count.unit"]);
+    found.pass_over(&["total_isl.unit", "total_osl.unit", "goodput.unit"]);
+    found.pass_over(&["output_token_throughput.unit", "total_token_throughput.unit"]);
+    found.finish(result)
 }
 
 /// The phases that were measured; before they had names, there was one.
-fn load(found: &mut Mapping<'_>, sheet: &mut ToolResult) {
-    let phases = found.find("input_config.phases").map_or(&[][..], Node::items);
-    let is_measured = |phase: &&Node| {
-        phase.get("kind").or_else(|| phase.get("name")).and_then(Node::text) == Some("profiling")
+fn load(found: &mut Mapping<'_>, result: &mut ToolResult) {
+    let phases = found.find("input_config.phases").map_or(&[][..], Json::items);
+    let is_measured = |phase: &Json| {
+        phase.get("kind").or_else(|| phase.get("name")).and_then(Json::text) == Some("profiling")
     };
-    let measured: Vec<usize> = phases
-        .iter()
-        .enumerate()
-        .filter(|(_, phase)| is_measured(phase))
-        .map(|(place, _)| place)
-        .collect();
+    let measured: Vec<_> = phases.iter().enumerate().filter(|(_, it)| is_measured(it)).collect();
     let at = match measured.as_slice() {
-        [only] => format!("input_config.phases.{only}"),
+        [(only, _)] => format!("input_config.phases.{only}"),
         [] => "input_config.loadgen".to_owned(),
         // They have no one load.
         _ => return,
     };
     let mut first = |names: &[&str]| {
-        let path = names.iter().map(|name| format!("{at}.{name}"));
-        path.into_iter().find(|path| found.find(path).is_some())
+        names.iter().map(|name| format!("{at}.{name}")).find(|path| found.find(path).is_some())
     };
     let rate = first(&["rate", "request_rate"]);
     let concurrency = first(&["concurrency"]);
     let planned = first(&["requests", "request_count"]);
     let arrivals = first(&["type", "arrival_pattern", "request_rate_mode"]);
     let smoothness = first(&["smoothness", "arrival_smoothness"]);
-    sheet.max_concurrency = concurrency.and_then(|path| found.small_count(&path));
-    sheet.requests_planned = planned.and_then(|path| found.count(&path));
-    let per_s = rate.and_then(|path| found.figure(&path)).filter(|rate| *rate > 0.0);
-    sheet.request_rate = per_s
+    result.max_concurrency = concurrency.and_then(|path| found.small_count(&path));
+    result.requests_planned = planned.and_then(|path| found.count(&path));
+    let per_s = rate.and_then(|path| found.positive(&path));
+    result.request_rate = per_s
         .map(ResultRate::PerSecond)
-        .or_else(|| sheet.max_concurrency.map(|_| ResultRate::Unlimited));
-    sheet.burstiness = match arrivals.and_then(|path| found.name(&path)).as_deref() {
+        .or_else(|| result.max_concurrency.map(|_| ResultRate::Unlimited));
+    result.burstiness = match arrivals.and_then(|path| found.name(&path)).as_deref() {
         Some("poisson") => Some(1.0),
         Some("constant") => Some(f64::INFINITY),
         Some("gamma") => smoothness.and_then(|path| found.figure(&path)),
@@ -172,13 +128,13 @@ pub(crate) fn read_requests(text: &str) -> Result<Vec<Imported>, ImportError> {
     let mut records = Records::default();
     let mut run = Run::default();
     each_object(text, |line, object| {
-        if let Err(reason) = object.and_then(|node| run.take(&node, line)) {
+        if let Err(reason) = object.and_then(|json| run.take(&json, line)) {
             records.break_off(line, reason);
         }
         true
     });
-    if let Some(sheet) = run.into_sheet() {
-        records.push(sheet);
+    if let Some(result) = run.into_result() {
+        records.push(result);
     }
     records.finish()
 }
@@ -199,31 +155,35 @@ struct Run {
 }
 
 impl Run {
-    fn take(&mut self, node: &Node, line: u32) -> Result<(), String> {
-        let start_s = moment(node, "request_start_ns").ok_or("has no `request_start_ns`")?;
-        let metrics = node.at("metrics").ok_or("has no `metrics`")?;
-        let phase = node.at("metadata.phase_kind").or_else(|| node.at("metadata.benchmark_phase"));
-        if phase.and_then(Node::text).is_some_and(|phase| phase != "profiling") {
+    fn take(&mut self, json: &Json, line: u32) -> Result<(), String> {
+        let start_s = moment(json, "request_start_ns").ok_or("has no `request_start_ns`")?;
+        let metrics = json.at("metrics").ok_or("has no `metrics`")?;
+        let phase = json.at("metadata.phase_kind").or_else(|| json.at("metadata.benchmark_phase"));
+        if phase.and_then(Json::text).is_some_and(|phase| phase != "profiling") {
             self.warm_ups += 1;
             return Ok(());
         }
         self.first_line.get_or_insert(line);
-        let mut request = ResultRequest { start_s: Some(start_s), ..ResultRequest::default() };
-        request.error = Some(error(node));
-        request.input_tokens = tokens(metrics, "input_sequence_length");
-        request.output_tokens = tokens(metrics, "output_sequence_length");
-        request.ttft_s = values_ms(metrics, "time_to_first_token").first().map(|ms| ms / 1e3);
-        request.e2e_s = values_ms(metrics, "request_latency").first().map(|ms| ms / 1e3);
-        let gaps_ms = values_ms(metrics, "inter_chunk_latency");
-        request.gaps_s = gaps_ms.iter().map(|ms| ms / 1e3).collect();
-        let end_s = moment(node, "request_end_ns").filter(|end| start_s <= *end);
-        self.turned_back += u64::from(end_s.is_none() && node.at(END).is_some());
+        let seconds = |name: &str| values_ms(metrics, name).into_iter().map(|ms| ms / 1e3);
+        let tokens = |name: &str| mapping::count(metrics.get(name)?.get("value")?).ok();
+        let request = ResultRequest {
+            start_s: Some(start_s),
+            error: Some(error(json)),
+            input_tokens: tokens("input_sequence_length"),
+            output_tokens: tokens("output_sequence_length"),
+            ttft_s: seconds("time_to_first_token").next(),
+            e2e_s: seconds("request_latency").next(),
+            gaps_s: seconds("inter_chunk_latency").collect(),
+            ..ResultRequest::default()
+        };
+        let end_s = moment(json, "request_end_ns").filter(|end| start_s <= *end);
+        self.turned_back += u64::from(end_s.is_none() && json.at(END).is_some());
         if request.error.as_deref() == Some("") {
             for (values, (name, _, from, _)) in self.latencies.iter_mut().zip(LATENCIES) {
                 let found = values_ms(metrics, name);
                 if found.is_empty() && from == CountsFrom::Schedule {
                     // Most lines have only the moments of it.
-                    let issued_s = moment(node, "credit_issued_ns");
+                    let issued_s = moment(json, "credit_issued_ns");
                     let span = issued_s.zip(end_s).filter(|(issued, end)| issued <= end);
                     values.extend(span.map(|(issued, end)| (end - issued) * 1e3));
                 }
@@ -237,7 +197,7 @@ impl Run {
         Ok(())
     }
 
-    fn into_sheet(self) -> Option<ToolResult> {
+    fn into_result(self) -> Option<ToolResult> {
         let line = self.first_line?;
         let good = || self.requests.iter().filter(|request| request.error.as_deref() == Some(""));
         let completed = good().count() as u64;
@@ -249,14 +209,8 @@ impl Run {
         let output_tokens = total(|request| request.output_tokens);
         let duration_s = self.first_start.zip(self.last_end).map(|(first, last)| last - first);
         let per_s = |count: u64| duration_s.filter(|s| *s > 0.0).map(|s| count as f64 / s);
-        let source = ResultSource {
-            tool: Tool::AiPerf,
-            form: Form::Requests,
-            line: Some(line),
-            ..ResultSource::default()
-        };
-        let mut sheet = ToolResult {
-            source,
+        let mut result = ToolResult {
+            source: ResultSource { form: Form::Requests, ..document(Tool::AiPerf, line) },
             completed: Some(completed),
             failed: Some(self.requests.len() as u64 - completed),
             duration_s,
@@ -270,50 +224,44 @@ impl Run {
             ..ToolResult::default()
         };
         for (values, (_, kind, from, grain)) in self.latencies.into_iter().zip(LATENCIES) {
-            sheet
-                .latencies
-                .extend(mapping::sample_latency(values, ResultLatency::new(kind, from, grain)));
+            let empty = ResultLatency::new(kind, from, grain);
+            result.latencies.extend(mapping::sample_latency(values, empty));
         }
         if self.warm_ups > 0 {
-            sheet.unmapped.push(format!("{} lines of warm-up requests", self.warm_ups));
+            result.unmapped.push(format!("{} lines of warm-up requests", self.warm_ups));
         }
         if self.turned_back > 0 {
             let count = self.turned_back;
             let reason = "is none or before its beginning";
-            sheet.unmapped.push(format!("{END} of {count} lines, which {reason}"));
+            result.unmapped.push(format!("{END} of {count} lines, which {reason}"));
         }
-        sheet.requests = Some(self.requests);
-        Some(sheet)
+        result.requests = Some(self.requests);
+        Some(result)
     }
 }
 
 /// Empty where the request succeeded.
-fn error(node: &Node) -> String {
-    if let Some(error) = node.at("error") {
-        let message = error.get("message").and_then(Node::text).or_else(|| error.text());
+fn error(json: &Json) -> String {
+    if let Some(error) = json.at("error") {
+        let message = error.get("message").and_then(Json::text).or_else(|| error.text());
         return message.map_or_else(|| "failed".to_owned(), shown);
     }
-    match node.at("metadata.was_cancelled") {
-        Some(Node::Flag(true)) => "cancelled".to_owned(),
+    match json.at("metadata.was_cancelled") {
+        Some(Json::Flag(true)) => "cancelled".to_owned(),
         _ => String::new(),
     }
 }
 
-fn moment(node: &Node, key: &str) -> Option<f64> {
-    mapping::figure(node.at("metadata")?.get(key)?).ok().map(|ns| ns / 1e9)
-}
-
-fn tokens(metrics: &Node, name: &str) -> Option<u64> {
-    mapping::count(metrics.get(name)?.get("value")?).ok()
+fn moment(json: &Json, key: &str) -> Option<f64> {
+    mapping::figure(json.at("metadata")?.get(key)?).ok().map(|ns| ns / 1e9)
 }
 
 /// One value of most metrics, and a list of those that have one for each gap.
-fn values_ms(metrics: &Node, name: &str) -> Vec<f64> {
-    let Some(metric) = metrics.get(name) else { return Vec::new() };
-    let Some(to_ms) = metric.get("unit").and_then(Node::text).and_then(in_ms) else {
-        return Vec::new();
-    };
-    let Some(value) = metric.get("value") else { return Vec::new() };
-    let all = if let Node::List(items) = value { items } else { std::slice::from_ref(value) };
+fn values_ms(metrics: &Json, name: &str) -> Vec<f64> {
+    let metric = metrics.get(name);
+    let to_ms = metric.and_then(|metric| unit_in_ms(metric.get("unit")?.text()?));
+    let value = metric.and_then(|metric| metric.get("value"));
+    let Some((to_ms, value)) = to_ms.zip(value) else { return Vec::new() };
+    let all = if let Json::List(items) = value { items } else { std::slice::from_ref(value) };
     all.iter().filter_map(|value| mapping::figure(value).ok()).map(|value| value * to_ms).collect()
 }

@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use inferometer_analysis::tool_result::{Form, ResultRate, ToolResult};
 use inferometer_model::import::ImportReading;
 
-use super::vllm::{BENCHMARK_NAME, RUN_NUMBER};
 use super::{INCOMPLETE, Imported};
+use crate::vllm::read::{BENCHMARK_NAME, RUN_NUMBER};
 
 const NAME_CHARS_MAX: usize = 80;
 

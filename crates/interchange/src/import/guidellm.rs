@@ -2,13 +2,14 @@
 
 use inferometer_analysis::Interval;
 use inferometer_analysis::tool_result::{
-    CountsFrom, Form, Grain, LatencyKind, ResultLatency, ResultRate, ResultRequest, ResultSource,
-    Tool, ToolResult,
+    CountsFrom, Grain, LatencyKind, ResultLatency, ResultRate, ResultRequest, ResultSource, Tool,
+    ToolResult,
 };
 
 use super::mapping::{self, Mapping, Shape, shown};
-use super::records::{Node, Records, newlines, not_json_there};
-use super::{INCOMPLETE, ImportError, Imported};
+use super::records::{Records, newlines, not_json_there};
+use super::{INCOMPLETE, ImportError, Imported, document};
+use crate::json::Json;
 
 /// What it calls inter-token latency is one mean for each answer, which counts once for each token.
 const LATENCIES: [(&str, f64, LatencyKind, CountsFrom, Grain); 4] = [
@@ -28,12 +29,11 @@ const PLANNED: [&str; 4] = [
 
 pub(super) fn read(text: &str) -> Result<Vec<Imported>, ImportError> {
     let mut records = Records::default();
-    match serde_json::from_str::<Node>(text) {
+    match serde_json::from_str::<Json>(text) {
         Ok(document) => {
-            let common = Common::read(&document);
-            let benchmarks = document.get("benchmarks").map_or(&[][..], Node::items);
+            let benchmarks = document.get("benchmarks").map_or(&[][..], Json::items);
             for (number, benchmark) in benchmarks.iter().enumerate() {
-                take(&mut records, benchmark, number, 1, &common);
+                take(&mut records, benchmark, number, 1, &document);
                 if records.are_too_many() {
                     break;
                 }
@@ -44,9 +44,9 @@ pub(super) fn read(text: &str) -> Result<Vec<Imported>, ImportError> {
     records.finish()
 }
 
-fn take(records: &mut Records, benchmark: &Node, number: usize, line: u32, common: &Common) {
+fn take(records: &mut Records, benchmark: &Json, number: usize, line: u32, whole: &Json) {
     if benchmark.at("metrics").is_some() {
-        records.push(sheet(benchmark, number, line, common));
+        records.push(read_benchmark(benchmark, number, line, whole));
     } else {
         let reason = format!("holds benchmarks.{number}, which has no `metrics`");
         records.break_off(line, reason);
@@ -67,9 +67,9 @@ fn read_damaged(text: &str, error: &serde_json::Error, records: &mut Records) {
         let rest = text[at..].trim_start_matches([' ', '\t', '\r', '\n', ',']);
         let start = text.len() - rest.len();
         line = line.saturating_add(newlines(&text[at..start]));
-        let mut values = serde_json::Deserializer::from_str(rest).into_iter::<Node>();
+        let mut values = serde_json::Deserializer::from_str(rest).into_iter::<Json>();
         let Some(Ok(benchmark)) = values.next() else { break };
-        take(records, &benchmark, number, line, &Common::default());
+        take(records, &benchmark, number, line, &Json::Null);
         if records.are_too_many() {
             return;
         }
@@ -80,48 +80,26 @@ fn read_damaged(text: &str, error: &serde_json::Error, records: &mut Records) {
     records.break_off(line, not_json_there(error));
 }
 
-/// What the document states about all its benchmarks.
-#[derive(Debug, Default)]
-struct Common {
-    version: Option<String>,
-    tokenizer: Option<String>,
-    model: Option<String>,
-}
-
-impl Common {
-    fn read(document: &Node) -> Self {
-        let mut found = Mapping::new(document, String::new());
-        let tokenizer = ["config.spec.tokenizer.model", "args.processor"];
-        let model = ["config.spec.backend.model", "args.model"];
-        Self {
-            version: found.name("metadata.guidellm_version"),
-            tokenizer: tokenizer.iter().find_map(|path| found.name(path)),
-            model: model.iter().find_map(|path| found.name(path)),
-        }
-    }
-}
-
-fn sheet(benchmark: &Node, number: usize, line: u32, common: &Common) -> ToolResult {
+/// `whole` is the document, which states something about all its benchmarks.
+fn read_benchmark(benchmark: &Json, number: usize, line: u32, whole: &Json) -> ToolResult {
+    let mut common = Mapping::new(whole, String::new());
     let mut found = Mapping::new(benchmark, format!("benchmarks.{number}"));
     let mean = |found: &mut Mapping<'_>, metric: &str| {
         // A tool that served nothing writes a mean of zero, which is a rate all the same.
         found.figure(&format!("metrics.{metric}.successful.mean"))
     };
-    let names = ["config.id_", "id_"].iter().find_map(|path| found.name(path));
-    let started = ["start_time", "run_stats.start_time"].iter().find_map(|path| found.find(path));
-    let mut sheet = ToolResult {
+    let started = found.first(&["start_time", "run_stats.start_time"], Mapping::find);
+    let model = || common.first(&["config.spec.backend.model", "args.model"], Mapping::name);
+    let mut result = ToolResult {
+        model: found.name("config.backend.model").or_else(model),
         source: ResultSource {
-            tool: Tool::GuideLlm,
-            form: Form::Document,
-            version: common.version.clone(),
-            name: names.unwrap_or_default(),
-            line: Some(line),
-            simulated: false,
+            version: common.name("metadata.guidellm_version"),
+            name: found.first(&["config.id_", "id_"], Mapping::name).unwrap_or_default(),
+            ..document(Tool::GuideLlm, line)
         },
-        model: found.name("config.backend.model").or_else(|| common.model.clone()),
-        tokenizer: common.tokenizer.clone(),
+        tokenizer: common.first(&["config.spec.tokenizer.model", "args.processor"], Mapping::name),
         backend: found.name("config.backend.kind"),
-        started: started.and_then(Node::number).map(|moment| moment.to_string()),
+        started: started.and_then(Json::number).map(|moment| moment.to_string()),
         duration_s: found.figure("duration"),
         request_throughput: mean(&mut found, "requests_per_second"),
         request_goodput: mean(&mut found, "request_goodput"),
@@ -130,39 +108,35 @@ fn sheet(benchmark: &Node, number: usize, line: u32, common: &Common) -> ToolRes
         input_tokens: found.count("metrics.prompt_token_count.successful.total_sum"),
         output_tokens: found.count("metrics.output_token_count.successful.total_sum"),
         peak_concurrent_requests: found.count("metrics.request_concurrency.total.max"),
+        requests_planned: found.first(&PLANNED, Mapping::count),
         ..ToolResult::default()
     };
-    totals(&mut found, &mut sheet);
-    load(&mut found, &mut sheet);
-    latencies(&mut found, &mut sheet);
-    sheet.requests = read_requests(&mut found, &sheet);
-    pass_over(&mut found);
-    found.finish(sheet)
-}
-
-fn totals(found: &mut Mapping<'_>, sheet: &mut ToolResult) {
-    let total = |found: &mut Mapping<'_>, status: &str| {
-        let path = ["metrics.request_totals", "request_totals"];
-        path.iter().find_map(|path| found.count(&format!("{path}.{status}")))
+    let mut total = |status: &str| {
+        let paths = ["metrics.request_totals", "request_totals"];
+        paths.iter().find_map(|path| found.count(&format!("{path}.{status}")))
     };
-    sheet.completed = total(found, "successful");
-    sheet.failed = total(found, "errored");
+    result.completed = total("successful");
+    result.failed = total("errored");
     // A limit of time leaves some on their way, and what was begun is no plan.
-    total(found, "total");
-    if let Some(incomplete) = total(found, "incomplete").filter(|incomplete| 0 < *incomplete) {
-        sheet.metadata.push((INCOMPLETE.to_owned(), incomplete.to_string()));
+    total("total");
+    if let Some(incomplete) = total("incomplete").filter(|incomplete| 0 < *incomplete) {
+        result.metadata.push((INCOMPLETE.to_owned(), incomplete.to_string()));
     }
-    sheet.requests_planned = PLANNED.iter().find_map(|path| found.count(path));
+    load(&mut found, &mut result);
+    latencies(&mut found, &mut result);
+    result.requests = read_requests(&mut found, &result);
+    pass_over(&mut found);
+    found.finish(result)
 }
 
 /// Even gaps, or those of a Poisson process; the other strategies send as the server allows.
-fn load(found: &mut Mapping<'_>, sheet: &mut ToolResult) {
+fn load(found: &mut Mapping<'_>, result: &mut ToolResult) {
     let places = ["config.strategy", "args.strategy", "scheduler.strategy"];
     let Some(at) = places.iter().find(|path| found.find(&format!("{path}.type_")).is_some()) else {
         return;
     };
     let kind = found.name(&format!("{at}.type_")).unwrap_or_default();
-    let rate = found.figure(&format!("{at}.rate")).filter(|rate| *rate > 0.0);
+    let rate = found.positive(&format!("{at}.rate"));
     let cap = found.small_count(&format!("{at}.max_concurrency"));
     let streams = found.small_count(&format!("{at}.streams"));
     let (request_rate, burstiness, max_concurrency) = match kind.as_str() {
@@ -173,15 +147,15 @@ fn load(found: &mut Mapping<'_>, sheet: &mut ToolResult) {
         "throughput" => (Some(ResultRate::Unlimited), None, cap),
         _ => (None, None, None),
     };
-    sheet.request_rate = request_rate;
-    sheet.burstiness = burstiness;
+    result.request_rate = request_rate;
+    result.burstiness = burstiness;
     // Of an open load it is a bound of the program, far above what any server lets it reach.
-    sheet.max_concurrency = max_concurrency;
-    sheet.metadata.push(("strategy".to_owned(), kind));
+    result.max_concurrency = max_concurrency;
+    result.metadata.push(("strategy".to_owned(), kind));
     found.pass_over(&[&format!("{at}.worker_count"), &format!("{at}.random_seed")]);
 }
 
-fn latencies(found: &mut Mapping<'_>, sheet: &mut ToolResult) {
+fn latencies(found: &mut Mapping<'_>, result: &mut ToolResult) {
     let confidence = found.figure("config.confidence");
     let length = |found: &mut Mapping<'_>, end: &str| {
         found.count(&format!("metrics.output_token_count.successful.{end}"))
@@ -203,20 +177,20 @@ fn latencies(found: &mut Mapping<'_>, sheet: &mut ToolResult) {
         if confidence == Some(0.95) {
             intervals(found, &path, to_ms, &mut latency);
         }
-        sheet.latencies.push(latency);
+        result.latencies.push(latency);
     }
 }
 
 fn intervals(found: &mut Mapping<'_>, path: &str, to_ms: f64, latency: &mut ResultLatency) {
-    let interval = |node: &Node| {
-        let end = |key: &str| node.get(key).and_then(Node::number).map(|value| value * to_ms);
+    let interval = |json: &Json| {
+        let end = |key: &str| json.get(key).and_then(Json::number).map(|value| value * to_ms);
         Interval::new(end("lower")?, end("upper")?)
     };
     let mean = found.find(&format!("{path}.mean_ci")).and_then(interval);
     latency.intervals_ms.extend(mean.map(|interval| ("mean".to_owned(), interval)));
-    let ranks = found.find(&format!("{path}.percentile_cis")).map_or(&[][..], Node::entries);
-    for (key, node) in ranks {
-        latency.intervals_ms.extend(rank(key).zip(interval(node)));
+    let ranks = found.find(&format!("{path}.percentile_cis")).map_or(&[][..], Json::entries);
+    for (key, json) in ranks {
+        latency.intervals_ms.extend(rank(key).zip(interval(json)));
     }
 }
 
@@ -235,10 +209,16 @@ fn rank(key: &str) -> Option<String> {
 
 /// The same figures over other requests, and how the program itself was set up.
 fn pass_over(found: &mut Mapping<'_>) {
-    let metrics = LATENCIES.map(|(name, ..)| name);
-    let rates = ["requests_per_second", "request_goodput", "output_tokens_per_second"];
-    let more = ["tokens_per_second", "prompt_token_count", "output_token_count"];
-    for metric in metrics.iter().chain(&rates).chain(&more).chain(&["request_concurrency"]) {
+    let metrics = [
+        "requests_per_second",
+        "request_goodput",
+        "output_tokens_per_second",
+        "tokens_per_second",
+        "prompt_token_count",
+        "output_token_count",
+        "request_concurrency",
+    ];
+    for metric in LATENCIES.iter().map(|(name, ..)| name).chain(&metrics) {
         for status in ["successful", "errored", "incomplete", "total"] {
             found.pass_over(&[&format!("metrics.{metric}.{status}")]);
         }
@@ -247,41 +227,40 @@ fn pass_over(found: &mut Mapping<'_>) {
 }
 
 /// Nothing where the file keeps only some of the requests.
-fn read_requests(found: &mut Mapping<'_>, sheet: &ToolResult) -> Option<Vec<ResultRequest>> {
+fn read_requests(found: &mut Mapping<'_>, result: &ToolResult) -> Option<Vec<ResultRequest>> {
     let listed = found.find("requests")?;
     let mut requests = Vec::new();
     for status in ["successful", "errored", "incomplete"] {
-        let all = listed.get(status).map_or(&[][..], Node::items);
-        requests.extend(all.iter().map(|node| request(node, status)));
+        let all = listed.get(status).map_or(&[][..], Json::items);
+        requests.extend(all.iter().map(|json| request(json, status)));
     }
     let good = listed.get("successful").map_or(0, |all| all.items().len()) as u64;
     if requests.is_empty() {
         return None;
     }
-    if sheet.completed != Some(good) {
+    if result.completed != Some(good) {
         found.note("requests", "is a sample of the requests, not all of them");
         return None;
     }
     Some(requests)
 }
 
-fn request(node: &Node, status: &str) -> ResultRequest {
-    let figure = |keys: &[&str]| keys.iter().find_map(|key| mapping::figure(node.at(key)?).ok());
-    let count = |key: &str| node.at(key).and_then(|value| mapping::count(value).ok());
-    let error = node.at("info.error").or_else(|| node.at("error")).and_then(Node::text);
+fn request(json: &Json, status: &str) -> ResultRequest {
+    let figure = |keys: &[&str]| keys.iter().find_map(|key| mapping::figure(json.at(key)?).ok());
+    let count = |key: &str| json.at(key).and_then(|value| mapping::count(value).ok());
+    let error = json.at("info.error").or_else(|| json.at("error")).and_then(Json::text);
     ResultRequest {
-        queued_s: None,
         start_s: figure(&["request_start_time", "start_time"]),
         input_tokens: count("prompt_tokens"),
         output_tokens: count("output_tokens"),
         ttft_s: figure(&["time_to_first_token_ms"]).map(|ms| ms / 1e3),
         e2e_s: figure(&["request_latency"]),
-        gaps_s: Vec::new(),
-        text: node.at("output").and_then(Node::text).map(str::to_owned),
+        text: json.at("output").and_then(Json::text).map(str::to_owned),
         error: Some(match (status, error) {
             ("successful", _) => String::new(),
             (_, Some(error)) => shown(error),
             (status, None) => status.to_owned(),
         }),
+        ..ResultRequest::default()
     }
 }

@@ -1,12 +1,13 @@
 //! llm-d's Benchmark Report of version 0.2, as YAML or JSON.
 
 use inferometer_analysis::tool_result::{
-    CountsFrom, Form, Grain, LatencyKind, ResultLatency, ResultRate, ResultSource, Tool, ToolResult,
+    CountsFrom, Grain, LatencyKind, ResultLatency, ResultRate, ResultSource, Tool, ToolResult,
 };
 
 use super::mapping::{Mapping, Shape, shown};
-use super::records::{Node, Records, not_json_there};
-use super::{INCOMPLETE, ImportError, Imported, vllm};
+use super::records::{Records, not_json_there};
+use super::{INCOMPLETE, ImportError, Imported, document, vllm};
+use crate::json::Json;
 
 const VERSION: &str = "0.2";
 const RESULTS: &str = "results.request_performance.aggregate";
@@ -54,9 +55,9 @@ pub(super) fn read(text: &str) -> Result<Vec<Imported>, ImportError> {
     records.finish()
 }
 
-fn take(records: &mut Records, line: u32, document: Result<Node, (u32, String)>) {
-    match document.and_then(|node| check(&node).map(|()| node).map_err(|reason| (line, reason))) {
-        Ok(node) => records.push(sheet(&node, line)),
+fn take(records: &mut Records, line: u32, document: Result<Json, (u32, String)>) {
+    match document.and_then(|json| check(&json).map(|()| json).map_err(|reason| (line, reason))) {
+        Ok(json) => records.push(read_report(&json, line)),
         Err((line, reason)) => records.break_off(line, reason),
     }
 }
@@ -92,7 +93,7 @@ fn says(line: &str) -> bool {
     !(line.is_empty() || line.starts_with(['#', '%']) || line == "...")
 }
 
-fn yaml(line: u32, document: &str) -> Result<Node, (u32, String)> {
+fn yaml(line: u32, document: &str) -> Result<Json, (u32, String)> {
     // A load without a bound is written as `.inf`.
     let options = serde_saphyr::options! {
         non_finite_float_policy: serde_saphyr::options::NonFiniteFloatPolicy::PassThrough,
@@ -106,10 +107,10 @@ fn yaml(line: u32, document: &str) -> Result<Node, (u32, String)> {
     })
 }
 
-fn check(document: &Node) -> Result<(), String> {
+fn check(document: &Json) -> Result<(), String> {
     let version = match document.get("version") {
-        Some(Node::Text(version)) => version.clone(),
-        Some(Node::Number(version)) => version.to_string(),
+        Some(Json::Text(version)) => version.clone(),
+        Some(Json::Number(version)) => version.to_string(),
         _ => return Err("has no `version`".to_owned()),
     };
     if !(version == VERSION || version.starts_with("0.2.")) {
@@ -125,21 +126,21 @@ fn check(document: &Node) -> Result<(), String> {
     }
 }
 
-fn sheet(document: &Node, line: u32) -> ToolResult {
-    let mut found = Mapping::new(document, String::new());
+fn read_report(report: &Json, line: u32) -> ToolResult {
+    let mut found = Mapping::new(report, String::new());
     let of = |name: &str| format!("{RESULTS}.{name}");
     let rate = |found: &mut Mapping<'_>, name: &str| {
         found.pass_over(&[&of(&format!("throughput.{name}"))]);
         found.figure(&of(&format!("throughput.{name}.mean")))
     };
-    let mut sheet = ToolResult {
+    let keywords = report.at("run.keywords").map_or(&[][..], Json::items);
+    let keywords = || keywords.iter().filter_map(Json::text);
+    let mut result = ToolResult {
         source: ResultSource {
-            tool: Tool::LlmD,
-            form: Form::Document,
             name: found.name("run.uid").unwrap_or_default(),
-            line: Some(line),
             version: found.name("version"),
-            simulated: is_simulated(document),
+            simulated: keywords().any(|word| word == "simulated"),
+            ..document(Tool::LlmD, line)
         },
         started: found.name("run.time.start"),
         backend: found.name("scenario.load.standardized.tool"),
@@ -150,65 +151,53 @@ fn sheet(document: &Node, line: u32) -> ToolResult {
         ..ToolResult::default()
     };
     let begun = found.count(&of("requests.total"));
-    sheet.failed = found.count(&of("requests.failures"));
+    result.failed = found.count(&of("requests.failures"));
     let incomplete = found.count(&of("requests.incomplete")).unwrap_or(0);
+    let ended = begun.and_then(|begun| begun.checked_sub(incomplete));
     // Without a count of failures it is not known how many completed.
-    sheet.completed = begun
-        .zip(sheet.failed)
-        .and_then(|(begun, failed)| begun.checked_sub(failed)?.checked_sub(incomplete));
-    let tool = sheet.backend.as_deref();
-    sheet.requests_planned =
+    result.completed =
+        ended.zip(result.failed).and_then(|(ended, failed)| ended.checked_sub(failed));
+    let tool = result.backend.as_deref();
+    result.requests_planned =
         begun.filter(|_| tool.is_some_and(|tool| TOTAL_IS_PLAN.contains(&tool)));
     if incomplete > 0 {
-        sheet.metadata.push((INCOMPLETE.to_owned(), incomplete.to_string()));
+        result.metadata.push((INCOMPLETE.to_owned(), incomplete.to_string()));
     }
-    load(&mut found, &mut sheet);
-    stack(&mut found, &mut sheet);
-    latencies(&mut found, &mut sheet);
-    let description = found.name("run.description");
-    sheet.metadata.extend(description.map(|text| ("description".to_owned(), text)));
-    take_keywords(document, &mut sheet, begun.and_then(|begun| begun.checked_sub(incomplete)));
-    found.pass_over(&["run", "scenario"]);
-    found.finish(sheet)
-}
-
-/// How our reports state what the format has no field for.
-fn take_keywords(document: &Node, sheet: &mut ToolResult, not_incomplete: Option<u64>) {
-    let keywords = document.at("run.keywords").map_or(&[][..], Node::items);
-    for word in keywords.iter().filter_map(Node::text) {
-        if word == FAILURES_NOT_COUNTED && sheet.failed.is_none() {
-            sheet.completed = not_incomplete;
+    load(&mut found, &mut result);
+    stack(&mut found, &mut result);
+    latencies(&mut found, &mut result);
+    found.describe(&mut result, "run.description", "description");
+    // How our reports state what the format has no field for.
+    for word in keywords() {
+        if word == FAILURES_NOT_COUNTED && result.failed.is_none() {
+            result.completed = ended;
         } else if let Some(key) = word.strip_prefix(VERDICT) {
-            sheet.verdict = vllm::verdict(key);
+            result.verdict = vllm::verdict(key);
         }
     }
+    found.pass_over(&["run", "scenario"]);
+    found.finish(result)
 }
 
-fn is_simulated(document: &Node) -> bool {
-    let keywords = document.at("run.keywords").map_or(&[][..], Node::items);
-    keywords.iter().any(|keyword| keyword.text() == Some("simulated"))
-}
-
-fn load(found: &mut Mapping<'_>, sheet: &mut ToolResult) {
+fn load(found: &mut Mapping<'_>, result: &mut ToolResult) {
     let at = "scenario.load.standardized";
-    let rate = found.figure(&format!("{at}.rate_qps")).filter(|rate| *rate > 0.0);
+    let rate = found.positive(&format!("{at}.rate_qps"));
     // No bound at all is written as infinity.
     let concurrency = format!("{at}.concurrency");
     let bound = found.find(&concurrency);
-    let is_bound = bound.and_then(Node::number).is_some_and(f64::is_finite);
-    sheet.max_concurrency = is_bound.then(|| found.small_count(&concurrency)).flatten();
+    let is_bound = bound.and_then(Json::number).is_some_and(f64::is_finite);
+    result.max_concurrency = is_bound.then(|| found.small_count(&concurrency)).flatten();
     // JSON has no infinity.
     let is_endless = bound
         .is_some_and(|bound| bound.text() == Some("inf") || bound.number() == Some(f64::INFINITY));
-    let is_closed = is_endless || sheet.max_concurrency.is_some();
+    let is_closed = is_endless || result.max_concurrency.is_some();
     let closed = is_closed.then_some(ResultRate::Unlimited);
-    sheet.request_rate = rate.map(ResultRate::PerSecond).or(closed);
-    let version = found.name(&format!("{at}.tool_version"));
-    sheet.metadata.extend(version.map(|version| ("load_tool_version".to_owned(), version)));
+    result.request_rate = rate.map(ResultRate::PerSecond).or(closed);
+    found.describe(result, &format!("{at}.tool_version"), "load_tool_version");
 }
 
 /// The engines of the stack: of several, the model and the spread are taken where all agree.
-fn stack(found: &mut Mapping<'_>, sheet: &mut ToolResult) {
+fn stack(found: &mut Mapping<'_>, result: &mut ToolResult) {
     let parts = found.find("scenario.stack").map_or(0, |stack| stack.items().len());
     let mut models = Vec::new();
     let mut spreads = Vec::new();
@@ -219,37 +208,26 @@ fn stack(found: &mut Mapping<'_>, sheet: &mut ToolResult) {
     }
     models.dedup();
     spreads.dedup();
-    if let [model] = models.as_slice() {
-        sheet.model = Some(model.clone());
-    }
-    if let [spread] = spreads.as_slice() {
-        sheet.tensor_parallel = Some(*spread);
-    }
+    result.model = models.pop().filter(|_| models.is_empty());
+    result.tensor_parallel = spreads.pop().filter(|_| spreads.is_empty());
 }
 
-fn latencies(found: &mut Mapping<'_>, sheet: &mut ToolResult) {
-    let tool = sheet.backend.clone().unwrap_or_default();
+fn latencies(found: &mut Mapping<'_>, result: &mut ToolResult) {
+    let tool = result.backend.clone().unwrap_or_default();
     for (name, kind) in LATENCIES {
         let path = format!("{RESULTS}.latency.{name}");
-        let Some(units) = found.find(&path).and_then(|_| found.name(&format!("{path}.units")))
-        else {
-            continue;
-        };
-        let Some(to_ms) = in_ms(&units) else {
-            found.note(&format!("{path}.units"), "is not a unit of time that is known here");
-            continue;
-        };
+        let Some(to_ms) = found.to_ms(&path, "units") else { continue };
         let (from, grain) = meaning(kind, &tool);
         let empty = ResultLatency::new(kind, from, grain);
-        sheet.latencies.extend(found.latency(&path, Shape { to_ms, rank }, empty));
+        result.latencies.extend(found.latency(&path, Shape { to_ms, rank }, empty));
     }
-    let mean = |kind| sheet.latency(kind).and_then(|latency| latency.mean_ms);
+    let mean = |kind| result.latency(kind).and_then(|latency| latency.mean_ms);
     if let Some((e2e, ttft)) = mean(LatencyKind::E2e).zip(mean(LatencyKind::Ttft))
         && e2e < ttft
     {
         let path = format!("{RESULTS}.latency.request_latency");
         found.note(&path, "has a mean below that of the first token, which no answer can have");
-        sheet.latencies.retain(|latency| latency.kind != LatencyKind::E2e);
+        result.latencies.retain(|latency| latency.kind != LatencyKind::E2e);
     }
 }
 
@@ -272,15 +250,6 @@ pub(crate) fn meaning(kind: LatencyKind, tool: &str) -> (CountsFrom, Grain) {
             };
             (CountsFrom::Output, grain)
         }
-    }
-}
-
-fn in_ms(units: &str) -> Option<f64> {
-    match units.strip_suffix("/token").unwrap_or(units) {
-        "s" => Some(1e3),
-        "ms" => Some(1.0),
-        "us" => Some(1e-3),
-        _ => None,
     }
 }
 

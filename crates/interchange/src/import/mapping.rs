@@ -1,19 +1,19 @@
-//! From a tree to a sheet: what is asked for is taken, and the rest is listed.
+//! From a JSON tree to a result: what is asked for is taken, and the rest is listed.
 
 use std::collections::BTreeSet;
 
 use inferometer_analysis::tool_result::{ResultLatency, Tool, ToolResult};
 use inferometer_analysis::{Probability, Sample};
 
-use super::records::Node;
+use crate::json::Json;
 
 /// Longer texts are answers and prompts, not names.
-const NAME_BYTES_MAX: usize = 1024;
+pub(crate) const NAME_BYTES_MAX: usize = 1024;
 
-/// One record of a document while its values are put into a sheet.
+/// One record of a document while its values are put into a result.
 #[derive(Debug)]
 pub(super) struct Mapping<'a> {
-    node: &'a Node,
+    node: &'a Json,
     /// Where the record is in its document; empty when it is the document.
     place: String,
     /// Paths that were asked for, whether or not they are there.
@@ -31,16 +31,16 @@ pub(super) struct Shape {
 }
 
 impl<'a> Mapping<'a> {
-    pub(super) fn new(node: &'a Node, place: String) -> Self {
+    pub(super) fn new(node: &'a Json, place: String) -> Self {
         Self { node, place, asked: BTreeSet::new(), notes: Vec::new() }
     }
 
-    pub(super) fn find(&mut self, path: &str) -> Option<&'a Node> {
+    pub(super) fn find(&mut self, path: &str) -> Option<&'a Json> {
         self.asked.insert(path.to_owned());
         self.node.at(path)
     }
 
-    /// Known to say nothing that a sheet could hold and a reader could miss.
+    /// Known to say nothing that a result could hold and a reader could miss.
     pub(super) fn pass_over(&mut self, paths: &[&str]) {
         self.asked.extend(paths.iter().map(|path| (*path).to_owned()));
     }
@@ -51,14 +51,50 @@ impl<'a> Mapping<'a> {
         self.checked(path, figure(found))
     }
 
+    /// A figure above zero.
+    pub(super) fn positive(&mut self, path: &str) -> Option<f64> {
+        self.figure(path).filter(|figure| *figure > 0.0)
+    }
+
     pub(super) fn count(&mut self, path: &str) -> Option<u64> {
         let found = self.find(path)?;
         self.checked(path, count(found))
     }
 
     pub(super) fn small_count(&mut self, path: &str) -> Option<u32> {
-        let count = self.count(path)?;
-        self.checked(path, u32::try_from(count).map_err(|_| "is too large".to_owned()))
+        let found = self.find(path)?;
+        self.checked(path, small_count(found))
+    }
+
+    pub(super) fn is_set(&mut self, path: &str) -> bool {
+        self.find(path) == Some(&Json::Flag(true))
+    }
+
+    /// What `read` finds at the first of the paths that has a value.
+    pub(super) fn first<T>(
+        &mut self,
+        paths: &[&str],
+        read: fn(&mut Self, &str) -> Option<T>,
+    ) -> Option<T> {
+        paths.iter().find_map(|path| read(self, path))
+    }
+
+    /// Keeps a text as a note on the result.
+    pub(super) fn describe(&mut self, result: &mut ToolResult, path: &str, key: &str) {
+        result.metadata.extend(self.name(path).map(|text| (key.to_owned(), text)));
+    }
+
+    /// What a metric's values must be multiplied by to be milliseconds, by the unit that stands beside
+    /// them; `None` where the metric is missing.
+    pub(super) fn to_ms(&mut self, path: &str, key: &str) -> Option<f64> {
+        self.find(path)?;
+        let path = format!("{path}.{key}");
+        let unit = self.name(&path)?;
+        let to_ms = unit_in_ms(&unit);
+        if to_ms.is_none() {
+            self.note(&path, "is not a unit of time that is known here");
+        }
+        to_ms
     }
 
     pub(super) fn name(&mut self, path: &str) -> Option<String> {
@@ -70,8 +106,8 @@ impl<'a> Mapping<'a> {
         value.map_err(|reason| self.note(path, &reason)).ok()
     }
 
-    /// Notes why the value at a path is not in the sheet.
-    pub(super) fn note(&mut self, path: &str, reason: &str) {
+    /// Notes why the value at a path is not in the result.
+    pub(crate) fn note(&mut self, path: &str, reason: &str) {
         // One more than is listed tells that there are more.
         if self.notes.len() <= LISTED_MAX {
             self.notes.push(format!("{} {reason}", self.placed(path)));
@@ -91,7 +127,7 @@ impl<'a> Mapping<'a> {
         mut latency: ResultLatency,
     ) -> Option<ResultLatency> {
         let node = self.find(path)?;
-        let ranks = node.get("percentiles").map_or(&[][..], Node::entries);
+        let ranks = node.get("percentiles").map_or(&[][..], Json::entries);
         let mut is_known = false;
         for (key, value) in node.entries().iter().chain(ranks) {
             is_known |= self.statistic(&format!("{path}.{key}"), key, value, shape, &mut latency);
@@ -107,18 +143,18 @@ impl<'a> Mapping<'a> {
         &mut self,
         path: &str,
         key: &str,
-        value: &Node,
+        value: &Json,
         shape: Shape,
         latency: &mut ResultLatency,
     ) -> bool {
         let rank = (shape.rank)(key);
         let is_figure =
             matches!(key, "mean" | "avg" | "std" | "std_dev" | "stddev" | "min" | "max" | "count");
-        if (rank.is_none() && !is_figure) || *value == Node::Null {
+        if (rank.is_none() && !is_figure) || *value == Json::Null {
             return false;
         }
-        let Some(value) = self.checked(path, figure(value)) else { return false };
-        let ms = value * shape.to_ms;
+        let Some(figure) = self.checked(path, figure(value)) else { return false };
+        let ms = figure * shape.to_ms;
         match (key, rank) {
             (_, Some(_)) if LISTED_MAX <= latency.percentiles_ms.len() => {
                 self.note(path, &format!("is beyond the {LISTED_MAX} percentiles that are kept"));
@@ -132,36 +168,36 @@ impl<'a> Mapping<'a> {
             ("min", None) => latency.min_ms = Some(ms),
             ("max", None) => latency.max_ms = Some(ms),
             (_, None) => {
-                latency.n = checked_count(value).ok();
+                latency.n = count(value).ok();
                 return false;
             }
         }
         true
     }
 
-    /// The sheet with the list of what was not asked for.
-    pub(super) fn finish(mut self, mut sheet: ToolResult) -> ToolResult {
-        let mut unasked = Vec::new();
-        self.unasked(self.node, "", &mut unasked);
-        for what in self.notes.drain(..).chain(unasked) {
-            note(&mut sheet, what);
+    /// The result with the list of what was not asked for.
+    pub(super) fn finish(mut self, mut result: ToolResult) -> ToolResult {
+        let mut unread = Vec::new();
+        self.unread(self.node, "", &mut unread);
+        for what in self.notes.drain(..).chain(unread) {
+            note(&mut result, what);
         }
-        sheet
+        result
     }
 
     /// Each branch without a path that was asked for, at its highest place.
-    fn unasked(&self, node: &Node, path: &str, listed: &mut Vec<String>) {
+    fn unread(&self, node: &Json, path: &str, listed: &mut Vec<String>) {
         let items = node.items().iter().enumerate().map(|(index, item)| (index.to_string(), item));
         let entries = node.entries().iter().map(|(key, value)| (key.clone(), value));
         for (key, value) in entries.chain(items) {
             let path = if path.is_empty() { key } else { format!("{path}.{key}") };
-            if listed.len() > LISTED_MAX || *value == Node::Null || self.asked.contains(&path) {
+            if listed.len() > LISTED_MAX || *value == Json::Null || self.asked.contains(&path) {
                 continue;
             }
             let below = format!("{path}.");
             let first = self.asked.range(below.clone()..).next();
             if first.is_some_and(|first| first.starts_with(&below)) {
-                self.unasked(value, &path, listed);
+                self.unread(value, &path, listed);
             } else {
                 listed.push(self.placed(&path));
             }
@@ -169,58 +205,29 @@ impl<'a> Mapping<'a> {
     }
 }
 
-pub(super) fn figure(node: &Node) -> Result<f64, String> {
-    checked_figure(number(node)?)
-}
-
-pub(super) fn count(node: &Node) -> Result<u64, String> {
-    checked_count(number(node)?)
-}
-
-fn number(node: &Node) -> Result<f64, String> {
-    match node {
-        Node::Number(number) => Ok(*number),
-        Node::Text(text) => Err(no_number(text)),
-        Node::Null | Node::Flag(_) | Node::List(_) | Node::Map(_) => {
-            Err("is not a number".to_owned())
-        }
+/// Milliseconds of a unit of time.
+pub(super) fn unit_in_ms(unit: &str) -> Option<f64> {
+    match unit.strip_suffix("/token").unwrap_or(unit) {
+        "ms" => Some(1.0),
+        "s" | "sec" | "seconds" => Some(1e3),
+        "us" | "µs" => Some(1e-3),
+        "ns" => Some(1e-6),
+        _ => None,
     }
 }
-
-fn name(node: &Node) -> Result<String, String> {
-    match node.text() {
-        Some(text) if text.len() <= NAME_BYTES_MAX => Ok(text.to_owned()),
-        Some(text) => Err(format!("is a text of {} bytes, not a name", text.len())),
-        None => Err("is not a text".to_owned()),
-    }
-}
-
-/// `p99.9` as tools mostly write it.
-pub(super) fn plain_rank(key: &str) -> Option<String> {
-    let rank = key.strip_prefix('p')?;
-    let written = rank.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
-    let known = rank.parse::<f64>().is_ok_and(|rank| (0.0..=100.0).contains(&rank));
-    (written && known).then(|| rank.to_owned())
-}
-
-/// Above this a float no longer holds every whole number.
-const COUNT_MAX: f64 = 9_007_199_254_740_992.0;
-/// Limit for the list of what could not be mapped, for a result's metadata, and for a latency's
-/// percentiles.
-pub(super) const LISTED_MAX: usize = 256;
-const SHOWN_CHARS: usize = 60;
 
 /// A number that is finite and not negative.
-pub(super) fn checked_figure(number: f64) -> Result<f64, String> {
-    if number.is_finite() && number >= 0.0 {
-        Ok(number)
-    } else {
-        Err(format!("is {number}, which no figure can be"))
+pub(crate) fn figure(node: &Json) -> Result<f64, String> {
+    match node {
+        Json::Number(number) if number.is_finite() && *number >= 0.0 => Ok(*number),
+        Json::Number(number) => Err(format!("is {number}, which no figure can be")),
+        Json::Text(text) => Err(format!("is the text “{}”, not a number", shown(text))),
+        _ => Err("is not a number".to_owned()),
     }
 }
 
-pub(super) fn checked_count(number: f64) -> Result<u64, String> {
-    let number = checked_figure(number)?;
+pub(crate) fn count(node: &Json) -> Result<u64, String> {
+    let number = figure(node)?;
     if number.fract() != 0.0 || number > COUNT_MAX {
         return Err(format!("is {number}, not a count"));
     }
@@ -232,12 +239,35 @@ pub(super) fn checked_count(number: f64) -> Result<u64, String> {
     Ok(number as u64)
 }
 
-pub(super) fn no_number(text: &str) -> String {
-    format!("is the text “{}”, not a number", shown(text))
+pub(crate) fn small_count(node: &Json) -> Result<u32, String> {
+    u32::try_from(count(node)?).map_err(|_| "is too large".to_owned())
 }
 
+pub(crate) fn name(node: &Json) -> Result<String, String> {
+    match node.text() {
+        Some(text) if text.len() <= NAME_BYTES_MAX => Ok(text.to_owned()),
+        Some(text) => Err(format!("is a text of {} bytes, not a name", text.len())),
+        None => Err("is not a text".to_owned()),
+    }
+}
+
+/// `p99.9` as tools mostly write it.
+pub(crate) fn plain_rank(key: &str) -> Option<String> {
+    let rank = key.strip_prefix('p')?;
+    let written = rank.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let known = rank.parse::<f64>().is_ok_and(|rank| (0.0..=100.0).contains(&rank));
+    (written && known).then(|| rank.to_owned())
+}
+
+/// Above this a float no longer holds every whole number.
+const COUNT_MAX: f64 = 9_007_199_254_740_992.0;
+/// Limit for the list of what could not be mapped, for a result's metadata, and for a latency's
+/// percentiles.
+pub(crate) const LISTED_MAX: usize = 256;
+const SHOWN_CHARS: usize = 60;
+
 /// At most a line's worth of a foreign text, without control characters.
-pub(super) fn shown(text: &str) -> String {
+pub(crate) fn shown(text: &str) -> String {
     let mut shown: String = text.chars().filter(|c| !c.is_control()).take(SHOWN_CHARS).collect();
     if text.chars().nth(SHOWN_CHARS).is_some() {
         shown.push('…');
@@ -246,10 +276,10 @@ pub(super) fn shown(text: &str) -> String {
 }
 
 /// Adds to what could not be mapped, up to a bound.
-pub(super) fn note(sheet: &mut ToolResult, what: String) {
-    match sheet.unmapped.len() {
-        len if len < LISTED_MAX => sheet.unmapped.push(what),
-        LISTED_MAX => sheet.unmapped.push("and more, not listed".to_owned()),
+pub(crate) fn note(result: &mut ToolResult, what: String) {
+    match result.unmapped.len() {
+        len if len < LISTED_MAX => result.unmapped.push(what),
+        LISTED_MAX => result.unmapped.push("and more, not listed".to_owned()),
         _ => {}
     }
 }
@@ -274,6 +304,8 @@ pub(super) fn sample_latency(values: Vec<f64>, empty: ResultLatency) -> Option<R
     })
 }
 
+const FROM_SEND: &str = "TTFT and E2E count from the moment at which a request was sent: waiting in the client is hidden.";
+
 /// One sentence for each thing that a reader must know before figures are compared with others.
 pub fn meaning(tool: Tool) -> &'static [&'static str] {
     match tool {
@@ -283,14 +315,12 @@ pub fn meaning(tool: Tool) -> &'static [&'static str] {
             "ITL has one value for each gap, divided by the tokens that it brought.",
         ],
         Tool::Vllm => &[
-            "TTFT and E2E count from the moment at which a request was sent: waiting in the client \
-             is hidden.",
+            FROM_SEND,
             "ITL has one value for each event of a stream, however many tokens it carried.",
             "TPOT is one mean for each answer, without its first token.",
         ],
         Tool::Sglang => &[
-            "TTFT and E2E count from the moment at which a request was sent: waiting in the client \
-             is hidden.",
+            FROM_SEND,
             "ITL has one value for each event of a stream; on SGLang's own API later versions \
              divide it by the tokens, and the file does not say which version wrote it.",
             "Failed requests are counted only in files with the detail of every request.",
@@ -316,8 +346,7 @@ pub fn meaning(tool: Tool) -> &'static [&'static str] {
              may have the first token in it.",
         ],
         Tool::GenaiBench => &[
-            "TTFT and E2E count from the moment at which a request was sent: waiting in the client \
-             is hidden.",
+            FROM_SEND,
             "TPOT is one mean for each answer, without its first token. There is no ITL.",
         ],
     }

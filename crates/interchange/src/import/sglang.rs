@@ -1,13 +1,14 @@
 //! The JSON lines of SGLang's `bench_serving`.
 
 use inferometer_analysis::tool_result::{
-    CountsFrom, Form, Grain, LatencyKind, ResultLatency, ResultRate, ResultRequest, ResultSource,
-    Tool, ToolResult,
+    CountsFrom, Grain, LatencyKind, ResultLatency, ResultRate, ResultRequest, ResultSource, Tool,
+    ToolResult,
 };
 
 use super::mapping::{self, Mapping, plain_rank};
-use super::records::{Node, read_objects};
-use super::{ImportError, Imported};
+use super::records::read_objects;
+use super::{ImportError, Imported, document};
+use crate::json::Json;
 
 const LATENCIES: [(&str, LatencyKind, CountsFrom); 4] = [
     ("ttft_ms", LatencyKind::Ttft, CountsFrom::Send),
@@ -17,35 +18,30 @@ const LATENCIES: [(&str, LatencyKind, CountsFrom); 4] = [
 ];
 
 pub(super) fn read(text: &str) -> Result<Vec<Imported>, ImportError> {
-    let check = |node: &Node| match node.at("output_throughput") {
-        Some(_) => Ok(()),
-        None => Err("has no figures of a benchmark".to_owned()),
+    let check = |line: &Json| {
+        let is_result = line.at("output_throughput").is_some();
+        is_result.then_some(()).ok_or_else(|| "has no figures of a benchmark".to_owned())
     };
-    read_objects(text, check, sheet)
+    read_objects(text, check, read_line)
 }
 
-fn sheet(node: &Node, line: u32) -> ToolResult {
-    let mut found = Mapping::new(node, format!("line {line}"));
-    let either =
-        |found: &mut Mapping<'_>, names: [&str; 2]| names.iter().find_map(|name| found.count(name));
-    let mut sheet = ToolResult {
+fn read_line(json: &Json, line: u32) -> ToolResult {
+    let mut found = Mapping::new(json, format!("line {line}"));
+    let mut result = ToolResult {
         source: ResultSource {
-            tool: Tool::Sglang,
-            form: Form::Document,
             name: found.name("tag").unwrap_or_default(),
-            line: Some(line),
             version: found.name("server_info.version"),
-            ..ResultSource::default()
+            ..document(Tool::Sglang, line)
         },
-        model: found.name("server_info.served_model_name").or_else(|| found.name("model")),
+        model: found.first(&["server_info.served_model_name", "model"], Mapping::name),
         tensor_parallel: found.small_count("server_info.tp_size"),
         backend: found.name("backend"),
         request_rate: rate(&mut found),
         max_concurrency: found.small_count("max_concurrency"),
         completed: found.count("completed"),
         duration_s: found.figure("duration"),
-        input_tokens: either(&mut found, ["total_input_tokens", "total_input"]),
-        output_tokens: either(&mut found, ["total_output_tokens", "total_output"]),
+        input_tokens: found.first(&["total_input_tokens", "total_input"], Mapping::count),
+        output_tokens: found.first(&["total_output_tokens", "total_output"], Mapping::count),
         request_throughput: found.figure("request_throughput"),
         output_throughput: found.figure("output_throughput"),
         total_token_throughput: found.figure("total_throughput"),
@@ -53,33 +49,27 @@ fn sheet(node: &Node, line: u32) -> ToolResult {
         peak_concurrent_requests: found.count("max_concurrent_requests"),
         ..ToolResult::default()
     };
-    sheet.burstiness = match sheet.request_rate {
-        Some(ResultRate::PerSecond(_)) => Some(1.0),
-        Some(ResultRate::Unlimited) | None => None,
-    };
+    let has_rate = matches!(result.request_rate, Some(ResultRate::PerSecond(_)));
+    result.burstiness = has_rate.then_some(1.0);
     for (suffix, kind, from) in LATENCIES {
-        let empty = ResultLatency::new(kind, from, grain(kind, sheet.backend.as_deref()));
-        sheet.latencies.extend(latency(&mut found, suffix, empty));
+        // Its own API reports how many tokens an event brought, and later versions divide by it;
+        // which version wrote the file is not known.
+        let grain = match (kind, result.backend.as_deref()) {
+            (LatencyKind::Ttft | LatencyKind::Tpot | LatencyKind::E2e, _) => Grain::Request,
+            (LatencyKind::Itl, None | Some("sglang" | "sglang-native")) => Grain::Unknown,
+            (LatencyKind::Itl, Some(_)) => Grain::Chunk,
+        };
+        let empty = ResultLatency::new(kind, from, grain);
+        result.latencies.extend(latency(&mut found, suffix, empty));
     }
-    let dataset = found.name("dataset_name");
-    sheet.metadata.extend(dataset.map(|name| ("dataset_name".to_owned(), name)));
-    sheet.requests = requests(&mut found);
-    if let Some(requests) = &sheet.requests {
+    found.describe(&mut result, "dataset_name", "dataset_name");
+    result.requests = requests(&mut found);
+    if let Some(requests) = &result.requests {
         let failed = requests.iter().filter(|request| request.error.as_deref() != Some(""));
-        sheet.failed = Some(failed.count() as u64);
-        sheet.requests_planned = Some(requests.len() as u64);
+        result.failed = Some(failed.count() as u64);
+        result.requests_planned = Some(requests.len() as u64);
     }
-    found.finish(sheet)
-}
-
-/// Its own API reports how many tokens an event brought, and later versions divide by it; which
-/// version wrote the file is not known.
-fn grain(kind: LatencyKind, backend: Option<&str>) -> Grain {
-    match (kind, backend) {
-        (LatencyKind::Ttft | LatencyKind::Tpot | LatencyKind::E2e, _) => Grain::Request,
-        (LatencyKind::Itl, None | Some("sglang" | "sglang-native")) => Grain::Unknown,
-        (LatencyKind::Itl, Some(_)) => Grain::Chunk,
-    }
+    found.finish(result)
 }
 
 /// `inf`, or a recording's own moments, which have no one rate.
@@ -87,10 +77,7 @@ fn rate(found: &mut Mapping<'_>) -> Option<ResultRate> {
     match found.find("request_rate")?.text() {
         Some("inf" | "Infinity") => Some(ResultRate::Unlimited),
         Some("trace") => None,
-        Some(_) | None => {
-            let rate = found.figure("request_rate").filter(|rate| *rate > 0.0);
-            rate.map(ResultRate::PerSecond)
-        }
+        Some(_) | None => found.positive("request_rate").map(ResultRate::PerSecond),
     }
 }
 
@@ -99,14 +86,13 @@ fn latency(
     suffix: &str,
     mut empty: ResultLatency,
 ) -> Option<ResultLatency> {
-    empty.mean_ms = found.figure(&format!("mean_{suffix}"));
-    empty.std_ms = found.figure(&format!("std_{suffix}"));
-    empty.max_ms = found.figure(&format!("max_{suffix}"));
-    let median = found.figure(&format!("median_{suffix}"));
-    empty.percentiles_ms.extend(median.map(|value| ("50".to_owned(), value)));
+    let mut statistic = |name: &str| found.figure(&format!("{name}_{suffix}"));
+    empty.mean_ms = statistic("mean");
+    empty.std_ms = statistic("std");
+    empty.max_ms = statistic("max");
+    empty.percentiles_ms.extend(statistic("median").map(|value| ("50".to_owned(), value)));
     for key in ["p90", "p95", "p99"] {
-        let value = found.figure(&format!("{key}_{suffix}"));
-        empty.percentiles_ms.extend(plain_rank(key).zip(value));
+        empty.percentiles_ms.extend(plain_rank(key).zip(statistic(key)));
     }
     let figures = [empty.mean_ms, empty.std_ms, empty.max_ms];
     let is_known = figures.iter().any(Option::is_some) || !empty.percentiles_ms.is_empty();
@@ -117,7 +103,7 @@ fn latency(
 fn requests(found: &mut Mapping<'_>) -> Option<Vec<ResultRequest>> {
     let lists = ["input_lens", "output_lens", "ttfts", "itls", "errors", "generated_texts"];
     let [inputs, outputs, ttfts, gaps, errors, texts] =
-        lists.map(|name| found.find(name).map_or(&[][..], Node::items));
+        lists.map(|name| found.find(name).map_or(&[][..], Json::items));
     let n = errors.len();
     if n == 0 {
         return None;
@@ -129,13 +115,13 @@ fn requests(found: &mut Mapping<'_>) -> Option<Vec<ResultRequest>> {
     let request = |place: usize| {
         let error = errors[place].text().unwrap_or_default();
         let is_good = error.is_empty();
-        let seconds = |node: &Node| mapping::figure(node).ok();
+        let seconds = |value: &Json| mapping::figure(value).ok();
         ResultRequest {
             input_tokens: mapping::count(&inputs[place]).ok(),
             output_tokens: mapping::count(&outputs[place]).ok().filter(|_| is_good),
             ttft_s: seconds(&ttfts[place]).filter(|_| is_good),
             gaps_s: gaps[place].items().iter().filter_map(seconds).collect(),
-            text: texts.get(place).and_then(Node::text).map(str::to_owned),
+            text: texts.get(place).and_then(Json::text).map(str::to_owned),
             error: Some(error.to_owned()),
             ..ResultRequest::default()
         }

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use inferometer_analysis::tool_result::ToolResult;
 use inferometer_analysis::{Verdict, check_slos};
+use inferometer_interchange::vllm::block;
 use inferometer_model::{Observations, Outcome};
-use inferometer_report::{block, escape};
+use inferometer_report::escape;
 use inferometer_workload::{Inputs, WorkloadError};
 
 use crate::arguments::{Definitions, PageFormat, ServeBenchArguments};
@@ -135,7 +136,7 @@ impl Serve<'_> {
             if self.definitions() == Definitions::Vllm {
                 talk_of_doubts(summary, directory);
             }
-            output::result(&block::of_sheet(&sheet, &figures.of_block))?;
+            output::result(&block::from_result(&sheet, &figures.of_block))?;
         }
         if self.definitions() != Definitions::Vllm {
             output::result(&page(summary, directory, &[], PageFormat::Page))?;

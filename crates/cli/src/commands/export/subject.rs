@@ -4,30 +4,27 @@ use inferometer_analysis::Summary;
 use inferometer_analysis::definitions::vllm::VllmAsked;
 use inferometer_analysis::tool_result::ToolResult;
 use inferometer_model::Observations;
+use inferometer_report::junit::Exported;
 use inferometer_store::{RunDirectory, RunStore, Stored};
 
 use crate::commands::report::Source;
 use crate::failure::Failure;
 use crate::{imports, sheets};
 
+/// A finished run of ours, or one result of an import.
 pub(super) enum Subject {
-    Run(OwnRun),
-    Foreign(ForeignResult),
-}
-
-/// One result of an import.
-pub(super) struct ForeignResult {
-    /// `IMPORT/N`, as it may be asked for.
-    name: String,
-    pub(super) sheet: Box<ToolResult>,
-}
-
-pub(super) struct OwnRun {
-    /// Its id, or `SET/N`.
-    name: String,
-    directory: RunDirectory,
-    pub(super) summary: Box<Summary>,
-    configuration: String,
+    Run {
+        /// Its id, or `SET/N`.
+        name: String,
+        directory: RunDirectory,
+        summary: Box<Summary>,
+        configuration: String,
+    },
+    Foreign {
+        /// `IMPORT/N`, as it may be asked for.
+        name: String,
+        result: Box<ToolResult>,
+    },
 }
 
 /// All that is named, in that order; of a set its finished runs. `NAME=RUN` names a configuration.
@@ -39,8 +36,8 @@ pub(super) fn read(
     let mut subjects = Vec::new();
     for typed in names {
         let (configuration, name) = sheets::named(typed);
-        let found = store.find(name).map_err(|error| Failure::usage(error.to_string()))?;
-        let mut of_one = of_stored(&found, &talk)?;
+        let found = store.find(name).map_err(Failure::from_usage)?;
+        let mut of_one = read_stored(&found, &talk)?;
         if let Some(configuration) = configuration {
             sheets::name_all(of_one.iter_mut().map(Subject::configuration), configuration);
         }
@@ -49,20 +46,20 @@ pub(super) fn read(
     Ok(subjects)
 }
 
-fn of_stored(found: &Stored, talk: impl Fn(&str)) -> Result<Vec<Subject>, Failure> {
+fn read_stored(found: &Stored, talk: impl Fn(&str)) -> Result<Vec<Subject>, Failure> {
     if let Stored::Import(import, number) = found {
-        let sheets = imports::sheets(import, *number)?.into_iter();
-        let numbered = (number.unwrap_or(0)..).zip(sheets);
-        let of_import = |(number, sheet): (u32, ToolResult)| {
+        let results = imports::sheets(import, *number)?.into_iter();
+        let numbered = (number.unwrap_or(0)..).zip(results);
+        let foreign = |(number, result): (u32, ToolResult)| {
             let name = format!("{}/{number}", import.id());
-            Subject::Foreign(ForeignResult { name, sheet: Box::new(sheet) })
+            Subject::Foreign { name, result: Box::new(result) }
         };
-        return Ok(numbered.map(of_import).collect());
+        return Ok(numbered.map(foreign).collect());
     }
     Ok(match Source::read(found, talk)? {
         Source::Run { directory, summary } => {
-            let name = directory.id().to_owned();
-            vec![Subject::Run(OwnRun { name, directory, summary, configuration: String::new() })]
+            let (name, configuration) = (directory.id().to_owned(), String::new());
+            vec![Subject::Run { name, directory, summary, configuration }]
         }
         Source::Set { set, summary, points } => points
             .into_iter()
@@ -70,12 +67,12 @@ fn of_stored(found: &Stored, talk: impl Fn(&str)) -> Result<Vec<Subject>, Failur
                 // The only condition of a set needs no name.
                 let several = Some(&summary.conditions).filter(|all| 1 < all.len());
                 let condition = several.and_then(|all| all.get(result.point.condition as usize));
-                Subject::Run(OwnRun {
+                Subject::Run {
                     name: format!("{}/{}", set.id(), result.point.number),
                     directory: set.point(result.point.number),
                     summary: Box::new(result.summary),
                     configuration: condition.map(|found| found.name.clone()).unwrap_or_default(),
-                })
+                }
             })
             .collect(),
     })
@@ -84,60 +81,54 @@ fn of_stored(found: &Stored, talk: impl Fn(&str)) -> Result<Vec<Subject>, Failur
 impl Subject {
     const fn configuration(&mut self) -> &mut String {
         match self {
-            Self::Run(run) => &mut run.configuration,
-            Self::Foreign(result) => &mut result.sheet.configuration,
+            Self::Run { configuration, .. } => configuration,
+            Self::Foreign { result, .. } => &mut result.configuration,
         }
     }
 
     /// What it may be asked for by.
     pub(super) fn name(&self) -> &str {
-        match self {
-            Self::Run(run) => &run.name,
-            Self::Foreign(result) => &result.name,
-        }
+        let (Self::Run { name, .. } | Self::Foreign { name, .. }) = self;
+        name
     }
 
     /// By our own definitions, or by those of the tool that an import came from.
-    pub(super) fn sheet(&self) -> ToolResult {
+    pub(super) fn result(&self) -> ToolResult {
         match self {
-            Self::Run(run) => run.named(ToolResult::of(&run.summary)),
-            Self::Foreign(result) => (*result.sheet).clone(),
+            Self::Run { summary, configuration, .. } => {
+                ToolResult { configuration: configuration.clone(), ..ToolResult::of(summary) }
+            }
+            Self::Foreign { result, .. } => (**result).clone(),
         }
     }
 
     /// By vLLM's definitions where the run is ours; an import says what it says.
-    pub(super) fn vllm_sheet(&self, detail: bool) -> Result<ToolResult, Failure> {
+    pub(super) fn vllm_result(&self, detail: bool) -> Result<ToolResult, Failure> {
+        let Self::Run { directory, summary, configuration, .. } = self else {
+            return Ok(self.result());
+        };
+        let result = if detail {
+            let percentiles = ["90", "95", "99"].map(str::to_owned).to_vec();
+            let asked = VllmAsked { percentiles, goodput: Vec::new(), detail };
+            ToolResult::of_vllm_summed(summary, &observations(directory)?, &asked)
+        } else {
+            ToolResult::of_vllm(summary)
+        };
+        Ok(ToolResult { configuration: configuration.clone(), ..result })
+    }
+
+    /// A run has a verdict and SLOs; an import only has its values.
+    pub(super) fn junit(&self) -> Exported<'_> {
         match self {
-            Self::Run(run) => {
-                let percentiles = ["90", "95", "99"].map(str::to_owned).to_vec();
-                let asked = VllmAsked { percentiles, goodput: Vec::new(), detail };
-                let sheet = if detail {
-                    ToolResult::of_vllm_summed(&run.summary, &run.observations()?, &asked)
-                } else {
-                    ToolResult::of_vllm(&run.summary)
-                };
-                Ok(run.named(sheet))
-            }
-            Self::Foreign(result) => Ok((*result.sheet).clone()),
+            Self::Run { summary, .. } => Exported::Run(summary),
+            Self::Foreign { result, .. } => Exported::ToolResult(result),
         }
     }
 }
 
-impl OwnRun {
-    #[cfg(feature = "parquet")]
-    pub(super) fn id(&self) -> &str {
-        self.directory.id()
-    }
-
-    /// All records: as much memory as the run has.
-    pub(super) fn observations(&self) -> Result<Observations, Failure> {
-        let stored = self.directory.read().map_err(|error| Failure::usage(error.to_string()))?;
-        Ok(stored.observations)
-    }
-
-    fn named(&self, sheet: ToolResult) -> ToolResult {
-        ToolResult { configuration: self.configuration.clone(), ..sheet }
-    }
+/// All records: as much memory as the run has.
+fn observations(directory: &RunDirectory) -> Result<Observations, Failure> {
+    Ok(directory.read().map_err(Failure::from_usage)?.observations)
 }
 
 #[cfg(feature = "parquet")]
@@ -146,7 +137,6 @@ pub(super) use tables::write_tables;
 /// Parquet tables in a folder. Each is written beside its path and renamed when it is complete.
 #[cfg(feature = "parquet")]
 mod tables {
-
     use std::fs::{self, File};
     use std::io::BufWriter;
     use std::path::{Path, PathBuf};
@@ -155,7 +145,7 @@ mod tables {
         ParquetError, REQUESTS, Rows, TELEMETRY, TOKENS, Tables,
     };
 
-    use super::Subject;
+    use super::{Subject, observations};
     use crate::failure::Failure;
 
     const TABLES: [&str; 3] = [REQUESTS, TOKENS, TELEMETRY];
@@ -165,7 +155,7 @@ mod tables {
         folder: &Path,
         subjects: &[Subject],
     ) -> Result<Vec<(PathBuf, u64)>, Failure> {
-        fs::create_dir_all(folder).map_err(|error| unwritten(folder, &error.to_string()))?;
+        fs::create_dir_all(folder).map_err(|error| unwritten(folder, error))?;
         let half_done = TABLES.map(|table| folder.join(format!(".{table}.{}", std::process::id())));
         let written = fill(&half_done, subjects).and_then(|rows| put(folder, &half_done, rows));
         if written.is_err() {
@@ -178,21 +168,21 @@ mod tables {
 
     fn fill(paths: &[PathBuf; 3], subjects: &[Subject]) -> Result<Rows, Failure> {
         let open = |path: &PathBuf| {
-            File::create(path)
-                .map(BufWriter::new)
-                .map_err(|error| unwritten(path, &error.to_string()))
+            File::create(path).map(BufWriter::new).map_err(|error| unwritten(path, error))
         };
         let [requests, tokens, telemetry] = paths;
         let refused = |error: ParquetError| match error {
             ParquetError::NoRequests { .. } => Failure::usage(error.to_string()),
-            ParquetError::Write(error) => unwritten(requests, &error.to_string()),
+            ParquetError::Write(error) => unwritten(requests, error),
         };
         let mut tables =
             Tables::new(open(requests)?, open(tokens)?, open(telemetry)?).map_err(refused)?;
         for subject in subjects {
             match subject {
-                Subject::Run(run) => tables.add_run(run.id(), &run.observations()?),
-                Subject::Foreign(result) => tables.add_sheet(&result.sheet),
+                Subject::Run { directory, .. } => {
+                    tables.add_run(directory.id(), &observations(directory)?)
+                }
+                Subject::Foreign { result, .. } => tables.add_result(result),
             }
             .map_err(refused)?;
         }
@@ -204,13 +194,13 @@ mod tables {
         let mut placed = Vec::new();
         for ((table, from), rows) in TABLES.iter().zip(from).zip(counts) {
             let to = folder.join(table);
-            fs::rename(from, &to).map_err(|error| unwritten(&to, &error.to_string()))?;
+            fs::rename(from, &to).map_err(|error| unwritten(&to, error))?;
             placed.push((to, rows));
         }
         Ok(placed)
     }
 
-    fn unwritten(path: &Path, why: &str) -> Failure {
+    fn unwritten(path: &Path, why: impl std::fmt::Display) -> Failure {
         Failure::usage(format!("{} cannot be written: {why}", path.display()))
             .hint("name another folder with --to")
     }

@@ -11,7 +11,7 @@ fn written(sheets: &[ToolResult]) -> Result<[Vec<Row>; 2], ParquetError> {
     let open = |file: &tempfile::NamedTempFile| file.reopen().unwrap();
     let mut tables = Tables::new(open(&requests), open(&tokens), open(&telemetry))?;
     for sheet in sheets {
-        tables.add_sheet(sheet)?;
+        tables.add_result(sheet)?;
     }
     let rows = tables.finish()?;
     let read = |file: &tempfile::NamedTempFile| -> Vec<Row> {

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use inferometer_analysis::tool_result::{Form, ResultRate, ResultRequest, ResultSource};
-use serde_json::Value as Json;
+use inferometer_analysis::tool_result::{Form, Grain, ResultRequest, ResultSource};
+use serde_json::Value;
 
 use super::*;
-use crate::import::read_results;
+use crate::read_results;
 
 fn latency(kind: LatencyKind, from: CountsFrom, grain: Grain, mean_ms: f64) -> ResultLatency {
     let ranks = [("50", mean_ms - 1.0), ("99.9", mean_ms + 2.0), ("99", mean_ms + 1.0)];
@@ -84,7 +84,7 @@ fn keys(line: &str) -> Vec<String> {
     keys
 }
 
-fn parsed(sheet: &ToolResult, writing: &Writing) -> BTreeMap<String, Json> {
+fn parsed(sheet: &ToolResult, writing: &Writing) -> BTreeMap<String, Value> {
     serde_json::from_str(&line(sheet, writing).unwrap()).unwrap()
 }
 
@@ -119,8 +119,8 @@ fn only_figures_of_that_meaning_are_written() {
     assert!(!found.contains_key("mean_itl_ms"), "ours is of tokens, theirs of chunks");
     assert_eq!(found["burstiness"], "inf");
     assert_eq!(found["request_rate"], 10.0);
-    assert_eq!(found["max_concurrency"], Json::Null);
-    assert_eq!(found["tokenizer_id"], Json::Null, "none was used");
+    assert_eq!(found["max_concurrency"], Value::Null);
+    assert_eq!(found["tokenizer_id"], Value::Null, "none was used");
     assert!(!found.contains_key("ttfts"));
 }
 
@@ -193,7 +193,7 @@ fn who_measured_is_said_of_all_but_that_tool() {
         let version = version.map(str::to_owned);
         let source = ResultSource { tool, version, ..ResultSource::default() };
         parsed(&ToolResult { source, ..sheet() }, &Writing::default())
-            .get(crate::import::vllm::MEASURED_BY)
+            .get(read::MEASURED_BY)
             .cloned()
     };
     assert_eq!(of(Tool::Vllm, None), None);
