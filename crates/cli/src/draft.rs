@@ -3,13 +3,14 @@
 pub(crate) mod deploy;
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 use std::path::Path;
 use std::time::Duration;
 
 use inferometer_analysis::{LatencyOrigin, Quantity};
-use inferometer_model::campaign::StopAt;
 use inferometer_model::endpoint::{Api, BaseUrlError};
 use inferometer_model::spec::{BodyTable, Slo, SloError, SourceTable, SpecError};
+use inferometer_model::study::Repetition;
 use inferometer_model::{BaseUrl, Spec, SpecDraft};
 use inferometer_workload::WorkloadError;
 use inferometer_workload::saved::read_header;
@@ -28,7 +29,9 @@ pub(crate) struct Drafted {
     /// Secrets stay out of it: it is stored.
     pub(crate) spec: SpecDraft,
     pub(crate) secrets: Secrets,
-    pub(crate) repeat: Repeat,
+    pub(crate) repetition: Repetition,
+    /// How long a restarted server has to answer again.
+    pub(crate) restart_timeout: Duration,
     pub(crate) sweep: SweepTable,
     origins: Origins,
 }
@@ -43,16 +46,6 @@ impl Drafted {
     pub(crate) fn resolve_as(&self, draft: SpecDraft) -> Result<Spec, Failure> {
         draft.resolve().map_err(|error| self.origins.explain(&error))
     }
-}
-
-/// How often to measure, and what happens between.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Repeat {
-    pub(crate) runs: u32,
-    pub(crate) cool_down: Duration,
-    pub(crate) restart: Option<String>,
-    pub(crate) restart_timeout: Duration,
-    pub(crate) stop_at: Option<StopAt>,
 }
 
 const RUNS_MAX: u32 = 1_000;
@@ -93,10 +86,11 @@ fn drafted(
 ) -> Result<Drafted, Failure> {
     let key_file = experiment.target.api_key_file.as_deref();
     let secrets = Secrets::read(key_file, &arguments.headers)?;
-    let repeat = repeat(&experiment.repeat)?;
+    let repetition = repetition(&experiment.repeat)?;
+    let restart_timeout = experiment.repeat.restart_timeout.map_or(RESTART_TIMEOUT, |time| time.0);
     let sweep = experiment.sweep.clone();
     let spec = spec(experiment, &origins, &secrets)?;
-    Ok(Drafted { spec, secrets, repeat, sweep, origins })
+    Ok(Drafted { spec, secrets, repetition, restart_timeout, sweep, origins })
 }
 
 fn spec(
@@ -223,11 +217,11 @@ pub(crate) fn typed_api(url: Option<&str>) -> Option<Api> {
     Api::from_path(url?)
 }
 
-fn repeat(said: &RepeatTable) -> Result<Repeat, Failure> {
+fn repetition(said: &RepeatTable) -> Result<Repetition, Failure> {
     let runs = said.runs.unwrap_or(1);
-    if !(1..=RUNS_MAX).contains(&runs) {
+    let Some(runs) = NonZeroU32::new(runs).filter(|runs| runs.get() <= RUNS_MAX) else {
         return Err(Failure::usage(format!("--repeat must be from 1 to {RUNS_MAX}, not {runs}")));
-    }
+    };
     let stop_at = said.stop_at.clone().map(|stop_at| stop_at.0);
     if let Some(stop_at) = &stop_at {
         Quantity::named(&stop_at.quantity, LatencyOrigin::Sent)
@@ -237,13 +231,8 @@ fn repeat(said: &RepeatTable) -> Result<Repeat, Failure> {
         return Err(Failure::usage("--restart is empty: there is no command to run")
             .hint("leave it out, or give the command that restarts the server"));
     }
-    Ok(Repeat {
-        runs,
-        cool_down: said.cool_down.map_or(Duration::ZERO, |time| time.0),
-        restart: said.restart.clone(),
-        restart_timeout: said.restart_timeout.map_or(RESTART_TIMEOUT, |time| time.0),
-        stop_at,
-    })
+    let cool_down = said.cool_down.map_or(Duration::ZERO, |time| time.0);
+    Ok(Repetition { runs, cool_down, restart: said.restart.clone(), stop_at })
 }
 
 /// What happens between runs needs runs to happen between.
@@ -304,16 +293,16 @@ mod tests {
             cool_down: cool_down.map(|seconds| Duration::from_secs(seconds).into()),
             ..RepeatTable::default()
         };
-        let found = repeat(&said(Some(5), Some(60))).unwrap();
-        assert_eq!((found.runs, found.cool_down), (5, Duration::from_mins(1)));
-        assert!(repeat(&said(Some(0), None)).is_err());
+        let found = repetition(&said(Some(5), Some(60))).unwrap();
+        assert_eq!((found.runs.get(), found.cool_down), (5, Duration::from_mins(1)));
+        assert!(repetition(&said(Some(0), None)).is_err());
         assert!(check_repeats(&said(Some(2), Some(60)), &said(Some(2), Some(60))).is_ok());
         assert!(check_repeats(&said(Some(1), Some(60)), &said(Some(1), Some(60))).is_err());
         assert!(check_repeats(&said(None, Some(60)), &said(None, Some(60))).is_err());
         let restart = RepeatTable { restart: Some("true".to_owned()), ..RepeatTable::default() };
         assert!(check_repeats(&restart, &restart).is_err());
         let empty = RepeatTable { restart: Some(" ".to_owned()), ..RepeatTable::default() };
-        assert!(super::repeat(&empty).is_err());
+        assert!(repetition(&empty).is_err());
     }
 
     fn written(table: Value) -> Vec<String> {

@@ -5,11 +5,9 @@ mod bench;
 mod bench_sweep;
 mod commands;
 mod draft;
-mod dry_run;
 mod experiment;
 mod fit;
 mod imports;
-mod matrix;
 mod narrator;
 mod output;
 mod report_files;
@@ -17,8 +15,6 @@ mod requirements;
 mod sheets;
 mod signals;
 mod study;
-mod suite;
-mod sweep;
 mod terminal;
 
 use std::process::ExitCode;
@@ -54,9 +50,9 @@ fn run(command: Command) -> Result<ExitCode, Failure> {
     match command {
         Command::Run(arguments) => commands::run::run(&arguments),
         Command::Compare(arguments) => commands::compare::run(&arguments),
-        Command::Suite(arguments) => commands::suite::run(&arguments),
-        Command::Matrix(arguments) => commands::matrix::run(&arguments),
-        Command::Sweep(arguments) => commands::sweep::run(&arguments),
+        Command::Suite(arguments) => commands::study::suite(&arguments),
+        Command::Matrix(arguments) => commands::study::matrix(&arguments),
+        Command::Sweep(arguments) => commands::study::sweep(&arguments),
         Command::Fit(arguments) => commands::fit::run(&arguments),
         Command::Simulate(arguments) => commands::simulate::run(&arguments.typed()),
         Command::Calibrate(arguments) => commands::calibrate::run(&arguments),

@@ -5,7 +5,6 @@
 //! knowing each other.
 
 pub mod calibration;
-pub mod campaign;
 pub mod clock;
 pub mod deployment;
 pub mod endpoint;
@@ -21,11 +20,11 @@ pub mod record;
 pub mod secret;
 pub mod spec;
 pub mod spreadsheet;
+pub mod study;
 pub mod system;
 pub mod telemetry;
 pub mod tokens;
 
-pub use campaign::{CampaignSpec, Point, SetManifest};
 pub use clock::Clock;
 pub use endpoint::BaseUrl;
 pub use environment::Environment;
@@ -38,5 +37,8 @@ pub use plan::{Content, Message, Plan, PlannedRequest, Prompt, Release, RequestI
 pub use record::RequestRecord;
 pub use secret::{Redactor, Secret};
 pub use spec::{Spec, SpecDraft};
+/// The old name of the module.
+pub use study as campaign;
+pub use study::{Point, SetManifest, StudySpec};
 pub use telemetry::Telemetry;
 pub use tokens::TokenCounter;

@@ -2,10 +2,10 @@
 
 use inferometer_analysis::{QuantityProblem, SloProblem, check_slos};
 use inferometer_model::Spec;
-use inferometer_model::campaign::{
-    CampaignSpec, Condition, Dimension, Level, Matrix, Question, Search, Suite, Sweep,
-};
 use inferometer_model::spec::{Relation, Slo};
+use inferometer_model::study::{
+    Condition, Dimension, Level, Matrix, Question, Search, StudySpec, Suite, Sweep,
+};
 
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum StudyError {
@@ -62,7 +62,7 @@ pub enum StudyError {
     UnlistedCell(String),
 }
 
-pub(crate) fn check(spec: &CampaignSpec) -> Result<(), StudyError> {
+pub(crate) fn check(spec: &StudySpec) -> Result<(), StudyError> {
     if spec.conditions.is_empty() {
         return Err(StudyError::NoCondition);
     }
@@ -100,7 +100,7 @@ fn check_unique(levels: &[Level]) -> Result<(), StudyError> {
     twice.map_or(Ok(()), |place| Err(StudyError::DuplicateLevel(levels[place])))
 }
 
-fn check_matrix(spec: &CampaignSpec, matrix: &Matrix) -> Result<(), StudyError> {
+fn check_matrix(spec: &StudySpec, matrix: &Matrix) -> Result<(), StudyError> {
     check_conditions(&spec.conditions, "matrix", "cells", matrix.cells.len())?;
     if matrix.levels.is_empty() {
         return Err(StudyError::NoLoad);
@@ -120,7 +120,7 @@ fn check_matrix(spec: &CampaignSpec, matrix: &Matrix) -> Result<(), StudyError> 
     Ok(())
 }
 
-fn check_suite(spec: &CampaignSpec, suite: &Suite) -> Result<(), StudyError> {
+fn check_suite(spec: &StudySpec, suite: &Suite) -> Result<(), StudyError> {
     check_conditions(&spec.conditions, "suite", "scenarios", suite.scenarios.len())?;
     let first = &spec.conditions[0];
     for (Condition { name, spec }, scenario) in spec.conditions.iter().zip(&suite.scenarios) {
@@ -144,7 +144,7 @@ fn check_suite(spec: &CampaignSpec, suite: &Suite) -> Result<(), StudyError> {
     Ok(())
 }
 
-fn check_sweep(spec: &CampaignSpec, sweep: &Sweep) -> Result<(), StudyError> {
+fn check_sweep(spec: &StudySpec, sweep: &Sweep) -> Result<(), StudyError> {
     if sweep.levels.is_empty() && sweep.find.is_none() {
         return Err(StudyError::NoLevel);
     }
@@ -164,11 +164,7 @@ fn check_sweep(spec: &CampaignSpec, sweep: &Sweep) -> Result<(), StudyError> {
     sweep.find.as_ref().map_or(Ok(()), |find| check_search(spec, sweep.dimension, find))
 }
 
-fn check_search(
-    spec: &CampaignSpec,
-    dimension: Dimension,
-    find: &Search,
-) -> Result<(), StudyError> {
+fn check_search(spec: &StudySpec, dimension: Dimension, find: &Search) -> Result<(), StudyError> {
     let &Search { ref goals, from, at_most, resolution, .. } = find;
     if goals.is_empty() {
         return Err(StudyError::NoGoal);

@@ -4,18 +4,13 @@
 //! that they stay paired. The stretch between the knee's two neighbours is cut into equal steps.
 
 use inferometer_analysis::set::kneedle;
-use inferometer_model::campaign::{CampaignSpec, Dimension, Fine, Level, Point, Stage, Sweep};
+use inferometer_model::study::{Dimension, Fine, Level, Point, Stage, StudySpec, Sweep};
 
 use crate::history::{History, Reading};
 use crate::search::{level_at, round_level};
 
 /// The new levels, from the lowest to the highest; empty where no condition has a knee.
-pub(crate) fn levels(
-    spec: &CampaignSpec,
-    sweep: &Sweep,
-    fine: Fine,
-    history: &History,
-) -> Vec<Level> {
+pub(crate) fn levels(spec: &StudySpec, sweep: &Sweep, fine: Fine, history: &History) -> Vec<Level> {
     let mut places: Vec<f64> = Vec::new();
     for condition in 0..spec.conditions.len() {
         let Ok(condition) = u32::try_from(condition) else { continue };
@@ -44,10 +39,10 @@ fn curve_of(
     condition: u32,
     throughput: fn(&Reading) -> Option<f64>,
 ) -> Vec<(f64, f64)> {
-    let counts = |point: &Point, reading: &Reading| {
+    let counts = |(point, reading): &(&Point, &Reading)| {
         point.stage == Stage::Planned && point.condition == condition && reading.is_valid
     };
-    let runs = || history.runs().filter(|(point, reading)| counts(point, reading));
+    let runs = || history.runs().filter(counts);
     let is_whole =
         |level: Level| !runs().any(|(point, reading)| point.level == level && reading.is_cut);
     let mut values: Vec<(f64, f64)> = runs()

@@ -12,21 +12,20 @@ use std::collections::BTreeSet;
 
 use inferometer_analysis::statistics::draws::Draws;
 use inferometer_analysis::statistics::runs::half_width_over_looks;
-use inferometer_model::campaign::{
-    CampaignSpec, Level, Order, Point, Prompts, Question, Stage, Suite,
-};
+use inferometer_model::study::{Level, Order, Point, Prompts, Question, Stage, StudySpec, Suite};
 
-use crate::history::{History, Reading, Slot};
+use crate::history::{History, Reading};
 
 /// Every place, so many times.
 #[derive(Clone, Debug)]
 pub(crate) struct Grid<'study> {
-    pub(crate) spec: &'study CampaignSpec,
+    pub(crate) spec: &'study StudySpec,
     pub(crate) history: &'study History,
     pub(crate) places: Vec<Place>,
-    /// With a rule, the most that there will be.
+    /// With `half_width`, the most that there will be.
     pub(crate) runs: u32,
-    pub(crate) rule: Option<Rule>,
+    /// Repetitions end when the confidence interval is this narrow, as a share of the mean.
+    pub(crate) half_width: Option<f64>,
     pub(crate) stage: Stage,
 }
 
@@ -37,6 +36,17 @@ pub(crate) struct Place {
     pub(crate) conditions: Vec<u32>,
 }
 
+/// The places that are known in advance.
+pub(crate) fn planned_places(spec: &StudySpec) -> Vec<Place> {
+    let conditions = spec.conditions.len();
+    match &spec.question {
+        Question::Repeat => crossed(&[Level::AsAsked], conditions),
+        Question::Suite(suite) => in_turn(suite),
+        Question::Sweep(sweep) => crossed(&sweep.levels, conditions),
+        Question::Matrix(matrix) => crossed(&matrix.levels, conditions),
+    }
+}
+
 /// Every level for all conditions alike.
 pub(crate) fn crossed(levels: &[Level], conditions: usize) -> Vec<Place> {
     let conditions: Vec<u32> = (0..u32::try_from(conditions).unwrap_or(u32::MAX)).collect();
@@ -45,7 +55,7 @@ pub(crate) fn crossed(levels: &[Level], conditions: usize) -> Vec<Place> {
 }
 
 /// The levels of one scenario after those of the other.
-pub(crate) fn in_turn(suite: &Suite) -> Vec<Place> {
+fn in_turn(suite: &Suite) -> Vec<Place> {
     let of_scenario = |(condition, levels): (u32, &Vec<Level>)| {
         let place = move |level: &Level| Place { level: *level, conditions: vec![condition] };
         levels.iter().map(place).collect::<Vec<_>>()
@@ -57,31 +67,32 @@ pub(crate) fn in_turn(suite: &Suite) -> Vec<Place> {
 }
 
 impl Grid<'_> {
-    /// Slots are measured in their order, so as many are behind us as the stage has runs.
-    pub(crate) fn next(&self) -> Option<Slot> {
-        self.slots().nth(self.history.of_stage(self.stage) as usize)
+    /// Points are measured in their order, so as many are behind us as the stage has runs.
+    pub(crate) fn next(&self) -> Option<Point> {
+        self.points().nth(self.history.count_stage(self.stage) as usize)
     }
 
     /// All runs of the grid; `None` when that depends on what they show.
     pub(crate) fn expected(&self) -> Option<u32> {
-        let of_round: usize = self.places.iter().map(|place| place.conditions.len()).sum();
-        let of_round = u32::try_from(of_round).unwrap_or(u32::MAX);
-        self.rule.is_none().then_some(self.runs.saturating_mul(of_round))
+        let in_round: usize = self.places.iter().map(|place| place.conditions.len()).sum();
+        let in_round = u32::try_from(in_round).unwrap_or(u32::MAX);
+        self.half_width.is_none().then_some(self.runs.saturating_mul(in_round))
     }
 
-    fn slots(&self) -> Box<dyn Iterator<Item = Slot> + '_> {
+    /// All points, without numbers and seeds.
+    fn points(&self) -> Box<dyn Iterator<Item = Point> + '_> {
         let is_suite = matches!(self.spec.question, Question::Suite(_));
+        let listed = 0..self.places.len();
         match self.spec.order {
-            Order::Interleaved => Box::new((0..self.runs).flat_map(|round| {
+            Order::Interleaved => Box::new((0..self.runs).flat_map(move |round| {
                 let draws = round_draws(self.spec.seed, self.stage, round);
                 self.round(round, shuffled(self.places.len(), draws))
             })),
             // A suite is measured round by round, so that drift is no difference between scenarios.
             Order::Listed if is_suite => Box::new(
-                (0..self.runs)
-                    .flat_map(|round| self.round(round, (0..self.places.len()).collect())),
+                (0..self.runs).flat_map(move |round| self.round(round, listed.clone().collect())),
             ),
-            Order::Listed => Box::new((0..self.places.len()).flat_map(move |place| {
+            Order::Listed => Box::new(listed.flat_map(move |place| {
                 let open = move |&round: &u32| self.is_open(place, round);
                 (0..self.runs).take_while(open).flat_map(move |round| {
                     self.at(place, round, self.places[place].conditions.clone())
@@ -90,30 +101,37 @@ impl Grid<'_> {
         }
     }
 
-    fn round(&self, round: u32, places: Vec<usize>) -> impl Iterator<Item = Slot> {
+    fn round(&self, round: u32, places: Vec<usize>) -> impl Iterator<Item = Point> {
         places.into_iter().filter(move |&place| self.is_open(place, round)).flat_map(move |place| {
             let conditions = self.places[place].conditions.clone();
             self.at(place, round, alternating(conditions, place, round))
         })
     }
 
-    fn at(&self, place: usize, round: u32, conditions: Vec<u32>) -> impl Iterator<Item = Slot> {
-        let (level, stage) = (self.places[place].level, self.stage);
-        conditions.into_iter().map(move |condition| Slot {
-            condition,
-            level,
-            repetition: round,
-            stage,
-        })
+    fn at(&self, place: usize, round: u32, conditions: Vec<u32>) -> impl Iterator<Item = Point> {
+        let (level, stage, repetition) = (self.places[place].level, self.stage, round);
+        let point =
+            move |condition| Point { number: 0, condition, level, repetition, seed: 0, stage };
+        conditions.into_iter().map(point)
     }
 
-    /// Conditions stop together, so that they stay paired.
+    /// Whether the runs before this round were not enough. Conditions stop together, so that they stay
+    /// paired.
     fn is_open(&self, place: usize, round: u32) -> bool {
-        let Some(rule) = self.rule else { return true };
+        let Some(half_width) = self.half_width else { return true };
         let Place { level, conditions } = &self.places[place];
-        let reached =
-            |condition: &u32| rule.reached_within(self.history, *condition, *level, round);
-        !conditions.iter().all(reached)
+        let is_reached = |condition: &u32| {
+            let counts = |(point, reading): &(&Point, &Reading)| {
+                reading.is_valid
+                    && point.stage == Stage::Planned
+                    && (point.condition, point.level) == (*condition, *level)
+                    && point.repetition < round
+            };
+            let runs = self.history.runs().filter(counts);
+            let values: Vec<f64> = runs.filter_map(|(_, reading)| reading.repeated).collect();
+            half_width_over_looks(&values, self.runs).is_some_and(|share| share <= half_width)
+        };
+        !conditions.iter().all(is_reached)
     }
 }
 
@@ -134,49 +152,8 @@ pub(crate) fn alternating(mut conditions: Vec<u32>, level: usize, repetition: u3
     conditions
 }
 
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Rule {
-    /// As a share of the mean.
-    pub(crate) half_width: f64,
-    pub(crate) runs_at_most: u32,
-}
-
-impl Rule {
-    /// Whether the runs before this round were enough.
-    pub(crate) fn reached_within(
-        &self,
-        history: &History,
-        condition: u32,
-        level: Level,
-        round: u32,
-    ) -> bool {
-        let values = values(history, condition, level, round);
-        self.share(&values).is_some_and(|share| share <= self.half_width)
-    }
-
-    fn share(&self, values: &[f64]) -> Option<f64> {
-        half_width_over_looks(values, self.runs_at_most)
-    }
-}
-
-/// The values of the valid runs.
-fn values(history: &History, condition: u32, level: Level, before: u32) -> Vec<f64> {
-    let counts = |point: &Point| {
-        point.stage == Stage::Planned
-            && point.condition == condition
-            && point.level == level
-            && point.repetition < before
-    };
-    let value = |reading: &Reading| reading.repeated.filter(|_| reading.is_valid);
-    history
-        .runs()
-        .filter(|(point, _)| counts(point))
-        .filter_map(|(_, reading)| value(reading))
-        .collect()
-}
-
 /// Repeated runs count on from the seed that was asked for, so that any of them can be run alone.
-pub(crate) fn repeated_seed(seed: u64, repetition: u32) -> u64 {
+fn repeated_seed(seed: u64, repetition: u32) -> u64 {
     seed.wrapping_add(repetition.into())
 }
 
@@ -187,21 +164,26 @@ pub(crate) fn swept_seed(seed: u64, level: Level, stage: Stage, repetition: u32)
     cut(parts.into_iter().fold(seed, |state, part| Draws::new(state, part).bits()))
 }
 
-/// The seed of a run of a suite.
-pub(crate) fn suite_seed(spec: &CampaignSpec, suite: &Suite, slot: &Slot) -> u64 {
-    match suite.prompts {
-        Prompts::Same => repeated_seed(spec.seed, slot.repetition),
-        Prompts::Fresh => fresh_seed(spec, suite, slot),
+/// The seed of a point that has none yet.
+pub(crate) fn seed(spec: &StudySpec, point: &Point) -> u64 {
+    let &Point { level, stage, repetition, .. } = point;
+    match &spec.question {
+        Question::Repeat => repeated_seed(spec.seed, repetition),
+        Question::Suite(suite) => match suite.prompts {
+            Prompts::Same => repeated_seed(spec.seed, repetition),
+            Prompts::Fresh => fresh_seed(spec, suite, point),
+        },
+        Question::Sweep(_) | Question::Matrix(_) => swept_seed(spec.seed, level, stage, repetition),
     }
 }
 
 /// A mix of the scenario's name and the level, so that a scenario alone sends what it sends within
 /// its suite. Where two mixes meet, the later one is mixed again: no run may find its prompts in the
 /// cache of another.
-fn fresh_seed(spec: &CampaignSpec, suite: &Suite, slot: &Slot) -> u64 {
+fn fresh_seed(spec: &StudySpec, suite: &Suite, point: &Point) -> u64 {
     let places = in_turn(suite);
     let mut taken = BTreeSet::new();
-    for repetition in 0..=slot.repetition {
+    for repetition in 0..=point.repetition {
         for place in &places {
             for &condition in &place.conditions {
                 let name = spec.conditions.get(condition as usize).map_or("", |it| &it.name);
@@ -210,7 +192,7 @@ fn fresh_seed(spec: &CampaignSpec, suite: &Suite, slot: &Slot) -> u64 {
                     seed = cut(Draws::new(seed, 0).bits());
                 }
                 if (condition, place.level, repetition)
-                    == (slot.condition, slot.level, slot.repetition)
+                    == (point.condition, point.level, point.repetition)
                 {
                     return seed;
                 }
@@ -283,11 +265,11 @@ mod tests {
     fn looking_often_needs_a_narrower_spread() {
         let values = [100.0, 101.0, 99.0];
         // SciPy: t.ppf(0.975, 2) / sqrt(3) and t.ppf(1 - 0.025 / 8, 2) / sqrt(3), of s = 1.
-        let once = Rule { half_width: 0.02, runs_at_most: 3 }.share(&values).unwrap();
-        let often = Rule { half_width: 0.02, runs_at_most: 10 }.share(&values).unwrap();
+        let once = half_width_over_looks(&values, 3).unwrap();
+        let often = half_width_over_looks(&values, 10).unwrap();
         assert!((once - 0.024_841_377_117_503_15).abs() < 1e-9, "{once}");
         assert!(2.7 < often / once && often / once < 3.0, "{often}");
-        assert_eq!(Rule { half_width: 0.02, runs_at_most: 3 }.share(&values[..2]), None);
+        assert_eq!(half_width_over_looks(&values[..2], 3), None);
     }
 
     #[test]

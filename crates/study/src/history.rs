@@ -2,23 +2,16 @@
 //! it looks at.
 
 use inferometer_analysis::set::{is_cut, piles_up};
-use inferometer_analysis::{Estimate, LatencyOrigin, Quantity, Summary, Verdict, metric};
-use inferometer_model::campaign::{CampaignSpec, Dimension, Level, Point, Question, Stage};
+use inferometer_analysis::{
+    Estimate, LatencyOrigin, Quantity, Summary, Threshold, Verdict, metric,
+};
+use inferometer_model::study::{Dimension, Level, Point, Question, Stage, StudySpec};
 
 use crate::error::StudyError;
-use crate::judgement::Goal;
+use crate::judgement::goal;
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct History(Vec<(Point, Reading)>);
-
-/// A run before it has its number and its seed.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Slot {
-    pub(crate) condition: u32,
-    pub(crate) level: Level,
-    pub(crate) repetition: u32,
-    pub(crate) stage: Stage,
-}
 
 impl History {
     pub(crate) fn add(&mut self, point: Point, reading: Reading) {
@@ -33,7 +26,7 @@ impl History {
         count(&self.0)
     }
 
-    pub(crate) fn of_stage(&self, stage: Stage) -> u32 {
+    pub(crate) fn count_stage(&self, stage: Stage) -> u32 {
         count(self.0.iter().filter(|(point, _)| point.stage == stage))
     }
 
@@ -75,15 +68,13 @@ pub struct Reading {
 /// The quantities that a study looks at, resolved by name once.
 #[derive(Clone, Debug)]
 pub(crate) struct Quantities {
-    output_throughput: Option<Quantity>,
-    request_throughput: Option<Quantity>,
     /// By condition: a bare latency begins where the load of the condition says.
     repeated: Vec<Option<Quantity>>,
-    pub(crate) goals: Vec<Goal>,
+    pub(crate) goals: Vec<Threshold>,
 }
 
 impl Quantities {
-    pub(crate) fn new(spec: &CampaignSpec) -> Result<Self, StudyError> {
+    pub(crate) fn new(spec: &StudySpec) -> Result<Self, StudyError> {
         let repeated = |origin: LatencyOrigin| match &spec.repetition.stop_at {
             Some(stop_at) => Quantity::named(&stop_at.quantity, origin).map(Some),
             None => Ok(None),
@@ -99,17 +90,12 @@ impl Quantities {
                 let open = sweep.dimension == Dimension::Rate;
                 let goals = sweep.find.iter().flat_map(|find| &find.goals);
                 let goals = goals
-                    .map(|slo| Goal::of(slo, LatencyOrigin::for_load(open)))
+                    .map(|slo| goal(slo, LatencyOrigin::for_load(open)))
                     .collect::<Result<_, _>>()?;
                 (vec![of_condition(open)?; spec.conditions.len()], goals)
             }
         };
-        Ok(Self {
-            output_throughput: Some(metric::OUTPUT_THROUGHPUT.quantity()),
-            request_throughput: Some(metric::REQUEST_THROUGHPUT.quantity()),
-            repeated,
-            goals,
-        })
+        Ok(Self { repeated, goals })
     }
 
     pub(crate) fn read(&self, condition: u32, summary: &Summary) -> Reading {
@@ -119,10 +105,10 @@ impl Quantities {
             is_valid: summary.verdict != Verdict::Invalid,
             piles_up: piles_up(summary),
             is_cut: is_cut(summary),
-            output_throughput: self.output_throughput.as_ref().and_then(value),
-            request_throughput: self.request_throughput.as_ref().and_then(value),
+            output_throughput: value(&metric::OUTPUT_THROUGHPUT.quantity()),
+            request_throughput: value(&metric::REQUEST_THROUGHPUT.quantity()),
             repeated: repeated.and_then(value),
-            goals: self.goals.iter().map(|goal| goal.quantity().value_in(summary).ok()).collect(),
+            goals: self.goals.iter().map(|goal| goal.quantity.value_in(summary).ok()).collect(),
         }
     }
 }

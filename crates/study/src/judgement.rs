@@ -29,50 +29,27 @@ use inferometer_model::spec::{Limit, Relation, Slo};
 use crate::error::StudyError;
 use crate::history::Reading;
 
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Goal(Threshold);
+/// A goal of a search as a threshold on a quantity of the whole run.
+pub(crate) fn goal(slo: &Slo, origin: LatencyOrigin) -> Result<Threshold, StudyError> {
+    let name = match &slo.statistic {
+        Some(statistic) => format!("{}.{statistic}", slo.metric),
+        None => slo.metric.clone(),
+    };
+    let quantity = Quantity::named(&name, origin)
+        .map_err(|problem| StudyError::GoalQuantity { goal: slo.to_string(), problem })?;
+    let (Limit::Milliseconds(limit) | Limit::Share(limit) | Limit::Plain(limit)) = slo.limit;
+    Ok(Threshold { quantity, relation: slo.relation, limit })
+}
 
-impl Goal {
-    pub(crate) fn of(slo: &Slo, origin: LatencyOrigin) -> Result<Self, StudyError> {
-        let name = match &slo.statistic {
-            Some(statistic) => format!("{}.{statistic}", slo.metric),
-            None => slo.metric.clone(),
-        };
-        let quantity = Quantity::named(&name, origin)
-            .map_err(|problem| StudyError::GoalQuantity { goal: slo.to_string(), problem })?;
-        let (Limit::Milliseconds(limit) | Limit::Share(limit) | Limit::Plain(limit)) = slo.limit;
-        Ok(Self(Threshold { quantity, relation: slo.relation, limit }))
-    }
+/// Whether a run has so few values that this percentile of them is hardly more than the largest:
+/// such a percentile lies below the true one far more often than above it.
+fn is_too_few(goal: &Threshold, run: &Estimate) -> bool {
+    run.n < goal.quantity.statistic().map_or(1, Statistic::certified_from)
+}
 
-    pub(crate) const fn quantity(&self) -> Quantity {
-        self.0.quantity
-    }
-
-    pub(crate) fn is_met_by(&self, value: f64) -> bool {
-        self.0.is_met_by(value)
-    }
-
-    /// `None` when the limit lies inside.
-    pub(crate) fn decided_by(&self, interval: Interval) -> Option<bool> {
-        let (low, high) = (self.is_met_by(interval.low), self.is_met_by(interval.high));
-        (low == high).then_some(low)
-    }
-
-    /// Whether a run has so few values that this percentile of them is hardly more than the largest:
-    /// such a percentile lies below the true one far more often than above it.
-    pub(crate) fn is_too_few(&self, run: &Estimate) -> bool {
-        run.n < self.0.quantity.statistic().map_or(1, Statistic::certified_from)
-    }
-
-    /// Whether a value that lies too low can only err on the good side.
-    pub(crate) const fn is_from_above(&self) -> bool {
-        matches!(self.0.relation, Relation::Below)
-    }
-
-    /// A share counts requests, so runs weigh as many as they have.
-    pub(crate) fn is_share(&self) -> bool {
-        self.0.quantity.metric().unit == Unit::Share
-    }
+/// A share counts requests, so runs weigh as many as they have.
+fn is_share(goal: &Threshold) -> bool {
+    goal.quantity.metric().unit == Unit::Share
 }
 
 /// Whether a level meets its goals. Only `Met` counts as meeting them.
@@ -111,11 +88,11 @@ const SURE: f64 = 0.95;
 /// Fewer lie all on one side of their median by luck more often than one time in twenty.
 const AGREEING_MIN: usize = 5;
 
-pub(crate) fn verdict(runs: &[&Reading], goals: &[Goal], runs_at_most: u32) -> LevelVerdict {
+pub(crate) fn verdict(runs: &[&Reading], goals: &[Threshold], runs_at_most: u32) -> LevelVerdict {
     if pile_up(runs) {
         return LevelVerdict::PilesUp;
     }
-    let of_goal = |(place, goal): (usize, &Goal)| decided(goal, &estimates(runs, place));
+    let of_goal = |(place, goal): (usize, &Threshold)| decided(goal, &estimates(runs, place));
     let judged: Vec<Option<bool>> = goals.iter().enumerate().map(of_goal).collect();
     if judged.contains(&Some(false)) {
         return LevelVerdict::Missed;
@@ -127,8 +104,8 @@ pub(crate) fn verdict(runs: &[&Reading], goals: &[Goal], runs_at_most: u32) -> L
     if runs.len() - seeing >= BLIND_MAX {
         return LevelVerdict::NoNumbers;
     }
-    let too_few = |(place, goal): (usize, &Goal)| {
-        judged[place].is_none() && estimates(runs, place).iter().any(|run| goal.is_too_few(run))
+    let too_few = |(place, goal): (usize, &Threshold)| {
+        judged[place].is_none() && estimates(runs, place).iter().any(|run| is_too_few(goal, run))
     };
     if goals.iter().enumerate().any(too_few) {
         // Missed or undecided, it counts as not met: further runs would change no answer.
@@ -144,13 +121,13 @@ fn pile_up(runs: &[&Reading]) -> bool {
 }
 
 /// Whether the goal is met; `None` while it is undecided.
-fn decided(goal: &Goal, runs: &[Estimate]) -> Option<bool> {
-    let too_few = runs.iter().any(|run| goal.is_too_few(run));
+fn decided(goal: &Threshold, runs: &[Estimate]) -> Option<bool> {
+    let too_few = runs.iter().any(|run| is_too_few(goal, run));
     let met = decided_by_values(goal, runs)?;
-    (!too_few || goal.is_from_above() && !met).then_some(met)
+    (!too_few || goal.relation == Relation::Below && !met).then_some(met)
 }
 
-fn decided_by_values(goal: &Goal, runs: &[Estimate]) -> Option<bool> {
+fn decided_by_values(goal: &Threshold, runs: &[Estimate]) -> Option<bool> {
     if runs.is_empty() {
         return None;
     }
@@ -158,11 +135,14 @@ fn decided_by_values(goal: &Goal, runs: &[Estimate]) -> Option<bool> {
     let of_all = if firm { common(goal, runs) } else { None };
     let interval = match of_all {
         // Runs without a failure have a common share of none; all their requests leave some open.
-        Some(_) if goal.is_share() => share_pooled(runs),
+        Some(_) if is_share(goal) => share_pooled(runs),
         of_all => of_all.or_else(|| between(runs)),
     };
-    if let Some(met) = interval.and_then(|interval| goal.decided_by(interval)) {
-        return Some(met);
+    if let Some(interval) = interval {
+        let (low, high) = (goal.is_met_by(interval.low), goal.is_met_by(interval.high));
+        if low == high {
+            return Some(low);
+        }
     }
     if firm || runs.len() < AGREEING_MIN {
         return None;
@@ -177,7 +157,7 @@ fn estimates(runs: &[&Reading], place: usize) -> Vec<Estimate> {
 }
 
 /// Whether the runs lie on the good side of every goal, whatever their uncertainty.
-pub(crate) fn leans_to_met(runs: &[&Reading], goals: &[Goal]) -> bool {
+pub(crate) fn leans_to_met(runs: &[&Reading], goals: &[Threshold]) -> bool {
     goals.iter().enumerate().all(|(place, goal)| {
         let estimates = estimates(runs, place);
         let whole: f64 = estimates.iter().map(|run| weight(goal, run)).sum();
@@ -188,7 +168,7 @@ pub(crate) fn leans_to_met(runs: &[&Reading], goals: &[Goal]) -> bool {
 
 /// The interval of the mean of runs, from their own intervals; `None` when these do not explain how
 /// far apart the runs lie.
-fn common(goal: &Goal, runs: &[Estimate]) -> Option<Interval> {
+fn common(goal: &Threshold, runs: &[Estimate]) -> Option<Interval> {
     let whole: f64 = runs.iter().map(|run| weight(goal, run)).sum();
     let share = |run: &Estimate| weight(goal, run) / whole;
     let mean: f64 = runs.iter().map(|run| share(run) * run.value).sum();
@@ -211,8 +191,8 @@ fn common(goal: &Goal, runs: &[Estimate]) -> Option<Interval> {
     Interval::new(mean - below.sqrt() * shrink, mean + above.sqrt() * shrink)
 }
 
-fn weight(goal: &Goal, run: &Estimate) -> f64 {
-    if goal.is_share() { (run.n as f64).max(1.0) } else { 1.0 }
+fn weight(goal: &Threshold, run: &Estimate) -> f64 {
+    if is_share(goal) { (run.n as f64).max(1.0) } else { 1.0 }
 }
 
 /// The sum of squared deviations that chance exceeds one time in twenty: the quantile of chi-square

@@ -22,18 +22,18 @@ mod search;
 
 use inferometer_analysis::Summary;
 use inferometer_analysis::set::FoundLimit;
-use inferometer_model::campaign::{CampaignSpec, Level, Point, Question, Stage};
+use inferometer_model::study::{Level, Point, Question, Stage, StudySpec};
 
 pub use self::error::StudyError;
-use self::grid::{Grid, Rule};
+use self::grid::Grid;
 pub use self::history::Reading;
-use self::history::{History, Quantities, Slot};
+use self::history::{History, Quantities};
 use self::search::Searches;
 
 /// Decides what to measure next, and why, until the question is answered.
 #[derive(Clone, Debug)]
 pub struct Study {
-    spec: CampaignSpec,
+    spec: StudySpec,
     quantities: Quantities,
     history: History,
 }
@@ -46,7 +46,7 @@ pub struct Progress {
 }
 
 impl Study {
-    pub fn new(spec: CampaignSpec) -> Result<Self, StudyError> {
+    pub fn new(spec: StudySpec) -> Result<Self, StudyError> {
         error::check(&spec)?;
         let quantities = Quantities::new(&spec)?;
         Ok(Self { spec, quantities, history: History::default() })
@@ -54,16 +54,9 @@ impl Study {
 
     /// The next run; the same until [`Self::finished`] is called. `None` when all runs are done.
     pub fn next(&self) -> Option<Point> {
-        let slot = self.slot()?;
-        let Slot { condition, level, repetition, stage } = slot;
-        let seed = match &self.spec.question {
-            Question::Repeat => grid::repeated_seed(self.spec.seed, repetition),
-            Question::Suite(suite) => grid::suite_seed(&self.spec, suite, &slot),
-            Question::Sweep(_) | Question::Matrix(_) => {
-                grid::swept_seed(self.spec.seed, level, stage, repetition)
-            }
-        };
-        Some(Point { number: self.history.count(), condition, level, repetition, seed, stage })
+        let point = self.next_unnumbered()?;
+        let seed = grid::seed(&self.spec, &point);
+        Some(Point { number: self.history.count(), seed, ..point })
     }
 
     /// Adds the result of the run that [`Self::next`] returned. Does nothing when there was none.
@@ -83,20 +76,20 @@ impl Study {
 
     /// Why the next run is measured, in a few words.
     pub fn why(&self) -> Option<String> {
-        let slot = self.slot()?;
+        let point = self.next_unnumbered()?;
         if matches!(self.spec.question, Question::Suite(_)) {
-            return self.scenario(&slot);
+            return self.scenario(&point);
         }
-        if let Some(why) = self.searches().and_then(|searches| searches.why(&slot)) {
+        if let Some(why) = self.searches().and_then(|searches| searches.why(&point)) {
             return Some(why);
         }
-        let run = slot.repetition + 1;
-        let known = match slot.stage {
+        let run = point.repetition + 1;
+        let known = match point.stage {
             Stage::Fine => self.fine().map(|grid| grid.runs),
             Stage::Planned | Stage::Probe | Stage::Confirmation => Some(self.planned().runs),
         };
         let of = known.map_or(String::new(), |runs| format!(" of {runs}"));
-        Some(match (slot.stage, slot.level) {
+        Some(match (point.stage, point.level) {
             (Stage::Fine, level) => format!("around the knee: {level}, run {run}{of}"),
             (_, Level::AsAsked) => format!("run {run}{of}"),
             (_, level) => format!("{level}, run {run}{of}"),
@@ -104,18 +97,18 @@ impl Study {
     }
 
     /// The scenario of a suite and its round, in words.
-    fn scenario(&self, slot: &Slot) -> Option<String> {
-        let mut words = self.spec.conditions.get(slot.condition as usize)?.name.clone();
-        if slot.level != Level::AsAsked {
-            words = format!("{words}, {}", slot.level);
+    fn scenario(&self, point: &Point) -> Option<String> {
+        let mut text = self.spec.conditions.get(point.condition as usize)?.name.clone();
+        if point.level != Level::AsAsked {
+            text = format!("{text}, {}", point.level);
         }
-        let (round, rounds) = (slot.repetition + 1, self.spec.repetition.runs.get());
-        Some(if rounds == 1 { words } else { format!("{words}, round {round} of {rounds}") })
+        let (round, rounds) = (point.repetition + 1, self.spec.repetition.runs.get());
+        Some(if rounds == 1 { text } else { format!("{text}, round {round} of {rounds}") })
     }
 
     pub fn progress(&self) -> Progress {
         let done = self.history.count();
-        if self.slot().is_none() {
+        if self.next_unnumbered().is_none() {
             return Progress { done, expected: Some(done) };
         }
         let planned = self.planned();
@@ -124,7 +117,7 @@ impl Study {
             (Some(_), _) => None,
             (None, Some(_)) if !is_laid_out => None,
             (None, Some(fine)) => {
-                fine.expected().map(|fine| self.history.of_stage(Stage::Planned) + fine)
+                fine.expected().map(|fine| self.history.count_stage(Stage::Planned) + fine)
             }
             (None, None) => planned.expected(),
         };
@@ -136,37 +129,21 @@ impl Study {
         self.searches().map(|searches| searches.found()).unwrap_or_default()
     }
 
-    fn slot(&self) -> Option<Slot> {
+    /// The next run without its number and, except in a matrix, without its seed.
+    fn next_unnumbered(&self) -> Option<Point> {
         if matches!(self.spec.question, Question::Matrix(_)) {
-            return self.slot_of_matrix();
+            let points = matrix::deployments(&self.spec).into_iter().flat_map(|it| it.points);
+            return points.into_iter().nth(self.history.count() as usize);
         }
         self.planned().next().or_else(|| self.fine()?.next()).or_else(|| self.searches()?.next())
     }
 
-    fn slot_of_matrix(&self) -> Option<Slot> {
-        let points = matrix::deployments(&self.spec).into_iter().flat_map(|it| it.points);
-        let point = points.into_iter().nth(self.history.count() as usize)?;
-        let Point { condition, level, repetition, stage, .. } = point;
-        Some(Slot { condition, level, repetition, stage })
-    }
-
     /// The runs that are known in advance.
     fn planned(&self) -> Grid<'_> {
-        let repetition = &self.spec.repetition;
-        let runs = repetition.runs.get();
-        let rule = repetition
-            .stop_at
-            .as_ref()
-            .map(|stop_at| Rule { half_width: stop_at.half_width, runs_at_most: runs });
-        let conditions = self.spec.conditions.len();
-        let places = match &self.spec.question {
-            Question::Repeat => grid::crossed(&[Level::AsAsked], conditions),
-            Question::Suite(suite) => grid::in_turn(suite),
-            Question::Sweep(sweep) => grid::crossed(&sweep.levels, conditions),
-            Question::Matrix(matrix) => grid::crossed(&matrix.levels, conditions),
-        };
         let (spec, history) = (&self.spec, &self.history);
-        Grid { spec, history, places, runs, rule, stage: Stage::Planned }
+        let (places, runs) = (grid::planned_places(spec), spec.repetition.runs.get());
+        let half_width = spec.repetition.stop_at.as_ref().map(|stop_at| stop_at.half_width);
+        Grid { spec, history, places, runs, half_width, stage: Stage::Planned }
     }
 
     /// The runs around the knee, which is known once the planned levels are measured.
@@ -176,7 +153,8 @@ impl Study {
         let (spec, history) = (&self.spec, &self.history);
         let levels = fine::levels(spec, sweep, fine, history);
         let places = grid::crossed(&levels, spec.conditions.len());
-        Some(Grid { spec, history, places, runs: fine.runs.get(), rule: None, stage: Stage::Fine })
+        let (runs, stage) = (fine.runs.get(), Stage::Fine);
+        Some(Grid { spec, history, places, runs, half_width: None, stage })
     }
 
     fn searches(&self) -> Option<Searches<'_>> {

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use inferometer_model::campaign::{CampaignSpec, Level, Matrix, Order, Point, Question, Stage};
+use inferometer_model::study::{Level, Matrix, Order, Point, Question, Stage, StudySpec};
 
 use crate::grid;
 
@@ -23,7 +23,7 @@ pub struct Deployment {
 ///
 /// Listed, a cell has all its repetitions before the next; interleaved, every repetition visits all
 /// cells in an order of its own. The loads of a cell are never separated: they share its server.
-pub fn deployments(spec: &CampaignSpec) -> Vec<Deployment> {
+pub fn deployments(spec: &StudySpec) -> Vec<Deployment> {
     let Question::Matrix(matrix) = &spec.question else { return Vec::new() };
     let mut number = 0..;
     let deployment = |(condition, repetition)| {
@@ -42,7 +42,7 @@ pub fn deployments(spec: &CampaignSpec) -> Vec<Deployment> {
 }
 
 /// Every cell with every repetition.
-fn in_order(spec: &CampaignSpec) -> Vec<(u32, u32)> {
+fn in_order(spec: &StudySpec) -> Vec<(u32, u32)> {
     let runs = spec.repetition.runs.get();
     let cells = u32::try_from(spec.conditions.len()).unwrap_or(u32::MAX);
     match spec.order {

@@ -18,11 +18,12 @@
 
 use std::num::NonZeroU32;
 
+use inferometer_analysis::Threshold;
 use inferometer_analysis::set::FoundLimit;
-use inferometer_model::campaign::{CampaignSpec, Dimension, Level, Point, Search, Stage, Sweep};
+use inferometer_model::study::{Dimension, Level, Point, Search, Stage, StudySpec, Sweep};
 
-use crate::history::{History, Reading, Slot};
-use crate::judgement::{Goal, LevelVerdict, leans_to_met, verdict};
+use crate::history::{History, Reading};
+use crate::judgement::{LevelVerdict, leans_to_met, verdict};
 
 /// How often the load is halved below the lowest level that was typed, before no level is
 /// expected to meet the goals. A rate that low takes hours.
@@ -33,16 +34,16 @@ const STEPS_OF_RESOLUTION: f64 = 3.0;
 /// The searches of all conditions. They take turns, so that drift affects all in the same way.
 #[derive(Clone, Debug)]
 pub(crate) struct Searches<'study> {
-    pub(crate) spec: &'study CampaignSpec,
+    pub(crate) spec: &'study StudySpec,
     pub(crate) sweep: &'study Sweep,
     pub(crate) find: &'study Search,
-    pub(crate) goals: &'study [Goal],
+    pub(crate) goals: &'study [Threshold],
     pub(crate) history: &'study History,
 }
 
 impl Searches<'_> {
     /// The next run of the condition that has had the fewest.
-    pub(crate) fn next(&self) -> Option<Slot> {
+    pub(crate) fn next(&self) -> Option<Point> {
         let of_condition = |search: LimitSearch<'_>| match search.step() {
             Step::Measure { place, stage } => Some((search.condition, place, stage)),
             Step::Over(_) => None,
@@ -51,7 +52,7 @@ impl Searches<'_> {
         let (condition, place, stage) = open.min_by_key(|(condition, ..)| self.runs(*condition))?;
         let level = level_at(self.sweep.dimension, place)?;
         let repetition = self.history.repetition(condition, level, stage);
-        Some(Slot { condition, level, repetition, stage })
+        Some(Point { number: 0, condition, level, repetition, seed: 0, stage })
     }
 
     pub(crate) fn found(&self) -> Vec<FoundLimit> {
@@ -63,14 +64,14 @@ impl Searches<'_> {
     }
 
     /// `None` of a run that no search asked for.
-    pub(crate) fn why(&self, slot: &Slot) -> Option<String> {
-        match slot.stage {
+    pub(crate) fn why(&self, point: &Point) -> Option<String> {
+        match point.stage {
             Stage::Planned | Stage::Fine => None,
             Stage::Confirmation => {
-                Some(format!("confirms {} as the limit, on a fresh seed", slot.level))
+                Some(format!("confirms {} as the limit, on a fresh seed", point.level))
             }
             Stage::Probe => {
-                let bracket = self.of(slot.condition).bracket();
+                let bracket = self.of(point.condition).bracket();
                 let read = |place: f64| level_at(self.sweep.dimension, place);
                 Some(match (bracket.met.and_then(read), bracket.missed.and_then(read)) {
                     (None, None) => "searches the limit: the first level".to_owned(),

@@ -8,7 +8,7 @@ use crate::support;
 
 use std::sync::LazyLock;
 
-use inferometer_model::campaign::CampaignSpec;
+use inferometer_model::study::StudySpec;
 use inferometer_study::{Reading, Study};
 use support::queue::Queue;
 use support::{campaign, rates, search};
@@ -24,13 +24,13 @@ fn steps_above(rate: f64, truth: f64) -> f64 {
     (rate / truth).ln() / (1.0 + RESOLUTION).ln()
 }
 
-fn spec(number: u64, levels: &[f64]) -> (Queue, f64, CampaignSpec) {
+fn spec(number: u64, levels: &[f64]) -> (Queue, f64, StudySpec) {
     let (queue, truth) = Queue::drawn(number);
     // The search begins anywhere from far below to four times above.
     let from = truth * 0.05 * 1.1_f64.powi(i32::try_from(number % 46).unwrap());
     let levels: Vec<f64> = levels.iter().map(|share| share * truth).collect();
     let find = search(queue.p99(truth), from, truth * 64.0);
-    (queue, truth, CampaignSpec { seed: number, ..campaign(rates(&levels, Some(find)), 2) })
+    (queue, truth, StudySpec { seed: number, ..campaign(rates(&levels, Some(find)), 2) })
 }
 
 /// What a search came to: how many steps above the truth, and by how many runs.

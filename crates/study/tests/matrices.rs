@@ -4,16 +4,15 @@ use crate::support;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use inferometer_model::campaign::{
-    CampaignSpec, Cell, Condition, Level, Matrix, MatrixModel, Order, Point, Preset, Question,
-    StopAt,
+use inferometer_model::study::{
+    Cell, Condition, Level, Matrix, MatrixModel, Order, Point, Preset, Question, StopAt, StudySpec,
 };
 use inferometer_study::matrix::{Deployment, Next, Queue, Sharing, deployments};
 use inferometer_study::{Reading, Study, StudyError};
 use support::{campaign, conditions, number};
 
 /// Cells by the places of their presets, in the order of the plan.
-fn matrix(presets: &[u32], levels: &[u32], runs: u32, order: Order) -> CampaignSpec {
+fn matrix(presets: &[u32], levels: &[u32], runs: u32, order: Order) -> StudySpec {
     let cell = |preset: &u32| Cell {
         preset: *preset,
         model: 0,
@@ -38,7 +37,7 @@ fn matrix(presets: &[u32], levels: &[u32], runs: u32, order: Order) -> CampaignS
     let spec = conditions(1).remove(0).spec;
     let condition = |place: usize| Condition { name: format!("cell {place}"), spec: spec.clone() };
     let conditions = (0..presets.len()).map(condition).collect();
-    CampaignSpec { conditions, order, ..campaign(question, runs) }
+    StudySpec { conditions, order, ..campaign(question, runs) }
 }
 
 fn places(deployments: &[Deployment]) -> Vec<(u32, u32)> {
@@ -119,7 +118,7 @@ fn a_preset_serves_one_at_a_time_unless_time_is_virtual() {
 #[test]
 fn what_is_no_matrix_is_refused() {
     let sound = matrix(&[0, 1], &[1, 10], 1, Order::Listed);
-    let refused = |change: fn(&mut CampaignSpec, &mut Matrix)| {
+    let refused = |change: fn(&mut StudySpec, &mut Matrix)| {
         let mut spec = sound.clone();
         let Question::Matrix(mut matrix) = spec.question.clone() else { unreachable!() };
         change(&mut spec, &mut matrix);

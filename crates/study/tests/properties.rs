@@ -4,8 +4,8 @@ use crate::support;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use inferometer_model::campaign::{
-    CampaignSpec, Dimension, Fine, Level, Order, Point, Question, StopAt, Sweep,
+use inferometer_model::study::{
+    Dimension, Fine, Level, Order, Point, Question, StopAt, StudySpec, Sweep,
 };
 use inferometer_study::{Reading, Study};
 use proptest::prelude::*;
@@ -41,7 +41,7 @@ fn question() -> impl Strategy<Value = Question> {
     prop_oneof![Just(Question::Repeat), sweep]
 }
 
-fn spec() -> impl Strategy<Value = CampaignSpec> {
+fn spec() -> impl Strategy<Value = StudySpec> {
     (question(), 1..4_usize, 1..6_u32, any::<u64>(), any::<bool>(), any::<bool>()).prop_map(
         |(question, servers, runs, seed, listed, stops)| {
             let mut spec = campaign(question, runs);
@@ -58,7 +58,7 @@ fn spec() -> impl Strategy<Value = CampaignSpec> {
 /// More runs than any of these campaigns may ask for.
 const RUNS_MAX: usize = 2_000;
 
-fn played(spec: &CampaignSpec, answers: &[Reading]) -> Vec<Point> {
+fn played(spec: &StudySpec, answers: &[Reading]) -> Vec<Point> {
     let mut campaign = Study::new(spec.clone()).expect("only good specs are drawn");
     let mut points = Vec::new();
     for reading in answers.iter().cycle().take(RUNS_MAX) {

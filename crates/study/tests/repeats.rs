@@ -2,7 +2,7 @@
 
 use crate::support;
 
-use inferometer_model::campaign::{CampaignSpec, Level, Order, Point, Question, StopAt};
+use inferometer_model::study::{Level, Order, Point, Question, StopAt, StudySpec};
 use inferometer_study::{Reading, Study, StudyError};
 use support::{campaign, conditions, rates};
 
@@ -19,7 +19,7 @@ fn played(campaign: &mut Study, reading: impl Fn(&Point) -> Reading) -> Vec<Poin
     points
 }
 
-fn stopping(half_width: f64, runs: u32) -> CampaignSpec {
+fn stopping(half_width: f64, runs: u32) -> StudySpec {
     let mut spec = campaign(Question::Repeat, runs);
     let quantity = "output_throughput".to_owned();
     spec.repetition.stop_at = Some(StopAt { quantity, half_width });
@@ -28,7 +28,7 @@ fn stopping(half_width: f64, runs: u32) -> CampaignSpec {
 
 #[test]
 fn repeats_count_their_seeds_on_and_conditions_alternate() {
-    let spec = CampaignSpec { conditions: conditions(2), ..campaign(Question::Repeat, 3) };
+    let spec = StudySpec { conditions: conditions(2), ..campaign(Question::Repeat, 3) };
     let mut campaign = Study::new(spec).unwrap();
     assert_eq!(campaign.why().as_deref(), Some("run 1 of 3"));
     assert_eq!(campaign.progress().expected, Some(6));
@@ -43,7 +43,7 @@ fn a_listed_sweep_finishes_a_level_before_the_next_and_an_interleaved_one_does_n
     let levels = [1.0, 2.0, 4.0, 8.0];
     let order = |order| {
         let mut campaign =
-            Study::new(CampaignSpec { order, ..campaign(rates(&levels, None), 2) }).unwrap();
+            Study::new(StudySpec { order, ..campaign(rates(&levels, None), 2) }).unwrap();
         let points = played(&mut campaign, |_| value(1.0));
         points.iter().map(|point| point.level.place().unwrap()).collect::<Vec<f64>>()
     };
@@ -78,7 +78,7 @@ fn an_invalid_run_makes_nothing_narrower() {
 
 #[test]
 fn conditions_stop_together() {
-    let spec = CampaignSpec { conditions: conditions(2), ..stopping(0.02, 6) };
+    let spec = StudySpec { conditions: conditions(2), ..stopping(0.02, 6) };
     let mut campaign = Study::new(spec).unwrap();
     let reading = |point: &Point| {
         let swing = f64::from(point.condition) * 30.0 * f64::from(point.repetition % 2);
@@ -90,7 +90,7 @@ fn conditions_stop_together() {
 #[test]
 fn what_cannot_be_asked_is_refused() {
     let refused = |spec| Study::new(spec).unwrap_err();
-    let empty = CampaignSpec { conditions: Vec::new(), ..campaign(Question::Repeat, 1) };
+    let empty = StudySpec { conditions: Vec::new(), ..campaign(Question::Repeat, 1) };
     assert_eq!(refused(empty), StudyError::NoCondition);
     assert_eq!(refused(campaign(rates(&[], None), 1)), StudyError::NoLevel);
     let twice = refused(campaign(rates(&[2.0, 2.0], None), 1));

@@ -5,16 +5,13 @@
 use crate::support;
 
 use inferometer_analysis::set::FoundLimit;
-use inferometer_model::campaign::{
-    CampaignSpec, Dimension, Level, Point, Question, Search, Stage, Sweep,
+use inferometer_model::study::{
+    Dimension, Level, Point, Question, Search, Stage, StudySpec, Sweep,
 };
 use inferometer_study::{Reading, Study, StudyError};
 use support::{campaign, conditions, latency, number, rates, search};
 
-fn played(
-    spec: CampaignSpec,
-    reading: impl Fn(&Point) -> Reading,
-) -> (Vec<Point>, Vec<FoundLimit>) {
+fn played(spec: StudySpec, reading: impl Fn(&Point) -> Reading) -> (Vec<Point>, Vec<FoundLimit>) {
     let mut campaign = Study::new(spec).unwrap();
     let mut points = Vec::new();
     while let Some(point) = campaign.next() {

@@ -6,8 +6,8 @@ use crate::support;
 
 use std::collections::BTreeSet;
 
-use inferometer_model::campaign::{
-    CampaignSpec, Condition, Level, Order, Point, Prompts, Question, Scenario, Suite,
+use inferometer_model::study::{
+    Condition, Level, Order, Point, Prompts, Question, Scenario, StudySpec, Suite,
 };
 use inferometer_study::{Reading, Study, StudyError};
 use support::{campaign, conditions, number};
@@ -18,7 +18,7 @@ fn at_once(requests: u32) -> Level {
     Level::Concurrency(number(requests))
 }
 
-fn suite(prompts: Prompts, scenarios: &[(&str, &[Level])], runs: u32) -> CampaignSpec {
+fn suite(prompts: Prompts, scenarios: &[(&str, &[Level])], runs: u32) -> StudySpec {
     let scenario = |levels: &[Level]| Scenario {
         category: "Latency".to_owned(),
         purpose: "shows something".to_owned(),
@@ -36,14 +36,14 @@ fn suite(prompts: Prompts, scenarios: &[(&str, &[Level])], runs: u32) -> Campaig
         name: (*name).to_owned(),
         spec: conditions(1).remove(0).spec,
     };
-    CampaignSpec {
+    StudySpec {
         conditions: scenarios.iter().map(named).collect(),
         order: Order::Listed,
         ..campaign(question, runs)
     }
 }
 
-fn three(prompts: Prompts, runs: u32) -> CampaignSpec {
+fn three(prompts: Prompts, runs: u32) -> StudySpec {
     let scaling = [2, 4, 8].map(at_once);
     suite(
         prompts,
@@ -52,7 +52,7 @@ fn three(prompts: Prompts, runs: u32) -> CampaignSpec {
     )
 }
 
-fn played(spec: CampaignSpec) -> Vec<Point> {
+fn played(spec: StudySpec) -> Vec<Point> {
     let mut campaign = Study::new(spec).unwrap();
     let mut points = Vec::new();
     while let Some(point) = campaign.next() {
@@ -75,7 +75,7 @@ fn a_suite_is_played_scenario_by_scenario_and_round_by_round() {
     let points = played(three(Prompts::Fresh, 2));
     assert_eq!(places(&points), round(0).chain(round(1)).collect::<Vec<_>>());
 
-    let shuffled = CampaignSpec { order: Order::Interleaved, ..three(Prompts::Fresh, 2) };
+    let shuffled = StudySpec { order: Order::Interleaved, ..three(Prompts::Fresh, 2) };
     let points = places(&played(shuffled));
     for (number, drawn) in points.chunks(5).enumerate() {
         let mut drawn = drawn.to_vec();

@@ -3,9 +3,7 @@
 use crate::support;
 
 use inferometer_analysis::{Severity, Summary, Verdict, Warning};
-use inferometer_model::campaign::{
-    CampaignSpec, Dimension, Level, Question, Search, StopAt, Sweep,
-};
+use inferometer_model::study::{Dimension, Level, Question, Search, StopAt, StudySpec, Sweep};
 use inferometer_study::Study;
 use support::{campaign, number, search};
 
@@ -66,7 +64,7 @@ fn a_run_that_warns_of_piling_up_meets_no_goal() {
 fn an_invalid_summary_counts_for_nothing() {
     let quantity = "output_throughput".to_owned();
     let stopping = |runs| {
-        let mut spec: CampaignSpec = campaign(Question::Repeat, runs);
+        let mut spec: StudySpec = campaign(Question::Repeat, runs);
         spec.repetition.stop_at = Some(StopAt { quantity: quantity.clone(), half_width: 0.1 });
         Study::new(spec).unwrap()
     };

@@ -13,7 +13,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 pub(crate) use bench::*;
 pub(crate) use engine::*;
 pub(crate) use experiment::*;
-pub(crate) use inferometer_model::spec::{Grammar, Named, Written};
+pub(crate) use inferometer_model::spec::{Grammar, Written};
 pub(crate) use results::*;
 pub(crate) use study::*;
 

@@ -1,15 +1,15 @@
 //! Flags of the commands that measure many runs: sweep, suite and matrix.
 
 use clap::{Arg, Args, Command, Id};
-use inferometer_model::campaign::{Order, Prompts};
 use inferometer_model::spec::{LoadTable, Share, SourceTable, Written};
+use inferometer_model::study::{Order, Prompts};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::experiment::ExperimentArguments;
 use super::{NarratorArguments, ResultArguments};
-use crate::suite::Price;
-use crate::sweep::{Bound, ConcurrencyLevels, Find, RateLevels};
+use crate::study::dry_run::Price;
+use crate::study::sweep::{Bound, ConcurrencyLevels, Find, RateLevels};
 
 /// Many loads, by `inferometer sweep`; `run` takes no notice of it.
 #[derive(Args, Clone, Debug, Default, Deserialize, JsonSchema, Serialize)]

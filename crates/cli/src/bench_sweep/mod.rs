@@ -8,7 +8,6 @@ mod parameters;
 mod plan;
 mod run;
 mod server;
-mod table;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
@@ -20,8 +19,11 @@ use inferometer_target::deploy::secret;
 use serde_json::{Value, json};
 
 use self::parameters::Combination;
-use self::plan::{Plan, shown};
-use self::run::{Run, RunData, lacks_runs, run_file, summary_file, write_result};
+use self::plan::{Plan, format_command};
+use self::run::{
+    Results, Run, RunData, csv, lacks_runs, page, pair_folder, remove, run_file, server_log,
+    write_result,
+};
 use self::server::Server;
 use crate::arguments::ServeSweepArguments;
 use crate::failure::{Exit, Failure};
@@ -46,7 +48,7 @@ pub(crate) fn run(typed: &ServeSweepArguments) -> Result<ExitCode, Failure> {
     let mut sweep = Sweep {
         plan: &plan,
         interruption: &session.interruption,
-        results: Vec::new(),
+        results: Results::new(),
         invalid: 0,
         failed: 0,
         warned: false,
@@ -63,7 +65,7 @@ pub(crate) fn run(typed: &ServeSweepArguments) -> Result<ExitCode, Failure> {
 struct Sweep<'a> {
     plan: &'a Plan<'a>,
     interruption: &'a Interruption,
-    results: Vec<(String, RunData)>,
+    results: Results,
     invalid: usize,
     failed: usize,
     /// Whether it was said that the server's cache is not emptied.
@@ -89,19 +91,19 @@ impl Sweep<'_> {
     }
 
     fn server_failure_file(&self, server: &Combination) -> PathBuf {
-        self.plan.experiment.server_log(server).with_extension("failure.json")
+        server_log(&self.plan.folder, server).with_extension("failure.json")
     }
 
     fn play_server(&mut self, server: &Combination) -> Result<(), Failure> {
         let loads = self.plan.loads_of(server);
         let pairs: Vec<PathBuf> =
-            loads.iter().map(|load| self.plan.experiment.pair_folder(server, load)).collect();
+            loads.iter().map(|load| pair_folder(&self.plan.folder, server, load)).collect();
         let mut running = None;
         if pairs.iter().any(|pair| lacks_runs(pair, self.plan.runs)) {
             let words = server.applied_to(&self.plan.serve);
             let base = plan::address(&words)?;
-            output::talk(&format!("starting: {}", shown(&words)));
-            let log = self.plan.experiment.server_log(server);
+            output::talk(&format!("starting: {}", format_command(&words)));
+            let log = server_log(&self.plan.folder, server);
             let timeout = Duration::from_secs(
                 self.plan.typed.server_ready_timeout.unwrap_or(READY_TIMEOUT_S),
             );
@@ -123,7 +125,7 @@ impl Sweep<'_> {
         load: &Combination,
         pair: &Path,
     ) -> Result<(), Failure> {
-        let name = pair.strip_prefix(self.plan.experiment.folder()).unwrap_or(pair);
+        let name = pair.strip_prefix(&self.plan.folder).unwrap_or(pair);
         let name = name.display().to_string();
         let run = |load, number, file| Run { server, load, number, file };
         let runs = self.plan.runs;
@@ -142,10 +144,12 @@ impl Sweep<'_> {
             }
         }
         if !kept.is_empty() {
-            write_result(&summary_file(pair), &kept)?;
+            write_result(&pair.join("summary.json"), &kept)?;
         }
         self.invalid += kept.iter().filter(|data| is_invalid(data)).count();
-        self.results.extend(kept.into_iter().map(|data| (name.clone(), data)));
+        if !kept.is_empty() {
+            self.results.entry(name).or_default().extend(kept);
+        }
         Ok(())
     }
 
@@ -223,7 +227,7 @@ impl Sweep<'_> {
     }
 
     fn say_how_to_resume(&self) {
-        let folder = self.plan.experiment.folder();
+        let folder = &self.plan.folder;
         output::talk(&format!(
             "stopped; resume with the same command and --resume --output-dir {} --experiment-name {}",
             shown_path(folder.parent().unwrap_or(folder)),
@@ -232,11 +236,10 @@ impl Sweep<'_> {
     }
 
     fn conclude(self) -> Result<ExitCode, Failure> {
-        let folder = self.plan.experiment.folder();
-        let runs: Vec<RunData> = self.results.iter().map(|(_, run)| run.clone()).collect();
-        let csv = folder.join("summary.csv");
-        inferometer_store::write_atomically(&csv, table::csv(&runs).as_bytes())?;
-        output::result(&table::page(&table::grouped(self.results)))?;
+        let folder = &self.plan.folder;
+        let summary = csv(&self.results);
+        inferometer_store::write_atomically(&folder.join("summary.csv"), summary.as_bytes())?;
+        output::result(&page(&self.results))?;
         output::talk(&format!("results: {}", shown_path(folder)));
         if 0 < self.invalid {
             output::talk(&format!(
@@ -260,10 +263,4 @@ fn shown_path(path: &Path) -> String {
 /// Of a result that was read back, too.
 fn is_invalid(data: &RunData) -> bool {
     data.get(VERDICT).and_then(Value::as_str) == Some(Verdict::Invalid.key())
-}
-
-/// Removes the note of a failure that is over.
-fn remove(failure_file: &Path) {
-    // Mostly there was none.
-    let _ = std::fs::remove_file(failure_file);
 }

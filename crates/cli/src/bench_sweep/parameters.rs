@@ -4,13 +4,14 @@ use std::path::Path;
 
 use indexmap::IndexMap;
 use inferometer_store::read_at_most;
+use inferometer_target::deploy::secret;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::Value;
-use serde_json::value::RawValue;
 
-use super::secret;
 use crate::failure::Failure;
 
-/// What a combination of a file with names is called by.
+/// The key of the name of a combination.
 const NAME_KEY: &str = "_benchmark_name";
 const FILE_BYTES_MAX: u64 = 16 << 20;
 const COMBINATIONS_MAX: usize = 10_000;
@@ -22,41 +23,49 @@ pub(super) struct Combination {
     parameters: IndexMap<String, Value>,
 }
 
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum ParameterFile {
+    List(Vec<Entry>),
+    Named(IndexMap<String, Entry>),
+    Other(IgnoredAny),
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Entry {
+    Object(IndexMap<String, Value>),
+    Other(IgnoredAny),
+}
+
 /// A list of objects, or an object whose keys name them; without a file the command is run as it is.
 pub(super) fn read(flag: &str, file: Option<&Path>) -> Result<Vec<Combination>, Failure> {
     let Some(path) = file else { return Ok(vec![Combination::default()]) };
-    let of_file = |why: String| Failure::usage(format!("{flag} {}: {why}", path.display()));
+    let about = |why: String| Failure::usage(format!("{flag} {}: {why}", path.display()));
     let bytes = read_at_most(path, FILE_BYTES_MAX)
-        .map_err(|error| Failure::usage(error.to_string()))?
-        .ok_or_else(|| of_file("there is no such file".to_owned()))?;
-    combinations(&bytes).map_err(|why| {
-        of_file(why).hint("such as [{\"max_num_seqs\": 64}, {\"max_num_seqs\": 128}]")
-    })
+        .map_err(Failure::from_usage)?
+        .ok_or_else(|| about("there is no such file".to_owned()))?;
+    combinations(&bytes)
+        .map_err(|why| about(why).hint("such as [{\"max_num_seqs\": 64}, {\"max_num_seqs\": 128}]"))
 }
 
 fn combinations(json: &[u8]) -> Result<Vec<Combination>, String> {
-    serde_json::from_slice::<&RawValue>(json).map_err(|error| format!("is not JSON: {error}"))?;
-    let found: Vec<Combination> = if let Ok(items) = serde_json::from_slice::<Vec<&RawValue>>(json)
-    {
-        let numbered = items.into_iter().enumerate();
-        numbered
-            .map(|(number, item)| combination(item).map_err(|why| format!("entry {number} {why}")))
-            .collect::<Result<_, _>>()?
-    } else if let Ok(named) = serde_json::from_slice::<IndexMap<String, &RawValue>>(json) {
-        let named = named.into_iter();
-        let of_name = |(name, item): (String, &RawValue)| {
-            let found = combination(item).map_err(|why| format!("`{name}` {why}"))?;
-            Ok(Combination { name: Some(name), ..found })
-        };
-        named.map(of_name).collect::<Result<_, String>>()?
-    } else {
-        return Err("holds neither a list of objects nor an object of them".to_owned());
+    let file = serde_json::from_slice(json).map_err(|error| format!("is not JSON: {error}"))?;
+    let (is_named, entries): (bool, Vec<(String, Entry)>) = match file {
+        ParameterFile::List(list) => {
+            (false, (0..).map(|number: usize| format!("entry {number}")).zip(list).collect())
+        }
+        ParameterFile::Named(named) => (true, named.into_iter().collect()),
+        ParameterFile::Other(_) => {
+            return Err("holds neither a list of objects nor an object of them".to_owned());
+        }
     };
-    check(&found)?;
-    Ok(found)
-}
-
-fn check(found: &[Combination]) -> Result<(), String> {
+    let read = |(place, entry): (String, Entry)| {
+        let label = if is_named { format!("`{place}`") } else { place.clone() };
+        let found = combination(entry).map_err(|why| format!("{label} {why}"))?;
+        Ok(Combination { name: is_named.then_some(place).or(found.name), ..found })
+    };
+    let found = entries.into_iter().map(read).collect::<Result<Vec<_>, String>>()?;
     if found.is_empty() {
         return Err("holds no combination".to_owned());
     }
@@ -68,22 +77,30 @@ fn check(found: &[Combination]) -> Result<(), String> {
     names.sort_unstable();
     match names.windows(2).find(|pair| pair[0] == pair[1]) {
         Some(pair) => Err(format!("has two combinations called `{}`", pair[0])),
-        None => Ok(()),
+        None => Ok(found),
     }
 }
 
-fn combination(item: &RawValue) -> Result<Combination, String> {
-    let mut object: IndexMap<String, Value> = serde_json::from_str(item.get())
-        .map_err(|_| "is not an object of parameters".to_owned())?;
-    let name = name_of(&mut object)?;
-    for (key, value) in &object {
+fn combination(entry: Entry) -> Result<Combination, String> {
+    let Entry::Object(mut parameters) = entry else {
+        return Err("is not an object of parameters".to_owned());
+    };
+    let name = match parameters.shift_remove(NAME_KEY) {
+        None => None,
+        Some(Value::String(name)) => Some(name),
+        Some(other) => return Err(format!("has a `{NAME_KEY}` that is no text: {other}")),
+    };
+    for (key, value) in &parameters {
         if matches!(value, Value::Null | Value::Array(_)) {
             return Err(format!(
                 "has `{key}`: {value}, which is no value of a flag; write a number, a text, true \
                  or false, or an object"
             ));
         }
-        if is_secret(key, value) {
+        let mut words = Vec::new();
+        set_flag(&mut words, key, value);
+        // `--hf-token` alone tells the server to find its own.
+        if secret::is_secret(key) && !value.is_boolean() || !secret::values(&words).is_empty() {
             return Err(format!(
                 "has a key or a header in `{key}`, which would be written into results and names; \
                  set VLLM_API_KEY for the server and OPENAI_API_KEY for the benchmark in the \
@@ -91,22 +108,7 @@ fn combination(item: &RawValue) -> Result<Combination, String> {
             ));
         }
     }
-    Ok(Combination { name, parameters: object })
-}
-
-fn is_secret(key: &str, value: &Value) -> bool {
-    let mut words = Vec::new();
-    set(&mut words, key, value);
-    // `--hf-token` alone tells the server to find its own.
-    secret::is_secret(key) && !value.is_boolean() || !secret::values(&words).is_empty()
-}
-
-fn name_of(object: &mut IndexMap<String, Value>) -> Result<Option<String>, String> {
-    match object.shift_remove(NAME_KEY) {
-        None => Ok(None),
-        Some(Value::String(name)) => Ok(Some(name)),
-        Some(other) => Err(format!("has a `{NAME_KEY}` that is no text: {other}")),
-    }
+    Ok(Combination { name, parameters })
 }
 
 impl Combination {
@@ -118,7 +120,7 @@ impl Combination {
     pub(super) fn name(&self) -> String {
         self.name.clone().unwrap_or_else(|| {
             let parts =
-                self.parameters.iter().map(|(key, value)| format!("{key}={}", shown(value)));
+                self.parameters.iter().map(|(key, value)| format!("{key}={}", format_value(value)));
             parts.collect::<Vec<_>>().join("-")
         })
     }
@@ -150,13 +152,13 @@ impl Combination {
     pub(super) fn applied_to(&self, command: &[String]) -> Vec<String> {
         let mut words = command.to_vec();
         for (key, value) in &self.parameters {
-            set(&mut words, key, value);
+            set_flag(&mut words, key, value);
         }
         words
     }
 }
 
-fn set(words: &mut Vec<String>, key: &str, value: &Value) {
+fn set_flag(words: &mut Vec<String>, key: &str, value: &Value) {
     // Off is another flag than on, so the one that is there may be either.
     let held = |word: &str| {
         let flag = word.split_once('=').map_or(word, |(flag, _)| flag);
@@ -172,7 +174,7 @@ fn set(words: &mut Vec<String>, key: &str, value: &Value) {
         Value::Bool(true) => vec![flag],
         Value::Bool(false) => vec![format!("--no-{}", canonical(key))],
         Value::Null | Value::Number(_) | Value::String(_) | Value::Array(_) | Value::Object(_) => {
-            vec![flag, shown(value)]
+            vec![flag, format_value(value)]
         }
     };
     let Some(at) = found else {
@@ -193,7 +195,7 @@ fn canonical(key: &str) -> String {
 }
 
 /// A value as a command line has it.
-fn shown(value: &Value) -> String {
+fn format_value(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
         // Python's words: they are part of the names of files.

@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 use clap::Parser;
 use inferometer_model::BaseUrl;
 use inferometer_report::escape::terminal;
+use inferometer_target::deploy::secret;
 use jiff::Zoned;
 
 use super::parameters::{self, Combination};
-use super::run::Experiment;
-use super::secret;
+use super::run::{check_folder, pair_folder, server_log};
 use crate::arguments::{Arguments, BenchCommand, Command, ServeSweepArguments};
 use crate::bench::{Bench, origin, with_dashes};
 use crate::failure::Failure;
@@ -31,7 +31,7 @@ pub(super) struct Plan<'a> {
     pub(super) servers: Vec<Combination>,
     pub(super) loads: Vec<Combination>,
     pub(super) links: Vec<(String, String)>,
-    pub(super) experiment: Experiment,
+    pub(super) folder: PathBuf,
 }
 
 impl<'a> Plan<'a> {
@@ -55,8 +55,9 @@ impl<'a> Plan<'a> {
             servers: parameters::read("--serve-params", typed.serve_params.as_deref())?,
             loads: parameters::read("--bench-params", typed.bench_params.as_deref())?,
             links: links(typed.link_vars.as_deref().unwrap_or_default())?,
-            experiment: Experiment::open(folder.join(name), typed.resume)?,
+            folder: folder.join(name),
         };
+        check_folder(&plan.folder, typed.resume)?;
         plan.check_links()?;
         plan.check_pairs()?;
         plan.check_loads()?;
@@ -91,8 +92,8 @@ impl<'a> Plan<'a> {
                 return Err(Failure::usage(format!("there are more than {PAIRS_MAX} pairs"))
                     .hint("choose fewer, or link them with --link-vars"));
             }
-            let log = self.experiment.server_log(server);
-            let folders = loads.into_iter().map(|load| self.experiment.pair_folder(server, load));
+            let log = server_log(&self.folder, server);
+            let folders = loads.into_iter().map(|load| pair_folder(&self.folder, server, load));
             for place in folders.chain([log]) {
                 if let Some(place) = places.replace(place) {
                     let name = place.file_name().unwrap_or_default().to_string_lossy();
@@ -114,7 +115,7 @@ impl<'a> Plan<'a> {
     fn check_loads(&self) -> Result<(), Failure> {
         let warm_up = (0 < self.warm_up_prompts).then(|| self.warm_up_of(&self.loads[0]));
         for load in self.loads.iter().chain(&warm_up) {
-            let words = self.bench_words(load, &self.experiment.folder().join("run=0.part.json"));
+            let words = self.bench_words(load, &self.folder.join("run=0.part.json"));
             let keys = secret::values(&words);
             check_bench(&words).map_err(|failure| {
                 let which = load.name();
@@ -161,21 +162,21 @@ impl<'a> Plan<'a> {
         let (runs, mut total) = (self.runs, 0);
         for server in &self.servers {
             let serve = server.applied_to(&self.serve);
-            let _ = writeln!(text, "server: {}", shown(&serve));
+            let _ = writeln!(text, "server: {}", format_command(&serve));
             let _ = writeln!(text, "  awaited on {}", address(&serve)?);
             for load in self.loads_of(server) {
                 let flags = load.applied_to(&self.bench);
-                let _ = writeln!(text, "  {runs} × bench serve {}", shown(&flags));
+                let _ = writeln!(text, "  {runs} × bench serve {}", format_command(&flags));
                 total += u64::from(runs);
             }
         }
-        let folder = terminal(&self.experiment.folder().display().to_string());
+        let folder = terminal(&self.folder.display().to_string());
         Ok(text + &format!("{total} runs; results would go to {folder}\n"))
     }
 }
 
 /// A command as it may stand on a terminal: quoted, without its keys, and harmless.
-pub(super) fn shown(words: &[String]) -> String {
+pub(super) fn format_command(words: &[String]) -> String {
     let hidden = secret::hidden(words);
     let quoted = words.iter().zip(&hidden).map(|(word, hidden)| {
         let quoted = shlex::try_quote(word).ok().filter(|_| word == hidden);

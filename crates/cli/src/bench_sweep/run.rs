@@ -1,6 +1,7 @@
-//! One run of a sweep: `bench serve` in a process of its own, and the folder of all results, laid out
-//! as `vllm bench sweep serve` lays it out, because its plot tools read it.
+//! One run of a sweep: `bench serve` in a process of its own; and the folder and the tables of all
+//! results, laid out as `vllm bench sweep serve` lays them out, because its plot tools read them.
 
+use std::fmt::Write;
 use std::fs;
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -9,20 +10,38 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 use indexmap::IndexMap;
+use inferometer_model::spreadsheet::guarded;
+use inferometer_report::document::{Cell, Columns, Table, plain, terminal};
+use inferometer_report::terminal::Style;
 use inferometer_store::{read_at_most, write_atomically};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
 
 use super::parameters::Combination;
-use super::plan::{Plan, shown};
+use super::plan::{Plan, format_command};
 use crate::failure::{Exit, Failure};
 use crate::output;
 use crate::signals::Interruption;
 
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// Its figures are kept, and the sweep ends with the same code.
+/// The figures of such a run are kept, and the sweep ends with the same code.
 const INVALID: i32 = Exit::RunInvalid as i32;
+const RESULT_BYTES_MAX: u64 = 1 << 30;
+/// Columns of the page: keys of the result and titles.
+const SHOWN: [(&str, &str); 5] = [
+    ("mean_ttft_ms", "TTFT mean ms"),
+    ("p99_ttft_ms", "TTFT p99 ms"),
+    ("mean_tpot_ms", "TPOT mean ms"),
+    ("request_throughput", "req/s"),
+    ("output_throughput", "output tok/s"),
+];
+
+/// One result: the JSON of a run, with the parameters that it was made with.
+/// In the order of its file, which is the order of the columns of a table.
+pub(super) type RunData = IndexMap<String, Value>;
+/// The runs of each combination, in the order of measurement.
+pub(super) type Results = IndexMap<String, Vec<RunData>>;
 
 pub(super) struct Run<'a> {
     pub(super) server: &'a Combination,
@@ -40,9 +59,12 @@ impl Run<'_> {
         interruption: &Interruption,
     ) -> Result<RunData, Failure> {
         let failed = |error: io::Error| Failure::internal(format!("bench serve: {error}"));
-        let part = Part::beside(&self.file);
-        let words = plan.bench_words(self.load, &part.0);
-        output::talk(&format!("bench serve {}", shown(&words)));
+        // Only what is read from this file becomes a result, so that a run that was cut is never taken
+        // for one.
+        let part = self.file.with_extension("part.json");
+        remove(&part);
+        let words = plan.bench_words(self.load, &part);
+        output::talk(&format!("bench serve {}", format_command(&words)));
         let show = if plan.typed.show_stdout { Stdio::inherit } else { Stdio::null };
         let mut child = Command::new(std::env::current_exe().map_err(failed)?)
             .args(["bench", "serve"])
@@ -54,13 +76,15 @@ impl Run<'_> {
             .spawn()
             .map_err(failed)?;
         let _companion = interruption.accompanied_by_child(&child);
-        let status = await_end(&mut child, interruption).map_err(failed)?;
-        // A run that was cut says so by its code, and what it measured is no result of the sweep.
+        let status =
+            await_end(&mut child, interruption).inspect_err(|_| remove(&part)).map_err(failed)?;
+        // A run that was cut has another code, and what it measured is no result of the sweep.
         let data = match status.code() {
-            Some(0 | INVALID) => read_result(&part.0)?,
-            _ => None,
+            Some(0 | INVALID) => read_result(&part),
+            _ => Ok(None),
         };
-        match (data, interruption.exit()) {
+        remove(&part);
+        match (data?, interruption.exit()) {
             (Some(data), _) => Ok(self.with_parameters(data)),
             (None, Some(exit)) => Err(Failure::interrupted(exit)),
             (None, None) => {
@@ -90,27 +114,9 @@ impl Run<'_> {
     }
 }
 
-/// The file that a run writes. Only what is read from it becomes a result, so that a run that was
-/// cut is never taken for one.
-struct Part(PathBuf);
-
-impl Part {
-    fn beside(file: &Path) -> Self {
-        let part = Self(file.with_extension("part.json"));
-        part.remove();
-        part
-    }
-
-    fn remove(&self) {
-        // Mostly it is not there.
-        let _ = fs::remove_file(&self.0);
-    }
-}
-
-impl Drop for Part {
-    fn drop(&mut self) {
-        self.remove();
-    }
+/// Removes a file that is mostly not there.
+pub(super) fn remove(file: &Path) {
+    let _ = fs::remove_file(file);
 }
 
 /// Every signal is passed on: by the first the run drains, by the second it cuts.
@@ -129,52 +135,35 @@ fn await_end(child: &mut Child, interruption: &Interruption) -> io::Result<ExitS
     }
 }
 
-const RESULT_BYTES_MAX: u64 = 1 << 30;
-
-/// One result: the JSON of a run, with the parameters that it was made with.
-/// In the order of its file, which is the order of the columns of a table.
-pub(super) type RunData = IndexMap<String, Value>;
-
-#[derive(Clone, Debug)]
-pub(super) struct Experiment {
-    folder: PathBuf,
-}
-
-impl Experiment {
-    /// A new folder, or with `resume` one that is there.
-    pub(super) fn open(folder: PathBuf, resume: bool) -> Result<Self, Failure> {
-        let shown = folder.display();
-        match (folder.exists(), resume) {
-            (true, false) => Err(Failure::usage(format!("{shown} is there already"))
-                .hint("resume it with --resume, or name another with --experiment-name")),
-            (false, true) => Err(Failure::usage(format!("{shown} is not there to be resumed"))
-                .hint("name it with --output-dir and --experiment-name")),
-            (true, true) | (false, false) => Ok(Self { folder }),
-        }
-    }
-
-    pub(super) fn folder(&self) -> &Path {
-        &self.folder
-    }
-
-    /// Where the runs of a combination go.
-    pub(super) fn pair_folder(&self, serve: &Combination, bench: &Combination) -> PathBuf {
-        let mut parts = Vec::new();
-        for (side, combination) in [("SERVE-", serve), ("BENCH-", bench)] {
-            if !combination.is_empty() {
-                parts.extend([side.to_owned(), combination.name()]);
-            }
-        }
-        self.folder.join(file_name(&parts.join("-")))
-    }
-
-    pub(super) fn server_log(&self, serve: &Combination) -> PathBuf {
-        let name = if serve.is_empty() { "default".to_owned() } else { serve.name() };
-        self.folder.join(file_name(&format!("SERVE-{name}.log")))
+/// The folder of an experiment: a new one, or with `resume` one that is there.
+pub(super) fn check_folder(folder: &Path, resume: bool) -> Result<(), Failure> {
+    let shown = folder.display();
+    match (folder.exists(), resume) {
+        (true, false) => Err(Failure::usage(format!("{shown} is there already"))
+            .hint("resume it with --resume, or name another with --experiment-name")),
+        (false, true) => Err(Failure::usage(format!("{shown} is not there to be resumed"))
+            .hint("name it with --output-dir and --experiment-name")),
+        (true, true) | (false, false) => Ok(()),
     }
 }
 
-/// As vLLM makes names of files, so that its own results can be gone on with.
+/// Where the runs of a combination go.
+pub(super) fn pair_folder(folder: &Path, serve: &Combination, bench: &Combination) -> PathBuf {
+    let mut parts = Vec::new();
+    for (side, combination) in [("SERVE-", serve), ("BENCH-", bench)] {
+        if !combination.is_empty() {
+            parts.extend([side.to_owned(), combination.name()]);
+        }
+    }
+    folder.join(file_name(&parts.join("-")))
+}
+
+pub(super) fn server_log(folder: &Path, serve: &Combination) -> PathBuf {
+    let name = if serve.is_empty() { "default".to_owned() } else { serve.name() };
+    folder.join(file_name(&format!("SERVE-{name}.log")))
+}
+
+/// As vLLM makes names of files, so that its own results can be resumed.
 fn file_name(text: &str) -> String {
     text.replace('/', "_").replace("..", "__").trim_matches('\'').trim_matches('"').to_owned()
 }
@@ -188,22 +177,15 @@ pub(super) fn lacks_runs(pair: &Path, runs: u32) -> bool {
     (0..runs).any(|number| !run_file(pair, number).exists())
 }
 
-pub(super) fn summary_file(pair: &Path) -> PathBuf {
-    pair.join("summary.json")
-}
-
 /// `None` where there is no such file.
-pub(super) fn read_result(path: &Path) -> Result<Option<RunData>, Failure> {
-    let failed = |why: String| {
-        Failure::usage(format!("{}: {why}", path.display()))
-            .hint("remove it, and the run is made again")
-    };
-    let bytes =
-        read_at_most(path, RESULT_BYTES_MAX).map_err(|error| Failure::usage(error.to_string()))?;
+fn read_result(path: &Path) -> Result<Option<RunData>, Failure> {
+    let bytes = read_at_most(path, RESULT_BYTES_MAX).map_err(Failure::from_usage)?;
     let Some(bytes) = bytes else { return Ok(None) };
-    serde_json::from_slice(&bytes)
-        .map(Some)
-        .map_err(|error| failed(format!("is not the JSON of a result: {error}")))
+    serde_json::from_slice(&bytes).map(Some).map_err(|error| {
+        let place = path.display();
+        Failure::usage(format!("{place}: is not the JSON of a result: {error}"))
+            .hint("remove it, and the run is made again")
+    })
 }
 
 pub(super) fn write_result(path: &Path, document: &impl serde::Serialize) -> Result<(), Failure> {
@@ -216,10 +198,113 @@ pub(super) fn write_result(path: &Path, document: &impl serde::Serialize) -> Res
     Ok(write_atomically(path, &json)?)
 }
 
+/// One row for each run, with all keys that any of them has; the first column counts them, as
+/// pandas does. A text that a spreadsheet would take for a formula is made text by an apostrophe.
+pub(super) fn csv(results: &Results) -> String {
+    let runs: Vec<&RunData> = results.values().flatten().collect();
+    let mut columns: Vec<&str> = Vec::new();
+    for run in &runs {
+        for key in run.keys() {
+            if !columns.contains(&key.as_str()) {
+                columns.push(key);
+            }
+        }
+    }
+    let head = columns.iter().map(|column| quoted(column));
+    let mut text = format!(",{}\n", head.collect::<Vec<_>>().join(","));
+    for (number, run) in runs.iter().enumerate() {
+        let cells = columns.iter().map(|column| cell(run.get(*column)));
+        let _ = writeln!(text, "{number},{}", cells.collect::<Vec<_>>().join(","));
+    }
+    text
+}
+
+fn cell(value: Option<&Value>) -> String {
+    match value {
+        None | Some(Value::Null) => String::new(),
+        Some(Value::Bool(true)) => "True".to_owned(),
+        Some(Value::Bool(false)) => "False".to_owned(),
+        Some(Value::Number(number)) => number.to_string(),
+        Some(Value::String(text)) => quoted(text),
+        Some(other) => quoted(&other.to_string()),
+    }
+}
+
+fn quoted(text: &str) -> String {
+    let guarded = guarded(text);
+    if guarded.contains([',', '"', '\n', '\r']) {
+        format!("\"{}\"", guarded.replace('"', "\"\""))
+    } else {
+        guarded.into_owned()
+    }
+}
+
+/// The mean and the standard deviation over the runs of each combination.
+pub(super) fn page(results: &Results) -> String {
+    let mut columns =
+        Columns::new("combination", |(name, _): &(&String, &Vec<RunData>)| Cell::text(*name))
+            .right("runs", |(_, runs)| Cell::text(runs.len().to_string()));
+    for (key, title) in SHOWN {
+        columns = columns.right(title, move |(_, runs)| Cell::text(spread(runs, key)));
+    }
+    let table = columns.table("", "", results);
+    let notes = vec![plain("± is the standard deviation over runs")];
+    terminal::table(&Table { notes, ..table }, Style::Plain)
+}
+
+fn spread(runs: &[RunData], key: &str) -> String {
+    let values: Vec<f64> =
+        runs.iter().filter_map(|run| run.get(key).and_then(Value::as_f64)).collect();
+    let Some(sample) = inferometer_analysis::Sample::new(values) else { return "–".to_owned() };
+    match sample.std_sample() {
+        Some(deviation) => format!("{:.2} ± {deviation:.2}", sample.mean()),
+        None => format!("{:.2}", sample.mean()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::super::parameters;
     use super::*;
+
+    fn run(document: Value) -> RunData {
+        serde_json::from_value(document).unwrap()
+    }
+
+    fn grouped<const RUNS: usize>(runs: [(&str, RunData); RUNS]) -> Results {
+        let mut results = Results::new();
+        for (name, run) in runs {
+            results.entry(name.to_owned()).or_default().push(run);
+        }
+        results
+    }
+
+    #[test]
+    fn rows_have_all_columns_and_no_cell_is_a_formula() {
+        let runs = [
+            ("n", run(json!({"a": -1.5, "model_id": " =cmd()"}))),
+            ("n", run(json!({"a": null, "b": "x,\"y\"", "c": true}))),
+        ];
+        assert_eq!(
+            csv(&grouped(runs)),
+            ",a,model_id,b,c\n0,-1.5,' =cmd(),,\n1,,,\"x,\"\"y\"\"\",True\n"
+        );
+    }
+
+    #[test]
+    fn runs_of_a_combination_stand_in_one_row() {
+        let results = [
+            ("b", run(json!({"mean_ttft_ms": 10.0}))),
+            ("a", run(json!({"mean_ttft_ms": null}))),
+            ("b", run(json!({"mean_ttft_ms": 12.0}))),
+        ];
+        let page = page(&grouped(results));
+        let rows: Vec<&str> = page.lines().collect();
+        assert!(rows[1].starts_with("  b ") && rows[1].contains("11.00 ± 1.41"), "{page}");
+        assert!(rows[2].starts_with("  a ") && rows[2].contains('–'), "{page}");
+    }
 
     #[test]
     fn folders_are_named_as_the_plot_tools_expect() {
@@ -228,11 +313,12 @@ mod tests {
         std::fs::write(&file, r#"[{"model": "../org/name", "n": 1}]"#).unwrap();
         let serve = &parameters::read("--serve-params", Some(&file)).unwrap()[0];
         let bench = Combination::default();
-        let experiment = Experiment::open(folder.path().join("e"), false).unwrap();
-        let pair = experiment.pair_folder(serve, &bench);
+        let experiment = folder.path().join("e");
+        check_folder(&experiment, false).unwrap();
+        let pair = pair_folder(&experiment, serve, &bench);
         assert_eq!(pair.file_name().unwrap(), "SERVE--model=___org_name-n=1");
-        assert_eq!(experiment.pair_folder(&bench, &bench), folder.path().join("e").join(""));
-        assert!(Experiment::open(folder.path().join("e"), true).is_err());
-        assert!(Experiment::open(folder.path().to_owned(), false).is_err());
+        assert_eq!(pair_folder(&experiment, &bench, &bench), experiment.join(""));
+        assert!(check_folder(&experiment, true).is_err());
+        assert!(check_folder(folder.path(), false).is_err());
     }
 }

@@ -13,9 +13,8 @@ use inferometer_model::deployment::{
 };
 use inferometer_model::fetch::{FetchRequest, Post, PostRequest};
 use inferometer_model::{BaseUrl, Fetch, SpecDraft};
-use inferometer_target::deploy::{Deployment, Probe, Waited, placeholder};
+use inferometer_target::deploy::{Deployment, Probe, Waited, placeholder, secret};
 
-use super::secret;
 use crate::failure::Failure;
 use crate::preflight::{bare_target, fetching};
 use crate::signals::{Companion, Interruption};

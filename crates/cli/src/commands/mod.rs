@@ -9,7 +9,6 @@ pub(crate) mod explain;
 pub(crate) mod export;
 pub(crate) mod fit;
 pub(crate) mod import;
-pub(crate) mod matrix;
 pub(crate) mod plan;
 pub(crate) mod report;
 pub(crate) mod require;
@@ -17,8 +16,7 @@ pub(crate) mod run;
 pub(crate) mod runs;
 pub(crate) mod schema;
 pub(crate) mod simulate;
-pub(crate) mod suite;
-pub(crate) mod sweep;
+pub(crate) mod study;
 pub(crate) mod system;
 pub(crate) mod verify;
 

@@ -11,6 +11,7 @@ use inferometer_model::Spec;
 use inferometer_model::observations::{InputLength, Materials};
 use inferometer_model::plan::Bounds;
 use inferometer_model::spec::{Extent, Source, TargetSpec};
+use inferometer_model::study::Repetition;
 use inferometer_report::escape::terminal;
 use inferometer_report::fmt::load;
 use inferometer_report::lines::hanging;
@@ -19,7 +20,7 @@ use inferometer_workload::Inputs;
 use inferometer_workload::saved::{SavedPlanError, print, save};
 
 use crate::arguments::{PageFormat, PlanArguments};
-use crate::draft::{Repeat, draft};
+use crate::draft::draft;
 use crate::failure::Failure;
 use crate::measurement::Planned;
 use crate::output;
@@ -58,7 +59,7 @@ pub(crate) fn run(arguments: &PlanArguments) -> Result<ExitCode, Failure> {
         output::talk(&format!("saved to {}", path.display()));
     }
     let format = if arguments.json { PageFormat::Json } else { PageFormat::Page };
-    show(&planned, &drafted.repeat, format)
+    show(&planned, &drafted.repetition, format)
 }
 
 /// A saved plan is played as it is, so its words must be counted before it is saved. Without a
@@ -85,7 +86,7 @@ fn ask_how_it_counts(spec: &Spec, secrets: &Secrets, inputs: &mut Inputs) {
 
 pub(super) fn show(
     planned: &Planned,
-    repeat: &Repeat,
+    repeat: &Repetition,
     format: PageFormat,
 ) -> Result<ExitCode, Failure> {
     let outlined = Outline::of(planned.plan.as_ref());
@@ -98,7 +99,7 @@ pub(super) fn show(
     Ok(ExitCode::SUCCESS)
 }
 
-fn json(planned: &Planned, repeat: &Repeat, outlined: &Outline) -> String {
+fn json(planned: &Planned, repeat: &Repetition, outlined: &Outline) -> String {
     let Planned { spec, inputs, plan, fingerprints } = planned;
     let materials = inputs.materials();
     let requests = plan.bounds().requests;
@@ -117,7 +118,7 @@ fn json(planned: &Planned, repeat: &Repeat, outlined: &Outline) -> String {
     format!("{document:#}\n")
 }
 
-fn page(planned: &Planned, repeat: &Repeat) -> String {
+fn page(planned: &Planned, repeat: &Repetition) -> String {
     let Planned { spec, inputs, .. } = planned;
     let materials = inputs.materials();
     let target = match &spec.target {
@@ -171,8 +172,8 @@ fn repeats(spec: &Spec, planned: &Planned, materials: &Materials) -> Option<Stri
         .then(|| format!("the data has {items} prompts for {requests} requests: some come again"))
 }
 
-fn runs(repeat: &Repeat) -> String {
-    match (repeat.runs, repeat.cool_down) {
+fn runs(repeat: &Repetition) -> String {
+    match (repeat.runs.get(), repeat.cool_down) {
         (1, _) => "1".to_owned(),
         (runs, Duration::ZERO) => format!("{runs}, each with the next seed"),
         (runs, rest) => format!("{runs}, each with the next seed, and {rest:?} of rest between"),

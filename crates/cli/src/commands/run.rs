@@ -22,17 +22,18 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode, Failure> {
     let results = &arguments.results;
     let drafted = draft(&arguments.experiment)?;
     let spec = drafted.resolve()?;
-    let Drafted { secrets, repeat, .. } = drafted;
+    let Drafted { secrets, repetition, restart_timeout, .. } = drafted;
     check_slos(&spec.slos, spec.workload.streaming).map_err(Failure::from_usage)?;
-    if 1 < repeat.runs && !results.dry_run {
-        let plan = StudyPlan::repeated(spec, &repeat, Some(secrets))?;
+    if 1 < repetition.runs.get() && !results.dry_run {
+        let plan = StudyPlan::repeated(spec, repetition, Some(secrets));
+        let plan = StudyPlan { restart_timeout, ..plan };
         return Begin::new(false, results).run(plan);
     }
     let requirements = Requirements::of(&results.require, &spec)?;
     let deploys = matches!(spec.target, TargetSpec::Deployed(_));
     let planned = Planned::new(spec)?;
     if results.dry_run {
-        return super::plan::show(&planned, &repeat, results.page.format());
+        return super::plan::show(&planned, &repetition, results.page.format());
     }
     let runner =
         Runner::from_planned(planned)?.secrets(secrets).store_in(store_folder(&results.store));

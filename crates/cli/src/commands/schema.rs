@@ -5,14 +5,13 @@ use std::process::ExitCode;
 use crate::arguments::SchemaArguments;
 use crate::experiment;
 use crate::failure::Failure;
-use crate::matrix;
 use crate::output;
-use crate::suite;
+use crate::study::{matrix, suite};
 
 pub(crate) fn run(arguments: &SchemaArguments) -> Result<ExitCode, Failure> {
     let document = match (arguments.suite, arguments.matrix) {
-        (true, _) => suite::schema::document(),
-        (false, true) => matrix::schema::document(),
+        (true, _) => suite::schema(),
+        (false, true) => matrix::schema(),
         (false, false) => experiment::schema::document(),
     };
     output::result(&format!("{document:#}\n"))?;

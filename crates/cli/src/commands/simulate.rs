@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use inferometer_analysis::check_slos;
 use inferometer_model::observations::Simulated;
 use inferometer_model::spec::{ClientTable, EngineTable, TargetTable};
+use inferometer_model::study::Repetition;
 use inferometer_model::{Spec, SpecDraft};
 use inferometer_report::escape::terminal;
 use inferometer_report::fmt::{count, number, percent};
@@ -19,7 +20,7 @@ use super::{page, store};
 use crate::arguments::{
     ExperimentArguments, PageFormat, Records, ResultArguments, VirtualArguments,
 };
-use crate::draft::{Drafted, Repeat, draft};
+use crate::draft::{Drafted, draft};
 use crate::failure::{Exit, Failure};
 use crate::location::RunLocation;
 use crate::measurement::{Planned, Run};
@@ -41,10 +42,10 @@ pub(crate) fn run(typed: &VirtualArguments<'_>) -> Result<ExitCode, Failure> {
     }
     if typed.records == Records::All
         && let [Experiment { repeat, .. }] = &experiments[..]
-        && 1 < repeat.runs
+        && 1 < repeat.runs.get()
         && let Some(Experiment { spec, repeat }) = experiments.pop()
     {
-        let plan = StudyPlan::repeated(spec, &repeat, None)?;
+        let plan = StudyPlan::repeated(spec, repeat, None);
         return Begin::new(true, typed.results).run(plan);
     }
     let store = match typed.records {
@@ -93,7 +94,7 @@ pub(crate) fn virtual_spec(drafted: &Drafted, draft: SpecDraft) -> Result<Spec, 
 
 struct Experiment {
     spec: Spec,
-    repeat: Repeat,
+    repeat: Repetition,
 }
 
 /// All files as specs, checked before the first is played.
@@ -121,7 +122,7 @@ fn experiment(
     let drafted = draft(arguments)?;
     let spec = virtual_spec(&drafted, drafted.spec.clone())?;
     Requirements::of(&results.require, &spec)?;
-    Ok(Experiment { spec, repeat: drafted.repeat })
+    Ok(Experiment { spec, repeat: drafted.repetition })
 }
 
 /// Several files are played one after the other on one engine: they are no set.
@@ -129,7 +130,8 @@ fn check_between(experiments: &[Experiment]) -> Result<(), Failure> {
     if experiments.len() < 2 {
         return Ok(());
     }
-    let asked = |is_asked: fn(&Repeat) -> bool| experiments.iter().any(|it| is_asked(&it.repeat));
+    let asked =
+        |is_asked: fn(&Repetition) -> bool| experiments.iter().any(|it| is_asked(&it.repeat));
     let flags = [
         ("--stop-at", asked(|repeat| repeat.stop_at.is_some())),
         ("--restart", asked(|repeat| repeat.restart.is_some())),
@@ -192,7 +194,7 @@ impl Simulations<'_> {
     fn play(&mut self, experiment: Experiment) -> Result<Option<Exit>, Failure> {
         let Experiment { spec, repeat } = experiment;
         let mut worst = None;
-        for number in 0..repeat.runs {
+        for number in 0..repeat.runs.get() {
             self.simulator.session.interruption.check()?;
             if 0 < number {
                 self.simulator.engine.rest(repeat.cool_down);

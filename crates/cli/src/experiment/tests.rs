@@ -223,7 +223,10 @@ fn the_examples_are_what_they_say() {
     assert_eq!(completions.api.name(), "completions");
     let methodology = drafted(&[&example_file("r4-methodology.toml")]);
     let cool_down = std::time::Duration::from_mins(1);
-    assert_eq!((methodology.repeat.runs, methodology.repeat.cool_down), (5, cool_down));
+    assert_eq!(
+        (methodology.repetition.runs.get(), methodology.repetition.cool_down),
+        (5, cool_down)
+    );
     let trace = spec(&[&example_file("trace-mooncake.toml")]);
     assert_eq!(trace.load.extent, Extent::Whole);
     let Source::Trace(recorded) = &trace.workload.source else { panic!("another source") };

@@ -16,10 +16,10 @@ use super::{
     RampCurve, RampSegment, SchedulingPolicy, SourceName, Switch, ThinkKind, Ticks, TraceKind,
     Until,
 };
-use crate::campaign::{Order, Prompts, StopAt, Strategy};
 use crate::deployment::{DeployKind, Renewal};
 use crate::endpoint::Api;
 use crate::observations::Connections;
+use crate::study::{Order, Prompts, StopAt, Strategy};
 
 /// How a kind of value is written as text.
 pub trait Grammar: Clone + Send + Sync + Sized + 'static {

@@ -5,19 +5,19 @@ use std::time::Duration;
 
 use inferometer_analysis::statistics::draws::Draws;
 use inferometer_model::SpecDraft;
-use inferometer_model::campaign::{Condition, Order, Question, Repetition};
+use inferometer_model::study::{Condition, Order, Question, Repetition};
 
 use super::*;
 use crate::Study;
 
-fn sweep(conditions: usize, steps: u32, seed: u64) -> CampaignSpec {
+fn sweep(conditions: usize, steps: u32, seed: u64) -> StudySpec {
     let spec =
         SpecDraft { url: Some("http://127.0.0.1:8000".parse().unwrap()), ..SpecDraft::default() }
             .resolve()
             .unwrap();
     let levels = (0..9).map(|power| Level::Concurrency(NonZeroU32::new(1 << power).unwrap()));
     let number = |number| NonZeroU32::new(number).unwrap();
-    CampaignSpec {
+    StudySpec {
         question: Question::Sweep(Sweep {
             dimension: Dimension::Concurrency,
             levels: levels.collect(),

@@ -4,8 +4,8 @@ use inferometer_analysis::LatencyOrigin;
 
 use super::*;
 
-fn goal(text: &str) -> Goal {
-    Goal::of(&text.parse().unwrap(), LatencyOrigin::Sent).unwrap()
+fn goal(text: &str) -> Threshold {
+    super::goal(&text.parse().unwrap(), LatencyOrigin::Sent).unwrap()
 }
 
 /// A run with a value and how far its interval reaches to either side.

@@ -1,98 +1,36 @@
-//! The deployments of a matrix, measured by several lanes, each with one server at a time.
+//! Plays a matrix: several lanes take one deployment at a time. Each is deployed, measured at every
+//! load, drained and stopped. A cell that fails is a result; only a problem of this machine, or a
+//! signal, stops a matrix.
 
-use std::collections::BTreeMap;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use inferometer_analysis::set::PointResult;
 use inferometer_analysis::{RunFigures, Summary};
-use inferometer_load::SystemClock;
-use inferometer_model::campaign::{Point, PointFailure, Question};
-use inferometer_model::deployment::{DeploymentFailure, DeploymentStage};
-use inferometer_model::spec::TargetSpec;
-use inferometer_runner::{Failure, Session};
+use inferometer_engine::profile::{Profile, ProfileError, Shortage};
+use inferometer_load::{SystemClock, Target};
+use inferometer_model::deployment::{DeploymentFailure, DeploymentStage, LikelyCause};
+use inferometer_model::fetch::{Fetch, FetchRequest};
+use inferometer_model::journal::RunStop;
+use inferometer_model::spec::{EngineTable, TargetSpec};
+use inferometer_model::study::{DeploymentRecord, Point, PointFailure, Question};
+use inferometer_model::telemetry::{Gauges, MissReason};
+use inferometer_model::{Clock, Outcome, Spec};
+use inferometer_runner::deployed::{self, Deployed, Reason};
+use inferometer_runner::interruption::Interruption;
+use inferometer_runner::live::{Live, Server};
+use inferometer_runner::measurement::Planned;
+use inferometer_runner::preflight::fetching;
+use inferometer_runner::secrets::Secrets;
+use inferometer_runner::{Exit, Failure, Session, embedded};
+use inferometer_target::metrics;
 
-use super::virtual_time::VirtualRunner;
-use super::{Backend, PointRunner, Work, cell, progress, unfit};
+use super::{Backend, Job, VirtualRunner, Work, found_nobody, progress, was_cut};
 use crate::matrix::{Deployment, Next, Queue, Sharing};
 
 /// Every lane has a run in memory.
 const LANES_MAX: usize = 64;
-
-/// The results so far, from all lanes.
-#[derive(Debug, Default)]
-pub(super) struct Ledger(Mutex<Entries>);
-
-#[derive(Debug, Default)]
-struct Entries {
-    results: BTreeMap<u32, PointResult>,
-    failures: BTreeMap<u32, PointFailure>,
-    /// Points that this process has measured.
-    played: usize,
-}
-
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Counts {
-    pub(super) measured: usize,
-    pub(super) failed: usize,
-    /// By this process.
-    pub(super) played: usize,
-}
-
-impl Counts {
-    pub(super) fn known(self) -> usize {
-        self.measured + self.failed
-    }
-}
-
-impl Ledger {
-    /// Starts with the failures that are stored.
-    pub(super) fn new(failures: Vec<PointFailure>) -> Self {
-        let failures = failures.into_iter().map(|failure| (failure.point.number, failure));
-        Self(Mutex::new(Entries { failures: failures.collect(), ..Entries::default() }))
-    }
-
-    pub(super) fn measured(&self, point: Point, summary: Summary, is_new: bool) {
-        let mut entries = self.entries();
-        entries.results.insert(point.number, PointResult { point, summary });
-        entries.played += usize::from(is_new);
-    }
-
-    fn failed(&self, failure: PointFailure) {
-        let mut entries = self.entries();
-        entries.failures.insert(failure.point.number, failure);
-        entries.played += 1;
-    }
-
-    fn has_failed(&self, point: &Point) -> bool {
-        self.entries().failures.contains_key(&point.number)
-    }
-
-    pub(super) fn knows(&self, point: &Point) -> bool {
-        self.entries().results.contains_key(&point.number) || self.has_failed(point)
-    }
-
-    /// The points that were measured, in their order.
-    pub(super) fn points(&self) -> Vec<Point> {
-        self.entries().results.values().map(|result| result.point).collect()
-    }
-
-    pub(super) fn counts(&self) -> Counts {
-        let Entries { results, failures, played } = &*self.entries();
-        Counts { measured: results.len(), failed: failures.len(), played: *played }
-    }
-
-    /// Everything, in the order of the points.
-    pub(super) fn close(self) -> (Vec<PointResult>, Vec<PointFailure>) {
-        let entries = self.0.into_inner().unwrap_or_else(PoisonError::into_inner);
-        (entries.results.into_values().collect(), entries.failures.into_values().collect())
-    }
-
-    fn entries(&self) -> MutexGuard<'_, Entries> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
+const GIB: f64 = (1_u64 << 30) as f64;
 
 impl Work<'_> {
     /// Measures all deployments. If a lane must stop, all do.
@@ -136,8 +74,7 @@ impl Work<'_> {
     /// because no cell disturbs another.
     fn lanes(self, backend: &Backend, deployments: usize) -> usize {
         let Question::Matrix(matrix) = &self.manifest.campaign.question else { return 1 };
-        let lanes = self.player.options.lanes.unwrap_or(matrix.lanes).get();
-        let lanes = usize::try_from(lanes).unwrap_or(usize::MAX);
+        let lanes = self.player.options.lanes.unwrap_or(matrix.lanes).get() as usize;
         let lanes = match backend {
             Backend::Live { .. } => lanes.min(matrix.presets.len()),
             Backend::Virtual => thread::available_parallelism().map_or(1, usize::from).max(lanes),
@@ -154,7 +91,7 @@ impl Work<'_> {
         quiet: &Session,
         rest: Duration,
     ) -> Result<bool, Failure> {
-        let (session, campaign) = (self.player.session, &self.manifest.campaign);
+        let session = self.player.session;
         session.interruption.check()?;
         let mut left = Vec::new();
         for point in deployment.points.iter().filter(|point| !self.ledger.has_failed(point)) {
@@ -168,7 +105,7 @@ impl Work<'_> {
         if let Backend::Live { .. } = backend {
             session.interruption.rest(rest)?;
         }
-        session.talk(&progress::opening_cell(campaign, first));
+        session.talk(&progress::opening_cell(&self.manifest.campaign, first));
         let spec = self.job(first, None)?.spec;
         if spec.target == TargetSpec::Embedded
             && let Some(failure) = unfit(&spec.engine)?
@@ -181,7 +118,7 @@ impl Work<'_> {
             Backend::Live { sides, .. } => {
                 let side = sides.get(first.condition as usize);
                 let side = side.ok_or_else(|| Failure::internal("a cell without secrets"))?;
-                cell::measure(self, side.secrets(), deployment, &left, quiet)?;
+                measure_cell(self, &side.secrets, deployment, &left, quiet)?;
             }
         }
         Ok(true)
@@ -194,7 +131,7 @@ impl Work<'_> {
         left: &[Point],
         quiet: &Session,
     ) -> Result<(), Failure> {
-        let mut runner = VirtualRunner::new(quiet);
+        let mut runner = VirtualRunner { session: quiet, kept: None };
         for point in left {
             let before = deployment.points.iter().take_while(|it| it.number < point.number);
             let before = before.filter_map(|it| self.manifest.campaign.spec_of(it)).collect();
@@ -212,8 +149,8 @@ impl Work<'_> {
     }
 
     pub(super) fn measured(self, point: &Point, summary: Summary) {
-        let campaign = &self.manifest.campaign;
-        self.player.session.talk(&progress::measured_cell(campaign, point, &summary));
+        let line = progress::measured_cell(&self.manifest.campaign, point, &summary);
+        self.player.session.talk(&line);
         self.ledger.measured(*point, without_figures(summary), true);
     }
 
@@ -240,14 +177,14 @@ fn without_figures(summary: Summary) -> Summary {
     Summary { figures: RunFigures::default(), ..summary }
 }
 
+fn failed_at(stage: DeploymentStage, what: &str) -> DeploymentFailure {
+    DeploymentFailure { stage, what: what.to_owned(), cause: None, log: Vec::new() }
+}
+
 /// A measurement that failed, as the failure of a cell.
-pub(super) fn not_measured(failure: &Failure) -> DeploymentFailure {
-    DeploymentFailure {
-        stage: DeploymentStage::Measure,
-        what: failure.message().to_owned(),
-        cause: None,
-        log: failure.lines(),
-    }
+fn not_measured(failure: &Failure) -> DeploymentFailure {
+    let failed = failed_at(DeploymentStage::Measure, failure.message());
+    DeploymentFailure { log: failure.lines(), ..failed }
 }
 
 /// RFC 3339, UTC.
@@ -298,5 +235,407 @@ impl Drop for Taken<'_> {
         }
         drop(queue);
         self.desk.freed.notify_all();
+    }
+}
+
+/// Measures these points of a deployment. Whatever happens, the server is stopped.
+fn measure_cell(
+    work: Work<'_>,
+    secrets: &Secrets,
+    deployment: &Deployment,
+    left: &[Point],
+    session: &Session,
+) -> Result<(), Failure> {
+    let Some(first) = left.first() else { return Ok(()) };
+    let spec = work.job(first, None)?.spec;
+    let server = match start(work, secrets, deployment, &spec, session)? {
+        Ok(server) => Arc::new(server),
+        Err(failure) => return work.failed(left, &failure),
+    };
+    let mut cell = DeployedCell { work, secrets, session, server, drained: Drained::Unsaid };
+    let died = cell.measure_all(left);
+    cell.stop(deployment)?;
+    match died? {
+        None => Ok(()),
+        Some(failure) => {
+            let lost = left.iter().filter(|point| !work.ledger.knows(point));
+            work.failed(&lost.copied().collect::<Vec<_>>(), &failure)
+        }
+    }
+}
+
+/// Starts or deploys the server; the inner error is the result of the cell.
+fn start(
+    work: Work<'_>,
+    secrets: &Secrets,
+    deployment: &Deployment,
+    spec: &Spec,
+    session: &Session,
+) -> Result<Result<Server, DeploymentFailure>, Failure> {
+    let Deployment { condition, repetition, .. } = *deployment;
+    match &spec.target {
+        TargetSpec::Deployed(_) => {
+            let set = work.player.set;
+            let log = deployed::free(&set.deployment_log(condition, repetition));
+            let not_up = match Deployed::start(spec, secrets, &log, session) {
+                Ok(up) => return Ok(Ok(Server::Deployed(Box::new(up)))),
+                Err(not_up) => *not_up,
+            };
+            if let Some(record) = not_up.record(condition, repetition, &log) {
+                set.write_deployment(&record)?;
+            }
+            match not_up.reason {
+                Reason::Interrupted(exit) => Err(Failure::interrupted(exit)),
+                Reason::Failed { found, .. } => Ok(Err(found)),
+            }
+        }
+        TargetSpec::Url(_) => Server::new(spec).map(Ok),
+        TargetSpec::Embedded => {
+            let failed = |failure: Failure| failed_at(DeploymentStage::Start, failure.message());
+            Ok(Server::new(spec).map_err(failed))
+        }
+    }
+}
+
+fn as_death(failure: DeploymentFailure) -> DeploymentFailure {
+    DeploymentFailure { stage: DeploymentStage::Died, ..failure }
+}
+
+/// A cell whose server is up.
+struct DeployedCell<'a> {
+    work: Work<'a>,
+    secrets: &'a Secrets,
+    session: &'a Session,
+    server: Arc<Server>,
+    /// After the last run.
+    drained: Drained,
+}
+
+impl DeployedCell<'_> {
+    /// Measures one load after the other. Returns why the server is gone, if it is.
+    fn measure_all(&mut self, left: &[Point]) -> Result<Option<DeploymentFailure>, Failure> {
+        for point in left {
+            let died = self.measure(&self.work.job(point, None)?)?;
+            if died.is_some() {
+                return Ok(died);
+            }
+            if let Drained::Stopped(exit) = self.drained {
+                return Err(Failure::interrupted(exit));
+            }
+        }
+        Ok(None)
+    }
+
+    fn measure(&mut self, job: &Job<'_>) -> Result<Option<DeploymentFailure>, Failure> {
+        let summary = match self.try_measure(job) {
+            Ok(summary) => summary,
+            Err(failure) if failure.is_our_own() => return Err(failure),
+            Err(failure) => return self.not_measured(&job.point, &failure),
+        };
+        if was_cut(&summary) {
+            self.session.interruption.check()?;
+        }
+        let is_spoilt = was_cut(&summary) || summary.count(Outcome::Ok) < summary.attempted;
+        let died = self.died(&summary);
+        if died.is_some() && is_spoilt {
+            self.work.player.set.abandon(job.point.number)?;
+        } else {
+            self.work.measured(&job.point, summary);
+        }
+        Ok(died)
+    }
+
+    fn try_measure(&mut self, job: &Job<'_>) -> Result<Summary, Failure> {
+        let planned = Planned::new(job.spec.clone())?;
+        let live = Live::reach(Arc::clone(&self.server), self.secrets, &planned)?;
+        self.drained = Drained::Unsaid;
+        let measured = live.measure(planned, job.location, self.session)?;
+        let path = job.spec.telemetry.as_ref().map(|telemetry| telemetry.path.as_str());
+        self.drained = until_idle(live.target(), path, &self.session.interruption);
+        Ok(measured.summary)
+    }
+
+    /// The server is to blame: it is gone, or its answers are of no use at this load.
+    fn not_measured(
+        &self,
+        point: &Point,
+        failure: &Failure,
+    ) -> Result<Option<DeploymentFailure>, Failure> {
+        let mut found = not_measured(failure);
+        if let Some(deployed) = self.server.deployed() {
+            if let Some(lost) = deployed.lost(None) {
+                return Ok(Some(as_death(lost)));
+            }
+            let with_log = deployed.failure(found.stage, found.what.clone());
+            found = DeploymentFailure { log: [found.log, with_log.log].concat(), ..with_log };
+        }
+        self.work.failed(&[*point], &found)?;
+        Ok(None)
+    }
+
+    /// Why the server is gone; `None` while it is there.
+    fn died(&self, summary: &Summary) -> Option<DeploymentFailure> {
+        let stop = if found_nobody(summary) { RunStop::Unreachable } else { summary.run.stop };
+        match self.server.deployed() {
+            Some(deployed) => deployed.lost(Some(stop)).map(as_death),
+            None => (stop == RunStop::Unreachable)
+                .then(|| failed_at(DeploymentStage::Died, "it could not be reached any more")),
+        }
+    }
+
+    fn stop(self, deployment: &Deployment) -> Result<(), Failure> {
+        let deployed = self.server.deployed();
+        let mut departure = deployed.and_then(|deployed| deployed.stop(self.session));
+        if let (Drained::Busy, Some(departure)) = (self.drained, &mut departure) {
+            let trouble = format!("it was still busy {:?} after its last run", PATIENCE);
+            departure.troubles.push(trouble);
+        }
+        let drained_after_s = match self.drained {
+            Drained::Idle(after_s) => Some(after_s),
+            Drained::Unsaid | Drained::Busy | Drained::Stopped(_) => None,
+        };
+        Ok(self.work.player.set.write_deployment(&DeploymentRecord {
+            condition: deployment.condition,
+            repetition: deployment.repetition,
+            facts: deployed.map(|deployed| deployed.facts().clone()),
+            departure,
+            drained_after_s,
+            log: deployed.and_then(|deployed| deployed::name_of(deployed.log())),
+        })?)
+    }
+}
+
+/// How waiting ended.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Drained {
+    /// It was idle after so many seconds.
+    Idle(f64),
+    /// It does not report what it does.
+    Unsaid,
+    /// It was still busy when we stopped waiting.
+    Busy,
+    /// A signal came.
+    Stopped(Exit),
+}
+
+/// For servers that keep generating for clients that left.
+const PATIENCE: Duration = Duration::from_mins(1);
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// A signal is noticed between two looks, so a look must be short.
+const LOOK_LIMIT: Duration = Duration::from_secs(1);
+/// A server that finishes its work answers late, or not at once.
+const LOST_MAX: u32 = 3;
+
+/// `path` is where the server has its metrics; `None` without telemetry.
+fn until_idle(target: &Target, path: Option<&str>, interruption: &Interruption) -> Drained {
+    let Some(path) = path else { return Drained::Unsaid };
+    let clock = SystemClock::new();
+    let waited = || Duration::from_nanos(clock.now().as_nanos());
+    wait(path, waited, |path| look(target, path), |time| interruption.wait(time))
+}
+
+/// What one look brought: the server's gauges, or why there are none.
+type Look = Result<Gauges, MissReason>;
+
+fn wait(
+    path: &str,
+    waited: impl Fn() -> Duration,
+    mut look: impl FnMut(&str) -> Look,
+    mut rest: impl FnMut(Duration) -> Option<Exit>,
+) -> Drained {
+    let mut path = path;
+    let mut lost = 0;
+    loop {
+        let found = look(path);
+        let waited = waited();
+        match found.map(is_at_work) {
+            Ok(None) => return Drained::Unsaid,
+            Ok(Some(false)) => return Drained::Idle(waited.as_secs_f64()),
+            Ok(Some(true)) => lost = 0,
+            Err(missed) => match metrics::other_path(path, missed) {
+                Some(other) => path = other,
+                None => lost += 1,
+            },
+        }
+        if lost == LOST_MAX {
+            return Drained::Unsaid;
+        }
+        if PATIENCE <= waited {
+            return Drained::Busy;
+        }
+        if let Some(exit) = rest(LOOK_EVERY) {
+            return Drained::Stopped(exit);
+        }
+    }
+}
+
+fn look(target: &Target, path: &str) -> Look {
+    let request = FetchRequest { path, body_limit: metrics::BODY_BYTES_MAX };
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "nothing is measured here, and the module for time-outs is the client's own"
+    )]
+    let answered = fetching(target, async |fetch| {
+        tokio::time::timeout(LOOK_LIMIT, fetch.fetch(request)).await
+    });
+    let reply = answered.map_err(|_no_runtime| MissReason::Transport)?;
+    let reply = reply.map_err(|_elapsed| MissReason::Timeout)?;
+    let reply = reply.map_err(|_failed| MissReason::Transport)?;
+    metrics::read_reply(&reply).map(|reading| reading.gauges)
+}
+
+/// `None` if the server does not report how many requests it has.
+fn is_at_work(gauges: Gauges) -> Option<bool> {
+    let Gauges { running, waiting, swapped, .. } = gauges;
+    running.map(|running| 0.0 < running + waiting.unwrap_or(0.0) + swapped.unwrap_or(0.0))
+}
+
+/// Why an engine with these options cannot start; `None` if it can. A mistake in the options, such as
+/// an unknown name, is no result and stops the matrix before it begins.
+pub fn unfit(spec: &EngineTable) -> Result<Option<DeploymentFailure>, Failure> {
+    let Err(error) = Profile::compose(spec) else { return Ok(None) };
+    let cause = match &error {
+        ProfileError::DoesNotFit(_) => LikelyCause::OutOfMemory,
+        ProfileError::TensorParallel { .. } | ProfileError::PipelineParallel { .. } => {
+            LikelyCause::CannotSpread
+        }
+        ProfileError::NoBfloat16 { .. }
+        | ProfileError::NoSuchType { .. }
+        | ProfileError::PublishedInFp8 { .. }
+        | ProfileError::BeyondModel { .. }
+        | ProfileError::TwoQuantizations
+        | ProfileError::StepTooSmall { .. }
+        | ProfileError::TooManySeqs { .. }
+        | ProfileError::StepsNeedV0 { .. }
+        | ProfileError::ChunksNeedV1 => LikelyCause::BadFlag,
+        ProfileError::Unknown { .. }
+        | ProfileError::Read { .. }
+        | ProfileError::Parse { .. }
+        | ProfileError::Nested { .. }
+        | ProfileError::Incomplete { .. }
+        | ProfileError::Coefficients { .. }
+        | ProfileError::Setting { .. } => return Err(embedded::refusal(&error)),
+    };
+    let text = error.to_string();
+    let mut lines = text.lines().map(str::to_owned);
+    let first = lines.next().unwrap_or_default();
+    let what = if let ProfileError::DoesNotFit(shortage) = &error {
+        format!("{first} {}", deciding(shortage))
+    } else {
+        first
+    };
+    Ok(Some(DeploymentFailure {
+        stage: DeploymentStage::Start,
+        what,
+        cause: Some(cause),
+        log: lines.collect(),
+    }))
+}
+
+/// The numbers that decide it, of the arithmetic that follows.
+fn deciding(shortage: &Shortage) -> String {
+    let Shortage { max_model_len, memory, remedies, .. } = shortage;
+    if memory.left <= 0.0 {
+        let before_cache = memory.budget - memory.left;
+        return format!(
+            "{:.2} GiB are needed on each GPU before any KV cache, and {:.2} GiB may be used",
+            before_cache / GIB,
+            memory.budget / GIB
+        );
+    }
+    let longest = remedies.iter().find_map(|remedy| remedy.strip_prefix("--max-model-len "));
+    let enough = longest.map_or_else(String::new, |tokens| format!(", enough for {tokens} tokens"));
+    format!(
+        "{max_model_len} tokens need {:.2} GiB of KV cache on each GPU, and {:.2} GiB are \
+         left{enough}",
+        memory.needed / GIB,
+        memory.left / GIB
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use inferometer_model::spec::Dtype;
+
+    use super::*;
+
+    #[test]
+    fn what_is_not_said_is_neither_idle_nor_at_work() {
+        let of = |running, waiting| Gauges { running, waiting, ..Gauges::default() };
+        assert_eq!(is_at_work(of(None, Some(0.0))), None);
+        assert_eq!(is_at_work(of(Some(0.0), None)), Some(false));
+        assert_eq!(is_at_work(of(Some(0.0), Some(2.0))), Some(true));
+        assert_eq!(is_at_work(of(Some(1.0), Some(0.0))), Some(true));
+    }
+
+    const BUSY: Look = Ok(Gauges { running: Some(1.0), ..NOTHING });
+    const IDLE: Look = Ok(Gauges { running: Some(0.0), ..NOTHING });
+    const NOTHING: Gauges =
+        Gauges { running: None, waiting: None, swapped: None, kv_usage: None, cpu_kv_usage: None };
+
+    /// Looks in turn, each of which takes so many seconds, and the paths that were asked.
+    fn waited(looks: &[Look], each_s: u64) -> (Drained, Vec<String>) {
+        let now = Cell::new(Duration::ZERO);
+        let mut asked = Vec::new();
+        let mut left = looks.iter();
+        let look = |path: &str| {
+            asked.push(path.to_owned());
+            now.set(now.get() + Duration::from_secs(each_s));
+            *left.next().unwrap()
+        };
+        let found = wait("/metrics", || now.get(), look, |_| None);
+        (found, asked)
+    }
+
+    #[test]
+    fn a_look_that_fails_is_not_the_last_and_many_are() {
+        let slow = Err(MissReason::Timeout);
+        assert_eq!(waited(&[BUSY, slow, slow, BUSY, slow, IDLE], 1).0, Drained::Idle(6.0));
+        assert_eq!(waited(&[BUSY, slow, slow, slow], 1).0, Drained::Unsaid);
+        assert_eq!(waited(&[BUSY, BUSY, BUSY], 20).0, Drained::Busy);
+        assert_eq!(waited(&[Ok(NOTHING)], 1).0, Drained::Unsaid);
+    }
+
+    #[test]
+    fn metrics_at_the_other_place_are_found_there() {
+        let (found, asked) = waited(&[Err(MissReason::Status(404)), BUSY, IDLE], 1);
+        assert_eq!(found, Drained::Idle(3.0));
+        let other = "/prometheus/metrics";
+        assert_eq!(asked, ["/metrics", other, other]);
+    }
+
+    fn engine(hardware: &str, model: &str) -> EngineTable {
+        EngineTable {
+            hardware: Some(hardware.to_owned()),
+            model: Some(model.to_owned()),
+            dtype: Some(Dtype::Half.into()),
+            ..EngineTable::default()
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_a_result_and_a_misspelt_name_is_none() {
+        let (small, large) = ("v100-pcie-16gb", "deepseek-r1-distill-qwen-32b");
+        let failure = unfit(&engine(small, large)).unwrap().unwrap();
+        assert_eq!(failure.cause, Some(LikelyCause::OutOfMemory));
+        assert_eq!(failure.stage, DeploymentStage::Start);
+        assert!(!failure.what.is_empty() && !failure.log.is_empty(), "{failure:?}");
+        let part = "GiB are needed on each GPU before any KV cache, and";
+        assert!(failure.what.contains(part), "{}", failure.what);
+        let short = EngineTable { max_model_len: Some(2048), ..engine("h100-pcie", large) };
+        assert_eq!(unfit(&short).unwrap(), None);
+        let long = EngineTable { max_model_len: Some(128_000), ..engine(small, "llama-3.2-3b") };
+        let long = unfit(&long).unwrap().unwrap();
+        assert!(long.what.contains("128000 tokens need"), "{}", long.what);
+        assert!(long.what.contains(", enough for "), "{}", long.what);
+
+        let wide = EngineTable { tp: Some(3), ..engine("h100-pcie", large) };
+        let wide = unfit(&wide).unwrap().unwrap();
+        assert_eq!(wide.cause, Some(LikelyCause::CannotSpread));
+        assert!(wide.what.contains("--tp 3 does not divide"), "{}", wide.what);
+        let astray = format!("{:?}", unfit(&engine("h100-pcy", large)).unwrap_err());
+        assert!(astray.contains("unknown") && astray.contains("h100-pcie"), "{astray}");
     }
 }

@@ -2,32 +2,44 @@
 //! restart. The embedded engine is started anew for every run, in a suite for every round. A server
 //! that is deployed here is kept for as long as its spec says.
 
+use std::fs::OpenOptions;
+use std::io::{self, Seek, SeekFrom};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
 use inferometer_analysis::Summary;
-use inferometer_model::Spec;
-use inferometer_model::campaign::{CampaignSpec, Condition, DeploymentRecord, Question};
+use inferometer_load::SystemClock;
 use inferometer_model::deployment::{DeploymentSpec, Renewal};
 use inferometer_model::spec::{TargetSpec, Workload};
+use inferometer_model::study::{Condition, DeploymentRecord, Question, StudySpec};
+use inferometer_model::{Clock, Spec};
 use inferometer_runner::deployed::{self, Deployed};
+use inferometer_runner::interruption::Interruption;
 use inferometer_runner::live::{Live, Server};
+use inferometer_runner::log_tail::last_lines;
 use inferometer_runner::measurement::Planned;
 use inferometer_runner::secrets::Secrets;
 use inferometer_runner::{Failure, Session};
 use inferometer_store::SetDirectory;
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
 
-use super::restart::Restart;
-use super::{Job, PointRunner, server_name};
+use super::{Job, server_name};
 
 /// Between two questions to a server that is still starting.
 const ASK_AGAIN: Duration = Duration::from_secs(1);
+/// How often a running command is checked.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// Lines that are shown of a command that failed.
+const LINES_SHOWN: usize = 10;
 
 /// The server of one condition.
 #[derive(Debug)]
 pub struct Side {
-    secrets: Secrets,
+    pub(super) secrets: Secrets,
     /// `None` until the server was asked what it serves.
     live: Option<Arc<Live>>,
     /// What it was asked with.
@@ -37,10 +49,6 @@ pub struct Side {
 impl Side {
     pub(super) fn new(secrets: Secrets) -> Self {
         Self { secrets, live: None, spec: None }
-    }
-
-    pub(super) fn secrets(&self) -> &Secrets {
-        &self.secrets
     }
 
     fn remember(&mut self, live: Option<Arc<Live>>, spec: &Spec) {
@@ -57,11 +65,11 @@ impl Side {
 /// Asks all servers that are already running what they serve.
 pub(super) fn probe(
     sides: &mut [Side],
-    campaign: &CampaignSpec,
+    study: &StudySpec,
     talk: &dyn Fn(String),
 ) -> Result<(), Failure> {
-    let is_suite = matches!(campaign.question, Question::Suite(_));
-    for (place, Condition { name, spec }) in campaign.conditions.iter().enumerate() {
+    let is_suite = matches!(study.question, Question::Suite(_));
+    for (place, Condition { name, spec }) in study.conditions.iter().enumerate() {
         let known = if is_suite { Side::answered(sides, spec) } else { None };
         let Some(side) = sides.get_mut(place) else { break };
         side.remember(known, spec);
@@ -77,62 +85,58 @@ pub(super) fn probe(
 }
 
 pub(super) struct LiveRunner<'session> {
-    session: &'session Session,
+    pub(super) session: &'session Session,
     /// In the order of the conditions.
-    sides: Vec<Side>,
+    pub(super) sides: Vec<Side>,
     /// The engine that a suite keeps.
-    engine: Option<Arc<Server>>,
-    restart: Option<Restart>,
-    keeper: Keeper<'session>,
+    pub(super) engine: Option<Arc<Server>>,
+    pub(super) restart: Option<Restart>,
+    pub(super) deployment: CurrentDeployment<'session>,
 }
 
-impl<'session> LiveRunner<'session> {
-    pub(super) fn new(
-        sides: Vec<Side>,
-        restart_timeout: Duration,
-        campaign: &CampaignSpec,
-        session: &'session Session,
-    ) -> Self {
-        let command = campaign.repetition.restart.clone();
-        let restart = command.map(|command| Restart { command, timeout: restart_timeout });
-        Self { session, sides, engine: None, restart, keeper: Keeper { session, up: None } }
+impl LiveRunner<'_> {
+    pub(super) fn measure(&mut self, job: &Job<'_>) -> Result<Summary, Failure> {
+        let planned = Planned::new(job.spec.clone())?;
+        if job.needs_restart {
+            self.renew(job, &planned)?;
+        }
+        self.deployment.provide(job, &side(&mut self.sides, job)?.secrets)?;
+        let measured = self.live(job, &planned).and_then(|live| {
+            let measured = live.measure(planned, job.location, self.session)?;
+            Ok((live, measured.summary))
+        });
+        // A run whose server ended meanwhile is no result of the set.
+        let stop = measured.as_ref().ok().map(|(_, summary)| summary.run.stop);
+        if let Some(up) = &self.deployment.up
+            && let Some(deployed) = up.server.deployed()
+            && let Some(found) = deployed.lost(stop)
+        {
+            job.location.abandon()?;
+            return Err(deployed.explain(&found, &up.log));
+        }
+        let (live, summary) = measured?;
+        // Outside of a suite the embedded engine ends here, with its cache and its queue. A deployed
+        // server is kept by its deployment alone.
+        let is_kept = self.deployment.up.is_none() && (job.before.is_some() || !is_ours(&job.spec));
+        side(&mut self.sides, job)?.remember(Some(live).filter(|_| is_kept), &job.spec);
+        Ok(summary)
     }
 
     /// Provides a server that has answered nothing yet: a new engine, or one that was restarted.
     fn renew(&mut self, job: &Job<'_>, planned: &Planned) -> Result<(), Failure> {
         self.engine = None;
-        if is_ours(&job.spec) {
-            self.forget();
-            return Ok(());
+        let is_ours = is_ours(&job.spec);
+        let restart = self.restart.clone().zip(job.location.restart_log()).filter(|_| !is_ours);
+        // All scenarios of a suite have the same server.
+        if is_ours || restart.is_some() && job.before.is_some() {
+            self.sides.iter_mut().for_each(|side| side.live = None);
         }
-        match (job.location.restart_log(), self.restart.clone()) {
-            (Some(log), Some(restart)) => self.restart(&restart, job, planned, &log),
-            (None, _) | (_, None) => Ok(()),
-        }
-    }
-
-    /// Drops what the servers answered before they were restarted.
-    fn forget(&mut self) {
-        self.sides.iter_mut().for_each(|side| side.live = None);
-    }
-
-    /// Restarts the server and waits until it answers again.
-    fn restart(
-        &mut self,
-        restart: &Restart,
-        job: &Job<'_>,
-        planned: &Planned,
-        log: &Path,
-    ) -> Result<(), Failure> {
-        if job.before.is_some() {
-            // All scenarios of a suite have the same server.
-            self.forget();
-        }
+        let Some((restart, log)) = restart else { return Ok(()) };
         let side = side(&mut self.sides, job)?;
         side.live = None;
         let interruption = &self.session.interruption;
-        let deadline = restart.begin();
-        restart.run(&deadline, job.condition, log, interruption)?;
+        let clock = SystemClock::new();
+        restart.run(&clock, job.condition, &log, interruption)?;
         loop {
             let server = Arc::new(Server::new(&job.spec)?);
             match Live::reach(server, &side.secrets, planned) {
@@ -142,7 +146,7 @@ impl<'session> LiveRunner<'session> {
                 }
                 // A key that is refused now is refused later too.
                 Err(failure) if !failure.is_passing() => return Err(failure),
-                Err(failure) if deadline.is_over() => {
+                Err(failure) if restart.is_over(&clock) => {
                     return Err(failure.hint(format!(
                         "`{}` ended, and the server did not answer within {:?}; give it longer \
                          with --restart-timeout",
@@ -159,9 +163,9 @@ impl<'session> LiveRunner<'session> {
     fn live(&mut self, job: &Job<'_>, planned: &Planned) -> Result<Arc<Live>, Failure> {
         let is_shared = job.before.is_some();
         let known = is_shared.then(|| Side::answered(&self.sides, &job.spec)).flatten();
-        let (session, side) = (self.session, side(&mut self.sides, job)?);
-        if let Some(server) = self.keeper.server() {
-            return Live::reach(server, &side.secrets, planned).map(Arc::new);
+        let side = side(&mut self.sides, job)?;
+        if let Some(up) = &self.deployment.up {
+            return Live::reach(Arc::clone(&up.server), &side.secrets, planned).map(Arc::new);
         }
         if let Some(live) = side.live.take().or(known) {
             return Ok(live);
@@ -170,7 +174,8 @@ impl<'session> LiveRunner<'session> {
             engine
         } else {
             if is_ours(&job.spec) && job.before.as_ref().is_some_and(|it| !it.is_empty()) {
-                session.talk("the engine is new: its prefix cache has nothing of stored runs");
+                let notice = "the engine is new: its prefix cache has nothing of stored runs";
+                self.session.talk(notice);
             }
             Arc::new(Server::new(&job.spec)?)
         };
@@ -180,42 +185,9 @@ impl<'session> LiveRunner<'session> {
     }
 }
 
-impl PointRunner for LiveRunner<'_> {
-    fn measure(&mut self, job: &Job<'_>) -> Result<Summary, Failure> {
-        let planned = Planned::new(job.spec.clone())?;
-        if job.needs_restart {
-            self.renew(job, &planned)?;
-        }
-        self.keeper.provide(job, &side(&mut self.sides, job)?.secrets)?;
-        let measured = self.live(job, &planned).and_then(|live| {
-            let measured = live.measure(planned, job.location, self.session)?;
-            Ok((live, measured.summary))
-        });
-        // A run whose server ended meanwhile is no result of the set.
-        let stop = measured.as_ref().ok().map(|(_, summary)| summary.run.stop);
-        if let Some(up) = &self.keeper.up
-            && let Some(deployed) = up.server.deployed()
-            && let Some(found) = deployed.lost(stop)
-        {
-            job.location.abandon()?;
-            return Err(deployed.explain(&found, &up.log));
-        }
-        let (live, summary) = measured?;
-        // Outside of a suite the embedded engine ends here, with its cache and its queue. A deployed
-        // server is kept by its keeper alone.
-        let is_kept = self.keeper.up.is_none() && (job.before.is_some() || !is_ours(&job.spec));
-        side(&mut self.sides, job)?.remember(Some(live).filter(|_| is_kept), &job.spec);
-        Ok(summary)
-    }
-
-    fn finish(&mut self) {
-        self.keeper.stop();
-    }
-}
-
 fn side<'sides>(sides: &'sides mut [Side], job: &Job<'_>) -> Result<&'sides mut Side, Failure> {
-    let place = usize::try_from(job.point.condition).unwrap_or(usize::MAX);
-    sides.get_mut(place).ok_or_else(|| Failure::internal("a point of a server that is not listed"))
+    let side = sides.get_mut(job.point.condition as usize);
+    side.ok_or_else(|| Failure::internal("a point of a server that is not listed"))
 }
 
 /// Whether the server is started for the measurement: an engine, or a deployment.
@@ -244,12 +216,12 @@ fn asks_alike(one: &Spec, other: &Spec) -> bool {
 
 /// Deploys the servers of a set. At most one is up: two would share the hardware. It is stopped when
 /// this is dropped.
-struct Keeper<'session> {
-    session: &'session Session,
-    up: Option<Up>,
+pub(super) struct CurrentDeployment<'session> {
+    pub(super) session: &'session Session,
+    pub(super) up: Option<Up>,
 }
 
-struct Up {
+pub(super) struct Up {
     server: Arc<Server>,
     how: DeploymentSpec,
     condition: u32,
@@ -258,55 +230,41 @@ struct Up {
     set: Option<SetDirectory>,
 }
 
-impl Up {
-    /// Whether the spec lets this server answer another point, too.
-    fn serves(&self, job: &Job<'_>, how: &DeploymentSpec) -> bool {
-        self.how == *how
-            && match how.renewal {
-                Renewal::EachRepetition => self.repetition == job.point.repetition,
-                Renewal::EachRun => false,
-                Renewal::Never => true,
-            }
-    }
-}
-
-impl Keeper<'_> {
+impl CurrentDeployment<'_> {
     /// Makes sure that the server of a point is up, if it is to be deployed.
     fn provide(&mut self, job: &Job<'_>, secrets: &Secrets) -> Result<(), Failure> {
         let TargetSpec::Deployed(how) = &job.spec.target else {
             self.stop();
             return Ok(());
         };
-        if self.up.as_ref().is_some_and(|up| up.serves(job, how)) {
+        let (condition, repetition) = (job.point.condition, job.point.repetition);
+        let serves = |up: &Up| {
+            up.how == **how
+                && match how.renewal {
+                    Renewal::EachRepetition => up.repetition == repetition,
+                    Renewal::EachRun => false,
+                    Renewal::Never => true,
+                }
+        };
+        if self.up.as_ref().is_some_and(serves) {
             return Ok(());
         }
         self.stop();
-        let (condition, repetition) = (job.point.condition, job.point.repetition);
         let log = deployed::free(&job.location.deployment_log(condition, repetition));
         let deployed = match Deployed::start(&job.spec, secrets, &log, self.session) {
             Ok(deployed) => deployed,
             Err(not_up) => {
                 let record = not_up.record(condition, repetition, &log);
                 if let (Some(set), Some(record)) = (job.location.set(), record) {
-                    self.note(set, &record);
+                    self.store(set, &record);
                 }
                 return Err(not_up.failure(&job.spec, &log));
             }
         };
-        self.up = Some(Up {
-            server: Arc::new(Server::Deployed(Box::new(deployed))),
-            how: (**how).clone(),
-            condition,
-            repetition,
-            log,
-            set: job.location.set().cloned(),
-        });
+        let server = Arc::new(Server::Deployed(Box::new(deployed)));
+        let (how, set) = ((**how).clone(), job.location.set().cloned());
+        self.up = Some(Up { server, how, condition, repetition, log, set });
         Ok(())
-    }
-
-    /// The server that is up.
-    fn server(&self) -> Option<Arc<Server>> {
-        self.up.as_ref().map(|up| Arc::clone(&up.server))
     }
 
     fn stop(&mut self) {
@@ -322,18 +280,132 @@ impl Keeper<'_> {
             drained_after_s: None,
             log: deployed::name_of(&up.log),
         };
-        self.note(&set, &record);
+        self.store(&set, &record);
     }
 
-    fn note(&self, set: &SetDirectory, record: &DeploymentRecord) {
+    fn store(&self, set: &SetDirectory, record: &DeploymentRecord) {
         if let Err(error) = set.write_deployment(record) {
             self.session.warn(format!("the record of the deployment is not stored: {error}"));
         }
     }
 }
 
-impl Drop for Keeper<'_> {
+impl Drop for CurrentDeployment<'_> {
     fn drop(&mut self) {
         self.stop();
+    }
+}
+
+/// The user's command that restarts a server between runs.
+#[derive(Clone, Debug)]
+pub(super) struct Restart {
+    pub(super) command: String,
+    /// How long the server has to answer again.
+    pub(super) timeout: Duration,
+}
+
+impl Restart {
+    /// Whether the time is over, by a clock that was started with the restart.
+    fn is_over(&self, clock: &SystemClock) -> bool {
+        self.timeout <= Duration::from_nanos(clock.now().as_nanos())
+    }
+
+    /// Runs the command to its end; its output goes to the log. A signal ends the command too, and is
+    /// a failure.
+    fn run(
+        &self,
+        clock: &SystemClock,
+        condition: &Condition,
+        log: &Path,
+        interruption: &Interruption,
+    ) -> Result<(), Failure> {
+        let failed =
+            |error: io::Error| Failure::usage(format!("--restart `{}`: {error}", self.command));
+        let opened = OpenOptions::new().create(true).append(true).open(log);
+        let mut file = opened.map_err(|error| {
+            Failure::usage(format!("{}, the log of --restart: {error}", log.display()))
+        })?;
+        let from = file.seek(SeekFrom::End(0)).map_err(failed)?;
+        let ended = |why: String| {
+            let last = last_lines(log, from, LINES_SHOWN).unwrap_or_default();
+            let where_all = format!("(the whole log is in {})", log.display());
+            let shown = last.into_iter().map(|line| format!("  {line}")).chain([where_all]);
+            Failure::target(format!("--restart `{}` {why}", self.command)).shown(shown.collect())
+        };
+        let url = match &condition.spec.target {
+            TargetSpec::Url(base) => base.to_string(),
+            TargetSpec::Embedded | TargetSpec::Deployed(_) => String::new(),
+        };
+        let mut child = Command::new("sh")
+            .args(["-c", &self.command])
+            .env("INFEROMETER_CONDITION", &condition.name)
+            .env("INFEROMETER_URL", url)
+            .stdin(Stdio::null())
+            .stdout(file.try_clone().map_err(failed)?)
+            .stderr(file)
+            // A group of its own: what it starts is ended with it, and Ctrl-C does not reach it.
+            .process_group(0)
+            .spawn()
+            .map_err(failed)?;
+        loop {
+            match child.try_wait().map_err(failed)? {
+                Some(status) if status.success() => return Ok(()),
+                Some(status) => return Err(ended(format!("ended with {status}"))),
+                None => {}
+            }
+            if self.is_over(clock) {
+                end(&mut child);
+                return Err(ended(format!("did not end within {:?}", self.timeout)).hint(
+                    "give it longer with --restart-timeout, or let it start its server in the \
+                     background",
+                ));
+            }
+            interruption.rest(LOOK_EVERY).inspect_err(|_| end(&mut child))?;
+        }
+    }
+}
+
+/// Ends a command with all that it started.
+fn end(child: &mut Child) {
+    if let Ok(group) = i32::try_from(child.id()) {
+        // It may have ended by itself meanwhile, which is as good.
+        let _ = killpg(Pid::from_raw(group), Signal::SIGKILL);
+    }
+    let _ = child.wait();
+}
+
+#[cfg(test)]
+mod tests {
+    use inferometer_model::SpecDraft;
+
+    use super::*;
+
+    fn run(command: &str, timeout: Duration) -> (Result<(), Failure>, String) {
+        let folder = tempfile::tempdir().unwrap();
+        let log = folder.path().join("restart.log");
+        let url = Some("http://127.0.0.1:9".parse().unwrap());
+        let spec = SpecDraft { url, ..SpecDraft::default() }.resolve().unwrap();
+        let condition = Condition { name: "v1".to_owned(), spec };
+        let restart = Restart { command: command.to_owned(), timeout };
+        let ended = restart.run(&SystemClock::new(), &condition, &log, &Interruption::default());
+        (ended, std::fs::read_to_string(&log).unwrap())
+    }
+
+    #[test]
+    fn a_command_knows_its_server_and_its_words_are_kept() {
+        let command = "echo \"$INFEROMETER_CONDITION $INFEROMETER_URL\"; echo oops >&2";
+        let (ended, log) = run(command, Duration::from_mins(1));
+        ended.unwrap();
+        assert!(log.starts_with("v1 http://127.0.0.1:9") && log.ends_with("\noops\n"), "{log}");
+    }
+
+    #[test]
+    fn a_command_that_fails_or_hangs_is_an_error_with_its_last_lines() {
+        let (ended, _) = run("echo one; echo two; exit 7", Duration::from_mins(1));
+        let failure = format!("{:?}", ended.unwrap_err());
+        assert!(failure.contains("exit status: 7") && failure.contains("  two"), "{failure}");
+        let (ended, _) = run("echo waiting; sleep 1000", Duration::from_millis(300));
+        let failure = format!("{:?}", ended.unwrap_err());
+        assert!(failure.contains("did not end within") && failure.contains("waiting"), "{failure}");
     }
 }

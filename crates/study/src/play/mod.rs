@@ -2,47 +2,42 @@
 //! measured. Resuming is therefore the same as playing for the first time.
 //!
 //! A repeat, sweep or suite asks the [`Study`] for one point after the other. The points of a matrix
-//! are known in advance, so several lanes take one deployment at a time (`lanes`). A cell that fails
-//! is a result: only a problem of this machine, or a signal, stops a matrix.
+//! are known in advance, so several lanes take one deployment at a time (`lanes`).
 
-mod cell;
-mod drain;
 mod lanes;
 mod live;
 mod progress;
-mod restart;
 mod stored;
-mod unfit;
-mod virtual_time;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
 use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use inferometer_analysis::Summary;
 use inferometer_analysis::set::{PointResult, SetSummary};
 use inferometer_load::SystemClock;
-use inferometer_model::campaign::{
-    CampaignSpec, Condition, Level, Point, PointFailure, Question, SetManifest, Stage,
-};
 use inferometer_model::journal::RunStop;
 use inferometer_model::spec::TargetSpec;
+use inferometer_model::study::{
+    Condition, Level, Point, PointFailure, Question, SetManifest, Stage, StudySpec,
+};
 use inferometer_model::{Outcome, Spec};
 use inferometer_runner::live::{ceiling, check_ceiling};
 use inferometer_runner::location::RunLocation;
 use inferometer_runner::secrets::Secrets;
 use inferometer_runner::simulation::VirtualEngine;
+use inferometer_runner::simulator::Simulator;
 use inferometer_runner::{Event, Exit, Failure, Session, embedded};
 use inferometer_store::{NewSet, RunStore, SetDirectory};
 
-use self::lanes::Ledger;
-use self::live::LiveRunner;
+pub use self::lanes::unfit;
 pub use self::live::Side;
+use self::live::{CurrentDeployment, LiveRunner, Restart};
 pub use self::stored::{Replay, found_nobody, replay, summarize_stored, was_cut};
-pub use self::unfit::unfit;
-use self::virtual_time::VirtualRunner;
 use crate::Study;
+use crate::grid::planned_places;
 use crate::matrix::deployments;
 
 /// How the points of a study are measured.
@@ -67,17 +62,19 @@ impl Backend {
     /// The secrets of each condition; `None` in virtual time.
     pub fn secrets(&self) -> Option<Vec<Secrets>> {
         match self {
-            Self::Live { sides, .. } => Some(sides.iter().map(Side::secrets).cloned().collect()),
+            Self::Live { sides, .. } => {
+                Some(sides.iter().map(|side| side.secrets.clone()).collect())
+            }
             Self::Virtual => None,
         }
     }
 
     /// Asks every server that is already running what it serves. A server that cannot be used is
     /// then found before a set is created.
-    pub fn probe(&mut self, campaign: &CampaignSpec, talk: &dyn Fn(String)) -> Result<(), Failure> {
-        match (self, &campaign.question) {
+    pub fn probe(&mut self, study: &StudySpec, talk: &dyn Fn(String)) -> Result<(), Failure> {
+        match (self, &study.question) {
             (Self::Virtual, _) | (_, Question::Matrix(_)) => Ok(()),
-            (Self::Live { sides, .. }, _) => live::probe(sides, campaign, talk),
+            (Self::Live { sides, .. }, _) => live::probe(sides, study, talk),
         }
     }
 
@@ -115,11 +112,11 @@ impl ResumeOptions {
 }
 
 /// Everything that can be wrong with a study before anything is sent or deployed.
-pub fn check(campaign: &CampaignSpec, backend: &Backend) -> Result<(), Failure> {
-    Study::new(campaign.clone()).map_err(Failure::from_usage)?;
-    check_restart(campaign, backend)?;
-    let is_matrix = matches!(campaign.question, Question::Matrix(_));
-    for Condition { name, spec } in &campaign.conditions {
+pub fn check(study: &StudySpec, backend: &Backend) -> Result<(), Failure> {
+    Study::new(study.clone()).map_err(Failure::from_usage)?;
+    check_restart(study, backend)?;
+    let is_matrix = matches!(study.question, Question::Matrix(_));
+    for Condition { name, spec } in &study.conditions {
         match (&spec.target, backend) {
             (TargetSpec::Embedded, _) if is_matrix => {
                 unfit(&spec.engine).map_err(|failure| failure.about(name))?;
@@ -139,12 +136,11 @@ pub fn check(campaign: &CampaignSpec, backend: &Backend) -> Result<(), Failure> 
     Ok(())
 }
 
-fn check_restart(campaign: &CampaignSpec, backend: &Backend) -> Result<(), Failure> {
-    if campaign.repetition.restart.is_none() {
+fn check_restart(study: &StudySpec, backend: &Backend) -> Result<(), Failure> {
+    if study.repetition.restart.is_none() {
         return Ok(());
     }
-    let any =
-        |is: fn(&TargetSpec) -> bool| campaign.conditions.iter().any(|it| is(&it.spec.target));
+    let any = |is: fn(&TargetSpec) -> bool| study.conditions.iter().any(|it| is(&it.spec.target));
     if any(|target| matches!(target, TargetSpec::Deployed(_))) {
         return Err(Failure::usage("--restart does not apply to a server that is deployed here")
             .hint("leave it out, and use --renew to choose when the server is deployed anew"));
@@ -152,7 +148,7 @@ fn check_restart(campaign: &CampaignSpec, backend: &Backend) -> Result<(), Failu
     if matches!(backend, Backend::Live { .. }) && !any(|target| *target == TargetSpec::Embedded) {
         return Ok(());
     }
-    let when = match campaign.question {
+    let when = match study.question {
         Question::Suite(_) => "every round of a suite",
         Question::Repeat | Question::Sweep(_) | Question::Matrix(_) => "every run",
     };
@@ -164,46 +160,35 @@ fn check_restart(campaign: &CampaignSpec, backend: &Backend) -> Result<(), Failu
 
 /// Raises the limit on file descriptors and checks that every planned level fits below it. Returns
 /// how many requests may be in flight.
-pub fn checked_ceiling(campaign: &CampaignSpec, backend: &Backend) -> Result<usize, Failure> {
-    let ceiling = match (backend, campaign.conditions.first()) {
+pub fn checked_ceiling(study: &StudySpec, backend: &Backend) -> Result<usize, Failure> {
+    let ceiling = match (backend, study.conditions.first()) {
         (Backend::Live { .. }, Some(condition)) => ceiling(&condition.spec),
         (Backend::Virtual, _) | (_, None) => usize::MAX,
     };
-    known_specs(campaign).iter().try_for_each(|spec| check_ceiling(spec, ceiling))?;
+    known_specs(study).iter().try_for_each(|spec| check_ceiling(spec, ceiling))?;
     Ok(ceiling)
 }
 
 /// The specs of all levels that are known in advance, one for each condition of each level.
-pub fn known_specs(campaign: &CampaignSpec) -> Vec<Spec> {
-    let conditions = 0..u32::try_from(campaign.conditions.len()).unwrap_or(u32::MAX);
-    let crossed = |levels: &[Level]| -> Vec<(u32, Level)> {
-        let with_all = |&level: &Level| conditions.clone().map(move |condition| (condition, level));
-        levels.iter().flat_map(with_all).collect()
-    };
-    let levels = match &campaign.question {
-        Question::Repeat => crossed(&[Level::AsAsked]),
-        Question::Sweep(sweep) => crossed(&sweep.levels),
-        Question::Matrix(matrix) => crossed(&matrix.levels),
-        Question::Suite(suite) => (0..)
-            .zip(&suite.scenarios)
-            .flat_map(|(condition, it)| it.levels.iter().map(move |&level| (condition, level)))
-            .collect(),
-    };
-    let spec = |(condition, level)| {
-        let (seed, stage) = (campaign.seed, Stage::Planned);
-        campaign.spec_of(&Point { number: 0, condition, level, repetition: 0, seed, stage })
-    };
-    levels.into_iter().filter_map(spec).collect()
+pub fn known_specs(study: &StudySpec) -> Vec<Spec> {
+    let places = planned_places(study).into_iter();
+    let points = places.flat_map(|place| {
+        let (seed, stage, level) = (study.seed, Stage::Planned, place.level);
+        let point =
+            move |condition| Point { number: 0, condition, level, repetition: 0, seed, stage };
+        place.conditions.into_iter().map(point)
+    });
+    points.filter_map(|point| study.spec_of(&point)).collect()
 }
 
 /// Creates the set of a study.
 pub fn create(
     store: &RunStore,
-    campaign: CampaignSpec,
+    study: StudySpec,
     backend: &Backend,
 ) -> Result<SetDirectory, Failure> {
     Ok(store.create_set(NewSet {
-        campaign,
+        campaign: study,
         simulated: matches!(backend, Backend::Virtual),
         key_files: backend.key_files(),
         tool_version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -263,8 +248,7 @@ impl Player<'_> {
     pub fn play(&self, backend: Backend) -> Result<Played, Failure> {
         let _lock = self.set.lock().map_err(Failure::from_usage)?;
         let manifest = self.set.manifest()?;
-        let study = Study::new(manifest.campaign.clone());
-        let mut study = study.map_err(Failure::from_usage)?;
+        let mut sequence = Study::new(manifest.campaign.clone()).map_err(Failure::from_usage)?;
         self.session.interruption.remember(resume_command(self.set));
         let ledger = Ledger::new(self.failures()?);
         let work = Work { player: self, manifest: &manifest, ledger: &ledger };
@@ -274,7 +258,7 @@ impl Player<'_> {
         let result = if is_matrix {
             work.measure_deployments(planned, &backend)
         } else {
-            work.measure_points(&mut study, backend)
+            work.measure_with(&mut sequence, backend)
         };
         let counts = ledger.counts();
         let is_complete = !is_matrix || counts.known() == points;
@@ -300,25 +284,13 @@ impl Player<'_> {
             let runs = counts.known();
             self.session.talk(&format!("the set is already complete ({runs} runs)"));
         }
-        self.finish(manifest, &study, ledger, is_complete)
-    }
-
-    fn finish(
-        &self,
-        manifest: SetManifest,
-        study: &Study,
-        ledger: Ledger,
-        is_complete: bool,
-    ) -> Result<Played, Failure> {
         let (points, failures) = ledger.close();
-        let summary = if let Question::Matrix(_) = manifest.campaign.question {
+        let summary = if is_matrix {
             SetSummary::of_matrix(&manifest, &points, &failures, &self.set.deployments()?)
         } else {
-            SetSummary::of(&manifest, &points).with_limits(study.limits())
+            SetSummary::of(&manifest, &points).with_limits(sequence.limits())
         };
-        for line in progress::precision(&summary) {
-            self.session.talk(&line);
-        }
+        progress::precision(&summary).iter().for_each(|line| self.session.talk(line));
         if is_complete {
             self.set.write_summary(&summary.to_json_bytes())?;
         }
@@ -342,6 +314,80 @@ impl Player<'_> {
     }
 }
 
+/// The results so far, from all lanes.
+#[derive(Debug, Default)]
+struct Ledger(Mutex<Entries>);
+
+#[derive(Debug, Default)]
+struct Entries {
+    results: BTreeMap<u32, PointResult>,
+    failures: BTreeMap<u32, PointFailure>,
+    /// Points that this process has measured.
+    played: usize,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Counts {
+    measured: usize,
+    failed: usize,
+    /// By this process.
+    played: usize,
+}
+
+impl Counts {
+    fn known(self) -> usize {
+        self.measured + self.failed
+    }
+}
+
+impl Ledger {
+    /// Starts with the failures that are stored.
+    fn new(failures: Vec<PointFailure>) -> Self {
+        let failures = failures.into_iter().map(|failure| (failure.point.number, failure));
+        Self(Mutex::new(Entries { failures: failures.collect(), ..Entries::default() }))
+    }
+
+    fn measured(&self, point: Point, summary: Summary, is_new: bool) {
+        let mut entries = self.entries();
+        entries.results.insert(point.number, PointResult { point, summary });
+        entries.played += usize::from(is_new);
+    }
+
+    fn failed(&self, failure: PointFailure) {
+        let mut entries = self.entries();
+        entries.failures.insert(failure.point.number, failure);
+        entries.played += 1;
+    }
+
+    fn has_failed(&self, point: &Point) -> bool {
+        self.entries().failures.contains_key(&point.number)
+    }
+
+    fn knows(&self, point: &Point) -> bool {
+        self.entries().results.contains_key(&point.number) || self.has_failed(point)
+    }
+
+    /// The points that were measured, in their order.
+    fn points(&self) -> Vec<Point> {
+        self.entries().results.values().map(|result| result.point).collect()
+    }
+
+    fn counts(&self) -> Counts {
+        let Entries { results, failures, played } = &*self.entries();
+        Counts { measured: results.len(), failed: failures.len(), played: *played }
+    }
+
+    /// Everything, in the order of the points.
+    fn close(self) -> (Vec<PointResult>, Vec<PointFailure>) {
+        let entries = self.0.into_inner().unwrap_or_else(PoisonError::into_inner);
+        (entries.results.into_values().collect(), entries.failures.into_values().collect())
+    }
+
+    fn entries(&self) -> MutexGuard<'_, Entries> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 /// One point, with everything that its measurement needs.
 #[derive(Debug)]
 struct Job<'a> {
@@ -357,13 +403,52 @@ struct Job<'a> {
     before: Option<Vec<Spec>>,
 }
 
-/// Measures one point after the other.
-trait PointRunner {
-    /// A signal before the first request is a failure, and nothing is stored.
-    fn measure(&mut self, job: &Job<'_>) -> Result<Summary, Failure>;
+/// Points in virtual time. Every run has an engine of its own, except in a round of a suite and in a
+/// cell of a matrix: there one engine is kept, with its prefix cache.
+struct VirtualRunner<'session> {
+    session: &'session Session,
+    kept: Option<KeptEngine<'session>>,
+}
 
-    /// Stops what was started for the points: there are no more.
-    fn finish(&mut self) {}
+/// The engine between two runs that share it.
+struct KeptEngine<'session> {
+    simulator: Simulator<'session>,
+    round: u32,
+    /// How many runs it has played.
+    played: usize,
+}
+
+impl VirtualRunner<'_> {
+    fn measure(&mut self, job: &Job<'_>) -> Result<Summary, Failure> {
+        let (round, session) = (job.point.repetition, self.session);
+        let mut kept = if let Some(kept) = self.kept.take().filter(|kept| kept.round == round) {
+            kept
+        } else {
+            let engine = VirtualEngine::new(&job.spec.engine)?;
+            KeptEngine { simulator: Simulator { engine, session }, round, played: 0 }
+        };
+        // Stored runs are played again without recording them: the state of an engine follows from
+        // its requests, so a study that is resumed gives the same bytes.
+        let before = job.before.as_deref().unwrap_or_default();
+        let missed = before.get(kept.played..).unwrap_or_default();
+        if !missed.is_empty() {
+            session.talk("playing the stored runs again to fill the engine's prefix cache …");
+        }
+        for spec in missed {
+            match kept.simulator.make_ready(spec) {
+                Ok(ready) => drop(kept.simulator.summarize(ready)?),
+                Err(failure) if failure.is_our_own() => return Err(failure),
+                // It failed the first time, too.
+                Err(_) => {}
+            }
+        }
+        session.interruption.check()?;
+        let ready = kept.simulator.make_ready(&job.spec);
+        let measured = ready.and_then(|ready| kept.simulator.record(&ready, job.location));
+        kept.played = before.len() + 1;
+        self.kept = job.before.is_some().then_some(kept);
+        measured.map(|simulated| simulated.measured.summary)
+    }
 }
 
 /// The state that all lanes share.
@@ -375,61 +460,74 @@ struct Work<'a> {
 }
 
 impl<'a> Work<'a> {
-    /// Asks the study for one point after the other.
-    fn measure_points(self, study: &mut Study, backend: Backend) -> Result<(), Failure> {
-        let (session, campaign) = (self.player.session, &self.manifest.campaign);
-        let mut runner: Box<dyn PointRunner + '_> = match backend {
-            Backend::Virtual => Box::new(VirtualRunner::new(session)),
-            Backend::Live { sides, restart_timeout } => {
-                Box::new(LiveRunner::new(sides, restart_timeout, campaign, session))
+    fn measure_with(self, sequence: &mut Study, backend: Backend) -> Result<(), Failure> {
+        let session = self.player.session;
+        match backend {
+            Backend::Virtual => {
+                let mut runner = VirtualRunner { session, kept: None };
+                self.measure_points(sequence, &mut |job| runner.measure(job))
             }
-        };
-        while let Some(point) = study.next() {
+            Backend::Live { sides, restart_timeout: timeout } => {
+                let command = self.manifest.campaign.repetition.restart.clone();
+                let restart = command.map(|command| Restart { command, timeout });
+                let deployment = CurrentDeployment { session, up: None };
+                let mut runner = LiveRunner { session, sides, engine: None, restart, deployment };
+                self.measure_points(sequence, &mut |job| runner.measure(job))
+            }
+        }
+    }
+
+    /// Asks the study for one point after the other.
+    fn measure_points(
+        self,
+        sequence: &mut Study,
+        measure: &mut dyn FnMut(&Job<'_>) -> Result<Summary, Failure>,
+    ) -> Result<(), Failure> {
+        while let Some(point) = sequence.next() {
             let stored = self.stored(&point)?;
             let is_new = stored.is_none();
             let summary = match stored {
                 Some(summary) => summary,
-                None => self.measure_next(&point, study, runner.as_mut())?,
+                None => self.measure_next(&point, sequence, measure)?,
             };
-            study.finished(&summary);
+            sequence.finished(&summary);
             self.ledger.measured(point, summary, is_new);
         }
-        runner.finish();
         Ok(())
     }
 
     fn measure_next(
         self,
         point: &Point,
-        study: &Study,
-        runner: &mut dyn PointRunner,
+        sequence: &Study,
+        measure: &mut dyn FnMut(&Job<'_>) -> Result<Summary, Failure>,
     ) -> Result<Summary, Failure> {
-        let (session, campaign) = (self.player.session, &self.manifest.campaign);
+        let (session, study) = (self.player.session, &self.manifest.campaign);
         let counts = self.ledger.counts();
         if counts.played == 0 && 0 < counts.measured {
             session.talk(&format!("{} already; resuming", stored_runs(counts.measured)));
         }
-        let rest = campaign.repetition.cool_down;
+        let rest = study.repetition.cool_down;
         if counts.played == 0 || rest.is_zero() || self.manifest.simulated {
             session.interruption.check()?;
         } else {
             session.talk(&format!("resting for {rest:?} …"));
             session.interruption.rest(rest)?;
         }
-        session.talk(&progress::opening(campaign, study, point));
+        session.talk(&progress::opening(study, sequence, point));
         let results = self.ledger.points();
-        let is_suite = matches!(campaign.question, Question::Suite(_));
+        let is_suite = matches!(study.question, Question::Suite(_));
         let in_round = results.iter().filter(|it| it.repetition == point.repetition);
-        let before = is_suite.then(|| in_round.filter_map(|it| campaign.spec_of(it)).collect());
+        let before = is_suite.then(|| in_round.filter_map(|it| study.spec_of(it)).collect());
         let mut job = self.job(point, before)?;
         // A run that was moved aside has used the server, too.
         let abandoned = self.player.set.abandoned()?;
         let was_used = results.iter().any(|it| is_suite || it.condition == point.condition)
             || abandoned.iter().any(|(number, _)| point.number <= *number);
         job.needs_restart = was_used && job.before.as_ref().is_none_or(Vec::is_empty);
-        let summary = runner.measure(&job)?;
+        let summary = measure(&job)?;
         self.check_not_cut(&job, &summary)?;
-        session.talk(&progress::headline(study, &summary));
+        session.talk(&progress::headline(sequence, &summary));
         Ok(summary)
     }
 
@@ -451,11 +549,9 @@ impl<'a> Work<'a> {
     }
 
     fn job(self, point: &Point, before: Option<Vec<Spec>>) -> Result<Job<'a>, Failure> {
-        let campaign = &self.manifest.campaign;
-        let index = usize::try_from(point.condition).unwrap_or(usize::MAX);
-        let (Some(condition), Some(spec)) =
-            (campaign.conditions.get(index), campaign.spec_of(point))
-        else {
+        let study = &self.manifest.campaign;
+        let condition = study.conditions.get(point.condition as usize);
+        let (Some(condition), Some(spec)) = (condition, study.spec_of(point)) else {
             return Err(Failure::internal("a point of a condition that is not listed"));
         };
         let location = RunLocation::in_set(self.player.store, self.player.set, point.number);

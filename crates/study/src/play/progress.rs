@@ -2,40 +2,38 @@
 
 use inferometer_analysis::set::SetSummary;
 use inferometer_analysis::{Summary, metric};
-use inferometer_model::campaign::{CampaignSpec, Level, Point, Question};
 use inferometer_model::deployment::DeploymentFailure;
+use inferometer_model::study::{Level, Point, Question, StudySpec};
 use inferometer_report::fmt;
 
 use crate::{Progress, Study};
 
 /// `[7/21]`; without a total where that is not known yet.
-fn number(study: &Study) -> String {
-    let Progress { done, expected } = study.progress();
+fn number(sequence: &Study) -> String {
+    let Progress { done, expected } = sequence.progress();
     match expected {
         Some(expected) => format!("[{}/{expected}]", done + 1),
         None => format!("[{}]", done + 1),
     }
 }
 
-fn name(campaign: &CampaignSpec, condition: u32) -> String {
-    let place = usize::try_from(condition).ok();
-    let condition = place.and_then(|place| campaign.conditions.get(place));
-    condition.map_or_else(String::new, |condition| condition.name.clone())
+fn name(study: &StudySpec, condition: u32) -> &str {
+    study.conditions.get(condition as usize).map_or("", |condition| &condition.name)
 }
 
 /// The line before a run. The reason of a run of a suite names its scenario.
-pub(super) fn opening(campaign: &CampaignSpec, study: &Study, point: &Point) -> String {
-    let is_suite = matches!(campaign.question, Question::Suite(_));
-    let server = match campaign.conditions.len() {
-        2.. if !is_suite => format!("{}, ", name(campaign, point.condition)),
+pub(super) fn opening(study: &StudySpec, sequence: &Study, point: &Point) -> String {
+    let is_suite = matches!(study.question, Question::Suite(_));
+    let server = match study.conditions.len() {
+        2.. if !is_suite => format!("{}, ", name(study, point.condition)),
         _ => String::new(),
     };
-    format!("{} {server}{}: …", number(study), study.why().unwrap_or_default())
+    format!("{} {server}{}: …", number(sequence), sequence.why().unwrap_or_default())
 }
 
 /// The line after a run, before the study receives its summary.
-pub(super) fn headline(study: &Study, summary: &Summary) -> String {
-    format!("{} {}", number(study), figures(summary))
+pub(super) fn headline(sequence: &Study, summary: &Summary) -> String {
+    format!("{} {}", number(sequence), figures(summary))
 }
 
 fn figures(summary: &Summary) -> String {
@@ -77,36 +75,32 @@ pub(super) fn precision(summary: &SetSummary) -> Vec<String> {
 }
 
 /// `cell 12 of 256`, and `run 2 of 3` where there are several.
-fn cell(campaign: &CampaignSpec, point: &Point) -> (String, String) {
-    let run = match campaign.repetition.runs.get() {
+fn cell(study: &StudySpec, point: &Point) -> (String, String) {
+    let run = match study.repetition.runs.get() {
         1 => String::new(),
         runs => format!(", run {} of {runs}", point.repetition + 1),
     };
-    (format!("cell {} of {}", point.condition + 1, campaign.conditions.len()), run)
+    (format!("cell {} of {}", point.condition + 1, study.conditions.len()), run)
 }
 
 /// The line before a cell is deployed.
-pub(super) fn opening_cell(campaign: &CampaignSpec, point: &Point) -> String {
-    let (cell, run) = cell(campaign, point);
-    format!("{cell}: {}{run}: …", name(campaign, point.condition))
+pub(super) fn opening_cell(study: &StudySpec, point: &Point) -> String {
+    let (cell, run) = cell(study, point);
+    format!("{cell}: {}{run}: …", name(study, point.condition))
 }
 
 /// The line after a run. Cells may end in any order, so it names its own again. Pages show the
 /// server's counters where there are any, which differ.
-pub(super) fn measured_cell(campaign: &CampaignSpec, point: &Point, summary: &Summary) -> String {
-    format!("{} {}, by the client", with_load(campaign, point), figures(summary))
+pub(super) fn measured_cell(study: &StudySpec, point: &Point, summary: &Summary) -> String {
+    format!("{} {}, by the client", with_load(study, point), figures(summary))
 }
 
-pub(super) fn failed_cell(
-    campaign: &CampaignSpec,
-    point: &Point,
-    failure: &DeploymentFailure,
-) -> String {
-    format!("{} {}: {}", with_load(campaign, point), failure.stage, failure.what)
+pub(super) fn failed_cell(study: &StudySpec, point: &Point, failure: &DeploymentFailure) -> String {
+    format!("{} {}: {}", with_load(study, point), failure.stage, failure.what)
 }
 
-fn with_load(campaign: &CampaignSpec, point: &Point) -> String {
-    let (cell, run) = cell(campaign, point);
+fn with_load(study: &StudySpec, point: &Point) -> String {
+    let (cell, run) = cell(study, point);
     let load = match point.level {
         Level::AsAsked => String::new(),
         level @ (Level::Rate(_) | Level::Unlimited | Level::Concurrency(_)) => {

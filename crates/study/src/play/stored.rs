@@ -2,9 +2,9 @@
 
 use inferometer_analysis::set::{PointResult, SetSummary};
 use inferometer_analysis::{Summary, summarize};
-use inferometer_model::campaign::{Point, Question, SetManifest};
 use inferometer_model::journal::RunStop;
 use inferometer_model::observations::InputLength;
+use inferometer_model::study::{Point, Question, SetManifest};
 use inferometer_model::{Outcome, Spec};
 use inferometer_runner::Failure;
 use inferometer_runner::measurement::seal_summary;

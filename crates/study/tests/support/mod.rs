@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use inferometer_analysis::{Estimate, Interval};
 use inferometer_model::SpecDraft;
-use inferometer_model::campaign::{
-    CampaignSpec, Condition, Dimension, Level, Order, Question, Repetition, Search, Sweep,
+use inferometer_model::study::{
+    Condition, Dimension, Level, Order, Question, Repetition, Search, StudySpec, Sweep,
 };
 use inferometer_study::Reading;
 
@@ -24,8 +24,8 @@ pub(crate) fn conditions(count: usize) -> Vec<Condition> {
     vec![Condition { name: "server".to_owned(), spec: draft.resolve().unwrap() }; count]
 }
 
-pub(crate) fn campaign(question: Question, runs: u32) -> CampaignSpec {
-    CampaignSpec {
+pub(crate) fn campaign(question: Question, runs: u32) -> StudySpec {
+    StudySpec {
         question,
         conditions: conditions(1),
         repetition: Repetition {

@@ -1,0 +1,746 @@
+//! `--dry-run`: what a sweep, a suite or a matrix would do, how long it would take and what it would
+//! cost.
+
+use std::collections::BTreeSet;
+use std::str::FromStr;
+use std::time::Duration;
+
+use inferometer_model::Spec;
+use inferometer_model::deployment::DeploymentHow;
+use inferometer_model::spec::TargetSpec;
+use inferometer_model::study::{
+    Cell as MatrixCell, Level, Matrix, Point, Prompts, Question, Search, Stage, StudySpec, Suite,
+};
+use inferometer_report::document::{
+    Block, Cell, Columns, Document, Lead, Section, Table, plain, terminal,
+};
+use inferometer_report::fmt::{NOTHING, count, counted};
+use inferometer_report::terminal::Style;
+use inferometer_study::play::{known_specs, server_name};
+use inferometer_study::{Reading, Study};
+use inferometer_target::deploy::secret;
+use serde_json::{Map, Value, json};
+
+use super::StudyPlan;
+pub(super) use super::estimate::expected;
+use super::estimate::{Budget, Estimate, KnownBy};
+use super::file::HASH_PREFIX;
+use super::matrix::needed_tokens;
+use crate::arguments::{PageFormat, ResultArguments};
+use crate::failure::Failure;
+use crate::live::Session;
+use crate::signals::begin_session;
+
+const SECONDS_PER_HOUR: f64 = 3_600.0;
+const TOKENS_PER_PRICE: f64 = 1e6;
+const MONEY_DECIMALS_MAX: usize = 8;
+
+/// The page or the JSON document of what a study would do.
+pub(super) fn outline(
+    plan: &StudyPlan,
+    price: Option<Price>,
+    results: &ResultArguments,
+) -> Result<String, Failure> {
+    let session = begin_session(usize::MAX, results.quiet)?;
+    let outline = Outline::new(plan, price, &session, true)?;
+    Ok(match results.page.format() {
+        PageFormat::Json => format!("{:#}\n", outline.document()),
+        PageFormat::Page | PageFormat::Vllm => outline.page(),
+    })
+}
+
+/// Reports what is about to be measured in a matrix.
+pub(super) fn announce(
+    plan: &StudyPlan,
+    session: &Session,
+    is_virtual: bool,
+) -> Result<(), Failure> {
+    let Question::Matrix(matrix) = &plan.study.question else { return Ok(()) };
+    if session.is_quiet() {
+        return Ok(());
+    }
+    let outline = Outline::new(plan, None, session, !is_virtual)?;
+    plan.notes.iter().for_each(|note| session.talk(&format!("note: {note}")));
+    plan.warnings.iter().for_each(|warning| session.talk(&format!("warning: {warning}")));
+    session.talk(&format!("plan: {}", outline.matrix_total(matrix)));
+    Ok(())
+}
+
+struct Outline<'a> {
+    plan: &'a StudyPlan,
+    study: &'a StudySpec,
+    rows: Vec<Row<'a>>,
+    /// Whether the embedded engine is simulated. In virtual time it is not: the simulation is the
+    /// measurement.
+    is_simulated: bool,
+    /// Planned runs; a search or a finer sweep may add others.
+    runs: u64,
+    /// All runs together with the rests, without the time to start servers.
+    total: Estimate,
+    cost: Option<Cost>,
+}
+
+/// A level of a sweep, a level of a scenario of a suite, or a cell of a matrix at all its levels; for
+/// one run.
+struct Row<'a> {
+    /// Of the condition.
+    name: &'a str,
+    level: Level,
+    estimate: Estimate,
+    cell: Option<&'a MatrixCell>,
+    cost: Option<f64>,
+    /// Why it cannot be deployed, line by line.
+    impossible: Option<&'a [String]>,
+    /// Tokens that a prompt and its answer need, where the context is shorter.
+    needed: Option<u32>,
+}
+
+impl<'a> Outline<'a> {
+    fn new(
+        plan: &'a StudyPlan,
+        price: Option<Price>,
+        session: &Session,
+        is_simulated: bool,
+    ) -> Result<Self, Failure> {
+        let study = &plan.study;
+        let mut each = study.repetition.runs.get();
+        let rows = match &study.question {
+            Question::Sweep(sweep) => {
+                // The other servers have the same levels.
+                let servers = study.conditions.len().max(1);
+                each = each.saturating_mul(u32::try_from(servers).unwrap_or(u32::MAX));
+                let specs = known_specs(study).into_iter().step_by(servers);
+                let row = |(level, spec): (&Level, Spec)| {
+                    Row::new("", *level, Estimate::from_load(&spec))
+                };
+                sweep.levels.iter().zip(specs).map(row).collect()
+            }
+            Question::Suite(suite) => suite_rows(study, suite, session)?,
+            Question::Matrix(matrix) => matrix_rows(plan, matrix, session, is_simulated)?,
+            Question::Repeat => return Err(Failure::internal("repeated runs have no outline")),
+        };
+        let possible = || rows.iter().filter(|row| row.impossible.is_none());
+        let servers = possible().count() as u64 * u64::from(each);
+        let (runs, rests) = if let Question::Matrix(matrix) = &study.question {
+            let presets = possible().filter_map(|row| row.cell).map(|cell| cell.preset);
+            let lanes = presets.collect::<BTreeSet<_>>().len().min(matrix.lanes.get() as usize);
+            (servers * matrix.levels.len() as u64, servers.saturating_sub(lanes as u64))
+        } else {
+            (servers, servers.saturating_sub(1))
+        };
+        let rests = u32::try_from(rests).unwrap_or(u32::MAX);
+        let rests = study.repetition.cool_down.saturating_mul(rests);
+        let sum = possible().map(|row| &row.estimate).fold(Estimate::NONE, Estimate::plus);
+        let mut total = sum.times(each);
+        total.time = total.time.map(|time| time.saturating_add(rests));
+        let cost = if let Question::Matrix(_) = study.question {
+            let cost = possible().try_fold(0.0, |sum, row| Some(sum + row.cost?));
+            Some(Cost(vec![("time", cost.map(|cost: f64| cost * f64::from(each)))]))
+        } else {
+            price.map(|price| price.cost(&total))
+        };
+        Ok(Self { plan, study, rows, is_simulated, runs, total, cost })
+    }
+
+    fn page(&self) -> String {
+        let title = match &self.study.question {
+            Question::Suite(Suite { name, title, .. }) => {
+                format!("suite {name}: {title} (nothing was sent)")
+            }
+            Question::Matrix(Matrix { name, title, .. }) => {
+                format!("matrix {name}: {title} (nothing was deployed)")
+            }
+            Question::Sweep(_) | Question::Repeat => "sweep (nothing was sent)".to_owned(),
+        };
+        let (facts, remarks, total) = match &self.study.question {
+            Question::Suite(suite) => {
+                (self.suite_facts(suite), self.suite_remarks(), self.suite_total(suite))
+            }
+            Question::Matrix(matrix) => {
+                (self.matrix_facts(matrix), Vec::new(), self.matrix_total(matrix))
+            }
+            Question::Sweep(_) | Question::Repeat => {
+                (self.sweep_facts(), Vec::new(), self.sweep_total())
+            }
+        };
+        let table = self.table();
+        let table = (!table.rows.is_empty()).then_some(Block::Table(table));
+        let sections = vec![
+            Section::new(
+                "",
+                table.into_iter().chain(remarks.into_iter().map(Block::paragraph)).collect(),
+            ),
+            Section::new("", vec![Block::paragraph(total)]),
+        ];
+        let notes = self.plan.notes.iter().map(|note| ("note", note.clone()));
+        let warnings = self.plan.warnings.iter().map(|warning| ("warning", warning.clone()));
+        let facts = facts.into_iter().chain(notes).chain(warnings);
+        let subject = facts.map(|(key, text)| (key.to_owned(), plain(text))).collect();
+        let lead = Lead { subject, ..Lead::default() };
+        let document = Document { lead, ..Document::new(title, sections) };
+        terminal::render(&document, Style::Plain)
+    }
+
+    fn table(&self) -> Table {
+        let runs = self.study.repetition.runs;
+        let level = |row: &&Row<'_>| Cell::text(row.level.to_string());
+        let number =
+            |value: Option<u64>| Cell::text(value.map_or_else(|| NOTHING.to_owned(), count));
+        let name = |row: &&Row<'_>| Cell::text(row.name);
+        let parallel = |get: fn(&MatrixCell) -> Option<u32>| {
+            move |row: &&Row<'_>| number(row.cell.and_then(get).map(u64::from))
+        };
+        let has_parallel = self.rows.iter().any(|row| row.cell.is_some_and(|it| it.tp.is_some()));
+        let columns = match &self.study.question {
+            Question::Suite(_) => Columns::new("scenario", name).right("level", |row| {
+                if row.level == Level::AsAsked { Cell::default() } else { level(row) }
+            }),
+            Question::Matrix(_) => Columns::new("cell", name),
+            Question::Sweep(_) | Question::Repeat => Columns::number("level", level),
+        };
+        let is_suite = matches!(self.study.question, Question::Suite(_));
+        let is_matrix = matches!(self.study.question, Question::Matrix(_));
+        let possible = |row: &Row<'_>, cell: Cell| {
+            if row.impossible.is_some() { Cell::default() } else { cell }
+        };
+        let text = |text: Option<String>| Cell::text(text.unwrap_or_else(|| NOTHING.to_owned()));
+        columns
+            .right("tp", parallel(|cell| cell.tp))
+            .only_if(has_parallel)
+            .right("pp", parallel(|cell| cell.pp))
+            .only_if(has_parallel)
+            .right("runs", |_| Cell::text(runs.to_string()))
+            .only_if(!is_matrix)
+            .right("requests", |row| possible(row, number(row.estimate.requests)))
+            .right("tokens in", |row| number(row.estimate.input_tokens))
+            .only_if(is_suite)
+            .right("tokens out", |row| number(row.estimate.output_tokens))
+            .only_if(is_suite)
+            .right("time", |row| possible(row, text(row.estimate.time.map(format_time))))
+            .right("cost", |row| possible(row, text(row.cost.map(format_money))))
+            .only_if(self.has_prices())
+            .left("", |row| Cell::text(row.remark()))
+            .only_if(is_matrix)
+            .table("", "", &self.rows)
+    }
+
+    fn has_prices(&self) -> bool {
+        let Question::Matrix(matrix) = &self.study.question else { return false };
+        matrix.presets.iter().any(|preset| preset.price_per_hour.is_some())
+    }
+
+    fn is_embedded(&self) -> bool {
+        self.study.conditions.iter().all(|it| it.spec.target == TargetSpec::Embedded)
+    }
+
+    /// What happens between the runs of a set, when they stop early, and the seed.
+    fn facts_between_runs(&self) -> Vec<(&'static str, String)> {
+        let mut facts = Vec::new();
+        let StudySpec { repetition, question, seed, .. } = self.study;
+        let (parts, when) = match question {
+            Question::Matrix(_) => ("servers", "before each run"),
+            Question::Suite(_) => ("runs", "before each round"),
+            Question::Repeat | Question::Sweep(_) => ("runs", "before each run"),
+        };
+        if !repetition.cool_down.is_zero() {
+            facts.push(("rest", format!("{:?} between two {parts}", repetition.cool_down)));
+        }
+        if let Some(command) = &repetition.restart {
+            facts.push(("restart", format!("{command} ({when} but the first)")));
+        }
+        if let Some(stop_at) = &repetition.stop_at {
+            let (quantity, share) = (&stop_at.quantity, stop_at.half_width * 100.0);
+            facts.push(("stop", format!("early, once {quantity} is known to ±{share} %")));
+        }
+        facts.push(("seed", seed.to_string()));
+        facts
+    }
+
+    /// Runs and requests at the beginning of a sentence: `3 runs at most, 12 requests`.
+    fn runs_and_requests(&self) -> String {
+        let most = if self.study.repetition.stop_at.is_some() { " at most" } else { "" };
+        let requests = amount(self.total.requests, "requests");
+        format!("{}{most}{requests}", counted(self.runs, "run"))
+    }
+
+    /// What is the same at every level of a sweep.
+    fn sweep_facts(&self) -> Vec<(&'static str, String)> {
+        let conditions = &self.study.conditions;
+        let names: Vec<&str> = conditions.iter().map(|condition| condition.name.as_str()).collect();
+        let mut facts = vec![("servers", names.join(", "))];
+        if let Some(condition) = conditions.first() {
+            let Spec { api, workload, load, .. } = &condition.spec;
+            let streamed = if workload.streaming { "streamed" } else { "not streamed" };
+            let source = workload.source.kind().name();
+            facts.push(("workload", format!("{source}, {api}, {streamed}")));
+            let warm_up = match load.warm_up {
+                0 => "none".to_owned(),
+                requests => format!("{requests} requests before each run, not counted"),
+            };
+            facts.push(("warm-up", warm_up));
+        }
+        facts.extend(self.facts_between_runs());
+        if let Question::Sweep(sweep) = &self.study.question
+            && let Some(Search { goals, from, at_most, resolution, runs_at_most }) = &sweep.find
+        {
+            let goals: Vec<String> = goals.iter().map(ToString::to_string).collect();
+            let share = resolution * 100.0;
+            let search = format!(
+                "from {from}, to {at_most} at most, until it is known to {share} %; runs are chosen as it \
+                 goes, at most {runs_at_most} at a level"
+            );
+            facts.extend([("goals", goals.join(", ")), ("search", search)]);
+        }
+        facts
+    }
+
+    fn has_more_runs(&self) -> bool {
+        let Question::Sweep(sweep) = &self.study.question else { return false };
+        sweep.fine.is_some() || sweep.find.is_some()
+    }
+
+    fn sweep_total(&self) -> String {
+        if self.runs == 0 {
+            return String::new();
+        }
+        let time = self.total.time.map(|time| format!(", {} plus draining", format_time(time)));
+        let more = if self.has_more_runs() { ", and more where the first ones lead" } else { "" };
+        format!("{}{}{more}", self.runs_and_requests(), time.unwrap_or_default())
+    }
+
+    fn suite_facts(&self, suite: &Suite) -> Vec<(&'static str, String)> {
+        let mut facts = vec![("hash", suite.hash.clone())];
+        if !suite.changes.is_empty() {
+            let changes = suite.changes.join(", ");
+            facts.push(("changes", format!("{changes} (not the original suite)")));
+        }
+        let target = self.study.conditions.first().map(|condition| server_name(&condition.spec));
+        facts.push(("target", target.unwrap_or_default()));
+        let prompts = match suite.prompts {
+            Prompts::Fresh => "each scenario and level has its own",
+            Prompts::Same => "the same in all scenarios: they may be in the prefix cache already",
+        };
+        facts.push(("prompts", prompts.to_owned()));
+        facts.extend(self.facts_between_runs());
+        facts
+    }
+
+    fn suite_remarks(&self) -> Vec<String> {
+        let mut remarks = Vec::new();
+        if self.study.repetition.runs.get() != 1 {
+            remarks.push("Requests, tokens and time are per run.".to_owned());
+        }
+        for Row { name, level, estimate, .. } in &self.rows {
+            let place = match level {
+                Level::AsAsked => format!("`{name}`"),
+                level => format!("`{name}`, {level}"),
+            };
+            if 0 < estimate.failing {
+                remarks.push(format!(
+                    "note: {} of the requests of {place} would fail on this engine; they may be too \
+                     long for it",
+                    count(estimate.failing)
+                ));
+            }
+            if estimate.known_by == KnownBy::TooLong {
+                remarks.push(format!(
+                    "note: {place}: not simulated: too long; its counts are planned ones"
+                ));
+            }
+        }
+        remarks
+    }
+
+    /// Whether all times come from a simulation, and not from a schedule alone.
+    fn are_simulated(&self) -> bool {
+        self.rows.iter().all(|row| row.estimate.known_by == KnownBy::Simulation)
+    }
+
+    fn suite_total(&self, suite: &Suite) -> String {
+        let Estimate { input_tokens, output_tokens, time, .. } = self.total;
+        let time = match time.map(format_time) {
+            Some(time) if self.are_simulated() => {
+                format!("{time} on the embedded engine (simulated)")
+            }
+            Some(time) => format!("{time} plus draining"),
+            None if self.is_embedded() => "its time is not known without running it".to_owned(),
+            None => "its time depends on the server".to_owned(),
+        };
+        let cost = match self.cost.as_ref().map(|cost| (cost.whole(), cost.tokens())) {
+            None => String::new(),
+            Some((Some(whole), _)) => format!("; it would cost {whole:.2}"),
+            Some((None, Some(tokens))) => format!(
+                "; its tokens would cost {tokens:.2}, and the cost of its time is not known"
+            ),
+            Some((None, None)) => "; its cost is not known".to_owned(),
+        };
+        format!(
+            "{}{}{}; {time}{cost}. Hash {}.",
+            self.runs_and_requests(),
+            amount(input_tokens, "input tokens"),
+            amount(output_tokens, "output tokens"),
+            &suite.hash[..HASH_PREFIX],
+        )
+    }
+
+    fn matrix_facts(&self, matrix: &Matrix) -> Vec<(&'static str, String)> {
+        // How servers are deployed, with the first command.
+        let first = self.study.conditions.first().map(|condition| &condition.spec.target);
+        let servers = if let Some(TargetSpec::Deployed(deployment)) = first {
+            let joined = |words: &[String]| secret::hidden(words).join(" ");
+            let how = match &deployment.how {
+                DeploymentHow::Process(process) => joined(&process.command),
+                DeploymentHow::Container(container) => {
+                    format!("{} {}", container.image, joined(&container.arguments))
+                }
+                DeploymentHow::Commands(commands) => joined(std::slice::from_ref(&commands.up)),
+            };
+            format!("{}, the first by: {how}", deployment.how.kind())
+        } else {
+            "the embedded engine".to_owned()
+        };
+        let levels: Vec<String> = matrix.levels.iter().map(Level::to_string).collect();
+        let times = counted(self.study.repetition.runs.get().into(), "time");
+        let loads = format!("{}, {times} each", levels.join(", "));
+        let mut facts = vec![("servers", servers), ("loads", loads)];
+        if 1 < matrix.lanes.get() {
+            facts.push(("lanes", format!("{} presets are measured at once", matrix.lanes)));
+        }
+        facts.extend(self.facts_between_runs());
+        facts
+    }
+
+    fn matrix_total(&self, matrix: &Matrix) -> String {
+        let is_ours = self.is_embedded();
+        let impossible = match self.plan.foreseen.len() {
+            0 => String::new(),
+            some => format!(" ({some} of them cannot be deployed, which is a result too)"),
+        };
+        let time = match self.total.time.map(format_time) {
+            Some(time) if is_ours => format!("{time} of the servers' time, simulated"),
+            None if !self.is_simulated && is_ours => "in virtual time, without waiting".to_owned(),
+            Some(time) => format!("{time} of load, plus the time to start and stop servers"),
+            None => "its time depends on the servers".to_owned(),
+        };
+        let currency = matrix.currency.as_ref().map_or_else(String::new, |it| format!(" {it}"));
+        let cost = match self.cost.as_ref().and_then(Cost::whole) {
+            _ if !self.has_prices() => String::new(),
+            Some(cost) => format!(
+                "; it would cost {}{currency}, without the time in which servers start",
+                format_money(cost)
+            ),
+            None if self.is_simulated => "; its cost is not known".to_owned(),
+            None => "; --dry-run estimates the cost of real servers".to_owned(),
+        };
+        let cells = counted(matrix.cells.len() as u64, "cell");
+        format!("{cells}{impossible}, {}; {time}{cost}.", self.runs_and_requests())
+    }
+
+    fn document(&self) -> Value {
+        let Estimate { requests, input_tokens, output_tokens, time, .. } = self.total;
+        let runs = self.study.repetition.runs;
+        let mut document = json!({
+            "dry_run": true,
+            "campaign": self.study,
+            "runs": self.runs,
+            "requests": requests,
+            "time_s": time.map(|time| time.as_secs_f64()),
+        });
+        let cost = self.cost.as_ref().and_then(Cost::whole);
+        let more = match &self.study.question {
+            Question::Sweep(_) | Question::Repeat => json!({
+                "schema": "inferometer.sweep-outline/1",
+                "levels": self.rows.iter().map(|row| row.document(&[])).collect::<Vec<_>>(),
+                "more_runs": self.has_more_runs(),
+            }),
+            Question::Suite(_) => json!({
+                "schema": "inferometer.suite-outline/1",
+                "levels": self.rows.iter().map(|row| {
+                    let Estimate { input_tokens, output_tokens, known_by, .. } = row.estimate;
+                    row.document(&[
+                        ("scenario", json!(row.name)),
+                        ("runs", json!(runs)),
+                        ("input_tokens", json!(input_tokens)),
+                        ("output_tokens", json!(output_tokens)),
+                        ("too_long", json!(known_by == KnownBy::TooLong)),
+                    ])
+                }).collect::<Vec<_>>(),
+                "input_tokens": input_tokens,
+                "output_tokens": output_tokens,
+                "time_from": time.map(|_| if self.are_simulated() { "simulation" } else { "schedule" }),
+                "cost": cost,
+                "cost_parts": self.cost.as_ref().map(|cost| {
+                    let part = |(key, amount): &(&str, Option<f64>)| {
+                        ((*key).to_owned(), json!(amount))
+                    };
+                    cost.0.iter().map(part).collect::<Map<_, _>>()
+                }),
+                "notes": self.plan.notes,
+            }),
+            Question::Matrix(matrix) => json!({
+                "schema": "inferometer.matrix-outline/1",
+                "cells": self.rows.iter().map(|row| {
+                    row.document(&[
+                        ("name", json!(row.name)),
+                        ("cell", json!(row.cell)),
+                        ("cost", json!(row.cost)),
+                        ("cannot_be", json!(row.impossible)),
+                    ])
+                }).collect::<Vec<_>>(),
+                "cost": cost.filter(|_| self.has_prices()),
+                "currency": matrix.currency,
+                "notes": self.plan.notes,
+                "warnings": self.plan.warnings,
+            }),
+        };
+        if let (Some(document), Value::Object(more)) = (document.as_object_mut(), more) {
+            document.extend(more);
+        }
+        document
+    }
+}
+
+/// The levels of all scenarios, in their order, with the seeds of the first round.
+fn suite_rows<'a>(
+    study: &'a StudySpec,
+    suite: &Suite,
+    session: &Session,
+) -> Result<Vec<Row<'a>>, Failure> {
+    let mut sequence = Study::new(study.clone()).map_err(Failure::from_usage)?;
+    let mut points = Vec::new();
+    while let Some(point) = sequence.next().filter(|point| point.repetition == 0) {
+        points.push(point);
+        sequence.record(Reading { is_valid: true, ..Reading::default() });
+    }
+    points.sort_by_key(|point| {
+        let levels = suite.scenarios.get(point.condition as usize).map(|it| &it.levels);
+        let level = levels.and_then(|levels| levels.iter().position(|it| *it == point.level));
+        (point.condition, level)
+    });
+    let mut budget = Budget::default();
+    let row = |point: Point| {
+        let spec = study.spec_of(&point);
+        let spec = spec.ok_or_else(|| Failure::internal("a scenario that is not listed"))?;
+        let estimate = Estimate::from_plan(&spec, &mut budget, session)?;
+        // A simulation that a signal cut has no true numbers.
+        session.interruption.check()?;
+        Ok(Row::new(&study.conditions[point.condition as usize].name, point.level, estimate))
+    };
+    points.into_iter().map(row).collect()
+}
+
+fn matrix_rows<'a>(
+    plan: &'a StudyPlan,
+    matrix: &'a Matrix,
+    session: &Session,
+    is_simulated: bool,
+) -> Result<Vec<Row<'a>>, Failure> {
+    let study = &plan.study;
+    let mut written = if is_simulated { 0 } else { u64::MAX };
+    let mut rows = Vec::new();
+    for (index, (condition, cell)) in study.conditions.iter().zip(&matrix.cells).enumerate() {
+        let foreseen = plan.foreseen.iter().find(|(condition, _)| *condition == index);
+        let impossible = foreseen.map(|(_, reason)| reason.as_slice());
+        let mut estimate = if impossible.is_some() { Estimate::UNKNOWN } else { Estimate::NONE };
+        for &level in matrix.levels.iter().filter(|_| impossible.is_none()) {
+            let condition = u32::try_from(index).unwrap_or(u32::MAX);
+            let (seed, stage) = (study.seed, Stage::Planned);
+            let point = Point { number: 0, condition, level, repetition: 0, seed, stage };
+            let spec = study.spec_of(&point);
+            let spec = spec.ok_or_else(|| Failure::internal("a cell that is not listed"))?;
+            estimate = estimate.plus(&Estimate::from_simulation(&spec, &mut written, session)?);
+            // A simulation that a signal cut has no true numbers.
+            session.interruption.check()?;
+        }
+        let preset = matrix.presets.get(cell.preset as usize);
+        let price = preset.and_then(|preset| preset.price_per_hour);
+        let hours = estimate.time.map(|time| time.as_secs_f64() / SECONDS_PER_HOUR);
+        let needed = needed_tokens(&condition.spec);
+        rows.push(Row {
+            cell: Some(cell),
+            cost: price.zip(hours).map(|(price, hours)| price * hours),
+            impossible,
+            needed: needed.filter(|it| cell.context.is_some_and(|has| has < *it)),
+            ..Row::new(&condition.name, Level::AsAsked, estimate)
+        });
+    }
+    Ok(rows)
+}
+
+impl<'a> Row<'a> {
+    fn new(name: &'a str, level: Level, estimate: Estimate) -> Self {
+        Self { name, level, estimate, cell: None, cost: None, impossible: None, needed: None }
+    }
+
+    fn remark(&self) -> String {
+        if let Some(reason) = self.impossible {
+            let reason = reason.first().map_or("", String::as_str);
+            return format!("cannot be deployed: {}", reason.trim_end_matches(':'));
+        }
+        let needed = self.needed.map_or_else(String::new, |needed| {
+            format!(": a prompt and its answer need {} tokens", count(needed.into()))
+        });
+        match self.estimate.failing {
+            0 => String::new(),
+            failing => format!("{} of them would fail{needed}", count(failing)),
+        }
+    }
+
+    /// Requests and time; of a suite or a matrix, which name their rows, also how they are known.
+    fn document(&self, more: &[(&str, Value)]) -> Value {
+        let Estimate { requests, time, failing, known_by, .. } = self.estimate;
+        let time_s = time.map(|time| time.as_secs_f64());
+        let mut row = json!({ "requests": requests, "time_s": time_s });
+        if self.cell.is_none() {
+            row["level"] = json!(self.level);
+        }
+        if !more.is_empty() {
+            row["failing"] = failing.into();
+            row["simulated"] = (known_by == KnownBy::Simulation).into();
+        }
+        for (key, value) in more {
+            row[*key] = value.clone();
+        }
+        row
+    }
+}
+
+/// `, 12 requests`; nothing where the number is not known.
+fn amount(number: Option<u64>, what: &str) -> String {
+    number.map_or_else(String::new, |number| format!(", {} {what}", count(number)))
+}
+
+/// A time to the second.
+fn format_time(time: Duration) -> String {
+    let seconds = time.as_secs() + u64::from(0 < time.subsec_nanos());
+    match (seconds / 3_600, seconds / 60 % 60, seconds % 60) {
+        (0, 0, seconds) => format!("{seconds} s"),
+        (0, minutes, seconds) => format!("{minutes} m {seconds:02} s"),
+        (hours, minutes, _) => format!("{hours} h {minutes:02} m"),
+    }
+}
+
+/// An amount with at least two significant digits.
+fn format_money(amount: f64) -> String {
+    let (mut decimals, mut scaled) = (2, amount * 10.0);
+    while 0.0 < scaled && scaled < 1.0 && decimals < MONEY_DECIMALS_MAX {
+        scaled *= 10.0;
+        decimals += 1;
+    }
+    format!("{amount:.decimals$}")
+}
+
+/// `--price`: of the machine's time, of tokens, or of both, in whatever currency was meant.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Price {
+    hour: Option<f64>,
+    million_in: Option<f64>,
+    million_out: Option<f64>,
+}
+
+/// What is paid for and has a price; an amount is `None` where it depends on something that is not
+/// known.
+#[derive(Clone, Debug, PartialEq)]
+struct Cost(Vec<(&'static str, Option<f64>)>);
+
+impl Price {
+    fn cost(&self, total: &Estimate) -> Cost {
+        #[expect(clippy::cast_precision_loss, reason = "money for the eye")]
+        let millions = |tokens: Option<u64>| tokens.map(|tokens| tokens as f64 / TOKENS_PER_PRICE);
+        let hours = total.time.map(|time| time.as_secs_f64() / SECONDS_PER_HOUR);
+        let parts = [
+            ("time", self.hour, hours),
+            ("input_tokens", self.million_in, millions(total.input_tokens)),
+            ("output_tokens", self.million_out, millions(total.output_tokens)),
+        ];
+        let parts = parts.into_iter().filter_map(|(part, price, amount)| {
+            price.map(|price| (part, amount.map(|amount| price * amount)))
+        });
+        Cost(parts.collect())
+    }
+}
+
+impl Cost {
+    /// `None` where a part is not known.
+    fn whole(&self) -> Option<f64> {
+        self.0.iter().map(|(_, amount)| *amount).sum()
+    }
+
+    /// The tokens alone, where they have a price and are known.
+    fn tokens(&self) -> Option<f64> {
+        let mut parts = self.0.iter().filter(|(part, _)| *part != "time").peekable();
+        parts.peek()?;
+        parts.map(|(_, amount)| *amount).sum()
+    }
+}
+
+impl FromStr for Price {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut price = Self::default();
+        for part in text.split(',').map(str::trim) {
+            let unreadable = || {
+                format!(
+                    "`{part}` is no price; write 2.50/h for the time of the machine, or \
+                     0.15/M-in,0.60/M-out for a million tokens read and written"
+                )
+            };
+            let (amount, unit) = part.split_once('/').ok_or_else(unreadable)?;
+            let amount: f64 = amount.trim().parse().map_err(|_| unreadable())?;
+            if !amount.is_finite() || amount < 0.0 {
+                return Err(format!("`{part}`: a price is a number from 0"));
+            }
+            let place = match unit.trim() {
+                "h" | "hour" => &mut price.hour,
+                "M-in" => &mut price.million_in,
+                "M-out" => &mut price.million_out,
+                _ => return Err(unreadable()),
+            };
+            if place.replace(amount).is_some() {
+                return Err(format!("`{part}`: there is a price of that already"));
+            }
+        }
+        Ok(price)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_amounts_are_not_shown_as_zero() {
+        let shown = [0.0, 2.5, 0.04, 0.000_42].map(format_money);
+        assert_eq!(shown, ["0.00", "2.50", "0.040", "0.00042"]);
+    }
+
+    fn cost(price: &str, time: Option<Duration>, tokens: [Option<u64>; 2]) -> Cost {
+        let [input_tokens, output_tokens] = tokens;
+        let total = Estimate { time, input_tokens, output_tokens, ..Estimate::UNKNOWN };
+        price.parse::<Price>().unwrap().cost(&total)
+    }
+
+    #[test]
+    fn time_and_tokens_are_paid_for() {
+        let price = "3/h, 0.5/M-in,2/M-out";
+        let half_an_hour = Some(Duration::from_mins(30));
+        let whole = cost(price, half_an_hour, [Some(2_000_000), Some(250_000)]).whole().unwrap();
+        assert!((whole - 3.0).abs() < 1e-12, "{whole}");
+        let unknown_time = cost(price, None, [Some(1_000_000), Some(500_000)]);
+        assert_eq!(unknown_time.whole(), None, "nobody knows how long it takes");
+        assert_eq!(unknown_time.tokens(), Some(1.5));
+        assert_eq!(cost(price, half_an_hour, [None, Some(1)]).tokens(), None);
+        let input = cost("0.5/M-in", None, [Some(4_000_000), None]);
+        assert_eq!((input.whole(), input.tokens()), (Some(2.0), Some(2.0)));
+        let hours = cost("1/h", None, [Some(1), Some(1)]);
+        assert_eq!(hours.tokens(), None, "they cost nothing");
+    }
+
+    #[test]
+    fn what_is_no_price_is_refused() {
+        for wrong in ["", "2.50", "2.50/day", "x/h", "-1/h", "inf/h", "1/h,2/h"] {
+            assert!(wrong.parse::<Price>().is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,402 @@
+//! Studies on the command line: a repeat, sweep, suite or matrix is begun, outlined or resumed here,
+//! and its result is shown.
+//!
+//! `sweep`, `suite` and `matrix` turn flags and files into a [`StudyPlan`]; from there on all kinds of
+//! studies are alike.
+
+pub(crate) mod dry_run;
+mod estimate;
+pub(crate) mod file;
+pub(crate) mod matrix;
+pub(crate) mod suite;
+pub(crate) mod sweep;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use inferometer_analysis::set::SetSummary;
+use inferometer_analysis::{RequirementOutcome, Summary, Verdict};
+use inferometer_model::Spec;
+use inferometer_model::study::{
+    Condition, Matrix, Order, Question, Repetition, SetManifest, StudySpec,
+};
+use inferometer_report::escape::terminal;
+use inferometer_report::json;
+use inferometer_report::pages::csv;
+use inferometer_report::terminal::requirements;
+use inferometer_report::terminal::set::{SetFiles, render};
+use inferometer_store::{SetDirectory, Stored};
+use inferometer_study::play::{
+    self, Backend, Played, Player, ResumeOptions, found_nobody, resume_command, server_name,
+};
+
+use self::dry_run::Price;
+use crate::arguments::{ExperimentArguments, NarratorArguments, PageFormat, ResultArguments};
+use crate::commands::run::exit_of;
+use crate::commands::{store, style};
+use crate::draft::RESTART_TIMEOUT;
+use crate::experiment;
+use crate::failure::{Exit, Failure};
+use crate::narrator::{self, Writer};
+use crate::output;
+use crate::report_files::{self, OfSet};
+use crate::requirements::{Judged, Requirements};
+use crate::secrets::Secrets;
+use crate::signals::begin_session;
+
+/// A study that is ready to be measured.
+#[derive(Debug)]
+pub(crate) struct StudyPlan {
+    pub(crate) study: StudySpec,
+    /// One for each condition.
+    pub(crate) secrets: Vec<Secrets>,
+    pub(crate) restart_timeout: Duration,
+    /// What was understood otherwise than it was written.
+    pub(crate) notes: Vec<String>,
+    /// What will be wrong with the results of a matrix, each with its remedy.
+    pub(crate) warnings: Vec<String>,
+    /// Cells of the embedded engine that cannot start, by their indexes, each with the reason in the
+    /// engine's own words, line by line.
+    pub(crate) foreseen: Vec<(usize, Vec<String>)>,
+}
+
+impl StudyPlan {
+    fn new(study: StudySpec, secrets: Vec<Secrets>, notes: Vec<String>) -> Self {
+        let (warnings, foreseen) = (Vec::new(), Vec::new());
+        Self { study, secrets, restart_timeout: RESTART_TIMEOUT, notes, warnings, foreseen }
+    }
+
+    /// The same experiment several times.
+    pub(crate) fn repeated(spec: Spec, repetition: Repetition, secrets: Option<Secrets>) -> Self {
+        let (seed, name) = (spec.seed, server_name(&spec));
+        let study = StudySpec {
+            question: Question::Repeat,
+            conditions: vec![Condition { name, spec }],
+            repetition,
+            order: Order::Listed,
+            seed,
+        };
+        Self::new(study, secrets.into_iter().collect(), Vec::new())
+    }
+}
+
+/// How a study is begun.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Begin<'a> {
+    pub(crate) is_virtual: bool,
+    pub(crate) results: &'a ResultArguments,
+    /// Who writes the report of a suite.
+    pub(crate) narrator: Option<&'a NarratorArguments>,
+    /// For the dry run of a suite.
+    pub(crate) price: Option<Price>,
+}
+
+impl<'a> Begin<'a> {
+    pub(crate) fn new(is_virtual: bool, results: &'a ResultArguments) -> Self {
+        Self { is_virtual, results, narrator: None, price: None }
+    }
+
+    /// Checks a study and shows its outline, or creates its set and measures it.
+    pub(crate) fn run(self, mut plan: StudyPlan) -> Result<ExitCode, Failure> {
+        let Self { is_virtual, results, .. } = self;
+        let secrets = std::mem::take(&mut plan.secrets);
+        let mut backend = if is_virtual {
+            Backend::Virtual
+        } else {
+            Backend::live(secrets, plan.restart_timeout)
+        };
+        check_format(results)?;
+        Requirements::of_set(&results.require, &plan.study)?;
+        play::check(&plan.study, &backend)?;
+        if results.dry_run {
+            output::result(&dry_run::outline(&plan, self.price, results)?)?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        let is_matrix = matches!(plan.study.question, Question::Matrix(_));
+        if !results.quiet && !is_matrix {
+            plan.notes.iter().for_each(|note| output::talk(&format!("note: {note}")));
+        }
+        let writer = writer(self.narrator, &backend)?;
+        let store = store(&results.store)?;
+        store.check_writable().map_err(Failure::from_usage)?;
+        let ceiling = play::checked_ceiling(&plan.study, &backend)?;
+        // Until all servers have answered a signal ends the program at once: nothing is stored yet.
+        backend.probe(&plan.study, &|line| {
+            if !results.quiet {
+                output::talk(&terminal(&line));
+            }
+        })?;
+        let session = begin_session(ceiling, results.quiet)?;
+        if is_matrix {
+            dry_run::announce(&plan, &session, is_virtual)?;
+        }
+        session.interruption.check()?;
+        let set = play::create(&store, plan.study, &backend)?;
+        let (options, is_resumed) = (ResumeOptions::default(), false);
+        let player = Player { store: &store, set: &set, session: &session, options, is_resumed };
+        conclude(&player, &player.play(backend)?, results, &writer)
+    }
+}
+
+fn writer(narrator: Option<&NarratorArguments>, backend: &Backend) -> Result<Writer, Failure> {
+    match narrator {
+        Some(narrator) => Writer::of_suite(narrator, backend.secrets().as_deref()),
+        None => Ok(Writer::Rules),
+    }
+}
+
+/// A set to resume, and what was typed beside it.
+pub(crate) struct Resume<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) typed: ExperimentArguments,
+    /// Other flags that say what the set says already.
+    pub(crate) refused: Vec<(&'static str, bool)>,
+    pub(crate) results: &'a ResultArguments,
+    /// Who writes the report of a suite.
+    pub(crate) narrator: Option<&'a NarratorArguments>,
+}
+
+/// Chooses what is measured of a matrix that is resumed.
+type ChooseCells<'a> = dyn Fn(&Matrix) -> Result<ResumeOptions, Failure> + 'a;
+
+impl Resume<'_> {
+    /// `options` chooses what is measured of a matrix; a set of another kind refuses to be chosen
+    /// from.
+    pub(crate) fn run(&self, options: Option<&ChooseCells<'_>>) -> Result<ExitCode, Failure> {
+        let results = self.results;
+        let refused = self.refused.iter().find(|(_, is_typed)| *is_typed);
+        let refused = refused.map(|(flag, _)| (*flag).to_owned());
+        if let Some(flag) = experiment::first_said(&self.typed)?.or(refused) {
+            return Err(Failure::usage(format!(
+                "{flag} does not go with --resume: the set says what is measured"
+            ))
+            .hint("leave it out, or begin a new set"));
+        }
+        if results.dry_run {
+            return Err(Failure::usage("--dry-run is for a new set, and this one has begun"));
+        }
+        let store = store(&results.store)?;
+        let found = store.find(self.name).map_err(Failure::from_usage)?;
+        let set = named_set(self.name, found)?;
+        let manifest = set.manifest().map_err(Failure::from_usage)?;
+        let study = &manifest.campaign;
+        let is_matrix = matches!(study.question, Question::Matrix(_));
+        let options = match (&study.question, options) {
+            (Question::Matrix(matrix), Some(options)) => options(matrix)?,
+            (_, Some(_)) => {
+                return Err(Failure::usage(format!("{} is not a matrix", set.id()))
+                    .hint(format!("resume with: {}", resume_command(&set))));
+            }
+            (_, None) => ResumeOptions::default(),
+        };
+        let backend = if manifest.simulated {
+            Backend::Virtual
+        } else {
+            let waits = self.typed.tables.repeat.restart_timeout;
+            let restart_timeout = waits.map_or(RESTART_TIMEOUT, |written| written.0);
+            Backend::live(secrets(&self.typed, &manifest)?, restart_timeout)
+        };
+        check_format(results)?;
+        if is_matrix {
+            Requirements::of_set(&results.require, study)?;
+            play::check(study, &backend)?;
+        }
+        let writer = match self.narrator.filter(|asked| asked.narrator.is_some()) {
+            Some(_) if !matches!(study.question, Question::Suite(_)) => {
+                let path = set.path().display();
+                return Err(Failure::usage("--narrator: only a suite has a report when it ends")
+                    .hint(format!(
+                        "write one later with: inferometer report {path} --narrator …"
+                    )));
+            }
+            asked => writer(asked, &backend)?,
+        };
+        let session = begin_session(play::checked_ceiling(study, &backend)?, results.quiet)?;
+        let player =
+            Player { store: &store, set: &set, session: &session, options, is_resumed: true };
+        conclude(&player, &player.play(backend)?, results, &writer)
+    }
+}
+
+fn named_set(name: &str, found: Stored) -> Result<SetDirectory, Failure> {
+    let (what, hint) = match found {
+        Stored::Set(set) => return Ok(set),
+        Stored::Run(_) => ("one run", "finish a run that crashed with `inferometer recover`"),
+        Stored::Import(..) => ("an import", "begin a set of your own without --resume"),
+    };
+    Err(Failure::usage(format!("{name} is {what}, and --resume needs a set")).hint(hint))
+}
+
+/// Keys and the values of headers are stored nowhere, so they are read again: each key where it
+/// was read first. A key file that is typed now is for all servers, and only where they had the same.
+fn secrets(typed: &ExperimentArguments, manifest: &SetManifest) -> Result<Vec<Secrets>, Failure> {
+    let typed_file = typed.tables.target.api_key_file.as_deref();
+    let mut files: Vec<Option<&Path>> = manifest.key_files.iter().map(Option::as_deref).collect();
+    let conditions = &manifest.campaign.conditions;
+    files.resize(conditions.len(), None);
+    if typed_file.is_some() && files.windows(2).any(|pair| pair[0] != pair[1]) {
+        return Err(Failure::usage(
+            "--api-key-file is one key, and the servers of this set have keys of their own",
+        )
+        .hint("leave it out: each key is read again where it was read first"));
+    }
+    let mut read: Vec<Secrets> = Vec::new();
+    for (place, condition) in conditions.iter().enumerate() {
+        let secrets = match read.last() {
+            Some(last) if files[place] == files[place - 1] => last.clone(),
+            Some(_) | None => Secrets::read(typed_file.or(files[place]), &typed.headers)?,
+        };
+        check_headers(&secrets, &condition.spec.header_names)?;
+        read.push(secrets);
+    }
+    Ok(read)
+}
+
+fn check_headers(secrets: &Secrets, names: &[String]) -> Result<(), Failure> {
+    let (mut given, mut names) = (secrets.header_names(), names.to_vec());
+    given.sort_unstable();
+    names.sort_unstable();
+    if given == names {
+        return Ok(());
+    }
+    let wanted: Vec<String> = names.iter().map(|name| format!("--header '{name}: …'")).collect();
+    Err(match &wanted[..] {
+        [] => Failure::usage("the set was measured without --header; leave it out"),
+        wanted => Failure::usage(format!(
+            "the set was measured with {}; give the same again, because values are never stored",
+            wanted.join(" ")
+        )),
+    })
+}
+
+fn check_format(results: &ResultArguments) -> Result<(), Failure> {
+    if results.page.format() != PageFormat::Vllm {
+        return Ok(());
+    }
+    Err(Failure::usage("--format vllm prints one run, and this is a set of runs")
+        .hint("leave it out; print a run of the set with: inferometer verify SET/N"))
+}
+
+/// Judges a set and its requirements, shows it, writes its report, and returns the exit code.
+fn conclude(
+    player: &Player<'_>,
+    result: &Played,
+    results: &ResultArguments,
+    writer: &Writer,
+) -> Result<ExitCode, Failure> {
+    let Player { set, session, .. } = player;
+    let Played { manifest, summary, points, .. } = result;
+    let question = &manifest.campaign.question;
+    let of_set = OfSet { set, manifest, summary, points };
+    let requirements = Requirements::of_set(&results.require, &manifest.campaign)?;
+    let runs: Vec<Summary> = points.iter().map(|it| it.summary.clone()).collect();
+    let outcomes = requirements.judge(&runs)?;
+    let verdict = exit_code(result, &runs, results.strict);
+    let exit = verdict.or_else(|| requirements.exit(&outcomes));
+    let has_report = matches!(question, Question::Suite(_) | Question::Matrix(_));
+    let mut report = if has_report { write_report(&of_set) } else { None };
+    show(summary, &files_with(set, report.clone()), &outcomes, results.page.format())?;
+    let told = requirements.tell(&[Judged { runs, results: Vec::new(), outcomes }]);
+    let mut exit = exit.max(told);
+    if let (Some(_), Some(subject)) = (&report, of_set.subject())
+        && writer.is_model()
+    {
+        // The report is there meanwhile, in the words of the rules or of an earlier narrator.
+        let (facts, folder) = (&of_set.facts(), set.path());
+        narrator::Narrating { subject, facts, folder }.try_run(
+            writer,
+            &session.interruption,
+            |line| session.talk(line),
+        );
+        exit = session.interruption.exit().or(exit);
+        report = write_report(&of_set);
+    }
+    if let Some(page) = &report {
+        session.talk(&format!("report: {}", page.display()));
+    }
+    // A missing report counts only where nothing graver happened.
+    let exit = exit.or_else(|| (has_report && report.is_none()).then_some(Exit::Internal));
+    Ok(exit.filter(|_| result.is_complete).map_or(ExitCode::SUCCESS, ExitCode::from))
+}
+
+fn exit_code(played: &Played, runs: &[Summary], is_strict: bool) -> Option<Exit> {
+    match (&played.manifest.campaign.question, played.summary.verdict) {
+        (Question::Repeat, _) => {
+            Exit::gravest(runs.iter().filter_map(|run| exit_of(run, is_strict)))
+        }
+        // A cell that failed is a result; a matrix without any other result has none.
+        (Question::Matrix(_), _) if runs.is_empty() => Some(Exit::TargetNotUsable),
+        // A level beyond what the server can do misses SLOs: that is what a sweep measures.
+        (Question::Sweep(_) | Question::Suite(_), _) if runs.iter().any(found_nobody) => {
+            Some(Exit::RunInvalid)
+        }
+        (_, Verdict::Invalid) => Some(Exit::RunInvalid),
+        (_, Verdict::Degraded) if is_strict => Some(Exit::RunInvalid),
+        (_, Verdict::Degraded | Verdict::Valid) => None,
+    }
+}
+
+/// Writes the report of a set, for a matrix its table first: where the page is, everything is there.
+/// Returns the page, or `None` where it could not be written; the results are stored in any case.
+fn write_report(of_set: &OfSet<'_>) -> Option<PathBuf> {
+    let folder = of_set.set.path();
+    let table = match of_set.manifest.campaign.question {
+        Question::Matrix(_) => {
+            let whole = || csv::of_set(of_set.summary, of_set.points);
+            let table = csv::of_matrix(of_set.summary).unwrap_or_else(whole);
+            report_files::write_file(&folder.join(report_files::MATRIX_CSV), &table)
+        }
+        Question::Repeat | Question::Sweep(_) | Question::Suite(_) => Ok(()),
+    };
+    let written = table.and_then(|()| report_files::write_both(folder, &of_set.document()));
+    written
+        .inspect_err(|failure| {
+            let (why, set) = (terminal(failure.message()), folder.display());
+            output::talk(&format!("warning: no report was written: {why}"));
+            output::talk(&format!(
+                "the results are stored in {set}; make the report with: inferometer report {set}"
+            ));
+        })
+        .ok()
+}
+
+/// Prints a set. The one place where sets are printed.
+pub(crate) fn show(
+    summary: &SetSummary,
+    files: &SetFiles,
+    required: &[RequirementOutcome],
+    format: PageFormat,
+) -> Result<(), Failure> {
+    output::result(&match format {
+        PageFormat::Json => json::render_set(summary, files, required),
+        PageFormat::Page | PageFormat::Vllm => {
+            let mut page = render(summary, files, style());
+            let section = requirements(required, style());
+            if !section.is_empty() {
+                page = format!("{page}\n{section}");
+            }
+            page
+        }
+    })
+}
+
+/// Where a set is stored, with its report where there is one.
+pub(crate) fn files(set: &SetDirectory) -> SetFiles {
+    let report = set.path().join(report_files::HTML);
+    files_with(set, Some(report).filter(|report| report.is_file()))
+}
+
+fn files_with(set: &SetDirectory, report: Option<PathBuf>) -> SetFiles {
+    let shown = |path: PathBuf| path.display().to_string();
+    let there = |name: &str| Some(set.path().join(name)).filter(|path| path.is_file());
+    let table = there(report_files::MATRIX_CSV);
+    let markdown = table.as_ref().and_then(|_| there(report_files::MARKDOWN));
+    SetFiles {
+        set: shown(set.path().to_owned()),
+        summary: there("summary.json").map(shown),
+        report: report.map(shown),
+        markdown: markdown.map(shown),
+        table: table.map(shown),
+    }
+}
