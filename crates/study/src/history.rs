@@ -41,7 +41,7 @@ impl History {
 }
 
 /// A set has far fewer runs than there are numbers for them.
-fn count(runs: impl IntoIterator) -> u32 {
+pub(crate) fn count(runs: impl IntoIterator) -> u32 {
     u32::try_from(runs.into_iter().count()).unwrap_or(u32::MAX)
 }
 

@@ -22,7 +22,7 @@ use inferometer_analysis::Threshold;
 use inferometer_analysis::set::FoundLimit;
 use inferometer_model::study::{Dimension, Level, Point, Search, Stage, StudySpec, Sweep};
 
-use crate::history::{History, Reading};
+use crate::history::{History, Reading, count};
 use crate::judgement::{LevelVerdict, leans_to_met, verdict};
 
 /// How often the load is halved below the lowest level that was typed, before no level is
@@ -30,6 +30,9 @@ use crate::judgement::{LevelVerdict, leans_to_met, verdict};
 const HALVINGS_MAX: u32 = 4;
 /// Levels of the search in one step of the resolution.
 const STEPS_OF_RESOLUTION: f64 = 3.0;
+
+/// So many levels may fail to be confirmed before the search gives up.
+const REFUTED_MAX: usize = 6;
 
 /// The searches of all conditions. They take turns, so that drift affects all in the same way.
 #[derive(Clone, Debug)]
@@ -44,23 +47,15 @@ pub(crate) struct Searches<'study> {
 impl Searches<'_> {
     /// The next run of the condition that has had the fewest.
     pub(crate) fn next(&self) -> Option<Point> {
-        let of_condition = |search: LimitSearch<'_>| match search.step() {
-            Step::Measure { place, stage } => Some((search.condition, place, stage)),
-            Step::Over(_) => None,
-        };
-        let open = self.each().filter_map(of_condition);
-        let (condition, place, stage) = open.min_by_key(|(condition, ..)| self.runs(*condition))?;
-        let level = level_at(self.sweep.dimension, place)?;
+        let open = self.all().filter_map(|search| Some((search.step().ok()?, search)));
+        let ((place, stage), search) = open.min_by_key(|(_, search)| search.runs)?;
+        let (condition, level) = (search.condition, level_at(self.sweep.dimension, place)?);
         let repetition = self.history.repetition(condition, level, stage);
         Some(Point { number: 0, condition, level, repetition, seed: 0, stage })
     }
 
     pub(crate) fn found(&self) -> Vec<FoundLimit> {
-        let over = |search: LimitSearch<'_>| match search.step() {
-            Step::Over(found) => Some(*found),
-            Step::Measure { .. } => None,
-        };
-        self.each().filter_map(over).collect()
+        self.all().filter_map(|search| search.step().err()).map(|found| *found).collect()
     }
 
     /// `None` of a run that no search asked for.
@@ -71,74 +66,54 @@ impl Searches<'_> {
                 Some(format!("confirms {} as the limit, on a fresh seed", point.level))
             }
             Stage::Probe => {
-                let bracket = self.of(point.condition).bracket();
+                let Bracket { met, missed } = self.search(point.condition).bracket();
                 let read = |place: f64| level_at(self.sweep.dimension, place);
-                Some(match (bracket.met.and_then(read), bracket.missed.and_then(read)) {
-                    (None, None) => "searches the limit: the first level".to_owned(),
-                    (Some(met), None) => format!("searches the limit: above {met}"),
-                    (None, Some(missed)) => format!("searches the limit: below {missed}"),
-                    (Some(met), Some(missed)) => {
-                        format!("searches the limit: between {met} and {missed}")
-                    }
-                })
+                let place = match (met.and_then(read), missed.and_then(read)) {
+                    (None, None) => "the first level".to_owned(),
+                    (Some(met), None) => format!("above {met}"),
+                    (None, Some(missed)) => format!("below {missed}"),
+                    (Some(met), Some(missed)) => format!("between {met} and {missed}"),
+                };
+                Some(format!("searches the limit: {place}"))
             }
         }
     }
 
-    fn each(&self) -> impl Iterator<Item = LimitSearch<'_>> {
-        let conditions = u32::try_from(self.spec.conditions.len()).unwrap_or(u32::MAX);
-        (0..conditions).map(|condition| self.of(condition))
+    fn all(&self) -> impl Iterator<Item = LimitSearch<'_>> {
+        (0..).take(self.spec.conditions.len()).map(|condition| self.search(condition))
     }
 
-    fn of(&self, condition: u32) -> LimitSearch<'_> {
-        let (mut known, mut fresh) = (Vec::new(), Vec::new());
-        for (point, reading) in
-            self.history.runs().filter(|(point, _)| point.condition == condition)
-        {
-            let is_fresh = point.stage == Stage::Confirmation;
-            if let Some(place) = point.level.place().filter(|place| place.is_finite()) {
-                add(if is_fresh { &mut fresh } else { &mut known }, place, reading);
-            }
-        }
+    fn search(&self, condition: u32) -> LimitSearch<'_> {
+        let runs = || self.history.runs().filter(move |(point, _)| point.condition == condition);
+        let is_asked = |point: &Point| matches!(point.stage, Stage::Probe | Stage::Confirmation);
+        let judged = |is_fresh: bool| {
+            let counts = |point: &Point| (point.stage == Stage::Confirmation) == is_fresh;
+            let mut readings: Vec<(f64, &Reading)> = runs()
+                .filter(|(point, _)| counts(point))
+                .filter_map(|(point, reading)| Some((point.level.place()?, reading)))
+                .filter(|(place, _)| place.is_finite())
+                .collect();
+            readings.sort_by(|one, other| one.0.total_cmp(&other.0));
+            let levels = readings.chunk_by(|one, other| one.0.total_cmp(&other.0).is_eq());
+            let judge = |runs: &[(f64, &Reading)]| {
+                let place = runs[0].0;
+                let runs: Vec<&Reading> = runs.iter().map(|(_, reading)| *reading).collect();
+                let verdict = verdict(&runs, self.goals, self.find.runs_at_most.get());
+                Evidence { place, verdict, leans_to_met: leans_to_met(&runs, self.goals) }
+            };
+            levels.map(judge).collect()
+        };
         let places = self.sweep.levels.iter().filter_map(|level| level.place());
+        let step = self.find.resolution / STEPS_OF_RESOLUTION;
         LimitSearch {
             condition,
-            runs: self.runs(condition),
+            runs: count(runs().filter(|(point, _)| is_asked(point))),
             find: self.find,
             lowest_named: places.fold(self.find.from, f64::min),
-            ladder: Ladder {
-                dimension: self.sweep.dimension,
-                step: self.find.resolution / STEPS_OF_RESOLUTION,
-            },
-            known: self.judged(known),
-            fresh: self.judged(fresh),
+            ladder: Ladder { dimension: self.sweep.dimension, step },
+            known: judged(false),
+            fresh: judged(true),
         }
-    }
-
-    fn judged(&self, mut levels: Vec<(f64, Vec<&Reading>)>) -> Vec<Evidence> {
-        levels.sort_by(|one, other| one.0.total_cmp(&other.0));
-        let judge = |(place, runs): (f64, Vec<&Reading>)| Evidence {
-            place,
-            verdict: verdict(&runs, self.goals, self.find.runs_at_most.get()),
-            leans_to_met: leans_to_met(&runs, self.goals),
-        };
-        levels.into_iter().map(judge).collect()
-    }
-
-    fn runs(&self, condition: u32) -> u32 {
-        let asked = |point: &Point| {
-            point.condition == condition
-                && matches!(point.stage, Stage::Probe | Stage::Confirmation)
-        };
-        let runs = self.history.runs().filter(|(point, _)| asked(point)).count();
-        u32::try_from(runs).unwrap_or(u32::MAX)
-    }
-}
-
-fn add<'run>(levels: &mut Vec<(f64, Vec<&'run Reading>)>, place: f64, reading: &'run Reading) {
-    match levels.iter_mut().find(|(known, _)| known.total_cmp(&place).is_eq()) {
-        Some((_, runs)) => runs.push(reading),
-        None => levels.push((place, vec![reading])),
     }
 }
 
@@ -149,6 +124,10 @@ struct Evidence {
     verdict: LevelVerdict,
     /// Whether the mean is on the good side, whatever its uncertainty.
     leans_to_met: bool,
+}
+
+fn find(levels: &[Evidence], place: f64) -> Option<&Evidence> {
+    levels.iter().find(|level| level.place.total_cmp(&place).is_eq())
 }
 
 /// The search of one condition, as far as it has come.
@@ -167,11 +146,6 @@ struct LimitSearch<'study> {
     fresh: Vec<Evidence>,
 }
 
-enum Step {
-    Measure { place: f64, stage: Stage },
-    Over(Box<FoundLimit>),
-}
-
 /// Where the limit lies.
 #[derive(Clone, Copy, Debug)]
 struct Bracket {
@@ -179,45 +153,52 @@ struct Bracket {
     missed: Option<f64>,
 }
 
+#[derive(Clone, Debug, Default)]
+struct Confirmation {
+    /// The level that needs another fresh run.
+    pending: Option<f64>,
+    confirmed: Option<f64>,
+    /// From the highest to the lowest.
+    refuted: Vec<f64>,
+}
+
 impl LimitSearch<'_> {
-    fn step(&self) -> Step {
+    /// What to measure next, or the result.
+    fn step(&self) -> Result<(f64, Stage), Box<FoundLimit>> {
         let bracket = self.bracket();
         if let Some(place) = self.unsettled(bracket).or_else(|| self.further(bracket)) {
-            return Step::Measure { place, stage: Stage::Probe };
+            return Ok((place, Stage::Probe));
         }
-        let Some(best) = bracket.met else {
-            return Step::Over(Box::new(self.found(bracket, &Confirmation::default())));
-        };
-        let confirmation = self.confirm(best);
+        let confirmation = bracket.met.map(|best| self.confirm(best)).unwrap_or_default();
         match confirmation.pending {
-            Some(place) => Step::Measure { place, stage: Stage::Confirmation },
-            None => Step::Over(Box::new(self.found(bracket, &confirmation))),
+            Some(place) => Ok((place, Stage::Confirmation)),
+            None => Err(Box::new(self.found(bracket, &confirmation))),
         }
     }
 
     fn bracket(&self) -> Bracket {
-        let places = |wanted: fn(LevelVerdict) -> bool| {
-            let known = self.known.iter().filter(move |level| wanted(level.verdict));
-            known.map(|level| level.place)
+        let missed = self.known.iter().find(|level| level.verdict.is_not_met());
+        let missed = missed.map(|level| level.place);
+        Bracket { met: self.best_below(missed), missed }
+    }
+
+    /// The highest level that is met as far as its first runs say, below what is not.
+    fn best_below(&self, missed: Option<f64>) -> Option<f64> {
+        let is_met = |level: &&Evidence| {
+            level.verdict == LevelVerdict::Met && missed.is_none_or(|missed| level.place < missed)
         };
-        let missed = places(LevelVerdict::is_not_met).next();
-        let below = |place: &f64| missed.is_none_or(|missed| *place < missed);
-        let met = places(|verdict| verdict == LevelVerdict::Met).rfind(below);
-        Bracket { met, missed }
+        self.known.iter().rfind(is_met).map(|level| level.place)
     }
 
     /// The middle one of the levels inside the bracket that more runs may settle.
     fn unsettled(&self, bracket: Bracket) -> Option<f64> {
-        let inside = |place: f64| {
+        let is_inside = |place: f64| {
             bracket.met.is_none_or(|met| met < place)
                 && bracket.missed.is_none_or(|missed| place < missed)
                 && place <= self.at_most()
         };
-        let open = self.known.iter().filter(|level| inside(level.place));
-        let open: Vec<f64> = open
-            .filter(|level| level.verdict == LevelVerdict::Open)
-            .map(|level| level.place)
-            .collect();
+        let open = self.known.iter().filter(|level| level.verdict == LevelVerdict::Open);
+        let open: Vec<f64> = open.map(|level| level.place).filter(|it| is_inside(*it)).collect();
         open.get(open.len() / 2).copied()
     }
 
@@ -228,9 +209,12 @@ impl LimitSearch<'_> {
             (None, None) => Some(round_level(self.ladder.dimension, self.find.from).min(at_most)),
             (Some(met), None) => (met < at_most).then(|| self.ladder.double(met).min(at_most)),
             (None, Some(missed)) if at_most < missed => Some(at_most),
-            // Less load makes no run longer.
-            (None, Some(missed)) if self.is_too_short(missed) => None,
             (None, Some(missed)) => {
+                // Less load makes no run longer.
+                let verdict = find(&self.known, missed).map(|level| level.verdict);
+                if verdict == Some(LevelVerdict::TooFewRequests) {
+                    return None;
+                }
                 let lowest = self.lowest_named / f64::from(1_u32 << HALVINGS_MAX);
                 self.ladder.halve(missed).filter(|place| lowest <= *place)
             }
@@ -241,12 +225,6 @@ impl LimitSearch<'_> {
         }
     }
 
-    /// Whether runs of this length cannot show what is asked of them.
-    fn is_too_short(&self, place: f64) -> bool {
-        let known = self.known.iter().find(|level| level.place.total_cmp(&place).is_eq());
-        known.is_some_and(|level| level.verdict == LevelVerdict::TooFewRequests)
-    }
-
     /// The highest level that may be asked.
     fn at_most(&self) -> f64 {
         match self.ladder.dimension {
@@ -255,9 +233,39 @@ impl LimitSearch<'_> {
         }
     }
 
+    /// Goes down from the best level, step by step, to one that fresh runs confirm.
+    fn confirm(&self, best: f64) -> Confirmation {
+        let mut confirmation = Confirmation::default();
+        let mut candidate = Some(best);
+        while let Some(place) = candidate.filter(|_| confirmation.refuted.len() < REFUTED_MAX) {
+            let Some(fresh) = find(&self.fresh, place) else {
+                confirmation.pending = Some(place);
+                break;
+            };
+            match fresh.verdict {
+                LevelVerdict::Open => {
+                    confirmation.pending = Some(place);
+                    break;
+                }
+                LevelVerdict::Undecided if !fresh.leans_to_met => {
+                    confirmation.refuted.push(place);
+                }
+                LevelVerdict::Met | LevelVerdict::Undecided => {
+                    confirmation.confirmed = Some(place);
+                    break;
+                }
+                LevelVerdict::Missed
+                | LevelVerdict::PilesUp
+                | LevelVerdict::TooFewRequests
+                | LevelVerdict::NoNumbers => confirmation.refuted.push(place),
+            }
+            candidate = self.ladder.step_down(place);
+        }
+        confirmation
+    }
+
     fn found(&self, bracket: Bracket, confirmation: &Confirmation) -> FoundLimit {
-        let refuted = confirmation.refuted.last().copied();
-        let lowest_missed = refuted.or(bracket.missed);
+        let lowest_missed = confirmation.refuted.last().copied().or(bracket.missed);
         let level = confirmation.confirmed.or_else(|| self.best_below(lowest_missed));
         let undecided = self.known.iter().filter(|one| one.verdict.is_undecided());
         FoundLimit {
@@ -269,103 +277,48 @@ impl LimitSearch<'_> {
             open_ended: level.is_some() && lowest_missed.is_none(),
             runs: self.runs,
             undecided: undecided.map(|level| level.place).collect(),
-            words: self.words(confirmation, level, lowest_missed),
+            words: self.explain(confirmation, level, lowest_missed),
         }
     }
-}
 
-/// So many levels may fail to be confirmed before the search gives up.
-const REFUTED_MAX: usize = 6;
-
-#[derive(Clone, Debug, Default)]
-pub(super) struct Confirmation {
-    /// The level that needs another fresh run.
-    pub(super) pending: Option<f64>,
-    pub(super) confirmed: Option<f64>,
-    /// From the highest to the lowest.
-    pub(super) refuted: Vec<f64>,
-}
-
-impl LimitSearch<'_> {
-    /// Goes down from the best level, step by step, to one that fresh runs confirm.
-    pub(super) fn confirm(&self, best: f64) -> Confirmation {
-        let mut confirmation = Confirmation::default();
-        let mut candidate = Some(best);
-        while let Some(place) = candidate.filter(|_| confirmation.refuted.len() < REFUTED_MAX) {
-            match self.fresh_verdict(place) {
-                LevelVerdict::Open => {
-                    confirmation.pending = Some(place);
-                    break;
-                }
-                LevelVerdict::Met => {
-                    confirmation.confirmed = Some(place);
-                    break;
-                }
-                LevelVerdict::Missed
-                | LevelVerdict::PilesUp
-                | LevelVerdict::Undecided
-                | LevelVerdict::TooFewRequests
-                | LevelVerdict::NoNumbers => confirmation.refuted.push(place),
-            }
-            candidate = self.ladder.step_down(place);
-        }
-        confirmation
-    }
-
-    fn fresh_verdict(&self, place: f64) -> LevelVerdict {
-        let fresh = self.fresh.iter().find(|level| level.place.total_cmp(&place).is_eq());
-        let Some(fresh) = fresh else { return LevelVerdict::Open };
-        let leans = fresh.verdict == LevelVerdict::Undecided && fresh.leans_to_met;
-        if leans { LevelVerdict::Met } else { fresh.verdict }
-    }
-
-    /// The highest level that is met as far as its first runs say, below what is not.
-    pub(super) fn best_below(&self, missed: Option<f64>) -> Option<f64> {
-        let below = |level: &&Evidence| missed.is_none_or(|missed| level.place < missed);
-        let met = self.known.iter().filter(below);
-        met.filter(|level| level.verdict == LevelVerdict::Met).map(|level| level.place).next_back()
-    }
-}
-
-impl LimitSearch<'_> {
-    pub(super) fn words(
+    /// The result as a sentence.
+    fn explain(
         &self,
         confirmation: &Confirmation,
         level: Option<f64>,
         lowest_missed: Option<f64>,
     ) -> String {
-        let goals = self.goals_typed();
+        let goals: Vec<String> = self.find.goals.iter().map(ToString::to_string).collect();
+        let goals = match goals.split_last() {
+            Some((last, [])) => last.clone(),
+            Some((last, others)) => format!("{} and {last}", others.join(", ")),
+            None => String::new(),
+        };
+        let read = |place: f64| {
+            let level = level_at(self.ladder.dimension, place);
+            level.map_or_else(|| place.to_string(), |level| level.to_string())
+        };
         let Some(level) = level else {
             return match (confirmation.refuted.first(), self.known.first()) {
                 (Some(&first), _) => format!(
                     "no level that meets {goals} could be confirmed, from {} down; ask for longer \
                      runs or a coarser resolution",
-                    self.read(first)
+                    read(first)
                 ),
-                (None, Some(lowest)) => self.none_met(&goals, lowest.place),
+                (None, Some(lowest)) => self.explain_none(&goals, &read(lowest.place)),
                 (None, None) => format!("no level was measured for {goals}"),
             };
         };
         let met = if confirmation.confirmed.is_some() {
-            format!("{} meets {goals}", self.read(level))
+            format!("{} meets {goals}", read(level))
         } else {
-            format!("{} met {goals} at first and is not confirmed on fresh seeds", self.read(level))
+            format!("{} met {goals} at first and is not confirmed on fresh seeds", read(level))
         };
-        match lowest_missed {
-            Some(missed) => {
-                let why = self.why_missed(confirmation, missed);
-                format!("{met}; {} {why}", self.read(missed))
-            }
-            None => format!("{met}, and more may not be asked: the limit lies above"),
-        }
-    }
-
-    fn why_missed(&self, confirmation: &Confirmation, missed: f64) -> &'static str {
-        if confirmation.refuted.contains(&missed) {
-            return "did not on fresh seeds";
-        }
-        let known = self.known.iter().find(|level| level.place.total_cmp(&missed).is_eq());
-        match known.map(|level| level.verdict) {
+        let Some(missed) = lowest_missed else {
+            return format!("{met}, and more may not be asked: the limit lies above");
+        };
+        let why = match find(&self.known, missed).map(|level| level.verdict) {
+            _ if confirmation.refuted.contains(&missed) => "did not on fresh seeds",
             Some(LevelVerdict::Undecided) => {
                 "stayed undecided and counts as missed: the limit is inside the confidence interval"
             }
@@ -379,36 +332,21 @@ impl LimitSearch<'_> {
             Some(LevelVerdict::Met | LevelVerdict::Missed | LevelVerdict::Open) | None => {
                 "does not"
             }
-        }
+        };
+        format!("{met}; {} {why}", read(missed))
     }
 
     /// No level met the goals, which does not mean that all missed them.
-    fn none_met(&self, goals: &str, lowest: f64) -> String {
-        let down_to = self.read(lowest);
+    fn explain_none(&self, goals: &str, down_to: &str) -> String {
         let is = |verdict| self.known.iter().any(|level| level.verdict == verdict);
-        if is(LevelVerdict::TooFewRequests) {
-            format!(
-                "no level was seen to meet {goals}, down to {down_to}: n too small, run longer \
-                 (--requests)"
-            )
+        let why = if is(LevelVerdict::TooFewRequests) {
+            "n too small, run longer (--requests)"
         } else if is(LevelVerdict::Undecided) {
-            format!("no level was seen to meet {goals}, down to {down_to}: some stayed undecided")
+            "some stayed undecided"
         } else {
-            format!("no level meets {goals}, down to {down_to}")
-        }
-    }
-
-    fn goals_typed(&self) -> String {
-        let goals: Vec<String> = self.find.goals.iter().map(ToString::to_string).collect();
-        match goals.split_last() {
-            Some((last, [])) => last.clone(),
-            Some((last, others)) => format!("{} and {last}", others.join(", ")),
-            None => String::new(),
-        }
-    }
-
-    fn read(&self, place: f64) -> String {
-        level_at(self.ladder.dimension, place).map_or(place.to_string(), |it| it.to_string())
+            return format!("no level meets {goals}, down to {down_to}");
+        };
+        format!("no level was seen to meet {goals}, down to {down_to}: {why}")
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::Parser;
 use inferometer_model::BaseUrl;
@@ -19,12 +20,14 @@ use crate::failure::Failure;
 
 const PAIRS_MAX: usize = 100_000;
 const RUNS: u32 = 3;
+const READY_TIMEOUT_S: u64 = 300;
 
 /// What will be run.
 pub(super) struct Plan<'a> {
     pub(super) typed: &'a ServeSweepArguments,
     pub(super) runs: u32,
     pub(super) warm_up_prompts: u32,
+    pub(super) ready_timeout: Duration,
     pub(super) serve: Vec<String>,
     pub(super) bench: Vec<String>,
     pub(super) after: Option<Vec<String>>,
@@ -49,6 +52,9 @@ impl<'a> Plan<'a> {
             typed,
             runs,
             warm_up_prompts: typed.warmup_num_prompts.unwrap_or(0),
+            ready_timeout: Duration::from_secs(
+                typed.server_ready_timeout.unwrap_or(READY_TIMEOUT_S),
+            ),
             serve: words("--serve-cmd", &typed.serve_cmd)?,
             bench: bench_flags(&bench)?,
             after: after.map(|typed| words("--after-bench-cmd", typed)).transpose()?,

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
-use indexmap::IndexMap;
+use indexmap::{IndexMap, IndexSet};
 use inferometer_model::spreadsheet::guarded;
 use inferometer_report::document::{Cell, Columns, Table, plain, terminal};
 use inferometer_report::terminal::Style;
@@ -202,14 +202,8 @@ pub(super) fn write_result(path: &Path, document: &impl serde::Serialize) -> Res
 /// pandas does. A text that a spreadsheet would take for a formula is made text by an apostrophe.
 pub(super) fn csv(results: &Results) -> String {
     let runs: Vec<&RunData> = results.values().flatten().collect();
-    let mut columns: Vec<&str> = Vec::new();
-    for run in &runs {
-        for key in run.keys() {
-            if !columns.contains(&key.as_str()) {
-                columns.push(key);
-            }
-        }
-    }
+    let columns: IndexSet<&str> =
+        runs.iter().flat_map(|run| run.keys()).map(String::as_str).collect();
     let head = columns.iter().map(|column| quoted(column));
     let mut text = format!(",{}\n", head.collect::<Vec<_>>().join(","));
     for (number, run) in runs.iter().enumerate() {

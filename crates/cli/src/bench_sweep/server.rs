@@ -15,6 +15,7 @@ use inferometer_model::fetch::{FetchRequest, Post, PostRequest};
 use inferometer_model::{BaseUrl, Fetch, SpecDraft};
 use inferometer_target::deploy::{Deployment, Probe, Waited, placeholder, secret};
 
+use super::plan::address;
 use crate::failure::Failure;
 use crate::preflight::{bare_target, fetching};
 use crate::signals::{Companion, Interruption};
@@ -38,14 +39,15 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// Refuses where somebody else listens already: his server would be measured.
+    /// Starts it and waits until it answers that it is healthy. Refuses where somebody else listens
+    /// already: that server would be measured.
     pub(super) fn start(
         words: &[String],
-        base: BaseUrl,
         log: PathBuf,
         timeout: Duration,
         interruption: &Interruption,
     ) -> Result<Self, Failure> {
+        let base = address(words)?;
         if resolve(&base, CONNECT).is_ok() {
             return Err(Failure::target(format!("something listens on {base} already"))
                 .hint("end it, or give the server of --serve-cmd another --port"));
@@ -59,31 +61,27 @@ impl Server {
             .map_err(|found| failed(found.what))?;
         let (keys, companion) =
             (secret::values(words), interruption.accompanied_by(deployment.group()));
-        Ok(Self { deployment, base, program, log, keys, _companion: companion })
-    }
-
-    /// Waits until it answers that it is healthy.
-    pub(super) fn wait(&mut self, interruption: &Interruption) -> Result<(), Failure> {
-        let base = self.base.clone();
-        let waited = self
+        let mut server = Self { deployment, base, program, log, keys, _companion: companion };
+        let base = server.base.clone();
+        let waited = server
             .deployment
             .wait(&mut |_, _| health(&base), &mut |time| interruption.wait(time).is_some());
         let found = match waited {
-            Ok(Waited::Ready(_)) => return Ok(()),
-            Ok(Waited::Stopped) => return interruption.check(),
+            Ok(Waited::Ready(_)) => return Ok(server),
+            Ok(Waited::Stopped) => return interruption.check().map(|()| server),
             Err(found) => found,
         };
         Err(match found.stage {
-            DeploymentStage::Ready | DeploymentStage::Generate => self
+            DeploymentStage::Ready | DeploymentStage::Generate => server
                 .failure("was not ready in time", found)
                 .hint("give it longer with --server-ready-timeout"),
-            DeploymentStage::Start => self
+            DeploymentStage::Start => server
                 .failure("is not measured", found)
                 .hint("--serve-cmd must listen itself, on its --port"),
             DeploymentStage::Ended
             | DeploymentStage::Died
             | DeploymentStage::Measure
-            | DeploymentStage::Stop => self.failure("ended before it was ready", found),
+            | DeploymentStage::Stop => server.failure("ended before it was ready", found),
         })
     }
 

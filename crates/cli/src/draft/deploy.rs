@@ -148,27 +148,32 @@ pub(crate) fn draft(
     if said == DeployTable::default() {
         return Ok(None);
     }
-    let environment = environment(&said, origins)?;
+    let refuse = Refusal(origins);
+    let environment = environment(&said, &refuse)?;
     let ready_timeout = said.ready_timeout.map_or(DeploymentSpec::READY_TIMEOUT, |time| time.0);
     if ready_timeout.is_zero() || READY_TIMEOUT_MAX < ready_timeout {
-        return Err(refuse(origins, "ready_timeout", "must be above 0 and at most 24h"));
+        return Err(refuse.at("ready_timeout", "must be above 0 and at most 24h"));
     }
     let grace = said.stop_grace.map_or(DeploymentSpec::GRACE, |time| time.0);
     if GRACE_MAX < grace {
-        return Err(refuse(origins, "stop_grace", "must be at most 1h"));
+        return Err(refuse.at("stop_grace", "must be at most 1h"));
     }
     let renewal = said.renew.map(|renewal| renewal.0).unwrap_or_default();
-    let how = how(said, origins)?;
-    check_port(&how, &environment, origins)?;
-    check_secrets(&how, &environment, origins)?;
+    let how = how(said, &refuse)?;
+    check_port(&how, &environment, &refuse)?;
+    check_secrets(&how, &environment, &refuse)?;
     Ok(Some(DeploymentSpec { how, environment, ready_timeout, grace, renewal }))
 }
 
-/// A failure that names the flag or key, and where it was written.
-fn refuse(origins: &Origins, key: &str, what: &str) -> Failure {
-    let path = format!("deploy.{key}");
-    let name = flag(&path).unwrap_or_else(|| format!("`{path}`"));
-    origins.failure(&path, &format!("{name} {what}"))
+/// Says what is wrong with a key, and where it was written.
+struct Refusal<'a>(&'a Origins);
+
+impl Refusal<'_> {
+    fn at(&self, key: &str, what: &str) -> Failure {
+        let path = format!("deploy.{key}");
+        let name = flag(&path).unwrap_or_else(|| format!("`{path}`"));
+        self.0.failure(&path, &format!("{name} {what}"))
+    }
 }
 
 /// The keys of each kind of deployment, the required one first.
@@ -183,7 +188,7 @@ fn is_set(said: &DeployTable, key: &str) -> bool {
     table.get(key).is_some_and(|value| !value.is_null())
 }
 
-fn kind(said: &DeployTable, origins: &Origins) -> Result<DeployKind, Failure> {
+fn kind(said: &DeployTable, refuse: &Refusal<'_>) -> Result<DeployKind, Failure> {
     let begun = KEYS.iter().filter(|(_, keys)| is_set(said, keys[0])).map(|(kind, _)| *kind);
     let begun: Vec<DeployKind> = begun.collect();
     let kind = match (said.kind, &begun[..]) {
@@ -196,34 +201,28 @@ fn kind(said: &DeployTable, origins: &Origins) -> Result<DeployKind, Failure> {
         }
         (None, [_, other, ..]) => {
             let key = KEYS.iter().find(|(kind, _)| kind == other).map_or("", |(_, keys)| keys[0]);
-            return Err(refuse(
-                origins,
-                key,
-                "is a second way to deploy the server; choose one of them",
-            ));
+            return Err(refuse.at(key, "is a second way to deploy the server; choose one of them"));
         }
     };
     for (other, keys) in KEYS.iter().filter(|(other, _)| *other != kind) {
         if let Some(key) = keys.iter().find(|key| is_set(said, key)) {
             let (own, other) = (kind.write(), other.write());
-            return Err(refuse(
-                origins,
-                key,
-                &format!("is of kind {other}, and this server is of kind {own}"),
-            ));
+            return Err(
+                refuse.at(key, &format!("is of kind {other}, and this server is of kind {own}"))
+            );
         }
     }
     Ok(kind)
 }
 
-fn how(said: DeployTable, origins: &Origins) -> Result<DeploymentHow, Failure> {
-    let kind = kind(&said, origins)?;
+fn how(said: DeployTable, refuse: &Refusal<'_>) -> Result<DeploymentHow, Failure> {
+    let kind = kind(&said, refuse)?;
     let whole = |key: &str, text: Option<String>| match text {
         Some(text) if !text.trim().is_empty() => Ok(text),
-        Some(_) => Err(refuse(origins, key, "is empty")),
+        Some(_) => Err(refuse.at(key, "is empty")),
         None => {
             let kind = kind.write();
-            Err(refuse(origins, key, &format!("is missing: a server of kind {kind} needs it")))
+            Err(refuse.at(key, &format!("is missing: a server of kind {kind} needs it")))
         }
     };
     Ok(match kind {
@@ -249,7 +248,7 @@ fn how(said: DeployTable, origins: &Origins) -> Result<DeploymentHow, Failure> {
     })
 }
 
-fn environment(said: &DeployTable, origins: &Origins) -> Result<EnvironmentSpec, Failure> {
+fn environment(said: &DeployTable, refuse: &Refusal<'_>) -> Result<EnvironmentSpec, Failure> {
     let pass = said.pass.clone().unwrap_or_default();
     let is_name = |name: &str| {
         let mut letters = name.chars();
@@ -258,20 +257,13 @@ fn environment(said: &DeployTable, origins: &Origins) -> Result<EnvironmentSpec,
     };
     if pass.iter().any(|name| !is_name(name.strip_suffix('*').unwrap_or(name))) {
         // It is not repeated: behind a `=` there may be a key.
-        return Err(refuse(
-            origins,
-            "pass",
-            "takes names of variables, such as HF_TOKEN or VLLM_*",
-        )
-        .hint("set a variable with its value in [deploy.environment]"));
+        return Err(refuse
+            .at("pass", "takes names of variables, such as HF_TOKEN or VLLM_*")
+            .hint("set a variable with its value in [deploy.environment]"));
     }
     let set = said.environment.clone().unwrap_or_default();
     if let Some(name) = set.keys().find(|name| !is_name(name)) {
-        return Err(refuse(
-            origins,
-            &format!("environment.{name}"),
-            "is not the name of a variable",
-        ));
+        return Err(refuse.at(&format!("environment.{name}"), "is not the name of a variable"));
     }
     Ok(EnvironmentSpec { pass, set })
 }
@@ -285,7 +277,7 @@ pub(super) fn check_placeholders(
     let check =
         |key: &str, text: &str| match placeholder::fill(text, &placeholder::AT_START, &known) {
             Ok(_) => Ok(()),
-            Err(error) => Err(refuse(origins, key, &format!("cannot be filled: {error}"))),
+            Err(error) => Err(Refusal(origins).at(key, &format!("cannot be filled: {error}"))),
         };
     for (key, words) in texts(&deployment.how) {
         words.iter().try_for_each(|word| check(key, word))?;
@@ -298,54 +290,51 @@ pub(super) fn check_placeholders(
 fn check_port(
     how: &DeploymentHow,
     environment: &EnvironmentSpec,
-    origins: &Origins,
+    refuse: &Refusal<'_>,
 ) -> Result<(), Failure> {
     match says_port(how, environment) {
         Ok(true) => return Ok(()),
         Ok(false) => {}
-        Err(error) => {
-            return Err(refuse(origins, "command", &format!("cannot be filled: {error}")));
-        }
+        Err(error) => return Err(refuse.at("command", &format!("cannot be filled: {error}"))),
     }
-    Err(refuse(
-        origins,
-        "command",
-        "does not contain {port}, so the server would not listen on the expected port",
-    )
-    .hint("write it where the port belongs, such as --port {port}; it is replaced by a free port"))
+    Err(refuse
+        .at(
+            "command",
+            "does not contain {port}, so the server would not listen on the expected port",
+        )
+        .hint(
+            "write it where the port belongs, such as --port {port}; it is replaced by a free port",
+        ))
 }
 
 fn check_secrets(
     how: &DeploymentHow,
     environment: &EnvironmentSpec,
-    origins: &Origins,
+    refuse: &Refusal<'_>,
 ) -> Result<(), Failure> {
     let found = texts(how).into_iter().find(|(_, words)| {
         secret::values(words).iter().any(|value| !is_named_only(value))
             || words.iter().any(|word| secret::looks_secret(word))
     });
     if let Some((key, _)) = found {
-        return Err(refuse(
-            origins,
-            key,
-            "contains what looks like a key, which would be stored with the results",
-        )
-        .hint("put the key into a variable and write {env:NAME} in its place"));
+        return Err(refuse
+            .at(key, "contains what looks like a key, which would be stored with the results")
+            .hint("put the key into a variable and write {env:NAME} in its place"));
     }
     let is_open = |(name, value): &(&String, &String)| {
         (secret::is_secret(name) && !is_named_only(value)) || secret::looks_secret(value)
     };
     match environment.set.iter().find(is_open) {
         None => Ok(()),
-        Some((name, _)) => Err(refuse(
-            origins,
-            &format!("environment.{name}"),
-            "contains what looks like a key, which would be stored with the results",
-        )
-        .hint(format!(
-            "pass your own variable on with --serve-env {name}, or write \
+        Some((name, _)) => Err(refuse
+            .at(
+                &format!("environment.{name}"),
+                "contains what looks like a key, which would be stored with the results",
+            )
+            .hint(format!(
+                "pass your own variable on with --serve-env {name}, or write \
                  {name} = \"{{env:{name}}}\""
-        ))),
+            ))),
     }
 }
 
