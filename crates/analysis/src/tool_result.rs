@@ -5,20 +5,23 @@
 //! its values is and where its clock starts.
 
 pub mod extra;
-mod ours;
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::num::NonZeroU32;
 
+use inferometer_model::Outcome;
 use inferometer_model::campaign::Level;
+use inferometer_model::spec::Arrivals;
+use jiff::civil::DateTime;
+use jiff::{Timestamp, tz::TimeZone};
 use serde::{Deserialize, Serialize};
 
-use self::ours::LATENCIES;
+use crate::definitions::vllm::{self, VllmLatency};
 use crate::judge::Verdict;
-use crate::metric::{Metric, Quantity, Statistic};
+use crate::metric::{self, Distribution, Metric, Quantity, Statistic};
+use crate::run::{LoadFacts, RateFacts};
 use crate::set::Served;
-use crate::statistics::{Estimate, Interval, proportion::wilson};
+use crate::statistics::{Estimate, Interval, Percentile, proportion::wilson};
 use crate::summary::Summary;
 
 /// One run, as its source sums it up.
@@ -207,6 +210,34 @@ pub struct ResultRequest {
     pub error: Option<String>,
 }
 
+/// The definition of a latency: what it is, from where it counts, and what one value of it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LatencyDefinition {
+    pub kind: LatencyKind,
+    pub from: CountsFrom,
+    pub grain: Grain,
+}
+
+/// Our latencies with their definitions, best first.
+static LATENCIES: [(&Metric, LatencyKind, CountsFrom, Grain); 7] = [
+    (&metric::TTFT_SCHEDULE, LatencyKind::Ttft, CountsFrom::Schedule, Grain::Request),
+    (&metric::TTFT, LatencyKind::Ttft, CountsFrom::Send, Grain::Request),
+    (&metric::TPOT, LatencyKind::Tpot, CountsFrom::Output, Grain::Request),
+    (&metric::ITL, LatencyKind::Itl, CountsFrom::Output, Grain::Token),
+    (&metric::ICL, LatencyKind::Itl, CountsFrom::Output, Grain::Chunk),
+    (&metric::E2E_SCHEDULE, LatencyKind::E2e, CountsFrom::Schedule, Grain::Request),
+    (&metric::E2E, LatencyKind::E2e, CountsFrom::Send, Grain::Request),
+];
+
+/// Throughputs by the names of their fields, and our metrics for them. The last has no interval.
+static THROUGHPUTS: [(&str, &Metric); 5] = [
+    ("request_throughput", &metric::REQUEST_THROUGHPUT),
+    ("request_goodput", &metric::GOODPUT),
+    ("output_throughput", &metric::OUTPUT_THROUGHPUT),
+    ("total_token_throughput", &metric::TOTAL_THROUGHPUT),
+    ("peak_output_throughput", &metric::PEAK_OUTPUT_THROUGHPUT),
+];
+
 impl ResultLatency {
     pub fn new(kind: LatencyKind, from: CountsFrom, grain: Grain) -> Self {
         Self {
@@ -232,49 +263,42 @@ impl ResultLatency {
     pub fn median_ms(&self) -> Option<f64> {
         self.percentile_ms("50")
     }
+
+    pub const fn definition(&self) -> LatencyDefinition {
+        LatencyDefinition { kind: self.kind, from: self.from, grain: self.grain }
+    }
+
+    /// Whether its source says what one of its values is and from where it counts.
+    pub fn is_defined(&self) -> bool {
+        self.from != CountsFrom::Unknown && self.grain != Grain::Unknown
+    }
+
+    /// Takes the intervals of the same latency by our own definitions.
+    fn take_intervals(&mut self, own: &Self) {
+        let value = |latency: &Self, rank: &str| match rank {
+            "mean" => latency.mean_ms,
+            rank => latency.percentile_ms(rank),
+        };
+        for (rank, interval) in &own.intervals_ms {
+            let (from, to) = (value(own, rank), value(self, rank));
+            let moved = from.zip(to).and_then(|(from, to)| moved(*interval, from, to));
+            self.intervals_ms.extend(moved.map(|interval| (rank.clone(), interval)));
+        }
+    }
 }
 
-impl ToolResult {
-    /// The first latency of this kind, whatever it counts from: a source mostly has one.
-    pub fn latency(&self, kind: LatencyKind) -> Option<&ResultLatency> {
-        self.latencies.iter().find(|latency| latency.kind == kind)
-    }
-
-    pub fn latency_from(&self, kind: LatencyKind, from: CountsFrom) -> Option<&ResultLatency> {
-        self.latencies.iter().find(|latency| latency.kind == kind && latency.from == from)
-    }
-
-    /// For building: the latency with this meaning, made where it is missing.
-    pub fn latency_mut(
-        &mut self,
-        kind: LatencyKind,
-        from: CountsFrom,
-        grain: Grain,
-    ) -> &mut ResultLatency {
-        let is_meant = |latency: &ResultLatency| {
-            (latency.kind, latency.from, latency.grain) == (kind, from, grain)
-        };
-        let place = self.latencies.iter().position(is_meant).unwrap_or_else(|| {
-            self.latencies.push(ResultLatency::new(kind, from, grain));
-            self.latencies.len() - 1
-        });
-        &mut self.latencies[place]
-    }
-
-    /// Whether fewer requests completed than were planned: by a limit of time, or by failures. Its
-    /// figures then describe a part of the load, and the part that was quick.
-    pub fn is_cut(&self) -> bool {
-        matches!((self.completed, self.requests_planned), (Some(done), Some(planned)) if done < planned)
-    }
+/// The interval of one figure around another that differs by its definition only: the interval is as
+/// wide in proportion.
+fn moved(interval: Interval, from: f64, to: f64) -> Option<Interval> {
+    let scale = Some(to / from).filter(|scale| scale.is_finite() && 0.0 < *scale)?;
+    Some(Interval { low: interval.low * scale, high: interval.high * scale })
 }
 
 /// JSON has no infinity: it is the word `inf`, as vLLM writes it.
 mod infinite {
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+    use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 
-    const WORD: &str = "inf";
-
-    #[derive(Serialize, Deserialize)]
+    #[derive(Deserialize)]
     #[serde(untagged)]
     enum Written {
         Number(f64),
@@ -286,35 +310,187 @@ mod infinite {
         value: &Option<f64>,
         serializer: S,
     ) -> Result<S::Ok, S::Error> {
-        let written = value.map(|value| {
-            if value == f64::INFINITY {
-                Written::Word(WORD.to_owned())
-            } else {
-                Written::Number(value)
-            }
-        });
-        written.serialize(serializer)
+        match value {
+            Some(f64::INFINITY) => serializer.serialize_some("inf"),
+            value => value.serialize(serializer),
+        }
     }
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<Option<f64>, D::Error> {
-        let written = Option::<Written>::deserialize(deserializer)?;
-        written
-            .map(|written| match written {
-                Written::Number(value) => Ok(value),
-                Written::Word(word) if word == WORD => Ok(f64::INFINITY),
-                Written::Word(word) => {
-                    let message =
-                        format!("the word “{word}” is no number; `{WORD}` is the only one");
-                    Err(serde::de::Error::custom(message))
-                }
-            })
-            .transpose()
+        match Option::<Written>::deserialize(deserializer)? {
+            None => Ok(None),
+            Some(Written::Number(value)) => Ok(Some(value)),
+            Some(Written::Word(word)) if word == "inf" => Ok(Some(f64::INFINITY)),
+            Some(Written::Word(word)) => {
+                Err(D::Error::custom(format!("the word “{word}” is no number; `inf` is the only one")))
+            }
+        }
     }
 }
 
 impl ToolResult {
+    /// A run of our own by our definitions, with the intervals that come from within the run.
+    pub fn of(summary: &Summary) -> Self {
+        let scalar = |metric: &Metric| summary.metrics.scalar(metric);
+        let value = |metric: &Metric| scalar(metric).and_then(|scalar| scalar.value);
+        let mut result = Self {
+            duration_s: summary.window.duration_s,
+            request_throughput: value(&metric::REQUEST_THROUGHPUT),
+            request_goodput: value(&metric::GOODPUT),
+            output_throughput: value(&metric::OUTPUT_THROUGHPUT),
+            total_token_throughput: value(&metric::TOTAL_THROUGHPUT),
+            peak_output_throughput: value(&metric::PEAK_OUTPUT_THROUGHPUT),
+            ..Self::from_facts(summary)
+        };
+        for (metric, kind, from, grain) in LATENCIES {
+            let Some(values) = summary.metrics.distribution(metric) else { continue };
+            result.latencies.extend(latency(values, ResultLatency::new(kind, from, grain)));
+        }
+        for (field, metric) in &THROUGHPUTS[..4] {
+            let interval = scalar(metric).and_then(|scalar| scalar.interval);
+            result.intervals.extend(interval.map(|interval| ((*field).to_owned(), interval)));
+        }
+        result.marks = Mark::found_in(&result, summary);
+        result
+    }
+
+    /// A run of our own by the definitions of `vllm bench serve`.
+    pub fn of_vllm(summary: &Summary) -> Self {
+        let figures = &summary.vllm;
+        let mut result = Self {
+            backend: Some(vllm::backend(summary.run.api).to_owned()),
+            completed: Some(figures.completed),
+            failed: Some(figures.failed),
+            duration_s: figures.duration_s,
+            request_throughput: figures.request_throughput,
+            request_goodput: figures.request_goodput,
+            total_token_throughput: figures.total_token_throughput,
+            ..Self::from_facts(summary)
+        };
+        if summary.run.api.generates() {
+            result.output_throughput = figures.output_throughput;
+            result.peak_output_throughput =
+                figures.max_output_tokens_per_s.map(|tokens| tokens as f64);
+            result.peak_concurrent_requests = figures.max_concurrent_requests;
+        } else {
+            // That tool counts inputs where nothing is generated. A request of ours is one.
+            result.output_tokens = None;
+            let inputs = Some(figures.completed as f64);
+            for (figure, value) in
+                [(extra::INPUTS, inputs), (extra::INPUT_THROUGHPUT, figures.request_throughput)]
+            {
+                result.further.extend(value.map(|value| (figure.key.to_owned(), value)));
+            }
+        }
+        for (values, kind, from, grain) in [
+            (&figures.ttft_ms, LatencyKind::Ttft, CountsFrom::Send, Grain::Request),
+            (&figures.tpot_ms, LatencyKind::Tpot, CountsFrom::Output, Grain::Request),
+            (&figures.itl_ms, LatencyKind::Itl, CountsFrom::Output, Grain::Chunk),
+            (&figures.e2el_ms, LatencyKind::E2e, CountsFrom::Send, Grain::Request),
+        ] {
+            result.latencies.extend(vllm_latency(values, ResultLatency::new(kind, from, grain)));
+        }
+        result.marks = Mark::found_in(&result, summary);
+        result
+    }
+
+    /// A run of our own in the terms of other tools: counted as they count, over the whole run, with
+    /// the latencies and the intervals that only we have.
+    pub fn beside_others(summary: &Summary) -> Self {
+        let mut result = Self::of_vllm(summary);
+        let own = Self::of(summary);
+        for (field, _) in &THROUGHPUTS[..4] {
+            let moved = || {
+                moved(*own.intervals.get(*field)?, own.throughput(field)?, result.throughput(field)?)
+            };
+            let moved = moved();
+            result.intervals.extend(moved.map(|interval| ((*field).to_owned(), interval)));
+        }
+        for own in own.latencies {
+            let is_same = |known: &&mut ResultLatency| known.definition() == own.definition();
+            match result.latencies.iter_mut().find(is_same) {
+                Some(known) => known.take_intervals(&own),
+                None => result.latencies.push(own),
+            }
+        }
+        result
+    }
+
+    fn from_facts(summary: &Summary) -> Self {
+        let run = &summary.run;
+        let (request_rate, max_concurrency) = match &run.load {
+            LoadFacts::Closed { concurrency, .. } => {
+                (Some(ResultRate::Unlimited), Some(*concurrency))
+            }
+            LoadFacts::Open { rate, max_concurrency, .. } => {
+                let rate = match rate {
+                    RateFacts::Steady { per_s } => Some(ResultRate::PerSecond(*per_s)),
+                    RateFacts::Unlimited => Some(ResultRate::Unlimited),
+                    // They have no one rate.
+                    RateFacts::Ramp { .. } | RateFacts::Recorded { .. } => None,
+                };
+                (rate, *max_concurrency)
+            }
+        };
+        let ok = summary.count(Outcome::Ok);
+        Self {
+            source: ResultSource {
+                version: Some(run.tool_version.clone()),
+                name: run.id.clone(),
+                simulated: run.simulated.is_some(),
+                ..ResultSource::default()
+            },
+            model: Some(run.model.clone()),
+            tokenizer: summary.workload.tokenizer.as_ref().map(|facts| facts.name.clone()),
+            backend: Some(run.api.name().to_owned()),
+            started: Some(run.started.clone()),
+            request_rate,
+            burstiness: burstiness(&run.load),
+            max_concurrency,
+            requests_planned: Some(summary.scheduled),
+            completed: Some(ok),
+            failed: Some(summary.attempted.saturating_sub(ok)),
+            input_tokens: Some(summary.tokens.input_total),
+            output_tokens: Some(summary.tokens.output_total),
+            verdict: Some(summary.verdict),
+            metadata: run.metadata.clone().into_iter().collect(),
+            ..Self::default()
+        }
+    }
+
+    /// The first latency of this kind, whatever it counts from: a source mostly has one.
+    pub fn latency(&self, kind: LatencyKind) -> Option<&ResultLatency> {
+        self.latencies.iter().find(|latency| latency.kind == kind)
+    }
+
+    pub fn latency_from(&self, kind: LatencyKind, from: CountsFrom) -> Option<&ResultLatency> {
+        self.latencies.iter().find(|latency| latency.kind == kind && latency.from == from)
+    }
+
+    /// For building: the latency with this definition, made where it is missing.
+    pub fn latency_mut(
+        &mut self,
+        kind: LatencyKind,
+        from: CountsFrom,
+        grain: Grain,
+    ) -> &mut ResultLatency {
+        let wanted = LatencyDefinition { kind, from, grain };
+        let place = self.latencies.iter().position(|latency| latency.definition() == wanted);
+        let place = place.unwrap_or_else(|| {
+            self.latencies.push(ResultLatency::new(kind, from, grain));
+            self.latencies.len() - 1
+        });
+        &mut self.latencies[place]
+    }
+
+    /// Whether fewer requests completed than were planned: by a limit of time, or by failures. Its
+    /// figures then describe a part of the load, and the part that was quick.
+    pub fn is_cut(&self) -> bool {
+        matches!((self.completed, self.requests_planned), (Some(done), Some(planned)) if done < planned)
+    }
+
     /// How much was asked of the server at once. A limit of concurrency is the load where nothing
     /// else holds requests back.
     pub fn level(&self) -> Level {
@@ -328,47 +504,63 @@ impl ToolResult {
         }
     }
 
-    /// A run of our own in the terms of other tools: counted as they count, over the whole run, with
-    /// the latencies and the intervals that only we have.
-    pub fn beside_others(summary: &Summary) -> Self {
-        let mut sheet = Self::of_vllm(summary);
-        let own = Self::of(summary);
-        for (field, value) in [
-            ("request_throughput", |sheet: &Self| sheet.request_throughput),
-            ("request_goodput", |sheet| sheet.request_goodput),
-            ("output_throughput", |sheet| sheet.output_throughput),
-            ("total_token_throughput", |sheet| sheet.total_token_throughput),
-        ] as [(&str, fn(&Self) -> Option<f64>); 4]
-        {
-            let interval = own.intervals.get(field).copied();
-            let moved = interval.and_then(|found| moved(found, value(&own)?, value(&sheet)?));
-            sheet.intervals.extend(moved.map(|interval| (field.to_owned(), interval)));
-        }
-        for own in own.latencies {
-            let is_same = |known: &&mut ResultLatency| known.meaning() == own.meaning();
-            match sheet.latencies.iter_mut().find(is_same) {
-                Some(known) => known.take_intervals(&own),
-                None => sheet.latencies.push(own),
-            }
-        }
-        sheet
+    /// When it started, in UTC, from RFC 3339, vLLM's `20250424-225517` or seconds since 1970; a time
+    /// without a zone is taken as UTC. `None` where its source does not say, or not in a form that is
+    /// known.
+    pub fn started_at(&self) -> Option<DateTime> {
+        let text = self.started.as_deref()?.trim();
+        let utc = |moment: Timestamp| moment.to_zoned(TimeZone::UTC).datetime();
+        let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+        let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
+        let found = if is_number(whole) && is_number(fraction) {
+            Timestamp::from_second(whole.parse().ok()?).ok().map(utc)
+        } else if text.len() == 15 && !text.contains(':') {
+            DateTime::strptime("%Y%m%d-%H%M%S", text).ok()
+        } else if text.contains(':') {
+            text.parse().ok().map(utc).or_else(|| text.parse().ok())
+        } else {
+            None
+        };
+        found.filter(|moment| 1970 <= moment.year())
     }
 
-    /// Its value, or why there is none. What the source leaves open is taken for the plain metric of
-    /// its kind: [`ToolResult::latency_of`] has what it says.
+    /// The value of a quantity, or why there is none. What the source leaves open is taken for the
+    /// plain metric of its kind: [`ToolResult::latency_of`] has what it says.
     pub fn figure(&self, quantity: &Quantity) -> Result<Estimate, String> {
         let metric = quantity.metric();
-        let absent = || format!("the result has no {}", metric.title);
         let found = match quantity.statistic() {
-            None => self.single(metric),
+            None if *metric == metric::ERROR_RATE => self.error_rate(),
+            None => {
+                let field = THROUGHPUTS.iter().find(|(_, known)| *known == metric);
+                field.and_then(|(field, _)| self.throughput_estimate(field))
+            }
             Some(statistic) => {
                 self.latency_of(metric).and_then(|latency| self.statistic_of(latency, statistic))
             }
         };
+        let absent = || format!("the result has no {}", metric.title);
         found.filter(|found| found.value.is_finite()).ok_or_else(absent)
     }
 
-    /// The latency that one of our metrics names: of exactly its meaning; else, of a metric without
+    /// A throughput by the name of its field, with its interval.
+    pub fn throughput_estimate(&self, field: &str) -> Option<Estimate> {
+        let interval = self.intervals.get(field).copied();
+        let n = self.completed.unwrap_or(1);
+        Some(Estimate::new(self.throughput(field)?, interval, n))
+    }
+
+    fn throughput(&self, field: &str) -> Option<f64> {
+        match field {
+            "request_throughput" => self.request_throughput,
+            "request_goodput" => self.request_goodput,
+            "output_throughput" => self.output_throughput,
+            "total_token_throughput" => self.total_token_throughput,
+            "peak_output_throughput" => self.peak_output_throughput,
+            _ => None,
+        }
+    }
+
+    /// The latency that one of our metrics names: of exactly its definition; else, of a metric without
     /// the schedule in its name, one whose source does not say what it means.
     pub fn latency_of(&self, metric: &Metric) -> Option<&ResultLatency> {
         let (_, kind, from, grain) =
@@ -385,57 +577,27 @@ impl ToolResult {
         })
     }
 
-    fn single(&self, metric: &Metric) -> Option<Estimate> {
-        let (field, value) = match metric.name {
-            "request_throughput" => ("request_throughput", self.request_throughput?),
-            "output_throughput" => ("output_throughput", self.output_throughput?),
-            "total_throughput" => ("total_token_throughput", self.total_token_throughput?),
-            "peak_output_throughput" => ("peak_output_throughput", self.peak_output_throughput?),
-            "goodput" => ("request_goodput", self.request_goodput?),
-            "error_rate" => return self.error_rate(),
-            _ => return None,
-        };
-        Some(Estimate {
-            value,
-            interval: self.intervals.get(field).copied(),
-            n: self.completed.unwrap_or(1),
-            effective_n: None,
-            certified: true,
-        })
-    }
-
     /// Only where the source counts failures: what it does not mention may have happened.
     fn error_rate(&self) -> Option<Estimate> {
         let (completed, failed) = (self.completed?, self.failed?);
         let n = completed.checked_add(failed).filter(|n| 0 < *n)?;
-        Some(Estimate {
-            value: failed as f64 / n as f64,
-            interval: wilson(failed as f64, n as f64),
-            n,
-            effective_n: None,
-            certified: true,
-        })
+        let interval = wilson(failed as f64, n as f64);
+        Some(Estimate::new(failed as f64 / n as f64, interval, n))
     }
 
     /// A statistic of one of its latencies. `n` is 0 where nothing tells how many values there were,
     /// and then nothing is certified.
     pub fn statistic_of(&self, latency: &ResultLatency, statistic: Statistic) -> Option<Estimate> {
+        let rank = statistic.name().trim_start_matches('p');
         let value = match statistic {
             Statistic::Mean => latency.mean_ms,
             Statistic::Max => latency.max_ms,
-            Statistic::Percentile(percentile) => {
-                latency.percentile_ms(percentile.name().trim_start_matches('p'))
-            }
+            Statistic::Percentile(_) => latency.percentile_ms(rank),
         }?;
-        let rank = statistic.name().trim_start_matches('p');
         let n = latency.n.or_else(|| self.answers_with(latency.kind)).unwrap_or(0);
-        Some(Estimate {
-            value,
-            interval: latency.intervals_ms.get(rank).copied(),
-            n,
-            effective_n: None,
-            certified: statistic.certified_from() <= n,
-        })
+        let interval = latency.intervals_ms.get(rank).copied();
+        let certified = statistic.certified_from() <= n;
+        Some(Estimate { certified, ..Estimate::new(value, interval, n) })
     }
 
     /// How many answers have such a latency. Gaps are not fewer than the answers that have one, but
@@ -451,35 +613,57 @@ impl ToolResult {
     }
 }
 
-/// The interval of one figure around another that differs by its definition only: the interval is as
-/// wide in proportion.
-fn moved(interval: Interval, from: f64, to: f64) -> Option<Interval> {
-    let scale = Some(to / from).filter(|scale| scale.is_finite() && 0.0 < *scale)?;
-    Some(Interval { low: interval.low * scale, high: interval.high * scale })
+/// `None` where a schedule has no gaps to draw: of a closed loop and of a trace.
+fn burstiness(load: &LoadFacts) -> Option<f64> {
+    match load {
+        LoadFacts::Closed { .. } | LoadFacts::Open { rate: RateFacts::Recorded { .. }, .. } => None,
+        LoadFacts::Open { arrivals, .. } => Some(match arrivals {
+            Arrivals::Constant => f64::INFINITY,
+            Arrivals::Poisson => 1.0,
+            Arrivals::Gamma { burstiness } | Arrivals::Stretched { burstiness } => *burstiness,
+        }),
+    }
 }
 
-impl ResultLatency {
-    /// Those of the same latency by our own definitions.
-    fn take_intervals(&mut self, own: &Self) {
-        let value = |latency: &Self, rank: &str| match rank {
-            "mean" => latency.mean_ms,
-            rank => latency.percentile_ms(rank),
-        };
-        for (rank, interval) in &own.intervals_ms {
-            let (from, to) = (value(own, rank), value(self, rank));
-            let moved = from.zip(to).and_then(|(from, to)| moved(*interval, from, to));
-            self.intervals_ms.extend(moved.map(|interval| (rank.clone(), interval)));
-        }
-    }
+const RANKS: [(Percentile, &str); 5] = [
+    (Percentile::P50, "50"),
+    (Percentile::P90, "90"),
+    (Percentile::P95, "95"),
+    (Percentile::P99, "99"),
+    (Percentile::P999, "99.9"),
+];
 
-    pub const fn meaning(&self) -> (LatencyKind, CountsFrom, Grain) {
-        (self.kind, self.from, self.grain)
-    }
+/// `None` when there is nothing to take it of.
+fn latency(values: &Distribution, empty: ResultLatency) -> Option<ResultLatency> {
+    let mean_ms = Some(values.mean?);
+    let at = |(percentile, rank): (Percentile, &str)| {
+        values.percentile(percentile).map(|value| (rank.to_owned(), value))
+    };
+    let within = |(statistic, name): (Statistic, &str)| {
+        values.intervals.get(statistic).map(|interval| (name.to_owned(), interval))
+    };
+    let ranks = RANKS.map(|(percentile, rank)| (Statistic::Percentile(percentile), rank));
+    Some(ResultLatency {
+        n: Some(values.n),
+        mean_ms,
+        std_ms: values.std,
+        min_ms: values.min,
+        max_ms: values.max,
+        percentiles_ms: RANKS.into_iter().filter_map(at).collect(),
+        intervals_ms: [(Statistic::Mean, "mean")]
+            .into_iter()
+            .chain(ranks)
+            .filter_map(within)
+            .collect(),
+        ..empty
+    })
+}
 
-    /// Whether its source says what one of its values is and from where it counts.
-    pub fn is_defined(&self) -> bool {
-        self.from != CountsFrom::Unknown && self.grain != Grain::Unknown
-    }
+fn vllm_latency(values: &VllmLatency, empty: ResultLatency) -> Option<ResultLatency> {
+    let mean_ms = Some(values.mean?);
+    let ranks = [("50", values.median), ("90", values.p90), ("95", values.p95), ("99", values.p99)];
+    let known = ranks.into_iter().filter_map(|(rank, value)| Some((rank.to_owned(), value?)));
+    Some(ResultLatency { mean_ms, std_ms: values.std, percentiles_ms: known.collect(), ..empty })
 }
 
 impl Tool {
@@ -493,40 +677,29 @@ impl Tool {
         Self::GenaiBench,
     ];
 
-    /// In files.
+    /// The key in files, the name, and the program that writes its results, as people call it.
+    const fn names(self) -> [&'static str; 3] {
+        match self {
+            Self::Inferometer => ["inferometer", "Inferometer", "Inferometer"],
+            Self::Vllm => ["vllm", "vLLM", "vllm bench serve"],
+            Self::Sglang => ["sglang", "SGLang", "SGLang bench_serving"],
+            Self::GuideLlm => ["guidellm", "GuideLLM", "GuideLLM"],
+            Self::AiPerf => ["aiperf", "AIPerf", "AIPerf"],
+            Self::LlmD => ["llm-d", "llm-d", "llm-d benchmark"],
+            Self::GenaiBench => ["genai-bench", "genai-bench", "genai-bench"],
+        }
+    }
+
     pub const fn key(self) -> &'static str {
-        match self {
-            Self::Inferometer => "inferometer",
-            Self::Vllm => "vllm",
-            Self::Sglang => "sglang",
-            Self::GuideLlm => "guidellm",
-            Self::AiPerf => "aiperf",
-            Self::LlmD => "llm-d",
-            Self::GenaiBench => "genai-bench",
-        }
+        self.names()[0]
     }
 
-    /// The program that writes its results, as people call it.
-    pub const fn program(self) -> &'static str {
-        match self {
-            Self::Vllm => "vllm bench serve",
-            Self::Sglang => "SGLang bench_serving",
-            Self::LlmD => "llm-d benchmark",
-            Self::Inferometer | Self::GuideLlm | Self::AiPerf | Self::GenaiBench => self.told(),
-        }
-    }
-
-    /// As people write it.
     pub const fn told(self) -> &'static str {
-        match self {
-            Self::Inferometer => "Inferometer",
-            Self::Vllm => "vLLM",
-            Self::Sglang => "SGLang",
-            Self::GuideLlm => "GuideLLM",
-            Self::AiPerf => "AIPerf",
-            Self::LlmD => "llm-d",
-            Self::GenaiBench => "genai-bench",
-        }
+        self.names()[1]
+    }
+
+    pub const fn program(self) -> &'static str {
+        self.names()[2]
     }
 }
 
@@ -568,7 +741,7 @@ impl Mark {
     }
 
     /// Those of a run of our own, of which more is known than its sheet says.
-    pub(super) fn found_in(sheet: &ToolResult, summary: &Summary) -> Vec<Self> {
+    fn found_in(sheet: &ToolResult, summary: &Summary) -> Vec<Self> {
         let Some(ResultRate::PerSecond(rate)) = sheet.request_rate else {
             return Self::with(sheet, None);
         };
@@ -625,114 +798,6 @@ fn behind(sheet: &ToolResult) -> Option<Mark> {
     let n = sheet.completed.filter(|n| 0 < *n)? as f64;
     let kept_up = (KEPT_UP - 1.0 / n.sqrt()) * asked_per_s;
     (served_per_s < kept_up).then_some(Mark::Saturated { asked_per_s, served_per_s })
-}
-
-const DAY_S: i64 = 86_400;
-/// The end of the year 9999: later numbers are no seconds.
-const EPOCH_S_MAX: i64 = 253_402_300_799;
-
-/// A moment to the second. Who writes no zone is taken at his word as if it were UTC.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Moment {
-    epoch_s: i64,
-}
-
-impl ToolResult {
-    /// `None` where its source does not say, or not in a form that is known.
-    pub fn started_at(&self) -> Option<Moment> {
-        Moment::read(self.started.as_deref()?.trim())
-    }
-}
-
-impl Moment {
-    /// RFC 3339, vLLM's `20250424-225517`, or seconds since 1970.
-    fn read(text: &str) -> Option<Self> {
-        let epoch_s = compact(text).or_else(|| dashed(text)).or_else(|| seconds(text))?;
-        (0..=EPOCH_S_MAX).contains(&epoch_s).then_some(Self { epoch_s })
-    }
-}
-
-impl fmt::Display for Moment {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (year, month, day) = date_of(self.epoch_s.div_euclid(DAY_S));
-        let minutes = self.epoch_s.rem_euclid(DAY_S) / 60;
-        write!(f, "{year:04}-{month:02}-{day:02} {:02}:{:02}", minutes / 60, minutes % 60)
-    }
-}
-
-fn compact(text: &str) -> Option<i64> {
-    let (date, time) = text.split_once('-')?;
-    if date.len() != 8 || time.len() != 6 {
-        return None;
-    }
-    let of_date = [digits(date, 0, 4)?, digits(date, 4, 6)?, digits(date, 6, 8)?];
-    at(of_date, [digits(time, 0, 2)?, digits(time, 2, 4)?, digits(time, 4, 6)?])
-}
-
-fn dashed(text: &str) -> Option<i64> {
-    let (date, rest) = text.split_once(['T', 't', ' '])?;
-    let mark = |place: usize, mark: u8| rest.as_bytes().get(place) == Some(&mark);
-    let is_dashed = date.len() == 10 && date.as_bytes()[4] == b'-' && date.as_bytes()[7] == b'-';
-    if !is_dashed || !mark(2, b':') || !mark(5, b':') {
-        return None;
-    }
-    let of_date = [digits(date, 0, 4)?, digits(date, 5, 7)?, digits(date, 8, 10)?];
-    let local = at(of_date, [digits(rest, 0, 2)?, digits(rest, 3, 5)?, digits(rest, 6, 8)?])?;
-    let zone = rest.get(8..)?;
-    let zone = match zone.strip_prefix('.') {
-        Some(fraction) => fraction.trim_start_matches(|c: char| c.is_ascii_digit()),
-        None => zone,
-    };
-    Some(local - offset_s(zone)?)
-}
-
-fn seconds(text: &str) -> Option<i64> {
-    let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
-    digits(fraction, 0, fraction.len())?;
-    digits(whole, 0, whole.len())
-}
-
-fn offset_s(zone: &str) -> Option<i64> {
-    let sign = match zone.as_bytes().first() {
-        None | Some(b'Z' | b'z') if zone.len() <= 1 => return Some(0),
-        Some(b'+') => 1,
-        Some(b'-') => -1,
-        _ => return None,
-    };
-    let minutes = if zone.len() == 6 { digits(zone, 4, 6)? } else { digits(zone, 3, 5)? };
-    Some(sign * (digits(zone, 1, 3)? * 3600 + minutes * 60))
-}
-
-/// A number of nothing but digits.
-fn digits(text: &str, from: usize, to: usize) -> Option<i64> {
-    let part = text.get(from..to)?;
-    let is_number = !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
-    is_number.then(|| part.parse().ok()).flatten()
-}
-
-fn at([year, month, day]: [i64; 3], [hour, minute, second]: [i64; 3]) -> Option<i64> {
-    // A leap second is the last of its minute.
-    let is_time = hour < 24 && minute < 60 && second <= 60;
-    let days = days_to(year, month, day);
-    let is_date = (1..=12).contains(&month) && date_of(days) == (year, month, day);
-    (is_time && is_date).then(|| days * DAY_S + hour * 3600 + minute * 60 + second.min(59))
-}
-
-/// Days from 1970-01-01, in years that begin with March so that the leap day is their last.
-fn days_to(year: i64, month: i64, day: i64) -> i64 {
-    let year = if month <= 2 { year - 1 } else { year };
-    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    let leap_days = year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400);
-    year * 365 + leap_days + day_of_year - 719_468
-}
-
-fn date_of(days: i64) -> (i64, i64, i64) {
-    let mut year = 1970 + days.div_euclid(366);
-    while days_to(year + 1, 1, 1) <= days {
-        year += 1;
-    }
-    let month = (2..=12).take_while(|month| days_to(year, *month, 1) <= days).last().unwrap_or(1);
-    (year, month, days - days_to(year, month, 1) + 1)
 }
 
 #[cfg(test)]

@@ -52,7 +52,9 @@ pub(crate) fn meant(
     from: CountsFrom,
     grain: Grain,
 ) -> Option<&ResultLatency> {
-    result.latencies.iter().find(|latency| latency.meaning() == (kind, from, grain))
+    let is_meant =
+        |it: &&ResultLatency| (it.kind, it.from, it.grain) == (kind, from, grain);
+    result.latencies.iter().find(is_meant)
 }
 
 /// How much of the load was done, where that was not all of it.

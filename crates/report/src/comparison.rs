@@ -1,19 +1,18 @@
-//! The page of a comparison as one document, and its JSON document.
+//! The page of a comparison as one document, its sentences, and its JSON document.
 
 mod names;
-mod text;
 
 use inferometer_analysis::comparison::{
-    Comparison, Judgement, LayoutFigures, LevelComparison, QuantityComparison, SideComparison,
-    SideOutcome, SideValue, Weight,
+    Basis, Change, ComparedLevel, Comparison, Judgement, LayoutFigures, LevelComparison, Margins,
+    Objection, QuantityComparison, Scale, SideComparison, SideFacts, SideOutcome, SideValue, Weight,
 };
+use inferometer_analysis::{LatencyOrigin, Quantity, Unit};
 
 use self::names::Names;
-pub use self::text::{nothing_decided, objection};
 use crate::document::{
     Badge, Block, Cell, Columns, Document, Lead, Mood, Section, Table, plain, terminal,
 };
-use crate::fmt::{NOTHING, number};
+use crate::fmt::{NOTHING, count, counted, number, percent, signed_percent};
 use crate::terminal::Style;
 
 /// The quantities of the speed-up table.
@@ -23,6 +22,13 @@ const SPEED_UPS: [(&str, &str); 2] =
 const LEVELS_MAX: usize = 16;
 const INTERVAL: &str = "95 % interval";
 const UNCERTIFIED: &str = "too few independent samples in a run to certify this percentile";
+/// Significance level of the permutation tests.
+const CHANCE: f64 = 0.05;
+const WITHIN_RUN: &str = "within-run only: the variation between runs is not known, so this cannot \
+                          fail a comparison; repeat the runs (--repeat 5)";
+const BARE: &str = "NOTHING WAS DECIDED: the differences have no interval, so it is open whether a \
+                    side is worse. Give several results of each side (import \
+                    --repeats), or measure both with `inferometer run --repeat 5`.";
 
 /// The page for a terminal, with names that fit into its columns.
 pub fn terminal(comparison: &Comparison, style: Style) -> String {
@@ -39,23 +45,89 @@ pub fn json(comparison: &Comparison) -> String {
     String::from_utf8_lossy(&comparison.to_json_bytes()).into_owned()
 }
 
+/// The head and the text of an objection.
+pub fn objection(objection: &Objection) -> (&'static str, String) {
+    let (head, _) = weight_words(objection.weight);
+    (head, format!("{}; {}", objection.text, objection.remedy))
+}
+
+/// A warning that the comparison decides nothing, and what to do about it.
+pub fn nothing_decided(comparison: &Comparison) -> Option<String> {
+    let is_silent = comparison.has_runs() && comparison.decides_nothing();
+    is_silent.then(|| {
+        if comparison.outcomes.iter().any(|outcome| outcome.bare_ratio.is_some()) {
+            return BARE.to_owned();
+        }
+        format!(
+            "NOTHING WAS DECIDED: {} could not be compared, so it is open whether a side is worse. \
+             Run again so that every run has it, or decide by another quantity (--primary \
+             request_throughput).",
+            title(&comparison.primary)
+        )
+    })
+}
+
+const fn weight_words(weight: Weight) -> (&'static str, Mood) {
+    match weight {
+        Weight::Note => ("note", Mood::Note),
+        Weight::Warning => ("warning", Mood::Doubt),
+        Weight::Withholds => ("not compared", Mood::Doubt),
+        Weight::Forbids => ("not comparable", Mood::Bad),
+    }
+}
+
 fn document(comparison: &Comparison, names: &Names) -> Document {
-    let side = |side: &inferometer_analysis::comparison::SideFacts| {
+    let side = |side: &SideFacts| {
         let key = if names.are_letters { format!("{}: ", side.name) } else { String::new() };
-        (names.side(&side.name).to_owned(), plain(format!("{key}{}", text::side(side))))
+        (names.side(&side.name).to_owned(), plain(format!("{key}{}", side_words(side))))
     };
     let mut sections = vec![Section::new("", outcomes(comparison))];
     sections.extend(tables(comparison, names));
-    sections.push(Section::new("", unmatched(comparison).into_iter().collect()));
-    sections.push(Section::new("", comparison.objections.iter().map(objection_block).collect()));
+    let unmatched: Vec<String> = comparison
+        .unmatched
+        .iter()
+        .map(|found| match found.sides.as_slice() {
+            [] => format!("{} (no valid runs)", found.at),
+            sides => format!("{} (only {})", found.at, sides.join(" and ")),
+        })
+        .collect();
+    if !unmatched.is_empty() {
+        let words = format!("Not in all sides: {}", unmatched.join(", "));
+        sections.push(Section::new("", vec![Block::paragraph(words)]));
+    }
+    let objections = comparison.objections.iter().map(|found| {
+        let (word, words) = objection(found);
+        badge(weight_words(found.weight).1, word, words, Vec::new())
+    });
+    sections.push(Section::new("", objections.collect()));
     if comparison.has_runs() {
-        let lines = [text::margins(comparison.margins)].into_iter().chain(text::advice(comparison));
+        let lines = [margin_words(comparison.margins)].into_iter().chain(advice(comparison));
         sections.push(Section::new("", lines.map(Block::paragraph).collect()));
     }
     sections.retain(|section| !section.blocks.is_empty());
     let lead = Lead { subject: comparison.sides.iter().map(side).collect(), ..Lead::default() };
-    let title = format!("Comparison by {}", text::title(&comparison.primary));
+    let title = format!("Comparison by {}", title(&comparison.primary));
     Document { lead, ..Document::new(title, sections) }
+}
+
+/// A side in one line, without its name.
+fn side_words(facts: &SideFacts) -> String {
+    let left_out = match facts.left_out {
+        0 => String::new(),
+        runs => format!(", {runs} invalid and left out"),
+    };
+    let runs = facts.runs.len() as u64;
+    let runs = match facts.tool {
+        None => counted(runs, "run"),
+        Some(tool) => format!("{} of {}", counted(runs, "result"), tool.told()),
+    };
+    let model = if facts.model.is_empty() { "no model named" } else { &facts.model };
+    let server = match &facts.simulated {
+        Some(profile) => format!(" at no server (simulated: {profile})"),
+        None if facts.target.is_empty() => String::new(),
+        None => format!(" at {}", facts.target),
+    };
+    format!("{}, {runs}{left_out}, {model}{server}", facts.source)
 }
 
 fn badge(mood: Mood, word: &str, text: String, points: Vec<String>) -> Block {
@@ -63,7 +135,7 @@ fn badge(mood: Mood, word: &str, text: String, points: Vec<String>) -> Block {
     Block::Verdict(Badge { mood, word: word.to_uppercase(), text: plain(text), points })
 }
 
-const fn mood(judgement: Judgement) -> Option<Mood> {
+const fn judgement_mood(judgement: Judgement) -> Option<Mood> {
     match judgement {
         Judgement::Better => Some(Mood::Good),
         Judgement::Worse => Some(Mood::Bad),
@@ -84,43 +156,66 @@ fn outcomes(comparison: &Comparison) -> Vec<Block> {
         blocks.push(badge(Mood::Bad, "forced", text, Vec::new()));
     }
     if !comparison.has_runs() {
-        let is_empty = |side: &&inferometer_analysis::comparison::SideFacts| {
-            side.left_out as usize == side.runs.len()
-        };
+        let is_empty = |side: &&SideFacts| side.left_out as usize == side.runs.len();
         let sides = comparison.sides.iter().filter(is_empty);
         let names: Vec<&str> = sides.map(|side| side.name.as_str()).collect();
         let text = format!("no valid runs are left of {}", names.join(" and "));
         blocks.push(badge(Mood::Bad, "not compared", text, Vec::new()));
         return blocks;
     }
-    let outcome = |outcome: &SideOutcome| {
-        let known_from = outcome.change.map(|_| text::known_from(comparison, outcome));
-        let points = known_from.into_iter().chain(text::without(outcome)).collect();
-        let mood = mood(outcome.judgement).unwrap_or(Mood::Note);
-        badge(mood, outcome.judgement.key(), text::outcome(comparison, outcome), points)
-    };
-    blocks.extend(comparison.outcomes.iter().map(outcome));
+    blocks.extend(comparison.outcomes.iter().map(|outcome| {
+        let mut points = Vec::from_iter(outcome.change.map(|_| known_from(comparison, outcome)));
+        if !outcome.without.is_empty() {
+            let levels = outcome.without.iter();
+            let levels = levels.map(|found| format!("{} ({})", found.at, found.reason));
+            points.push(format!("without {}", levels.collect::<Vec<_>>().join(", ")));
+        }
+        let mood = judgement_mood(outcome.judgement).unwrap_or(Mood::Note);
+        badge(mood, outcome.judgement.key(), outcome_words(comparison, outcome), points)
+    }));
     blocks.extend(nothing_decided(comparison).map(Block::paragraph));
     blocks
 }
 
-fn unmatched(comparison: &Comparison) -> Option<Block> {
-    let words = comparison.unmatched.iter().map(|found| match found.sides.as_slice() {
-        [] => format!("{} (no valid runs)", found.told()),
-        sides => format!("{} (only {})", found.told(), sides.join(" and ")),
-    });
-    let words: Vec<String> = words.collect();
-    (!words.is_empty()).then(|| Block::paragraph(format!("Not in all sides: {}", words.join(", "))))
+/// The decision about a side by the primary quantity.
+fn outcome_words(comparison: &Comparison, outcome: &SideOutcome) -> String {
+    let base = comparison.sides.first().map_or("the base", |side| side.name.as_str());
+    let subject = format!("{} against {base}: {}", outcome.side, title(&comparison.primary));
+    let all = comparison.levels.len();
+    let average = |over: String| if all == 1 { String::new() } else { format!(" on average over {over}") };
+    let why = |unknown: &str| outcome.reason.clone().unwrap_or_else(|| unknown.to_owned());
+    match (outcome.change, outcome.bare_ratio) {
+        (Some(found), _) => {
+            let levels = match outcome.without.len() {
+                0 => format!("{all} levels"),
+                without => format!("{} of {all} levels", all - without),
+            };
+            let confidence = percent(comparison.primary_confidence);
+            let (change, interval) = (change_words(found), interval_words(found));
+            format!("{subject} {change}{} ({confidence}: {interval})", average(levels))
+        }
+        (None, Some(ratio)) => {
+            let levels = average("the levels that have it".to_owned());
+            let why = why("its uncertainty is not known");
+            format!("{subject} {}{levels}: {why}", ratio_words(ratio))
+        }
+        (None, None) => format!("{subject} is not compared: {}", why("there is no change to judge")),
+    }
 }
 
-fn objection_block(found: &inferometer_analysis::comparison::Objection) -> Block {
-    let mood = match found.weight {
-        Weight::Note => Mood::Note,
-        Weight::Warning | Weight::Withholds => Mood::Doubt,
-        Weight::Forbids => Mood::Bad,
-    };
-    let (word, words) = objection(found);
-    badge(mood, word, words, Vec::new())
+/// What an outcome is known from.
+fn known_from(comparison: &Comparison, outcome: &SideOutcome) -> String {
+    let of_side = comparison
+        .levels
+        .first()
+        .and_then(|level| level.against.iter().find(|found| found.side == outcome.side));
+    let (base, other) = of_side.map_or((0, 0), |found| (found.base_runs, found.runs));
+    let each = if comparison.levels.len() == 1 { "" } else { " at each level" };
+    match outcome.basis {
+        Basis::WithinRun => WITHIN_RUN.to_owned(),
+        Basis::Paired => format!("{base} pairs of runs with the same seeds{each}"),
+        Basis::Unpaired => format!("{base} runs against {other}{each}"),
+    }
 }
 
 /// Every table of the comparison, in the order of the page.
@@ -128,7 +223,7 @@ fn tables(comparison: &Comparison, names: &Names) -> Vec<Section> {
     let mut sections = Vec::new();
     let is_long = LEVELS_MAX < comparison.levels.len();
     if is_long {
-        sections.push(deciding(comparison, names));
+        sections.push(primary_table(comparison, names));
     } else {
         for level in &comparison.levels {
             let quantities = |side| quantities(comparison, names, level, side);
@@ -150,11 +245,9 @@ type Quantities<'a, T> = Columns<'a, (T, &'a QuantityComparison)>;
 fn comparing<'a, T>(first: Quantities<'a, T>, base: &str, other: &str) -> Quantities<'a, T> {
     let value = |found: &QuantityComparison, side: &SideValue| {
         let doubtful = side.mean.is_some() && !side.certified;
-        Cell {
-            doubtful,
-            reason: doubtful.then(|| UNCERTIFIED.to_owned()),
-            ..Cell::text(text::value(&found.quantity, side.mean))
-        }
+        let text = if is_share(&found.quantity) { percent(side.mean) } else { number(side.mean) };
+        let reason = doubtful.then(|| UNCERTIFIED.to_owned());
+        Cell { doubtful, reason, ..Cell::text(text) }
     };
     let known = |found: &QuantityComparison, text: String| {
         let reason = found.reason.clone().filter(|_| text == NOTHING);
@@ -164,17 +257,21 @@ fn comparing<'a, T>(first: Quantities<'a, T>, base: &str, other: &str) -> Quanti
         .right(base, move |(_, found)| value(found, &found.base))
         .right(other, move |(_, found)| value(found, &found.other))
         .right("change", move |(_, found)| {
-            known(found, text::either(found.change, found.bare_ratio))
+            known(found, either_words(found.change, found.bare_ratio))
         })
-        .right(INTERVAL, move |(_, found)| known(found, interval(found.change)))
+        .right(INTERVAL, move |(_, found)| known(found, interval_or_dash(found.change)))
         .right("verdict", |(_, found)| Cell {
-            mood: mood(found.judgement),
+            mood: judgement_mood(found.judgement),
             ..Cell::text(found.judgement.key())
         })
 }
 
-fn interval(change: Option<inferometer_analysis::comparison::Change>) -> String {
-    change.map_or_else(|| NOTHING.to_owned(), text::interval)
+/// A note that the primary quantity has a higher confidence than the head of the table states.
+fn confidence_note(comparison: &Comparison) -> Option<String> {
+    (1 < comparison.outcomes.len()).then(|| {
+        let confidence = percent(comparison.primary_confidence);
+        format!("{}: its interval is of {confidence}", title(&comparison.primary))
+    })
 }
 
 fn with_notes(table: Table, notes: impl IntoIterator<Item = String>) -> Vec<Block> {
@@ -189,29 +286,29 @@ fn quantities(
 ) -> Section {
     let (base, name) = (names.base(), names.side(&side.side));
     let sides = (1 < comparison.outcomes.len()).then(|| format!("{name} against {base}"));
-    let level = (1 < comparison.levels.len()).then(|| names.level(&level.told()));
+    let level = (1 < comparison.levels.len()).then(|| names.level(&level.at));
     let title: Vec<String> = level.into_iter().chain(sides).collect();
     let first = Columns::new("", |(title, found): &(String, &QuantityComparison)| Cell {
         mood: found.primary.then_some(Mood::Note),
         ..Cell::text(title.clone())
     });
-    let rows = side.quantities.iter().map(|found| (text::with_unit(found), found));
+    let rows = side.quantities.iter().map(|found| (title_with_unit(found), found));
     let table = comparing(first, base, name).table("", "", rows);
-    Section::new(title.join(": "), with_notes(table, text::other_confidence(comparison)))
+    Section::new(title.join(": "), with_notes(table, confidence_note(comparison)))
 }
 
 /// The primary quantity at every level, a row for each.
-fn deciding(comparison: &Comparison, names: &Names) -> Section {
+fn primary_table(comparison: &Comparison, names: &Names) -> Section {
     let several = 1 < comparison.outcomes.len();
-    let mut title = text::title(&comparison.primary);
+    let mut title = title(&comparison.primary);
     let mut rows = Vec::new();
     for level in &comparison.levels {
         for side in &level.against {
             let Some(found) = side.quantities.iter().find(|found| found.primary) else { continue };
-            title = text::with_unit(found);
+            title = title_with_unit(found);
             let side =
                 if several { format!(", {}", names.side(&side.side)) } else { String::new() };
-            rows.push((format!("{}{side}", names.level(&level.told())), found));
+            rows.push((format!("{}{side}", names.level(&level.at)), found));
         }
     }
     let other = comparison.outcomes.first().filter(|_| !several);
@@ -220,7 +317,7 @@ fn deciding(comparison: &Comparison, names: &Names) -> Section {
     let table = comparing(first, names.base(), other).table("", "", rows);
     let folded = "with this many rows only the primary quantity is shown: --primary selects another, \
                   and --json has all";
-    let notes = text::other_confidence(comparison)
+    let notes = confidence_note(comparison)
         .into_iter()
         .chain(names.shared.as_ref().map(|shared| format!("every row: {shared}")))
         .chain([folded.to_owned()]);
@@ -234,7 +331,7 @@ fn speed_ups(comparison: &Comparison, names: &Names) -> Option<Section> {
     for level in &comparison.levels {
         for (index, side) in level.against.iter().enumerate() {
             let found = SPEED_UPS.map(|(name, _)| level.quantity(index, name));
-            let mut label = names.narrow_level(&level.told());
+            let mut label = names.narrow_level(&level.at);
             if 1 < comparison.outcomes.len() {
                 label = format!("{label}, {}", names.side(&side.side));
             }
@@ -248,7 +345,7 @@ fn speed_ups(comparison: &Comparison, names: &Names) -> Option<Section> {
         let parts: [(String, Get); 3] = [
             (format!("{title}, base"), |found| number(found.base.mean)),
             (title.to_owned(), |found| number(found.other.mean)),
-            ("speed-up".to_owned(), |found| text::either(found.change, found.bare_ratio)),
+            ("speed-up".to_owned(), |found| either_words(found.change, found.bare_ratio)),
         ];
         for (title, get) in parts {
             let text = move |found: &[Option<&QuantityComparison>; 2]| {
@@ -270,17 +367,200 @@ fn layouts(comparison: &Comparison, names: &Names) -> Option<Section> {
     let gpus = first.replicas * first.tensor_parallel;
     let several = 1 < comparison.levels.len();
     let table = Columns::new("servers × GPUs", |found: &&LayoutFigures| {
-        let at = if several { format!(", {}", names.level(&found.told())) } else { String::new() };
+        let at = if several { format!(", {}", names.level(&found.at)) } else { String::new() };
         let side = names.side(&found.side);
         Cell::text(format!("{}×{} {side}{at}", found.replicas, found.tensor_parallel))
     })
     .right("per GPU", |found| Cell::text(number(found.per_gpu.value)))
     .right("node", |found| Cell::text(number(found.node.value)))
-    .right("change", |found| Cell::text(text::either(found.change, found.bare_ratio)))
-    .right(INTERVAL, |found| Cell::text(interval(found.change)))
+    .right("change", |found| Cell::text(either_words(found.change, found.bare_ratio)))
+    .right(INTERVAL, |found| Cell::text(interval_or_dash(found.change)))
     .table("", "", &comparison.layouts);
     let note = "Tokens/s × GPUs / tensor-parallel size: assumes that replicas scale linearly; they were \
                 not measured together.";
     let title = format!("A node of {gpus} GPUs (output tokens per second)");
     Some(Section::new(title, with_notes(table, [note.to_owned()])))
+}
+
+/// `TTFT p99`; the name itself where this version does not know it.
+fn title(quantity: &str) -> String {
+    let Ok(known) = Quantity::named(quantity, LatencyOrigin::Sent) else {
+        return quantity.to_owned();
+    };
+    let statistic = known.statistic().map_or(String::new(), |found| format!(" {}", found.name()));
+    format!("{}{statistic}", known.metric().title)
+}
+
+fn title_with_unit(found: &QuantityComparison) -> String {
+    let name = &found.quantity;
+    let unit = if is_share(name) { String::new() } else { format!(" ({})", found.unit) };
+    format!("{}{unit}", title(name))
+}
+
+fn is_share(quantity: &str) -> bool {
+    Quantity::named(quantity, LatencyOrigin::Sent)
+        .is_ok_and(|known| known.metric().unit == Unit::Share)
+}
+
+/// `+4.2 %` of a ratio, `+0.3 points` of a difference between shares.
+fn change_words(change: Change) -> String {
+    match change.kind {
+        Scale::Ratio => ratio_words(change.value),
+        Scale::Difference => format!("{} points", signed_percent(change.value)),
+    }
+}
+
+fn ratio_words(ratio: f64) -> String {
+    format!("{} %", signed_percent(ratio - 1.0))
+}
+
+/// The change, with an interval or without one.
+fn either_words(found: Option<Change>, bare_ratio: Option<f64>) -> String {
+    let words = found.map(change_words).or_else(|| bare_ratio.map(ratio_words));
+    words.unwrap_or_else(|| NOTHING.to_owned())
+}
+
+fn interval_words(change: Change) -> String {
+    let end = |end: f64| signed_percent(end - change.kind.unchanged());
+    format!("{} to {}", end(change.interval.low), end(change.interval.high))
+}
+
+fn interval_or_dash(change: Option<Change>) -> String {
+    change.map_or_else(|| NOTHING.to_owned(), interval_words)
+}
+
+fn margin_words(margins: Margins) -> String {
+    let points = format!("{:.2}", margins.share * 100.0);
+    format!(
+        "same: within ±{} of throughputs, means and medians, ±{} of p90 and beyond, ±{} point of shares",
+        percent(margins.centre),
+        percent(margins.tail),
+        points.trim_end_matches('0').trim_end_matches('.'),
+    )
+}
+
+/// How many differences chance alone would cause.
+fn advice(comparison: &Comparison) -> Vec<String> {
+    let made = u64::from(comparison.comparisons);
+    if made == 0 {
+        return Vec::new();
+    }
+    let noun = if made == 1 { "comparison was" } else { "comparisons were" };
+    let mut lines = vec![format!(
+        "{} {noun} made; about one interval in twenty misses the truth by chance. Only the \
+         primary ({}) decides.",
+        count(made),
+        comparison.primary
+    )];
+    if 1 < comparison.outcomes.len() {
+        lines.push(format!(
+            "Its intervals are of {} each, so that all {} sides together are judged with 95 %: if \
+             all were equal to the base, one would be called worse at most once in forty.",
+            percent(comparison.primary_confidence),
+            comparison.outcomes.len()
+        ));
+    }
+    lines.extend(permutation_tests(comparison));
+    lines
+}
+
+/// The exact permutation tests, which are advice only.
+fn permutation_tests(comparison: &Comparison) -> Vec<String> {
+    let several = (1 < comparison.levels.len(), 1 < comparison.outcomes.len());
+    let named = |at: &ComparedLevel, side: &str, name: &str| {
+        let at = if several.0 { format!(" ({at})") } else { String::new() };
+        let of = if several.1 { format!(" of {side}") } else { String::new() };
+        format!("{}{of}{at}", title(name))
+    };
+    let mut tests = Vec::new();
+    for level in &comparison.levels {
+        for side in &level.against {
+            tests.extend(side.quantities.iter().filter_map(|found| {
+                let name = named(&level.at, &side.side, &found.quantity);
+                Some((found.primary, name, found.permutation?))
+            }));
+        }
+    }
+    let least = tests.iter().map(|(.., test)| test.smallest_attainable).fold(0.0, f64::max);
+    if CHANCE < least {
+        return vec![format!(
+            "This few runs cannot reach p < 0.05 in a permutation test (at least {least:.2}); \
+             five per side can."
+        )];
+    }
+    let (primary, others): (Vec<_>, Vec<_>) = tests.into_iter().partition(|(primary, ..)| *primary);
+    let mut lines = Vec::new();
+    if !primary.is_empty() {
+        let primary = primary.iter().map(|(_, name, test)| format!("{name} p = {:.3}", test.p));
+        let primary = primary.collect::<Vec<_>>().join(", ");
+        lines.push(format!("Permutation test (advice): {primary}."));
+    }
+    if others.is_empty() {
+        return lines;
+    }
+    // Significant differences among the other quantities.
+    let below = |p: Option<f64>| p.is_some_and(|p| p < CHANCE);
+    let least_of_many = least * others.len() as f64;
+    let (mut certain, mut worth_a_look) = (Vec::new(), Vec::new());
+    for (_, name, test) in &others {
+        if below(test.holm) {
+            certain.push(name.as_str());
+        } else if below(test.false_discovery) {
+            worth_a_look.push(name.as_str());
+        }
+    }
+    let which = match certain.as_slice() {
+        [] if CHANCE <= least_of_many => {
+            format!("none, and with this few runs none can be (at least {least_of_many:.2})")
+        }
+        [] => "none".to_owned(),
+        several => several.join(", "),
+    };
+    let count = others.len();
+    lines.push(format!("Of the {count} others, beyond chance after Holm's correction: {which}."));
+    if !worth_a_look.is_empty() {
+        lines.push(format!(
+            "Also worth a look, about one in twenty of them by chance (Benjamini and Hochberg): \
+             {}.",
+            worth_a_look.join(", ")
+        ));
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use inferometer_analysis::Interval;
+
+    use super::*;
+
+    #[test]
+    fn changes_are_per_cent_and_shares_are_points() {
+        let change = |kind, value, low, high| {
+            let interval = Interval::new(low, high).unwrap();
+            let change = Change { kind, value, interval };
+            (change_words(change), interval_words(change))
+        };
+        let words = |change: &str, interval: &str| (change.to_owned(), interval.to_owned());
+        let ratio = change(Scale::Ratio, 0.9, 0.875, 0.9254);
+        assert_eq!(ratio, words("-10.0 %", "-12.5 to -7.5"));
+        let double = change(Scale::Ratio, 2.5, 1.0, 3.0);
+        assert_eq!(double, words("+150 %", "0.0 to +200"));
+        let share = change(Scale::Difference, 0.012, -0.0001, 0.03);
+        assert_eq!(share, words("+1.2 points", "0.0 to +3.0"));
+    }
+
+    #[test]
+    fn quantities_have_the_titles_of_their_metrics() {
+        assert_eq!(title("ttft_schedule.p99"), "TTFT from schedule p99");
+        assert_eq!(title("output_throughput"), "Output throughput");
+        assert_eq!(title("of_tomorrow"), "of_tomorrow");
+        assert!(is_share("error_rate") && !is_share("ttft.p99"));
+    }
+
+    #[test]
+    fn margins_are_told_with_their_units() {
+        let told = margin_words(Margins::DEFAULT);
+        assert!(told.contains("±2 % of throughputs") && told.contains("±1 point"), "{told}");
+    }
 }

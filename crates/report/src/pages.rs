@@ -24,14 +24,13 @@ use inferometer_analysis::set::{PointResult, SetSummary};
 
 pub use self::run::{run, run_brief, run_reservations};
 pub use self::set::{SetFiles, set, set_brief};
-pub(crate) use self::set::{closing, opening, target};
 pub use self::suite::suite;
 use crate::document::Document;
 use crate::narrative::Narrative;
 
 /// How much a page shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Detail {
+enum Detail {
     /// Everything, for HTML and Markdown.
     Full,
     /// What fits on a screen, for a terminal.

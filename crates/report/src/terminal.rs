@@ -1,15 +1,10 @@
 //! Pages in a terminal: verdict first, then the numbers, then the warnings.
 
-pub mod set;
-mod style;
-
 use inferometer_analysis::{RequirementOutcome, Summary};
 use inferometer_model::system::Machine;
 
 use crate::document::terminal;
 use crate::{Files, escape, machine, pages};
-pub(crate) use style::Ink;
-pub use style::Style;
 
 pub use crate::requirements::section as requirements;
 
@@ -41,4 +36,54 @@ pub fn system(found: &Machine) -> String {
     }
     let line = |(name, value): &(&str, String)| format!("{name:<14} {}\n", escape::terminal(value));
     lines.iter().map(line).collect()
+}
+
+/// The page of a set of runs.
+pub mod set {
+    use inferometer_analysis::set::SetSummary;
+
+    use super::Style;
+    pub use crate::pages::SetFiles;
+
+    /// The whole page. `style` is plain where colour is not wanted.
+    pub fn render(set: &SetSummary, files: &SetFiles, style: Style) -> String {
+        super::terminal::render(&crate::pages::set_brief(set, files), style)
+    }
+}
+
+/// Whether text is coloured. Everything reads as well without it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Style {
+    Plain,
+    Coloured,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Ink {
+    Bold,
+    Dim,
+    Good,
+    Doubtful,
+    Bad,
+}
+
+impl Ink {
+    const fn code(self) -> &'static str {
+        match self {
+            Self::Bold => "1",
+            Self::Dim => "2",
+            Self::Good => "1;32",
+            Self::Doubtful => "1;33",
+            Self::Bad => "1;31",
+        }
+    }
+}
+
+impl Style {
+    pub(crate) fn paint(self, ink: Ink, text: &str) -> String {
+        match self {
+            Self::Plain => text.to_owned(),
+            Self::Coloured => format!("\u{1b}[{}m{text}\u{1b}[0m", ink.code()),
+        }
+    }
 }

@@ -58,13 +58,13 @@ fn sweeps() -> Comparison {
     let degrees = [("tp8".to_owned(), 8), ("tp4".to_owned(), 4)];
     let named = ["tp8", "tp4"].map(|name| LayoutSide { name, tensor_parallel: None });
     let layouts = Some(Layouts::new(8, &degrees, &named).unwrap());
-    Comparison::of(&sides, &Terms { layouts, ..terms() }).unwrap()
+    Comparison::new(&sides, &Terms { layouts, ..terms() }).unwrap()
 }
 
 #[test]
 fn the_terminal_page_of_two_sets() {
     let sides = [side("base", five(1, 8, 1_000.0)), side("new", five(11, 8, 900.0))];
-    let found = Comparison::of(&sides, &terms()).unwrap();
+    let found = Comparison::new(&sides, &terms()).unwrap();
     insta::assert_snapshot!(comparison::terminal(&found, Style::Plain));
 }
 
@@ -76,7 +76,7 @@ fn the_terminal_page_of_two_sweeps() {
 #[test]
 fn the_markdown_page() {
     let sides = [side("A", vec![run(1, 8, 1_000.0)]), side("B|", vec![run(2, 8, 1_100.0)])];
-    let found = Comparison::of(&sides, &terms()).unwrap();
+    let found = Comparison::new(&sides, &terms()).unwrap();
     insta::assert_snapshot!(comparison::markdown(&found));
 }
 
@@ -88,7 +88,7 @@ fn pages_are_at_most_a_hundred_columns_wide_and_steer_no_terminal() {
     }
     let name = "a side with a long name".repeat(3);
     let sides = [side(&name, five(1, 8, 1_000.0)), side("B\u{1b}[2J", other)];
-    let found = Comparison::of(&sides, &terms()).unwrap();
+    let found = Comparison::new(&sides, &terms()).unwrap();
     let page = comparison::terminal(&found, Style::Plain);
     assert!(!page.contains('\u{1b}'), "{page}");
     for line in page.lines() {
@@ -107,7 +107,7 @@ fn of_many_rows_only_what_decides_is_told() {
         let runs = cells.map(|cell| run(seed, 8, throughput * f64::from(cell))).collect();
         Side { rows: Some(Rows { of_runs, failed: Vec::new() }), ..side(name, runs) }
     };
-    let found = Comparison::of(&[matrix("old", 1, 100.0), matrix("new", 2, 110.0)], &terms());
+    let found = Comparison::new(&[matrix("old", 1, 100.0), matrix("new", 2, 110.0)], &terms());
     let page = comparison::terminal(&found.unwrap(), Style::Plain);
     let told = page.lines().filter(|line| line.trim_start().starts_with("preset 7 ")).count();
     assert_eq!(told, 1, "{page}");
@@ -121,7 +121,7 @@ fn of_many_rows_only_what_decides_is_told() {
 fn sides_of_like_names_are_told_apart() {
     let page = |one: &str, other: &str| {
         let sides = [side(one, five(1, 8, 1_000.0)), side(other, five(11, 8, 900.0))];
-        let found = Comparison::of(&sides, &terms()).unwrap();
+        let found = Comparison::new(&sides, &terms()).unwrap();
         (comparison::terminal(&found, Style::Plain), comparison::markdown(&found))
     };
     let (terminal, markdown) = page("configuration 1", "configuration 2");
@@ -141,7 +141,7 @@ fn a_side_without_valid_runs_is_said_first() {
     for run in &mut other {
         run.verdict = Verdict::Invalid;
     }
-    let found = Comparison::of(&[side("A", five(1, 8, 1.0)), side("B", other)], &terms()).unwrap();
+    let found = Comparison::new(&[side("A", five(1, 8, 1.0)), side("B", other)], &terms()).unwrap();
     let page = comparison::terminal(&found, Style::Plain);
     assert!(page.contains("NOT COMPARED  no valid runs are left of B"), "{page}");
     assert!(page.contains("5 of 5 runs of B are invalid"), "{page}");
@@ -162,7 +162,7 @@ fn several_sides_are_told_at_the_level_that_they_are_judged_with() {
         side("B", five(11, 8, 1_000.0)),
         side("C", five(21, 8, 900.0)),
     ];
-    let page = comparison::terminal(&Comparison::of(&sides, &terms()).unwrap(), Style::Plain);
+    let page = comparison::terminal(&Comparison::new(&sides, &terms()).unwrap(), Style::Plain);
     assert!(page.contains("WORSE  C against A: Output throughput -10.0 % (97.5 %: "), "{page}");
     assert!(page.contains("Output throughput: its interval is of 97.5 %"), "{page}");
     assert!(page.contains("Its intervals are of 97.5 % each"), "{page}");
@@ -179,13 +179,13 @@ fn a_comparison_that_decides_nothing_says_so_and_a_level_without_is_named() {
     let (low, high) = (five(11, 8, 900.0), five(11, 16, 900.0));
     let silent_low: Vec<Summary> = low.iter().map(silent).collect();
     let none = [side("A", five(1, 8, 1_000.0)), side("B", silent_low.clone())];
-    let found = Comparison::of(&none, &terms()).unwrap();
+    let found = Comparison::new(&none, &terms()).unwrap();
     for page in [comparison::terminal(&found, Style::Plain), comparison::markdown(&found)] {
         assert!(page.contains("NOTHING WAS DECIDED: Output throughput could not be"), "{page}");
     }
     let base = [five(1, 8, 1_000.0), five(1, 16, 1_000.0)].concat();
     let part = [side("A", base), side("B", [silent_low, high].concat())];
-    let found = Comparison::of(&part, &terms()).unwrap();
+    let found = Comparison::new(&part, &terms()).unwrap();
     for page in [comparison::terminal(&found, Style::Plain), comparison::markdown(&found)] {
         assert!(page.contains("on average over 1 of 2 levels"), "{page}");
         assert!(page.contains("without 8 at once (no run of one side has it)"), "{page}");
@@ -222,7 +222,7 @@ fn imported_results_show_how_far_apart_they_are_and_no_judgement() {
     let sides = [side("A", 2_275.44), side("B", 2_560.09)];
     let known = [sides[0].layout(), sides[1].layout()];
     let layouts = Some(Layouts::new(8, &[], &known).unwrap());
-    let found = Comparison::of(&sides, &Terms { layouts, ..terms() }).unwrap();
+    let found = Comparison::new(&sides, &Terms { layouts, ..terms() }).unwrap();
     let page = comparison::terminal(&found, Style::Plain);
     for expected in [
         "import-A, 1 result of vLLM, llama",

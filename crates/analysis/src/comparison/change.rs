@@ -15,10 +15,10 @@
 use serde::{Deserialize, Serialize};
 
 use crate::metric::{Better, Quantity, Statistic, Unit};
-use crate::statistics::ratio::{self, RatioEstimate};
-use crate::statistics::welch::{self, MeanSpread};
+use crate::set::Figure;
 use crate::statistics::{
-    Estimate, Interval, Percentile, UPPER, normal, runs::RunStatistics, share_across, share_pooled,
+    Estimate, Interval, Percentile, UPPER, normal, ratio, runs::RunStatistics, share_across,
+    share_pooled, welch,
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,14 +34,22 @@ pub enum Judgement {
     NotCompared,
 }
 
-/// What became of a quantity from the base to the other side.
+/// The change of a quantity from the base to the other side.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
-pub enum Change {
+pub struct Change {
+    pub kind: Scale,
+    pub value: f64,
+    pub interval: Interval,
+}
+
+/// How values of two sides are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Scale {
     /// The other side over the base; 1 is no change.
-    Ratio { value: f64, interval: Interval },
+    Ratio,
     /// Of a share, which may be zero: the other side less the base; 0.01 is one point of a hundred.
-    Difference { value: f64, interval: Interval },
+    Difference,
 }
 
 /// Changes that are too small to matter.
@@ -76,43 +84,28 @@ impl Margins {
     }
 }
 
+impl Scale {
+    /// The value of no change.
+    pub const fn unchanged(self) -> f64 {
+        match self {
+            Self::Ratio => 1.0,
+            Self::Difference => 0.0,
+        }
+    }
+
+    pub(super) fn for_unit(unit: Unit) -> Self {
+        if unit == Unit::Share { Self::Difference } else { Self::Ratio }
+    }
+}
+
 impl Change {
-    const fn from_ratio(found: RatioEstimate) -> Self {
-        Self::Ratio { value: found.ratio, interval: found.interval }
-    }
-
-    pub const fn value(&self) -> f64 {
-        match self {
-            Self::Ratio { value, .. } | Self::Difference { value, .. } => *value,
-        }
-    }
-
-    pub const fn interval(&self) -> Interval {
-        match self {
-            Self::Ratio { interval, .. } | Self::Difference { interval, .. } => *interval,
-        }
-    }
-
-    /// As wide as this one and another of the same quantity together.
-    fn reaching(self, other: Option<Self>) -> Self {
-        let wider = |interval: Interval| {
-            let other = other.map_or(interval, |other| other.interval());
-            Interval { low: interval.low.min(other.low), high: interval.high.max(other.high) }
-        };
-        match self {
-            Self::Ratio { value, interval } => Self::Ratio { value, interval: wider(interval) },
-            Self::Difference { value, interval } => {
-                Self::Difference { value, interval: wider(interval) }
-            }
-        }
-    }
-
     pub fn judged(&self, margin: f64, better: Better) -> Judgement {
-        let (least, none, most) = match self {
-            Self::Ratio { .. } => (1.0 / (1.0 + margin), 1.0, 1.0 + margin),
-            Self::Difference { .. } => (-margin, 0.0, margin),
+        let none = self.kind.unchanged();
+        let (least, most) = match self.kind {
+            Scale::Ratio => (1.0 / (1.0 + margin), 1.0 + margin),
+            Scale::Difference => (-margin, margin),
         };
-        let Interval { low, high } = self.interval();
+        let Interval { low, high } = self.interval;
         let (is_more, is_less) = (none < low, high < none);
         if least <= low && high <= most {
             return Judgement::Same;
@@ -153,15 +146,7 @@ pub enum Basis {
     WithinRun,
 }
 
-/// How values are set against each other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Scale {
-    Ratio,
-    /// Of shares: zero is an ordinary value of theirs.
-    Difference,
-}
-
-/// What each run of two sides says of one quantity; `None` of a run that does not have it.
+/// The values of one quantity in the runs of two sides; `None` of a run that does not have it.
 #[derive(Clone, Debug)]
 pub(crate) struct Values {
     pub(crate) base: Vec<Option<Estimate>>,
@@ -182,8 +167,7 @@ pub(crate) fn upper_among(sides: usize) -> f64 {
 
 impl Values {
     pub(crate) fn basis(&self) -> Basis {
-        let count = |side: &[Option<Estimate>]| side.iter().flatten().count();
-        let (base, other) = (count(&self.base), count(&self.other));
+        let [base, other] = [&self.base, &self.other].map(|side| side.iter().flatten().count());
         if base < 2 || other < 2 {
             Basis::WithinRun
         } else if self.in_pairs && base == self.base.len() && other == self.other.len() {
@@ -195,163 +179,150 @@ impl Values {
 
     /// The change, or why there is none.
     pub(crate) fn change(&self, scale: Scale) -> Result<Change, String> {
-        let known = |side: &[Option<Estimate>]| side.iter().copied().flatten().collect::<Vec<_>>();
-        let (base, other) = (known(&self.base), known(&self.other));
+        let [base, other] =
+            [&self.base, &self.other].map(|side| side.iter().copied().flatten().collect::<Vec<_>>());
+        let all = || base.iter().chain(&other);
         if base.is_empty() || other.is_empty() {
             return Err("no run of one side has it".to_owned());
         }
-        if let Some(few) = base.iter().chain(&other).find(|run| self.is_too_few(run)) {
+        // A run alone must have enough independent samples; the spread between several shows how alike
+        // their samples are, and their number suffices.
+        let basis = self.basis();
+        let is_too_few = |run: &&Estimate| match basis {
+            Basis::WithinRun => !run.certified,
+            Basis::Paired | Basis::Unpaired => run.n < self.floor,
+        };
+        if let Some(few) = all().find(is_too_few) {
             return Err(format!(
                 "not judged: too few independent samples in a run of {}; send more requests",
                 few.n
             ));
         }
-        let has_no_ratio = |estimate: &Estimate| estimate.value <= 0.0;
-        if scale == Scale::Ratio && base.iter().chain(&other).any(has_no_ratio) {
+        if scale == Scale::Ratio && all().any(|estimate| estimate.value <= 0.0) {
             return Err("a run has zero, and nothing is a multiple of it".to_owned());
         }
-        let found = match self.basis() {
+        let found = match basis {
             Basis::WithinRun => {
-                within_run(&side_of(&base, scale), &side_of(&other, scale), scale, self.upper)
+                within_run(side_figure(&base, scale), side_figure(&other, scale), scale, self.upper)
             }
-            Basis::Paired => paired(&values(&base), &values(&other), scale, self.upper),
-            Basis::Unpaired => unpaired(&values(&base), &values(&other), scale, self.upper),
+            Basis::Paired | Basis::Unpaired => self.between_runs(basis, scale),
         };
-        let found = found.ok_or_else(|| "a single run has no interval of it".to_owned())?;
-        Ok(match self.basis() {
-            Basis::Paired | Basis::Unpaired if scale == Scale::Difference => {
-                found.reaching(shares_within(&base, &other, self.upper))
-            }
-            Basis::Paired | Basis::Unpaired | Basis::WithinRun => found,
-        })
+        let mut found = found.ok_or_else(|| "a single run has no interval of it".to_owned())?;
+        if basis != Basis::WithinRun
+            && scale == Scale::Difference
+            && let Some(pooled) = shares_within(&base, &other, self.upper)
+        {
+            found.interval.low = found.interval.low.min(pooled.interval.low);
+            found.interval.high = found.interval.high.max(pooled.interval.high);
+        }
+        Ok(found)
     }
 
-    /// Whether a run judges nothing. Alone it must have enough independent samples; where the spread
-    /// between runs is known, that tells what their likeness does, and their number suffices.
-    fn is_too_few(&self, run: &Estimate) -> bool {
-        match self.basis() {
-            Basis::WithinRun => !run.certified,
-            Basis::Paired | Basis::Unpaired => run.n < self.floor,
+    fn between_runs(&self, basis: Basis, scale: Scale) -> Option<Change> {
+        let (base, other) = self.known();
+        let is_paired = basis == Basis::Paired;
+        if scale == Scale::Ratio {
+            let estimate = if is_paired { ratio::paired } else { ratio::unpaired };
+            let found = estimate(&base, &other, self.upper)?;
+            return Some(Change { kind: scale, value: found.ratio, interval: found.interval });
         }
+        let spread = welch::MeanSpread::from_values;
+        let (value, reach) = if is_paired {
+            let differences: Vec<f64> =
+                other.iter().zip(&base).map(|(other, base)| other - base).collect();
+            let found = spread(&differences)?;
+            (found.mean, welch::reach(found.variance, found.degrees, self.upper))
+        } else {
+            let (base, other) = (spread(&base)?, spread(&other)?);
+            (other.mean - base.mean, base.reach_to(other, self.upper))
+        };
+        let interval = Interval::new(value - reach, value + reach)?;
+        Some(Change { kind: scale, value, interval })
     }
 
     /// The values of both sides, without runs that have none.
     pub(super) fn known(&self) -> (Vec<f64>, Vec<f64>) {
         let known = |side: &[Option<Estimate>]| {
-            side.iter().flatten().map(|estimate| estimate.value).collect::<Vec<_>>()
+            side.iter().flatten().map(|estimate| estimate.value).collect()
         };
         (known(&self.base), known(&self.other))
     }
 }
 
 /// The mean of a side with its interval: between its runs, or within its only one.
-pub(super) fn side_of(runs: &[Estimate], scale: Scale) -> SideMean {
+pub(super) fn side_figure(runs: &[Estimate], scale: Scale) -> Figure {
     if let [only] = runs {
-        return SideMean { mean: only.value, interval: only.interval };
+        return Figure { value: only.value, interval: only.interval };
     }
-    RunStatistics::from_values(&values(runs)).map_or(
-        SideMean { mean: f64::NAN, interval: None },
-        |found| {
-            let interval = match scale {
-                Scale::Ratio => found.interval,
-                Scale::Difference => share_across(runs),
-            };
-            SideMean { mean: found.mean, interval }
-        },
-    )
+    let Some(found) = RunStatistics::from_values(&values(runs)) else {
+        return Figure { value: f64::NAN, interval: None };
+    };
+    let interval = match scale {
+        Scale::Ratio => found.interval,
+        Scale::Difference => share_across(runs),
+    };
+    Figure { value: found.mean, interval }
 }
 
 /// The change of a share as the requests of both sides know it, whatever their runs scatter by: runs
 /// without a single failure do not scatter, and yet they do not rule failures out.
 fn shares_within(base: &[Estimate], other: &[Estimate], upper: f64) -> Option<Change> {
     let pooled = |runs: &[Estimate]| {
-        let mean = RunStatistics::from_values(&values(runs))?.mean;
+        let value = RunStatistics::from_values(&values(runs))?.mean;
         let Interval { low, high } = share_pooled(runs)?;
         // Runs of unequal length weigh the same in the mean, and not in what is pooled.
-        let interval = Some(Interval { low: low.min(mean), high: high.max(mean) });
-        Some(SideMean { mean, interval })
+        let interval = Some(Interval { low: low.min(value), high: high.max(value) });
+        Some(Figure { value, interval })
     };
-    within_run(&pooled(base)?, &pooled(other)?, Scale::Difference, upper)
-}
-
-#[derive(Clone, Copy, Debug)]
-pub(super) struct SideMean {
-    pub(super) mean: f64,
-    pub(super) interval: Option<Interval>,
+    within_run(pooled(base)?, pooled(other)?, Scale::Difference, upper)
 }
 
 fn values(runs: &[Estimate]) -> Vec<f64> {
     runs.iter().map(|estimate| estimate.value).collect()
 }
 
-fn paired(base: &[f64], other: &[f64], scale: Scale, upper: f64) -> Option<Change> {
-    if scale == Scale::Ratio {
-        return ratio::paired(base, other, upper).map(Change::from_ratio);
-    }
-    let differences: Vec<f64> = other.iter().zip(base).map(|(other, base)| other - base).collect();
-    let found = MeanSpread::from_values(&differences)?;
-    difference(found.mean, welch::reach(found.variance, found.degrees, upper))
-}
-
-fn unpaired(base: &[f64], other: &[f64], scale: Scale, upper: f64) -> Option<Change> {
-    if scale == Scale::Ratio {
-        return ratio::unpaired(base, other, upper).map(Change::from_ratio);
-    }
-    let (base, other) = (MeanSpread::from_values(base)?, MeanSpread::from_values(other)?);
-    difference(other.mean - base.mean, base.reach_to(other, upper))
-}
-
-fn difference(value: f64, reach: f64) -> Option<Change> {
-    Some(Change::Difference { value, interval: Interval::new(value - reach, value + reach)? })
-}
-
 /// Two intervals that know nothing of each other make one of their ratio or difference: distances
 /// to the ends add up as the sides of a right angle do, on the scale where the change is a
 /// difference. The intervals are of 95 %; another level stretches them as it does a normal one.
-fn within_run(base: &SideMean, other: &SideMean, scale: Scale, upper: f64) -> Option<Change> {
+fn within_run(base: Figure, other: Figure, kind: Scale, upper: f64) -> Option<Change> {
     let (a, b) = (base.interval?, other.interval?);
     let stretch = normal::quantile(upper) / normal::quantile(UPPER);
     let diagonal = |one: f64, other: f64| stretch * libm::hypot(one, other);
-    match scale {
+    let (value, interval) = match kind {
         Scale::Difference => {
-            let value = other.mean - base.mean;
-            let down = diagonal(other.mean - b.low, a.high - base.mean);
-            let up = diagonal(b.high - other.mean, base.mean - a.low);
-            let interval = Interval::new(value - down, value + up)?;
-            Some(Change::Difference { value, interval })
+            let value = other.value - base.value;
+            let down = diagonal(other.value - b.low, a.high - base.value);
+            let up = diagonal(b.high - other.value, base.value - a.low);
+            (value, Interval::new(value - down, value + up)?)
         }
-        Scale::Ratio if a.low <= 0.0 || b.low <= 0.0 => None,
+        Scale::Ratio if a.low <= 0.0 || b.low <= 0.0 => return None,
         Scale::Ratio => {
-            let value = other.mean / base.mean;
-            let down = diagonal(libm::log(other.mean / b.low), libm::log(a.high / base.mean));
-            let up = diagonal(libm::log(b.high / other.mean), libm::log(base.mean / a.low));
-            let interval = Interval::new(value * libm::exp(-down), value * libm::exp(up))?;
-            Some(Change::Ratio { value, interval })
+            let value = other.value / base.value;
+            let down = diagonal(libm::log(other.value / b.low), libm::log(a.high / base.value));
+            let up = diagonal(libm::log(b.high / other.value), libm::log(base.value / a.low));
+            (value, Interval::new(value * libm::exp(-down), value * libm::exp(up))?)
         }
-    }
+    };
+    Some(Change { kind, value, interval })
 }
 
 /// The mean change over several levels, each counted once: of ratios the geometric one.
-pub(super) fn overall(changes: &[Change]) -> Option<Change> {
+pub(super) fn mean_change(changes: &[Change]) -> Option<Change> {
     let n = changes.len() as f64;
-    let is_ratio = matches!(changes.first()?, Change::Ratio { .. });
+    let kind = changes.first()?.kind;
+    let is_ratio = kind == Scale::Ratio;
     let on_scale = |value: f64| if is_ratio { libm::log(value) } else { value };
     let back = |value: f64| if is_ratio { libm::exp(value) } else { value };
-    let centre = changes.iter().map(|change| on_scale(change.value())).sum::<f64>() / n;
+    let centre = changes.iter().map(|change| on_scale(change.value)).sum::<f64>() / n;
     let reach = |end: fn(Interval) -> f64| {
         let squares = changes
             .iter()
-            .map(|change| (on_scale(end(change.interval())) - on_scale(change.value())).powi(2));
+            .map(|change| (on_scale(end(change.interval)) - on_scale(change.value)).powi(2));
         squares.sum::<f64>().sqrt() / n
     };
     let (down, up) = (reach(|interval| interval.low), reach(|interval| interval.high));
     let interval = Interval::new(back(centre - down), back(centre + up))?;
-    let value = back(centre);
-    Some(if is_ratio {
-        Change::Ratio { value, interval }
-    } else {
-        Change::Difference { value, interval }
-    })
+    Some(Change { kind, value: back(centre), interval })
 }
 
 /// The same of ratios that have no interval.

@@ -3,11 +3,10 @@
 //!
 //! It takes for granted that replicas do not get into each other's way. Pages must say so.
 
-use inferometer_model::campaign::Level;
 use serde::{Deserialize, Serialize};
 
-use super::change::Change;
-use super::document::{LevelComparison, told};
+use super::{Change, ComparedLevel, LevelComparison};
+use crate::set::Figure;
 use crate::statistics::Interval;
 
 pub const LAYOUT_QUANTITY: &str = "output_throughput";
@@ -35,19 +34,17 @@ pub enum LayoutProblem {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LayoutFigures {
-    /// Of a suite or a matrix: its row, such as `Concurrency Scaling (c=4)`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub scenario: Option<String>,
-    pub level: Level,
+    #[serde(flatten)]
+    pub at: ComparedLevel,
     pub side: String,
     /// Servers on the node.
     pub replicas: u32,
     /// GPUs of each.
     pub tensor_parallel: u32,
     /// Output tokens per second and GPU.
-    pub per_gpu: Scaled,
+    pub per_gpu: Figure,
     /// Output tokens per second of the whole node.
-    pub node: Scaled,
+    pub node: Figure,
     /// Against the node of the base; null of the base itself, and where nothing was compared.
     pub change: Option<Change>,
     /// The same without an interval, where none is known; it is never judged.
@@ -60,18 +57,6 @@ pub struct LayoutFigures {
 pub struct LayoutSide<'a> {
     pub name: &'a str,
     pub tensor_parallel: Option<u32>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Scaled {
-    pub value: f64,
-    pub interval: Option<Interval>,
-}
-
-impl LayoutFigures {
-    pub fn told(&self) -> String {
-        told(self.scenario.as_ref(), self.level)
-    }
 }
 
 impl Layouts {
@@ -110,45 +95,40 @@ impl Layouts {
         for ((place, compared), degree) in against {
             let Some(found) = level.quantity(place, LAYOUT_QUANTITY) else { continue };
             if figures.is_empty()
-                && let Some(mean) = found.base.mean
+                && let Some(value) = found.base.mean
             {
-                let figure = Scaled { value: mean, interval: found.base.interval };
+                let figure = Figure { value, interval: found.base.interval };
                 figures.push(self.figure(level, base, *base_degree, figure));
             }
-            let Some(mean) = found.other.mean else { continue };
+            let Some(value) = found.other.mean else { continue };
             // Both are multiplied by a number that is known exactly, and so is their ratio.
             let factor = f64::from(*base_degree) / f64::from(*degree);
-            let change = found.change.map(|change| Change::Ratio {
-                value: change.value() * factor,
-                interval: scaled(change.interval(), factor),
+            let figure = Figure { value, interval: found.other.interval };
+            figures.push(LayoutFigures {
+                change: found.change.map(|change| Change {
+                    value: change.value * factor,
+                    interval: scaled(change.interval, factor),
+                    ..change
+                }),
+                bare_ratio: found.bare_ratio.map(|ratio| ratio * factor),
+                ..self.figure(level, &compared.side, *degree, figure)
             });
-            let figure = Scaled { value: mean, interval: found.other.interval };
-            let figure = self.figure(level, &compared.side, *degree, figure);
-            let bare_ratio = found.bare_ratio.map(|ratio| ratio * factor);
-            figures.push(LayoutFigures { change, bare_ratio, ..figure });
         }
         figures
     }
 
-    fn figure(
-        &self,
-        level: &LevelComparison,
-        side: &str,
-        degree: u32,
-        one: Scaled,
-    ) -> LayoutFigures {
-        let replicas = self.gpus / degree;
-        let times = |factor: f64| Scaled {
+    fn figure(&self, level: &LevelComparison, side: &str, gpus: u32, one: Figure) -> LayoutFigures {
+        let replicas = self.gpus / gpus;
+        let times = |factor: f64| Figure {
             value: one.value * factor,
             interval: one.interval.map(|interval| scaled(interval, factor)),
         };
         LayoutFigures {
-            scenario: level.scenario.clone(),
-            level: level.level,
+            at: level.at.clone(),
             side: side.to_owned(),
             replicas,
-            tensor_parallel: degree,
-            per_gpu: times(1.0 / f64::from(degree)),
+            tensor_parallel: gpus,
+            per_gpu: times(1.0 / f64::from(gpus)),
             node: times(f64::from(replicas)),
             change: None,
             bare_ratio: None,
@@ -162,6 +142,8 @@ fn scaled(interval: Interval, factor: f64) -> Interval {
 
 #[cfg(test)]
 mod tests {
+    use inferometer_model::campaign::Level;
+
     use super::*;
 
     fn degrees(degrees: &[(&str, u32)]) -> Vec<(String, u32)> {
@@ -190,9 +172,9 @@ mod tests {
         let typed = degrees(&[("A", 8), ("B", 4), ("C", 2)]);
         let layouts = Layouts::new(8, &typed, &["A", "B", "C"].map(unknown)).unwrap();
         let figure = |degree, value| {
-            let one = Scaled { value, interval: Interval::new(value - 100.0, value + 100.0) };
-            let level =
-                LevelComparison { scenario: None, level: Level::AsAsked, against: Vec::new() };
+            let one = Figure { value, interval: Interval::new(value - 100.0, value + 100.0) };
+            let at = ComparedLevel { scenario: None, level: Level::AsAsked };
+            let level = LevelComparison { at, against: Vec::new() };
             layouts.figure(&level, "A", degree, one)
         };
         for (degree, replicas, per_gpu, node) in

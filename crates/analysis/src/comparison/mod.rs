@@ -1,34 +1,251 @@
 //! Two or more sides of runs compared: what changed, how certain that is, and whether it is good news.
 //!
-//! [`Comparison::of`] is a pure function of the sides' results. They are runs of our own or results of
+//! [`Comparison::new`] is a pure function of the sides' results. They are runs of our own or results of
 //! any tool: what differs between the two is in [`Compared`], with an implementation in `runs.rs` and
-//! one in `tool_results.rs`. The rule of the verdicts is in `change.rs`.
+//! one in `tool_results.rs`. The rule of the verdicts is in `change.rs`; the fields of the document are
+//! its JSON keys, in this order.
 
 mod change;
-mod document;
 mod layout;
 mod runs;
 #[cfg(test)]
 mod tests;
 mod tool_results;
 
-use inferometer_model::campaign::Level;
+use std::fmt;
 
-pub use self::change::{Basis, Change, Judgement, Margins};
-pub(crate) use self::change::{Scale, Values, upper_among};
-use self::change::{mean_ratio, overall, side_of};
-pub use self::document::{
-    COMPARISON_SCHEMA, Comparison, LevelComparison, LevelWithout, Objection, PermutationTest,
-    QuantityComparison, SideComparison, SideFacts, SideOutcome, SideRun, SideValue, UnmatchedLevel,
-    Weight,
-};
-use self::document::{INPUT_COUNTS, OUTPUT_COUNTS, PROMISES, TOKENIZER, objection};
-pub use self::layout::{
-    LAYOUT_QUANTITY, LayoutFigures, LayoutProblem, LayoutSide, Layouts, Scaled,
-};
+use inferometer_model::campaign::Level;
+use serde::{Deserialize, Serialize};
+
+pub use self::change::{Basis, Change, Judgement, Margins, Scale};
+pub(crate) use self::change::{Values, upper_among};
+pub use self::layout::{LAYOUT_QUANTITY, LayoutFigures, LayoutProblem, LayoutSide, Layouts};
 use crate::judge::Verdict;
 use crate::metric::{self, Better, Metric, Quantity, Statistic, Unit};
-use crate::statistics::{Estimate, UPPER, multiplicity, permutation};
+use crate::statistics::{Estimate, Interval, UPPER, multiplicity, permutation};
+use crate::tool_result::Tool;
+
+/// The form of the document. Adding keys leaves it; changing what a key means raises it.
+pub const COMPARISON_SCHEMA: &str = "inferometer.comparison/1";
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Comparison {
+    pub schema: String,
+    /// The first is the base; every other is set against it.
+    pub sides: Vec<SideFacts>,
+    /// What speaks against the comparison, the most severe first.
+    pub objections: Vec<Objection>,
+    /// Whether it was made although they forbid it.
+    pub forced: bool,
+    /// The name of the one quantity that decides.
+    pub primary: String,
+    pub margins: Margins,
+    /// Of the intervals of that quantity's changes: 0.95 against one side, and more against several,
+    /// so that 0.95 holds for all of them together. Those of the other quantities have 0.95 each.
+    #[serde(default = "one_side")]
+    pub primary_confidence: f64,
+    /// What it decides, for each side but the base; empty when no runs are left to compare.
+    pub outcomes: Vec<SideOutcome>,
+    /// From the lowest to the highest; rows in their order.
+    pub levels: Vec<LevelComparison>,
+    /// Levels that not all sides have.
+    pub unmatched: Vec<UnmatchedLevel>,
+    /// Changes that were judged, the primary ones included.
+    pub comparisons: u32,
+    /// Figures of a node full of replicas; empty when not asked for.
+    pub layouts: Vec<LayoutFigures>,
+}
+
+const fn one_side() -> f64 {
+    2.0 * UPPER - 1.0
+}
+
+/// How much an objection weighs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Weight {
+    /// Worth knowing; it may be the very question.
+    Note,
+    /// The comparison holds with a reservation.
+    Warning,
+    /// Some quantities are not compared.
+    Withholds,
+    /// Nothing is compared unless it is forced.
+    Forbids,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Objection {
+    pub key: String,
+    pub weight: Weight,
+    /// The side that differs from the base, or that has the trouble.
+    pub side: String,
+    pub text: String,
+    pub remedy: String,
+}
+
+/// Keys of objections that withhold quantities.
+const OUTPUT_COUNTS: &str = "output_token_source";
+const INPUT_COUNTS: &str = "input_token_source";
+const TOKENIZER: &str = "tokenizer";
+const PROMISES: &str = "promises";
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SideFacts {
+    pub name: String,
+    /// The run or set that it comes from.
+    pub source: String,
+    pub model: String,
+    pub target: String,
+    /// What answered, where no server did; absent for what was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub simulated: Option<String>,
+    /// Who measured it, where that was not Inferometer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<Tool>,
+    pub runs: Vec<SideRun>,
+    /// Invalid runs, which are in no number.
+    pub left_out: u32,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SideRun {
+    /// Of a suite or a matrix: its row, such as `Concurrency Scaling (c=4)`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scenario: Option<String>,
+    pub id: String,
+    /// Null of what was imported: other tools seldom say it, and do not judge themselves.
+    pub seed: Option<u64>,
+    pub level: Level,
+    pub verdict: Option<Verdict>,
+    pub partial: bool,
+}
+
+/// What runs have in common that are compared with each other. It displays as the row, which has its
+/// level in its name, or else as the level.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ComparedLevel {
+    /// Of a suite or a matrix: its row, such as `Concurrency Scaling (c=4)`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scenario: Option<String>,
+    pub level: Level,
+}
+
+impl fmt::Display for ComparedLevel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.scenario {
+            Some(row) => f.write_str(row),
+            None => self.level.fmt(f),
+        }
+    }
+}
+
+/// What the primary quantity says of one side.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SideOutcome {
+    pub side: String,
+    pub judgement: Judgement,
+    /// Of several levels the mean change, each counted once. Null when nothing was decided; the
+    /// reason says why.
+    pub change: Option<Change>,
+    /// The other side over the base where nothing says how sure that is; of several levels their
+    /// geometric mean.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bare_ratio: Option<f64>,
+    pub basis: Basis,
+    /// Worse, and known from at least two runs a side.
+    pub regression: bool,
+    /// Why nothing is judged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Levels that have no part in the judgement, of a side that is judged.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub without: Vec<LevelWithout>,
+}
+
+/// A level at which the primary quantity has no change.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LevelWithout {
+    #[serde(flatten)]
+    pub at: ComparedLevel,
+    pub reason: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LevelComparison {
+    #[serde(flatten)]
+    pub at: ComparedLevel,
+    /// Each side but the base.
+    pub against: Vec<SideComparison>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SideComparison {
+    pub side: String,
+    pub base_runs: u32,
+    pub runs: u32,
+    /// The primary one first.
+    pub quantities: Vec<QuantityComparison>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct QuantityComparison {
+    /// Such as `ttft.p99`.
+    pub quantity: String,
+    pub primary: bool,
+    pub unit: String,
+    pub base: SideValue,
+    pub other: SideValue,
+    /// Null when there is none; the reason says why.
+    pub change: Option<Change>,
+    /// The other side over the base where no interval is known, as of imported results: it is shown
+    /// and never judged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bare_ratio: Option<f64>,
+    pub basis: Basis,
+    pub margin: f64,
+    pub judgement: Judgement,
+    /// Why nothing is judged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Advice only: it decides nothing. Null where a side has a single run, and where there is no
+    /// change.
+    pub permutation: Option<PermutationTest>,
+}
+
+/// A quantity over the runs of a side.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SideValue {
+    pub mean: Option<f64>,
+    /// Between runs; of a single run within it.
+    pub interval: Option<Interval>,
+    /// One for each run; null where it has none.
+    pub values: Vec<Option<f64>>,
+    /// Whether every run that has it has enough independent samples; false when none has it.
+    pub certified: bool,
+}
+
+/// How often chance alone deals the same values to two sides at least so far apart.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PermutationTest {
+    pub p: f64,
+    /// No runs of these numbers can give less.
+    pub smallest_attainable: f64,
+    /// Raised by Holm's rule to what it is worth among all but the primary; null of that one.
+    pub holm: Option<f64>,
+    /// The same by Benjamini and Hochberg's rule, which lets more through: of those below 0.05 about
+    /// one in twenty is chance.
+    #[serde(default)]
+    pub false_discovery: Option<f64>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct UnmatchedLevel {
+    #[serde(flatten)]
+    pub at: ComparedLevel,
+    /// The sides that have a run at it that may be compared.
+    pub sides: Vec<String>,
+}
 
 /// One condition: a run or a result, or several of it.
 #[derive(Clone, Debug)]
@@ -52,7 +269,7 @@ pub struct Rows {
     pub failed: Vec<(String, String)>,
 }
 
-/// What a side that is a suite was asked.
+/// The suite that a side is of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SuiteSide {
     pub name: String,
@@ -129,24 +346,115 @@ pub trait Compared: PartialEq + Sized {
 }
 
 impl Comparison {
-    pub fn of<R: Compared>(sides: &[Side<R>], terms: &Terms) -> Result<Self, ComparisonProblem> {
+    pub fn new<R: Compared>(sides: &[Side<R>], terms: &Terms) -> Result<Self, ComparisonProblem> {
         let others = match sides {
             [_, others @ ..] if !others.is_empty() => others,
             few => return Err(ComparisonProblem::FewSides(few.len())),
         };
-        let (groups, unmatched) = groups(sides);
+        let (groups, unmatched) = matched_levels(sides);
         if groups.is_empty() && sides.iter().all(|side| 0 < side.compared().count()) {
-            return Err(ComparisonProblem::NoCommonLevel(levels_told(&unmatched)));
+            let levels =
+                unmatched.iter().map(|found| format!("{} ({})", found.at, found.sides.join(", ")));
+            return Err(ComparisonProblem::NoCommonLevel(levels.collect::<Vec<_>>().join(", ")));
         }
         let objections = objections(sides, &groups);
-        permitted(&objections, terms)?;
+        let forbidding = objections.iter().filter(|found| found.weight == Weight::Forbids);
+        let forbidding: Vec<Objection> = forbidding.cloned().collect();
+        let forced = !forbidding.is_empty();
+        if forced && !terms.force {
+            return Err(ComparisonProblem::NotComparable(forbidding));
+        }
         let primary = terms.primary.unwrap_or_else(|| R::primary(sides));
         let margins = terms.margins;
-        let asked = Asked { primary, margins, others: others.len(), objections: &objections };
-        let levels = groups.iter().map(|group| level_comparison(&asked, others, group)).collect();
-        let facts = sides.iter().map(R::facts).collect();
-        Ok(Self { unmatched, ..concluded(&asked, terms, facts, levels) })
+        let rule = Rule { primary, margins, others: others.len(), objections: &objections };
+        let mut levels: Vec<LevelComparison> = groups
+            .iter()
+            .map(|group| LevelComparison {
+                at: group.at.owned(),
+                against: others
+                    .iter()
+                    .zip(group.runs.iter().skip(1))
+                    .map(|(side, runs)| rule.compare_side(&side.name, &group.runs[0], runs))
+                    .collect(),
+            })
+            .collect();
+        correct_for_many(&mut levels);
+        let judged =
+            levels.iter().flat_map(|level| &level.against).flat_map(|side| &side.quantities);
+        let comparisons = judged.filter(|found| found.change.is_some()).count();
+        let layouts = terms.layouts.iter().flat_map(|layouts| {
+            levels.iter().flat_map(|level| layouts.figures(&sides[0].name, level))
+        });
+        let outcomes = others.iter().enumerate().filter(|_| !levels.is_empty());
+        Ok(Self {
+            schema: COMPARISON_SCHEMA.to_owned(),
+            sides: sides.iter().map(R::facts).collect(),
+            forced,
+            primary: primary.to_string(),
+            margins,
+            primary_confidence: 2.0 * upper_among(others.len()) - 1.0,
+            outcomes: outcomes.map(|(at, side)| rule.outcome(at, &side.name, &levels)).collect(),
+            unmatched,
+            comparisons: u32::try_from(comparisons).unwrap_or(u32::MAX),
+            layouts: layouts.collect(),
+            levels,
+            objections,
+        })
     }
+
+    /// Whether a side is worse than the base in what decides.
+    pub fn is_regression(&self) -> bool {
+        self.outcomes.iter().any(|outcome| outcome.regression)
+    }
+
+    /// Whether the primary quantity said nothing of any side: neither that it is worse nor that it
+    /// is not.
+    pub fn decides_nothing(&self) -> bool {
+        self.outcomes.iter().all(|outcome| outcome.change.is_none())
+    }
+
+    /// Whether there were runs to compare at all.
+    pub fn has_runs(&self) -> bool {
+        !self.levels.is_empty()
+    }
+
+    /// The document as it is printed: indented, with a line feed at its end.
+    ///
+    /// # Panics
+    ///
+    /// Never: it has no maps and no number that is not finite.
+    pub fn to_json_bytes(&self) -> Vec<u8> {
+        let mut bytes = serde_json::to_vec_pretty(self).expect("a comparison has no maps");
+        bytes.push(b'\n');
+        bytes
+    }
+}
+
+impl LevelComparison {
+    /// The quantity of this name for one of its sides.
+    pub fn quantity(&self, side: usize, name: &str) -> Option<&QuantityComparison> {
+        self.against.get(side)?.quantities.iter().find(|found| found.quantity == name)
+    }
+}
+
+impl Objection {
+    fn new(key: &str, weight: Weight, side: &str, text: impl Into<String>, remedy: &str) -> Self {
+        let (key, side, remedy) = (key.to_owned(), side.to_owned(), remedy.to_owned());
+        Self { key, weight, side, text: text.into(), remedy }
+    }
+}
+
+/// A fact that runs should share: its key, the weight of a difference, what it is called, and what to do.
+type Fact<R> = (&'static str, Weight, &'static str, &'static str, fn(&R) -> Option<String>);
+
+/// An objection for each fact that both have and that differs.
+fn differing<R>(facts: &[Fact<R>], base: &R, other: &R, side: &str) -> Vec<Objection> {
+    let objection = |(key, weight, what, remedy, get): &Fact<R>| {
+        let (a, b) = (get(base)?, get(other)?);
+        let text = format!("{what} differs: {a} in the base, {b} in {side}");
+        (a != b).then(|| Objection::new(key, *weight, side, text, remedy))
+    };
+    facts.iter().filter_map(objection).collect()
 }
 
 impl<R: Compared> Side<R> {
@@ -172,81 +480,70 @@ impl<R: Compared> Side<R> {
         self.rows.as_ref()?.of_runs.get(run).map(String::as_str)
     }
 
-    fn placed(&self) -> Vec<Placed<'_, R>> {
-        let placed = self.results.iter().enumerate().map(|(place, run)| Placed {
-            scenario: self.row_of(place),
-            level: run.level(),
-            run,
-        });
-        placed.filter(|placed| placed.run.verdict() != Some(Verdict::Invalid)).collect()
+    /// The runs that may be compared, each with its row and level.
+    fn placed(&self) -> Vec<(RowAndLevel<'_>, &R)> {
+        let placed = self.results.iter().enumerate();
+        placed
+            .filter(|(_, run)| run.verdict() != Some(Verdict::Invalid))
+            .map(|(place, run)| (RowAndLevel(self.row_of(place), run.level()), run))
+            .collect()
+    }
+}
+
+/// The row of a suite or a matrix, and the level.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct RowAndLevel<'a>(Option<&'a str>, Level);
+
+impl RowAndLevel<'_> {
+    fn owned(self) -> ComparedLevel {
+        ComparedLevel { scenario: self.0.map(str::to_owned), level: self.1 }
     }
 }
 
 /// The runs of every side at one level, in the order of the sides. None is empty.
 #[derive(Debug)]
 struct Group<'a, R> {
-    /// The row of a suite or a matrix.
-    scenario: Option<&'a str>,
-    level: Level,
+    at: RowAndLevel<'a>,
     runs: Vec<Vec<&'a R>>,
 }
 
-/// A run that may be compared, its level, and the row that it is of.
-#[derive(Debug)]
-struct Placed<'a, R> {
-    scenario: Option<&'a str>,
-    level: Level,
-    run: &'a R,
-}
-
-/// What runs have in common that are compared with each other.
-type RowAndLevel<'a> = (Option<&'a str>, Level);
-
-impl<'a, R> Placed<'a, R> {
-    fn place(&self) -> RowAndLevel<'a> {
-        (self.scenario, self.level)
-    }
-}
-
-/// Matches levels, and returns those that not all sides have. Sides of one level each are compared whatever it is: whether they
-/// may is for the objections to say. Rows have names, and only the same are matched.
-fn groups<R: Compared>(sides: &[Side<R>]) -> (Vec<Group<'_, R>>, Vec<UnmatchedLevel>) {
-    let valid: Vec<Vec<Placed<'_, R>>> = sides.iter().map(Side::placed).collect();
+/// Matches levels, and returns those that not all sides have. Sides of one level each are compared
+/// whatever it is: whether they may is for the objections to say. Rows have names, and only the same
+/// are matched.
+fn matched_levels<R: Compared>(sides: &[Side<R>]) -> (Vec<Group<'_, R>>, Vec<UnmatchedLevel>) {
+    let valid: Vec<Vec<(RowAndLevel<'_>, &R)>> = sides.iter().map(Side::placed).collect();
     let has_one_each = valid.iter().all(|runs| {
-        let mut found = runs.iter().map(Placed::place);
-        found.next().is_some_and(|first| first.0.is_none() && found.all(|place| place == first))
+        runs.first().is_some_and(|(first, _)| {
+            first.0.is_none() && runs.iter().all(|(place, _)| place == first)
+        })
     });
-    if has_one_each && let Some(base) = valid.first().and_then(|runs| runs.first()) {
-        let runs = valid.iter().map(|runs| runs.iter().map(|placed| placed.run).collect());
-        let group = Group { scenario: None, level: base.level, runs: runs.collect() };
-        return (vec![group], Vec::new());
+    if has_one_each && let Some((at, _)) = valid.first().and_then(|runs| runs.first()) {
+        let runs = valid.iter().map(|runs| runs.iter().map(|(_, run)| *run).collect());
+        return (vec![Group { at: *at, runs: runs.collect() }], Vec::new());
     }
     let (mut groups, mut unmatched) = (Vec::new(), Vec::new());
-    for place in places(&valid) {
-        let (scenario, level) = place;
-        let at = |runs: &Vec<Placed<'_, R>>| runs.iter().any(|placed| placed.place() == place);
-        let sides_at = sides.iter().zip(&valid).filter(|(_, runs)| at(runs));
-        let names: Vec<String> = sides_at.map(|(side, _)| side.name.clone()).collect();
-        if names.len() == sides.len() {
-            let runs = valid.iter().map(|runs| {
-                let own = runs.iter().filter(|placed| placed.place() == place);
-                own.map(|placed| placed.run).collect()
-            });
-            groups.push(Group { scenario, level, runs: runs.collect() });
+    for at in ordered_levels(&valid) {
+        let runs: Vec<Vec<&R>> = valid
+            .iter()
+            .map(|runs| runs.iter().filter(|(place, _)| *place == at).map(|(_, run)| *run).collect())
+            .collect();
+        if runs.iter().all(|own| !own.is_empty()) {
+            groups.push(Group { at, runs });
         } else {
-            let scenario = scenario.map(str::to_owned);
-            unmatched.push(UnmatchedLevel { scenario, level, sides: names });
+            let names = sides.iter().zip(&runs).filter(|(_, own)| !own.is_empty());
+            let sides = names.map(|(side, _)| side.name.clone()).collect();
+            unmatched.push(UnmatchedLevel { at: at.owned(), sides });
         }
     }
     (groups, unmatched)
 }
 
 /// From the lowest to the highest, rates and concurrencies apart; rows in their order.
-fn places<'a, R>(sides: &[Vec<Placed<'a, R>>]) -> Vec<RowAndLevel<'a>> {
-    let mut places: Vec<RowAndLevel<'a>> = Vec::new();
-    for place in sides.iter().flatten().map(Placed::place) {
-        if !places.contains(&place) {
-            places.push(place);
+fn ordered_levels<'a, R>(sides: &[Vec<(RowAndLevel<'a>, &R)>]) -> Vec<RowAndLevel<'a>> {
+    let mut levels: Vec<RowAndLevel<'a>> = Vec::new();
+    for (level, _) in sides.iter().flatten() {
+        if !levels.contains(level) {
+            levels.push(*level);
         }
     }
     let kind = |level: &Level| match level {
@@ -254,19 +551,19 @@ fn places<'a, R>(sides: &[Vec<Placed<'a, R>>]) -> Vec<RowAndLevel<'a>> {
         Level::Rate(_) | Level::Unlimited => 1,
         Level::Concurrency(_) => 2,
     };
-    places.sort_by(|(row, a), (other_row, b)| {
+    levels.sort_by(|RowAndLevel(row, a), RowAndLevel(other_row, b)| {
         if row.is_some() || other_row.is_some() {
             return row.is_some().cmp(&other_row.is_some());
         }
         let places = a.place().unwrap_or(0.0).total_cmp(&b.place().unwrap_or(0.0));
         kind(a).cmp(&kind(b)).then(places)
     });
-    places
+    levels
 }
 
-/// What is asked of the runs at every level.
+/// What decides, and what is compared at every level.
 #[derive(Clone, Copy, Debug)]
-struct Asked<'a> {
+struct Rule<'a> {
     primary: Quantity,
     margins: Margins,
     /// Sides that are set against the base.
@@ -274,29 +571,26 @@ struct Asked<'a> {
     objections: &'a [Objection],
 }
 
-impl Asked<'_> {
+impl Rule<'_> {
     /// Every quantity that a run of either side has, or of figures alone both, the primary one first.
-    fn compared<R: Compared>(
-        &self,
-        side: &str,
-        base: &[&R],
-        other: &[&R],
-    ) -> Vec<QuantityComparison> {
+    fn compare_side<R: Compared>(&self, side: &str, base: &[&R], other: &[&R]) -> SideComparison {
         let paired = R::in_pairs(base, other);
-        let (other, in_pairs) = match &paired {
-            Some(ordered) => (ordered.as_slice(), true),
-            None => (other, false),
-        };
-        let quantities = R::quantities(base);
-        let rest = quantities.into_iter().filter(|quantity| *quantity != self.primary);
+        let (other, in_pairs) = (paired.as_deref().unwrap_or(other), paired.is_some());
+        let rest = R::quantities(base).into_iter().filter(|quantity| *quantity != self.primary);
         let all = [self.primary].into_iter().chain(rest);
-        all.filter_map(|quantity| self.of_quantity(side, &quantity, (base, other), in_pairs))
-            .collect()
+        SideComparison {
+            side: side.to_owned(),
+            base_runs: u32::try_from(base.len()).unwrap_or(u32::MAX),
+            runs: u32::try_from(other.len()).unwrap_or(u32::MAX),
+            quantities: all
+                .filter_map(|quantity| self.compare_quantity(side, &quantity, (base, other), in_pairs))
+                .collect(),
+        }
     }
 
     /// `None` of a quantity that is not shown: where figures are all that is known, of one that a side
     /// does not have, or not in this meaning; the objections name it.
-    fn of_quantity<R: Compared>(
+    fn compare_quantity<R: Compared>(
         &self,
         side: &str,
         quantity: &Quantity,
@@ -306,8 +600,9 @@ impl Asked<'_> {
         let estimates = |runs: &[&R]| -> Vec<Option<Estimate>> {
             runs.iter().map(|run| run.estimate(quantity)).collect()
         };
+        let metric = quantity.metric();
         let is_primary = *quantity == self.primary;
-        let means_the_same = R::means_the_same(quantity.metric(), base, other);
+        let means_the_same = R::means_the_same(metric, base, other);
         let values = Values {
             base: estimates(base),
             other: estimates(other),
@@ -315,8 +610,8 @@ impl Asked<'_> {
             floor: quantity.statistic().map_or(1, Statistic::certified_from),
             upper: if is_primary { upper_among(self.others) } else { UPPER },
         };
-        let has = |side: &[Option<Estimate>]| side.iter().any(Option::is_some);
-        let (in_base, in_other) = (has(&values.base), has(&values.other));
+        let [in_base, in_other] =
+            [&values.base, &values.other].map(|side| side.iter().any(Option::is_some));
         let is_shown = if R::FIGURES_ONLY {
             in_base && in_other && means_the_same
         } else {
@@ -326,15 +621,40 @@ impl Asked<'_> {
             return None;
         }
         let otherwise = || "the sides do not mean the same by it".to_owned();
-        let withheld = self.withheld(side, quantity).or_else(|| (!means_the_same).then(otherwise));
+        let withheld = self.withheld(side, metric).or_else(|| (!means_the_same).then(otherwise));
         let may_be_bare = R::FIGURES_ONLY && withheld.is_none();
-        let found = compared(quantity, &values, self, withheld);
-        Some(if may_be_bare { or_bare(found, quantity) } else { found })
+        let scale = Scale::for_unit(metric.unit);
+        let margin = self.margins.margin_for(quantity);
+        let change = withheld.map_or_else(|| values.change(scale), Err);
+        let change = change.and_then(|change| match metric.better {
+            Better::Neither => Err("neither more nor less of it is better".to_owned()),
+            Better::Higher | Better::Lower => Ok(change),
+        });
+        let judged = |change: &Change| change.judged(margin, metric.better);
+        let basis = values.basis();
+        let mut found = QuantityComparison {
+            quantity: quantity.to_string(),
+            primary: is_primary,
+            unit: metric.unit.name().to_owned(),
+            base: side_value(&values.base, scale),
+            other: side_value(&values.other, scale),
+            bare_ratio: None,
+            basis,
+            margin,
+            judgement: change.as_ref().map_or(Judgement::NotCompared, judged),
+            permutation: (change.is_ok() && basis != Basis::WithinRun)
+                .then(|| permutation_test(&values)),
+            change: change.as_ref().ok().copied(),
+            reason: change.err(),
+        };
+        if may_be_bare && scale == Scale::Ratio && found.change.is_none() {
+            found.keep_bare_ratio();
+        }
+        Some(found)
     }
 
     /// Why a quantity is not compared although both sides have it.
-    fn withheld(&self, side: &str, quantity: &Quantity) -> Option<String> {
-        let metric = quantity.metric();
+    fn withheld(&self, side: &str, metric: &'static Metric) -> Option<String> {
         let withholds = |found: &&Objection| {
             found.weight == Weight::Withholds
                 && found.side == side
@@ -347,6 +667,75 @@ impl Asked<'_> {
                 }
         };
         self.objections.iter().find(withholds).map(|found| found.text.clone())
+    }
+
+    /// One level decides by itself; several by their mean change, so that a sweep is one decision and
+    /// not as many chances of a false alarm as it has levels. Levels without a change are named.
+    fn outcome(&self, place: usize, side: &str, levels: &[LevelComparison]) -> SideOutcome {
+        let primary = self.primary.to_string();
+        let found = levels.iter().filter_map(|level| Some((level, level.quantity(place, &primary)?)));
+        let found: Vec<(&LevelComparison, &QuantityComparison)> = found.collect();
+        let changes: Vec<Change> = found.iter().filter_map(|(_, found)| found.change).collect();
+        let change = match changes.as_slice() {
+            [only] => Some(*only),
+            several => change::mean_change(several),
+        };
+        let bare: Vec<f64> = found.iter().filter_map(|(_, found)| found.bare_ratio).collect();
+        let bare_ratio = change::mean_ratio(&bare).filter(|_| change.is_none());
+        let nothing =
+            if bare_ratio.is_some() { Judgement::NotJudged } else { Judgement::NotCompared };
+        let judgement = change.map_or(nothing, |change| {
+            change.judged(self.margins.margin_for(&self.primary), self.primary.metric().better)
+        });
+        // What is known within runs at one level is not known between runs of them all.
+        let has = |basis: &Basis| {
+            let counted = |found: &QuantityComparison| change.is_none() || found.change.is_some();
+            found.iter().any(|(_, found)| counted(found) && found.basis == *basis)
+        };
+        let basis = [Basis::WithinRun, Basis::Unpaired].into_iter().find(has);
+        let basis = basis.unwrap_or(Basis::Paired);
+        let without = found.iter().filter(|(_, found)| found.change.is_none());
+        let mut without: Vec<LevelWithout> = without
+            .map(|(level, found)| LevelWithout {
+                at: level.at.clone(),
+                reason: found.reason.clone().unwrap_or_else(|| "it has no change".to_owned()),
+            })
+            .collect();
+        // The first reason represents all; of a sweep with its level, unless it holds at every level.
+        let reason = change.is_none().then(|| match without.as_slice() {
+            [] => "no level has it".to_owned(),
+            [first, others @ ..] if bare_ratio.is_some() || others.is_empty() => first.reason.clone(),
+            [first, ..] => format!("{} ({})", first.reason, first.at),
+        });
+        if change.is_none() {
+            without.clear();
+        }
+        SideOutcome {
+            side: side.to_owned(),
+            judgement,
+            change,
+            bare_ratio,
+            basis,
+            regression: judgement == Judgement::Worse && basis != Basis::WithinRun,
+            reason,
+            without,
+        }
+    }
+}
+
+impl QuantityComparison {
+    /// The ratio of what differs and cannot be judged.
+    fn keep_bare_ratio(&mut self) {
+        let (Some(base), Some(other)) = (self.base.mean, self.other.mean) else { return };
+        if base <= 0.0 || other <= 0.0 {
+            return;
+        }
+        self.bare_ratio = Some(other / base);
+        self.judgement = Judgement::NotJudged;
+        if self.basis == Basis::WithinRun {
+            let reason = "a side has one result, and nothing says how far another would be from it";
+            self.reason = Some(reason.to_owned());
+        }
     }
 }
 
@@ -363,90 +752,36 @@ fn counts_input(metric: &'static Metric) -> bool {
     [&metric::INPUT_THROUGHPUT, &metric::TOTAL_THROUGHPUT, &metric::PP].contains(&metric)
 }
 
-fn compared(
-    quantity: &Quantity,
-    values: &Values,
-    asked: &Asked<'_>,
-    withheld: Option<String>,
-) -> QuantityComparison {
-    let metric = quantity.metric();
-    let scale = if metric.unit == Unit::Share { Scale::Difference } else { Scale::Ratio };
-    let margin = asked.margins.margin_for(quantity);
-    let found = withheld.map_or_else(|| values.change(scale), Err);
-    let found = found.and_then(|change| match metric.better {
-        Better::Neither => Err("neither more nor less of it is better".to_owned()),
-        Better::Higher | Better::Lower => Ok(change),
-    });
-    let judgement = found
-        .as_ref()
-        .map_or(Judgement::NotCompared, |change| change.judged(margin, metric.better));
-    let basis = values.basis();
-    let permutation = (found.is_ok() && basis != Basis::WithinRun).then(|| {
-        let (base, other) = values.known();
-        let found = permutation::two_sided(&base, &other);
-        PermutationTest {
-            p: found.p,
-            smallest_attainable: found.smallest_attainable,
-            holm: None,
-            false_discovery: None,
-        }
-    });
-    QuantityComparison {
-        quantity: quantity.to_string(),
-        primary: *quantity == asked.primary,
-        unit: metric.unit.name().to_owned(),
-        base: side_value(&values.base, scale),
-        other: side_value(&values.other, scale),
-        change: found.as_ref().ok().copied(),
-        bare_ratio: None,
-        basis,
-        margin,
-        judgement,
-        reason: found.err(),
-        permutation,
-    }
+fn permutation_test(values: &Values) -> PermutationTest {
+    let (base, other) = values.known();
+    let found = permutation::two_sided(&base, &other);
+    let (p, smallest_attainable) = (found.p, found.smallest_attainable);
+    PermutationTest { p, smallest_attainable, holm: None, false_discovery: None }
 }
 
 fn side_value(runs: &[Option<Estimate>], scale: Scale) -> SideValue {
     let known: Vec<Estimate> = runs.iter().copied().flatten().collect();
-    let found = (!known.is_empty()).then(|| side_of(&known, scale));
+    let found = (!known.is_empty()).then(|| change::side_figure(&known, scale));
     SideValue {
-        mean: found.map(|found| found.mean).filter(|mean| mean.is_finite()),
+        mean: found.map(|found| found.value).filter(|mean| mean.is_finite()),
         interval: found.and_then(|found| found.interval),
         values: runs.iter().map(|run| run.map(|estimate| estimate.value)).collect(),
         certified: !known.is_empty() && known.iter().all(|estimate| estimate.certified),
     }
 }
 
-/// What differs by so much and cannot be judged keeps the difference.
-fn or_bare(found: QuantityComparison, quantity: &Quantity) -> QuantityComparison {
-    let scale =
-        if quantity.metric().unit == Unit::Share { Scale::Difference } else { Scale::Ratio };
-    let (Some(base), Some(other), None, Scale::Ratio) =
-        (found.base.mean, found.other.mean, found.change, scale)
-    else {
-        return found;
-    };
-    if base <= 0.0 || other <= 0.0 {
-        return found;
-    }
-    let reason = match found.basis {
-        Basis::WithinRun => Some(
-            "a side has one result, and nothing says how far another would be from it".to_owned(),
-        ),
-        Basis::Paired | Basis::Unpaired => found.reason,
-    };
-    QuantityComparison {
-        bare_ratio: Some(other / base),
-        judgement: Judgement::NotJudged,
-        reason,
-        ..found
-    }
-}
-
 /// All that speaks against these sides, the most severe first. Of equal weight: in order of the sides.
 fn objections<R: Compared>(sides: &[Side<R>], groups: &[Group<'_, R>]) -> Vec<Objection> {
-    let mut found: Vec<Objection> = sides.iter().flat_map(troubles).collect();
+    let troubles = sides.iter().flat_map(|side| {
+        let (all, noun, name) = (side.results.len(), R::NOUN, &side.name);
+        R::troubles(side).into_iter().filter(|(_, count, ..)| 0 < *count).map(
+            move |(key, count, what, remedy)| {
+                let text = format!("{count} of {all} {noun}s of {name} {what}");
+                Objection::new(key, Weight::Warning, name, text, remedy)
+            },
+        )
+    });
+    let mut found: Vec<Objection> = troubles.collect();
     found.extend(named_twice(sides));
     found.extend(sides.iter().flat_map(|side| failed_rows(side, sides)));
     found.extend(suite_differences(sides, groups));
@@ -454,7 +789,7 @@ fn objections<R: Compared>(sides: &[Side<R>], groups: &[Group<'_, R>]) -> Vec<Ob
         let [base, others @ ..] = group.runs.as_slice() else { continue };
         for (runs, side) in others.iter().zip(&sides[1..]) {
             for mut objection in R::differences(base, runs, &side.name) {
-                if let Some(row) = group.scenario {
+                if let Some(row) = group.at.0 {
                     objection.text = format!("{} (first at {row})", objection.text);
                 }
                 let is_same =
@@ -469,15 +804,6 @@ fn objections<R: Compared>(sides: &[Side<R>], groups: &[Group<'_, R>]) -> Vec<Ob
     found
 }
 
-fn troubles<R: Compared>(side: &Side<R>) -> Vec<Objection> {
-    let (all, noun, name) = (side.results.len(), R::NOUN, &side.name);
-    let trouble = |(key, count, what, remedy): Trouble| {
-        let text = format!("{count} of {all} {noun}s of {name} {what}");
-        (0 < count).then(|| objection(key, Weight::Warning, name, text, remedy))
-    };
-    R::troubles(side).into_iter().filter_map(trouble).collect()
-}
-
 fn named_twice<R: Compared>(sides: &[Side<R>]) -> Option<Objection> {
     let mut seen: Vec<(&R, &Side<R>)> = Vec::new();
     for side in sides {
@@ -489,7 +815,7 @@ fn named_twice<R: Compared>(sides: &[Side<R>]) -> Option<Objection> {
             if let Some((_, first)) = seen.iter().find(is_same) {
                 let (noun, id) = (R::NOUN, result.id());
                 let text = format!("{noun} {id} is in {} and in {}", first.name, side.name);
-                return Some(objection("same_run", Weight::Warning, &side.name, text, R::ONCE));
+                return Some(Objection::new("same_run", Weight::Warning, &side.name, text, R::ONCE));
             }
         }
         seen.extend(side.results.iter().map(|result| (result, side)));
@@ -505,24 +831,24 @@ fn failed_rows<R>(side: &Side<R>, sides: &[Side<R>]) -> Vec<Objection> {
         others.flat_map(|other| &other.rows).any(|rows| rows.of_runs.contains(row))
     };
     let (lost, nowhere): (Vec<_>, Vec<_>) = failed.partition(is_elsewhere);
-    let told = |key: &str, weight, rows: &[&(String, String)], (which, most): (&str, usize)| {
-        let (first, _) = rows.split_at(most.min(rows.len()));
-        let mut names: Vec<String> =
-            first.iter().map(|(row, why)| format!("{row} ({why})")).collect();
-        if first.len() < rows.len() {
-            names.push(format!("and {} more", rows.len() - first.len()));
-        }
-        let count =
-            if rows.len() == 1 { "1 row".to_owned() } else { format!("{} rows", rows.len()) };
-        let (name, names) = (&side.name, names.join(", "));
-        let text = format!("{count} of {name} came to nothing, {which}: {names}");
-        let remedy =
-            format!("its report says why, and what to do: inferometer report {}", side.source);
-        (!rows.is_empty()).then(|| objection(key, weight, &side.name, text, &remedy))
-    };
-    let lost = told("failed_rows", Weight::Warning, &lost, ("but not everywhere", 6));
-    let nowhere = told("rows_of_nobody", Weight::Note, &nowhere, ("as everywhere", 1));
-    lost.into_iter().chain(nowhere).collect()
+    let kinds = [
+        ("failed_rows", Weight::Warning, lost, "but not everywhere", 6),
+        ("rows_of_nobody", Weight::Note, nowhere, "as everywhere", 1),
+    ];
+    let name = &side.name;
+    let remedy = format!("its report says why, and what to do: inferometer report {}", side.source);
+    let kinds = kinds.into_iter().filter(|(_, _, rows, ..)| !rows.is_empty());
+    kinds
+        .map(|(key, weight, rows, which, most)| {
+            let named = rows.iter().take(most).map(|(row, why)| format!("{row} ({why})"));
+            let more = rows.len().saturating_sub(most);
+            let more = (0 < more).then(|| format!("and {more} more"));
+            let names = named.chain(more).collect::<Vec<_>>().join(", ");
+            let noun = if rows.len() == 1 { "row" } else { "rows" };
+            let text = format!("{} {noun} of {name} came to nothing, {which}: {names}", rows.len());
+            Objection::new(key, weight, name, text, &remedy)
+        })
+        .collect()
 }
 
 /// Suites of equal hashes ask the same. Of others, rows that both have may still be equal: these are
@@ -532,107 +858,35 @@ fn suite_differences<R: Compared>(sides: &[Side<R>], groups: &[Group<'_, R>]) ->
     let Some(asked) = &base.suite else { return Vec::new() };
     let of_side = |(place, side): (usize, &Side<R>)| {
         let suite = side.suite.as_ref().filter(|suite| suite.hash != asked.hash)?;
-        let differing: Vec<&str> = groups
-            .iter()
-            .filter(|group| !asks_the_same(group, place + 1))
-            .filter_map(|group| group.scenario)
-            .collect();
-        Some(suite_difference(base, side, (asked, suite), &differing))
+        let asks_something_else = |group: &&Group<'_, R>| {
+            let first = |side: usize| group.runs.get(side).and_then(|runs| runs.first());
+            match (first(0), first(place + 1)) {
+                (Some(base), Some(run)) => !base.asks_the_same(run),
+                (base, run) => base.is_some() || run.is_some(),
+            }
+        };
+        let differing = groups.iter().filter(asks_something_else);
+        let differing: Vec<&str> = differing.filter_map(|group| group.at.0).collect();
+        let which = format!(
+            "{} is the suite `{}` ({}) and {} the suite `{}` ({})",
+            base.name, asked.name, asked.hash, side.name, suite.name, suite.hash
+        );
+        let (weight, text, remedy) = if differing.is_empty() {
+            (
+                Weight::Note,
+                format!("{which}; the rows that both have ask the same, and are compared"),
+                "play the same suite on both sides to compare all of it",
+            )
+        } else {
+            (
+                Weight::Forbids,
+                format!("{which}; these rows ask something else: {}", differing.join(", ")),
+                "play the same suite, with the same flags, on both sides",
+            )
+        };
+        Some(Objection::new("suite", weight, &side.name, text, remedy))
     };
     others.iter().enumerate().filter_map(of_side).collect()
-}
-
-fn asks_the_same<R: Compared>(group: &Group<'_, R>, side: usize) -> bool {
-    let first = |side: usize| group.runs.get(side).and_then(|runs| runs.first());
-    match (first(0), first(side)) {
-        (Some(base), Some(run)) => base.asks_the_same(run),
-        (base, run) => base.is_none() && run.is_none(),
-    }
-}
-
-fn suite_difference<R>(
-    base: &Side<R>,
-    side: &Side<R>,
-    (asked, other): (&SuiteSide, &SuiteSide),
-    differing: &[&str],
-) -> Objection {
-    let which = format!(
-        "{} is the suite `{}` ({}) and {} the suite `{}` ({})",
-        base.name, asked.name, asked.hash, side.name, other.name, other.hash
-    );
-    if differing.is_empty() {
-        let text = format!("{which}; the rows that both have ask the same, and are compared");
-        let remedy = "play the same suite on both sides to compare all of it";
-        return objection("suite", Weight::Note, &side.name, text, remedy);
-    }
-    let text = format!("{which}; these rows ask something else: {}", differing.join(", "));
-    let remedy = "play the same suite, with the same flags, on both sides";
-    objection("suite", Weight::Forbids, &side.name, text, remedy)
-}
-
-fn forbidden(objections: &[Objection]) -> impl Iterator<Item = &Objection> {
-    objections.iter().filter(|objection| objection.weight == Weight::Forbids)
-}
-
-fn permitted(objections: &[Objection], terms: &Terms) -> Result<(), ComparisonProblem> {
-    let forbidden: Vec<Objection> = forbidden(objections).cloned().collect();
-    if forbidden.is_empty() || terms.force {
-        return Ok(());
-    }
-    Err(ComparisonProblem::NotComparable(forbidden))
-}
-
-/// The conclusion from all levels together.
-fn concluded(
-    asked: &Asked<'_>,
-    terms: &Terms,
-    sides: Vec<SideFacts>,
-    mut levels: Vec<LevelComparison>,
-) -> Comparison {
-    correct_for_many(&mut levels);
-    let judged = levels.iter().flat_map(|level| &level.against).flat_map(|side| &side.quantities);
-    let comparisons = judged.filter(|found| found.change.is_some()).count();
-    let base = sides.first().map_or("", |side| side.name.as_str());
-    let layouts = terms
-        .layouts
-        .iter()
-        .flat_map(|layouts| levels.iter().flat_map(|level| layouts.figures(base, level)));
-    Comparison {
-        schema: COMPARISON_SCHEMA.to_owned(),
-        objections: asked.objections.to_vec(),
-        forced: forbidden(asked.objections).next().is_some(),
-        primary: asked.primary.to_string(),
-        margins: terms.margins,
-        primary_confidence: 2.0 * upper_among(asked.others) - 1.0,
-        outcomes: outcomes(asked, sides.get(1..).unwrap_or_default(), &levels),
-        unmatched: Vec::new(),
-        comparisons: u32::try_from(comparisons).unwrap_or(u32::MAX),
-        layouts: layouts.collect(),
-        levels,
-        sides,
-    }
-}
-
-fn levels_told(unmatched: &[UnmatchedLevel]) -> String {
-    let told =
-        unmatched.iter().map(|found| format!("{} ({})", found.told(), found.sides.join(", ")));
-    told.collect::<Vec<_>>().join(", ")
-}
-
-fn level_comparison<R: Compared>(
-    asked: &Asked<'_>,
-    others: &[Side<R>],
-    group: &Group<'_, R>,
-) -> LevelComparison {
-    let base = group.runs.first().map(Vec::as_slice).unwrap_or_default();
-    let against = others.iter().zip(group.runs.iter().skip(1)).map(|(side, runs)| SideComparison {
-        side: side.name.clone(),
-        base_runs: u32::try_from(base.len()).unwrap_or(u32::MAX),
-        runs: u32::try_from(runs.len()).unwrap_or(u32::MAX),
-        quantities: asked.compared(&side.name, base, runs),
-    });
-    let scenario = group.scenario.map(str::to_owned);
-    LevelComparison { scenario, level: group.level, against: against.collect() }
 }
 
 /// Raises the p values of all but the primary quantity to what they are worth among so many.
@@ -648,93 +902,5 @@ fn correct_for_many(levels: &mut [LevelComparison]) {
     let raised = multiplicity::holm(&p).into_iter().zip(multiplicity::benjamini_hochberg(&p));
     for (test, (holm, false_discovery)) in tests.iter_mut().zip(raised) {
         (test.holm, test.false_discovery) = (Some(holm), Some(false_discovery));
-    }
-}
-
-fn outcomes(
-    asked: &Asked<'_>,
-    others: &[SideFacts],
-    levels: &[LevelComparison],
-) -> Vec<SideOutcome> {
-    if levels.is_empty() {
-        return Vec::new();
-    }
-    let primary = asked.primary.to_string();
-    let outcome = |(place, side): (usize, &SideFacts)| {
-        let found =
-            levels.iter().filter_map(|level| Some((level, level.quantity(place, &primary)?)));
-        outcome_of(asked, &side.name, &found.collect::<Vec<_>>())
-    };
-    others.iter().enumerate().map(outcome).collect()
-}
-
-/// One level decides by itself; several by their mean change, so that a sweep is one decision and
-/// not as many chances of a false alarm as it has levels. Levels without a change are named.
-fn outcome_of(
-    asked: &Asked<'_>,
-    side: &str,
-    levels: &[(&LevelComparison, &QuantityComparison)],
-) -> SideOutcome {
-    let judged = || levels.iter().filter_map(|(_, found)| Some((found.change?, found.basis)));
-    let changes: Vec<Change> = judged().map(|(change, _)| change).collect();
-    let change = match changes.as_slice() {
-        [only] => Some(*only),
-        several => overall(several),
-    };
-    let bare: Vec<f64> = levels.iter().filter_map(|(_, found)| found.bare_ratio).collect();
-    let bare_ratio = mean_ratio(&bare).filter(|_| change.is_none());
-    let nothing = if bare_ratio.is_some() { Judgement::NotJudged } else { Judgement::NotCompared };
-    let judgement = change.map_or(nothing, |change| {
-        change.judged(asked.margins.margin_for(&asked.primary), asked.primary.metric().better)
-    });
-    let grounds: Vec<Basis> = match change {
-        Some(_) => judged().map(|(_, basis)| basis).collect(),
-        None => levels.iter().map(|(_, found)| found.basis).collect(),
-    };
-    let basis = least_known(&grounds);
-    let mut without: Vec<LevelWithout> = levels
-        .iter()
-        .filter(|(_, found)| found.change.is_none())
-        .map(|(level, found)| LevelWithout {
-            scenario: level.scenario.clone(),
-            level: level.level,
-            reason: found.reason.clone().unwrap_or_else(|| "it has no change".to_owned()),
-        })
-        .collect();
-    let reason = match (change, bare_ratio, without.first()) {
-        (Some(_), ..) => None,
-        // It holds at every level alike.
-        (None, Some(_), Some(first)) => Some(first.reason.clone()),
-        (None, ..) => Some(why_nothing(&without)),
-    };
-    if change.is_none() {
-        without.clear();
-    }
-    SideOutcome {
-        side: side.to_owned(),
-        judgement,
-        change,
-        bare_ratio,
-        basis,
-        regression: judgement == Judgement::Worse && basis != Basis::WithinRun,
-        reason,
-        without,
-    }
-}
-
-/// What is known within runs at one level is not known between runs of them all.
-fn least_known(bases: &[Basis]) -> Basis {
-    [Basis::WithinRun, Basis::Unpaired]
-        .into_iter()
-        .find(|basis| bases.contains(basis))
-        .unwrap_or(Basis::Paired)
-}
-
-/// The first reason represents all; of a sweep with its level.
-fn why_nothing(without: &[LevelWithout]) -> String {
-    match without {
-        [] => "no level has it".to_owned(),
-        [only] => only.reason.clone(),
-        [first, ..] => format!("{} ({})", first.reason, first.told()),
     }
 }

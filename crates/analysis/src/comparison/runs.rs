@@ -3,20 +3,18 @@
 //! `--server-info`, or from a note with `--metadata`.
 
 use std::collections::BTreeSet;
-use std::fmt::Display;
 use std::num::NonZeroU32;
 
 use inferometer_model::campaign::Level;
-use inferometer_model::system::ServerFacts;
+use inferometer_model::spec::Lengths;
+use serde::Serialize;
 
-use super::document::{
-    INPUT_COUNTS, OUTPUT_COUNTS, Objection, PROMISES, SideFacts, SideRun, TOKENIZER, Weight,
-    objection,
+use super::{
+    Compared, Fact, INPUT_COUNTS, OUTPUT_COUNTS, Objection, PROMISES, Side, SideFacts, SideRun,
+    TOKENIZER, Trouble, Weight, differing,
 };
-use super::{Compared, Side, Trouble};
 use crate::judge::Verdict;
 use crate::metric::{self, Better, METRICS, Metric, Quantity, Statistic};
-use crate::record::Tokens;
 use crate::run::{LoadFacts, RateFacts, WorkloadFacts};
 use crate::statistics::{Estimate, Percentile};
 use crate::summary::Summary;
@@ -55,9 +53,14 @@ impl Compared for Summary {
     fn facts(side: &Side<Self>) -> SideFacts {
         // Rows of a suite, and repeated runs, are of one server, which may have another port each time.
         let is_matrix = side.rows.is_some() && side.suite.is_none();
-        let all = |noun, of: fn(&Summary) -> Option<&str>| {
+        let all = |noun: &str, of: fn(&Summary) -> Option<&str>| {
             let runs = if is_matrix { side.results.as_slice() } else { side.results.get(..1)? };
-            only_or_count(noun, runs.iter().filter_map(of))
+            let distinct: BTreeSet<&str> = runs.iter().filter_map(of).collect();
+            let first = distinct.first()?;
+            Some(match distinct.len() {
+                1 => (*first).to_owned(),
+                several => format!("{several} {noun}"),
+            })
         };
         let runs = side.results.iter().enumerate().map(|(place, run)| SideRun {
             scenario: side.row_of(place).map(str::to_owned),
@@ -156,171 +159,158 @@ impl Compared for Summary {
     }
 }
 
-/// The one that all share, or how many there are: the rows of a matrix are of many.
-fn only_or_count<'a>(noun: &str, all: impl Iterator<Item = &'a str>) -> Option<String> {
-    let distinct: BTreeSet<&str> = all.collect();
-    match distinct.len() {
-        0 => None,
-        1 => distinct.first().map(|one| (*one).to_owned()),
-        several => Some(format!("{several} {noun}")),
-    }
-}
-
 /// What was asked, and when.
 fn stimulus(first: &Summary, side: &str, run: &Summary) -> Vec<Objection> {
     let mut found = Vec::new();
-    let mut forbid = |key: &str, text: String, remedy: &str| {
-        found.push(objection(key, Weight::Forbids, side, text, remedy));
-    };
     if first.run.simulated.is_some() != run.run.simulated.is_some() {
-        let what =
-            |run: &Summary| if run.run.simulated.is_some() { "simulated" } else { "measured" };
-        let text = format!("one side is {} and {} is {}", what(first), side, what(run));
-        forbid("simulated", text, "compare measured runs with measured ones");
+        let [base, other] = [first, run]
+            .map(|run| if run.run.simulated.is_some() { "simulated" } else { "measured" });
+        let text = format!("one side is {base} and {side} is {other}");
+        let remedy = "compare measured runs with measured ones";
+        found.push(Objection::new("simulated", Weight::Forbids, side, text, remedy));
     }
-    if first.workload.fingerprint == run.workload.fingerprint {
+    let (a, b) = (&first.workload, &run.workload);
+    if a.fingerprint == b.fingerprint {
         return found;
     }
-    let same_load = "run both with the same experiment file, and change only the server";
-    for (key, name, a, b) in workload_differences(first, run) {
-        let text = format!("{name} differs: {a} in the base, {b} in {side}");
-        forbid(key, text, same_load);
-    }
-    if found.is_empty() && first.workload.tokenizer == run.workload.tokenizer {
+    found.extend(differing(&WORKLOAD, first, run, side));
+    if found.is_empty() && a.tokenizer == b.tokenizer {
         let text = format!(
-            "the workload of {} is another ({} and {}) in something that summaries do not show",
-            side, first.workload.fingerprint, run.workload.fingerprint
+            "the workload of {side} is another ({} and {}) in something that summaries do not show",
+            a.fingerprint, b.fingerprint
         );
-        found.push(objection("workload", Weight::Forbids, side, text, same_load));
+        found.push(Objection::new("workload", Weight::Forbids, side, text, SAME_LOAD));
     }
     found
 }
 
-/// The key, the name, and both values of every fact of the stimulus that differs.
-fn workload_differences(
-    first: &Summary,
-    run: &Summary,
-) -> Vec<(&'static str, &'static str, String, String)> {
-    let (a, b) = (&first.workload, &run.workload);
-    let shown = |value: Option<String>| value.unwrap_or_else(|| "none".to_owned());
-    let text = |value: &Option<inferometer_model::spec::Lengths>| {
-        shown(value.as_ref().map(ToString::to_string))
-    };
-    let files = |facts: &WorkloadFacts| {
-        facts
-            .files
-            .iter()
-            .map(|file| file.sha256.chars().take(12).collect())
-            .collect::<Vec<String>>()
-    };
-    let listed = |files: Vec<String>| shown(Some(files.join(", ")).filter(|text| !text.is_empty()));
-    let json = |value: serde_json::Result<String>| value.unwrap_or_default();
-    let plain = |run: &Summary| {
-        let kind = if run.run.load.is_open() { "open loop" } else { "closed loop" };
-        format!("{kind}, {}", run.level())
-    };
-    let is_alike = plain(first) == plain(run);
-    // Details are for loads that look alike without them.
-    let load = |run: &Summary| match plain(run) {
-        plain if is_alike => format!("{plain} ({})", json(serde_json::to_string(&run.run.load))),
-        plain => plain,
-    };
-    let extent = |run: &Summary| json(serde_json::to_string(&run.run.extent));
-    let warm_up = |run: &Summary| run.run.warm_up.map_or(0, |facts| facts.requests).to_string();
-    let streaming = |run: &Summary| if run.run.streaming { "streamed" } else { "not streamed" };
-    let other = |facts: &WorkloadFacts| {
-        let parts = [
-            json(serde_json::to_string(&facts.prefix)),
-            json(serde_json::to_string(&facts.images)),
-            json(serde_json::to_string(&facts.adapters)),
-            json(serde_json::to_string(&facts.turn_think)),
-        ];
-        parts.join(" ")
-    };
-    [
-        ("api", "the API", first.run.api.to_string(), run.run.api.to_string()),
-        ("streaming", "streaming", streaming(first).to_owned(), streaming(run).to_owned()),
-        ("load", "the load", load(first), load(run)),
-        ("extent", "the extent", extent(first), extent(run)),
-        ("warm_up", "the number of warm-up requests", warm_up(first), warm_up(run)),
-        ("source", "the source of prompts", a.source.name().to_owned(), b.source.name().to_owned()),
-        ("input_tokens", "the length of prompts", text(&a.input_tokens), text(&b.input_tokens)),
-        ("output_tokens", "the length of answers", text(&a.output_tokens), text(&b.output_tokens)),
-        ("turns", "the number of turns", text(&a.turns), text(&b.turns)),
-        ("files", "the data", listed(files(a)), listed(files(b))),
-        ("fields", "what bodies carry", quoted(&a.fields), quoted(&b.fields)),
-        ("shared_parts", "prefixes, images, adapters or thinking", other(a), other(b)),
-    ]
-    .into_iter()
-    .filter(|(_, _, a, b)| a != b)
-    .collect()
+const SAME_LOAD: &str = "run both with the same experiment file, and change only the server";
+
+const fn workload(
+    key: &'static str,
+    what: &'static str,
+    get: fn(&Summary) -> Option<String>,
+) -> Fact<Summary> {
+    (key, Weight::Forbids, what, SAME_LOAD, get)
 }
 
-fn quoted(fields: &serde_json::Map<String, serde_json::Value>) -> String {
-    serde_json::to_string(fields).unwrap_or_default()
+const WORKLOAD: [Fact<Summary>; 13] = [
+    workload("api", "the API", |it| Some(it.run.api.to_string())),
+    workload("streaming", "streaming", |it| {
+        Some(if it.run.streaming { "streamed" } else { "not streamed" }.to_owned())
+    }),
+    workload("load", "the load", |it| Some(load(it))),
+    // Details are for loads that look alike without them.
+    workload("load", "the load", |it| Some(format!("{} ({})", load(it), json(&it.run.load)))),
+    workload("extent", "the extent", |it| Some(json(&it.run.extent))),
+    workload("warm_up", "the number of warm-up requests", |it| {
+        Some(it.run.warm_up.map_or(0, |facts| facts.requests).to_string())
+    }),
+    workload("source", "the source of prompts", |it| Some(it.workload.source.name().to_owned())),
+    workload("input_tokens", "the length of prompts", |it| length(&it.workload.input_tokens)),
+    workload("output_tokens", "the length of answers", |it| length(&it.workload.output_tokens)),
+    workload("turns", "the number of turns", |it| length(&it.workload.turns)),
+    workload("files", "the data", |it| {
+        let hashes = it.workload.files.iter().map(|file| file.sha256.chars().take(12));
+        let hashes: Vec<String> = hashes.map(Iterator::collect).collect();
+        Some(if hashes.is_empty() { "none".to_owned() } else { hashes.join(", ") })
+    }),
+    workload("fields", "what bodies carry", |it| Some(json(&it.workload.fields))),
+    workload("shared_parts", "prefixes, images, adapters or thinking", |it| {
+        let WorkloadFacts { prefix, images, adapters, turn_think, .. } = &it.workload;
+        Some([json(prefix), json(images), json(adapters), json(turn_think)].join(" "))
+    }),
+];
+
+fn load(run: &Summary) -> String {
+    let kind = if run.run.load.is_open() { "open loop" } else { "closed loop" };
+    format!("{kind}, {}", run.level())
+}
+
+fn json(value: &impl Serialize) -> String {
+    serde_json::to_string(value).unwrap_or_default()
+}
+
+#[expect(clippy::ref_option, reason = "the fields are borrowed as they are")]
+fn length(lengths: &Option<Lengths>) -> Option<String> {
+    Some(lengths.as_ref().map_or_else(|| "none".to_owned(), ToString::to_string))
 }
 
 /// Who counted tokens, and what was promised: without the same, some quantities mean another thing.
 fn counts(first: &Summary, side: &str, run: &Summary) -> Vec<Objection> {
     let mut found = Vec::new();
     let mut withhold = |key: &str, text: String, remedy: &str| {
-        found.push(objection(key, Weight::Withholds, side, text, remedy));
+        found.push(Objection::new(key, Weight::Withholds, side, text, remedy));
     };
-    let (a, b) = (&first.workload.tokenizer, &run.workload.tokenizer);
-    if a.as_ref().map(|facts| &facts.sha256) != b.as_ref().map(|facts| &facts.sha256) {
-        let name = |facts: &Option<inferometer_model::observations::TokenizerFacts>| {
-            facts.as_ref().map_or_else(|| "none".to_owned(), |facts| facts.name.clone())
-        };
+    let tokenizers = [first, run].map(|run| run.workload.tokenizer.as_ref());
+    let [a, b] = tokenizers.map(|facts| facts.map(|facts| &facts.sha256));
+    if a != b {
+        let [a, b] = tokenizers.map(|facts| facts.map_or("none", |facts| &facts.name));
         let text = format!(
-            "the tokenizer differs ({} in the base, {} in {}): a token is not the same length",
-            name(a),
-            name(b),
-            side
+            "the tokenizer differs ({a} in the base, {b} in {side}): a token is not the same length"
         );
         withhold(TOKENIZER, text, "give both runs the same --tokenizer");
     }
-    let sources = [
-        (OUTPUT_COUNTS, "output", output_sources(&first.tokens), output_sources(&run.tokens)),
-        (INPUT_COUNTS, "input", input_sources(&first.tokens), input_sources(&run.tokens)),
-    ];
-    for (key, which, a, b) in sources {
+    let output = |run: &Summary| {
+        let found = run.tokens.output_source;
+        [("usage", found.usage), ("stream marks", found.stream_marks), ("events", found.events)]
+    };
+    let input = |run: &Summary| {
+        let found = run.tokens.input_source;
+        [("usage", found.usage), ("the length asked for", found.asked), ("", 0)]
+    };
+    for (key, which, sources) in [
+        (OUTPUT_COUNTS, "output", [output(first), output(run)]),
+        (INPUT_COUNTS, "input", [input(first), input(run)]),
+    ] {
+        let [a, b] = sources.map(|sources| {
+            let used = sources.into_iter().filter(|(_, requests)| 0 < *requests);
+            used.map(|(name, _)| name).collect::<Vec<_>>().join(" and ")
+        });
         if a != b && !a.is_empty() && !b.is_empty() {
-            let text = format!(
-                "{which} tokens were counted by {} in the base and by {} in {}",
-                a.join(" and "),
-                b.join(" and "),
-                side
-            );
+            let text =
+                format!("{which} tokens were counted by {a} in the base and by {b} in {side}");
             withhold(key, text, "have both servers report `usage`");
         }
     }
-    let promises = |run: &Summary| {
+    let slos = [first, run].map(|run| {
         run.request_slos.as_ref().map(|slos| {
             slos.promises.iter().map(|slo| slo.promise.clone()).collect::<Vec<_>>().join(", ")
         })
-    };
-    let (a, b) = (promises(first), promises(run));
-    if a != b && a.is_some() && b.is_some() {
-        let said = |text: Option<String>| text.unwrap_or_default();
-        let text = format!("each request was promised {} and {} in {}", said(a), said(b), side);
+    });
+    if let [Some(a), Some(b)] = slos
+        && a != b
+    {
+        let text = format!("each request was promised {a} and {b} in {side}");
         withhold(PROMISES, text, "give both runs the same --slo");
     }
     found
 }
 
-fn output_sources(tokens: &Tokens) -> Vec<&'static str> {
-    let found = tokens.output_source;
-    named([("usage", found.usage), ("stream marks", found.stream_marks), ("events", found.events)])
+const QUESTION: &str = "nothing to do if that is the question";
+const QUESTION_OR_CAUSE: &str =
+    "nothing to do if that is the question; else the change may be its doing";
+
+const fn note(
+    key: &'static str,
+    what: &'static str,
+    get: fn(&Summary) -> Option<String>,
+) -> Fact<Summary> {
+    (key, Weight::Note, what, QUESTION, get)
 }
 
-fn input_sources(tokens: &Tokens) -> Vec<&'static str> {
-    let found = tokens.input_source;
-    named([("usage", found.usage), ("the length asked for", found.asked)])
-}
-
-fn named<const N: usize>(sources: [(&'static str, u64); N]) -> Vec<&'static str> {
-    sources.into_iter().filter(|(_, requests)| 0 < *requests).map(|(name, _)| name).collect()
-}
+const NOTES: [Fact<Summary>; 5] = [
+    note("profile", "the simulated profile", |it| Some(it.run.simulated.as_ref()?.profile.clone())),
+    note("engine", "the simulated engine", |it| Some(it.run.simulated.as_ref()?.engine.to_string())),
+    note("target", "the server", |it| {
+        let is_server = it.run.simulated.is_none() && !it.run.embedded;
+        is_server.then(|| it.run.target.clone())
+    }),
+    note("tool_version", "the version of Inferometer", |it| Some(it.run.tool_version.clone())),
+    note("engine_speed", "the speed of the embedded engine", |it| {
+        Some(it.run.engine_speed.unwrap_or(1.0).to_string())
+    }),
+];
 
 /// Facts that may be the very question.
 fn facts(first: &Summary, side: &str, run: &Summary) -> Vec<Objection> {
@@ -328,42 +318,22 @@ fn facts(first: &Summary, side: &str, run: &Summary) -> Vec<Objection> {
     let (a, b) = (&first.run, &run.run);
     if a.model != b.model {
         let text = format!(
-            "the model differs: `{}` in the base, `{}` in {}; tokens of another vocabulary are \
+            "the model differs: `{}` in the base, `{}` in {side}; tokens of another vocabulary are \
              not the same length",
-            a.model, b.model, side
+            a.model, b.model
         );
         let remedy = "if that is the question, prefer quantities per request";
-        found.push(objection("model", Weight::Warning, side, text, remedy));
+        found.push(Objection::new("model", Weight::Warning, side, text, remedy));
     }
     if a.http != b.http {
         let text = format!("the HTTP version of {side} is another");
         let remedy = "run both with the same --http";
-        found.push(objection("http", Weight::Warning, side, text, remedy));
+        found.push(Objection::new("http", Weight::Warning, side, text, remedy));
     }
-    let mut note = |key: &str, what: &str, a: &dyn Display, b: &dyn Display| {
-        let text = format!("{what} differs: {a} in the base, {b} in {side}");
-        let remedy = "nothing to do if that is the question";
-        found.push(objection(key, Weight::Note, side, text, remedy));
-    };
-    match (&a.simulated, &b.simulated) {
-        (Some(one), Some(two)) if one.profile != two.profile => {
-            note("profile", "the simulated profile", &one.profile, &two.profile);
-        }
-        (Some(one), Some(two)) if one.engine != two.engine => {
-            note("engine", "the simulated engine", &one.engine, &two.engine);
-        }
-        (None, None) if a.target != b.target && !a.embedded && !b.embedded => {
-            note("target", "the server", &a.target, &b.target);
-        }
-        _ => {}
-    }
-    if a.tool_version != b.tool_version {
-        note("tool_version", "the version of Inferometer", &a.tool_version, &b.tool_version);
-    }
-    let speed = |speed: Option<f64>| speed.unwrap_or(1.0);
-    if (speed(a.engine_speed) - speed(b.engine_speed)).abs() > f64::EPSILON {
-        let (a, b) = (speed(a.engine_speed), speed(b.engine_speed));
-        note("engine_speed", "the speed of the embedded engine", &a, &b);
+    found.extend(differing(&NOTES, first, run, side));
+    // Another profile is another engine.
+    if found.iter().any(|found| found.key == "profile") {
+        found.retain(|found| found.key != "engine");
     }
     found
 }
@@ -372,87 +342,43 @@ fn facts(first: &Summary, side: &str, run: &Summary) -> Vec<Objection> {
 const KEYS: [&str; 8] =
     ["accelerator", "gpu", "gpus", "gpu_count", "hardware", "instance", "instance_type", "node"];
 
-fn hardware(first: &Summary, side: &str, run: &Summary) -> Vec<Objection> {
-    let mut found = stated_otherwise(first, side, run);
-    found.extend(known_otherwise(first, side, run));
-    let measures = |summary: &Summary| summary.run.simulated.is_none();
-    if !measures(first) || !measures(run) {
-        return found;
-    }
-    match (first.run.embedded, run.run.embedded) {
-        (true, true) => {}
-        (false, false) => found.extend(unknown(first, side, run)),
-        (base, _) => {
-            let [engine, server] = if base { ["the base", side] } else { [side, "the base"] };
-            let text = format!(
-                "{engine} is the embedded engine, which only pretends to have hardware, and \
-                 {server} is a server"
-            );
-            let remedy = "nothing to do if how well the engine resembles it is the question";
-            found.push(objection("embedded", Weight::Warning, side, text, remedy));
-        }
-    }
-    found
+fn is_about_hardware(key: &str) -> bool {
+    KEYS.iter().any(|known| known.eq_ignore_ascii_case(key))
 }
 
-/// Values that both sides give, and that differ.
-fn stated_otherwise(first: &Summary, side: &str, run: &Summary) -> Vec<Objection> {
-    let both = first.run.metadata.iter().filter_map(|(key, base)| {
-        let other = run.run.metadata.get(key)?;
-        (base != other).then_some((key, base, other))
-    });
-    both.map(|(key, base, other)| {
-        let is_hardware = is_about_hardware(key);
-        let weight = if is_hardware { Weight::Warning } else { Weight::Note };
-        let what = if is_hardware { "the hardware" } else { "what was noted" };
-        let text = format!("{what} differs (`{key}`): {base} in the base, {other} in {side}");
-        let remedy = "nothing to do if that is the question; else the change may be its doing";
-        objection(&format!("metadata.{key}"), weight, side, text, remedy)
-    })
-    .collect()
+const fn of_system(
+    key: &'static str,
+    weight: Weight,
+    what: &'static str,
+    get: fn(&Summary) -> Option<String>,
+) -> Fact<Summary> {
+    (key, weight, what, QUESTION_OR_CAUSE, get)
 }
 
-/// What both servers or their machines tell, and that differs.
-fn known_otherwise(first: &Summary, side: &str, run: &Summary) -> Vec<Objection> {
-    let (Some(base), Some(other)) = (&first.system.server, &run.system.server) else {
-        return Vec::new();
-    };
-    let found = FACTS.iter().filter_map(|(key, weight, what, of)| {
-        let (base, other) = (of(base)?, of(other)?);
-        if base == other {
-            return None;
-        }
-        let text = format!("{what} differs: {base} in the base, {other} in {side}");
-        let remedy = "nothing to do if that is the question; else the change may be its doing";
-        Some(objection(key, *weight, side, text, remedy))
-    });
-    found.collect()
-}
-
-type FactOf = fn(&ServerFacts) -> Option<String>;
-
-const FACTS: [(&str, Weight, &str, FactOf); 6] = [
-    ("system.gpus", Weight::Warning, "the hardware", gpus),
-    ("system.gpus_used", Weight::Warning, "the number of GPUs in use", |server| {
-        server.gpus_used.map(|gpus| gpus.to_string())
+/// What servers or their machines report.
+const SYSTEM: [Fact<Summary>; 6] = [
+    of_system("system.gpus", Weight::Warning, "the hardware", gpus),
+    of_system("system.gpus_used", Weight::Warning, "the number of GPUs in use", |it| {
+        it.system.server.as_ref()?.gpus_used.map(|gpus| gpus.to_string())
     }),
-    ("system.gpu_driver", Weight::Note, "the GPU driver", |server| {
-        server.machine.as_ref()?.gpu_driver.clone()
+    of_system("system.gpu_driver", Weight::Note, "the GPU driver", |it| {
+        it.system.server.as_ref()?.machine.as_ref()?.gpu_driver.clone()
     }),
-    ("system.gpu_runtime", Weight::Note, "the GPU runtime", |server| {
-        server.machine.as_ref()?.gpu_runtime.clone()
+    of_system("system.gpu_runtime", Weight::Note, "the GPU runtime", |it| {
+        it.system.server.as_ref()?.machine.as_ref()?.gpu_runtime.clone()
     }),
-    ("system.version", Weight::Note, "the server's version", |server| {
+    of_system("system.version", Weight::Note, "the server's version", |it| {
+        let server = it.system.server.as_ref()?;
         Some(format!("{} {}", server.software.as_deref().unwrap_or("it"), server.version.as_ref()?))
     }),
-    ("system.start_command", Weight::Note, "the start command", |server| {
-        server.start_command.clone()
+    of_system("system.start_command", Weight::Note, "the start command", |it| {
+        it.system.server.as_ref()?.start_command.clone()
     }),
 ];
 
 /// Names in the order of the machine; what an engine pretends is compared by its profile.
-fn gpus(server: &ServerFacts) -> Option<String> {
-    let gpus = &server.machine.as_ref()?.gpus;
+fn gpus(run: &Summary) -> Option<String> {
+    let gpus = &run.system.server.as_ref()?.machine.as_ref()?.gpus;
     let names: Vec<&str> = gpus.iter().map(|gpu| gpu.name.as_str()).collect();
     match names.as_slice() {
         [] => None,
@@ -463,10 +389,42 @@ fn gpus(server: &ServerFacts) -> Option<String> {
     }
 }
 
-fn unknown(first: &Summary, side: &str, run: &Summary) -> Option<Objection> {
-    let states = |summary: &Summary| {
-        let told = summary.system.server.as_ref().and_then(gpus);
-        told.is_some() || summary.run.metadata.keys().any(|key| is_about_hardware(key))
+fn hardware(first: &Summary, side: &str, run: &Summary) -> Vec<Objection> {
+    let mut found = Vec::new();
+    for (key, base) in &first.run.metadata {
+        let Some(other) = run.run.metadata.get(key).filter(|other| *other != base) else { continue };
+        let (weight, what) = if is_about_hardware(key) {
+            (Weight::Warning, "the hardware")
+        } else {
+            (Weight::Note, "what was noted")
+        };
+        let text = format!("{what} differs (`{key}`): {base} in the base, {other} in {side}");
+        let key = format!("metadata.{key}");
+        found.push(Objection::new(&key, weight, side, text, QUESTION_OR_CAUSE));
+    }
+    found.extend(differing(&SYSTEM, first, run, side));
+    if first.run.simulated.is_some() || run.run.simulated.is_some() {
+        return found;
+    }
+    match (first.run.embedded, run.run.embedded) {
+        (true, true) => {}
+        (false, false) => found.extend(unknown_hardware(first, side, run)),
+        (base, _) => {
+            let [engine, server] = if base { ["the base", side] } else { [side, "the base"] };
+            let text = format!(
+                "{engine} is the embedded engine, which only pretends to have hardware, and \
+                 {server} is a server"
+            );
+            let remedy = "nothing to do if how well the engine resembles it is the question";
+            found.push(Objection::new("embedded", Weight::Warning, side, text, remedy));
+        }
+    }
+    found
+}
+
+fn unknown_hardware(first: &Summary, side: &str, run: &Summary) -> Option<Objection> {
+    let states = |run: &Summary| {
+        gpus(run).is_some() || run.run.metadata.keys().any(|key| is_about_hardware(key))
     };
     let silent = match (states(first), states(run)) {
         (true, true) => return None,
@@ -479,11 +437,7 @@ fn unknown(first: &Summary, side: &str, run: &Summary) -> Option<Objection> {
          pass for a change of the software"
     );
     let remedy = "tell it with --server-info, or note it with every run: --metadata gpu=H100";
-    Some(objection("hardware_unknown", Weight::Note, side, text, remedy))
-}
-
-fn is_about_hardware(key: &str) -> bool {
-    KEYS.iter().any(|known| known.eq_ignore_ascii_case(key))
+    Some(Objection::new("hardware_unknown", Weight::Note, side, text, remedy))
 }
 
 #[cfg(test)]

@@ -63,11 +63,11 @@ pub(super) fn terms() -> Terms {
 }
 
 pub(super) fn compare(sides: &[Side<Summary>]) -> Comparison {
-    Comparison::of(sides, &terms()).unwrap()
+    Comparison::new(sides, &terms()).unwrap()
 }
 
 fn refusal(sides: &[Side<Summary>]) -> Vec<Objection> {
-    match Comparison::of(sides, &terms()) {
+    match Comparison::new(sides, &terms()) {
         Err(ComparisonProblem::NotComparable(objections)) => objections,
         other => panic!("refused nothing: {other:?}"),
     }
@@ -96,7 +96,7 @@ fn the_same_seeds_are_compared_in_pairs_whatever_their_order() {
     let found = compare(&[side("A", runs(1, &BASE)), side("B", other)]);
     let primary = &found.levels[0].against[0].quantities[0];
     assert_eq!((primary.basis, primary.judgement), (Basis::Paired, Judgement::Same));
-    assert!((primary.change.unwrap().value() - 1.001).abs() < 1e-9);
+    assert!((primary.change.unwrap().value - 1.001).abs() < 1e-9);
     let twice = vec![run(1, 1.0), run(1, 1.1)];
     let found = compare(&[side("A", twice.clone()), side("B", runs(1, &[1.0, 1.2]))]);
     assert_eq!(
@@ -162,7 +162,7 @@ fn force_goes_on_and_the_document_says_so() {
         side("B", runs(1, &SLOW).into_iter().map(|run| at(16, run)).collect()),
     ];
     assert_eq!(refusal(&sides)[0].key, "load");
-    let found = Comparison::of(&sides, &Terms { force: true, ..terms() }).unwrap();
+    let found = Comparison::new(&sides, &Terms { force: true, ..terms() }).unwrap();
     assert!(found.forced && found.has_runs());
     assert_eq!(found.objections[0].weight, Weight::Forbids);
 }
@@ -214,12 +214,12 @@ fn sweeps_are_matched_level_by_level_and_decide_together() {
     };
     let sides = [side("A", sweep(1, 1.0, &[16, 8, 4])), side("B", sweep(11, 0.9, &[8, 16, 32]))];
     let found = compare(&sides);
-    let levels: Vec<String> = found.levels.iter().map(|level| level.level.to_string()).collect();
+    let levels: Vec<String> = found.levels.iter().map(|level| level.at.to_string()).collect();
     assert_eq!(levels, ["8 at once", "16 at once"]);
     let unmatched: Vec<(String, &[String])> = found
         .unmatched
         .iter()
-        .map(|level| (level.level.to_string(), level.sides.as_slice()))
+        .map(|level| (level.at.to_string(), level.sides.as_slice()))
         .collect();
     assert_eq!(
         unmatched,
@@ -231,10 +231,10 @@ fn sweeps_are_matched_level_by_level_and_decide_together() {
     assert!(found.is_regression());
     let (outcome, level) =
         (&found.outcomes[0], found.levels[0].quantity(0, "output_throughput").unwrap());
-    let width = |change: Change| change.interval().high - change.interval().low;
+    let width = |change: Change| change.interval.high - change.interval.low;
     assert!(width(outcome.change.unwrap()) < width(level.change.unwrap()), "two levels know more");
     let apart = [side("A", sweep(1, 1.0, &[4, 8])), side("B", sweep(1, 1.0, &[16, 32]))];
-    let problem = Comparison::of(&apart, &terms()).unwrap_err();
+    let problem = Comparison::new(&apart, &terms()).unwrap_err();
     assert!(matches!(problem, ComparisonProblem::NoCommonLevel(_)), "{problem}");
 }
 
@@ -257,7 +257,7 @@ fn a_level_that_says_nothing_is_named_and_the_others_decide() {
     assert_eq!(outcome.reason, None);
     let [without] = outcome.without.as_slice() else { panic!("{:?}", outcome.without) };
     assert_eq!(
-        (without.level.to_string().as_str(), without.reason.as_str()),
+        (without.at.to_string().as_str(), without.reason.as_str()),
         ("4 at once", "no run of one side has it")
     );
     assert!(!found.decides_nothing());
@@ -294,7 +294,7 @@ fn several_sides_share_one_chance_of_a_false_alarm() {
     assert!((one.primary_confidence - 0.95).abs() < 1e-12);
     assert!((three.primary_confidence - (1.0 - 0.05 / 3.0)).abs() < 1e-12);
     let width = |found: &Comparison, name: &str| {
-        let interval = found.levels[0].quantity(0, name).unwrap().change.unwrap().interval();
+        let interval = found.levels[0].quantity(0, name).unwrap().change.unwrap().interval;
         interval.high - interval.low
     };
     assert!(1.2 * width(&one, "output_throughput") < width(&three, "output_throughput"));
@@ -309,7 +309,7 @@ fn what_has_no_good_direction_decides_nothing_and_says_why() {
     });
     let primary = primary.map(|metric| Quantity::from(*metric));
     let sides = [side("A", runs(1, &BASE)), side("B", runs(11, &SLOW))];
-    let found = Comparison::of(&sides, &Terms { primary, ..terms() }).unwrap();
+    let found = Comparison::new(&sides, &Terms { primary, ..terms() }).unwrap();
     assert!(found.decides_nothing() && found.outcomes[0].reason.is_some(), "{:?}", found.outcomes);
 }
 
@@ -330,7 +330,7 @@ fn advice_says_what_so_few_runs_can_reach_and_counts_the_comparisons() {
 fn what_is_said_to_decide_decides() {
     let primary = Some(Quantity::named("ttft.p50", LatencyOrigin::Sent).unwrap());
     let sides = [side("A", runs(1, &BASE)), side("B", runs(11, &SLOW))];
-    let found = Comparison::of(&sides, &Terms { primary, ..terms() }).unwrap();
+    let found = Comparison::new(&sides, &Terms { primary, ..terms() }).unwrap();
     assert_eq!(found.primary, "ttft.p50");
     assert_eq!(found.levels[0].against[0].quantities[0].quantity, "ttft.p50");
     assert_eq!(found.outcomes[0].judgement, Judgement::Same);
@@ -340,7 +340,7 @@ fn what_is_said_to_decide_decides() {
 #[test]
 fn fewer_than_two_sides_are_no_comparison() {
     for (sides, count) in [(vec![], 0), (vec![side("A", runs(1, &BASE))], 1)] {
-        let problem = Comparison::of(&sides, &terms()).unwrap_err();
+        let problem = Comparison::new(&sides, &terms()).unwrap_err();
         assert_eq!(problem, ComparisonProblem::FewSides(count));
     }
 }
@@ -351,12 +351,12 @@ fn a_document_reads_back_as_it_was_written() {
     let degrees = [("A".to_owned(), 8), ("B".to_owned(), 4)];
     let named = ["A", "B"].map(|name| LayoutSide { name, tensor_parallel: None });
     let layouts = Some(Layouts::new(8, &degrees, &named).unwrap());
-    let found = Comparison::of(&sides, &Terms { layouts, ..terms() }).unwrap();
+    let found = Comparison::new(&sides, &Terms { layouts, ..terms() }).unwrap();
     let read: Comparison = serde_json::from_slice(&found.to_json_bytes()).unwrap();
     assert_eq!(read, found);
     let [one, two] = found.layouts.as_slice() else { panic!("{:?}", found.layouts) };
     assert_eq!((one.replicas, two.replicas), (1, 2));
     assert!((one.per_gpu.value - 125.0).abs() < 1e-9 && (one.node.value - 1_000.0).abs() < 1e-9);
     let change = two.change.unwrap();
-    assert!((change.value() - 2.0 * found.outcomes[0].change.unwrap().value()).abs() < 1e-12);
+    assert!((change.value - 2.0 * found.outcomes[0].change.unwrap().value).abs() < 1e-12);
 }

@@ -5,8 +5,10 @@
 
 use inferometer_model::campaign::Level;
 
-use super::document::{Objection, PROMISES, SideFacts, SideRun, TOKENIZER, Weight, objection};
-use super::{Compared, Side, Trouble};
+use super::{
+    Compared, Fact, Objection, PROMISES, Side, SideFacts, SideRun, TOKENIZER, Trouble, Weight,
+    differing,
+};
 use crate::judge::Verdict;
 use crate::metric::{self, Better, Metric, Quantity, Statistic};
 use crate::statistics::{Estimate, Percentile};
@@ -120,7 +122,7 @@ impl Compared for ToolResult {
             .collect();
         let Some(((first, tool), rest)) = meant.split_first() else { return true };
         rest.iter().all(|(latency, other)| {
-            latency.meaning() == first.meaning() && (first.is_defined() || other == tool)
+            latency.definition() == first.definition() && (first.is_defined() || other == tool)
         })
     }
 
@@ -162,10 +164,8 @@ impl Compared for ToolResult {
 
     fn differences(base: &[&Self], sheets: &[&Self], side: &str) -> Vec<Objection> {
         let Some(first) = base.first() else { return Vec::new() };
-        let mut found: Vec<Objection> = sheets
-            .iter()
-            .flat_map(|sheet| [load(first, sheet, side), facts(first, sheet, side)].concat())
-            .collect();
+        let mut found: Vec<Objection> =
+            sheets.iter().flat_map(|sheet| facts(first, sheet, side)).collect();
         found.extend(meanings(base, sheets, side));
         found.extend(only_one_has(base, sheets, side));
         found.extend(open(base, sheets, side));
@@ -173,99 +173,81 @@ impl Compared for ToolResult {
     }
 }
 
-/// What was asked of the server.
-fn load(first: &ToolResult, sheet: &ToolResult, side: &str) -> Vec<Objection> {
-    let mut found = Vec::new();
-    let mut differs = |key: &str, weight: Weight, what: &str, a: String, b: String| {
-        let text = format!("{what} differs: {a} in the base, {b} in {side}");
-        let remedy = "measure both with the same load, and change only the server";
-        found.push(objection(key, weight, side, text, remedy));
-    };
-    if first.source.simulated != sheet.source.simulated {
-        let what =
-            |sheet: &ToolResult| if sheet.source.simulated { "simulated" } else { "measured" };
-        let (a, b) = (what(first).to_owned(), what(sheet).to_owned());
-        differs("simulated", Weight::Forbids, "where the figures come from", a, b);
+const LOAD: &str = "measure both with the same load, and change only the server";
+const UNLESS_ASKED: &str = "mind it, unless it is the question";
+
+const LOAD_FACTS: [Fact<ToolResult>; 5] = [
+    ("simulated", Weight::Forbids, "where the figures come from", LOAD, |it| {
+        Some(if it.source.simulated { "simulated" } else { "measured" }.to_owned())
+    }),
+    ("load", Weight::Forbids, "the load", LOAD, |it| Some(it.level().to_string())),
+    // Of a rate; a difference of concurrencies is one of the load.
+    ("max_concurrency", Weight::Warning, "the limit of concurrency", LOAD, |it| {
+        let limit = it.max_concurrency;
+        let is_rate = matches!(it.level(), Level::Rate(_));
+        is_rate.then(|| limit.map_or_else(|| "none".to_owned(), |limit| limit.to_string()))
+    }),
+    ("burstiness", Weight::Warning, "the burstiness", LOAD, |it| Some(it.burstiness?.to_string())),
+    ("requests", Weight::Warning, "the number of requests", LOAD, |it| {
+        let ended = || Some(it.completed? + it.failed.unwrap_or(0));
+        Some(it.requests_planned.or_else(ended)?.to_string())
+    }),
+];
+
+const SUBJECT_FACTS: [Fact<ToolResult>; 4] = [
+    (
+        TOKENIZER,
+        Weight::Withholds,
+        "the tokenizer",
+        "tokens are not the same unit; measure both with one tokenizer",
+        |it| it.tokenizer.clone(),
+    ),
+    ("model", Weight::Warning, "the model", UNLESS_ASKED, |it| it.model.clone()),
+    (
+        "tool",
+        Weight::Warning,
+        "the tool",
+        "what the clients do differently passes for a difference of the servers: measure both with \
+         one tool",
+        |it| Some(it.source.tool.told().to_owned()),
+    ),
+    (
+        "tensor_parallel",
+        Weight::Note,
+        "the tensor-parallel size",
+        "mind it, unless it is the question; --gpus N sets nodes of equal size beside each other",
+        |it| Some(it.tensor_parallel?.to_string()),
+    ),
+];
+
+/// What was asked of the server, what answered, and who counted.
+fn facts(first: &ToolResult, other: &ToolResult, side: &str) -> Vec<Objection> {
+    let mut found = differing(&LOAD_FACTS, first, other, side);
+    // Another load has another limit.
+    if first.level() != other.level() {
+        found.retain(|found| found.key != "max_concurrency");
     }
-    let (a, b) = (first.level(), sheet.level());
-    if a != b {
-        differs("load", Weight::Forbids, "the load", a.to_string(), b.to_string());
-    } else if matches!(a, Level::Rate(_)) && first.max_concurrency != sheet.max_concurrency {
-        let [a, b] = [first, sheet].map(|sheet| told(sheet.max_concurrency.as_ref(), "none"));
-        differs("max_concurrency", Weight::Warning, "the limit of concurrency", a, b);
-    }
-    if let (Some(a), Some(b)) = (first.burstiness, sheet.burstiness)
-        && a.to_bits() != b.to_bits()
-    {
-        differs("burstiness", Weight::Warning, "the burstiness", a.to_string(), b.to_string());
-    }
-    if let (Some(a), Some(b)) = (planned(first), planned(sheet))
-        && a != b
-    {
-        let words = "the number of requests";
-        differs("requests", Weight::Warning, words, a.to_string(), b.to_string());
-    }
-    let lengths = [
-        ("input_tokens", Weight::Forbids, "prompts", first.input_tokens, sheet.input_tokens),
-        ("output_tokens", Weight::Warning, "answers", first.output_tokens, sheet.output_tokens),
+    type Tokens = fn(&ToolResult) -> Option<u64>;
+    let lengths: [(&str, Weight, &str, Tokens); 2] = [
+        ("input_tokens", Weight::Forbids, "prompts", |it| it.input_tokens),
+        ("output_tokens", Weight::Warning, "answers", |it| it.output_tokens),
     ];
-    for (key, weight, whose, a, b) in lengths {
-        let mean =
-            |tokens: Option<u64>, of: &ToolResult| Some(tokens? as f64 / of.completed? as f64);
-        if let (Some(a), Some(b)) = (mean(a, first), mean(b, sheet))
+    for (key, weight, whose, tokens) in lengths {
+        let mean = |it: &ToolResult| Some(tokens(it)? as f64 / it.completed? as f64);
+        if let (Some(a), Some(b)) = (mean(first), mean(other))
             && OTHER_LENGTHS * a.max(b) < (a - b).abs()
         {
-            let what = format!("the mean length of {whose}");
-            differs(key, weight, &what, format!("{a:.0} tokens"), format!("{b:.0}"));
+            let text = format!(
+                "the mean length of {whose} differs: {a:.0} tokens in the base, {b:.0} in {side}"
+            );
+            found.push(Objection::new(key, weight, side, text, LOAD));
         }
     }
-    found
-}
-
-fn planned(sheet: &ToolResult) -> Option<u64> {
-    sheet.requests_planned.or_else(|| Some(sheet.completed? + sheet.failed.unwrap_or(0)))
-}
-
-fn told<T: ToString>(value: Option<&T>, nothing: &str) -> String {
-    value.map_or_else(|| nothing.to_owned(), T::to_string)
-}
-
-/// What answered, and who counted.
-fn facts(first: &ToolResult, sheet: &ToolResult, side: &str) -> Vec<Objection> {
-    let mut found = Vec::new();
-    let mut differs =
-        |key: &str, weight: Weight, what: &str, (a, b): (&str, &str), remedy: &str| {
-            let text = format!("{what} differs: {a} in the base, {b} in {side}");
-            found.push(objection(key, weight, side, text, remedy));
-        };
-    let both = |of: fn(&ToolResult) -> Option<&String>| {
-        Some((of(first)?.as_str(), of(sheet)?.as_str())).filter(|(a, b)| a != b)
-    };
-    if let Some(pair) = both(|sheet| sheet.tokenizer.as_ref()) {
-        let remedy = "tokens are not the same unit; measure both with one tokenizer";
-        differs(TOKENIZER, Weight::Withholds, "the tokenizer", pair, remedy);
-    }
-    if let Some(pair) = both(|sheet| sheet.model.as_ref()) {
-        differs("model", Weight::Warning, "the model", pair, "mind it, unless it is the question");
-    }
-    let (a, b) = (first.source.tool, sheet.source.tool);
-    if a != b {
-        let remedy = "what the clients do differently passes for a difference of the servers: \
-                      measure both with one tool";
-        differs("tool", Weight::Warning, "the tool", (a.told(), b.told()), remedy);
-    }
-    if let (Some(a), Some(b)) = (first.tensor_parallel, sheet.tensor_parallel)
-        && a != b
-    {
-        let (a, b) = (a.to_string(), b.to_string());
-        let remedy = "mind it, unless it is the question; --gpus N sets nodes of equal size beside \
-                      each other";
-        differs("tensor_parallel", Weight::Note, "the tensor-parallel size", (&a, &b), remedy);
-    }
-    if first.request_goodput.is_some() && sheet.request_goodput.is_some() {
+    found.extend(differing(&SUBJECT_FACTS, first, other, side));
+    if first.request_goodput.is_some() && other.request_goodput.is_some() {
         let text = "goodput counts what was promised, and imported results do not say that";
         let remedy = "compare it by hand where both promised the same";
-        found.push(objection(PROMISES, Weight::Withholds, side, text.to_owned(), remedy));
+        found.push(Objection::new(PROMISES, Weight::Withholds, side, text, remedy));
     }
     found
 }
@@ -303,7 +285,7 @@ fn meanings(base: &[&ToolResult], sheets: &[&ToolResult], side: &str) -> Vec<Obj
         );
         let key = format!("meaning.{}", kind.told().to_lowercase());
         let remedy = "measure both with one tool; they are different numbers of the same name";
-        Some(objection(&key, Weight::Withholds, side, text, remedy))
+        Some(Objection::new(&key, Weight::Withholds, side, text, remedy))
     };
     LatencyKind::ALL.into_iter().filter_map(of_kind).collect()
 }
@@ -344,7 +326,7 @@ fn only_one_has(base: &[&ToolResult], sheets: &[&ToolResult], side: &str) -> Opt
         .collect::<Vec<_>>();
     let remedy = "they stand in the results themselves: `inferometer report`";
     (!told.is_empty())
-        .then(|| objection("one_side_only", Weight::Note, side, told.join("; "), remedy))
+        .then(|| Objection::new("one_side_only", Weight::Note, side, told.join("; "), remedy))
 }
 
 /// What no file says, and what would pass for a change of the server.
@@ -354,7 +336,7 @@ fn open(base: &[&ToolResult], sheets: &[&ToolResult], side: &str) -> Option<Obje
     let text = "imported results do not say all that was asked, nor of which hardware: the load and \
                 the numbers of requests and tokens are all that was held against each other";
     let remedy = "see for yourself that prompts, sampling, API and hardware were the same";
-    Some(objection("workload_unknown", Weight::Note, side, text.to_owned(), remedy))
+    Some(Objection::new("workload_unknown", Weight::Note, side, text, remedy))
 }
 
 #[cfg(test)]

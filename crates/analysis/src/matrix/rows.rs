@@ -212,10 +212,22 @@ impl MatrixRow {
         self.ending.failure().filter(|_| self.is_failed()).and_then(unfit)
     }
 
+    /// Whether it is called pipeline parallel and deployed as a tensor parallel row of the matrix is,
+    /// which then represents both: which of two equal servers is ahead is chance, and neither spreads a
+    /// pipeline.
+    pub fn has_tensor_twin(&self, rows: &[Self], presets: &[Preset]) -> bool {
+        let is_twin = |other: &Self| {
+            other.strategy == Some(Strategy::Tensor)
+                && other.level == self.level
+                && other.is_same_deployment(self, presets)
+        };
+        self.strategy == Some(Strategy::Pipeline) && rows.iter().any(is_twin)
+    }
+
     /// Whether both were deployed alike, whatever their strategy is called: on one GPU there is nothing
     /// to spread.
     pub fn is_same_deployment(&self, other: &Self, presets: &[Preset]) -> bool {
-        let gpus = usize::try_from(self.preset).ok().and_then(|place| presets.get(place)?.gpus);
+        let gpus = presets.get(self.preset as usize).and_then(|preset| preset.gpus);
         let spread = |row: &Self| {
             let is_known = row.tp.is_some() || row.pp.is_some();
             is_known.then(|| (row.tp.unwrap_or(1), row.pp.unwrap_or(1)))

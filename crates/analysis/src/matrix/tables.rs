@@ -45,7 +45,7 @@ impl<'a> Table<'a> {
     fn section(self, places: Vec<u32>) -> Option<MatrixSection> {
         let first = self.row(*places.first()?)?;
         let own = || places.iter().filter_map(|place| Some((*place, self.row(*place)?)));
-        let stands = |(_, row): &(u32, &MatrixRow)| !self.has_tensor_twin(row);
+        let stands = |(_, row): &(u32, &MatrixRow)| !row.has_tensor_twin(self.rows, self.presets);
         let highest = MatrixFigure::ALL.into_iter().filter_map(|figure| {
             let (row, value) = figure.best(own().filter(stands), self.tps_by)?;
             Some(Highest { figure, row, value })
@@ -164,20 +164,8 @@ impl<'a> Table<'a> {
         groups
     }
 
-    /// Whether it is called pipeline parallel and deployed as a tensor parallel row of the matrix is,
-    /// which then represents both: which of two equal servers is ahead is chance, and neither spreads a
-    /// pipeline.
-    pub(super) fn has_tensor_twin(self, row: &MatrixRow) -> bool {
-        let is_twin = |other: &MatrixRow| {
-            other.strategy == Some(Strategy::Tensor)
-                && other.level == row.level
-                && other.is_same_deployment(row, self.presets)
-        };
-        row.strategy == Some(Strategy::Pipeline) && self.rows.iter().any(is_twin)
-    }
-
     pub(super) fn row(self, place: u32) -> Option<&'a MatrixRow> {
-        self.rows.get(usize::try_from(place).ok()?)
+        self.rows.get(place as usize)
     }
 
     /// The place of its level in the plan.
@@ -239,7 +227,7 @@ enum Lead {
 fn winner(all: Table<'_>, figure: MatrixFigure, places: &[u32]) -> Option<(Winner, Option<Lead>)> {
     let is_candidate = |row: &MatrixRow| {
         let is_told = figure.of(row, all.tps_by).mean.is_some();
-        is_told && row.may_win() && !all.has_tensor_twin(row)
+        is_told && row.may_win() && !row.has_tensor_twin(all.rows, all.presets)
     };
     let candidates = || {
         let rows = places.iter().filter_map(|place| Some((*place, all.row(*place)?)));

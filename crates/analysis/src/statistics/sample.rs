@@ -234,6 +234,13 @@ pub struct Estimate {
     pub certified: bool,
 }
 
+impl Estimate {
+    /// A certified value of which nothing is known about neighbours in time.
+    pub const fn new(value: f64, interval: Option<Interval>, n: u64) -> Self {
+        Self { value, interval, n, effective_n: None, certified: true }
+    }
+}
+
 impl Interval {
     /// Returns `None` when an end is not a number or they are the wrong way round.
     pub fn new(low: f64, high: f64) -> Option<Self> {

@@ -33,11 +33,11 @@ pub(crate) fn run(arguments: &CompareArguments) -> Result<ExitCode, Failure> {
             let mut runs = sides.iter().flat_map(|side| &side.results);
             let is_open = runs.next().is_some_and(|run| run.run.load.is_open());
             let layouts: Vec<LayoutSide<'_>> = sides.iter().map(Side::layout).collect();
-            Comparison::of(sides, &terms(arguments, LatencyOrigin::for_load(is_open), &layouts)?)
+            Comparison::new(sides, &terms(arguments, LatencyOrigin::for_load(is_open), &layouts)?)
         }
         Sides::Sheets(sides) => {
             let layouts: Vec<LayoutSide<'_>> = sides.iter().map(Side::layout).collect();
-            Comparison::of(sides, &terms(arguments, LatencyOrigin::Sent, &layouts)?)
+            Comparison::new(sides, &terms(arguments, LatencyOrigin::Sent, &layouts)?)
         }
     }
     .map_err(refused)?;

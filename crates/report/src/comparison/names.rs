@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use inferometer_analysis::comparison::{Comparison, LevelComparison};
+use inferometer_analysis::comparison::{ComparedLevel, Comparison};
 
 use crate::escape::{terminal_cut, terminal_ends, terminal_line};
 
@@ -21,36 +21,29 @@ pub(super) struct Names {
     sides: Vec<(String, String)>,
     /// Whether the tables have letters, which a key must explain.
     pub(super) are_letters: bool,
-    /// Short names of levels and rows; empty on a page of any width.
-    levels: Vec<LevelName>,
+    /// Each level or row with its short name and a shorter one; empty on a page of any width.
+    levels: Vec<(String, [String; 2])>,
     /// Parts of the names that all rows share.
     pub(super) shared: Option<String>,
-}
-
-struct LevelName {
-    name: String,
-    shown: String,
-    narrow: String,
 }
 
 impl Names {
     /// The whole names, for a page of any width.
     pub(super) fn whole(comparison: &Comparison) -> Self {
-        let sides = side_names(comparison);
-        let sides = sides.map(|name| (name.to_owned(), name.to_owned())).collect();
-        Self { sides, are_letters: false, levels: Vec::new(), shared: None }
+        let sides = comparison.sides.iter().map(|side| (side.name.clone(), side.name.clone()));
+        Self { sides: sides.collect(), are_letters: false, levels: Vec::new(), shared: None }
     }
 
     /// Cut for a terminal where they stay distinct: at the end, else in the middle, else at the
     /// beginning. Where it does not, they are letters.
     pub(super) fn short(comparison: &Comparison) -> Self {
-        let names: Vec<&str> = side_names(comparison).collect();
+        let names: Vec<&str> = comparison.sides.iter().map(|side| side.name.as_str()).collect();
         let found = cut_distinct(&names, SIDE_WIDTH);
         let are_letters = found.is_none();
         let shown = found.unwrap_or_else(|| (0..names.len()).map(letter).collect());
         let sides = names.into_iter().map(str::to_owned).zip(shown).collect();
-        let names_of_levels = comparison.levels.iter().map(LevelComparison::told).collect();
-        let (levels, shared) = level_names(names_of_levels);
+        let levels = comparison.levels.iter().map(|level| level.at.to_string()).collect();
+        let (levels, shared) = level_names(levels);
         Self { sides, are_letters, levels, shared }
     }
 
@@ -64,17 +57,19 @@ impl Names {
     }
 
     /// The name of a level.
-    pub(super) fn level(&self, name: &str) -> String {
-        self.known(name).map_or_else(|| name.to_owned(), |level| level.shown.clone())
+    pub(super) fn level(&self, level: &ComparedLevel) -> String {
+        self.cut_level(level, 0)
     }
 
     /// A shorter name of a level.
-    pub(super) fn narrow_level(&self, name: &str) -> String {
-        self.known(name).map_or_else(|| name.to_owned(), |level| level.narrow.clone())
+    pub(super) fn narrow_level(&self, level: &ComparedLevel) -> String {
+        self.cut_level(level, 1)
     }
 
-    fn known(&self, name: &str) -> Option<&LevelName> {
-        self.levels.iter().find(|level| level.name == name)
+    fn cut_level(&self, level: &ComparedLevel, width: usize) -> String {
+        let name = level.to_string();
+        let known = self.levels.iter().find(|(known, _)| *known == name);
+        known.map_or(name, |(_, cut)| cut[width].clone())
     }
 }
 
@@ -85,7 +80,7 @@ fn cut_distinct(names: &[&str], width: usize) -> Option<Vec<String>> {
 }
 
 /// Names of rows of a matrix are long: parts that all share are removed, and the rest is cut.
-fn level_names(names: Vec<String>) -> (Vec<LevelName>, Option<String>) {
+fn level_names(names: Vec<String>) -> (Vec<(String, [String; 2])>, Option<String>) {
     let (own, shared) = without_shared(&names);
     let shown = |width: usize| {
         let own: Vec<&str> = own.iter().map(String::as_str).collect();
@@ -95,9 +90,8 @@ fn level_names(names: Vec<String>) -> (Vec<LevelName>, Option<String>) {
         };
         cut_distinct(&own, width).unwrap_or_else(numbered)
     };
-    let pairs = names.into_iter().zip(shown(LEVEL_WIDTH)).zip(shown(NARROW_WIDTH));
-    let level = |((name, shown), narrow)| LevelName { name, shown, narrow };
-    (pairs.map(level).collect(), shared)
+    let cut = shown(LEVEL_WIDTH).into_iter().zip(shown(NARROW_WIDTH));
+    (names.into_iter().zip(cut.map(|(shown, narrow)| [shown, narrow])).collect(), shared)
 }
 
 /// Each without the parts that all have at the same position, and these parts.
@@ -118,10 +112,6 @@ fn without_shared(names: &[String]) -> (Vec<String>, Option<String>) {
     };
     let common: Vec<&str> = shared.iter().map(|index| first[*index]).collect();
     (parts.iter().map(own).collect(), Some(common.join(SEPARATOR)))
-}
-
-fn side_names(comparison: &Comparison) -> impl Iterator<Item = &str> {
-    comparison.sides.iter().map(|side| side.name.as_str())
 }
 
 /// The names where no two are the same.
@@ -168,12 +158,12 @@ mod tests {
             .collect();
         let (found, shared) = level_names(names);
         assert_eq!(shared.unwrap(), "DeepSeek-R1-Distill-Qwen-32B · tensor");
-        assert_eq!(found[1].shown, "a preset of a long name · 2048 · 10 at …");
-        assert_eq!(found[3].shown, "a preset of a long name · 128000 · 10 a…");
-        let distinct: BTreeSet<&String> = found.iter().map(|level| &level.narrow).collect();
+        assert_eq!(found[1].1[0], "a preset of a long name · 2048 · 10 at …");
+        assert_eq!(found[3].1[0], "a preset of a long name · 128000 · 10 a…");
+        let distinct: BTreeSet<&String> = found.iter().map(|(_, cut)| &cut[1]).collect();
         assert_eq!(distinct.len(), 5, "{distinct:?}");
         assert!(distinct.iter().all(|name| name.chars().count() <= NARROW_WIDTH), "{distinct:?}");
         let (alone, nothing) = level_names(vec!["c=4".to_owned(), "c=8".to_owned()]);
-        assert_eq!((alone[1].shown.as_str(), nothing), ("c=8", None));
+        assert_eq!((alone[1].1[0].as_str(), nothing), ("c=8", None));
     }
 }

@@ -4,8 +4,9 @@
 //! A cell that a spreadsheet would take for a formula is made text by an apostrophe: names come from
 //! servers. Numbers are left alone.
 
-use inferometer_analysis::set::{AcrossRuns, PointResult, SetSummary};
-use inferometer_analysis::{METRICS, Percentile, Quantity, Statistic, Summary};
+use inferometer_analysis::set::{PointResult, SetSummary};
+use inferometer_analysis::tool_result::ResultRate;
+use inferometer_analysis::{Interval, METRICS, Percentile, Statistic, Summary};
 use inferometer_model::campaign::Level;
 use inferometer_model::spreadsheet::guarded;
 
@@ -37,16 +38,33 @@ pub fn of_run(summary: &Summary) -> String {
 }
 
 fn written(id: &str, rows: &[Row<'_>]) -> String {
-    let quantities = quantities();
-    let mut text = line(&head(&quantities));
-    for row in rows {
-        text += &line(&cells(id, row, &quantities));
+    let mut csv = Csv::default()
+        .text("source", |_: &&Row<'_>| Some(id.to_owned()))
+        .text("row", |row| Some(row.name.clone()))
+        .text("category", |row| row.scenario.map(|scenario| scenario.category.clone()))
+        .text("level", |row| row.level.map(|row| level_field(row.level)))
+        .text("model", |row| row.drawn().map(|run| run.run.model.clone()))
+        .text("verdict", |row| Some(row.verdict().to_string()))
+        .count("runs", |row| {
+            Some(row.level.map_or(row.runs.len(), |level| level.points.len()) as u64)
+        })
+        .count("scheduled", |row| Some(row.tally().scheduled))
+        .count("ok", |row| Some(row.tally().ok))
+        .count("failed", |row| Some(row.tally().failed))
+        .count("cancelled", |row| Some(row.tally().cancelled));
+    for quantity in METRICS.iter().flat_map(|metric| metric.quantities(&STATISTICS)) {
+        let unit = quantity.metric().unit.name();
+        csv = csv
+            .figure(&quantity.to_string(), &format!(" ({unit})"), move |row| {
+                let across = row.quantity(quantity);
+                (across.mean, across.doubt())
+            })
+            .text(&format!("{quantity} certified"), move |row| {
+                let across = row.quantity(quantity);
+                across.mean.map(|_| if across.certified { "yes" } else { "no" }.to_owned())
+            });
     }
-    text
-}
-
-fn quantities() -> Vec<Quantity> {
-    METRICS.iter().flat_map(|metric| metric.quantities(&STATISTICS)).collect()
+    csv.lines(rows)
 }
 
 /// A level without separators of thousands.
@@ -54,91 +72,78 @@ pub(super) fn level_field(level: Level) -> String {
     fmt::level(level).replace(',', "")
 }
 
-pub(super) enum Field {
-    Text(String),
-    Number(Option<f64>),
+/// A column: its head, and its cell of an item.
+type Column<'a, T> = (String, Box<dyn Fn(&T) -> String + 'a>);
+
+/// The columns of a file, in their order.
+pub(super) struct Csv<'a, T>(Vec<Column<'a, T>>);
+
+impl<T> Default for Csv<'_, T> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
 }
 
-const FACTS: [&str; 11] = [
-    "source",
-    "row",
-    "category",
-    "level",
-    "model",
-    "verdict",
-    "runs",
-    "scheduled",
-    "ok",
-    "failed",
-    "cancelled",
-];
+impl<'a, T> Csv<'a, T> {
+    /// Every text is quoted, so that none is divided whatever a spreadsheet takes for a separator.
+    pub(super) fn text(mut self, head: &str, get: impl Fn(&T) -> Option<String> + 'a) -> Self {
+        self.0.push((
+            head.to_owned(),
+            Box::new(move |item| text_field(&get(item).unwrap_or_default())),
+        ));
+        self
+    }
 
-fn head(quantities: &[Quantity]) -> Vec<Field> {
-    let mut fields: Vec<Field> = FACTS.map(|name| Field::Text(name.to_owned())).into();
-    for quantity in quantities {
-        let unit = quantity.metric().unit.name();
-        for name in [
-            format!("{quantity} ({unit})"),
-            format!("{quantity} low ({unit})"),
-            format!("{quantity} high ({unit})"),
-            format!("{quantity} certified"),
-        ] {
-            fields.push(Field::Text(name));
+    /// A missing number is an empty cell.
+    pub(super) fn number(mut self, head: &str, get: impl Fn(&T) -> Option<f64> + 'a) -> Self {
+        self.0.push((head.to_owned(), Box::new(move |item| number_field(get(item)))));
+        self
+    }
+
+    pub(super) fn count(self, head: &str, get: impl Fn(&T) -> Option<u64> + 'a) -> Self {
+        self.number(head, move |item| get(item).map(|count| count as f64))
+    }
+
+    /// A rate, or `inf` where there is no limit.
+    pub(super) fn rate(mut self, head: &str, get: impl Fn(&T) -> Option<ResultRate> + 'a) -> Self {
+        let field = move |item: &T| match get(item) {
+            Some(ResultRate::Unlimited) => text_field("inf"),
+            Some(ResultRate::PerSecond(rate)) => number_field(Some(rate)),
+            None => String::new(),
+        };
+        self.0.push((head.to_owned(), Box::new(field)));
+        self
+    }
+
+    /// A value and the ends of its interval; the heads end with `unit`.
+    pub(super) fn figure(
+        self,
+        head: &str,
+        unit: &str,
+        get: impl Fn(&T) -> (Option<f64>, Option<Interval>) + Copy + 'a,
+    ) -> Self {
+        self.number(&format!("{head}{unit}"), move |item| get(item).0)
+            .number(&format!("{head} low{unit}"), move |item| get(item).1.map(|found| found.low))
+            .number(&format!("{head} high{unit}"), move |item| get(item).1.map(|found| found.high))
+    }
+
+    /// The head, and a line for each item.
+    pub(super) fn lines(self, items: impl IntoIterator<Item = T>) -> String {
+        let line = |cells: Vec<String>| cells.join(",") + "\r\n";
+        let mut text = line(self.0.iter().map(|(head, _)| text_field(head)).collect());
+        for item in items {
+            text += &line(self.0.iter().map(|(_, get)| get(&item)).collect());
         }
-    }
-    fields
-}
-
-fn cells(id: &str, row: &Row<'_>, quantities: &[Quantity]) -> Vec<Field> {
-    let tally = row.tally();
-    let text = |text: Option<String>| Field::Text(text.unwrap_or_default());
-    let number = |value: u64| Field::Number(Some(value as f64));
-    let mut fields = vec![
-        text(Some(id.to_owned())),
-        text(Some(row.name.clone())),
-        text(row.scenario.map(|scenario| scenario.category.clone())),
-        text(row.level.map(|row| level_field(row.level))),
-        text(row.drawn().map(|run| run.run.model.clone())),
-        text(Some(row.verdict().to_string())),
-        number(row.level.map_or(row.runs.len(), |level| level.points.len()) as u64),
-        number(tally.scheduled),
-        number(tally.ok),
-        number(tally.failed),
-        number(tally.cancelled),
-    ];
-    for quantity in quantities {
-        fields.extend(fields_of(&row.quantity(*quantity)));
-    }
-    fields
-}
-
-fn fields_of(across: &AcrossRuns) -> [Field; 4] {
-    let interval = across.doubt();
-    let certified = across.mean.map(|_| if across.certified { "yes" } else { "no" });
-    [
-        Field::Number(across.mean),
-        Field::Number(interval.map(|found| found.low)),
-        Field::Number(interval.map(|found| found.high)),
-        Field::Text(certified.unwrap_or_default().to_owned()),
-    ]
-}
-
-pub(super) fn line(fields: &[Field]) -> String {
-    let cells: Vec<String> = fields.iter().map(cell).collect();
-    cells.join(",") + "\r\n"
-}
-
-/// Nothing is an empty cell.
-fn cell(field: &Field) -> String {
-    match field {
-        Field::Number(value) => value.map_or_else(String::new, |value| value.to_string()),
-        Field::Text(text) => quoted(&guarded(text)),
+        text
     }
 }
 
-/// Every text, so that none is divided whatever a spreadsheet takes for a separator.
-fn quoted(text: &str) -> String {
-    format!("\"{}\"", text.replace('"', "\"\""))
+fn number_field(value: Option<f64>) -> String {
+    value.map_or_else(String::new, |value| value.to_string())
+}
+
+fn text_field(text: &str) -> String {
+    format!("\"{}\"", guarded(text).replace('"', "\"\""))
 }
 
 #[cfg(test)]
@@ -147,16 +152,15 @@ mod tests {
 
     #[test]
     fn what_looks_like_a_formula_is_text_and_numbers_stay_numbers() {
-        let text = |text: &str| cell(&Field::Text(text.to_owned()));
-        assert_eq!(text("=cmd()"), "\"'=cmd()\"");
-        assert_eq!(text("@SUM(A1)"), "\"'@SUM(A1)\"");
-        assert_eq!(text("\t=1"), "\"'\t=1\"");
-        assert_eq!(text("-1+2"), "\"'-1+2\"");
-        assert_eq!(text(" =x"), "\"' =x\"");
-        assert_eq!(text(";=cmd()"), "\"';=cmd()\"");
-        assert_eq!(text("c=4; fast"), "\"c=4; fast\"");
-        assert_eq!(text("=a,\"b\""), "\"'=a,\"\"b\"\"\"");
-        assert_eq!(cell(&Field::Number(Some(-1.5))), "-1.5");
-        assert_eq!(cell(&Field::Number(None)), "");
+        assert_eq!(text_field("=cmd()"), "\"'=cmd()\"");
+        assert_eq!(text_field("@SUM(A1)"), "\"'@SUM(A1)\"");
+        assert_eq!(text_field("\t=1"), "\"'\t=1\"");
+        assert_eq!(text_field("-1+2"), "\"'-1+2\"");
+        assert_eq!(text_field(" =x"), "\"' =x\"");
+        assert_eq!(text_field(";=cmd()"), "\"';=cmd()\"");
+        assert_eq!(text_field("c=4; fast"), "\"c=4; fast\"");
+        assert_eq!(text_field("=a,\"b\""), "\"'=a,\"\"b\"\"\"");
+        assert_eq!(number_field(Some(-1.5)), "-1.5");
+        assert_eq!(number_field(None), "");
     }
 }

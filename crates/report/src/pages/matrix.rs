@@ -1,10 +1,11 @@
 //! The page of a matrix of deployments: the winners with their certainty, every row with its confidence
 //! intervals, and the failures with their reasons.
 
+pub(super) mod brief;
 mod charts;
 pub(super) mod csv;
 mod servers;
-pub(crate) mod view;
+mod view;
 
 use inferometer_analysis::matrix::{
     Certainty, LoadTable, MatrixFigure, MatrixRow, MatrixSection, Speedup, StrategyRow,
@@ -13,7 +14,7 @@ use inferometer_analysis::matrix::{
 use inferometer_analysis::set::{AcrossRuns, SetSummary};
 use inferometer_model::campaign::Level;
 
-use self::view::{Tally, View, distinct};
+use self::view::{View, distinct};
 use super::cells::{Behind, missing, of_across};
 use super::charts::figure as figure_block;
 use super::frame::{self, About, section};
@@ -99,13 +100,13 @@ fn sections(view: View<'_>) -> Vec<Section> {
     sections.extend(servers::deployments(view));
     sections.push(validity(view.set));
     sections.push(method(view));
-    sections.push(provenance(view.set));
+    sections.push(set::provenance(view.set));
     sections
 }
 
 fn verdict_words(view: View<'_>) -> (Text, Vec<Text>) {
     let rows = &view.matrix.rows;
-    let Tally { measured, troubles } = Tally::new(rows);
+    let (measured, troubles) = view::tally(rows);
     let more = if troubles.is_empty() { String::new() } else { format!(" ({troubles})") };
     let (measured, all) = (count(measured as u64), counted(rows.len() as u64, "row"));
     let verdicts: Vec<_> = view.set.points.iter().map(|point| point.verdict).collect();
@@ -116,7 +117,7 @@ fn verdict_words(view: View<'_>) -> (Text, Vec<Text>) {
 
 fn headline(view: View<'_>) -> Vec<Card> {
     let rows = &view.matrix.rows;
-    let Tally { measured, troubles } = Tally::new(rows);
+    let (measured, troubles) = view::tally(rows);
     let mut cards = vec![Card {
         label: "Measured".to_owned(),
         value: count(measured as u64),
@@ -735,21 +736,6 @@ fn method(view: View<'_>) -> Section {
     let lines = lines.into_iter().filter(|(applies, ..)| *applies);
     let lines = lines.map(|(_, label, words)| labelled(label, words)).collect();
     section("method", "Method", vec![Block::List(lines)])
-}
-
-fn provenance(set: &SetSummary) -> Section {
-    let facts = [
-        ("Set", set.set.clone()),
-        ("Started", set.started.clone()),
-        ("Tool", format!("Inferometer {}", set.tool_version)),
-        ("Seed", set.seed.to_string()),
-    ];
-    let facts = facts.map(|(key, value)| (key.to_owned(), plain(value))).into();
-    let runs = Block::Details {
-        summary: "Every run with its seed and fingerprints".to_owned(),
-        blocks: vec![Block::Table(set::runs(set))],
-    };
-    section("provenance", "Provenance", vec![Block::Facts(facts), runs])
 }
 
 /// A share in per cent with its sign.

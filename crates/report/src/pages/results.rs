@@ -9,20 +9,21 @@ mod site;
 use std::collections::BTreeSet;
 
 use inferometer_analysis::tool_result::{
-    CountsFrom, LatencyKind, Mark, ResultRate, Tool, ToolResult,
+    CountsFrom, LatencyDefinition, LatencyKind, Mark, Tool, ToolResult,
 };
 use inferometer_analysis::{Estimate, Percentile, Statistic};
 
 use self::charts::{Drawn, Group};
 pub(crate) use self::lines::mark_words;
 use self::lines::{
-    Definition, Level, Line, NOT_IN_SOURCE, Quantity, doubt_words, grain_words, kind_words, lines,
-    load_words, mark_advice, statistic_name, uncertified_words, unknown,
+    Level, Line, NOT_IN_SOURCE, Quantity, definition_name, definitions as definitions_of,
+    doubt_words, grain_words, kind_words, lines, load_words, mark_advice, statistic_name,
+    uncertified_words, unknown,
 };
 pub use self::site::site;
 use super::cells::missing;
 use super::charts::figure as figure_block;
-use super::csv::{Field, line as csv_line};
+use super::csv::Csv;
 use super::frame::{section, sentence};
 use crate::document::{
     Badge, Block, Card, Cell, Columns, Document, Lead, Mood, Section, Span, Table, Text, plain,
@@ -59,8 +60,6 @@ const REMARKS_MAX: usize = 50;
 /// Limit of listed keys without a metric.
 const UNMAPPED_MAX: usize = 40;
 const UNMAPPED_CHARS_MAX: usize = 200;
-const KINDS: [LatencyKind; 4] =
-    [LatencyKind::Ttft, LatencyKind::Tpot, LatencyKind::Itl, LatencyKind::E2e];
 
 pub fn of_sheets(sheets: &[ToolResult], words: &PageWords) -> Document {
     let lines = lines(sheets);
@@ -122,7 +121,8 @@ fn facts(sheets: &[ToolResult], lines: &[Line<'_>]) -> Vec<(String, String)> {
 fn measured<'a>(sheets: impl Iterator<Item = &'a ToolResult>) -> Option<String> {
     let starts: Vec<_> = sheets.map(ToolResult::started_at).collect();
     let known = || starts.iter().flatten();
-    let [first, last] = [known().min()?, known().max()?].map(ToString::to_string);
+    let [first, last] = [known().min()?, known().max()?]
+        .map(|start| start.strftime("%Y-%m-%d %H:%M").to_string());
     let span = if first == last { first } else { format!("{first} to {last}") };
     let undated = (starts.len() - known().count()) as u64;
     Some(match undated {
@@ -174,14 +174,14 @@ fn headline(lines: &[Line<'_>]) -> Vec<Card> {
     let mut cards = Vec::from_iter(best_card(lines, "Highest output throughput", output));
     let sheets: Vec<&ToolResult> = lines.iter().flat_map(Line::sheets).collect();
     for kind in [LatencyKind::Ttft, LatencyKind::Tpot] {
-        let known = |definition: &Definition| {
+        let known = |definition: &LatencyDefinition| {
             let quantity = Quantity::Latency(*definition, Statistic::Mean);
             sheets.iter().filter(|sheet| quantity.get(sheet).is_some()).count()
         };
         // The most common definition; of equally many the first, which counts from the schedule.
-        let all = Definition::all(kind, sheets.iter().copied());
+        let all = definitions_of(kind, sheets.iter().copied());
         let Some(common) = all.into_iter().rev().max_by_key(known) else { continue };
-        let label = format!("Lowest mean {}", common.name());
+        let label = format!("Lowest mean {}", definition_name(common));
         cards.extend(best_card(lines, &label, Quantity::Latency(common, Statistic::Mean)));
     }
     cards
@@ -351,10 +351,10 @@ fn quantities(lines: &[Line<'_>]) -> Vec<(String, Quantity)> {
     ];
     let sheets = || lines.iter().flat_map(Line::sheets);
     let rates = RATES.map(|(title, field)| (title.to_owned(), Quantity::Throughput(field)));
-    let definitions = KINDS.into_iter().flat_map(|kind| Definition::all(kind, sheets()));
+    let definitions = LatencyKind::ALL.into_iter().flat_map(|kind| definitions_of(kind, sheets()));
     let latencies = definitions.flat_map(|definition| {
         STATISTICS.map(|statistic| {
-            let title = format!("{} {}", statistic_name(statistic), definition.name());
+            let title = format!("{} {}", statistic_name(statistic), definition_name(definition));
             (title, Quantity::Latency(definition, statistic))
         })
     });
@@ -392,57 +392,33 @@ fn source_cell(sheet: &ToolResult) -> Cell {
 }
 
 /// Results as CSV: one row each, every quantity with its interval.
-pub fn csv(sheets: &[ToolResult]) -> String {
-    let lines = lines(sheets);
-    let quantities = quantities(&lines);
-    let mut text = String::new();
-    for (index, (line, _, sheet)) in rows(&lines).enumerate() {
-        let mut fields = csv_facts(&line.name, sheet);
-        for (title, quantity) in &quantities {
-            let found = quantity.get(sheet);
-            let interval = found.and_then(|found| found.interval);
-            fields.extend([
-                (title.clone(), Field::Number(found.map(|found| found.value))),
-                (format!("{title} low"), Field::Number(interval.map(|interval| interval.low))),
-                (format!("{title} high"), Field::Number(interval.map(|interval| interval.high))),
-            ]);
-        }
-        let (heads, fields): (Vec<String>, Vec<Field>) = fields.into_iter().unzip();
-        if index == 0 {
-            text += &csv_line(&heads.into_iter().map(Field::Text).collect::<Vec<_>>());
-        }
-        text += &csv_line(&fields);
+pub fn csv(results: &[ToolResult]) -> String {
+    let lines = lines(results);
+    let mut csv = Csv::default()
+        .text("configuration", |(line, ..): &Row<'_>| Some(line.name.clone()))
+        .text("model", |(.., it)| it.model.clone())
+        .text("tool", |(.., it)| Some(it.source.tool.told().to_owned()))
+        .text("source", |(.., it)| Some(it.source.name.clone()))
+        .count("line", |(.., it)| it.source.line.map(u64::from))
+        .text("started", |(.., it)| it.started.clone())
+        .rate("request_rate", |(.., it)| it.request_rate)
+        .count("max_concurrency", |(.., it)| it.max_concurrency.map(u64::from))
+        .count("planned", |(.., it)| it.requests_planned)
+        .count("completed", |(.., it)| it.completed)
+        .count("failed", |(.., it)| it.failed)
+        .number("duration (s)", |(.., it)| it.duration_s)
+        .count("input tokens", |(.., it)| it.input_tokens)
+        .count("output tokens", |(.., it)| it.output_tokens)
+        .text("marks", |(.., it)| {
+            Some(it.marks.iter().map(mark_words).collect::<Vec<_>>().join("; "))
+        });
+    for (title, quantity) in quantities(&lines) {
+        csv = csv.figure(&title, "", move |(.., it)| {
+            let found = quantity.get(it);
+            (found.map(|found| found.value), found.and_then(|found| found.interval))
+        });
     }
-    text
-}
-
-fn csv_facts(name: &str, sheet: &ToolResult) -> Vec<(String, Field)> {
-    let text = |text: Option<&str>| Field::Text(text.unwrap_or_default().to_owned());
-    let number = |value: Option<u64>| Field::Number(value.map(|value| value as f64));
-    let rate = match sheet.request_rate {
-        Some(ResultRate::PerSecond(rate)) => Field::Number(Some(rate)),
-        Some(ResultRate::Unlimited) => text(Some("inf")),
-        None => Field::Number(None),
-    };
-    let marks: Vec<String> = sheet.marks.iter().map(mark_words).collect();
-    let facts = [
-        ("configuration", text(Some(name))),
-        ("model", text(sheet.model.as_deref())),
-        ("tool", text(Some(sheet.source.tool.told()))),
-        ("source", text(Some(&sheet.source.name))),
-        ("line", number(sheet.source.line.map(u64::from))),
-        ("started", text(sheet.started.as_deref())),
-        ("request_rate", rate),
-        ("max_concurrency", number(sheet.max_concurrency.map(u64::from))),
-        ("planned", number(sheet.requests_planned)),
-        ("completed", number(sheet.completed)),
-        ("failed", number(sheet.failed)),
-        ("duration (s)", Field::Number(sheet.duration_s)),
-        ("input tokens", number(sheet.input_tokens)),
-        ("output tokens", number(sheet.output_tokens)),
-        ("marks", text(Some(&marks.join("; ")))),
-    ];
-    facts.map(|(head, field)| (head.to_owned(), field)).into()
+    csv.lines(rows(&lines))
 }
 
 /// How each tool defines its metrics, and the keys of its files that are not shown.
@@ -452,7 +428,7 @@ fn definitions(lines: &[Line<'_>], words: &PageWords) -> Vec<Block> {
     let mut blocks = Vec::new();
     for tool in tools {
         let own = || sheets.iter().copied().filter(|sheet| sheet.source.tool == tool);
-        let all = KINDS.into_iter().flat_map(|kind| Definition::all(kind, own()));
+        let all = LatencyKind::ALL.into_iter().flat_map(|kind| definitions_of(kind, own()));
         let mut points: Vec<Text> = all.map(definition_text).collect();
         let more = words.definitions.iter().filter(|(known, _)| *known == tool);
         points.extend(more.flat_map(|(_, texts)| texts).map(|text| plain(sentence(text))));
@@ -475,7 +451,7 @@ fn definitions(lines: &[Line<'_>], words: &PageWords) -> Vec<Block> {
     blocks
 }
 
-fn definition_text(definition: Definition) -> Text {
+fn definition_text(definition: LatencyDefinition) -> Text {
     let from = match definition.from {
         CountsFrom::Schedule => ", from the scheduled time: waiting in the client counts",
         CountsFrom::Send => ", from the time of sending: waiting in the client does not count",
@@ -483,5 +459,5 @@ fn definition_text(definition: Definition) -> Text {
         CountsFrom::Unknown => "; its start is not known",
     };
     let (kind, grain) = (kind_words(definition.kind), grain_words(definition.grain));
-    vec![Span::Strong(definition.name()), Span::Plain(format!(": {kind}{from}; {grain}."))]
+    vec![Span::Strong(definition_name(definition)), Span::Plain(format!(": {kind}{from}; {grain}."))]
 }

@@ -17,6 +17,7 @@ use serde::Serialize;
 use super::cells::{brief_cell, missing, quantity_cell};
 use super::findings::{findings, search_result};
 use super::frame::{self, About, section};
+use super::matrix::brief;
 use super::rows::{self, Row, Series};
 use super::{Detail, SuiteInput, belief, card, charts, suite, system};
 use crate::chart::Chart;
@@ -84,41 +85,13 @@ pub fn set(input: &SuiteInput<'_>) -> Document {
     }
 }
 
-/// What fits on a screen: a repeat, a sweep, a search or a suite.
+/// What fits on a screen.
 pub fn set_brief(set: &SetSummary, files: &SetFiles) -> Document {
-    let subject = match &set.suite {
-        Some(suite) => suite::brief_subject(set, suite),
-        None => subjects(set),
+    let (mut subject, mut sections) = match (&set.suite, &set.matrix) {
+        (Some(suite), _) => (suite::brief_subject(set, suite), suite::brief_sections(set, suite)),
+        (None, Some(matrix)) => (brief::subject(set, matrix), brief::sections(set, matrix)),
+        (None, None) => (subjects(set), brief_sections(set)),
     };
-    let mut sections = match &set.suite {
-        Some(suite) => suite::brief_sections(set, suite),
-        None => brief_sections(set),
-    };
-    sections.extend(closing(set, files));
-    Document { sections, ..opening(set, subject) }
-}
-
-/// Title and verdict of a page in a terminal.
-pub(crate) fn opening(set: &SetSummary, mut subject: Vec<(String, Text)>) -> Document {
-    subject.push(("runs".to_owned(), plain(manner(&set.asked, set.seed))));
-    let text = plain(runs_by_verdict(set));
-    Document {
-        header: Vec::new(),
-        title: frame::brief_title(&set.tool_version, &format!("set {}", set.set), set.simulated),
-        lead: Lead {
-            alert: set.simulated.then(|| plain(simulated(set))),
-            subject,
-            verdict: Some(frame::badge(set.verdict, text, Vec::new())),
-            headline: Vec::new(),
-        },
-        sections: Vec::new(),
-        footer: Vec::new(),
-    }
-}
-
-/// The result of a search, the warnings and the files.
-pub(crate) fn closing(set: &SetSummary, files: &SetFiles) -> Vec<Section> {
-    let mut sections = Vec::new();
     if !set.limits.is_empty() {
         sections.push(section("limits", "", vec![Block::Facts(limits(set))]));
     }
@@ -131,7 +104,20 @@ pub(crate) fn closing(set: &SetSummary, files: &SetFiles) -> Vec<Section> {
         (label.to_owned(), plain(file.clone()))
     });
     sections.push(section("files", "", vec![Block::Facts(facts.collect())]));
-    sections
+    subject.push(("runs".to_owned(), plain(manner(&set.asked, set.seed))));
+    let text = plain(runs_by_verdict(set));
+    Document {
+        header: Vec::new(),
+        title: frame::brief_title(&set.tool_version, &format!("set {}", set.set), set.simulated),
+        lead: Lead {
+            alert: set.simulated.then(|| plain(simulated(set))),
+            subject,
+            verdict: Some(frame::badge(set.verdict, text, Vec::new())),
+            headline: Vec::new(),
+        },
+        sections,
+        footer: Vec::new(),
+    }
 }
 
 /// A name may be a whole command line.
@@ -253,7 +239,7 @@ pub(super) fn server(subject: &Subject) -> String {
     format!("{} of `{}` at {}", subject.api, terminal_line(&subject.model, 60), target(subject))
 }
 
-pub(crate) fn target(subject: &Subject) -> String {
+pub(super) fn target(subject: &Subject) -> String {
     let simulated = subject.simulated.as_ref();
     let engine = simulated.map_or_else(String::new, |engine| format!(": {}", engine.engine));
     let speed = subject.engine_speed;

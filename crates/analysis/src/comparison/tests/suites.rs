@@ -27,11 +27,11 @@ fn suites_are_compared_row_by_row_in_their_order() {
     let slower = ("Long", 8, [40.0, 41.0, 39.0]);
     let base = suite("A", "aa", &[SHORT, LONG, SCALING]);
     let found = compare(&[base, suite("B", "aa", &[SHORT, slower, SCALING])]);
-    let rows: Vec<String> = found.levels.iter().map(LevelComparison::told).collect();
+    let rows: Vec<String> = found.levels.iter().map(|level| level.at.to_string()).collect();
     assert_eq!(rows, ["Short", "Long", "Scaling (c=2)"]);
     let mean = |row: usize| {
         let change = found.levels[row].quantity(0, "output_throughput").unwrap().change;
-        change.unwrap().value()
+        change.unwrap().value
     };
     assert!((mean(0) - 1.0).abs() < 1e-9 && (mean(1) - 0.8).abs() < 0.01, "each by itself");
     assert!(found.unmatched.is_empty());
@@ -45,7 +45,7 @@ fn suites_are_compared_row_by_row_in_their_order() {
 fn of_suites_that_differ_only_rows_that_ask_the_same_are_compared() {
     let base = suite("A", "aa", &[SHORT, LONG]);
     let found = compare(&[base.clone(), suite("B", "bb", &[LONG, SCALING])]);
-    let rows: Vec<String> = found.levels.iter().map(LevelComparison::told).collect();
+    let rows: Vec<String> = found.levels.iter().map(|level| level.at.to_string()).collect();
     assert_eq!(rows, ["Long"]);
     assert_eq!(found.unmatched.len(), 2);
     let told = found.objections.iter().find(|objection| objection.key == "suite").unwrap();
@@ -54,7 +54,7 @@ fn of_suites_that_differ_only_rows_that_ask_the_same_are_compared() {
     for run in &mut other.results[3..] {
         run.workload.fingerprint = "another".to_owned();
     }
-    let Err(ComparisonProblem::NotComparable(why)) = Comparison::of(&[base, other], &terms())
+    let Err(ComparisonProblem::NotComparable(why)) = Comparison::new(&[base, other], &terms())
     else {
         panic!("a row asks something else")
     };
@@ -72,11 +72,11 @@ fn matrices_are_compared_cell_by_cell_although_all_have_one_load() {
     let (old, new) = (("h100 · 8B", 8, [50.0, 51.0, 49.0]), ("h100 · 8B", 8, [60.0, 61.0, 59.0]));
     let other = ("mi210 · 8B", 8, [30.0, 31.0, 29.0]);
     let found = compare(&[matrix("A", &[other, old]), matrix("B", &[new])]);
-    let rows: Vec<String> = found.levels.iter().map(LevelComparison::told).collect();
+    let rows: Vec<String> = found.levels.iter().map(|level| level.at.to_string()).collect();
     assert_eq!(rows, ["h100 · 8B"]);
     let change = found.levels[0].quantity(0, "output_throughput").unwrap().change.unwrap();
-    assert!((change.value() - 1.2).abs() < 0.01, "{change:?}");
-    assert_eq!(found.unmatched[0].told(), "mi210 · 8B");
+    assert!((change.value - 1.2).abs() < 0.01, "{change:?}");
+    assert_eq!(found.unmatched[0].at.to_string(), "mi210 · 8B");
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn cells_that_came_to_nothing_are_told_with_their_reasons() {
 #[test]
 fn a_suite_and_a_run_have_nothing_in_common() {
     let base = suite("A", "aa", &[SHORT]);
-    let problem = Comparison::of(&[base, side("B", runs(1, &[100.0]))], &terms());
+    let problem = Comparison::new(&[base, side("B", runs(1, &[100.0]))], &terms());
     assert!(
         matches!(problem, Err(ComparisonProblem::NoCommonLevel(told)) if told.contains("Short (A)"))
     );

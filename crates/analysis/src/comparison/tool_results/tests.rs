@@ -39,7 +39,7 @@ fn terms() -> Terms {
 }
 
 fn compare(sides: &[Side<ToolResult>]) -> Comparison {
-    Comparison::of(sides, &terms()).unwrap()
+    Comparison::new(sides, &terms()).unwrap()
 }
 
 fn objection<'a>(found: &'a Comparison, key: &str) -> &'a crate::comparison::Objection {
@@ -83,12 +83,12 @@ fn levels_are_matched_by_load_and_count_once_each() {
     };
     let found =
         compare(&[side("A", levels(1.0, &[128, 256, 512])), side("B", levels(2.0, &[512, 128]))]);
-    let told: Vec<String> = found.levels.iter().map(LevelComparison::told).collect();
+    let told: Vec<String> = found.levels.iter().map(|level| level.at.to_string()).collect();
     assert_eq!(told.len(), 2, "{told:?}");
     assert_eq!(found.unmatched.len(), 1);
     assert!((found.outcomes[0].bare_ratio.unwrap() - 2.0).abs() < 1e-12);
     let apart = [side("A", levels(1.0, &[1, 2])), side("B", levels(1.0, &[3, 4]))];
-    let problem = Comparison::of(&apart, &terms()).unwrap_err();
+    let problem = Comparison::new(&apart, &terms()).unwrap_err();
     assert!(matches!(problem, ComparisonProblem::NoCommonLevel(_)));
 }
 
@@ -135,10 +135,10 @@ fn other_loads_and_prompts_are_refused() {
         let mut other = result("b", 8, 900.0);
         change(&mut other);
         let sides = [side("A", vec![result("a", 8, 1_000.0)]), side("B", vec![other])];
-        match Comparison::of(&sides, &terms()) {
+        match Comparison::new(&sides, &terms()) {
             Err(ComparisonProblem::NotComparable(found)) => {
                 let forced = Terms { force: true, ..terms() };
-                assert!(Comparison::of(&sides, &forced).unwrap().forced);
+                assert!(Comparison::new(&sides, &forced).unwrap().forced);
                 found[0].key.clone()
             }
             Err(problem) => panic!("{problem}"),
@@ -184,7 +184,7 @@ fn layouts_come_from_what_the_results_say() {
     let sides = [with("A", 8, 3_000.0), with("B", 4, 2_275.44), with("C", 2, 1_000.0)];
     let known: Vec<LayoutSide<'_>> = sides.iter().map(Side::layout).collect();
     let layouts = Layouts::new(8, &[], &known).unwrap();
-    let found = Comparison::of(&sides, &Terms { layouts: Some(layouts), ..terms() }).unwrap();
+    let found = Comparison::new(&sides, &Terms { layouts: Some(layouts), ..terms() }).unwrap();
     let rows: Vec<(u32, u32, f64)> = found
         .layouts
         .iter()

@@ -4,7 +4,7 @@ use super::*;
 
 fn shown(started: &str) -> Option<String> {
     let sheet = ToolResult { started: Some(started.to_owned()), ..ToolResult::default() };
-    sheet.started_at().map(|moment| moment.to_string())
+    sheet.started_at().map(|moment| moment.strftime("%Y-%m-%d %H:%M").to_string())
 }
 
 #[test]
@@ -44,18 +44,20 @@ fn what_is_no_moment_is_none() {
     assert_eq!(ToolResult::default().started_at(), None);
 }
 
+fn read(started: &str) -> Option<DateTime> {
+    ToolResult { started: Some(started.to_owned()), ..ToolResult::default() }.started_at()
+}
+
 #[test]
 fn moments_have_an_order_whoever_wrote_them() {
-    let moment = |text| Moment::read(text).unwrap();
-    assert!(moment("20250424-225517") < moment("1794781137.9"));
-    assert!(moment("1794781137.9") < moment("2026-11-15T23:17:56Z"));
+    assert!(read("20250424-225517").unwrap() < read("1794781137.9").unwrap());
+    assert!(read("1794781137.9").unwrap() < read("2026-11-15T23:17:56Z").unwrap());
 }
 
 #[test]
 fn every_day_is_itself_again() {
-    let days = EPOCH_S_MAX / DAY_S;
-    for day in (0..=days).step_by(97) {
-        let (year, month, date) = date_of(day);
-        assert_eq!(days_to(year, month, date), day);
+    for day in (0..=2_932_895_i64).step_by(97) {
+        let written = read(&(day * 86_400).to_string()).unwrap();
+        assert_eq!(read(&written.strftime("%Y%m%d-000000").to_string()), Some(written), "{day}");
     }
 }

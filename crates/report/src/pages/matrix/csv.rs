@@ -7,7 +7,7 @@ use inferometer_model::campaign::{Level, Strategy};
 use inferometer_model::deployment::LikelyCause;
 
 use super::view;
-use crate::pages::csv::{Field, level_field, line};
+use crate::pages::csv::{Csv, level_field};
 
 /// A column: its head, and where its value is in a row.
 type FigureColumn = (&'static str, fn(&MatrixRow) -> &AcrossRuns);
@@ -44,86 +44,53 @@ const REASON_CHARS_MAX: usize = 300;
 
 /// `None` where the set is no matrix.
 pub fn of_matrix(set: &SetSummary) -> Option<String> {
+    type Row<'a> = (u32, &'a MatrixRow);
     let matrix = set.matrix.as_ref()?;
-    let mut text = String::new();
-    for (index, row) in (0_u32..).zip(&matrix.rows) {
-        let fields = fields(set, matrix, (index, row));
-        if index == 0 {
-            let heads: Vec<Field> =
-                fields.iter().map(|(head, _)| Field::Text(head.clone())).collect();
-            text += &line(&heads);
-        }
-        text += &line(&fields.into_iter().map(|(_, field)| field).collect::<Vec<_>>());
-    }
-    Some(text)
-}
-
-/// All fields of a row with their heads.
-fn fields(
-    set: &SetSummary,
-    matrix: &MatrixSummary,
-    (index, row): (u32, &MatrixRow),
-) -> Vec<(String, Field)> {
-    let mut fields: Vec<(String, Field)> = facts(set, matrix, (index, row))
-        .into_iter()
-        .map(|(head, field)| (head.to_owned(), field))
-        .collect();
+    let preset = |row: &MatrixRow| matrix.presets.get(row.preset as usize);
+    let mut csv = Csv::default()
+        .text("source", |_: &Row<'_>| Some(set.set.clone()))
+        .text("cell", |(_, row)| Some(set.conditions.get(row.cell as usize)?.name.clone()))
+        .text("preset", move |(_, row)| Some(preset(row)?.name.clone()))
+        .count("gpus", move |(_, row)| preset(row)?.gpus.map(u64::from))
+        .text("model", |(_, row)| Some(matrix.models.get(row.model as usize)?.name.clone()))
+        .count("context (tokens)", |(_, row)| row.context.map(u64::from))
+        .text("strategy", |(_, row)| Some(row.strategy.map(Strategy::word)?.to_owned()))
+        .count("tensor parallel", |(_, row)| row.tp.map(u64::from))
+        .count("pipeline parallel", |(_, row)| row.pp.map(u64::from))
+        .text("flags", |(_, row)| {
+            let flags = row.flags.iter().map(|(name, value)| format!("{name}={value}"));
+            Some(flags.collect::<Vec<_>>().join("; "))
+        })
+        .text("load", |(_, row)| Some(level_field(row.level)))
+        .count("concurrency", |(_, row)| match row.level {
+            Level::Concurrency(requests) => Some(requests.get().into()),
+            Level::AsAsked | Level::Rate(_) | Level::Unlimited => None,
+        })
+        .text("ending", |(_, row)| Some(ending(&row.ending).to_owned()))
+        .text("failed at", |(_, row)| Some(row.ending.failure()?.stage.to_string()))
+        .text("reason", |(_, row)| {
+            let words: Vec<&str> = row.ending.failure()?.what.split_whitespace().collect();
+            Some(words.join(" ").chars().take(REASON_CHARS_MAX).collect())
+        })
+        .text("remedy", |(_, row)| {
+            Some(row.ending.failure()?.cause.map(LikelyCause::remedy)?.to_owned())
+        })
+        .text("verdict", |(_, row)| Some(row.verdict?.to_string()))
+        .text("best at", |(index, _)| Some(best_at(matrix, *index)))
+        .count("runs", |(_, row)| Some(row.points.len() as u64))
+        .count("failed runs", |(_, row)| Some(row.failed_points.len() as u64))
+        .count("requests", |(_, row)| Some(row.requests))
+        .count("errors", |(_, row)| (!row.points.is_empty()).then_some(row.errors));
     for (head, get) in FIGURES {
-        let (across, interval) = (get(row), get(row).doubt());
-        fields.extend([
-            (head.to_owned(), Field::Number(across.mean)),
-            (format!("{head} low"), Field::Number(interval.map(|interval| interval.low))),
-            (format!("{head} high"), Field::Number(interval.map(|interval| interval.high))),
-        ]);
+        csv = csv.figure(head, "", move |(_, row)| (get(row).mean, get(row).doubt()));
     }
-    let currency = matrix.currency.clone().filter(|_| row.cost_per_million.mean.is_some());
-    fields.push(("currency".to_owned(), Field::Text(currency.unwrap_or_default())));
-    fields.extend(MEANS.iter().map(|(head, get)| ((*head).to_owned(), Field::Number(get(row)))));
-    fields
-}
-
-fn facts(
-    set: &SetSummary,
-    matrix: &MatrixSummary,
-    (index, row): (u32, &MatrixRow),
-) -> Vec<(&'static str, Field)> {
-    let text = |text: Option<&str>| Field::Text(text.unwrap_or_default().to_owned());
-    let number = |value: Option<u64>| Field::Number(value.map(|value| value as f64));
-    let at = |index: u32| usize::try_from(index).ok();
-    let preset = at(row.preset).and_then(|index| matrix.presets.get(index));
-    let model = at(row.model).and_then(|index| matrix.models.get(index));
-    let condition = at(row.cell).and_then(|index| set.conditions.get(index));
-    let failure = row.ending.failure();
-    let flags: Vec<String> =
-        row.flags.iter().map(|(name, value)| format!("{name}={value}")).collect();
-    let concurrency = match row.level {
-        Level::Concurrency(requests) => Some(requests.get().into()),
-        Level::AsAsked | Level::Rate(_) | Level::Unlimited => None,
-    };
-    vec![
-        ("source", text(Some(&set.set))),
-        ("cell", text(condition.map(|condition| condition.name.as_str()))),
-        ("preset", text(preset.map(|preset| preset.name.as_str()))),
-        ("gpus", number(preset.and_then(|preset| preset.gpus).map(u64::from))),
-        ("model", text(model.map(|model| model.name.as_str()))),
-        ("context (tokens)", number(row.context.map(u64::from))),
-        ("strategy", text(row.strategy.map(Strategy::word))),
-        ("tensor parallel", number(row.tp.map(u64::from))),
-        ("pipeline parallel", number(row.pp.map(u64::from))),
-        ("flags", text(Some(&flags.join("; ")))),
-        ("load", text(Some(&level_field(row.level)))),
-        ("concurrency", number(concurrency)),
-        ("ending", text(Some(ending(&row.ending)))),
-        ("failed at", text(failure.map(|failure| failure.stage.to_string()).as_deref())),
-        ("reason", text(failure.map(|failure| one_line(&failure.what)).as_deref())),
-        ("remedy", text(failure.and_then(|failure| failure.cause).map(LikelyCause::remedy))),
-        ("verdict", text(row.verdict.map(|verdict| verdict.to_string()).as_deref())),
-        ("best at", text(Some(&best_at(matrix, index)))),
-        ("runs", number(Some(row.points.len() as u64))),
-        ("failed runs", number(Some(row.failed_points.len() as u64))),
-        ("requests", number(Some(row.requests))),
-        ("errors", number((!row.points.is_empty()).then_some(row.errors))),
-    ]
+    csv = csv.text("currency", |(_, row)| {
+        matrix.currency.clone().filter(|_| row.cost_per_million.mean.is_some())
+    });
+    for (head, get) in MEANS {
+        csv = csv.number(head, move |(_, row)| get(row));
+    }
+    Some(csv.lines((0_u32..).zip(&matrix.rows)))
 }
 
 const fn ending(ending: &RowEnding) -> &'static str {
@@ -144,11 +111,6 @@ fn best_at(matrix: &MatrixSummary, row: u32) -> String {
         format!("{} ({certainty})", view::short_name(winner.figure))
     });
     words.collect::<Vec<_>>().join("; ")
-}
-
-fn one_line(text: &str) -> String {
-    let words: Vec<&str> = text.split_whitespace().collect();
-    words.join(" ").chars().take(REASON_CHARS_MAX).collect()
 }
 
 #[cfg(test)]

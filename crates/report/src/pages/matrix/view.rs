@@ -13,77 +13,68 @@ use crate::escape::terminal_line;
 use crate::fmt::{NOTHING, count, counted, level_name, number};
 
 /// Limit for names of presets, models and flags.
-pub(crate) const NAME_CHARS_MAX: usize = 60;
+pub(super) const NAME_CHARS_MAX: usize = 60;
 const REASON_CHARS_MAX: usize = 300;
 
 /// A matrix together with the set that it belongs to.
 #[derive(Clone, Copy)]
-pub(crate) struct View<'a> {
-    pub(crate) set: &'a SetSummary,
-    pub(crate) matrix: &'a MatrixSummary,
+pub(super) struct View<'a> {
+    pub(super) set: &'a SetSummary,
+    pub(super) matrix: &'a MatrixSummary,
 }
 
 impl<'a> View<'a> {
-    pub(crate) fn row(&self, index: u32) -> Option<&'a MatrixRow> {
-        self.matrix.rows.get(usize::try_from(index).ok()?)
+    pub(super) fn row(&self, index: u32) -> Option<&'a MatrixRow> {
+        self.matrix.rows.get(index as usize)
     }
 
-    pub(crate) fn rows_at(&self, indices: &[u32]) -> Vec<&'a MatrixRow> {
+    pub(super) fn rows_at(&self, indices: &[u32]) -> Vec<&'a MatrixRow> {
         indices.iter().filter_map(|index| self.row(*index)).collect()
     }
 
-    pub(crate) fn preset(&self, index: u32) -> String {
-        let preset = usize::try_from(index).ok().and_then(|index| self.matrix.presets.get(index));
-        preset.map_or_else(
-            || NOTHING.to_owned(),
-            |preset| terminal_line(&preset.name, NAME_CHARS_MAX),
-        )
+    pub(super) fn preset(&self, index: u32) -> String {
+        let preset = self.matrix.presets.get(index as usize);
+        preset.map_or_else(|| NOTHING.to_owned(), |it| terminal_line(&it.name, NAME_CHARS_MAX))
     }
 
-    pub(crate) fn model(&self, index: u32) -> String {
-        let model = usize::try_from(index).ok().and_then(|index| self.matrix.models.get(index));
-        let name =
-            model.map(|model| if model.label.is_empty() { &model.name } else { &model.label });
-        name.map_or_else(|| NOTHING.to_owned(), |name| terminal_line(name, NAME_CHARS_MAX))
+    pub(super) fn model(&self, index: u32) -> String {
+        let model = self.matrix.models.get(index as usize);
+        let name = model.map_or(NOTHING, |it| if it.label.is_empty() { &it.name } else { &it.label });
+        terminal_line(name, NAME_CHARS_MAX)
     }
 
     /// Names of all presets, in their order.
-    pub(crate) fn presets(&self) -> Vec<String> {
+    pub(super) fn presets(&self) -> Vec<String> {
         (0_u32..).zip(&self.matrix.presets).map(|(index, _)| self.preset(index)).collect()
     }
 
     /// The deployment among those of the same model and context: `H100X2 · tensor`.
-    pub(crate) fn deployment(&self, row: &MatrixRow) -> String {
-        let mut parts = vec![self.preset(row.preset)];
-        parts.extend(variant(row));
-        parts.join(" · ")
+    pub(super) fn deployment(&self, row: &MatrixRow) -> String {
+        [self.preset(row.preset)].into_iter().chain(variant(row)).collect::<Vec<_>>().join(" · ")
     }
 
     /// The whole cell with its load: `H100X2 · Llama-3B · 2,048 tokens · tensor · c=10`.
-    pub(crate) fn cell(&self, row: &MatrixRow) -> String {
-        let mut parts = vec![self.preset(row.preset), self.model(row.model)];
-        parts.extend(row.context.map(context_words));
-        parts.extend(variant(row));
-        parts.extend(self.level(row.level));
-        parts.join(" · ")
+    pub(super) fn cell(&self, row: &MatrixRow) -> String {
+        let names = [self.preset(row.preset), self.model(row.model)].into_iter();
+        let context = row.context.map(context_words);
+        let parts = names.chain(context).chain(variant(row)).chain(self.level(row.level));
+        parts.collect::<Vec<_>>().join(" · ")
     }
 
     /// A heading for rows that share these properties: `Llama-3B, 2,048 tokens, tensor parallel`.
-    pub(crate) fn title(
+    pub(super) fn title(
         &self,
         (model, context): (u32, Option<u32>),
         strategy: Option<Strategy>,
         flags: &[(String, String)],
         level: Option<Level>,
     ) -> String {
-        let mut parts = vec![self.model(model)];
-        parts.extend(context.map(context_words));
-        parts.extend(self.distinction(strategy, flags, level));
-        parts.join(", ")
+        let parts = [self.model(model)].into_iter().chain(context.map(context_words));
+        parts.chain(self.distinction(strategy, flags, level)).collect::<Vec<_>>().join(", ")
     }
 
     /// The part of a title that differs between rows of the same model and context.
-    pub(crate) fn distinction(
+    pub(super) fn distinction(
         &self,
         strategy: Option<Strategy>,
         flags: &[(String, String)],
@@ -96,51 +87,51 @@ impl<'a> View<'a> {
     }
 
     /// The name of a level; `None` where all rows have the same.
-    pub(crate) fn level(&self, level: Level) -> Option<String> {
+    pub(super) fn level(&self, level: Level) -> Option<String> {
         let first = self.matrix.rows.first().map(|row| row.level);
         let several = self.matrix.rows.iter().any(|row| Some(row.level) != first);
         several.then(|| level_name(level))
     }
 
     /// Whether context lengths are varied.
-    pub(crate) fn has_contexts(&self) -> bool {
+    pub(super) fn has_contexts(&self) -> bool {
         let first = self.matrix.rows.first().map(|row| row.context);
         self.matrix.rows.iter().any(|row| Some(row.context) != first)
     }
 
     /// Whether the page shows only winners and failures, and folds the other rows.
-    pub(crate) const fn is_large(&self) -> bool {
+    pub(super) const fn is_large(&self) -> bool {
         const ROWS_MAX: usize = 48;
         ROWS_MAX < self.matrix.rows.len()
     }
 
-    pub(crate) fn figure<'r>(&self, row: &'r MatrixRow, figure: MatrixFigure) -> &'r AcrossRuns {
+    pub(super) fn figure<'r>(&self, row: &'r MatrixRow, figure: MatrixFigure) -> &'r AcrossRuns {
         figure.of(row, self.tps_by())
     }
 
     /// Whose token count the rates of all rows use.
-    pub(crate) fn tps_by(&self) -> TpsBy {
+    pub(super) fn tps_by(&self) -> TpsBy {
         self.matrix.tps_by()
     }
 
     /// The mean of a figure; `None` where every request of the row failed.
-    pub(crate) fn mean(&self, row: &MatrixRow, figure: MatrixFigure) -> Option<f64> {
+    pub(super) fn mean(&self, row: &MatrixRow, figure: MatrixFigure) -> Option<f64> {
         self.figure(row, figure).mean.filter(|_| nothing(row).is_none())
     }
 
     /// The best of the rows that may be compared.
-    pub(crate) fn best<'r>(
+    pub(super) fn best<'r>(
         &self,
         rows: impl IntoIterator<Item = &'r MatrixRow>,
         figure: MatrixFigure,
     ) -> Option<(&'r MatrixRow, f64)> {
         let rows: Vec<&MatrixRow> = rows.into_iter().collect();
         let (index, value) = figure.best((0_u32..).zip(rows.iter().copied()), self.tps_by())?;
-        Some((rows.get(usize::try_from(index).ok()?)?, value))
+        Some((rows.get(index as usize)?, value))
     }
 
     /// The winner that this row is, for this figure.
-    pub(crate) fn winner(&self, row: &MatrixRow, figure: MatrixFigure) -> Option<&'a Winner> {
+    pub(super) fn winner(&self, row: &MatrixRow, figure: MatrixFigure) -> Option<&'a Winner> {
         self.matrix.winners.iter().find(|winner| {
             let own = self.row(winner.row).is_some_and(|found| std::ptr::eq(found, row));
             own && winner.figure == figure
@@ -148,32 +139,27 @@ impl<'a> View<'a> {
     }
 
     /// The runner-up of a winner.
-    pub(crate) fn runner_up(&self, winner: &Winner) -> Option<String> {
+    pub(super) fn runner_up(&self, winner: &Winner) -> Option<String> {
         Some(self.deployment(self.row(winner.runner_up?)?))
     }
 
     /// Whether it is a pipeline on one GPU, which is the same server as with tensor parallelism.
-    pub(crate) fn is_as_tensor(&self, row: &MatrixRow) -> bool {
-        let is_twin = |other: &MatrixRow| {
-            other.strategy == Some(Strategy::Tensor)
-                && other.level == row.level
-                && row.is_same_deployment(other, &self.matrix.presets)
-        };
-        row.strategy == Some(Strategy::Pipeline) && self.matrix.rows.iter().any(is_twin)
+    pub(super) fn is_as_tensor(&self, row: &MatrixRow) -> bool {
+        row.has_tensor_twin(&self.matrix.rows, &self.matrix.presets)
     }
 
     /// The largest speed-up of an embedded engine over its profile, where there is one.
-    pub(crate) fn sped_up(&self) -> Option<f64> {
+    pub(super) fn sped_up(&self) -> Option<f64> {
         let subjects = self.set.conditions.iter().filter_map(|one| one.subject.as_ref());
         subjects.filter_map(|subject| subject.engine_speed).reduce(f64::max)
     }
 
     /// Whether any row has the figure.
-    pub(crate) fn has(&self, figure: MatrixFigure) -> bool {
+    pub(super) fn has(&self, figure: MatrixFigure) -> bool {
         self.matrix.rows.iter().any(|row| self.mean(row, figure).is_some())
     }
 
-    pub(crate) fn unit(&self, figure: MatrixFigure) -> String {
+    pub(super) fn unit(&self, figure: MatrixFigure) -> String {
         match figure {
             MatrixFigure::PromptTps | MatrixFigure::GenerationTps => "tok/s".to_owned(),
             MatrixFigure::Latency => "s".to_owned(),
@@ -187,12 +173,12 @@ impl<'a> View<'a> {
     }
 
     /// A value of a figure with its unit.
-    pub(crate) fn amount(&self, figure: MatrixFigure, value: f64) -> String {
+    pub(super) fn amount(&self, figure: MatrixFigure, value: f64) -> String {
         format!("{} {}", number(value), self.unit(figure))
     }
 
     /// The currency of the prices, where the matrix file names it.
-    pub(crate) fn currency(&self) -> Option<String> {
+    pub(super) fn currency(&self) -> Option<String> {
         let currency = self.matrix.currency.as_deref().filter(|currency| !currency.is_empty());
         currency.map(|currency| terminal_line(currency, 12))
     }
@@ -209,7 +195,7 @@ pub(super) fn distinct<T: PartialEq>(values: impl IntoIterator<Item = T>) -> Vec
     found
 }
 
-pub(crate) const fn figure_name(figure: MatrixFigure) -> &'static str {
+pub(super) const fn figure_name(figure: MatrixFigure) -> &'static str {
     match figure {
         MatrixFigure::PromptTps => "Prompt TPS",
         MatrixFigure::GenerationTps => "Generation TPS",
@@ -221,13 +207,13 @@ pub(crate) const fn figure_name(figure: MatrixFigure) -> &'static str {
 }
 
 /// The figure inside a sentence.
-pub(crate) fn figure_word(figure: MatrixFigure) -> String {
+pub(super) fn figure_word(figure: MatrixFigure) -> String {
     let name = figure_name(figure);
     name[..1].to_lowercase() + &name[1..]
 }
 
 /// The figure in one or two words.
-pub(crate) fn short_name(figure: MatrixFigure) -> String {
+pub(super) fn short_name(figure: MatrixFigure) -> String {
     figure_word(figure).trim_start_matches("mean ").to_owned()
 }
 
@@ -237,7 +223,7 @@ pub(super) fn slug(figure: MatrixFigure) -> String {
 }
 
 /// `Highest generation TPS`.
-pub(crate) fn best_of(figure: MatrixFigure) -> String {
+pub(super) fn best_of(figure: MatrixFigure) -> String {
     let best = match figure.better() {
         Better::Higher => "Highest",
         Better::Lower | Better::Neither => "Lowest",
@@ -245,12 +231,12 @@ pub(crate) fn best_of(figure: MatrixFigure) -> String {
     format!("{best} {}", figure_word(figure))
 }
 
-pub(crate) fn context_words(tokens: u32) -> String {
+pub(super) fn context_words(tokens: u32) -> String {
     format!("{} tokens", count(tokens.into()))
 }
 
 /// Strategy and flags, where they are varied: `tensor · enforce-eager=true`.
-pub(crate) fn variant(row: &MatrixRow) -> Option<String> {
+pub(super) fn variant(row: &MatrixRow) -> Option<String> {
     let strategy = row.strategy.map(|strategy| strategy.word().to_owned());
     let parts: Vec<String> = strategy.into_iter().chain(flags_words(&row.flags)).collect();
     (!parts.is_empty()).then(|| parts.join(" · "))
@@ -263,7 +249,7 @@ fn flags_words<'a>(flags: impl IntoIterator<Item = (&'a String, &'a String)>) ->
 }
 
 /// Why the numbers of a row are not reliable; `None` where they are.
-pub(crate) fn reservation(row: &MatrixRow) -> Option<String> {
+pub(super) fn reservation(row: &MatrixRow) -> Option<String> {
     match &row.ending {
         RowEnding::WithErrors => {
             Some(format!("{} failed; excluded from the ranking", errors_words(row)))
@@ -280,12 +266,12 @@ pub(crate) fn reservation(row: &MatrixRow) -> Option<String> {
 }
 
 /// `10 of 100 requests`.
-pub(crate) fn errors_words(row: &MatrixRow) -> String {
+pub(super) fn errors_words(row: &MatrixRow) -> String {
     format!("{} of {}", count(row.errors), counted(row.requests, "request"))
 }
 
 /// Why a row has no numbers at all; `None` where it has.
-pub(crate) fn nothing(row: &MatrixRow) -> Option<String> {
+pub(super) fn nothing(row: &MatrixRow) -> Option<String> {
     match &row.ending {
         RowEnding::Failed { failure } => Some(reason(failure)),
         RowEnding::Missing => Some("not measured yet".to_owned()),
@@ -301,18 +287,18 @@ const fn has_only_errors(row: &MatrixRow) -> bool {
 }
 
 /// Whether it was tried and has no numbers.
-pub(crate) fn is_lost(row: &MatrixRow) -> bool {
+pub(super) fn is_lost(row: &MatrixRow) -> bool {
     nothing(row).is_some() && row.ending != RowEnding::Missing
 }
 
 /// A failure in one line, limited in length: the text comes from a server.
-pub(crate) fn reason(failure: &DeploymentFailure) -> String {
+pub(super) fn reason(failure: &DeploymentFailure) -> String {
     let what = terminal_line(failure.what.trim(), REASON_CHARS_MAX);
     if what.is_empty() { failure.stage.to_string() } else { format!("{}: {what}", failure.stage) }
 }
 
 /// Why a row has no numbers, in two or three words.
-pub(crate) fn short(row: &MatrixRow) -> String {
+pub(super) fn short(row: &MatrixRow) -> String {
     row.ending.failure().map_or_else(
         || {
             let all = has_only_errors(row);
@@ -323,12 +309,12 @@ pub(crate) fn short(row: &MatrixRow) -> String {
 }
 
 /// Whether the lead is too small to be shown.
-pub(crate) fn is_tie(ahead: &Speedup) -> bool {
+pub(super) fn is_tie(ahead: &Speedup) -> bool {
     ahead.share.abs() < 0.001
 }
 
 /// Whether a winner is certain, in two or three words.
-pub(crate) const fn certainty_word(certainty: Certainty) -> &'static str {
+pub(super) const fn certainty_word(certainty: Certainty) -> &'static str {
     match certainty {
         Certainty::Certain => "certain",
         Certainty::Undecided => "undecided",
@@ -338,25 +324,17 @@ pub(crate) const fn certainty_word(certainty: Certainty) -> &'static str {
     }
 }
 
-/// How many rows were measured, and how many of the others there are of each kind.
-pub(crate) struct Tally {
-    pub(crate) measured: usize,
-    /// Empty where every row was measured without failures.
-    pub(crate) troubles: String,
-}
-
-impl Tally {
-    pub(crate) fn new(rows: &[MatrixRow]) -> Self {
-        let number = |is: fn(&RowEnding) -> bool| rows.iter().filter(|row| is(&row.ending)).count();
-        let kinds = [
-            (number(|ending| matches!(ending, RowEnding::WithErrors)), "with failed requests"),
-            (number(|ending| matches!(ending, RowEnding::Partly { .. })), "with failed runs"),
-            (number(|ending| matches!(ending, RowEnding::Failed { .. })), "failed"),
-            (number(|ending| matches!(ending, RowEnding::Missing)), "not measured yet"),
-        ];
-        let troubles = kinds.iter().filter(|(number, _)| 0 < *number);
-        let troubles = troubles.map(|(number, kind)| format!("{} {kind}", count(*number as u64)));
-        let troubles = troubles.collect::<Vec<_>>().join(", ");
-        Self { measured: rows.len() - kinds[2].0 - kinds[3].0, troubles }
-    }
+/// How many rows were measured, and how many of the others there are of each kind; empty where every
+/// row was measured without failures.
+pub(super) fn tally(rows: &[MatrixRow]) -> (usize, String) {
+    let number = |is: fn(&RowEnding) -> bool| rows.iter().filter(|row| is(&row.ending)).count();
+    let kinds = [
+        (number(|ending| matches!(ending, RowEnding::WithErrors)), "with failed requests"),
+        (number(|ending| matches!(ending, RowEnding::Partly { .. })), "with failed runs"),
+        (number(|ending| matches!(ending, RowEnding::Failed { .. })), "failed"),
+        (number(|ending| matches!(ending, RowEnding::Missing)), "not measured yet"),
+    ];
+    let troubles = kinds.iter().filter(|(number, _)| 0 < *number);
+    let troubles = troubles.map(|(number, kind)| format!("{} {kind}", count(*number as u64)));
+    (rows.len() - kinds[2].0 - kinds[3].0, troubles.collect::<Vec<_>>().join(", "))
 }

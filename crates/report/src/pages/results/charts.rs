@@ -10,7 +10,8 @@ use inferometer_analysis::{Percentile, Statistic};
 
 use super::NAME_MAX;
 use super::lines::{
-    Definition, Level, Line, LoadKind, Quantity, doubt_words, statistic_name, uncertified_words,
+    Level, Line, LoadKind, Quantity, definition_name, definitions, doubt_words, find_latency,
+    statistic_name, uncertified_words,
 };
 use crate::chart::{Chart, LinePoint, LineSeries, Lines, LinesPanel, Plot, ScaleKind};
 use crate::escape::terminal_line;
@@ -152,15 +153,15 @@ impl Axis<'_> {
         (group, id, kind, statistics): (Group, &str, LatencyKind, &[Statistic]),
     ) -> Option<Drawn> {
         let sheets = || self.levels().flat_map(|level| level.sheets.iter().copied());
-        let mut definitions = Definition::all(kind, sheets());
+        let mut definitions = definitions(kind, sheets());
         // First the definition that most results have.
         definitions.sort_by_cached_key(|definition| {
-            Reverse(sheets().filter(|sheet| definition.is_of(sheet)).count())
+            Reverse(sheets().filter(|sheet| find_latency(sheet, *definition).is_some()).count())
         });
         let mut panels = Vec::new();
         for statistic in statistics {
             for definition in &definitions {
-                let heading = format!("{} {}", statistic_name(*statistic), definition.name());
+                let heading = format!("{} {}", statistic_name(*statistic), definition_name(*definition));
                 panels.extend(self.panel(
                     heading,
                     Quantity::Latency(*definition, *statistic),

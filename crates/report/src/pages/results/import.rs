@@ -4,12 +4,11 @@
 use std::collections::BTreeMap;
 
 use inferometer_analysis::tool_result::{
-    LatencyKind, Mark, ResultLatency, ResultRate, Tool, ToolResult,
+    LatencyDefinition, LatencyKind, Mark, ResultLatency, ResultRate, Tool, ToolResult,
 };
 use inferometer_model::import::ImportManifest;
 
-use super::lines::Definition;
-use super::{KINDS, definition_text, in_order, mark_notice, measured};
+use super::{definition_text, in_order, mark_notice, measured};
 use crate::document::{
     Block, Cell, Columns, Document, Section, Span, Table, Text, plain, terminal,
 };
@@ -257,9 +256,9 @@ fn about(results: &[Numbered<'_>]) -> Option<String> {
 
 /// The definition of each latency, and of the tool's other metrics.
 fn definitions(page: &ImportPage<'_>) -> Vec<Block> {
-    let mut found: Vec<Definition> = Vec::new();
+    let mut found: Vec<LatencyDefinition> = Vec::new();
     for latency in page.sheets.iter().flat_map(|sheet| &sheet.latencies) {
-        let definition = Definition::new(latency);
+        let definition = latency.definition();
         if !found.contains(&definition) {
             found.push(definition);
         }
@@ -302,7 +301,7 @@ fn missing(sheets: &[&ToolResult]) -> Option<String> {
     ];
     let facts = FACTS.iter().filter(|(_, has)| !sheets.iter().any(|sheet| has(sheet)));
     let is_missing = |kind: &LatencyKind| sheets.iter().all(|it| it.latency(*kind).is_none());
-    let kinds = KINDS.into_iter().filter(is_missing).map(LatencyKind::told);
+    let kinds = LatencyKind::ALL.into_iter().filter(is_missing).map(LatencyKind::told);
     let missing: Vec<&str> = facts.map(|(fact, _)| *fact).chain(kinds).collect();
     (!missing.is_empty()).then(|| missing.join(", "))
 }

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use inferometer_analysis::set::AcrossRuns;
 use inferometer_analysis::tool_result::{
-    CountsFrom, Grain, LatencyKind, Mark, ResultLatency, ResultRate, Tool, ToolResult,
+    CountsFrom, Grain, LatencyDefinition as Definition, LatencyKind, Mark, ResultLatency,
+    ResultRate, Tool, ToolResult,
 };
 use inferometer_analysis::{Estimate, Statistic};
 
@@ -231,14 +232,6 @@ fn name(lines: &mut [Line<'_>]) {
     }
 }
 
-/// The definition of a latency: only equal definitions are compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Definition {
-    pub(super) kind: LatencyKind,
-    pub(super) from: CountsFrom,
-    pub(super) grain: Grain,
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Quantity {
     Latency(Definition, Statistic),
@@ -246,44 +239,30 @@ pub(super) enum Quantity {
     Throughput(&'static str),
 }
 
-impl Definition {
-    pub(super) fn new(latency: &ResultLatency) -> Self {
-        Self { kind: latency.kind, from: latency.from, grain: latency.grain }
-    }
+/// All definitions of a kind that these results have.
+pub(super) fn definitions<'a>(
+    kind: LatencyKind,
+    results: impl Iterator<Item = &'a ToolResult>,
+) -> Vec<Definition> {
+    let of_kind = results.flat_map(|it| &it.latencies).filter(|known| known.kind == kind);
+    let found: BTreeSet<Definition> = of_kind.map(ResultLatency::definition).collect();
+    found.into_iter().collect()
+}
 
-    /// All definitions of a kind that these results have.
-    pub(super) fn all<'a>(
-        kind: LatencyKind,
-        sheets: impl Iterator<Item = &'a ToolResult>,
-    ) -> Vec<Self> {
-        let of_kind = sheets.flat_map(|sheet| &sheet.latencies).filter(|known| known.kind == kind);
-        let mut found: Vec<Self> = of_kind.map(Self::new).collect();
-        found.sort();
-        found.dedup();
-        found
-    }
+/// `TTFT from send`, `ITL per chunk`.
+pub(super) fn definition_name(definition: Definition) -> String {
+    let is_usual = definition.kind != LatencyKind::Itl && definition.grain == Grain::Request;
+    let grain = if is_usual { "" } else { grain_name(definition.grain) };
+    let parts = [definition.kind.told(), from_words(definition.from), grain];
+    let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+    parts.join(" ")
+}
 
-    /// `TTFT from send`, `ITL per chunk`.
-    pub(super) fn name(self) -> String {
-        let is_usual = match self.kind {
-            LatencyKind::Ttft | LatencyKind::Tpot | LatencyKind::E2e => {
-                self.grain == Grain::Request
-            }
-            LatencyKind::Itl => false,
-        };
-        let grain = if is_usual { "" } else { grain_name(self.grain) };
-        let parts = [self.kind.told(), from_words(self.from), grain];
-        let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
-        parts.join(" ")
-    }
-
-    pub(super) fn is_of(self, sheet: &ToolResult) -> bool {
-        self.find(sheet).is_some()
-    }
-
-    fn find(self, sheet: &ToolResult) -> Option<&ResultLatency> {
-        sheet.latencies.iter().find(|latency| Self::new(latency) == self)
-    }
+pub(super) fn find_latency(
+    result: &ToolResult,
+    definition: Definition,
+) -> Option<&ResultLatency> {
+    result.latencies.iter().find(|latency| latency.definition() == definition)
 }
 
 /// `Mean`, `Median`, `p99`.
@@ -297,25 +276,13 @@ pub(super) fn statistic_name(statistic: Statistic) -> String {
 
 impl Quantity {
     pub(super) fn get(self, sheet: &ToolResult) -> Option<Estimate> {
-        match self {
+        let found = match self {
             Self::Latency(definition, statistic) => {
-                let found = sheet.statistic_of(definition.find(sheet)?, statistic);
-                found.filter(|found| found.value.is_finite())
+                sheet.statistic_of(find_latency(sheet, definition)?, statistic)
             }
-            Self::Throughput(field) => {
-                let value = match field {
-                    "request_throughput" => sheet.request_throughput,
-                    "request_goodput" => sheet.request_goodput,
-                    "output_throughput" => sheet.output_throughput,
-                    _ => sheet.total_token_throughput,
-                };
-                let (interval, n) =
-                    (sheet.intervals.get(field).copied(), sheet.completed.unwrap_or(0));
-                let of =
-                    |value| Estimate { value, interval, n, effective_n: None, certified: true };
-                value.filter(|value| value.is_finite()).map(of)
-            }
-        }
+            Self::Throughput(field) => sheet.throughput_estimate(field),
+        };
+        found.filter(|found| found.value.is_finite())
     }
 }
 

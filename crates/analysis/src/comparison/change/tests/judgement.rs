@@ -5,12 +5,12 @@ use crate::metric::LatencyOrigin;
 
 fn ratio(low: f64, high: f64) -> Change {
     let value = (low * high).sqrt();
-    Change::Ratio { value, interval: Interval::new(low, high).unwrap() }
+    Change { kind: Scale::Ratio, value, interval: Interval::new(low, high).unwrap() }
 }
 
 fn difference(low: f64, high: f64) -> Change {
     let value = f64::midpoint(low, high);
-    Change::Difference { value, interval: Interval::new(low, high).unwrap() }
+    Change { kind: Scale::Difference, value, interval: Interval::new(low, high).unwrap() }
 }
 
 #[test]

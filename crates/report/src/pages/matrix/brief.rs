@@ -1,4 +1,4 @@
-//! The tables of a matrix in a terminal: the winners, every row where there are few, and the failures.
+//! The page of a matrix in a terminal: the winners, every row where there are few, and the failures.
 
 use std::collections::BTreeMap;
 
@@ -6,13 +6,11 @@ use inferometer_analysis::matrix::{MatrixFigure, MatrixRow, MatrixSummary, TpsBy
 use inferometer_analysis::set::SetSummary;
 use inferometer_model::deployment::{DeploymentFailure, LikelyCause};
 
-use super::target;
-use crate::document::{Block, Cell, Columns, Mood, Section, Table, plain, terminal as writer};
+use super::view::{self, View, distinct};
+use crate::document::{Block, Cell, Columns, Mood, Section, Table, Text, plain};
 use crate::escape::{terminal_ends, terminal_line};
 use crate::fmt::{NOTHING, across, count, counted};
-use crate::lines::hanging;
-use crate::pages::matrix::view::{self, Tally, View};
-use crate::terminal::Style;
+use crate::pages::set;
 
 /// A matrix with more rows is left to the document.
 const ROWS_MAX: usize = 40;
@@ -27,8 +25,8 @@ const TARGETS_MAX: usize = 3;
 /// Characters of a server's message.
 const WORDS_CHARS_MAX: usize = 200;
 
-/// What was compared.
-pub(super) fn head(set: &SetSummary, matrix: &MatrixSummary) -> Vec<String> {
+/// What was compared, and where.
+pub(in crate::pages) fn subject(set: &SetSummary, matrix: &MatrixSummary) -> Vec<(String, Text)> {
     let title = matrix.title.trim();
     let title =
         if title.is_empty() { String::new() } else { format!(" ({})", terminal_line(title, 60)) };
@@ -39,29 +37,24 @@ pub(super) fn head(set: &SetSummary, matrix: &MatrixSummary) -> Vec<String> {
         counted(matrix.models.len() as u64, "model"),
         counted(matrix.rows.len() as u64, "row"),
     );
-    let mut lines = vec![words];
-    let mut targets: Vec<String> = Vec::new();
-    for subject in set.conditions.iter().filter_map(|one| one.subject.as_ref()) {
-        // The first line of the page states that it is a simulation.
-        let target = (subject.embedded && subject.simulated.is_none()).then(|| target(subject));
-        targets.extend(target.filter(|target| !targets.contains(target)));
-    }
-    lines.extend(targets.iter().take(TARGETS_MAX).map(|target| format!("at {target}")));
-    lines
+    // The first line of the page states that it is a simulation.
+    let subjects = set.conditions.iter().filter_map(|one| one.subject.as_ref());
+    let embedded = subjects.filter(|subject| subject.embedded && subject.simulated.is_none());
+    let targets = distinct(embedded.map(set::target)).into_iter().take(TARGETS_MAX);
+    let targets = targets.map(|target| (String::new(), plain(format!("at {target}"))));
+    [("matrix".to_owned(), plain(words))].into_iter().chain(targets).collect()
 }
 
-pub(super) fn parts(set: &SetSummary, matrix: &MatrixSummary, style: Style) -> Vec<String> {
+/// The winners, every row where there are few, and the failures.
+pub(in crate::pages) fn sections(set: &SetSummary, matrix: &MatrixSummary) -> Vec<Section> {
     let view = View { set, matrix };
-    let Tally { measured, troubles } = Tally::new(&matrix.rows);
+    let (measured, troubles) = view::tally(&matrix.rows);
     let more = if troubles.is_empty() { String::new() } else { format!("; {troubles}") };
     let all = count(matrix.rows.len() as u64);
     let measured = format!("{} of {all} rows measured{more}", count(measured as u64));
-    let tables = [best(view), rows(view)].into_iter().flatten();
-    [hanging("", 0, &measured)]
-        .into_iter()
-        .chain(tables.map(|table| writer::table(&table, style)))
-        .chain([failed(view, style)])
-        .collect()
+    let tables = [best(view), rows(view)].into_iter().flatten().map(Block::Table);
+    let blocks = [Block::paragraph(measured)].into_iter().chain(tables).map(|block| vec![block]);
+    blocks.chain([failures(view)]).map(|blocks| Section::new("", blocks)).collect()
 }
 
 /// The winners where they are few, else those of generation TPS.
@@ -114,7 +107,7 @@ fn best(view: View<'_>) -> Option<Table> {
 }
 
 /// How tokens were counted, and what the table leaves out.
-fn notes(view: View<'_>, shown: &[&Winner], more: usize) -> Vec<crate::document::Text> {
+fn notes(view: View<'_>, shown: &[&Winner], more: usize) -> Vec<Text> {
     let by = match view.tps_by() {
         TpsBy::Server => "tokens by the server's counters, until it was idle again",
         TpsBy::Client => "tokens counted by the client: not every row has the server's counters",
@@ -165,7 +158,7 @@ fn rows(view: View<'_>) -> Option<Table> {
 }
 
 /// Failures by kind: the first of them with its message, and what to do.
-fn failed(view: View<'_>, style: Style) -> String {
+fn failures(view: View<'_>) -> Vec<Block> {
     let mut kinds: BTreeMap<String, (u64, &MatrixRow, &DeploymentFailure)> = BTreeMap::new();
     for row in &view.matrix.rows {
         let Some(failure) = row.ending.failure() else { continue };
@@ -189,6 +182,5 @@ fn failed(view: View<'_>, style: Style) -> String {
                 remedy: Some(plain(remedy)),
             }
         };
-    let blocks = kinds.into_iter().map(notice).collect();
-    writer::sections(&[Section::new("", blocks)], style)
+    kinds.into_iter().map(notice).collect()
 }
