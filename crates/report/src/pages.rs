@@ -20,6 +20,8 @@ mod set;
 mod suite;
 mod system;
 
+use std::collections::BTreeMap;
+
 use inferometer_analysis::set::{PointResult, SetSummary};
 
 pub use self::run::{run, run_brief, run_reservations};
@@ -52,4 +54,32 @@ pub fn of_set(input: &SuiteInput<'_>) -> Document {
         return suite(input);
     }
     matrix::page(input).unwrap_or_else(|| set(input))
+}
+
+/// Each value once, in the order of its first appearance.
+fn distinct<T: PartialEq>(values: impl IntoIterator<Item = T>) -> Vec<T> {
+    let mut found = Vec::new();
+    for value in values {
+        if !found.contains(&value) {
+            found.push(value);
+        }
+    }
+    found
+}
+
+/// Groups by key, in the order in which the keys appear.
+fn grouped<T, K: Clone + Ord>(
+    items: impl Iterator<Item = T>,
+    key: impl Fn(&T) -> K,
+) -> Vec<(K, Vec<T>)> {
+    let mut groups: Vec<(K, Vec<T>)> = Vec::new();
+    let mut places: BTreeMap<K, usize> = BTreeMap::new();
+    for item in items {
+        let place = *places.entry(key(&item)).or_insert_with_key(|key| {
+            groups.push((key.clone(), Vec::new()));
+            groups.len() - 1
+        });
+        groups[place].1.push(item);
+    }
+    groups
 }

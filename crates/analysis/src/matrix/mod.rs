@@ -168,10 +168,9 @@ impl MatrixSummary {
         let mut rows = rows(matrix, results, failures);
         let tps_by = TpsBy::of(&rows);
         for row in &mut rows {
-            let preset = usize::try_from(row.preset).ok().and_then(|it| matrix.presets.get(it));
+            let preset = matrix.presets.get(row.preset as usize);
             let price = preset.and_then(|preset| preset.price_per_hour);
-            let tps = MatrixFigure::GenerationTps.of(row, tps_by);
-            row.cost_per_million = cost(tps, price);
+            row.cost_per_million = cost(MatrixFigure::GenerationTps.of(row, tps_by), price);
         }
         let (levels, presets) = (&matrix.levels, &matrix.presets);
         let all = Table { rows: &rows, levels, presets, tps_by };

@@ -133,15 +133,13 @@ pub(super) fn rows(
                 .copied()
                 .filter(|failure| failure.point.condition == place && failure.point.level == level)
                 // What was measured after all is no failure.
-                .filter(|failure| !has_run(&measured, failure))
+                .filter(|failure| {
+                    measured.iter().all(|result| result.point.number != failure.point.number)
+                })
                 .collect();
             MatrixRow::new((place, cell), level, &measured, &failed)
         })
         .collect()
-}
-
-fn has_run(measured: &[&PointResult], failure: &PointFailure) -> bool {
-    measured.iter().any(|result| result.point.number == failure.point.number)
 }
 
 impl MatrixRow {
@@ -178,9 +176,9 @@ impl MatrixRow {
             generation_tps: server_tps(runs, GENERATION),
             client_prompt_tps: client_tps(runs, PROMPT),
             client_generation_tps: client_tps(runs, GENERATION),
-            latency_s: seconds(runs, |origin| origin.e2e().mean()),
-            ttft_ms: milliseconds(runs, |origin| origin.ttft().mean()),
-            tpot_ms: milliseconds(runs, |_| metric::TPOT.mean()),
+            latency_s: latency(runs, 1e3, |origin| origin.e2e().mean()),
+            ttft_ms: latency(runs, 1.0, |origin| origin.ttft().mean()),
+            tpot_ms: latency(runs, 1.0, |_| metric::TPOT.mean()),
             request_generation_tps: request_tps(runs, |rates| rates.generation_tps),
             request_prompt_tps: request_tps(runs, |rates| rates.prompt_tps),
             running: gauge(runs, |server| server.running),
@@ -300,7 +298,7 @@ fn server_tps(runs: &[&Summary], of: Counted) -> AcrossRuns {
             let own = client.interval?;
             Interval::new(own.low * share, own.high * share)
         });
-        Ok(estimate(per_s, interval, run.attempted))
+        Ok(Estimate::new(per_s, interval, run.attempted))
     })
 }
 
@@ -320,17 +318,14 @@ fn answered(run: &Summary) -> Result<(), String> {
     }
 }
 
-/// Of a latency, which summaries have in milliseconds.
-fn seconds(runs: &[&Summary], quantity: fn(LatencyOrigin) -> Quantity) -> AcrossRuns {
+/// A latency, which summaries have in milliseconds, in a unit of so many of them.
+fn latency(runs: &[&Summary], unit_ms: f64, quantity: fn(LatencyOrigin) -> Quantity) -> AcrossRuns {
     across(runs, Unit::Milliseconds, |run| {
         let found = quantity(run.latency_origin()).value_in(run)?;
-        let scaled = |it: Interval| Interval { low: it.low / 1e3, high: it.high / 1e3 };
-        Ok(Estimate { value: found.value / 1e3, interval: found.interval.map(scaled), ..found })
+        let scaled = |it: Interval| Interval { low: it.low / unit_ms, high: it.high / unit_ms };
+        let (value, interval) = (found.value / unit_ms, found.interval.map(scaled));
+        Ok(Estimate { value, interval, ..found })
     })
-}
-
-fn milliseconds(runs: &[&Summary], quantity: fn(LatencyOrigin) -> Quantity) -> AcrossRuns {
-    across(runs, Unit::Milliseconds, |run| quantity(run.latency_origin()).value_in(run))
 }
 
 fn request_tps(runs: &[&Summary], of: fn(&RequestRates) -> Option<Estimate>) -> AcrossRuns {
@@ -344,7 +339,7 @@ fn energy_per_token(runs: &[&Summary]) -> AcrossRuns {
         let unknown = "the GPUs tell neither energy nor power, or nothing was generated";
         let missing = || run.machines.gpus_missing.clone().unwrap_or_else(|| unknown.to_owned());
         let found = run.machines.gpus.as_ref().and_then(|gpus| gpus.energy_per_output_token_j);
-        Ok(estimate(found.ok_or_else(missing)?, None, run.attempted))
+        Ok(Estimate::new(found.ok_or_else(missing)?, None, run.attempted))
     })
 }
 
@@ -364,10 +359,10 @@ pub(super) fn cost(tps: &AcrossRuns, price_per_hour: Option<f64>) -> AcrossRuns 
             let within = tps.within.filter(|within| 0.0 < within.low);
             let interval =
                 within.and_then(|within| Interval::new(money(within.high), money(within.low)));
-            Ok(estimate(money(value), interval, 1))
+            Ok(Estimate::new(money(value), interval, 1))
         })
         .collect();
-    AcrossRuns::of(&runs).possible(Unit::TokensPerSecond, &runs)
+    AcrossRuns::in_unit(Unit::TokensPerSecond, &runs)
 }
 
 /// A mean over the runs whose servers say it.
@@ -396,9 +391,5 @@ fn across(
     of: impl Fn(&Summary) -> Result<Estimate, String>,
 ) -> AcrossRuns {
     let runs: Vec<Result<Estimate, String>> = runs.iter().map(|run| of(run)).collect();
-    AcrossRuns::of(&runs).possible(unit, &runs)
-}
-
-const fn estimate(value: f64, interval: Option<Interval>, n: u64) -> Estimate {
-    Estimate { value, interval, n, effective_n: None, certified: true }
+    AcrossRuns::in_unit(unit, &runs)
 }

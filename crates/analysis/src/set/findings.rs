@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::level::{AcrossRuns, LevelSummary, Served, falls_behind};
 use super::scalability::Scalability;
-use crate::metric::{self, Metric, Quantity};
+use crate::metric::{self, Metric};
 use crate::statistics::{Interval, UPPER, draws::Draws, normal};
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -161,21 +161,8 @@ pub struct Peak {
 /// How far above the best a latency may lie.
 const TIMES_THE_BEST: f64 = 2.0;
 
-/// What the rule looks at.
-struct Candidate<'a> {
-    level: Level,
-    ttft: &'a AcrossRuns,
-    tpot: &'a AcrossRuns,
-    per_user: &'a AcrossRuns,
-}
-
-/// The same as plain numbers.
-#[derive(Clone, Copy)]
-struct Numbers {
-    ttft: f64,
-    tpot: f64,
-    per_user: f64,
-}
+/// A level with its TTFT p99, TPOT p99 and throughput per user.
+type Candidate<'a> = (Level, [&'a AcrossRuns; 3]);
 
 impl SweetSpot {
     pub(super) fn find(levels: &[LevelSummary]) -> Finding<Self> {
@@ -183,7 +170,8 @@ impl SweetSpot {
             return Finding::unknown("it is a choice among concurrency levels, and there are none");
         }
         let candidates: Vec<Candidate<'_>> = levels.iter().filter_map(candidate).collect();
-        let numbers: Vec<Numbers> = candidates.iter().filter_map(Candidate::numbers).collect();
+        let means = |(_, all): &Candidate<'_>| Some([all[0].mean?, all[1].mean?, all[2].mean?]);
+        let numbers: Vec<[f64; 3]> = candidates.iter().filter_map(means).collect();
         if numbers.is_empty() {
             return Finding::unknown(
                 "no level has a TTFT p99, a TPOT p99 and a throughput per user",
@@ -194,106 +182,76 @@ impl SweetSpot {
                 "no level is within twice the best TTFT p99 and TPOT p99 both",
             );
         };
-        let spot = &candidates[place];
-        let figures = (
-            Figure::from_across(spot.per_user),
-            Figure::from_across(spot.ttft),
-            Figure::from_across(spot.tpot),
-        );
-        let (Some(per_user_throughput), Some(ttft_ms_p99), Some(tpot_ms_p99)) = figures else {
+        let (level, across) = candidates[place];
+        let [Some(ttft_ms_p99), Some(tpot_ms_p99), Some(per_user_throughput)] =
+            across.map(Figure::from_across)
+        else {
             return Finding::unknown("its figures are missing");
         };
-        let eligible = eligible(&numbers);
+        let values = resampled(candidates.iter().flat_map(|(_, across)| *across));
+        let same_share = values.map(|values| {
+            share_of_draws(&values, |drawn| {
+                let (numbers, _) = drawn.as_chunks::<3>();
+                chosen(numbers) == Some(place)
+            })
+        });
         Finding::Found(Self {
-            level: spot.level,
+            level,
             per_user_throughput,
             ttft_ms_p99,
             tpot_ms_p99,
-            eligible: eligible.into_iter().map(|place| candidates[place].level).collect(),
-            same_share: same_spot(&candidates, place),
-            certified: candidates.iter().all(|one| one.ttft.certified && one.tpot.certified),
+            eligible: eligible(&numbers).into_iter().map(|place| candidates[place].0).collect(),
+            same_share,
+            certified: candidates.iter().all(|(_, it)| it[0].certified && it[1].certified),
         })
     }
 }
 
 impl Peak {
     pub(super) fn find(levels: &[LevelSummary]) -> Finding<Self> {
-        let of = |quantity: &'static Metric| {
-            let points: Vec<(Level, &AcrossRuns)> = levels
-                .iter()
-                .filter(|level| level.is_comparable())
-                .filter_map(|level| Some((level.level, level.quantity(quantity)?)))
-                .filter(|(_, across)| across.mean.is_some())
-                .collect();
-            (!points.is_empty()).then_some((quantity, points))
+        let of = |metric: &'static Metric| {
+            let levels = levels.iter().filter(|level| level.is_comparable());
+            let points = levels.filter_map(|level| Some((level.level, level.quantity(metric)?)));
+            let points: Vec<(Level, &AcrossRuns)> =
+                points.filter(|(_, across)| across.mean.is_some()).collect();
+            let means: Vec<f64> = points.iter().filter_map(|(_, across)| across.mean).collect();
+            let place = highest(&means)?;
+            let throughput = Figure::from_across(points[place].1)?;
+            let same_share = resampled(points.iter().map(|(_, across)| *across))
+                .map(|values| share_of_draws(&values, |drawn| highest(drawn) == Some(place)));
+            let (level, quantity) = (points[place].0, metric.name.to_owned());
+            Some(Self { level, quantity, throughput, same_share })
         };
-        let found = of(&metric::OUTPUT_THROUGHPUT).or_else(|| of(&metric::REQUEST_THROUGHPUT));
-        let Some((quantity, points)) = found else {
-            return Finding::unknown("no level that counts has a throughput");
-        };
-        let means: Vec<f64> = points.iter().filter_map(|(_, across)| across.mean).collect();
-        let best =
-            highest(&means).and_then(|place| Some((place, Figure::from_across(points[place].1)?)));
-        let Some((place, throughput)) = best else {
-            return Finding::unknown("no level that counts has a throughput");
-        };
-        let same_share = doubtful(points.iter().map(|(_, across)| *across)).map(|values| {
-            let same = replicates(&values).filter(|drawn| highest(drawn) == Some(place)).count();
-            same as f64 / REPLICATES as f64
-        });
-        let quantity = quantity.name.to_owned();
-        Finding::Found(Self { level: points[place].0, quantity, throughput, same_share })
-    }
-}
-
-impl Candidate<'_> {
-    fn numbers(&self) -> Option<Numbers> {
-        let (ttft, tpot, per_user) = (self.ttft.mean?, self.tpot.mean?, self.per_user.mean?);
-        Some(Numbers { ttft, tpot, per_user })
+        of(&metric::OUTPUT_THROUGHPUT)
+            .or_else(|| of(&metric::REQUEST_THROUGHPUT))
+            .map_or_else(|| Finding::unknown("no level that counts has a throughput"), Finding::Found)
     }
 }
 
 /// A level that has all three figures, and has them of all its requests and all its users.
 fn candidate(summary: &LevelSummary) -> Option<Candidate<'_>> {
     let Level::Concurrency(_) = summary.level else { return None };
-    if !summary.is_comparable() {
+    let quantities =
+        [metric::TTFT.p99(), metric::TPOT.p99(), metric::PER_USER_THROUGHPUT.quantity()];
+    let [Some(ttft), Some(tpot), Some(per_user)] = quantities
+        .map(|quantity| summary.quantity(quantity).filter(|across| across.mean.is_some()))
+    else {
         return None;
-    }
-    let of = |quantity: Quantity| summary.quantity(quantity);
-    let candidate = Candidate {
-        level: summary.level,
-        ttft: of(metric::TTFT.p99())?,
-        tpot: of(metric::TPOT.p99())?,
-        per_user: of((&metric::PER_USER_THROUGHPUT).into())?,
     };
-    candidate.numbers().map(|_| candidate)
+    summary.is_comparable().then_some((summary.level, [ttft, tpot, per_user]))
 }
 
-fn eligible(numbers: &[Numbers]) -> Vec<usize> {
-    let smallest = |of: fn(&Numbers) -> f64| numbers.iter().map(of).fold(f64::INFINITY, f64::min);
-    let (ttft, tpot) = (smallest(|one| one.ttft), smallest(|one| one.tpot));
-    let passes =
-        |one: &Numbers| one.ttft <= TIMES_THE_BEST * ttft && one.tpot <= TIMES_THE_BEST * tpot;
+fn eligible(numbers: &[[f64; 3]]) -> Vec<usize> {
+    let smallest = |of: usize| numbers.iter().map(|one| one[of]).fold(f64::INFINITY, f64::min);
+    let limits = [0, 1].map(|of| TIMES_THE_BEST * smallest(of));
+    let passes = |one: &[f64; 3]| one[0] <= limits[0] && one[1] <= limits[1];
     (0..numbers.len()).filter(|place| passes(&numbers[*place])).collect()
 }
 
-fn chosen(numbers: &[Numbers]) -> Option<usize> {
+fn chosen(numbers: &[[f64; 3]]) -> Option<usize> {
     let passed = eligible(numbers).into_iter();
     // From the highest level down, so that the last of equals is the lowest.
-    passed.rev().max_by(|a, b| numbers[*a].per_user.total_cmp(&numbers[*b].per_user))
-}
-
-fn same_spot(candidates: &[Candidate<'_>], place: usize) -> Option<f64> {
-    let all = candidates.iter().flat_map(|one| [one.ttft, one.tpot, one.per_user]);
-    let values = doubtful(all)?;
-    let same = replicates(&values).filter(|drawn| {
-        let numbers: Vec<Numbers> = drawn
-            .chunks_exact(3)
-            .map(|three| Numbers { ttft: three[0], tpot: three[1], per_user: three[2] })
-            .collect();
-        chosen(&numbers) == Some(place)
-    });
-    Some(same.count() as f64 / REPLICATES as f64)
+    passed.rev().max_by(|a, b| numbers[*a][2].total_cmp(&numbers[*b][2]))
 }
 
 /// On a tie the lower level.
@@ -323,35 +281,29 @@ impl Knee {
                 "a knee needs {LEVELS_MIN} levels, and {found} count"
             ));
         }
-        let Some(place) = kneedle(&curve.means()) else {
+        let Some(place) = kneedle(&curve.with_values(curve.means())) else {
             return Finding::unknown(
                 "throughput has no bend in this range; go on to higher levels to find it",
             );
         };
-        let (interval, found_share) = match interval(curve) {
-            Some((interval, share)) => (interval, Some(share)),
-            None => (None, None),
-        };
+        let (interval, found_share) = interval(curve).unzip();
         let point = &curve.points[place];
         Finding::Found(Self {
             level: point.level,
-            interval,
+            interval: interval.flatten(),
             found_share,
             quantity: curve.metric.name.to_owned(),
-            throughput: point.figure(),
+            throughput: Figure { value: point.mean, interval: point.across.doubt() },
         })
     }
 }
 
 /// The range of the knees of the sets drawn again, and the share of them that have one.
 fn interval(curve: &Curve<'_>) -> Option<(Option<LevelRange>, f64)> {
-    let values = doubtful(curve.points.iter().map(|point| point.across))?;
-    let mut knees: Vec<usize> = replicates(&values)
-        .filter_map(|drawn| {
-            let points: Vec<(f64, f64)> = curve.places().zip(drawn).collect();
-            kneedle(&points)
-        })
-        .collect();
+    let values = curve.resampled()?;
+    let drawn = replicates(&values);
+    let mut knees: Vec<usize> =
+        drawn.filter_map(|drawn| kneedle(&curve.with_values(drawn))).collect();
     knees.sort_unstable();
     let share = knees.len() as f64 / REPLICATES as f64;
     let last = knees.len().checked_sub(1);
@@ -457,37 +409,37 @@ impl<'a> Curve<'a> {
         Self { metric, points: comparable.filter_map(point).collect() }
     }
 
-    pub(super) fn places(&self) -> impl Iterator<Item = f64> + '_ {
-        self.points.iter().map(|point| point.place)
+    /// Its places with their means, or with other values.
+    fn with_values(&self, values: impl IntoIterator<Item = f64>) -> Vec<(f64, f64)> {
+        self.points.iter().map(|point| point.place).zip(values).collect()
     }
 
-    pub(super) fn means(&self) -> Vec<(f64, f64)> {
-        self.points.iter().map(|point| (point.place, point.mean)).collect()
+    pub(super) fn means(&self) -> impl Iterator<Item = f64> {
+        self.points.iter().map(|point| point.mean)
     }
-}
 
-impl CurvePoint<'_> {
-    pub(super) fn figure(&self) -> Figure {
-        Figure { value: self.mean, interval: self.across.doubt() }
+    /// `None` when a level has no interval to draw from.
+    pub(super) fn resampled(&self) -> Option<Vec<Resampled>> {
+        resampled(self.points.iter().map(|point| point.across))
     }
 }
 
 /// How often a set is drawn again. The constant seed keeps the bytes of its summary.
-pub(super) const REPLICATES: u64 = 1_000;
+const REPLICATES: u64 = 1_000;
 const SEED: u64 = 0x5E75_0F12_0115;
 /// From here on Student's t is the normal distribution for what is drawn from it.
 const DEGREES_NORMAL: u32 = 60;
 
 /// A mean, and how it would scatter if its runs were made again.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Doubtful {
+pub(super) struct Resampled {
     mean: f64,
     scale: f64,
     /// Of Student's t; `None` is the normal distribution.
     degrees: Option<u32>,
 }
 
-impl Doubtful {
+impl Resampled {
     /// From the spread between runs, or of a single run from the interval within it. `None` when
     /// there is neither.
     pub(super) fn from_across(across: &AcrossRuns) -> Option<Self> {
@@ -515,16 +467,21 @@ impl Doubtful {
 }
 
 /// One draw after the other of all these values at once.
-pub(super) fn replicates(values: &[Doubtful]) -> impl Iterator<Item = Vec<f64>> + '_ {
+pub(super) fn replicates(values: &[Resampled]) -> impl Iterator<Item = Vec<f64>> + '_ {
     (0..REPLICATES).map(move |number| {
         let mut draws = Draws::new(SEED, number);
         values.iter().map(|value| value.draw(&mut draws)).collect()
     })
 }
 
+/// The share of the draws for which something holds.
+fn share_of_draws(values: &[Resampled], holds: impl Fn(&[f64]) -> bool) -> f64 {
+    replicates(values).filter(|drawn| holds(drawn)).count() as f64 / REPLICATES as f64
+}
+
 /// All of them, or `None` when one has no interval to draw from.
-pub(super) fn doubtful<'a>(all: impl IntoIterator<Item = &'a AcrossRuns>) -> Option<Vec<Doubtful>> {
-    all.into_iter().map(Doubtful::from_across).collect()
+pub(super) fn resampled<'a>(all: impl IntoIterator<Item = &'a AcrossRuns>) -> Option<Vec<Resampled>> {
+    all.into_iter().map(Resampled::from_across).collect()
 }
 
 #[cfg(test)]

@@ -57,7 +57,7 @@ pub struct Tally {
 }
 
 /// What is published of a distribution.
-const STATISTICS: [Statistic; 7] = [
+pub const STATISTICS: [Statistic; 7] = [
     Statistic::Mean,
     Statistic::Percentile(Percentile::P50),
     Statistic::Percentile(Percentile::P90),
@@ -88,13 +88,14 @@ impl LevelSummary {
         let summaries: Vec<&Summary> = counted.iter().map(|result| &result.summary).collect();
         let all = || results.iter().map(|result| &result.summary);
         let requests = all().map(Tally::from_summary).fold(Tally::default(), Tally::plus);
+        let ended = requests.ok + requests.failed;
         Self {
             level,
             verdict: all().map(|summary| summary.verdict).max().unwrap_or(Verdict::Invalid),
             points: numbers(&counted),
             left_out: numbers(&invalid),
             requests,
-            failed_share: requests.failed_share(),
+            failed_share: (0 < ended).then(|| requests.failed as f64 / ended as f64),
             cut: Cut::from_runs(summaries.iter().copied()),
             reached: Reached::from_runs(summaries.iter().copied()),
             partial: u32::try_from(all().filter(|summary| summary.run.partial).count())
@@ -142,20 +143,16 @@ impl LevelSummary {
         self.quantities.retain(|name, across| across.mean.is_some() && is_kept(name));
     }
 
-    /// Whether its figures are of all its requests, and not of those that ended before a limit did.
-    fn is_whole(&self) -> bool {
-        !self.cut.as_ref().is_some_and(|cut| cut.answers_missing)
-    }
-
     /// Whether about as many requests were in flight as it asks for; a level of which that is not
     /// known is taken for one.
     pub fn is_reached(&self) -> bool {
         self.reached.is_none_or(Reached::is_reached)
     }
 
-    /// Whether findings may compare it with other levels.
+    /// Whether findings may compare it with other levels: its figures are of all its requests, and not
+    /// of those that ended before a limit did.
     pub(super) fn is_comparable(&self) -> bool {
-        self.is_whole() && self.is_reached()
+        !self.cut.as_ref().is_some_and(|cut| cut.answers_missing) && self.is_reached()
     }
 
     pub fn is_saturated(&self) -> bool {
@@ -164,7 +161,7 @@ impl LevelSummary {
 }
 
 impl Tally {
-    pub(crate) fn from_summary(summary: &Summary) -> Self {
+    pub fn from_summary(summary: &Summary) -> Self {
         let ok = summary.count(Outcome::Ok);
         let cancelled = summary.count(Outcome::Cancelled);
         Self {
@@ -177,7 +174,8 @@ impl Tally {
         }
     }
 
-    pub(crate) fn plus(self, other: Self) -> Self {
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
         Self {
             scheduled: self.scheduled + other.scheduled,
             ok: self.ok + other.ok,
@@ -185,11 +183,6 @@ impl Tally {
             cancelled: self.cancelled + other.cancelled,
             not_sent: self.not_sent + other.not_sent,
         }
-    }
-
-    fn failed_share(&self) -> Option<f64> {
-        let ended = self.ok + self.failed;
-        (0 < ended).then(|| self.failed as f64 / ended as f64)
     }
 }
 
@@ -200,10 +193,10 @@ fn across_all(summaries: &[&Summary], repetition: &Repetition) -> BTreeMap<Strin
     quantities
         .map(|quantity| {
             let runs: Vec<_> = summaries.iter().map(|summary| quantity.value_in(summary)).collect();
-            let across = AcrossRuns::of(&runs).possible(quantity.metric().unit, &runs);
-            let is_looked_at = looked_at == Some(quantity);
-            let across =
-                if is_looked_at { across.over_looks(repetition.runs.get()) } else { across };
+            let mut across = AcrossRuns::in_unit(quantity.metric().unit, &runs);
+            if looked_at == Some(quantity) {
+                across = across.over_looks(repetition.runs.get());
+            }
             (quantity.to_string(), across)
         })
         .collect()
@@ -236,6 +229,11 @@ pub struct AcrossRuns {
 }
 
 impl AcrossRuns {
+    /// Within what the unit allows.
+    pub(crate) fn in_unit(unit: Unit, runs: &[Result<Estimate, String>]) -> Self {
+        Self::of(runs).possible(unit, runs)
+    }
+
     pub fn of(runs: &[Result<Estimate, String>]) -> Self {
         let estimates: Vec<&Estimate> = runs.iter().flatten().collect();
         let present: Vec<f64> = estimates.iter().map(|estimate| estimate.value).collect();
@@ -278,7 +276,7 @@ impl AcrossRuns {
     /// that is the same in all runs, such as no failure at all, is as sure as their requests make it:
     /// that runs agree is no certainty.
     #[must_use]
-    pub(crate) fn possible(self, unit: Unit, runs: &[Result<Estimate, String>]) -> Self {
+    fn possible(self, unit: Unit, runs: &[Result<Estimate, String>]) -> Self {
         let highest = if unit == Unit::Share { 1.0 } else { f64::INFINITY };
         let clamped = |interval: Interval| interval.clamped(0.0, highest);
         let pooled = || {
@@ -326,72 +324,60 @@ pub struct Cut {
     pub limits: Vec<String>,
 }
 
-/// One run that was cut.
-struct CutRun {
-    ended: u64,
-    scheduled: u64,
-    answers_missing: bool,
-    limits: Vec<&'static str>,
-}
-
 impl Cut {
     fn from_runs<'a>(runs: impl Iterator<Item = &'a Summary>) -> Option<Self> {
-        runs.filter_map(cut_run).fold(None, |cut, run| {
-            let mut cut = cut.unwrap_or(Self {
-                runs: 0,
-                ended: 0,
-                scheduled: 0,
-                answers_missing: false,
-                limits: Vec::new(),
-            });
-            cut.runs += 1;
+        runs.filter_map(Self::of_run).reduce(|mut cut, run| {
+            cut.runs += run.runs;
             cut.ended += run.ended;
             cut.scheduled += run.scheduled;
             cut.answers_missing |= run.answers_missing;
             for limit in run.limits {
-                if !cut.limits.iter().any(|known| known == limit) {
-                    cut.limits.push(limit.to_owned());
+                if !cut.limits.contains(&limit) {
+                    cut.limits.push(limit);
                 }
             }
-            Some(cut)
+            cut
+        })
+    }
+
+    /// A run that somebody stopped is partial, and not cut by a limit.
+    fn of_run(summary: &Summary) -> Option<Self> {
+        if summary.run.partial {
+            return None;
+        }
+        let cancelled = summary.count(Outcome::Cancelled);
+        let backlog =
+            summary.failures.iter().any(|group| group.cause == Some(Cause::HeldByCap));
+        let due = summary.scheduled.saturating_sub(summary.time_over);
+        let asked = match summary.run.extent {
+            ExtentFacts::UntilFirst { requests, .. } if due < requests => Some(requests),
+            ExtentFacts::UntilFirst { .. }
+            | ExtentFacts::UntilBoth { .. }
+            | ExtentFacts::Whole
+            | ExtentFacts::Requests(_)
+            | ExtentFacts::DurationS(_) => None,
+        };
+        let limits: Vec<String> = [
+            (0 < cancelled, "the drain limit passed while requests were in flight"),
+            (backlog, "the time was over while the cap still held requests back"),
+            (asked.is_some(), "the time was over before all requests had left"),
+        ]
+        .into_iter()
+        .filter_map(|(is_so, words)| is_so.then(|| words.to_owned()))
+        .collect();
+        (!limits.is_empty()).then(|| Self {
+            runs: 1,
+            ended: summary.attempted.saturating_sub(cancelled),
+            scheduled: asked.unwrap_or(due),
+            answers_missing: 0 < cancelled || backlog,
+            limits,
         })
     }
 }
 
 /// Whether a limit of time ended the run while requests that were due had not ended.
 pub fn is_cut(summary: &Summary) -> bool {
-    cut_run(summary).is_some_and(|run| run.answers_missing)
-}
-
-/// A run that somebody stopped is partial, and not cut by a limit.
-fn cut_run(summary: &Summary) -> Option<CutRun> {
-    if summary.run.partial {
-        return None;
-    }
-    let cancelled = summary.count(Outcome::Cancelled);
-    let held = |group: &&crate::FailureGroup| group.cause == Some(Cause::HeldByCap);
-    let backlog = summary.failures.iter().any(|group| held(&group));
-    let due = summary.scheduled.saturating_sub(summary.time_over);
-    let asked = match summary.run.extent {
-        ExtentFacts::UntilFirst { requests, .. } if due < requests => Some(requests),
-        ExtentFacts::UntilFirst { .. }
-        | ExtentFacts::UntilBoth { .. }
-        | ExtentFacts::Whole
-        | ExtentFacts::Requests(_)
-        | ExtentFacts::DurationS(_) => None,
-    };
-    let limits: Vec<&'static str> = [
-        (0 < cancelled, "the drain limit passed while requests were in flight"),
-        (backlog, "the time was over while the cap still held requests back"),
-        (asked.is_some(), "the time was over before all requests had left"),
-    ]
-    .into_iter()
-    .filter_map(|(is_so, words)| is_so.then_some(words))
-    .collect();
-    let ended = summary.attempted.saturating_sub(cancelled);
-    let answers_missing = 0 < cancelled || backlog;
-    let scheduled = asked.unwrap_or(due);
-    (!limits.is_empty()).then_some(CutRun { ended, scheduled, answers_missing, limits })
+    Cut::of_run(summary).is_some_and(|cut| cut.answers_missing)
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -407,7 +393,10 @@ pub struct Enough {
 impl Enough {
     /// Of runs of which there were to be this many at most.
     fn from_runs(target: &StopAt, runs_at_most: u32, runs: &[&Summary]) -> Self {
-        let half_width = half_width(target, runs_at_most, runs);
+        let half_width = stop_quantity(target, runs).and_then(|quantity| {
+            let values = runs.iter().filter_map(|run| Some(quantity.value_in(run).ok()?.value));
+            half_width_over_looks(&values.collect::<Vec<_>>(), runs_at_most)
+        });
         Self {
             quantity: target.quantity.clone(),
             target: target.half_width,
@@ -421,16 +410,6 @@ impl Enough {
 fn stop_quantity(target: &StopAt, runs: &[&Summary]) -> Option<Quantity> {
     let open = runs.first()?.run.load.is_open();
     Quantity::named(&target.quantity, LatencyOrigin::for_load(open)).ok()
-}
-
-fn half_width(target: &StopAt, runs_at_most: u32, runs: &[&Summary]) -> Option<f64> {
-    let quantity = stop_quantity(target, runs)?;
-    let values: Vec<f64> = runs
-        .iter()
-        .filter_map(|run| quantity.value_in(run).ok())
-        .map(|found| found.value)
-        .collect();
-    half_width_over_looks(&values, runs_at_most)
 }
 
 /// A closed loop that has fewer requests than users never has all of them.
@@ -514,10 +493,10 @@ impl Served {
         }
         let count = runs.len() as f64;
         let piling_up = runs.iter().filter(|(run, _)| piles_up(run)).count();
-        let share = |(run, served): &(&Summary, f64)| served / offered_per_s(run, asked_per_s);
-        let variance = |(run, _): &(&Summary, f64)| chance_variance(run);
-        let share = runs.iter().map(share).sum::<f64>() / count;
-        let chance = STANDARD_ERRORS * runs.iter().map(variance).sum::<f64>().sqrt() / count;
+        let shares = runs.iter().map(|(run, served)| served / offered_per_s(run, asked_per_s));
+        let share = shares.sum::<f64>() / count;
+        let variance = runs.iter().map(|(run, _)| chance_variance(run)).sum::<f64>();
+        let chance = STANDARD_ERRORS * variance.sqrt() / count;
         Some(Self {
             asked_per_s,
             served_per_s: runs.iter().map(|(_, served)| served).sum::<f64>() / count,

@@ -27,9 +27,9 @@ pub use self::findings::{
     Figure, Finding, Findings, Knee, LevelRange, Peak, Saturation, SweetSpot, kneedle,
 };
 pub use self::level::{
-    AcrossRuns, Cut, Enough, LevelSummary, Reached, Served, Tally, is_cut, piles_up,
+    AcrossRuns, Cut, Enough, LevelSummary, Reached, STATISTICS, Served, Tally, is_cut, piles_up,
 };
-pub use self::scalability::{Model, Saturating, Scalability, Universal};
+pub use self::scalability::{FitQuality, Model, Saturating, Scalability, Universal};
 pub use self::suite::{Contaminated, SuiteRow, SuiteSummary};
 use self::warnings::{MatrixContext, SetContext, matrix_warnings, set_warnings};
 use crate::judge::{Severity, Verdict, Warning};
@@ -269,7 +269,17 @@ struct Named {
 
 impl ConditionSummary {
     fn summarize(name: &str, results: &[&PointResult], campaign: &CampaignSpec) -> Self {
-        let mut levels: Vec<LevelSummary> = by_level(results)
+        let mut by_level: Vec<(Level, Vec<&PointResult>)> = Vec::new();
+        for result in results {
+            let level = result.point.level;
+            match by_level.iter_mut().find(|(known, _)| *known == level) {
+                Some((_, own)) => own.push(result),
+                None => by_level.push((level, vec![result])),
+            }
+        }
+        let place = |level: &Level| level.place().unwrap_or(f64::NEG_INFINITY);
+        by_level.sort_by(|(a, _), (b, _)| place(a).total_cmp(&place(b)));
+        let mut levels: Vec<LevelSummary> = by_level
             .into_iter()
             .map(|(level, own)| LevelSummary::of(level, &own, &campaign.repetition))
             .collect();
@@ -314,21 +324,6 @@ fn verdict(
     } else {
         Verdict::Degraded
     }
-}
-
-/// From the lowest level to the highest.
-fn by_level<'a>(results: &[&'a PointResult]) -> Vec<(Level, Vec<&'a PointResult>)> {
-    let mut levels: Vec<(Level, Vec<&PointResult>)> = Vec::new();
-    for result in results {
-        let level = result.point.level;
-        match levels.iter_mut().find(|(known, _)| *known == level) {
-            Some((_, own)) => own.push(result),
-            None => levels.push((level, vec![result])),
-        }
-    }
-    let place = |level: &Level| level.place().unwrap_or(f64::NEG_INFINITY);
-    levels.sort_by(|(a, _), (b, _)| place(a).total_cmp(&place(b)));
-    levels
 }
 
 impl PointLine {

@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::findings::{Curve, Figure, Finding, doubtful, replicates};
+use super::findings::{Curve, Figure, Finding, replicates};
 use crate::statistics::{Interval, Probability, Sample, UPPER};
 
 /// Both models with their results, and which of them is reported.
@@ -41,6 +41,13 @@ pub struct Universal {
     pub kappa: Figure,
     /// Where throughput would begin to fall, √((1 − σ)/κ).
     pub peak: Finding<Figure>,
+    #[serde(flatten)]
+    pub quality: FitQuality,
+}
+
+/// How well a curve explains the levels.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FitQuality {
     /// Weighted, as the fit is.
     pub r_squared: f64,
     /// Null with too few levels for its parameters.
@@ -56,9 +63,8 @@ pub struct Saturating {
     pub ceiling: Finding<Figure>,
     /// The concurrency at which half of it is reached.
     pub half_at: Finding<Figure>,
-    pub r_squared: f64,
-    pub aicc: Option<f64>,
-    pub residual_max: f64,
+    #[serde(flatten)]
+    pub quality: FitQuality,
 }
 
 const LEVELS_MIN: usize = 4;
@@ -77,19 +83,24 @@ impl Scalability {
         if count < LEVELS_MIN {
             return Finding::unknown(format!("it needs {LEVELS_MIN} levels, and {count} count"));
         }
-        let observed =
-            observed(curve, &curve.points.iter().map(|point| point.mean).collect::<Vec<_>>());
+        let observed = observed(curve, curve.means());
         let fits = (fit(&observed, Terms::Universal), fit(&observed, Terms::Saturating));
         let (Some(three), Some(two)) = fits else {
             return Finding::unknown("no curve of this kind can be laid through the levels");
         };
-        let again = Refits::of(curve);
-        let universal = universal(&three, &observed, again.as_ref());
-        let saturating = saturating(&two, &observed, again.as_ref());
+        // The same fits of the sets drawn again.
+        let drawn: Option<Vec<Vec<Observed>>> = curve.resampled().map(|values| {
+            replicates(&values).map(|drawn| self::observed(curve, drawn)).collect()
+        });
+        let refits = |terms| -> Option<Vec<Fitted>> {
+            Some(drawn.as_ref()?.iter().filter_map(|drawn| fit(drawn, terms)).collect())
+        };
+        let universal = universal(&three, &observed, refits(Terms::Universal).as_deref());
+        let saturating = saturating(&two, &observed, refits(Terms::Saturating).as_deref());
         let chosen = chosen(&universal, &saturating, count);
         let r_squared = chosen.found().map(|chosen| match chosen {
-            Model::Universal => universal.r_squared,
-            Model::Saturating => saturating.r_squared,
+            Model::Universal => universal.quality.r_squared,
+            Model::Saturating => saturating.quality.r_squared,
         });
         Finding::Found(Self {
             quantity: curve.metric.name.to_owned(),
@@ -103,7 +114,7 @@ impl Scalability {
 }
 
 fn chosen(universal: &Universal, saturating: &Saturating, levels: usize) -> Finding<Model> {
-    match (universal.aicc, saturating.aicc) {
+    match (universal.quality.aicc, saturating.quality.aicc) {
         (Some(universal), Some(saturating)) if universal < saturating => {
             Finding::Found(Model::Universal)
         }
@@ -120,37 +131,22 @@ fn chosen(universal: &Universal, saturating: &Saturating, levels: usize) -> Find
 
 /// A level weighs by its runs and by the relative spread that all levels share: a spread of its
 /// own, out of a few runs, would let chance choose the weights.
-fn observed(curve: &Curve<'_>, values: &[f64]) -> Vec<Observed> {
+fn observed(curve: &Curve<'_>, values: impl IntoIterator<Item = f64>) -> Vec<Observed> {
     let points = curve.points.iter().zip(values);
     points
-        .map(|(point, value)| Observed {
+        .map(|(point, x)| Observed {
             n: point.place,
-            x: *value,
+            x,
             weight: f64::from(point.across.n.max(1)) / (point.mean * point.mean),
         })
         .collect()
 }
 
-/// The same fits of the sets drawn again.
-struct Refits {
-    universal: Vec<Fitted>,
-    saturating: Vec<Fitted>,
-}
-
-impl Refits {
-    /// `None` when a level has no interval to draw from.
-    fn of(curve: &Curve<'_>) -> Option<Self> {
-        let values = doubtful(curve.points.iter().map(|point| point.across))?;
-        let drawn: Vec<Vec<Observed>> =
-            replicates(&values).map(|drawn| observed(curve, &drawn)).collect();
-        let of = |terms| drawn.iter().filter_map(|drawn| fit(drawn, terms)).collect();
-        Some(Self { universal: of(Terms::Universal), saturating: of(Terms::Saturating) })
-    }
-}
-
-fn universal(fitted: &Fitted, observed: &[Observed], again: Option<&Refits>) -> Universal {
-    let again = again.map(|again| again.universal.as_slice());
-    let figure = |of: fn(&Fitted) -> f64| Figure { value: of(fitted), interval: spread(again, of) };
+fn universal(fitted: &Fitted, observed: &[Observed], again: Option<&[Fitted]>) -> Universal {
+    let figure = |of: fn(&Fitted) -> f64| Figure {
+        value: of(fitted),
+        interval: again.and_then(|again| central(again.iter().map(of).collect())),
+    };
     let kappa = figure(Fitted::kappa);
     let peak = match (fitted.peak(), kappa.interval) {
         (None, _) => Finding::unknown("no peak: it saturates"),
@@ -166,20 +162,16 @@ fn universal(fitted: &Fitted, observed: &[Observed], again: Option<&Refits>) -> 
             Finding::Found(Figure { value, interval: peaks.and_then(central) })
         }
     };
-    let quality = fit_quality(fitted, observed);
     Universal {
         lambda: figure(Fitted::lambda),
         sigma: figure(Fitted::sigma),
         kappa,
         peak,
-        r_squared: quality.r_squared,
-        aicc: quality.aicc,
-        residual_max: quality.residual_max,
+        quality: fit_quality(fitted, observed),
     }
 }
 
-fn saturating(fitted: &Fitted, observed: &[Observed], again: Option<&Refits>) -> Saturating {
-    let again = again.map(|again| again.saturating.as_slice());
+fn saturating(fitted: &Fitted, observed: &[Observed], again: Option<&[Fitted]>) -> Saturating {
     let figure = |of: fn(&Fitted) -> Option<f64>, absent: &str| match of(fitted) {
         None => Finding::unknown(absent),
         Some(value) => {
@@ -189,28 +181,17 @@ fn saturating(fitted: &Fitted, observed: &[Observed], again: Option<&Refits>) ->
             Finding::Found(Figure { value, interval: all.and_then(central) })
         }
     };
-    let quality = fit_quality(fitted, observed);
     Saturating {
         ceiling: figure(Fitted::ceiling, EVENLY),
         half_at: figure(
             Fitted::half_at,
-            if fitted.ceiling().is_some() {
-                "one alone reaches more than half of it"
-            } else {
-                EVENLY
-            },
+            fitted.ceiling().map_or(EVENLY, |_| "one alone reaches more than half of it"),
         ),
-        r_squared: quality.r_squared,
-        aicc: quality.aicc,
-        residual_max: quality.residual_max,
+        quality: fit_quality(fitted, observed),
     }
 }
 
 const EVENLY: &str = "throughput rises evenly with concurrency: no ceiling in sight";
-
-fn spread(again: Option<&[Fitted]>, of: fn(&Fitted) -> f64) -> Option<Interval> {
-    central(again?.iter().map(of).collect())
-}
 
 /// The middle 95 % of what was drawn.
 fn central(drawn: Vec<f64>) -> Option<Interval> {
@@ -238,13 +219,6 @@ enum Terms {
 struct Fitted {
     coefficients: [f64; 3],
     parameters: usize,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Quality {
-    r_squared: f64,
-    aicc: Option<f64>,
-    residual_max: f64,
 }
 
 const STEPS_MAX: usize = 50;
@@ -411,13 +385,13 @@ fn eliminate(mut matrix: [[f64; 4]; 3]) -> Option<[f64; 3]> {
     Some(std::array::from_fn(|place| matrix[place][3] / matrix[place][place]))
 }
 
-fn fit_quality(fitted: &Fitted, observed: &[Observed]) -> Quality {
+fn fit_quality(fitted: &Fitted, observed: &[Observed]) -> FitQuality {
     let weights: f64 = observed.iter().map(|one| one.weight).sum();
     let mean = observed.iter().map(|one| one.weight * one.x).sum::<f64>() / weights;
     let total: f64 = observed.iter().map(|one| one.weight * (one.x - mean).powi(2)).sum();
     let loss = fitted.loss(observed);
     let residual = |one: &Observed| ((one.x - fitted.at(one.n)) / one.x).abs();
-    Quality {
+    FitQuality {
         r_squared: if 0.0 < total { 1.0 - loss / total } else { 0.0 },
         aicc: aicc(loss.max(f64::EPSILON * total), observed.len(), fitted.parameters + 1),
         residual_max: observed.iter().map(residual).fold(0.0, f64::max),

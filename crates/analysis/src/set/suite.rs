@@ -1,8 +1,6 @@
 //! The summary of a suite: the rows of its tables, in the order of its scenarios, and whether their
 //! figures are those of a prefix cache, by the server's report or by the speed of prefill.
 
-use std::collections::BTreeSet;
-
 use inferometer_model::campaign::{
     CampaignSpec, Condition, Level, Point, Prompts, Question, Scenario, Stage,
 };
@@ -70,16 +68,22 @@ impl SuiteSummary {
         results: &[&PointResult],
     ) -> Option<Self> {
         let Question::Suite(suite) = &campaign.question else { return None };
-        let scenarios = (0_u32..).zip(campaign.conditions.iter().zip(&suite.scenarios));
-        let rows: Vec<SuiteRow> = scenarios
-            .flat_map(|(place, (condition, scenario))| {
-                let of_level = move |level: &Level| {
-                    SuiteRow::new(campaign, (place, condition, scenario), *level)
-                };
-                scenario.levels.iter().map(of_level).collect::<Vec<_>>()
-            })
-            .map(|row| row.measured(conditions, results))
-            .collect();
+        let mut rows: Vec<SuiteRow> = Vec::new();
+        for (place, (condition, scenario)) in
+            (0_u32..).zip(campaign.conditions.iter().zip(&suite.scenarios))
+        {
+            let levels = scenario.levels.iter();
+            rows.extend(
+                levels.map(|it| SuiteRow::new(campaign, (place, condition, scenario), *it)),
+            );
+        }
+        // The runs that count.
+        for row in &mut rows {
+            row.points = row.summary(conditions).map_or_else(Vec::new, |it| it.points.clone());
+            let shares: Vec<f64> = cached_shares(row, results).collect();
+            let mean = || shares.iter().sum::<f64>() / shares.len() as f64;
+            row.cached_share = (!shares.is_empty()).then(mean);
+        }
         let varied = |scenario: &Scenario| 1 < scenario.levels.len();
         let scaling = suite.scenarios.iter().position(varied);
         Some(Self {
@@ -111,14 +115,12 @@ impl SuiteRow {
             LoadShape::Open { cap, .. } => cap.map(std::num::NonZeroU32::get),
         };
         let (input, output) = asked_lengths(&spec.workload.source);
-        let name = match level {
-            Level::Concurrency(users) if 1 < scenario.levels.len() => {
-                format!("{} (c={users})", condition.name)
-            }
-            Level::Concurrency(_) | Level::AsAsked | Level::Rate(_) | Level::Unlimited => {
-                condition.name.clone()
-            }
-        };
+        let mut name = condition.name.clone();
+        if let Level::Concurrency(users) = level
+            && 1 < scenario.levels.len()
+        {
+            name = format!("{name} (c={users})");
+        }
         Self {
             name,
             scenario: condition.name.clone(),
@@ -143,19 +145,9 @@ impl SuiteRow {
         }
     }
 
-    /// With the runs that count.
-    fn measured(self, conditions: &[ConditionSummary], results: &[&PointResult]) -> Self {
-        let points = self.summary(conditions).map_or_else(Vec::new, |it| it.points.clone());
-        let shares: Vec<f64> =
-            of_points(&points, results).filter_map(|it| cached_share(&it.summary)).collect();
-        let cached_share =
-            (!shares.is_empty()).then(|| shares.iter().sum::<f64>() / shares.len() as f64);
-        Self { points, cached_share, ..self }
-    }
-
     /// Its numbers; `None` while it has no run.
     pub fn summary<'a>(&self, conditions: &'a [ConditionSummary]) -> Option<&'a LevelSummary> {
-        let condition = conditions.get(usize::try_from(self.condition).ok()?)?;
+        let condition = conditions.get(self.condition as usize)?;
         condition.levels.iter().find(|level| level.level == self.level)
     }
 }
@@ -165,6 +157,13 @@ fn of_points<'a>(
     results: &'a [&PointResult],
 ) -> impl Iterator<Item = &'a PointResult> {
     results.iter().copied().filter(|result| points.contains(&result.point.number))
+}
+
+fn cached_shares<'a>(
+    row: &'a SuiteRow,
+    results: &'a [&PointResult],
+) -> impl Iterator<Item = f64> {
+    of_points(&row.points, results).filter_map(|it| cached_share(&it.summary))
 }
 
 /// By each answer's usage, else by the server's counters over the run.
@@ -218,7 +217,10 @@ fn contaminated(
             let (speed, ttft) = (quantity(row, pp)?, quantity(row, metric::TTFT.mean())?);
             let input_tokens = speed * ttft / 1e3;
             let state = (*state)?;
-            let concurrency = users(campaign, row)?;
+            // Requests of an open loop come when they come, and how many wait is not asked.
+            let condition = campaign.conditions.get(row.condition as usize)?;
+            let is_closed = matches!(condition.spec.load.shape, LoadShape::Closed { .. });
+            let concurrency = row.concurrency.filter(|_| is_closed)?;
             Some(Prefill { concurrency, input_tokens, speed, state })
         })
         .collect();
@@ -229,7 +231,8 @@ fn contaminated(
         .zip(states.into_iter().zip(shown))
         .zip(sent_before)
         .filter_map(|(((place, row), (state, shown)), sent_before)| {
-            let cached_share = largest_share(row, results);
+            // A run that met a warm cache is not made colder by one that did not.
+            let cached_share = cached_shares(row, results).max_by(f64::total_cmp);
             let is_resent = state.is_none() && !sent_before.is_empty();
             let same_data = is_resent && cached_share.is_none_or(|share| CACHED_SHARE < share);
             let is_told = state == Some(CacheState::Warm) || shown.suspected || same_data;
@@ -249,24 +252,9 @@ fn contaminated(
         .collect()
 }
 
-/// Of a closed loop: requests of an open one come when they come, and how many wait is not asked.
-fn users(campaign: &CampaignSpec, row: &SuiteRow) -> Option<u32> {
-    let condition = campaign.conditions.get(usize::try_from(row.condition).ok()?)?;
-    match condition.spec.load.shape {
-        LoadShape::Closed { .. } => row.concurrency,
-        LoadShape::Open { .. } => None,
-    }
-}
-
-/// A run that met a warm cache is not made colder by one that did not.
-fn largest_share(row: &SuiteRow, results: &[&PointResult]) -> Option<f64> {
-    let shares = of_points(&row.points, results).filter_map(|it| cached_share(&it.summary));
-    shares.max_by(f64::total_cmp)
-}
-
 /// `None` of a row whose prompts need not be new.
 fn state(campaign: &CampaignSpec, row: &SuiteRow, results: &[&PointResult]) -> Option<CacheState> {
-    let condition = campaign.conditions.get(usize::try_from(row.condition).ok()?)?;
+    let condition = campaign.conditions.get(row.condition as usize)?;
     new_prompts(&condition.spec.workload.source)?;
     let says_so = |result: &PointResult| {
         result.summary.warnings.iter().any(|notice| notice.key == CONTAMINATION)
@@ -359,11 +347,10 @@ fn sent_before(
     results: &[&PointResult],
 ) -> Vec<u32> {
     let source = |condition: u32| {
-        let condition = campaign.conditions.get(usize::try_from(condition).ok()?)?;
+        let condition = campaign.conditions.get(condition as usize)?;
         Some(&condition.spec.workload.source)
     };
     let Some(own) = source(row.condition) else { return Vec::new() };
-    let mut seen = BTreeSet::new();
     let mut found: Vec<u32> = Vec::new();
     for earlier in results {
         let Some(theirs) = source(earlier.point.condition) else { continue };
@@ -374,9 +361,7 @@ fn sent_before(
             (other.condition, other.level) == (earlier.point.condition, earlier.point.level)
         });
         let place = place.and_then(|place| u32::try_from(place).ok());
-        if let Some(place) = place.filter(|place| is_sent_before && seen.insert(*place)) {
-            found.push(place);
-        }
+        found.extend(place.filter(|place| is_sent_before && !found.contains(place)));
     }
     found
 }

@@ -78,12 +78,8 @@ pub(super) fn matrix_warnings(context: &MatrixContext<'_>) -> Vec<Warning> {
 fn level_warnings(condition: &ConditionSummary, is_named: bool) -> Vec<Warning> {
     let raised =
         LEVEL_RULES.iter().filter_map(|rule| rule.warning((rule.raise)(&condition.levels)));
-    raised
-        .map(|warning| {
-            let name = if is_named { format!("{}: ", condition.name) } else { String::new() };
-            Warning { text: name + &warning.text, ..warning }
-        })
-        .collect()
+    let name = if is_named { format!("{}: ", condition.name) } else { String::new() };
+    raised.map(|it| Warning { text: format!("{name}{}", it.text), ..it }).collect()
 }
 
 /// Warnings of single runs, once for each kind.
@@ -114,15 +110,13 @@ fn gathered(of_cells: impl IntoIterator<Item = Warning>) -> Vec<Warning> {
     }
     kinds
         .into_values()
-        .map(|(cells, mut first)| {
-            match cells {
-                1 => {}
-                2 => first.text += "; and another cell likewise",
-                _ => {
-                    let _ = write!(first.text, "; and {} other cells likewise", cells - 1);
-                }
-            }
-            first
+        .map(|(cells, first)| {
+            let more = match cells {
+                1 => String::new(),
+                2 => "; and another cell likewise".to_owned(),
+                _ => format!("; and {} other cells likewise", cells - 1),
+            };
+            Warning { text: first.text + &more, ..first }
         })
         .collect()
 }
@@ -329,39 +323,31 @@ static AFTER_CELLS: MatrixRule = rule("identical-runs", |it| identical_runs(it.c
 
 static MATRIX_RULES: &[MatrixRule] = &[
     rule("cells-failed", |it| {
-        let cells = it.cells(|row| row.ending.failure().is_some() && row.unfit().is_none())?;
-        let why = |row: &MatrixRow| row.ending.failure().map(|it| it.stage.to_string());
+        let (cells, listed) = it.cells(
+            |row| row.ending.failure().is_some() && row.unfit().is_none(),
+            |row| row.ending.failure().map(|it| it.stage.to_string()),
+        )?;
         Some(degraded(
-            format!(
-                "{} came to nothing, in whole or in part: {}",
-                it.counted(&cells),
-                it.listed(&cells, why)
-            ),
+            format!("{cells} came to nothing, in whole or in part: {listed}"),
             "look at the last words of their servers, mend the cause, and measure them again \
              (inferometer matrix --resume SET --retry-failed)",
         ))
     }),
     rule("cells-unfit", |it| {
         // That a model does not fit is a result, and no fault of the measurement.
-        let cells = it.cells(|row| row.unfit() == Some(Unfit::Memory))?;
+        let (cells, listed) = it.cells(|row| row.unfit() == Some(Unfit::Memory), |_| None)?;
         Some(note(
-            format!(
-                "{} could not be put up for want of memory: {}",
-                it.counted(&cells),
-                it.listed(&cells, |_| None)
-            ),
+            format!("{cells} could not be put up for want of memory: {listed}"),
             "they are results; for figures there ask for a shorter context, more GPUs or a \
              narrower data type",
         ))
     }),
     rule("cells-not-divided", |it| {
-        let cells = it.cells(|row| row.unfit() == Some(Unfit::Spread))?;
+        let (cells, listed) = it.cells(|row| row.unfit() == Some(Unfit::Spread), |_| None)?;
         Some(note(
             format!(
-                "{} could not be put up since their model cannot be divided among so many GPUs: \
-                 {}",
-                it.counted(&cells),
-                it.listed(&cells, |_| None)
+                "{cells} could not be put up since their model cannot be divided among so many \
+                 GPUs: {listed}"
             ),
             "they are results; for figures there ask for a number of GPUs that divides the \
              model's attention heads, or for pipeline parallel",
@@ -369,25 +355,20 @@ static MATRIX_RULES: &[MatrixRule] = &[
     }),
     rule("cells-missing", |it| {
         let runs = it.campaign.repetition.runs.get() as usize;
-        let cells = it.cells(|row| row.points.len() + row.failed_points.len() < runs)?;
+        let is_missing = |row: &MatrixRow| row.points.len() + row.failed_points.len() < runs;
+        let (cells, listed) = it.cells(is_missing, |_| None)?;
         Some(degraded(
-            format!(
-                "{} are not measured to their end: {}",
-                it.counted(&cells),
-                it.listed(&cells, |_| None)
-            ),
+            format!("{cells} are not measured to their end: {listed}"),
             "go on with the set (inferometer matrix --resume SET)",
         ))
     }),
     rule("cells-with-errors", |it| {
-        let cells = it.cells(|row| 0 < row.errors)?;
         let errors = |row: &MatrixRow| Some(format!("{} of {}", row.errors, row.requests));
+        let (cells, listed) = it.cells(|row| 0 < row.errors, errors)?;
         Some(degraded(
             format!(
-                "{} have requests that did not end well: {}; their figures are of the requests \
-                 that did, under less load than asked for, so they win nothing",
-                it.counted(&cells),
-                it.listed(&cells, errors)
+                "{cells} have requests that did not end well: {listed}; their figures are of the \
+                 requests that did, under less load than asked for, so they win nothing"
             ),
             "look at the failures on the pages of their runs, mend the cause, and measure them \
              again (inferometer matrix --resume SET --retry-failed)",
@@ -404,24 +385,22 @@ static MATRIX_RULES: &[MatrixRule] = &[
         let mut cells: Vec<u32> =
             it.matrix.deployments.iter().filter(is_unclean).map(|it| it.condition).collect();
         cells.sort_unstable();
-        cells.dedup();
-        let text = format!(
-            "servers of {} left a process, an open port or used GPU memory behind: {}",
-            it.counted(&cells),
-            it.listed(&cells, |_| None)
-        );
-        let remedy = "end what is left, give servers more time to stop (stop_grace), and measure \
-                      the cells that came after them on the same machine again";
-        (!cells.is_empty()).then(|| degraded(text, remedy))
+        let (cells, listed) = it.named(cells, |_| None)?;
+        Some(degraded(
+            format!(
+                "servers of {cells} left a process, an open port or used GPU memory behind: {listed}"
+            ),
+            "end what is left, give servers more time to stop (stop_grace), and measure the cells \
+             that came after them on the same machine again",
+        ))
     }),
     rule("same-prompt", same_prompt),
     rule("one-run", |it| {
-        let cells = it.cells(|row| row.points.len() == 1)?;
+        let (cells, _) = it.cells(|row| row.points.len() == 1, |_| None)?;
         Some(note(
             format!(
-                "{} have one run each: what a new start of the server changes is not known, and \
-                 no winner among them is certain",
-                it.counted(&cells)
+                "{cells} have one run each: what a new start of the server changes is not known, \
+                 and no winner among them is certain"
             ),
             "measure every cell five times (--repeat 5)",
         ))
@@ -431,8 +410,7 @@ static MATRIX_RULES: &[MatrixRule] = &[
 /// One prompt for all requests is in the cache from the second request on.
 fn same_prompt(it: &MatrixContext<'_>) -> Option<Raised> {
     let is_fixed = |cell: u32| {
-        let condition =
-            usize::try_from(cell).ok().and_then(|cell| it.campaign.conditions.get(cell));
+        let condition = it.campaign.conditions.get(cell as usize);
         condition.is_some_and(|it| matches!(it.spec.workload.source, Source::Fixed(_)))
     };
     let fixed = it.results.iter().filter(|result| is_fixed(result.point.condition));
@@ -513,8 +491,7 @@ const fn cache_remedy(prompts: Prompts) -> &'static str {
 }
 
 fn scenario(suite: &SuiteSummary, place: u32) -> &str {
-    let row = usize::try_from(place).ok().and_then(|place| suite.rows.get(place));
-    row.map_or("a scenario", |row| &row.name)
+    suite.rows.get(place as usize).map_or("a scenario", |row| &row.name)
 }
 
 /// The scenarios of these rows, with their share where it is known.
@@ -569,23 +546,25 @@ fn evidence(suite: &SuiteSummary, rows: &[&Contaminated]) -> String {
 }
 
 impl MatrixContext<'_> {
-    /// Cells with such a row, in their order; `None` without one.
-    fn cells(&self, is_so: impl Fn(&MatrixRow) -> bool) -> Option<Vec<u32>> {
+    /// The number of cells with such a row, and the first few of them by name, each with the detail of
+    /// its first row that has one. `None` without any.
+    fn cells(
+        &self,
+        is_so: impl Fn(&MatrixRow) -> bool,
+        detail: impl Fn(&MatrixRow) -> Option<String>,
+    ) -> Option<(String, String)> {
         let rows = self.matrix.rows.iter().filter(|row| is_so(row));
-        let mut cells: Vec<u32> = rows.map(|row| row.cell).collect();
+        self.named(rows.map(|row| row.cell).collect(), detail)
+    }
+
+    fn named(
+        &self,
+        mut cells: Vec<u32>,
+        detail: impl Fn(&MatrixRow) -> Option<String>,
+    ) -> Option<(String, String)> {
         cells.dedup();
-        (!cells.is_empty()).then_some(cells)
-    }
-
-    fn counted(&self, cells: &[u32]) -> String {
-        format!("{} of {} cells", cells.len(), self.campaign.conditions.len())
-    }
-
-    /// The first few by name, each with the detail of its first row that has one.
-    fn listed(&self, cells: &[u32], detail: impl Fn(&MatrixRow) -> Option<String>) -> String {
         let named = cells.iter().take(NAMED_MAX).map(|cell| {
-            let condition =
-                usize::try_from(*cell).ok().and_then(|it| self.campaign.conditions.get(it));
+            let condition = self.campaign.conditions.get(*cell as usize);
             let name = condition.map_or("a cell that is not in the plan", |it| it.name.as_str());
             let mut own = self.matrix.rows.iter().filter(|row| row.cell == *cell);
             match own.find_map(&detail) {
@@ -593,10 +572,9 @@ impl MatrixContext<'_> {
                 None => name.to_owned(),
             }
         });
-        let mut parts: Vec<String> = named.collect();
-        if NAMED_MAX < cells.len() {
-            parts.push(format!("and {} more", cells.len() - NAMED_MAX));
-        }
-        parts.join(", ")
+        let more = cells.len().saturating_sub(NAMED_MAX);
+        let named = named.chain((0 < more).then(|| format!("and {more} more")));
+        let count = format!("{} of {} cells", cells.len(), self.campaign.conditions.len());
+        (!cells.is_empty()).then(|| (count, named.collect::<Vec<_>>().join(", ")))
     }
 }

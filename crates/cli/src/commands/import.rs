@@ -16,8 +16,8 @@ use serde_json::{Value, json};
 use super::store;
 use crate::arguments::ImportArguments;
 use crate::failure::Failure;
-use crate::imports::{self, Mapped};
 use crate::output;
+use crate::results::{self, Mapped};
 
 /// What stands for standard input.
 const PIPED: &str = "-";
@@ -96,7 +96,7 @@ fn take(
     let (name, foreign) = read(path)?;
     let of_file = |failure: Failure| failure.about(&path.display().to_string());
     let (import, reading) = map(&name, &foreign, asked).map_err(of_file)?;
-    let sha256 = imports::sha256(&foreign);
+    let sha256 = results::sha256(&foreign);
     let before = store.imports()?.into_iter().find(|listing| {
         listing.manifest.as_ref().is_ok_and(|manifest| manifest.file.sha256 == sha256)
     });
@@ -114,7 +114,7 @@ fn take(
         realtime_ns: SystemClock::new().anchor().realtime_ns,
     };
     let directory = store.create_import(new, &foreign)?;
-    directory.write_summary(&imports::summary_of(&import)?)?;
+    directory.write_summary(&results::summary_of(&import)?)?;
     let manifest = directory.manifest()?;
     Ok(Mapped { directory, manifest, import })
 }

@@ -23,11 +23,11 @@ use inferometer_study::play;
 use super::store;
 use crate::arguments::{ReportArguments, ReportFormat};
 use crate::failure::Failure;
-use crate::imports::Mapped;
+use crate::results::Mapped;
 use crate::narrator::{self, Subject, Writer, leaving_pages_alone};
 use crate::report_files::{self, OfSet};
 use crate::signals::Interruption;
-use crate::{output, sheets, study};
+use crate::{output, results, study};
 
 /// Stands for standard output.
 const PRINTED: &str = "-";
@@ -254,7 +254,7 @@ impl ReportSubject {
 impl Results {
     /// All that is named, on one page.
     fn read(store: &RunStore, names: &[String]) -> Result<Self, Failure> {
-        let sheets = sheets::of_names(store, names)?;
+        let sheets = results::from_names(store, names)?;
         if sheets.is_empty() {
             return Err(Failure::usage(format!("there is no result in {}", names.join(", ")))
                 .hint("`inferometer runs` lists what is stored"));
@@ -270,7 +270,7 @@ impl Results {
     fn from_source(source: &Source) -> Self {
         let name = source.folder().file_name().unwrap_or_default();
         let made_from = vec![name.to_string_lossy().into_owned()];
-        let sheets = sheets::of_source(source);
+        let sheets = results::from_source(source);
         let words = PageWords { made_from, ..words_for(&sheets) };
         Self { sheets, words, folder: None }
     }
@@ -291,7 +291,7 @@ fn words_for(sheets: &[ToolResult]) -> PageWords {
 fn remarks(store: &RunStore, names: &[String]) -> Result<Vec<String>, Failure> {
     let mut remarks = Vec::new();
     for typed in names {
-        let (_, name) = sheets::named(typed);
+        let (_, name) = results::split_name(typed);
         let found = store.find(name).map_err(|error| Failure::usage(error.to_string()))?;
         let Stored::Import(import, None) = found else { continue };
         let broken = Mapped::read(&import)?.import.broken().count();

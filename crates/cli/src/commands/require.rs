@@ -13,7 +13,7 @@ use super::{page, store, style};
 use crate::arguments::{PageFormat, RequireCommand};
 use crate::failure::{Exit, Failure};
 use crate::requirements::{Judged, Requirements};
-use crate::{output, sheets};
+use crate::{output, results};
 
 pub(crate) fn run(arguments: &RequireCommand) -> Result<ExitCode, Failure> {
     let (limits, names): (Vec<&String>, Vec<&String>) =
@@ -150,7 +150,7 @@ fn run_imported(
     let mut results: Vec<ToolResult> = Vec::new();
     for found in found {
         let sheets = match found {
-            Stored::Import(..) => sheets::of_stored(found)?,
+            Stored::Import(..) => results::from_stored(found)?,
             Stored::Run(_) | Stored::Set(_) => return Err(beside_runs()),
         };
         // Files that are named together are taken for repeats, whatever each calls its own.

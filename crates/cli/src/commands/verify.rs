@@ -14,7 +14,7 @@ use inferometer_study::play;
 use super::{seal_summary, show, store};
 use crate::arguments::{PageFormat, StoredRunArguments};
 use crate::failure::{Exit, Failure};
-use crate::imports::{Mapped, sha256};
+use crate::results::{Mapped, sha256};
 use crate::{output, study};
 
 pub(crate) fn run(arguments: &StoredRunArguments) -> Result<ExitCode, Failure> {

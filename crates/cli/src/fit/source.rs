@@ -10,7 +10,7 @@ use inferometer_model::spec::EngineTable;
 use inferometer_store::{ImportDirectory, RunStore, Stored, read_at_most};
 
 use crate::failure::Failure;
-use crate::imports;
+use crate::results;
 use inferometer_runner::fit::{Draws, Figures, Row, RowLoad, RowRequest, own_seed, row_of_run};
 
 /// How lengths scatter where a result says only their sums: standard deviation over mean.
@@ -64,7 +64,7 @@ pub(crate) fn read(result: &str, store: &RunStore, spreads: Spreads) -> Result<V
             of_file(&path, &bytes, spreads)?
         }
         ResultSource::Import(import, number) => {
-            let sheets = imports::sheets(&import, number)?;
+            let sheets = results::from_import(&import, number)?;
             of_sheets(sheets.iter(), spreads)
                 .map_err(|error| Failure::usage(error).about(import.id()))?
         }

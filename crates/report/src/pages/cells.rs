@@ -4,12 +4,11 @@ use inferometer_analysis::set::AcrossRuns;
 use inferometer_analysis::{Metric, Quantity};
 
 use super::rows::Row;
-use crate::document::Cell;
+use crate::document::{Cell, Columns};
 use crate::fmt::{self, NOTHING, counted, number, uncertainty, whole};
 
 /// A quantity of a row with its confidence interval.
-pub(super) fn quantity_cell(row: &Row<'_>, quantity: impl Into<Quantity>) -> Cell {
-    let quantity = quantity.into();
+pub(super) fn quantity_cell(row: &Row<'_>, quantity: Quantity) -> Cell {
     of_across(&row.quantity(quantity), Behind::of(row, quantity.metric()))
 }
 
@@ -17,6 +16,23 @@ pub(super) fn quantity_cell(row: &Row<'_>, quantity: impl Into<Quantity>) -> Cel
 pub(super) fn brief_cell(row: &Row<'_>, quantity: Quantity) -> Cell {
     let across = row.quantity(quantity);
     Cell { text: fmt::across(Some(&across)), ..quantity_cell(row, quantity) }
+}
+
+/// Adds a column for each quantity.
+pub(super) fn quantity_columns<'a, const N: usize>(
+    columns: Columns<'a, &'a Row<'a>>,
+    cell: fn(&Row<'_>, Quantity) -> Cell,
+    quantities: [(&str, Quantity); N],
+) -> Columns<'a, &'a Row<'a>> {
+    quantities.into_iter().fold(columns, |columns, (title, quantity)| {
+        columns.right(title, move |row| cell(row, quantity))
+    })
+}
+
+/// A name or a level, marked where its numbers are to be taken with care.
+pub(super) fn reserved(row: &Row<'_>, cell: Cell) -> Cell {
+    let detail = row.reservation();
+    if detail.is_none() { cell } else { Cell { detail, doubtful: true, ..cell } }
 }
 
 /// What a number of a distribution is made of.

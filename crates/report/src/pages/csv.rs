@@ -4,9 +4,9 @@
 //! A cell that a spreadsheet would take for a formula is made text by an apostrophe: names come from
 //! servers. Numbers are left alone.
 
-use inferometer_analysis::set::{PointResult, SetSummary};
+use inferometer_analysis::set::{PointResult, STATISTICS, SetSummary};
 use inferometer_analysis::tool_result::ResultRate;
-use inferometer_analysis::{Interval, METRICS, Percentile, Statistic, Summary};
+use inferometer_analysis::{Interval, METRICS, Summary};
 use inferometer_model::campaign::Level;
 use inferometer_model::spreadsheet::guarded;
 
@@ -14,16 +14,6 @@ pub use super::matrix::csv::of_matrix;
 pub use super::results::csv as of_sheets;
 use super::rows::{self, Row};
 use crate::fmt;
-
-const STATISTICS: [Statistic; 7] = [
-    Statistic::Mean,
-    Statistic::Percentile(Percentile::P50),
-    Statistic::Percentile(Percentile::P90),
-    Statistic::Percentile(Percentile::P95),
-    Statistic::Percentile(Percentile::P99),
-    Statistic::Percentile(Percentile::P999),
-    Statistic::Max,
-];
 
 pub fn of_set(set: &SetSummary, points: &[PointResult]) -> String {
     let rows = match &set.suite {

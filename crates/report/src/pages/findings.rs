@@ -179,7 +179,7 @@ fn scalability(found: &Scalability) -> String {
                 figure(&law.lambda),
                 figure(&law.sigma),
                 figure(&law.kappa),
-                law.r_squared,
+                law.quality.r_squared,
             )
         }
         Model::Saturating => {
@@ -189,7 +189,7 @@ fn scalability(found: &Scalability) -> String {
             let half = curve.half_at.found().map_or_else(String::new, |half| {
                 format!(", half of it at {} at once", figure(half))
             });
-            format!("{ceiling}{half}; R² {:.3}; {}{doubt}", curve.r_squared, why_saturating(found))
+            format!("{ceiling}{half}; R² {:.3}; {}{doubt}", curve.quality.r_squared, why_saturating(found))
         }
     }
 }
@@ -198,8 +198,8 @@ fn scalability(found: &Scalability) -> String {
 fn why_saturating(found: &Scalability) -> String {
     format!(
         "the universal law is no better (AICc {} against {})",
-        number(found.universal.aicc),
-        number(found.saturating.aicc),
+        number(found.universal.quality.aicc),
+        number(found.saturating.quality.aicc),
     )
 }
 

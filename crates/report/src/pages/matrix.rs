@@ -14,11 +14,11 @@ use inferometer_analysis::matrix::{
 use inferometer_analysis::set::{AcrossRuns, SetSummary};
 use inferometer_model::campaign::Level;
 
-use self::view::{View, distinct};
+use self::view::View;
 use super::cells::{Behind, missing, of_across};
 use super::charts::figure as figure_block;
 use super::frame::{self, About, section};
-use super::{SuiteInput, belief, set};
+use super::{SuiteInput, belief, distinct, set};
 use crate::chart::Chart;
 use crate::document::{Block, Card, Cell, Columns, Document, Section, Span, Table, Text, plain};
 use crate::fmt::{self, count, counted, level_name, list, percent, uncertainty};
@@ -524,25 +524,27 @@ fn rows_table(
         .table(id, caption, rows)
 }
 
+/// A gauge of servers or GPUs, as a mean over the runs: its title on pages and in files, its value, and
+/// how pages write it.
+type Gauge = (&'static str, &'static str, fn(&MatrixRow) -> Option<f64>, fn(f64) -> String);
+
+const GAUGES: [Gauge; 7] = [
+    ("Running", "running requests", |row| row.running, fmt::number),
+    ("Waiting", "waiting requests", |row| row.waiting, fmt::number),
+    ("Swapped", "swapped requests", |row| row.swapped, fmt::number),
+    ("KV cache", "KV cache usage (share)", |row| row.kv_usage, percent),
+    ("CPU cache", "CPU cache usage (share)", |row| row.cpu_cache_usage, percent),
+    ("GPU power (W)", "power (W)", |row| row.power_w, fmt::number),
+    ("GPU memory (GiB)", "GPU memory (bytes)", |row| row.gpu_memory_bytes, |bytes| {
+        fmt::number(fmt::gibibytes(bytes))
+    }),
+];
+
 /// Gauges of the servers and GPUs; `None` where no server reported any.
 fn gauges_table(view: View<'_>, id: String, rows: &[&MatrixRow]) -> Option<Table> {
-    type Gauge = (&'static str, fn(&MatrixRow) -> Option<f64>, fn(f64) -> String);
-    const GAUGES: [Gauge; 7] = [
-        ("Running", |row| row.running, |value| fmt::number(value)),
-        ("Waiting", |row| row.waiting, |value| fmt::number(value)),
-        ("Swapped", |row| row.swapped, |value| fmt::number(value)),
-        ("KV cache", |row| row.kv_usage, percent),
-        ("CPU cache", |row| row.cpu_cache_usage, percent),
-        ("GPU power (W)", |row| row.power_w, |value| fmt::number(value)),
-        (
-            "GPU memory (GiB)",
-            |row| row.gpu_memory_bytes,
-            |value| fmt::number(value / 1_073_741_824.0),
-        ),
-    ];
     let mut columns = Columns::new("Preset", |row: &&MatrixRow| Cell::text(view.deployment(row)));
     let mut any = false;
-    for (title, get, write) in GAUGES {
+    for (title, _, get, write) in GAUGES {
         let is_known = rows.iter().any(|row| get(row).is_some());
         any |= is_known;
         let cell = move |row: &&MatrixRow| match (get(row), view::nothing(row)) {

@@ -9,7 +9,7 @@ mod site;
 use std::collections::BTreeSet;
 
 use inferometer_analysis::tool_result::{
-    CountsFrom, LatencyDefinition, LatencyKind, Mark, Tool, ToolResult,
+    LatencyDefinition, LatencyKind, Mark, Tool, ToolResult,
 };
 use inferometer_analysis::{Estimate, Percentile, Statistic};
 
@@ -17,7 +17,7 @@ use self::charts::{Drawn, Group};
 pub(crate) use self::lines::mark_words;
 use self::lines::{
     Level, Line, NOT_IN_SOURCE, Quantity, definition_name, definitions as definitions_of,
-    doubt_words, grain_words, kind_words, lines, load_words, mark_advice, statistic_name,
+    definition_text, doubt_words, lines, load_words, mark_advice, statistic_name,
     uncertified_words, unknown,
 };
 pub use self::site::site;
@@ -152,20 +152,18 @@ fn badge(sheets: &[ToolResult]) -> Option<Badge> {
     let marked = sheets.iter().filter(|sheet| sheet.marks.iter().any(Mark::is_doubt)).count();
     let is_simulated = sheets.iter().all(|sheet| sheet.source.simulated) && !sheets.is_empty();
     let simulated = plain("No server was measured: these results are simulated.");
-    let (mood, word, text, points) = match (marked, is_simulated) {
-        (0, false) => return None,
-        (0, true) => (Mood::Note, "Simulated".to_owned(), simulated, Vec::new()),
-        (marked, _) => (
-            Mood::Doubt,
-            format!("{} of {} marked", count(marked as u64), count(sheets.len() as u64)),
-            plain(
-                "These results have reservations. Charts show them hollow; the reasons are under \
-                 Reservations.",
-            ),
-            if is_simulated { vec![simulated] } else { Vec::new() },
-        ),
-    };
-    Some(Badge { mood, word, text, points })
+    if marked == 0 {
+        let (mood, word) = (Mood::Note, "Simulated".to_owned());
+        return is_simulated.then(|| Badge { mood, word, text: simulated, points: Vec::new() });
+    }
+    let text = "These results have reservations. Charts show them hollow; the reasons are under \
+                Reservations.";
+    Some(Badge {
+        mood: Mood::Doubt,
+        word: format!("{} of {} marked", count(marked as u64), count(sheets.len() as u64)),
+        text: plain(text),
+        points: if is_simulated { vec![simulated] } else { Vec::new() },
+    })
 }
 
 /// The best of the results without marks.
@@ -449,15 +447,4 @@ fn definitions(lines: &[Line<'_>], words: &PageWords) -> Vec<Block> {
         blocks.push(Block::Details { summary, blocks: vec![Block::List(items)] });
     }
     blocks
-}
-
-fn definition_text(definition: LatencyDefinition) -> Text {
-    let from = match definition.from {
-        CountsFrom::Schedule => ", from the scheduled time: waiting in the client counts",
-        CountsFrom::Send => ", from the time of sending: waiting in the client does not count",
-        CountsFrom::Output => ", from an earlier output",
-        CountsFrom::Unknown => "; its start is not known",
-    };
-    let (kind, grain) = (kind_words(definition.kind), grain_words(definition.grain));
-    vec![Span::Strong(definition_name(definition)), Span::Plain(format!(": {kind}{from}; {grain}."))]
 }

@@ -1,12 +1,10 @@
 //! What a table has a row for: one load, asked once or several times, and what came of it.
 
-use inferometer_analysis::set::Reached;
 use inferometer_analysis::set::{
-    AcrossRuns, ConditionSummary, Contaminated, LevelSummary, PointResult, SetSummary, SuiteRow,
-    Tally,
+    AcrossRuns, ConditionSummary, Contaminated, LevelSummary, PointResult, Reached, SetSummary,
+    SuiteRow, Tally,
 };
 use inferometer_analysis::{LoadFacts, Metric, Quantity, RateFacts, Summary, Verdict};
-use inferometer_model::Outcome;
 
 use crate::fmt::{percent, setting};
 use crate::narrative::facts::{row_name, table_of_scenario};
@@ -21,6 +19,8 @@ pub(super) struct Row<'a> {
     pub(super) left_out: Vec<&'a Summary>,
     /// `None` of a run that stands alone.
     pub(super) level: Option<&'a LevelSummary>,
+    /// The server that it is of, in a sweep or in repeats.
+    pub(super) server: Option<&'a str>,
     /// Of a suite.
     pub(super) scenario: Option<&'a SuiteRow>,
     /// Its place among the rows of the suite.
@@ -44,6 +44,7 @@ impl<'a> Row<'a> {
             runs: vec![summary],
             left_out: if counts { Vec::new() } else { vec![summary] },
             level: None,
+            server: None,
             scenario: None,
             suite_place: None,
             contaminated: None,
@@ -63,6 +64,7 @@ impl<'a> Row<'a> {
             runs: own(&level.points),
             left_out: own(&level.left_out),
             level: Some(level),
+            server: None,
             scenario: None,
             suite_place: None,
             contaminated: None,
@@ -110,19 +112,10 @@ impl<'a> Row<'a> {
     }
 
     pub(super) fn tally(&self) -> Tally {
-        if let Some(level) = self.level {
-            return level.requests;
-        }
-        let mut tally = Tally::default();
-        for run in self.all_runs() {
-            let (ok, cancelled) = (run.count(Outcome::Ok), run.count(Outcome::Cancelled));
-            tally.scheduled += run.scheduled.saturating_sub(run.time_over);
-            tally.ok += ok;
-            tally.cancelled += cancelled;
-            tally.failed += run.attempted.saturating_sub(ok + cancelled);
-            tally.not_sent += run.count(Outcome::NotSent).saturating_sub(run.time_over);
-        }
-        tally
+        self.level.map_or_else(
+            || self.all_runs().map(Tally::from_summary).fold(Tally::default(), Tally::plus),
+            |level| level.requests,
+        )
     }
 
     /// Whether its numbers are to be taken with care, and why.
@@ -216,9 +209,7 @@ pub(super) fn of_suite<'a>(set: &'a SetSummary, points: &'a [PointResult]) -> Ve
     let Some(suite) = &set.suite else { return Vec::new() };
     let rows = (0_u32..).zip(&suite.rows);
     rows.filter_map(|(place, row)| {
-        let condition = set.conditions.get(usize::try_from(row.condition).ok()?)?;
-        let level = condition.levels.iter().find(|level| level.level == row.level)?;
-        let found = Row::of_level(row.name.clone(), level, points);
+        let found = Row::of_level(row.name.clone(), row.summary(&set.conditions)?, points);
         // The same data may be sent again on purpose; the set's note says that it was.
         let is_own = |found: &&Contaminated| found.row == place && !found.same_data;
         let contaminated = suite.contaminated.iter().find(is_own);
@@ -235,7 +226,8 @@ pub(super) fn of_conditions<'a>(
     let several = 1 < set.conditions.len();
     let of_one = |condition: &'a ConditionSummary| {
         let row = |level: &'a LevelSummary| {
-            Row::of_level(row_name(&condition.name, level.level, several), level, points)
+            let name = row_name(&condition.name, level.level, several);
+            Row { server: Some(&condition.name), ..Row::of_level(name, level, points) }
         };
         condition.levels.iter().map(row).collect()
     };

@@ -4,25 +4,26 @@ use std::fmt::Write;
 
 use inferometer_analysis::machines::DeviceFigures;
 use inferometer_analysis::set::{
-    Asked, ConditionSummary, FoundLimit, LevelSummary, PointLine, QuestionKind, SetSummary, Subject,
+    AcrossRuns, Asked, ConditionSummary, FoundLimit, LevelSummary, PointLine, QuestionKind,
+    SetSummary, Subject,
 };
 use inferometer_analysis::{
-    GaugeFigures, LatencyOrigin, METRICS, Percentile, Quantity, Shape, Statistic, Summary, Unit,
-    Verdict, metric,
+    Interval, LatencyOrigin, METRICS, Metric, Percentile, Quantity, Shape, Statistic, Unit, Verdict,
+    metric,
 };
 use inferometer_model::campaign::{Dimension, Order};
 use inferometer_model::spec::Lengths;
 use serde::Serialize;
 
-use super::cells::{brief_cell, missing, quantity_cell};
+use super::cells::{brief_cell, missing, quantity_cell, quantity_columns, reserved};
 use super::findings::{findings, search_result};
 use super::frame::{self, About, section};
 use super::matrix::brief;
 use super::rows::{self, Row, Series};
-use super::{Detail, SuiteInput, belief, card, charts, suite, system};
+use super::{Detail, SuiteInput, belief, card, charts, distinct, suite, system};
 use crate::chart::Chart;
 use crate::document::{
-    Block, Card, Cell, Column, Document, Figure, Lead, Section, Span, Table, Text, plain,
+    Block, Card, Cell, Columns, Document, Figure, Lead, Section, Span, Table, Text, plain,
 };
 use crate::escape::terminal_line;
 use crate::fmt::{
@@ -126,14 +127,9 @@ const NAME_MOST: usize = 24;
 /// That no server was measured, and by which profiles it was simulated.
 fn simulated(set: &SetSummary) -> String {
     const PROFILES_MOST: usize = 4;
-    let mut profiles: Vec<String> = Vec::new();
     let subjects = set.conditions.iter().filter_map(|condition| condition.subject.as_ref());
-    for engine in subjects.filter_map(|subject| subject.simulated.as_ref()) {
-        let profile = terminal_line(&engine.profile, NAME_MOST);
-        if !profiles.contains(&profile) {
-            profiles.push(profile);
-        }
-    }
+    let engines = subjects.filter_map(|subject| subject.simulated.as_ref());
+    let mut profiles = distinct(engines.map(|it| terminal_line(&it.profile, NAME_MOST)));
     // A matrix may have one for each cell.
     let more = profiles.len().saturating_sub(PROFILES_MOST);
     profiles.truncate(PROFILES_MOST);
@@ -421,8 +417,7 @@ fn found(set: &SetSummary, narrative: &Narrative) -> Section {
 fn limits(set: &SetSummary) -> Vec<(String, Text)> {
     let several = 1 < set.conditions.len();
     let fact = |limit: &FoundLimit| {
-        let place = usize::try_from(limit.condition).unwrap_or(usize::MAX);
-        let named = set.conditions.get(place).filter(|_| several);
+        let named = set.conditions.get(limit.condition as usize).filter(|_| several);
         let name = named
             .map_or_else(String::new, |one| format!("{}: ", terminal_line(&one.name, NAME_MOST)));
         ("Limit".to_owned(), plain(format!("{name}{}", search_result(limit))))
@@ -494,34 +489,20 @@ pub(super) fn provenance(set: &SetSummary) -> Section {
     section("provenance", "Provenance", vec![Block::Facts(facts), runs])
 }
 
-/// One row for each level of each server.
-fn table_of_levels(
-    series: &[Series<'_>],
-    id: &str,
-    caption: &str,
-    columns: Vec<Column>,
-    cells: impl Fn(&Row<'_>) -> Vec<Cell>,
-) -> Table {
-    let several = 1 < series.len();
-    let mut rows = Vec::new();
-    for one in series {
-        for row in &one.rows {
-            let cells = cells(row);
-            if cells.is_empty() {
-                continue;
-            }
-            let server = several.then(|| Cell::text(one.name.clone()));
-            rows.push(server.into_iter().chain(cells).collect());
-        }
-    }
-    let server = several.then(|| Column::left("Server"));
-    Table {
-        id: id.to_owned(),
-        caption: caption.to_owned(),
-        columns: server.into_iter().chain(columns).collect(),
-        rows,
-        notes: Vec::new(),
-    }
+/// Begins a table of levels; the server is named where there are several.
+fn level_columns<'a>(series: &[Series<'_>]) -> Columns<'a, &'a Row<'a>> {
+    Columns::new("Server", |row: &&Row<'_>| Cell::text(row.server.unwrap_or_default()))
+        .only_if(1 < series.len())
+}
+
+fn level_rows<'a>(series: &'a [Series<'a>]) -> impl Iterator<Item = &'a Row<'a>> {
+    series.iter().flat_map(|one| one.rows.iter().copied())
+}
+
+fn level_cell(row: &Row<'_>) -> Cell {
+    let Some(level) = row.level else { return missing("there is no level") };
+    let cell = Cell { number: level.level.place(), ..Cell::text(fmt::level(level.level)) };
+    reserved(row, cell)
 }
 
 const fn level_title(is_rate: bool) -> &'static str {
@@ -531,139 +512,126 @@ const fn level_title(is_rate: bool) -> &'static str {
 /// Throughput and latency at each level; a server has rows of its own.
 fn level_table(series: &[Series<'_>], is_rate: bool) -> Table {
     let ttft = LatencyOrigin::for_load(is_rate).ttft();
-    let name = ttft.title;
-    let columns = [
-        level_title(is_rate),
-        "Runs",
-        "Requests ok",
-        "Output Throughput (tok/s)",
-        if is_rate { "Answered (req/s)" } else { "Per-user Throughput (tok/s)" },
-        &format!("{name} mean (ms)"),
-        &format!("{name} p99 (ms)"),
-        "TPOT mean (ms)",
-        "TPOT p99 (ms)",
-    ];
+    let (user_title, user) = if is_rate {
+        ("Answered (req/s)", &metric::REQUEST_THROUGHPUT)
+    } else {
+        ("Per-user Throughput (tok/s)", &metric::PER_USER_THROUGHPUT)
+    };
+    let [ttft_mean, ttft_p99] = ["mean", "p99"].map(|name| format!("{} {name} (ms)", ttft.title));
+    let columns = level_columns(series)
+        .right(level_title(is_rate), |row| level_cell(row))
+        .right("Runs", |row| {
+            let runs = row.level.map_or(0, |level| level.points.len());
+            Cell::number(count(runs as u64), runs as f64)
+        })
+        .right("Requests ok", |row| {
+            let tally = row.tally();
+            let all = format!("of {}", count(tally.scheduled));
+            let detail = (tally.ok != tally.scheduled).then_some(all);
+            Cell { detail, ..Cell::number(count(tally.ok), tally.ok as f64) }
+        });
     let quantities = [
-        metric::OUTPUT_THROUGHPUT.quantity(),
-        if is_rate { &metric::REQUEST_THROUGHPUT } else { &metric::PER_USER_THROUGHPUT }.quantity(),
-        ttft.mean(),
-        ttft.p99(),
-        metric::TPOT.mean(),
-        metric::TPOT.p99(),
+        ("Output Throughput (tok/s)", metric::OUTPUT_THROUGHPUT.quantity()),
+        (user_title, user.quantity()),
+        (&ttft_mean, ttft.mean()),
+        (&ttft_p99, ttft.p99()),
+        ("TPOT mean (ms)", metric::TPOT.mean()),
+        ("TPOT p99 (ms)", metric::TPOT.p99()),
     ];
-    table_of_levels(series, "set-levels", "Every level", columns.map(Column::right).into(), |row| {
-        let quantities = quantities.iter().map(|quantity| quantity_cell(row, *quantity));
-        level_head(row).into_iter().chain(quantities).collect()
-    })
+    let columns = quantity_columns(columns, quantity_cell, quantities);
+    columns.table("set-levels", "Every level", level_rows(series))
 }
 
 /// The same for a terminal, with intervals beside the values and marks.
 fn brief_level_table(condition: &ConditionSummary, series: &Series<'_>, is_rate: bool) -> Table {
-    let has_marks = condition.levels.iter().any(|level| !marks(level).is_empty());
+    type Level<'a> = (&'a Row<'a>, &'a LevelSummary);
     let origin = LatencyOrigin::for_load(is_rate);
-    let means = [
-        (origin.ttft().mean(), "TTFT mean"),
-        (origin.ttft().p99(), "TTFT p99"),
-        (metric::TPOT.mean(), "TPOT mean"),
-        (metric::TPOT.p99(), "TPOT p99"),
-        (origin.e2e().mean(), "E2E mean"),
-    ];
-    let row = |row: &&Row<'_>| {
-        let Some(level) = row.level else { return Vec::new() };
-        let tally = &level.requests;
-        let cov = level.quantity(metric::OUTPUT_THROUGHPUT.quantity()).and_then(|found| found.cov);
-        let mut cells = vec![
-            Cell::text(fmt::level(level.level)),
-            Cell::text(count(level.points.len() as u64)),
-            Cell::text(format!("{}/{}", count(tally.ok), count(tally.failed))),
-            brief_cell(row, metric::REQUEST_THROUGHPUT.quantity()),
-            brief_cell(row, metric::OUTPUT_THROUGHPUT.quantity()),
-            Cell::text(percent(cov)),
+    let mut columns =
+        Columns::number(if is_rate { "asked/s" } else { "at once" }, |(_, level): &Level<'_>| {
+            Cell::text(fmt::level(level.level))
+        })
+        .right("runs", |(_, level)| Cell::text(count(level.points.len() as u64)))
+        .right("ok/failed", |(_, level)| {
+            Cell::text(format!("{}/{}", count(level.requests.ok), count(level.requests.failed)))
+        })
+        .right("request/s", |(row, _)| brief_cell(row, metric::REQUEST_THROUGHPUT.quantity()))
+        .right("output tok/s", |(row, _)| brief_cell(row, metric::OUTPUT_THROUGHPUT.quantity()))
+        .right("CoV", |(_, level)| {
+            let found = level.quantity(metric::OUTPUT_THROUGHPUT.quantity());
+            Cell::text(percent(found.and_then(|found| found.cov)))
+        })
+        .right(if is_rate { "served" } else { "tok/s per user" }, move |(row, level)| {
             if is_rate {
                 Cell::text(percent(level.served.map(|served| served.share.min(1.0))))
             } else {
                 brief_cell(row, metric::PER_USER_THROUGHPUT.quantity())
-            },
-        ];
-        cells.extend(means.iter().map(|(quantity, _)| brief_cell(row, *quantity)));
-        cells.extend(has_marks.then(|| Cell::text(marks(level).join(", "))));
-        cells
-    };
-    let heads = [
-        if is_rate { "asked/s" } else { "at once" },
-        "runs",
-        "ok/failed",
-        "request/s",
-        "output tok/s",
-        "CoV",
-        if is_rate { "served" } else { "tok/s per user" },
-    ];
-    let mut notes = legend(&condition.levels);
+            }
+        });
+    for (title, quantity) in [
+        ("TTFT mean", origin.ttft().mean()),
+        ("TTFT p99", origin.ttft().p99()),
+        ("TPOT mean", metric::TPOT.mean()),
+        ("TPOT p99", metric::TPOT.p99()),
+        ("E2E mean", origin.e2e().mean()),
+    ] {
+        columns = columns.right(title, move |(row, _)| brief_cell(row, quantity));
+    }
+    let seen: Vec<&str> = condition.levels.iter().flat_map(marks).collect();
+    let legend = MARKS.iter().filter(|(mark, ..)| seen.contains(mark));
+    let mut notes: Vec<Text> =
+        legend.map(|(mark, words, _)| plain(format!("{mark}: {words}"))).collect();
     if is_rate {
-        notes.push(
-            "TTFT and E2E count from the schedule: waiting in the client is in them".to_owned(),
-        );
+        notes.push(plain("TTFT and E2E count from the schedule: waiting in the client is in them"));
     }
-    notes.push(interval_note(&condition.levels));
-    Table {
-        id: "set-levels".to_owned(),
-        caption: String::new(),
-        columns: heads
-            .into_iter()
-            .chain(means.iter().map(|(_, head)| *head))
-            .map(Column::right)
-            .chain(has_marks.then(|| Column::left("marks")))
-            .collect(),
-        rows: series.rows.iter().map(row).collect(),
-        notes: notes.into_iter().map(plain).collect(),
-    }
+    notes.push(plain(interval_note(&condition.levels)));
+    let table = columns
+        .left("marks", |(_, level)| Cell::text(marks(level).join(", ")))
+        .only_if(!seen.is_empty())
+        .table("set-levels", "", series.rows.iter().filter_map(|row| Some((*row, row.level?))));
+    Table { notes, ..table }
 }
+
+/// A mark of a level in one word, its meaning, and whether a level has it.
+type Mark = (&'static str, &'static str, fn(&LevelSummary) -> bool);
+
+const MARKS: [Mark; 8] = [
+    ("invalid", "runs of this level are left out of its means", |it| !it.left_out.is_empty()),
+    // Whatever else is marked is degraded.
+    ("degraded", "a run of this level holds with a reservation", |it| {
+        let others = MARKS.iter().filter(|(mark, _, is_so)| *mark != "degraded" && is_so(it));
+        it.verdict == Verdict::Degraded
+            && others.map(|(mark, ..)| *mark).all(|mark| matches!(mark, "short" | "not reached"))
+    }),
+    ("errors", "more than 1 % of its requests failed", |it| {
+        it.failed_share.is_some_and(|share| 0.01 < share)
+    }),
+    ("cut", "a limit of time ended it before its requests did", |it| {
+        it.cut.as_ref().is_some_and(|cut| cut.answers_missing)
+    }),
+    (
+        "short",
+        "its time was over before all of its requests had left; all that left ended",
+        |it| it.cut.as_ref().is_some_and(|cut| !cut.answers_missing),
+    ),
+    (
+        "not reached",
+        "so many were never in flight, so its users were not there; it is in no finding",
+        |it| !it.is_reached(),
+    ),
+    ("partial", "a run was stopped before its end", |it| 0 < it.partial),
+    (
+        "saturated",
+        "less than 95 % of the asked rate was served, or requests pile up",
+        LevelSummary::is_saturated,
+    ),
+];
 
 /// What is special about a level, in one word each.
 fn marks(level: &LevelSummary) -> Vec<&'static str> {
-    /// Failures above this share of a level are worth a mark.
-    const FAILED_SHARE: f64 = 0.01;
-    let mut marks: Vec<&'static str> = [
-        (!level.left_out.is_empty(), "invalid"),
-        (level.failed_share.is_some_and(|share| FAILED_SHARE < share), "errors"),
-        (level.cut.as_ref().is_some_and(|cut| cut.answers_missing), "cut"),
-        (level.cut.as_ref().is_some_and(|cut| !cut.answers_missing), "short"),
-        (!level.is_reached(), "not reached"),
-        (0 < level.partial, "partial"),
-        (level.is_saturated(), "saturated"),
-    ]
-    .into_iter()
-    .filter_map(|(is_so, mark)| is_so.then_some(mark))
-    .collect();
-    // Whatever else is marked is degraded.
-    if marks.iter().all(|mark| matches!(*mark, "short" | "not reached"))
-        && level.verdict == Verdict::Degraded
-    {
-        marks.push("degraded");
-    }
+    let own = MARKS.iter().filter(|(_, _, is_so)| is_so(level));
+    let mut marks: Vec<&str> = own.map(|(mark, ..)| *mark).collect();
+    marks.sort_by_key(|mark| *mark == "degraded");
     marks
-}
-
-/// The meaning of the marks that occur.
-fn legend(levels: &[LevelSummary]) -> Vec<String> {
-    let seen: Vec<&str> = levels.iter().flat_map(marks).collect();
-    [
-        ("invalid", "runs of this level are left out of its means"),
-        ("degraded", "a run of this level holds with a reservation"),
-        ("errors", "more than 1 % of its requests failed"),
-        ("cut", "a limit of time ended it before its requests did"),
-        ("short", "its time was over before all of its requests had left; all that left ended"),
-        (
-            "not reached",
-            "so many were never in flight, so its users were not there; it is in no finding",
-        ),
-        ("partial", "a run was stopped before its end"),
-        ("saturated", "less than 95 % of the asked rate was served, or requests pile up"),
-    ]
-    .into_iter()
-    .filter(|(mark, _)| seen.contains(mark))
-    .map(|(mark, words)| format!("{mark}: {words}"))
-    .collect()
 }
 
 /// What ± means in a table.
@@ -691,229 +659,171 @@ pub(super) fn interval_note(levels: &[LevelSummary]) -> String {
 
 /// Power and energy at each level; `None` where no GPU reports its power.
 fn energy(series: &[Series<'_>], is_rate: bool) -> Option<Table> {
-    const QUANTITIES: [(&str, Quantity); 3] = [
+    level_rows(series).find_map(|row| row.value(metric::GPU_POWER.quantity()))?;
+    let columns = level_columns(series).right(level_title(is_rate), |row| level_cell(row));
+    let quantities = [
         ("GPU Power (W)", metric::GPU_POWER.quantity()),
         ("Energy (J/tok)", metric::ENERGY_PER_OUTPUT_TOKEN.quantity()),
         ("Output tokens per joule", metric::OUTPUT_TOKENS_PER_JOULE.quantity()),
     ];
-    let mut rows = series.iter().flat_map(|one| &one.rows);
-    if !rows.any(|row| row.value(metric::GPU_POWER.quantity()).is_some()) {
-        return None;
-    }
-    let titles = [level_title(is_rate)].into_iter().chain(QUANTITIES.map(|(title, _)| title));
-    let columns = titles.map(Column::right).collect();
-    let caption = "Power and energy at every level";
+    let table = quantity_columns(columns, quantity_cell, quantities).table(
+        "set-energy",
+        "Power and energy at every level",
+        level_rows(series),
+    );
     let note = "Output tokens of ok requests; the GPUs that were in use, and nothing else.";
-    let table = table_of_levels(series, "set-energy", caption, columns, |row| {
-        let quantities = QUANTITIES.iter().map(|(_, name)| quantity_cell(row, *name));
-        level_head(row).into_iter().take(1).chain(quantities).collect()
-    });
     Some(Table { notes: vec![plain(note)], ..table })
-}
-
-/// Level, runs and requests.
-fn level_head(row: &Row<'_>) -> Vec<Cell> {
-    let Some(level) = row.level else { return vec![missing("there is no level"); 3] };
-    let reservation = row.reservation();
-    let place = Cell {
-        number: level.level.place(),
-        doubtful: reservation.is_some(),
-        detail: reservation,
-        ..Cell::text(fmt::level(level.level))
-    };
-    let runs = level.points.len();
-    let tally = row.tally();
-    let ok = Cell {
-        detail: (tally.ok != tally.scheduled).then(|| format!("of {}", count(tally.scheduled))),
-        ..Cell::number(count(tally.ok), tally.ok as f64)
-    };
-    vec![place, Cell::number(count(runs as u64), runs as f64), ok]
 }
 
 /// The GPUs at each level; `None` where no run has one. Their mean power is in the table of energy.
 fn gpu_table(series: &[Series<'_>]) -> Option<Table> {
-    let titles = [
-        "Load",
-        "Use",
-        "Memory, highest (GiB)",
-        "Power, highest (W)",
-        "Core clock (MHz)",
-        "Temperature, highest (°C)",
-        "Throttled by power",
-        "Throttled by heat",
-    ];
-    let caption = "The GPUs at each level: means over the runs, and the highest of all samples";
-    let columns = titles.map(Column::right).into();
-    let table = table_of_levels(series, "set-gpus", caption, columns, gpu_cells);
+    type Get = fn(&DeviceFigures) -> Option<f64>;
+    const NOT_REPORTED: &str = "not reported by the tool";
+    // Of the GPUs of all runs that count.
+    let values = |row: &Row<'_>, get: Get| -> Vec<f64> {
+        let known = row.runs.iter().filter_map(|run| run.machines.gpus.as_ref());
+        let devices = known.flat_map(|gpus| &gpus.devices).filter(|device| device.counts());
+        devices.filter_map(get).collect()
+    };
+    let mean = |get: Get, text: fn(f64) -> String| {
+        move |row: &&Row<'_>| {
+            let values = values(row, get);
+            let ends = [f64::min, f64::max].map(|end| values.iter().copied().reduce(end));
+            let [Some(low), Some(high)] = ends else { return missing(NOT_REPORTED) };
+            let mean = values.iter().sum::<f64>() / values.len() as f64;
+            let behind = counted(values.len() as u64, "GPU run");
+            let detail = format!("{} to {} in {behind}", text(low), text(high));
+            Cell { detail: Some(detail), ..Cell::number(text(mean), mean) }
+        }
+    };
+    let highest = |get: Get, text: fn(f64) -> String| {
+        move |row: &&Row<'_>| {
+            let found = values(row, get).into_iter().reduce(f64::max);
+            found.map_or_else(|| missing(NOT_REPORTED), |it| Cell::number(text(it), it))
+        }
+    };
+    let has_gpus = |row: &&Row<'_>| row.runs.iter().any(|run| run.machines.gpus.is_some());
+    let table = level_columns(series)
+        .right("Load", |row| Cell {
+            number: row.level.and_then(|level| level.level.place()),
+            ..Cell::text(row.name.clone())
+        })
+        .right("Use", mean(|it| Some(it.use_share?.mean), percent))
+        .right(
+            "Memory, highest (GiB)",
+            highest(|it| Some(it.memory_used_bytes?.max), |it| number(gibibytes(it))),
+        )
+        .right("Power, highest (W)", highest(|it| Some(it.power_w?.max), number))
+        .right("Core clock (MHz)", mean(|it| Some(it.core_clock_mhz?.mean), whole))
+        .right("Temperature, highest (°C)", highest(|it| Some(it.temperature_c?.max), whole))
+        .right("Throttled by power", mean(|it| it.throttled_power, percent))
+        .right("Throttled by heat", mean(|it| it.throttled_thermal, percent))
+        .table(
+            "set-gpus",
+            "The GPUs at each level: means over the runs, and the highest of all samples",
+            level_rows(series).filter(has_gpus),
+        );
     (!table.rows.is_empty()).then_some(table)
 }
 
-fn gpu_cells(row: &Row<'_>) -> Vec<Cell> {
-    let runs = &row.runs;
-    if runs.iter().all(|run| run.machines.gpus.is_none()) {
-        return Vec::new();
-    }
-    let gauge = |of: fn(&DeviceFigures) -> Option<GaugeFigures>| -> Vec<GaugeFigures> {
-        devices(runs).filter_map(of).collect()
-    };
-    let mean_of = |of: fn(&DeviceFigures) -> Option<GaugeFigures>, text| {
-        mean(&gauge(of).iter().map(|gauge| gauge.mean).collect::<Vec<_>>(), text)
-    };
-    let share = |of: fn(&DeviceFigures) -> Option<f64>| {
-        mean(&devices(runs).filter_map(of).collect::<Vec<_>>(), percent)
-    };
-    let highest = |of: fn(&DeviceFigures) -> Option<GaugeFigures>, text: fn(f64) -> String| {
-        let found = gauge(of).iter().map(|gauge| gauge.max).reduce(f64::max);
-        found.map_or_else(|| missing(NOT_REPORTED), |it| Cell::number(text(it), it))
-    };
-    vec![
-        Cell {
-            number: row.level.and_then(|level| level.level.place()),
-            ..Cell::text(row.name.clone())
-        },
-        mean_of(|it| it.use_share, percent),
-        highest(|it| it.memory_used_bytes, |it| number(gibibytes(it))),
-        highest(|it| it.power_w, number),
-        mean_of(|it| it.core_clock_mhz, whole),
-        highest(|it| it.temperature_c, whole),
-        share(|it| it.throttled_power),
-        share(|it| it.throttled_thermal),
-    ]
-}
-
-const NOT_REPORTED: &str = "not reported by the tool";
-
-/// The GPUs of all runs that count.
-fn devices<'a>(runs: &'a [&Summary]) -> impl Iterator<Item = &'a DeviceFigures> {
-    let known = runs.iter().filter_map(|run| run.machines.gpus.as_ref());
-    known.flat_map(|gpus| &gpus.devices).filter(|device| device.counts())
-}
-
-fn mean(values: &[f64], text: fn(f64) -> String) -> Cell {
-    let extremes =
-        values.iter().copied().reduce(f64::min).zip(values.iter().copied().reduce(f64::max));
-    let Some((low, high)) = extremes else { return missing(NOT_REPORTED) };
-    let mean = values.iter().sum::<f64>() / values.len() as f64;
-    let behind = counted(values.len() as u64, "GPU run");
-    let detail = format!("{} to {} in {behind}", text(low), text(high));
-    Cell { detail: Some(detail), ..Cell::number(text(mean), mean) }
-}
-
-/// Each quantity over the runs of one experiment; in a terminal those of this kind of load.
+/// Each quantity over the runs of one experiment; in a terminal those of this kind of load. A quantity
+/// that no run has needs no line of dashes.
 fn across(row: &Row<'_>, detail: Detail) -> Table {
+    type Found = (Quantity, AcrossRuns, f64);
     const STATISTICS: [Statistic; 4] = [
         Statistic::Mean,
         Statistic::Percentile(Percentile::P50),
         Statistic::Percentile(Percentile::P99),
         Statistic::Max,
     ];
+    const ONE_RUN: &str = "one run has no spread";
     let is_brief = detail == Detail::Brief;
     let is_open = row.level.is_some_and(|level| level.served.is_some());
-    let mut rows = Vec::new();
-    for metric in METRICS {
+    let is_shown = |metric: &&&Metric| {
         let headline = metric.headline;
         let is_headline = if is_open { headline.on_open_loop() } else { headline.on_closed_loop() };
-        if metric.shape() == Shape::Distribution && is_brief && !is_headline {
-            continue;
-        }
-        for quantity in metric.quantities(&STATISTICS) {
-            rows.extend(across_row(row, quantity, detail));
-        }
-    }
-    let interval = (!is_brief).then_some("95 % interval");
-    let columns = ["Mean", ""].into_iter().chain(interval);
-    let columns = columns.chain(["Std", "CoV", "Lowest", "Highest", "Runs"]).map(Column::right);
+        metric.shape() != Shape::Distribution || !is_brief || is_headline
+    };
+    let quantities = METRICS.iter().filter(is_shown).flat_map(|it| it.quantities(&STATISTICS));
+    let found = quantities.filter_map(|quantity| {
+        let across = row.quantity(quantity);
+        let mean = across.mean?;
+        Some((quantity, across, mean))
+    });
+    let shown = |value: Option<f64>, quantity: &Quantity| match value {
+        Some(value) => Cell::number(in_unit(value, quantity.metric().unit), value),
+        None => missing(ONE_RUN),
+    };
+    let table = Columns::new("Quantity", |(quantity, ..): &Found| {
+        let statistic = quantity.statistic().map_or("", Statistic::name);
+        Cell::text(format!("{} {statistic}", quantity.metric().title).trim_end())
+    })
+    .right("Mean", |(quantity, across, mean)| {
+        let unit = quantity.metric().unit;
+        let text = match (is_brief, unit, across.doubt()) {
+            (true, Unit::Share, Some(Interval { low, high })) => {
+                let low = percent(low);
+                format!("{} ({}–{})", percent(*mean), low.trim_end_matches(" %"), percent(high))
+            }
+            (true, unit, interval) if unit != Unit::Share => {
+                fmt::with_interval(Some(*mean), interval)
+            }
+            _ => in_unit(*mean, unit),
+        };
+        Cell { text, ..quantity_cell(row, *quantity) }
+    })
+    .right("", |(quantity, ..)| Cell::text(unit_name(quantity.metric().unit)))
+    .right("95 % interval", |(quantity, across, mean)| match across.doubt() {
+        None => missing("too few values to give one"),
+        Some(interval) => Cell {
+            number: Some(*mean),
+            ..Cell::text(interval_in(interval, quantity.metric().unit))
+        },
+    })
+    .only_if(!is_brief)
+    .right("Std", |(quantity, across, mean)| {
+        // What is left of equal values by rounding is no spread.
+        let std = across.std.map(|std| if std < mean.abs() * 1e-9 { 0.0 } else { std });
+        shown(std, quantity)
+    })
+    .right("CoV", |(_, across, _)| match (across.cov, across.std) {
+        (Some(cov), _) => Cell::number(percent(cov), cov),
+        (None, Some(_)) => missing("the mean is zero"),
+        (None, None) => missing(ONE_RUN),
+    })
+    .right("Lowest", |(quantity, across, _)| shown(across.extremes().map(|it| it.0), quantity))
+    .right("Highest", |(quantity, across, _)| shown(across.extremes().map(|it| it.1), quantity))
+    .right("Runs", |(_, across, _)| Cell::number(count(across.n.into()), f64::from(across.n)))
+    .table(
+        "set-levels",
+        if is_brief { String::new() } else { format!("{} across its runs", row.name) },
+        found,
+    );
     let mut notes = vec![plain("A run counts once, whatever its length.")];
     if let Some(level) = row.level.filter(|_| is_brief) {
         notes.push(plain(interval_note(std::slice::from_ref(level))));
         let (ok, failed) = (count(level.requests.ok), count(level.requests.failed));
         notes.push(plain(format!("{ok} requests ok, {failed} failed, all runs added up")));
     }
-    Table {
-        id: "set-levels".to_owned(),
-        caption: if is_brief { String::new() } else { format!("{} across its runs", row.name) },
-        columns: [Column::left("Quantity")].into_iter().chain(columns).collect(),
-        rows,
-        notes,
-    }
-}
-
-/// `None` where no run has a value: it needs no line of dashes.
-fn across_row(row: &Row<'_>, quantity: Quantity, detail: Detail) -> Option<Vec<Cell>> {
-    const ONE_RUN: &str = "one run has no spread";
-    let is_brief = detail == Detail::Brief;
-    let found = row.quantity(quantity);
-    let (metric, mean) = (quantity.metric(), found.mean?);
-    let shown = |value: Option<f64>| match value {
-        Some(value) => Cell::number(in_unit(value, metric.unit), value),
-        None => missing(ONE_RUN),
-    };
-    let statistic = quantity.statistic().map_or("", Statistic::name);
-    let title = format!("{} {statistic}", metric.title);
-    let extremes = found.extremes();
-    let mean_text = match (is_brief, metric.unit, found.doubt()) {
-        (true, Unit::Share, Some(interval)) => {
-            let low = percent(interval.low);
-            format!("{} ({}–{})", percent(mean), low.trim_end_matches(" %"), percent(interval.high))
-        }
-        (true, _, interval) if metric.unit != Unit::Share => {
-            fmt::with_interval(Some(mean), interval)
-        }
-        _ => in_unit(mean, metric.unit),
-    };
-    let mut cells = vec![
-        Cell::text(title.trim_end()),
-        Cell { text: mean_text, ..quantity_cell(row, quantity) },
-        Cell::text(unit_name(metric.unit)),
-    ];
-    if !is_brief {
-        cells.push(found.doubt().map_or_else(
-            || missing("too few values to give one"),
-            |interval| Cell {
-                number: Some(mean),
-                ..Cell::text(interval_in(interval, metric.unit))
-            },
-        ));
-    }
-    // What is left of equal values by rounding is no spread.
-    let spread = found.std.map(|std| if std < mean.abs() * 1e-9 { 0.0 } else { std });
-    let no_cov = if found.std.is_some() { "the mean is zero" } else { ONE_RUN };
-    cells.extend([
-        shown(spread),
-        found.cov.map_or_else(|| missing(no_cov), |cov| Cell::number(percent(cov), cov)),
-        shown(extremes.map(|(low, _)| low)),
-        shown(extremes.map(|(_, high)| high)),
-        Cell::number(count(found.n.into()), f64::from(found.n)),
-    ]);
-    Some(cells)
+    Table { notes, ..table }
 }
 
 /// Every run of the set.
-pub(in crate::pages) fn runs(set: &SetSummary) -> Table {
-    let name = |line: &PointLine| {
-        let place = usize::try_from(line.condition).unwrap_or(usize::MAX);
-        set.conditions.get(place).map_or_else(String::new, |condition| condition.name.clone())
-    };
-    let row = |line: &PointLine| {
-        vec![
-            Cell::number(format!("{}/{}", set.set, line.number), f64::from(line.number)),
-            Cell::text(name(line)),
-            Cell::text(fmt::level(line.level)),
-            Cell::text(line.verdict.to_string()),
-            Cell::text(line.seed.to_string()),
-            Cell::text(line.workload_fingerprint.clone()),
-            Cell::text(line.plan_fingerprint.clone()),
-        ]
-    };
-    Table {
-        id: "runs-of-the-set".to_owned(),
-        caption: "Runs".to_owned(),
-        columns: ["Run", "Condition", "Level", "Verdict", "Seed", "Workload", "Plan"]
-            .map(Column::left)
-            .into(),
-        rows: set.points.iter().map(row).collect(),
-        notes: vec![plain(
-            "Runs asked for the same where the workload is equal, and sent the same where the plan is.",
-        )],
-    }
+fn runs(set: &SetSummary) -> Table {
+    let table = Columns::new("Run", |line: &&PointLine| {
+        Cell::number(format!("{}/{}", set.set, line.number), f64::from(line.number))
+    })
+    .left("Condition", |line| {
+        let condition = set.conditions.get(line.condition as usize);
+        Cell::text(condition.map_or("", |condition| &condition.name))
+    })
+    .left("Level", |line| Cell::text(fmt::level(line.level)))
+    .left("Verdict", |line| Cell::text(line.verdict.to_string()))
+    .left("Seed", |line| Cell::text(line.seed.to_string()))
+    .left("Workload", |line| Cell::text(line.workload_fingerprint.clone()))
+    .left("Plan", |line| Cell::text(line.plan_fingerprint.clone()))
+    .table("runs-of-the-set", "Runs", &set.points);
+    let note =
+        "Runs asked for the same where the workload is equal, and sent the same where the plan is.";
+    Table { notes: vec![plain(note)], ..table }
 }

@@ -4,19 +4,22 @@
 use std::fmt::Write;
 
 use inferometer_analysis::set::{
-    ConditionSummary, Finding, LevelSummary, Peak, SetSummary, SuiteSummary, SweetSpot,
+    ConditionSummary, Contaminated, Finding, LevelSummary, Peak, SetSummary, SuiteSummary,
+    SweetSpot,
 };
 use inferometer_analysis::{Metric, Quantity, ServerSide, Summary, Verdict, metric};
 use inferometer_model::campaign::{Dimension, Level, Prompts};
 
-use super::cells::{brief_cell, known, missing, quantity_cell, uncertified};
+use super::cells::{
+    brief_cell, known, missing, quantity_cell, quantity_columns, reserved, uncertified,
+};
 use super::findings::findings;
 use super::frame::{self, About, section};
 use super::rows::{self, Row, Series};
-use super::{SuiteInput, belief, card, charts, set, system};
+use super::{SuiteInput, belief, card, charts, distinct, set, system};
 use crate::chart::Chart;
 use crate::document::{
-    Block, Card, Cell, Column, Document, Figure, Mood, Section, Span, Table, Text, plain,
+    Block, Card, Cell, Columns, Document, Figure, Mood, Section, Span, Table, Text, plain,
 };
 use crate::escape::terminal_line;
 use crate::fmt::{NOTHING, count, counted, level_name, list, number, percent, uncertainty, whole};
@@ -28,7 +31,23 @@ const HASH_SHOWN: usize = 12;
 pub fn suite(input: &SuiteInput<'_>) -> Document {
     let SuiteInput { set, points, narrative } = *input;
     let rows = rows::of_suite(set, points);
-    let about = about(set, &rows);
+    let asked = set.suite.as_ref().map(|suite| {
+        let hash: String = suite.hash.chars().take(HASH_SHOWN).collect();
+        let changed = match suite.changes.len() {
+            0 => String::new(),
+            _ => format!(", changed by {}", suite.changes.join(" ")),
+        };
+        ("Suite", format!("{} (hash {hash}{changed})", suite.name))
+    });
+    let about = About {
+        started: &set.started,
+        tool_version: &set.tool_version,
+        verdict: set.verdict,
+        simulated: set.simulated,
+        first: rows.iter().find_map(Row::drawn),
+        models: models(&set.conditions),
+        more: asked.into_iter().collect(),
+    };
     let (why, points) = verdict_words(set, &rows);
     let badge = frame::badge(set.verdict, why, points);
     Document {
@@ -42,10 +61,14 @@ pub fn suite(input: &SuiteInput<'_>) -> Document {
 
 fn sections(set: &SetSummary, rows: &[Row<'_>], narrative: &Narrative) -> Vec<Section> {
     let mut sections = vec![
-        section("executive-summary", "Executive Summary", summary(narrative)),
+        section(
+            "executive-summary",
+            "Executive Summary",
+            frame::paragraph(&narrative.summary).into_iter().chain(frame::authorship(narrative)).collect(),
+        ),
         system::system(rows.iter().find_map(Row::drawn)),
         section("performance", "Performance Summary", performance(rows)),
-        section("prefill-and-decode", "Prefill (PP) and Decode (TG)", prefill_decode(rows)),
+        section("prefill-and-decode", "Prefill (PP) and Decode (TG)", vec![prefill_decode(rows)]),
     ];
     sections.extend(scaling_section(set, rows, narrative));
     sections.push(Section {
@@ -101,8 +124,7 @@ pub(super) fn brief_sections(set: &SetSummary, suite: &SuiteSummary) -> Vec<Sect
             vec![brief_speeds(suite, &rows)],
         ),
     ];
-    let Some((place, condition)) = scaled(set) else { return sections };
-    let own: Vec<&Row<'_>> = rows.iter().filter(|row| is_of_condition(row, place)).collect();
+    let Some((condition, own)) = scaled(set, &rows) else { return sections };
     let name = terminal_line(&condition.name, NAME_MOST);
     let series = Series { name: name.clone(), rows: own.clone() };
     sections.extend(set::brief_levels(condition, &series, false, Some(&name)));
@@ -138,39 +160,29 @@ fn brief_name(row: &Row<'_>) -> Cell {
 }
 
 fn brief_performance(rows: &[Row<'_>]) -> Block {
-    let cells = |row: &Row<'_>| {
-        vec![
-            brief_name(row),
-            concurrency(row),
-            Cell::text(count(row.tally().ok)),
-            brief_cell(row, metric::OUTPUT_THROUGHPUT.quantity()),
-            brief_cell(row, metric::TTFT.mean()),
-            brief_cell(row, metric::TPOT.mean()),
-            brief_cell(row, metric::TPOT.p99()),
-            Cell::text(mark(row)),
-        ]
-    };
+    let columns = Columns::new("scenario", |row: &&Row<'_>| brief_name(row))
+        .right("c", |row| concurrency(row))
+        .right("ok", |row| Cell::text(count(row.tally().ok)));
+    let quantities = [
+        ("tok/s", metric::OUTPUT_THROUGHPUT.quantity()),
+        ("TTFT mean", metric::TTFT.mean()),
+        ("TPOT mean", metric::TPOT.mean()),
+        ("TPOT p99", metric::TPOT.p99()),
+    ];
+    let table = quantity_columns(columns, brief_cell, quantities)
+        .right("", |row| Cell::text(mark(row)))
+        .table("performance-summary", "", rows);
     let levels: Vec<LevelSummary> = rows.iter().filter_map(|row| row.level).cloned().collect();
-    let mut notes = vec![set::interval_note(&levels)];
     let seen: Vec<&str> = rows.iter().map(mark).collect();
-    notes.extend(
-        [
-            ("!", "! holds with a reservation"),
-            ("‡", "‡ never so many in flight: figures per user count users who were not there"),
-            ("✗", "✗ invalid: its numbers are not about the server, and are left out"),
-        ]
-        .into_iter()
-        .filter(|(mark, _)| seen.contains(mark))
-        .map(|(_, words)| words.to_owned()),
-    );
-    let heads = ["c", "ok", "tok/s", "TTFT mean", "TPOT mean", "TPOT p99", ""].map(Column::right);
-    Block::Table(Table {
-        id: "performance-summary".to_owned(),
-        caption: String::new(),
-        columns: [Column::left("scenario")].into_iter().chain(heads).collect(),
-        rows: rows.iter().map(cells).collect(),
-        notes: notes.into_iter().map(plain).collect(),
-    })
+    let legend = [
+        ("!", "! holds with a reservation"),
+        ("‡", "‡ never so many in flight: figures per user count users who were not there"),
+        ("✗", "✗ invalid: its numbers are not about the server, and are left out"),
+    ];
+    let legend = legend.into_iter().filter(|(mark, _)| seen.contains(mark));
+    let notes = [plain(set::interval_note(&levels))].into_iter();
+    let notes = notes.chain(legend.map(|(_, words)| plain(words))).collect();
+    Block::Table(Table { notes, ..table })
 }
 
 fn mark(row: &Row<'_>) -> &'static str {
@@ -184,70 +196,36 @@ fn mark(row: &Row<'_>) -> &'static str {
 
 /// How fast prompts are read and answers written, and how much of the prompts was cached.
 fn brief_speeds(suite: &SuiteSummary, rows: &[Row<'_>]) -> Block {
-    let cells = |row: &Row<'_>| {
-        let asked = row.scenario;
-        let length = |text: Option<&String>| {
-            Cell::text(text.map_or_else(|| NOTHING.to_owned(), |text| terminal_line(text, 14)))
-        };
-        let found = suite.contaminated.iter().find(|found| Some(found.row) == row.suite_place);
-        let cached = match (asked.and_then(|asked| asked.cached_share), found) {
-            (None, Some(_)) => "suspected".to_owned(),
-            (share, _) => percent(share),
-        };
-        vec![
-            brief_name(row),
-            length(asked.and_then(|asked| asked.input_tokens.as_ref())),
-            length(asked.and_then(|asked| asked.output_tokens.as_ref())),
-            brief_cell(row, metric::PP.quantity()),
-            brief_cell(row, metric::TG.quantity()),
-            Cell::text(cached),
-        ]
+    let length = |text: Option<&String>| {
+        Cell::text(text.map_or_else(|| NOTHING.to_owned(), |text| terminal_line(text, 14)))
     };
-    let heads = ["in", "out", "PP", "TG", "from cache"].map(Column::right);
-    Block::Table(Table {
-        id: "prefill-decode".to_owned(),
-        caption: String::new(),
-        columns: [Column::left("scenario")].into_iter().chain(heads).collect(),
-        rows: rows.iter().map(cells).collect(),
-        notes: Vec::new(),
-    })
-}
-
-fn about<'a>(set: &'a SetSummary, rows: &[Row<'a>]) -> About<'a> {
-    let suite = set.suite.as_ref();
-    About {
-        started: &set.started,
-        tool_version: &set.tool_version,
-        verdict: set.verdict,
-        simulated: set.simulated,
-        first: rows.iter().find_map(Row::drawn),
-        models: models(&set.conditions),
-        more: suite.map(|suite| ("Suite", suite_words(suite))).into_iter().collect(),
-    }
+    let columns = Columns::new("scenario", |row: &&Row<'_>| brief_name(row))
+        .right("in", |row| length(row.scenario.and_then(|asked| asked.input_tokens.as_ref())))
+        .right("out", |row| length(row.scenario.and_then(|asked| asked.output_tokens.as_ref())));
+    let speeds = [("PP", metric::PP.quantity()), ("TG", metric::TG.quantity())];
+    let table = quantity_columns(columns, brief_cell, speeds)
+        .right("from cache", |row| {
+            let is_own = |found: &Contaminated| Some(found.row) == row.suite_place;
+            match row.scenario.and_then(|asked| asked.cached_share) {
+                None if suite.contaminated.iter().any(is_own) => Cell::text("suspected"),
+                share => Cell::text(percent(share)),
+            }
+        })
+        .table("prefill-decode", "", rows);
+    Block::Table(table)
 }
 
 /// Each model once, in the order in which they answered.
 pub(super) fn models(conditions: &[ConditionSummary]) -> Vec<String> {
-    let mut models: Vec<String> = Vec::new();
-    for subject in conditions.iter().filter_map(|condition| condition.subject.as_ref()) {
-        if !models.contains(&subject.model) {
-            models.push(subject.model.clone());
-        }
-    }
+    let subjects = conditions.iter().filter_map(|condition| condition.subject.as_ref());
+    let models = distinct(subjects.map(|subject| subject.model.clone()));
     if models.is_empty() { vec![NOTHING.to_owned()] } else { models }
 }
 
-fn suite_words(suite: &SuiteSummary) -> String {
-    let hash: String = suite.hash.chars().take(HASH_SHOWN).collect();
-    let changed = match suite.changes.len() {
-        0 => String::new(),
-        _ => format!(", changed by {}", suite.changes.join(" ")),
-    };
-    format!("{} (hash {hash}{changed})", suite.name)
-}
-
 fn verdict_words(set: &SetSummary, rows: &[Row<'_>]) -> (Text, Vec<Text>) {
-    let missing = not_measured(set);
+    let asked = set.suite.iter().flat_map(|suite| &suite.rows);
+    let missing: Vec<String> =
+        asked.filter(|row| row.points.is_empty()).map(|row| row.name.clone()).collect();
     let missing = if missing.is_empty() {
         String::new()
     } else {
@@ -257,15 +235,14 @@ fn verdict_words(set: &SetSummary, rows: &[Row<'_>]) -> (Text, Vec<Text>) {
     let runs = frame::sentence(&set::runs_by_verdict(set));
     match warm_words(rows) {
         Some(warm) if set.verdict != Verdict::Valid => {
-            let evidence = ("The evidence".to_owned(), "cache-evidence".to_owned());
-            let text = vec![
-                Span::Plain(format!("{runs} {warm}{missing} ")),
-                Span::Link { text: evidence.0, to: evidence.1 },
-            ];
-            (text, points)
+            (vec![Span::Plain(format!("{runs} {warm}{missing} ")), evidence()], points)
         }
         _ => (plain(format!("{runs} {reason}{missing}")), points),
     }
+}
+
+fn evidence() -> Span {
+    Span::Link { text: "The evidence".to_owned(), to: "cache-evidence".to_owned() }
 }
 
 /// How many rows are known to have met their prompts in the prefix cache.
@@ -289,18 +266,6 @@ fn warm_words(rows: &[Row<'_>]) -> Option<String> {
             rows.len()
         )
     })
-}
-
-/// Rows that were asked for and have no run.
-fn not_measured(set: &SetSummary) -> Vec<String> {
-    let rows = set.suite.iter().flat_map(|suite| &suite.rows);
-    rows.filter(|row| row.points.is_empty()).map(|row| row.name.clone()).collect()
-}
-
-fn summary(narrative: &Narrative) -> Vec<Block> {
-    let mut blocks: Vec<Block> = frame::paragraph(&narrative.summary).into_iter().collect();
-    blocks.extend(frame::authorship(narrative));
-    blocks
 }
 
 fn headline(set: &SetSummary, rows: &[Row<'_>]) -> Vec<Card> {
@@ -327,58 +292,37 @@ fn headline(set: &SetSummary, rows: &[Row<'_>]) -> Vec<Card> {
     cards
 }
 
-const AS_DATA: &str = "the data says it, request by request";
-
 fn performance(rows: &[Row<'_>]) -> Vec<Block> {
-    let table = Table {
-        id: "performance-summary".to_owned(),
-        caption: "All scenarios".to_owned(),
-        columns: vec![
-            Column::left("Scenario"),
-            Column::left("Category"),
-            Column::right("Input (tok)"),
-            Column::right("Output (tok)"),
-            Column::right("Concurrency"),
-            Column::right("Output Throughput (tok/s)"),
-            Column::right("TTFT mean (ms)"),
-            Column::right("TPOT mean (ms)"),
-            Column::right("TPOT p99 (ms)"),
-        ],
-        rows: rows.iter().map(performance_row).collect(),
-        notes: Vec::new(),
-    };
-    let mut blocks = vec![Block::Table(table)];
-    blocks.extend(charts::by_scenario(rows, "scenario").map(charts::figure));
-    blocks
-}
-
-fn performance_row(row: &Row<'_>) -> Vec<Cell> {
-    let asked = row.scenario;
     let length = |text: Option<&String>| match text {
         Some(text) => match text.parse::<u64>() {
             Ok(tokens) => Cell::number(count(tokens), tokens as f64),
             Err(_) => Cell::text(text.clone()),
         },
-        None => missing(AS_DATA),
+        None => missing("the data says it, request by request"),
     };
-    vec![
-        name(row),
-        known(asked.map(|asked| asked.category.as_str()), "it is no scenario of a suite"),
-        length(asked.and_then(|asked| asked.input_tokens.as_ref())),
-        length(asked.and_then(|asked| asked.output_tokens.as_ref())),
-        concurrency(row),
-        quantity_cell(row, metric::OUTPUT_THROUGHPUT.quantity()),
-        quantity_cell(row, metric::TTFT.mean()),
-        quantity_cell(row, metric::TPOT.mean()),
-        quantity_cell(row, metric::TPOT.p99()),
-    ]
+    let columns = Columns::new("Scenario", |row: &&Row<'_>| name(row))
+        .left("Category", |row| {
+            let category = row.scenario.map(|asked| asked.category.as_str());
+            known(category, "it is no scenario of a suite")
+        })
+        .right("Input (tok)", |row| length(row.scenario.and_then(|it| it.input_tokens.as_ref())))
+        .right("Output (tok)", |row| length(row.scenario.and_then(|it| it.output_tokens.as_ref())))
+        .right("Concurrency", |row| concurrency(row));
+    let quantities = [
+        ("Output Throughput (tok/s)", metric::OUTPUT_THROUGHPUT.quantity()),
+        ("TTFT mean (ms)", metric::TTFT.mean()),
+        ("TPOT mean (ms)", metric::TPOT.mean()),
+        ("TPOT p99 (ms)", metric::TPOT.p99()),
+    ];
+    let columns = quantity_columns(columns, quantity_cell, quantities);
+    let table = columns.table("performance-summary", "All scenarios", rows);
+    let chart = charts::by_scenario(rows, "scenario").map(charts::figure);
+    [Block::Table(table)].into_iter().chain(chart).collect()
 }
 
 /// Marked where its numbers are to be taken with care.
 fn name(row: &Row<'_>) -> Cell {
-    let reservation = row.reservation();
-    let doubtful = reservation.is_some();
-    Cell { detail: reservation, doubtful, ..Cell::text(row.name.clone()) }
+    reserved(row, Cell::text(row.name.clone()))
 }
 
 fn concurrency(row: &Row<'_>) -> Cell {
@@ -392,34 +336,22 @@ fn concurrency(row: &Row<'_>) -> Cell {
     }
 }
 
-fn prefill_decode(rows: &[Row<'_>]) -> Vec<Block> {
-    let table = Table {
-        id: "prefill-decode".to_owned(),
-        caption: "Prompt tokens over TTFT, and tokens of one stream over time".to_owned(),
-        columns: vec![
-            Column::left("Scenario"),
-            Column::right("Prefill (PP) tok/s"),
-            Column::right("Token Generation (TG) tok/s"),
-        ],
-        rows: rows
-            .iter()
-            .map(|row| {
-                vec![
-                    name(row),
-                    quantity_cell(row, metric::PP.quantity()),
-                    quantity_cell(row, metric::TG.quantity()),
-                ]
-            })
-            .collect(),
-        notes: Vec::new(),
-    };
-    vec![Block::Table(table)]
+fn prefill_decode(rows: &[Row<'_>]) -> Block {
+    let columns = Columns::new("Scenario", |row: &&Row<'_>| name(row));
+    let speeds = [
+        ("Prefill (PP) tok/s", metric::PP.quantity()),
+        ("Token Generation (TG) tok/s", metric::TG.quantity()),
+    ];
+    Block::Table(quantity_columns(columns, quantity_cell, speeds).table(
+        "prefill-decode",
+        "Prompt tokens over TTFT, and tokens of one stream over time",
+        rows,
+    ))
 }
 
 /// `None` where no scenario is asked at several levels of concurrency.
 fn scaling_section(set: &SetSummary, rows: &[Row<'_>], narrative: &Narrative) -> Option<Section> {
-    let (place, condition) = scaled(set)?;
-    let own: Vec<&Row<'_>> = rows.iter().filter(|row| is_of_condition(row, place)).collect();
+    let (condition, own) = scaled(set, rows)?;
     let prompts = set.suite.as_ref().map(|suite| suite.prompts);
     let mut blocks: Vec<Block> = warm(&own, prompts).into_iter().collect();
     blocks.extend(scaling_findings(condition));
@@ -437,7 +369,9 @@ fn warm(rows: &[&Row<'_>], prompts: Option<Prompts>) -> Option<Block> {
     let of = |suspected: bool| -> Vec<String> {
         let is_so =
             |row: &&&Row<'_>| row.contaminated.is_some_and(|found| found.suspected == suspected);
-        rows.iter().filter(is_so).map(|row| short_name(row)).collect()
+        let name =
+            |row: &Row<'_>| row.level.map_or_else(|| row.name.clone(), |it| level_name(it.level));
+        rows.iter().filter(is_so).map(|row| name(row)).collect()
     };
     let (known, suspected) = (of(false), of(true));
     let mut statements = Vec::new();
@@ -466,7 +400,7 @@ fn warm(rows: &[&Row<'_>], prompts: Option<Prompts>) -> Option<Block> {
         mood: if known.is_empty() { Mood::Doubt } else { Mood::Bad },
         text: vec![
             Span::Plain(format!("{} ", statements.join(" "))),
-            Span::Link { text: "The evidence".to_owned(), to: "cache-evidence".to_owned() },
+            evidence(),
         ],
         points: Vec::new(),
         remedy: Some(plain(match prompts {
@@ -481,34 +415,33 @@ fn warm(rows: &[&Row<'_>], prompts: Option<Prompts>) -> Option<Block> {
     })
 }
 
-fn short_name(row: &Row<'_>) -> String {
-    row.level.map_or_else(|| row.name.clone(), |level| level_name(level.level))
-}
-
-fn is_of_condition(row: &Row<'_>, place: u32) -> bool {
-    row.scenario.is_some_and(|asked| asked.condition == place)
-}
-
-fn scaled(set: &SetSummary) -> Option<(u32, &ConditionSummary)> {
+/// The scenario that is asked at several levels of concurrency, and its rows.
+fn scaled<'a, 'r>(
+    set: &'a SetSummary,
+    rows: &'r [Row<'r>],
+) -> Option<(&'a ConditionSummary, Vec<&'r Row<'r>>)> {
     let place = set.suite.as_ref()?.scaling?;
-    Some((place, set.conditions.get(usize::try_from(place).ok()?)?))
+    let is_own = |row: &&Row<'_>| row.scenario.is_some_and(|asked| asked.condition == place);
+    Some((set.conditions.get(place as usize)?, rows.iter().filter(is_own).collect()))
 }
 
 fn scaling_findings(condition: &ConditionSummary) -> Vec<Block> {
     let Some(found) = &condition.findings else { return Vec::new() };
-    let spot = match &found.sweet_spot {
-        Finding::Found(spot) => sweet_spot(spot),
-        Finding::Unknown(why) => format!("– ({why})"),
-    };
-    let peak = match &found.peak {
-        Finding::Found(peak) => peak_words(peak),
-        Finding::Unknown(why) => format!("– ({why})"),
-    };
     let line = |label: &str, words: String| -> Block {
         let text: Text = vec![Span::Strong(format!("{label}:")), Span::Plain(format!(" {words}"))];
         Block::Paragraph(text)
     };
-    vec![line("Interactive sweet spot", spot), line("Peak throughput (scaling)", peak)]
+    vec![
+        line("Interactive sweet spot", finding_words(&found.sweet_spot, sweet_spot)),
+        line("Peak throughput (scaling)", finding_words(&found.peak, peak_words)),
+    ]
+}
+
+fn finding_words<T>(finding: &Finding<T>, words: fn(&T) -> String) -> String {
+    match finding {
+        Finding::Found(found) => words(found),
+        Finding::Unknown(why) => format!("– ({why})"),
+    }
 }
 
 fn sweet_spot(spot: &SweetSpot) -> String {
@@ -528,38 +461,39 @@ fn peak_words(peak: &Peak) -> String {
     let sure = peak.same_share.map_or_else(String::new, |share| {
         format!("; highest in {} of resampled sets", percent(share))
     });
-    let unit =
-        if peak.quantity == metric::REQUEST_THROUGHPUT.name { "requests/s" } else { "tok/s" };
-    format!("{} ({} {unit}{sure})", level_name(peak.level), number(peak.throughput.value))
+    let (level, value) = (level_name(peak.level), number(peak.throughput.value));
+    format!("{level} ({value} {}{sure})", peak_unit(peak))
+}
+
+fn peak_unit(peak: &Peak) -> &'static str {
+    if peak.quantity == metric::REQUEST_THROUGHPUT.name { "requests/s" } else { "tok/s" }
 }
 
 /// The same two as headlines.
 fn scaling_cards(set: &SetSummary, rows: &[Row<'_>]) -> Vec<Card> {
-    let Some((place, condition)) = scaled(set) else { return Vec::new() };
+    let Some((condition, own)) = scaled(set, rows) else { return Vec::new() };
     let Some(found) = condition.findings.as_ref() else { return Vec::new() };
-    let own: Vec<&Row<'_>> = rows.iter().filter(|row| is_of_condition(row, place)).collect();
     let spot = found.sweet_spot.found().map(|spot| Card {
         label: "Interactive sweet spot".to_owned(),
         value: level_name(spot.level),
         unit: String::new(),
         detail: format!("{} tok/s for each user", number(spot.per_user_throughput.value)),
-        doubt: reserved(&own, spot.level)
+        doubt: choice_reservation(&own, spot.level)
             .or_else(|| (!spot.certified).then(|| "its p99s are of too few requests".to_owned())),
     });
     let peak = found.peak.found().map(|peak| Card {
         label: "Peak of the scaling levels".to_owned(),
         value: number(peak.throughput.value),
-        unit: if peak.quantity == metric::REQUEST_THROUGHPUT.name { "requests/s" } else { "tok/s" }
-            .to_owned(),
+        unit: peak_unit(peak).to_owned(),
         detail: format!("at {}", level_name(peak.level)),
-        doubt: reserved(&own, peak.level),
+        doubt: choice_reservation(&own, peak.level),
     });
     spot.into_iter().chain(peak).collect()
 }
 
 /// Why a choice among levels is not to be relied on: for the chosen one, or for those it was
 /// compared with.
-fn reserved(rows: &[&Row<'_>], chosen: Level) -> Option<String> {
+fn choice_reservation(rows: &[&Row<'_>], chosen: Level) -> Option<String> {
     let is_chosen = |row: &&&Row<'_>| row.level.is_some_and(|level| level.level == chosen);
     let own = rows.iter().find(is_chosen).and_then(|row| row.reservation());
     let is_warm = || rows.iter().any(|row| row.contaminated.is_some_and(|it| !it.suspected));
@@ -567,35 +501,21 @@ fn reserved(rows: &[&Row<'_>], chosen: Level) -> Option<String> {
 }
 
 fn scaling_table(rows: &[&Row<'_>]) -> Table {
-    let line = |row: &&Row<'_>| -> Vec<Cell> {
-        vec![
-            level(row),
-            quantity_cell(row, metric::OUTPUT_THROUGHPUT.quantity()),
-            quantity_cell(row, metric::PER_USER_THROUGHPUT.quantity()),
-            quantity_cell(row, metric::TTFT.p99()),
-            quantity_cell(row, metric::TPOT.p99()),
-        ]
-    };
-    Table {
-        id: "concurrency-scaling".to_owned(),
-        caption: "The same work at rising concurrency".to_owned(),
-        columns: vec![
-            Column::right("Concurrency"),
-            Column::right("Output Throughput (tok/s)"),
-            Column::right("Per-user Throughput (tok/s)"),
-            Column::right("TTFT p99 (ms)"),
-            Column::right("TPOT p99 (ms)"),
-        ],
-        rows: rows.iter().map(line).collect(),
-        notes: vec![plain("Per-user throughput is output throughput over concurrency.")],
-    }
-}
-
-/// Marked where the level is cut, was not reached, or is to be taken with care for another reason.
-fn level(row: &Row<'_>) -> Cell {
-    let reservation = row.reservation();
-    let doubtful = reservation.is_some();
-    Cell { detail: reservation, doubtful, ..concurrency(row) }
+    let columns =
+        Columns::number("Concurrency", |row: &&Row<'_>| reserved(row, concurrency(row)));
+    let quantities = [
+        ("Output Throughput (tok/s)", metric::OUTPUT_THROUGHPUT.quantity()),
+        ("Per-user Throughput (tok/s)", metric::PER_USER_THROUGHPUT.quantity()),
+        ("TTFT p99 (ms)", metric::TTFT.p99()),
+        ("TPOT p99 (ms)", metric::TPOT.p99()),
+    ];
+    let table = quantity_columns(columns, quantity_cell, quantities).table(
+        "concurrency-scaling",
+        "The same work at rising concurrency",
+        rows.iter().copied(),
+    );
+    let note = "Per-user throughput is output throughput over concurrency.";
+    Table { notes: vec![plain(note)], ..table }
 }
 
 fn scaling_figures(name: &str, rows: &[&Row<'_>]) -> Vec<Block> {
@@ -612,6 +532,7 @@ fn scaling_figures(name: &str, rows: &[&Row<'_>]) -> Vec<Block> {
 
 fn scenario(row: &Row<'_>, narrative: &Narrative) -> Section {
     let purpose = row.scenario.map_or(NOTHING, |asked| asked.purpose.as_str());
+    let heading = |words: &str| Block::Paragraph(vec![Span::Strong(words.to_owned())]);
     let mut blocks = vec![
         Block::Paragraph(vec![
             Span::Strong("Purpose:".to_owned()),
@@ -636,17 +557,10 @@ fn scenario(row: &Row<'_>, narrative: &Narrative) -> Section {
     section(&row.id(), &row.name, blocks)
 }
 
-fn heading(words: &str) -> Block {
-    Block::Paragraph(vec![Span::Strong(words.to_owned())])
-}
-
 fn key_metrics(row: &Row<'_>) -> Vec<Text> {
     let asked = row.scenario;
-    let told = |text: Option<&String>| text.map_or(NOTHING, String::as_str).to_owned();
-    let (input, output) = (
-        told(asked.and_then(|asked| asked.input_tokens.as_ref())),
-        told(asked.and_then(|asked| asked.output_tokens.as_ref())),
-    );
+    let input = asked.and_then(|asked| asked.input_tokens.as_deref()).unwrap_or(NOTHING);
+    let output = asked.and_then(|asked| asked.output_tokens.as_deref()).unwrap_or(NOTHING);
     let concurrency = asked.and_then(|asked| asked.concurrency);
     let requests = asked.and_then(|asked| asked.requests);
     let value = |quantity: Quantity| number(row.value(quantity));
@@ -654,7 +568,9 @@ fn key_metrics(row: &Row<'_>) -> Vec<Text> {
         let values = [metric.mean(), metric.p50(), metric.p99()].map(value).join(" / ");
         format!("{name} mean/median/p99: {values} ms{}", uncertain(row, metric))
     };
-    let output_throughput = row.quantity(metric::OUTPUT_THROUGHPUT.quantity());
+    let uncertainty = uncertainty(&row.quantity(&metric::OUTPUT_THROUGHPUT));
+    let uncertainty =
+        if uncertainty.is_empty() { uncertainty } else { format!("; {uncertainty}") };
     let tally = row.tally();
     let mut lines = vec![
         format!("Input/Output: {input} / {output} tokens"),
@@ -668,10 +584,9 @@ fn key_metrics(row: &Row<'_>) -> Vec<Text> {
         },
         format!("Prompts: {}{}", requests.map_or_else(|| count(tally.scheduled), count), runs(row)),
         format!(
-            "Output throughput: {} tok/s (peak {}){}",
+            "Output throughput: {} tok/s (peak {}){uncertainty}",
             value(metric::OUTPUT_THROUGHPUT.quantity()),
             value(metric::PEAK_OUTPUT_THROUGHPUT.quantity()),
-            after(&uncertainty(&output_throughput)),
         ),
         three("TTFT", &metric::TTFT),
         three("TPOT", &metric::TPOT),
@@ -702,10 +617,6 @@ fn runs(row: &Row<'_>) -> String {
         None | Some(0 | 1) => String::new(),
         Some(runs) => format!(" in each of {}", counted(runs as u64, "run")),
     }
-}
-
-fn after(words: &str) -> String {
-    if words.is_empty() { String::new() } else { format!("; {words}") }
 }
 
 /// A p99 of few requests is marked.
@@ -757,7 +668,10 @@ fn figures(row: &Row<'_>, run: &Summary) -> Vec<Block> {
     let drawn = charts.into_iter().filter_map(|(is_telling, chart)| Some((is_telling, chart?)));
     let (open, folded): (Vec<_>, Vec<_>) = drawn.partition(|(is_telling, _)| *is_telling);
     let figures = |charts: Vec<(bool, Chart)>| -> Vec<Block> {
-        let told = |chart: Chart| Chart { n: named(&chart.n, row), ..chart };
+        // With the run that is drawn, where the chart does not say it itself.
+        let which = row.which_run();
+        let named = |n: String| if n.ends_with(&which) { n } else { n + &which };
+        let told = |chart: Chart| Chart { n: named(chart.n.clone()), ..chart };
         charts.into_iter().map(|(_, chart)| charts::figure(told(chart))).collect()
     };
     let mut blocks = figures(open);
@@ -766,12 +680,6 @@ fn figures(row: &Row<'_>, run: &Summary) -> Vec<Block> {
         blocks.push(Block::Details { summary, blocks: figures(folded) });
     }
     blocks
-}
-
-/// With the run that is drawn, where the chart does not say it itself.
-fn named(n: &str, row: &Row<'_>) -> String {
-    let which = row.which_run();
-    if n.ends_with(&which) { n.to_owned() } else { format!("{n}{which}") }
 }
 
 fn has_tail(row: &Row<'_>, metric: &'static Metric) -> bool {

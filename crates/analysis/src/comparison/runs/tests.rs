@@ -46,7 +46,7 @@ fn other_hardware_is_a_warning_and_other_notes_are_notes() {
 
 #[test]
 fn machines_that_differ_are_told_apart() {
-    use inferometer_model::system::{Gpu, Machine};
+    use inferometer_model::system::{Gpu, Machine, ServerFacts};
     let with = |name: &str, count: usize, driver: &str| {
         let gpu = Gpu { name: name.to_owned(), ..Gpu::default() };
         let machine = Machine {

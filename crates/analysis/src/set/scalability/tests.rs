@@ -17,7 +17,7 @@ fn a_peak_is_found_with_an_interval_that_holds_it() {
     let found = Series(&levels).scalability();
     let found = found.found().unwrap();
     assert_eq!(found.chosen, Finding::Found(Model::Universal));
-    assert!(found.fits && 0.99 < found.universal.r_squared);
+    assert!(found.fits && 0.99 < found.universal.quality.r_squared);
     let peak = found.universal.peak.found().unwrap();
     let interval = peak.interval.unwrap();
     assert!(interval.contains((0.95_f64 / 0.001).sqrt()), "{peak:?}");

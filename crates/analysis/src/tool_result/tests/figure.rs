@@ -89,7 +89,7 @@ fn failures_that_nobody_counted_are_not_none() {
 #[test]
 fn a_run_beside_others_counts_as_they_do_and_keeps_what_only_it_has() {
     let sheet = ToolResult::beside_others(&summarize(&calm()));
-    let meanings: Vec<_> = sheet.latencies.iter().map(ResultLatency::meaning).collect();
+    let meanings: Vec<_> = sheet.latencies.iter().map(|it| (it.kind, it.from, it.grain)).collect();
     let itl = |grain| (LatencyKind::Itl, CountsFrom::Output, grain);
     assert!(meanings.contains(&itl(Grain::Chunk)) && meanings.contains(&itl(Grain::Token)));
     let mut once = meanings.clone();

@@ -9,7 +9,7 @@ use inferometer_store::{RunDirectory, RunStore, Stored};
 
 use crate::commands::report::Source;
 use crate::failure::Failure;
-use crate::{imports, sheets};
+use crate::results;
 
 /// A finished run of ours, or one result of an import.
 pub(super) enum Subject {
@@ -35,11 +35,11 @@ pub(super) fn read(
 ) -> Result<Vec<Subject>, Failure> {
     let mut subjects = Vec::new();
     for typed in names {
-        let (configuration, name) = sheets::named(typed);
+        let (configuration, name) = results::split_name(typed);
         let found = store.find(name).map_err(Failure::from_usage)?;
         let mut of_one = read_stored(&found, &talk)?;
         if let Some(configuration) = configuration {
-            sheets::name_all(of_one.iter_mut().map(Subject::configuration), configuration);
+            results::name_all(of_one.iter_mut().map(Subject::configuration), configuration);
         }
         subjects.append(&mut of_one);
     }
@@ -48,7 +48,7 @@ pub(super) fn read(
 
 fn read_stored(found: &Stored, talk: impl Fn(&str)) -> Result<Vec<Subject>, Failure> {
     if let Stored::Import(import, number) = found {
-        let results = imports::sheets(import, *number)?.into_iter();
+        let results = results::from_import(import, *number)?.into_iter();
         let numbered = (number.unwrap_or(0)..).zip(results);
         let foreign = |(number, result): (u32, ToolResult)| {
             let name = format!("{}/{number}", import.id());

@@ -6,11 +6,11 @@ use inferometer_analysis::matrix::{MatrixFigure, MatrixRow, MatrixSummary, TpsBy
 use inferometer_analysis::set::SetSummary;
 use inferometer_model::deployment::{DeploymentFailure, LikelyCause};
 
-use super::view::{self, View, distinct};
+use super::view::{self, View};
 use crate::document::{Block, Cell, Columns, Mood, Section, Table, Text, plain};
 use crate::escape::{terminal_ends, terminal_line};
 use crate::fmt::{NOTHING, across, count, counted};
-use crate::pages::set;
+use crate::pages::{distinct, set};
 
 /// A matrix with more rows is left to the document.
 const ROWS_MAX: usize = 40;

@@ -6,7 +6,7 @@ use inferometer_analysis::matrix::{
 use inferometer_analysis::set::AcrossRuns;
 use inferometer_model::campaign::Level;
 
-use super::view::{self, View, distinct};
+use super::view::{self, View};
 use super::{SAME_DEPLOYMENT, compared, span_words};
 use crate::chart::{
     Bar, BarGroup, Bars, Chart, LinePoint, LineSeries, Lines, LinesPanel, Measure, Plot, ScaleKind,
@@ -14,6 +14,7 @@ use crate::chart::{
 };
 use crate::fmt::{self, count, counted, level_name, uncertainty};
 use crate::pages::charts::{measure, pair};
+use crate::pages::distinct;
 
 const NO_BEST: &str = "No row was measured without failures, so none is the best.";
 /// More rows than these are only in the tables.

@@ -6,12 +6,11 @@ use inferometer_analysis::set::{AcrossRuns, SetSummary};
 use inferometer_model::campaign::{Level, Strategy};
 use inferometer_model::deployment::LikelyCause;
 
-use super::view;
+use super::{GAUGES, view};
 use crate::pages::csv::{Csv, level_field};
 
 /// A column: its head, and where its value is in a row.
 type FigureColumn = (&'static str, fn(&MatrixRow) -> &AcrossRuns);
-type MeanColumn = (&'static str, fn(&MatrixRow) -> Option<f64>);
 
 /// Figures with an interval.
 const FIGURES: [FigureColumn; 11] = [
@@ -26,17 +25,6 @@ const FIGURES: [FigureColumn; 11] = [
     ("mean TPOT (ms)", |row| &row.tpot_ms),
     ("energy per generated token (J)", |row| &row.energy_per_token_j),
     ("cost per million generated tokens", |row| &row.cost_per_million),
-];
-
-/// Gauges of servers and GPUs, as means over the runs.
-const MEANS: [MeanColumn; 7] = [
-    ("running requests", |row| row.running),
-    ("waiting requests", |row| row.waiting),
-    ("swapped requests", |row| row.swapped),
-    ("KV cache usage (share)", |row| row.kv_usage),
-    ("CPU cache usage (share)", |row| row.cpu_cache_usage),
-    ("power (W)", |row| row.power_w),
-    ("GPU memory (bytes)", |row| row.gpu_memory_bytes),
 ];
 
 /// Limit for reasons, which come from servers.
@@ -87,7 +75,7 @@ pub fn of_matrix(set: &SetSummary) -> Option<String> {
     csv = csv.text("currency", |(_, row)| {
         matrix.currency.clone().filter(|_| row.cost_per_million.mean.is_some())
     });
-    for (head, get) in MEANS {
+    for (_, head, get, _) in GAUGES {
         csv = csv.number(head, move |(_, row)| get(row));
     }
     Some(csv.lines((0_u32..).zip(&matrix.rows)))

@@ -12,12 +12,13 @@ use inferometer_model::deployment::{
 use inferometer_model::spec::SourceKind;
 use serde_json::Value;
 
-use super::view::{self, NAME_CHARS_MAX, View, distinct};
+use super::view::{self, NAME_CHARS_MAX, View};
 use crate::document::{Block, Cell, Columns, Mood, Section, Span, Table, Text, plain};
 use crate::escape::terminal_line;
 use crate::fmt::{NOTHING, count, counted, level_name, list, number, setting};
 use crate::pages::cells::{known, missing};
 use crate::pages::frame::{self, section};
+use crate::pages::{distinct, grouped};
 
 /// Limit for a server's command.
 const COMMAND_CHARS_MAX: usize = 1_000;
@@ -36,7 +37,7 @@ const DEPLOYMENTS_MAX: usize = 100;
 pub(super) fn setup(view: View<'_>) -> Section {
     let models = Columns::new("Model", |index: &u32| Cell::text(view.model(*index)))
         .left("Name on the server", |index| {
-            let model = usize::try_from(*index).ok().and_then(|at| view.matrix.models.get(at));
+            let model = view.matrix.models.get(*index as usize);
             Cell::text(model.map_or_else(String::new, |model| terminal_line(&model.name, 120)))
         })
         .table("models", "Models", (0_u32..).zip(&view.matrix.models).map(|(index, _)| index));
@@ -127,20 +128,19 @@ fn load(view: View<'_>) -> Vec<(String, Text)> {
 
 /// `512 at 2,048 tokens; 2,048 at 8,192 and 16,384 tokens`; without contexts where all are equal.
 fn outputs(view: View<'_>) -> Option<String> {
-    let mut groups: Vec<(String, Vec<String>)> = Vec::new();
-    for (context, lengths) in &view.matrix.method.output_tokens {
-        let words = lengths.fixed().map_or_else(|| lengths.to_string(), |it| count(it.into()));
-        let context = context.map_or_else(|| NOTHING.to_owned(), |tokens| count(tokens.into()));
-        match groups.iter_mut().find(|(known, _)| *known == words) {
-            Some((_, contexts)) => contexts.push(context),
-            None => groups.push((words, vec![context])),
-        }
-    }
+    let mut groups = grouped(view.matrix.method.output_tokens.iter(), |(_, lengths)| {
+        lengths.fixed().map_or_else(|| lengths.to_string(), |it| count(it.into()))
+    });
     groups.truncate(OUTPUTS_MAX);
     if let [(words, _)] = groups.as_slice() {
         return Some(words.clone());
     }
-    let parts = groups.iter().map(|(words, at)| format!("{words} at {} of context", list(at)));
+    let context = |(context, _): &&(Option<u32>, _)| {
+        context.map_or_else(|| NOTHING.to_owned(), |tokens| count(tokens.into()))
+    };
+    let parts = groups.iter().map(|(words, own)| {
+        format!("{words} at {} of context", list(&own.iter().map(context).collect::<Vec<_>>()))
+    });
     Some(parts.collect::<Vec<_>>().join("; ")).filter(|words| !words.is_empty())
 }
 
@@ -252,26 +252,20 @@ pub(super) fn failed(view: View<'_>) -> Option<Section> {
 
 /// Each log once, also where several rows share it.
 fn logs<'a>(view: View<'_>, failed: impl Iterator<Item = &'a Failed<'a>>) -> Vec<Block> {
-    let mut logs: Vec<(String, Vec<String>)> = Vec::new();
-    for (row, failure) in failed.filter(|(_, failure)| !failure.log.is_empty()) {
+    let failed = failed.filter(|(_, failure)| !failure.log.is_empty());
+    let logs = grouped(failed, |(_, failure)| {
         let from = failure.log.len().saturating_sub(LOG_LINES_MAX);
         let lines = failure.log[from..].iter();
-        let lines: Vec<String> =
-            lines.map(|line| terminal_line(line, LOG_LINE_CHARS_MAX)).collect();
-        let text = lines.join("\n");
-        match logs.iter_mut().find(|(known, _)| *known == text) {
-            Some((_, cells)) => cells.push(view.cell(row)),
-            None => logs.push((text, vec![view.cell(row)])),
-        }
-    }
+        lines.map(|line| terminal_line(line, LOG_LINE_CHARS_MAX)).collect::<Vec<_>>().join("\n")
+    });
     let more = logs.len().saturating_sub(LOGS_MAX);
-    let block = |(text, cells): (String, Vec<String>)| {
-        let others = match cells.len() - 1 {
+    let block = |(text, rows): (String, Vec<&Failed<'_>>)| {
+        let others = match rows.len() - 1 {
             0 => String::new(),
             others => format!(" and {} more", counted(others as u64, "row")),
         };
         Block::Details {
-            summary: format!("Last lines of the log: {}{others}", cells[0]),
+            summary: format!("Last lines of the log: {}{others}", view.cell(rows[0].0)),
             blocks: vec![Block::Code { language: "text", text }],
         }
     };
@@ -383,8 +377,8 @@ fn leftovers(view: View<'_>, records: &[DeploymentRecord]) -> Option<Block> {
 }
 
 fn name(view: View<'_>, record: &DeploymentRecord) -> String {
-    let index = usize::try_from(record.condition).unwrap_or(usize::MAX);
-    let condition = view.set.conditions.get(index);
+    let index = record.condition;
+    let condition = view.set.conditions.get(index as usize);
     let name = condition.map_or_else(|| format!("cell {index}"), |one| one.name.clone());
     terminal_line(&name, 120)
 }

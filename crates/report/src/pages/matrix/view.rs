@@ -74,7 +74,7 @@ impl<'a> View<'a> {
     }
 
     /// The part of a title that differs between rows of the same model and context.
-    pub(super) fn distinction(
+    pub(in crate::pages) fn distinction(
         &self,
         strategy: Option<Strategy>,
         flags: &[(String, String)],
@@ -182,17 +182,6 @@ impl<'a> View<'a> {
         let currency = self.matrix.currency.as_deref().filter(|currency| !currency.is_empty());
         currency.map(|currency| terminal_line(currency, 12))
     }
-}
-
-/// Each value once, in the order of its first appearance.
-pub(super) fn distinct<T: PartialEq>(values: impl IntoIterator<Item = T>) -> Vec<T> {
-    let mut found = Vec::new();
-    for value in values {
-        if !found.contains(&value) {
-            found.push(value);
-        }
-    }
-    found
 }
 
 pub(super) const fn figure_name(figure: MatrixFigure) -> &'static str {

@@ -1,7 +1,7 @@
 //! Figures of results against the load, one line for each configuration.
 
 use std::cmp::Reverse;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use inferometer_analysis::set::AcrossRuns;
@@ -162,11 +162,8 @@ impl Axis<'_> {
         for statistic in statistics {
             for definition in &definitions {
                 let heading = format!("{} {}", statistic_name(*statistic), definition_name(*definition));
-                panels.extend(self.panel(
-                    heading,
-                    Quantity::Latency(*definition, *statistic),
-                    "ms",
-                ));
+                let quantity = Quantity::Latency(*definition, *statistic);
+                panels.extend(self.panel(heading, quantity, "ms"));
             }
         }
         let names: Vec<String> = statistics.iter().map(|it| statistic_name(*it)).collect();
@@ -211,10 +208,9 @@ impl Axis<'_> {
         (id, title, file): (&str, &str, String),
         panels: Vec<LinesPanel>,
     ) -> Option<Drawn> {
-        let suffix =
-            if self.several && self.kind == LoadKind::Concurrency { "by-concurrency" } else { "" };
+        let is_second = self.several && self.kind == LoadKind::Concurrency;
         let joined = |name: &str, by: &str| {
-            if suffix.is_empty() { name.to_owned() } else { format!("{name}{by}") }
+            if is_second { format!("{name}{by}") } else { name.to_owned() }
         };
         let finding = self.finding(panels.first()?);
         let loads = self.levels().filter_map(|level| level.load);
@@ -225,10 +221,10 @@ impl Axis<'_> {
         };
         let scale = scale_of(loads.filter(|load| load.is_finite()), span_of_log);
         let n = self.footnote(&panels);
-        let x = measure(self.kind.label(), self.kind.unit(), scale);
+        let x = measure(self.kind.axis().0, self.kind.axis().1, scale);
         let chart = Chart {
             id: joined(id, "-by-concurrency"),
-            title: format!("{title} against {}", self.kind.label().to_lowercase()),
+            title: format!("{title} against {}", self.kind.axis().0.to_lowercase()),
             finding,
             n,
             plot: Plot::Lines(Lines { x, ticks_at_points: true, panels }),
@@ -293,13 +289,12 @@ impl Axis<'_> {
             some if some == all => "bars are 95 % within the run".to_owned(),
             _ => "bars are 95 % intervals, where they are known".to_owned(),
         };
-        let hollow: Vec<&str> = levels.iter().flat_map(|level| level.doubt_names()).collect();
-        let mut kinds = hollow.clone();
-        kinds.sort_unstable();
-        kinds.dedup();
-        let of_kind = |kind: &str| hollow.iter().filter(|name| **name == kind).count();
+        let mut hollow: BTreeMap<&str, usize> = BTreeMap::new();
+        for name in levels.iter().flat_map(|level| level.doubt_names()) {
+            *hollow.entry(name).or_default() += 1;
+        }
         let shown: Vec<String> =
-            kinds.into_iter().map(|kind| format!("{} {kind}", of_kind(kind))).collect();
+            hollow.into_iter().map(|(kind, levels)| format!("{levels} {kind}")).collect();
         let mut note = format!("{results}; {bars}.");
         if !shown.is_empty() {
             let _ = write!(note, " Hollow marks: {}.", list(&shown));
@@ -339,12 +334,8 @@ impl Axis<'_> {
 fn point(level: &Level<'_>, quantity: Quantity) -> Option<LinePoint> {
     let across = level.across(quantity);
     let doubts = level.doubts();
-    let note = doubts
-        .iter()
-        .cloned()
-        .chain(remarks(level, quantity, &across))
-        .collect::<Vec<_>>()
-        .join("; ");
+    let note = doubts.iter().cloned().chain(remarks(level, quantity, &across));
+    let note = note.collect::<Vec<_>>().join("; ");
     Some(LinePoint {
         x: level.load?,
         y: across.mean?,

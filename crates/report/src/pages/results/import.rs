@@ -1,20 +1,20 @@
 //! The page of a file of another tool: its results, the definitions of its metrics, and what could not be
 //! imported.
 
-use std::collections::BTreeMap;
-
 use inferometer_analysis::tool_result::{
     LatencyDefinition, LatencyKind, Mark, ResultLatency, ResultRate, Tool, ToolResult,
 };
 use inferometer_model::import::ImportManifest;
 
-use super::{definition_text, in_order, mark_notice, measured};
+use super::lines::definition_text;
+use super::{in_order, mark_notice, measured};
 use crate::document::{
     Block, Cell, Columns, Document, Section, Span, Table, Text, plain, terminal,
 };
 use crate::escape::terminal_line;
 use crate::fmt::{NOTHING, count, counted, number};
 use crate::lines::PAGE_WIDTH;
+use crate::pages::grouped;
 use crate::terminal::Style;
 
 /// Characters of a name; it comes from another tool's file.
@@ -66,7 +66,8 @@ pub fn render(page: &ImportPage<'_>, style: Style) -> String {
 
 fn document(page: &ImportPage<'_>) -> Document {
     let manifest = page.manifest;
-    let configurations = configurations(&page.sheets);
+    let numbered = page.sheets.iter().copied().enumerate();
+    let configurations = grouped(numbered, |(_, result)| result.configuration.as_str());
     let within = match configurations.len() {
         0 | 1 => String::new(),
         several => format!(" in {several} configurations"),
@@ -84,9 +85,8 @@ fn document(page: &ImportPage<'_>) -> Document {
     let mut sections = vec![Section::new("", vec![Block::paragraph(found)])];
     sections.extend(results(page, &configurations));
     sections.push(Section::new("definitions", definitions(page)));
-    let missing = missing(&page.sheets);
-    sections
-        .push(Section::new("not in the file", missing.map(Block::paragraph).into_iter().collect()));
+    let missing = missing(&page.sheets).map(Block::paragraph);
+    sections.push(Section::new("not in the file", Vec::from_iter(missing)));
     sections.push(Section::new("in the file, but not imported", unmapped(&page.sheets)));
     sections.push(Section::new("cannot be read", self::broken(page)));
     let named = format!("one result is named {}/N, with N from the column #", manifest.import);
@@ -96,21 +96,6 @@ fn document(page: &ImportPage<'_>) -> Document {
     sections.retain(|section| !section.blocks.is_empty());
     let title = format!("Inferometer {} · import {}", manifest.tool_version, manifest.import);
     Document::new(title, sections)
-}
-
-/// The results of each configuration, in the order in which they appear.
-fn configurations<'a>(sheets: &[&'a ToolResult]) -> Vec<(&'a str, Vec<Numbered<'a>>)> {
-    let mut found: Vec<(&str, Vec<Numbered<'_>>)> = Vec::new();
-    let mut indices = BTreeMap::new();
-    for (index_in_file, sheet) in sheets.iter().copied().enumerate() {
-        let name = sheet.configuration.as_str();
-        let index = *indices.entry(name).or_insert_with(|| {
-            found.push((name, Vec::new()));
-            found.len() - 1
-        });
-        found[index].1.push((index_in_file, sheet));
-    }
-    found
 }
 
 /// A table for each configuration, and the consequences of the marks.
@@ -143,16 +128,10 @@ fn results(page: &ImportPage<'_>, all: &[(&str, Vec<Numbered<'_>>)]) -> Vec<Sect
         blocks.push(Block::paragraph(format!("{more} not shown here; --json has all")));
     }
     blocks.push(Block::paragraph(if has_intervals { WITH_INTERVALS } else { NO_INTERVALS }));
-    let mut kinds: Vec<(&Mark, usize)> = Vec::new();
-    for mark in page.sheets.iter().flat_map(|sheet| &sheet.marks) {
-        match kinds.iter_mut().find(|(known, _)| known.key() == mark.key()) {
-            Some((_, times)) => *times += 1,
-            None => kinds.push((mark, 1)),
-        }
-    }
-    blocks.extend(kinds.into_iter().map(|(mark, times)| {
-        let prefix = format!("{} ({times} of {}): ", mark.key(), page.sheets.len());
-        mark_notice(mark, &prefix, Vec::new())
+    let marks = page.sheets.iter().flat_map(|sheet| &sheet.marks);
+    blocks.extend(grouped(marks, |mark| mark.key()).into_iter().map(|(key, marks)| {
+        let prefix = format!("{key} ({} of {}): ", marks.len(), page.sheets.len());
+        mark_notice(marks[0], &prefix, Vec::new())
     }));
     sections.push(Section::new("", blocks));
     sections
@@ -310,23 +289,16 @@ fn missing(sheets: &[&ToolResult]) -> Option<String> {
 fn unmapped(sheets: &[&ToolResult]) -> Vec<Block> {
     let is_line =
         |text: &str| text.strip_prefix("line ").is_some_and(|number| number.parse::<u32>().is_ok());
-    let mut found: Vec<(&str, &str, usize)> = Vec::new();
-    let mut indices: BTreeMap<&str, usize> = BTreeMap::new();
-    for text in sheets.iter().flat_map(|sheet| &sheet.unmapped) {
-        let (line, what) =
-            text.split_once(": ").filter(|(line, _)| is_line(line)).unwrap_or(("", text));
-        let index = *indices.entry(what).or_insert_with(|| {
-            found.push((line, what, 0));
-            found.len() - 1
-        });
-        found[index].2 += 1;
-    }
-    let words = found.iter().take(LINES_MAX).map(|(line, what, times)| {
-        let what = terminal_line(what, LINE_CHARS_MAX);
-        let times = count(*times as u64);
-        match (line.is_empty(), times.as_str()) {
-            (true, "1") => what,
-            (false, "1") => format!("{line}: {what}"),
+    let texts = sheets.iter().flat_map(|sheet| &sheet.unmapped).map(|text| {
+        text.split_once(": ").filter(|(line, _)| is_line(line)).unwrap_or(("", text))
+    });
+    let found = grouped(texts, |(_, what)| *what);
+    let words = found.iter().take(LINES_MAX).map(|(what, texts)| {
+        let (line, what) = (texts[0].0, terminal_line(what, LINE_CHARS_MAX));
+        let times = count(texts.len() as u64);
+        match (line.is_empty(), texts.len()) {
+            (true, 1) => what,
+            (false, 1) => format!("{line}: {what}"),
             (true, _) => format!("{what} ({times} times)"),
             (false, _) => format!("{what} ({times} times, first in {line})"),
         }

@@ -1,7 +1,7 @@
 //! Results as lines of a chart: one for each configuration, with a level for each load, and the
 //! quantities that pages show of them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use inferometer_analysis::set::AcrossRuns;
 use inferometer_analysis::tool_result::{
@@ -10,7 +10,9 @@ use inferometer_analysis::tool_result::{
 };
 use inferometer_analysis::{Estimate, Statistic};
 
+use crate::document::{Span, Text};
 use crate::fmt::{count, counted, interval, number, setting};
+use crate::pages::grouped;
 
 /// A point of a chart lists no more reasons; the page has all.
 const DOUBTS_MAX: usize = 6;
@@ -56,7 +58,7 @@ struct Key<'a> {
 /// The lines in the order in which they appear.
 pub(super) fn lines(sheets: &[ToolResult]) -> Vec<Line<'_>> {
     let mut lines = Vec::new();
-    for (key, sheets) in grouped(sheets.iter(), Key::new) {
+    for (key, sheets) in grouped(sheets.iter(), |it| Key::new(it)) {
         let kind = kind(&sheets);
         let limits = grouped(sheets.iter().copied(), |sheet| sheet.max_concurrency);
         if kind == Some(LoadKind::Rate) && 1 < limits.len() {
@@ -71,51 +73,25 @@ pub(super) fn lines(sheets: &[ToolResult]) -> Vec<Line<'_>> {
     lines
 }
 
-/// Groups by key, in the order in which the keys appear.
-fn grouped<'a, K: Clone + Ord>(
-    sheets: impl Iterator<Item = &'a ToolResult>,
-    key: impl Fn(&'a ToolResult) -> K,
-) -> Vec<(K, Vec<&'a ToolResult>)> {
-    let mut groups: Vec<(K, Vec<&ToolResult>)> = Vec::new();
-    let mut places: BTreeMap<K, usize> = BTreeMap::new();
-    for sheet in sheets {
-        let own = key(sheet);
-        if let Some(place) = places.get(&own) {
-            groups[*place].1.push(sheet);
-        } else {
-            places.insert(own.clone(), groups.len());
-            groups.push((own, vec![sheet]));
-        }
-    }
-    groups
-}
-
 /// Rates where there is one, also for its unlimited results; else the limit of requests in flight.
 fn kind(sheets: &[&ToolResult]) -> Option<LoadKind> {
-    let has_rate =
-        |sheet: &&ToolResult| matches!(sheet.request_rate, Some(ResultRate::PerSecond(_)));
-    if sheets.iter().any(has_rate) {
+    let has = |is_so: fn(&ToolResult) -> bool| sheets.iter().any(|it| is_so(it));
+    if has(|it| matches!(it.request_rate, Some(ResultRate::PerSecond(_)))) {
         Some(LoadKind::Rate)
-    } else if sheets.iter().any(|sheet| sheet.max_concurrency.is_some()) {
+    } else if has(|it| it.max_concurrency.is_some()) {
         Some(LoadKind::Concurrency)
-    } else if sheets.iter().any(|sheet| sheet.request_rate.is_some()) {
-        Some(LoadKind::Rate)
     } else {
-        None
+        has(|it| it.request_rate.is_some()).then_some(LoadKind::Rate)
     }
 }
 
 impl<'a> Line<'a> {
     fn new(key: Key<'a>, kind: Option<LoadKind>, sheets: &[&'a ToolResult]) -> Self {
         let loads = grouped(sheets.iter().copied(), |sheet| load(sheet, kind).map(f64::to_bits));
-        let mut levels: Vec<Level<'a>> = loads
-            .into_iter()
-            .map(|(load, sheets)| Level { load: load.map(f64::from_bits), sheets })
-            .collect();
-        levels.sort_by(|one, other| {
-            let place = |level: &Level<'_>| level.load.unwrap_or(f64::NAN);
-            place(one).total_cmp(&place(other))
-        });
+        let level = |(load, sheets): (Option<u64>, _)| Level { load: load.map(f64::from_bits), sheets };
+        let mut levels: Vec<Level<'a>> = loads.into_iter().map(level).collect();
+        let place = |level: &Level<'_>| level.load.unwrap_or(f64::NAN);
+        levels.sort_by(|one, other| place(one).total_cmp(&place(other)));
         Self { name: String::new(), kind, levels, key }
     }
 
@@ -130,9 +106,8 @@ impl<'a> Line<'a> {
 
     /// Each with its load.
     pub(super) fn results(&self) -> impl Iterator<Item = (Option<f64>, &'a ToolResult)> {
-        let of_level = |level: &Level<'a>| (level.load, level.sheets.clone());
-        let levels = self.levels.iter().map(of_level);
-        levels.flat_map(|(load, sheets)| sheets.into_iter().map(move |sheet| (load, sheet)))
+        let levels = self.levels.iter();
+        levels.flat_map(|level| level.sheets.iter().map(|sheet| (level.load, *sheet)))
     }
 }
 
@@ -150,17 +125,11 @@ fn load(sheet: &ToolResult, kind: Option<LoadKind>) -> Option<f64> {
 }
 
 impl LoadKind {
-    pub(super) const fn label(self) -> &'static str {
+    /// The label of its axis, and its unit.
+    pub(super) const fn axis(self) -> (&'static str, &'static str) {
         match self {
-            Self::Rate => "Request rate",
-            Self::Concurrency => "Concurrency",
-        }
-    }
-
-    pub(super) const fn unit(self) -> &'static str {
-        match self {
-            Self::Rate => "req/s",
-            Self::Concurrency => "",
+            Self::Rate => ("Request rate", "req/s"),
+            Self::Concurrency => ("Concurrency", ""),
         }
     }
 
@@ -251,9 +220,21 @@ pub(super) fn definitions<'a>(
 
 /// `TTFT from send`, `ITL per chunk`.
 pub(super) fn definition_name(definition: Definition) -> String {
-    let is_usual = definition.kind != LatencyKind::Itl && definition.grain == Grain::Request;
-    let grain = if is_usual { "" } else { grain_name(definition.grain) };
-    let parts = [definition.kind.told(), from_words(definition.from), grain];
+    // The start of gaps is the same in every tool.
+    let from = match definition.from {
+        CountsFrom::Schedule => "from schedule",
+        CountsFrom::Send => "from send",
+        CountsFrom::Output => "",
+        CountsFrom::Unknown => "start not known",
+    };
+    let grain = match definition.grain {
+        Grain::Request if definition.kind != LatencyKind::Itl => "",
+        Grain::Request => "per request",
+        Grain::Token => "per token",
+        Grain::Chunk => "per chunk",
+        Grain::Unknown => "grain not known",
+    };
+    let parts = [definition.kind.told(), from, grain];
     let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
     parts.join(" ")
 }
@@ -303,8 +284,7 @@ impl Level<'_> {
 
     /// Reasons to doubt its values; empty where there are none.
     pub(super) fn doubts(&self) -> Vec<String> {
-        let marks = self.sheets.iter().flat_map(|sheet| &sheet.marks).filter(|it| it.is_doubt());
-        let mut words: Vec<String> = marks.map(mark_words).collect();
+        let mut words: Vec<String> = self.doubtful_marks().map(mark_words).collect();
         words.dedup();
         let more = words.len().saturating_sub(DOUBTS_MAX);
         words.truncate(DOUBTS_MAX);
@@ -314,11 +294,12 @@ impl Level<'_> {
 
     /// The kinds of these reasons, each once.
     pub(super) fn doubt_names(&self) -> Vec<&'static str> {
-        let marks = self.sheets.iter().flat_map(|sheet| &sheet.marks);
-        let mut names: Vec<&str> = marks.filter(|mark| mark.is_doubt()).map(Mark::key).collect();
-        names.sort_unstable();
-        names.dedup();
-        names
+        let names: BTreeSet<&str> = self.doubtful_marks().map(Mark::key).collect();
+        names.into_iter().collect()
+    }
+
+    fn doubtful_marks(&self) -> impl Iterator<Item = &Mark> {
+        self.sheets.iter().flat_map(|sheet| &sheet.marks).filter(|mark| mark.is_doubt())
     }
 
     /// Number of results that are in no value.
@@ -352,42 +333,27 @@ pub(super) fn unknown(what: &str) -> String {
     format!("{what} not known")
 }
 
-pub(super) const fn kind_words(kind: LatencyKind) -> &'static str {
-    match kind {
+/// A definition in a sentence.
+pub(super) fn definition_text(definition: Definition) -> Text {
+    let kind = match definition.kind {
         LatencyKind::Ttft => "time to first token",
         LatencyKind::Tpot => "time per output token after the first",
         LatencyKind::Itl => "time between outputs",
         LatencyKind::E2e => "time to the end of the answer",
-    }
-}
-
-/// The start of a latency, after its name; empty where it is the same in every tool.
-pub(super) const fn from_words(from: CountsFrom) -> &'static str {
-    match from {
-        CountsFrom::Schedule => "from schedule",
-        CountsFrom::Send => "from send",
-        CountsFrom::Output => "",
-        CountsFrom::Unknown => "start not known",
-    }
-}
-
-pub(super) const fn grain_words(grain: Grain) -> &'static str {
-    match grain {
+    };
+    let from = match definition.from {
+        CountsFrom::Schedule => ", from the scheduled time: waiting in the client counts",
+        CountsFrom::Send => ", from the time of sending: waiting in the client does not count",
+        CountsFrom::Output => ", from an earlier output",
+        CountsFrom::Unknown => "; its start is not known",
+    };
+    let grain = match definition.grain {
         Grain::Request => "one value per request",
         Grain::Token => "one value per token",
         Grain::Chunk => "one value per chunk of the stream, with any number of tokens",
         Grain::Unknown => "the unit of a value is not known",
-    }
-}
-
-/// Distinguishes gaps per token, chunk and request.
-pub(super) const fn grain_name(grain: Grain) -> &'static str {
-    match grain {
-        Grain::Request => "per request",
-        Grain::Token => "per token",
-        Grain::Chunk => "per chunk",
-        Grain::Unknown => "grain not known",
-    }
+    };
+    vec![Span::Strong(definition_name(definition)), Span::Plain(format!(": {kind}{from}; {grain}."))]
 }
 
 /// The reason at a mark of a chart.

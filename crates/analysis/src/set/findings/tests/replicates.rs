@@ -9,8 +9,8 @@ fn draws_cover_what_the_interval_covers() {
     for values in [vec![98.0, 101.0, 103.0, 99.5, 100.2], vec![50.0, 51.0, 52.0]] {
         let found = across(&values);
         let interval = found.interval.unwrap();
-        let doubtful = [Doubtful::from_across(&found).unwrap()];
-        let drawn: Vec<f64> = replicates(&doubtful).map(|draw| draw[0]).collect();
+        let values = [Resampled::from_across(&found).unwrap()];
+        let drawn: Vec<f64> = replicates(&values).map(|draw| draw[0]).collect();
         let inside = drawn.iter().filter(|value| interval.contains(**value)).count();
         assert!((935..=965).contains(&inside), "{inside} of 1000");
         let median = Sample::new(drawn).unwrap().percentile(Percentile::P50);
@@ -20,6 +20,6 @@ fn draws_cover_what_the_interval_covers() {
 
 #[test]
 fn one_run_without_an_interval_cannot_be_drawn() {
-    assert_eq!(Doubtful::from_across(&across(&[5.0])), None);
-    assert_eq!(doubtful([&across(&[5.0]), &across(&[5.0, 6.0])]), None);
+    assert_eq!(Resampled::from_across(&across(&[5.0])), None);
+    assert_eq!(resampled([&across(&[5.0]), &across(&[5.0, 6.0])]), None);
 }

@@ -1,18 +1,85 @@
-//! Foreign files as they are stored: read again, mapped again, shown.
+//! Results of runs, sets and imports as every tool has them, and the files of other tools as they are
+//! stored: read again, mapped again, shown.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::path::Path;
 
 use inferometer_analysis::tool_result::ToolResult;
 use inferometer_interchange::vllm::block::{self, BlockOptions};
 use inferometer_interchange::{Import, Imported, meaning, read_file};
 use inferometer_model::import::ImportManifest;
 use inferometer_report::pages::results::import::{BrokenLine, ImportPage, render};
-use inferometer_store::{ImportDirectory, StoreError};
+use inferometer_store::{ImportDirectory, RunStore, StoreError, Stored};
 use sha2::{Digest, Sha256};
 
-use crate::commands::style;
+use crate::commands::{report::Source, style};
 use crate::failure::Failure;
+
+/// The results of all that is named, in that order. `NAME=RUN` names a configuration.
+pub(crate) fn from_names(store: &RunStore, names: &[String]) -> Result<Vec<ToolResult>, Failure> {
+    let mut all = Vec::new();
+    for typed in names {
+        let (configuration, name) = split_name(typed);
+        let mut results = from_stored(&store.find(name).map_err(refused)?)?;
+        if let Some(configuration) = configuration {
+            name_all(results.iter_mut().map(|result| &mut result.configuration), configuration);
+        }
+        all.extend(results);
+    }
+    Ok(all)
+}
+
+/// `NAME=RUN`, or a run alone. The sign may stand in a path too: a name has no slash, and does not
+/// begin a folder that is there.
+pub(crate) fn split_name(typed: &str) -> (Option<&str>, &str) {
+    split_unless(typed, |folder| Path::new(folder).exists())
+}
+
+fn split_unless(typed: &str, is_there: impl Fn(&str) -> bool) -> (Option<&str>, &str) {
+    let folder = typed.split('/').next().unwrap_or_default();
+    match typed.split_once('=') {
+        Some((name, place)) if !name.is_empty() && !name.contains('/') && !is_there(folder) => {
+            (Some(name), place)
+        }
+        _ => (None, typed),
+    }
+}
+
+/// Several configurations stay apart under the new name: as one, their results would be taken for
+/// repeats of each other.
+pub(crate) fn name_all<'a>(configurations: impl Iterator<Item = &'a mut String>, name: &str) {
+    let configurations: Vec<&mut String> = configurations.collect();
+    let is_one = configurations.windows(2).all(|pair| pair[0] == pair[1]);
+    for configuration in configurations {
+        *configuration = match configuration.as_str() {
+            known if !is_one && !known.is_empty() => format!("{name} {known}"),
+            _ => name.to_owned(),
+        };
+    }
+}
+
+/// By our own definitions where the runs are ours, and by those of its tool what was imported.
+pub(crate) fn from_stored(found: &Stored) -> Result<Vec<ToolResult>, Failure> {
+    if let Stored::Import(import, number) = found {
+        return from_import(import, *number);
+    }
+    Ok(from_source(&Source::read(found, |_| {})?))
+}
+
+pub(crate) fn from_source(source: &Source) -> Vec<ToolResult> {
+    match source {
+        Source::Run { summary, .. } => vec![ToolResult::of(summary)],
+        Source::Set { summary, points, .. } => points
+            .iter()
+            .map(|result| {
+                let condition = summary.conditions.get(result.point.condition as usize);
+                let configuration = condition.map_or_else(String::new, |it| it.name.clone());
+                ToolResult { configuration, ..ToolResult::of(&result.summary) }
+            })
+            .collect(),
+    }
+}
 
 /// An import with its file mapped.
 pub(crate) struct Mapped {
@@ -24,8 +91,8 @@ pub(crate) struct Mapped {
 impl Mapped {
     /// From the file itself: the summary beside it may be an older program's.
     pub(crate) fn read(directory: &ImportDirectory) -> Result<Self, Failure> {
-        let manifest = directory.manifest().map_err(|error| refused(&error))?;
-        let foreign = directory.foreign().map_err(|error| refused(&error))?;
+        let manifest = directory.manifest().map_err(refused)?;
+        let foreign = directory.foreign().map_err(refused)?;
         let import = read_file(&manifest.file.name, &foreign, &manifest.reading)
             .map_err(|error| Failure::usage(format!("{}: {error}", directory.id())))?;
         Ok(Self { directory: directory.clone(), manifest, import })
@@ -38,7 +105,7 @@ impl Mapped {
 
     /// One document for programs.
     pub(crate) fn json(&self) -> Result<serde_json::Value, Failure> {
-        let import = serde_json::to_value(&self.import).map_err(|error| unwritable(&error))?;
+        let import = serde_json::to_value(&self.import).map_err(unwritable)?;
         Ok(serde_json::json!({
             "id": self.directory.id(),
             "path": self.directory.path().display().to_string(),
@@ -76,7 +143,7 @@ impl Mapped {
 }
 
 /// All results of an import, or the one with this number.
-pub(crate) fn sheets(
+pub(crate) fn from_import(
     directory: &ImportDirectory,
     number: Option<u32>,
 ) -> Result<Vec<ToolResult>, Failure> {
@@ -86,7 +153,7 @@ pub(crate) fn sheets(
         Imported::Broken(_) => None,
     });
     let mut results: Vec<ToolResult> = results.collect();
-    name_all(&mut results, directory.id(), &manifest.file.name);
+    number_names(&mut results, directory.id(), &manifest.file.name);
     let Some(number) = number else { return Ok(results) };
     let found = results.len();
     results.into_iter().nth(number as usize).map(|sheet| vec![sheet]).ok_or_else(|| {
@@ -97,7 +164,7 @@ pub(crate) fn sheets(
 }
 
 /// Those that share a name, or have none but the file's, are called as they are asked for.
-fn name_all(results: &mut [ToolResult], id: &str, file: &str) {
+fn number_names(results: &mut [ToolResult], id: &str, file: &str) {
     let mut times: BTreeMap<String, usize> = BTreeMap::new();
     for sheet in results.iter() {
         *times.entry(sheet.source.name.clone()).or_default() += 1;
@@ -111,7 +178,7 @@ fn name_all(results: &mut [ToolResult], id: &str, file: &str) {
 }
 
 pub(crate) fn summary_of(import: &Import) -> Result<Vec<u8>, Failure> {
-    let mut json = serde_json::to_vec_pretty(import).map_err(|error| unwritable(&error))?;
+    let mut json = serde_json::to_vec_pretty(import).map_err(unwritable)?;
     json.push(b'\n');
     Ok(json)
 }
@@ -123,17 +190,39 @@ pub(crate) fn sha256(bytes: &[u8]) -> String {
     })
 }
 
-fn refused(error: &StoreError) -> Failure {
+fn refused(error: StoreError) -> Failure {
     Failure::usage(error.to_string())
 }
 
-fn unwritable(error: &serde_json::Error) -> Failure {
+fn unwritable(error: serde_json::Error) -> Failure {
     Failure::internal(format!("the results cannot be written as JSON: {error}"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_for_two_configurations_does_not_make_them_one() {
+        let mut two = ["v0", "v1", ""].map(str::to_owned);
+        name_all(two.iter_mut(), "R2");
+        assert_eq!(two, ["R2 v0", "R2 v1", "R2"]);
+        let mut one = ["v0", "v0"].map(str::to_owned);
+        name_all(one.iter_mut(), "R2");
+        assert_eq!(one, ["R2", "R2"]);
+    }
+
+    #[test]
+    fn a_name_may_stand_before_a_run_and_a_path_is_left_alone() {
+        assert_eq!(split_name("base=latest"), (Some("base"), "latest"));
+        assert_eq!(split_name("base=./a=b/runs"), (Some("base"), "./a=b/runs"));
+        assert_eq!(split_name("latest"), (None, "latest"));
+        assert_eq!(split_name("./a=b/runs/1"), (None, "./a=b/runs/1"));
+        assert_eq!(split_name("=x"), (None, "=x"));
+        let is_there = |folder: &str| folder == "SERVE--x=1";
+        assert_eq!(split_unless("SERVE--x=1/runs/2/3", is_there), (None, "SERVE--x=1/runs/2/3"));
+        assert_eq!(split_unless("x=1/runs/2", is_there), (Some("x"), "1/runs/2"));
+    }
 
     #[test]
     fn results_are_told_apart_by_name() {
@@ -143,7 +232,7 @@ mod tests {
             sheet
         };
         let mut results = ["page.md", "tag", "tag", "calm-1", "page.md"].map(sheet);
-        name_all(&mut results, "imp", "page.md");
+        number_names(&mut results, "imp", "page.md");
         let names = results.map(|sheet| sheet.source.name);
         assert_eq!(names, ["imp/0", "imp/1", "imp/2", "calm-1", "imp/4"]);
     }
