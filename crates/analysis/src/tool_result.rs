@@ -323,9 +323,9 @@ mod infinite {
             None => Ok(None),
             Some(Written::Number(value)) => Ok(Some(value)),
             Some(Written::Word(word)) if word == "inf" => Ok(Some(f64::INFINITY)),
-            Some(Written::Word(word)) => {
-                Err(D::Error::custom(format!("the word “{word}” is no number; `inf` is the only one")))
-            }
+            Some(Written::Word(word)) => Err(D::Error::custom(format!(
+                "the word “{word}” is no number; `inf` is the only one"
+            ))),
         }
     }
 }
@@ -403,7 +403,11 @@ impl ToolResult {
         let own = Self::of(summary);
         for (field, _) in &THROUGHPUTS[..4] {
             let moved = || {
-                moved(*own.intervals.get(*field)?, own.throughput(field)?, result.throughput(field)?)
+                moved(
+                    *own.intervals.get(*field)?,
+                    own.throughput(field)?,
+                    result.throughput(field)?,
+                )
             };
             let moved = moved();
             result.intervals.extend(moved.map(|interval| ((*field).to_owned(), interval)));

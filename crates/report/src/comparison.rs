@@ -4,7 +4,8 @@ mod names;
 
 use inferometer_analysis::comparison::{
     Basis, Change, ComparedLevel, Comparison, Judgement, LayoutFigures, LevelComparison, Margins,
-    Objection, QuantityComparison, Scale, SideComparison, SideFacts, SideOutcome, SideValue, Weight,
+    Objection, QuantityComparison, Scale, SideComparison, SideFacts, SideOutcome, SideValue,
+    Weight,
 };
 use inferometer_analysis::{LatencyOrigin, Quantity, Unit};
 
@@ -182,7 +183,8 @@ fn outcome_words(comparison: &Comparison, outcome: &SideOutcome) -> String {
     let base = comparison.sides.first().map_or("the base", |side| side.name.as_str());
     let subject = format!("{} against {base}: {}", outcome.side, title(&comparison.primary));
     let all = comparison.levels.len();
-    let average = |over: String| if all == 1 { String::new() } else { format!(" on average over {over}") };
+    let average =
+        |over: String| if all == 1 { String::new() } else { format!(" on average over {over}") };
     let why = |unknown: &str| outcome.reason.clone().unwrap_or_else(|| unknown.to_owned());
     match (outcome.change, outcome.bare_ratio) {
         (Some(found), _) => {
@@ -199,7 +201,9 @@ fn outcome_words(comparison: &Comparison, outcome: &SideOutcome) -> String {
             let why = why("its uncertainty is not known");
             format!("{subject} {}{levels}: {why}", ratio_words(ratio))
         }
-        (None, None) => format!("{subject} is not compared: {}", why("there is no change to judge")),
+        (None, None) => {
+            format!("{subject} is not compared: {}", why("there is no change to judge"))
+        }
     }
 }
 

@@ -179,8 +179,8 @@ impl Values {
 
     /// The change, or why there is none.
     pub(crate) fn change(&self, scale: Scale) -> Result<Change, String> {
-        let [base, other] =
-            [&self.base, &self.other].map(|side| side.iter().copied().flatten().collect::<Vec<_>>());
+        let [base, other] = [&self.base, &self.other]
+            .map(|side| side.iter().copied().flatten().collect::<Vec<_>>());
         let all = || base.iter().chain(&other);
         if base.is_empty() || other.is_empty() {
             return Err("no run of one side has it".to_owned());

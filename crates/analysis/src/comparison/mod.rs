@@ -525,7 +525,9 @@ fn matched_levels<R: Compared>(sides: &[Side<R>]) -> (Vec<Group<'_, R>>, Vec<Unm
     for at in ordered_levels(&valid) {
         let runs: Vec<Vec<&R>> = valid
             .iter()
-            .map(|runs| runs.iter().filter(|(place, _)| *place == at).map(|(_, run)| *run).collect())
+            .map(|runs| {
+                runs.iter().filter(|(place, _)| *place == at).map(|(_, run)| *run).collect()
+            })
             .collect();
         if runs.iter().all(|own| !own.is_empty()) {
             groups.push(Group { at, runs });
@@ -583,7 +585,9 @@ impl Rule<'_> {
             base_runs: u32::try_from(base.len()).unwrap_or(u32::MAX),
             runs: u32::try_from(other.len()).unwrap_or(u32::MAX),
             quantities: all
-                .filter_map(|quantity| self.compare_quantity(side, &quantity, (base, other), in_pairs))
+                .filter_map(|quantity| {
+                    self.compare_quantity(side, &quantity, (base, other), in_pairs)
+                })
                 .collect(),
         }
     }
@@ -673,7 +677,8 @@ impl Rule<'_> {
     /// not as many chances of a false alarm as it has levels. Levels without a change are named.
     fn outcome(&self, place: usize, side: &str, levels: &[LevelComparison]) -> SideOutcome {
         let primary = self.primary.to_string();
-        let found = levels.iter().filter_map(|level| Some((level, level.quantity(place, &primary)?)));
+        let found =
+            levels.iter().filter_map(|level| Some((level, level.quantity(place, &primary)?)));
         let found: Vec<(&LevelComparison, &QuantityComparison)> = found.collect();
         let changes: Vec<Change> = found.iter().filter_map(|(_, found)| found.change).collect();
         let change = match changes.as_slice() {
@@ -704,7 +709,9 @@ impl Rule<'_> {
         // The first reason represents all; of a sweep with its level, unless it holds at every level.
         let reason = change.is_none().then(|| match without.as_slice() {
             [] => "no level has it".to_owned(),
-            [first, others @ ..] if bare_ratio.is_some() || others.is_empty() => first.reason.clone(),
+            [first, others @ ..] if bare_ratio.is_some() || others.is_empty() => {
+                first.reason.clone()
+            }
             [first, ..] => format!("{} ({})", first.reason, first.at),
         });
         if change.is_none() {
@@ -815,7 +822,13 @@ fn named_twice<R: Compared>(sides: &[Side<R>]) -> Option<Objection> {
             if let Some((_, first)) = seen.iter().find(is_same) {
                 let (noun, id) = (R::NOUN, result.id());
                 let text = format!("{noun} {id} is in {} and in {}", first.name, side.name);
-                return Some(Objection::new("same_run", Weight::Warning, &side.name, text, R::ONCE));
+                return Some(Objection::new(
+                    "same_run",
+                    Weight::Warning,
+                    &side.name,
+                    text,
+                    R::ONCE,
+                ));
             }
         }
         seen.extend(side.results.iter().map(|result| (result, side)));

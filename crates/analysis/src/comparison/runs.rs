@@ -301,7 +301,9 @@ const fn note(
 
 const NOTES: [Fact<Summary>; 5] = [
     note("profile", "the simulated profile", |it| Some(it.run.simulated.as_ref()?.profile.clone())),
-    note("engine", "the simulated engine", |it| Some(it.run.simulated.as_ref()?.engine.to_string())),
+    note("engine", "the simulated engine", |it| {
+        Some(it.run.simulated.as_ref()?.engine.to_string())
+    }),
     note("target", "the server", |it| {
         let is_server = it.run.simulated.is_none() && !it.run.embedded;
         is_server.then(|| it.run.target.clone())
@@ -392,7 +394,9 @@ fn gpus(run: &Summary) -> Option<String> {
 fn hardware(first: &Summary, side: &str, run: &Summary) -> Vec<Objection> {
     let mut found = Vec::new();
     for (key, base) in &first.run.metadata {
-        let Some(other) = run.run.metadata.get(key).filter(|other| *other != base) else { continue };
+        let Some(other) = run.run.metadata.get(key).filter(|other| *other != base) else {
+            continue;
+        };
         let (weight, what) = if is_about_hardware(key) {
             (Weight::Warning, "the hardware")
         } else {

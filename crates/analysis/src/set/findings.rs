@@ -222,9 +222,10 @@ impl Peak {
             let (level, quantity) = (points[place].0, metric.name.to_owned());
             Some(Self { level, quantity, throughput, same_share })
         };
-        of(&metric::OUTPUT_THROUGHPUT)
-            .or_else(|| of(&metric::REQUEST_THROUGHPUT))
-            .map_or_else(|| Finding::unknown("no level that counts has a throughput"), Finding::Found)
+        of(&metric::OUTPUT_THROUGHPUT).or_else(|| of(&metric::REQUEST_THROUGHPUT)).map_or_else(
+            || Finding::unknown("no level that counts has a throughput"),
+            Finding::Found,
+        )
     }
 }
 
@@ -480,7 +481,9 @@ fn share_of_draws(values: &[Resampled], holds: impl Fn(&[f64]) -> bool) -> f64 {
 }
 
 /// All of them, or `None` when one has no interval to draw from.
-pub(super) fn resampled<'a>(all: impl IntoIterator<Item = &'a AcrossRuns>) -> Option<Vec<Resampled>> {
+pub(super) fn resampled<'a>(
+    all: impl IntoIterator<Item = &'a AcrossRuns>,
+) -> Option<Vec<Resampled>> {
     all.into_iter().map(Resampled::from_across).collect()
 }
 

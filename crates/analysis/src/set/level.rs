@@ -346,8 +346,7 @@ impl Cut {
             return None;
         }
         let cancelled = summary.count(Outcome::Cancelled);
-        let backlog =
-            summary.failures.iter().any(|group| group.cause == Some(Cause::HeldByCap));
+        let backlog = summary.failures.iter().any(|group| group.cause == Some(Cause::HeldByCap));
         let due = summary.scheduled.saturating_sub(summary.time_over);
         let asked = match summary.run.extent {
             ExtentFacts::UntilFirst { requests, .. } if due < requests => Some(requests),

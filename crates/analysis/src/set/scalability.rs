@@ -89,9 +89,9 @@ impl Scalability {
             return Finding::unknown("no curve of this kind can be laid through the levels");
         };
         // The same fits of the sets drawn again.
-        let drawn: Option<Vec<Vec<Observed>>> = curve.resampled().map(|values| {
-            replicates(&values).map(|drawn| self::observed(curve, drawn)).collect()
-        });
+        let drawn: Option<Vec<Vec<Observed>>> = curve
+            .resampled()
+            .map(|values| replicates(&values).map(|drawn| self::observed(curve, drawn)).collect());
         let refits = |terms| -> Option<Vec<Fitted>> {
             Some(drawn.as_ref()?.iter().filter_map(|drawn| fit(drawn, terms)).collect())
         };

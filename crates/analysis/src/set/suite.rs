@@ -159,10 +159,7 @@ fn of_points<'a>(
     results.iter().copied().filter(|result| points.contains(&result.point.number))
 }
 
-fn cached_shares<'a>(
-    row: &'a SuiteRow,
-    results: &'a [&PointResult],
-) -> impl Iterator<Item = f64> {
+fn cached_shares<'a>(row: &'a SuiteRow, results: &'a [&PointResult]) -> impl Iterator<Item = f64> {
     of_points(&row.points, results).filter_map(|it| cached_share(&it.summary))
 }
 

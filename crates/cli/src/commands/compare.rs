@@ -177,7 +177,8 @@ fn load_runs(
 ) -> Result<Loaded<Summary>, Failure> {
     let set = match found {
         Stored::Run(run) => {
-            let (source, parts) = (run.id().to_owned(), vec![(String::new(), vec![summary(&run)?])]);
+            let (source, parts) =
+                (run.id().to_owned(), vec![(String::new(), vec![summary(&run)?])]);
             return Ok(Loaded { source, parts, rows: None, suite: None });
         }
         Stored::Import(import, _) => {
@@ -204,8 +205,10 @@ fn load_runs(
         }
         Question::Matrix(_) if of_matrices => {
             if results.is_empty() {
-                return Err(Failure::usage(format!("no cell of matrix {source} has a finished run"))
-                    .hint(format!("its report says why: inferometer report {source}")));
+                return Err(Failure::usage(format!(
+                    "no cell of matrix {source} has a finished run"
+                ))
+                .hint(format!("its report says why: inferometer report {source}")));
             }
             (matrix_rows(&set, &manifest, &results)?, None)
         }
@@ -328,8 +331,10 @@ fn load_results(found: Stored, talk: &impl Fn(&str)) -> Result<Loaded<ToolResult
             set.manifest().map_err(|error| Failure::usage(error.to_string()))?.campaign.question
     {
         let id = set.id();
-        return Err(Failure::usage(format!("{id} is a suite, and nothing imported has its scenarios"))
-            .hint(format!("compare one of its runs, such as {id}/0")));
+        return Err(Failure::usage(format!(
+            "{id} is a suite, and nothing imported has its scenarios"
+        ))
+        .hint(format!("compare one of its runs, such as {id}/0")));
     }
     let Loaded { source, parts, .. } = load_runs(found, false, talk)?;
     let in_their_terms =

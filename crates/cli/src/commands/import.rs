@@ -11,7 +11,7 @@ use inferometer_load::SystemClock;
 use inferometer_model::import::{ForeignFile, ImportReading};
 use inferometer_report::escape::terminal;
 use inferometer_store::{FOREIGN_BYTES_MAX, ImportListing, NewImport, RunStore, read_at_most};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::store;
 use crate::arguments::ImportArguments;
@@ -57,7 +57,9 @@ pub(crate) fn run(arguments: &ImportArguments) -> Result<ExitCode, Failure> {
         }
     }
     if arguments.json {
-        output::result(&document(&taken, &failed))?;
+        let document =
+            json!({ "schema": "inferometer.imports/1", "imports": taken, "failed": failed });
+        output::result(&format!("{document:#}\n"))?;
     }
     if !names.is_empty() {
         output::talk(&format!(
@@ -121,10 +123,20 @@ fn take(
 
 /// The name of a file without its folder, and its bytes.
 fn read(path: &Path) -> Result<(String, Vec<u8>), Failure> {
-    if path == Path::new(PIPED) {
-        return Ok((PIPED_NAME.to_owned(), read_piped()?));
-    }
     let shown = path.display();
+    if path == Path::new(PIPED) {
+        let mut bytes = Vec::new();
+        let mut piped = std::io::stdin().lock().take(FOREIGN_BYTES_MAX + 1);
+        piped
+            .read_to_end(&mut bytes)
+            .map_err(|error| Failure::usage(format!("standard input cannot be read: {error}")))?;
+        if FOREIGN_BYTES_MAX < bytes.len() as u64 {
+            return Err(Failure::usage(format!(
+                "standard input is longer than {FOREIGN_BYTES_MAX} bytes; split it"
+            )));
+        }
+        return Ok((PIPED_NAME.to_owned(), bytes));
+    }
     if path.is_dir() {
         return Err(Failure::usage(format!("{shown} is a folder"))
             .hint("name the result files in it; runs measured here need no import"));
@@ -134,20 +146,6 @@ fn read(path: &Path) -> Result<(String, Vec<u8>), Failure> {
         .ok_or_else(|| Failure::usage(format!("there is no {shown}")))?;
     let name = path.file_name().unwrap_or(path.as_os_str());
     Ok((name.to_string_lossy().into_owned(), bytes))
-}
-
-fn read_piped() -> Result<Vec<u8>, Failure> {
-    let mut bytes = Vec::new();
-    let mut piped = std::io::stdin().lock().take(FOREIGN_BYTES_MAX + 1);
-    piped
-        .read_to_end(&mut bytes)
-        .map_err(|error| Failure::usage(format!("standard input cannot be read: {error}")))?;
-    if FOREIGN_BYTES_MAX < bytes.len() as u64 {
-        return Err(Failure::usage(format!(
-            "standard input is longer than {FOREIGN_BYTES_MAX} bytes; split it"
-        )));
-    }
-    Ok(bytes)
 }
 
 /// The file's results, and the reading with the names that its configurations took.
@@ -170,11 +168,6 @@ fn map(
     let names = asked.names.iter().take(configurations.len()).cloned().collect();
     let reading = ImportReading { names, ..asked };
     Ok((map(&reading)?, reading))
-}
-
-fn document(taken: &[Value], failed: &[Value]) -> String {
-    let document = json!({ "schema": "inferometer.imports/1", "imports": taken, "failed": failed });
-    format!("{document:#}\n")
 }
 
 const CHARS_MAX: usize = 60;

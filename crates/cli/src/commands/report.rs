@@ -23,9 +23,9 @@ use inferometer_study::play;
 use super::store;
 use crate::arguments::{ReportArguments, ReportFormat};
 use crate::failure::Failure;
-use crate::results::Mapped;
 use crate::narrator::{self, Subject, Writer, leaving_pages_alone};
 use crate::report_files::{self, OfSet};
+use crate::results::Mapped;
 use crate::signals::Interruption;
 use crate::{output, results, study};
 

@@ -2,7 +2,8 @@
 
 use super::rows::Row;
 use crate::document::Card;
-use crate::fmt::{count, latency_scale, number, uncertainty};
+use crate::fmt::{count, latency_scale, level_name, number, uncertainty};
+use inferometer_analysis::set::{SweetSpot, Tally};
 use inferometer_analysis::{Quantity, metric};
 
 /// A time of a row, as its table has it; long ones in seconds.
@@ -38,13 +39,27 @@ pub(super) fn highest_output(rows: &[Row<'_>]) -> Option<Card> {
     })
 }
 
-pub(super) fn requests(ok: u64, scheduled: u64) -> Card {
+/// Requests of all rows that ended well.
+pub(super) fn requests(rows: &[Row<'_>]) -> Card {
+    let tally = rows.iter().map(Row::tally).fold(Tally::default(), Tally::plus);
     Card {
         label: "Requests ok".to_owned(),
-        value: count(ok),
+        value: count(tally.ok),
         unit: String::new(),
-        detail: format!("of {}", count(scheduled)),
+        detail: format!("of {}", count(tally.scheduled)),
         doubt: None,
+    }
+}
+
+/// The level with the most for each user within twice the best latencies.
+pub(super) fn sweet_spot(spot: &SweetSpot, doubt: Option<String>) -> Card {
+    let uncertified = || (!spot.certified).then(|| "its p99s are of too few requests".to_owned());
+    Card {
+        label: "Interactive sweet spot".to_owned(),
+        value: level_name(spot.level),
+        unit: String::new(),
+        detail: format!("{} tok/s for each user", number(spot.per_user_throughput.value)),
+        doubt: doubt.or_else(uncertified),
     }
 }
 

@@ -189,7 +189,11 @@ fn scalability(found: &Scalability) -> String {
             let half = curve.half_at.found().map_or_else(String::new, |half| {
                 format!(", half of it at {} at once", figure(half))
             });
-            format!("{ceiling}{half}; R² {:.3}; {}{doubt}", curve.quality.r_squared, why_saturating(found))
+            format!(
+                "{ceiling}{half}; R² {:.3}; {}{doubt}",
+                curve.quality.r_squared,
+                why_saturating(found)
+            )
         }
     }
 }

@@ -14,10 +14,10 @@ use inferometer_analysis::matrix::{
 use inferometer_analysis::set::{AcrossRuns, SetSummary};
 use inferometer_model::campaign::Level;
 
-use self::view::View;
+use self::view::{NO_SPREAD, NOT_COMPARED, ONE_RUN, View};
 use super::cells::{Behind, missing, of_across};
 use super::charts::figure as figure_block;
-use super::frame::{self, About, section};
+use super::frame::{self, section};
 use super::{SuiteInput, belief, distinct, set};
 use crate::chart::Chart;
 use crate::document::{Block, Card, Cell, Columns, Document, Section, Span, Table, Text, plain};
@@ -35,9 +35,6 @@ const SENTENCES_MAX: usize = 8;
 
 const SIMULATED: &str =
     "nothing: each deployment is simulated in virtual time by its own profile, without a server";
-const NOT_COMPARED: &str = "nothing else could be compared";
-const ONE_RUN: &str = "one run per side: the variation between starts of the server is not known";
-const NO_SPREAD: &str = "all runs gave the same value: the variation by chance is not known";
 const SAME_DEPLOYMENT: &str = "one GPU: both are the same deployment, and the difference is chance";
 
 /// `None` where the set is no matrix.
@@ -48,15 +45,9 @@ pub fn page(input: &SuiteInput<'_>) -> Option<Document> {
     let narrative = Narrative::default();
     let labels = matrix.models.iter();
     let models = labels.map(|it| if it.label.is_empty() { &it.name } else { &it.label });
-    let about = About {
-        started: &input.set.started,
-        tool_version: &input.set.tool_version,
-        verdict: input.set.verdict,
-        simulated: input.set.simulated,
-        first: input.points.first().map(|point| &point.summary),
-        models: models.cloned().collect(),
-        more: vec![("Matrix", matrix.name.clone())],
-    };
+    let first = input.points.first().map(|point| &point.summary);
+    let named = ("Matrix", matrix.name.clone());
+    let about = set::about(input.set, first, models.cloned().collect(), Some(named));
     let (why, points) = verdict_words(view);
     let badge = frame::badge(input.set.verdict, why, points);
     let mut lead = frame::lead(&about, badge, headline(view));
@@ -151,7 +142,7 @@ fn best_card(view: View<'_>, model: u32, figure: MatrixFigure) -> Option<Card> {
         value: fmt::number(value),
         unit: view.unit(figure),
         detail: detail.join("; "),
-        doubt: open.map(|certainty| certainty_reason(certainty).to_owned()),
+        doubt: open.map(|certainty| view::certainty_reason(certainty).to_owned()),
     })
 }
 
@@ -205,7 +196,7 @@ fn winner_sentence(view: View<'_>, winner: &Winner) -> Option<Text> {
         Certainty::OneRun => String::new(),
         Certainty::Certain => "; repeated runs confirm it".to_owned(),
         other @ (Certainty::Undecided | Certainty::NoSpread | Certainty::Alone) => {
-            format!("; {}", certainty_reason(other))
+            format!("; {}", view::certainty_reason(other))
         }
     };
     Some(vec![
@@ -219,27 +210,18 @@ fn winner_sentence(view: View<'_>, winner: &Winner) -> Option<Text> {
     ])
 }
 
-const fn certainty_reason(certainty: Certainty) -> &'static str {
-    match certainty {
-        Certainty::Certain => "",
-        Certainty::Undecided => "the runs vary too much to tell which is ahead",
-        Certainty::OneRun => ONE_RUN,
-        Certainty::NoSpread => NO_SPREAD,
-        Certainty::Alone => NOT_COMPARED,
-    }
-}
+/// Generation comes first: its tables and charts are always open.
+const FIGURES: [MatrixFigure; 6] = [
+    MatrixFigure::GenerationTps,
+    MatrixFigure::PromptTps,
+    MatrixFigure::Latency,
+    MatrixFigure::Ttft,
+    MatrixFigure::Cost,
+    MatrixFigure::Energy,
+];
 
 /// The best deployment of each kind, and how certain its lead is.
 fn winners(view: View<'_>) -> Option<Section> {
-    /// Generation comes first: its table is always open.
-    const FIGURES: [MatrixFigure; 6] = [
-        MatrixFigure::GenerationTps,
-        MatrixFigure::PromptTps,
-        MatrixFigure::Latency,
-        MatrixFigure::Ttft,
-        MatrixFigure::Cost,
-        MatrixFigure::Energy,
-    ];
     let all: Vec<&Winner> = view.matrix.winners.iter().collect();
     let mut blocks = vec![Block::Paragraph(plain(
         "A row with failed requests, failed runs or an invalid verdict cannot win. The certainty of a \
@@ -297,7 +279,7 @@ fn winners_table(view: View<'_>, id: &str, caption: &str, winners: &[&Winner]) -
 fn ahead(winner: &Winner) -> Cell {
     let Some(ahead) = &winner.ahead else { return missing(NOT_COMPARED) };
     let doubtful = winner.certainty != Certainty::Certain;
-    let cell = share(ahead, doubtful, certainty_reason(winner.certainty));
+    let cell = share(ahead, doubtful, view::certainty_reason(winner.certainty));
     if view::is_tie(ahead) { Cell { text: "tie".to_owned(), ..cell } } else { cell }
 }
 
@@ -407,13 +389,6 @@ fn bars(view: View<'_>, figure: MatrixFigure, id: &str, rows: &[&MatrixRow]) -> 
 /// Charts of the other figures and the server's gauges, folded. Of many rows only some are drawn,
 /// so that the page stays small.
 fn more_figures(view: View<'_>, id: &str, rows: &[&MatrixRow]) -> Vec<Block> {
-    const FIGURES: [MatrixFigure; 5] = [
-        MatrixFigure::PromptTps,
-        MatrixFigure::Latency,
-        MatrixFigure::Ttft,
-        MatrixFigure::Cost,
-        MatrixFigure::Energy,
-    ];
     const ROWS_MAX: usize = 300;
     let is_huge = ROWS_MAX < view.matrix.rows.len();
     let drawn_max = match (is_huge, view.is_large()) {
@@ -421,7 +396,7 @@ fn more_figures(view: View<'_>, id: &str, rows: &[&MatrixRow]) -> Vec<Block> {
         (false, true) => 2,
         (false, false) => FIGURES.len(),
     };
-    let figures = FIGURES.into_iter().take(drawn_max);
+    let figures = FIGURES.into_iter().skip(1).take(drawn_max);
     let mut blocks: Vec<Block> = figures.flat_map(|figure| bars(view, figure, id, rows)).collect();
     // The CSV file has the gauges as well.
     let gauges = gauges_table(view, format!("{id}-server"), rows).filter(|_| !is_huge);
@@ -535,9 +510,12 @@ const GAUGES: [Gauge; 7] = [
     ("KV cache", "KV cache usage (share)", |row| row.kv_usage, percent),
     ("CPU cache", "CPU cache usage (share)", |row| row.cpu_cache_usage, percent),
     ("GPU power (W)", "power (W)", |row| row.power_w, fmt::number),
-    ("GPU memory (GiB)", "GPU memory (bytes)", |row| row.gpu_memory_bytes, |bytes| {
-        fmt::number(fmt::gibibytes(bytes))
-    }),
+    (
+        "GPU memory (GiB)",
+        "GPU memory (bytes)",
+        |row| row.gpu_memory_bytes,
+        |bytes| fmt::number(fmt::gibibytes(bytes)),
+    ),
 ];
 
 /// Gauges of the servers and GPUs; `None` where no server reported any.

@@ -8,16 +8,14 @@ mod site;
 
 use std::collections::BTreeSet;
 
-use inferometer_analysis::tool_result::{
-    LatencyDefinition, LatencyKind, Mark, Tool, ToolResult,
-};
+use inferometer_analysis::tool_result::{LatencyDefinition, LatencyKind, Mark, Tool, ToolResult};
 use inferometer_analysis::{Estimate, Percentile, Statistic};
 
 use self::charts::{Drawn, Group};
 pub(crate) use self::lines::mark_words;
 use self::lines::{
-    Level, Line, NOT_IN_SOURCE, Quantity, definition_name, definitions as definitions_of,
-    definition_text, doubt_words, lines, load_words, mark_advice, statistic_name,
+    Level, Line, NOT_IN_SOURCE, Quantity, definition_name, definition_text,
+    definitions as definitions_of, doubt_words, lines, load_words, mark_advice, statistic_name,
     uncertified_words, unknown,
 };
 pub use self::site::site;
@@ -121,8 +119,8 @@ fn facts(sheets: &[ToolResult], lines: &[Line<'_>]) -> Vec<(String, String)> {
 fn measured<'a>(sheets: impl Iterator<Item = &'a ToolResult>) -> Option<String> {
     let starts: Vec<_> = sheets.map(ToolResult::started_at).collect();
     let known = || starts.iter().flatten();
-    let [first, last] = [known().min()?, known().max()?]
-        .map(|start| start.strftime("%Y-%m-%d %H:%M").to_string());
+    let [first, last] =
+        [known().min()?, known().max()?].map(|start| start.strftime("%Y-%m-%d %H:%M").to_string());
     let span = if first == last { first } else { format!("{first} to {last}") };
     let undated = (starts.len() - known().count()) as u64;
     Some(match undated {

@@ -204,15 +204,11 @@ fn headline(summary: &Summary, row: &Row<'_>) -> Vec<Card> {
             .map_or_else(|| NOTHING.to_owned(), |p99| format!("p99 {}{mark}", latency(p99)));
         card::latency(&format!("{label} mean"), row, metric.mean(), &detail)
     };
-    let requests = card::requests(
-        summary.count(Outcome::Ok),
-        summary.scheduled.saturating_sub(summary.time_over),
-    );
     [
         card::highest_output(std::slice::from_ref(row)),
         latency_card("TTFT", summary.latency_origin().ttft()),
         latency_card("TPOT", &metric::TPOT),
-        Some(requests),
+        Some(card::requests(std::slice::from_ref(row))),
     ]
     .into_iter()
     .flatten()

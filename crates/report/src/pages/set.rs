@@ -8,8 +8,8 @@ use inferometer_analysis::set::{
     SetSummary, Subject,
 };
 use inferometer_analysis::{
-    Interval, LatencyOrigin, METRICS, Metric, Percentile, Quantity, Shape, Statistic, Unit, Verdict,
-    metric,
+    Interval, LatencyOrigin, METRICS, Metric, Percentile, Quantity, Shape, Statistic, Summary,
+    Unit, Verdict, metric,
 };
 use inferometer_model::campaign::{Dimension, Order};
 use inferometer_model::spec::Lengths;
@@ -27,8 +27,8 @@ use crate::document::{
 };
 use crate::escape::terminal_line;
 use crate::fmt::{
-    self, count, counted, gibibytes, in_unit, interval_in, level_name, number, percent,
-    uncertainty, unit_name, whole,
+    self, NOTHING, count, counted, gibibytes, in_unit, interval_in, number, percent, uncertainty,
+    unit_name, whole,
 };
 use crate::narrative::Narrative;
 
@@ -54,20 +54,13 @@ pub fn set(input: &SuiteInput<'_>) -> Document {
     let SuiteInput { set, points, narrative } = *input;
     let by_condition = rows::of_conditions(set, points);
     let rows: Vec<Row<'_>> = by_condition.iter().flatten().cloned().collect();
-    let about = About {
-        started: &set.started,
-        tool_version: &set.tool_version,
-        verdict: set.verdict,
-        simulated: set.simulated,
-        first: rows.iter().find_map(Row::drawn),
-        models: suite::models(&set.conditions),
-        more: vec![("Question", question(set))],
-    };
+    let first = rows.iter().find_map(Row::drawn);
+    let about = about(set, first, models(set), Some(("Question", question(set))));
     let (reason, points) = frame::reason(set.verdict, &set.warnings, &rows);
     let why = plain(format!("{}. {reason}", runs_by_verdict(set)));
     let badge = frame::badge(set.verdict, why, points);
     let mut sections: Vec<Section> = frame::executive_summary(narrative).into_iter().collect();
-    sections.push(system::system(rows.iter().find_map(Row::drawn)));
+    sections.push(system::system(first));
     let series = series(set, &by_condition);
     sections.push(levels(set, &series, &rows, narrative));
     if set.conditions.iter().any(|one| one.findings.is_some()) || !set.limits.is_empty() {
@@ -84,6 +77,31 @@ pub fn set(input: &SuiteInput<'_>) -> Document {
         sections,
         footer: frame::footer(&about, &set.set, narrative),
     }
+}
+
+/// The facts at the top of a page about a set.
+pub(super) fn about<'a>(
+    set: &'a SetSummary,
+    first: Option<&'a Summary>,
+    models: Vec<String>,
+    more: Option<(&'static str, String)>,
+) -> About<'a> {
+    About {
+        started: &set.started,
+        tool_version: &set.tool_version,
+        verdict: set.verdict,
+        simulated: set.simulated,
+        first,
+        models,
+        more: more.into_iter().collect(),
+    }
+}
+
+/// Each model once, in the order in which they answered.
+pub(super) fn models(set: &SetSummary) -> Vec<String> {
+    let subjects = set.conditions.iter().filter_map(|condition| condition.subject.as_ref());
+    let models = distinct(subjects.map(|subject| subject.model.clone()));
+    if models.is_empty() { vec![NOTHING.to_owned()] } else { models }
 }
 
 /// What fits on a screen.
@@ -281,25 +299,17 @@ fn headline(set: &SetSummary, rows: &[Row<'_>]) -> Vec<Card> {
         let detail = if alone { uncertainty(&row.quantity(quantity)) } else { row.name.clone() };
         card::latency(&label, row, quantity, &detail)
     };
-    let spot = set.conditions.iter().find_map(|one| {
-        let spot = one.findings.as_ref()?.sweet_spot.found()?;
-        Some(Card {
-            label: "Interactive sweet spot".to_owned(),
-            value: level_name(spot.level),
-            unit: String::new(),
-            detail: format!("{} tok/s for each user", number(spot.per_user_throughput.value)),
-            doubt: (!spot.certified).then(|| "its p99s are of too few requests".to_owned()),
-        })
-    });
+    let spot = set
+        .conditions
+        .iter()
+        .find_map(|one| Some(card::sweet_spot(one.findings.as_ref()?.sweet_spot.found()?, None)));
     let spot = spot.filter(|_| set.conditions.len() == 1);
-    let ok = rows.iter().map(|row| row.tally().ok).sum();
-    let scheduled = rows.iter().map(|row| row.tally().scheduled).sum();
     [
         spot,
         card::highest_output(rows),
         least(ttft_name, ttft.mean()),
         least("TPOT mean", metric::TPOT.mean()),
-        Some(card::requests(ok, scheduled)),
+        Some(card::requests(rows)),
     ]
     .into_iter()
     .flatten()
@@ -608,11 +618,9 @@ const MARKS: [Mark; 8] = [
     ("cut", "a limit of time ended it before its requests did", |it| {
         it.cut.as_ref().is_some_and(|cut| cut.answers_missing)
     }),
-    (
-        "short",
-        "its time was over before all of its requests had left; all that left ended",
-        |it| it.cut.as_ref().is_some_and(|cut| !cut.answers_missing),
-    ),
+    ("short", "its time was over before all of its requests had left; all that left ended", |it| {
+        it.cut.as_ref().is_some_and(|cut| !cut.answers_missing)
+    }),
     (
         "not reached",
         "so many were never in flight, so its users were not there; it is in no finding",

@@ -14,9 +14,9 @@ use super::cells::{
     brief_cell, known, missing, quantity_cell, quantity_columns, reserved, uncertified,
 };
 use super::findings::findings;
-use super::frame::{self, About, section};
+use super::frame::{self, section};
 use super::rows::{self, Row, Series};
-use super::{SuiteInput, belief, card, charts, distinct, set, system};
+use super::{SuiteInput, belief, card, charts, set, system};
 use crate::chart::Chart;
 use crate::document::{
     Block, Card, Cell, Columns, Document, Figure, Mood, Section, Span, Table, Text, plain,
@@ -39,15 +39,7 @@ pub fn suite(input: &SuiteInput<'_>) -> Document {
         };
         ("Suite", format!("{} (hash {hash}{changed})", suite.name))
     });
-    let about = About {
-        started: &set.started,
-        tool_version: &set.tool_version,
-        verdict: set.verdict,
-        simulated: set.simulated,
-        first: rows.iter().find_map(Row::drawn),
-        models: models(&set.conditions),
-        more: asked.into_iter().collect(),
-    };
+    let about = set::about(set, rows.iter().find_map(Row::drawn), set::models(set), asked);
     let (why, points) = verdict_words(set, &rows);
     let badge = frame::badge(set.verdict, why, points);
     Document {
@@ -64,7 +56,10 @@ fn sections(set: &SetSummary, rows: &[Row<'_>], narrative: &Narrative) -> Vec<Se
         section(
             "executive-summary",
             "Executive Summary",
-            frame::paragraph(&narrative.summary).into_iter().chain(frame::authorship(narrative)).collect(),
+            frame::paragraph(&narrative.summary)
+                .into_iter()
+                .chain(frame::authorship(narrative))
+                .collect(),
         ),
         system::system(rows.iter().find_map(Row::drawn)),
         section("performance", "Performance Summary", performance(rows)),
@@ -215,13 +210,6 @@ fn brief_speeds(suite: &SuiteSummary, rows: &[Row<'_>]) -> Block {
     Block::Table(table)
 }
 
-/// Each model once, in the order in which they answered.
-pub(super) fn models(conditions: &[ConditionSummary]) -> Vec<String> {
-    let subjects = conditions.iter().filter_map(|condition| condition.subject.as_ref());
-    let models = distinct(subjects.map(|subject| subject.model.clone()));
-    if models.is_empty() { vec![NOTHING.to_owned()] } else { models }
-}
-
 fn verdict_words(set: &SetSummary, rows: &[Row<'_>]) -> (Text, Vec<Text>) {
     let asked = set.suite.iter().flat_map(|suite| &suite.rows);
     let missing: Vec<String> =
@@ -284,11 +272,7 @@ fn headline(set: &SetSummary, rows: &[Row<'_>]) -> Vec<Card> {
         cards.extend(card::highest_output(rows));
     }
     cards.extend(scaling);
-    let (ok, scheduled) = rows
-        .iter()
-        .map(Row::tally)
-        .fold((0, 0), |(ok, all), tally| (ok + tally.ok, all + tally.scheduled));
-    cards.push(card::requests(ok, scheduled));
+    cards.push(card::requests(rows));
     cards
 }
 
@@ -398,10 +382,7 @@ fn warm(rows: &[&Row<'_>], prompts: Option<Prompts>) -> Option<Block> {
     }
     Some(Block::Notice {
         mood: if known.is_empty() { Mood::Doubt } else { Mood::Bad },
-        text: vec![
-            Span::Plain(format!("{} ", statements.join(" "))),
-            evidence(),
-        ],
+        text: vec![Span::Plain(format!("{} ", statements.join(" "))), evidence()],
         points: Vec::new(),
         remedy: Some(plain(match prompts {
             Some(Prompts::Fresh) => {
@@ -473,14 +454,8 @@ fn peak_unit(peak: &Peak) -> &'static str {
 fn scaling_cards(set: &SetSummary, rows: &[Row<'_>]) -> Vec<Card> {
     let Some((condition, own)) = scaled(set, rows) else { return Vec::new() };
     let Some(found) = condition.findings.as_ref() else { return Vec::new() };
-    let spot = found.sweet_spot.found().map(|spot| Card {
-        label: "Interactive sweet spot".to_owned(),
-        value: level_name(spot.level),
-        unit: String::new(),
-        detail: format!("{} tok/s for each user", number(spot.per_user_throughput.value)),
-        doubt: choice_reservation(&own, spot.level)
-            .or_else(|| (!spot.certified).then(|| "its p99s are of too few requests".to_owned())),
-    });
+    let spot = found.sweet_spot.found();
+    let spot = spot.map(|spot| card::sweet_spot(spot, choice_reservation(&own, spot.level)));
     let peak = found.peak.found().map(|peak| Card {
         label: "Peak of the scaling levels".to_owned(),
         value: number(peak.throughput.value),
@@ -501,8 +476,7 @@ fn choice_reservation(rows: &[&Row<'_>], chosen: Level) -> Option<String> {
 }
 
 fn scaling_table(rows: &[&Row<'_>]) -> Table {
-    let columns =
-        Columns::number("Concurrency", |row: &&Row<'_>| reserved(row, concurrency(row)));
+    let columns = Columns::number("Concurrency", |row: &&Row<'_>| reserved(row, concurrency(row)));
     let quantities = [
         ("Output Throughput (tok/s)", metric::OUTPUT_THROUGHPUT.quantity()),
         ("Per-user Throughput (tok/s)", metric::PER_USER_THROUGHPUT.quantity()),
@@ -569,8 +543,7 @@ fn key_metrics(row: &Row<'_>) -> Vec<Text> {
         format!("{name} mean/median/p99: {values} ms{}", uncertain(row, metric))
     };
     let uncertainty = uncertainty(&row.quantity(&metric::OUTPUT_THROUGHPUT));
-    let uncertainty =
-        if uncertainty.is_empty() { uncertainty } else { format!("; {uncertainty}") };
+    let uncertainty = if uncertainty.is_empty() { uncertainty } else { format!("; {uncertainty}") };
     let tally = row.tally();
     let mut lines = vec![
         format!("Input/Output: {input} / {output} tokens"),

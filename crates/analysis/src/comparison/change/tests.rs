@@ -57,7 +57,9 @@ fn single_runs_combine_what_each_knows_of_itself() {
         upper: UPPER,
     };
     assert_eq!(found.basis(), Basis::WithinRun);
-    let Change { kind: Scale::Difference, value, interval } = found.change(Scale::Difference).unwrap() else {
+    let Change { kind: Scale::Difference, value, interval } =
+        found.change(Scale::Difference).unwrap()
+    else {
         panic!("a difference was asked for");
     };
     assert!(close(value, 100.0));

@@ -2,8 +2,7 @@
 
 use super::*;
 use crate::comparison::{
-    Basis, Comparison, ComparisonProblem, Judgement, LayoutSide, Layouts, Margins,
-    Terms,
+    Basis, Comparison, ComparisonProblem, Judgement, LayoutSide, Layouts, Margins, Terms,
 };
 use crate::tool_result::{ResultRate, ResultSource};
 

@@ -79,8 +79,7 @@ impl Comparison {
             permutation_alarms += u64::from(permutation::two_sided(&base, &others[0]).p < ALARM);
             let (base, others) = sides(draws, noise, TRUE_RATIO);
             let covers = |other: &Vec<f64>| {
-                change(noise, &base, other)
-                    .is_ok_and(|change| change.interval.contains(TRUE_RATIO))
+                change(noise, &base, other).is_ok_and(|change| change.interval.contains(TRUE_RATIO))
             };
             covered += u64::from(others.iter().all(covers));
             found += u64::from(others.iter().all(|other| is_worse(noise, &base, other)));

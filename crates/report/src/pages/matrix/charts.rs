@@ -1,7 +1,7 @@
 //! Charts of a matrix: bars of one figure, tiles over context lengths, lines over loads, and speed-ups.
 
 use inferometer_analysis::matrix::{
-    LoadTable, MatrixFigure, MatrixRow, StrategyRow, StrategyTable,
+    LoadTable, MatrixFigure, MatrixRow, Speedup, StrategyRow, StrategyTable,
 };
 use inferometer_analysis::set::AcrossRuns;
 use inferometer_model::campaign::Level;
@@ -219,31 +219,28 @@ fn tiles_n(view: View<'_>, rows: &[&MatrixRow], deployments: usize) -> String {
     format!("{}.", parts.join("; "))
 }
 
-type GetAcross = for<'v, 'r> fn(View<'v>, &'r MatrixRow) -> &'r AcrossRuns;
-
-/// Panels over the load: heading, the figure that has the same unit, and the value.
-const PANELS: [(&str, MatrixFigure, GetAcross); 5] = [
-    ("Generation TPS", MatrixFigure::GenerationTps, |view, row| {
-        view.figure(row, MatrixFigure::GenerationTps)
-    }),
-    ("Prompt TPS", MatrixFigure::PromptTps, |view, row| view.figure(row, MatrixFigure::PromptTps)),
-    ("Generation TPS of a request", MatrixFigure::GenerationTps, |_, row| {
-        &row.request_generation_tps
-    }),
-    ("Mean latency", MatrixFigure::Latency, |_, row| &row.latency_s),
-    ("Cost", MatrixFigure::Cost, |_, row| &row.cost_per_million),
+/// Panels over the load: a figure, or another value in its unit with a heading of its own.
+const PANELS: [(MatrixFigure, Option<(&str, fn(&MatrixRow) -> &AcrossRuns)>); 5] = [
+    (MatrixFigure::GenerationTps, None),
+    (MatrixFigure::PromptTps, None),
+    (
+        MatrixFigure::GenerationTps,
+        Some(("Generation TPS of a request", |row| &row.request_generation_tps)),
+    ),
+    (MatrixFigure::Latency, None),
+    (MatrixFigure::Cost, None),
 ];
 
 /// One deployment at several loads, a line for each preset.
 pub(super) fn loads(view: View<'_>, table: &LoadTable, index: u32, title: &str) -> Option<Chart> {
-    let panel = |(heading, figure, get): (&str, MatrixFigure, GetAcross)| {
+    let panel = |(figure, other): (MatrixFigure, Option<(&str, fn(&MatrixRow) -> &AcrossRuns)>)| {
+        let heading = other.map_or_else(|| view::figure_name(figure), |(heading, _)| heading);
+        let point = |row| {
+            load_point(row, other.map_or_else(|| view.figure(row, figure), |(_, get)| get(row)))
+        };
         let series = table.presets.iter().map(|(preset, rows)| LineSeries {
             name: view.preset(*preset),
-            points: view
-                .rows_at(rows)
-                .into_iter()
-                .filter_map(|row| load_point(row, get(view, row)))
-                .collect(),
+            points: view.rows_at(rows).into_iter().filter_map(point).collect(),
         });
         let series: Vec<LineSeries> = series.collect();
         let is_empty = series.iter().all(|series| series.points.is_empty());
@@ -309,8 +306,8 @@ pub(super) fn speedups(
     compared(table).next()?;
     let group = |row: &StrategyRow| {
         let sides = [("prompt", &row.prompt_speedup), ("generation", &row.generation_speedup)];
-        let bar = |(series, found): (&str, &Option<_>)| {
-            let found: Option<&inferometer_analysis::matrix::Speedup> = found.as_ref();
+        let bar = |(series, found): (&str, &Option<Speedup>)| {
+            let found = found.as_ref();
             let interval = pair(found.and_then(|found| found.interval));
             Bar {
                 series: series.to_owned(),

@@ -39,7 +39,8 @@ impl<'a> View<'a> {
 
     pub(super) fn model(&self, index: u32) -> String {
         let model = self.matrix.models.get(index as usize);
-        let name = model.map_or(NOTHING, |it| if it.label.is_empty() { &it.name } else { &it.label });
+        let name =
+            model.map_or(NOTHING, |it| if it.label.is_empty() { &it.name } else { &it.label });
         terminal_line(name, NAME_CHARS_MAX)
     }
 
@@ -302,14 +303,29 @@ pub(super) fn is_tie(ahead: &Speedup) -> bool {
     ahead.share.abs() < 0.001
 }
 
+pub(super) const NOT_COMPARED: &str = "nothing else could be compared";
+pub(super) const ONE_RUN: &str =
+    "one run per side: the variation between starts of the server is not known";
+pub(super) const NO_SPREAD: &str =
+    "all runs gave the same value: the variation by chance is not known";
+
 /// Whether a winner is certain, in two or three words.
 pub(super) const fn certainty_word(certainty: Certainty) -> &'static str {
+    certainty_words(certainty).0
+}
+
+/// Why a winner is not certain.
+pub(super) const fn certainty_reason(certainty: Certainty) -> &'static str {
+    certainty_words(certainty).1
+}
+
+const fn certainty_words(certainty: Certainty) -> (&'static str, &'static str) {
     match certainty {
-        Certainty::Certain => "certain",
-        Certainty::Undecided => "undecided",
-        Certainty::OneRun => "one run",
-        Certainty::NoSpread => "runs without spread",
-        Certainty::Alone => "alone",
+        Certainty::Certain => ("certain", ""),
+        Certainty::Undecided => ("undecided", "the runs vary too much to tell which is ahead"),
+        Certainty::OneRun => ("one run", ONE_RUN),
+        Certainty::NoSpread => ("runs without spread", NO_SPREAD),
+        Certainty::Alone => ("alone", NOT_COMPARED),
     }
 }
 

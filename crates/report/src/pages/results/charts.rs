@@ -161,7 +161,8 @@ impl Axis<'_> {
         let mut panels = Vec::new();
         for statistic in statistics {
             for definition in &definitions {
-                let heading = format!("{} {}", statistic_name(*statistic), definition_name(*definition));
+                let heading =
+                    format!("{} {}", statistic_name(*statistic), definition_name(*definition));
                 let quantity = Quantity::Latency(*definition, *statistic);
                 panels.extend(self.panel(heading, quantity, "ms"));
             }

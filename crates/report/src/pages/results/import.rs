@@ -289,9 +289,10 @@ fn missing(sheets: &[&ToolResult]) -> Option<String> {
 fn unmapped(sheets: &[&ToolResult]) -> Vec<Block> {
     let is_line =
         |text: &str| text.strip_prefix("line ").is_some_and(|number| number.parse::<u32>().is_ok());
-    let texts = sheets.iter().flat_map(|sheet| &sheet.unmapped).map(|text| {
-        text.split_once(": ").filter(|(line, _)| is_line(line)).unwrap_or(("", text))
-    });
+    let texts = sheets
+        .iter()
+        .flat_map(|sheet| &sheet.unmapped)
+        .map(|text| text.split_once(": ").filter(|(line, _)| is_line(line)).unwrap_or(("", text)));
     let found = grouped(texts, |(_, what)| *what);
     let words = found.iter().take(LINES_MAX).map(|(what, texts)| {
         let (line, what) = (texts[0].0, terminal_line(what, LINE_CHARS_MAX));

@@ -88,7 +88,8 @@ fn kind(sheets: &[&ToolResult]) -> Option<LoadKind> {
 impl<'a> Line<'a> {
     fn new(key: Key<'a>, kind: Option<LoadKind>, sheets: &[&'a ToolResult]) -> Self {
         let loads = grouped(sheets.iter().copied(), |sheet| load(sheet, kind).map(f64::to_bits));
-        let level = |(load, sheets): (Option<u64>, _)| Level { load: load.map(f64::from_bits), sheets };
+        let level =
+            |(load, sheets): (Option<u64>, _)| Level { load: load.map(f64::from_bits), sheets };
         let mut levels: Vec<Level<'a>> = loads.into_iter().map(level).collect();
         let place = |level: &Level<'_>| level.load.unwrap_or(f64::NAN);
         levels.sort_by(|one, other| place(one).total_cmp(&place(other)));
@@ -239,10 +240,7 @@ pub(super) fn definition_name(definition: Definition) -> String {
     parts.join(" ")
 }
 
-pub(super) fn find_latency(
-    result: &ToolResult,
-    definition: Definition,
-) -> Option<&ResultLatency> {
+pub(super) fn find_latency(result: &ToolResult, definition: Definition) -> Option<&ResultLatency> {
     result.latencies.iter().find(|latency| latency.definition() == definition)
 }
 
@@ -353,7 +351,10 @@ pub(super) fn definition_text(definition: Definition) -> Text {
         Grain::Chunk => "one value per chunk of the stream, with any number of tokens",
         Grain::Unknown => "the unit of a value is not known",
     };
-    vec![Span::Strong(definition_name(definition)), Span::Plain(format!(": {kind}{from}; {grain}."))]
+    vec![
+        Span::Strong(definition_name(definition)),
+        Span::Plain(format!(": {kind}{from}; {grain}.")),
+    ]
 }
 
 /// The reason at a mark of a chart.
