@@ -52,8 +52,7 @@ pub(crate) fn meant(
     from: CountsFrom,
     grain: Grain,
 ) -> Option<&ResultLatency> {
-    let is_meant =
-        |it: &&ResultLatency| (it.kind, it.from, it.grain) == (kind, from, grain);
+    let is_meant = |it: &&ResultLatency| (it.kind, it.from, it.grain) == (kind, from, grain);
     result.latencies.iter().find(is_meant)
 }
 
