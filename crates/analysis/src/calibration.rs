@@ -8,7 +8,7 @@
 
 use std::collections::HashMap;
 
-use inferometer_model::calibration::{CalibrationFacts, ErrorFacts};
+use inferometer_model::observations::{CalibrationFacts, ErrorFacts};
 use inferometer_model::record::Event;
 use inferometer_model::{Moment, Outcome, RequestId, RequestRecord};
 use serde::{Deserialize, Serialize};

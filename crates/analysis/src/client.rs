@@ -3,8 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use inferometer_model::calibration::{CalibrationFacts, ErrorFacts};
-use inferometer_model::observations::HttpVersion;
+use inferometer_model::observations::{CalibrationFacts, ErrorFacts, HttpVersion};
 use inferometer_model::record::Read;
 use inferometer_model::{Moment, Observations};
 use serde::{Deserialize, Serialize};

@@ -36,7 +36,7 @@ fn usage() -> impl Strategy<Value = Usage> {
 
 fn outcome() -> impl Strategy<Value = Outcome> {
     let attempted: Vec<Outcome> =
-        Outcome::ALL.into_iter().filter(|outcome| *outcome != Outcome::NotSent).collect();
+        Outcome::all().filter(|outcome| *outcome != Outcome::NotSent).collect();
     prop_oneof![3 => Just(Outcome::Ok), 1 => prop::sample::select(attempted)]
 }
 

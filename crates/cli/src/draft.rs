@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use inferometer_analysis::{LatencyOrigin, Quantity};
 use inferometer_model::endpoint::{Api, BaseUrlError};
-use inferometer_model::spec::{BodyTable, Slo, SloError, SourceTable, SpecError};
+use inferometer_model::spec::{BodyTable, Slo, SourceTable, SpecError};
 use inferometer_model::study::Repetition;
 use inferometer_model::{BaseUrl, Spec, SpecDraft};
 use inferometer_workload::WorkloadError;
@@ -196,9 +196,9 @@ fn slos(table: SloTable, origins: &Origins) -> Result<Vec<Slo>, Failure> {
             None => vec![slo_text(&key, &value)],
         };
         for text in texts {
-            let slo = text.parse().map_err(|error: SloError| {
-                origins.failure(&format!("slo.{key}"), &error.to_string())
-            })?;
+            let slo = text
+                .parse()
+                .map_err(|error: String| origins.failure(&format!("slo.{key}"), &error))?;
             slos.push(slo);
         }
     }

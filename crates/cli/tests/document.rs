@@ -32,7 +32,7 @@ fn a_closed_loop_gives_every_promised_key() {
     let document = document(&["--requests", "30", "--concurrency", "4", "--metadata", "site=lab"]);
     assert_eq!(document["schema"], "inferometer.summary/1");
     assert!(["valid", "degraded"].contains(&document["verdict"].as_str().unwrap()));
-    for outcome in Outcome::ALL {
+    for outcome in Outcome::all() {
         let wanted = if outcome == Outcome::Ok { 30 } else { 0 };
         assert_eq!(document["outcomes"][outcome.key()], wanted, "{outcome}");
     }

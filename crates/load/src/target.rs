@@ -345,7 +345,7 @@ mod tests {
 
     #[test]
     fn every_api_has_a_legal_address() {
-        for api in Api::ALL {
+        for api in Api::all() {
             let path = template(api, &[]).uri.path().to_owned();
             assert_eq!(path, format!("/team{}", api.path(api.generates(), "org/m")));
         }

@@ -39,7 +39,7 @@ fn parsed(recipe: &BodyRecipe<'_>) -> Value {
 /// A system message, what was said before, and a new turn with a picture.
 fn conversation() -> (Content, [Message; 2]) {
     let messages = vec![Message::new("system", "be brief"), Message::new("user", "and now?")];
-    let mut content = Content::of(Prompt::Messages(messages));
+    let mut content = Content::new(Prompt::Messages(messages));
     content.images.push(PICTURE.to_owned());
     (content, [Message::new("user", "hi"), Message::new("assistant", "ho")])
 }
@@ -76,7 +76,7 @@ fn a_plain_text_becomes_the_plainest_body() {
 
 #[test]
 fn what_has_a_field_for_it_asks_for_a_whole_answer() {
-    for api in Api::ALL {
+    for api in Api::all() {
         let body = parsed(&BodyRecipe { streaming: false, ..recipe(api) });
         // No streams at all, or at another path.
         let has_no_field = matches!(api, Api::Embeddings | Api::Rerank | Api::TgiGenerate);
@@ -237,7 +237,7 @@ fn an_adapter_is_asked_for_where_the_server_looks_for_it() {
 #[test]
 fn messages_are_a_batch_of_embeddings() {
     let messages = vec![Message::new("user", "one"), Message::new("user", "two")];
-    let content = Content::of(Prompt::Messages(messages));
+    let content = Content::new(Prompt::Messages(messages));
     let body = text(&BodyRecipe { content: &content, ..recipe(Api::Embeddings) });
     assert_eq!(body, r#"{"model":"m","input":["one","two"]}"#);
 }
@@ -254,7 +254,7 @@ fn a_prompt_is_split_into_a_query_and_documents() {
         assert_eq!(body, json!({"model": "m", "query": query, "documents": documents}));
     }
     let messages = ["who?", "Ada\nLovelace", "Bob"].map(|text| Message::new("user", text));
-    let content = Content::of(Prompt::Messages(messages.to_vec()));
+    let content = Content::new(Prompt::Messages(messages.to_vec()));
     let body = parsed(&BodyRecipe { content: &content, ..recipe(Api::Rerank) });
     assert_eq!(body, json!({"model": "m", "query": "who?", "documents": ["Ada\nLovelace", "Bob"]}));
 }

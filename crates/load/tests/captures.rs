@@ -63,7 +63,7 @@ fn captures() -> Vec<(String, Vec<u8>, Expected)> {
 }
 
 fn api(expected: &Expected) -> Api {
-    Api::ALL.into_iter().find(|api| api.name() == expected.api).unwrap()
+    Api::all().find(|api| api.name() == expected.api).unwrap()
 }
 
 fn replay(script: Vec<Step>, expected: &Expected) -> RequestRecord {

@@ -53,7 +53,7 @@ impl Plan for Talks {
         let user = format!("prompt {}", request.id);
         let mut content = if request.turn == 0 {
             let messages = vec![Message::new("system", "be brief"), Message::new("user", user)];
-            Content::of(Prompt::Messages(messages))
+            Content::new(Prompt::Messages(messages))
         } else {
             Content::text(user)
         };

@@ -4,10 +4,12 @@
 //! (`{env:NAME}`), and the value is read when the server is started.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use strum::VariantArray;
+
+use crate::variant_name;
 
 /// A server that is ours for the time of a measurement. What is left of placeholders in it is known
 /// only when it starts: `{port}`, `{name}` and `{env:NAME}`.
@@ -32,7 +34,7 @@ pub enum DeploymentHow {
 }
 
 /// The kinds of deployment, by the names that users know.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, VariantArray)]
 #[serde(rename_all = "kebab-case")]
 pub enum DeployKind {
     Process,
@@ -87,7 +89,7 @@ pub struct EnvironmentSpec {
 }
 
 /// When the server must be a new one.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, VariantArray)]
 #[serde(rename_all = "snake_case")]
 pub enum Renewal {
     /// Before every repetition: its levels share a server.
@@ -160,128 +162,82 @@ impl DeploymentFailure {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, strum::Display,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum DeploymentStage {
     /// It could not be started at all.
+    #[strum(to_string = "not started")]
     Start,
-    /// It ended before it was ready.
+    #[strum(to_string = "ended before it was ready")]
     Ended,
-    /// It was not ready in time.
+    #[strum(to_string = "not ready in time")]
     Ready,
     /// It said that it is well and could not generate.
+    #[strum(to_string = "could not generate")]
     Generate,
-    /// It ended during the measurement.
+    #[strum(to_string = "died during the measurement")]
     Died,
     /// The measurement itself could not be made.
+    #[strum(to_string = "not measured")]
     Measure,
+    #[strum(to_string = "did not stop")]
     Stop,
 }
 
-/// What the words of a server look like.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum LikelyCause {
-    OutOfMemory,
-    PortInUse,
-    GatedModel,
-    NoSuchModel,
-    BadFlag,
-    NoGpu,
-    MissingLibrary,
-    DiskFull,
-    NoSuchImage,
-    NoContainerDaemon,
-    Permission,
-    /// The model cannot be divided among so many GPUs.
-    CannotSpread,
-    NoSuchProgram,
-    /// One that `{env:NAME}` names.
-    VariableNotSet,
+texts! {
+    /// What the words of a server look like.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum LikelyCause {
+        OutOfMemory: "out of memory",
+            "it ran out of memory: a shorter context, more GPUs, a narrower data type, or end what \
+             else uses the GPU";
+        PortInUse: "port in use", "its port was taken: let the command listen on {port}";
+        GatedModel: "gated model",
+            "the model is gated: accept its terms, and pass a token on by naming its variable, \
+             such as HF_TOKEN, in the environment list";
+        NoSuchModel: "no such model", "the model was not found: check its name, revision or path";
+        BadFlag: "bad flag", "it refuses one of its arguments: check them against its version";
+        NoGpu: "no GPU",
+            "it found no GPU: check the driver, the devices of the container, or ask for the CPU";
+        MissingLibrary: "missing library",
+            "a library or module is missing where it runs: install it there";
+        DiskFull: "disk full", "the disk is full: make room for the model";
+        NoSuchImage: "no such image",
+            "the image was not found: check its name and tag, or pull it first";
+        NoContainerDaemon: "no container daemon",
+            "the container engine does not answer: start its daemon, or use another engine";
+        Permission: "not permitted",
+            "it was not allowed to: check who owns the files, devices or sockets that it names";
+        /// The model cannot be divided among so many GPUs.
+        CannotSpread: "cannot be divided so",
+            "the model cannot be divided among so many GPUs: take another number, or the other \
+             strategy";
+        NoSuchProgram: "no such program", "is the program installed, and is its name right?";
+        /// One that `{env:NAME}` names.
+        VariableNotSet: "variable not set",
+            "a variable of {env:NAME} has no value here: export it before you start, or correct \
+             its name";
+    }
 }
 
 impl LikelyCause {
     /// In a few words.
     pub const fn words(self) -> &'static str {
-        match self {
-            Self::OutOfMemory => "out of memory",
-            Self::PortInUse => "port in use",
-            Self::GatedModel => "gated model",
-            Self::NoSuchModel => "no such model",
-            Self::BadFlag => "bad flag",
-            Self::NoGpu => "no GPU",
-            Self::MissingLibrary => "missing library",
-            Self::DiskFull => "disk full",
-            Self::NoSuchImage => "no such image",
-            Self::NoContainerDaemon => "no container daemon",
-            Self::Permission => "not permitted",
-            Self::CannotSpread => "cannot be divided so",
-            Self::NoSuchProgram => "no such program",
-            Self::VariableNotSet => "variable not set",
-        }
+        self.texts()[0]
     }
 
     /// What it is, and what to do about it.
     pub const fn remedy(self) -> &'static str {
-        match self {
-            Self::OutOfMemory => {
-                "it ran out of memory: a shorter context, more GPUs, a narrower data type, or end what else uses the GPU"
-            }
-            Self::PortInUse => "its port was taken: let the command listen on {port}",
-            Self::GatedModel => {
-                "the model is gated: accept its terms, and pass a token on by naming its variable, such as HF_TOKEN, in the environment list"
-            }
-            Self::NoSuchModel => "the model was not found: check its name, revision or path",
-            Self::BadFlag => "it refuses one of its arguments: check them against its version",
-            Self::NoGpu => {
-                "it found no GPU: check the driver, the devices of the container, or ask for the CPU"
-            }
-            Self::MissingLibrary => {
-                "a library or module is missing where it runs: install it there"
-            }
-            Self::DiskFull => "the disk is full: make room for the model",
-            Self::NoSuchImage => {
-                "the image was not found: check its name and tag, or pull it first"
-            }
-            Self::NoContainerDaemon => {
-                "the container engine does not answer: start its daemon, or use another engine"
-            }
-            Self::Permission => {
-                "it was not allowed to: check who owns the files, devices or sockets that it names"
-            }
-            Self::CannotSpread => {
-                "the model cannot be divided among so many GPUs: take another number, or the other \
-                 strategy"
-            }
-            Self::NoSuchProgram => "is the program installed, and is its name right?",
-            Self::VariableNotSet => {
-                "a variable of {env:NAME} has no value here: export it before you start, or correct its name"
-            }
-        }
-    }
-}
-
-impl fmt::Display for DeploymentStage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Start => "not started",
-            Self::Ended => "ended before it was ready",
-            Self::Ready => "not ready in time",
-            Self::Generate => "could not generate",
-            Self::Died => "died during the measurement",
-            Self::Measure => "not measured",
-            Self::Stop => "did not stop",
-        })
+        self.texts()[1]
     }
 }
 
 impl DeploymentHow {
-    pub const fn kind(&self) -> &'static str {
-        match self {
-            Self::Process(_) => "process",
-            Self::Container(_) => "container",
-            Self::Commands(_) => "commands",
-        }
+    pub fn kind(&self) -> &'static str {
+        variant_name(self)
     }
 
     /// The program with its arguments, in one line, with quotes where a shell would need them;

@@ -8,10 +8,14 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
+use strum::VariantArray;
 use url::Url;
 
+use crate::secret::percent_encode;
+use crate::variant_name;
+
 /// The API families that `run` can drive.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, VariantArray)]
 #[serde(rename_all = "kebab-case")]
 pub enum Api {
     Chat,
@@ -50,7 +54,6 @@ pub enum PromptForm {
 #[expect(clippy::struct_excessive_bools, reason = "independent facts, one per column of the table")]
 pub struct ApiFacts {
     pub api: Api,
-    pub name: &'static str,
     /// The path below the base URL; `{model}` stands for the model's name.
     pub path: &'static str,
     /// The path for streams, where it is a different one.
@@ -82,7 +85,6 @@ pub struct ApiFacts {
 /// The most common values, from which the entries of [`FACTS`] differ.
 const COMMON: ApiFacts = ApiFacts {
     api: Api::Chat,
-    name: "",
     path: "",
     stream_path: None,
     prompt_form: PromptForm::Raw,
@@ -100,10 +102,9 @@ const COMMON: ApiFacts = ApiFacts {
 };
 
 /// One entry per API, in the order of the variants.
-static FACTS: [ApiFacts; Api::ALL.len()] = [
+static FACTS: [ApiFacts; Api::VARIANTS.len()] = [
     ApiFacts {
         api: Api::Chat,
-        name: "chat",
         path: "/v1/chat/completions",
         prompt_form: PromptForm::Messages,
         ignore_eos: true,
@@ -122,7 +123,6 @@ static FACTS: [ApiFacts; Api::ALL.len()] = [
     },
     ApiFacts {
         api: Api::Completions,
-        name: "completions",
         path: "/v1/completions",
         ignore_eos: true,
         min_tokens: true,
@@ -132,7 +132,6 @@ static FACTS: [ApiFacts; Api::ALL.len()] = [
     },
     ApiFacts {
         api: Api::Responses,
-        name: "responses",
         path: "/v1/responses",
         prompt_form: PromptForm::Messages,
         takes_images: true,
@@ -143,7 +142,6 @@ static FACTS: [ApiFacts; Api::ALL.len()] = [
     },
     ApiFacts {
         api: Api::Messages,
-        name: "messages",
         path: "/v1/messages",
         prompt_form: PromptForm::Messages,
         takes_images: true,
@@ -152,7 +150,6 @@ static FACTS: [ApiFacts; Api::ALL.len()] = [
     },
     ApiFacts {
         api: Api::Embeddings,
-        name: "embeddings",
         path: "/v1/embeddings",
         generates: false,
         own_fields: &["model", "input"],
@@ -161,7 +158,6 @@ static FACTS: [ApiFacts; Api::ALL.len()] = [
     },
     ApiFacts {
         api: Api::Rerank,
-        name: "rerank",
         path: "/v1/rerank",
         generates: false,
         own_fields: &["model", "query", "documents"],
@@ -170,7 +166,6 @@ static FACTS: [ApiFacts; Api::ALL.len()] = [
     },
     ApiFacts {
         api: Api::TgiGenerate,
-        name: "tgi",
         path: "/generate",
         stream_path: Some("/generate_stream"),
         names_model: false,
@@ -181,7 +176,6 @@ static FACTS: [ApiFacts; Api::ALL.len()] = [
     },
     ApiFacts {
         api: Api::SglangGenerate,
-        name: "sglang",
         path: "/generate",
         ignore_eos: true,
         min_tokens: true,
@@ -192,7 +186,6 @@ static FACTS: [ApiFacts; Api::ALL.len()] = [
     },
     ApiFacts {
         api: Api::LlamaCompletion,
-        name: "llama-completion",
         path: "/completion",
         ignore_eos: true,
         names_model: false,
@@ -202,7 +195,6 @@ static FACTS: [ApiFacts; Api::ALL.len()] = [
     },
     ApiFacts {
         api: Api::OllamaChat,
-        name: "ollama-chat",
         path: "/api/chat",
         prompt_form: PromptForm::Messages,
         takes_images: true,
@@ -213,7 +205,6 @@ static FACTS: [ApiFacts; Api::ALL.len()] = [
     },
     ApiFacts {
         api: Api::OllamaGenerate,
-        name: "ollama-generate",
         path: "/api/generate",
         prompt_form: PromptForm::Templated,
         takes_images: true,
@@ -224,7 +215,6 @@ static FACTS: [ApiFacts; Api::ALL.len()] = [
     },
     ApiFacts {
         api: Api::TritonGenerate,
-        name: "triton",
         path: "/v2/models/{model}/generate",
         stream_path: Some("/v2/models/{model}/generate_stream"),
         // The path names one model for all requests.
@@ -235,27 +225,16 @@ static FACTS: [ApiFacts; Api::ALL.len()] = [
 ];
 
 impl Api {
-    pub const ALL: [Self; 12] = [
-        Self::Chat,
-        Self::Completions,
-        Self::Responses,
-        Self::Messages,
-        Self::Embeddings,
-        Self::Rerank,
-        Self::TgiGenerate,
-        Self::SglangGenerate,
-        Self::LlamaCompletion,
-        Self::OllamaChat,
-        Self::OllamaGenerate,
-        Self::TritonGenerate,
-    ];
+    pub fn all() -> impl Iterator<Item = Self> {
+        Self::VARIANTS.iter().copied()
+    }
 
     pub fn facts(self) -> &'static ApiFacts {
         &FACTS[self as usize]
     }
 
     pub fn name(self) -> &'static str {
-        self.facts().name
+        variant_name(&self)
     }
 
     /// Whether its answers are generated tokens, which can be streamed, and not vectors or scores.
@@ -268,7 +247,7 @@ impl Api {
         let facts = self.facts();
         let path = facts.stream_path.filter(|_| streaming).unwrap_or(facts.path);
         if path.contains("{model}") {
-            Cow::Owned(path.replace("{model}", &path_segment(model)))
+            Cow::Owned(path.replace("{model}", &percent_encode(model)))
         } else {
             Cow::Borrowed(path)
         }
@@ -300,22 +279,6 @@ fn triton_prefix(path: &str) -> Option<&str> {
     let (model, version) = model.split_once("/versions/").unwrap_or((model, "1"));
     let is_segment = |text: &str| !text.is_empty() && !text.contains('/');
     (is_segment(model) && is_segment(version)).then_some(prefix)
-}
-
-/// A name as one segment of a path: all but the unreserved characters percent-encoded.
-fn path_segment(name: &str) -> String {
-    use std::fmt::Write as _;
-
-    let mut segment = String::with_capacity(name.len());
-    for byte in name.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            segment.push(char::from(byte));
-        } else {
-            // Writing to a `String` cannot fail.
-            let _ = write!(segment, "%{byte:02X}");
-        }
-    }
-    segment
 }
 
 impl fmt::Display for Api {
@@ -383,20 +346,19 @@ impl FromStr for BaseUrl {
         if !text.is_empty() && text.chars().all(|c| c.is_ascii_digit()) {
             return Err(BaseUrlError::BareNumber(text.to_owned()));
         }
-        if ["http:", "https:"].iter().any(|start| text.starts_with(start)) && !text.contains("://")
-        {
-            return Err(BaseUrlError::NotAUrl(quotable(text), "`//` is missing".to_owned()));
-        }
-        // `localhost:8000` alone would parse as the scheme `localhost`.
         // Messages may quote what was typed, but not the parts that may be secret.
         let quoted = quotable(text);
-        let with_scheme =
-            if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
+        let has_scheme = text.contains("://");
+        if !has_scheme && (text.starts_with("http:") || text.starts_with("https:")) {
+            return Err(BaseUrlError::NotAUrl(quoted, "`//` is missing".to_owned()));
+        }
+        // `localhost:8000` alone would parse as the scheme `localhost`.
+        let with_scheme = if has_scheme { text.to_owned() } else { format!("http://{text}") };
         let url = Url::parse(&with_scheme)
             .map_err(|error| BaseUrlError::NotAUrl(quoted.clone(), error.to_string()))?;
-        let tls = match url.scheme() {
-            "http" => false,
-            "https" => true,
+        let (tls, port) = match url.scheme() {
+            "http" => (false, 80),
+            "https" => (true, 443),
             other => return Err(BaseUrlError::Scheme(quoted, other.to_owned())),
         };
         if !url.username().is_empty() || url.password().is_some() {
@@ -405,17 +367,11 @@ impl FromStr for BaseUrl {
         if url.query().is_some() || url.fragment().is_some() {
             return Err(BaseUrlError::Query(quoted));
         }
-        let host = url
-            .host_str()
-            .filter(|host| !host.is_empty())
-            .ok_or_else(|| BaseUrlError::NotAUrl(quoted, "no host".to_owned()))?;
-        let default_port = if tls { 443 } else { 80 };
-        Ok(Self {
-            tls,
-            host: host.to_owned(),
-            port: url.port().unwrap_or(default_port),
-            prefix: prefix_of(url.path()),
-        })
+        let Some(host) = url.host_str().filter(|host| !host.is_empty()) else {
+            return Err(BaseUrlError::NotAUrl(quoted, "no host".to_owned()));
+        };
+        let (host, port) = (host.to_owned(), url.port().unwrap_or(port));
+        Ok(Self { tls, host, port, prefix: prefix_of(url.path()) })
     }
 }
 

@@ -47,26 +47,28 @@ pub struct RunEnding {
     pub client: ClientFacts,
 }
 
-/// The stored numbers are positions, so a new way to stop goes to the end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum RunStop {
-    /// The plan was played to its end.
-    PlanDone,
-    /// The user asked for the end; what was in flight finished or met the drain limit.
-    Drained,
-    /// The user asked twice, or the drain limit passed: what was in flight was cut.
-    Cut,
-    /// The server refused our key again and again; going on would only repeat it.
-    Unauthorized,
-    /// The run died and `recover` finished it.
-    Recovered,
-    /// No connection could be made again and again; going on would only fill the journal.
-    Unreachable,
-    /// This machine had no port, descriptor or memory left, again and again.
-    ClientExhausted,
-    /// No output came for longer than any request may wait, while some were in flight.
-    Stalled,
+texts! {
+    /// The stored numbers are positions, so a new way to stop goes to the end.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum RunStop {
+        /// The plan was played to its end.
+        PlanDone: "the plan was played to its end";
+        /// The user asked for the end; what was in flight finished or met the drain limit.
+        Drained: "stopped on request, requests in flight were allowed to finish";
+        /// The user asked twice, or the drain limit passed: what was in flight was cut.
+        Cut: "stopped on request, requests in flight were cut";
+        /// The server refused our key again and again; going on would only repeat it.
+        Unauthorized: "stopped because the server refused the key";
+        /// The run died and `recover` finished it.
+        Recovered: "the run ended without sealing and was recovered from its journal";
+        /// No connection could be made again and again; going on would only fill the journal.
+        Unreachable: "stopped because the server could not be reached any more";
+        /// This machine had no port, descriptor or memory left, again and again.
+        ClientExhausted: "stopped because this machine ran out of ports or descriptors";
+        /// No output came for longer than any request may wait, while some were in flight.
+        Stalled: "stopped because the server sent no output any more";
+    }
 }
 
 impl RunStop {
@@ -76,16 +78,7 @@ impl RunStop {
     }
 
     pub const fn text(self) -> &'static str {
-        match self {
-            Self::PlanDone => "the plan was played to its end",
-            Self::Drained => "stopped on request, requests in flight were allowed to finish",
-            Self::Cut => "stopped on request, requests in flight were cut",
-            Self::Unauthorized => "stopped because the server refused the key",
-            Self::Unreachable => "stopped because the server could not be reached any more",
-            Self::ClientExhausted => "stopped because this machine ran out of ports or descriptors",
-            Self::Stalled => "stopped because the server sent no output any more",
-            Self::Recovered => "the run ended without sealing and was recovered from its journal",
-        }
+        self.texts()[0]
     }
 }
 
@@ -120,7 +113,12 @@ impl ClientFacts {
     pub fn merge(&mut self, other: &Self) {
         self.drivers += other.drivers;
         self.mapping = match (self.mapping, other.mapping) {
-            (Some(mine), Some(theirs)) => Some(mine.worse_of(theirs)),
+            // Two drivers see the same jumps, each with an error of its own.
+            (Some(mine), Some(theirs)) => Some(ClockMapping {
+                estimates: mine.estimates + theirs.estimates,
+                error_ns_max: mine.error_ns_max.max(theirs.error_ns_max),
+                jumps: mine.jumps.max(theirs.jumps),
+            }),
             (mine, theirs) => mine.or(theirs),
         };
         self.loop_lag.merge(&other.loop_lag);
@@ -136,17 +134,6 @@ pub struct ClockMapping {
     pub error_ns_max: u64,
     /// Jumps of the wall clock against the monotonic one.
     pub jumps: u64,
-}
-
-impl ClockMapping {
-    /// Two drivers see the same jumps, each with an error of its own.
-    fn worse_of(self, other: Self) -> Self {
-        Self {
-            estimates: self.estimates + other.estimates,
-            error_ns_max: self.error_ns_max.max(other.error_ns_max),
-            jumps: self.jumps.max(other.jumps),
-        }
-    }
 }
 
 /// Counts of lags in microseconds, eight steps to each doubling: bounded, mergeable, and never more

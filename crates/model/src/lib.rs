@@ -4,11 +4,28 @@
 //! traits [`Clock`], [`Fetch`] and [`Plan`] let the other crates speak of those things without
 //! knowing each other.
 
-pub mod calibration;
-pub mod clock;
+/// An enum whose variants have texts for people, both in one list.
+macro_rules! texts {
+    ($(#[$meta:meta])* pub enum $name:ident {
+        $($(#[$note:meta])* $variant:ident: $($text:literal),+;)+
+    }) => {
+        $(#[$meta])*
+        pub enum $name {
+            $($(#[$note])* $variant),+
+        }
+
+        impl $name {
+            const fn texts(self) -> &'static [&'static str] {
+                match self {
+                    $(Self::$variant => &[$($text),+]),+
+                }
+            }
+        }
+    };
+}
+
 pub mod deployment;
 pub mod endpoint;
-pub mod environment;
 pub mod fetch;
 pub mod import;
 pub mod journal;
@@ -23,22 +40,26 @@ pub mod spreadsheet;
 pub mod study;
 pub mod system;
 pub mod telemetry;
-pub mod tokens;
 
-pub use clock::Clock;
 pub use endpoint::BaseUrl;
-pub use environment::Environment;
 pub use fetch::{Fetch, Post};
 pub use journal::{JournalEntry, NotSent, RunEnding, StartedRequest};
-pub use moment::Moment;
+pub use moment::{Clock, Moment};
 pub use observations::{Manifest, Observations};
 pub use outcome::{Ending, Outcome};
-pub use plan::{Content, Message, Plan, PlannedRequest, Prompt, Release, RequestId, Segment};
+pub use plan::{
+    Content, Message, Plan, PlannedRequest, Prompt, Release, RequestId, Segment, TokenCounter,
+};
 pub use record::RequestRecord;
 pub use secret::{Redactor, Secret};
 pub use spec::{Spec, SpecDraft};
 /// The old name of the module.
 pub use study as campaign;
 pub use study::{Point, SetManifest, StudySpec};
+pub use system::Environment;
 pub use telemetry::Telemetry;
-pub use tokens::TokenCounter;
+
+/// The name of an enum's variant in JSON, which is also its name in files, flags and pages.
+pub fn variant_name(value: &impl serde::Serialize) -> &'static str {
+    serde_variant::to_variant_name(value).unwrap_or_default()
+}

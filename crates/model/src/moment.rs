@@ -46,6 +46,11 @@ impl Add<Duration> for Moment {
     }
 }
 
+/// The run's one clock. Only the clock module of a process implements it over a real clock.
+pub trait Clock {
+    fn now(&self) -> Moment;
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use strum::VariantArray;
 
-use crate::calibration::CalibrationFacts;
 use crate::journal::{NotSent, RunEnding};
 use crate::outcome::{Cause, Outcome};
 use crate::plan::{Bounds, Fingerprints};
@@ -106,6 +106,30 @@ impl Correction {
     pub const NONE: Self = Self { tokens_per_word: 1.0, overhead_tokens: 0.0 };
 }
 
+/// What a calibration of this client had found when a run began: facts for the run's verdict.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CalibrationFacts {
+    /// RFC 3339, UTC.
+    pub when: String,
+    /// Threads that drove the load then.
+    pub drivers: u32,
+    /// The most that the client was seen to carry.
+    pub requests_per_s: f64,
+    pub events_per_s: f64,
+    /// How far off the client was, by the number of streams in flight.
+    pub errors: Vec<ErrorFacts>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ErrorFacts {
+    pub streams: u32,
+    pub kernel_stamps: bool,
+    pub ttft_ms_p50: f64,
+    pub ttft_ms_p99: f64,
+    pub itl_ms_p50: f64,
+    pub itl_ms_p99: f64,
+}
+
 /// Where the run's zero lies on the machine's clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClockAnchor {
@@ -145,7 +169,7 @@ pub struct WarmUpFacts {
 }
 
 /// Whether a connection carries one request after another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, VariantArray)]
 #[serde(rename_all = "kebab-case")]
 pub enum Connections {
     /// Whichever is idle is taken, the most recently used first.
@@ -245,7 +269,7 @@ impl Observations {
     /// How many requests ended in each outcome, zeroes included.
     pub fn outcome_counts(&self) -> BTreeMap<Outcome, u64> {
         let mut counts: BTreeMap<Outcome, u64> =
-            Outcome::ALL.into_iter().map(|outcome| (outcome, 0)).collect();
+            Outcome::all().map(|outcome| (outcome, 0)).collect();
         for record in &self.records {
             *counts.entry(record.ending.outcome).or_default() += 1;
         }

@@ -119,10 +119,10 @@ impl Prompt {
 
 impl Content {
     pub fn text(text: impl Into<String>) -> Self {
-        Self::of(Prompt::Text(text.into()))
+        Self::new(Prompt::Text(text.into()))
     }
 
-    pub fn of(prompt: Prompt) -> Self {
+    pub fn new(prompt: Prompt) -> Self {
         Self { prompt, images: Vec::new(), fields: Map::new(), model: None }
     }
 }
@@ -214,6 +214,11 @@ pub struct Fingerprints {
     pub workload: String,
     /// With the seed: runs had the same stimulus when it is equal.
     pub plan: String,
+}
+
+/// Something that knows how many tokens a text is.
+pub trait TokenCounter: Send + Sync + fmt::Debug {
+    fn count(&self, text: &str) -> usize;
 }
 
 #[cfg(test)]

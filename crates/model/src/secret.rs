@@ -2,6 +2,9 @@
 
 use std::fmt;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD_NO_PAD;
+
 /// A key or header value. It has no `Serialize`, and its `Debug` shows nothing.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
@@ -63,22 +66,9 @@ fn spellings(value: &str) -> Vec<String> {
         .flat_map(|value| {
             let encoded = percent_encode(value);
             let lower = lower_case_escapes(&encoded);
-            [(*value).to_owned(), base64(value), encoded, lower, json_escape(value)]
-        })
-        .collect()
-}
-
-fn base64(value: &str) -> String {
-    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    // Without padding: a padded spelling contains the unpadded one.
-    value
-        .as_bytes()
-        .chunks(3)
-        .flat_map(|group| {
-            let bits = group.iter().fold(0_u32, |bits, byte| bits << 8 | u32::from(*byte))
-                << (8 * (3 - group.len()));
-            (0..=group.len())
-                .map(move |place| char::from(ALPHABET[(bits >> (18 - 6 * place)) as usize & 63]))
+            // Without padding: a padded spelling contains the unpadded one.
+            let base64 = STANDARD_NO_PAD.encode(value);
+            [(*value).to_owned(), base64, encoded, lower, json_escape(value)]
         })
         .collect()
 }
@@ -97,7 +87,8 @@ fn json_escape(value: &str) -> String {
     value.replace('\\', "\\\\").replace('"', "\\\"").replace('/', "\\/")
 }
 
-fn percent_encode(value: &str) -> String {
+/// All but the unreserved characters percent-encoded.
+pub(crate) fn percent_encode(value: &str) -> String {
     use fmt::Write;
     value.bytes().fold(String::new(), |mut text, byte| {
         if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {

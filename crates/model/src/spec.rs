@@ -1,19 +1,14 @@
 //! The tables that a user writes, together a `SpecDraft`, and the `Spec` that they resolve to. After
 //! `resolve` nothing is checked again.
 
-mod bounds;
-mod carries;
-mod devices;
 mod engine;
 mod error;
 mod lengths;
 mod load;
-mod load_table;
 mod slo;
 mod target;
 mod text;
 mod workload;
-mod workload_table;
 
 use std::collections::BTreeMap;
 
@@ -23,28 +18,15 @@ use crate::BaseUrl;
 use crate::deployment::DeploymentSpec;
 use crate::endpoint::Api;
 use crate::observations::{Connections, HttpVersion};
-pub use bounds::{INPUT_TOKENS, OUTPUT_TOKENS, TOKENS_MAX, TURNS_MAX};
-use bounds::{SEED, WARM_UP_MAX, at_most};
-pub use devices::{DevicesAsked, DevicesAskedError};
-pub use engine::{
-    Dtype, EngineGeneration, EngineTable, KvCacheDtype, Quantization, SchedulingPolicy, Spelled,
-    UnknownName,
-};
+pub use engine::*;
 pub use error::SpecError;
-pub use lengths::{Lengths, LengthsError};
-pub use load::{Arrivals, Extent, Load, LoadShape, RampCurve, RampSegment, Rate, Think};
-pub use load_table::{ArrivalsKind, LoadTable, ThinkKind, Until};
-pub use slo::{Limit, Relation, Slo, SloError};
-pub use target::{ClientSpec, ClientTable, LimitTable, Limits, Switch, TargetTable, TelemetrySpec};
+use error::refuse_first;
+pub use lengths::Lengths;
+pub use load::*;
+pub use slo::{Limit, Relation, Slo};
+pub use target::*;
 pub use text::{CoreList, Grammar, ImageSize, Named, PerSecond, Ramp, Share, Time, Written};
-pub use workload::{
-    AdapterChoice, Adapters, BodySpec, Conversations, Counting, DatasetKind, DatasetSpec,
-    FixedPrompt, Images, MixPart, PinOutput, Replay, SharedPrefix, Source, SourceKind, Synthetic,
-    Ticks, TraceKind, TraceSpec, VllmRandom, Workload,
-};
-pub use workload_table::{
-    BodyTable, MixTable, OWN_FIELDS, SamplingTable, SourceName, SourceTable, WorkloadTable, object,
-};
+pub use workload::*;
 
 /// Everything the user may leave out. Files that the tables name have been read: `prompt_file` into
 /// `prompt`, `tools` into the extra fields of the body, and the header of a saved plan into `saved`.
@@ -121,29 +103,30 @@ pub enum TargetSpec {
 impl SpecDraft {
     pub fn resolve(self) -> Result<Spec, SpecError> {
         let (api, workload, load, seed) = self.stimulus()?;
-        carries::check(api, &workload)?;
+        workload.check_carried(api)?;
         let client = self.client.resolve(&self.target, &self.cores_allowed)?;
         self.engine.check()?;
-        if self.url.is_some() && !self.engine.is_default() {
-            return Err(SpecError::EngineOfUrl);
-        }
-        if self.deployment.is_some() && self.url.is_some() {
-            return Err(SpecError::DeploymentOfUrl);
-        }
-        if self.deployment.is_some() && !self.engine.is_default() {
-            return Err(SpecError::DeploymentOfEngine);
-        }
-        let is_embedded = self.url.is_none() && self.deployment.is_none();
-        if is_embedded && self.target.server_info.is_some() {
-            return Err(SpecError::InfoOfEngine);
-        }
+        let (is_url, is_deployed) = (self.url.is_some(), self.deployment.is_some());
+        let (is_embedded, has_engine) = (!is_url && !is_deployed, !self.engine.is_default());
+        let has_tls = self.url.as_ref().is_some_and(|url| url.tls);
+        let is_http2 = client.http == HttpVersion::Http2;
         let connections = self.target.connections;
-        check_wire(self.url.as_ref(), is_embedded, &client, connections, &load.shape)?;
+        let is_per_user = connections == Some(Connections::PerUser);
+        let has_users = !matches!(load.shape, LoadShape::Open { cap: None, .. });
+        let model = self.target.model.as_deref();
+        refuse_first([
+            (is_url && has_engine, SpecError::EngineOfUrl),
+            (is_deployed && is_url, SpecError::DeploymentOfUrl),
+            (is_deployed && has_engine, SpecError::DeploymentOfEngine),
+            (is_embedded && self.target.server_info.is_some(), SpecError::InfoOfEngine),
+            (client.insecure && !has_tls, SpecError::InsecureWithoutTls),
+            (is_http2 && is_embedded, SpecError::EmbeddedHttp2),
+            (is_per_user && is_http2, SpecError::PerUserHttp2),
+            (is_per_user && !has_users, SpecError::PerUserWithoutUsers),
+            (model.is_some_and(|model| model.trim().is_empty()), SpecError::EmptyModel),
+        ])?;
         let limits = self.limits.resolve()?;
         let telemetry = self.target.telemetry()?;
-        if self.target.model.as_deref().is_some_and(|model| model.trim().is_empty()) {
-            return Err(SpecError::EmptyModel);
-        }
         Ok(Spec {
             target: match (self.url, self.deployment) {
                 (Some(url), _) => TargetSpec::Url(url),
@@ -198,34 +181,14 @@ impl SpecDraft {
         let streaming = saved.workload.streaming && saved.api.generates();
         let workload = Workload { streaming, source, ..saved.workload.clone() };
         let warm_up = warm_up.unwrap_or(saved.load.warm_up);
-        at_most("--warm-up", warm_up, WARM_UP_MAX)?;
-        Ok((saved.api, workload, Load { warm_up, ..saved.load.clone() }, saved.seed))
+        let load = Load { warm_up, ..saved.load.clone() };
+        load.check()?;
+        Ok((saved.api, workload, load, saved.seed))
     }
 }
 
-/// What the wire cannot do for this target or this load.
-fn check_wire(
-    url: Option<&BaseUrl>,
-    is_embedded: bool,
-    client: &ClientSpec,
-    connections: Option<Connections>,
-    shape: &LoadShape,
-) -> Result<(), SpecError> {
-    if client.insecure && !url.is_some_and(|url| url.tls) {
-        return Err(SpecError::InsecureWithoutTls);
-    }
-    if client.http == HttpVersion::Http2 && is_embedded {
-        return Err(SpecError::EmbeddedHttp2);
-    }
-    let has_users = !matches!(shape, LoadShape::Open { cap: None, .. });
-    match connections {
-        Some(Connections::PerUser) if client.http == HttpVersion::Http2 => {
-            Err(SpecError::PerUserHttp2)
-        }
-        Some(Connections::PerUser) if !has_users => Err(SpecError::PerUserWithoutUsers),
-        Some(Connections::PerUser | Connections::Reuse | Connections::New) | None => Ok(()),
-    }
-}
+/// The seed of a run that names none.
+const SEED: u64 = 1;
 
 impl Spec {
     /// Whether requests leave on a schedule, capped or not: then there are moments to be late for.

@@ -145,7 +145,7 @@ pub struct StopAt {
     pub half_width: f64,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, strum::VariantArray)]
 #[serde(rename_all = "snake_case")]
 pub enum Order {
     /// Every repetition goes through all levels in an order of its own, and conditions alternate,
@@ -213,7 +213,7 @@ pub struct Scenario {
 }
 
 /// Whether a scenario may meet what another has left in the server's prefix cache.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, strum::VariantArray)]
 #[serde(rename_all = "snake_case")]
 pub enum Prompts {
     /// Every scenario and level has a seed of its own.
@@ -274,6 +274,7 @@ pub struct MatrixModel {
 
 /// How a model is spread over the GPUs of a preset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(strum::VariantArray)]
 #[serde(rename_all = "snake_case")]
 pub enum Strategy {
     Tensor,

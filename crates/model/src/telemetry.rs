@@ -4,18 +4,11 @@
 //! server's start, as it gave them: what they mean over a run, and whether the server was started
 //! anew meanwhile, is for the analysis to say.
 
-mod machine;
-
-use std::fmt;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-pub use self::machine::{
-    ClientSample, DeviceReading, DeviceSource, DevicesAbsence, DevicesSample, LookMiss, Machines,
-    MissedLook, Throttle,
-};
-use crate::Moment;
+use crate::{Moment, variant_name};
 
 /// One line of the telemetry journal. The stored numbers of what it holds are positions, so
 /// whatever is added goes to the end.
@@ -108,58 +101,70 @@ pub struct SkippedScrapes {
     pub number: u64,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, strum::Display,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum MissReason {
-    /// No whole answer within the time-out.
+    #[strum(to_string = "no whole answer in time")]
     Timeout,
-    /// The connection failed or was cut.
+    #[strum(to_string = "the connection failed")]
     Transport,
     /// Another status than 200.
+    #[strum(to_string = "HTTP {0}")]
     Status(u16),
     /// An answer that broke off, was no HTTP, or was past the bound on bytes.
+    #[strum(to_string = "the answer was broken or too large")]
     Protocol,
-    /// An answer past the bound on lines.
+    #[strum(to_string = "the answer has too many lines")]
     TooLarge,
+    #[strum(to_string = "the answer is not Prometheus text")]
     NotPrometheus,
-    /// Prometheus text without a name that we know.
+    #[strum(to_string = "none of its names is known")]
     NoKnownName,
-    /// Not asked: the answer before took so long that asking on time would have been a load.
+    /// The answer before took so long that asking on time would have been a load.
+    #[strum(to_string = "not asked, because the answer before was slow")]
     BackedOff,
 }
 
 /// Why a run has no telemetry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, strum::Display)]
 #[serde(rename_all = "snake_case")]
 pub enum Absence {
     /// Nobody asked for it, or the run is older than telemetry.
+    #[strum(to_string = "the server's metrics were not asked for")]
     NotAsked,
     /// The first scrape found nothing to ask for.
+    #[strum(to_string = "the server's metrics cannot be read: {0}")]
     Refused(MissReason),
     /// Not one scrape of the run succeeded; the last one missed for this reason.
+    #[strum(to_string = "the server's metrics were never read: {0}")]
     NeverAnswered(MissReason),
-    /// It was asked for, and nothing was written down.
+    #[strum(to_string = "the server's metrics were asked for, and nothing was recorded")]
     NothingRecorded,
     /// There is a file, and it is not a telemetry journal, or could not be read.
+    #[strum(to_string = "the recorded metrics of the server cannot be read")]
     Unreadable,
 }
 
-/// Whose names a server uses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Dialect {
-    VllmV1,
-    /// The first releases of the v1 engine, which still spoke of a GPU cache.
-    VllmV1Early,
-    VllmV0,
-    Sglang,
-    LlamaCpp,
-    Tgi,
-    TensorrtLlm,
-    /// TensorRT-LLM behind Triton.
-    Triton,
-    /// The frontend of Dynamo, whatever is behind it.
-    Dynamo,
+texts! {
+    /// Whose names a server uses.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Dialect {
+        VllmV1: "vLLM v1";
+        /// The first releases of the v1 engine, which still spoke of a GPU cache.
+        VllmV1Early: "vLLM v1 (early names)";
+        VllmV0: "vLLM v0";
+        Sglang: "SGLang";
+        LlamaCpp: "llama.cpp";
+        Tgi: "TGI";
+        TensorrtLlm: "TensorRT-LLM";
+        /// TensorRT-LLM behind Triton.
+        Triton: "Triton with TensorRT-LLM";
+        /// The frontend of Dynamo, whatever is behind it.
+        Dynamo: "Dynamo";
+    }
 }
 
 /// What is known of the server over a whole run.
@@ -180,7 +185,7 @@ pub struct Recording {
 
 impl Telemetry {
     /// What a journal's entries come to.
-    pub fn of(entries: impl IntoIterator<Item = TelemetryEntry>) -> Self {
+    pub fn from_entries(entries: impl IntoIterator<Item = TelemetryEntry>) -> Self {
         let mut samples = Vec::new();
         let mut missed: Vec<MissedScrape> = Vec::new();
         let mut absence = None;
@@ -219,64 +224,181 @@ impl Telemetry {
 
 impl Dialect {
     pub const fn title(self) -> &'static str {
-        match self {
-            Self::VllmV1 => "vLLM v1",
-            Self::VllmV1Early => "vLLM v1 (early names)",
-            Self::VllmV0 => "vLLM v0",
-            Self::Sglang => "SGLang",
-            Self::LlamaCpp => "llama.cpp",
-            Self::Tgi => "TGI",
-            Self::TensorrtLlm => "TensorRT-LLM",
-            Self::Triton => "Triton with TensorRT-LLM",
-            Self::Dynamo => "Dynamo",
-        }
+        self.texts()[0]
     }
 }
 
 impl MissReason {
     /// The name under which scrapes are counted; what belongs to a single one is left out.
-    pub const fn key(self) -> &'static str {
-        match self {
-            Self::Timeout => "timeout",
-            Self::Transport => "transport",
-            Self::Status(_) => "status",
-            Self::Protocol => "protocol",
-            Self::TooLarge => "too_large",
-            Self::NotPrometheus => "not_prometheus",
-            Self::NoKnownName => "no_known_name",
-            Self::BackedOff => "backed_off",
+    pub fn key(self) -> &'static str {
+        variant_name(&self)
+    }
+}
+
+/// One look at all GPUs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DevicesSample {
+    /// The middle of the look.
+    pub at: Moment,
+    pub took: Duration,
+    pub source: DeviceSource,
+    /// In the order of their numbers.
+    pub devices: Vec<DeviceReading>,
+}
+
+/// One GPU now. What its tool does not tell is absent.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct DeviceReading {
+    pub index: u32,
+    /// Share of the time in which something ran on it, from 0 to 1.
+    pub use_share: Option<f64>,
+    pub memory_used_bytes: Option<u64>,
+    pub memory_total_bytes: Option<u64>,
+    pub power_w: Option<f64>,
+    /// A total since the driver was loaded, where it counts.
+    pub energy_j: Option<f64>,
+    pub core_clock_mhz: Option<f64>,
+    pub memory_clock_mhz: Option<f64>,
+    pub temperature_c: Option<f64>,
+    /// Why it runs slower than it could; `None` where it is not reported.
+    pub throttle: Option<Throttle>,
+    /// Processes that use it, by number; `None` where they are not reported.
+    pub processes: Option<Vec<u32>>,
+}
+
+/// What holds a GPU back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Throttle {
+    /// Its power limit.
+    pub power: bool,
+    /// Its temperature.
+    pub thermal: bool,
+    /// The board: a brake from outside, or a fault.
+    pub hardware: bool,
+}
+
+texts! {
+    /// Source of the values.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum DeviceSource {
+        Nvml: "NVML";
+        NvidiaSmi: "nvidia-smi";
+        AmdSmi: "amd-smi";
+        RocmSmi: "rocm-smi";
+        Dcgm: "DCGM exporter";
+    }
+}
+
+/// A look at the GPUs that brought nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MissedLook {
+    pub at: Moment,
+    pub reason: LookMiss,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LookMiss {
+    /// The tool or the driver did not answer in time.
+    Timeout,
+    /// It failed, or said nothing that can be read.
+    Failed,
+    /// Not asked: the look before took so long that looking on time would have been a load.
+    BackedOff,
+}
+
+/// One look at the client's machine. Shares are of the time since the look before.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ClientSample {
+    pub at: Moment,
+    /// Of all hardware threads, from 0 to 1.
+    pub cpu_share: Option<f64>,
+    /// Time that a hypervisor gave to others.
+    pub steal_share: Option<f64>,
+    /// Of our own process, in hardware threads.
+    pub own_cpus: Option<f64>,
+    /// Totals of all interfaces, loopback included.
+    pub received_bytes: Option<u64>,
+    pub sent_bytes: Option<u64>,
+    pub memory_available_bytes: Option<u64>,
+}
+
+/// Why nothing is known of the GPUs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, strum::Display)]
+#[serde(rename_all = "snake_case")]
+pub enum DevicesAbsence {
+    /// Nobody asked for it, or the run is older than this.
+    #[strum(to_string = "the GPUs were not asked for")]
+    NotAsked,
+    /// No source of its GPU metrics is set either.
+    #[strum(to_string = "the server is not on this machine")]
+    Elsewhere,
+    #[strum(to_string = "no GPU was found on this machine")]
+    NoneFound,
+    /// The tool failed, in its own words.
+    #[strum(to_string = "the GPUs could not be read: {0}")]
+    Failed(String),
+    #[strum(to_string = "the engine is ours and only pretends to have GPUs")]
+    Pretended,
+}
+
+/// What machines said over a whole run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Machines {
+    /// In the order of time.
+    pub devices: Vec<DevicesSample>,
+    pub devices_absence: Option<DevicesAbsence>,
+    /// Looks at the GPUs that brought nothing.
+    pub devices_missed: Vec<MissedLook>,
+    pub client: Vec<ClientSample>,
+}
+
+impl Default for Machines {
+    fn default() -> Self {
+        Self {
+            devices: Vec::new(),
+            devices_absence: Some(DevicesAbsence::NotAsked),
+            devices_missed: Vec::new(),
+            client: Vec::new(),
         }
     }
 }
 
-impl fmt::Display for MissReason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Timeout => f.write_str("no whole answer in time"),
-            Self::Transport => f.write_str("the connection failed"),
-            Self::Status(status) => write!(f, "HTTP {status}"),
-            Self::Protocol => f.write_str("the answer was broken or too large"),
-            Self::TooLarge => f.write_str("the answer has too many lines"),
-            Self::NotPrometheus => f.write_str("the answer is not Prometheus text"),
-            Self::NoKnownName => f.write_str("none of its names is known"),
-            Self::BackedOff => f.write_str("not asked, because the answer before was slow"),
+impl Machines {
+    /// What a journal's entries come to.
+    pub fn from_entries<'a>(entries: impl IntoIterator<Item = &'a TelemetryEntry>) -> Self {
+        let mut machines = Self::default();
+        let mut absence = None;
+        for entry in entries {
+            match entry {
+                TelemetryEntry::Devices(sample) => machines.devices.push(sample.clone()),
+                TelemetryEntry::Client(sample) => machines.client.push(*sample),
+                TelemetryEntry::DevicesAbsent(reason) => absence = Some(reason.clone()),
+                TelemetryEntry::DevicesMissed(look) => machines.devices_missed.push(*look),
+                TelemetryEntry::Sample(_)
+                | TelemetryEntry::Missed(_)
+                | TelemetryEntry::Absent(_)
+                | TelemetryEntry::Skipped(_) => {}
+            }
         }
+        // Who was asked and never answered was asked for all the same.
+        let unanswered = (!machines.devices_missed.is_empty())
+            .then(|| DevicesAbsence::Failed("no look was answered in time".to_owned()));
+        machines.devices_absence = if machines.devices.is_empty() {
+            absence.or(unanswered).or(machines.devices_absence)
+        } else {
+            None
+        };
+        machines.devices.sort_by_key(|sample| sample.at);
+        machines.client.sort_by_key(|sample| sample.at);
+        machines
     }
 }
 
-impl fmt::Display for Absence {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotAsked => f.write_str("the server's metrics were not asked for"),
-            Self::Refused(reason) => write!(f, "the server's metrics cannot be read: {reason}"),
-            Self::NeverAnswered(reason) => {
-                write!(f, "the server's metrics were never read: {reason}")
-            }
-            Self::NothingRecorded => {
-                f.write_str("the server's metrics were asked for, and nothing was recorded")
-            }
-            Self::Unreadable => f.write_str("the recorded metrics of the server cannot be read"),
-        }
+impl DeviceSource {
+    pub const fn title(self) -> &'static str {
+        self.texts()[0]
     }
 }
 
@@ -304,7 +426,7 @@ mod tests {
     #[test]
     fn one_sample_is_a_recording_and_none_has_a_reason() {
         let asleep = SkippedScrapes { from: Moment::ZERO, number: 4_000 };
-        let found = Telemetry::of([
+        let found = Telemetry::from_entries([
             TelemetryEntry::Sample(sample(7)),
             missed(MissReason::Timeout),
             TelemetryEntry::Skipped(asleep),
@@ -312,14 +434,34 @@ mod tests {
         let recording = found.recording().unwrap();
         assert_eq!((recording.samples.len(), recording.missed.len()), (1, 1));
         assert_eq!(recording.skipped, 4_000);
-        assert_eq!(Telemetry::of([]), Telemetry::Absent(Absence::NothingRecorded));
+        assert_eq!(Telemetry::from_entries([]), Telemetry::Absent(Absence::NothingRecorded));
         let slow = [missed(MissReason::Timeout), missed(MissReason::BackedOff)];
         assert_eq!(
-            Telemetry::of(slow),
+            Telemetry::from_entries(slow),
             Telemetry::Absent(Absence::NeverAnswered(MissReason::Timeout))
         );
         let refused = Absence::Refused(MissReason::Status(404));
-        assert_eq!(Telemetry::of([TelemetryEntry::Absent(refused)]), Telemetry::Absent(refused));
+        assert_eq!(
+            Telemetry::from_entries([TelemetryEntry::Absent(refused)]),
+            Telemetry::Absent(refused)
+        );
         assert_eq!(refused.to_string(), "the server's metrics cannot be read: HTTP 404");
+    }
+
+    #[test]
+    fn gpus_that_were_asked_and_never_answered_are_not_called_unasked() {
+        let missed = |reason| {
+            TelemetryEntry::DevicesMissed(MissedLook { at: Moment::from_nanos(1), reason })
+        };
+        let hung = [missed(LookMiss::Timeout), missed(LookMiss::BackedOff)];
+        let found = Machines::from_entries(&hung);
+        assert_eq!(
+            found.devices_absence,
+            Some(DevicesAbsence::Failed("no look was answered in time".to_owned()))
+        );
+        let told = TelemetryEntry::DevicesAbsent(DevicesAbsence::NoneFound);
+        let found = Machines::from_entries(&[told, missed(LookMiss::Failed)]);
+        assert_eq!(found.devices_absence, Some(DevicesAbsence::NoneFound));
+        assert_eq!(Machines::from_entries(&[]).devices_absence, Some(DevicesAbsence::NotAsked));
     }
 }

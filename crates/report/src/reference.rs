@@ -43,7 +43,7 @@ pub fn metrics_markdown() -> String {
         "\n## Outcomes\n\nEvery scheduled request ends in exactly one of these.\n\n\
          | key | meaning |\n|---|---|\n",
     );
-    for outcome in Outcome::ALL {
+    for outcome in Outcome::all() {
         let _ = writeln!(text, "| `{}` | {} |", outcome.key(), outcome.help());
     }
     text += &explained_metrics();

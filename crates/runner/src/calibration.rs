@@ -17,9 +17,8 @@ use inferometer_engine::{EngineOptions, Mode, Pacing};
 use inferometer_load::resources::resolve;
 use inferometer_load::target::Credentials;
 use inferometer_load::{Control, Drive, Drivers, Progress, SystemClock, Target, drive, resources};
-use inferometer_model::calibration::CalibrationFacts;
 use inferometer_model::fetch::FetchRequest;
-use inferometer_model::observations::UsageAsk;
+use inferometer_model::observations::{CalibrationFacts, UsageAsk};
 use inferometer_model::spec::{
     ClientSpec, Limits, LoadTable, PerSecond, SourceTable, WorkloadTable,
 };

@@ -463,7 +463,7 @@ fn examine_endpoints(target: &Target) -> Result<Vec<Finding>, Failure> {
 /// Which of the other APIs answer a small question.
 fn other_apis(target: &Target) -> Result<Finding, Failure> {
     let mut served = Vec::new();
-    for api in Api::ALL.into_iter().filter(|api| *api != target.api) {
+    for api in Api::all().filter(|api| *api != target.api) {
         let limits = Limits { first_token: OTHER_API_WAIT, total: OTHER_API_WAIT, ..target.limits };
         let usage = UsageAsk::None;
         let asking = Target { api, streaming: false, usage, limits, ..target.clone() };

@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
-use inferometer_model::calibration::CalibrationFacts;
-use inferometer_model::observations::{ClockAnchor, Endpoint, Materials, Simulated, WarmUpFacts};
+use inferometer_model::observations::{
+    CalibrationFacts, ClockAnchor, Endpoint, Materials, Simulated, WarmUpFacts,
+};
 use inferometer_model::plan::{Bounds, Fingerprints};
 use inferometer_model::system::ServerFacts;
 use inferometer_model::{Environment, Manifest, Spec};

@@ -52,9 +52,9 @@ impl RunDirectory {
 
     pub(crate) fn with_telemetry(&self, observations: Observations) -> Observations {
         let entries = self.telemetry();
-        let machines = entries.as_ref().map(Machines::of).unwrap_or_default();
+        let machines = entries.as_ref().map(Machines::from_entries).unwrap_or_default();
         let telemetry = match entries {
-            Ok(entries) => Telemetry::of(entries),
+            Ok(entries) => Telemetry::from_entries(entries),
             Err(StoreError::Read { error, .. }) if error.kind() == ErrorKind::NotFound => {
                 let asked = observations.manifest.spec.telemetry.is_some();
                 let absence = if asked { Absence::NothingRecorded } else { Absence::NotAsked };

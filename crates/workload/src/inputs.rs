@@ -279,7 +279,7 @@ fn frame_for(spec: &Spec) -> Result<Frame, WorkloadError> {
     match (spec.workload.counting, form(spec.api)) {
         (Counting::WithTemplate, PromptForm::Messages) => Ok(Frame::Template),
         (Counting::WithTemplate, PromptForm::Raw | PromptForm::Templated) => {
-            let rendering = Api::ALL.into_iter().filter(|api| form(*api) == PromptForm::Messages);
+            let rendering = Api::all().filter(|api| form(*api) == PromptForm::Messages);
             let with_template = rendering.map(Api::name).collect::<Vec<_>>().join(", ");
             Err(WorkloadError::NoTemplateApi { api: spec.api.name(), with_template })
         }

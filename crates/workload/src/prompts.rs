@@ -269,7 +269,7 @@ impl Prompts for DatasetPrompts {
 
     fn content(&self, request: &PlannedRequest) -> Content {
         let item = &self.dataset.items[request.item as usize];
-        Content { fields: item.fields.clone(), ..Content::of(item.prompt.clone()) }
+        Content { fields: item.fields.clone(), ..Content::new(item.prompt.clone()) }
     }
 
     fn fields(&self, request: &PlannedRequest) -> Map<String, Value> {

@@ -14,8 +14,8 @@ pub use inferometer_model::Segment;
 
 use std::sync::Arc;
 
+use inferometer_model::TokenCounter as _;
 use inferometer_model::observations::{Correction, InputLength};
-use inferometer_model::tokens::TokenCounter as _;
 
 use crate::plan::Stream;
 use crate::tokenizer::Tokenizer;

@@ -10,8 +10,8 @@ use std::fmt;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use inferometer_model::TokenCounter;
 use inferometer_model::observations::TokenizerFacts;
-use inferometer_model::tokens::TokenCounter;
 use inferometer_model::{Message, Secret};
 use minijinja::{Environment, Error, ErrorKind, context};
 use serde::Deserialize as _;

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use inferometer_analysis::tool_result::ToolResult;
 use inferometer_analysis::{RequirementOutcome, Summary, Verdict, check_requirements, summarize};
 use inferometer_model::campaign::Question;
-use inferometer_model::spec::{Slo, SloError};
+use inferometer_model::spec::Slo;
 use inferometer_store::{RunDirectory, RunState, StoreError, Stored};
 use inferometer_study::play;
 
@@ -20,7 +20,7 @@ pub(crate) fn run(arguments: &RequireCommand) -> Result<ExitCode, Failure> {
         arguments.words.iter().partition(|word| word.contains(['<', '>']));
     let limits: Vec<Slo> = limits
         .into_iter()
-        .map(|limit| limit.parse().map_err(|error: SloError| Failure::usage(error.to_string())))
+        .map(|limit| limit.parse().map_err(|error: String| Failure::usage(error)))
         .collect::<Result<_, _>>()?;
     if limits.is_empty() {
         return Err(Failure::usage("nothing is required")

@@ -268,7 +268,7 @@ proptest! {
 
 #[test]
 fn every_api_has_its_dialect() {
-    for api in Api::ALL {
+    for api in Api::all() {
         assert_eq!(Dialect::for_api(api).api, api);
     }
 }

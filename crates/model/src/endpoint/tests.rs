@@ -31,7 +31,7 @@ fn an_endpoint_is_joined_to_the_prefix() {
 
 #[test]
 fn names_are_the_stored_ones() {
-    for api in Api::ALL {
+    for api in Api::all() {
         assert_eq!(api.facts().api, api, "the table is in the order of the variants");
         assert_eq!(serde_json::to_value(api).unwrap(), api.name());
     }
@@ -39,7 +39,7 @@ fn names_are_the_stored_ones() {
 
 #[test]
 fn every_endpoint_is_found_again_in_its_own_path_and_taken_off_when_pasted() {
-    for api in Api::ALL {
+    for api in Api::all() {
         for streaming in [true, false] {
             let path = api.path(streaming, "org/a model");
             let expected = match &*path {
@@ -99,11 +99,11 @@ fn what_cannot_be_measured_is_named() {
 
 #[test]
 fn what_an_api_sets_itself_is_where_its_body_has_it() {
-    for api in Api::ALL {
+    for api in Api::all() {
         assert!(!api.facts().own_fields.is_empty(), "{api}");
     }
     assert!(Api::OllamaChat.facts().own_fields.contains(&"num_predict"));
     assert_eq!(Api::OllamaChat.facts().container, Some("options"));
     assert!(Api::Responses.facts().own_fields.contains(&"max_output_tokens"));
-    assert_eq!(Api::ALL.map(|api| api.facts().output_tokens_min).iter().max(), Some(&16));
+    assert_eq!(Api::all().map(|api| api.facts().output_tokens_min).max(), Some(16));
 }

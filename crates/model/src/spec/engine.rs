@@ -9,10 +9,11 @@ use schemars::JsonSchema;
 use serde::de::value::StrDeserializer;
 use serde::de::{DeserializeOwned, IntoDeserializer};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use serde_json::Value;
+use serde_json::{Map, Value};
+use strum::VariantArray;
 
-use super::SpecError;
-use super::text::{Grammar, Time};
+use super::error::{SpecError, refuse_first};
+use super::text::{Grammar, Time, set_keys};
 
 /// The embedded engine, where no other server is named: what it runs on, and how it is set. Names
 /// are those of vLLM's options, where it has them.
@@ -169,7 +170,7 @@ pub enum KvCacheDtype {
 }
 
 /// Which waiting request is next, and which one is preempted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, VariantArray)]
 #[serde(rename_all = "lowercase")]
 pub enum SchedulingPolicy {
     Fcfs,
@@ -177,7 +178,7 @@ pub enum SchedulingPolicy {
 }
 
 /// Which of vLLM's two schedulers the engine follows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, VariantArray)]
 #[serde(rename_all = "lowercase")]
 pub enum EngineGeneration {
     V0,
@@ -248,9 +249,8 @@ impl EngineTable {
     }
 
     /// The keys that are set, with their values.
-    pub fn entries(&self) -> Vec<(String, Value)> {
-        let Ok(Value::Object(table)) = serde_json::to_value(self) else { return Vec::new() };
-        table.into_iter().filter(|(_, value)| !value.is_null()).collect()
+    pub fn entries(&self) -> Map<String, Value> {
+        set_keys(self)
     }
 
     pub(super) fn check(&self) -> Result<(), SpecError> {
@@ -264,24 +264,18 @@ impl EngineTable {
             ("--num-gpu-blocks-override", self.num_gpu_blocks_override),
             ("--num-scheduler-steps", self.num_scheduler_steps),
         ];
-        if let Some((flag, _)) = counts.into_iter().find(|(_, count)| *count == Some(0)) {
-            return Err(SpecError::Zero(flag));
-        }
-        if self.step.is_some_and(|step| step.is_zero()) {
-            return Err(SpecError::NoTime("--engine-step"));
-        }
+        refuse_first(counts.map(|(flag, count)| (count == Some(0), SpecError::Zero(flag))))?;
         let is_share = |share: f64| 0.0 < share && share <= 1.0;
-        if self.gpu_memory_utilization.is_some_and(|share| !is_share(share)) {
-            return Err(SpecError::BadMemoryShare);
-        }
-        if self.noise.is_some_and(|noise| !(0.0..=1.0).contains(&noise)) {
-            return Err(SpecError::BadNoise);
-        }
         let is_speed = |speed: f64| 0.0 < speed && speed.is_finite();
-        if self.speed.is_some_and(|speed| !is_speed(speed)) {
-            return Err(SpecError::BadEngineSpeed);
-        }
-        Ok(())
+        refuse_first([
+            (self.step.is_some_and(|step| step.is_zero()), SpecError::NoTime("--engine-step")),
+            (
+                self.gpu_memory_utilization.is_some_and(|it| !is_share(it)),
+                SpecError::BadMemoryShare,
+            ),
+            (self.noise.is_some_and(|noise| !(0.0..=1.0).contains(&noise)), SpecError::BadNoise),
+            (self.speed.is_some_and(|speed| !is_speed(speed)), SpecError::BadEngineSpeed),
+        ])
     }
 }
 

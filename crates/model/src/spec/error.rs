@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::endpoint::Api;
 
-use super::bounds::{BURSTINESS, RATE_MAX, SEGMENTS_MAX, SPEED};
+use super::load::{BURSTINESS, RATE_MAX, SEGMENTS_MAX, SPEED};
 
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum SpecError {
@@ -215,4 +215,16 @@ pub enum SpecError {
     MetricsPath,
     #[error("--telemetry-every must be from {least:?} to {most:?}")]
     TelemetryEvery { least: Duration, most: Duration },
+}
+
+pub(super) fn at_most(name: &'static str, value: u64, bound: u64) -> Result<(), SpecError> {
+    if value <= bound { Ok(()) } else { Err(SpecError::TooLarge { name, value, bound }) }
+}
+
+/// The error of the first condition that holds.
+pub(super) fn refuse_first<const N: usize>(wrong: [(bool, SpecError); N]) -> Result<(), SpecError> {
+    match wrong.into_iter().find(|(is_wrong, _)| *is_wrong) {
+        Some((_, error)) => Err(error),
+        None => Ok(()),
+    }
 }

@@ -3,10 +3,11 @@
 use std::fmt;
 use std::str::FromStr;
 
+use schemars::{Schema, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::bounds::TOKENS_MAX;
-use super::text::read_any;
+use super::text::{Grammar, read_any};
+use super::workload::TOKENS_MAX;
 
 /// A distribution of whole numbers from 1 on. Written as text: `512`, `512±20%` (or `512+-20%`),
 /// `uniform:256..1024`, `normal:512,128`, `lognormal:512,0.8`, `zipf:1.2,16..4096`,
@@ -44,112 +45,83 @@ pub enum Lengths {
     Histogram(Vec<(u32, f64)>),
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum LengthsError {
-    #[error(
-        "`{0}` is not a length: write a number, 512±20%, uniform:256..1024, normal:512,128, \
-         lognormal:512,0.8, zipf:1.2,16..4096 or histogram:128=3,512=1"
-    )]
-    NotALength(String),
-    #[error("`{0}`: a length must be from 1 to {TOKENS_MAX}")]
-    OutOfBounds(String),
-    #[error("`{0}`: {1}")]
-    Wrong(String, &'static str),
-}
-
 impl Lengths {
     /// The one length, where there is only one.
     pub fn fixed(&self) -> Option<u32> {
-        match self {
-            Self::Fixed(length) => Some(*length),
-            Self::Around { .. }
-            | Self::Uniform { .. }
-            | Self::Normal { .. }
-            | Self::LogNormal { .. }
-            | Self::Zipf { .. }
-            | Self::Histogram(_) => None,
-        }
+        if let Self::Fixed(length) = self { Some(*length) } else { None }
     }
 
     /// The shortest that can be drawn.
     pub fn least(&self) -> u32 {
-        match self {
-            Self::Fixed(length) => *length,
-            Self::Around { mean, share } => whole((f64::from(*mean) * (1.0 - share)).floor()),
-            Self::Uniform { low, .. } | Self::Zipf { low, .. } => *low,
-            Self::Normal { mean, deviation: spread }
-            | Self::LogNormal { median: mean, sigma: spread } => {
-                if *spread == 0.0 {
-                    whole(mean.round())
-                } else {
-                    1
-                }
-            }
-            Self::Histogram(bars) => bars.iter().map(|bar| bar.0).min().unwrap_or(1),
-        }
+        self.ends().0
     }
 
     /// The longest that is asked for by name: of distributions without an end their middle.
     pub fn most(&self) -> u32 {
+        self.ends().1
+    }
+
+    fn ends(&self) -> (u32, u32) {
         match self {
-            Self::Fixed(length) => *length,
-            Self::Around { mean, share } => whole((f64::from(*mean) * (1.0 + share)).ceil()),
-            Self::Uniform { high, .. } | Self::Zipf { high, .. } => *high,
-            Self::Normal { mean: middle, .. } | Self::LogNormal { median: middle, .. } => {
-                whole(middle.round())
+            Self::Fixed(length) => (*length, *length),
+            Self::Around { mean, share } => {
+                let mean = f64::from(*mean);
+                (whole((mean * (1.0 - share)).floor()), whole((mean * (1.0 + share)).ceil()))
             }
-            Self::Histogram(bars) => bars.iter().map(|bar| bar.0).max().unwrap_or(1),
+            Self::Uniform { low, high } | Self::Zipf { low, high, .. } => (*low, *high),
+            Self::Normal { mean: middle, deviation: spread }
+            | Self::LogNormal { median: middle, sigma: spread } => {
+                let middle = whole(middle.round());
+                (if *spread == 0.0 { middle } else { 1 }, middle)
+            }
+            Self::Histogram(bars) => {
+                let lengths = bars.iter().map(|bar| bar.0);
+                (lengths.clone().min().unwrap_or(1), lengths.max().unwrap_or(1))
+            }
         }
     }
 
-    fn check(self, text: &str) -> Result<Self, LengthsError> {
-        let in_bounds = |length: u32| (1..=TOKENS_MAX).contains(&length);
-        let is_size =
-            |number: f64| number.is_finite() && (1.0..=TOKENS_MAX.into()).contains(&number);
-        let wrong = |why| Err(LengthsError::Wrong(text.to_owned(), why));
-        let fits = match &self {
-            Self::Fixed(length) => in_bounds(*length),
+    /// Why it is refused: the reason, or `None` where a length is out of bounds.
+    fn check(&self) -> Result<(), Option<&'static str>> {
+        let refuse = |is_wrong: bool, why| if is_wrong { Err(Some(why)) } else { Ok(()) };
+        let in_bounds = |length: &u32| (1..=TOKENS_MAX).contains(length);
+        let most = f64::from(TOKENS_MAX);
+        let fits = match self {
+            Self::Fixed(length) => in_bounds(length),
             Self::Around { mean, share } => {
-                if !(0.0..1.0).contains(share) {
-                    return wrong("the share must be from 0 % to below 100 %");
-                }
-                in_bounds(*mean) && f64::from(*mean) * (1.0 + share) <= TOKENS_MAX.into()
+                let is_share = (0.0..1.0).contains(share);
+                refuse(!is_share, "the share must be from 0 % to below 100 %")?;
+                in_bounds(mean) && f64::from(*mean) * (1.0 + share) <= most
             }
-            Self::Uniform { low, high } | Self::Zipf { low, high, .. } if high < low => {
-                return wrong("the lower end must come first");
-            }
-            Self::Uniform { low, high } => in_bounds(*low) && in_bounds(*high),
-            Self::Zipf { exponent, low, high } => {
-                if !(0.0..=10.0).contains(exponent) {
-                    return wrong("the exponent must be from 0 to 10");
+            Self::Uniform { low, high } | Self::Zipf { low, high, .. } => {
+                refuse(high < low, "the lower end must come first")?;
+                if let Self::Zipf { exponent, .. } = self {
+                    let is_exponent = (0.0..=10.0).contains(exponent);
+                    refuse(!is_exponent, "the exponent must be from 0 to 10")?;
                 }
-                in_bounds(*low) && in_bounds(*high)
+                in_bounds(low) && in_bounds(high)
             }
             Self::Normal { mean, deviation } => {
-                if !(0.0..=f64::from(TOKENS_MAX)).contains(deviation) {
-                    return wrong("the deviation must not be negative");
-                }
-                is_size(*mean)
+                let is_deviation = (0.0..=most).contains(deviation);
+                refuse(!is_deviation, "the deviation must not be negative")?;
+                (1.0..=most).contains(mean)
             }
             Self::LogNormal { median, sigma } => {
-                if !(0.0..=5.0).contains(sigma) {
-                    return wrong("sigma must be from 0 to 5");
-                }
-                is_size(*median)
+                refuse(!(0.0..=5.0).contains(sigma), "sigma must be from 0 to 5")?;
+                (1.0..=most).contains(median)
             }
             Self::Histogram(bars) => {
-                let weight_is_sane = |weight: f64| weight.is_finite() && 0.0 <= weight;
-                if !bars.iter().all(|bar| weight_is_sane(bar.1)) || !bars.iter().any(|b| 0.0 < b.1)
-                {
-                    return wrong("weights must be numbers, none negative and not all zero");
-                }
-                if !bars.iter().map(|bar| bar.1).sum::<f64>().is_finite() {
-                    return wrong("the weights add up to more than a number can hold");
-                }
-                bars.iter().all(|bar| in_bounds(bar.0))
+                let mut weights = bars.iter().map(|bar| bar.1);
+                let sum: f64 = weights.clone().sum();
+                let are_weights = weights.all(|weight| weight.is_finite() && 0.0 <= weight);
+                let why = "weights must be numbers, none negative and not all zero";
+                refuse(!are_weights || sum == 0.0, why)?;
+                let is_endless = !sum.is_finite();
+                refuse(is_endless, "the weights add up to more than a number can hold")?;
+                bars.iter().all(|bar| in_bounds(&bar.0))
             }
         };
-        if fits { Ok(self) } else { Err(LengthsError::OutOfBounds(text.to_owned())) }
+        if fits { Ok(()) } else { Err(None) }
     }
 }
 
@@ -169,25 +141,42 @@ impl From<u32> for Lengths {
 }
 
 impl FromStr for Lengths {
-    type Err = LengthsError;
+    type Err = String;
 
-    fn from_str(text: &str) -> Result<Self, LengthsError> {
-        parse(text.trim()).ok_or_else(|| LengthsError::NotALength(text.to_owned()))?.check(text)
+    fn from_str(text: &str) -> Result<Self, String> {
+        let lengths = parse(text.trim()).ok_or_else(|| {
+            format!(
+                "`{text}` is not a length: write a number, 512±20%, uniform:256..1024, \
+                 normal:512,128, lognormal:512,0.8, zipf:1.2,16..4096 or histogram:128=3,512=1"
+            )
+        })?;
+        match lengths.check() {
+            Ok(()) => Ok(lengths),
+            Err(Some(why)) => Err(format!("`{text}`: {why}")),
+            Err(None) => Err(format!("`{text}`: a length must be from 1 to {TOKENS_MAX}")),
+        }
     }
 }
 
 fn parse(text: &str) -> Option<Lengths> {
     if let Some((name, rest)) = text.split_once(':') {
         return match name {
-            "uniform" => range(rest).map(|(low, high)| Lengths::Uniform { low, high }),
-            "normal" => pair(rest).map(|(mean, deviation)| Lengths::Normal { mean, deviation }),
-            "lognormal" => pair(rest).map(|(median, sigma)| Lengths::LogNormal { median, sigma }),
+            "uniform" => pair(rest, "..").map(|(low, high)| Lengths::Uniform { low, high }),
+            "normal" => {
+                pair(rest, ",").map(|(mean, deviation)| Lengths::Normal { mean, deviation })
+            }
+            "lognormal" => {
+                pair(rest, ",").map(|(median, sigma)| Lengths::LogNormal { median, sigma })
+            }
             "zipf" => {
                 let (exponent, ends) = rest.split_once(',')?;
-                let (low, high) = range(ends)?;
+                let (low, high) = pair(ends, "..")?;
                 Some(Lengths::Zipf { exponent: exponent.trim().parse().ok()?, low, high })
             }
-            "histogram" => rest.split(',').map(bar).collect::<Option<_>>().map(Lengths::Histogram),
+            "histogram" => {
+                let bars = rest.split(',').map(|bar| pair(bar, "="));
+                bars.collect::<Option<_>>().map(Lengths::Histogram)
+            }
             _ => None,
         };
     }
@@ -198,19 +187,9 @@ fn parse(text: &str) -> Option<Lengths> {
     text.parse().ok().map(Lengths::Fixed)
 }
 
-fn range(text: &str) -> Option<(u32, u32)> {
-    let (low, high) = text.split_once("..")?;
-    Some((low.trim().parse().ok()?, high.trim().parse().ok()?))
-}
-
-fn pair(text: &str) -> Option<(f64, f64)> {
-    let (first, second) = text.split_once(',')?;
+fn pair<A: FromStr, B: FromStr>(text: &str, separator: &str) -> Option<(A, B)> {
+    let (first, second) = text.split_once(separator)?;
     Some((first.trim().parse().ok()?, second.trim().parse().ok()?))
-}
-
-fn bar(text: &str) -> Option<(u32, f64)> {
-    let (length, weight) = text.split_once('=')?;
-    Some((length.trim().parse().ok()?, weight.trim().parse().ok()?))
 }
 
 impl fmt::Display for Lengths {
@@ -227,14 +206,31 @@ impl fmt::Display for Lengths {
             Self::LogNormal { median, sigma } => write!(f, "lognormal:{median},{sigma}"),
             Self::Zipf { exponent, low, high } => write!(f, "zipf:{exponent},{low}..{high}"),
             Self::Histogram(bars) => {
-                f.write_str("histogram:")?;
-                for (place, (length, weight)) in bars.iter().enumerate() {
-                    let comma = if place == 0 { "" } else { "," };
-                    write!(f, "{comma}{length}={weight}")?;
-                }
-                Ok(())
+                let bars = bars.iter().map(|(length, weight)| format!("{length}={weight}"));
+                write!(f, "histogram:{}", bars.collect::<Vec<_>>().join(","))
             }
         }
+    }
+}
+
+impl Grammar for Lengths {
+    fn read(text: &str) -> Result<Self, String> {
+        text.parse()
+    }
+
+    fn write(&self) -> String {
+        self.to_string()
+    }
+
+    fn schema() -> Schema {
+        json_schema!({
+            "type": ["integer", "string"],
+            "minimum": 1,
+            "examples": [
+                512, "512±20%", "uniform:256..1024", "normal:512,128", "lognormal:512,0.8",
+                "zipf:1.2,16..4096", "histogram:128=3,512=1",
+            ],
+        })
     }
 }
 

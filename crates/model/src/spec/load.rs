@@ -1,11 +1,124 @@
-//! When requests are sent: loops, rates and arrivals, and how long.
+//! `[load]`: when requests are sent, as flags, as a table of a file, and resolved. Every
+//! contradiction is refused by name.
 
 use std::num::{NonZeroU32, NonZeroU64};
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
+use clap::Args;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use strum::VariantArray;
 
-use super::workload::Replay;
+use super::error::{SpecError, at_most, refuse_first};
+use super::text::{PerSecond, Ramp, Time};
+use super::workload::{Replay, Ticks};
+
+/// Defaults: a run that says something about any server within a minute or so.
+const CONCURRENCY: u32 = 8;
+const REQUESTS: u64 = 100;
+
+const CONCURRENCY_MAX: u32 = 1_000_000;
+const REQUESTS_MAX: u64 = 1_000_000_000;
+const WARM_UP_MAX: u64 = 1_000_000;
+pub(super) const RATE_MAX: f64 = 1e6;
+/// One request in eleven days: a lower rate is a typing error.
+const RATE_MIN: f64 = 1e-6;
+pub(super) const SEGMENTS_MAX: usize = 64;
+/// From a thousandth of the recorded speed to a thousand times it.
+pub(super) const SPEED: RangeInclusive<f64> = 1e-3..=1e3;
+/// Gaps that vary ten times as much as Poisson's, to gaps that hardly vary.
+pub(super) const BURSTINESS: RangeInclusive<f64> = 0.01..=1_000.0;
+pub(super) const DURATION_MAX: Duration = Duration::from_hours(24 * 31);
+const THINK_MAX: Duration = Duration::from_hours(24);
+/// Arrivals of an open loop are drawn beforehand, so their number is bounded.
+const ARRIVALS_MAX: f64 = 1e8;
+
+/// When requests are sent.
+#[derive(Args, Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
+#[command(next_help_heading = "Load")]
+pub struct LoadTable {
+    /// Closed loop: keep this many requests in flight [default: 8]
+    #[arg(long, value_name = "N")]
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub concurrency: Option<u32>,
+    /// Closed loop: pause of each user after a reply, such as 2s [default: none]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub think_time: Option<Time>,
+    /// Whether that time is always the same or the mean of random ones [default: fixed]
+    #[arg(long, value_name = "KIND")]
+    pub think: Option<ThinkKind>,
+    /// Open loop: send this many requests per second, whatever is in flight; `inf` sends all at
+    /// once
+    #[arg(long, value_name = "PER_SECOND")]
+    pub rate: Option<PerSecond>,
+    /// Open loop: a rate that changes, such as 2..20:60s or 2..20:60s,20..5:30s; after its last
+    /// segment it stays as it ended
+    #[arg(long, value_name = "SEGMENTS")]
+    pub ramp: Option<Ramp>,
+    /// How a ramp gets from rate to rate [default: linear]
+    #[arg(long, value_name = "CURVE")]
+    pub ramp_curve: Option<RampCurve>,
+    /// Open loop: hold back what is due while this many are in flight (capped-open)
+    #[arg(long, value_name = "N")]
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub max_concurrency: Option<u32>,
+    /// How the requests of an open loop are spaced; stretched is gamma with the last of --requests
+    /// at exactly their number over --rate, as in `vllm bench serve` [default: poisson]
+    #[arg(long, value_name = "KIND")]
+    pub arrivals: Option<ArrivalsKind>,
+    /// Shape of gamma and stretched arrivals, as in `vllm bench serve`: 1 is Poisson, below 1 is
+    /// burstier, above more even
+    #[arg(long, value_name = "K")]
+    #[schemars(range(min = 0.01, max = 1000))]
+    pub burstiness: Option<f64>,
+    /// Speed of a recorded load: above 1 its gaps shrink [default: 1]
+    #[arg(long, value_name = "FACTOR")]
+    #[schemars(range(max = 1000), extend("exclusiveMinimum" = 0))]
+    pub speed: Option<f64>,
+    /// How times that were recorded on a coarse grid are spread [default: auto]
+    #[arg(long, value_name = "HOW")]
+    pub ticks: Option<Ticks>,
+    /// Stop after this many requests [default: 100; a ramp or a trace is played to its end]
+    #[arg(long, value_name = "N")]
+    #[schemars(range(min = 1, max = 1_000_000_000))]
+    pub requests: Option<u64>,
+    /// Stop releasing requests after this time, such as 30s or 5m
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub duration: Option<Time>,
+    /// With both --requests and --duration: continue until both are reached, or the first [default:
+    /// both]
+    #[arg(long, value_name = "WHICH")]
+    pub until: Option<Until>,
+    /// Requests to send before the run, which are not counted [default: 0]
+    #[arg(long, value_name = "N")]
+    #[schemars(range(max = 1_000_000))]
+    pub warm_up: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, VariantArray)]
+#[serde(rename_all = "kebab-case")]
+pub enum ArrivalsKind {
+    Constant,
+    Poisson,
+    Gamma,
+    Stretched,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, VariantArray)]
+#[serde(rename_all = "kebab-case")]
+pub enum ThinkKind {
+    Fixed,
+    Exponential,
+}
+
+/// Which of `--requests` and `--duration` ends a run that has both.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, VariantArray)]
+#[serde(rename_all = "kebab-case")]
+pub enum Until {
+    Both,
+    First,
+}
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Load {
@@ -59,7 +172,7 @@ pub struct RampSegment {
     pub over: Duration,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, VariantArray)]
 #[serde(rename_all = "snake_case")]
 pub enum RampCurve {
     /// By the same amount each second.
@@ -155,36 +268,288 @@ impl RampSegment {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn ramp(segments: &[(f64, f64, u64)], curve: RampCurve) -> Rate {
-        let segment = |&(from_per_s, to_per_s, seconds): &(f64, f64, u64)| RampSegment {
-            from_per_s,
-            to_per_s,
-            over: Duration::from_secs(seconds),
+impl Think {
+    pub(super) fn new(time: Option<Time>, kind: Option<ThinkKind>) -> Result<Self, SpecError> {
+        let think = match (time.map(|time| time.0), kind) {
+            (None, Some(_)) => return Err(SpecError::ThinkWithoutTime),
+            (None | Some(Duration::ZERO), _) => Self::None,
+            (Some(time), None | Some(ThinkKind::Fixed)) => Self::Fixed(time),
+            (Some(mean), Some(ThinkKind::Exponential)) => Self::Exponential { mean },
         };
-        Rate::Ramp { segments: segments.iter().map(segment).collect(), curve }
+        think.check()?;
+        Ok(think)
     }
 
-    #[test]
-    fn the_area_under_a_rate_is_what_to_expect() {
-        let assert_expected = |rate: &Rate, seconds, area: f64| {
-            let found = rate.expected_within(Duration::from_secs(seconds));
-            assert!((found - area).abs() < 1e-12 * area, "{found} instead of {area}");
-        };
-        assert_expected(&Rate::Steady { per_s: 3.0 }, 20, 60.0);
-        let up_and_down = ramp(&[(2.0, 20.0, 60), (20.0, 5.0, 30)], RampCurve::Linear);
-        assert_expected(&up_and_down, 30, 30.0 * (2.0 + 11.0) / 2.0);
-        assert_expected(&up_and_down, 60, 660.0);
-        assert_expected(&up_and_down, 90, 660.0 + 375.0);
-        // After its end it stays as it ended.
-        assert_expected(&up_and_down, 100, 660.0 + 375.0 + 50.0);
-        let doubling = ramp(&[(1.0, 4.0, 10), (4.0, 4.0, 10)], RampCurve::Exponential);
-        let area = 3.0 * 10.0 / 4.0_f64.ln();
-        assert_expected(&doubling, 5, 5.0 / 2.0_f64.ln());
-        assert_expected(&doubling, 10, area);
-        assert_expected(&doubling, 25, area + 60.0);
+    fn check(self) -> Result<(), SpecError> {
+        match self {
+            Self::Fixed(Duration::ZERO) | Self::Exponential { mean: Duration::ZERO } => {
+                Err(SpecError::OddLoad)
+            }
+            Self::Fixed(time) | Self::Exponential { mean: time } if THINK_MAX < time => {
+                Err(SpecError::ThinkTooLong(THINK_MAX))
+            }
+            Self::None | Self::Fixed(_) | Self::Exponential { .. } => Ok(()),
+        }
     }
 }
+
+impl LoadTable {
+    /// `recorded` says whether the workload brings moments of its own.
+    pub(super) fn resolve(&self, recorded: bool) -> Result<Load, SpecError> {
+        let shape = self.shape(recorded)?;
+        let extent = self.extent(&shape)?;
+        let load = Load { shape, extent, warm_up: self.warm_up.unwrap_or(0) };
+        load.check()?;
+        Ok(load)
+    }
+
+    fn shape(&self, recorded: bool) -> Result<LoadShape, SpecError> {
+        let rate = match (self.rate.map(|rate| rate.0), &self.ramp) {
+            (Some(_), Some(_)) => return Err(SpecError::TwoRates),
+            (_, None) if self.ramp_curve.is_some() => return Err(SpecError::CurveWithoutRamp),
+            (None, None) => None,
+            (None, Some(Ramp(segments))) => {
+                let curve = self.ramp_curve.unwrap_or(RampCurve::Linear);
+                Some(Rate::Ramp { segments: segments.clone(), curve })
+            }
+            (Some(f64::INFINITY), None) => Some(Rate::Unlimited),
+            (Some(per_s), None) => Some(Rate::Steady { per_s }),
+        };
+        if recorded && rate.is_none() && self.concurrency.is_none() {
+            self.refuse_arrivals(SpecError::ArrivalsWithoutRate)?;
+            let (speed, ticks) = (self.speed.unwrap_or(1.0), self.ticks.unwrap_or_default());
+            return self.open(Rate::Recorded(Replay { speed, ticks }));
+        }
+        let stray = [(self.speed.is_some(), "--speed"), (self.ticks.is_some(), "--ticks")];
+        refuse_first(stray.map(|(is_set, flag)| (is_set, SpecError::ReplayWithoutTrace(flag))))?;
+        match (rate, self.max_concurrency) {
+            (Some(_), _) if self.concurrency.is_some() => Err(SpecError::TwoShapes),
+            (Some(Rate::Unlimited), Some(slots)) => {
+                self.refuse_arrivals(SpecError::ArrivalsAtOnce)?;
+                self.closed("--max-concurrency", slots)
+            }
+            (Some(rate), _) => self.open(rate),
+            (None, Some(_)) => Err(SpecError::CapWithoutRate),
+            (None, None) => {
+                self.refuse_arrivals(SpecError::ArrivalsWithoutRate)?;
+                self.closed("--concurrency", self.concurrency.unwrap_or(CONCURRENCY))
+            }
+        }
+    }
+
+    fn closed(&self, name: &'static str, slots: u32) -> Result<LoadShape, SpecError> {
+        let think = Think::new(self.think_time, self.think)?;
+        Ok(LoadShape::Closed { concurrency: in_flight(name, slots)?, think })
+    }
+
+    fn open(&self, rate: Rate) -> Result<LoadShape, SpecError> {
+        if self.think_time.is_some() || self.think.is_some() {
+            return Err(SpecError::ThinkOnOpenLoop);
+        }
+        let arrivals = match rate {
+            Rate::Unlimited => {
+                self.refuse_arrivals(SpecError::ArrivalsAtOnce)?;
+                Arrivals::Constant
+            }
+            Rate::Recorded(_) => Arrivals::Constant,
+            Rate::Steady { .. } | Rate::Ramp { .. } => self.arrivals()?,
+        };
+        let cap =
+            self.max_concurrency.map(|cap| in_flight("--max-concurrency", cap)).transpose()?;
+        Ok(LoadShape::Open { rate, arrivals, cap })
+    }
+
+    fn refuse_arrivals(&self, why: fn(&'static str) -> SpecError) -> Result<(), SpecError> {
+        match (self.arrivals, self.burstiness) {
+            (Some(_), _) => Err(why("--arrivals")),
+            (None, Some(_)) => Err(why("--burstiness")),
+            (None, None) => Ok(()),
+        }
+    }
+
+    fn arrivals(&self) -> Result<Arrivals, SpecError> {
+        match (self.arrivals, self.burstiness) {
+            (None | Some(ArrivalsKind::Poisson), None) => Ok(Arrivals::Poisson),
+            (Some(ArrivalsKind::Constant), None) => Ok(Arrivals::Constant),
+            (Some(ArrivalsKind::Gamma), None) => Err(SpecError::GammaWithoutBurstiness),
+            (Some(ArrivalsKind::Stretched), burstiness) => {
+                Ok(Arrivals::Stretched { burstiness: burstiness.unwrap_or(1.0) })
+            }
+            (Some(ArrivalsKind::Constant | ArrivalsKind::Poisson), Some(_)) => {
+                Err(SpecError::BurstinessOfOthers)
+            }
+            // One name for one thing: equal workloads have equal fingerprints.
+            (None | Some(ArrivalsKind::Gamma), Some(1.0)) => Ok(Arrivals::Poisson),
+            (None | Some(ArrivalsKind::Gamma), Some(burstiness)) => {
+                Ok(Arrivals::Gamma { burstiness })
+            }
+        }
+    }
+
+    fn extent(&self, shape: &LoadShape) -> Result<Extent, SpecError> {
+        let requests = |requests| NonZeroU64::new(requests).ok_or(SpecError::Zero("--requests"));
+        let duration = self.duration.map(|time| time.0);
+        Ok(match (self.requests.map(requests).transpose()?, duration, self.until) {
+            (Some(requests), Some(duration), None | Some(Until::Both)) => {
+                Extent::UntilBoth { requests, duration }
+            }
+            (Some(requests), Some(duration), Some(Until::First)) => {
+                Extent::UntilFirst { requests, duration }
+            }
+            (_, _, Some(_)) => return Err(SpecError::UntilWithoutBoth),
+            (Some(requests), None, None) => Extent::Requests(requests),
+            (None, Some(duration), None) => Extent::Duration(duration),
+            // A ramp and a recording are played to their end.
+            (None, None, None) => match shape {
+                LoadShape::Open { rate: Rate::Ramp { segments, .. }, .. } => {
+                    Extent::Duration(length(segments))
+                }
+                LoadShape::Open { rate: Rate::Recorded(_), .. } => Extent::Whole,
+                LoadShape::Open { rate: Rate::Steady { .. } | Rate::Unlimited, .. }
+                | LoadShape::Closed { .. } => Extent::Requests(requests(REQUESTS)?),
+            },
+        })
+    }
+}
+
+fn in_flight(name: &'static str, count: u32) -> Result<NonZeroU32, SpecError> {
+    at_most(name, count.into(), CONCURRENCY_MAX.into())?;
+    NonZeroU32::new(count).ok_or(SpecError::Zero(name))
+}
+
+fn length(segments: &[RampSegment]) -> Duration {
+    segments.iter().fold(Duration::ZERO, |length, next| length.saturating_add(next.over))
+}
+
+impl Load {
+    /// Checks that a load, typed or read from a saved plan, is within its bounds.
+    pub fn check(&self) -> Result<(), SpecError> {
+        match &self.shape {
+            LoadShape::Closed { concurrency, think } => {
+                in_flight("--concurrency", concurrency.get())?;
+                think.check()?;
+            }
+            LoadShape::Open { rate, arrivals, cap } => {
+                if let Some(cap) = cap {
+                    in_flight("--max-concurrency", cap.get())?;
+                }
+                rate.check()?;
+                arrivals.check(rate, self.extent)?;
+            }
+        }
+        let (requests, duration) = match self.extent {
+            Extent::Whole => (None, None),
+            Extent::Requests(requests) => (Some(requests), None),
+            Extent::Duration(duration) => (None, Some(duration)),
+            Extent::UntilBoth { requests, duration }
+            | Extent::UntilFirst { requests, duration } => (Some(requests), Some(duration)),
+        };
+        at_most("--requests", requests.map_or(0, NonZeroU64::get), REQUESTS_MAX)?;
+        if duration.is_some_and(|duration| duration.is_zero() || DURATION_MAX < duration) {
+            return Err(SpecError::BadDuration(DURATION_MAX));
+        }
+        match &self.shape {
+            LoadShape::Open { rate: Rate::Recorded(_), .. } => {}
+            LoadShape::Open { .. } | LoadShape::Closed { .. } if self.extent == Extent::Whole => {
+                return Err(SpecError::OddLoad);
+            }
+            LoadShape::Open { rate, .. } => check_schedule(rate, self.extent)?,
+            LoadShape::Closed { .. } => {}
+        }
+        at_most("--warm-up", self.warm_up, WARM_UP_MAX)
+    }
+}
+
+impl Rate {
+    fn check(&self) -> Result<(), SpecError> {
+        let is_rate = |per_s: &f64| (RATE_MIN..=RATE_MAX).contains(per_s);
+        let (segments, curve) = match self {
+            Self::Steady { per_s } if !is_rate(per_s) => return Err(SpecError::BadRate),
+            Self::Recorded(replay) if !SPEED.contains(&replay.speed) => {
+                return Err(SpecError::BadSpeed);
+            }
+            Self::Steady { .. } | Self::Unlimited | Self::Recorded(_) => return Ok(()),
+            Self::Ramp { segments, curve } => (segments, *curve),
+        };
+        if segments.is_empty() || SEGMENTS_MAX < segments.len() {
+            return Err(SpecError::RampSegments(segments.len()));
+        }
+        for (number, segment) in (1..).zip(segments) {
+            let ends = [segment.from_per_s, segment.to_per_s];
+            if !ends.iter().all(|rate| *rate == 0.0 || is_rate(rate)) {
+                return Err(SpecError::RampRate(number));
+            }
+            if curve == RampCurve::Exponential && ends.contains(&0.0) {
+                return Err(SpecError::RampZero(number));
+            }
+            if segment.over.is_zero() {
+                return Err(SpecError::RampNoTime(number));
+            }
+        }
+        if DURATION_MAX < length(segments) {
+            return Err(SpecError::RampTooLong(DURATION_MAX));
+        }
+        if segments.iter().all(|segment| segment.from_per_s == 0.0 && segment.to_per_s == 0.0) {
+            return Err(SpecError::RampOfNothing);
+        }
+        Ok(())
+    }
+}
+
+impl Arrivals {
+    fn check(self, rate: &Rate, extent: Extent) -> Result<(), SpecError> {
+        let is_spaced = matches!(rate, Rate::Steady { .. } | Rate::Ramp { .. });
+        // What is stretched has a length: so many requests at one rate.
+        let has_length = matches!((rate, extent), (Rate::Steady { .. }, Extent::Requests(_)));
+        match self {
+            Self::Gamma { burstiness } | Self::Stretched { burstiness }
+                if !BURSTINESS.contains(&burstiness) =>
+            {
+                Err(SpecError::BadBurstiness)
+            }
+            Self::Stretched { .. } if !has_length => Err(SpecError::NothingToStretchTo),
+            Self::Gamma { burstiness: 1.0 } => Err(SpecError::OddLoad),
+            Self::Poisson | Self::Gamma { .. } if !is_spaced => Err(SpecError::OddLoad),
+            Self::Constant | Self::Poisson | Self::Gamma { .. } | Self::Stretched { .. } => Ok(()),
+        }
+    }
+}
+
+/// A schedule is drawn whole: it must have an end, and fit into memory.
+fn check_schedule(rate: &Rate, extent: Extent) -> Result<(), SpecError> {
+    let by_requests = matches!(extent, Extent::Requests(_) | Extent::UntilBoth { .. });
+    if by_requests && rate.per_s_in_the_end() == 0.0 {
+        return Err(SpecError::RampEndsAtZero);
+    }
+    let by_time = matches!(extent, Extent::Duration(_) | Extent::UntilBoth { .. });
+    if by_time && *rate == Rate::Unlimited {
+        return Err(SpecError::UnlimitedByTime);
+    }
+    let expected = match extent {
+        Extent::Whole => 0.0,
+        Extent::Requests(requests) => requests.get() as f64,
+        Extent::Duration(duration) => rate.expected_within(duration),
+        Extent::UntilBoth { requests, duration } => {
+            rate.expected_within(duration).max(requests.get() as f64)
+        }
+        Extent::UntilFirst { requests, duration } => {
+            rate.expected_within(duration).min(requests.get() as f64)
+        }
+    };
+    if expected <= ARRIVALS_MAX {
+        return Ok(());
+    }
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "shown in a message, and bounded by the rate and the duration"
+    )]
+    Err(SpecError::TooLarge {
+        name: "the number of requests in the schedule",
+        value: expected as u64,
+        bound: ARRIVALS_MAX as u64,
+    })
+}
+
+#[cfg(test)]
+mod tests;

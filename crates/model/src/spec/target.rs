@@ -7,13 +7,14 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, json_schema};
 use serde::{Deserialize, Serialize};
+use strum::VariantArray;
 
-use super::SpecError;
-use super::bounds::{DURATION_MAX, at_most};
-use super::devices::DevicesAsked;
-use super::text::{CoreList, Time};
+use super::error::{SpecError, at_most, refuse_first};
+use super::load::DURATION_MAX;
+use super::text::{CoreList, Grammar, Time};
+use crate::BaseUrl;
 use crate::endpoint::Api;
 use crate::observations::{Connections, HttpVersion};
 
@@ -66,11 +67,69 @@ pub struct TargetTable {
 }
 
 /// Whether something is done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, VariantArray)]
 #[serde(rename_all = "kebab-case")]
 pub enum Switch {
     On,
     Off,
+}
+
+/// Source of GPU metrics during a run. Written `auto`, `off`, by the name of a tool, or `dcgm=URL`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, strum::Display)]
+#[strum(serialize_all = "kebab-case")]
+pub enum DevicesAsked {
+    /// Whatever this machine has, if the server runs on it.
+    #[default]
+    Auto,
+    Off,
+    Nvml,
+    NvidiaSmi,
+    AmdSmi,
+    RocmSmi,
+    /// An exporter of DCGM, wherever it is.
+    #[strum(to_string = "dcgm={0}")]
+    Dcgm(BaseUrl),
+}
+
+impl DevicesAsked {
+    const NAMED: [Self; 6] =
+        [Self::Auto, Self::Off, Self::Nvml, Self::NvidiaSmi, Self::AmdSmi, Self::RocmSmi];
+
+    const fn off() -> Self {
+        Self::Off
+    }
+}
+
+impl Grammar for DevicesAsked {
+    fn read(text: &str) -> Result<Self, String> {
+        let text = text.trim();
+        if let Some(url) = text.strip_prefix("dcgm=") {
+            // Exporters are copied with the path that every one of them has.
+            let base = url.trim_end_matches('/').trim_end_matches("/metrics").parse();
+            return base
+                .map(Self::Dcgm)
+                .map_err(|error| format!("the exporter's URL cannot be used: {error}"));
+        }
+        let named = Self::NAMED.into_iter().find(|named| named.to_string() == text);
+        named.ok_or_else(|| {
+            format!(
+                "`{text:.100}` is not a source of GPU metrics; write auto, off, nvml, nvidia-smi, \
+                 amd-smi, rocm-smi, or dcgm=URL of an exporter, such as dcgm=http://gpu1:9400"
+            )
+        })
+    }
+
+    fn write(&self) -> String {
+        self.to_string()
+    }
+
+    fn schema() -> Schema {
+        json_schema!({
+            "type": "string",
+            "pattern": "^ *(auto|off|nvml|nvidia-smi|amd-smi|rocm-smi|dcgm=.+)$",
+            "examples": ["auto", "nvidia-smi", "dcgm=http://gpu1:9400"],
+        })
+    }
 }
 
 /// How the server's metrics are read during a run.
@@ -80,7 +139,7 @@ pub struct TelemetrySpec {
     pub path: String,
     pub every: Duration,
     /// Source of GPU metrics; off in runs that were stored before there was a choice.
-    #[serde(default = "DevicesAsked::nobody")]
+    #[serde(default = "DevicesAsked::off")]
     pub devices: DevicesAsked,
 }
 
@@ -94,12 +153,14 @@ impl TargetTable {
     pub(super) fn telemetry(&self) -> Result<Option<TelemetrySpec>, SpecError> {
         let devices = self.gpu_telemetry.clone();
         if self.telemetry == Some(Switch::Off) {
-            return match (&self.metrics_path, self.telemetry_every, devices) {
-                (Some(_), _, _) => Err(SpecError::TelemetryOff("--metrics-path")),
-                (None, Some(_), _) => Err(SpecError::TelemetryOff("--telemetry-every")),
-                (None, None, None | Some(DevicesAsked::Off)) => Ok(None),
-                (None, None, Some(_)) => Err(SpecError::TelemetryOff("--gpu-telemetry")),
-            };
+            let has_devices = devices.is_some_and(|devices| devices != DevicesAsked::Off);
+            let stray = [
+                (self.metrics_path.is_some(), "--metrics-path"),
+                (self.telemetry_every.is_some(), "--telemetry-every"),
+                (has_devices, "--gpu-telemetry"),
+            ];
+            let refused = stray.map(|(is_set, flag)| (is_set, SpecError::TelemetryOff(flag)));
+            return refuse_first(refused).map(|()| None);
         }
         let path = self.metrics_path.clone().unwrap_or_else(|| PATH.to_owned());
         let is_plain = path.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'#');
@@ -302,5 +363,25 @@ mod tests {
             let table = TargetTable { telemetry_every, ..TargetTable::default() };
             assert!(matches!(table.telemetry(), Err(SpecError::TelemetryEvery { .. })), "{ms} ms");
         }
+    }
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        for text in ["auto", "off", "nvml", "nvidia-smi", "amd-smi", "rocm-smi"] {
+            assert_eq!(text.parse::<DevicesAsked>().unwrap().to_string(), text);
+        }
+        let dcgm: DevicesAsked = "dcgm=http://gpu1:9400/metrics".parse().unwrap();
+        let stored = serde_json::to_string(&dcgm).unwrap();
+        assert_eq!(stored, r#""dcgm=http://gpu1:9400""#);
+        assert_eq!(serde_json::from_str::<DevicesAsked>(&stored).unwrap(), dcgm);
+    }
+
+    #[test]
+    fn what_is_not_known_says_what_is_and_secrets_are_refused() {
+        let unknown = "cuda".parse::<DevicesAsked>().unwrap_err().to_string();
+        assert!(unknown.contains("`cuda`") && unknown.contains("dcgm=http"), "{unknown}");
+        let secret = "dcgm=http://me:pass@gpu1:9400".parse::<DevicesAsked>().unwrap_err();
+        assert!(secret.contains("URL cannot be used"), "{secret}");
+        assert!(!secret.to_string().contains("pass@"), "{secret}");
     }
 }

@@ -8,23 +8,24 @@ use std::time::Duration;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
-use serde_json::Value;
+use serde_json::{Map, Value};
+use strum::VariantArray;
 
-use super::lengths::Lengths;
 use super::{
-    AdapterChoice, ArrivalsKind, Counting, DatasetKind, DevicesAsked, EngineGeneration, PinOutput,
-    RampCurve, RampSegment, SchedulingPolicy, SourceName, Switch, ThinkKind, Ticks, TraceKind,
-    Until,
+    AdapterChoice, ArrivalsKind, Counting, DatasetKind, DevicesAsked, EngineGeneration, Lengths,
+    PinOutput, RampCurve, RampSegment, SchedulingPolicy, SourceName, Switch, ThinkKind, Ticks,
+    TraceKind, Until,
 };
 use crate::deployment::{DeployKind, Renewal};
 use crate::endpoint::Api;
 use crate::observations::Connections;
 use crate::study::{Order, Prompts, StopAt, Strategy};
+use crate::variant_name;
 
 /// How a kind of value is written as text.
 pub trait Grammar: Clone + Send + Sync + Sized + 'static {
-    /// Name of the kind in the schema.
-    const NAME: &'static str;
+    /// Name of the kind in the schema, which the schema does not show: kinds are written in place.
+    const NAME: &'static str = "Text";
 
     fn read(text: &str) -> Result<Self, String>;
     /// Text that `read` turns into the same value again.
@@ -45,36 +46,16 @@ impl<T> From<T> for Written<T> {
     }
 }
 
-impl<T: Grammar> FromStr for Written<T> {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
+impl<T: Grammar> Grammar for Written<T> {
+    fn read(text: &str) -> Result<Self, String> {
         T::read(text).map(Self)
     }
-}
 
-impl<T: Grammar> Serialize for Written<T> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&self.0.write())
-    }
-}
-
-impl<'de, T: Grammar> Deserialize<'de> for Written<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        read_any(deserializer).map(Self)
-    }
-}
-
-impl<T: Grammar> JsonSchema for Written<T> {
-    fn inline_schema() -> bool {
-        true
+    fn write(&self) -> String {
+        self.0.write()
     }
 
-    fn schema_name() -> Cow<'static, str> {
-        T::NAME.into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+    fn schema() -> Schema {
         T::schema()
     }
 }
@@ -124,8 +105,8 @@ impl<'de, T: Grammar> de::Visitor<'de> for Reader<T> {
 
 /// The schema of a type is that of its grammar.
 macro_rules! schema_of_grammar {
-    ($($kind:ty),+ $(,)?) => {$(
-        impl JsonSchema for $kind {
+    ([$($bound:tt)*] $kind:ty) => {
+        impl<$($bound)*> JsonSchema for $kind {
             fn inline_schema() -> bool {
                 true
             }
@@ -138,13 +119,13 @@ macro_rules! schema_of_grammar {
                 <Self as Grammar>::schema()
             }
         }
-    )+};
+    };
 }
 
 /// Types whose only form, on the command line and in files, is their text.
 macro_rules! written_as_text {
-    ($($kind:ty),+ $(,)?) => {$(
-        impl FromStr for $kind {
+    ($([$($bound:tt)*] $kind:ty),+ $(,)?) => {$(
+        impl<$($bound)*> FromStr for $kind {
             type Err = String;
 
             fn from_str(text: &str) -> Result<Self, String> {
@@ -152,28 +133,27 @@ macro_rules! written_as_text {
             }
         }
 
-        impl Serialize for $kind {
+        impl<$($bound)*> Serialize for $kind {
             fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 serializer.serialize_str(&self.write())
             }
         }
 
-        impl<'de> Deserialize<'de> for $kind {
+        impl<'de, $($bound)*> Deserialize<'de> for $kind {
             fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
                 read_any(deserializer)
             }
         }
 
-        schema_of_grammar!($kind);
+        schema_of_grammar!([$($bound)*] $kind);
     )+};
 }
 
-written_as_text!(PerSecond, Ramp, CoreList, ImageSize, Share);
-schema_of_grammar!(Api, DevicesAsked, Lengths);
+written_as_text!([T: Grammar] Written<T>, [] PerSecond, [] Ramp, [] CoreList, [] ImageSize, [] Share);
+written_as_text!([] DevicesAsked);
+schema_of_grammar!([] Lengths);
 
 impl Grammar for Duration {
-    const NAME: &'static str = "Time";
-
     fn read(text: &str) -> Result<Self, String> {
         let wanted = || format!("`{text}` is not a duration; write it as 500ms, 30s, 2m or 1h");
         let unit_at = text.find(|c: char| c.is_ascii_alphabetic()).ok_or_else(wanted)?;
@@ -206,63 +186,17 @@ impl Grammar for Duration {
     }
 }
 
-impl Grammar for Lengths {
-    const NAME: &'static str = "Lengths";
-
-    fn read(text: &str) -> Result<Self, String> {
-        text.parse().map_err(|error: super::LengthsError| error.to_string())
-    }
-
-    fn write(&self) -> String {
-        self.to_string()
-    }
-
-    fn schema() -> Schema {
-        json_schema!({
-            "type": ["integer", "string"],
-            "minimum": 1,
-            "examples": [
-                512, "512±20%", "uniform:256..1024", "normal:512,128", "lognormal:512,0.8",
-                "zipf:1.2,16..4096", "histogram:128=3,512=1",
-            ],
-        })
-    }
-}
-
-impl Grammar for DevicesAsked {
-    const NAME: &'static str = "GpuTelemetry";
-
-    fn read(text: &str) -> Result<Self, String> {
-        text.parse().map_err(|error: super::DevicesAskedError| error.to_string())
-    }
-
-    fn write(&self) -> String {
-        self.to_string()
-    }
-
-    fn schema() -> Schema {
-        json_schema!({
-            "type": "string",
-            "pattern": "^ *(auto|off|nvml|nvidia-smi|amd-smi|rocm-smi|dcgm=.+)$",
-            "examples": ["auto", "nvidia-smi", "dcgm=http://gpu1:9400"],
-        })
-    }
-}
-
 /// Requests per second, such as `20` or `inf`; infinite sends everything at once.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PerSecond(pub f64);
 
 impl Grammar for PerSecond {
-    const NAME: &'static str = "Rate";
-
     fn read(text: &str) -> Result<Self, String> {
         match text.trim().to_ascii_lowercase().as_str() {
             "inf" | "unlimited" => Ok(Self(f64::INFINITY)),
             number => number.parse().map(Self).map_err(|_| {
-                format!(
-                    "`{text}` is not a rate; write requests per second, such as 20 or 0.5, or inf"
-                )
+                let how = "write requests per second, such as 20 or 0.5, or inf";
+                format!("`{text}` is not a rate; {how}")
             }),
         }
     }
@@ -285,8 +219,6 @@ impl Grammar for PerSecond {
 pub struct Ramp(pub Vec<RampSegment>);
 
 impl Grammar for Ramp {
-    const NAME: &'static str = "Ramp";
-
     fn read(text: &str) -> Result<Self, String> {
         let segment = |text: &str| {
             let wanted = || {
@@ -324,8 +256,6 @@ pub struct CoreList(pub Vec<u32>);
 const CORES_MAX: u32 = 65_536;
 
 impl Grammar for CoreList {
-    const NAME: &'static str = "Cores";
-
     fn read(text: &str) -> Result<Self, String> {
         let mut cores = Vec::new();
         for part in text.split(',') {
@@ -333,11 +263,9 @@ impl Grammar for CoreList {
             let number =
                 |text: &str| text.trim().parse::<u32>().ok().filter(|core| *core < CORES_MAX);
             let range = number(first).zip(number(last)).filter(|(first, last)| first <= last);
-            let Some((first, last)) = range else {
-                return Err(format!(
-                    "`{part}` is not a core or a range of cores, such as 2 or 4-6"
-                ));
-            };
+            let (first, last) = range.ok_or_else(|| {
+                format!("`{part}` is not a core or a range of cores, such as 2 or 4-6")
+            })?;
             for core in first..=last {
                 if cores.contains(&core) {
                     return Err(format!("core {core} is named twice"));
@@ -362,8 +290,6 @@ impl Grammar for CoreList {
 pub struct ImageSize(pub u32, pub u32);
 
 impl Grammar for ImageSize {
-    const NAME: &'static str = "ImageSize";
-
     fn read(text: &str) -> Result<Self, String> {
         let side = |text: &str| text.trim().parse::<u32>().ok();
         let sides = text.split_once(['x', '×']).and_then(|(w, h)| side(w).zip(side(h)));
@@ -387,8 +313,6 @@ impl Grammar for ImageSize {
 }
 
 impl Grammar for AdapterChoice {
-    const NAME: &'static str = "AdapterChoice";
-
     fn read(text: &str) -> Result<Self, String> {
         let zipf = || text.strip_prefix("zipf:")?.trim().parse().ok().map(Self::Zipf);
         match text {
@@ -422,8 +346,6 @@ impl Grammar for AdapterChoice {
 pub struct Share(pub f64);
 
 impl Grammar for Share {
-    const NAME: &'static str = "Share";
-
     fn read(text: &str) -> Result<Self, String> {
         let (number, whole) = match text.trim().strip_suffix('%') {
             Some(number) => (number, 100.0),
@@ -447,8 +369,6 @@ impl Grammar for Share {
 }
 
 impl Grammar for StopAt {
-    const NAME: &'static str = "StopAt";
-
     fn read(text: &str) -> Result<Self, String> {
         let wanted =
             || format!("`{text}` is not known; write it as output_throughput=2% or ttft.p99=5%");
@@ -466,104 +386,86 @@ impl Grammar for StopAt {
     }
 }
 
-/// A closed set of names.
-pub trait Named: Copy + PartialEq + Send + Sync + 'static {
-    /// Name of the set in the schema.
-    const KIND: &'static str;
+/// A closed set of names, which are those of its stored form.
+pub trait Named: Copy + PartialEq + Send + Sync + VariantArray + 'static {
+    fn name(&self) -> &'static str;
 
-    fn names() -> Vec<(&'static str, Self)>;
+    fn names() -> Vec<&'static str> {
+        Self::VARIANTS.iter().map(Self::name).collect()
+    }
 }
 
 impl<T: Named> Grammar for T {
-    const NAME: &'static str = T::KIND;
-
     fn read(text: &str) -> Result<Self, String> {
-        let names = T::names();
-        let found = names.iter().find(|(name, _)| *name == text).map(|(_, value)| *value);
-        found.ok_or_else(|| {
-            let names: Vec<&str> = names.iter().map(|(name, _)| *name).collect();
-            format!("`{text}` is not known; write one of {}", names.join(", "))
-        })
+        let found = T::VARIANTS.iter().find(|value| value.name() == text).copied();
+        found
+            .ok_or_else(|| format!("`{text}` is not known; write one of {}", T::names().join(", ")))
     }
 
     fn write(&self) -> String {
-        let found = T::names().into_iter().find(|(_, value)| value == self);
-        found.map_or_else(String::new, |(name, _)| name.to_owned())
+        self.name().to_owned()
     }
 
     fn schema() -> Schema {
-        let names: Vec<&str> = T::names().into_iter().map(|(name, _)| name).collect();
-        json_schema!({ "type": "string", "enum": names })
+        json_schema!({ "type": "string", "enum": T::names() })
     }
 }
 
-/// Names of the values of an enum, for flags (whose help lists them), files and the schema.
-macro_rules! names {
-    ($($kind:ident: $($name:literal => $variant:ident),+;)+) => {$(
+/// Enums whose names are values of flags (whose help lists them), of files and of the schema.
+macro_rules! named {
+    ($($kind:ident),+ $(,)?) => {$(
         impl Named for $kind {
-            const KIND: &'static str = stringify!($kind);
-
-            fn names() -> Vec<(&'static str, Self)> {
-                vec![$(($name, Self::$variant)),+]
+            fn name(&self) -> &'static str {
+                match variant_name(self) {
+                    // Stored with an underscore, and typed with a dash.
+                    "each_repetition" => "each-repetition",
+                    "each_run" => "each-run",
+                    name => name,
+                }
             }
         }
 
         impl clap::ValueEnum for $kind {
             fn value_variants<'a>() -> &'a [Self] {
-                &[$(Self::$variant),+]
+                Self::VARIANTS
             }
 
             fn to_possible_value(&self) -> Option<clap::builder::PossibleValue> {
-                let name = match self { $(Self::$variant => $name),+ };
-                Some(name.into())
+                Some(Named::name(self).into())
             }
         }
 
-        schema_of_grammar!($kind);
+        schema_of_grammar!([] $kind);
     )+};
 }
 
-names! {
-    Switch: "on" => On, "off" => Off;
-    SourceName: "synthetic" => Synthetic, "vllm-random" => VllmRandom;
-    DatasetKind: "sharegpt" => ShareGpt, "jsonl" => Jsonl, "csv" => Csv, "text" => Text,
-        "directory" => Directory;
-    TraceKind: "mooncake" => Mooncake, "azure" => Azure, "burstgpt" => BurstGpt,
-        "bailian" => Bailian;
-    Counting: "prompt" => Prompt, "with-template" => WithTemplate;
-    PinOutput: "auto" => Auto, "always" => Always, "never" => Never;
-    ThinkKind: "fixed" => Fixed, "exponential" => Exponential;
-    RampCurve: "linear" => Linear, "exponential" => Exponential;
-    ArrivalsKind: "constant" => Constant, "poisson" => Poisson, "gamma" => Gamma,
-        "stretched" => Stretched;
-    Until: "both" => Both, "first" => First;
-    Ticks: "auto" => Auto, "keep" => Keep, "uniform" => Uniform, "poisson" => Poisson;
-    Connections: "reuse" => Reuse, "new" => New, "per-user" => PerUser;
-    Prompts: "fresh" => Fresh, "same" => Same;
-    Strategy: "tensor" => Tensor, "pipeline" => Pipeline;
-    Order: "interleaved" => Interleaved, "listed" => Listed;
-    EngineGeneration: "v0" => V0, "v1" => V1;
-    SchedulingPolicy: "fcfs" => Fcfs, "priority" => Priority;
-    DeployKind: "process" => Process, "container" => Container, "commands" => Commands;
-    Renewal: "each-repetition" => EachRepetition, "each-run" => EachRun, "never" => Never;
-}
+named!(
+    Api,
+    ArrivalsKind,
+    Connections,
+    Counting,
+    DatasetKind,
+    DeployKind,
+    EngineGeneration,
+    Order,
+    PinOutput,
+    Prompts,
+    RampCurve,
+    Renewal,
+    SchedulingPolicy,
+    SourceName,
+    Strategy,
+    Switch,
+    ThinkKind,
+    Ticks,
+    TraceKind,
+    Until,
+);
 
-impl Named for Api {
-    const KIND: &'static str = "Api";
-
-    fn names() -> Vec<(&'static str, Self)> {
-        Self::ALL.into_iter().map(|api| (api.name(), api)).collect()
-    }
-}
-
-impl clap::ValueEnum for Api {
-    fn value_variants<'a>() -> &'a [Self] {
-        &Self::ALL
-    }
-
-    fn to_possible_value(&self) -> Option<clap::builder::PossibleValue> {
-        Some(self.name().into())
-    }
+/// The keys of a table that are set, with their values.
+pub(super) fn set_keys(table: &impl Serialize) -> Map<String, Value> {
+    let Ok(Value::Object(table)) = serde_json::to_value(table) else { return Map::new() };
+    table.into_iter().filter(|(_, value)| !value.is_null()).collect()
 }
 
 #[cfg(test)]
@@ -588,34 +490,28 @@ mod tests {
         for lengths in ["512", "512±20%", "zipf:1.2,16..4096"] {
             assert_survives::<Lengths>(lengths);
         }
-        for (name, _) in Api::names() {
+        for name in Api::names() {
             assert_survives::<Api>(name);
         }
     }
 
     #[test]
     fn a_name_is_the_same_in_flags_files_and_stored_specs() {
-        fn assert_named<T: Named + Serialize>() {
-            for (name, value) in T::names() {
-                assert_eq!(serde_json::to_value(value).unwrap(), name, "{}", T::KIND);
+        fn assert_named<T: Named + Serialize + clap::ValueEnum>() {
+            for (name, value) in T::names().into_iter().zip(T::VARIANTS) {
+                assert_eq!(serde_json::to_value(value).unwrap(), name);
+                assert_eq!(value.to_possible_value().unwrap().get_name(), name);
+                assert_eq!(T::read(name).unwrap().write(), name);
             }
         }
         assert_named::<Api>();
         assert_named::<Switch>();
-        assert_named::<SourceName>();
         assert_named::<DatasetKind>();
         assert_named::<TraceKind>();
-        assert_named::<Counting>();
-        assert_named::<PinOutput>();
-        assert_named::<ThinkKind>();
-        assert_named::<RampCurve>();
-        assert_named::<ArrivalsKind>();
-        assert_named::<Until>();
         assert_named::<Ticks>();
         assert_named::<Connections>();
-        assert_named::<EngineGeneration>();
-        assert_named::<SchedulingPolicy>();
         assert_named::<DeployKind>();
+        assert_eq!(Renewal::names(), ["each-repetition", "each-run", "never"]);
     }
 
     #[test]

@@ -1,14 +1,206 @@
-//! What is sent: where prompts come from, how long they and their answers are, and what else a body
-//! carries.
+//! `[workload]`: what is sent, as flags, as a table of a file, and resolved: where prompts come from,
+//! how long they and their answers are, and what else a body carries.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
+use clap::Args;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use strum::VariantArray;
 
+use super::error::{SpecError, at_most, refuse_first};
 use super::lengths::Lengths;
-use super::load::Think;
+use super::load::{Think, ThinkKind};
+use super::text::{ImageSize, Time, Written, set_keys};
+use crate::endpoint::Api;
+use crate::variant_name;
+
+/// What is sent.
+#[derive(Args, Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
+#[command(next_help_heading = "Workload")]
+pub struct WorkloadTable {
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub source: SourceTable,
+    /// Tokenizer that makes lengths exact: a file, a model's directory, or a name on the hub
+    /// [default: none; a word counts as a token]
+    #[arg(long, value_name = "NAME")]
+    pub tokenizer: Option<String>,
+    /// Whether the length of a chat prompt counts its words or all that the model sees [default:
+    /// prompt]
+    #[arg(long, value_name = "WHAT")]
+    pub count: Option<Counting>,
+    /// Ask for streams; false, or --no-stream, asks for whole answers [default: true]
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true",
+          value_name = "BOOL", hide_possible_values = true)]
+    pub stream: Option<bool>,
+    /// Seed of every random draw [default: 1]
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    #[command(flatten)]
+    #[serde(default)]
+    pub body: BodyTable,
+    /// Kinds of requests by weight, instead of one source
+    #[arg(skip)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mix: Vec<MixTable>,
+}
+
+/// One kind of request in a mix.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
+pub struct MixTable {
+    /// Name of the part [default: part 1, part 2 …]
+    pub name: Option<String>,
+    /// Share of the requests that are of this kind, relative to the other parts [default: 1]
+    #[schemars(extend("exclusiveMinimum" = 0))]
+    pub weight: Option<f64>,
+    #[serde(flatten)]
+    pub source: SourceTable,
+}
+
+/// Where prompts come from, and how long they and their answers are. Which source it is follows from
+/// what is set.
+#[derive(Args, Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
+pub struct SourceTable {
+    /// Prompt length, an estimate without a tokenizer: a number or a distribution, such as
+    /// 512±20%, uniform:256..1024, normal:512,128, lognormal:512,0.8, zipf:1.2,16..4096 or
+    /// histogram:128=3,512=1 [default: 512]
+    #[arg(long, value_name = "LENGTHS")]
+    pub input_tokens: Option<Lengths>,
+    /// Answer length to ask for, as --input-tokens [default: 128, or what the data says]
+    #[arg(long, value_name = "LENGTHS")]
+    pub output_tokens: Option<Lengths>,
+    /// Length of the prefix that prompts share, so that a prefix cache can help [default: 0]
+    #[arg(long, value_name = "N")]
+    #[schemars(range(max = 16_000_000))]
+    pub prefix_tokens: Option<u32>,
+    /// How many different prefixes there are [default: 1]
+    #[arg(long, value_name = "N")]
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub prefixes: Option<u32>,
+    /// Zipf exponent of their popularity; 0 makes them equally popular [default: 0]
+    #[arg(long, value_name = "EXPONENT")]
+    #[schemars(range(min = 0, max = 10))]
+    pub prefix_zipf: Option<f64>,
+    /// Synthetic words, or prompts as `vllm bench serve` draws them [default: synthetic]
+    #[arg(long, value_name = "SOURCE")]
+    pub source: Option<SourceName>,
+    /// Prompts from a file or directory
+    #[arg(long, value_name = "PATH")]
+    pub dataset: Option<PathBuf>,
+    /// Format of the dataset [default: recognized by its name and beginning]
+    #[arg(long, value_name = "KIND")]
+    pub dataset_kind: Option<DatasetKind>,
+    /// Ask in the order of the dataset instead of shuffling it by the seed
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true",
+          value_name = "BOOL", hide_possible_values = true)]
+    pub keep_order: Option<bool>,
+    /// The same prompt every time
+    #[arg(long, value_name = "TEXT")]
+    pub prompt: Option<String>,
+    /// The same prompt every time, from a text file
+    #[arg(long, value_name = "FILE")]
+    pub prompt_file: Option<PathBuf>,
+    /// Recorded traffic: its lengths, its shared prefixes and, unless the load says otherwise, its
+    /// moments
+    #[arg(long, value_name = "FILE")]
+    pub trace: Option<PathBuf>,
+    /// Format of the trace [default: recognized by its columns or keys]
+    #[arg(long, value_name = "KIND")]
+    pub trace_kind: Option<TraceKind>,
+    /// Share of the trace's requests that are sent, chosen by the seed [default: 1]
+    #[arg(long, value_name = "SHARE")]
+    #[schemars(range(max = 1), extend("exclusiveMinimum" = 0))]
+    pub keep: Option<f64>,
+    /// Conversations: how many turns each has, as a number or a distribution
+    #[arg(long, value_name = "LENGTHS")]
+    pub turns: Option<Lengths>,
+    /// Conversations: how long a user thinks before the next turn [default: not at all]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub turn_think_time: Option<Time>,
+    /// Whether that time is always the same or the mean of random ones [default: fixed]
+    #[arg(long, value_name = "KIND")]
+    pub turn_think: Option<ThinkKind>,
+    /// A plan that was saved before, played as it is
+    #[arg(long, value_name = "FILE")]
+    pub plan: Option<PathBuf>,
+}
+
+/// Prompts of our own, or those of another tool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, VariantArray)]
+#[serde(rename_all = "kebab-case")]
+pub enum SourceName {
+    Synthetic,
+    VllmRandom,
+}
+
+/// What a request carries in addition to its prompt; what is not set is not sent.
+#[derive(Args, Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
+#[command(next_help_heading = "Request body")]
+pub struct BodyTable {
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub sampling: SamplingTable,
+    /// Text that ends an answer; the flag may be repeated
+    #[arg(long, value_name = "TEXT")]
+    pub stop: Option<Vec<String>>,
+    /// Whether answers must have the requested length, with `ignore_eos` and `min_tokens`; auto does
+    /// so where the workload chose the length and the server accepts the fields
+    /// [default: auto]
+    #[arg(long, value_name = "WHEN")]
+    pub pin_output: Option<PinOutput>,
+    /// JSON file with a list of tool definitions
+    #[arg(long, value_name = "FILE")]
+    pub tools: Option<PathBuf>,
+    /// Pictures of noise that every prompt carries [default: 0]
+    #[arg(long, value_name = "N")]
+    #[schemars(range(max = 64))]
+    pub images: Option<u32>,
+    /// Width and height of each picture [default: 512x512]
+    #[arg(long, value_name = "WxH")]
+    pub image_size: Option<ImageSize>,
+    /// `LoRA` adapter to ask for instead of the model; the flag may be repeated
+    #[arg(long, value_name = "NAME")]
+    pub lora: Option<Vec<String>>,
+    /// Which adapter a request asks for: round-robin, random, or zipf:EXPONENT, which makes the
+    /// first the most popular [default: round-robin]
+    #[arg(long, value_name = "HOW")]
+    pub lora_choice: Option<Written<AdapterChoice>>,
+    /// Any other fields of the body, as they are sent; on the command line a JSON object
+    #[arg(long = "extra-body", value_name = "JSON", value_parser = object)]
+    pub extra: Option<Map<String, Value>>,
+}
+
+/// How tokens are sampled; each key is the field of the body.
+#[derive(Args, Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
+pub struct SamplingTable {
+    /// Sampling temperature
+    #[arg(long, value_name = "T")]
+    #[schemars(range(min = 0))]
+    pub temperature: Option<f64>,
+    /// Nucleus sampling: the share of probability that is drawn from
+    #[arg(long, value_name = "P")]
+    #[schemars(range(min = 0, max = 1))]
+    pub top_p: Option<f64>,
+    /// How many of the likeliest tokens are drawn from; many servers take -1 for all
+    #[arg(long, value_name = "K")]
+    #[schemars(range(min = -1))]
+    pub top_k: Option<i64>,
+    /// Tokens less likely than this share of the likeliest are not drawn
+    #[arg(long, value_name = "P")]
+    #[schemars(range(min = 0, max = 1))]
+    pub min_p: Option<f64>,
+    /// Penalty on tokens by how often they occurred; may be negative
+    #[arg(long, value_name = "X")]
+    pub frequency_penalty: Option<f64>,
+    /// Penalty on tokens that occurred at all; may be negative
+    #[arg(long, value_name = "X")]
+    pub presence_penalty: Option<f64>,
+    /// Factor against repetition; 1 is none
+    #[arg(long, value_name = "X")]
+    pub repetition_penalty: Option<f64>,
+}
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Workload {
@@ -21,7 +213,7 @@ pub struct Workload {
 }
 
 /// What the length of a chat prompt counts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, VariantArray)]
 #[serde(rename_all = "kebab-case")]
 pub enum Counting {
     /// The words of the prompt; what a chat template adds comes on top.
@@ -94,7 +286,7 @@ pub struct DatasetSpec {
     pub keep_order: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, VariantArray)]
 #[serde(rename_all = "kebab-case")]
 pub enum DatasetKind {
     #[serde(rename = "sharegpt")]
@@ -122,7 +314,7 @@ pub struct TraceSpec {
     pub keep: f64,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, VariantArray)]
 #[serde(rename_all = "kebab-case")]
 pub enum TraceKind {
     Mooncake,
@@ -164,7 +356,7 @@ pub struct BodySpec {
 
 /// Whether the server is asked to go on until an answer has its length (`ignore_eos` and
 /// `min_tokens`, which some servers refuse).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, VariantArray)]
 #[serde(rename_all = "kebab-case")]
 pub enum PinOutput {
     /// Where the workload chose the length and a probe showed that the server accepts the fields.
@@ -207,7 +399,7 @@ pub struct Replay {
 }
 
 /// What becomes of moments that were recorded on a coarse grid.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, VariantArray)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ticks {
     /// Spread evenly within the tick, when more than half of the requests share a moment.
@@ -231,6 +423,13 @@ impl Source {
             Self::Fixed(_) => false,
             Self::Saved { chooses_output, .. } => *chooses_output,
             Self::Mix(parts) => parts.iter().all(|part| part.source.chooses_output()),
+        }
+    }
+
+    fn converses(&self) -> bool {
+        match self {
+            Self::Mix(parts) => parts.iter().any(|part| part.source.converses()),
+            other => matches!(other, Self::Conversations(_)),
         }
     }
 
@@ -274,19 +473,305 @@ pub enum SourceKind {
 }
 
 impl SourceKind {
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Synthetic => "synthetic",
-            Self::VllmRandom => "vllm-random",
-            Self::Dataset => "dataset",
-            Self::Prompt => "prompt",
-            Self::Trace => "trace",
-            Self::Conversations => "conversations",
-            Self::Mix => "mix",
-            Self::Saved => "saved plan",
+    pub fn name(self) -> &'static str {
+        variant_name(&self)
+    }
+}
+
+impl SamplingTable {
+    /// The fields that are set, as a body carries them.
+    pub fn fields(&self) -> Map<String, Value> {
+        set_keys(self)
+    }
+}
+
+/// Reads a JSON object from a flag.
+pub fn object(text: &str) -> Result<Map<String, Value>, String> {
+    serde_json::from_str(text)
+        .map_err(|error| format!("not a JSON object ({error}); write it as '{{\"field\": 1}}'"))
+}
+
+pub const INPUT_TOKENS: u32 = 512;
+pub const OUTPUT_TOKENS: u32 = 128;
+/// Of a prompt, or of an answer.
+pub const TOKENS_MAX: u32 = 16_000_000;
+/// Of a conversation.
+pub const TURNS_MAX: u32 = 10_000;
+const IMAGES_MAX: u32 = 64;
+const IMAGE_SIDE_MAX: u32 = 4_096;
+const IMAGE_SIZE: ImageSize = ImageSize(512, 512);
+const PREFIXES_MAX: u32 = 1_000_000;
+const MIX_MAX: usize = 64;
+
+impl WorkloadTable {
+    /// Whether nothing is set, or only what holds by default.
+    pub(super) fn is_default(&self) -> bool {
+        let source = SourceTable::default();
+        self.source.is_default() && Self { source, ..self.clone() } == Self::default()
+    }
+
+    pub(super) fn resolve(self) -> Result<Workload, SpecError> {
+        let source = if self.mix.is_empty() {
+            self.source.resolve()?
+        } else {
+            resolve_mix(&self.source, self.mix)?
+        };
+        let counting = self.count.unwrap_or_default();
+        let is_vllm_random = matches!(source, Source::VllmRandom(_));
+        if counting == Counting::WithTemplate && self.tokenizer.is_none() {
+            return Err(SpecError::TemplateWithoutTokenizer);
+        }
+        if is_vllm_random && self.tokenizer.is_none() {
+            return Err(SpecError::VllmRandomWithoutTokenizer);
+        }
+        if counting == Counting::WithTemplate && is_vllm_random {
+            let (flag, needs) = ("--count with-template", "prompts that are not vllm-random");
+            return Err(SpecError::Stray { flag, needs });
+        }
+        Ok(Workload {
+            streaming: self.stream.unwrap_or(true),
+            source,
+            tokenizer: self.tokenizer,
+            counting,
+            body: self.body.resolve()?,
+        })
+    }
+}
+
+fn resolve_mix(alone: &SourceTable, mix: Vec<MixTable>) -> Result<Source, SpecError> {
+    at_most("the number of mix parts", mix.len() as u64, MIX_MAX as u64)?;
+    if !alone.is_default() {
+        return Err(SpecError::MixAndSource);
+    }
+    let mut parts = Vec::new();
+    for (number, part) in (1..).zip(mix) {
+        let name = part.name.unwrap_or_else(|| format!("part {number}"));
+        let weight = part.weight.unwrap_or(1.0);
+        if !(weight.is_finite() && 0.0 < weight) {
+            return Err(SpecError::MixWeight(name));
+        }
+        let source = part.source.resolve()?;
+        if matches!(source, Source::Conversations(_) | Source::Trace(_) | Source::Saved { .. }) {
+            return Err(SpecError::MixOf(name, source.kind().name()));
+        }
+        parts.push(MixPart { name, weight, source });
+    }
+    if !parts.iter().map(|part| part.weight).sum::<f64>().is_finite() {
+        return Err(SpecError::MixWeights);
+    }
+    Ok(Source::Mix(parts))
+}
+
+impl SourceTable {
+    /// Whether nothing is set, or only what holds by default.
+    fn is_default(&self) -> bool {
+        let keep_order = self.keep_order.filter(|keep_order| *keep_order);
+        let source = self.source.filter(|source| *source != SourceName::Synthetic);
+        Self { source, keep_order, ..self.clone() } == Self::default()
+    }
+
+    fn resolve(self) -> Result<Source, SpecError> {
+        let is_vllm_random = self.source == Some(SourceName::VllmRandom);
+        let sources = [
+            (is_vllm_random, "--source vllm-random"),
+            (self.dataset.is_some(), "--dataset"),
+            (self.prompt.is_some(), "--prompt"),
+            (self.trace.is_some(), "--trace"),
+            (self.turns.is_some(), "--turns"),
+            (self.plan.is_some(), "--plan"),
+        ];
+        let mut named = sources.into_iter().filter(|(is_set, _)| *is_set);
+        let (first, second) = (named.next(), named.next());
+        if let (Some((_, first)), Some((_, second))) = (first, second) {
+            return Err(SpecError::TwoSources(first, second));
+        }
+        self.refuse_strays(first.is_some(), is_vllm_random)?;
+        let prefix = self.prefix()?;
+        let output = self.output_tokens.clone().unwrap_or(Lengths::Fixed(OUTPUT_TOKENS));
+        let input = self.input_tokens.clone().unwrap_or(Lengths::Fixed(INPUT_TOKENS));
+        if is_vllm_random {
+            let prefix_tokens = self.prefix_tokens.unwrap_or(0);
+            return Ok(Source::VllmRandom(VllmRandom { input, output, prefix_tokens }));
+        }
+        if let Some(turns) = self.turns {
+            at_most("--turns", turns.most().into(), TURNS_MAX.into())?;
+            let think = Think::new(self.turn_think_time, self.turn_think)?;
+            let conversations = Conversations { turns, input, output, think, prefix };
+            return Ok(Source::Conversations(conversations));
+        }
+        if let Some(path) = self.plan {
+            return Ok(Source::Saved { path, chooses_output: false });
+        }
+        if let Some(prompt) = self.prompt {
+            if prompt.trim().is_empty() {
+                return Err(SpecError::EmptyPrompt);
+            }
+            return Ok(Source::Fixed(FixedPrompt { prompt, output }));
+        }
+        if let Some(path) = self.trace {
+            let keep = self.keep.unwrap_or(1.0);
+            if !(0.0 < keep && keep <= 1.0) {
+                return Err(SpecError::BadKeep);
+            }
+            return Ok(Source::Trace(TraceSpec { path, kind: self.trace_kind, keep }));
+        }
+        if let Some(path) = self.dataset {
+            return Ok(Source::Dataset(DatasetSpec {
+                path,
+                kind: self.dataset_kind,
+                input: self.input_tokens,
+                output: self.output_tokens,
+                keep_order: self.keep_order.unwrap_or(false),
+            }));
+        }
+        if let Some(prefix) = prefix.filter(|prefix| input.most() <= prefix.tokens) {
+            return Err(SpecError::PrefixTooLong { prefix: prefix.tokens, input: input.most() });
+        }
+        Ok(Source::Synthetic(Synthetic { input, output, prefix }))
+    }
+
+    /// Refuses what is set but would change nothing.
+    fn refuse_strays(&self, is_named: bool, is_vllm_random: bool) -> Result<(), SpecError> {
+        let Self { dataset, dataset_kind, trace, turns, turn_think_time, .. } = self;
+        let (has_input, has_output) = (self.input_tokens.is_some(), self.output_tokens.is_some());
+        let has_own_lengths = trace.is_some() || self.plan.is_some();
+        let has_prefix = !is_named || turns.is_some() || is_vllm_random;
+        // Prompts as the other client draws them have one prefix for all.
+        let has_prefixes = self.prefix_tokens.is_some_and(|tokens| 0 < tokens) && !is_vllm_random;
+        let is_whole = dataset_kind.is_some_and(|kind| kind != DatasetKind::Directory);
+        let own = "prompts of our own";
+        let own_prefix = "--prefix-tokens of prompts of our own";
+        let stray = [
+            (has_input && (self.prompt.is_some() || has_own_lengths), "--input-tokens", own),
+            (has_input && is_whole, "--input-tokens", "a --dataset of the kind directory"),
+            (
+                has_output && has_own_lengths,
+                "--output-tokens",
+                "a source that does not say it itself",
+            ),
+            (self.prefix_tokens.is_some() && !has_prefix, "--prefix-tokens", own),
+            (dataset_kind.is_some() && dataset.is_none(), "--dataset-kind", "--dataset"),
+            (self.keep_order == Some(true) && dataset.is_none(), "--keep-order", "--dataset"),
+            (self.trace_kind.is_some() && trace.is_none(), "--trace-kind", "--trace"),
+            (self.keep.is_some() && trace.is_none(), "--keep", "--trace"),
+            (turn_think_time.is_some() && turns.is_none(), "--turn-think-time", "--turns"),
+            (
+                self.turn_think.is_some() && turn_think_time.is_none(),
+                "--turn-think",
+                "--turn-think-time",
+            ),
+            (self.prefixes.is_some() && !has_prefixes, "--prefixes", own_prefix),
+            (self.prefix_zipf.is_some() && !has_prefixes, "--prefix-zipf", own_prefix),
+        ];
+        let refused = |(is_stray, flag, needs)| (is_stray, SpecError::Stray { flag, needs });
+        refuse_first(stray.map(refused))
+    }
+
+    fn prefix(&self) -> Result<Option<SharedPrefix>, SpecError> {
+        let Some(tokens) = self.prefix_tokens.filter(|tokens| 0 < *tokens) else { return Ok(None) };
+        let count = self.prefixes.unwrap_or(1);
+        at_most("--prefix-tokens", tokens.into(), TOKENS_MAX.into())?;
+        at_most("--prefixes", count.into(), PREFIXES_MAX.into())?;
+        if count == 0 {
+            return Err(SpecError::Zero("--prefixes"));
+        }
+        let zipf = self.prefix_zipf.unwrap_or(0.0);
+        if !(0.0..=10.0).contains(&zipf) {
+            return Err(SpecError::BadZipf("--prefix-zipf"));
+        }
+        Ok(Some(SharedPrefix { tokens, count, zipf }))
+    }
+}
+
+impl BodyTable {
+    fn resolve(self) -> Result<BodySpec, SpecError> {
+        let mut fields = self.extra.unwrap_or_default();
+        let stop = self.stop.map(|stop| ("stop".to_owned(), stop.into()));
+        for (field, value) in self.sampling.fields().into_iter().chain(stop) {
+            if fields.contains_key(&field) {
+                return Err(SpecError::FieldTwice(field));
+            }
+            fields.insert(field, value);
+        }
+        if let Some(field) = OWN_FIELDS.iter().find(|field| fields.contains_key(**field)) {
+            return Err(SpecError::OwnField(field));
+        }
+        let stray = |flag, needs| Err(SpecError::Stray { flag, needs });
+        let images = match (self.images.unwrap_or(0), self.image_size) {
+            (0, Some(_)) => return stray("--image-size", "--images"),
+            (0, None) => None,
+            (count, size) => {
+                let ImageSize(width, height) = size.unwrap_or(IMAGE_SIZE);
+                at_most("--images", count.into(), IMAGES_MAX.into())?;
+                at_most("--image-size", width.max(height).into(), IMAGE_SIDE_MAX.into())?;
+                if width.min(height) == 0 {
+                    return Err(SpecError::Zero("--image-size"));
+                }
+                Some(Images { count, width, height })
+            }
+        };
+        let names = self.lora.unwrap_or_default();
+        let choice = self.lora_choice.map(|choice| choice.0);
+        let adapters = match (names.is_empty(), choice) {
+            (true, Some(_)) => return stray("--lora-choice", "--lora"),
+            (true, None) => None,
+            (false, Some(AdapterChoice::Zipf(exponent))) if !(0.0..=10.0).contains(&exponent) => {
+                return Err(SpecError::BadZipf("--lora-choice zipf"));
+            }
+            (false, choice) => {
+                Some(Adapters { names, choice: choice.unwrap_or(AdapterChoice::RoundRobin) })
+            }
+        };
+        let pin_output = self.pin_output.unwrap_or_default();
+        Ok(BodySpec { fields, pin_output, images, adapters })
+    }
+}
+
+/// Fields that the measurement itself sets.
+pub const OWN_FIELDS: [&str; 9] = [
+    "model",
+    "messages",
+    "prompt",
+    "input",
+    "stream",
+    "stream_options",
+    "max_tokens",
+    "max_completion_tokens",
+    "n",
+];
+
+impl Workload {
+    /// Refuses what the API cannot carry: it would be left out in silence, and the run would measure
+    /// something else.
+    pub(super) fn check_carried(&self, api: Api) -> Result<(), SpecError> {
+        let body = &self.body;
+        let wanted = [
+            (body.adapters.is_some(), "--lora", (|api| api.facts().takes_adapters) as fn(Api) -> _),
+            (body.images.is_some(), "--images", |api| api.facts().takes_images),
+            (self.source.converses(), "--turns", Api::generates),
+        ];
+        for (is_wanted, flag, can) in wanted {
+            if is_wanted && !can(api) {
+                let able = Api::VARIANTS.iter().filter(|api| can(**api)).map(|api| api.name());
+                let able = able.collect::<Vec<_>>().join(", ");
+                return Err(SpecError::NotCarried { flag, api, able });
+            }
+        }
+        let facts = api.facts();
+        let inner = match facts.container.and_then(|name| Some((name, body.fields.get(name)?))) {
+            Some((_, Value::Object(inner))) => Some(inner),
+            Some((name, _)) => return Err(SpecError::NotAnObject(name)),
+            None => None,
+        };
+        let is_set = |field: &str| {
+            body.fields.contains_key(field) || inner.is_some_and(|inner| inner.contains_key(field))
+        };
+        match facts.own_fields.iter().find(|field| is_set(field)) {
+            Some(field) => Err(SpecError::OwnField(field)),
+            None => Ok(()),
         }
     }
 }
 
-/// Longest time between two turns of a conversation.
-pub(super) const TURN_THINK_MAX: Duration = super::bounds::THINK_MAX;
+#[cfg(test)]
+mod tests;

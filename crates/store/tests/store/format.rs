@@ -7,8 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use inferometer_model::calibration::{CalibrationFacts, ErrorFacts};
-use inferometer_model::observations::WarmUpFacts;
+use inferometer_model::observations::{CalibrationFacts, ErrorFacts, WarmUpFacts};
 use inferometer_model::spec::{DevicesAsked, LoadTable, Ramp, RampSegment, TargetTable};
 use inferometer_model::{JournalEntry, Manifest, Spec, SpecDraft, Telemetry};
 use inferometer_store::{RunDirectory, StoredRun};
@@ -102,7 +101,7 @@ fn a_run_of_format_1_is_read() {
     assert_eq!(observations.records, [record(0), record(1), record(2)]);
     assert_eq!(observations.not_sent_count(), 2);
     assert_eq!(JournalEntry::RunEnded(observations.ending), run_ended());
-    assert_eq!(observations.telemetry, Telemetry::of(telemetry::entries()));
+    assert_eq!(observations.telemetry, Telemetry::from_entries(telemetry::entries()));
 }
 
 /// Postcard names no fields, so a change in the model can change the bytes unseen.

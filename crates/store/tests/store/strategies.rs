@@ -134,7 +134,7 @@ fn finish() -> impl Strategy<Value = Finish> {
 }
 
 fn ending() -> impl Strategy<Value = Ending> {
-    let outcome = select(Outcome::ALL.to_vec());
+    let outcome = select(Outcome::all().collect::<Vec<_>>());
     (outcome, moment(), stage(), option::of(cause()), option::of(any::<String>())).prop_map(
         |(outcome, at, stage, cause, message)| Ending { outcome, at, stage, cause, message },
     )

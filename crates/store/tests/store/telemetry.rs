@@ -85,7 +85,7 @@ fn telemetry(run: &RunDirectory) -> Telemetry {
 #[test]
 fn what_is_written_is_read() {
     let (_place, run) = finished_run(Some(&entries()));
-    assert_eq!(telemetry(&run), Telemetry::of(entries()));
+    assert_eq!(telemetry(&run), Telemetry::from_entries(entries()));
     let recording = telemetry(&run).recording().cloned().unwrap();
     assert_eq!(recording.samples, [sample(0), sample(4)]);
     assert_eq!(recording.missed.len(), 3);

@@ -25,7 +25,7 @@ fn pieces_that_are_cut_elsewhere_are_others() {
         Content { model: Some(String::new()), ..Content::text("ab") },
         Content { model: Some("b".to_owned()), ..Content::text("a") },
         Content { fields: Map::from_iter([("a".to_owned(), 1.into())]), ..Content::text("ab") },
-        Content::of(Prompt::Messages(vec![Message::new("user", "ab")])),
+        Content::new(Prompt::Messages(vec![Message::new("user", "ab")])),
         Content::text(r#"[{"role":"user","content":"ab"}]"#),
         Content::text(r#"[{"content":"ab","role":"user"}]"#),
     ];

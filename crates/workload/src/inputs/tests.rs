@@ -81,7 +81,7 @@ fn seen(model: &Path, prompt: &Prompt) -> usize {
 #[test]
 fn a_template_is_counted_where_a_server_renders_one() {
     let model = model(TEMPLATE);
-    for api in Api::ALL {
+    for api in Api::all() {
         let draft = counted(model.path(), SourceTable::default());
         let target = TargetTable { api: Some(api), ..TargetTable::default() };
         let spec = SpecDraft { target, ..draft }.resolve().unwrap();
@@ -99,7 +99,7 @@ fn a_template_is_counted_where_a_server_renders_one() {
 #[test]
 fn special_tokens_are_counted_where_the_prompt_is_all_that_the_model_sees() {
     let model = model(TEMPLATE);
-    for api in Api::ALL {
+    for api in Api::all() {
         let workload = WorkloadTable {
             tokenizer: Some(model.path().to_str().unwrap().to_owned()),
             ..WorkloadTable::default()

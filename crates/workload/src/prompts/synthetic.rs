@@ -95,7 +95,7 @@ impl Prompts for Synthetic {
             (Some(prefix), own) if self.prefix_is_system => {
                 let [system, user] = self.text.opening(prefix, own);
                 let messages = vec![Message::new("system", system), Message::new("user", user)];
-                Content::of(Prompt::Messages(messages))
+                Content::new(Prompt::Messages(messages))
             }
             (Some(prefix), own) => Content::text(self.text.framed(&[prefix, own])),
         }

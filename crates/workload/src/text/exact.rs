@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use inferometer_model::Message;
-use inferometer_model::tokens::TokenCounter as _;
+use inferometer_model::TokenCounter as _;
 
 use super::{Segment, Speech, Units};
 use crate::plan::Stream;

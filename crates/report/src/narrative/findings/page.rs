@@ -477,8 +477,7 @@ impl Failure {
         let is_failure = |outcome: &Outcome| {
             !matches!(outcome, Outcome::Ok | Outcome::Cancelled | Outcome::NotSent)
         };
-        let counts = Outcome::ALL
-            .into_iter()
+        let counts = Outcome::all()
             .filter(is_failure)
             .map(|outcome| (outcome, runs.iter().map(|run| run.count(outcome)).sum::<u64>()));
         let counts: Vec<(Outcome, u64)> = counts.filter(|(_, count)| 0 < *count).collect();

@@ -15,8 +15,8 @@ pub(in crate::pages) fn outcomes(rows: &[Row<'_>]) -> Option<Chart> {
         counts.iter().filter_map(|(_, counts)| counts.get(&outcome)).sum()
     };
     let met = |outcome: &Outcome| *outcome == Outcome::Ok || 0 < of(*outcome);
-    let classes: Vec<Outcome> = Outcome::ALL.into_iter().filter(met).collect();
-    let total: u64 = Outcome::ALL.into_iter().map(of).sum();
+    let classes: Vec<Outcome> = Outcome::all().filter(met).collect();
+    let total: u64 = Outcome::all().map(of).sum();
     if total == 0 {
         return None;
     }
@@ -61,8 +61,7 @@ fn finding(of: impl Fn(Outcome) -> u64, total: u64) -> String {
     if ok == total {
         return format!("All {} ended ok.", counted(total, "request"));
     }
-    let others: Vec<String> = Outcome::ALL
-        .into_iter()
+    let others: Vec<String> = Outcome::all()
         .filter(|outcome| *outcome != Outcome::Ok && 0 < of(*outcome))
         .map(|outcome| format!("{} {}", count(of(outcome)), outcome.key()))
         .collect();

@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 
 use inferometer_model::Secret;
-use inferometer_model::tokens::TokenCounter as _;
+use inferometer_model::TokenCounter as _;
 use tempfile::TempDir;
 
 use super::super::tests::{hub, small};

@@ -1,7 +1,7 @@
 //! Each warning of the client, raised and not raised.
 
-use inferometer_model::calibration::CalibrationFacts;
 use inferometer_model::journal::{ClockMapping, CpuFacts, NotSent};
+use inferometer_model::observations::CalibrationFacts;
 use inferometer_model::spec::{Arrivals, LoadShape, Rate};
 use inferometer_model::{Outcome, RequestId};
 

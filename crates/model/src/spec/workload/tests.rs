@@ -1,5 +1,8 @@
 //! What a workload's flags come to, and which are refused.
 
+use serde_json::json;
+
+use super::super::{SpecDraft, TargetTable};
 use super::*;
 
 fn resolve(source: SourceTable) -> Result<Source, SpecError> {
@@ -113,4 +116,63 @@ fn a_body_field_is_set_once() {
     let extra = [("temperature".to_owned(), Value::from(1))].into_iter().collect();
     let twice = WorkloadTable { body: BodyTable { extra: Some(extra), ..body }, ..<_>::default() };
     assert_eq!(twice.resolve(), Err(SpecError::FieldTwice("temperature".to_owned())));
+}
+
+fn resolve_with(api: Api, source: SourceTable, body: BodyTable) -> Result<(), SpecError> {
+    let workload = WorkloadTable { source, body, ..WorkloadTable::default() };
+    let target = TargetTable { api: Some(api), ..TargetTable::default() };
+    SpecDraft { target, workload, ..SpecDraft::default() }.resolve().map(|_| ())
+}
+
+/// The APIs that refuse it, by name, with the flag and the others in the message.
+fn refusing(flag: &str, source: &SourceTable, body: &BodyTable) -> Vec<&'static str> {
+    let refuse = |api: &Api| match resolve_with(*api, source.clone(), body.clone()) {
+        Ok(()) => false,
+        Err(error) => {
+            let message = error.to_string();
+            assert!(message.contains(flag) && message.contains("chat"), "{message}");
+            true
+        }
+    };
+    Api::VARIANTS.iter().filter(|api| refuse(api)).map(|api| api.name()).collect()
+}
+
+#[test]
+fn what_an_api_has_no_place_for_is_refused() {
+    let (source, body) = (SourceTable::default(), BodyTable::default());
+    assert!(refusing("", &source, &body).is_empty());
+    let adapters = BodyTable { lora: Some(vec!["l".to_owned()]), ..BodyTable::default() };
+    assert_eq!(refusing("--lora", &source, &adapters), ["tgi", "llama-completion", "triton"]);
+    let images = BodyTable { images: Some(1), ..BodyTable::default() };
+    let without =
+        ["completions", "embeddings", "rerank", "tgi", "sglang", "llama-completion", "triton"];
+    assert_eq!(refusing("--images", &source, &images), without);
+    let turns = Some(Lengths::Fixed(3));
+    let talks = SourceTable { turns, ..SourceTable::default() };
+    assert_eq!(refusing("--turns", &talks, &body), ["embeddings", "rerank"]);
+}
+
+#[test]
+fn fields_that_the_measurement_sets_are_refused_under_every_name() {
+    let with = |api, fields: Value| {
+        let Value::Object(fields) = fields else { panic!("not an object") };
+        let body = BodyTable { extra: Some(fields), ..BodyTable::default() };
+        resolve_with(api, SourceTable::default(), body)
+    };
+    for (api, field) in [
+        (Api::OllamaChat, "num_predict"),
+        (Api::LlamaCompletion, "n_predict"),
+        (Api::TgiGenerate, "max_new_tokens"),
+        (Api::TgiGenerate, "inputs"),
+        (Api::SglangGenerate, "text"),
+        (Api::Responses, "max_output_tokens"),
+    ] {
+        assert_eq!(with(api, json!({field: 1})), Err(SpecError::OwnField(field)), "{api}");
+    }
+    let inside = json!({"options": {"num_predict": 1}});
+    assert_eq!(with(Api::OllamaChat, inside), Err(SpecError::OwnField("num_predict")));
+    assert_eq!(with(Api::OllamaChat, json!({"options": {"top_k": 1}})), Ok(()));
+    assert_eq!(with(Api::Chat, json!({"text": 1})), Ok(()), "another API's");
+    let plain = json!({"options": 1});
+    assert_eq!(with(Api::OllamaChat, plain), Err(SpecError::NotAnObject("options")));
 }

@@ -302,3 +302,27 @@ fn what_could_not_be_typed_is_refused() {
     assert_eq!(refused(Load { extent: Extent::Whole, ..load.clone() }), SpecError::OddLoad);
     assert_eq!(refused(closed(eight, Think::Fixed(Duration::ZERO))), SpecError::OddLoad);
 }
+
+#[test]
+fn the_area_under_a_rate_is_what_to_expect() {
+    let ramp = |segments: &[(f64, f64, u64)], curve| {
+        let Some(Ramp(segments)) = ramp_draft(segments).ramp else { panic!("not a ramp") };
+        Rate::Ramp { segments, curve }
+    };
+    let assert_expected = |rate: &Rate, seconds, area: f64| {
+        let found = rate.expected_within(Duration::from_secs(seconds));
+        assert!((found - area).abs() < 1e-12 * area, "{found} instead of {area}");
+    };
+    assert_expected(&Rate::Steady { per_s: 3.0 }, 20, 60.0);
+    let up_and_down = ramp(&[(2.0, 20.0, 60), (20.0, 5.0, 30)], RampCurve::Linear);
+    assert_expected(&up_and_down, 30, 30.0 * (2.0 + 11.0) / 2.0);
+    assert_expected(&up_and_down, 60, 660.0);
+    assert_expected(&up_and_down, 90, 660.0 + 375.0);
+    // After its end it stays as it ended.
+    assert_expected(&up_and_down, 100, 660.0 + 375.0 + 50.0);
+    let doubling = ramp(&[(1.0, 4.0, 10), (4.0, 4.0, 10)], RampCurve::Exponential);
+    let area = 3.0 * 10.0 / 4.0_f64.ln();
+    assert_expected(&doubling, 5, 5.0 / 2.0_f64.ln());
+    assert_expected(&doubling, 10, area);
+    assert_expected(&doubling, 25, area + 60.0);
+}
