@@ -28,17 +28,17 @@ pub(crate) fn talk(line: &str) {
 pub(crate) fn report(failure: &Failure) -> ExitCode {
     // Whoever sent the signal knows why it ended.
     if failure.is_interruption() {
-        return failure.exit().into();
+        return failure.exit.into();
     }
     // The message may quote a server: its control characters must not reach the terminal.
     talk(&format!("error: {}", escape::terminal(failure.message())));
-    for line in failure.shown_lines() {
+    for line in &failure.shown {
         talk(&escape::terminal(line));
     }
-    if let Some(hint) = failure.hint_text() {
+    if let Some(hint) = &failure.hint {
         talk(&format!("hint: {}", escape::terminal(hint)));
     }
-    failure.exit().into()
+    failure.exit.into()
 }
 
 /// Whether to colour results: a terminal, and nobody asked for none.

@@ -2,9 +2,8 @@
 //! with the proof that they are gone.
 
 use std::cell::RefCell;
-use std::fmt::Write;
 use std::fs::File;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -22,13 +21,12 @@ use inferometer_model::spec::TargetSpec;
 use inferometer_model::{BaseUrl, Clock, Spec};
 use inferometer_target::deploy::{Deployment, IsOver, Probe, Waited};
 
-use crate::event::Event;
 use crate::failure::{Exit, Failure, Refusal};
 use crate::interruption::Companion;
 use crate::live::Server;
 use crate::preflight;
 use crate::secrets::Secrets;
-use crate::session::Session;
+use crate::session::{Event, Session};
 
 /// Servers that this process has started.
 static STARTED: AtomicU32 = AtomicU32::new(0);
@@ -37,10 +35,13 @@ static STARTED: AtomicU32 = AtomicU32::new(0);
 /// [`Deployed::stop`].
 #[derive(Debug)]
 pub struct Deployed {
-    base: BaseUrl,
+    /// The base URL of the server.
+    pub base: BaseUrl,
     how: DeploymentSpec,
-    facts: DeploymentFacts,
-    log: PathBuf,
+    /// What is stored of the deployment.
+    pub facts: DeploymentFacts,
+    /// The file that the server's output goes to.
+    pub log: PathBuf,
     /// `None` once it was stopped.
     deployment: Mutex<Option<Deployment>>,
     _companion: Companion,
@@ -71,8 +72,18 @@ impl Deployed {
             .map_err(|found| NotDeployed::unbegun(Reason::Failed { found, refusal: None }))?;
         let restarts = STARTED.fetch_add(1, Ordering::Relaxed);
         let companion = session.interruption.accompanied_by(deployment.group());
-        let waited = Waiting::new(spec, how, secrets, session).until_ready(&mut deployment);
-        let ready_after = match waited {
+        let waiting = Waiting {
+            spec,
+            how: &how.how,
+            secrets,
+            session,
+            clock: SystemClock::new(),
+            reported_at: Duration::ZERO,
+            answer: None,
+            refusal: None,
+            refused_since: None,
+        };
+        let ready_after = match waiting.until_ready(&mut deployment) {
             Ok(ready_after) => ready_after,
             Err(reason) => {
                 let departure = Some(stop(deployment, session));
@@ -97,25 +108,9 @@ impl Deployed {
         log: &Path,
         session: &Session,
     ) -> Result<Server, Failure> {
-        match Self::start(spec, secrets, log, session) {
-            Ok(deployed) => Ok(Server::Deployed(Box::new(deployed))),
-            Err(not_deployed) => Err(not_deployed.failure(spec, log)),
-        }
-    }
-
-    /// The base URL of the server.
-    pub fn base(&self) -> &BaseUrl {
-        &self.base
-    }
-
-    /// What is stored of the deployment.
-    pub fn facts(&self) -> &DeploymentFacts {
-        &self.facts
-    }
-
-    /// The file that the server's output goes to.
-    pub fn log(&self) -> &Path {
-        &self.log
+        Self::start(spec, secrets, log, session)
+            .map(|deployed| Server::Deployed(Box::new(deployed)))
+            .map_err(|not_deployed| not_deployed.failure(spec, log))
     }
 
     /// Why a run has lost it: the server ended, or it cannot be reached any more.
@@ -171,11 +166,9 @@ fn stop(deployment: Deployment, session: &Session) -> Departure {
 fn troubles(departure: &Departure) -> Vec<String> {
     let mut lines = departure.troubles.clone();
     if !departure.left.is_empty() {
-        let mut left = "processes of the server are left, end them by hand:".to_owned();
-        for (pid, name) in &departure.left {
-            let _ = write!(left, " {pid} ({name})");
-        }
-        lines.push(left);
+        let left: String =
+            departure.left.iter().map(|(pid, name)| format!(" {pid} ({name})")).collect();
+        lines.push(format!("processes of the server are left, end them by hand:{left}"));
     }
     lines
 }
@@ -186,34 +179,28 @@ fn explain(found: &DeploymentFailure, how: &DeploymentSpec, log: &Path) -> Failu
     if log.exists() {
         shown.push(format!("(the whole log is in {})", log.display()));
     }
-    let failure = Failure::target(format!("server {}: {}", found.stage, found.what)).shown(shown);
-    let timeout = how.ready_timeout;
     let is_by_commands = matches!(how.how, DeploymentHow::Commands(_));
-    match (found.cause, found.stage) {
-        (Some(cause), _) => failure.hint(cause.remedy()),
-        (None, DeploymentStage::Ready) => failure.hint(format!(
-            "it was given {timeout:?}; allow more with --ready-timeout, and {}",
-            if is_by_commands {
-                "check that `url` prints where it listens"
-            } else {
-                "let it listen on {port}"
-            }
-        )),
+    let late = || {
+        let where_it_listens = if is_by_commands {
+            "check that `url` prints where it listens"
+        } else {
+            "let it listen on {port}"
+        };
+        let timeout = how.ready_timeout;
+        format!("it was given {timeout:?}; allow more with --ready-timeout, and {where_it_listens}")
+    };
+    let hint = match (found.cause, found.stage) {
+        (Some(cause), _) => cause.remedy(),
+        (None, DeploymentStage::Ready) => &late(),
         (None, DeploymentStage::Generate) => {
-            failure.hint("does it serve that model and API? See --model and --api")
+            "does it serve that model and API? See --model and --api"
         }
-        (None, DeploymentStage::Start) if is_by_commands => failure.hint(
-            "run `up` by hand to see what it needs; status 127 is a program that is not installed",
-        ),
-        (
-            None,
-            DeploymentStage::Start
-            | DeploymentStage::Ended
-            | DeploymentStage::Died
-            | DeploymentStage::Measure
-            | DeploymentStage::Stop,
-        ) => failure.hint("its last lines may say why; start it by hand to see more"),
-    }
+        (None, DeploymentStage::Start) if is_by_commands => {
+            "run `up` by hand to see what it needs; status 127 is a program that is not installed"
+        }
+        (None, _) => "its last lines may say why; start it by hand to see more",
+    };
+    Failure::target(format!("server {}: {}", found.stage, found.what)).shown(shown).hint(hint)
 }
 
 const KEY: &str = "it refuses the key that was sent, or wants one: give the server's own with \
@@ -293,7 +280,7 @@ type Answer = (Probe, Option<Refusal>);
 /// Waiting for the first token.
 struct Waiting<'a> {
     spec: &'a Spec,
-    how: &'a DeploymentSpec,
+    how: &'a DeploymentHow,
     secrets: &'a Secrets,
     session: &'a Session,
     clock: SystemClock,
@@ -304,26 +291,7 @@ struct Waiting<'a> {
     refused_since: Option<Duration>,
 }
 
-impl<'a> Waiting<'a> {
-    fn new(
-        spec: &'a Spec,
-        how: &'a DeploymentSpec,
-        secrets: &'a Secrets,
-        session: &'a Session,
-    ) -> Self {
-        Self {
-            spec,
-            how,
-            secrets,
-            session,
-            clock: SystemClock::new(),
-            reported_at: Duration::ZERO,
-            answer: None,
-            refusal: None,
-            refused_since: None,
-        }
-    }
-
+impl Waiting<'_> {
     fn until_ready(mut self, deployment: &mut Deployment) -> Result<Duration, Reason> {
         let (spec, secrets, session) = (self.spec, self.secrets, self.session);
         let this = RefCell::new(&mut self);
@@ -339,17 +307,18 @@ impl<'a> Waiting<'a> {
             (Ok(Waited::Ready(after)), _) => return Ok(after),
             (Ok(Waited::Stopped), Some(exit)) => return Err(Reason::Interrupted(exit)),
             (Ok(Waited::Stopped), None) => {
-                deployment.failure(DeploymentStage::Generate, self.last_answer())
+                let answer = self.last_answer().unwrap_or_else(|| "it was not waited for".into());
+                deployment.failure(DeploymentStage::Generate, answer)
             }
             (Err(found), _) => found,
         };
         Err(blamed(found, self.refusal))
     }
 
-    fn last_answer(&self) -> String {
+    fn last_answer(&self) -> Option<String> {
         match &self.answer {
-            Some(Probe::Unable(words) | Probe::NotYet(words)) => words.clone(),
-            Some(Probe::Generated) | None => "it was not waited for".to_owned(),
+            Some(Probe::Unable(words) | Probe::NotYet(words)) => Some(words.clone()),
+            Some(Probe::Generated) | None => None,
         }
     }
 
@@ -370,17 +339,11 @@ impl<'a> Waiting<'a> {
         let every = if now < REPORT_EVERY_LATER { REPORT_EVERY } else { REPORT_EVERY_LATER };
         if every <= now.saturating_sub(self.reported_at) {
             self.reported_at = now;
-            let answer = match &self.answer {
-                Some(Probe::NotYet(words) | Probe::Unable(words)) => Some(words.clone()),
-                Some(Probe::Generated) | None => None,
-            };
-            self.session.emit(Event::Waiting { waited: now, answer });
+            self.session.emit(Event::Waiting { waited: now, answer: self.last_answer() });
         }
         let refused_for = self.refused_since.map(|since| now.saturating_sub(since));
-        let is_hopeless = match (refused_for, patience(&self.how.how, self.refusal)) {
-            (Some(refused_for), Some(patience)) => patience <= refused_for,
-            (None, _) | (_, None) => false,
-        };
+        let patience = patience(self.how, self.refusal);
+        let is_hopeless = refused_for.zip(patience).is_some_and(|(time, most)| most <= time);
         is_hopeless || self.session.interruption.wait(time).is_some()
     }
 
@@ -418,39 +381,33 @@ fn ask(
     session: &Session,
     is_over: IsOver<'_>,
 ) -> Answer {
+    let not_yet = |words: &str| (Probe::NotYet(words.to_owned()), None);
     let (answered, answers) = channel();
     let (spec, secrets, base) = (spec.clone(), secrets.clone(), base.clone());
     std::thread::spawn(move || {
+        let answer = match preflight::first_token(&spec, &secrets, &base) {
+            Ok(()) => (Probe::Generated, None),
+            Err(failure) if failure.is_passing() => {
+                (Probe::NotYet(failure.message().to_owned()), None)
+            }
+            Err(failure) => (Probe::Unable(failure.message().to_owned()), failure.refusal),
+        };
         // A signal may have ended the waiting.
-        let _ = answered.send(token(&spec, &secrets, &base));
+        let _ = answered.send(answer);
     });
     loop {
         match answers.recv_timeout(LOOK_EVERY) {
             Ok(answer) => return answer,
-            Err(RecvTimeoutError::Disconnected) => {
-                return (not_yet("the probe could not be sent"), None);
-            }
+            Err(RecvTimeoutError::Disconnected) => return not_yet("the probe could not be sent"),
             Err(RecvTimeoutError::Timeout) if session.interruption.exit().is_some() => {
-                return (not_yet("stopped"), None);
+                return not_yet("stopped");
             }
             Err(RecvTimeoutError::Timeout) if is_over() => {
-                return (not_yet("a request for one token was not answered"), None);
+                return not_yet("a request for one token was not answered");
             }
             Err(RecvTimeoutError::Timeout) => {}
         }
     }
-}
-
-fn token(spec: &Spec, secrets: &Secrets, base: &BaseUrl) -> Answer {
-    match preflight::first_token(spec, secrets, base) {
-        Ok(()) => (Probe::Generated, None),
-        Err(failure) if failure.is_passing() => (not_yet(failure.message()), None),
-        Err(failure) => (Probe::Unable(failure.message().to_owned()), failure.refusal()),
-    }
-}
-
-fn not_yet(words: &str) -> Probe {
-    Probe::NotYet(words.to_owned())
 }
 
 /// Names that are tried for a log before an old one is written over.
@@ -493,6 +450,20 @@ pub fn keep_log(log: &Path, run: &Path) -> PathBuf {
 /// The file name by which a record refers to a log.
 pub fn name_of(log: &Path) -> Option<String> {
     Some(log.file_name()?.to_string_lossy().into_owned())
+}
+
+const BYTES_SHOWN: u64 = 16 << 10;
+
+/// At most so many lines of a log, of what was written from this byte on.
+pub fn last_lines(log: &Path, from: u64, count: usize) -> io::Result<Vec<String>> {
+    let mut file = File::open(log)?;
+    let end = file.seek(SeekFrom::End(0))?;
+    file.seek(SeekFrom::Start(from.max(end.saturating_sub(BYTES_SHOWN))))?;
+    let mut bytes = Vec::new();
+    file.take(BYTES_SHOWN).read_to_end(&mut bytes)?;
+    let text = String::from_utf8_lossy(&bytes).into_owned();
+    let lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    Ok(lines[lines.len().saturating_sub(count)..].to_vec())
 }
 
 #[cfg(test)]

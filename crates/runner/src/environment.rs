@@ -1,10 +1,18 @@
-//! What the client runs on.
+//! What the client and the server run on, as far as it is known before a run.
 
+use std::net::SocketAddr;
 use std::sync::OnceLock;
 
-use inferometer_model::Environment;
-use inferometer_model::system::Machine;
-use inferometer_target::system;
+use inferometer_engine::profile::Profile;
+use inferometer_model::deployment::{DeploymentFacts, DeploymentHow};
+use inferometer_model::spec::{EngineTable, TargetSpec};
+use inferometer_model::system::{KnownBy, Machine, ServerFacts};
+use inferometer_model::{Environment, Spec};
+use inferometer_target::{deploy, system};
+
+use crate::embedded;
+use crate::failure::Failure;
+use crate::preflight::{self, Found};
 
 const PROXY_VARIABLES: [&str; 6] =
     ["http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"];
@@ -44,5 +52,126 @@ fn describe(machine: &Machine) -> Environment {
             .map(str::to_owned)
             .collect(),
         machine: Some(machine.clone()),
+    }
+}
+
+/// What is known of the server before a run: what it says itself, what we are told, and whether it
+/// runs on this machine.
+pub(crate) fn find_server(
+    spec: &Spec,
+    found: &Found,
+    deployment: Option<&DeploymentFacts>,
+) -> Result<ServerFacts, Failure> {
+    // Vendors' tools take their time: now, and not between a warm-up and its run.
+    let own = machine();
+    if spec.target == TargetSpec::Embedded {
+        let flags = embedded::flags(&spec.engine);
+        let words = [&["inferometer engine --mode serve".to_owned()], &flags[..]].concat();
+        let start_command = Some(words.join(" "));
+        return Ok(ServerFacts { start_command, ..from_engine(&spec.engine)? });
+    }
+    let said = preflight::fetching(&found.target, async |fetch| system::ask_server(&fetch).await)?;
+    let mut facts = match &spec.server_info {
+        None => said,
+        Some(place) => system::read_server_info(place, || own.clone())
+            .map_err(|error| Failure::from_usage(error).hint(HOW_TO_TELL))?
+            .over(said),
+    };
+    let is_here = is_here(spec, found.endpoint.address, &facts);
+    if facts.machine.is_none() && is_here {
+        facts.machine = Some(own.clone());
+        facts.known_by = Some(KnownBy::Loopback);
+    }
+    // What listens for a container is not what serves in it.
+    let is_contained = deployment.is_some_and(|deployment| deployment.kind == "container");
+    if is_here && !is_contained {
+        facts.processes = deploy::serving(found.endpoint.address);
+    }
+    if let Some(deployment) = deployment {
+        let command = start_command(spec).unwrap_or_else(|| deployment.command_line());
+        facts.gpus_used = facts.gpus_used.or_else(|| system::gpus_used(&command));
+        facts.start_command.get_or_insert(command);
+        facts.deployment = Some(deployment.clone());
+    }
+    Ok(facts)
+}
+
+/// Whether the server runs on this machine: we put it up here, we see it, or we are told so.
+pub(crate) fn is_here(spec: &Spec, address: SocketAddr, server: &ServerFacts) -> bool {
+    let is_ours = match &spec.target {
+        TargetSpec::Embedded => true,
+        // Commands may put it up anywhere.
+        TargetSpec::Deployed(deployment) => !matches!(deployment.how, DeploymentHow::Commands(_)),
+        TargetSpec::Url(_) => false,
+    };
+    // A tunnel listens here, too: only a server that says what it is, and that we see, is here.
+    let is_seen = || server.software.is_some() && system::serves_here(address);
+    is_ours || spec.server_info.as_deref() == Some("local") || is_seen()
+}
+
+/// As it was written, with its placeholders: the port of this once would make every server another.
+fn start_command(spec: &Spec) -> Option<String> {
+    match &spec.target {
+        TargetSpec::Deployed(deployment) => deployment.how.command_line(),
+        TargetSpec::Embedded | TargetSpec::Url(_) => None,
+    }
+}
+
+const HOW_TO_TELL: &str = "a file has keys such as software, version, start_command, gpus_used and \
+                           [machine]; `inferometer system --json` prints one of the machine that \
+                           it runs on";
+
+/// The embedded engine pretends to have hardware, and says which.
+pub(crate) fn from_engine(spec: &EngineTable) -> Result<ServerFacts, Failure> {
+    let profile = embedded::profile(spec)?;
+    Ok(ServerFacts {
+        software: Some("Inferometer engine".to_owned()),
+        version: Some(env!("CARGO_PKG_VERSION").to_owned()),
+        context_tokens: Some(profile.scheduler.max_model_len.into()),
+        pretended: Some(pretended(&profile)),
+        gpus_used: Some(profile.gpus()),
+        ..ServerFacts::default()
+    })
+}
+
+fn pretended(profile: &Profile) -> String {
+    let Profile { gpu, model, .. } = profile;
+    match profile.gpus() {
+        1 => format!("{} with {}", gpu.title, model.title),
+        several => format!("{several}× {} with {}", gpu.title, model.title),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use inferometer_model::SpecDraft;
+    use inferometer_model::deployment::{CommandsSpec, DeploymentSpec, ProcessSpec};
+
+    use super::*;
+
+    #[test]
+    fn a_server_is_here_that_we_put_up_or_that_we_are_told_of() {
+        let address = SocketAddr::from(([192, 0, 2, 1], 9));
+        let of = |target: TargetSpec, server_info: Option<&str>| {
+            let spec = SpecDraft::default().resolve().unwrap();
+            let spec = Spec { target, server_info: server_info.map(str::to_owned), ..spec };
+            is_here(&spec, address, &ServerFacts::default())
+        };
+        let url = || TargetSpec::Url("http://192.0.2.1:9".parse().unwrap());
+        let deployed = |how| TargetSpec::Deployed(Box::new(DeploymentSpec::new(how)));
+        let word = String::new;
+        let commands = || {
+            deployed(DeploymentHow::Commands(CommandsSpec {
+                up: word(),
+                url: word(),
+                logs: None,
+                down: word(),
+            }))
+        };
+        let process = ProcessSpec { command: Vec::new(), folder: None };
+        assert!(of(deployed(DeploymentHow::Process(process)), None));
+        assert!(!of(commands(), None), "they may have put it up anywhere");
+        assert!(of(commands(), Some("local")) && of(url(), Some("local")));
+        assert!(!of(url(), None) && !of(url(), Some("server.toml")));
     }
 }

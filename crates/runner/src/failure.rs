@@ -56,15 +56,16 @@ impl From<Exit> for ExitCode {
 #[derive(Debug)]
 #[must_use]
 pub struct Failure {
-    exit: Exit,
+    /// The code to exit with.
+    pub exit: Exit,
     message: String,
     /// Lines of the input that it is about.
-    shown: Vec<String>,
-    hint: Option<String>,
-    /// Whether the server may only be starting.
+    pub shown: Vec<String>,
+    /// What to do about it, if that is known.
+    pub hint: Option<String>,
     passing: bool,
     /// What a server that answered refused.
-    refusal: Option<Refusal>,
+    pub refusal: Option<Refusal>,
 }
 
 /// What a server refuses although it answers.
@@ -128,28 +129,24 @@ impl Failure {
     }
 
     /// Adds what to do about it.
-    pub fn hint(mut self, hint: impl Into<String>) -> Self {
-        self.hint = Some(hint.into());
-        self
+    pub fn hint(self, hint: impl Into<String>) -> Self {
+        Self { hint: Some(hint.into()), ..self }
     }
 
     /// Puts what it is about before the message.
-    pub fn about(mut self, what: &str) -> Self {
-        self.message = format!("{what}: {}", self.message);
-        self
+    pub fn about(self, what: &str) -> Self {
+        Self { message: format!("{what}: {}", self.message), ..self }
     }
 
     /// Changes the words of the message and of the hint.
-    pub fn reworded(mut self, reword: impl Fn(&str) -> String) -> Self {
-        self.message = reword(&self.message);
-        self.hint = self.hint.as_deref().map(reword);
-        self
+    pub fn reworded(self, reword: impl Fn(&str) -> String) -> Self {
+        let message = reword(&self.message);
+        Self { message, hint: self.hint.as_deref().map(reword), ..self }
     }
 
     /// Marks a failure that may pass by itself.
-    pub fn passing_if(mut self, passing: bool) -> Self {
-        self.passing = passing;
-        self
+    pub fn passing_if(self, passing: bool) -> Self {
+        Self { passing, ..self }
     }
 
     /// Whether it may pass by itself: the server may only be starting.
@@ -158,14 +155,8 @@ impl Failure {
     }
 
     /// Sets what the server refused.
-    pub fn refused(mut self, refusal: Option<Refusal>) -> Self {
-        self.refusal = refusal;
-        self
-    }
-
-    /// What the server refused, if it refused something.
-    pub fn refusal(&self) -> Option<Refusal> {
-        self.refusal
+    pub fn refused(self, refusal: Option<Refusal>) -> Self {
+        Self { refusal, ..self }
     }
 
     /// Whether the server is not to blame: a signal came, or something is wrong with this program
@@ -180,24 +171,8 @@ impl Failure {
     }
 
     /// Sets the lines of the input that are shown below the message.
-    pub fn shown(mut self, lines: Vec<String>) -> Self {
-        self.shown = lines;
-        self
-    }
-
-    /// What to do about it, if that is known.
-    pub fn hint_text(&self) -> Option<&str> {
-        self.hint.as_deref()
-    }
-
-    /// Lines of the input that it is about.
-    pub fn shown_lines(&self) -> &[String] {
-        &self.shown
-    }
-
-    /// The code to exit with.
-    pub fn exit(&self) -> Exit {
-        self.exit
+    pub fn shown(self, shown: Vec<String>) -> Self {
+        Self { shown, ..self }
     }
 }
 
@@ -214,18 +189,18 @@ impl std::error::Error for Failure {}
 
 impl From<inferometer_model::spec::SpecError> for Failure {
     fn from(error: inferometer_model::spec::SpecError) -> Self {
-        Self::usage(error.to_string())
+        Self::from_usage(error)
     }
 }
 
 impl From<inferometer_workload::WorkloadError> for Failure {
     fn from(error: inferometer_workload::WorkloadError) -> Self {
-        Self::usage(error.to_string())
+        Self::from_usage(error)
     }
 }
 
 impl From<inferometer_store::StoreError> for Failure {
     fn from(error: inferometer_store::StoreError) -> Self {
-        Self::internal(error.to_string())
+        Self::from_error(error)
     }
 }

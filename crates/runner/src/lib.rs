@@ -30,29 +30,21 @@ pub mod check;
 pub mod deployed;
 pub mod embedded;
 pub mod environment;
-mod event;
 pub mod failure;
 pub mod fit;
 pub mod interruption;
 pub mod live;
-pub mod location;
-pub mod log_tail;
 pub mod measurement;
-
 pub mod preflight;
-mod runner;
 pub mod secrets;
-mod server_facts;
 mod session;
 pub mod simulation;
 pub mod simulator;
 mod telemetry;
-mod ticker;
 
 pub use inferometer_model as model;
 
-pub use event::{Event, Observer, ProgressTick};
 pub use failure::{Exit, Failure};
+pub use live::{Connected, Runner};
 pub use measurement::Run;
-pub use runner::{Connected, Runner};
-pub use session::Session;
+pub use session::{Event, Observer, ProgressTick, Session};

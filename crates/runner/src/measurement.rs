@@ -1,10 +1,12 @@
-//! One measurement: warm up, drive the plan, write what happens, and summarize it.
+//! One measurement: where it is stored, its warm-up, the drive of its plan, and its summary.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::mpsc::{RecvTimeoutError, SyncSender, channel, sync_channel};
+use std::time::Duration;
 
 use inferometer_analysis::{Summary, summarize};
 use inferometer_load::answer::Failure as LoadFailure;
@@ -13,23 +15,89 @@ use inferometer_model::journal::JournalBatch;
 use inferometer_model::observations::{Correction, Endpoint, WarmUpFacts};
 use inferometer_model::plan::Fingerprints;
 use inferometer_model::spec::ClientSpec;
-use inferometer_model::{JournalEntry, Outcome, Plan, RunEnding, Spec};
-use inferometer_store::{NewRun, RunDirectory, RunWriter, StoredRun, spawn_writer};
+use inferometer_model::{Clock, JournalEntry, Outcome, Plan, RunEnding, Spec};
+use inferometer_store::{
+    NewRun, RunDirectory, RunStore, RunWriter, SetDirectory, StoreError, StoredRun, spawn_writer,
+};
 use inferometer_workload::{Inputs, make_plan, make_warm_up};
 
-use crate::event::Event;
 use crate::failure::Failure;
 use crate::interruption::Sending;
 use crate::live::Live;
-use crate::location::RunLocation;
-use crate::session::Session;
+use crate::session::{Event, ProgressTick, Session};
 use crate::telemetry::{self, Listening};
-use crate::ticker::Ticker;
-use crate::{calibration, environment};
+use crate::{calibration, deployed, environment};
+
+/// Where a run is stored.
+#[derive(Clone, Copy, Debug)]
+#[must_use]
+pub struct RunLocation<'a> {
+    /// What was sent before is looked for here.
+    pub(crate) store: &'a RunStore,
+    pub(crate) point: Option<(&'a SetDirectory, u32)>,
+    /// The log of the server that was deployed for this run alone, which is moved beside it.
+    pub server_log: Option<&'a Path>,
+}
+
+impl<'a> RunLocation<'a> {
+    /// A run by itself.
+    pub fn in_store(store: &'a RunStore) -> Self {
+        Self { store, point: None, server_log: None }
+    }
+
+    /// A point of a set.
+    pub fn in_set(store: &'a RunStore, set: &'a SetDirectory, number: u32) -> Self {
+        Self { store, point: Some((set, number)), server_log: None }
+    }
+
+    /// The log of restarts, in a set.
+    pub fn restart_log(self) -> Option<PathBuf> {
+        self.point.map(|(set, _)| set.restart_log())
+    }
+
+    /// The log of a server that is deployed for this point.
+    pub fn deployment_log(self, condition: u32, repetition: u32) -> PathBuf {
+        match self.point {
+            Some((set, _)) => set.deployment_log(condition, repetition),
+            None => self.store.path().join("server.log"),
+        }
+    }
+
+    /// The set that it is a point of.
+    pub fn set(self) -> Option<&'a SetDirectory> {
+        self.point.map(|(set, _)| set)
+    }
+
+    /// Moves what was measured of a point aside, if anything was.
+    pub fn abandon(self) -> Result<(), StoreError> {
+        match self.point {
+            Some((set, number)) if set.point(number).path().exists() => {
+                set.abandon(number).map(drop)
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// Creates the directory of the run.
+    pub(crate) fn create(self, new: NewRun) -> Result<RunWriter, StoreError> {
+        let writer = match self.point {
+            Some((set, number)) => set.create_point(number, new)?,
+            None => self.store.create(new)?,
+        };
+        if let Some(log) = self.server_log {
+            // At once: a run that is killed has its server's log, too.
+            deployed::keep_log(log, writer.directory().path());
+        }
+        Ok(writer)
+    }
+}
 
 /// Batches that may wait for the writer: seconds at the highest rate, and with 64 KiB to a batch a
 /// bound on memory.
 const JOURNAL_QUEUE: usize = 1 << 13;
+
+/// Progress is reported often enough to look alive, seldom enough to cost nothing.
+const TICK_EVERY: Duration = Duration::from_millis(250);
 
 /// A benchmark whose requests are planned.
 #[derive(Clone)]
@@ -131,7 +199,7 @@ impl Measurement<'_> {
         } else {
             let (plan, now_ns) = (&planned.fingerprints.plan, clock.anchor().realtime_ns);
             let Endpoint { base, model, .. } = &endpoint;
-            location.sent_before(&planned.spec, plan, base, model, now_ns)
+            location.store.sent_before(&planned.spec, plan, base, model, now_ns)
         };
         let writer = location.create(NewRun {
             spec: planned.spec.clone(),
@@ -171,8 +239,11 @@ impl Measurement<'_> {
         let requests = plan.bounds().requests.unwrap_or_default();
         self.session.emit(Event::WarmingUp { requests });
         let (journal, entries) = sync_channel::<JournalBatch>(JOURNAL_QUEUE);
-        let counting =
-            std::thread::spawn(move || WarmUpTally::from_entries(entries.into_iter().flatten()));
+        let counting = std::thread::spawn(move || {
+            let mut tally = WarmUpTally::default();
+            entries.into_iter().flatten().for_each(|entry| tally.add(entry));
+            tally
+        });
         let request_id_prefix = "inferometer-warm-up".to_owned();
         let target = Target { request_id_prefix, ..self.live.found.target.clone() };
         let ending =
@@ -212,21 +283,34 @@ impl Measurement<'_> {
         journal: SyncSender<JournalBatch>,
     ) -> Result<RunEnding, LoadError> {
         let progress = Arc::new(Progress::default());
-        let observer = Arc::clone(self.session.observer());
-        let ticker = Ticker::start(Arc::clone(&progress), plan.bounds(), clock, observer);
-        let ended = drive(Drive {
-            plan,
-            target: Arc::new(target),
-            clock,
-            control: self.session.control.clone(),
-            progress,
-            ceiling: self.session.ceiling,
-            drivers: drivers(&self.planned.spec.client),
-            stall_grace: Drive::STALL_GRACE,
-            journal,
-        });
-        drop(ticker);
-        ended
+        let (bounds, observer) = (plan.bounds(), &self.session.observer);
+        std::thread::scope(|scope| {
+            let (stop, stopped) = channel::<()>();
+            let counts = Arc::clone(&progress);
+            let ticker = scope.spawn(move || {
+                while stopped.recv_timeout(TICK_EVERY) == Err(RecvTimeoutError::Timeout) {
+                    let elapsed = Duration::from_nanos(clock.now().as_nanos());
+                    let tick = ProgressTick { counts: counts.view(), bounds, elapsed };
+                    observer(Event::Progress(tick));
+                }
+                observer(Event::ProgressEnded);
+            });
+            let ended = drive(Drive {
+                plan,
+                target: Arc::new(target),
+                clock,
+                control: self.session.control.clone(),
+                progress,
+                ceiling: self.session.ceiling,
+                drivers: drivers(&self.planned.spec.client),
+                stall_grace: Drive::STALL_GRACE,
+                journal,
+            });
+            drop(stop);
+            // An observer that panicked must not end the measurement.
+            let _ = ticker.join();
+            ended
+        })
     }
 }
 
@@ -241,12 +325,6 @@ pub(crate) struct WarmUpTally {
 }
 
 impl WarmUpTally {
-    pub(crate) fn from_entries(entries: impl Iterator<Item = JournalEntry>) -> Self {
-        let mut tally = Self::default();
-        entries.for_each(|entry| tally.add(entry));
-        tally
-    }
-
     pub(crate) fn add(&mut self, entry: JournalEntry) {
         let JournalEntry::Ended(record) = entry else { return };
         self.requests += 1;

@@ -136,10 +136,11 @@ pub fn first_model(target: &Target, secrets: &Secrets) -> Result<ListedModel, Fa
             | DiscoveryError::NotAList { .. }
             | DiscoveryError::Empty => false,
         };
-        let failure = Failure::target(format!("{}: {error}", target.base)).passing_if(passing);
         let is_of_key = matches!(error, DiscoveryError::Unauthorized { .. });
-        let failure = failure.refused(is_of_key.then_some(Refusal::Key));
-        if secrets.has_key && matches!(error, DiscoveryError::Unauthorized { .. }) {
+        let failure = Failure::target(format!("{}: {error}", target.base))
+            .passing_if(passing)
+            .refused(is_of_key.then_some(Refusal::Key));
+        if secrets.has_key && is_of_key {
             return failure
                 .hint("a key was sent and refused; is it the right one for this server?");
         }
@@ -163,7 +164,7 @@ pub fn fetching<T>(target: &Target, work: impl AsyncFnOnce(HttpFetch) -> T) -> R
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(|error| Failure::internal(error.to_string()))?;
+        .map_err(Failure::from_error)?;
     Ok(tokio::task::LocalSet::new().block_on(&runtime, work(fetch)))
 }
 
@@ -177,7 +178,7 @@ fn answers(target: &Target, secrets: &Secrets) -> Result<(UsageAsk, Connections)
         &[UsageAsk::None]
     };
     let tokens = probe_tokens(target.api, PROBE_TOKENS);
-    let mut last = None;
+    let mut failed = None;
     for ask in asks {
         let asking = Target { usage: *ask, ..target.clone() };
         let Probe { record, connections } = ask_once(asking, PROBE_PROMPT, tokens)?;
@@ -190,16 +191,12 @@ fn answers(target: &Target, secrets: &Secrets) -> Result<(UsageAsk, Connections)
             let usage = if useless || unasked { UsageAsk::Final } else { *ask };
             return Ok((usage, connections));
         }
-        let refused = is_refusal(&record);
-        last = Some(record);
-        if !refused {
+        failed = Some(probe_failure(target, secrets, &record));
+        if !is_refusal(&record) {
             break;
         }
     }
-    match last {
-        Some(record) => Err(probe_failure(target, secrets, &record)),
-        None => Err(Failure::internal("the probe asked nothing")),
-    }
+    Err(failed.unwrap_or_else(|| Failure::internal("the probe asked nothing")))
 }
 
 /// The length to ask of a probe's answer: some APIs refuse very short ones.
@@ -210,7 +207,7 @@ pub fn probe_tokens(api: Api, wanted: u32) -> u32 {
 /// One question, outside of any run.
 pub fn ask_once(target: Target, prompt: &str, tokens: u32) -> Result<Probe, Failure> {
     probe(&Arc::new(target), SystemClock::new(), &Content::text(prompt), tokens)
-        .map_err(|error| Failure::internal(error.to_string()))
+        .map_err(Failure::from_error)
 }
 
 /// Whether the server refused the fields of a request, and not the request.
@@ -237,10 +234,6 @@ fn check_answer(target: &Target, record: &RequestRecord) -> Result<(), Failure> 
     }
     Ok(())
 }
-
-const BOTH: PinnedOutput = PinnedOutput { ignore_eos: true, min_tokens: true };
-const IGNORE_EOS: PinnedOutput = PinnedOutput { ignore_eos: true, min_tokens: false };
-const MIN_TOKENS: PinnedOutput = PinnedOutput { ignore_eos: false, min_tokens: true };
 
 /// What the server says to the fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -297,10 +290,10 @@ pub fn ask_pinning(target: &Target) -> Result<Pinning, Failure> {
     if !ignore_eos && !min_tokens {
         return Ok(Pinning::NoSuchFields);
     }
-    let has = |pinned: &PinnedOutput| {
-        (ignore_eos || !pinned.ignore_eos) && (min_tokens || !pinned.min_tokens)
-    };
-    for pinned in [BOTH, IGNORE_EOS, MIN_TOKENS].into_iter().filter(has) {
+    let both = (true, true);
+    let has = |fields: &(bool, bool)| (ignore_eos || !fields.0) && (min_tokens || !fields.1);
+    for (ignore_eos, min_tokens) in [both, (true, false), (false, true)].into_iter().filter(has) {
+        let pinned = PinnedOutput { ignore_eos, min_tokens };
         let asking = Target { pinned, ..target.clone() };
         let record = ask_once(asking, PROBE_PROMPT, probe_tokens(target.api, PROBE_TOKENS))?.record;
         if record.ending.outcome == Outcome::Ok {
@@ -340,7 +333,7 @@ pub(crate) fn check_carried(
         let tokens = probe_tokens(target.api, PROBE_TOKENS);
         let asking = Arc::new(target.clone());
         let record = probe(&asking, SystemClock::new(), &content, tokens)
-            .map_err(|error| Failure::internal(error.to_string()))?
+            .map_err(Failure::from_error)?
             .record;
         if record.ending.outcome != Outcome::Ok {
             return Err(probe_failure(&target, secrets, &record));
@@ -390,44 +383,41 @@ fn probe_failure(target: &Target, secrets: &Secrets, record: &RequestRecord) -> 
         target.base, target.model, ending.outcome
     ));
     let status = record.head.map(|head| head.status);
-    let failure = failure.passing_if(match status {
-        Some(status) => means_starting(status),
-        None => !matches!(outcome, Outcome::TlsError | Outcome::ProtocolError),
-    });
-    let failure = failure.refused(refusal(status, ending.message.as_deref()));
-    match (status, ending.cause) {
+    let failure = failure.refused(refusal(status, ending.message.as_deref())).passing_if(
+        status
+            .map_or(!matches!(outcome, Outcome::TlsError | Outcome::ProtocolError), means_starting),
+    );
+    let is_http2 = target.http == HttpVersion::Http2;
+    let hint = match (status, ending.cause) {
         (Some(401 | 403), _) if secrets.has_key => {
-            failure.hint("the server refused the key that was sent; is it the right one?")
+            "the server refused the key that was sent; is it the right one?"
         }
-        (Some(401 | 403), _) => {
-            failure.hint("the server wants a key: use --api-key-file FILE or OPENAI_API_KEY")
+        (Some(401 | 403), _) => "the server wants a key: use --api-key-file FILE or OPENAI_API_KEY",
+        (Some(429 | 503), _) => {
+            "the server is busy or still loading; wait until it answers, then run again"
         }
-        (Some(429 | 503), _) => failure
-            .hint("the server is busy or still loading; wait until it answers, then run again"),
-        (Some(404), _) => failure.hint(
+        (Some(404), _) => {
             "either the path is wrong (give the base URL, with its prefix if it has one) \
-             or the server does not serve that model (see --model)",
-        ),
-        (_, Some(Cause::ContentType)) => failure.hint(
-            "this does not look like an inference API: a proxy or a login page may be in the way",
-        ),
-        (_, Some(Cause::Handshake)) => failure
-            .hint("does this port speak TLS? A plain server wants http:// instead of https://"),
-        (_, Some(Cause::Certificate)) => failure.hint(
-            "the certificate must be valid for this host and trusted by this system \
-             (SSL_CERT_FILE may name another store); --insecure measures without the check",
-        ),
-        (_, Some(Cause::BadFraming)) if target.http == HttpVersion::Http2 => {
-            failure.hint(IS_IT_HTTP2)
+             or the server does not serve that model (see --model)"
         }
+        (_, Some(Cause::ContentType)) => {
+            "this does not look like an inference API: a proxy or a login page may be in the way"
+        }
+        (_, Some(Cause::Handshake)) => {
+            "does this port speak TLS? A plain server wants http:// instead of https://"
+        }
+        (_, Some(Cause::Certificate)) => {
+            "the certificate must be valid for this host and trusted by this system \
+             (SSL_CERT_FILE may name another store); --insecure measures without the check"
+        }
+        (_, Some(Cause::BadFraming)) if is_http2 => IS_IT_HTTP2,
         _ => match met_limit(outcome, &target.limits) {
-            Some((flag, limit)) => {
-                failure.hint(format!("it was given {limit:?}; allow more with {flag}"))
-            }
-            None if target.http == HttpVersion::Http2 => failure.hint(IS_IT_HTTP2),
-            None => failure.hint("nothing was measured; does the server answer a request by hand?"),
+            Some((flag, limit)) => &format!("it was given {limit:?}; allow more with {flag}"),
+            None if is_http2 => IS_IT_HTTP2,
+            None => "nothing was measured; does the server answer a request by hand?",
         },
-    }
+    };
+    failure.hint(hint)
 }
 
 /// What an answer is about, where that is plain.
@@ -444,23 +434,14 @@ fn refusal(status: Option<u16>, said: Option<&str>) -> Option<Refusal> {
 
 /// The flag that sets the limit which was met, and its value.
 fn met_limit(outcome: Outcome, limits: &Limits) -> Option<(&'static str, Duration)> {
-    match outcome {
-        Outcome::TimeoutConnect => Some(("--connect-timeout", limits.connect)),
-        Outcome::TimeoutFirstToken => Some(("--first-token-timeout", limits.first_token)),
-        Outcome::TimeoutIdle => Some(("--idle-timeout", limits.idle)),
-        Outcome::TimeoutTotal => Some(("--total-timeout", limits.total)),
-        Outcome::Ok
-        | Outcome::HttpError
-        | Outcome::Rejected
-        | Outcome::StreamError
-        | Outcome::Truncated
-        | Outcome::ProtocolError
-        | Outcome::TransportError
-        | Outcome::TlsError
-        | Outcome::DnsError
-        | Outcome::Cancelled
-        | Outcome::NotSent => None,
-    }
+    let met = [
+        (Outcome::TimeoutConnect, "--connect-timeout", limits.connect),
+        (Outcome::TimeoutFirstToken, "--first-token-timeout", limits.first_token),
+        (Outcome::TimeoutIdle, "--idle-timeout", limits.idle),
+        (Outcome::TimeoutTotal, "--total-timeout", limits.total),
+    ];
+    let met = met.into_iter().find(|(meeting, ..)| *meeting == outcome);
+    met.map(|(_, flag, limit)| (flag, limit))
 }
 
 #[cfg(test)]
@@ -476,7 +457,7 @@ mod tests {
 
     #[test]
     fn only_an_api_with_the_fields_can_always_pin() {
-        for api in Api::ALL {
+        for api in Api::all() {
             let refused = check_pinning(api, PinOutput::Always).is_err();
             assert_eq!(refused, !api.facts().ignore_eos && !api.facts().min_tokens, "{api}");
             assert!(check_pinning(api, PinOutput::Auto).is_ok(), "{api}");

@@ -1,11 +1,17 @@
-//! What all measurements of one process share: limits, the stop control, signals and the observer.
+//! What all measurements of one process share: limits, the stop control, signals, and the observer
+//! that receives what happens as one stream of events.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
-use inferometer_load::Control;
+use inferometer_load::{Control, ProgressView};
+use inferometer_model::BaseUrl;
+use inferometer_model::deployment::{Departure, DepartureEnding};
+use inferometer_model::endpoint::Api;
+use inferometer_model::plan::Bounds;
 
-use crate::event::{Event, Observer};
 use crate::interruption::Interruption;
 
 /// The shared state of all measurements of one process.
@@ -18,8 +24,9 @@ pub struct Session {
     pub control: Control,
     /// Signals received so far.
     pub interruption: Interruption,
-    observer: Observer,
-    is_quiet: bool,
+    pub(crate) observer: Observer,
+    /// Whether only warnings are reported.
+    pub is_quiet: bool,
 }
 
 impl fmt::Debug for Session {
@@ -46,16 +53,6 @@ impl Session {
         Self { observer: Arc::new(warnings), is_quiet: true, ..self.clone() }
     }
 
-    /// Whether only warnings are reported.
-    pub fn is_quiet(&self) -> bool {
-        self.is_quiet
-    }
-
-    /// The observer that events are reported to.
-    pub fn observer(&self) -> &Observer {
-        &self.observer
-    }
-
     /// Reports an event.
     pub fn emit(&self, event: Event) {
         (self.observer)(event);
@@ -69,5 +66,160 @@ impl Session {
     /// Reports a line that should be read even in quiet mode.
     pub fn warn(&self, line: impl Into<String>) {
         self.emit(Event::Warning(line.into()));
+    }
+}
+
+/// Receives every event. Events come from several threads, so it must be safe to share.
+pub type Observer = Arc<dyn Fn(Event) + Send + Sync>;
+
+/// One thing that happened. Its `Display` is a line of plain English without a line break at its
+/// end. Texts may quote a server: escape control characters before printing them to a terminal.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Event {
+    /// A server is being deployed.
+    Deploying {
+        /// The command or image that starts it.
+        what: String,
+    },
+    /// The deployed server has not generated a token yet.
+    Waiting {
+        /// Time since the deployment began.
+        waited: Duration,
+        /// What the server answered last, if it answered.
+        answer: Option<String>,
+    },
+    /// The deployed server generated its first token.
+    Ready {
+        /// Time since the deployment began.
+        after: Duration,
+    },
+    /// The server is asked which model it serves and which options it accepts.
+    Probing {
+        /// The server's base URL.
+        base: BaseUrl,
+    },
+    /// The probes succeeded, and the benchmark begins.
+    Measuring {
+        /// The API that requests use.
+        api: Api,
+        /// The model that is measured.
+        model: String,
+        /// The server's base URL.
+        base: BaseUrl,
+    },
+    /// Requests that are not measured are being sent.
+    WarmingUp {
+        /// How many requests the warm-up has.
+        requests: u64,
+    },
+    /// How far the warm-up or the run is; sent four times per second.
+    Progress(ProgressTick),
+    /// The warm-up or the run that sent [`Event::Progress`] has ended.
+    ProgressEnded,
+    /// The run is complete and stored.
+    Finished {
+        /// The directory of the stored run.
+        directory: PathBuf,
+    },
+    /// The deployed server is being stopped.
+    StoppingServer,
+    /// The deployed server has stopped.
+    ServerStopped(Departure),
+    /// A signal stopped the work before anything was measured. It should be read even in quiet mode.
+    Interrupted {
+        /// What was going on.
+        when: &'static str,
+    },
+    /// A set of runs stopped before its end and can be resumed.
+    Unfinished {
+        /// What is stored, and where.
+        what: String,
+        /// The command that resumes it.
+        command: String,
+    },
+    /// A line for people who follow the benchmark.
+    Notice(String),
+    /// Something that should be read even in quiet mode. The benchmark continues.
+    Warning(String),
+}
+
+/// The counters of a warm-up or a run at one moment.
+#[derive(Clone, Copy, Debug)]
+pub struct ProgressTick {
+    /// Requests that were started, succeeded and failed.
+    pub counts: ProgressView,
+    /// What the plan will send at most.
+    pub bounds: Bounds,
+    /// Time since the clock of the warm-up or the run was started.
+    pub elapsed: Duration,
+}
+
+impl Event {
+    /// Whether a quiet consumer should still show it.
+    pub fn is_warning(&self) -> bool {
+        matches!(self, Self::Warning(_) | Self::Interrupted { .. } | Self::Unfinished { .. })
+    }
+}
+
+impl fmt::Display for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Deploying { what } => write!(f, "deploying {what} …"),
+            Self::Waiting { waited, answer } => {
+                let answer = answer.as_deref().unwrap_or("no answer yet");
+                write!(f, "waiting for the server, {} s: {answer}", waited.as_secs())
+            }
+            Self::Ready { after } => {
+                let after_s = after.as_secs_f64();
+                write!(f, "the server generated a token {after_s:.1} s after its start")
+            }
+            Self::Probing { base } => write!(f, "asking {base} what it serves …"),
+            Self::Measuring { api, model, base } => {
+                write!(f, "measuring {api} of `{model}` at {base} …")
+            }
+            Self::WarmingUp { requests } => write!(f, "warming up with {requests} requests …"),
+            Self::Progress(tick) => {
+                let ProgressView { ok, failed, .. } = tick.counts;
+                let failed = if failed == 0 { String::new() } else { format!(", {failed} failed") };
+                write!(f, "{ok} ok{failed}, {} in flight", tick.counts.in_flight())
+            }
+            Self::ProgressEnded => f.write_str("all requests have ended"),
+            Self::Finished { directory } => write!(f, "stored in {}", directory.display()),
+            Self::StoppingServer => f.write_str("stopping the server …"),
+            Self::ServerStopped(departure) => {
+                let how = match departure.ending {
+                    DepartureEnding::Before => "the server had already ended",
+                    DepartureEnding::Told => "the server stopped when asked",
+                    DepartureEnding::Killed => "the server had to be killed",
+                };
+                write!(f, "{how}, {:.1} s", departure.took.as_secs_f64())
+            }
+            Self::Interrupted { when } => {
+                write!(f, "stopped {when}: nothing was measured, and nothing is stored")
+            }
+            Self::Unfinished { what, command } => write!(f, "{what}; resume with: {command}"),
+            Self::Notice(line) => f.write_str(line),
+            Self::Warning(line) => write!(f, "warning: {line}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stopped_server_is_one_line() {
+        let departure = Departure {
+            ending: DepartureEnding::Told,
+            took: Duration::from_millis(1200),
+            port_closed: true,
+            left: Vec::new(),
+            gpu_memory: None,
+            troubles: Vec::new(),
+        };
+        let line = Event::ServerStopped(departure).to_string();
+        assert_eq!(line, "the server stopped when asked, 1.2 s");
     }
 }

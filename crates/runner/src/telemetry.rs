@@ -16,8 +16,8 @@ use inferometer_target::gpu::GpuProbe;
 use inferometer_target::machines::{Devices, Sampler, Sampling};
 use inferometer_target::{Poller, Polling};
 
+use crate::environment;
 use crate::preflight;
-use crate::server_facts;
 use crate::session::Session;
 
 /// A poller and a sampler at work, or none where nobody asked for them.
@@ -105,7 +105,7 @@ pub(crate) fn devices(
     let absence = match asked {
         DevicesAsked::Dcgm(base) => return exporter(spec, base, clock),
         DevicesAsked::Auto if endpoint.embedded => DevicesAbsence::Pretended,
-        DevicesAsked::Auto if !server_facts::is_here(spec, endpoint.address, server) => {
+        DevicesAsked::Auto if !environment::is_here(spec, endpoint.address, server) => {
             DevicesAbsence::Elsewhere
         }
         DevicesAsked::Auto

@@ -160,8 +160,8 @@ impl Estimate {
         let warm_up = ready.warm_up_took();
         let summary = simulator.summarize(ready)?;
         let time_s =
-            (summary.duration_s() + warm_up.as_secs_f64()) / spec.engine.speed.unwrap_or(1.0);
-        let (input, output) = summary.tokens();
+            (summary.duration_s + warm_up.as_secs_f64()) / spec.engine.speed.unwrap_or(1.0);
+        let (input, output) = (summary.input_tokens, summary.output_tokens);
         Ok(Self {
             requests: Some(summary.requests()),
             input_tokens: Some(input),

@@ -275,7 +275,7 @@ impl CurrentDeployment<'_> {
         let record = DeploymentRecord {
             condition: up.condition,
             repetition: up.repetition,
-            facts: Some(deployed.facts().clone()),
+            facts: Some(deployed.facts.clone()),
             departure,
             drained_after_s: None,
             log: deployed::name_of(&up.log),

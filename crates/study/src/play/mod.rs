@@ -25,7 +25,7 @@ use inferometer_model::study::{
 };
 use inferometer_model::{Outcome, Spec};
 use inferometer_runner::live::{ceiling, check_ceiling};
-use inferometer_runner::location::RunLocation;
+use inferometer_runner::measurement::RunLocation;
 use inferometer_runner::secrets::Secrets;
 use inferometer_runner::simulation::VirtualEngine;
 use inferometer_runner::simulator::Simulator;

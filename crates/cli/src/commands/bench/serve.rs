@@ -16,7 +16,7 @@ use crate::commands::{page, store, talk_of_doubts};
 use crate::draft::{Drafted, draft};
 use crate::failure::{Exit, Failure};
 use crate::live::{self, Live, Server, Session};
-use crate::location::RunLocation;
+use crate::measurement::RunLocation;
 use crate::measurement::{Planned, Run};
 use crate::output;
 use crate::secrets::Secrets;

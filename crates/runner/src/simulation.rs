@@ -1,28 +1,299 @@
-//! Plays a plan against the engine in virtual time: from event to event, without waiting.
+//! Virtual time: the dispatcher of `load` and the scheduler of `engine` under one simulated clock.
 //!
-//! It does what a run would do, at the exact time: the dispatcher sends requests, time-outs end them, and
-//! when the time is over the last ones may still finish until the drain ends.
+//! A simulation goes from event to event and waits for nothing: what the plan releases, what the
+//! API server hands on, what the scheduler does, and what time-outs end. Decisions are those of
+//! the real run, made by the same code; what is here only brings moments into one order: the
+//! dispatcher sends requests, time-outs end them, and when the time is over the last ones may still
+//! finish until the drain ends.
 
 use std::collections::{HashMap, VecDeque};
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use inferometer_engine::ApiProcess;
+use inferometer_engine::physics::{Front as FrontCosts, PhysicsStep};
+use inferometer_engine::profile::Profile;
 use inferometer_engine::scheduler::blocks::{PromptHasher, mix};
 use inferometer_engine::scheduler::{
-    Counters, Gauges, HashedPrompt, RequestEnd, RequestFacts, SchedulerRequest, StopRules,
+    ConstantStep, Counters, Gauges, Generation, HashedPrompt, Listener, RequestEnd, RequestFacts,
+    Scheduler, SchedulerConfig, SchedulerRequest, StepShape, StepTime, StopRules,
 };
 use inferometer_load::dispatcher::{Command, Departure, Dispatcher, Reply};
 use inferometer_load::limits::{Limits, RequestState};
 use inferometer_load::{Control, Stop};
 use inferometer_model::journal::{ClientFacts, RunStop};
+use inferometer_model::observations::Simulated;
 use inferometer_model::outcome::{Cause, Stage};
+use inferometer_model::spec::{self, EngineTable};
 use inferometer_model::{
     Ending, Moment, NotSent, Outcome, Plan, PlannedRequest, RequestId, RunEnding, Segment,
-    StartedRequest, spec,
+    StartedRequest,
 };
+use slab::Slab;
 
-use super::engine::{VirtualEngine, Waiting};
+use crate::embedded;
 use crate::failure::Failure;
+pub use crate::simulator::{SimulationSummary, Times};
+
+/// An engine in virtual time. It keeps its prefix cache from run to run.
+pub struct VirtualEngine {
+    scheduler: Scheduler<Timing>,
+    api_server: ApiServer,
+    /// The run's zero on the engine's clock.
+    origin_ns: u64,
+    /// What had been counted by then.
+    counted: Counters,
+    next_sample: Moment,
+    /// How far apart samples are.
+    pub sample_every: Duration,
+    /// What is stored of the engine.
+    pub facts: Simulated,
+    /// The name of its model.
+    pub model: String,
+}
+
+impl fmt::Debug for VirtualEngine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("VirtualEngine").field("facts", &self.facts).finish_non_exhaustive()
+    }
+}
+
+/// How long steps take.
+enum Timing {
+    Constant(ConstantStep),
+    Physics(Box<PhysicsStep>),
+}
+
+impl StepTime for Timing {
+    fn step_ns(&mut self, shape: &StepShape) -> u64 {
+        match self {
+            Self::Constant(step) => step.step_ns(shape),
+            Self::Physics(step) => step.step_ns(shape),
+        }
+    }
+}
+
+impl VirtualEngine {
+    /// The engine that a spec asks for.
+    pub fn new(spec: &EngineTable) -> Result<Self, Failure> {
+        let profile = embedded::profile(spec)?;
+        let Some(step) = spec.step else {
+            // Each run draws the noise anew.
+            return Ok(Self::from_profile(&profile, 0));
+        };
+        // The profile's queues, in which nothing but steps takes time: the live engine's `--step`.
+        let config = profile.scheduler;
+        let title = format!("constant step of {step:?}");
+        let facts = Simulated { profile: title, engine: describe(&config) };
+        let step_ns = u64::try_from(step.as_nanos()).unwrap_or(u64::MAX);
+        let scheduler = Scheduler::new(config, Timing::Constant(ConstantStep(step_ns)));
+        Ok(Self::assemble(scheduler, FrontCosts::IMMEDIATE, facts, profile.model.title))
+    }
+
+    /// The engine of a profile, with noise from this seed.
+    pub fn from_profile(profile: &Profile, seed: u64) -> Self {
+        let timing = Timing::Physics(Box::new(profile.step_time(seed)));
+        let facts = Simulated { profile: profile.name.clone(), engine: one_line_of(profile) };
+        let scheduler = Scheduler::new(profile.scheduler.clone(), timing);
+        Self::assemble(scheduler, profile.front, facts, profile.model.title.clone())
+    }
+
+    fn assemble(
+        scheduler: Scheduler<Timing>,
+        costs: FrontCosts,
+        facts: Simulated,
+        model: String,
+    ) -> Self {
+        Self {
+            scheduler,
+            api_server: ApiServer { process: ApiProcess::new(costs), queue: VecDeque::new() },
+            origin_ns: 0,
+            counted: Counters::default(),
+            next_sample: Moment::ZERO,
+            sample_every: SAMPLE_EVERY,
+            facts,
+            model,
+        }
+    }
+
+    /// The steps of a run differ from those of the next: their noise is of the run's own seed.
+    pub fn draw_noise_from(&mut self, seed: u64) {
+        match self.scheduler.step_time_mut() {
+            Timing::Physics(step) => step.reseed(seed),
+            Timing::Constant(_) => {}
+        }
+    }
+
+    pub(crate) fn config(&self) -> &SchedulerConfig {
+        self.scheduler.config()
+    }
+
+    /// A run begins: its zero is now.
+    fn begin(&mut self) {
+        self.counted = self.scheduler.counters();
+        self.next_sample = Moment::ZERO;
+    }
+
+    /// The run is over: the next begins here.
+    fn end(&mut self, at: Moment) {
+        self.origin_ns = self.on_engine(at);
+    }
+
+    /// Lets time pass between runs.
+    pub fn rest(&mut self, time: Duration) {
+        self.end(Moment::ZERO + time);
+    }
+
+    /// What has been counted in this run.
+    pub fn counters(&self) -> Counters {
+        let (now, before) = (self.scheduler.counters(), self.counted);
+        Counters {
+            steps: now.steps - before.steps,
+            preemptions: now.preemptions - before.preemptions,
+            prefix_queries: now.prefix_queries - before.prefix_queries,
+            prefix_hits: now.prefix_hits - before.prefix_hits,
+            prefix_queries_preempted: now.prefix_queries_preempted
+                - before.prefix_queries_preempted,
+            prefix_hits_preempted: now.prefix_hits_preempted - before.prefix_hits_preempted,
+            prompt_tokens: now.prompt_tokens - before.prompt_tokens,
+            generation_tokens: now.generation_tokens - before.generation_tokens,
+        }
+    }
+
+    /// Shows itself at even steps up to `now`, as it stands before what happens then. Nothing
+    /// changes between events, so of a long rest only the beginning and the end are shown.
+    fn sample_before(&mut self, now: Moment, observer: &mut impl Observer) {
+        for _ in 0..SAMPLES_OF_A_REST {
+            if now < self.next_sample {
+                return;
+            }
+            observer.sampled(&self.sample(self.next_sample));
+            self.next_sample = self.next_sample + self.sample_every;
+        }
+        let Some(rest) = now.since(self.next_sample) else { return };
+        let steps = rest.as_nanos() / self.sample_every.as_nanos().max(1);
+        let steps = u64::try_from(steps).unwrap_or(u64::MAX);
+        let every_ns = u64::try_from(self.sample_every.as_nanos()).unwrap_or(u64::MAX);
+        let at = self.next_sample + Duration::from_nanos(every_ns.saturating_mul(steps));
+        observer.sampled(&Sample { stands_for: steps.saturating_add(1), ..self.sample(at) });
+        self.next_sample = at + self.sample_every;
+    }
+
+    /// Itself, as it stands.
+    fn sample(&self, at: Moment) -> Sample {
+        let (gauges, counters) = (self.scheduler.gauges(), self.scheduler.counters());
+        Sample { at, stands_for: 1, gauges, counters }
+    }
+
+    fn next_moment(&self) -> Option<Moment> {
+        let front_ns = self.api_server.queue.front().map(|waiting| waiting.at_ns);
+        let events = [self.scheduler.next_event(), front_ns];
+        let next_ns = events.into_iter().flatten().min()?;
+        Some(Moment::from_nanos(next_ns.saturating_sub(self.origin_ns)))
+    }
+
+    fn on_engine(&self, moment: Moment) -> u64 {
+        self.origin_ns.saturating_add(moment.as_nanos())
+    }
+
+    /// Lets the scheduler act at `now`; what it makes goes through the API server to the client.
+    fn act<T, O: Observer>(
+        &mut self,
+        client: &mut Client<'_, O>,
+        act: impl FnOnce(&mut Scheduler<Timing>, u64, &mut Wire<'_, '_, O>) -> T,
+    ) -> T {
+        let now_ns = self.on_engine(client.now);
+        let Self { scheduler, api_server, origin_ns, .. } = self;
+        let mut wire = Wire { process: &mut api_server.process, origin_ns: *origin_ns, client };
+        act(scheduler, now_ns, &mut wire)
+    }
+}
+
+const SAMPLE_EVERY: Duration = Duration::from_secs(1);
+const SAMPLES_OF_A_REST: u32 = 60;
+
+/// From the scheduler through the API server to the client.
+struct Wire<'a, 'c, O: Observer> {
+    process: &'a mut ApiProcess,
+    origin_ns: u64,
+    client: &'a mut Client<'c, O>,
+}
+
+impl<O: Observer> Listener for Wire<'_, '_, O> {
+    fn token(&mut self, id: u64, _index: u32, at_ns: u64) {
+        let seen_ns = self.process.hand_out(at_ns);
+        let at = Moment::from_nanos(seen_ns.saturating_sub(self.origin_ns));
+        let Client { now, flights, observer, .. } = &mut *self.client;
+        let Some(flight) = flights.get_mut(place_of(id)) else { return };
+        observer.token(&mut flight.notes, flight.last, at);
+        flight.add_token(*now, at);
+    }
+
+    fn ended(&mut self, facts: &RequestFacts) {
+        // The player ends what it aborts.
+        if facts.end != RequestEnd::Abort {
+            self.client.landed.push(*facts);
+        }
+    }
+}
+
+/// What the profile says of itself first and last: what is served on what, and where the step times
+/// come from.
+fn one_line_of(profile: &Profile) -> String {
+    let text = profile.describe();
+    let name = format!("{}: ", profile.name);
+    let mut lines = text.strip_prefix(&name).unwrap_or(&text).lines();
+    let (first, last) = (lines.next(), lines.next_back());
+    first.into_iter().chain(last).collect::<Vec<_>>().join("; ")
+}
+
+/// What the reader of a result needs to know of the settings.
+fn describe(config: &SchedulerConfig) -> String {
+    let generation = match config.generation {
+        Generation::V1 => "v1".to_owned(),
+        Generation::V0 { scheduler_steps } => format!("v0 ({scheduler_steps} scheduler steps)"),
+    };
+    let caching = if config.prefix_caching { "on" } else { "off" };
+    format!(
+        "{generation} scheduler, {} KV blocks of {} tokens, max_num_seqs {}, \
+         max_num_batched_tokens {}, max_model_len {}, prefix caching {caching}",
+        config.blocks,
+        config.block_size,
+        config.max_num_seqs,
+        config.max_num_batched_tokens,
+        config.max_model_len,
+    )
+}
+
+#[derive(Debug)]
+struct ApiServer {
+    process: ApiProcess,
+    /// Requests on their way to the scheduler, in the order of their arrival there.
+    queue: VecDeque<Waiting>,
+}
+
+/// A request that is not with the scheduler yet. Its slot may have been used again meanwhile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Waiting {
+    at_ns: u64,
+    place: usize,
+    id: RequestId,
+}
+
+impl ApiServer {
+    /// Takes a request in; it will be with the scheduler when all before it are done.
+    fn take_in(&mut self, now_ns: u64, place: usize, id: RequestId, tokens: u32) {
+        let at_ns = self.process.take_in(now_ns, tokens);
+        self.queue.push_back(Waiting { at_ns, place, id });
+    }
+
+    /// A request that reaches the scheduler by now.
+    fn pass_on(&mut self, now_ns: u64) -> Option<Waiting> {
+        let is_due = self.queue.front().is_some_and(|waiting| waiting.at_ns <= now_ns);
+        if is_due { self.queue.pop_front() } else { None }
+    }
+}
 
 /// What a plan is played with.
 #[derive(Clone, Debug)]
@@ -37,14 +308,12 @@ pub(crate) struct Player<'a, O: Observer> {
     plan: Arc<dyn Plan>,
     rules: Rules,
     engine: &'a mut VirtualEngine,
-    observer: &'a mut O,
+    client: Client<'a, O>,
     dispatcher: Dispatcher,
-    flights: Flights<O::Notes>,
     conversations: Conversations,
     limits: Limits,
     /// The shortest of all limits: nothing is looked at later than after this.
     limit_min: Duration,
-    now: Moment,
     /// The API server may hand the last tokens out a little after the engine has made them.
     last_end: Moment,
     drain_until: Option<Moment>,
@@ -57,6 +326,14 @@ pub(crate) struct Player<'a, O: Observer> {
     turns: u32,
     /// Refused requests in a row, until they are written down.
     refused: Option<NotSent>,
+}
+
+/// The client of the engine: its requests in flight, and who is told what happens to them.
+struct Client<'a, O: Observer> {
+    now: Moment,
+    /// The place of a flight is its name in the scheduler, so that a token finds it without a search.
+    flights: Slab<Flight<O::Notes>>,
+    observer: &'a mut O,
     /// Requests that the engine has ended, until the client has seen it.
     landed: Vec<RequestFacts>,
 }
@@ -82,13 +359,16 @@ impl<'a, O: Observer> Player<'a, O> {
             dispatcher: Dispatcher::new(Arc::clone(&plan), usize::MAX, Moment::ZERO, 1),
             plan,
             engine,
-            observer,
-            flights: Flights::default(),
+            client: Client {
+                now: Moment::ZERO,
+                flights: Slab::new(),
+                observer,
+                landed: Vec::new(),
+            },
             conversations: Conversations::default(),
             limits: Limits::default(),
             limit_min: first_token.min(idle).min(total),
             rules,
-            now: Moment::ZERO,
             last_end: Moment::ZERO,
             drain_until: None,
             is_cut: false,
@@ -97,7 +377,6 @@ impl<'a, O: Observer> Player<'a, O> {
             stop: RunStop::PlanDone,
             turns: 0,
             refused: None,
-            landed: Vec::new(),
         }
     }
 
@@ -110,7 +389,7 @@ impl<'a, O: Observer> Player<'a, O> {
     pub(crate) fn play(mut self) -> Result<RunEnding, Failure> {
         loop {
             self.obey()?;
-            let due = match self.dispatcher.next(LANE, self.now) {
+            let due = match self.dispatcher.next(LANE, self.client.now) {
                 Command::Send(departure) => {
                     self.depart(departure)?;
                     continue;
@@ -126,11 +405,11 @@ impl<'a, O: Observer> Player<'a, O> {
             let Some(next) = self.next_moment(due) else {
                 return Err(Failure::internal("a simulation with requests in flight stood still"));
             };
-            self.happen(next.max(self.now))?;
+            self.happen(next.max(self.client.now))?;
         }
         self.note_refused()?;
-        let at = self.now.max(self.last_end);
-        self.observer.sampled(&self.engine.sample(at));
+        let at = self.client.now.max(self.last_end);
+        self.client.observer.sampled(&self.engine.sample(at));
         self.engine.end(at);
         let client = ClientFacts { drivers: 1, ..ClientFacts::default() };
         Ok(RunEnding { began: Some(Moment::ZERO), at, stop: self.stop, client })
@@ -138,7 +417,7 @@ impl<'a, O: Observer> Player<'a, O> {
 
     /// When something happens next, whoever does it.
     fn next_moment(&self, due: Option<Moment>) -> Option<Moment> {
-        let is_over = self.dispatcher.is_time_over(self.now);
+        let is_over = self.dispatcher.is_time_over(self.client.now);
         let time_over = self.plan.bounds().release_before.filter(|_| !is_over);
         let drained = self.drain_until.filter(|_| !self.is_cut);
         let events = [due, self.engine.next_moment(), self.limits.next(), time_over, drained];
@@ -148,13 +427,14 @@ impl<'a, O: Observer> Player<'a, O> {
     /// Brings everything to `now`. What reaches the engine at a moment comes before what the
     /// engine does then, and what the client sees comes before its patience ends.
     fn happen(&mut self, now: Moment) -> Result<(), Failure> {
-        self.engine.sample_before(now, self.observer);
-        self.now = now;
-        while let Some(waiting) = self.engine.pass_on(now) {
+        self.engine.sample_before(now, self.client.observer);
+        self.client.now = now;
+        let now_ns = self.engine.on_engine(now);
+        while let Some(waiting) = self.engine.api_server.pass_on(now_ns) {
             self.submit(waiting)?;
         }
-        let Self { engine, flights, observer, landed, .. } = self;
-        engine.advance(now, &mut Delivery { now, flights, observer: *observer, landed });
+        self.engine
+            .act(&mut self.client, |scheduler, now_ns, wire| scheduler.advance(now_ns, wire));
         self.land_all()?;
         while let Some(place) = self.limits.due(now) {
             self.check_limit(place)?;
@@ -163,14 +443,14 @@ impl<'a, O: Observer> Player<'a, O> {
     }
 
     fn depart(&mut self, departure: Departure) -> Result<(), Failure> {
-        let place = self.flights.next_place();
+        let place = self.client.flights.vacant_key();
         let request = departure.request;
         let said = self.conversations.prompt(self.plan.as_ref(), &request);
         let answer_seed = mix(self.rules.seed ^ mix(request.id.0.wrapping_add(1)));
         let prompt = self.hashed(&said);
         let prompt_tokens = prompt.tokens;
         let in_front = SchedulerRequest {
-            id: id_of(place),
+            id: place as u64,
             prompt,
             answer_seed,
             stop: StopRules::after(request.output_tokens.max(1)),
@@ -178,7 +458,7 @@ impl<'a, O: Observer> Player<'a, O> {
         };
         let flight = Flight {
             departure,
-            sent: self.now,
+            sent: self.client.now,
             prompt_tokens,
             tokens: 0,
             first: None,
@@ -189,10 +469,11 @@ impl<'a, O: Observer> Player<'a, O> {
             answer_seed,
             in_front: Some(in_front),
         };
-        self.observer.started(&flight.started())?;
-        self.flights.add(flight);
-        self.engine.take_in(self.now, place, request.id, prompt_tokens);
-        self.limits.arm(place, self.now + self.limit_min);
+        self.client.observer.started(&flight.started())?;
+        self.client.flights.insert(flight);
+        let now_ns = self.engine.on_engine(self.client.now);
+        self.engine.api_server.take_in(now_ns, place, request.id, prompt_tokens);
+        self.limits.arm(place, self.client.now + self.limit_min);
         Ok(())
     }
 
@@ -213,16 +494,17 @@ impl<'a, O: Observer> Player<'a, O> {
     /// The API server has read a request, and hands it on or refuses it.
     fn submit(&mut self, waiting: Waiting) -> Result<(), Failure> {
         let Waiting { place, id, .. } = waiting;
-        let flight = self.flights.get_mut(place);
+        let flight = self.client.flights.get_mut(place);
         // Ended meanwhile, and perhaps its place has changed hands.
         let flight = flight.filter(|flight| flight.departure.request.id == id);
         let Some(request) = flight.and_then(|flight| flight.in_front.take()) else { return Ok(()) };
-        let Self { engine, flights, observer, landed, .. } = self;
-        let delivery = &mut Delivery { now: self.now, flights, observer: *observer, landed };
-        let Err(refusal) = engine.submit(self.now, request, delivery) else { return Ok(()) };
+        let submitted = self.engine.act(&mut self.client, |scheduler, now_ns, wire| {
+            scheduler.submit(now_ns, request, wire)
+        });
+        let Err(refusal) = submitted else { return Ok(()) };
         let ending = Ending {
             outcome: Outcome::HttpError,
-            at: self.now,
+            at: self.client.now,
             stage: Stage::Headers,
             cause: None,
             message: Some(refusal.to_string()),
@@ -231,26 +513,26 @@ impl<'a, O: Observer> Player<'a, O> {
     }
 
     fn land_all(&mut self) -> Result<(), Failure> {
-        let mut landed = std::mem::take(&mut self.landed);
+        let mut landed = std::mem::take(&mut self.client.landed);
         for facts in landed.drain(..) {
             let place = place_of(facts.id);
-            let Some(flight) = self.flights.get_mut(place) else { continue };
-            let ending = Ending::ok(flight.last.unwrap_or(self.now));
+            let Some(flight) = self.client.flights.get_mut(place) else { continue };
+            let ending = Ending::ok(flight.last.unwrap_or(self.client.now));
             self.conversations.answered(flight);
             let cached_tokens = Some(facts.cached_tokens);
             self.end(place, End { ending, status: Some(STATUS_OK), cached_tokens })?;
         }
-        self.landed = landed;
+        self.client.landed = landed;
         Ok(())
     }
 
     fn check_limit(&mut self, place: usize) -> Result<(), Failure> {
-        let Some(flight) = self.flights.get_mut(place) else { return Ok(()) };
-        let standing = flight.standing(self.now, self.rules.streaming);
+        let Some(flight) = self.client.flights.get_mut(place) else { return Ok(()) };
+        let standing = flight.standing(self.client.now, self.rules.streaming);
         let (at, outcome) = standing.next_limit(&self.rules.limits);
-        if self.now < at {
+        if self.client.now < at {
             // The next stage may bring a limit that comes sooner.
-            self.limits.arm(place, at.min(self.now + self.limit_min));
+            self.limits.arm(place, at.min(self.client.now + self.limit_min));
             return Ok(());
         }
         self.break_off(place, outcome, None)
@@ -259,11 +541,11 @@ impl<'a, O: Observer> Player<'a, O> {
     /// What no driver does: gives up what a cap holds back when the time is over, and ends what is
     /// in flight when the time to drain is over as well.
     fn conduct(&mut self) -> Result<(), Failure> {
-        let now = self.now;
+        let now = self.client.now;
         // What a stop gave up is not given up again.
         if self.obeyed == Stop::Run && self.dispatcher.is_time_over(now) {
             if let Some(part) = self.dispatcher.expire(now) {
-                self.observer.not_sent(part)?;
+                self.client.observer.not_sent(part)?;
             }
             if self.drain_until.is_none() && self.dispatcher.has_released_all(now) {
                 self.drain_until = Some(now + self.rules.limits.drain);
@@ -288,13 +570,13 @@ impl<'a, O: Observer> Player<'a, O> {
     }
 
     fn release_nothing_more(&mut self) -> Result<(), Failure> {
-        let now = self.now;
+        let now = self.client.now;
         // Whoever stops a run that has sent all of its requests only waits less for the rest.
         if !self.dispatcher.has_released_all(now) {
             self.stop = RunStop::Drained;
         }
         for part in self.dispatcher.stop(now) {
-            self.observer.not_sent(part)?;
+            self.client.observer.not_sent(part)?;
         }
         let until = now + self.rules.limits.drain;
         self.drain_until = Some(self.drain_until.map_or(until, |earlier| earlier.min(until)));
@@ -307,7 +589,7 @@ impl<'a, O: Observer> Player<'a, O> {
             return Ok(());
         }
         self.is_cut = true;
-        let places = self.flights.taken();
+        let places: Vec<usize> = self.client.flights.iter().map(|(place, _)| place).collect();
         let is_told = self.stop == RunStop::Drained || self.obeyed == Stop::Cut;
         if is_told && !places.is_empty() {
             self.stop = RunStop::Cut;
@@ -325,26 +607,26 @@ impl<'a, O: Observer> Player<'a, O> {
         outcome: Outcome,
         cause: Option<Cause>,
     ) -> Result<(), Failure> {
-        let Some(flight) = self.flights.get_mut(place) else { return Ok(()) };
-        flight.leave(self.now);
+        let Some(flight) = self.client.flights.get_mut(place) else { return Ok(()) };
+        flight.leave(self.client.now);
         let has_output = 0 < flight.tokens;
         if flight.in_front.is_none() {
-            let Self { engine, flights, observer, landed, .. } = self;
-            let delivery = &mut Delivery { now: self.now, flights, observer: *observer, landed };
-            engine.abort(self.now, id_of(place), delivery);
+            self.engine.act(&mut self.client, |scheduler, now_ns, wire| {
+                scheduler.abort(now_ns, place as u64, wire);
+            });
         }
         let stage = if has_output { Stage::Stream } else { Stage::FirstToken };
-        let ending = Ending { outcome, at: self.now, stage, cause, message: None };
+        let ending = Ending { outcome, at: self.client.now, stage, cause, message: None };
         let status = has_output.then_some(STATUS_OK);
         self.end(place, End { ending, status, cached_tokens: None })
     }
 
     fn end(&mut self, place: usize, end: End) -> Result<(), Failure> {
-        let Some(flight) = self.flights.take(place) else { return Ok(()) };
+        let Some(flight) = self.client.flights.try_remove(place) else { return Ok(()) };
         let reply = Reply { at: end.ending.at, ok: end.ending.outcome == Outcome::Ok };
         self.dispatcher.replied(LANE, &flight.departure, reply);
         self.last_end = self.last_end.max(reply.at);
-        self.observer.ended(flight, end)
+        self.client.observer.ended(flight, end)
     }
 
     fn refuse(&mut self, id: RequestId, cause: Cause) -> Result<(), Failure> {
@@ -352,19 +634,18 @@ impl<'a, O: Observer> Player<'a, O> {
         match &mut self.refused {
             Some(part) if part.first.0 + part.count == id.0 && part.cause == cause => {
                 part.count += 1;
-                Ok(())
             }
             _ => {
                 self.note_refused()?;
-                self.refused = Some(NotSent { first: id, count: 1, cause, at: self.now });
-                Ok(())
+                self.refused = Some(NotSent { first: id, count: 1, cause, at: self.client.now });
             }
         }
+        Ok(())
     }
 
     fn note_refused(&mut self) -> Result<(), Failure> {
         match self.refused.take() {
-            Some(part) => self.observer.not_sent(part),
+            Some(part) => self.client.observer.not_sent(part),
             None => Ok(()),
         }
     }
@@ -407,29 +688,6 @@ pub(crate) struct Sample {
     pub(crate) stands_for: u64,
     pub(crate) gauges: Gauges,
     pub(crate) counters: Counters,
-}
-
-/// Where the engine's answers arrive: each token goes to its request.
-pub(super) struct Delivery<'a, O: Observer> {
-    now: Moment,
-    flights: &'a mut Flights<O::Notes>,
-    observer: &'a mut O,
-    landed: &'a mut Vec<RequestFacts>,
-}
-
-impl<O: Observer> Delivery<'_, O> {
-    pub(super) fn token(&mut self, id: u64, at: Moment) {
-        let Some(flight) = self.flights.get_mut(place_of(id)) else { return };
-        self.observer.token(&mut flight.notes, flight.last, at);
-        flight.add_token(self.now, at);
-    }
-
-    pub(super) fn ended(&mut self, facts: &RequestFacts) {
-        // The player ends what it aborts.
-        if facts.end != RequestEnd::Abort {
-            self.landed.push(*facts);
-        }
-    }
 }
 
 /// A request between its departure and its end.
@@ -522,54 +780,6 @@ impl OnTheWay {
     }
 }
 
-/// The place of a flight is its name in the scheduler, so that a token finds it without a search.
-#[derive(Debug)]
-struct Flights<N> {
-    places: Vec<Option<Flight<N>>>,
-    free: Vec<usize>,
-}
-
-impl<N> Default for Flights<N> {
-    fn default() -> Self {
-        Self { places: Vec::new(), free: Vec::new() }
-    }
-}
-
-impl<N> Flights<N> {
-    /// The place that the next flight will have.
-    fn next_place(&self) -> usize {
-        self.free.last().copied().unwrap_or(self.places.len())
-    }
-
-    fn add(&mut self, flight: Flight<N>) {
-        match self.free.pop() {
-            Some(place) => self.places[place] = Some(flight),
-            None => self.places.push(Some(flight)),
-        }
-    }
-
-    fn get_mut(&mut self, place: usize) -> Option<&mut Flight<N>> {
-        self.places.get_mut(place)?.as_mut()
-    }
-
-    fn take(&mut self, place: usize) -> Option<Flight<N>> {
-        let flight = self.places.get_mut(place)?.take()?;
-        self.free.push(place);
-        Some(flight)
-    }
-
-    /// The places in use, in their order.
-    fn taken(&self) -> Vec<usize> {
-        let is_taken = |place: &usize| self.places[*place].is_some();
-        (0..self.places.len()).filter(is_taken).collect()
-    }
-}
-
-/// The scheduler's name of a place.
-fn id_of(place: usize) -> u64 {
-    place as u64
-}
-
 fn place_of(id: u64) -> usize {
     usize::try_from(id).unwrap_or(usize::MAX)
 }
@@ -628,5 +838,20 @@ mod tests {
         assert_eq!((way.last_by(at(20)), way.after(at(20))), (Some(at(20)), 0));
         way.add(at(30), at(33));
         assert_eq!((way.last_by(at(31)), way.after(at(31))), (Some(at(20)), 1));
+    }
+
+    #[test]
+    fn requests_are_handled_one_after_the_other() {
+        let costs =
+            FrontCosts { per_request_ns: 10, per_prompt_token_ns: 1, per_output_token_ns: 2 };
+        let mut front = ApiServer { process: ApiProcess::new(costs), queue: VecDeque::new() };
+        front.take_in(100, 0, RequestId(0), 5);
+        front.take_in(101, 1, RequestId(1), 0);
+        assert_eq!(front.queue.front().map(|waiting| waiting.at_ns), Some(115));
+        assert_eq!(front.process.hand_out(101), 127);
+        assert_eq!(front.pass_on(114), None);
+        assert_eq!(front.pass_on(115).map(|waiting| waiting.place), Some(0));
+        assert_eq!(front.pass_on(200).map(|waiting| waiting.id), Some(RequestId(1)));
+        assert_eq!(front.process.hand_out(300), 302);
     }
 }
