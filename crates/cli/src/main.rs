@@ -23,8 +23,8 @@ use clap::Parser;
 use arguments::{Arguments, Command};
 // The measuring library under the names that commands use.
 use inferometer_runner::{
-    calibration, check, deployed, embedded, environment, failure, live, location, measurement,
-    preflight, secrets, simulation, simulator,
+    calibration, check, deployed, embedded, environment, failure, live, measurement, preflight,
+    secrets, simulation, simulator,
 };
 
 use failure::Failure;
@@ -53,7 +53,7 @@ fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Matrix(arguments) => commands::study::matrix(&arguments),
         Command::Sweep(arguments) => commands::study::sweep(&arguments),
         Command::Fit(arguments) => commands::fit::run(&arguments),
-        Command::Simulate(arguments) => commands::simulate::run(&arguments.typed()),
+        Command::Simulate(arguments) => commands::simulate::run(&arguments),
         Command::Calibrate(arguments) => commands::calibrate::run(&arguments),
         Command::Require(arguments) => commands::require::run(&arguments),
         Command::Report(arguments) => commands::report::run(&arguments),

@@ -62,7 +62,7 @@ impl Requirements {
             said.filter(|_| !limits.is_empty()).map(PathBuf::from)
         };
         Self {
-            undecided: gate.undecided(),
+            undecided: gate.undecided.unwrap_or_default(),
             junit: gate.junit.clone(),
             step_summary: gate.step_summary.clone().or_else(of_github),
             limits,

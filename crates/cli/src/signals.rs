@@ -1,10 +1,13 @@
 //! Ctrl-C once drains and saves, twice cuts and saves. SIGTERM drains for a while.
 
+use std::future::poll_fn;
+use std::io;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
-use inferometer_load::Control;
 use inferometer_runner::Session;
 pub(crate) use inferometer_runner::interruption::{Companion, Interruption};
+use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::failure::{Exit, Failure};
@@ -29,47 +32,26 @@ const TERMINATION_GRACE: Duration = Duration::from_secs(10);
 /// Drains, cuts or ends the work of this session when a signal is received.
 pub(crate) fn listen(session: &Session) -> Result<(), Failure> {
     let session = session.clone();
-    let failed = |error: std::io::Error| Failure::internal(format!("signals: {error}"));
-    let runtime =
-        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
-    let entered = runtime.enter();
-    let interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
-    let terminate = signal(SignalKind::terminate()).map_err(failed)?;
-    let hang_up = signal(SignalKind::hangup()).map_err(failed)?;
-    drop(entered);
+    let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
+    let mut signals = Signals::new(&kinds)?;
     std::thread::spawn(move || {
         let Session { control, interruption, .. } = &session;
-        let talk = |line: &str| session.talk(line);
-        runtime.block_on(obey(control, interruption, talk, [interrupt, terminate, hang_up]));
+        let mut grace = None;
+        loop {
+            let Some(kind) = signals.next(grace) else {
+                control.stop_harder();
+                grace = None;
+                continue;
+            };
+            interruption.note(kind.as_raw_value());
+            grace = (kind != SignalKind::interrupt()).then_some(TERMINATION_GRACE);
+            match interruption.words(control.stop_harder()) {
+                Some(words) => session.talk(words),
+                None => leave(kind, interruption),
+            }
+        }
     });
     Ok(())
-}
-
-async fn obey(
-    control: &Control,
-    noted: &Interruption,
-    talk: impl Fn(&str),
-    [mut interrupt, mut terminate, mut hang_up]: [Signal; 3],
-) {
-    let mut grace_ends = false;
-    loop {
-        let kind = tokio::select! {
-            _ = interrupt.recv() => SignalKind::interrupt(),
-            _ = terminate.recv() => SignalKind::terminate(),
-            _ = hang_up.recv() => SignalKind::hangup(),
-            () = grace(), if grace_ends => {
-                control.stop_harder();
-                grace_ends = false;
-                continue;
-            }
-        };
-        noted.note(kind.as_raw_value());
-        grace_ends = kind != SignalKind::interrupt();
-        match noted.words(control.stop_harder()) {
-            Some(words) => talk(words),
-            None => leave(kind, noted),
-        }
-    }
 }
 
 /// For a server that we are: the first signal that asks for the end calls `end`, the second leaves
@@ -77,28 +59,56 @@ async fn obey(
 pub(crate) fn end_with(end: impl FnOnce() + Send + 'static) -> Result<Interruption, Failure> {
     let interruption = Interruption::default();
     let noted = interruption.clone();
-    let failed = |error: std::io::Error| Failure::internal(format!("signals: {error}"));
-    let runtime =
-        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
-    let entered = runtime.enter();
     // Not hanging up: `nohup` means it.
-    let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
-    let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
-    drop(entered);
+    let mut signals = Signals::new(&[SignalKind::interrupt(), SignalKind::terminate()])?;
     std::thread::spawn(move || {
-        let mut next = || {
-            runtime.block_on(async {
-                tokio::select! {
-                    _ = interrupt.recv() => SignalKind::interrupt(),
-                    _ = terminate.recv() => SignalKind::terminate(),
-                }
-            })
-        };
-        noted.note(next().as_raw_value());
-        end();
-        leave(next(), &noted);
+        if let Some(first) = signals.next(None) {
+            noted.note(first.as_raw_value());
+            end();
+        }
+        if let Some(second) = signals.next(None) {
+            leave(second, &noted);
+        }
     });
     Ok(interruption)
+}
+
+/// Signals that are waited for on a thread of their own.
+struct Signals {
+    runtime: Runtime,
+    signals: Vec<(SignalKind, Signal)>,
+}
+
+impl Signals {
+    fn new(kinds: &[SignalKind]) -> Result<Self, Failure> {
+        let made = || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+            let entered = runtime.enter();
+            let signals =
+                kinds.iter().map(|kind| Ok((*kind, signal(*kind)?))).collect::<io::Result<_>>()?;
+            drop(entered);
+            Ok(Self { runtime, signals })
+        };
+        made().map_err(|error: io::Error| Failure::internal(format!("signals: {error}")))
+    }
+
+    /// Waits for the next signal; `None` when the time is over before one comes.
+    #[expect(clippy::disallowed_methods, reason = "a grace period is no pacing")]
+    fn next(&mut self, time: Option<Duration>) -> Option<SignalKind> {
+        let Self { runtime, signals } = self;
+        let mut came = |context: &mut Context<'_>| {
+            let ready = |(kind, signal): &mut (SignalKind, Signal)| {
+                signal.poll_recv(context).is_ready().then_some(*kind)
+            };
+            signals.iter_mut().find_map(ready).map_or(Poll::Pending, Poll::Ready)
+        };
+        runtime.block_on(async {
+            tokio::select! {
+                kind = poll_fn(&mut came) => Some(kind),
+                () = tokio::time::sleep(time.unwrap_or_default()), if time.is_some() => None,
+            }
+        })
+    }
 }
 
 /// Asked a third time: something hangs, a disk perhaps. The journal can be recovered.
@@ -109,9 +119,4 @@ fn leave(kind: SignalKind, noted: &Interruption) {
     let later = remedy.unwrap_or_default();
     output::talk(&format!("leaving at once{later}"));
     std::process::exit(Exit::from_signal(kind.as_raw_value()) as i32);
-}
-
-#[expect(clippy::disallowed_methods, reason = "a grace period is no pacing")]
-async fn grace() {
-    tokio::time::sleep(TERMINATION_GRACE).await;
 }

@@ -3,10 +3,21 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
+use inferometer_engine::Mode;
+use inferometer_engine::metrics::MetricNames;
 use inferometer_model::spec::{ClientTable, EngineTable, Grammar};
+use serde::Serialize;
 
-use super::StoreArguments;
+use super::{StoreArguments, choice};
+
+const MODES: [(&str, Mode); 3] =
+    [("serve", Mode::Serve), ("paced", Mode::Paced), ("echo", Mode::Echo)];
+const METRIC_NAMES: [(&str, MetricNames); 3] = [
+    ("vllm-v1", MetricNames::VllmV1),
+    ("vllm-v0", MetricNames::VllmV0),
+    ("sglang", MetricNames::Sglang),
+];
 
 #[derive(Args, Debug)]
 pub(crate) struct CalibrateArguments {
@@ -47,8 +58,8 @@ pub(crate) struct CalibrateArguments {
 pub(crate) struct EngineArguments {
     /// `serve` plays a vLLM server; `paced` keeps a given pace; `echo` answers as fast as it can
     /// [default: serve]
-    #[arg(long, value_enum)]
-    pub(crate) mode: Option<EngineMode>,
+    #[arg(long, value_parser = choice(&MODES))]
+    pub(crate) mode: Option<Mode>,
     /// Port to listen on; 0 takes a free one [default: 8000]
     #[arg(long, value_name = "N")]
     pub(crate) port: Option<u16>,
@@ -86,8 +97,8 @@ pub(crate) struct ServeArguments {
     #[arg(long, value_name = "NAME")]
     pub(crate) served_model_name: Option<String>,
     /// Names of the metrics at /metrics [default: those of vLLM's --generation]
-    #[arg(long, value_enum, value_name = "NAMES")]
-    pub(crate) metrics_names: Option<MetricsNames>,
+    #[arg(long, value_name = "NAMES", value_parser = choice(&METRIC_NAMES))]
+    pub(crate) metrics_names: Option<MetricNames>,
     /// File with the key that clients must send [default: `INFEROMETER_ENGINE_API_KEY`]
     #[arg(long, value_name = "FILE")]
     pub(crate) api_key_file: Option<std::path::PathBuf>,
@@ -99,25 +110,22 @@ pub(crate) struct ServeArguments {
 impl EngineArguments {
     /// The options of the engine, with what `--no-…` switches off.
     pub(crate) fn options(&self) -> EngineTable {
-        let unless = |is_off: bool, on: Option<bool>| if is_off { Some(false) } else { on };
-        let engine = self.engine.clone();
-        EngineTable {
-            enable_prefix_caching: unless(
-                self.serve.no_enable_prefix_caching,
-                engine.enable_prefix_caching,
-            ),
-            enable_chunked_prefill: unless(
-                self.serve.no_enable_chunked_prefill,
-                engine.enable_chunked_prefill,
-            ),
-            async_scheduling: unless(self.serve.no_async_scheduling, engine.async_scheduling),
-            enforce_eager: unless(self.serve.no_enforce_eager, engine.enforce_eager),
-            ..engine
+        let (mut engine, off) = (self.engine.clone(), &self.serve);
+        for (is_off, on) in [
+            (off.no_enable_prefix_caching, &mut engine.enable_prefix_caching),
+            (off.no_enable_chunked_prefill, &mut engine.enable_chunked_prefill),
+            (off.no_async_scheduling, &mut engine.async_scheduling),
+            (off.no_enforce_eager, &mut engine.enforce_eager),
+        ] {
+            if is_off {
+                *on = Some(false);
+            }
         }
+        engine
     }
 }
 
-#[derive(Args, Debug, Default)]
+#[derive(Args, Debug, Default, Serialize)]
 #[command(next_help_heading = "Modes paced and echo")]
 pub(crate) struct PacedArguments {
     /// Time from a request to its first token [default: 50ms]
@@ -141,21 +149,8 @@ pub(crate) struct PacedArguments {
     /// Framing fault to commit; may be repeated (byte-wise, several-events, crlf, cr, comments,
     /// role-first, usage-on-last-choice, no-done, multi-line, bom)
     #[arg(long = "fault", value_name = "FAULT")]
+    #[serde(rename = "fault")]
     pub(crate) faults: Vec<String>,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum EngineMode {
-    Serve,
-    Paced,
-    Echo,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum MetricsNames {
-    VllmV1,
-    VllmV0,
-    Sglang,
 }
 
 #[derive(Args, Debug)]

@@ -8,6 +8,7 @@ mod study;
 
 use std::path::PathBuf;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub(crate) use bench::*;
@@ -130,6 +131,16 @@ impl Default for Command {
     }
 }
 
+/// A flag with one of these names as its value.
+fn choice<T: Copy + Send + Sync>(
+    choices: &'static [(&'static str, T)],
+) -> impl TypedValueParser<Value = T> {
+    PossibleValuesParser::new(choices.iter().map(|(name, _)| *name)).try_map(move |typed| {
+        let chosen = choices.iter().find(|(name, _)| *name == typed);
+        chosen.map(|(_, value)| *value).ok_or("is not known")
+    })
+}
+
 #[derive(Args, Debug, Default)]
 pub(crate) struct RunArguments {
     #[command(flatten)]
@@ -150,18 +161,6 @@ pub(crate) struct RunArguments {
     pub(crate) records: Option<Records>,
 }
 
-impl RunArguments {
-    /// What is to be simulated instead of measured, if that is so.
-    pub(crate) fn simulated(&self) -> Option<VirtualArguments<'_>> {
-        self.virtual_time.then(|| VirtualArguments {
-            experiment: &self.experiment,
-            more: &[],
-            results: &self.results,
-            records: self.records.unwrap_or(Records::All),
-        })
-    }
-}
-
 #[derive(Args, Debug)]
 pub(crate) struct SimulateArguments {
     #[command(flatten)]
@@ -175,27 +174,6 @@ pub(crate) struct SimulateArguments {
     /// with the requests beyond the plan [default: all]
     #[arg(long, value_enum, value_name = "WHICH", help_heading = "Results")]
     pub(crate) records: Option<Records>,
-}
-
-impl SimulateArguments {
-    pub(crate) fn typed(&self) -> VirtualArguments<'_> {
-        VirtualArguments {
-            experiment: &self.experiment,
-            more: &self.more,
-            results: &self.results,
-            records: self.records.unwrap_or(Records::All),
-        }
-    }
-}
-
-/// What `simulate` and `run --virtual` have in common.
-#[derive(Debug)]
-pub(crate) struct VirtualArguments<'a> {
-    pub(crate) experiment: &'a ExperimentArguments,
-    /// Files to be played after the first.
-    pub(crate) more: &'a [String],
-    pub(crate) results: &'a ResultArguments,
-    pub(crate) records: Records,
 }
 
 /// What a simulation keeps of its requests.

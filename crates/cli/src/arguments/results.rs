@@ -9,7 +9,7 @@ use inferometer_analysis::Undecided;
 use inferometer_model::BaseUrl;
 use inferometer_model::spec::Slo;
 
-use super::{PageArguments, StoreArguments};
+use super::{PageArguments, StoreArguments, choice};
 
 #[derive(Args, Debug)]
 pub(crate) struct ReportArguments {
@@ -42,7 +42,8 @@ pub(crate) struct ReportArguments {
     pub(crate) quiet: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, strum::IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub(crate) enum ReportFormat {
     /// One file that needs nothing else
     Html,
@@ -57,14 +58,8 @@ pub(crate) enum ReportFormat {
 }
 
 impl ReportFormat {
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Html => "html",
-            Self::Md => "md",
-            Self::Csv => "csv",
-            Self::Json => "json",
-            Self::Site => "site",
-        }
+    pub(crate) fn name(self) -> &'static str {
+        self.into()
     }
 }
 
@@ -214,7 +209,8 @@ pub(crate) struct ExportArguments {
     pub(crate) quiet: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, strum::IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub(crate) enum ExportFormat {
     /// What `vllm bench serve --save-result` writes, by its definitions
     Vllm,
@@ -241,20 +237,8 @@ pub(crate) enum ExportFormat {
 }
 
 impl ExportFormat {
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Vllm => "vllm",
-            Self::VllmDetailed => "vllm-detailed",
-            Self::Csv => "csv",
-            Self::Parquet => "parquet",
-            Self::Aiperf => "aiperf",
-            Self::LlmD => "llm-d",
-            Self::Openmetrics => "openmetrics",
-            Self::Otlp => "otlp",
-            Self::Bencher => "bencher",
-            Self::Github => "github",
-            Self::Junit => "junit",
-        }
+    pub(crate) fn name(self) -> &'static str {
+        self.into()
     }
 
     /// Whether a file of it is lines, each a whole document.
@@ -312,8 +296,8 @@ pub(crate) struct RequireArguments {
 pub(crate) struct GateArguments {
     /// Verdict on a threshold that lies within the confidence interval, or that cannot be judged
     /// [default: fail]
-    #[arg(long, value_enum, value_name = "WHAT")]
-    undecided: Option<UndecidedName>,
+    #[arg(long, value_name = "WHAT", value_parser = choice(&UNDECIDED))]
+    pub(crate) undecided: Option<Undecided>,
     /// File to write the requirements and SLOs to as JUnit XML, for CI
     #[arg(long, value_name = "FILE")]
     pub(crate) junit: Option<PathBuf>,
@@ -323,21 +307,7 @@ pub(crate) struct GateArguments {
     pub(crate) step_summary: Option<PathBuf>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum UndecidedName {
-    Pass,
-    Fail,
-}
-
-impl GateArguments {
-    pub(crate) fn undecided(&self) -> Undecided {
-        match self.undecided {
-            Some(UndecidedName::Pass) => Undecided::Pass,
-            Some(UndecidedName::Fail) => Undecided::Fail,
-            None => Undecided::default(),
-        }
-    }
-}
+const UNDECIDED: [(&str, Undecided); 2] = [("pass", Undecided::Pass), ("fail", Undecided::Fail)];
 
 #[derive(Args, Debug)]
 pub(crate) struct RequireCommand {

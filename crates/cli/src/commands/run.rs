@@ -8,7 +8,7 @@ use inferometer_runner::measurement::{Planned, Run};
 use inferometer_runner::{Runner, Session};
 
 use super::{page, store_folder};
-use crate::arguments::{ResultArguments, RunArguments};
+use crate::arguments::{Records, ResultArguments, RunArguments};
 use crate::draft::{Drafted, draft};
 use crate::failure::{Exit, Failure};
 use crate::requirements::{Judged, Requirements};
@@ -16,11 +16,11 @@ use crate::study::{Begin, StudyPlan};
 use crate::{output, signals};
 
 pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode, Failure> {
-    if let Some(simulated) = arguments.simulated() {
-        return super::simulate::run(&simulated);
+    let RunArguments { experiment, results, virtual_time, records } = arguments;
+    if *virtual_time {
+        return super::simulate::play(experiment, &[], results, records.unwrap_or(Records::All));
     }
-    let results = &arguments.results;
-    let drafted = draft(&arguments.experiment)?;
+    let drafted = draft(experiment)?;
     let spec = drafted.resolve()?;
     let Drafted { secrets, repetition, restart_timeout, .. } = drafted;
     check_slos(&spec.slos, spec.workload.streaming).map_err(Failure::from_usage)?;

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use inferometer_analysis::check_slos;
 use inferometer_model::observations::Simulated;
-use inferometer_model::spec::{ClientTable, EngineTable, TargetTable};
+use inferometer_model::spec::{ClientTable, TargetTable};
 use inferometer_model::study::Repetition;
 use inferometer_model::{Spec, SpecDraft};
 use inferometer_report::escape::terminal;
@@ -18,12 +18,11 @@ use inferometer_store::RunStore;
 use super::run::exit_of_run;
 use super::{page, store};
 use crate::arguments::{
-    ExperimentArguments, PageFormat, Records, ResultArguments, VirtualArguments,
+    ExperimentArguments, PageFormat, Records, ResultArguments, SimulateArguments,
 };
 use crate::draft::{Drafted, draft};
 use crate::failure::{Exit, Failure};
-use crate::location::RunLocation;
-use crate::measurement::{Planned, Run};
+use crate::measurement::{Planned, Run, RunLocation};
 use crate::output;
 use crate::requirements::{Judged, Requirements};
 use crate::signals::begin_session;
@@ -31,34 +30,45 @@ use crate::simulation::{SimulationSummary, Times, VirtualEngine};
 use crate::simulator::Simulator;
 use crate::study::{Begin, StudyPlan};
 
-pub(crate) fn run(typed: &VirtualArguments<'_>) -> Result<ExitCode, Failure> {
-    let mut experiments = experiments(typed)?;
+pub(crate) fn run(arguments: &SimulateArguments) -> Result<ExitCode, Failure> {
+    let SimulateArguments { experiment, more, results, records } = arguments;
+    play(experiment, more, results, records.unwrap_or(Records::All))
+}
+
+/// Plays an experiment, and `more` files after it on the same engine.
+pub(super) fn play(
+    experiment: &ExperimentArguments,
+    more: &[String],
+    results: &ResultArguments,
+    records: Records,
+) -> Result<ExitCode, Failure> {
+    let mut experiments = experiments(experiment, more, results)?;
     check_between(&experiments)?;
-    if typed.records == Records::None {
-        check_without_records(&experiments, typed.results)?;
+    if records == Records::None {
+        check_without_records(&experiments, results)?;
     }
-    if typed.results.dry_run {
-        return show_plans(&experiments, typed.results);
+    if results.dry_run {
+        for Experiment { spec, repeat } in &experiments {
+            let planned = Planned::without_words(spec.clone())?;
+            super::plan::show(&planned, repeat, results.page.format())?;
+        }
+        return Ok(ExitCode::SUCCESS);
     }
-    if typed.records == Records::All
+    if records == Records::All
         && let [Experiment { repeat, .. }] = &experiments[..]
         && 1 < repeat.runs.get()
         && let Some(Experiment { spec, repeat }) = experiments.pop()
     {
         let plan = StudyPlan::repeated(spec, repeat, None);
-        return Begin::new(true, typed.results).run(plan);
+        return Begin::new(true, results).run(plan);
     }
-    let store = match typed.records {
-        Records::All => Some(store(&typed.results.store)?),
-        Records::None => None,
-    };
+    let store = (records == Records::All).then(|| store(&results.store)).transpose()?;
     if let Some(store) = &store {
-        store.check_writable().map_err(|error| Failure::usage(error.to_string()))?;
+        store.check_writable().map_err(Failure::from_usage)?;
     }
     let engine = VirtualEngine::new(&experiments[0].spec.engine)?;
-    let session = begin_session(usize::MAX, typed.results.quiet)?;
+    let session = begin_session(usize::MAX, results.quiet)?;
     let simulator = Simulator { engine, session: &session };
-    let results = typed.results;
     let requirements = Requirements::new(results.require.limits.clone(), &results.require.gate);
     let (pages, judged) = (Vec::new(), Vec::new());
     let mut simulations = Simulations { simulator, store, results, requirements, pages, judged };
@@ -83,8 +93,7 @@ pub(crate) fn virtual_spec(drafted: &Drafted, draft: SpecDraft) -> Result<Spec, 
         ..draft
     };
     let spec = drafted.resolve_as(draft)?;
-    check_slos(&spec.slos, spec.workload.streaming)
-        .map_err(|problem| Failure::usage(problem.to_string()))?;
+    check_slos(&spec.slos, spec.workload.streaming).map_err(Failure::from_usage)?;
     if !spec.api.generates() {
         return Err(Failure::usage(format!("{} generates no tokens to simulate", spec.api))
             .hint("simulate an API that generates text, such as --api chat"));
@@ -98,31 +107,27 @@ struct Experiment {
 }
 
 /// All files as specs, checked before the first is played.
-fn experiments(typed: &VirtualArguments<'_>) -> Result<Vec<Experiment>, Failure> {
-    let mut experiments = vec![experiment(typed.experiment, typed.results)?];
-    for file in typed.more {
-        let arguments =
-            ExperimentArguments { place: Some(file.clone()), ..typed.experiment.clone() };
-        experiments.push(experiment(&arguments, typed.results)?);
+fn experiments(
+    first: &ExperimentArguments,
+    more: &[String],
+    results: &ResultArguments,
+) -> Result<Vec<Experiment>, Failure> {
+    let others =
+        more.iter().map(|file| ExperimentArguments { place: Some(file.clone()), ..first.clone() });
+    let mut experiments: Vec<Experiment> = Vec::new();
+    for arguments in std::iter::once(first.clone()).chain(others) {
+        let drafted = draft(&arguments)?;
+        let spec = virtual_spec(&drafted, drafted.spec.clone())?;
+        Requirements::of(&results.require, &spec)?;
+        experiments.push(Experiment { spec, repeat: drafted.repetition });
     }
-    let engine = |experiment: &Experiment| -> EngineTable { experiment.spec.engine.clone() };
-    if experiments.iter().any(|other| engine(other) != engine(&experiments[0])) {
+    if experiments.iter().any(|other| other.spec.engine != experiments[0].spec.engine) {
         return Err(Failure::usage(
             "several files are played on one engine, and their [engine] tables differ",
         )
         .hint("say the engine with flags, or simulate the files one by one"));
     }
     Ok(experiments)
-}
-
-fn experiment(
-    arguments: &ExperimentArguments,
-    results: &ResultArguments,
-) -> Result<Experiment, Failure> {
-    let drafted = draft(arguments)?;
-    let spec = virtual_spec(&drafted, drafted.spec.clone())?;
-    Requirements::of(&results.require, &spec)?;
-    Ok(Experiment { spec, repeat: drafted.repetition })
 }
 
 /// Several files are played one after the other on one engine: they are no set.
@@ -167,14 +172,6 @@ fn check_without_records(
         Some((flag, _)) => Err(Failure::usage(format!("{flag} needs records, and there are none"))
             .hint("keep them with --records all, or leave it out")),
     }
-}
-
-fn show_plans(experiments: &[Experiment], results: &ResultArguments) -> Result<ExitCode, Failure> {
-    for Experiment { spec, repeat } in experiments {
-        let planned = Planned::without_words(spec.clone())?;
-        super::plan::show(&planned, repeat, results.page.format())?;
-    }
-    Ok(ExitCode::SUCCESS)
 }
 
 /// Simulations one after the other, on one engine.
@@ -229,7 +226,7 @@ impl Simulations<'_> {
 
     fn exit_without_records(&self, summary: &SimulationSummary) -> Option<Exit> {
         let interruption = &self.simulator.session.interruption;
-        let interrupted = interruption.exit().filter(|_| summary.is_partial());
+        let interrupted = interruption.exit().filter(|_| summary.stopped.is_some());
         interrupted.or_else(|| {
             let failed = summary.ok() == 0;
             if failed {

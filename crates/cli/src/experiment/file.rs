@@ -2,16 +2,14 @@
 //! with the line of each key.
 
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde_json::{Map, Value};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::check::Lists;
-use super::layer::Layer;
-use super::layer::Origin;
-use super::overlay::merge;
+use super::layer::{Layer, Origin};
+use super::schema::{Lists, join};
 use crate::failure::Failure;
 
 /// A larger file is a mistake, such as a dataset, and is not read.
@@ -54,7 +52,6 @@ impl Layer {
     pub(crate) fn find_files_beside(&mut self, file: &Path) {
         if let Some(folder) = file.parent() {
             find_beside(&mut self.tree, folder);
-            find_folder(&mut self.tree, folder);
         }
     }
 }
@@ -81,19 +78,18 @@ fn line_and_column(text: &str, byte: usize) -> (usize, usize) {
 }
 
 /// The table as plain values; `note` is called with the path and the position of every key.
-pub(super) fn plain_table(
+fn plain_table(
     table: &DeTable<'_>,
     above: &str,
     note: &mut impl FnMut(String, Range<usize>),
 ) -> Value {
-    let mut plain = Map::new();
-    for (key, value) in table {
+    let entries = table.iter().map(|(key, value)| {
         let name = key.get_ref().to_string();
         let path = join(above, &name);
         note(path.clone(), key.span());
-        plain.insert(name, plain_value(value, &path, note));
-    }
-    Value::Object(plain)
+        (name, plain_value(value, &path, note))
+    });
+    Value::Object(entries.collect())
 }
 
 fn plain_value(
@@ -130,10 +126,6 @@ fn float(digits: &str) -> Value {
     number.map_or_else(|| digits.trim_start_matches('+').into(), Value::Number)
 }
 
-fn join(above: &str, key: &str) -> String {
-    if above.is_empty() { key.to_owned() } else { format!("{above}.{key}") }
-}
-
 fn find_beside(tree: &mut Value, folder: &Path) {
     for table in ["target", "workload"] {
         let Some(Value::Object(table)) = tree.get_mut(table) else { continue };
@@ -147,10 +139,7 @@ fn find_beside(tree: &mut Value, folder: &Path) {
             }
         }
     }
-}
-
-/// A deployment runs in a folder relative to the file that describes it.
-fn find_folder(tree: &mut Value, folder: &Path) {
+    // A deployment runs in a folder relative to the file that describes it.
     let path = tree.get_mut("deploy").and_then(|deploy| deploy.get_mut("folder"));
     if let Some(Value::String(path)) = path {
         *path = beside(folder, path);
@@ -158,24 +147,18 @@ fn find_folder(tree: &mut Value, folder: &Path) {
 }
 
 fn find_in_table(table: &mut Map<String, Value>, folder: &Path) {
-    for key in PATHS {
-        if let Some(Value::String(path)) = table.get_mut(key) {
+    for (key, path) in table {
+        let Value::String(path) = path else { continue };
+        // A tokenizer may be a name on the hub, and who tells of a server a command: no files here.
+        let may_be_file = matches!(key.as_str(), "tokenizer" | "server_info");
+        if PATHS.contains(&key.as_str()) || (may_be_file && folder.join(&*path).exists()) {
             *path = beside(folder, path);
-        }
-    }
-    // A tokenizer may be a name on the hub, and who tells of a server a command: no files here.
-    for key in ["tokenizer", "server_info"] {
-        if let Some(Value::String(name)) = table.get_mut(key)
-            && folder.join(name.as_str()).exists()
-        {
-            *name = beside(folder, name);
         }
     }
 }
 
 fn beside(folder: &Path, path: &str) -> String {
-    let found: PathBuf = folder.join(path);
-    found.to_string_lossy().into_owned()
+    folder.join(path).to_string_lossy().into_owned()
 }
 
 /// Experiments that come with the program, by their names.
@@ -209,9 +192,7 @@ fn together(
 ) -> Result<Layer, Failure> {
     let mut all = Layer::default();
     for typed in sets {
-        let one = check(read_set(typed)?)?;
-        merge(&mut all.tree, one.tree.clone(), "").map_err(Failure::usage)?;
-        all.origins.lay(&all.tree, &one.tree, one.origins);
+        all.merge(check(read_set(typed)?)?)?;
     }
     Ok(all)
 }

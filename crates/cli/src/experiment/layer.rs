@@ -1,4 +1,6 @@
-//! One layer of an experiment: a tree of values, and where each was written, for error messages.
+//! One layer of an experiment: a tree of values, and where each was written, for error messages. A key
+//! of the upper layer wins; and where keys exclude each other, choosing one above drops its rivals
+//! below, with all that belongs to them alone.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,9 +11,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use serde_path_to_error::Segment;
 
-use super::check::{self, Lists};
-use super::overlay;
-use super::schema::flag;
+use super::schema::{self, Lists, flag};
 use crate::failure::Failure;
 
 #[derive(Clone, Debug)]
@@ -29,38 +29,68 @@ impl Default for Layer {
 impl Layer {
     /// Refuses what the schema does not know.
     pub(super) fn checked(mut self, lists: Lists) -> Result<Self, Failure> {
-        self.check_by(&super::schema::document(), lists)?;
-        join_promises(&mut self.tree);
+        self.check_by(&schema::document(), lists)?;
+        join_slos(&mut self.tree);
         Ok(self)
     }
 
     /// The same by another schema, such as that of a suite.
     pub(crate) fn check_by(&self, schema: &Value, lists: Lists) -> Result<(), Failure> {
-        check::check(&self.tree, schema, lists)
+        schema::check(&self.tree, schema, "", lists)
             .map_err(|wrong| self.origins.failure(&wrong.path, &wrong.what))
     }
 
     /// The experiment that stands inside of something larger, at these keys joined with dots.
     pub(crate) fn part(&self, path: &str) -> Self {
-        let tree = overlay::at(&self.tree, path).cloned();
-        let mut tree = tree.unwrap_or_else(|| Value::Object(Map::new()));
-        join_promises(&mut tree);
-        Self { tree, origins: self.origins.below(path) }
+        let mut tree = at(&self.tree, path).cloned().unwrap_or_else(|| Map::new().into());
+        join_slos(&mut tree);
+        let inside = |(key, origin): (&String, &Origin)| {
+            let key = key.strip_prefix(path)?.strip_prefix('.')?;
+            Some((key.to_owned(), origin.clone()))
+        };
+        Self { tree, origins: self.origins.0.iter().filter_map(inside).collect() }
     }
 
     /// One of its tables, and nothing else.
     pub(crate) fn only(&self, table: &str) -> Self {
-        let mut tree = Map::new();
-        tree.extend(self.tree.get(table).map(|value| (table.to_owned(), value.clone())));
-        let mut tree = Value::Object(tree);
-        join_promises(&mut tree);
-        Self { tree, origins: self.origins.only(table) }
+        let value = self.tree.get(table).map(|value| (table.to_owned(), value.clone()));
+        let mut tree = Value::Object(value.into_iter().collect());
+        join_slos(&mut tree);
+        let mut origins = self.origins.clone();
+        origins.0.retain(|key, _| key.split('.').next() == Some(table));
+        Self { tree, origins }
     }
 
     /// Puts another layer on top.
     pub(crate) fn lay(&mut self, above: Self) -> Result<(), Failure> {
-        overlay::lay(&mut self.tree, above.tree.clone()).map_err(Failure::usage)?;
-        self.origins.lay(&self.tree, &above.tree, above.origins);
+        for group in [LOOP, LEVELS, SOURCE] {
+            drop_rivals(&mut self.tree, &above.tree, group);
+        }
+        // Both ends anew say nothing of which of them counts: that stays as it was.
+        if !["load.requests", "load.duration"].iter().all(|end| at(&above.tree, end).is_some()) {
+            drop_rivals(&mut self.tree, &above.tree, END);
+        }
+        // A list of SLOs is one value: `--slo` replaces the SLOs of the file.
+        if at(&above.tree, "slo.promises").is_some() {
+            remove(&mut self.tree, "slo");
+        }
+        drop_servers(&mut self.tree, &above.tree);
+        // Parts of a mix may be named by their place before there are any.
+        if at(&above.tree, "workload.mix").is_some_and(Value::is_object)
+            && at(&self.tree, "workload.mix").is_none()
+        {
+            self.tree["workload"]["mix"] = Value::Array(Vec::new());
+        }
+        self.merge(above)
+    }
+
+    /// Puts another layer on top, key by key.
+    pub(super) fn merge(&mut self, above: Self) -> Result<(), Failure> {
+        merge(&mut self.tree, above.tree.clone(), "").map_err(Failure::usage)?;
+        // What is not in the tree any more was dropped.
+        let said_above = |path: &str| at(&above.tree, path).is_some_and(|value| !value.is_object());
+        self.origins.0.retain(|path, _| at(&self.tree, path).is_some() && !said_above(path));
+        self.origins.0.extend(above.origins.0);
         Ok(())
     }
 
@@ -69,8 +99,7 @@ impl Layer {
         let nothing = Value::Object(Map::new());
         let mut keys = path.split_terminator('.');
         let value = keys.try_fold(&self.tree, |tree, key| tree.pointer(&format!("/{key}")));
-        let value = value.unwrap_or(&nothing);
-        serde_path_to_error::deserialize(value).map_err(|error| {
+        serde_path_to_error::deserialize(value.unwrap_or(&nothing)).map_err(|error| {
             let keys = error.path().iter().filter_map(|segment| match segment {
                 Segment::Map { key } => Some(key.clone()),
                 Segment::Seq { index } => Some(index.to_string()),
@@ -84,18 +113,16 @@ impl Layer {
 }
 
 /// `ttft.p99 = "1s"` is the SLO "ttft.p99", however it was written, and not one on "ttft".
-fn join_promises(tree: &mut Value) {
-    let Some(Value::Object(promises)) = tree.get_mut("slo") else { return };
-    let mut joined = Map::new();
-    for (metric, limit) in std::mem::take(promises) {
+fn join_slos(tree: &mut Value) {
+    let Some(Value::Object(slos)) = tree.get_mut("slo") else { return };
+    for (metric, limit) in std::mem::take(slos) {
         if let Value::Object(statistics) = limit {
             let name = |(statistic, limit)| (format!("{metric}.{statistic}"), limit);
-            joined.extend(statistics.into_iter().map(name));
+            slos.extend(statistics.into_iter().map(name));
         } else {
-            joined.insert(metric, limit);
+            slos.insert(metric, limit);
         }
     }
-    *promises = joined;
 }
 
 /// Takes out what says nothing: flags that were not typed.
@@ -110,7 +137,7 @@ pub(super) fn prune(tree: &mut Value) {
 
 /// By the path of the value, its keys joined with dots. Flags are not in it: messages name them.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Origins(BTreeMap<String, Origin>);
+pub(crate) struct Origins(pub(super) BTreeMap<String, Origin>);
 
 #[derive(Clone, Debug)]
 pub(crate) enum Origin {
@@ -134,64 +161,159 @@ impl FromIterator<(String, Origin)> for Origins {
 }
 
 impl Origins {
-    /// A failure at a value, which names where it was written.
+    /// A failure at a value, which names where it was written, or the nearest table around it.
     pub(crate) fn failure(&self, path: &str, what: &str) -> Failure {
-        match self.find(path) {
-            Some(origin) => Failure::usage(format!("{origin}: {what}")),
-            None => Failure::usage(what),
+        let mut around = Some(path);
+        while let Some(path) = around {
+            if let Some(origin) = self.0.get(path) {
+                return Failure::usage(format!("{origin}: {what}"));
+            }
+            around = path.rsplit_once('.').map(|(above, _)| above);
         }
+        Failure::usage(what)
     }
 
     /// Messages name flags; a hint adds where the file sets them.
     pub(crate) fn explain(&self, error: &SpecError) -> Failure {
         let message = error.to_string();
-        let words: Vec<&str> = message
-            .split(|c: char| !(c.is_ascii_alphanumeric() || c == '-'))
-            .filter(|word| word.starts_with("--"))
-            .collect();
-        let says = |(path, origin): (&String, &Origin)| {
-            let is_meant = flag(path).is_some_and(|flag| words.contains(&flag.as_str()));
-            is_meant.then(|| format!("`{path}` is set at {origin}"))
-        };
-        let places: Vec<String> = self.0.iter().filter_map(says).collect();
-        match &places[..] {
-            [] => Failure::usage(message),
-            places => Failure::usage(message).hint(places.join(", ")),
-        }
+        let words: Vec<&str> =
+            message.split(|c: char| !(c.is_ascii_alphanumeric() || c == '-')).collect();
+        let is_meant = |path: &str| flag(path).is_some_and(|flag| words.contains(&flag.as_str()));
+        let places = self.0.iter().filter(|(path, _)| is_meant(path));
+        let places: Vec<String> =
+            places.map(|(path, origin)| format!("`{path}` is set at {origin}")).collect();
+        let failure = Failure::from_usage(error);
+        if places.is_empty() { failure } else { failure.hint(places.join(", ")) }
     }
+}
 
-    /// Takes in another layer. `tree` is what both came to: what is not in it any more was dropped.
-    pub(super) fn lay(&mut self, tree: &Value, above: &Value, origins: Self) {
-        let said_above =
-            |path: &str| overlay::at(above, path).is_some_and(|value| !value.is_object());
-        self.0.retain(|path, _| overlay::at(tree, path).is_some() && !said_above(path));
-        self.0.extend(origins.0);
+/// Keys that exclude each other, and behind each the keys that go with it, separated by spaces.
+type Rivals = &'static [(&'static str, &'static str)];
+
+const LOOP: Rivals = &[
+    ("load.concurrency", "load.think_time load.think"),
+    ("load.rate", "load.max_concurrency load.arrivals load.burstiness"),
+    ("load.ramp", "load.ramp_curve load.max_concurrency load.arrivals load.burstiness"),
+    ("load.speed", "load.ticks load.max_concurrency"),
+    ("load.ticks", "load.speed load.max_concurrency"),
+];
+
+const LEVELS: Rivals = &[
+    ("sweep.rates", ""),
+    ("sweep.concurrencies", "sweep.waves"),
+    ("sweep.waves", "sweep.concurrencies"),
+];
+
+const DEPLOYMENTS: Rivals = &[
+    ("deploy.command", "deploy.folder"),
+    ("deploy.image", "deploy.engine deploy.options deploy.arguments deploy.port"),
+    ("deploy.up", "deploy.url deploy.logs deploy.down"),
+];
+
+/// `--until` speaks of both ends, so it keeps both.
+const END: Rivals =
+    &[("load.requests", ""), ("load.duration", ""), ("load.until", "load.requests load.duration")];
+
+const SOURCE: Rivals = &[
+    (
+        "workload.source",
+        "workload.input_tokens workload.output_tokens workload.prefix_tokens workload.prefixes \
+         workload.prefix_zipf",
+    ),
+    (
+        "workload.dataset",
+        "workload.dataset_kind workload.keep_order workload.input_tokens workload.output_tokens",
+    ),
+    ("workload.prompt", "workload.output_tokens"),
+    ("workload.prompt_file", "workload.output_tokens"),
+    ("workload.trace", "workload.trace_kind workload.keep load.speed load.ticks"),
+    (
+        "workload.turns",
+        "workload.turn_think_time workload.turn_think workload.input_tokens \
+         workload.output_tokens workload.prefix_tokens workload.prefixes workload.prefix_zipf",
+    ),
+    ("workload.plan", ""),
+    ("workload.mix", ""),
+];
+
+/// A URL, the embedded engine and a deployment exclude each other: naming one drops the others.
+fn drop_servers(below: &mut Value, above: &Value) {
+    let is_deployed = DEPLOYMENTS.iter().any(|(key, _)| at(above, key).is_some());
+    if is_deployed && at(above, "deploy.kind").is_none() {
+        remove(below, "deploy.kind");
     }
-
-    /// Those of one table, by their paths inside of it.
-    pub(super) fn below(&self, path: &str) -> Self {
-        let inside = |(key, origin): (&String, &Origin)| {
-            let key = key.strip_prefix(path)?.strip_prefix('.')?;
-            Some((key.to_owned(), origin.clone()))
-        };
-        self.0.iter().filter_map(inside).collect()
+    drop_rivals(below, above, DEPLOYMENTS);
+    let is_named = |server: &str| match server {
+        "deploy" => is_deployed,
+        server => at(above, server).is_some(),
+    };
+    let servers = ["target.url", "engine", "deploy"];
+    for chosen in servers.into_iter().filter(|server| is_named(server)) {
+        servers.iter().filter(|rival| **rival != chosen).for_each(|rival| remove(below, rival));
     }
+}
 
-    /// Those of one table, by their whole paths.
-    pub(super) fn only(&self, table: &str) -> Self {
-        let is_inside = |key: &str| key.split('.').next() == Some(table);
-        let origins = self.0.iter().filter(|(key, _)| is_inside(key));
-        Self(origins.map(|(key, origin)| (key.clone(), origin.clone())).collect())
+fn drop_rivals(below: &mut Value, above: &Value, group: Rivals) {
+    let keys = |(choice, with): &(&'static str, &'static str)| {
+        [*choice].into_iter().chain(with.split_whitespace())
+    };
+    let chosen = group.iter().filter(|(key, _)| at(above, key).is_some());
+    let stays: Vec<&str> = chosen.flat_map(keys).collect();
+    if !stays.is_empty() {
+        let dropped = group.iter().flat_map(keys).filter(|key| !stays.contains(key));
+        dropped.for_each(|key| remove(below, key));
     }
+}
 
-    /// Where a value was written, or the nearest table around it.
-    fn find(&self, path: &str) -> Option<&Origin> {
-        let mut path = path;
-        loop {
-            if let Some(origin) = self.0.get(path) {
-                return Some(origin);
+pub(super) fn at<'tree>(tree: &'tree Value, path: &str) -> Option<&'tree Value> {
+    let child = |key: &str| match tree.as_array() {
+        Some(items) => items.get(key.parse::<usize>().ok()?),
+        None => tree.get(key),
+    };
+    // A key may contain a dot: the SLO `ttft.p99`.
+    child(path).or_else(|| {
+        let (key, rest) = path.split_once('.')?;
+        at(child(key)?, rest)
+    })
+}
+
+fn remove(tree: &mut Value, path: &str) {
+    let (table, key) = match path.split_once('.') {
+        Some((table, key)) => (tree.get_mut(table), key),
+        None => (Some(tree), path),
+    };
+    if let Some(table) = table.and_then(Value::as_object_mut) {
+        table.remove(key);
+    }
+}
+
+fn merge(below: &mut Value, above: Value, path: &str) -> Result<(), String> {
+    match (below, above) {
+        (Value::Object(below), Value::Object(above)) => {
+            for (key, value) in above {
+                match below.get_mut(&key) {
+                    Some(under) => merge(under, value, &format!("{path}{key}."))?,
+                    None => drop(below.insert(key, value)),
+                }
             }
-            path = path.rsplit_once('.')?.0;
         }
+        // `mix.0.weight`: parts of a list by their place, the one after the last included.
+        (Value::Array(below), Value::Object(above)) => {
+            for (place, value) in above {
+                let count = below.len();
+                let Some(at) = place.parse::<usize>().ok().filter(|place| *place <= count) else {
+                    return Err(format!(
+                        "--set {path}{place}: there are {count} parts, counted from 0; write a \
+                         number up to {count}"
+                    ));
+                };
+                if at == count {
+                    below.push(Value::Object(Map::new()));
+                }
+                merge(&mut below[at], value, &format!("{path}{place}."))?;
+            }
+        }
+        (below, above) => *below = above,
     }
+    Ok(())
 }

@@ -4,10 +4,8 @@
 //! are trees of the same shape, the one that the schema describes, so that whatever a file can say
 //! a flag can change.
 
-mod check;
 pub(crate) mod file;
 mod layer;
-mod overlay;
 pub(crate) mod schema;
 #[cfg(test)]
 mod tests;
@@ -20,8 +18,8 @@ use serde_json::{Map, Value, json};
 use crate::arguments::{Experiment, ExperimentArguments};
 use crate::draft::typed_api;
 use crate::failure::Failure;
-pub(crate) use check::{Lists, nearest};
 pub(crate) use layer::{Layer, Origins};
+pub(crate) use schema::{Lists, nearest};
 
 /// Reads and merges all that was said, and knows where it was. `server` is a file that says which
 /// server is meant, and nothing else.
@@ -38,11 +36,8 @@ pub(crate) fn said(
     arguments: &ExperimentArguments,
     server: Option<&Path>,
 ) -> Result<Layer, Failure> {
-    let Places { file, url } = places(arguments)?;
-    let mut said = match file {
-        Some(path) => file::read_named(&path)?,
-        None => Layer::default(),
-    };
+    let (file, url) = places(arguments)?;
+    let mut said = file.map(|path| file::read_named(&path)).transpose()?.unwrap_or_default();
     if let Some(path) = server {
         said.lay(server_of(path)?)?;
     }
@@ -74,45 +69,35 @@ pub(crate) fn first_said(arguments: &ExperimentArguments) -> Result<Option<Strin
 
 fn first_leaf(tree: &Value, above: &str) -> Option<String> {
     let Some(table) = tree.as_object() else { return Some(above.to_owned()) };
-    let at = |key: &String| if above.is_empty() { key.clone() } else { format!("{above}.{key}") };
-    table.iter().find_map(|(key, value)| first_leaf(value, &at(key)))
+    table.iter().find_map(|(key, value)| first_leaf(value, &schema::join(above, key)))
 }
 
 /// A file that names a server beside others may say no more than that.
 fn server_of(path: &Path) -> Result<Layer, Failure> {
     let layer = file::read(path)?;
-    let tables = layer.tree.as_object().into_iter().flat_map(Map::keys);
-    match tables.into_iter().find(|table| !matches!(table.as_str(), "target" | "engine" | "deploy"))
-    {
+    let mut tables = layer.tree.as_object().into_iter().flat_map(Map::keys);
+    match tables.find(|table| !matches!(table.as_str(), "target" | "engine" | "deploy")) {
         None => Ok(layer),
-        Some(table) => Err(layer.origins.failure(
-            table,
-            &format!(
+        Some(table) => {
+            let what = format!(
                 "[{table}] does not belong here: the file of a --target says which server it is, \
                  with [target], [engine] or [deploy], and all servers are asked the same"
-            ),
-        )),
+            );
+            Err(layer.origins.failure(table, &what))
+        }
     }
 }
 
-struct Places {
-    file: Option<PathBuf>,
-    url: Option<String>,
-}
-
-/// The positional argument is a URL or a file.
-fn places(arguments: &ExperimentArguments) -> Result<Places, Failure> {
-    let named = arguments.experiment.clone();
-    match &arguments.place {
-        Some(place) if is_file(place) => match named {
-            None => Ok(Places { file: Some(place.into()), url: None }),
-            Some(named) => Err(Failure::usage(format!(
-                "{place} and --experiment {} are both experiment files; give one, and a URL beside \
-                 it if you like",
-                named.display()
-            ))),
-        },
-        url => Ok(Places { file: named, url: url.clone() }),
+/// The positional argument is a URL or a file: the file and the URL that were named.
+fn places(arguments: &ExperimentArguments) -> Result<(Option<PathBuf>, Option<String>), Failure> {
+    match (&arguments.place, arguments.experiment.clone()) {
+        (Some(place), Some(named)) if is_file(place) => Err(Failure::usage(format!(
+            "{place} and --experiment {} are both experiment files; give one, and a URL beside it if \
+             you like",
+            named.display()
+        ))),
+        (Some(place), None) if is_file(place) => Ok((Some(place.into()), None)),
+        (url, named) => Ok((named, url.clone())),
     }
 }
 
@@ -146,7 +131,7 @@ fn flags(arguments: &ExperimentArguments, url: Option<String>) -> Result<Layer, 
     }
     tree["metadata"] = Value::Object(facts(&arguments.facts)?);
     layer::prune(&mut tree);
-    check::check(&tree, &schema::document(), Lists::InOrder).map_err(|wrong| {
+    schema::check(&tree, &schema::document(), "", Lists::InOrder).map_err(|wrong| {
         let flag = flag_at(&wrong.path).unwrap_or_else(|| "a flag".to_owned());
         Failure::usage(format!("{flag}: {}", wrong.what))
     })?;

@@ -1,4 +1,5 @@
-//! The JSON Schema of the experiment file, from the types that read it.
+//! The JSON Schema of the experiment file, from the types that read it, and the check of a tree against
+//! it: unknown keys, wrong kinds of values, numbers out of their range.
 
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
@@ -62,25 +63,193 @@ pub(super) fn properties(schema: &Value) -> Option<&Map<String, Value>> {
 pub(crate) fn flag(path: &str) -> Option<String> {
     let name = match path.split('.').collect::<Vec<_>>()[..] {
         ["target", "url"] | ["workload", "mix" | "body"] | ["metadata", _] => return None,
-        ["limits", limit] => format!("{limit}-timeout"),
+        ["limits", limit] => &format!("{limit}-timeout"),
         // The target, the load and the plan have such keys as well.
-        ["engine", key @ ("model" | "seed" | "speed" | "step")] => {
-            format!("engine-{key}")
-        }
-        // A container and commands are described in a file.
-        ["deploy", "command"] => "serve".to_owned(),
-        ["deploy", "pass"] => "serve-env".to_owned(),
-        ["deploy", key] => {
-            let is_typed = matches!(key, "ready_timeout" | "stop_grace" | "renew");
-            is_typed.then(|| key.to_owned())?
-        }
-        ["client", "cores"] => "client-cores".to_owned(),
-        ["repeat", "runs"] => "repeat".to_owned(),
-        ["sweep", "targets"] => "target".to_owned(),
-        ["slo", key] => (key == "promises").then(|| "slo".to_owned())?,
-        ["workload", "body", "extra"] => "extra-body".to_owned(),
-        ["workload", "body", key] | [_, key] => key.to_owned(),
+        ["engine", key @ ("model" | "seed" | "speed" | "step")] => &format!("engine-{key}"),
+        ["deploy", "command"] => "serve",
+        ["deploy", "pass"] => "serve-env",
+        ["deploy", key @ ("ready_timeout" | "stop_grace" | "renew")] => key,
+        ["slo", "promises"] => "slo",
+        // A container and commands are described in a file, as are SLOs by their metrics.
+        ["deploy" | "slo", _] => return None,
+        ["client", "cores"] => "client-cores",
+        ["repeat", "runs"] => "repeat",
+        ["sweep", "targets"] => "target",
+        ["workload", "body", "extra"] => "extra-body",
+        ["workload", "body", key] | [_, key] => key,
         _ => return None,
     };
     Some(format!("--{}", name.replace('_', "-")))
+}
+
+/// What is wrong, and at which key.
+#[derive(Debug)]
+pub(super) struct Wrong {
+    pub(super) path: String,
+    pub(super) what: String,
+}
+
+/// How the parts of a list may be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lists {
+    InOrder,
+    /// Or as `--set` names them, by their place alone.
+    ByPlace,
+}
+
+/// Checks the value at a path against its schema.
+pub(super) fn check(value: &Value, schema: &Value, path: &str, lists: Lists) -> Result<(), Wrong> {
+    let kinds = kinds(schema);
+    if let Some(table) = value.as_object().filter(|_| kinds.contains(&"object")) {
+        return check_table(table, schema, path, lists);
+    }
+    if kinds.contains(&"array")
+        && let Some(items) = items(value, lists)
+    {
+        let Some(of) = schema.get("items") else { return Ok(()) };
+        let check = |(place, item): (String, _)| check(item, of, &join(path, &place), lists);
+        return items.into_iter().try_for_each(check);
+    }
+    let known = || KINDS.iter().filter(|(kind, ..)| kinds.contains(kind));
+    let what = if kinds.is_empty() || known().any(|(_, _, is_of)| is_of(value)) {
+        unfit(value, schema)
+    } else {
+        let wanted = kinds.iter().filter_map(|kind| KINDS.iter().find(|(name, ..)| name == kind));
+        let wanted: Vec<&str> = wanted.map(|(_, words, _)| *words).collect();
+        let remedy = remedy(value, schema, path);
+        Some(format!("must be {}, not {}{remedy}", wanted.join(" or "), found(value)))
+    };
+    match what {
+        Some(what) => Err(Wrong { path: path.to_owned(), what: format!("`{path}` {what}") }),
+        None => Ok(()),
+    }
+}
+
+pub(super) fn join(above: &str, key: &str) -> String {
+    if above.is_empty() { key.to_owned() } else { format!("{above}.{key}") }
+}
+
+/// The JSON types, what people call them, and which values they have.
+const KINDS: [(&str, &str, fn(&Value) -> bool); 6] = [
+    ("string", "text", Value::is_string),
+    ("integer", "a whole number", |value| value.is_i64() || value.is_u64()),
+    ("number", "a number", Value::is_number),
+    ("boolean", "true or false", Value::is_boolean),
+    ("array", "a list", Value::is_array),
+    ("object", "a table", Value::is_object),
+];
+
+/// The JSON types that a schema allows; none is any.
+fn kinds(schema: &Value) -> Vec<&str> {
+    match schema.get("type") {
+        Some(Value::String(kind)) => vec![kind],
+        Some(Value::Array(kinds)) => kinds.iter().filter_map(Value::as_str).collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn found(value: &Value) -> String {
+    match value {
+        Value::String(text) => format!("the text \"{text}\""),
+        Value::Array(_) => "a list".to_owned(),
+        Value::Object(_) => "a table".to_owned(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => value.to_string(),
+    }
+}
+
+/// How to write what was meant, where TOML reads another thing in it.
+fn remedy(value: &Value, schema: &Value, path: &str) -> String {
+    if !value.is_object() {
+        return String::new();
+    }
+    if schema.get("items").and_then(properties).is_some() {
+        return format!("; write [[{path}]]");
+    }
+    // An SLO has one key, which may contain dots.
+    let Some(slo) = path.strip_prefix("slo.") else { return String::new() };
+    let (mut key, mut value) = (slo.to_owned(), value);
+    while let Some((below, inner)) = value.as_object().and_then(|table| table.iter().next()) {
+        key = join(&key, below);
+        value = inner;
+    }
+    format!("; quote the key: \"{key}\" = …")
+}
+
+/// The parts of a list with their places.
+fn items(value: &Value, lists: Lists) -> Option<Vec<(String, &Value)>> {
+    if let Some(items) = value.as_array() {
+        return Some((0..).map(|place: usize| place.to_string()).zip(items).collect());
+    }
+    let parts = value.as_object().filter(|parts| lists == Lists::ByPlace && !parts.is_empty())?;
+    let by_place = parts.keys().all(|key| key.parse::<usize>().is_ok());
+    by_place.then(|| parts.iter().map(|(place, item)| (place.clone(), item)).collect())
+}
+
+fn check_table(
+    table: &Map<String, Value>,
+    schema: &Value,
+    path: &str,
+    lists: Lists,
+) -> Result<(), Wrong> {
+    let known = properties(schema);
+    for (key, value) in table {
+        let at = join(path, key);
+        match (known.and_then(|known| known.get(key)), schema.get("additionalProperties")) {
+            (Some(schema), _) => check(value, schema, &at, lists)?,
+            (None, Some(Value::Bool(false))) => {
+                return Err(Wrong { path: at, what: unknown(key, path, known) });
+            }
+            (None, Some(others @ Value::Object(_))) => check(value, others, &at, lists)?,
+            (None, _) => {}
+        }
+    }
+    Ok(())
+}
+
+fn unknown(key: &str, path: &str, known: Option<&Map<String, Value>>) -> String {
+    // An experiment file has nothing but tables at its top.
+    let has_tables = known.is_some_and(|known| known.values().all(|it| kinds(it) == ["object"]));
+    let known: Vec<&str> = known.into_iter().flat_map(Map::keys).map(String::as_str).collect();
+    let place = if path.is_empty() { String::new() } else { format!(" in [{path}]") };
+    let kind = if path.is_empty() && has_tables { "table" } else { "key" };
+    match nearest(key, &known) {
+        Some(near) => format!("unknown {kind} `{key}`{place}; did you mean `{near}`?"),
+        None => format!("unknown {kind} `{key}`{place}; known are {}", known.join(", ")),
+    }
+}
+
+/// Similar enough to be a typing error.
+const LIKENESS_MIN: f64 = 0.75;
+
+/// The known name that was most likely meant.
+pub(crate) fn nearest<'name>(key: &str, known: &[&'name str]) -> Option<&'name str> {
+    // People write the flag's form, or capitals.
+    let key = key.replace('-', "_").to_ascii_lowercase();
+    let likeness = |name: &str| {
+        let edits = strsim::normalized_damerau_levenshtein(&key, name);
+        edits.max(strsim::jaro_winkler(&key, name) - 0.1)
+    };
+    let nearest =
+        known.iter().map(|name| (likeness(name), *name)).max_by(|a, b| a.0.total_cmp(&b.0));
+    nearest.filter(|(likeness, _)| LIKENESS_MIN <= *likeness).map(|(_, name)| name)
+}
+
+/// Why a value of the right kind is refused all the same.
+fn unfit(value: &Value, schema: &Value) -> Option<String> {
+    if let Some(names) = schema.get("enum").and_then(Value::as_array)
+        && !names.contains(value)
+    {
+        let names: Vec<&str> = names.iter().filter_map(Value::as_str).collect();
+        return Some(format!("must be one of {}, not {}", names.join(", "), found(value)));
+    }
+    let number = value.as_f64()?;
+    let bounds: [(&str, &str, fn(f64, f64) -> bool); 3] = [
+        ("minimum", "at least", |number, bound| number < bound),
+        ("exclusiveMinimum", "above", |number, bound| number <= bound),
+        ("maximum", "at most", |number, bound| bound < number),
+    ];
+    bounds.into_iter().find_map(|(key, words, is_out)| {
+        let bound = schema.get(key)?.as_f64()?;
+        is_out(number, bound).then(|| format!("must be {words} {bound}, not {value}"))
+    })
 }

@@ -90,7 +90,7 @@ fn every_key_is_described_and_in_reach_of_set() {
         let set = format!("{path}={value}");
         let (experiment, _) = super::read(&arguments(&["--set", &set]), None).unwrap();
         let tree = serde_json::to_value(experiment).unwrap();
-        let found = super::overlay::at(&tree, &path).unwrap();
+        let found = super::layer::at(&tree, &path).unwrap();
         let same = is_same(found, &value, &schema);
         assert!(same, "--set {set} gives {found}");
     }

@@ -56,7 +56,7 @@ pub(super) fn announce(
     is_virtual: bool,
 ) -> Result<(), Failure> {
     let Question::Matrix(matrix) = &plan.study.question else { return Ok(()) };
-    if session.is_quiet() {
+    if session.is_quiet {
         return Ok(());
     }
     let outline = Outline::new(plan, None, session, !is_virtual)?;

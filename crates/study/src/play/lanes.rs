@@ -397,10 +397,10 @@ impl DeployedCell<'_> {
         Ok(self.work.player.set.write_deployment(&DeploymentRecord {
             condition: deployment.condition,
             repetition: deployment.repetition,
-            facts: deployed.map(|deployed| deployed.facts().clone()),
+            facts: deployed.map(|deployed| deployed.facts.clone()),
             departure,
             drained_after_s,
-            log: deployed.and_then(|deployed| deployed::name_of(deployed.log())),
+            log: deployed.and_then(|deployed| deployed::name_of(&deployed.log)),
         })?)
     }
 }

@@ -19,7 +19,7 @@ use inferometer_model::{Clock, Spec};
 use inferometer_runner::deployed::{self, Deployed};
 use inferometer_runner::interruption::Interruption;
 use inferometer_runner::live::{Live, Server};
-use inferometer_runner::log_tail::last_lines;
+use inferometer_runner::deployed::last_lines;
 use inferometer_runner::measurement::Planned;
 use inferometer_runner::secrets::Secrets;
 use inferometer_runner::{Failure, Session};

@@ -1,6 +1,5 @@
-//! `inferometer engine`: the embedded engine by itself.
-
-mod list;
+//! `inferometer engine`: the embedded engine by itself, and `--list`: the profiles, GPUs and models to
+//! choose from.
 
 use std::io::Read;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -8,20 +7,22 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use inferometer_engine::metrics::MetricNames;
-use inferometer_engine::profile::Profile;
+use inferometer_engine::profile::{Gpu, Model, Profile, ProfileRow, list};
 use inferometer_engine::{
     ApiKey, EngineError, EngineOptions, Fault, Faults, Mode, Pacing, ServeOptions, Stop, serve,
 };
 use inferometer_model::spec::EngineTable;
+use inferometer_report::document::terminal::table;
+use inferometer_report::document::{Cell, Columns, Table, plain};
 use inferometer_report::escape::terminal;
+use inferometer_report::terminal::Style;
 use inferometer_target::process::ANNOUNCEMENT;
+use serde::Serialize;
+use serde_json::Value;
 
-use crate::arguments::{EngineArguments, EngineMode, MetricsNames, PacedArguments};
-use crate::embedded;
+use crate::arguments::EngineArguments;
 use crate::failure::Failure;
-use crate::output;
-use crate::secrets;
-use crate::signals;
+use crate::{embedded, output, secrets, signals};
 
 const PORT: u16 = 8_000;
 const KEY_VARIABLE: &str = "INFEROMETER_ENGINE_API_KEY";
@@ -29,7 +30,7 @@ const KEY_VARIABLE: &str = "INFEROMETER_ENGINE_API_KEY";
 pub(crate) fn run(arguments: &EngineArguments) -> Result<ExitCode, Failure> {
     check_mode(arguments)?;
     if arguments.serve.list {
-        output::result(&list::tables())?;
+        output::result(&tables())?;
         return Ok(ExitCode::SUCCESS);
     }
     inferometer_load::resources::raise_in_flight_ceiling(std::num::NonZeroU32::MIN);
@@ -84,31 +85,24 @@ fn failure(error: EngineError) -> Failure {
 
 /// Refuses flags of another mode by name: ignored, they would mislead.
 fn check_mode(arguments: &EngineArguments) -> Result<(), Failure> {
-    let (mode, foreign, home) = match arguments.mode {
-        None | Some(EngineMode::Serve) => ("serve", first_of_paced(arguments), "paced"),
-        Some(EngineMode::Paced) => ("paced", first_of_serve(arguments), "serve"),
-        Some(EngineMode::Echo) => ("echo", first_of_serve(arguments), "serve"),
+    let mode = arguments.mode.unwrap_or(Mode::Serve);
+    let (foreign, home) = match mode {
+        Mode::Serve => (first_set(&arguments.paced), "paced"),
+        Mode::Paced | Mode::Echo => (first_of_serve(arguments), "serve"),
     };
     match foreign {
         None => Ok(()),
-        Some(flag) => Err(Failure::usage(format!("{flag} has no meaning in mode {mode}"))
+        Some(flag) => Err(Failure::usage(format!("{flag} has no meaning in mode {}", mode.name()))
             .hint(format!("leave it out, or choose --mode {home}"))),
     }
 }
 
-/// The first flag of the modes `paced` and `echo` that was given.
-fn first_of_paced(arguments: &EngineArguments) -> Option<String> {
-    let PacedArguments { ttft, gap, tokens, tokens_per_write, events_per_write, jitter, faults } =
-        &arguments.paced;
-    first(&[
-        ("--ttft", ttft.is_some()),
-        ("--gap", gap.is_some()),
-        ("--tokens", tokens.is_some()),
-        ("--tokens-per-write", tokens_per_write.is_some()),
-        ("--events-per-write", events_per_write.is_some()),
-        ("--jitter", jitter.is_some()),
-        ("--fault", !faults.is_empty()),
-    ])
+/// The first flag of a table that was given.
+fn first_set(table: &impl Serialize) -> Option<String> {
+    let table = serde_json::to_value(table).ok()?;
+    let is_set = |value: &Value| !value.is_null() && !value.as_array().is_some_and(Vec::is_empty);
+    let (key, _) = table.as_object()?.iter().find(|(_, value)| is_set(value))?;
+    Some(format!("--{}", key.replace('_', "-")))
 }
 
 /// The first flag of the mode `serve` that was given; the model and the seed are of all modes.
@@ -123,20 +117,14 @@ fn first_of_serve(arguments: &EngineArguments) -> Option<String> {
     ];
     let options = EngineTable { model: None, seed: None, ..arguments.options() };
     let flag = embedded::flags(&options).into_iter().next();
-    flag.map(|flag| flag.split('=').next().unwrap_or_default().to_owned()).or(first(&others))
-}
-
-fn first(flags: &[(&'static str, bool)]) -> Option<String> {
-    flags.iter().find(|(_, is_given)| *is_given).map(|(name, _)| (*name).to_owned())
+    flag.map(|flag| flag.split('=').next().unwrap_or_default().to_owned()).or_else(|| {
+        others.iter().find(|(_, is_given)| *is_given).map(|(name, _)| (*name).to_owned())
+    })
 }
 
 fn engine_options(typed: &EngineArguments) -> Result<EngineOptions, Failure> {
     let host = typed.host.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
-    let mode = match typed.mode {
-        Some(EngineMode::Echo) => Mode::Echo,
-        Some(EngineMode::Paced) => Mode::Paced,
-        Some(EngineMode::Serve) | None => Mode::Serve,
-    };
+    let mode = typed.mode.unwrap_or(Mode::Serve);
     let (model, serve) = match mode {
         Mode::Serve => (typed.serve.served_model_name.clone(), serve_options(typed)?),
         Mode::Paced | Mode::Echo => (typed.engine.model.clone(), ServeOptions::default()),
@@ -155,35 +143,27 @@ fn engine_options(typed: &EngineArguments) -> Result<EngineOptions, Failure> {
             events_per_write: paced.events_per_write.unwrap_or(default.events_per_write),
             jitter: paced.jitter.unwrap_or(default.jitter),
         },
-        faults: faults(&paced.faults)?,
+        faults: paced
+            .faults
+            .iter()
+            .map(|name| name.parse::<Fault>())
+            .collect::<Result<Faults, _>>()
+            .map_err(|error| Failure::usage(format!("--fault: {error}")))?,
         serve,
         seed: typed.engine.seed.unwrap_or_default(),
         ..EngineOptions::default()
     })
 }
 
-fn faults(names: &[String]) -> Result<Faults, Failure> {
-    names
-        .iter()
-        .map(|name| name.parse::<Fault>())
-        .collect::<Result<_, _>>()
-        .map_err(|error| Failure::usage(format!("--fault: {error}")))
-}
-
 fn serve_options(typed: &EngineArguments) -> Result<ServeOptions, Failure> {
     let options = typed.options();
     let profile = Profile::compose(&options).map_err(|error| embedded::refusal(&error))?;
-    let metric_names = match typed.serve.metrics_names {
-        None => MetricNames::for_generation(profile.scheduler.generation),
-        Some(MetricsNames::VllmV1) => MetricNames::VllmV1,
-        Some(MetricsNames::VllmV0) => MetricNames::VllmV0,
-        Some(MetricsNames::Sglang) => MetricNames::Sglang,
-    };
+    let by_default = MetricNames::for_generation(profile.scheduler.generation);
     Ok(ServeOptions {
         profile,
         step: options.step,
         speed: options.speed.unwrap_or(1.0),
-        metric_names,
+        metric_names: typed.serve.metrics_names.unwrap_or(by_default),
         api_key: api_key(typed.serve.api_key_file.as_deref())?,
         log_steps: typed.serve.log_steps,
     })
@@ -198,12 +178,65 @@ fn api_key(file: Option<&Path>) -> Result<Option<ApiKey>, Failure> {
     Ok(key.and_then(|key| ApiKey::new(&key)))
 }
 
+fn tables() -> String {
+    let known = list();
+    let billions = |parameters: f64| format!("{:.1} B", parameters / 1e9);
+    let teraflops =
+        |flops: Option<f64>| flops.map_or_else(|| "-".to_owned(), |flops| tera(flops, "FLOP/s"));
+    let profiles = Columns::new("--profile", |row: &&ProfileRow| Cell::text(row.name))
+        .left("hardware", |row| Cell::text(row.hardware))
+        .left("model", |row| Cell::text(row.model))
+        .left("tp", |row| Cell::text(row.tp.to_string()))
+        .left("pp", |row| Cell::text(row.pp.to_string()))
+        .left("coefficients", |row| {
+            let fitted = row.fitted.map(|source| format!("fitted to {source}"));
+            Cell::text(fitted.unwrap_or_else(|| "generic".to_owned()))
+        })
+        .table("", "", &known.profiles);
+    let note = "a GPU and a model joined are a profile too, as in mi300x-qwen3-32b-tp2 or \
+                h100-llama-3.1-70b-tp4-fp8";
+    let hardware = Columns::new("--hardware", |gpu: &&Gpu| Cell::text(&gpu.name))
+        .left("GPU", |gpu| Cell::text(&gpu.title))
+        .left("memory", |gpu| Cell::text(format!("{:.0} GiB", gpu.memory_gib)))
+        .left("bandwidth", |gpu| Cell::text(tera(gpu.bandwidth, "B/s")))
+        .left("FP16", |gpu| Cell::text(teraflops(Some(gpu.flops.fp16))))
+        .left("FP8", |gpu| Cell::text(teraflops(gpu.flops.fp8)))
+        .left("link", |gpu| Cell::text(&gpu.link.kind))
+        .table("", "", known.hardware);
+    let models = Columns::new("--model", |model: &&Model| Cell::text(&model.name))
+        .left("id", |model| Cell::text(&model.id))
+        .left("parameters", |model| Cell::text(billions(model.parameters)))
+        .left("active", |model| {
+            let active = model.active_parameters;
+            Cell::text(active.map_or_else(|| "all".to_owned(), billions))
+        })
+        .left("layers", |model| Cell::text(model.layers.to_string()))
+        .left("context", |model| Cell::text(model.max_position_embeddings.to_string()))
+        .table("", "", known.models);
+    let tables = [Table { notes: vec![plain(note)], ..profiles }, hardware, models];
+    tables.map(|shown| table(&shown, Style::Plain)).join("\n")
+}
+
+fn tera(value: f64, unit: &str) -> String {
+    let value = value / 1e12;
+    if value < 10.0 { format!("{value:.2} T{unit}") } else { format!("{value:.0} T{unit}") }
+}
+
 #[cfg(test)]
 mod tests {
     use clap::Parser;
 
     use super::*;
     use crate::arguments::{Arguments, Command};
+
+    #[test]
+    fn everything_that_can_be_chosen_is_listed() {
+        let text = tables();
+        for flag in ["--profile", "--hardware", "--model"] {
+            assert!(text.contains(flag), "{text}");
+        }
+        assert!(text.contains("h100"), "{text}");
+    }
 
     #[test]
     fn metrics_have_the_names_of_the_generation_unless_others_are_asked_for() {
