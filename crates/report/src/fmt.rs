@@ -305,8 +305,8 @@ pub fn level_phrase(found: Level) -> String {
 }
 
 /// Parts of a tooltip or a name, without the empty ones: `c=4 · 12 ms`.
-pub fn joined(parts: &[String]) -> String {
-    let parts: Vec<&str> = parts.iter().map(String::as_str).filter(|it| !it.is_empty()).collect();
+pub fn joined(parts: &[&str]) -> String {
+    let parts: Vec<&str> = parts.iter().copied().filter(|part| !part.is_empty()).collect();
     parts.join(" · ")
 }
 

@@ -42,7 +42,7 @@ fn distribution() -> Chart {
 fn timeline() -> Chart {
     let series = |name: &str, of: &dyn Fn(f64) -> Option<f64>| TimelineSeries {
         name: name.to_owned(),
-        values: (0..120).map(|step| of(f64::from(step) / 120.0)).collect(),
+        points: (0..120).map(|step| of(f64::from(step) / 120.0)).collect(),
     };
     let gap = |t: f64| (0.40..0.52).contains(&t) || (0.8..0.81).contains(&t);
     let wave = |t: f64| (t * 6.0).min(1.0) * (1.0 + 0.1 * (t * 40.0).sin());

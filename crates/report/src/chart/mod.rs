@@ -5,32 +5,14 @@
 //! a print without colour still reads.
 
 mod axis;
-mod bars;
-mod distribution;
-mod frame;
-mod gantt;
-mod heat_map;
-mod lettering;
+mod canvas;
 mod lines;
-mod load_axis;
-mod marks;
 pub mod palette;
-mod pareto;
-mod plot;
-mod scale;
-mod shares;
-mod svg;
+mod plane;
+mod rows;
 mod table;
-mod ticks;
-mod tiles;
-mod timeline;
 
-use frame::Canvas;
-pub use plot::{
-    Bar, BarGroup, Bars, Curve, Distribution, Gantt, GanttEnding, GanttRow, HeatMap, LinePoint,
-    LineSeries, Lines, LinesPanel, Measure, Pareto, ParetoPoint, Plot, ScaleKind, ShareClass,
-    ShareRow, Shares, Tile, TileRow, Tiles, Timeline, TimelinePanel, TimelineSeries,
-};
+use canvas::Canvas;
 
 /// A picture of numbers that can be read without its page.
 #[derive(Clone, Debug, PartialEq)]
@@ -57,17 +39,10 @@ pub enum Theme {
     Site,
 }
 
-impl Theme {
-    /// Whether the words around a picture are the page's, and the colours its variables.
-    const fn is_within_page(self) -> bool {
-        matches!(self, Self::Page | Self::Site)
-    }
-}
-
 impl Chart {
     /// The whole picture. The same numbers give the same bytes.
     pub fn to_svg(&self, theme: Theme) -> String {
-        let mut canvas = Canvas::begin(self, theme);
+        let mut canvas = Canvas::new(self, theme);
         match &self.plot {
             Plot::Lines(lines) => lines.draw(&mut canvas),
             Plot::Distribution(distribution) => distribution.draw(&mut canvas),
@@ -79,6 +54,262 @@ impl Chart {
             Plot::Shares(shares) => shares.draw(&mut canvas),
             Plot::Tiles(tiles) => tiles.draw(&mut canvas),
         }
-        canvas.finish(self, theme)
+        canvas.finish(self)
     }
+}
+
+/// What is drawn in the frame of a chart.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Plot {
+    Lines(Lines),
+    Distribution(Distribution),
+    Timeline(Timeline),
+    Gantt(Gantt),
+    HeatMap(HeatMap),
+    Pareto(Pareto),
+    Bars(Bars),
+    Shares(Shares),
+    Tiles(Tiles),
+}
+
+/// What an axis measures.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Measure {
+    pub label: String,
+    /// Such as `ms`; empty for a plain number.
+    pub unit: String,
+    pub scale: ScaleKind,
+}
+
+impl Measure {
+    /// A value with the unit of this axis.
+    pub(crate) fn show(&self, value: f64) -> String {
+        format!("{} {}", crate::fmt::compact(value), self.unit).trim_end().to_owned()
+    }
+
+    fn show_interval(&self, value: f64, interval: Option<(f64, f64)>) -> String {
+        format!("{}{}", self.show(value), crate::fmt::confidence(interval))
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ScaleKind {
+    /// Equal differences are equally far, from zero.
+    Linear,
+    /// Equal ratios are equally far.
+    Log,
+    /// Shares, each further nine as far away as the one before: 90 %, 99 %, 99.9 %.
+    Tail,
+}
+
+/// One of several plots over the same axis.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Panel<T> {
+    pub heading: String,
+    pub y: Measure,
+    pub series: Vec<Series<T>>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Series<T> {
+    pub name: String,
+    pub points: Vec<T>,
+}
+
+/// Something against load: panels above each other or side by side over the same axis.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Lines {
+    pub x: Measure,
+    /// Whether the axis has a tick at each measured place instead of round values.
+    pub ticks_at_points: bool,
+    pub panels: Vec<LinesPanel>,
+}
+
+pub type LinesPanel = Panel<LinePoint>;
+pub type LineSeries = Series<LinePoint>;
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LinePoint {
+    /// Infinite for a load without a limit, which has a place of its own right of the axis.
+    pub x: f64,
+    pub y: f64,
+    /// Where the true value lies with 95 % confidence.
+    pub interval: Option<(f64, f64)>,
+    /// Saturated, cut or invalid: drawn as an outline.
+    pub hollow: bool,
+    /// More than its numbers, such as why it is hollow.
+    pub note: Option<String>,
+}
+
+/// How latencies are distributed, with room for the tail.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Distribution {
+    pub x: Measure,
+    pub curves: Vec<Curve>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Curve {
+    pub name: String,
+    /// Values behind it.
+    pub n: u64,
+    /// Shares, each with the value at or below which it lies; both rising.
+    pub points: Vec<(f64, f64)>,
+}
+
+/// Panels over the same time, in even steps.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Timeline {
+    pub from_s: f64,
+    pub step_s: f64,
+    pub panels: Vec<TimelinePanel>,
+}
+
+pub type TimelinePanel = Panel<Option<f64>>;
+/// A value is `None` where nothing is known: a gap, never a zero and never a line across.
+pub type TimelineSeries = Series<Option<f64>>;
+
+/// Requests as bars over time.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Gantt {
+    pub rows: Vec<GanttRow>,
+    /// Requests that the rows are a choice of.
+    pub of: u64,
+    /// How they were chosen, in words.
+    pub choice: String,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct GanttRow {
+    pub label: String,
+    /// When the plan wanted it to leave, where that is before it was sent.
+    pub intended_s: Option<f64>,
+    pub sent_s: f64,
+    /// Its first token; `None` where none came.
+    pub first_s: Option<f64>,
+    pub ended_s: f64,
+    pub ending: GanttEnding,
+    pub note: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GanttEnding {
+    Ok,
+    Slowest,
+    Failed,
+    Cancelled,
+}
+
+/// Counts over time and value.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HeatMap {
+    pub from_s: f64,
+    pub step_s: f64,
+    pub y: Measure,
+    /// One more than there are rows, rising.
+    pub edges: Vec<f64>,
+    /// One column for each step of time, each with a count for each row.
+    pub columns: Vec<Vec<u64>>,
+    /// Such as `token gaps`.
+    pub counted: String,
+}
+
+/// Two things that are wanted at once.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pareto {
+    pub x: Measure,
+    pub y: Measure,
+    pub points: Vec<ParetoPoint>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ParetoPoint {
+    pub series: String,
+    pub label: String,
+    pub x: f64,
+    pub y: f64,
+    pub x_interval: Option<(f64, f64)>,
+    pub y_interval: Option<(f64, f64)>,
+    /// Whether no other point is better in both.
+    pub on_frontier: bool,
+    pub hollow: bool,
+    /// Why it is hollow.
+    pub note: Option<String>,
+}
+
+/// Bars side by side in groups.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Bars {
+    pub y: Measure,
+    pub groups: Vec<BarGroup>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct BarGroup {
+    pub label: String,
+    pub bars: Vec<Bar>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Bar {
+    pub series: String,
+    /// `None` where there is none, which is not zero.
+    pub value: Option<f64>,
+    pub interval: Option<(f64, f64)>,
+    pub hollow: bool,
+    /// It was tried and came to nothing: a cross, where what nobody knows is a dash.
+    pub failed: bool,
+    pub note: Option<String>,
+}
+
+/// Values of pairs, such as of hardware and context length, in shades.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tiles {
+    /// What the shades mean.
+    pub value: Measure,
+    /// What the columns are, such as `Context length`.
+    pub across: String,
+    pub columns: Vec<String>,
+    pub rows: Vec<TileRow>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct TileRow {
+    pub label: String,
+    /// One for each column; `None` where there is no such pair.
+    pub tiles: Vec<Option<Tile>>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Tile {
+    /// `None` where there is none, which is not zero.
+    pub value: Option<f64>,
+    /// Not to be relied on: an outline without a shade.
+    pub hollow: bool,
+    /// A cross, where what nobody knows is a dash.
+    pub failed: bool,
+    pub note: Option<String>,
+}
+
+/// How a whole is divided, one bar for each row.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Shares {
+    /// The classes in the order in which they are drawn, with their mood.
+    pub classes: Vec<ShareClass>,
+    pub rows: Vec<ShareRow>,
+    /// Such as `requests`.
+    pub counted: String,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct ShareClass {
+    pub name: String,
+    pub is_good: bool,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct ShareRow {
+    pub label: String,
+    /// One for each class.
+    pub counts: Vec<u64>,
 }

@@ -59,7 +59,8 @@ fn any_distribution() -> impl Strategy<Value = Plot> {
 
 fn any_timeline() -> impl Strategy<Value = Plot> {
     let values = proptest::collection::vec(proptest::option::of(value()), 0..300);
-    let series = (name(), values).prop_map(|(name, values)| TimelineSeries { name, values });
+    let series =
+        (name(), values).prop_map(|(name, values)| TimelineSeries { name, points: values });
     let panel = (name(), any_measure(), proptest::collection::vec(series, 0..3))
         .prop_map(|(heading, y, series)| TimelinePanel { heading, y, series });
     (value(), value(), proptest::collection::vec(panel, 0..4))

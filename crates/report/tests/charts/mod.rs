@@ -103,7 +103,7 @@ fn each_nine_of_a_tail_is_equally_far() {
 #[test]
 fn a_gap_breaks_the_line_and_is_shaded() {
     let timeline = |values: Vec<Option<f64>>| {
-        let series = vec![TimelineSeries { name: "waiting".to_owned(), values }];
+        let series = vec![TimelineSeries { name: "waiting".to_owned(), points: values }];
         let y = measure(ScaleKind::Linear);
         let panels = vec![TimelinePanel { heading: "Queue".to_owned(), y, series }];
         chart(Plot::Timeline(Timeline { from_s: 0.0, step_s: 1.0, panels }))
@@ -178,7 +178,7 @@ fn a_distribution_is_a_table_of_percentiles() {
 #[test]
 fn a_long_timeline_is_thinned_out_and_says_so() {
     let values = (0..150).map(|n| (n != 3).then_some(f64::from(n))).collect();
-    let series = vec![TimelineSeries { name: "waiting".to_owned(), values }];
+    let series = vec![TimelineSeries { name: "waiting".to_owned(), points: values }];
     let y = measure(ScaleKind::Linear);
     let panels = vec![TimelinePanel { heading: "Queue".to_owned(), y, series }];
     let chart = chart(Plot::Timeline(Timeline { from_s: 0.0, step_s: 1.0, panels }));

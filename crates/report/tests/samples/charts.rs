@@ -138,7 +138,7 @@ fn timeline() -> Plot {
         series: names
             .map(|(name, from, every)| TimelineSeries {
                 name: name.to_owned(),
-                values: values(from, every),
+                points: values(from, every),
             })
             .into(),
     };

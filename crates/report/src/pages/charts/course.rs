@@ -53,7 +53,7 @@ fn coarse(course: &CourseFigure) -> CourseFigure {
 
 fn in_flight(summary: &Summary, course: &CourseFigure) -> TimelinePanel {
     let client = course.in_flight.iter().map(|value| Some(*value)).collect();
-    let mut series = vec![TimelineSeries { name: "in flight (client)".to_owned(), values: client }];
+    let mut series = vec![TimelineSeries { name: "in flight (client)".to_owned(), points: client }];
     if let Some(server) = &summary.server {
         let line = &server.timeline;
         for (name, values) in
@@ -61,7 +61,7 @@ fn in_flight(summary: &Summary, course: &CourseFigure) -> TimelinePanel {
         {
             let values = resampled(values, (line.from_ms, line.step_ms), course);
             if values.iter().any(Option::is_some) {
-                series.push(TimelineSeries { name: name.to_owned(), values });
+                series.push(TimelineSeries { name: name.to_owned(), points: values });
             }
         }
     }
@@ -75,7 +75,7 @@ fn tokens(stored: &CourseFigure) -> TimelinePanel {
         Some(part.iter().sum::<u64>() as f64 / seconds)
     };
     let values = stored.output_tokens.chunks(joined(stored)).map(per_s).collect();
-    let series = vec![TimelineSeries { name: "output tokens".to_owned(), values }];
+    let series = vec![TimelineSeries { name: "output tokens".to_owned(), points: values }];
     panel("Output", measure("", "tok/s", ScaleKind::Linear), series)
 }
 
@@ -85,7 +85,7 @@ fn kv_use(summary: &Summary, course: &CourseFigure) -> Option<TimelinePanel> {
     let values: Vec<Option<f64>> =
         shares.into_iter().map(|share| share.map(|share| share * 100.0)).collect();
     let is_known = values.iter().any(Option::is_some);
-    let series = vec![TimelineSeries { name: "KV use (server)".to_owned(), values }];
+    let series = vec![TimelineSeries { name: "KV use (server)".to_owned(), points: values }];
     is_known.then(|| panel("KV use", measure("", "%", ScaleKind::Linear), series))
 }
 
@@ -185,7 +185,7 @@ mod tests {
         assert_eq!(found.in_flight.len(), 84);
         assert!((found.step_ms - 30.0).abs() < 1e-9);
         assert!(found.in_flight.iter().all(|mean| (mean - 1.0).abs() < 1e-12));
-        let rates = &tokens(&stored).series[0].values;
+        let rates = &tokens(&stored).series[0].points;
         assert_eq!(rates.len(), 84);
         assert!(rates.iter().flatten().all(|rate| (rate - 200.0).abs() < 1e-9), "{rates:?}");
     }

@@ -102,7 +102,7 @@ fn timeline((from_ms, step_ms): (f64, f64), wanted: &[Wanted<'_>]) -> Option<Tim
         let series: Vec<TimelineSeries> = told
             .map(|(name, values, times)| TimelineSeries {
                 name: (*name).to_owned(),
-                values: coarse(values.get(unknown..).unwrap_or_default(), joined, *times),
+                points: coarse(values.get(unknown..).unwrap_or_default(), joined, *times),
             })
             .collect();
         let y = measure("", unit, ScaleKind::Linear);
@@ -167,13 +167,13 @@ mod tests {
         ];
         let found = timeline((0.0, 1_000.0), &wanted);
         let panels =
-            found.as_ref().map(|it| (it.panels.len(), it.panels[0].series[0].values.len()));
+            found.as_ref().map(|it| (it.panels.len(), it.panels[0].series[0].points.len()));
         assert_eq!(panels, Some((1, 84)));
         assert!(found.is_some_and(|it| (it.step_s - 3.0).abs() < 1e-9));
         assert!(timeline((0.0, 1_000.0), &wanted[1..]).is_none());
         let late = [None, None, Some(1.0), None];
         let found = timeline((500.0, 1_000.0), &[("Network", "B", vec![("sent", &late, 1.0)])]);
-        let found = found.map(|it| (it.from_s, it.panels[0].series[0].values.clone()));
+        let found = found.map(|it| (it.from_s, it.panels[0].series[0].points.clone()));
         assert_eq!(found, Some((2.5, vec![Some(1.0), None])), "begins where something is known");
     }
 }
