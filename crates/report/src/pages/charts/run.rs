@@ -1,0 +1,529 @@
+//! The charts of a single run: how latencies are distributed, the run over time, and its requests.
+
+use inferometer_analysis::machines::GpuFigures;
+use inferometer_analysis::{
+    DistributionFigure, LatencyOrigin, Metric, Percentile, RequestRow, RowReason, Summary, metric,
+};
+use inferometer_model::Outcome;
+use inferometer_model::campaign::Level;
+
+use super::measure;
+use crate::chart::{
+    Chart, Curve, Distribution, Gantt, GanttEnding, GanttRow, HeatMap, Plot, ScaleKind, Timeline,
+    TimelinePanel, TimelineSeries,
+};
+use crate::fmt::{count, counted, gibibytes, latency, level_name, number, percent, whole};
+use crate::gpus;
+use crate::pages::rows::Row;
+
+/// A page has a chart for each row, and readers tell no more steps apart.
+const STEPS_MAX: usize = 100;
+
+/// A chart's name on the page: what it shows, and of what where there are several.
+fn chart_id(what: &str, subject: &str) -> String {
+    // What begins with `scenario-` is a scenario's own place.
+    if subject.is_empty() { what.to_owned() } else { format!("{what}-of-{subject}") }
+}
+
+/// Times to the first token: on an open loop from their moments in the schedule.
+pub(in crate::pages) fn first_tokens(rows: &[&Row<'_>], subject: &str) -> Option<Chart> {
+    tails(rows, first_token_metric(rows), subject)
+}
+
+pub(in crate::pages) fn first_token_metric(rows: &[&Row<'_>]) -> &'static Metric {
+    let is_open = |row: &&Row<'_>| row.drawn().is_some_and(|run| run.run.load.is_open());
+    LatencyOrigin::for_load(rows.iter().any(is_open)).ttft()
+}
+
+/// Gaps between tokens, or between what came at once where tokens cannot be told apart.
+pub(in crate::pages) fn token_gaps(rows: &[&Row<'_>], subject: &str) -> Option<Chart> {
+    tails(rows, &metric::ITL, subject).or_else(|| tails(rows, &metric::ICL, subject))
+}
+
+/// A row, and the run of it that is drawn.
+type Drawn<'a> = (&'a Row<'a>, &'a Summary, &'a DistributionFigure);
+
+/// One curve for each row.
+fn tails(rows: &[&Row<'_>], metric: &'static Metric, subject: &str) -> Option<Chart> {
+    let found: Vec<Drawn<'_>> = rows
+        .iter()
+        .filter_map(|row| {
+            let run = row.drawn()?;
+            let figure = run.figures.distributions.iter().find(|it| it.metric == metric.name)?;
+            (!figure.points.is_empty()).then_some((*row, run, figure))
+        })
+        .collect();
+    let drawn = spread(&found);
+    let (first, last) = (drawn.first()?, drawn.last()?);
+    let alone = drawn.len() == 1;
+    let curves = drawn.iter().map(|(row, _, found)| Curve {
+        name: if alone { metric.title.to_owned() } else { curve_name(row, &drawn) },
+        n: found.n,
+        points: found.points.clone(),
+    });
+    let counts = || drawn.iter().map(|(_, _, found)| found.n);
+    let (least, most) = (counts().min()?, counts().max()?);
+    let mut n = match (least == most, alone) {
+        (false, _) => format!("{} to {} each", count(least), counted(most, "value")),
+        (true, false) => counted(least, "value") + " each",
+        (true, true) => counted(least, "value"),
+    };
+    if rows.iter().any(|row| 1 < row.runs.len()) {
+        n += &if alone { first.0.which_run() } else { "; of the first run of each".to_owned() };
+    }
+    if drawn.len() < found.len() {
+        n += &format!("; {} of {} rows are drawn", drawn.len(), found.len());
+    }
+    Some(Chart {
+        id: chart_id(&format!("{}-tail", metric.name).replace('_', "-"), subject),
+        title: format!("{} distribution", metric.title),
+        finding: tail_finding(first, last, metric)?,
+        n,
+        plot: Plot::Distribution(Distribution {
+            x: measure(metric.title, "ms", ScaleKind::Log),
+            curves: curves.collect(),
+        }),
+    })
+}
+
+/// The level alone where all are levels of one scenario, which the page has named already.
+fn curve_name(row: &Row<'_>, drawn: &[Drawn<'_>]) -> String {
+    let scenario = |row: &Row<'_>| row.scenario.map(|asked| asked.scenario.clone());
+    let is_shared = drawn.iter().all(|(other, _, _)| scenario(other) == scenario(row));
+    match row.level.map(|level| level.level) {
+        Some(level @ Level::Concurrency(_)) if is_shared && row.scenario.is_some() => {
+            level_name(level)
+        }
+        _ => row.name.clone(),
+    }
+}
+
+/// More lines than colours cannot be told apart.
+const CURVES_MAX: usize = 8;
+
+/// Evenly chosen, the first and the last among them.
+fn spread<T: Copy>(found: &[T]) -> Vec<T> {
+    if found.len() <= CURVES_MAX {
+        return found.to_vec();
+    }
+    let last = found.len() - 1;
+    (0..CURVES_MAX).map(|index| found[index * last / (CURVES_MAX - 1)]).collect()
+}
+
+fn tail_finding(first: &Drawn<'_>, last: &Drawn<'_>, metric: &Metric) -> Option<String> {
+    let values = |run: &Summary| {
+        let found = run.metrics.distribution(metric)?;
+        Some((found.p50?, found.p99?, found.is_certified(Percentile::P99)))
+    };
+    let (middle, tail, is_certified) = values(first.1)?;
+    if !std::ptr::eq(first, last) {
+        let describe = |(row, run, _): &Drawn<'_>| {
+            let (middle, tail, _) = values(run)?;
+            Some(format!("{}: median {}, p99 {}", row.name, latency(middle), latency(tail)))
+        };
+        return Some(format!("{}; {}.", describe(first)?, describe(last)?));
+    }
+    let mut text = format!(
+        "Half of the values are at or below {}, 99 % at or below {}",
+        latency(middle),
+        latency(tail),
+    );
+    if 0.0 < middle {
+        text += &format!(", {} times the median", number(tail / middle));
+    }
+    if !is_certified {
+        text += "; too few independent values to certify it";
+    }
+    Some(text + ".")
+}
+
+/// What the client had in flight, and what the server reports about itself.
+pub(in crate::pages) fn course(summary: &Summary, subject: &str) -> Option<Chart> {
+    let course = &summary.figures.course;
+    if course.in_flight.is_empty() || course.step_ms <= 0.0 {
+        return None;
+    }
+    let joined = course.in_flight.len().div_ceil(STEPS_MAX).max(1);
+    let client: Vec<Option<f64>> = course.in_flight.iter().copied().map(Some).collect();
+    let client = coarse(&client, joined, 1.0);
+    let steps = (course.from_ms, course.step_ms * joined as f64);
+    let server = |name: &str, values: &[Option<f64>], times: f64| {
+        let line = &summary.server.as_ref()?.timeline;
+        let values = resampled(values, (line.from_ms, line.step_ms), steps, client.len());
+        let points: Vec<Option<f64>> = values.iter().map(|it| it.map(|it| it * times)).collect();
+        let is_known = points.iter().any(Option::is_some);
+        is_known.then(|| TimelineSeries { name: name.to_owned(), points })
+    };
+    let line = summary.server.as_ref().map(|server| &server.timeline);
+    let mut requests =
+        vec![TimelineSeries { name: "in flight (client)".to_owned(), points: client.clone() }];
+    requests.extend(line.and_then(|line| server("running (server)", &line.running, 1.0)));
+    requests.extend(line.and_then(|line| server("waiting (server)", &line.waiting, 1.0)));
+    let output = TimelineSeries {
+        name: "output tokens".to_owned(),
+        points: token_rates(&course.output_tokens, course.step_ms, joined),
+    };
+    let kv_use = line.and_then(|line| server("KV use (server)", &line.kv_usage, 100.0));
+    let mut panels = vec![panel("Requests", "", requests), panel("Output", "tok/s", vec![output])];
+    panels.extend(kv_use.map(|series| panel("KV use", "%", vec![series])));
+    let readings = summary.server.as_ref().map_or_else(String::new, |server| {
+        format!(", {} of the server", counted(server.scrapes.inside, "reading"))
+    });
+    let requests = counted(summary.attempted, "request");
+    Some(Chart {
+        id: chart_id("course", subject),
+        title: "Requests in flight, output and KV use over time".to_owned(),
+        finding: course_finding(summary),
+        n: format!("{requests} in steps of {} s{readings}", number(steps.1 / 1e3)),
+        plot: Plot::Timeline(Timeline { from_s: steps.0 / 1e3, step_s: steps.1 / 1e3, panels }),
+    })
+}
+
+fn panel(heading: &str, unit: &str, series: Vec<TimelineSeries>) -> TimelinePanel {
+    let y = measure("", unit, ScaleKind::Linear);
+    TimelinePanel { heading: heading.to_owned(), y, series }
+}
+
+/// Steps joined to their means, as far as they are known, in the unit of the panel.
+fn coarse(values: &[Option<f64>], joined: usize, times: f64) -> Vec<Option<f64>> {
+    let mean = |part: &[Option<f64>]| {
+        let known: Vec<f64> = part.iter().flatten().copied().collect();
+        (!known.is_empty()).then(|| times * known.iter().sum::<f64>() / known.len() as f64)
+    };
+    values.chunks(joined).map(mean).collect()
+}
+
+/// Tokens per second of joined steps; the last that are joined may be fewer than the others.
+fn token_rates(tokens: &[u64], step_ms: f64, joined: usize) -> Vec<Option<f64>> {
+    let per_s = |part: &[u64]| {
+        let seconds = step_ms / 1e3 * part.len() as f64;
+        Some(part.iter().sum::<u64>() as f64 / seconds)
+    };
+    tokens.chunks(joined).map(per_s).collect()
+}
+
+/// The server's steps on `count` of the client's, each given by its beginning and its length: the mean
+/// of those whose middles lie in a step. A reading is of its moment and is not held until the next one,
+/// so that rare readings are points with gaps.
+fn resampled(
+    values: &[Option<f64>],
+    (from_ms, step_ms): (f64, f64),
+    client: (f64, f64),
+    count: usize,
+) -> Vec<Option<f64>> {
+    let middle = |index: usize| from_ms + (index as f64 + 0.5) * step_ms;
+    let mean_within = |step: usize| {
+        let low = client.0 + step as f64 * client.1;
+        let inside: Vec<f64> = values
+            .iter()
+            .enumerate()
+            .filter(|(index, _)| (low..low + client.1).contains(&middle(*index)))
+            .filter_map(|(_, value)| *value)
+            .collect();
+        (0.0 < step_ms && !inside.is_empty())
+            .then(|| inside.iter().sum::<f64>() / inside.len() as f64)
+    };
+    (0..count).map(mean_within).collect()
+}
+
+fn course_finding(summary: &Summary) -> String {
+    let scalar = |metric: &Metric| summary.metrics.scalar(metric).and_then(|found| found.value);
+    let mean = scalar(&metric::CONCURRENCY_MEAN).map(number);
+    // The steps that are drawn are means: none of them is the most.
+    let peak = scalar(&metric::CONCURRENCY_PEAK).map(whole);
+    let mut parts = vec![match (mean, peak) {
+        (Some(mean), Some(peak)) => {
+            format!("{mean} requests were in flight on average, {peak} at most")
+        }
+        (Some(mean), None) => format!("{mean} requests were in flight on average"),
+        (None, Some(peak)) => format!("{peak} requests were in flight at most"),
+        (None, None) => "How many requests were in flight, step by step".to_owned(),
+    }];
+    if let Some(server) = &summary.server {
+        parts.extend(server.waiting.map(|waiting| match waiting.max {
+            most if 0.0 < most => {
+                format!("up to {} were seen waiting in the server", whole(most))
+            }
+            _ => "none was seen waiting in the server".to_owned(),
+        }));
+        let kv_use = server.kv_usage.map(|it| percent(it.max));
+        parts.extend(kv_use.map(|most| format!("the highest KV use that was read is {most}")));
+    }
+    parts.join("; ") + "."
+}
+
+/// What a panel draws: its heading, its unit, and its lines with their names, values and factors.
+type Wanted<'a> = (&'a str, &'a str, Vec<(&'a str, &'a [Option<f64>], f64)>);
+
+/// The server's GPUs over time.
+pub(in crate::pages) fn gpus(summary: &Summary, subject: &str) -> Option<Chart> {
+    let found = summary.machines.gpus.as_ref()?;
+    let line = &found.timeline;
+    let several = 1 < gpus::used(found).count();
+    let gib = 1.0 / f64::from(1_u32 << 30);
+    let wanted = [
+        ("Power", "W", "power", "power, all GPUs", &line.power_w, 1.0),
+        ("Use", "%", "use", "use, mean of GPUs", &line.use_share, 100.0),
+        ("Memory", "GiB", "memory", "memory, all GPUs", &line.memory_used_bytes, gib),
+        ("Core clock", "MHz", "core clock", "core clock, mean", &line.core_clock_mhz, 1.0),
+        ("Temperature", "°C", "temperature", "temperature, highest", &line.temperature_c, 1.0),
+    ];
+    let wanted = wanted.map(|(heading, unit, alone, together, values, times)| {
+        (heading, unit, vec![(if several { together } else { alone }, values.as_slice(), times)])
+    });
+    Some(Chart {
+        id: chart_id("gpus-over-time", subject),
+        title: "The GPUs over time".to_owned(),
+        plot: Plot::Timeline(timeline((line.from_ms, line.step_ms), &wanted)?),
+        finding: gpu_finding(found),
+        n: format!(
+            "{} by {} inside the run, {}",
+            counted(found.looks, "look"),
+            found.source.title(),
+            gpus::how_many(found)
+        ),
+    })
+}
+
+/// The client's own machine over time.
+pub(in crate::pages) fn client_machine(summary: &Summary, subject: &str) -> Option<Chart> {
+    let client = summary.machines.client.as_ref()?;
+    let line = &client.timeline;
+    let wanted: [Wanted<'_>; 3] = [
+        ("Processors busy", "%", vec![("all processors", &line.cpu_share, 100.0)]),
+        ("This program", "threads", vec![("this program", &line.own_cpus, 1.0)]),
+        (
+            "Network",
+            "MB/s",
+            vec![
+                ("received", &line.received_bytes_per_s, 1e-6),
+                ("sent", &line.sent_bytes_per_s, 1e-6),
+            ],
+        ),
+    ];
+    let finding = client.cpu_share.map_or_else(
+        || "What the client's machine did, step by step.".to_owned(),
+        |cpu| {
+            let [mean, max] = [cpu.mean, cpu.max].map(percent);
+            format!(
+                "The processors of the client's machine were {mean} busy on average and {max} at most."
+            )
+        },
+    );
+    Some(Chart {
+        id: chart_id("client-machine-over-time", subject),
+        title: "The client's machine over time".to_owned(),
+        finding,
+        n: format!("{} inside the run", counted(client.looks, "look")),
+        plot: Plot::Timeline(timeline((line.from_ms, line.step_ms), &wanted)?),
+    })
+}
+
+/// `None` where nothing is known of any step. Panels without a value are left out.
+fn timeline((from_ms, step_ms): (f64, f64), wanted: &[Wanted<'_>]) -> Option<Timeline> {
+    let lines = || wanted.iter().flat_map(|(_, _, lines)| lines).map(|(_, values, _)| *values);
+    // The first look has none before it, and so tells no rate.
+    let unknown = lines().filter_map(|values| values.iter().position(Option::is_some)).min()?;
+    let joined =
+        lines().map(|it| it.len().saturating_sub(unknown)).max()?.div_ceil(STEPS_MAX).max(1);
+    let panel = |(heading, unit, lines): &Wanted<'_>| {
+        let known = lines.iter().filter(|(_, values, _)| values.iter().any(Option::is_some));
+        let series = known.map(|(name, values, times)| TimelineSeries {
+            name: (*name).to_owned(),
+            points: coarse(values.get(unknown..).unwrap_or_default(), joined, *times),
+        });
+        Some(panel(heading, unit, series.collect())).filter(|panel| !panel.series.is_empty())
+    };
+    let panels: Vec<TimelinePanel> = wanted.iter().filter_map(panel).collect();
+    let from_s = (from_ms + step_ms * unknown as f64) / 1e3;
+    let step_s = step_ms / 1e3 * joined as f64;
+    (!panels.is_empty() && 0.0 < step_s).then_some(Timeline { from_s, step_s, panels })
+}
+
+fn gpu_finding(found: &GpuFigures) -> String {
+    let (all, they) = if gpus::is_one(found) { ("The GPU", "it") } else { ("The GPUs", "they") };
+    let mut parts = Vec::new();
+    if let Some(power) = found.power_w {
+        let [mean, max] = [power.mean, power.max].map(number);
+        parts.push(format!("{all} drew {mean} W on average and {max} W at most"));
+    }
+    if let Some(memory) = found.memory_used_bytes {
+        let most = number(gibibytes(memory.max));
+        let who = if parts.is_empty() { all } else { they };
+        parts.push(format!("{who} held {most} GiB at most"));
+    }
+    if let Some(joules) = found.energy_per_output_token_j {
+        let who = if parts.is_empty() { "Each" } else { "each" };
+        parts.push(format!("{who} output token took {} J", number(joules)));
+    }
+    if parts.is_empty() {
+        return "What the GPUs did, step by step.".to_owned();
+    }
+    parts.join("; ") + "."
+}
+
+/// Requests one by one.
+pub(in crate::pages) fn requests(summary: &Summary, subject: &str) -> Option<Chart> {
+    let found = &summary.figures.requests;
+    if found.rows.is_empty() {
+        return None;
+    }
+    let tally = |why| found.rows.iter().filter(|row| row.why == why).count() as u64;
+    let choice = format!(
+        "{}, {} and an even choice of the others",
+        counted(tally(RowReason::Slowest), "slowest request"),
+        counted(tally(RowReason::Failed), "failed one"),
+    );
+    let rows = found.rows.iter().map(gantt_row).collect();
+    Some(Chart {
+        id: chart_id("requests", subject),
+        title: "Requests one by one".to_owned(),
+        finding: request_finding(summary),
+        n: format!("{} of {}", found.rows.len(), counted(found.of, "request")),
+        plot: Plot::Gantt(Gantt { rows, of: found.of, choice }),
+    })
+}
+
+/// What never left began and ended where the plan wanted it.
+fn begin_ms(request: &RequestRow) -> f64 {
+    request.sent_ms.unwrap_or(request.intended_ms)
+}
+
+fn gantt_row(request: &RequestRow) -> GanttRow {
+    /// A wait before sending is drawn where it can be seen.
+    const WAIT_SEEN_MS: f64 = 1.0;
+    let sent_ms = begin_ms(request);
+    let waited = WAIT_SEEN_MS <= sent_ms - request.intended_ms;
+    let tokens = request
+        .output_tokens
+        .map_or_else(String::new, |n| format!(", {} out", counted(n, "token")));
+    let took = number((request.ended_ms - sent_ms) / 1e3);
+    GanttRow {
+        label: format!("#{}", request.id),
+        intended_s: waited.then_some(request.intended_ms / 1e3),
+        sent_s: sent_ms / 1e3,
+        first_s: request.first_ms.map(|ms| ms / 1e3),
+        ended_s: request.ended_ms / 1e3,
+        ending: match (request.outcome, request.why) {
+            (Outcome::Ok, RowReason::Slowest) => GanttEnding::Slowest,
+            (Outcome::Ok, _) => GanttEnding::Ok,
+            (Outcome::Cancelled, _) => GanttEnding::Cancelled,
+            _ => GanttEnding::Failed,
+        },
+        note: format!("{}, {took} s{tokens}", request.outcome),
+    }
+}
+
+fn request_finding(summary: &Summary) -> String {
+    let took = |row: &&RequestRow| row.ended_ms - begin_ms(row);
+    let rows = summary.figures.requests.rows.iter();
+    let slowest =
+        rows.filter(|row| row.outcome == Outcome::Ok).max_by(|a, b| took(a).total_cmp(&took(b)));
+    let fine = summary.count(Outcome::Ok) + summary.count(Outcome::Cancelled);
+    let failed = match summary.attempted.saturating_sub(fine) {
+        0 => "none".to_owned(),
+        some => count(some),
+    };
+    let failures = format!("{failed} of the {} sent failed", count(summary.attempted));
+    let Some(slowest) = slowest else {
+        return format!("No request that is drawn ended ok; {failures}.");
+    };
+    let before = slowest.first_ms.map_or_else(String::new, |first| {
+        format!(", {} s of it before its first token", number((first - begin_ms(slowest)) / 1e3))
+    });
+    format!("The slowest request took {} s{before}; {failures}.", number(took(&slowest) / 1e3))
+}
+
+/// Gaps between tokens over time.
+pub(in crate::pages) fn gaps(summary: &Summary, subject: &str) -> Option<Chart> {
+    let gaps = summary.figures.gaps.as_ref()?;
+    if gaps.columns.is_empty() || gaps.edges_ms.len() < 2 {
+        return None;
+    }
+    let metric = Metric::named(&gaps.metric)?;
+    let found = summary.metrics.distribution(metric)?;
+    Some(Chart {
+        id: chart_id("token-gaps", subject),
+        title: format!("{} over time", metric.title),
+        finding: format!(
+            "Half of the gaps are at most {} long, and one in a hundred is longer than {}.",
+            latency(found.p50?),
+            latency(found.p99?),
+        ),
+        n: counted(gaps.columns.iter().flatten().sum(), "gap"),
+        plot: Plot::HeatMap(HeatMap {
+            from_s: gaps.from_ms / 1e3,
+            step_s: gaps.step_ms / 1e3,
+            y: measure(metric.title, "ms", ScaleKind::Log),
+            edges: gaps.edges_ms.clone(),
+            columns: gaps.columns.clone(),
+            counted: "token gaps".to_owned(),
+        }),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_choice_keeps_both_ends() {
+        let all: Vec<u32> = (0..20).collect();
+        let chosen = spread(&all);
+        assert_eq!(
+            (chosen.len(), chosen.first(), chosen.last()),
+            (CURVES_MAX, Some(&0), Some(&19))
+        );
+        assert_eq!(spread(&all[..3]), [0, 1, 2]);
+    }
+
+    #[test]
+    fn a_reading_is_of_its_moment_and_gaps_stay_gaps() {
+        let values = [Some(1.0), None, Some(3.0)];
+        let found = resampled(&values, (0.0, 1_000.0), (0.0, 500.0), 8);
+        let expected = [None, Some(1.0), None, None, None, Some(3.0), None, None];
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn fine_readings_are_averaged_and_time_before_them_is_empty() {
+        let values = [Some(2.0), Some(4.0), None, Some(8.0)];
+        let found = resampled(&values, (1_000.0, 500.0), (0.0, 1_000.0), 4);
+        assert_eq!(found, [None, Some(3.0), Some(8.0), None]);
+    }
+
+    #[test]
+    fn joined_steps_keep_their_means_and_rates() {
+        let means = coarse(&[Some(1.0); 250], 3, 1.0);
+        assert_eq!(means.len(), 84);
+        assert!(means.iter().flatten().all(|mean| (mean - 1.0).abs() < 1e-12));
+        let rates = token_rates(&[2; 250], 10.0, 3);
+        assert_eq!(rates.len(), 84);
+        assert!(rates.iter().flatten().all(|rate| (rate - 200.0).abs() < 1e-9), "{rates:?}");
+    }
+
+    #[test]
+    fn joined_steps_are_means_of_what_is_known() {
+        let values = [Some(1.0), None, Some(3.0), None, None];
+        assert_eq!(coarse(&values, 2, 10.0), [Some(10.0), Some(30.0), None]);
+    }
+
+    #[test]
+    fn what_nobody_tells_has_no_panel() {
+        let (known, unknown) = ([Some(1.0); 250], [None; 250]);
+        let wanted: [Wanted<'_>; 2] = [
+            ("Power", "W", vec![("power", &known, 1.0)]),
+            ("Use", "%", vec![("use", &unknown, 100.0)]),
+        ];
+        let found = timeline((0.0, 1_000.0), &wanted);
+        let panels =
+            found.as_ref().map(|it| (it.panels.len(), it.panels[0].series[0].points.len()));
+        assert_eq!(panels, Some((1, 84)));
+        assert!(found.is_some_and(|it| (it.step_s - 3.0).abs() < 1e-9));
+        assert!(timeline((0.0, 1_000.0), &wanted[1..]).is_none());
+        let late = [None, None, Some(1.0), None];
+        let found = timeline((500.0, 1_000.0), &[("Network", "B", vec![("sent", &late, 1.0)])]);
+        let found = found.map(|it| (it.from_s, it.panels[0].series[0].points.clone()));
+        assert_eq!(found, Some((2.5, vec![Some(1.0), None])), "begins where something is known");
+    }
+}
