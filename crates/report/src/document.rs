@@ -4,14 +4,12 @@
 //! charts, and then written as Markdown, as HTML or for a terminal. Texts are plain here; each writer escapes what
 //! it writes, because model names and answers come from servers.
 
-mod columns;
-mod ids;
-
 pub mod html;
 pub mod markdown;
 pub mod terminal;
 
-pub use self::columns::Columns;
+use std::collections::BTreeSet;
+
 use crate::chart::Chart;
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -203,6 +201,17 @@ impl Block {
 }
 
 impl Table {
+    /// What stands below the table for its cells: each reason once, in the order in which cells have them.
+    fn reasons(&self) -> Vec<&str> {
+        let mut reasons: Vec<&str> = Vec::new();
+        for reason in self.rows.iter().flatten().filter_map(Cell::footnote) {
+            if !reasons.contains(&reason) {
+                reasons.push(reason);
+            }
+        }
+        reasons
+    }
+
     pub fn remove_column(&mut self, column: usize) {
         self.columns.remove(column);
         for row in &mut self.rows {
@@ -234,5 +243,152 @@ impl Cell {
     fn footnote(&self) -> Option<&str> {
         let needs_reason = self.doubtful || self.text == crate::fmt::NOTHING;
         self.reason.as_deref().or(self.detail.as_deref()).filter(|_| needs_reason)
+    }
+}
+
+type MakeCell<'a, T> = Box<dyn Fn(&T) -> Cell + 'a>;
+
+/// Columns of a table whose rows are values of `T`.
+pub struct Columns<'a, T>(Vec<(Column, MakeCell<'a, T>)>);
+
+impl<T> std::fmt::Debug for Columns<'_, T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.0.iter().map(|(column, _)| column)).finish()
+    }
+}
+
+impl<'a, T> Columns<'a, T> {
+    /// Begins with a column of texts.
+    pub fn new(title: impl Into<String>, cell: impl Fn(&T) -> Cell + 'a) -> Self {
+        Self(Vec::new()).left(title, cell)
+    }
+
+    /// Begins with a column of numbers.
+    pub fn number(title: impl Into<String>, cell: impl Fn(&T) -> Cell + 'a) -> Self {
+        Self(Vec::new()).right(title, cell)
+    }
+
+    /// Adds a column that is aligned to the left.
+    #[must_use]
+    pub fn left(mut self, title: impl Into<String>, cell: impl Fn(&T) -> Cell + 'a) -> Self {
+        self.0.push((Column::left(title), Box::new(cell)));
+        self
+    }
+
+    /// Adds a column that is aligned to the right, as numbers are.
+    #[must_use]
+    pub fn right(mut self, title: impl Into<String>, cell: impl Fn(&T) -> Cell + 'a) -> Self {
+        self.0.push((Column::right(title), Box::new(cell)));
+        self
+    }
+
+    /// Removes the column that was added last unless `keep` is set.
+    #[must_use]
+    pub fn only_if(mut self, keep: bool) -> Self {
+        if !keep {
+            self.0.pop();
+        }
+        self
+    }
+
+    /// The table with one row for each item.
+    pub fn table(
+        self,
+        id: impl Into<String>,
+        caption: impl Into<String>,
+        items: impl IntoIterator<Item = T>,
+    ) -> Table {
+        let (columns, cells): (Vec<Column>, Vec<MakeCell<'a, T>>) = self.0.into_iter().unzip();
+        let row = |item: T| cells.iter().map(|cell| cell(&item)).collect();
+        let rows = items.into_iter().map(row).collect();
+        Table { id: id.into(), caption: caption.into(), columns, rows, notes: Vec::new() }
+    }
+}
+
+/// The ids that a page has given away.
+#[derive(Debug, Default)]
+struct Ids {
+    given: BTreeSet<String>,
+}
+
+impl Ids {
+    /// The id as a link names it, or with a number where somebody has it already.
+    fn give(&mut self, wanted: &str) -> String {
+        let wanted = anchor(wanted);
+        let mut id = wanted.clone();
+        let mut number = 2;
+        while !self.given.insert(id.clone()) {
+            id = format!("{wanted}-{number}");
+            number += 1;
+        }
+        id
+    }
+}
+
+/// Names of files may not be much longer.
+const LONGEST: usize = 80;
+
+/// Lower-case letters, digits and single hyphens; whatever else it held is a hyphen. Letters of other
+/// scripts are told apart by a number made from the whole.
+fn anchor(id: &str) -> String {
+    let mut anchor = String::with_capacity(id.len());
+    for character in id.chars() {
+        if character.is_ascii_alphanumeric() {
+            anchor.push(character.to_ascii_lowercase());
+        } else if !anchor.is_empty() && !anchor.ends_with('-') {
+            anchor.push('-');
+        }
+    }
+    let is_foreign = |letter: char| !letter.is_ascii() && letter.is_alphanumeric();
+    let is_cut = LONGEST < anchor.len();
+    let mark = if is_cut || id.contains(is_foreign) {
+        format!("-{:08x}", fingerprint(id))
+    } else {
+        String::new()
+    };
+    anchor.truncate(LONGEST - mark.len());
+    let anchor = anchor.trim_end_matches('-');
+    format!("{}{mark}", if anchor.is_empty() { "place" } else { anchor })
+}
+
+/// FNV-1a: short and the same everywhere; nobody's safety rests on it.
+fn fingerprint(id: &str) -> u32 {
+    id.bytes().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_is_no_path_and_no_markup() {
+        assert_eq!(anchor("performance-summary"), "performance-summary");
+        assert_eq!(anchor("../../etc/passwd"), "etc-passwd");
+        assert_eq!(anchor("\"><script>"), "script");
+        assert!(anchor("模型").starts_with("place-"), "{}", anchor("模型"));
+        assert!(anchor(&"long ".repeat(99)).len() <= LONGEST, "no file has a longer name");
+    }
+
+    #[test]
+    fn names_of_other_scripts_have_places_of_their_own() {
+        let ids = ["scenario-模型", "scenario-速度", "scenario-müll", "scenario-mall"];
+        let mut anchors: Vec<String> = ids.iter().map(|id| anchor(id)).collect();
+        assert!(
+            anchors.iter().all(|id| id.is_ascii() && id.starts_with("scenario-")),
+            "{anchors:?}"
+        );
+        anchors.sort_unstable();
+        anchors.dedup();
+        assert_eq!(anchors.len(), ids.len(), "a link would lead to another's place");
+        let long = |end: &str| anchor(&format!("{}{end}", "long-".repeat(30)));
+        assert_ne!(long("a"), long("b"));
+    }
+
+    #[test]
+    fn no_id_is_given_twice() {
+        let mut ids = Ids::default();
+        assert_eq!(ids.give("a b"), "a-b");
+        assert_eq!(ids.give("a-b"), "a-b-2");
+        assert_eq!(ids.give("a-b-2"), "a-b-2-2");
     }
 }

@@ -243,26 +243,6 @@ pub fn across(across: Option<&AcrossRuns>) -> String {
     across.map_or_else(|| NOTHING.to_owned(), |found| with_interval(found.mean, found.doubt()))
 }
 
-/// The mean over runs without its interval.
-pub fn mean(across: Option<&AcrossRuns>) -> String {
-    number(across.and_then(|found| found.mean))
-}
-
-/// A percentile's mean over runs with its interval, marked where requests were too few for it.
-pub fn percentile(found: Option<&AcrossRuns>) -> String {
-    format!("{}{}", uncertified_mark(found), across(found))
-}
-
-/// [`percentile`] without its interval.
-pub fn marked_mean(found: Option<&AcrossRuns>) -> String {
-    format!("{}{}", uncertified_mark(found), mean(found))
-}
-
-/// Stands before a percentile of too few requests.
-pub fn uncertified_mark(found: Option<&AcrossRuns>) -> &'static str {
-    if found.is_some_and(|found| found.mean.is_some() && !found.certified) { "~" } else { "" }
-}
-
 /// The confidence interval of a mean in words; empty where there is no mean.
 pub fn uncertainty(across: &AcrossRuns) -> String {
     match (across.interval, across.within) {
@@ -321,24 +301,12 @@ pub fn list(items: &[String]) -> String {
 
 /// The day of a time in RFC 3339 (`December 3, 2025`); any other text is returned as it is.
 pub fn day(time: &str) -> String {
-    const MONTHS: [&str; 12] = [
-        "January",
-        "February",
-        "March",
-        "April",
-        "May",
-        "June",
-        "July",
-        "August",
-        "September",
-        "October",
-        "November",
-        "December",
-    ];
+    const MONTHS: &str = "January February March April May June July August September October \
+                          November December";
     let mut parts = time.split('T').next().unwrap_or_default().splitn(3, '-');
     let mut part = || parts.next()?.parse::<usize>().ok();
     let (year, month, day) = (part(), part(), part());
-    let month = month.and_then(|month| MONTHS.get(month.checked_sub(1)?));
+    let month = month.and_then(|month| MONTHS.split(' ').nth(month.checked_sub(1)?));
     match (year, month, day) {
         (Some(year), Some(month), Some(day)) => format!("{month} {day}, {year}"),
         _ => time.to_owned(),

@@ -1,16 +1,13 @@
 //! A document as Markdown for forges, with its charts as files beside it.
 
-mod inline;
-mod table;
-
-use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use super::ids::{Ids, anchor};
-use super::{Badge, Block, Document, Figure, Lead, Mood, Section, Span, Text};
+use super::{
+    Align, Badge, Block, Card, Cell, Column, Document, Figure, Ids, Mood, Section, Span, Table,
+    Text, anchor,
+};
 use crate::chart::{Plot, Theme};
 use crate::escape;
-use inline::{html, rest, text};
 
 /// The page and the files that it shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,18 +26,41 @@ pub fn render(document: &Document) -> MarkdownReport {
 
 /// The same, with the charts in another folder beside the page.
 pub fn render_with(document: &Document, charts: &str) -> MarkdownReport {
-    let charts = charts.to_owned();
-    let mut page = Page { linked: linked(document), charts, ..Page::default() };
-    page.header(&document.header);
+    let mut page = Page { charts: charts.to_owned(), ..Page::default() };
+    if !document.header.is_empty() {
+        let comment = |(key, value): &(String, String)| {
+            format!("{}: {}", escape::comment(key), escape::comment(value))
+        };
+        page.part(format!("<!--\n{}\n-->", lines(&document.header, comment)));
+    }
     page.part(format!("# {}", rest(&document.title)));
-    page.lead(&document.lead);
+    for (key, value) in &document.lead.subject {
+        page.part(format!("**{}:** {}", rest(key), spans(value)));
+    }
+    if let Some(badge) = &document.lead.verdict {
+        page.badge(badge);
+    }
+    if !document.lead.headline.is_empty() {
+        page.part(headline(&document.lead.headline));
+    }
     for section in &document.sections {
         page.section(section, 2);
     }
     if !document.footer.is_empty() {
         page.part(format!("---\n\n{}", text(&document.footer)));
     }
+    // Only the places that somebody links to need a name.
+    let page_text = page.parts.join("\n\n");
+    let is_needed = |part: &String| {
+        let id = part.strip_prefix("<a id=\"").and_then(|rest| rest.strip_suffix("\"></a>"));
+        id.is_none_or(|id| page_text.contains(&format!("](#{id})")))
+    };
+    page.parts.retain(is_needed);
     MarkdownReport { text: page.parts.join("\n\n") + "\n", files: page.files }
+}
+
+fn lines<T>(items: &[T], line: impl Fn(&T) -> String) -> String {
+    items.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
 /// A page in the making: its parts have an empty line between them.
@@ -49,12 +69,10 @@ struct Page {
     parts: Vec<String>,
     files: Vec<(String, String)>,
     ids: Ids,
-    /// Of the files.
+    /// The names of the files.
     names: Ids,
-    /// Their folder.
+    /// The folder of the files.
     charts: String,
-    /// Where links go: only these places need a name.
-    linked: BTreeSet<String>,
 }
 
 impl Page {
@@ -62,35 +80,18 @@ impl Page {
         self.parts.push(text.into());
     }
 
-    fn header(&mut self, header: &[(String, String)]) {
-        if header.is_empty() {
-            return;
-        }
-        let lines: Vec<String> = header
-            .iter()
-            .map(|(key, value)| format!("{}: {}", escape::comment(key), escape::comment(value)))
-            .collect();
-        self.part(format!("<!--\n{}\n-->", lines.join("\n")));
-    }
-
-    fn lead(&mut self, lead: &Lead) {
-        for (key, value) in &lead.subject {
-            self.part(format!("**{}:** {}", rest(key), inline::spans(value)));
-        }
-        if let Some(badge) = &lead.verdict {
-            self.badge(badge);
-        }
-        if !lead.headline.is_empty() {
-            self.part(table::headline(&lead.headline));
-        }
-    }
-
     fn badge(&mut self, Badge { mood, word, text: why, points }: &Badge) {
-        let words = format!("{} **{}**", sign(*mood), rest(word));
-        let why = inline::spans(why);
-        self.part(if why.is_empty() { words } else { format!("{words}: {why}") });
+        let sign = match mood {
+            Mood::Good => "✅",
+            Mood::Note => "ℹ️",
+            Mood::Doubt => "⚠️",
+            Mood::Bad => "❌",
+        };
+        let verdict = format!("{sign} **{}**", rest(word));
+        let why = spans(why);
+        self.part(if why.is_empty() { verdict } else { format!("{verdict}: {why}") });
         if !points.is_empty() {
-            self.part(list(points));
+            self.part(lines(points, |point| format!("- {}", text(point))));
         }
     }
 
@@ -108,34 +109,42 @@ impl Page {
         }
     }
 
-    /// A name for the next part, where somebody links to it.
+    /// A name for the next part.
     fn place(&mut self, id: &str) {
         let id = self.ids.give(id);
-        if self.linked.contains(&id) {
-            self.part(format!("<a id=\"{id}\"></a>"));
-        }
+        self.part(format!("<a id=\"{id}\"></a>"));
     }
 
     fn block(&mut self, block: &Block) {
         match block {
             Block::Paragraph(words) => self.part(text(words)),
             Block::Facts(facts) => {
-                let lines = facts
-                    .iter()
-                    .map(|(key, value)| format!("- **{}:** {}", rest(key), inline::spans(value)));
-                self.part(lines.collect::<Vec<_>>().join("\n"));
+                let fact = |(key, value): &(String, Text)| {
+                    format!("- **{}:** {}", rest(key), spans(value))
+                };
+                self.part(lines(facts, fact));
             }
-            Block::List(items) => {
-                self.part(list(items));
-            }
-            Block::Table(table) => {
-                self.place(&table.id);
-                self.parts.extend(table::parts(table));
-            }
+            Block::List(items) => self.part(lines(items, |item| format!("- {}", text(item)))),
+            Block::Table(table) => self.table(table),
             Block::Figure(figure) => self.figure(figure),
             Block::Code { language, text } => self.part(fenced(language, text)),
             Block::Notice { mood, text: words, points, remedy } => {
-                self.part(notice(*mood, words, points, remedy.as_ref()));
+                // As the forges show warnings.
+                let kind = match mood {
+                    Mood::Good => "TIP",
+                    Mood::Note => "NOTE",
+                    Mood::Doubt => "WARNING",
+                    Mood::Bad => "CAUTION",
+                };
+                let mut notice = format!("> [!{kind}]\n> {}", text(words));
+                if !points.is_empty() {
+                    let points = lines(points, |point| format!("> - {}", text(point)));
+                    notice += &format!("\n>\n{points}");
+                }
+                if let Some(remedy) = remedy {
+                    notice += &format!("\n>\n> **What to do:** {}", spans(remedy));
+                }
+                self.part(notice);
             }
             Block::Verdict(badge) => self.badge(badge),
             Block::Details { summary, blocks } => self.details(summary, |page| {
@@ -150,8 +159,8 @@ impl Page {
         let chart = &figure.chart;
         self.place(&chart.id);
         let name = self.names.give(&chart.id);
-        let file = |theme: &str| format!("{}/{name}-{theme}.svg", self.charts);
-        let (light, dark) = (file("light"), file("dark"));
+        let [light, dark] =
+            ["light", "dark"].map(|theme| format!("{}/{name}-{theme}.svg", self.charts));
         self.part(format!(
             "<picture>\n  <source media=\"(prefers-color-scheme: dark)\" srcset=\"{}\">\n  \
              <img alt=\"{}\" src=\"{}\">\n</picture>",
@@ -167,21 +176,99 @@ impl Page {
             self.part(fenced("mermaid", mermaid));
         }
         // A line for each moment is for spreadsheets.
-        if matches!(chart.plot, Plot::Timeline(_) | Plot::HeatMap(_)) {
-            return;
+        if !matches!(chart.plot, Plot::Timeline(_) | Plot::HeatMap(_)) {
+            let summary = format!("The numbers of: {}", chart.title);
+            self.details(&summary, |page| page.table(&chart.table()));
         }
-        let numbers = chart.table();
-        self.details(&format!("The numbers of: {}", chart.title), |page| {
-            page.place(&numbers.id);
-            page.parts.extend(table::parts(&numbers));
-        });
     }
 
     fn details(&mut self, summary: &str, inside: impl FnOnce(&mut Self)) {
-        self.part(format!("<details>\n<summary>{}</summary>", html(summary)));
+        // In HTML inside Markdown nobody may be mentioned either.
+        let summary = escape::xml(summary).replace('@', "@&#8203;");
+        self.part(format!("<details>\n<summary>{summary}</summary>"));
         inside(self);
         self.part("</details>");
     }
+
+    /// Caption, table and notes: doubts and reasons stand below the table, intervals in one of their own.
+    fn table(&mut self, table: &Table) {
+        self.place(&table.id);
+        if !table.caption.is_empty() {
+            self.part(format!("**{}**", rest(&table.caption)));
+        }
+        let reasons = table.reasons();
+        if !table.columns.is_empty() {
+            let row = |row: &Vec<Cell>| row.iter().map(|cell| self::cell(cell, &reasons)).collect();
+            self.part(grid(&table.columns, table.rows.iter().map(row)));
+        }
+        self.parts.extend(table.notes.iter().map(text));
+        for (index, reason) in reasons.iter().enumerate() {
+            self.part(format!("<sup>{}</sup> {}", index + 1, rest(reason)));
+        }
+        if table.rows.iter().flatten().any(has_detail) {
+            self.details("What is behind these numbers", |page| page.part(details(table)));
+        }
+    }
+}
+
+/// Whether a number has more to it, such as its interval.
+fn has_detail(cell: &Cell) -> bool {
+    cell.number.is_some() && cell.detail.is_some()
+}
+
+/// The same table with what there is to say of each number in its place. Columns of which nothing is to
+/// be said are left out, but for the first, which names the rows.
+fn details(table: &Table) -> String {
+    let is_kept = |column: &usize| {
+        *column == 0 || table.rows.iter().filter_map(|row| row.get(*column)).any(has_detail)
+    };
+    let kept: Vec<usize> = (0..table.columns.len()).filter(is_kept).collect();
+    let columns: Vec<Column> = kept.iter().map(|column| table.columns[*column].clone()).collect();
+    let row = |row: &Vec<Cell>| {
+        let cells = kept.iter().filter_map(|column| Some((*column, row.get(*column)?)));
+        let text = |(column, cell): (usize, &Cell)| match &cell.detail {
+            Some(detail) if has_detail(cell) => rest(detail),
+            _ if column == 0 => rest(&cell.text),
+            _ => String::new(),
+        };
+        cells.map(text).collect()
+    };
+    grid(&columns, table.rows.iter().map(row))
+}
+
+/// The numbers that the page is about.
+fn headline(cards: &[Card]) -> String {
+    let columns = [Column::left("Headline"), Column::right("Value"), Column::left("")];
+    let row = |card: &Card| {
+        let value = format!("**{}** {}", rest(&card.value), rest(&card.unit));
+        let sign = if card.doubt.is_some() { "⚠" } else { "" };
+        let detail = Some(card.detail.as_str()).filter(|detail| !detail.is_empty());
+        let words: Vec<&str> = detail.into_iter().chain(card.doubt.as_deref()).collect();
+        vec![rest(&card.label), format!("{}{sign}", value.trim_end()), rest(&words.join("; "))]
+    };
+    grid(&columns, cards.iter().map(row))
+}
+
+fn grid(columns: &[Column], rows: impl Iterator<Item = Vec<String>>) -> String {
+    let titles: Vec<String> = columns.iter().map(|column| rest(&column.title)).collect();
+    let rule = |column: &Column| if column.align == Align::Left { "---" } else { "---:" };
+    let rules: Vec<&str> = columns.iter().map(rule).collect();
+    let mut lines = vec![format!("| {} |", titles.join(" | ")), format!("|{}|", rules.join("|"))];
+    lines.extend(rows.map(|row| format!("| {} |", row.join(" | "))));
+    lines.join("\n")
+}
+
+/// The cell, with a number where a reason to doubt it, or why there is none, stands below.
+fn cell(cell: &Cell, reasons: &[&str]) -> String {
+    let mut text = rest(&cell.text);
+    if cell.mood.is_some() {
+        text = format!("**{text}**");
+    }
+    if cell.doubtful {
+        text.push('⚠');
+    }
+    let note = cell.footnote().and_then(|own| reasons.iter().position(|known| *known == own));
+    text + &note.map_or_else(String::new, |note| format!("<sup>{}</sup>", note + 1))
 }
 
 /// A path as the page names it: whatever has a meaning in a URL or a list of them is encoded.
@@ -203,81 +290,109 @@ pub fn link(path: &str) -> String {
 /// Text as it is, in a fence that nothing inside can close.
 fn fenced(language: &str, text: &str) -> String {
     let text = escape::terminal_lines(text);
-    let fence = "`".repeat(inline::longest_run_of_backticks(&text).max(2) + 1);
+    let fence = "`".repeat(longest_run_of_backticks(&text).max(2) + 1);
     format!("{fence}{language}\n{text}\n{fence}")
 }
 
-/// As the forges show warnings.
-fn notice(mood: Mood, words: &Text, points: &[Text], remedy: Option<&Text>) -> String {
-    let kind = match mood {
-        Mood::Good => "TIP",
-        Mood::Note => "NOTE",
-        Mood::Doubt => "WARNING",
-        Mood::Bad => "CAUTION",
-    };
-    let remedy = remedy
-        .map_or(String::new(), |words| format!("\n>\n> **What to do:** {}", inline::spans(words)));
-    let lines: Vec<String> = points.iter().map(|point| format!("> - {}", text(point))).collect();
-    let points =
-        if lines.is_empty() { String::new() } else { format!("\n>\n{}", lines.join("\n")) };
-    format!("> [!{kind}]\n> {}{points}{remedy}", text(words))
+/// A text at the start of a line.
+fn text(text: &Text) -> String {
+    line(&spans(text))
 }
 
-fn list(items: &[Text]) -> String {
-    let lines: Vec<String> = items.iter().map(|item| format!("- {}", text(item))).collect();
-    lines.join("\n")
+/// A text behind something else on its line.
+fn spans(text: &Text) -> String {
+    text.iter().map(span).collect()
 }
 
-const fn sign(mood: Mood) -> &'static str {
-    match mood {
-        Mood::Good => "✅",
-        Mood::Note => "ℹ️",
-        Mood::Doubt => "⚠️",
-        Mood::Bad => "❌",
+fn span(span: &Span) -> String {
+    match span {
+        Span::Plain(text) => rest(text),
+        Span::Strong(text) if text.trim().is_empty() => rest(text),
+        // Stars beside spaces are stars.
+        Span::Strong(text) => format!("**{}**", rest(text.trim())),
+        Span::Code(text) => code(text),
+        Span::Link { text, to } => format!("[{}](#{})", rest(text), anchor(to)),
     }
 }
 
-/// Every place that a link of the document goes to.
-fn linked(document: &Document) -> BTreeSet<String> {
-    let mut texts: Vec<&Text> = vec![&document.footer];
-    texts.extend(document.lead.subject.iter().map(|(_, text)| text));
-    if let Some(badge) = &document.lead.verdict {
-        texts.extend([&badge.text].into_iter().chain(&badge.points));
-    }
-    for section in &document.sections {
-        texts_of_section(section, &mut texts);
-    }
-    let links = texts.into_iter().flatten().filter_map(|span| match span {
-        Span::Link { to, .. } => Some(anchor(to)),
-        Span::Plain(_) | Span::Strong(_) | Span::Code(_) => None,
-    });
-    links.collect()
+/// Words that are not the first of their line: no markup, no mention, no link.
+fn rest(text: &str) -> String {
+    without_www(&escape::markdown(text).replace("://", "\\://"))
 }
 
-fn texts_of_section<'a>(section: &'a Section, texts: &mut Vec<&'a Text>) {
-    for block in &section.blocks {
-        texts_of_block(block, texts);
+/// Forges make links of what begins like a host, in whatever case.
+fn without_www(text: &str) -> String {
+    const HOST: &str = "www.";
+    let mut safe = String::with_capacity(text.len());
+    let mut from = 0;
+    // Letters of ASCII have one byte in either case, so that places are the same.
+    for (place, _) in text.to_ascii_lowercase().match_indices(HOST) {
+        let dot = place + HOST.len() - 1;
+        safe.push_str(&text[from..dot]);
+        safe.push('\\');
+        from = dot;
     }
-    for inner in &section.sections {
-        texts_of_section(inner, texts);
+    safe.push_str(&text[from..]);
+    safe
+}
+
+/// What would begin a list or a rule begins a sentence.
+fn line(words: &str) -> String {
+    let words = words.trim_start();
+    let digits = words.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, rest) = words.split_at(digits);
+    let is_item = rest.starts_with(['.', ')']) && !rest[1..].starts_with(|c: char| c != ' ');
+    if (digits > 0 && is_item) || (digits == 0 && rest.starts_with(['-', '+'])) {
+        format!("{number}\\{rest}")
+    } else {
+        words.to_owned()
     }
 }
 
-fn texts_of_block<'a>(block: &'a Block, texts: &mut Vec<&'a Text>) {
-    match block {
-        Block::Paragraph(text) => texts.push(text),
-        Block::Facts(facts) => texts.extend(facts.iter().map(|(_, text)| text)),
-        Block::List(items) => texts.extend(items),
-        Block::Table(table) => texts.extend(&table.notes),
-        Block::Notice { text, points, remedy, .. } => {
-            texts.extend([text].into_iter().chain(points).chain(remedy));
-        }
-        Block::Verdict(badge) => texts.extend([&badge.text].into_iter().chain(&badge.points)),
-        Block::Details { blocks, .. } => {
-            for block in blocks {
-                texts_of_block(block, texts);
-            }
-        }
-        Block::Figure(_) | Block::Code { .. } => {}
+/// As typed, between more backticks than it has itself.
+fn code(text: &str) -> String {
+    let text = escape::terminal(text);
+    if text.trim().is_empty() {
+        return text;
+    }
+    let fence = "`".repeat(longest_run_of_backticks(&text) + 1);
+    let space = if text.starts_with(['`', ' ']) || text.ends_with(['`', ' ']) { " " } else { "" };
+    format!("{fence}{space}{text}{space}{fence}")
+}
+
+fn longest_run_of_backticks(text: &str) -> usize {
+    text.split(|character| character != '`').map(str::len).max().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::document::plain;
+
+    #[test]
+    fn code_is_not_ended_by_what_it_holds() {
+        assert_eq!(code("a"), "`a`");
+        assert_eq!(code("a``b"), "```a``b```");
+        assert_eq!(code("`a"), "`` `a ``");
+        assert_eq!(code("a\nb"), "`a b`");
+        assert_eq!(code(""), "");
+    }
+
+    #[test]
+    fn a_sentence_does_not_begin_a_list() {
+        assert_eq!(text(&plain("- one")), "\\- one");
+        assert_eq!(text(&plain("12. one")), "12\\. one");
+        assert_eq!(text(&plain("    indented")), "indented");
+        assert_eq!(text(&plain("12.5 ms")), "12.5 ms");
+        assert_eq!(text(&plain("---")), "\\---");
+    }
+
+    #[test]
+    fn names_are_no_links() {
+        assert_eq!(rest("https://example.org"), "https\\://example.org");
+        assert_eq!(rest("a WwW.example.org www.b"), "a WwW\\.example.org www\\.b");
+        assert_eq!(rest("x](javascript:alert(1))"), "x\\](javascript:alert(1))");
+        let link = Span::Link { text: "a](b".to_owned(), to: "x) [y](z".to_owned() };
+        assert_eq!(span(&link), "[a\\](b](#x-y-z)");
     }
 }

@@ -11,30 +11,20 @@ use super::{
 use crate::chart::{Chart, Lines, Plot};
 use crate::escape::{terminal, terminal_ends};
 use crate::fmt::setting;
-use crate::lines::{PAGE_WIDTH, broken};
+use crate::lines::{PAGE_WIDTH, broken, hanging};
 use crate::terminal::{Ink, Style};
 
 /// A column of text is not cut to less than this.
 const TEXT_MIN: usize = 12;
-/// A label takes no more columns than this; the text of a longer one begins below it.
-const LABEL_MAX: usize = 26;
 /// A table that is only this much wider than the page is neither cut nor split.
 const TOLERANCE: usize = 4;
-/// The first column names the rows; ids of runs have 20 characters.
-const NAME_MIN: usize = 28;
-/// Reasons below a table; more are left to the other formats.
-const FOOTNOTES_MAX: usize = 6;
-
-/// Columns of the longest bar.
-const BAR_WIDTH: usize = 30;
-const EIGHTHS: [char; 7] = ['▏', '▎', '▍', '▌', '▋', '▊', '▉'];
 
 /// The whole page, without trailing spaces.
 pub fn render(document: &Document, style: Style) -> String {
     let mut parts = vec![lead(document, style)];
     parts.extend(document.sections.iter().map(|section| self::section(section, style)));
     if !document.footer.is_empty() {
-        parts.push(text(&document.footer, 0, style));
+        parts.push(text("", 0, &document.footer, style));
     }
     trimmed(parts)
 }
@@ -64,26 +54,28 @@ fn lead(document: &Document, style: Style) -> String {
         }
         page += &self::badge(badge, style);
     }
+    let card = |card: &Card| {
+        let Card { label, value, unit, detail, doubt } = card;
+        let detail = Some(detail.as_str()).filter(|detail| !detail.is_empty());
+        let more: Vec<&str> = detail.into_iter().chain(doubt.as_deref()).collect();
+        let more = if more.is_empty() { String::new() } else { format!(" ({})", more.join("; ")) };
+        (label.clone(), super::plain(format!("{value} {unit}{more}")))
+    };
     let cards: Vec<(String, Text)> = document.lead.headline.iter().map(card).collect();
     page + &facts(&cards, style)
 }
 
-fn card(card: &Card) -> (String, Text) {
-    let Card { label, value, unit, detail, doubt } = card;
-    let more: Vec<&str> = [Some(detail.as_str()).filter(|it| !it.is_empty()), doubt.as_deref()]
-        .into_iter()
-        .flatten()
-        .collect();
-    let more = if more.is_empty() { String::new() } else { format!(" ({})", more.join("; ")) };
-    (label.clone(), vec![Span::Plain(format!("{value} {unit}{more}"))])
-}
-
 fn badge(badge: &Badge, style: Style) -> String {
     let word = terminal(&badge.word).to_uppercase();
+    statement((&word, badge.mood), &badge.text, &badge.points, style)
+}
+
+/// A word in the colour of its mood, a text behind it, and below the text what it rests on.
+fn statement((word, mood): (&str, Mood), text: &Text, points: &[Text], style: Style) -> String {
     let indent = word.chars().count() + 2;
-    let head = format!("{}  ", style.paint(ink(badge.mood), &word));
-    let mut page = hanging(&head, indent, &plain(&badge.text));
-    for point in &badge.points {
+    let head = format!("{}  ", style.paint(ink(mood), word));
+    let mut page = hanging(&head, indent, &plain(text));
+    for point in points {
         page += &hanging(&" ".repeat(indent), indent, &plain(point));
     }
     page
@@ -104,29 +96,26 @@ fn section(section: &Section, style: Style) -> String {
     if !section.title.is_empty() {
         page += &painted(&terminal(&section.title), 0, Ink::Bold, style);
     }
+    let mut follows_table = false;
     for (index, block) in section.blocks.iter().enumerate() {
+        let is_table = matches!(block, Block::Table(_));
         let has_caption = matches!(block, Block::Table(table) if !table.caption.is_empty());
-        let before = index.checked_sub(1).and_then(|before| section.blocks.get(before));
-        let follows_table = matches!((before, block), (Some(Block::Table(_)), Block::Table(_)));
-        if 0 < index && (has_caption || follows_table) {
+        if 0 < index && (has_caption || (follows_table && is_table)) {
             page.push('\n');
         }
         page += &self::block(block, indent, style);
+        follows_table = is_table;
     }
-    let inner: Vec<String> =
-        section.sections.iter().map(|inner| self::section(inner, style)).collect();
+    let inner = section.sections.iter().map(|inner| self::section(inner, style));
     let own = [page].into_iter().chain(inner).filter(|part| !part.is_empty());
     own.collect::<Vec<_>>().join("\n")
 }
 
 fn block(block: &Block, indent: usize, style: Style) -> String {
     match block {
-        Block::Paragraph(words) => text(words, indent, style),
+        Block::Paragraph(words) => text("", indent, words, style),
         Block::Facts(all) => facts(all, style),
-        Block::List(items) => {
-            let item = |item: &Text| lines("- ", indent, item, style);
-            items.iter().map(item).collect()
-        }
+        Block::List(items) => items.iter().map(|item| text("- ", indent, item, style)).collect(),
         Block::Table(table) => self::table(table, style),
         Block::Figure(Figure { chart: Chart { plot: Plot::Lines(lines), .. }, .. }) => {
             bars(lines, style)
@@ -135,71 +124,51 @@ fn block(block: &Block, indent: usize, style: Style) -> String {
             let words = format!("{}: {}", figure.chart.title, figure.chart.finding);
             hanging(&" ".repeat(indent), indent, &terminal(&words))
         }
-        Block::Code { text, .. } => text
-            .lines()
-            .flat_map(|line| ["  ".to_owned(), terminal(line), "\n".to_owned()])
-            .collect(),
+        Block::Code { text, .. } => {
+            text.lines().map(|line| format!("  {}\n", terminal(line))).collect()
+        }
         Block::Notice { mood, text, points, remedy } => {
-            notice(*mood, text, points, remedy.as_ref(), style)
+            let word = match mood {
+                Mood::Good => "ok",
+                Mood::Note => "note",
+                Mood::Doubt => "warning",
+                Mood::Bad => "invalid",
+            };
+            let remedy = remedy.iter().map(|remedy| hanging("  → ", 4, &plain(remedy)));
+            statement((word, *mood), text, points, style) + &remedy.collect::<String>()
         }
         Block::Verdict(badge) => self::badge(badge, style),
         Block::Details { .. } => String::new(),
     }
 }
 
-fn notice(mood: Mood, text: &Text, points: &[Text], remedy: Option<&Text>, style: Style) -> String {
-    let word = match mood {
-        Mood::Good => "ok",
-        Mood::Note => "note",
-        Mood::Doubt => "warning",
-        Mood::Bad => "invalid",
-    };
-    let indent = word.len() + 2;
-    let head = format!("{}  ", style.paint(ink(mood), word));
-    let mut page = hanging(&head, indent, &plain(text));
-    for point in points {
-        page += &hanging(&" ".repeat(indent), indent, &plain(point));
-    }
-    if let Some(remedy) = remedy {
-        page += &hanging("  → ", 4, &plain(remedy));
-    }
-    page
-}
-
 /// Labels and their texts in two columns.
 fn facts(all: &[(String, Text)], style: Style) -> String {
+    /// A label takes no more columns than this; the text of a longer one begins below it.
+    const LABEL_MAX: usize = 26;
     let labels: Vec<String> = all.iter().map(|(label, _)| terminal(label)).collect();
     let widths = labels.iter().map(|label| label.chars().count());
     let width = widths.filter(|width| *width <= LABEL_MAX).max().unwrap_or(0);
     let mut page = String::new();
     for (label, (_, words)) in labels.iter().zip(all) {
-        let indent = width + 4;
         if width < label.chars().count() {
-            page += &(format!("  {}", style.paint(Ink::Dim, label)) + "\n");
+            page += &format!("  {}\n", style.paint(Ink::Dim, label));
             page += &hanging("    ", 4, &plain(words));
         } else {
             let head = format!("  {}  ", style.paint(Ink::Dim, &format!("{label:<width$}")));
-            page += &hanging(&head, indent, &plain(words));
+            page += &hanging(&head, width + 4, &plain(words));
         }
     }
     page
 }
 
-/// A text in lines; a strong beginning is painted.
-fn text(words: &Text, indent: usize, style: Style) -> String {
-    lines("", indent, words, style)
-}
-
-fn lines(mark: &str, indent: usize, words: &Text, style: Style) -> String {
+/// A text in lines behind a mark; a strong beginning is painted.
+fn text(mark: &str, indent: usize, words: &Text, style: Style) -> String {
     let own = indent + mark.chars().count();
     let page = hanging(&format!("{:indent$}{mark}", ""), own, &plain(words));
-    match words.first() {
-        Some(Span::Strong(strong)) => {
-            let strong = terminal(strong);
-            page.replacen(&strong, &style.paint(Ink::Bold, &strong), 1)
-        }
-        _ => page,
-    }
+    let Some(Span::Strong(strong)) = words.first() else { return page };
+    let strong = terminal(strong);
+    page.replacen(&strong, &style.paint(Ink::Bold, &strong), 1)
 }
 
 fn plain(text: &[Span]) -> String {
@@ -207,11 +176,6 @@ fn plain(text: &[Span]) -> String {
         Span::Plain(text) | Span::Strong(text) | Span::Code(text) | Span::Link { text, .. } => text,
     });
     terminal(&words.map(String::as_str).collect::<String>())
-}
-
-/// A text below its beginning, where a painted head does not count.
-fn hanging(head: &str, indent: usize, text: &str) -> String {
-    crate::lines::hanging(head, indent, text)
 }
 
 fn painted(text: &str, indent: usize, ink: Ink, style: Style) -> String {
@@ -225,16 +189,28 @@ pub fn table(table: &Table, style: Style) -> String {
     if !table.caption.is_empty() {
         page += &painted(&terminal(&table.caption), 0, Ink::Bold, style);
     }
-    let texts: Vec<Vec<String>> =
-        table.rows.iter().map(|row| row.iter().map(cell_text).collect()).collect();
+    let texts = cell_texts(table);
     let widths = widths(&table.columns, &texts);
     for (index, part) in parts(&widths).iter().enumerate() {
         if 0 < index {
             page.push('\n');
         }
-        page += &columns(table, &texts, &widths, part, style);
+        page += &columns(table, (&texts, &widths), part, style);
     }
     page + &notes(table, style)
+}
+
+/// Columns that a table needs beside each other.
+pub fn width(table: &Table) -> usize {
+    total_width(&widths(&table.columns, &cell_texts(table)))
+}
+
+fn cell_texts(table: &Table) -> Vec<Vec<String>> {
+    let text = |cell: &Cell| {
+        let mark = if cell.doubtful { "~" } else { "" };
+        format!("{mark}{}", terminal(&cell.text))
+    };
+    table.rows.iter().map(|row| row.iter().map(text).collect()).collect()
 }
 
 /// The columns that fit beside each other; the first column begins each part.
@@ -258,8 +234,7 @@ fn parts(widths: &[usize]) -> Vec<Vec<usize>> {
 /// Some columns of a table.
 fn columns(
     table: &Table,
-    texts: &[Vec<String>],
-    widths: &[usize],
+    (texts, widths): (&[Vec<String>], &[usize]),
     part: &[usize],
     style: Style,
 ) -> String {
@@ -319,6 +294,9 @@ fn bars(lines: &Lines, style: Style) -> String {
 
 /// A bar to an eighth of a character.
 fn bar(value: f64, most: f64) -> String {
+    /// Columns of the longest bar.
+    const WIDTH: usize = 30;
+    const EIGHTHS: [char; 7] = ['▏', '▎', '▍', '▌', '▋', '▊', '▉'];
     if most <= 0.0 || value <= 0.0 {
         return String::new();
     }
@@ -327,22 +305,10 @@ fn bar(value: f64, most: f64) -> String {
         clippy::cast_sign_loss,
         reason = "a share of a bar is a few hundred eighths at most"
     )]
-    let eighths = (value / most * (BAR_WIDTH * 8) as f64).round() as usize;
+    let eighths = (value / most * (WIDTH * 8) as f64).round() as usize;
     let mut bar = "█".repeat(eighths / 8);
     bar.extend(EIGHTHS.get((eighths % 8).wrapping_sub(1)));
     bar
-}
-
-/// Columns that a table needs beside each other.
-pub fn width(table: &Table) -> usize {
-    let texts: Vec<Vec<String>> =
-        table.rows.iter().map(|row| row.iter().map(cell_text).collect()).collect();
-    total_width(&widths(&table.columns, &texts))
-}
-
-fn cell_text(cell: &Cell) -> String {
-    let mark = if cell.doubtful { "~" } else { "" };
-    format!("{mark}{}", terminal(&cell.text))
 }
 
 fn total_width(widths: &[usize]) -> usize {
@@ -352,6 +318,8 @@ fn total_width(widths: &[usize]) -> usize {
 /// Widths of the columns. Where the page is too narrow, columns of text are cut, the widest first and
 /// the first one, which names the rows, last; the last column is broken instead.
 fn widths(columns: &[Column], rows: &[Vec<String>]) -> Vec<usize> {
+    /// The first column names the rows; ids of runs have 20 characters.
+    const NAME_MIN: usize = 28;
     let width = |(column, own): (usize, &Column)| {
         let cells = rows.iter().filter_map(|row| row.get(column)).map(String::as_str);
         cells.chain([own.title.as_str()]).map(|text| text.chars().count()).max().unwrap_or(0)
@@ -382,6 +350,8 @@ fn widths(columns: &[Column], rows: &[Vec<String>]) -> Vec<usize> {
 }
 
 fn notes(table: &Table, style: Style) -> String {
+    /// Reasons below a table; more are left to the other formats.
+    const FOOTNOTES_MAX: usize = 6;
     let mut notes: Vec<String> = table.notes.iter().map(|note| plain(note)).collect();
     let mut reasons: Vec<String> = Vec::new();
     for cell in table.rows.iter().flatten() {

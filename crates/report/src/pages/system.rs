@@ -4,7 +4,7 @@ use inferometer_analysis::Summary;
 use inferometer_model::deployment::DeploymentFacts;
 use inferometer_model::system::{KnownBy, Machine, ServerFacts};
 
-use super::cells::{known, missing};
+use super::cells::known;
 use super::frame::section;
 use crate::document::{Block, Cell, Column, Section, Table, plain};
 use crate::fmt::{NOTHING, count, counted, memory};
@@ -34,60 +34,51 @@ pub(super) fn hardware(run: Option<&Summary>) -> String {
 }
 
 pub(super) fn system(run: Option<&Summary>) -> Section {
-    let mut rows = Vec::new();
-    if let Some(run) = run {
-        rows.extend(pretended(run));
-        rows.extend(server_rows(run));
-    }
-    let has_dash = rows.iter().flatten().any(|cell: &Cell| cell.text == NOTHING);
+    let rows: Vec<Vec<Cell>> = run
+        .into_iter()
+        .flat_map(|run| pretended_row(run).into_iter().chain(machines(run)))
+        .collect();
+    let has_dash = rows.iter().flatten().any(|cell| cell.text == NOTHING);
+    let note = has_dash.then(|| plain("– is not known; it is never guessed."));
     let table = Table {
         id: "system-configuration".to_owned(),
         caption: "What it ran on".to_owned(),
         columns: vec![Column::left("Component"), Column::left("Value")],
         rows,
-        notes: has_dash
-            .then(|| plain("– is not known; it is never guessed."))
-            .into_iter()
-            .collect(),
+        notes: note.into_iter().collect(),
     };
     section("system", "System Configuration", vec![Block::Table(table)])
 }
 
-fn line(component: &str, cell: Cell) -> Vec<Cell> {
-    vec![Cell::text(component), cell]
+fn row(component: &str, text: impl Into<String>) -> Vec<Cell> {
+    vec![Cell::text(component), Cell::text(text)]
 }
 
-fn pretended(run: &Summary) -> Option<Vec<Cell>> {
-    let facts = &run.run;
+fn pretended_row(run: &Summary) -> Option<Vec<Cell>> {
     let server = run.system.server.as_ref();
-    let told = server.and_then(|server| server.pretended.clone());
-    let words = match (&facts.simulated, told) {
+    let engine = match (&run.run.simulated, server.and_then(|server| server.pretended.clone())) {
         (Some(simulated), _) => format!("{} ({})", simulated.profile, simulated.engine),
         (None, Some(pretended)) => pretended,
-        (None, None) if facts.embedded => "the embedded engine".to_owned(),
+        (None, None) if run.run.embedded => "the embedded engine".to_owned(),
         (None, None) => return None,
     };
-    Some(line("Engine (simulated hardware)", Cell::text(words)))
+    Some(row("Engine (simulated hardware)", engine))
 }
 
 /// The server's machine, and the client's where it is another.
-fn server_rows(run: &Summary) -> Vec<Vec<Cell>> {
+fn machines(run: &Summary) -> Vec<Vec<Cell>> {
     let server = run.system.server.as_ref();
     let client = run.system.client.as_ref();
     let machine = server.and_then(|server| server.machine.as_ref());
-    let shares = server.and_then(|server| server.known_by) == Some(KnownBy::Loopback);
-    let is_engine = run.run.embedded || run.run.simulated.is_some();
-    let mut rows = Vec::new();
-    if is_engine {
+    if run.run.embedded || run.run.simulated.is_some() {
         // The engine has no machine of its own but the client's.
-        rows.extend(machine_rows("Client: ", client.or(machine), false, NOT_LOOKED));
-        return rows;
+        return machine_rows("Client: ", client.or(machine), false, NOT_LOOKED);
     }
     let reason = if server.is_none() && client.is_none() { NOT_LOOKED } else { NOT_TOLD };
-    rows.extend(machine_rows("", machine, true, reason));
-    rows.extend(software_rows(server));
-    if shares {
-        rows.push(line("Client", Cell::text("on the same machine")));
+    let mut rows = machine_rows("", machine, true, reason);
+    rows.extend(server.map(software_rows).into_iter().flatten());
+    if server.and_then(|server| server.known_by) == Some(KnownBy::Loopback) {
+        rows.push(row("Client", "on the same machine"));
     } else {
         rows.extend(machine_rows("Client: ", client, false, NOT_LOOKED));
     }
@@ -100,56 +91,52 @@ fn machine_rows(
     with_gpus: bool,
     unknown: &str,
 ) -> Vec<Vec<Cell>> {
+    const CONTAINER: &str = "Container";
+    type Fact = fn(&Machine) -> Option<String>;
+    /// Each with whether it is about GPUs.
+    const FACTS: [(&str, bool, Fact); 9] = [
+        ("GPU(s)", true, |it| (!it.gpus.is_empty()).then(|| gpus(&it.gpus))),
+        ("OS", false, |it| it.os.clone()),
+        ("Kernel", false, |it| it.kernel.clone()),
+        ("CPU", false, cpu),
+        ("System RAM", false, |it| it.memory_bytes.map(memory)),
+        (CONTAINER, false, |it| it.container.clone()),
+        ("GPU driver", true, |it| it.gpu_driver.clone()),
+        ("GPU runtime", true, |it| it.gpu_runtime.clone()),
+        ("Interconnect", true, |it| it.interconnect.clone()),
+    ];
     let reason = if machine.is_some() { NOT_FOUND } else { unknown };
-    let text = |of: fn(&Machine) -> Option<String>| machine.and_then(of);
-    let cell = |value: Option<String>| known(value.as_deref(), reason);
     let mut rows = Vec::new();
-    let mut push = |name: &str, value: Cell| rows.push(line(&format!("{prefix}{name}"), value));
-    if with_gpus {
-        let found = machine.filter(|machine| !machine.gpus.is_empty());
-        push(
-            "GPU(s)",
-            found.map_or_else(|| missing(reason), |found| Cell::text(gpus(&found.gpus))),
-        );
-    }
-    push("OS", cell(text(|machine| machine.os.clone())));
-    push("Kernel", cell(text(|machine| machine.kernel.clone())));
-    push("CPU", cell(text(cpu)));
-    push("System RAM", cell(text(|machine| machine.memory_bytes.map(memory))));
-    if let Some(container) = text(|machine| machine.container.clone()) {
-        push("Container", Cell::text(container));
-    }
-    if with_gpus {
-        push("GPU driver", cell(text(|machine| machine.gpu_driver.clone())));
-        push("GPU runtime", cell(text(|machine| machine.gpu_runtime.clone())));
-        push("Interconnect", cell(text(|machine| machine.interconnect.clone())));
+    for (name, _, fact) in FACTS.into_iter().filter(|(_, of_gpus, _)| with_gpus || !of_gpus) {
+        let value = machine.and_then(fact);
+        // Most machines are no containers.
+        if name != CONTAINER || value.is_some() {
+            let name = Cell::text(format!("{prefix}{name}"));
+            rows.push(vec![name, known(value.as_deref(), reason)]);
+        }
     }
     rows
 }
 
-fn software_rows(server: Option<&ServerFacts>) -> Vec<Vec<Cell>> {
-    let Some(server) = server else { return Vec::new() };
-    let software = match (&server.software, &server.version) {
-        (Some(name), Some(version)) => Some(format!("{name} {version}")),
-        (Some(one), None) | (None, Some(one)) => Some(one.clone()),
-        (None, None) => None,
-    };
-    let mut rows = vec![line("Server", known(software.as_deref(), "the server does not say"))];
-    let context = server.context_tokens.map(|tokens| counted(tokens, "token"));
-    let gpus = server.gpus_used.map(|gpus| count(gpus.into()));
+fn software_rows(server: &ServerFacts) -> Vec<Vec<Cell>> {
+    let parts: Vec<&str> =
+        [&server.software, &server.version].into_iter().flatten().map(String::as_str).collect();
+    let software = (!parts.is_empty()).then(|| parts.join(" "));
+    let software = known(software.as_deref(), "the server does not say");
+    let mut rows = vec![vec![Cell::text("Server"), software]];
     for (name, value) in [
-        ("GPUs used", gpus),
+        ("GPUs used", server.gpus_used.map(|gpus| count(gpus.into()))),
         ("Model revision", server.model_revision.clone()),
-        ("Context length", context),
+        ("Context length", server.context_tokens.map(|tokens| counted(tokens, "token"))),
     ] {
-        rows.extend(value.map(|value| line(name, Cell::text(value))));
+        rows.extend(value.map(|value| row(name, value)));
     }
-    rows.extend(server.deployment.as_ref().map(deployment_rows).into_iter().flatten());
-    rows.extend(server.told.iter().map(|(name, value)| line(name, Cell::text(value.clone()))));
+    rows.extend(server.deployment.iter().flat_map(deployment_rows));
+    rows.extend(server.told.iter().map(|(name, value)| row(name, value.clone())));
     rows
 }
 
-/// How we put the server up. Its command stands in the head of the page.
+/// How we deployed the server. Its command stands in the head of the page.
 fn deployment_rows(deployment: &DeploymentFacts) -> Vec<Vec<Cell>> {
     let how = match deployment.kind.as_str() {
         "process" => "by us, as a process",
@@ -157,18 +144,18 @@ fn deployment_rows(deployment: &DeploymentFacts) -> Vec<Vec<Cell>> {
         _ => "by us, with commands of the user",
     };
     let ready = crate::fmt::seconds(deployment.ready_after.as_secs_f64());
-    let mut rows =
-        vec![line("Put up", Cell::text(how)), line("From start to first token", Cell::text(ready))];
+    let mut rows = vec![row("Put up", how), row("From start to first token", ready)];
     let restarts = u64::from(deployment.restarts);
     if 0 < restarts {
-        rows.push(line("Servers put up before it", Cell::text(count(restarts))));
+        rows.push(row("Servers put up before it", count(restarts)));
     }
-    rows.extend(deployment.image.clone().map(|image| line("Image", Cell::text(image))));
+    rows.extend(deployment.image.clone().map(|image| row("Image", image)));
     // Where programs are found is of interest to nobody who reads a page.
-    let told = deployment.environment.iter().filter(|(name, _)| name != "PATH");
-    let told: Vec<String> = told.map(|(name, value)| format!("{name}={}", short(value))).collect();
-    if !told.is_empty() {
-        rows.push(line("Environment of the server", Cell::text(told.join(" "))));
+    let shown = deployment.environment.iter().filter(|(name, _)| name != "PATH");
+    let shown: Vec<String> =
+        shown.map(|(name, value)| format!("{name}={}", short(value))).collect();
+    if !shown.is_empty() {
+        rows.push(row("Environment of the server", shown.join(" ")));
     }
     rows
 }
@@ -201,7 +188,7 @@ mod tests {
             restarts: 4,
         };
         let server = ServerFacts { deployment: Some(deployment), ..ServerFacts::default() };
-        let rows: Vec<[String; 2]> = software_rows(Some(&server))
+        let rows: Vec<[String; 2]> = software_rows(&server)
             .into_iter()
             .map(|row| [row[0].text.clone(), row[1].text.clone()])
             .collect();
