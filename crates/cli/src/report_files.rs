@@ -71,17 +71,19 @@ pub(crate) fn of_run(directory: &RunDirectory, summary: &Summary) -> Document {
 pub(crate) fn write_both(folder: &Path, document: &Document) -> Result<PathBuf, Failure> {
     write_markdown(&folder.join(MARKDOWN), document)?;
     let path = folder.join(HTML);
-    write_html(&path, document)?;
+    write_file(&path, &html::render(document))?;
     Ok(path)
-}
-
-pub(crate) fn write_html(path: &Path, document: &Document) -> Result<(), Failure> {
-    write_file(path, &html::render(document))
 }
 
 /// The page, and its charts in a folder beside it.
 pub(crate) fn write_markdown(path: &Path, document: &Document) -> Result<(), Failure> {
-    let charts = charts_of(path);
+    // Pages beside each other have folders of charts of their own.
+    let charts = match path.file_stem() {
+        Some(stem) if path.file_name() != Some(MARKDOWN.as_ref()) => {
+            format!("{}.charts", stem.to_string_lossy())
+        }
+        Some(_) | None => markdown::CHARTS.to_owned(),
+    };
     let report = markdown::render_with(document, &charts);
     let folder = path.parent().unwrap_or_else(|| Path::new(""));
     let before = read_at_most(path, PAGE_BYTES_MAX).ok().flatten().unwrap_or_default();
@@ -99,16 +101,6 @@ pub(crate) fn write_site(folder: &Path, files: Vec<(String, String)>) -> Result<
     files.into_iter().rev().try_for_each(|(name, text)| write_file(&folder.join(name), &text))
 }
 
-/// The folder of a page's charts: pages beside each other have folders of their own.
-fn charts_of(page: &Path) -> String {
-    match page.file_stem() {
-        Some(stem) if page.file_name() != Some(MARKDOWN.as_ref()) => {
-            format!("{}.charts", stem.to_string_lossy())
-        }
-        Some(_) | None => markdown::CHARTS.to_owned(),
-    }
-}
-
 /// Removes the charts that the page showed before and shows no more. Others in that folder are not
 /// ours. One that cannot be removed does no harm: no page shows it.
 fn remove_stale(folder: &Path, charts: &str, before: &str, shown: &BTreeSet<String>) {
@@ -124,14 +116,13 @@ fn remove_stale(folder: &Path, charts: &str, before: &str, shown: &BTreeSet<Stri
 }
 
 pub(crate) fn write_file(path: &Path, content: &str) -> Result<(), Failure> {
+    let unwritable = |why: String| Failure::usage(why).hint("name another place with --to");
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         std::fs::create_dir_all(folder).map_err(|error| {
-            Failure::usage(format!("the folder {} cannot be created: {error}", folder.display()))
-                .hint("name another place with --to")
+            unwritable(format!("the folder {} cannot be created: {error}", folder.display()))
         })?;
     }
-    write_atomically(path, content.as_bytes())
-        .map_err(|error| Failure::usage(error.to_string()).hint("name another place with --to"))
+    write_atomically(path, content.as_bytes()).map_err(|error| unwritable(error.to_string()))
 }
 
 #[cfg(test)]

@@ -31,8 +31,7 @@ use crate::secrets::Secrets;
 pub(crate) fn run(arguments: &PlanArguments) -> Result<ExitCode, Failure> {
     let drafted = draft(&arguments.experiment)?;
     let spec = drafted.resolve()?;
-    check_slos(&spec.slos, spec.workload.streaming)
-        .map_err(|problem| Failure::usage(problem.to_string()))?;
+    check_slos(&spec.slos, spec.workload.streaming).map_err(Failure::from_usage)?;
     let mut inputs = Inputs::gather(&spec)?;
     if arguments.save.is_some() && inputs.wants_correction() {
         ask_how_it_counts(&spec, &drafted.secrets, &mut inputs);
@@ -49,13 +48,12 @@ pub(crate) fn run(arguments: &PlanArguments) -> Result<ExitCode, Failure> {
             {
                 Ok(ExitCode::SUCCESS)
             }
-            Err(error) => Err(Failure::usage(error.to_string())),
-            Ok(()) => Ok(ExitCode::SUCCESS),
+            printed => printed.map(|()| ExitCode::SUCCESS).map_err(Failure::from_usage),
         };
     }
     if let Some(path) = &arguments.save {
         save(path, spec, inputs.materials(), fingerprints, plan.as_ref())
-            .map_err(|error| Failure::usage(error.to_string()))?;
+            .map_err(Failure::from_usage)?;
         output::talk(&format!("saved to {}", path.display()));
     }
     let format = if arguments.json { PageFormat::Json } else { PageFormat::Page };
@@ -89,9 +87,24 @@ pub(super) fn show(
     repeat: &Repetition,
     format: PageFormat,
 ) -> Result<ExitCode, Failure> {
-    let outlined = Outline::of(planned.plan.as_ref());
+    let Planned { spec, inputs, plan, fingerprints } = planned;
+    let outlined = Outline::of(plan.as_ref());
     output::result(&match format {
-        PageFormat::Json => json(planned, repeat, &outlined),
+        PageFormat::Json => {
+            let document = serde_json::json!({
+                "schema": "inferometer.plan-summary/1",
+                "dry_run": true,
+                "fingerprint": fingerprints.plan,
+                "spec": spec,
+                "repeat": { "runs": repeat.runs, "cool_down_s": repeat.cool_down.as_secs_f64() },
+                "requests": plan.bounds().requests,
+                "workload": { "fingerprint": fingerprints.workload },
+                "plan": { "fingerprint": fingerprints.plan },
+                "materials": inputs.materials(),
+                "outline": outlined,
+            });
+            format!("{document:#}\n")
+        }
         PageFormat::Page | PageFormat::Vllm => {
             format!("{}\n{}", page(planned, repeat), outline::render(&outlined))
         }
@@ -99,93 +112,61 @@ pub(super) fn show(
     Ok(ExitCode::SUCCESS)
 }
 
-fn json(planned: &Planned, repeat: &Repetition, outlined: &Outline) -> String {
+fn page(planned: &Planned, repeat: &Repetition) -> String {
     let Planned { spec, inputs, plan, fingerprints } = planned;
     let materials = inputs.materials();
-    let requests = plan.bounds().requests;
-    let document = serde_json::json!({
-        "schema": "inferometer.plan-summary/1",
-        "dry_run": true,
-        "fingerprint": fingerprints.plan,
-        "spec": spec,
-        "repeat": { "runs": repeat.runs, "cool_down_s": repeat.cool_down.as_secs_f64() },
-        "requests": requests,
-        "workload": { "fingerprint": fingerprints.workload },
-        "plan": { "fingerprint": fingerprints.plan },
-        "materials": materials,
-        "outline": outlined,
-    });
-    format!("{document:#}\n")
-}
-
-fn page(planned: &Planned, repeat: &Repetition) -> String {
-    let Planned { spec, inputs, .. } = planned;
-    let materials = inputs.materials();
+    let source = spec.workload.source.kind().name();
     let target = match &spec.target {
         TargetSpec::Embedded => "the embedded engine".to_owned(),
         TargetSpec::Deployed(deployment) => format!("a {} of ours", deployment.how.kind()),
         TargetSpec::Url(base) => base.to_string(),
     };
-    let model = spec.model.as_deref().unwrap_or("the first that the server lists");
     let streamed = if spec.workload.streaming { "streamed" } else { "not streamed" };
     let talks = matches!(spec.workload.source, Source::Conversations(_));
     let unit = if talks { load::Unit::Conversations } else { load::Unit::Requests };
+    let warm_up = match spec.load.warm_up {
+        0 => "none".to_owned(),
+        requests => format!("{requests} requests before the run, not counted"),
+    };
+    let runs = match (repeat.runs.get(), repeat.cool_down) {
+        (1, _) => "1".to_owned(),
+        (runs, Duration::ZERO) => format!("{runs}, each with the next seed"),
+        (runs, rest) => format!("{runs}, each with the next seed, and {rest:?} of rest between"),
+    };
+    let tokenizer = materials.tokenizer.as_ref();
+    let tokenizer = tokenizer.map_or_else(String::new, |it| format!(", tokenizer {}", it.name));
     let mut lines = vec![
         ("target", target),
-        ("model", terminal(model)),
+        ("model", terminal(spec.model.as_deref().unwrap_or("the first that the server lists"))),
         ("api", format!("{}, {streamed}", spec.api)),
         ("load", load::shape(&LoadFacts::new(&spec.load.shape), unit)),
-        ("requests", requests(spec, planned.plan.bounds())),
-        ("warm-up", warm_up(spec.load.warm_up)),
-        ("runs", runs(repeat)),
-        ("prompts", terminal(&prompts(spec, materials))),
+        ("requests", requests(spec, plan.bounds())),
+        ("warm-up", warm_up),
+        ("runs", runs),
+        ("prompts", terminal(&format!("{source}{tokenizer}"))),
         ("lengths", lengths(materials, inputs.wants_correction())),
     ];
     lines.extend(materials.files.iter().map(|file| {
         let dropped: u64 = file.dropped.values().sum();
         let left_out = if dropped == 0 { String::new() } else { format!(", {dropped} left out") };
-        (
-            "file",
-            terminal(&format!("{} ({}): {} items{left_out}", file.name, file.kind, file.items)),
-        )
+        let text = format!("{} ({}): {} items{left_out}", file.name, file.kind, file.items);
+        ("file", terminal(&text))
     }));
-    lines.extend(repeats(spec, planned, materials).map(|note| ("note", note)));
+    // More requests than a dataset has prompts.
+    if let (Source::Dataset(_), Some(file), Some(requests)) =
+        (&spec.workload.source, materials.files.first(), plan.bounds().requests)
+        && file.items < requests
+    {
+        let items = file.items;
+        let note = format!("the data has {items} prompts for {requests} requests: some come again");
+        lines.push(("note", note));
+    }
     lines.extend(materials.notes.iter().map(|note| ("note", terminal(note))));
-    lines.extend([
-        ("seed", spec.seed.to_string()),
-        ("workload", planned.fingerprints.workload.clone()),
-        ("plan", planned.fingerprints.plan.clone()),
-    ]);
-    let lines: Vec<String> = lines
-        .into_iter()
-        .map(|(name, words)| hanging(&format!("{name:<10} "), 11, &words))
-        .collect();
-    format!("plan (nothing was sent)\n{}", lines.concat())
-}
-
-/// More requests than a dataset has prompts.
-fn repeats(spec: &Spec, planned: &Planned, materials: &Materials) -> Option<String> {
-    let items = materials.files.first()?.items;
-    let requests = planned.plan.bounds().requests?;
-    let is_dataset = matches!(spec.workload.source, Source::Dataset(_));
-    (is_dataset && items < requests)
-        .then(|| format!("the data has {items} prompts for {requests} requests: some come again"))
-}
-
-fn runs(repeat: &Repetition) -> String {
-    match (repeat.runs.get(), repeat.cool_down) {
-        (1, _) => "1".to_owned(),
-        (runs, Duration::ZERO) => format!("{runs}, each with the next seed"),
-        (runs, rest) => format!("{runs}, each with the next seed, and {rest:?} of rest between"),
-    }
-}
-
-fn prompts(spec: &Spec, materials: &Materials) -> String {
-    let source = spec.workload.source.kind().name();
-    match &materials.tokenizer {
-        Some(tokenizer) => format!("{source}, tokenizer {}", tokenizer.name),
-        None => source.to_owned(),
-    }
+    lines.push(("seed", spec.seed.to_string()));
+    lines.push(("workload", fingerprints.workload.clone()));
+    lines.push(("plan", fingerprints.plan.clone()));
+    let line = |(name, text): (&str, String)| hanging(&format!("{name:<10} "), 11, &text);
+    format!("plan (nothing was sent)\n{}", lines.into_iter().map(line).collect::<String>())
 }
 
 /// `asks` says whether a run would ask the server how it counts.
@@ -200,13 +181,6 @@ fn lengths(materials: &Materials, asks: bool) -> String {
             "estimated: the server counts {:.2} tokens per word, plus {} per request",
             correction.tokens_per_word, correction.overhead_tokens
         ),
-    }
-}
-
-fn warm_up(requests: u64) -> String {
-    match requests {
-        0 => "none".to_owned(),
-        requests => format!("{requests} requests before the run, not counted"),
     }
 }
 

@@ -10,20 +10,19 @@ use inferometer_analysis::tool_result::{Tool, ToolResult};
 use inferometer_analysis::{Severity, Summary, Verdict, Warning, summarize};
 use inferometer_interchange::meaning;
 use inferometer_interchange::vllm::{Writing, line};
+use inferometer_model::campaign::SetManifest;
 use inferometer_report::document::{Document, html, markdown};
 use inferometer_report::json;
-use inferometer_report::narrative::facts;
+use inferometer_report::narrative::{Facts, facts};
 use inferometer_report::pages::csv;
 use inferometer_report::pages::results::{PageWords, of_sheets, site};
-use inferometer_store::{
-    ImportDirectory, RunDirectory, RunState, RunStore, SetDirectory, StoreError, Stored,
-};
+use inferometer_store::{RunDirectory, RunState, RunStore, SetDirectory, StoreError, Stored};
 use inferometer_study::play;
 
 use super::store;
 use crate::arguments::{ReportArguments, ReportFormat};
 use crate::failure::Failure;
-use crate::narrator::{self, Subject, Writer, leaving_pages_alone};
+use crate::narrator::{Narrating, Subject, Writer, leaving_pages_alone};
 use crate::report_files::{self, OfSet};
 use crate::results::Mapped;
 use crate::signals::Interruption;
@@ -41,10 +40,10 @@ pub(crate) fn run(arguments: &ReportArguments) -> Result<ExitCode, Failure> {
             output::talk(line);
         }
     };
-    let show = |subject: ReportSubject| -> Result<(), Failure> {
-        let subject = subject.titled(arguments.title.as_deref())?;
-        let made = make(&subject, arguments, writer, talk)?;
-        made.filter(|_| arguments.open).map_or(Ok(()), |page| open_in_browser(&page))
+    let show = |mut subject: ReportSubject| -> Result<(), Failure> {
+        subject.set_title(arguments.title.as_deref())?;
+        let page = make(&subject, arguments, writer, talk)?;
+        page.filter(|_| arguments.open).map_or(Ok(()), |page| open_in_browser(&page))
     };
     if arguments.together {
         show(ReportSubject::Results(Results::read(&store, &arguments.names)?))?;
@@ -58,40 +57,40 @@ pub(crate) fn run(arguments: &ReportArguments) -> Result<ExitCode, Failure> {
 
 /// Refuses what contradicts itself before anything is read.
 fn check_flags(arguments: &ReportArguments) -> Result<(), Failure> {
+    let ReportArguments { format, open, together, .. } = *arguments;
     let is_printed = arguments.to.as_deref() == Some(Path::new(PRINTED));
-    if 1 < arguments.names.len() && arguments.to.is_some() && !is_printed && !arguments.together {
-        return Err(Failure::usage("--to names one file or folder, and several runs are named")
-            .hint(
-                "leave --to out, make the reports one by one, or one page of all with --together",
-            ));
-    }
-    if arguments.together && arguments.narrator.narrator.is_some() {
-        return Err(Failure::usage(
-            "--narrator writes about one run or set, and --together is of all",
+    let has_narrator = arguments.narrator.narrator.is_some();
+    let name = format.map_or("", ReportFormat::name);
+    let is_data = matches!(name, "csv" | "json" | "site");
+    let to_file = arguments.to.is_some() && !is_printed;
+    let (message, hint) = if 1 < arguments.names.len() && to_file && !together {
+        (
+            "--to names one file or folder, and several runs are named".to_owned(),
+            "leave --to out, make the reports one by one, or one page of all with --together",
         )
-        .hint("leave one of them out"));
-    }
-    match arguments.format {
-        Some(form @ (ReportFormat::Csv | ReportFormat::Json | ReportFormat::Site))
-            if arguments.narrator.narrator.is_some() =>
-        {
-            Err(Failure::usage(format!("--narrator writes prose, and {} has none", form.name()))
-                .hint("leave one of them out"))
-        }
-        None if is_printed => Err(Failure::usage("`--to -` prints one form, and none is named")
-            .hint("add --format html, md, csv or json")),
-        Some(
-            form @ (ReportFormat::Md | ReportFormat::Csv | ReportFormat::Json | ReportFormat::Site),
-        ) if arguments.open => {
-            Err(Failure::usage(format!("--open shows the HTML page, and {} is made", form.name()))
-                .hint("leave --format out, or name html"))
-        }
-        Some(ReportFormat::Html) if arguments.open && is_printed => {
-            Err(Failure::usage("--open needs a file, and `--to -` makes none")
-                .hint("leave --to out"))
-        }
-        _ => Ok(()),
-    }
+    } else if together && has_narrator {
+        (
+            "--narrator writes about one run or set, and --together is of all".to_owned(),
+            "leave one of them out",
+        )
+    } else if is_data && has_narrator {
+        (format!("--narrator writes prose, and {name} has none"), "leave one of them out")
+    } else if format.is_none() && is_printed {
+        (
+            "`--to -` prints one form, and none is named".to_owned(),
+            "add --format html, md, csv or json",
+        )
+    } else if open && (is_data || name == "md") {
+        (
+            format!("--open shows the HTML page, and {name} is made"),
+            "leave --format out, or name html",
+        )
+    } else if open && is_printed {
+        ("--open needs a file, and `--to -` makes none".to_owned(), "leave --to out")
+    } else {
+        return Ok(());
+    };
+    Err(Failure::usage(message).hint(hint))
 }
 
 /// Makes what was asked for; the path of the HTML page where there is one.
@@ -102,61 +101,52 @@ fn make(
     talk: impl Fn(&str),
 ) -> Result<Option<PathBuf>, Failure> {
     let document = || subject.document(writer, &talk);
+    let own_folder = || {
+        subject.folder().map(Path::to_owned).ok_or_else(|| {
+            Failure::usage("a page of several runs has no folder of its own")
+                .hint("name one: --to FOLDER, or --format html --to FILE")
+        })
+    };
     let Some(form) = arguments.format else {
-        let folder = arguments.to.clone().map_or_else(|| own_folder(subject), Ok)?;
+        let folder = arguments.to.clone().map_or_else(own_folder, Ok)?;
         let page = report_files::write_both(&folder, &document()?)?;
         output::result(&format!("{}\n", page.display()))?;
         return Ok(Some(page));
     };
-    if arguments.to.as_deref() == Some(Path::new(PRINTED)) {
-        output::result(&printed(subject, form, document)?)?;
+    let printed = || -> Result<String, Failure> {
+        Ok(match form {
+            ReportFormat::Html => html::render(&document()?),
+            ReportFormat::Md => markdown::render(&document()?).text,
+            ReportFormat::Csv => subject.csv(),
+            ReportFormat::Json => subject.json(),
+            ReportFormat::Site => subject.site()?.swap_remove(0).1,
+        })
+    };
+    let path = match (arguments.to.as_deref(), form) {
+        (Some(to), _) if to == Path::new(PRINTED) => None,
+        (Some(to), _) => Some(to.to_owned()),
+        (None, ReportFormat::Html) => Some(own_folder()?.join(report_files::HTML)),
+        (None, ReportFormat::Md) => Some(own_folder()?.join(report_files::MARKDOWN)),
+        (None, ReportFormat::Site) => Some(own_folder()?.join(report_files::SITE)),
+        // Data goes into a pipe more often than into a file.
+        (None, ReportFormat::Csv | ReportFormat::Json) => None,
+    };
+    let Some(path) = path else {
+        output::result(&printed()?)?;
         if matches!(form, ReportFormat::Md | ReportFormat::Site) {
             talk("its charts are not printed; without `--to -` they are files beside the page");
         }
         return Ok(None);
-    }
-    let path = match (&arguments.to, form) {
-        (Some(path), _) => path.clone(),
-        (None, ReportFormat::Html) => own_folder(subject)?.join(report_files::HTML),
-        (None, ReportFormat::Md) => own_folder(subject)?.join(report_files::MARKDOWN),
-        (None, ReportFormat::Site) => own_folder(subject)?.join(report_files::SITE),
-        // Data goes into a pipe more often than into a file.
-        (None, ReportFormat::Csv | ReportFormat::Json) => {
-            output::result(&printed(subject, form, document)?)?;
-            return Ok(None);
-        }
     };
     match form {
-        ReportFormat::Html => report_files::write_html(&path, &document()?)?,
         ReportFormat::Md => report_files::write_markdown(&path, &document()?)?,
         ReportFormat::Site => report_files::write_site(&path, subject.site()?)?,
-        ReportFormat::Csv | ReportFormat::Json => {
-            report_files::write_file(&path, &printed(subject, form, document)?)?;
+        ReportFormat::Html | ReportFormat::Csv | ReportFormat::Json => {
+            report_files::write_file(&path, &printed()?)?;
         }
     }
     output::result(&format!("{}\n", path.display()))?;
     Ok((form == ReportFormat::Html).then_some(path))
-}
-
-fn own_folder(subject: &ReportSubject) -> Result<PathBuf, Failure> {
-    subject.folder().map(Path::to_owned).ok_or_else(|| {
-        Failure::usage("a page of several runs has no folder of its own")
-            .hint("name one: --to FOLDER, or --format html --to FILE")
-    })
-}
-
-fn printed(
-    subject: &ReportSubject,
-    form: ReportFormat,
-    document: impl FnOnce() -> Result<Document, Failure>,
-) -> Result<String, Failure> {
-    Ok(match form {
-        ReportFormat::Html => html::render(&document()?),
-        ReportFormat::Md => markdown::render(&document()?).text,
-        ReportFormat::Csv => subject.csv(),
-        ReportFormat::Json => subject.json(),
-        ReportFormat::Site => subject.site()?.into_iter().map(|(_, text)| text).take(1).collect(),
-    })
 }
 
 /// What a report is about.
@@ -176,11 +166,13 @@ struct Results {
 impl ReportSubject {
     /// What is stored under a name. An import has a page of results.
     fn find(store: &RunStore, name: &str, talk: impl Fn(&str)) -> Result<Self, Failure> {
-        let found = store.find(name).map_err(|error| Failure::usage(error.to_string()))?;
-        if matches!(found, Stored::Import(..)) {
-            let mut results = Results::read(store, &[name.to_owned()])?;
-            results.folder = folder_of(&found);
-            return Ok(Self::Results(results));
+        let found = store.find(name).map_err(Failure::from_usage)?;
+        if let Stored::Import(import, _) = &found {
+            let results = Results::read(store, &[name.to_owned()])?;
+            return Ok(Self::Results(Results {
+                folder: Some(import.path().to_owned()),
+                ..results
+            }));
         }
         Source::read(&found, talk).map(Self::Measured)
     }
@@ -193,19 +185,17 @@ impl ReportSubject {
     }
 
     /// Sets the title, which only a page of results can have.
-    fn titled(self, title: Option<&str>) -> Result<Self, Failure> {
-        match (self, title) {
-            (untitled, None) => Ok(untitled),
-            (Self::Results(Results { sheets, words, folder }), Some(title)) => {
-                let words = PageWords { title: Some(title.to_owned()), ..words };
-                Ok(Self::Results(Results { sheets, words, folder }))
-            }
-            (Self::Measured(source), Some(_)) => {
+    fn set_title(&mut self, title: Option<&str>) -> Result<(), Failure> {
+        let Some(title) = title else { return Ok(()) };
+        match self {
+            Self::Results(results) => results.words.title = Some(title.to_owned()),
+            Self::Measured(source) => {
                 let name = source.folder().display();
-                Err(Failure::usage(format!("the page of {name} has a title of its own"))
-                    .hint("leave --title out, or make a page of results with --together"))
+                return Err(Failure::usage(format!("the page of {name} has a title of its own"))
+                    .hint("leave --title out, or make a page of results with --together"));
             }
         }
+        Ok(())
     }
 
     fn document(&self, writer: &Writer, talk: impl Fn(&str)) -> Result<Document, Failure> {
@@ -217,14 +207,22 @@ impl ReportSubject {
 
     fn csv(&self) -> String {
         match self {
-            Self::Measured(source) => source.csv(),
+            Self::Measured(Source::Run { summary, .. }) => csv::of_run(summary),
+            Self::Measured(Source::Set { summary, points, .. }) => {
+                csv::of_matrix(summary).unwrap_or_else(|| csv::of_set(summary, points))
+            }
             Self::Results(results) => csv::of_sheets(&results.sheets),
         }
     }
 
     fn json(&self) -> String {
         match self {
-            Self::Measured(source) => source.json(),
+            Self::Measured(Source::Run { directory, summary }) => {
+                json::render(summary, &super::files(directory))
+            }
+            Self::Measured(Source::Set { set, summary, .. }) => {
+                json::render_set(summary, &study::files(set), &[])
+            }
             Self::Results(results) => json::render_sheets(&results.sheets),
         }
     }
@@ -235,87 +233,68 @@ impl ReportSubject {
         let results = match self {
             Self::Results(results) => results,
             Self::Measured(source) => {
-                own = Results::from_source(source);
+                let name = source.folder().file_name().unwrap_or_default().to_string_lossy();
+                own = Results::new(results::from_source(source), vec![name.into_owned()]);
                 &own
             }
         };
-        let mut failed = None;
         let raw = |sheet: &ToolResult| line(sheet, &Writing::default());
         for sheet in &results.sheets {
-            failed = failed.or(raw(sheet).err());
-        }
-        if let Some(error) = failed {
-            return Err(Failure::internal(error.to_string()));
+            raw(sheet).map_err(Failure::from_error)?;
         }
         Ok(site(&results.sheets, &results.words, |sheet| raw(sheet).unwrap_or_default()))
     }
 }
 
 impl Results {
-    /// All that is named, on one page.
+    fn new(sheets: Vec<ToolResult>, made_from: Vec<String>) -> Self {
+        let tools: BTreeSet<Tool> = sheets.iter().map(|sheet| sheet.source.tool).collect();
+        let definition = |tool| (tool, meaning(tool).iter().map(ToString::to_string).collect());
+        let words = PageWords {
+            tool_version: env!("CARGO_PKG_VERSION").to_owned(),
+            definitions: tools.into_iter().map(definition).collect(),
+            made_from,
+            ..PageWords::default()
+        };
+        Self { sheets, words, folder: None }
+    }
+
+    /// All that is named, on one page, with what could not be read of the files that were imported.
     fn read(store: &RunStore, names: &[String]) -> Result<Self, Failure> {
         let sheets = results::from_names(store, names)?;
         if sheets.is_empty() {
             return Err(Failure::usage(format!("there is no result in {}", names.join(", ")))
                 .hint("`inferometer runs` lists what is stored"));
         }
-        let words = PageWords {
-            made_from: names.to_vec(),
-            remarks: remarks(store, names)?,
-            ..words_for(&sheets)
-        };
-        Ok(Self { sheets, words, folder: None })
-    }
-
-    fn from_source(source: &Source) -> Self {
-        let name = source.folder().file_name().unwrap_or_default();
-        let made_from = vec![name.to_string_lossy().into_owned()];
-        let sheets = results::from_source(source);
-        let words = PageWords { made_from, ..words_for(&sheets) };
-        Self { sheets, words, folder: None }
-    }
-}
-
-fn words_for(sheets: &[ToolResult]) -> PageWords {
-    let tools: BTreeSet<Tool> = sheets.iter().map(|sheet| sheet.source.tool).collect();
-    let definition =
-        |tool: Tool| (tool, meaning(tool).iter().map(|&said| said.to_owned()).collect());
-    PageWords {
-        tool_version: env!("CARGO_PKG_VERSION").to_owned(),
-        definitions: tools.into_iter().map(definition).collect(),
-        ..PageWords::default()
-    }
-}
-
-/// What could not be read of the files that were imported.
-fn remarks(store: &RunStore, names: &[String]) -> Result<Vec<String>, Failure> {
-    let mut remarks = Vec::new();
-    for typed in names {
-        let (_, name) = results::split_name(typed);
-        let found = store.find(name).map_err(|error| Failure::usage(error.to_string()))?;
-        let Stored::Import(import, None) = found else { continue };
-        let broken = Mapped::read(&import)?.import.broken().count();
-        if 0 < broken {
-            remarks.push(format!(
-                "{broken} records of {name} could not be read and are not on this page; its \
-                 summary.json has the reasons"
-            ));
+        let mut results = Self::new(sheets, names.to_vec());
+        for typed in names {
+            let (_, name) = results::split_name(typed);
+            let found = store.find(name).map_err(Failure::from_usage)?;
+            let Stored::Import(import, None) = found else { continue };
+            let broken = Mapped::read(&import)?.import.broken().count();
+            if 0 < broken {
+                results.words.remarks.push(format!(
+                    "{broken} records of {name} could not be read and are not on this page; its \
+                     summary.json has the reasons"
+                ));
+            }
         }
-    }
-    Ok(remarks)
-}
-
-fn folder_of(found: &Stored) -> Option<PathBuf> {
-    match found {
-        Stored::Import(import, _) => Some(import.path().to_owned()),
-        Stored::Run(_) | Stored::Set(_) => None,
+        Ok(results)
     }
 }
 
 /// What a page is made of.
 pub(crate) enum Source {
-    Run { directory: RunDirectory, summary: Box<Summary> },
-    Set { set: SetDirectory, summary: Box<SetSummary>, points: Vec<PointResult> },
+    Run {
+        directory: RunDirectory,
+        summary: Box<Summary>,
+    },
+    Set {
+        set: SetDirectory,
+        manifest: Box<SetManifest>,
+        summary: Box<SetSummary>,
+        points: Vec<PointResult>,
+    },
 }
 
 impl Source {
@@ -326,7 +305,9 @@ impl Source {
                 Ok(Self::Run { directory: directory.clone(), summary })
             }
             Stored::Set(set) => read_set(set, talk),
-            Stored::Import(import, _) => Err(not_measured(import)),
+            Stored::Import(import, _) => {
+                Err(Failure::usage(format!("{} was imported, not measured", import.id())))
+            }
         }
     }
 
@@ -342,104 +323,73 @@ impl Source {
         if writer.is_model() {
             self.consult(writer, talk).map_err(leaving_pages_alone)?;
         }
-        match self {
-            Self::Run { directory, summary } => Ok(report_files::of_run(directory, summary)),
-            Self::Set { set, summary, points } => {
-                let manifest = &set.manifest().map_err(|error| unusable(&error))?;
-                Ok(OfSet { set, manifest, summary, points }.document())
+        Ok(match self {
+            Self::Run { directory, summary } => report_files::of_run(directory, summary),
+            Self::Set { set, manifest, summary, points } => {
+                OfSet { set, manifest, summary, points }.document()
             }
-        }
+        })
     }
 
     fn consult(&self, writer: &Writer, talk: impl Fn(&str)) -> Result<(), Failure> {
-        // Nothing is begun here that a signal may not end at once.
-        let never = &Interruption::default();
+        let narrate = |subject: Subject<'_>, facts: &Facts| {
+            // Nothing is begun here that a signal may not end at once.
+            let never = &Interruption::default();
+            Narrating { subject, facts, folder: self.folder() }.run(writer, never, talk)
+        };
         match self {
             Self::Run { directory, summary } => {
-                let manifest = directory.manifest().map_err(|error| unusable(&error))?;
+                let manifest = directory.manifest().map_err(Failure::from_usage)?;
                 let subject = Subject {
                     spec: &manifest.spec,
                     condition: 0,
                     model: &summary.run.model,
                     simulated: summary.run.simulated.is_some(),
                 };
-                let (facts, folder) = (&facts::of_run(summary), directory.path());
-                narrator::Narrating { subject, facts, folder }.run(writer, never, talk)
+                narrate(subject, &facts::of_run(summary))
             }
-            Self::Set { set, summary, points } => {
-                let manifest = &set.manifest().map_err(|error| unusable(&error))?;
+            Self::Set { set, manifest, summary, points } => {
                 let page = OfSet { set, manifest, summary, points };
-                let Some(subject) = page.subject() else { return Ok(()) };
-                let (facts, folder) = (&page.facts(), set.path());
-                narrator::Narrating { subject, facts, folder }.run(writer, never, talk)
+                page.subject().map_or(Ok(()), |subject| narrate(subject, &page.facts()))
             }
         }
     }
-
-    fn csv(&self) -> String {
-        match self {
-            Self::Run { summary, .. } => csv::of_run(summary),
-            Self::Set { summary, points, .. } => {
-                csv::of_matrix(summary).unwrap_or_else(|| csv::of_set(summary, points))
-            }
-        }
-    }
-
-    fn json(&self) -> String {
-        match self {
-            Self::Run { directory, summary } => {
-                json::render(summary, &crate::commands::files(directory))
-            }
-            Self::Set { set, summary, .. } => json::render_set(summary, &study::files(set), &[]),
-        }
-    }
-}
-
-fn not_measured(import: &ImportDirectory) -> Failure {
-    Failure::usage(format!("{} was imported, not measured", import.id()))
-}
-
-fn unusable(error: &StoreError) -> Failure {
-    Failure::usage(error.to_string())
 }
 
 fn summary_of_run(directory: &RunDirectory) -> Result<Summary, Failure> {
+    let id = directory.id();
     match directory.state() {
         RunState::Sealed | RunState::Finished => stored_summary(directory),
-        RunState::Running => Err(unusable(&StoreError::Busy { run: directory.path().to_owned() })),
-        RunState::Unfinished => {
-            Err(Failure::usage(format!("run {} is not finished", directory.id()))
-                .hint(format!("finish it with: {}", directory.remedy())))
+        RunState::Running => {
+            Err(Failure::from_usage(StoreError::Busy { run: directory.path().to_owned() }))
         }
-        RunState::Unreadable(why) => {
-            Err(Failure::usage(format!("run {} cannot be read: {why}", directory.id())))
-        }
+        RunState::Unfinished => Err(Failure::usage(format!("run {id} is not finished"))
+            .hint(format!("finish it with: {}", directory.remedy()))),
+        RunState::Unreadable(why) => Err(Failure::usage(format!("run {id} cannot be read: {why}"))),
     }
 }
 
 /// As it is stored, where that has all that charts are drawn from; else computed from the records,
 /// which count for more than a summary that is damaged or of another version.
 fn stored_summary(directory: &RunDirectory) -> Result<Summary, Failure> {
-    let kept = directory.read_summary().map_err(|error| unusable(&error))?;
+    let kept = directory.read_summary().map_err(Failure::from_usage)?;
     let kept = kept.and_then(|bytes| Summary::from_json_bytes(&bytes).ok());
-    if let Some(whole) = kept.as_ref().filter(|summary| has_figures(summary)) {
-        return Ok(whole.clone());
+    let has_figures =
+        |summary: &Summary| summary.attempted == 0 || !summary.figures.course.in_flight.is_empty();
+    match kept {
+        Some(kept) if has_figures(&kept) => Ok(kept),
+        kept => match (directory.read(), kept) {
+            (Ok(stored), _) => Ok(summarize(&stored.observations)),
+            // Without its records a run has its numbers still, and no charts.
+            (Err(_), Some(kept)) => Ok(kept),
+            (Err(error), None) => Err(Failure::from_usage(error)),
+        },
     }
-    match (directory.read(), kept) {
-        (Ok(stored), _) => Ok(summarize(&stored.observations)),
-        // Without its records a run has its numbers still, and no charts.
-        (Err(_), Some(kept)) => Ok(kept),
-        (Err(error), None) => Err(unusable(&error)),
-    }
-}
-
-fn has_figures(summary: &Summary) -> bool {
-    summary.attempted == 0 || !summary.figures.course.in_flight.is_empty()
 }
 
 /// A set that was stopped has a page of what it has, with a warning.
 fn read_set(set: &SetDirectory, talk: impl Fn(&str)) -> Result<Source, Failure> {
-    let manifest = set.manifest().map_err(|error| unusable(&error))?;
+    let manifest = Box::new(set.manifest().map_err(Failure::from_usage)?);
     let replay = play::replay(set, &manifest, |_, point| match point.state() {
         RunState::Sealed | RunState::Finished => {
             Ok(Some(stored_summary(point)?).filter(|summary| !play::was_cut(summary)))
@@ -448,30 +398,26 @@ fn read_set(set: &SetDirectory, talk: impl Fn(&str)) -> Result<Source, Failure> 
     })?;
     let (set, points) = (set.clone(), replay.results);
     if let Some(summary) = replay.summary {
-        return Ok(Source::Set { set, summary: Box::new(summary), points });
+        return Ok(Source::Set { set, manifest, summary: Box::new(summary), points });
     }
+    let resume = play::resume_command(&set);
     if points.is_empty() {
         return Err(Failure::usage(format!("set {} has no finished run yet", set.id()))
-            .hint(format!("resume with: {}", play::resume_command(&set))));
+            .hint(format!("resume with: {resume}")));
     }
     talk(&format!("warning: set {} is not finished; the report has what there is", set.id()));
-    let mut summary = play::summarize_stored(&set, &manifest, &points)?;
+    let mut summary = Box::new(play::summarize_stored(&set, &manifest, &points)?);
     summary.verdict = summary.verdict.max(Verdict::Degraded);
-    summary.warnings.insert(0, unfinished(&set, points.len()));
-    Ok(Source::Set { set, summary: Box::new(summary), points })
-}
-
-fn unfinished(set: &SetDirectory, runs: usize) -> Warning {
-    Warning {
+    let stored = play::stored_runs(points.len());
+    let unfinished = Warning {
         key: "unfinished".to_owned(),
         check: None,
         severity: Severity::Degraded,
-        text: format!(
-            "the set is not finished: {}, and this page has no more",
-            play::stored_runs(runs)
-        ),
-        remedy: format!("resume it with: {}", play::resume_command(set)),
-    }
+        text: format!("the set is not finished: {stored}, and this page has no more"),
+        remedy: format!("resume it with: {resume}"),
+    };
+    summary.warnings.insert(0, unfinished);
+    Ok(Source::Set { set, manifest, summary, points })
 }
 
 #[cfg(target_os = "macos")]
@@ -487,17 +433,17 @@ const LOOK: Duration = Duration::from_millis(50);
 
 /// Does not wait for the browser.
 fn open_in_browser(page: &Path) -> Result<(), Failure> {
+    let unopened = |why: &str| {
+        Failure::usage(format!("nothing was opened: {why}"))
+            .hint(format!("the page is there all the same: open {} yourself", page.display()))
+    };
     if !has_desktop() {
-        return Err(unopened(
-            "there is no desktop here: DISPLAY, WAYLAND_DISPLAY are not set",
-            page,
-        ));
+        return Err(unopened("there is no desktop here: DISPLAY, WAYLAND_DISPLAY are not set"));
     }
     let mut begun = Vec::new();
     for opener in OPENERS {
-        let Some((program, arguments)) = opener.split_first() else { continue };
-        let child = Command::new(program)
-            .args(arguments)
+        let child = Command::new(opener[0])
+            .args(&opener[1..])
             .arg(page)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -507,19 +453,13 @@ fn open_in_browser(page: &Path) -> Result<(), Failure> {
         if !fails_at_once(child) {
             return Ok(());
         }
-        begun.push(*program);
+        begun.push(opener[0]);
     }
     if !begun.is_empty() {
-        return Err(unopened(&format!("{} failed", begun.join(" and ")), page));
+        return Err(unopened(&format!("{} failed", begun.join(" and "))));
     }
-    let tried: Vec<&str> = OPENERS.iter().filter_map(|opener| opener.first().copied()).collect();
-    let why = format!("no program to open a page was found; tried {}", tried.join(", "));
-    Err(unopened(&why, page))
-}
-
-fn unopened(why: &str, page: &Path) -> Failure {
-    Failure::usage(format!("nothing was opened: {why}"))
-        .hint(format!("the page is there all the same: open {} yourself", page.display()))
+    let tried = OPENERS.map(|opener| opener[0]).join(", ");
+    Err(unopened(&format!("no program to open a page was found; tried {tried}")))
 }
 
 /// Without a desktop an opener may try a browser for terminals, and that one nobody sees. Whoever

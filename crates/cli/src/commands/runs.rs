@@ -5,7 +5,8 @@ use std::process::ExitCode;
 
 use inferometer_analysis::tool_result::Tool;
 use inferometer_analysis::{Percentile, Summary, metric};
-use inferometer_model::campaign::{CampaignSpec, Level, Matrix, Question, Suite, Sweep};
+use inferometer_model::Outcome;
+use inferometer_model::campaign::{CampaignSpec, Level, Question};
 use inferometer_model::spec::{LoadShape, Rate};
 use inferometer_report::document::terminal::table;
 use inferometer_report::document::{Cell, Columns, Table};
@@ -57,7 +58,7 @@ fn run_table(runs: &[RunListing]) -> Table {
     type Row<'a> = (&'a RunListing, Option<Summary>);
     let rows = runs.iter().map(|listing| (listing, summary(listing)));
     Columns::new("run", |(listing, _): &Row<'_>| Cell::text(terminal_line(&listing.id, 20)))
-        .left("state", |(listing, _)| Cell::text(run_state(&listing.state)))
+        .left("state", |(listing, _)| Cell::text(run_state(&listing.state).0))
         .left("verdict", |(_, summary)| {
             known(summary.as_ref().map(|summary| summary.verdict.key().to_owned()))
         })
@@ -67,30 +68,29 @@ fn run_table(runs: &[RunListing]) -> Table {
         })
         .left("load", |(listing, _)| known(load(listing)))
         .right("ok", |(_, summary)| {
-            let ok = summary.as_ref().map(|it| it.count(inferometer_model::Outcome::Ok));
-            known(ok.map(count))
+            known(summary.as_ref().map(|summary| count(summary.count(Outcome::Ok))))
         })
         .right("TTFT p50 ms", |(_, summary)| {
-            let metrics = summary.as_ref().map(|summary| &summary.metrics);
-            let ttft =
-                metrics.and_then(|it| it.distribution(&metric::TTFT)?.percentile(Percentile::P50));
-            Cell::text(number(ttft))
+            let ttft = summary.as_ref().and_then(|it| it.metrics.distribution(&metric::TTFT));
+            Cell::text(number(ttft.and_then(|ttft| ttft.percentile(Percentile::P50))))
         })
         .right("tok/s", |(_, summary)| {
-            let metrics = summary.as_ref().map(|summary| &summary.metrics);
-            Cell::text(number(metrics.and_then(|it| it.scalar(&metric::OUTPUT_THROUGHPUT)?.value)))
+            let output = &metric::OUTPUT_THROUGHPUT;
+            let found = summary.as_ref().and_then(|it| it.metrics.scalar(output));
+            Cell::text(number(found.and_then(|found| found.value)))
         })
         .left("", |(listing, _)| Cell::text(if is_simulated(listing) { "simulated" } else { "" }))
         .table("", "", rows)
 }
 
-fn run_state(state: &RunState) -> &str {
+/// The state, and why a run cannot be read.
+fn run_state(state: &RunState) -> (&str, Option<&str>) {
     match state {
-        RunState::Sealed => "sealed",
-        RunState::Finished => "no summary",
-        RunState::Unfinished => "unfinished",
-        RunState::Running => "running",
-        RunState::Unreadable(_) => "unreadable",
+        RunState::Sealed => ("sealed", None),
+        RunState::Finished => ("no summary", None),
+        RunState::Unfinished => ("unfinished", None),
+        RunState::Running => ("running", None),
+        RunState::Unreadable(reason) => ("unreadable", Some(reason)),
     }
 }
 
@@ -105,65 +105,134 @@ fn is_simulated(listing: &RunListing) -> bool {
 }
 
 fn load(listing: &RunListing) -> Option<String> {
-    Some(match &listing.manifest.as_ref()?.spec.load.shape {
-        LoadShape::Closed { concurrency, .. } => format!("{concurrency} in flight"),
-        LoadShape::Open { rate, cap, .. } => {
-            let rate = match rate {
-                Rate::Steady { per_s } => format!("{per_s}/s"),
-                Rate::Ramp { segments, .. } => {
-                    let rates = segments.iter().flat_map(|it| [it.from_per_s, it.to_per_s]);
-                    let least = rates.clone().fold(f64::INFINITY, f64::min);
-                    format!("ramp {least}–{}/s", rates.fold(0.0, f64::max))
-                }
-                Rate::Unlimited => "all at once".to_owned(),
-                Rate::Recorded(replay) => format!("trace ×{}", replay.speed),
-            };
-            // An open loop with a cap is neither an open nor a closed loop.
-            rate + &cap.map_or_else(String::new, |cap| format!(" ≤{cap}"))
+    let (rate, cap) = match &listing.manifest.as_ref()?.spec.load.shape {
+        LoadShape::Closed { concurrency, .. } => return Some(format!("{concurrency} in flight")),
+        LoadShape::Open { rate, cap, .. } => (rate, cap),
+    };
+    let rate = match rate {
+        Rate::Steady { per_s } => format!("{per_s}/s"),
+        Rate::Ramp { segments, .. } => {
+            let rates = segments.iter().flat_map(|it| [it.from_per_s, it.to_per_s]);
+            let least = rates.clone().fold(f64::INFINITY, f64::min);
+            format!("ramp {least}–{}/s", rates.fold(0.0, f64::max))
         }
-    })
+        Rate::Unlimited => "all at once".to_owned(),
+        Rate::Recorded(replay) => format!("trace ×{}", replay.speed),
+    };
+    // An open loop with a cap is neither an open nor a closed loop.
+    Some(rate + &cap.map_or_else(String::new, |cap| format!(" ≤{cap}")))
 }
 
 fn run_json(listing: &RunListing) -> Value {
     let summary = summary(listing);
+    let manifest = listing.manifest.as_ref();
+    let (state, reason) = run_state(&listing.state);
     json!({
         "id": listing.id,
         "path": listing.path.display().to_string(),
-        "state": run_state(&listing.state),
-        "reason": match &listing.state {
-            RunState::Unreadable(reason) => Some(reason.as_str()),
-            RunState::Sealed
-            | RunState::Finished
-            | RunState::Unfinished
-            | RunState::Running => None,
-        },
-        "started": listing.manifest.as_ref().map(|manifest| &manifest.started),
-        "simulated": listing.manifest.as_ref().map(|_| is_simulated(listing)),
-        "model": listing.manifest.as_ref().map(|manifest| &manifest.endpoint.model),
+        "state": state,
+        "reason": reason,
+        "started": manifest.map(|manifest| &manifest.started),
+        "simulated": manifest.map(|_| is_simulated(listing)),
+        "model": manifest.map(|manifest| &manifest.endpoint.model),
         "verdict": summary.as_ref().map(|summary| summary.verdict),
         "outcomes": summary.as_ref().map(|summary| &summary.outcomes),
     })
 }
 
+/// What a set asks.
+struct SetQuestion<'a> {
+    kind: &'static str,
+    /// The name of a suite or of a matrix.
+    name: Option<&'a str>,
+    servers: String,
+    levels: &'a [Level],
+    level_text: String,
+}
+
+impl<'a> SetQuestion<'a> {
+    fn new(campaign: &'a CampaignSpec) -> Self {
+        let names: Vec<&str> = campaign.conditions.iter().map(|it| it.name.as_str()).collect();
+        let plain = Self {
+            kind: "repeat",
+            name: None,
+            servers: names.join(", "),
+            levels: &[],
+            level_text: "as asked".to_owned(),
+        };
+        match &campaign.question {
+            Question::Repeat => plain,
+            Question::Sweep(sweep) => {
+                let levels = sweep.levels.as_slice();
+                let (kind, level_text) = match (&sweep.find, levels) {
+                    (Some(find), _) => {
+                        let goals: Vec<String> =
+                            find.goals.iter().map(ToString::to_string).collect();
+                        let range = format!("{}..{}", find.from, find.at_most);
+                        ("search", format!("{range}: {}", goals.join(", ")))
+                    }
+                    (None, []) => ("sweep", plain.level_text),
+                    (None, [only]) => ("sweep", only.to_string()),
+                    (None, [first, .., last]) => {
+                        ("sweep", format!("{} from {first} to {last}", levels.len()))
+                    }
+                };
+                Self { kind, levels, level_text, ..plain }
+            }
+            Question::Suite(suite) => {
+                let levels: usize = suite.scenarios.iter().map(|it| it.levels.len()).sum();
+                // The conditions of a suite are its scenarios, all on one server.
+                let server = campaign.conditions.first().map(|first| server_name(&first.spec));
+                Self {
+                    kind: "suite",
+                    name: Some(&suite.name),
+                    servers: server.unwrap_or_default(),
+                    level_text: format!("{} scenarios, {levels} levels", suite.scenarios.len()),
+                    ..plain
+                }
+            }
+            Question::Matrix(matrix) => {
+                let (cells, levels) = (matrix.cells.len(), matrix.levels.as_slice());
+                let loads = if levels.len() == 1 { "load" } else { "loads" };
+                Self {
+                    kind: "matrix",
+                    name: Some(&matrix.name),
+                    // A matrix has too many to name.
+                    servers: format!("{} presets", matrix.presets.len()),
+                    levels,
+                    level_text: format!("{cells} cells, {} {loads}", levels.len()),
+                }
+            }
+        }
+    }
+}
+
 fn set_table(sets: &[SetListing]) -> Table {
-    type Row<'a> = (&'a SetListing, Option<&'a CampaignSpec>);
-    let rows = sets
-        .iter()
-        .map(|listing| (listing, listing.manifest.as_ref().map(|manifest| &manifest.campaign)));
+    type Row<'a> = (&'a SetListing, Option<SetQuestion<'a>>);
+    let rows = sets.iter().map(|listing| {
+        let manifest = listing.manifest.as_ref();
+        (listing, manifest.map(|manifest| SetQuestion::new(&manifest.campaign)))
+    });
+    let of_question = |text: fn(&SetQuestion<'_>) -> String| {
+        move |(_, question): &Row<'_>| known(question.as_ref().map(text))
+    };
+    let title = |question: &SetQuestion<'_>| {
+        let name = question.name.map_or_else(String::new, |name| format!(" {name}"));
+        terminal_line(&format!("{}{name}", question.kind), 14)
+    };
     Columns::new("set", |(listing, _): &Row<'_>| Cell::text(terminal_line(listing.set.id(), 20)))
-        .left("state", |(listing, _)| Cell::text(set_state(&listing.state)))
+        .left("state", |(listing, _)| Cell::text(set_state(&listing.state).0))
         .left("verdict", |(listing, _)| known(verdict(listing)))
-        .left("kind", |(_, campaign)| known(campaign.map(|it| terminal_line(&title(it), 14))))
+        .left("kind", of_question(title))
         // The end of an address distinguishes servers.
-        .left("servers", |(_, campaign)| {
-            known(campaign.map(|campaign| terminal_cut(&servers(campaign), 20, 0)))
-        })
-        .left("levels", |(_, campaign)| known(campaign.map(|it| terminal_line(&levels(it), 30))))
-        .right("runs", |(listing, campaign)| known(campaign.map(|it| set_runs(listing, it))))
+        .left("servers", of_question(|question| terminal_cut(&question.servers, 20, 0)))
+        .left("levels", of_question(|question| terminal_line(&question.level_text, 30)))
+        .right("runs", |(listing, _)| known(set_runs(listing)))
         .left("", |(listing, _)| {
             let simulated = listing.manifest.as_ref().is_some_and(|manifest| manifest.simulated);
             let simulated = simulated.then_some("simulated");
-            let notes: Vec<&str> = simulated.into_iter().chain(reason(listing)).collect();
+            let notes: Vec<&str> =
+                simulated.into_iter().chain(set_state(&listing.state).1).collect();
             Cell::text(notes.join("  "))
         })
         .table("", "", rows)
@@ -172,22 +241,25 @@ fn set_table(sets: &[SetListing]) -> Table {
 fn set_json(listing: &SetListing) -> Value {
     let manifest = listing.manifest.as_ref();
     let campaign = manifest.map(|manifest| &manifest.campaign);
+    let question = campaign.map(SetQuestion::new);
+    let name = |kind: &str| question.as_ref().filter(|it| it.kind == kind).and_then(|it| it.name);
     let expected = campaign.and_then(expected);
+    let (state, reason) = set_state(&listing.state);
     json!({
         "id": listing.set.id(),
         "path": listing.set.path().display().to_string(),
-        "state": set_state(&listing.state),
-        "reason": reason(listing),
+        "state": state,
+        "reason": reason,
         "verdict": verdict(listing),
         "started": manifest.map(|manifest| &manifest.started),
         "simulated": manifest.map(|manifest| manifest.simulated),
-        "kind": campaign.map(kind),
-        "suite": campaign.and_then(suite).map(|suite| &suite.name),
+        "kind": question.as_ref().map(|question| question.kind),
+        "suite": name("suite"),
         "conditions": campaign.map(|campaign| {
             campaign.conditions.iter().map(|condition| &condition.name).collect::<Vec<_>>()
         }),
-        "levels": campaign.map(listed),
-        "matrix": campaign.and_then(matrix).map(|matrix| &matrix.name),
+        "levels": question.as_ref().map(|question| question.levels),
+        "matrix": name("matrix"),
         "runs_done": done(listing),
         "runs_failed": failed(listing),
         "runs_planned": expected,
@@ -195,10 +267,13 @@ fn set_json(listing: &SetListing) -> Value {
     })
 }
 
-fn reason(listing: &SetListing) -> Option<&str> {
-    match &listing.state {
-        SetState::Unreadable(reason) => Some(reason),
-        SetState::Sealed | SetState::Running | SetState::Unfinished => None,
+/// The state, and why a set cannot be read.
+fn set_state(state: &SetState) -> (&str, Option<&str>) {
+    match state {
+        SetState::Sealed => ("sealed", None),
+        SetState::Running => ("running", None),
+        SetState::Unfinished => ("unfinished", None),
+        SetState::Unreadable(reason) => ("unreadable", Some(reason)),
     }
 }
 
@@ -211,88 +286,6 @@ fn verdict(listing: &SetListing) -> Option<String> {
 /// The number of all runs; `None` where it depends on their results.
 fn expected(campaign: &CampaignSpec) -> Option<u32> {
     Study::new(campaign.clone()).ok()?.progress().expected
-}
-
-fn set_state(state: &SetState) -> &str {
-    match state {
-        SetState::Sealed => "sealed",
-        SetState::Running => "running",
-        SetState::Unfinished => "unfinished",
-        SetState::Unreadable(_) => "unreadable",
-    }
-}
-
-fn kind(campaign: &CampaignSpec) -> &'static str {
-    match &campaign.question {
-        Question::Repeat => "repeat",
-        Question::Sweep(sweep) if sweep.find.is_some() => "search",
-        Question::Sweep(_) => "sweep",
-        Question::Suite(_) => "suite",
-        Question::Matrix(_) => "matrix",
-    }
-}
-
-fn suite(campaign: &CampaignSpec) -> Option<&Suite> {
-    match &campaign.question {
-        Question::Suite(suite) => Some(suite),
-        Question::Repeat | Question::Sweep(_) | Question::Matrix(_) => None,
-    }
-}
-
-fn matrix(campaign: &CampaignSpec) -> Option<&Matrix> {
-    match &campaign.question {
-        Question::Matrix(matrix) => Some(matrix),
-        Question::Repeat | Question::Sweep(_) | Question::Suite(_) => None,
-    }
-}
-
-/// Its kind, with the name of a suite or a matrix.
-fn title(campaign: &CampaignSpec) -> String {
-    let suite = suite(campaign).map(|suite| &suite.name);
-    let name = suite.or(matrix(campaign).map(|matrix| &matrix.name));
-    let kind = kind(campaign);
-    name.map_or_else(|| kind.to_owned(), |name| format!("{kind} {name}"))
-}
-
-/// The conditions of a suite are its scenarios, all on one server; a matrix has too many to name.
-fn servers(campaign: &CampaignSpec) -> String {
-    if let Some(matrix) = matrix(campaign) {
-        return format!("{} presets", matrix.presets.len());
-    }
-    if let (Some(_), Some(first)) = (suite(campaign), campaign.conditions.first()) {
-        return server_name(&first.spec);
-    }
-    let names: Vec<&str> =
-        campaign.conditions.iter().map(|condition| condition.name.as_str()).collect();
-    names.join(", ")
-}
-
-fn listed(campaign: &CampaignSpec) -> &[Level] {
-    match &campaign.question {
-        Question::Repeat | Question::Suite(_) => &[],
-        Question::Sweep(sweep) => &sweep.levels,
-        Question::Matrix(matrix) => &matrix.levels,
-    }
-}
-
-fn levels(campaign: &CampaignSpec) -> String {
-    if let Question::Sweep(Sweep { find: Some(find), .. }) = &campaign.question {
-        let goals: Vec<String> = find.goals.iter().map(ToString::to_string).collect();
-        return format!("{}..{}: {}", find.from, find.at_most, goals.join(", "));
-    }
-    if let Some(suite) = suite(campaign) {
-        let levels: usize = suite.scenarios.iter().map(|scenario| scenario.levels.len()).sum();
-        return format!("{} scenarios, {levels} levels", suite.scenarios.len());
-    }
-    if let Some(Matrix { cells, levels, .. }) = matrix(campaign) {
-        let loads = if levels.len() == 1 { "load" } else { "loads" };
-        return format!("{} cells, {} {loads}", cells.len(), levels.len());
-    }
-    match listed(campaign) {
-        [] => "as asked".to_owned(),
-        [only] => only.to_string(),
-        [first, .., last] => format!("{} from {first} to {last}", listed(campaign).len()),
-    }
 }
 
 /// Measured points.
@@ -310,40 +303,39 @@ fn failed(listing: &SetListing) -> usize {
     listing.set.failures().map_or(0, |failures| failures.len())
 }
 
-fn set_runs(listing: &SetListing, campaign: &CampaignSpec) -> String {
+fn set_runs(listing: &SetListing) -> Option<String> {
+    let campaign = &listing.manifest.as_ref()?.campaign;
     let done = done(listing) + failed(listing);
-    match expected(campaign).filter(|_| listing.state != SetState::Sealed) {
-        Some(expected) => format!("{done}/{expected}"),
-        None => done.to_string(),
-    }
+    let expected = expected(campaign).filter(|_| listing.state != SetState::Sealed);
+    Some(expected.map_or_else(|| done.to_string(), |expected| format!("{done}/{expected}")))
 }
 
 fn import_table(imports: &[ImportListing]) -> Table {
-    type Row<'a> = (&'a ImportListing, Option<Kept>);
-    let number = |get: fn(&Kept) -> usize| {
-        move |(_, kept): &Row<'_>| known(kept.as_ref().map(|kept| count(get(kept) as u64)))
+    type Row<'a> = (&'a ImportListing, Option<StoredImport>);
+    let number = |get: fn(&StoredImport) -> usize| {
+        move |(_, stored): &Row<'_>| known(stored.as_ref().map(|stored| count(get(stored) as u64)))
     };
     Columns::new("import", |(listing, _): &Row<'_>| {
         Cell::text(terminal_line(listing.import.id(), 20))
     })
-    .left("tool", |(_, kept)| known(kept.as_ref().map(|kept| kept.tool.program().to_owned())))
+    .left("tool", |(_, stored)| known(stored.as_ref().map(|it| it.tool.program().to_owned())))
     .left("file", |(listing, _)| {
         let manifest = listing.manifest.as_ref();
         let file = manifest.map(|manifest| terminal_line(&manifest.file.name, 26));
         Cell::text(file.unwrap_or_else(|_| "unreadable".to_owned()))
     })
-    .right("results", number(Kept::results))
-    .right("broken", number(Kept::broken))
-    .left("configurations", |(listing, kept)| match (&listing.manifest, kept) {
+    .right("results", number(StoredImport::results))
+    .right("broken", number(StoredImport::broken))
+    .left("configurations", |(listing, stored)| match (&listing.manifest, stored) {
         (Err(reason), _) => Cell::text(reason),
-        (Ok(_), Some(kept)) => Cell::text(terminal_line(&kept.configurations().join(", "), 60)),
+        (Ok(_), Some(it)) => Cell::text(terminal_line(&it.configurations().join(", "), 60)),
         (Ok(_), None) => Cell::default(),
     })
-    .table("", "", imports.iter().map(|listing| (listing, Kept::read(listing))))
+    .table("", "", imports.iter().map(|listing| (listing, StoredImport::read(listing))))
 }
 
 fn import_json(listing: &ImportListing) -> Value {
-    let kept = Kept::read(listing);
+    let stored = StoredImport::read(listing);
     let manifest = listing.manifest.as_ref().ok();
     json!({
         "id": listing.import.id(),
@@ -351,48 +343,34 @@ fn import_json(listing: &ImportListing) -> Value {
         "reason": listing.manifest.as_ref().err(),
         "imported": manifest.map(|manifest| &manifest.imported),
         "file": manifest.map(|manifest| &manifest.file),
-        "tool": kept.as_ref().map(|kept| kept.tool),
-        "results": kept.as_ref().map(Kept::results),
-        "broken": kept.as_ref().map(Kept::broken),
-        "configurations": kept.as_ref().map(Kept::configurations),
+        "tool": stored.as_ref().map(|stored| stored.tool),
+        "results": stored.as_ref().map(StoredImport::results),
+        "broken": stored.as_ref().map(StoredImport::broken),
+        "configurations": stored.as_ref().map(StoredImport::configurations),
     })
 }
 
 /// The part of a stored summary that the list shows; a whole one may hold every gap of every request.
 #[derive(Deserialize)]
-struct Kept {
+struct StoredImport {
     tool: Tool,
-    records: Vec<KeptRecord>,
+    records: Vec<StoredRecord>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum KeptRecord {
-    Result(KeptResult),
+enum StoredRecord {
+    Result { configuration: String },
     Broken(IgnoredAny),
 }
 
-#[derive(Deserialize)]
-struct KeptResult {
-    configuration: String,
-}
-
-impl KeptRecord {
-    fn configuration(&self) -> Option<&str> {
-        match self {
-            Self::Result(result) => Some(&result.configuration),
-            Self::Broken(_) => None,
-        }
-    }
-}
-
-impl Kept {
+impl StoredImport {
     fn read(listing: &ImportListing) -> Option<Self> {
         serde_json::from_slice(&listing.import.read_summary().ok()??).ok()
     }
 
     fn results(&self) -> usize {
-        self.records.iter().filter(|record| matches!(record, KeptRecord::Result(_))).count()
+        self.records.iter().filter(|it| matches!(it, StoredRecord::Result { .. })).count()
     }
 
     fn broken(&self) -> usize {
@@ -402,7 +380,10 @@ impl Kept {
     /// Each once, in the order in which they appear.
     fn configurations(&self) -> Vec<&str> {
         let mut seen = BTreeSet::new();
-        let names = self.records.iter().filter_map(KeptRecord::configuration);
+        let names = self.records.iter().filter_map(|record| match record {
+            StoredRecord::Result { configuration } => Some(configuration.as_str()),
+            StoredRecord::Broken(_) => None,
+        });
         names.filter(|name| !name.is_empty() && seen.insert(*name)).collect()
     }
 }

@@ -18,9 +18,8 @@ use crate::results::{Mapped, sha256};
 use crate::{output, study};
 
 pub(crate) fn run(arguments: &StoredRunArguments) -> Result<ExitCode, Failure> {
-    let found = find(arguments)?;
     let page = arguments.page.asked();
-    match found {
+    match find(arguments)? {
         Stored::Run(directory) => verify_run(&directory, page),
         Stored::Set(set) => verify_set(&set, page),
         Stored::Import(import, _) => verify_import(&import, page),
@@ -32,8 +31,7 @@ fn find(arguments: &StoredRunArguments) -> Result<Stored, Failure> {
 }
 
 fn verify_run(directory: &RunDirectory, page: Option<PageFormat>) -> Result<ExitCode, Failure> {
-    let Checked { stored, summary, problems } =
-        check_run(directory).map_err(|error| unread(&error))?;
+    let Checked { stored, summary, problems } = check_run(directory).map_err(unread)?;
     if let Some(format) = page {
         show(&summary, directory, format)?;
     }
@@ -49,7 +47,7 @@ fn verify_run(directory: &RunDirectory, page: Option<PageFormat>) -> Result<Exit
 
 /// Each run by itself, and then the summary of all.
 fn verify_set(set: &SetDirectory, page: Option<PageFormat>) -> Result<ExitCode, Failure> {
-    let manifest = set.manifest().map_err(|error| Failure::invalid(error.to_string()))?;
+    let manifest = set.manifest().map_err(invalid)?;
     let mut problems = Vec::new();
     let replay = play::replay(set, &manifest, |point, directory| {
         if !directory.path().exists() {
@@ -57,19 +55,17 @@ fn verify_set(set: &SetDirectory, page: Option<PageFormat>) -> Result<ExitCode, 
         }
         let checked = match check_run(directory) {
             Err(StoreError::Unfinished { .. }) => return Ok(None),
-            checked => checked.map_err(|error| unread(&error))?,
+            checked => checked.map_err(unread)?,
         };
         if play::was_cut(&checked.summary) {
             return Ok(None);
         }
-        let of_point = |problem: String| format!("{}: {problem}", directory.id());
-        problems.extend(checked.problems.into_iter().map(of_point));
-        let spec = &checked.stored.observations.manifest.spec;
-        if manifest.campaign.spec_of(point).as_ref() != Some(spec) {
-            problems
-                .push(of_point("it was measured with another spec than set.json asks for".into()));
+        let Checked { stored, summary, problems: mut own } = checked;
+        if manifest.campaign.spec_of(point).as_ref() != Some(&stored.observations.manifest.spec) {
+            own.push("it was measured with another spec than set.json asks for".to_owned());
         }
-        Ok(Some(checked.summary))
+        problems.extend(own.into_iter().map(|problem| format!("{}: {problem}", directory.id())));
+        Ok(Some(summary))
     })?;
     let Some(summary) = replay.summary else {
         return Err(Failure::usage(format!(
@@ -85,10 +81,7 @@ fn verify_set(set: &SetDirectory, page: Option<PageFormat>) -> Result<ExitCode, 
     match set.read_summary()? {
         Some(kept) if kept == summary.to_json_bytes() => {}
         Some(_) => problems.push("summary.json is not, byte for byte, what the runs give".into()),
-        None => problems.push(format!(
-            "there is no stored summary to compare with; compute it with: {}",
-            play::resume_command(set)
-        )),
+        None => problems.push(no_summary(&play::resume_command(set))),
     }
     if let Some(format) = page {
         study::show(&summary, &study::files(set), &[], format)?;
@@ -112,24 +105,18 @@ fn conclude(
     problems: Vec<String>,
     page: Option<PageFormat>,
 ) -> Result<ExitCode, Failure> {
-    let tell = |line: &str| {
+    let is_verified = problems.is_empty();
+    let problems = problems.into_iter().map(|problem| format!("not verified: {problem}"));
+    for line in is_verified.then(|| verified.to_owned()).into_iter().chain(problems) {
         // A foreign file's name may be in it.
-        let line = terminal(line);
+        let line = terminal(&line);
         if page.is_some() {
             output::talk(&line);
-            Ok(())
         } else {
-            output::result(&format!("{line}\n"))
+            output::result(&format!("{line}\n"))?;
         }
-    };
-    if problems.is_empty() {
-        tell(verified)?;
-        return Ok(ExitCode::SUCCESS);
     }
-    for problem in problems {
-        tell(&format!("not verified: {problem}"))?;
-    }
-    Ok(Exit::RunInvalid.into())
+    Ok(if is_verified { ExitCode::SUCCESS } else { Exit::RunInvalid.into() })
 }
 
 /// A run read back and computed again.
@@ -139,11 +126,15 @@ struct Checked {
     problems: Vec<String>,
 }
 
+/// What is stored cannot be trusted.
+fn invalid(error: impl std::fmt::Display) -> Failure {
+    Failure::invalid(error.to_string())
+}
+
 /// Why there is nothing to verify.
-fn unread(error: &StoreError) -> Failure {
+fn unread(error: StoreError) -> Failure {
     let too_early = matches!(error, StoreError::Unfinished { .. } | StoreError::Busy { .. });
-    let message = error.to_string();
-    if too_early { Failure::usage(message) } else { Failure::invalid(message) }
+    if too_early { Failure::from_usage(error) } else { invalid(error) }
 }
 
 fn check_run(directory: &RunDirectory) -> Result<Checked, StoreError> {
@@ -158,14 +149,13 @@ fn check_run(directory: &RunDirectory) -> Result<Checked, StoreError> {
     Ok(Checked { stored, summary, problems })
 }
 
+fn no_summary(command: &str) -> String {
+    format!("there is no stored summary to compare with; compute it with: {command}")
+}
+
 /// What is wrong with the stored summary, if anything.
 fn difference(computed: &Summary, kept: Option<&[u8]>, directory: &RunDirectory) -> Option<String> {
-    let Some(kept) = kept else {
-        return Some(format!(
-            "there is no stored summary to compare with; compute it with: {}",
-            directory.remedy()
-        ));
-    };
+    let Some(kept) = kept else { return Some(no_summary(&directory.remedy())) };
     if kept == computed.to_json_bytes() {
         return None;
     }
@@ -184,9 +174,8 @@ fn difference(computed: &Summary, kept: Option<&[u8]>, directory: &RunDirectory)
 
 /// Maps the file again and compares.
 fn verify_import(import: &ImportDirectory, page: Option<PageFormat>) -> Result<ExitCode, Failure> {
-    let invalid = |error: &inferometer_store::StoreError| Failure::invalid(error.to_string());
-    let foreign = import.foreign().map_err(|error| invalid(&error))?;
-    let manifest = import.manifest().map_err(|error| invalid(&error))?;
+    let foreign = import.foreign().map_err(invalid)?;
+    let manifest = import.manifest().map_err(invalid)?;
     if sha256(&foreign) != manifest.file.sha256 {
         let problem = format!(
             "{} is not the file that was imported: it has {} bytes and another SHA-256 than \
@@ -197,7 +186,23 @@ fn verify_import(import: &ImportDirectory, page: Option<PageFormat>) -> Result<E
         return conclude("", vec![problem], page);
     }
     let mapped = Mapped::read(import).map_err(|failure| Failure::invalid(failure.message()))?;
-    let problems: Vec<String> = import_difference(&mapped)?.into_iter().collect();
+    let mut problems = Vec::new();
+    match mapped.directory.read_summary()? {
+        Some(kept) if kept == mapped.summary()? => {}
+        Some(_) => {
+            let (made_by, own) = (&mapped.manifest.tool_version, env!("CARGO_PKG_VERSION"));
+            let why = if made_by == own {
+                String::new()
+            } else {
+                format!(" (imported by version {made_by}, mapped again by {own})")
+            };
+            problems.push(format!(
+                "summary.json is not, byte for byte, what the file gives{why}; import the file again"
+            ));
+        }
+        None => problems
+            .push("there is no stored summary to compare with; import the file again".to_owned()),
+    }
     match page {
         None => {}
         Some(PageFormat::Page) => output::result(&mapped.page())?,
@@ -213,48 +218,38 @@ fn verify_import(import: &ImportDirectory, page: Option<PageFormat>) -> Result<E
     conclude(&verified, problems, page)
 }
 
-/// What is wrong with the stored summary, if anything.
-fn import_difference(mapped: &Mapped) -> Result<Option<String>, Failure> {
-    let again = "import the file again";
-    let Some(kept) = mapped.directory.read_summary()? else {
-        return Ok(Some(format!("there is no stored summary to compare with; {again}")));
-    };
-    if kept == mapped.summary()? {
-        return Ok(None);
-    }
-    let made_by = &mapped.manifest.tool_version;
-    let why = if made_by == env!("CARGO_PKG_VERSION") {
-        String::new()
-    } else {
-        format!(" (imported by version {made_by}, mapped again by {})", env!("CARGO_PKG_VERSION"))
-    };
-    Ok(Some(format!("summary.json is not, byte for byte, what the file gives{why}; {again}")))
-}
-
 pub(crate) fn recover(arguments: &StoredRunArguments) -> Result<ExitCode, Failure> {
-    let found = find(arguments)?;
-    let directory = match found {
+    // An incomplete run of a set is measured again, so that all its runs are whole.
+    let of_a_set = |what: String, set: &SetDirectory| {
+        Failure::usage(format!("{what}: what is not whole is measured again, not recovered"))
+            .hint(format!("resume with: {}", play::resume_command(set)))
+    };
+    let directory = match find(arguments)? {
         Stored::Run(directory) if !directory.id().contains('/') => directory,
         Stored::Run(point) => {
             let set = point.path().parent().and_then(Path::parent).unwrap_or(point.path());
             let set = SetDirectory::at(set.to_owned());
-            return Err(of_a_set(&format!("{} is a run of a set", point.id()), &set));
+            return Err(of_a_set(format!("{} is a run of a set", point.id()), &set));
         }
         Stored::Import(import, _) => {
+            let id = import.id();
             return Err(Failure::usage(format!(
-                "{} was imported, and only runs that were measured here can be recovered",
-                import.id()
+                "{id} was imported, and only runs that were measured here can be recovered"
             ))
-            .hint(format!("see whether it is whole with: inferometer verify {}", import.id())));
+            .hint(format!("see whether it is whole with: inferometer verify {id}")));
         }
-        Stored::Set(set) => return Err(of_a_set(&format!("{} is a set", set.id()), &set)),
+        Stored::Set(set) => return Err(of_a_set(format!("{} is a set", set.id()), &set)),
     };
     let recovery = match directory.recover() {
         Ok(recovery) => recovery,
+        // The run itself is whole; only what follows from it was lost.
         Err(StoreError::AlreadyFinished { .. }) if !has_summary(&directory) => {
-            return summarize_again(arguments, &directory);
+            let summary = seal_summary(&directory, &directory.read()?)?;
+            output::talk("the run is whole; its summary was computed again");
+            show(&summary, &directory, arguments.page.format())?;
+            return Ok(ExitCode::SUCCESS);
         }
-        Err(error) => return Err(Failure::usage(error.to_string())),
+        Err(error) => return Err(Failure::from_usage(error)),
     };
     let cut = match recovery.cut_bytes {
         0 => String::new(),
@@ -272,26 +267,8 @@ pub(crate) fn recover(arguments: &StoredRunArguments) -> Result<ExitCode, Failur
     })
 }
 
-/// An incomplete run of a set is measured again, so that all its runs are whole.
-fn of_a_set(what: &str, set: &SetDirectory) -> Failure {
-    Failure::usage(format!("{what}: what is not whole is measured again, not recovered"))
-        .hint(format!("resume with: {}", play::resume_command(set)))
-}
-
 /// Whether there is a summary that can be read.
 fn has_summary(directory: &RunDirectory) -> bool {
     let stored = directory.read_summary().ok().flatten();
     stored.is_some_and(|bytes| Summary::from_json_bytes(&bytes).is_ok())
-}
-
-/// The run itself is whole; only what follows from it was lost.
-fn summarize_again(
-    arguments: &StoredRunArguments,
-    directory: &RunDirectory,
-) -> Result<ExitCode, Failure> {
-    let stored = directory.read()?;
-    let summary = seal_summary(directory, &stored)?;
-    output::talk("the run is whole; its summary was computed again");
-    show(&summary, directory, arguments.page.format())?;
-    Ok(ExitCode::SUCCESS)
 }

@@ -61,7 +61,7 @@ fn read_stored(found: &Stored, talk: impl Fn(&str)) -> Result<Vec<Subject>, Fail
             let (name, configuration) = (directory.id().to_owned(), String::new());
             vec![Subject::Run { name, directory, summary, configuration }]
         }
-        Source::Set { set, summary, points } => points
+        Source::Set { set, summary, points, .. } => points
             .into_iter()
             .map(|result| {
                 // The only condition of a set needs no name.
