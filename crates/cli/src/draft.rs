@@ -2,7 +2,6 @@
 
 pub(crate) mod deploy;
 
-use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::path::Path;
 use std::time::Duration;
@@ -16,9 +15,7 @@ use inferometer_workload::WorkloadError;
 use inferometer_workload::saved::read_header;
 use serde_json::{Map, Value};
 
-use crate::arguments::{
-    Experiment, ExperimentArguments, MetadataTable, RepeatTable, SloTable, SweepTable,
-};
+use crate::arguments::{Experiment, ExperimentArguments, RepeatTable, SloTable, SweepTable};
 use crate::experiment::{self, Layer, Origins};
 use crate::failure::Failure;
 use crate::secrets::Secrets;
@@ -53,9 +50,10 @@ pub(crate) const RESTART_TIMEOUT: Duration = Duration::from_mins(10);
 
 /// Merges the experiment file, `--set` and flags.
 pub(crate) fn draft(arguments: &ExperimentArguments) -> Result<Drafted, Failure> {
-    let (experiment, origins) = experiment::read(arguments, None)?;
+    let said = experiment::said(arguments, None)?;
+    let experiment = experiment::experiment(&said)?;
     check_repeats(&experiment.repeat, &arguments.tables.repeat)?;
-    drafted(arguments, experiment, origins)
+    drafted(arguments, experiment, said.origins)
 }
 
 /// The same for many loads: there is something between runs however often each is measured. A
@@ -64,19 +62,19 @@ pub(crate) fn draft_sweep(
     arguments: &ExperimentArguments,
     server: Option<&Path>,
 ) -> Result<Drafted, Failure> {
-    let (experiment, origins) = experiment::read(arguments, server)?;
-    check_stop(&experiment.repeat)?;
-    drafted(arguments, experiment, origins)
+    draft_scenario(arguments, experiment::said(arguments, server)?)
 }
 
 /// The same for an experiment that was put together elsewhere, such as a scenario of a suite.
 pub(crate) fn draft_scenario(
     arguments: &ExperimentArguments,
-    said: &Layer,
+    said: Layer,
 ) -> Result<Drafted, Failure> {
-    let experiment = experiment::experiment(said)?;
-    check_stop(&experiment.repeat)?;
-    drafted(arguments, experiment, said.origins.clone())
+    let experiment = experiment::experiment(&said)?;
+    // Between the levels of a sweep there is time in any case; only repeated runs can end early.
+    let stops = experiment.repeat.stop_at.is_some();
+    refuse_alone(&experiment.repeat, &[(stops, "--stop-at ends repeated runs early")])?;
+    drafted(arguments, experiment, said.origins)
 }
 
 fn drafted(
@@ -84,32 +82,10 @@ fn drafted(
     experiment: Experiment,
     origins: Origins,
 ) -> Result<Drafted, Failure> {
-    let key_file = experiment.target.api_key_file.as_deref();
-    let secrets = Secrets::read(key_file, &arguments.headers)?;
+    let Experiment { mut target, mut workload, .. } = experiment;
+    let secrets = Secrets::read(target.api_key_file.as_deref(), &arguments.headers)?;
     let repetition = repetition(&experiment.repeat)?;
     let restart_timeout = experiment.repeat.restart_timeout.map_or(RESTART_TIMEOUT, |time| time.0);
-    let sweep = experiment.sweep.clone();
-    let spec = spec(experiment, &origins, &secrets)?;
-    Ok(Drafted { spec, secrets, repetition, restart_timeout, sweep, origins })
-}
-
-fn spec(
-    experiment: Experiment,
-    origins: &Origins,
-    secrets: &Secrets,
-) -> Result<SpecDraft, Failure> {
-    let Experiment {
-        mut target,
-        engine,
-        deploy,
-        mut workload,
-        load,
-        slo,
-        client,
-        limits,
-        metadata,
-        ..
-    } = experiment;
     let url: Option<BaseUrl> = target
         .url
         .as_deref()
@@ -117,9 +93,9 @@ fn spec(
         .transpose()
         .map_err(|error: BaseUrlError| origins.failure("target.url", &error.to_string()))?;
     target.api = target.api.or_else(|| typed_api(target.url.as_deref()));
-    let deployment = deploy::draft(deploy, origins)?;
+    let deployment = deploy::draft(experiment.deploy, &origins)?;
     if let Some(deployment) = &deployment {
-        deploy::check_placeholders(deployment, origins)?;
+        deploy::check_placeholders(deployment, &origins)?;
     }
     read_prompt_file(&mut workload.source)?;
     for part in &mut workload.mix {
@@ -130,21 +106,27 @@ fn spec(
         Some(path) => Some(read_header(path).map_err(WorkloadError::from)?.spec()),
         None => None,
     };
-    Ok(SpecDraft {
+    let redactor = secrets.credentials.redactor();
+    let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let facts = experiment.metadata.0.iter();
+    let facts = facts.map(|(key, value)| (redactor.redact(key), redactor.redact(&text(value))));
+    let spec = SpecDraft {
         url,
         deployment,
-        engine,
+        engine: experiment.engine,
         target,
         workload,
-        load,
+        load: experiment.load,
         saved,
-        client,
+        client: experiment.client,
         cores_allowed: cores_allowed(),
-        limits,
-        slos: slos(slo, origins)?,
+        limits: experiment.limits,
+        slos: slos(experiment.slo, &origins)?,
         header_names: secrets.header_names(),
-        metadata: facts(metadata, secrets),
-    })
+        metadata: facts.collect(),
+    };
+    let sweep = experiment.sweep;
+    Ok(Drafted { spec, secrets, repetition, restart_timeout, sweep, origins })
 }
 
 /// The cores that the system lets this process use.
@@ -248,11 +230,6 @@ fn check_repeats(merged: &RepeatTable, typed: &RepeatTable) -> Result<(), Failur
     refuse_alone(merged, &between)
 }
 
-/// Between the levels of a sweep there is time in any case; early is only what is repeated.
-fn check_stop(said: &RepeatTable) -> Result<(), Failure> {
-    refuse_alone(said, &[(said.stop_at.is_some(), "--stop-at ends repeated runs early")])
-}
-
 fn refuse_alone(said: &RepeatTable, asked: &[(bool, &str)]) -> Result<(), Failure> {
     let once = said.runs.is_none_or(|runs| runs == 1);
     match asked.iter().find(|(is_said, _)| *is_said && once) {
@@ -261,15 +238,6 @@ fn refuse_alone(said: &RepeatTable, asked: &[(bool, &str)]) -> Result<(), Failur
             Err(Failure::usage(format!("{why}; set --repeat to more than 1 too, or leave it out")))
         }
     }
-}
-
-fn facts(said: MetadataTable, secrets: &Secrets) -> BTreeMap<String, String> {
-    let redactor = secrets.credentials.redactor();
-    let text = |value: Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    said.0
-        .into_iter()
-        .map(|(key, value)| (redactor.redact(&key), redactor.redact(&text(value))))
-        .collect()
 }
 
 #[cfg(test)]

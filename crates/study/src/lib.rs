@@ -35,6 +35,8 @@ use self::search::Searches;
 pub struct Study {
     spec: StudySpec,
     quantities: Quantities,
+    /// The points of a matrix, which do not depend on what is measured.
+    matrix_points: Vec<Point>,
     history: History,
 }
 
@@ -49,7 +51,9 @@ impl Study {
     pub fn new(spec: StudySpec) -> Result<Self, StudyError> {
         error::check(&spec)?;
         let quantities = Quantities::new(&spec)?;
-        Ok(Self { spec, quantities, history: History::default() })
+        let deployments = matrix::deployments(&spec).into_iter();
+        let matrix_points = deployments.flat_map(|deployment| deployment.points).collect();
+        Ok(Self { spec, quantities, matrix_points, history: History::default() })
     }
 
     /// The next run; the same until [`Self::finished`] is called. `None` when all runs are done.
@@ -132,8 +136,7 @@ impl Study {
     /// The next run without its number and, except in a matrix, without its seed.
     fn next_unnumbered(&self) -> Option<Point> {
         if matches!(self.spec.question, Question::Matrix(_)) {
-            let points = matrix::deployments(&self.spec).into_iter().flat_map(|it| it.points);
-            return points.into_iter().nth(self.history.count() as usize);
+            return self.matrix_points.get(self.history.count() as usize).copied();
         }
         self.planned().next().or_else(|| self.fine()?.next()).or_else(|| self.searches()?.next())
     }

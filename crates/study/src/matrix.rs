@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use inferometer_model::study::{Level, Matrix, Order, Point, Question, Stage, StudySpec};
+use inferometer_model::study::{Level, Order, Point, Question, Stage, StudySpec};
 
 use crate::grid;
 
@@ -36,7 +36,8 @@ pub fn deployments(spec: &StudySpec) -> Vec<Deployment> {
             stage: Stage::Planned,
         };
         let points = matrix.levels.iter().map(point).collect();
-        Deployment { condition, repetition, preset: preset_of(matrix, condition), points }
+        let preset = matrix.cells.get(condition as usize).map_or(0, |cell| cell.preset);
+        Deployment { condition, repetition, preset, points }
     };
     in_order(spec).into_iter().map(deployment).collect()
 }
@@ -60,11 +61,6 @@ fn in_order(spec: &StudySpec) -> Vec<(u32, u32)> {
     }
 }
 
-fn preset_of(matrix: &Matrix, condition: u32) -> u32 {
-    let cell = usize::try_from(condition).ok().and_then(|place| matrix.cells.get(place));
-    cell.map_or(0, |cell| cell.preset)
-}
-
 /// Whether a preset can run several servers at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sharing {
@@ -83,34 +79,26 @@ pub struct Queue {
     sharing: Sharing,
 }
 
-#[derive(Clone, Debug, PartialEq)]
-pub enum Next {
-    Deployment(Deployment),
-    /// All that is left waits for a preset that is busy.
-    Wait,
-    Done,
-}
-
 impl Queue {
     pub fn new(left: Vec<Deployment>, sharing: Sharing) -> Self {
         Self { left: left.into(), busy: BTreeSet::new(), sharing }
     }
 
-    /// The first deployment whose preset is free. The preset is busy until [`Self::finished`].
-    pub fn take(&mut self) -> Next {
+    /// The first deployment whose preset is free. The preset is busy until [`Self::finished`]. `None`
+    /// when nothing is left, or when all that is left waits for a preset that is busy.
+    pub fn take(&mut self) -> Option<Deployment> {
         let is_free = |it: &Deployment| !self.busy.contains(&it.preset);
         let place = match self.sharing {
-            Sharing::Free => Some(0),
-            Sharing::OneAtATime => self.left.iter().position(is_free),
+            Sharing::Free => 0,
+            Sharing::OneAtATime => self.left.iter().position(is_free)?,
         };
-        match place.and_then(|place| self.left.remove(place)) {
-            Some(deployment) => {
-                self.busy.insert(deployment.preset);
-                Next::Deployment(deployment)
-            }
-            None if self.left.is_empty() => Next::Done,
-            None => Next::Wait,
-        }
+        let deployment = self.left.remove(place)?;
+        self.busy.insert(deployment.preset);
+        Some(deployment)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.left.is_empty()
     }
 
     pub fn finished(&mut self, preset: u32) {

@@ -4,10 +4,8 @@
 //! Every run is `inferometer bench serve` in a process of its own, so that it is what that command
 //! gives. Results that are there are not made again.
 
-mod parameters;
 mod plan;
 mod run;
-mod server;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
@@ -18,10 +16,10 @@ use inferometer_store::write_atomically;
 use inferometer_target::deploy::secret;
 use serde_json::json;
 
-use self::parameters::Combination;
-use self::plan::Plan;
-use self::run::{Results, Run, RunData, lacks_runs, pair_folder, remove, run_file, write_result};
-use self::server::Server;
+use self::plan::{Combination, Plan};
+use self::run::{
+    Results, Run, RunData, Server, lacks_runs, pair_folder, remove, run_file, write_result,
+};
 use crate::arguments::ServeSweepArguments;
 use crate::failure::{Exit, Failure};
 use crate::output;

@@ -21,17 +21,8 @@ use crate::failure::Failure;
 pub(crate) use layer::{Layer, Origins};
 pub(crate) use schema::{Lists, nearest};
 
-/// Reads and merges all that was said, and knows where it was. `server` is a file that says which
+/// All that was said, still to be laid over something or read. `server` is a file that says which
 /// server is meant, and nothing else.
-pub(crate) fn read(
-    arguments: &ExperimentArguments,
-    server: Option<&Path>,
-) -> Result<(Experiment, Origins), Failure> {
-    let said = said(arguments, server)?;
-    Ok((experiment(&said)?, said.origins))
-}
-
-/// All that was said, still to be laid over something or read.
 pub(crate) fn said(
     arguments: &ExperimentArguments,
     server: Option<&Path>,

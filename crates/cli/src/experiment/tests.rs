@@ -8,14 +8,19 @@ use inferometer_model::spec::{Extent, Source};
 use serde_json::{Value, json};
 
 use super::schema::{document, flag, properties};
-use crate::arguments::{Arguments, Command, ExperimentArguments};
+use crate::arguments::{Arguments, Command, Experiment, ExperimentArguments};
 use crate::draft::{Drafted, draft};
+use crate::failure::Failure;
 
 /// What `run` would take from these words.
 fn arguments(words: &[&str]) -> ExperimentArguments {
     let typed = Arguments::try_parse_from(["inferometer", "run"].iter().chain(words)).unwrap();
     let Some(Command::Run(arguments)) = typed.command else { panic!("another command") };
     arguments.experiment
+}
+
+fn merged(arguments: &ExperimentArguments) -> Result<Experiment, Failure> {
+    super::experiment(&super::said(arguments, None)?)
 }
 
 fn drafted(words: &[&str]) -> Drafted {
@@ -88,7 +93,7 @@ fn every_key_is_described_and_in_reach_of_set() {
             _ => (path.clone(), example(&schema)),
         };
         let set = format!("{path}={value}");
-        let (experiment, _) = super::read(&arguments(&["--set", &set]), None).unwrap();
+        let experiment = merged(&arguments(&["--set", &set])).unwrap();
         let tree = serde_json::to_value(experiment).unwrap();
         let found = super::layer::at(&tree, &path).unwrap();
         let same = is_same(found, &value, &schema);
@@ -149,7 +154,7 @@ fn every_value_is_refused_where_the_schema_says_so() {
         }
         for value in wrong {
             let set = format!("{path}={value}");
-            assert!(super::read(&arguments(&["--set", &set]), None).is_err(), "{set}");
+            assert!(merged(&arguments(&["--set", &set])).is_err(), "{set}");
         }
     }
 }
@@ -161,7 +166,7 @@ fn flags_keep_to_the_ranges_that_files_have() {
         (["--top-p", "3"], "--top-p"),
         (["--repeat", "0"], "--repeat"),
     ] {
-        let wrong = format!("{:?}", super::read(&arguments(&words), None).unwrap_err());
+        let wrong = format!("{:?}", merged(&arguments(&words)).unwrap_err());
         assert!(wrong.contains(flag) && wrong.contains("must be"), "{wrong}");
     }
 }
@@ -173,8 +178,7 @@ fn a_table_in_the_place_of_a_list_is_refused_with_how_to_write_it() {
     let read = |text: &str, more: &[&str]| {
         std::fs::write(&path, text).unwrap();
         let file = path.to_string_lossy();
-        super::read(&arguments(&[&[&*file], more].concat()), None)
-            .map_err(|wrong| format!("{wrong:?}"))
+        merged(&arguments(&[&[&*file], more].concat())).map_err(|wrong| format!("{wrong:?}"))
     };
     let wrong = read("[workload.mix.0]\nweight = 1\nprompt = \"hi\"\n", &[]).unwrap_err();
     assert!(wrong.contains("mix.toml:1") && wrong.contains("write [[workload.mix]]"), "{wrong}");

@@ -5,7 +5,6 @@
 //! studies are alike.
 
 pub(crate) mod dry_run;
-mod estimate;
 pub(crate) mod file;
 pub(crate) mod matrix;
 pub(crate) mod suite;
@@ -26,7 +25,7 @@ use inferometer_report::json;
 use inferometer_report::pages::csv;
 use inferometer_report::terminal::requirements;
 use inferometer_report::terminal::set::{SetFiles, render};
-use inferometer_store::{SetDirectory, Stored};
+use inferometer_store::{RunStore, SetDirectory, Stored};
 use inferometer_study::play::{
     self, Backend, Played, Player, ResumeOptions, found_nobody, resume_command, server_name,
 };
@@ -177,8 +176,22 @@ impl Resume<'_> {
             return Err(Failure::usage("--dry-run is for a new set, and this one has begun"));
         }
         let store = store(&results.store)?;
-        let found = store.find(self.name).map_err(Failure::from_usage)?;
-        let set = named_set(self.name, found)?;
+        let (what, hint) = match store.find(self.name).map_err(Failure::from_usage)? {
+            Stored::Set(set) => return self.play(&store, &set, options),
+            Stored::Run(_) => ("one run", "finish a run that crashed with `inferometer recover`"),
+            Stored::Import(..) => ("an import", "begin a set of your own without --resume"),
+        };
+        let message = format!("{} is {what}, and --resume needs a set", self.name);
+        Err(Failure::usage(message).hint(hint))
+    }
+
+    fn play(
+        &self,
+        store: &RunStore,
+        set: &SetDirectory,
+        options: Option<&ChooseCells<'_>>,
+    ) -> Result<ExitCode, Failure> {
+        let results = self.results;
         let manifest = set.manifest().map_err(Failure::from_usage)?;
         let study = &manifest.campaign;
         let is_matrix = matches!(study.question, Question::Matrix(_));
@@ -186,7 +199,7 @@ impl Resume<'_> {
             (Question::Matrix(matrix), Some(options)) => options(matrix)?,
             (_, Some(_)) => {
                 return Err(Failure::usage(format!("{} is not a matrix", set.id()))
-                    .hint(format!("resume with: {}", resume_command(&set))));
+                    .hint(format!("resume with: {}", resume_command(set))));
             }
             (_, None) => ResumeOptions::default(),
         };
@@ -213,19 +226,9 @@ impl Resume<'_> {
             asked => writer(asked, &backend)?,
         };
         let session = begin_session(play::checked_ceiling(study, &backend)?, results.quiet)?;
-        let player =
-            Player { store: &store, set: &set, session: &session, options, is_resumed: true };
+        let player = Player { store, set, session: &session, options, is_resumed: true };
         conclude(&player, &player.play(backend)?, results, &writer)
     }
-}
-
-fn named_set(name: &str, found: Stored) -> Result<SetDirectory, Failure> {
-    let (what, hint) = match found {
-        Stored::Set(set) => return Ok(set),
-        Stored::Run(_) => ("one run", "finish a run that crashed with `inferometer recover`"),
-        Stored::Import(..) => ("an import", "begin a set of your own without --resume"),
-    };
-    Err(Failure::usage(format!("{name} is {what}, and --resume needs a set")).hint(hint))
 }
 
 /// Keys and the values of headers are stored nowhere, so they are read again: each key where it

@@ -26,7 +26,7 @@ use inferometer_runner::{Exit, Failure, Session, embedded};
 use inferometer_target::metrics;
 
 use super::{Backend, Job, VirtualRunner, Work, found_nobody, progress, was_cut};
-use crate::matrix::{Deployment, Next, Queue, Sharing};
+use crate::matrix::{Deployment, Queue, Sharing};
 
 /// Every lane has a run in memory.
 const LANES_MAX: usize = 64;
@@ -166,7 +166,7 @@ impl Work<'_> {
             self.player.set.write_failure(&noted)?;
             let line = progress::failed_cell(&self.manifest.campaign, point, failure);
             self.player.session.talk(&line);
-            self.ledger.failed(noted);
+            self.ledger.failed(point);
         }
         Ok(())
     }
@@ -205,13 +205,13 @@ impl Desk {
     fn take(&self) -> Option<Taken<'_>> {
         let mut queue = self.queue();
         loop {
-            match queue.take() {
-                Next::Deployment(deployment) => return Some(Taken { desk: self, deployment }),
-                Next::Done => return None,
-                Next::Wait => {
-                    queue = self.freed.wait(queue).unwrap_or_else(PoisonError::into_inner);
-                }
+            if let Some(deployment) = queue.take() {
+                return Some(Taken { desk: self, deployment });
             }
+            if queue.is_empty() {
+                return None;
+            }
+            queue = self.freed.wait(queue).unwrap_or_else(PoisonError::into_inner);
         }
     }
 
@@ -387,7 +387,7 @@ impl DeployedCell<'_> {
         let deployed = self.server.deployed();
         let mut departure = deployed.and_then(|deployed| deployed.stop(self.session));
         if let (Drained::Busy, Some(departure)) = (self.drained, &mut departure) {
-            let trouble = format!("it was still busy {:?} after its last run", PATIENCE);
+            let trouble = format!("it was still busy {PATIENCE:?} after its last run");
             departure.troubles.push(trouble);
         }
         let drained_after_s = match self.drained {

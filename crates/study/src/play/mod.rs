@@ -250,7 +250,8 @@ impl Player<'_> {
         let manifest = self.set.manifest()?;
         let mut sequence = Study::new(manifest.campaign.clone()).map_err(Failure::from_usage)?;
         self.session.interruption.remember(resume_command(self.set));
-        let ledger = Ledger::new(self.failures()?);
+        let failures = self.failures()?;
+        let ledger = Ledger(Mutex::new(Entries { failures, ..Entries::default() }));
         let work = Work { player: self, manifest: &manifest, ledger: &ledger };
         let planned = deployments(&manifest.campaign);
         let points: usize = planned.iter().map(|deployment| deployment.points.len()).sum();
@@ -284,12 +285,9 @@ impl Player<'_> {
             let runs = counts.known();
             self.session.talk(&format!("the set is already complete ({runs} runs)"));
         }
-        let (points, failures) = ledger.close();
-        let summary = if is_matrix {
-            SetSummary::of_matrix(&manifest, &points, &failures, &self.set.deployments()?)
-        } else {
-            SetSummary::of(&manifest, &points).with_limits(sequence.limits())
-        };
+        let points = ledger.close();
+        let summary = summarize_stored(self.set, &manifest, &points)?;
+        let summary = summary.with_limits(sequence.limits());
         progress::precision(&summary).iter().for_each(|line| self.session.talk(line));
         if is_complete {
             self.set.write_summary(&summary.to_json_bytes())?;
@@ -297,18 +295,17 @@ impl Player<'_> {
         Ok(Played { manifest, summary, points, is_complete })
     }
 
-    /// The failures that are stored. Those that are to be retried are moved aside, and with them the
-    /// summary of the set.
-    fn failures(&self) -> Result<Vec<PointFailure>, Failure> {
-        let stored = self.set.failures().map_err(Failure::from_usage)?;
-        let is_retried =
-            |it: &PointFailure| self.options.retry_failed && self.options.wants(&it.point);
-        let (retried, kept): (Vec<_>, Vec<_>) = stored.into_iter().partition(is_retried);
-        if !retried.is_empty() {
-            self.set.unseal()?;
-        }
-        for failure in &retried {
-            self.set.abandon_failure(failure.point.number)?;
+    /// The points whose failures are stored. Those that are to be retried are moved aside, and with
+    /// them the summary of the set.
+    fn failures(&self) -> Result<BTreeSet<u32>, Failure> {
+        let mut kept = BTreeSet::new();
+        for PointFailure { point, .. } in self.set.failures().map_err(Failure::from_usage)? {
+            if self.options.retry_failed && self.options.wants(&point) {
+                self.set.unseal()?;
+                self.set.abandon_failure(point.number)?;
+            } else {
+                kept.insert(point.number);
+            }
         }
         Ok(kept)
     }
@@ -321,7 +318,8 @@ struct Ledger(Mutex<Entries>);
 #[derive(Debug, Default)]
 struct Entries {
     results: BTreeMap<u32, PointResult>,
-    failures: BTreeMap<u32, PointFailure>,
+    /// The points that failed, by their numbers.
+    failures: BTreeSet<u32>,
     /// Points that this process has measured.
     played: usize,
 }
@@ -341,26 +339,20 @@ impl Counts {
 }
 
 impl Ledger {
-    /// Starts with the failures that are stored.
-    fn new(failures: Vec<PointFailure>) -> Self {
-        let failures = failures.into_iter().map(|failure| (failure.point.number, failure));
-        Self(Mutex::new(Entries { failures: failures.collect(), ..Entries::default() }))
-    }
-
     fn measured(&self, point: Point, summary: Summary, is_new: bool) {
         let mut entries = self.entries();
         entries.results.insert(point.number, PointResult { point, summary });
         entries.played += usize::from(is_new);
     }
 
-    fn failed(&self, failure: PointFailure) {
+    fn failed(&self, point: &Point) {
         let mut entries = self.entries();
-        entries.failures.insert(failure.point.number, failure);
+        entries.failures.insert(point.number);
         entries.played += 1;
     }
 
     fn has_failed(&self, point: &Point) -> bool {
-        self.entries().failures.contains_key(&point.number)
+        self.entries().failures.contains(&point.number)
     }
 
     fn knows(&self, point: &Point) -> bool {
@@ -377,10 +369,10 @@ impl Ledger {
         Counts { measured: results.len(), failed: failures.len(), played: *played }
     }
 
-    /// Everything, in the order of the points.
-    fn close(self) -> (Vec<PointResult>, Vec<PointFailure>) {
+    /// All results, in the order of the points.
+    fn close(self) -> Vec<PointResult> {
         let entries = self.0.into_inner().unwrap_or_else(PoisonError::into_inner);
-        (entries.results.into_values().collect(), entries.failures.into_values().collect())
+        entries.results.into_values().collect()
     }
 
     fn entries(&self) -> MutexGuard<'_, Entries> {

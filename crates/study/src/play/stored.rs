@@ -11,8 +11,7 @@ use inferometer_runner::measurement::seal_summary;
 use inferometer_store::{RunDirectory, RunState, SetDirectory, StoreError};
 use inferometer_workload::{Inputs, make_plan};
 
-use crate::Study;
-use crate::matrix::deployments;
+use crate::{Reading, Study};
 
 /// The summary of a stored run, or why it must be measured again: it is damaged or was cut short.
 /// The journal is read for this, because a summary alone does not show that something was lost.
@@ -133,31 +132,25 @@ pub fn replay(
     mut read: impl FnMut(&Point, &RunDirectory) -> Result<Option<Summary>, Failure>,
 ) -> Result<Replay, Failure> {
     let mut study = Study::new(manifest.campaign.clone()).map_err(Failure::from_usage)?;
-    let mut results = Vec::new();
-    if let Question::Matrix(_) = manifest.campaign.question {
-        let failures = set.failures().map_err(Failure::from_usage)?;
-        let has_failed =
-            |point: &Point| failures.iter().any(|failure| failure.point.number == point.number);
-        let points = deployments(&manifest.campaign).into_iter().flat_map(|it| it.points);
-        let mut is_complete = true;
-        for point in points.filter(|point| !has_failed(point)) {
-            match read(&point, &set.point(point.number))? {
-                Some(summary) => results.push(PointResult { point, summary }),
-                None => is_complete = false,
-            }
-        }
-        let summary = is_complete.then(|| summarize_stored(set, manifest, &results)).transpose()?;
-        return Ok(Replay { results, summary });
-    }
+    let is_matrix = matches!(manifest.campaign.question, Question::Matrix(_));
+    let failures = set.failures().map_err(Failure::from_usage)?;
+    let (mut results, mut is_complete) = (Vec::new(), true);
     while let Some(point) = study.next() {
-        let Some(summary) = read(&point, &set.point(point.number))? else {
-            return Ok(Replay { results, summary: None });
-        };
-        study.finished(&summary);
-        results.push(PointResult { point, summary });
+        let has_failed = failures.iter().any(|failure| failure.point.number == point.number);
+        let summary = if has_failed { None } else { read(&point, &set.point(point.number))? };
+        is_complete &= has_failed || summary.is_some();
+        match summary {
+            Some(summary) => {
+                study.finished(&summary);
+                results.push(PointResult { point, summary });
+            }
+            None if is_matrix => study.record(Reading::default()),
+            None => return Ok(Replay { results, summary: None }),
+        }
     }
-    let summary = SetSummary::of(manifest, &results).with_limits(study.limits());
-    Ok(Replay { results, summary: Some(summary) })
+    let summary = is_complete.then(|| summarize_stored(set, manifest, &results)).transpose()?;
+    let summary = summary.map(|summary| summary.with_limits(study.limits()));
+    Ok(Replay { results, summary })
 }
 
 /// The summary of what is stored, however much of it is there.

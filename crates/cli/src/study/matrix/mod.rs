@@ -2,11 +2,10 @@
 //! that one makes together with flags. Nothing is deployed here.
 //!
 //! A file is read by its schema, multiplied out and narrowed (`axes`), and each cell becomes a whole
-//! spec (`cell`, `template`).
+//! spec (`cell`).
 
 mod axes;
 mod cell;
-mod template;
 #[cfg(test)]
 mod tests;
 

@@ -280,7 +280,7 @@ fn resolve(file: &SuiteFile, said: Said<'_>, files: &mut Files) -> Result<StudyP
         let about = |failure: Failure| failure.about(&format!("scenario `{name}`"));
         let mut layer = layer.clone();
         layer.lay(said.layer.clone())?;
-        let drafted = draft_scenario(said.arguments, &layer).map_err(about)?;
+        let drafted = draft_scenario(said.arguments, layer).map_err(about)?;
         let rising = Rising::from_file(drafted.sweep.concurrencies.as_ref());
         scenario.levels = rising.levels;
         let spec = spec_at_levels(&drafted, &scenario.levels, None, 1, said.simulated);
