@@ -144,8 +144,20 @@ const ENGINES: [(&str, &str, &str, u32); 2] = [
 
 /// Runs every part even if one fails.
 fn statistics(words: &[&str]) -> bool {
-    let run = ["run", "--release", "--package", "inferometer-analysis", "--example", "coverage"];
-    let mut holds = cargo(run.into_iter().chain(["--"]).chain(words.iter().copied()));
+    let mut tables = cargo_command(["test", "--release", "--package", "inferometer-analysis"]);
+    tables.args(["--lib", "statistics::tests::", "--", "--nocapture", "--test-threads=1"]);
+    tables.env("INFEROMETER_RUNS", "1000");
+    for pair in words.chunks(2) {
+        match pair {
+            ["--runs", runs] => tables.env("INFEROMETER_RUNS", runs),
+            ["--seed", seed] => tables.env("INFEROMETER_SEED", seed),
+            _ => {
+                eprintln!("expected [--runs N] [--seed N]");
+                return false;
+            }
+        };
+    }
+    let mut holds = self::run(&mut tables);
     for (what, package, test, nightly) in ENGINES {
         let engines = std::env::var("INFEROMETER_ENGINES").unwrap_or_else(|_| nightly.to_string());
         let arguments =

@@ -1,11 +1,10 @@
 //! Planned against actual: whether the server was asked what the workload says, by its own counts.
 //! Over `ok` requests.
 
-use inferometer_model::RequestRecord;
 use serde::{Deserialize, Serialize};
 
 use crate::metric::{Missing, NOTHING_OK};
-use crate::record::{InputTokens, NO_TOKENS, OutputTokens, TokenSource};
+use crate::record::{Attempt, NO_TOKENS, TokenSource};
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Audit {
@@ -18,7 +17,7 @@ pub struct Audit {
 }
 
 /// Of the requests whose length the server reported.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LengthAudit {
     pub requests: u64,
     pub planned_tokens: Option<u64>,
@@ -55,7 +54,7 @@ pub struct CacheAudit {
 const INPUT_UNKNOWN: Missing = Missing("the server did not report how long its prompts were");
 const NO_FIRST_TURN: Missing = Missing("no first turn of a conversation ended ok");
 const OUTPUT_UNKNOWN: Missing = Missing("the server did not report how long its answers were");
-const CACHE_UNKNOWN: Missing =
+pub(crate) const CACHE_UNKNOWN: Missing =
     Missing("the server does not say what it took from its prefix cache");
 
 impl Difference {
@@ -65,100 +64,52 @@ impl Difference {
     }
 }
 
-/// What grows while the records are read.
-#[derive(Debug, Default)]
-pub(crate) struct Tally {
-    ok: u64,
-    first_turns: u64,
-    input: Lengths,
-    output: Lengths,
-    cache_requests: u64,
-    cached: u128,
-    input_total: u128,
-}
-
-#[derive(Debug, Default)]
-struct Lengths {
-    requests: u64,
-    planned: u128,
-    actual: u128,
-    exact: u64,
-    /// The least and the greatest.
-    differences: Option<(i128, i128)>,
-}
-
-impl Tally {
-    pub(crate) fn add_ok(&mut self, record: &RequestRecord, output: OutputTokens) {
-        let input = InputTokens::from_record(record);
-        self.ok += 1;
-        self.input_total += u128::from(input.count);
-        if record.asked.turn == 0 {
-            self.first_turns += 1;
-            if input.reported {
-                self.input.add(record.asked.input_tokens, input.count);
-            }
-        }
-        if output.source == TokenSource::Usage {
-            self.output.add(record.asked.output_tokens, output.count);
-        }
-        if let Some(cached) = record.usage.and_then(|usage| usage.cached_tokens) {
-            self.cache_requests += 1;
-            self.cached += u128::from(cached);
-        }
-    }
-
-    pub(crate) fn finish(&self, generates: bool) -> Audit {
+impl Audit {
+    pub(crate) fn from_attempts(attempts: &[Attempt<'_>], generates: bool) -> Self {
+        let ok = || attempts.iter().filter(|attempt| attempt.is_ok());
+        let first_turns = || ok().filter(|attempt| attempt.record.asked.turn == 0);
+        let reported = first_turns().filter(|attempt| attempt.input.reported);
+        let input = reported.map(|it| (it.record.asked.input_tokens, it.input.count));
+        let counted = ok().filter(|attempt| attempt.output.source == TokenSource::Usage);
+        let output = counted.map(|it| (it.record.asked.output_tokens, it.output.count));
+        let cached: Vec<u64> = ok().filter_map(|it| it.record.usage?.cached_tokens).collect();
+        let cached_total: u128 = cached.iter().copied().map(u128::from).sum();
+        let input_total: u128 = ok().map(|attempt| u128::from(attempt.input.count)).sum();
+        let is_cached = !cached.is_empty();
+        let no_input = if first_turns().count() == 0 { NO_FIRST_TURN } else { INPUT_UNKNOWN };
         let no_output = if generates { OUTPUT_UNKNOWN } else { NO_TOKENS };
-        let or_nothing_ok = |missing| if self.ok == 0 { NOTHING_OK } else { missing };
-        let no_input = if self.first_turns == 0 { NO_FIRST_TURN } else { INPUT_UNKNOWN };
-        Audit {
-            input: self.input.finish(or_nothing_ok(no_input)),
-            follow_ups: self.ok - self.first_turns,
-            output: self.output.finish(or_nothing_ok(no_output)),
-            cache: self.cache(or_nothing_ok(CACHE_UNKNOWN)),
-        }
-    }
-
-    fn cache(&self, missing: Missing) -> CacheAudit {
-        let reported = 0 < self.cache_requests;
-        let share = self.cached as f64 / self.input_total.max(1) as f64;
-        CacheAudit {
-            requests: self.cache_requests,
-            cached_tokens: reported.then(|| bounded(self.cached)),
-            share: reported.then_some(share),
-            reason: (!reported).then(|| missing.0.to_owned()),
+        let or_nothing_ok = |missing| if ok().count() == 0 { NOTHING_OK } else { missing };
+        Self {
+            input: LengthAudit::compare(input, or_nothing_ok(no_input)),
+            follow_ups: (ok().count() - first_turns().count()) as u64,
+            output: LengthAudit::compare(output, or_nothing_ok(no_output)),
+            cache: CacheAudit {
+                requests: cached.len() as u64,
+                cached_tokens: is_cached.then(|| bounded(cached_total)),
+                share: is_cached.then(|| cached_total as f64 / input_total.max(1) as f64),
+                reason: (!is_cached).then(|| or_nothing_ok(CACHE_UNKNOWN).0.to_owned()),
+            },
         }
     }
 }
 
-impl Lengths {
-    fn add(&mut self, planned: u32, actual: u64) {
-        let difference = i128::from(actual) - i128::from(planned);
-        self.requests += 1;
-        self.planned += u128::from(planned);
-        self.actual += u128::from(actual);
-        self.exact += u64::from(difference == 0);
-        let (least, greatest) = self.differences.unwrap_or((difference, difference));
-        self.differences = Some((least.min(difference), greatest.max(difference)));
-    }
-
-    fn finish(&self, missing: Missing) -> LengthAudit {
-        let Some((least, greatest)) = self.differences else {
-            return LengthAudit {
-                requests: 0,
-                planned_tokens: None,
-                actual_tokens: None,
-                exact: None,
-                difference: None,
-                reason: Some(missing.0.to_owned()),
-            };
+impl LengthAudit {
+    /// Compares planned with actual tokens, request by request.
+    fn compare(lengths: impl Iterator<Item = (u32, u64)>, missing: Missing) -> Self {
+        let lengths: Vec<(u32, u64)> = lengths.collect();
+        let apart = |(planned, actual): &(u32, u64)| i128::from(*actual) - i128::from(*planned);
+        let differences = || lengths.iter().map(apart);
+        let (Some(least), Some(greatest)) = (differences().min(), differences().max()) else {
+            return Self { reason: Some(missing.0.to_owned()), ..Self::default() };
         };
-        let mean = (self.actual as f64 - self.planned as f64) / self.requests as f64;
-        LengthAudit {
-            requests: self.requests,
-            planned_tokens: Some(bounded(self.planned)),
-            actual_tokens: Some(bounded(self.actual)),
-            exact: Some(self.exact),
+        let planned: u128 = lengths.iter().map(|(planned, _)| u128::from(*planned)).sum();
+        let actual: u128 = lengths.iter().map(|(_, actual)| u128::from(*actual)).sum();
+        let mean = (actual as f64 - planned as f64) / lengths.len() as f64;
+        Self {
+            requests: lengths.len() as u64,
+            planned_tokens: Some(bounded(planned)),
+            actual_tokens: Some(bounded(actual)),
+            exact: Some(differences().filter(|difference| *difference == 0).count() as u64),
             difference: Some(Difference { min: signed(least), mean, max: signed(greatest) }),
             reason: None,
         }
@@ -176,7 +127,7 @@ fn signed(difference: i128) -> i64 {
 
 #[cfg(test)]
 mod tests {
-    use inferometer_model::Outcome;
+    use inferometer_model::{Outcome, RequestRecord};
 
     use super::*;
     use crate::fixture::{Given, run};

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use inferometer_model::observations::{CalibrationFacts, ErrorFacts, HttpVersion};
+use inferometer_model::observations::{CalibrationFacts, HttpVersion, Manifest};
 use inferometer_model::record::Read;
 use inferometer_model::{Moment, Observations};
 use serde::{Deserialize, Serialize};
@@ -53,16 +53,11 @@ impl ClientHealth {
         let streams = measured.concurrency.map_or(0, |concurrency| concurrency.peak);
         let facts = &observations.ending.client;
         let lag_at = |share| facts.loop_lag.quantile_ns_at_most(share).map(ns_to_ms);
-        let connections =
-            || observations.records.iter().filter_map(|record| record.connection.as_ref());
-        let opened: BTreeSet<u32> = connections().map(|connection| connection.ordinal).collect();
-        let reused = connections().filter(|connection| connection.reused).count() as u64;
-        let played_ns = observations
-            .ending
-            .began
-            .and_then(|began| observations.ending.at.since(began))
-            .map(|length| length.as_nanos() as f64)
-            .filter(|length| 0.0 < *length);
+        let connections = observations.records.iter().filter_map(|it| it.connection.as_ref());
+        let opened: BTreeSet<u32> = connections.clone().map(|it| it.ordinal).collect();
+        let reused = connections.clone().filter(|it| it.reused).count() as u64;
+        let played = observations.ending.began.and_then(|it| observations.ending.at.since(it));
+        let played_ns = played.map(|length| length.as_nanos() as f64).filter(|ns| 0.0 < *ns);
         Self {
             drivers: facts.drivers,
             cores_used: facts.cpu.zip(played_ns).map(|(cpu, ns)| cpu.process_ns as f64 / ns),
@@ -82,7 +77,7 @@ impl ClientHealth {
             },
             journal_waits: facts.journal_waits,
             connections_opened: opened.len() as u64,
-            connections_reused: share(reused, connections().count() as u64),
+            connections_reused: share(reused, connections.count() as u64),
         }
     }
 }
@@ -112,8 +107,14 @@ pub struct ClientError {
     pub itl_p99: f64,
 }
 
+/// Whether the client's calibration speaks for the wire of a run: TLS and HTTP/2 cost more than what was
+/// measured.
+pub(crate) fn is_calibrated_wire(manifest: &Manifest) -> bool {
+    !manifest.endpoint.base.tls && manifest.spec.client.http == HttpVersion::Http1
+}
+
 /// What a run asked of the client.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy)]
 struct ClientLoad {
     requests_per_s: f64,
     events_per_s: f64,
@@ -123,65 +124,47 @@ struct ClientLoad {
 }
 
 impl ClientCapacity {
-    /// `None` when this client was not calibrated, or not for such a wire: TLS and HTTP/2 cost
-    /// more than what was measured.
-    pub(crate) fn from_observations(
+    /// `None` when this client was not calibrated, or not for such a wire.
+    fn from_observations(
         observations: &Observations,
         streams: u64,
-        stamped: bool,
+        kernel_stamps: bool,
     ) -> Option<Self> {
         let manifest = &observations.manifest;
-        let is_plain =
-            !manifest.endpoint.base.tls && manifest.spec.client.http == HttpVersion::Http1;
-        let facts = manifest.calibration.as_ref().filter(|_| is_plain)?;
+        let facts = manifest.calibration.as_ref().filter(|_| is_calibrated_wire(manifest))?;
+        let records = || observations.records.iter();
+        let events = records().flat_map(|record| {
+            let reads = record.events.iter().map(|event| record.reads.get(event.read as usize));
+            reads.filter_map(|read| read.map(Read::at))
+        });
         let load = ClientLoad {
-            requests_per_s: busiest_second(observations, sent_moments(observations)),
-            events_per_s: busiest_second(observations, event_moments(observations)),
+            requests_per_s: busiest_second(observations, records().filter_map(|it| it.sent)),
+            events_per_s: busiest_second(observations, events),
             streams,
-            kernel_stamps: stamped,
+            kernel_stamps,
             drivers: observations.ending.client.drivers,
         };
-        Some(look_up(facts, load))
+        Some(Self::look_up(facts, load))
     }
-}
 
-fn look_up(facts: &CalibrationFacts, load: ClientLoad) -> ClientCapacity {
-    // Fewer threads carry less; whether more would carry more was not measured.
-    let scale = (f64::from(load.drivers.max(1)) / f64::from(facts.drivers.max(1))).min(1.0);
-    let of_requests = load.requests_per_s / (facts.requests_per_s * scale);
-    let of_events = load.events_per_s / (facts.events_per_s * scale);
-    let row = facts
-        .errors
-        .iter()
-        .filter(|row| row.kernel_stamps == load.kernel_stamps)
-        .filter(|row| load.streams <= u64::from(row.streams))
-        .min_by_key(|row| row.streams);
-    ClientCapacity {
-        calibrated: facts.when.clone(),
-        used: of_requests.max(of_events),
-        error_ms: row.map(ClientError::from_facts),
-    }
-}
-
-impl ClientError {
-    fn from_facts(row: &ErrorFacts) -> Self {
+    fn look_up(facts: &CalibrationFacts, load: ClientLoad) -> Self {
+        // Fewer threads carry less; whether more would carry more was not measured.
+        let scale = (f64::from(load.drivers.max(1)) / f64::from(facts.drivers.max(1))).min(1.0);
+        let of_requests = load.requests_per_s / (facts.requests_per_s * scale);
+        let of_events = load.events_per_s / (facts.events_per_s * scale);
+        let rows = facts.errors.iter().filter(|row| row.kernel_stamps == load.kernel_stamps);
+        let enough = rows.filter(|row| load.streams <= u64::from(row.streams));
         Self {
-            ttft_p50: row.ttft_ms_p50,
-            ttft_p99: row.ttft_ms_p99,
-            itl_p50: row.itl_ms_p50,
-            itl_p99: row.itl_ms_p99,
+            calibrated: facts.when.clone(),
+            used: of_requests.max(of_events),
+            error_ms: enough.min_by_key(|row| row.streams).map(|row| ClientError {
+                ttft_p50: row.ttft_ms_p50,
+                ttft_p99: row.ttft_ms_p99,
+                itl_p50: row.itl_ms_p50,
+                itl_p99: row.itl_ms_p99,
+            }),
         }
     }
-}
-
-fn sent_moments(observations: &Observations) -> impl Iterator<Item = Moment> {
-    observations.records.iter().filter_map(|record| record.sent)
-}
-
-fn event_moments(observations: &Observations) -> impl Iterator<Item = Moment> {
-    observations.records.iter().flat_map(|record| {
-        record.events.iter().filter_map(|event| record.reads.get(event.read as usize).map(Read::at))
-    })
 }
 
 /// How many there were in the busiest second, per second. A run shorter than that is one part.

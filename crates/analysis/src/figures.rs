@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::metric::{self, Metric};
 use crate::record::{
-    Arrival, Measured, Output, OutputTokens, Ruler, in_time_order, moment_to_ms, ns_to_ms, share,
+    Arrival, Flight, Measured, Output, OutputTokens, Ruler, in_time_order, moment_to_ms, ns_to_ms,
+    share,
 };
 use crate::statistics::{Percentile, Probability, Sample};
 
@@ -93,18 +94,10 @@ pub struct CourseFigure {
 
 const STEPS_MAX: u32 = 200;
 
-/// What grows while the records are read; `None` for a run without requests.
+/// What grows while the records are read.
 #[derive(Debug)]
-pub(crate) struct CourseTally(Option<Tally>);
-
-#[derive(Debug)]
-struct Tally {
-    steps: Steps,
+pub(crate) struct CourseTally {
     tokens_at: Cursor,
-    /// Time in flight, in steps that a request does not fill.
-    parts_ns: Vec<u128>,
-    /// By how many more, or fewer, requests fill a step than filled the step before.
-    filled: Vec<i64>,
     output_tokens: Vec<u64>,
     ended_ok: Vec<u64>,
     ended_otherwise: Vec<u64>,
@@ -112,69 +105,28 @@ struct Tally {
 
 impl CourseTally {
     pub(crate) fn new(observations: &Observations) -> Self {
-        Self(Steps::over(observations.records.iter(), STEPS_MAX).map(Tally::new))
+        // Without requests there is no step, and nothing is added.
+        let steps = Steps::over(observations.records.iter(), STEPS_MAX);
+        let steps = steps.unwrap_or(Steps { from_ns: 0, step_ns: 0, count: 0 });
+        let zeros = || vec![0; steps.count];
+        Self {
+            tokens_at: Cursor::new(steps),
+            output_tokens: zeros(),
+            ended_ok: zeros(),
+            ended_otherwise: zeros(),
+        }
     }
 
     /// A request that ended in any way.
     pub(crate) fn add(&mut self, record: &RequestRecord) {
-        if let Some(tally) = &mut self.0 {
-            tally.add(record);
-        }
-    }
-
-    /// The tokens of an answer that is ok.
-    pub(crate) fn add_tokens(
-        &mut self,
-        record: &RequestRecord,
-        output: &Output,
-        tokens: OutputTokens,
-    ) {
-        if let Some(tally) = &mut self.0 {
-            tally.add_tokens(record, output, tokens.count);
-        }
-    }
-
-    pub(crate) fn finish(self) -> CourseFigure {
-        self.0.map(Tally::finish).unwrap_or_default()
-    }
-}
-
-impl Tally {
-    fn new(steps: Steps) -> Self {
-        Self {
-            steps,
-            tokens_at: Cursor::new(steps),
-            parts_ns: vec![0; steps.count],
-            filled: vec![0; steps.count],
-            output_tokens: vec![0; steps.count],
-            ended_ok: vec![0; steps.count],
-            ended_otherwise: vec![0; steps.count],
-        }
-    }
-
-    fn add(&mut self, record: &RequestRecord) {
-        let ended_ns = record.ending.at.as_nanos();
-        let last = self.steps.place(ended_ns);
         let ok = record.ending.outcome == Outcome::Ok;
         let ended = if ok { &mut self.ended_ok } else { &mut self.ended_otherwise };
-        ended[last] += 1;
-        let Some(sent_ns) = record.sent.map(Moment::as_nanos) else { return };
-        // The record contradicts itself: there is no time in flight.
-        let Some(in_flight_ns) = ended_ns.checked_sub(sent_ns) else { return };
-        let first = self.steps.place(sent_ns);
-        if first == last {
-            self.parts_ns[first] += u128::from(in_flight_ns);
-            return;
-        }
-        self.parts_ns[first] += u128::from(self.steps.begin_ns(first + 1) - sent_ns);
-        self.parts_ns[last] += u128::from(ended_ns - self.steps.begin_ns(last));
-        self.filled[first + 1] += 1;
-        self.filled[last] -= 1;
+        ended[self.tokens_at.steps.place(record.ending.at.as_nanos())] += 1;
     }
 
-    /// In proportion to what the stream marks, or to its events where it marks nothing: all of the
-    /// answer's tokens are somewhere, and so the steps add up to the run's.
-    fn add_tokens(&mut self, record: &RequestRecord, output: &Output, count: u64) {
+    /// The tokens of an answer that is ok, in proportion to what the stream marks, or to its events
+    /// where it marks nothing: all of them are somewhere, and so the steps add up to the run's.
+    pub(crate) fn add_tokens(&mut self, record: &RequestRecord, output: &Output, count: u64) {
         let marked = output.marked_tokens().filter(|marked| 0 < *marked);
         let weight = |arrival: &Arrival| match (marked, arrival.tokens) {
             (Some(_), Some(tokens)) => tokens,
@@ -200,17 +152,12 @@ impl Tally {
         *step = step.saturating_add(tokens);
     }
 
-    fn finish(self) -> CourseFigure {
-        let step_ns = self.steps.step_ns as f64;
-        let mut whole = 0;
-        let in_flight = self.parts_ns.iter().zip(&self.filled).map(|(part_ns, more)| {
-            whole += more;
-            whole as f64 + *part_ns as f64 / step_ns
-        });
+    pub(crate) fn finish(self, flights: &[Flight]) -> CourseFigure {
+        let steps = self.tokens_at.steps;
         CourseFigure {
-            from_ms: self.steps.begin_ms(),
-            step_ms: self.steps.step_ms(),
-            in_flight: in_flight.collect(),
+            from_ms: ns_to_ms(steps.from_ns),
+            step_ms: ns_to_ms(steps.step_ns),
+            in_flight: steps.in_flight(flights.iter().copied(), |to_ns| steps.place(to_ns)),
             output_tokens: self.output_tokens,
             ended_ok: self.ended_ok,
             ended_otherwise: self.ended_otherwise,
@@ -243,7 +190,8 @@ fn shares(n: u64) -> Vec<f64> {
         shares.extend((1..=BODY).map(|twentieth| f64::from(twentieth) / 20.0));
         shares.extend(tail(n));
     }
-    shares.extend(Percentile::ALL.into_iter().filter(|at| at.fewest() <= n).map(share_of));
+    let percentiles = Percentile::ALL.into_iter().filter(|percentile| percentile.fewest() <= n);
+    shares.extend(percentiles.map(|percentile| percentile.probability().share()));
     shares.sort_unstable_by(f64::total_cmp);
     shares.dedup();
     shares
@@ -256,23 +204,6 @@ fn tail(n: u64) -> impl Iterator<Item = f64> {
     above
         .take_while(move |(part, whole)| u128::from(*whole) <= u128::from(*part) * u128::from(n))
         .map(|(part, whole)| (whole - part) as f64 / whole as f64)
-}
-
-fn share_of(percentile: Percentile) -> f64 {
-    percentile.probability().share()
-}
-
-impl Percentile {
-    /// The fewest values of which one lies above the percentile.
-    const fn fewest(self) -> u64 {
-        match self {
-            Self::P50 => 2,
-            Self::P90 => 10,
-            Self::P95 => 20,
-            Self::P99 => 100,
-            Self::P999 => 1_000,
-        }
-    }
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -336,23 +267,15 @@ impl GapSteps {
         for (step, length) in self.runs {
             let range = from..from + length;
             from = range.end;
-            let column = &mut columns[step];
-            let here = &values[range.clone()];
-            if counts.is_empty() {
-                for value in here {
-                    column[rows.place(*value)] += 1;
-                }
-            } else {
-                for (value, count) in here.iter().zip(&counts[range]) {
-                    let row = &mut column[rows.place(*value)];
-                    *row = row.saturating_add(*count);
-                }
+            for (place, value) in range.clone().zip(&values[range]) {
+                let row = &mut columns[step][rows.place(*value)];
+                *row = row.saturating_add(counts.get(place).copied().unwrap_or(1));
             }
         }
         Some(GapsFigure {
             metric: metric.name.to_owned(),
-            from_ms: steps.begin_ms(),
-            step_ms: steps.step_ms(),
+            from_ms: ns_to_ms(steps.from_ns),
+            step_ms: ns_to_ms(steps.step_ns),
             edges_ms: rows.edges,
             columns,
         })
@@ -373,29 +296,22 @@ const KEY_SHIFT: u32 = 45;
 
 impl Rows {
     fn over(values: &[f64]) -> Option<Self> {
-        let least = |one: f64, other: &f64| one.min(*other);
-        let (first, others) = values.split_first()?;
-        let low = others.iter().fold(*first, least).max(EDGE_MS_MIN);
-        let high = others.iter().fold(*first, |one, other| one.max(*other)).max(low);
-        Some(Self::with_edges(edges(low, high)))
-    }
-
-    fn with_edges(edges: Vec<f64>) -> Self {
+        let low = values.iter().copied().reduce(f64::min)?.max(EDGE_MS_MIN);
+        let high = values.iter().copied().reduce(f64::max)?.max(low);
+        let edges = edges(low, high);
         let first_key = key(edges[0]);
-        let last_key = key(edges[edges.len() - 1]);
         let mut row = 0;
-        let row_of_key = (first_key..=last_key)
-            .map(|key| {
-                // The last edge closes a row and opens none.
-                while usize::from(row) + 2 < edges.len()
-                    && edges[usize::from(row) + 1] <= f64::from_bits(key << KEY_SHIFT)
-                {
-                    row += 1;
-                }
-                row
-            })
-            .collect();
-        Self { edges, first_key, row_of_key }
+        let row_of_key = |key: u64| {
+            // The last edge closes a row and opens none.
+            while usize::from(row) + 2 < edges.len()
+                && edges[usize::from(row) + 1] <= f64::from_bits(key << KEY_SHIFT)
+            {
+                row += 1;
+            }
+            row
+        };
+        let row_of_key = (first_key..=key(edges[edges.len() - 1])).map(row_of_key).collect();
+        Some(Self { edges, first_key, row_of_key })
     }
 
     fn count(&self) -> usize {
@@ -475,63 +391,43 @@ impl RequestsFigure {
     fn choose(observations: &Observations) -> Self {
         let records = in_time_order(observations);
         let spec = &observations.manifest.spec;
-        let drawing =
-            Drawing { streaming: spec.workload.streaming, generates: spec.api.generates() };
-        let rows = drawing.choice(&records).into_iter();
-        Self {
-            rows: rows.map(|(place, why)| drawing.row(records[place], why)).collect(),
-            of: records.len() as u64,
-        }
-    }
-}
-
-struct Drawing {
-    streaming: bool,
-    generates: bool,
-}
-
-impl Drawing {
-    /// Places among the records, in their order, and why each was chosen.
-    fn choice(&self, records: &[&RequestRecord]) -> BTreeMap<usize, RowReason> {
-        let mut chosen = BTreeMap::new();
-        chosen.extend(failed(records).into_iter().map(|place| (place, RowReason::Failed)));
-        let slowest = |latency: &dyn Fn(&RequestRecord) -> Option<u64>, count| {
-            slowest(records, latency, count).into_iter().map(|place| (place, RowReason::Slowest))
+        // When the first output came, where that is to be seen.
+        let first = |record: &RequestRecord| {
+            let streamed = spec.workload.streaming && record.head.is_none_or(|head| head.streamed);
+            arrivals(record).next().filter(|_| streamed)
         };
-        chosen.extend(slowest(&e2e_ns, SLOWEST_E2E));
-        chosen.extend(slowest(&|record| self.ttft_ns(record), SLOWEST_TTFT));
+        let since_sent = |record: &RequestRecord, at: Option<Moment>| {
+            at?.as_nanos().checked_sub(record.sent?.as_nanos())
+        };
+        let mut chosen: BTreeMap<usize, RowReason> =
+            failed(&records).into_iter().map(|place| (place, RowReason::Failed)).collect();
+        let e2e = slowest(&records, SLOWEST_E2E, |record| {
+            since_sent(record, arrivals(record).next_back())
+        });
+        let ttft = slowest(&records, SLOWEST_TTFT, |record| since_sent(record, first(record)));
+        chosen.extend(e2e.chain(ttft).map(|place| (place, RowReason::Slowest)));
         let others: Vec<usize> =
             (0..records.len()).filter(|place| !chosen.contains_key(place)).collect();
         let room = ROWS_MAX - chosen.len();
         chosen.extend(evenly(&others, room).map(|place| (place, RowReason::Sample)));
-        chosen
-    }
-
-    /// When the first output came, where that is to be seen.
-    fn first(&self, record: &RequestRecord) -> Option<Moment> {
-        let streamed = self.streaming && record.head.is_none_or(|head| head.streamed);
-        arrivals(record).next().filter(|_| streamed)
-    }
-
-    fn ttft_ns(&self, record: &RequestRecord) -> Option<u64> {
-        self.first(record)?.as_nanos().checked_sub(record.sent?.as_nanos())
-    }
-
-    fn row(&self, record: &RequestRecord, why: RowReason) -> RequestRow {
-        let mut output = Output::default();
-        output.read(record, &mut Ruler::new(0));
-        let said = 0 < output.events || record.usage.is_some_and(|u| u.completion_tokens.is_some());
-        let counted = || OutputTokens::from_record(record, &output).count;
-        RequestRow {
-            id: record.id.0,
-            why,
-            outcome: record.ending.outcome,
-            intended_ms: moment_to_ms(record.intended),
-            sent_ms: record.sent.map(moment_to_ms),
-            first_ms: self.first(record).map(moment_to_ms),
-            ended_ms: moment_to_ms(record.ending.at),
-            output_tokens: (self.generates && said).then(counted),
-        }
+        let row = |(place, why): (usize, RowReason)| {
+            let record = records[place];
+            let mut output = Output::default();
+            output.read(record, &mut Ruler::new(0));
+            let reported = record.usage.is_some_and(|usage| usage.completion_tokens.is_some());
+            let is_counted = spec.api.generates() && (0 < output.events || reported);
+            RequestRow {
+                id: record.id.0,
+                why,
+                outcome: record.ending.outcome,
+                intended_ms: moment_to_ms(record.intended),
+                sent_ms: record.sent.map(moment_to_ms),
+                first_ms: first(record).map(moment_to_ms),
+                ended_ms: moment_to_ms(record.ending.at),
+                output_tokens: is_counted.then(|| OutputTokens::from_record(record, &output).count),
+            }
+        };
+        Self { rows: chosen.into_iter().map(row).collect(), of: records.len() as u64 }
     }
 }
 
@@ -541,23 +437,17 @@ fn arrivals(record: &RequestRecord) -> impl DoubleEndedIterator<Item = Moment> {
     output.filter_map(|event| record.reads.get(event.read as usize).map(Read::at))
 }
 
-fn e2e_ns(record: &RequestRecord) -> Option<u64> {
-    arrivals(record).next_back()?.as_nanos().checked_sub(record.sent?.as_nanos())
-}
-
 /// The slowest of the ok ones, by a latency; of equally slow ones the first.
 fn slowest(
     records: &[&RequestRecord],
-    latency: impl Fn(&RequestRecord) -> Option<u64>,
     count: usize,
-) -> Vec<usize> {
-    let ok = |record: &RequestRecord| record.ending.outcome == Outcome::Ok;
-    let mut ranked: Vec<(u64, usize)> = (0..records.len())
-        .filter(|place| ok(records[*place]))
-        .filter_map(|place| Some((latency(records[place])?, place)))
-        .collect();
+    latency: impl Fn(&RequestRecord) -> Option<u64>,
+) -> impl Iterator<Item = usize> {
+    let ok = records.iter().enumerate().filter(|(_, one)| one.ending.outcome == Outcome::Ok);
+    let mut ranked: Vec<(u64, usize)> =
+        ok.filter_map(|(place, record)| Some((latency(record)?, place))).collect();
     ranked.sort_unstable_by_key(|(latency, place)| (std::cmp::Reverse(*latency), *place));
-    ranked.into_iter().take(count).map(|(_, place)| place).collect()
+    ranked.into_iter().take(count).map(|(_, place)| place)
 }
 
 /// Some of each way to fail, evenly spread over the run: a rare way is not crowded out by a common
@@ -616,6 +506,14 @@ impl Steps {
         Some(Self::between(from.as_nanos(), to.as_nanos(), at_most))
     }
 
+    /// So many steps; a last piece that is shorter than a step is left out. `None` without a nanosecond a
+    /// step.
+    pub(crate) fn within(stretch: Flight, count: usize) -> Option<Self> {
+        let length_ns = stretch.to_ns.checked_sub(stretch.from_ns)?;
+        let step_ns = length_ns / u64::try_from(count).ok()?;
+        (0 < step_ns).then_some(Self { from_ns: stretch.from_ns, step_ns, count })
+    }
+
     fn between(from_ns: u64, to_ns: u64, at_most: u32) -> Self {
         let span_ns = to_ns.saturating_sub(from_ns);
         let count = (span_ns / STEP_NS_MIN).clamp(1, u64::from(at_most.max(1)));
@@ -634,12 +532,45 @@ impl Steps {
         self.from_ns.saturating_add(self.step_ns.saturating_mul(step as u64))
     }
 
-    pub(crate) fn begin_ms(self) -> f64 {
-        ns_to_ms(self.from_ns)
+    /// The step that a moment lies in; `None` outside.
+    pub(crate) fn step(self, at_ns: u64) -> Option<usize> {
+        let step = usize::try_from(at_ns.checked_sub(self.from_ns)? / self.step_ns).ok()?;
+        (step < self.count).then_some(step)
     }
 
-    pub(crate) fn step_ms(self) -> f64 {
-        ns_to_ms(self.step_ns)
+    pub(crate) fn end_ns(self) -> u64 {
+        self.begin_ns(self.count)
+    }
+
+    /// How many requests were in flight on average in each step; `last_step` is that of an end. Steps
+    /// that a flight fills are counted by where they begin and end, so that a long flight costs no more
+    /// than a short one.
+    pub(crate) fn in_flight(
+        self,
+        flights: impl Iterator<Item = Flight>,
+        last_step: impl Fn(u64) -> usize,
+    ) -> Vec<f64> {
+        let mut filling = vec![0_i64; self.count + 1];
+        let mut part_ns = vec![0_u128; self.count];
+        for Flight { from_ns, to_ns } in flights {
+            let (first, last) = (self.place(from_ns), last_step(to_ns));
+            if first == last {
+                part_ns[first] += u128::from(to_ns - from_ns);
+                continue;
+            }
+            part_ns[first] += u128::from(self.begin_ns(first + 1) - from_ns);
+            if let Some(part_ns) = part_ns.get_mut(last) {
+                *part_ns += u128::from(to_ns - self.begin_ns(last));
+            }
+            filling[first + 1] += 1;
+            filling[last] -= 1;
+        }
+        let mut filled = 0;
+        let step = |(change, part_ns): (&i64, &u128)| {
+            filled += change;
+            filled as f64 + *part_ns as f64 / self.step_ns as f64
+        };
+        filling.iter().zip(&part_ns).map(step).collect()
     }
 }
 

@@ -34,39 +34,26 @@ mod summary;
 pub mod tool_result;
 mod topic;
 
-pub use audit::{Audit, CacheAudit, Difference, LengthAudit};
-pub use client::{ClientCapacity, ClientError, ClientHealth, LoopLag};
-pub use figures::{
-    CourseFigure, DistributionFigure, GapsFigure, RequestRow, RequestsFigure, RowReason, RunFigures,
-};
-pub use judge::{
-    Bound, Check, CheckKind, CheckState, Evidence, Limits, RequestSlo, RequestSlos, Requirement,
-    RequirementOutcome, RequirementProblem, Ruling, Severity, SloOutcome, SloProblem, Threshold,
-    ThresholdVerdict, Undecided, Verdict, Warning, check_requirements, check_slos,
-};
-pub use littles_law::LittlesLaw;
+pub use audit::*;
+pub use client::*;
+pub use figures::*;
+pub use judge::*;
+pub use littles_law::*;
 pub use metric::{
     Better, ByMetric, Distribution, Headline, Intervals, LatencyOrigin, METRICS, Metric,
     MetricValue, MetricValues, Note, Quantity, QuantityProblem, Scalar, Shape, Statistic, Unit,
 };
-pub use offered_load::{
-    ArrivalFit, Delivered, Dispersion, GapFigures, HeldByCap, ScheduleDelivered, SlotsDelivered,
-};
+pub use offered_load::*;
 pub use record::{
     FailureGroup, Figures, GroupFigures, InputSources, OutputSources, PartFigures,
     RequestLatencies, RequestRates, TokenSource, Tokens, TurnFigures, Window, WindowKind,
     latencies as detail,
 };
-pub use run::{
-    ExtentFacts, LoadFacts, PlanFacts, RampSegmentFacts, RateFacts, RunFacts, SystemFacts,
-    ThinkFacts, WarmUpFacts, WorkloadFacts,
-};
-pub use server::{CounterFigures, GaugeFigures, ScrapeFigures, ServerSide, Timeline, TokensApart};
+pub use run::*;
+pub use server::*;
 pub use statistics::{
     Estimate, Interval, Percentile, Probability, Sample, share_across, share_pooled,
 };
-pub use steady::{
-    Growth, SeriesName, SeriesTrend, SteadyFigures, SteadyKind, SteadyState, ThroughputIntervals,
-};
+pub use steady::*;
 pub use summary::{SCHEMA, Summary, SummaryError, numbers_on_one_line, summarize};
 pub use topic::{Foreign, Topic, UnknownWord, WORDS, Word};

@@ -13,7 +13,7 @@
 //! is the server: its gauges of running and waiting requests are compared with N.
 
 use inferometer_model::outcome::Cause;
-use inferometer_model::{Observations, RequestRecord};
+use inferometer_model::{Moment, Observations};
 use serde::{Deserialize, Serialize};
 
 use crate::record::{Concurrency, Flight};
@@ -59,32 +59,53 @@ impl LittlesLaw {
         observations: &Observations,
         server: Option<&ServerSide>,
     ) -> Self {
-        let Some(run) = Stay::of_run(observations) else {
+        let sent = observations.records.iter().filter_map(|record| record.sent);
+        let began = observations.ending.began.or_else(|| sent.min());
+        let (from_ns, to_ns) =
+            (began.map_or(u64::MAX, Moment::as_nanos), observations.ending.at.as_nanos());
+        if to_ns <= from_ns {
             return Self::nothing("the run has no length");
-        };
-        let duration_s = run.length_s();
-        let mut seen = Seen::default();
-        for record in &observations.records {
-            seen.add(record, run);
         }
-        let Some(mean_s) = seen.mean_s() else {
-            return Self { lost: seen.lost, ..Self::nothing("no request was in flight") };
-        };
-        let in_flight = seen.in_flight_s() / duration_s;
-        let arrivals_per_s = seen.arrivals as f64 / duration_s;
-        let expected = arrivals_per_s * mean_s;
-        let gauges = server.and_then(server_in_flight);
-        let server_in_flight = gauges.map(|(in_flight, _)| in_flight);
+        let (mut arrivals, mut lost, mut stays, mut stayed_ns) = (0_u64, 0, 0_u64, 0_u128);
+        let mut flights = Vec::new();
+        for record in &observations.records {
+            if record.sent.is_none() {
+                let is_lost = u64::from(record.ending.cause == Some(Cause::RunCrashed));
+                lost += is_lost;
+                arrivals += is_lost;
+                continue;
+            }
+            arrivals += 1;
+            let Some(flight) = Flight::from_record(record) else { continue };
+            stays += 1;
+            stayed_ns += u128::from(flight.to_ns - flight.from_ns);
+            flights.extend(flight.within(Flight { from_ns, to_ns }));
+        }
+        if stays == 0 {
+            return Self { lost, ..Self::nothing("no request was in flight") };
+        }
+        let duration_s = (to_ns - from_ns) as f64 / 1e9;
+        let mean_s = stayed_ns as f64 / 1e9 / stays as f64;
+        let in_flight_s =
+            Concurrency::sweep(&flights).map_or(0.0, |swept| swept.request_ns as f64 / 1e9);
+        let in_flight = in_flight_s / duration_s;
+        let arrivals_per_s = arrivals as f64 / duration_s;
+        // What waits is in flight, too, so the server must report both; and of replicas that answer by
+        // turns each knows its own.
+        let gauges = server.filter(|server| server.restarts == 0 && server.replicas.is_none());
+        let gauges = gauges.and_then(|server| server.running.zip(server.waiting));
+        let gauges = gauges.filter(|(running, _)| TELLING_SCRAPES <= running.n);
+        let server_in_flight = gauges.map(|(running, waiting)| running.mean + waiting.mean);
         let apart = |found: f64, of: f64| (0.0 < of).then(|| (found - of) / of);
         Self {
             in_flight: Some(in_flight),
             arrivals_per_s: Some(arrivals_per_s),
             time_in_flight_s: Some(mean_s),
-            apart: apart(in_flight, expected),
-            lost: seen.lost,
+            apart: apart(in_flight, arrivals_per_s * mean_s),
+            lost,
             server_in_flight,
             server_apart: server_in_flight.and_then(|server| apart(server, in_flight)),
-            server_scrapes: gauges.map_or(0, |(_, scrapes)| scrapes),
+            server_scrapes: gauges.map_or(0, |(running, _)| running.n),
             reason: None,
         }
     }
@@ -105,72 +126,6 @@ impl LittlesLaw {
 
     fn nothing(reason: &str) -> Self {
         Self { reason: Some(reason.to_owned()), ..Self::default() }
-    }
-}
-
-/// With the number of scrapes. `None` unless it says both, since what waits is in flight, too, and
-/// unless it is one server all the time: of replicas that answer by turns each knows its own.
-fn server_in_flight(server: &ServerSide) -> Option<(f64, u64)> {
-    let (running, waiting) = (server.running?, server.waiting?);
-    let is_one = server.restarts == 0 && server.replicas.is_none();
-    let tells = is_one && TELLING_SCRAPES <= running.n;
-    tells.then_some((running.mean + waiting.mean, running.n))
-}
-
-/// A stretch of the run's clock.
-#[derive(Clone, Copy)]
-struct Stay {
-    from_ns: u64,
-    to_ns: u64,
-}
-
-impl Stay {
-    fn of_run(observations: &Observations) -> Option<Self> {
-        let sent = observations.records.iter().filter_map(|record| record.sent);
-        let began = observations.ending.began.or_else(|| sent.min())?;
-        let run = Self { from_ns: began.as_nanos(), to_ns: observations.ending.at.as_nanos() };
-        (run.from_ns < run.to_ns).then_some(run)
-    }
-
-    fn length_s(self) -> f64 {
-        (self.to_ns - self.from_ns) as f64 / 1e9
-    }
-}
-
-#[derive(Default)]
-struct Seen {
-    flights: Vec<Flight>,
-    arrivals: u64,
-    lost: u64,
-    stays: u64,
-    stayed_ns: u128,
-}
-
-impl Seen {
-    fn add(&mut self, record: &RequestRecord, run: Stay) {
-        let Some(sent) = record.sent else {
-            let lost = u64::from(record.ending.cause == Some(Cause::RunCrashed));
-            self.lost += lost;
-            self.arrivals += lost;
-            return;
-        };
-        self.arrivals += 1;
-        let (from_ns, to_ns) = (sent.as_nanos(), record.ending.at.as_nanos());
-        let clipped = Flight { from_ns: from_ns.max(run.from_ns), to_ns: to_ns.min(run.to_ns) };
-        let Some(stay_ns) = to_ns.checked_sub(from_ns) else { return };
-        self.stays += 1;
-        self.stayed_ns += u128::from(stay_ns);
-        if clipped.from_ns <= clipped.to_ns {
-            self.flights.push(clipped);
-        }
-    }
-
-    fn in_flight_s(&self) -> f64 {
-        Concurrency::sweep(&self.flights).map_or(0.0, |swept| swept.request_ns as f64 / 1e9)
-    }
-
-    fn mean_s(&self) -> Option<f64> {
-        (0 < self.stays).then(|| self.stayed_ns as f64 / 1e9 / self.stays as f64)
     }
 }
 

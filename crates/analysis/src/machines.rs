@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use inferometer_model::deployment::DeploymentFacts;
-use inferometer_model::system::{KnownBy, ServerFacts};
+use inferometer_model::system::KnownBy;
 use inferometer_model::telemetry::{
     ClientSample, DeviceReading, DeviceSource, DevicesSample, Throttle,
 };
@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::client::share;
 use crate::metric::Missing;
 use crate::record::Extremes;
-use crate::server::{EvenSteps, GaugeFigures};
+use crate::server::{EvenSteps, GaugeFigures, is_inside};
 
 /// Of the looks inside the run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -109,24 +109,14 @@ impl MeasuredMachines {
     ) -> Self {
         let machines = &observations.machines;
         let client = ClientFigures::from_observations(observations);
-        let Some((gpus, energy_j)) =
-            GpuFigures::from_observations(observations, window, output_tokens)
-        else {
-            let absence = machines.devices_absence.as_ref().map(ToString::to_string);
-            let missing = absence.unwrap_or_else(|| "no GPU was in what was read".to_owned());
-            let figures = MachineFigures { gpus: None, gpus_missing: Some(missing), client };
-            return Self { figures, energy_j: Err(NO_GPUS) };
-        };
-        let figures = MachineFigures { gpus: Some(gpus), gpus_missing: None, client };
-        Self { figures, energy_j }
+        let found = GpuFigures::from_observations(observations, window, output_tokens);
+        let absence = machines.devices_absence.as_ref().map(ToString::to_string);
+        let missing = absence.unwrap_or_else(|| "no GPU was in what was read".to_owned());
+        let gpus_missing = found.is_none().then_some(missing);
+        let (gpus, energy_j) = found.unzip();
+        let figures = MachineFigures { gpus, gpus_missing, client };
+        Self { figures, energy_j: energy_j.unwrap_or(Err(NO_GPUS)) }
     }
-}
-
-/// Whether a look was while the plan was played. A run that died does not know when it began, and
-/// all its looks count.
-fn is_inside(observations: &Observations, at: Moment) -> bool {
-    let ending = &observations.ending;
-    ending.began.is_none_or(|began| (began..=ending.at).contains(&at))
 }
 
 const IDLE: Missing = Missing("no GPU that was read did anything during the run");
@@ -160,35 +150,36 @@ impl GpuFigures {
         if by_index.is_empty() {
             return None;
         }
-        let bounds = window.bounds();
+        let bounds = window.0.filter(|(first, last)| first < last);
         let servers = server_gpus(observations);
-        let is_foreign =
-            |index: &u32| servers.as_ref().is_some_and(|(_, own)| !own.contains(index));
         let device = |(index, looks): (&u32, &Vec<Look<'_>>)| {
             let energy = bounds.and_then(|bounds| energy_over(bounds, looks, every));
             let (energy_j, energy_from) = energy.unzip();
-            let foreign = is_foreign(index);
-            let seen = device(*index, looks, observations);
-            DeviceFigures { foreign, energy_j, energy_from, ..seen }
+            let foreign = servers.as_ref().is_some_and(|(_, own)| !own.contains(index));
+            DeviceFigures { foreign, energy_j, energy_from, ..device(*index, looks, observations) }
         };
         let devices: Vec<DeviceFigures> = by_index.iter().map(device).collect();
-        let counted: BTreeSet<u32> =
-            devices.iter().filter(|device| device.counts()).map(|device| device.index).collect();
-        let energy_j = energy_of(&devices, bounds.is_some());
-        let inside: Vec<&DevicesSample> =
-            samples.iter().filter(|sample| is_inside(observations, sample.at)).collect();
-        let summed = |of: fn(&DeviceReading) -> Option<f64>| {
-            let sums = inside.iter().filter_map(|sample| sum(sample, &counted, of));
-            GaugeFigures::of_values(sums)
+        let used = || devices.iter().filter(|device| device.counts());
+        let counted: BTreeSet<u32> = used().map(|device| device.index).collect();
+        // One device whose energy is not known makes the sum unknown.
+        let energy_j = match counted.len() {
+            _ if bounds.is_none() => Err(NO_WINDOW),
+            0 => Err(IDLE),
+            _ => used().map(|device| device.energy_j).sum::<Option<f64>>().ok_or(UNTOLD),
         };
+        let inside = || samples.iter().filter(|sample| is_inside(observations, sample.at));
+        let summed = |of: fn(&DeviceReading) -> Option<f64>| {
+            GaugeFigures::from_values(inside().filter_map(|sample| sum(sample, &counted, of)))
+        };
+        let missed = observations.machines.devices_missed.iter();
         let tokens = output_tokens.filter(|tokens| 0 < *tokens).map(|tokens| tokens as f64);
         let per_token = energy_j.ok().zip(tokens).map(|(joules, tokens)| joules / tokens);
         let figures = Self {
             source,
-            looks: inside.len() as u64,
-            missed: missed(observations),
+            looks: inside().count() as u64,
+            missed: missed.filter(|look| is_inside(observations, look.at)).count() as u64,
             servers_by: servers.as_ref().map(|(by, _)| *by),
-            took_ms_max: inside.iter().map(|it| it.took.as_secs_f64() * 1e3).reduce(f64::max),
+            took_ms_max: inside().map(|it| it.took.as_secs_f64() * 1e3).reduce(f64::max),
             power_w: summed(|reading| reading.power_w),
             memory_used_bytes: summed(|reading| reading.memory_used_bytes.map(|it| it as f64)),
             energy_j: energy_j.ok(),
@@ -200,21 +191,6 @@ impl GpuFigures {
         };
         Some((figures, energy_j))
     }
-}
-
-fn missed(observations: &Observations) -> u64 {
-    let looks = observations.machines.devices_missed.iter();
-    looks.filter(|look| is_inside(observations, look.at)).count() as u64
-}
-
-/// Of the devices that count; one whose energy is not known makes the sum unknown.
-fn energy_of(devices: &[DeviceFigures], has_window: bool) -> Result<f64, Missing> {
-    let mut counted = devices.iter().filter(|device| device.counts()).peekable();
-    if !has_window {
-        return Err(NO_WINDOW);
-    }
-    counted.peek().ok_or(IDLE)?;
-    counted.map(|device| device.energy_j).sum::<Option<f64>>().ok_or(UNTOLD)
 }
 
 /// Over the devices that count; `None` where one of them does not tell.
@@ -241,7 +217,7 @@ fn device(index: u32, looks: &[Look<'_>], observations: &Observations) -> Device
         .map(|(_, reading)| *reading)
         .collect();
     let gauge = |of: fn(&DeviceReading) -> Option<f64>| {
-        GaugeFigures::of_values(inside.iter().filter_map(|reading| of(reading)))
+        GaugeFigures::from_values(inside.iter().filter_map(|reading| of(reading)))
     };
     let throttled = |of: fn(&Throttle) -> bool| {
         let told: Vec<bool> =
@@ -251,9 +227,15 @@ fn device(index: u32, looks: &[Look<'_>], observations: &Observations) -> Device
     let use_share = gauge(|reading| reading.use_share);
     let memory_used_bytes = gauge(|reading| reading.memory_used_bytes.map(|it| it as f64));
     let memory_total_bytes = looks.iter().find_map(|(_, reading)| reading.memory_total_bytes);
+    // A model fills memory, and a server that is looked at every second may rest at each look: both
+    // must be small. What does not report its use is not called idle.
+    let room =
+        memory_total_bytes.map_or(IDLE_MEMORY_BYTES, |total| IDLE_MEMORY_SHARE * total as f64);
+    let is_idle = use_share.is_some_and(|used| used.max <= IDLE_USE)
+        && memory_used_bytes.is_none_or(|memory| memory.max <= room);
     DeviceFigures {
         index,
-        idle: is_idle(use_share, memory_used_bytes, memory_total_bytes),
+        idle: is_idle,
         use_share,
         memory_used_bytes,
         memory_total_bytes,
@@ -269,13 +251,6 @@ fn device(index: u32, looks: &[Look<'_>], observations: &Observations) -> Device
         throttled_hardware: throttled(|throttle| throttle.hardware),
         newcomers: newcomers(looks, observations.ending.began, &inside),
     }
-}
-
-/// A model fills memory, and a server that is looked at every second may rest at each look: both
-/// must be small. What does not tell its use is not called idle.
-fn is_idle(used: Option<GaugeFigures>, memory: Option<GaugeFigures>, total: Option<u64>) -> bool {
-    let room = total.map_or(IDLE_MEMORY_BYTES, |total| IDLE_MEMORY_SHARE * total as f64);
-    used.is_some_and(|used| used.max <= IDLE_USE) && memory.is_none_or(|memory| memory.max <= room)
 }
 
 /// Processes that no look before the run shows; without such a look, those that the first one inside
@@ -302,62 +277,51 @@ pub enum ServersBy {
     OnlyOne,
 }
 
-/// `None` where it cannot be told; then all that are in use are taken for the server's.
+/// `None` where it is not known; then all that are in use are taken for the server's.
 fn server_gpus(observations: &Observations) -> Option<(ServersBy, BTreeSet<u32>)> {
     let server = observations.manifest.server.as_ref()?;
-    let samples = &observations.machines.devices;
-    let by_processes = || Some((ServersBy::Processes, by_processes(server, samples)?));
-    let by_name = || Some((ServersBy::Environment, named(server.deployment.as_ref()?, samples)?));
-    let only = || Some((ServersBy::OnlyOne, only(server, samples)?));
-    by_processes().or_else(by_name).or_else(only)
-}
-
-/// Fewer than the model is spread over are not all: some of its processes are not known to us.
-fn by_processes(server: &ServerFacts, samples: &[DevicesSample]) -> Option<BTreeSet<u32>> {
+    let readings = || observations.machines.devices.iter().flat_map(|sample| &sample.devices);
     let is_own = |process: &u32| server.processes.contains(process);
-    let readings = samples.iter().flat_map(|sample| &sample.devices);
-    let held = readings.filter(|it| it.processes.iter().flatten().any(is_own));
-    let found: BTreeSet<u32> = held.map(|reading| reading.index).collect();
-    let at_least = server.gpus_used.unwrap_or(1).max(1) as usize;
-    (at_least <= found.len()).then_some(found)
+    let held = readings().filter(|reading| reading.processes.iter().flatten().any(is_own));
+    let held: BTreeSet<u32> = held.map(|reading| reading.index).collect();
+    // Fewer than the model is spread over are not all: some of its processes are not known to us.
+    if server.gpus_used.unwrap_or(1).max(1) as usize <= held.len() {
+        return Some((ServersBy::Processes, held));
+    }
+    let seen: BTreeSet<u32> = readings().map(|reading| reading.index).collect();
+    let named = server.deployment.as_ref().and_then(named_gpus);
+    if let Some(named) = named.filter(|named| named.is_subset(&seen)) {
+        return Some((ServersBy::Environment, named));
+    }
+    // In a container the processes on a GPU have numbers of the host, or are not reported at all. A
+    // server of another machine has other GPUs, and one that was given devices by name may have none.
+    let is_here = server.known_by == Some(KnownBy::Loopback);
+    let is_open = server.deployment.as_ref().is_none_or(|it| visible_devices(it).is_none());
+    let is_one = server.gpus_used.unwrap_or(1) <= 1 && seen.len() == 1;
+    (is_here && is_open && is_one).then_some((ServersBy::OnlyOne, seen))
 }
 
-/// Names other than numbers (`GPU-…`, `all`) say nothing here: looks have only numbers.
-fn named(deployment: &DeploymentFacts, samples: &[DevicesSample]) -> Option<BTreeSet<u32>> {
+/// Names other than numbers (`GPU-…`, `all`) say nothing here: readings have only numbers.
+fn named_gpus(deployment: &DeploymentFacts) -> Option<BTreeSet<u32>> {
+    let visible = visible_devices(deployment);
     let list = match deployment.kind.as_str() {
-        "process" => given(deployment)?,
+        "process" => visible?,
         // Only the engine of containers heeds this one, and inside they are numbered anew.
-        "container" if given(deployment).is_none() => value(deployment, "NVIDIA_VISIBLE_DEVICES")?,
+        "container" if visible.is_none() => variable(deployment, "NVIDIA_VISIBLE_DEVICES")?,
         _ => return None,
     };
-    let numbers: BTreeSet<u32> =
-        list.split(',').map(|number| number.trim().parse().ok()).collect::<Option<_>>()?;
-    numbers.is_subset(&seen(samples)).then_some(numbers)
+    list.split(',').map(|number| number.trim().parse().ok()).collect()
 }
 
-/// What the environment of the program lets it see, in its own words.
-fn given(deployment: &DeploymentFacts) -> Option<&str> {
+/// What the environment of the program lets it see.
+fn visible_devices(deployment: &DeploymentFacts) -> Option<&str> {
     let names = ["CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"];
-    names.into_iter().find_map(|name| value(deployment, name))
+    names.into_iter().find_map(|name| variable(deployment, name))
 }
 
-fn value<'a>(deployment: &'a DeploymentFacts, name: &str) -> Option<&'a str> {
+fn variable<'a>(deployment: &'a DeploymentFacts, name: &str) -> Option<&'a str> {
     let found = deployment.environment.iter().find(|(key, _)| key == name);
     found.map(|(_, value)| value.as_str())
-}
-
-/// In a container the processes on a GPU have numbers of the host, or are not told at all. A server
-/// of another machine has other GPUs, and one that was given devices by name may have none.
-fn only(server: &ServerFacts, samples: &[DevicesSample]) -> Option<BTreeSet<u32>> {
-    let is_here = server.known_by == Some(KnownBy::Loopback);
-    let is_open = server.deployment.as_ref().is_none_or(|it| given(it).is_none());
-    let is_one = server.gpus_used.unwrap_or(1) <= 1;
-    let seen = Some(seen(samples)).filter(|seen| seen.len() == 1)?;
-    (is_here && is_open && is_one).then_some(seen)
-}
-
-fn seen(samples: &[DevicesSample]) -> BTreeSet<u32> {
-    samples.iter().flat_map(|sample| &sample.devices).map(|reading| reading.index).collect()
 }
 
 /// Where an energy comes from.
@@ -403,21 +367,16 @@ fn by_counter((from, to): (f64, f64), totals: &[(f64, f64)], gap: f64) -> Option
     if totals.windows(2).any(|pair| pair[1].1 < pair[0].1) {
         return None;
     }
-    let fresh = fresh(totals);
+    // Looks that saw a new total. An exporter repeats an old one until it reads its GPUs again, and how
+    // old the first is nobody knows, unless no look after it saw the same twice.
+    let grown = totals.windows(2).filter(|pair| pair[0].1 < pair[1].1).map(|pair| pair[1]);
+    let mut fresh: Vec<(f64, f64)> = grown.collect();
+    if fresh.len() + 1 == totals.len() {
+        fresh.insert(0, totals[0]);
+    }
     let low = at(&fresh, from, gap).or_else(|| fresh.iter().find(|it| from <= it.0).copied())?;
     let high = at(&fresh, to, gap).or_else(|| fresh.iter().rfind(|it| it.0 <= to).copied())?;
     whole(high.1 - low.1, high.0 - low.0, to - from).filter(|joules| 0.0 < *joules)
-}
-
-/// Those of the looks that saw a new total. An exporter repeats an old one until it reads its GPUs
-/// again, and how old the first is nobody knows, unless no look after it saw the same twice.
-fn fresh(totals: &[(f64, f64)]) -> Vec<(f64, f64)> {
-    let grown = totals.windows(2).filter(|pair| pair[0].1 < pair[1].1).map(|pair| pair[1]);
-    let mut found: Vec<(f64, f64)> = grown.collect();
-    if found.len() + 1 == totals.len() {
-        found.insert(0, totals[0]);
-    }
-    found
 }
 
 fn under_power((from, to): (f64, f64), readings: &[(f64, f64)], gap: f64) -> Option<f64> {
@@ -535,7 +494,7 @@ impl ClientFigures {
         let inside: Vec<ClientSample> =
             samples.iter().filter(|it| is_inside(observations, it.at)).copied().collect();
         let gauge = |of: fn(&ClientSample) -> Option<f64>| {
-            GaugeFigures::of_values(inside.iter().filter_map(of))
+            GaugeFigures::from_values(inside.iter().filter_map(of))
         };
         Some(Self {
             looks: inside.len() as u64,

@@ -88,8 +88,7 @@ impl Delivered {
                 Self::not_checked("everything was due at once, so there is no rate to keep")
             }
             LoadShape::Open { rate, arrivals, cap } => {
-                let process = Process { rate, arrivals: *arrivals };
-                ScheduleDelivered::new(observations, process, cap.is_some()).map_or_else(
+                ScheduleDelivered::new(observations, (rate, *arrivals), cap.is_some()).map_or_else(
                     || Self::not_checked("too few requests were sent to make a rate"),
                     Self::Schedule,
                 )
@@ -109,33 +108,13 @@ fn turns_think(observations: &Observations) -> bool {
     thinks(source) || parts.iter().any(|part| thinks(&part.source))
 }
 
-/// What a schedule was to be.
-#[derive(Clone, Copy)]
-struct Process<'spec> {
-    rate: &'spec Rate,
-    arrivals: Arrivals,
-}
-
-impl Process<'_> {
-    /// The fit of the planned moments, or why there is none.
-    fn fit(self, intended_ns: &[u64], has_holes: bool) -> Result<ArrivalFit, &'static str> {
-        let per_s = match self.rate {
-            Rate::Steady { per_s } => *per_s,
-            Rate::Ramp { .. } => {
-                return Err("the rate was asked to change, so gaps have no one law");
-            }
-            Rate::Recorded(_) => return Err("a trace is its own process"),
-            Rate::Unlimited => return Err("everything was due at once"),
-        };
-        if has_holes {
-            return Err("the moments of requests that were never attempted are not known");
-        }
-        ArrivalFit::fit(intended_ns, per_s, self.arrivals).ok_or("too few gaps to tell")
-    }
-}
-
 impl ScheduleDelivered {
-    fn new(observations: &Observations, process: Process<'_>, capped: bool) -> Option<Self> {
+    /// Against the process that the schedule was to be; `None` where too few requests were sent.
+    fn new(
+        observations: &Observations,
+        (rate, arrivals): (&Rate, Arrivals),
+        capped: bool,
+    ) -> Option<Self> {
         let first_turns = || observations.records.iter().filter(|record| record.asked.turn == 0);
         let mut intended: Vec<u64> =
             first_turns().map(|record| record.intended.as_nanos()).collect();
@@ -157,13 +136,29 @@ impl ScheduleDelivered {
         // Due and not even attempted, so that their moments were not written down.
         let wanting = observations.not_sent_because(Cause::ClientResource);
         let due = intended.len() as u64 + wanting;
-        let rates = rates((due, &intended), &sent);
-        let fit = process.fit(&intended, 0 < wanting);
+        // A request that never left lowers the sent rate, and so does a schedule that took longer than
+        // planned.
+        let planned_s = span_s(&intended).filter(|span_s| 0.0 < *span_s);
+        let took_s = planned_s.and_then(|planned_s| Some(span_s(&sent)?.max(planned_s)));
+        let intended_per_s = planned_s.map(|planned_s| (due as f64 - 1.0) / planned_s);
+        let sent_per_s = took_s.map(|took_s| (sent.len() as f64 - 1.0) / took_s);
+        let rates = intended_per_s.zip(sent_per_s);
+        let fit = match rate {
+            Rate::Ramp { .. } => Err("the rate was asked to change, so gaps have no one law"),
+            Rate::Recorded(_) => Err("a trace is its own process"),
+            Rate::Unlimited => Err("everything was due at once"),
+            Rate::Steady { .. } if 0 < wanting => {
+                Err("the moments of requests that were never attempted are not known")
+            }
+            Rate::Steady { per_s } => {
+                ArrivalFit::fit(&intended, *per_s, arrivals).ok_or("too few gaps to tell")
+            }
+        };
         Some(Self {
             requests,
             unsent: due - requests,
-            intended_per_s: rates.map(|(intended, _)| intended),
-            sent_per_s: rates.map(|(_, sent)| sent),
+            intended_per_s,
+            sent_per_s,
             rate_apart: rates.map(|(intended, sent)| sent / intended - 1.0),
             late_from_ms: LATE_MS,
             late_share: share(late, requests),
@@ -205,15 +200,6 @@ impl ScheduleDelivered {
         let found = pairs.filter(|_| !self.capped).find(apart);
         found.map(|(intended, sent)| (*intended, *sent))
     }
-}
-
-/// Per second: all that were due, and those that left. A request that never left lowers the second,
-/// and so does a schedule that took longer than planned.
-fn rates((due, intended_ns): (u64, &[u64]), sent_ns: &[u64]) -> Option<(f64, f64)> {
-    let planned_s = span_s(intended_ns).filter(|span_s| 0.0 < *span_s)?;
-    let took_s = span_s(sent_ns)?.max(planned_s);
-    let intended_per_s = (due as f64 - 1.0) / planned_s;
-    Some((intended_per_s, (sent_ns.len() as f64 - 1.0) / took_s))
 }
 
 /// Of one list of moments.
@@ -325,13 +311,14 @@ impl ArrivalFit {
             Arrivals::Poisson => {
                 Self::drawn("Poisson", gaps_s, |gap_s| -libm::expm1(-per_s * gap_s))
             }
-            Arrivals::Gamma { burstiness } => Self::drawn("gamma", gaps_s, |gap_s| {
-                incomplete_gamma::lower(burstiness, burstiness * per_s * gap_s)
-            }),
-            // Their mean is the rate's own, which chance would only come near to.
-            Arrivals::Stretched { burstiness } => Self::drawn("stretched gamma", gaps_s, |gap_s| {
-                incomplete_gamma::lower(burstiness, burstiness * per_s * gap_s)
-            }),
+            // The mean of stretched gaps is the rate's own, which chance would only come near to.
+            Arrivals::Gamma { burstiness } | Arrivals::Stretched { burstiness } => {
+                let is_drawn = matches!(arrivals, Arrivals::Gamma { .. });
+                let name = if is_drawn { "gamma" } else { "stretched gamma" };
+                Self::drawn(name, gaps_s, |gap_s| {
+                    incomplete_gamma::lower(burstiness, burstiness * per_s * gap_s)
+                })
+            }
         })
     }
 
@@ -398,11 +385,20 @@ const FEWEST_PER_SLOT: usize = 10;
 impl SlotsDelivered {
     fn from_records(records: &[RequestRecord], asked: u32) -> Result<Self, &'static str> {
         let slots = usize::try_from(asked).unwrap_or(usize::MAX);
-        let uses: Vec<Flight> = records.iter().filter_map(slot_use).collect();
+        let used = |record: &RequestRecord| Flight::new(record.admitted, record.ending.at);
+        let uses: Vec<Flight> = records.iter().filter_map(used).collect();
         if uses.len() < FEWEST_IN_SLOTS.max(FEWEST_PER_SLOT.saturating_mul(slots)) {
             return Err("too few requests for the slots to tell");
         }
-        let loaded = loaded(records, &uses, slots).ok_or("no slot was in use")?;
+        // From the first request of every slot to the drain. A later turn of a conversation takes no
+        // slot of its own.
+        let first_turns = records.iter().filter(|record| record.asked.turn == 0);
+        let mut taken_ns: Vec<u64> = first_turns.map(|record| record.admitted.as_nanos()).collect();
+        taken_ns.sort_unstable();
+        let last_ns = *taken_ns.last().ok_or("no slot was in use")?;
+        let from_ns = taken_ns.get(slots.saturating_sub(1)).copied().unwrap_or(last_ns);
+        let to_ns = Concurrency::drain_begins_ns(&uses, last_ns).ok_or("no slot was in use")?;
+        let loaded = Flight { from_ns, to_ns };
         let length_ns = loaded.to_ns.saturating_sub(loaded.from_ns);
         if length_ns == 0 {
             return Err("no slot was handed on, so the run drains from its beginning");
@@ -419,27 +415,6 @@ impl SlotsDelivered {
             requests: uses.len() as u64,
         })
     }
-
-    /// The share in use, where too many were empty.
-    pub(crate) fn missed(&self) -> Option<f64> {
-        Some(self.share).filter(|share| *share < SLOTS_SHARE)
-    }
-}
-
-/// From the first request of every slot to the drain. A later turn of a conversation takes no slot of
-/// its own.
-fn loaded(records: &[RequestRecord], uses: &[Flight], slots: usize) -> Option<Flight> {
-    let first_turns = records.iter().filter(|record| record.asked.turn == 0);
-    let mut taken_ns: Vec<u64> = first_turns.map(|record| record.admitted.as_nanos()).collect();
-    taken_ns.sort_unstable();
-    let from_ns = *taken_ns.get(slots.saturating_sub(1)).or(taken_ns.last())?;
-    let to_ns = Concurrency::drain_begins_ns(uses, *taken_ns.last()?)?;
-    Some(Flight { from_ns, to_ns })
-}
-
-fn slot_use(record: &RequestRecord) -> Option<Flight> {
-    let (from_ns, to_ns) = (record.admitted.as_nanos(), record.ending.at.as_nanos());
-    (from_ns <= to_ns).then_some(Flight { from_ns, to_ns })
 }
 
 /// Attempted requests that had to wait for a slot of the cap.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use inferometer_model::Observations;
 use inferometer_model::endpoint::Api;
 use inferometer_model::journal::RunStop;
 use inferometer_model::observations::{
@@ -12,7 +13,6 @@ use inferometer_model::spec::{
     SharedPrefix, Source, SourceKind, Think, Ticks,
 };
 use inferometer_model::system::{Machine, ServerFacts};
-use inferometer_model::{Observations, observations};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -93,17 +93,14 @@ pub struct PlanFacts {
 impl RunFacts {
     pub(crate) fn from_observations(observations: &Observations) -> Self {
         let manifest = &observations.manifest;
+        let speed = manifest.spec.engine.speed.filter(|_| manifest.endpoint.embedded);
         Self {
             id: manifest.run.clone(),
             started: manifest.started.clone(),
             tool_version: manifest.environment.tool_version.clone(),
             target: manifest.endpoint.base.to_string(),
             embedded: manifest.endpoint.embedded,
-            engine_speed: manifest
-                .spec
-                .engine
-                .speed
-                .filter(|speed| manifest.endpoint.embedded && (speed - 1.0).abs() > f64::EPSILON),
+            engine_speed: speed.filter(|speed| (speed - 1.0).abs() > f64::EPSILON),
             simulated: manifest.simulated.clone(),
             model: manifest.endpoint.model.clone(),
             api: manifest.spec.api,
@@ -113,7 +110,12 @@ impl RunFacts {
             seed: manifest.spec.seed,
             load: LoadFacts::new(&manifest.spec.load.shape),
             extent: ExtentFacts::new(manifest.spec.load.extent),
-            warm_up: manifest.warm_up.map(WarmUpFacts::new),
+            warm_up: manifest.warm_up.map(|facts| WarmUpFacts {
+                requests: facts.requests,
+                ok: facts.ok,
+                failed: facts.failed,
+                took_s: facts.took.as_secs_f64(),
+            }),
             stop: observations.ending.stop,
             partial: observations.ending.stop.is_partial(),
             metadata: manifest.spec.metadata.clone(),
@@ -164,12 +166,6 @@ pub(crate) fn asked_lengths(source: &Source) -> (Option<Lengths>, Option<Lengths
         Source::Dataset(spec) => (spec.input.clone(), spec.output.clone()),
         Source::Fixed(spec) => (None, Some(spec.output.clone())),
         Source::Trace(_) | Source::Mix(_) | Source::Saved { .. } => (None, None),
-    }
-}
-
-impl PlanFacts {
-    pub(crate) fn from_observations(observations: &Observations) -> Self {
-        Self { fingerprint: observations.manifest.fingerprints.plan.clone() }
     }
 }
 
@@ -314,13 +310,6 @@ impl ExtentFacts {
     }
 }
 
-impl WarmUpFacts {
-    fn new(facts: observations::WarmUpFacts) -> Self {
-        let observations::WarmUpFacts { requests, ok, failed, took } = facts;
-        Self { requests, ok, failed, took_s: took.as_secs_f64() }
-    }
-}
-
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SystemFacts {
     /// Null in runs of versions that did not look.
@@ -330,11 +319,6 @@ pub struct SystemFacts {
 }
 
 impl SystemFacts {
-    pub(crate) fn from_observations(observations: &Observations) -> Self {
-        let manifest = &observations.manifest;
-        Self { client: manifest.environment.machine.clone(), server: manifest.server.clone() }
-    }
-
     /// GPUs that answer together, where that is known.
     pub fn gpus_used(&self) -> Option<u32> {
         self.server.as_ref()?.gpus_used

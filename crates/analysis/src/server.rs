@@ -107,27 +107,22 @@ pub struct CounterFigures {
 }
 
 impl ServerSide {
-    /// What was heard, or why nothing was.
+    /// What was scraped, or why nothing was.
     pub(crate) fn from_observations(
         observations: &Observations,
         client: &ClientCounts<'_>,
     ) -> Result<Self, String> {
-        match &observations.telemetry {
-            Telemetry::Recorded(recording) => Self::of_recording(recording, observations, client)
-                .ok_or_else(|| "the recording holds no sample".to_owned()),
-            Telemetry::Absent(absence) => Err(absence.to_string()),
-        }
-    }
-
-    fn of_recording(
-        recording: &Recording,
-        observations: &Observations,
-        client: &ClientCounts<'_>,
-    ) -> Option<Self> {
-        let dialect = recording.samples.last()?.dialect;
-        let inside = inside(recording, observations);
-        let gauge = |of: fn(&Gauges) -> Option<f64>| GaugeFigures::from_samples(&inside, of);
-        let segments = Segments::new(&recording.samples);
+        let recording = match &observations.telemetry {
+            Telemetry::Recorded(recording) => recording,
+            Telemetry::Absent(absence) => return Err(absence.to_string()),
+        };
+        let samples = &recording.samples;
+        let last = samples.last().ok_or("the recording holds no sample")?;
+        let inside = || samples.iter().filter(|sample| is_inside(observations, sample.at));
+        let gauge = |of: fn(&Gauges) -> Option<f64>| {
+            GaugeFigures::from_values(inside().filter_map(|sample| of(&sample.gauges)))
+        };
+        let segments = Segments::new(samples);
         let counter = |of: fn(&Counters) -> Option<f64>| segments.growth(|s| of(&s.counters));
         let mean = |of: fn(&Timings) -> Option<SumCount>| {
             let sum = segments.growth(|s| of(&s.timings).map(|timing| timing.sum_s))?.total;
@@ -136,13 +131,19 @@ impl ServerSide {
         };
         let (queries, hits) = (counter(|c| c.prefix_queries), counter(|c| c.prefix_hits));
         let (prompt, generation) = (counter(|c| c.prompt_tokens), counter(|c| c.generation_tokens));
-        let not_compared = client.incomparable(&segments, &recording.samples);
         let looked_up = queries.map(|queries| queries.total).filter(|total| 0.0 < *total);
-        Some(Self {
-            dialect,
-            scrapes: ScrapeFigures::new(recording, &inside, observations),
+        let not_compared = client.incomparable(&segments, (samples[0].at, last.at));
+        let apart = |server: Option<CounterFigures>, client: u64, foreign: u64| {
+            let is_compared = not_compared.is_none() && foreign == 0 && 0 < client;
+            let client = is_compared.then_some(client as f64)?;
+            Some((server?.total - client) / client)
+        };
+        let tokens = client.tokens;
+        Ok(Self {
+            dialect: last.dialect,
+            scrapes: ScrapeFigures::new(recording, inside().count() as u64, observations),
             restarts: segments.restarts(),
-            replicas: segments.replicas(),
+            replicas: segments.replicas,
             running: gauge(|gauges| gauges.running),
             waiting: gauge(|gauges| gauges.waiting),
             swapped: gauge(|gauges| gauges.swapped),
@@ -157,60 +158,15 @@ impl ServerSide {
             ttft_ms_mean: mean(|timings| timings.ttft),
             e2e_ms_mean: mean(|timings| timings.e2e),
             queue_ms_mean: mean(|timings| timings.queue),
-            tokens_apart: match not_compared {
-                None => TokensApart::compare(client.tokens, prompt, generation),
-                Some(_) => TokensApart::default(),
+            tokens_apart: TokensApart {
+                prompt: apart(prompt, tokens.input_total, tokens.input_source.asked),
+                generation: apart(generation, tokens.output_total, tokens.output_source.events),
             },
             tokens_not_compared: not_compared.map(str::to_owned),
-            timeline: Timeline::from_samples(&recording.samples, &segments, observations),
+            timeline: Timeline::from_samples(samples, &segments, observations),
         })
     }
-}
 
-impl ClientCounts<'_> {
-    /// Why the server's totals cannot be those of the client's requests alone.
-    fn incomparable(
-        &self,
-        segments: &Segments<'_>,
-        samples: &[TelemetrySample],
-    ) -> Option<&'static str> {
-        let is_between = samples
-            .first()
-            .zip(samples.last())
-            .is_some_and(|(first, last)| self.window.lies_between(first.at, last.at));
-        if !self.all_ok {
-            Some("a request failed, and what the server did for it is not known")
-        } else if segments.replicas().is_some() {
-            Some("several servers answered by turns")
-        } else if 0 < segments.restarts() {
-            Some("the server was restarted meanwhile")
-        } else if !is_between {
-            Some("its counters were not read both before and after all requests")
-        } else {
-            None
-        }
-    }
-}
-
-impl TokensApart {
-    fn compare(
-        client: &Tokens,
-        prompt: Option<CounterFigures>,
-        generation: Option<CounterFigures>,
-    ) -> Self {
-        let share = |server: Option<CounterFigures>, client: u64| {
-            let client = Some(client as f64).filter(|total| 0.0 < *total)?;
-            Some((server?.total - client) / client)
-        };
-        let (asked, events) = (client.input_source.asked, client.output_source.events);
-        Self {
-            prompt: share(prompt, client.input_total).filter(|_| asked == 0),
-            generation: share(generation, client.output_total).filter(|_| events == 0),
-        }
-    }
-}
-
-impl ServerSide {
     /// What part of the prompts it found in its prefix cache, if they were ours alone.
     pub(crate) fn own_hit_share(&self) -> Option<f64> {
         let ours = self.tokens_apart.prompt.is_none_or(|share| share.abs() <= TOKENS_APART);
@@ -218,23 +174,38 @@ impl ServerSide {
     }
 }
 
-/// The scrapes while the plan was played: those before and after see a server at rest. A run that
-/// died does not know when it began, and its scrapes all count.
-fn inside<'a>(recording: &'a Recording, observations: &Observations) -> Vec<&'a TelemetrySample> {
+impl ClientCounts<'_> {
+    /// Why the server's totals, read between two moments, cannot be those of the client's requests
+    /// alone.
+    fn incomparable(
+        &self,
+        segments: &Segments<'_>,
+        (first, last): (Moment, Moment),
+    ) -> Option<&'static str> {
+        if !self.all_ok {
+            Some("a request failed, and what the server did for it is not known")
+        } else if segments.replicas.is_some() {
+            Some("several servers answered by turns")
+        } else if 0 < segments.restarts() {
+            Some("the server was restarted meanwhile")
+        } else if !self.window.0.is_some_and(|(from, to)| first <= from && to <= last) {
+            Some("its counters were not read both before and after all requests")
+        } else {
+            None
+        }
+    }
+}
+
+/// Whether a moment lies in the time in which the plan was played: samples before and after it see a
+/// server at rest. A run that died does not know when it began, and all its samples count.
+pub(crate) fn is_inside(observations: &Observations, at: Moment) -> bool {
     let ending = &observations.ending;
-    let is_inside = |sample: &&TelemetrySample| {
-        ending.began.is_none_or(|began| (began..=ending.at).contains(&sample.at))
-    };
-    recording.samples.iter().filter(is_inside).collect()
+    ending.began.is_none_or(|began| (began..=ending.at).contains(&at))
 }
 
 impl GaugeFigures {
-    fn from_samples(samples: &[&TelemetrySample], of: fn(&Gauges) -> Option<f64>) -> Option<Self> {
-        Self::of_values(samples.iter().filter_map(|sample| of(&sample.gauges)))
-    }
-
     /// `None` of nothing, and of what is no number.
-    pub(crate) fn of_values(values: impl IntoIterator<Item = f64>) -> Option<Self> {
+    pub(crate) fn from_values(values: impl IntoIterator<Item = f64>) -> Option<Self> {
         let values: Vec<f64> = values.into_iter().filter(|value| value.is_finite()).collect();
         let max = values.iter().copied().reduce(f64::max)?;
         let mean = values.iter().sum::<f64>() / values.len() as f64;
@@ -243,11 +214,7 @@ impl GaugeFigures {
 }
 
 impl ScrapeFigures {
-    fn new(
-        recording: &Recording,
-        inside: &[&TelemetrySample],
-        observations: &Observations,
-    ) -> Self {
+    fn new(recording: &Recording, inside: u64, observations: &Observations) -> Self {
         let exchanges = match &observations.manifest.simulated {
             Some(_) => &[],
             None => recording.samples.as_slice(),
@@ -256,14 +223,14 @@ impl ScrapeFigures {
         let took_ms_max = took.clone().reduce(f64::max);
         let singly = recording.missed.iter().map(|missed| (missed.reason, 1));
         let skipped = (0 < recording.skipped).then_some((MissReason::BackedOff, recording.skipped));
-        let mut missed_by = BTreeMap::new();
+        let mut missed_by: BTreeMap<String, u64> = BTreeMap::new();
         for (reason, number) in singly.chain(skipped) {
-            let sum: &mut u64 = missed_by.entry(reason.key().to_owned()).or_default();
+            let sum = missed_by.entry(reason.key().to_owned()).or_default();
             *sum = sum.saturating_add(number);
         }
         Self {
             ok: recording.samples.len() as u64,
-            inside: inside.len() as u64,
+            inside,
             missed: missed_by.values().fold(0, |sum, number| sum.saturating_add(*number)),
             missed_by,
             took_ms_mean: took_ms_max.map(|_| took.sum::<f64>() / exchanges.len() as f64),
@@ -277,6 +244,7 @@ impl ScrapeFigures {
 /// processes answer by turns: no counter goes on from one to the next.
 struct Segments<'a> {
     stretches: Vec<&'a [TelemetrySample]>,
+    /// How many processes answered by turns, if not one after the other.
     replicas: Option<u64>,
 }
 
@@ -302,19 +270,8 @@ impl<'a> Segments<'a> {
         Self { stretches, replicas }
     }
 
-    /// How many processes answered by turns, if not one after the other.
-    fn replicas(&self) -> Option<u64> {
-        self.replicas
-    }
-
     fn restarts(&self) -> u64 {
         self.stretches.len().saturating_sub(1) as u64
-    }
-
-    /// Neighbours between which the server went on.
-    fn pairs(&self) -> impl Iterator<Item = (&'a TelemetrySample, &'a TelemetrySample)> {
-        let pairs = self.stretches.iter().flat_map(|segment| segment.windows(2));
-        pairs.filter_map(|pair| Some((pair.first()?, pair.last()?)))
     }
 
     /// What a counter grew by from the first to the last scrape of each segment, and the rate over
@@ -411,10 +368,12 @@ impl Timeline {
             steps.means(samples.iter().filter_map(|sample| Some((sample.at, of(sample)?))))
         };
         let rate = |of: fn(&TelemetrySample) -> Option<f64>| {
-            let rates = segments.pairs().filter_map(|(before, sample)| {
-                let seconds = sample.at.since(before.at)?.as_secs_f64();
-                let grown = of(sample)? - of(before)?;
-                (0.0 < seconds).then(|| (sample.at, grown / seconds))
+            // Between neighbours of which the server went on.
+            let pairs = segments.stretches.iter().flat_map(|segment| segment.windows(2));
+            let rates = pairs.filter_map(|pair| {
+                let seconds = pair[1].at.since(pair[0].at)?.as_secs_f64();
+                let grown = of(&pair[1])? - of(&pair[0])?;
+                (0.0 < seconds).then(|| (pair[1].at, grown / seconds))
             });
             steps.means(rates)
         };

@@ -20,10 +20,12 @@ pub mod series;
 pub mod steady;
 pub mod student;
 pub mod trend;
-pub mod truth;
 pub(crate) mod welch;
 
 pub use self::sample::*;
 
 /// The upper end of a central interval that covers 95 %.
 pub const UPPER: f64 = 0.975;
+
+#[cfg(test)]
+mod tests;

@@ -16,14 +16,12 @@
 //! - the output of a closed loop does not settle: its load follows the server.
 
 use inferometer_model::spec::{LoadShape, Rate, Think};
-use inferometer_model::{Moment, RequestRecord};
 use serde::{Deserialize, Serialize};
 
-use crate::metric;
-use crate::metric::{ByMetric, Distribution, METRICS, Metric};
+use crate::figures::Steps;
+use crate::metric::{self, ByMetric, Distribution, METRICS, Metric};
 use crate::record::{
-    Clustered, Concurrency, Deliveries, Evidence, Flight, InputTokens, RequestLatencies, Window,
-    WindowKind, ns_to_ms,
+    Attempt, Clustered, Concurrency, Deliveries, Flight, Window, WindowKind, WorkDone, ns_to_ms,
 };
 use crate::statistics::Interval;
 use crate::statistics::steady::{Settling, Unsettled, settle};
@@ -117,32 +115,57 @@ impl SteadyState {
             );
             return Self::without(SteadyKind::TooShort, &reason);
         };
-        let Some(grid) = Grid::over(horizon, STEPS) else {
+        let Some(grid) = Steps::within(horizon, STEPS) else {
             return Self::without(SteadyKind::TooShort, "the run has no length");
         };
         Self::over(course, grid, !is_slotted(shape))
     }
 
-    fn over(course: &Course<'_>, grid: Grid, open: bool) -> Self {
+    fn over(course: &Course<'_>, grid: Steps, open: bool) -> Self {
         let readings = course.readings(grid);
         let in_flight = &readings[0];
         let growth = if open { Growth::fit(in_flight, course, grid) } else { None };
         let trends = readings.iter().map(SeriesTrend::new).collect();
-        let never = if open { never_open(&readings, growth) } else { never_slotted(&readings) };
+        let [in_flight_trend, output_trend, ttft_trend] =
+            readings.each_ref().map(Reading::unsettled);
+        let never = match (growth.filter(|growth| growth.beyond_chance), output_trend) {
+            (Some(Growth { per_s, .. }), _) => Some(format!(
+                "requests in flight grow by {per_s:.2} per second: the server does not keep up"
+            )),
+            (None, _) if open => in_flight_trend
+                .and(ttft_trend)
+                .map(|_| "neither requests in flight nor TTFT come to a level".to_owned()),
+            (None, Some(Unsettled::Truncation)) => {
+                Some("the output rate still changes after half of the run".to_owned())
+            }
+            (None, Some(Unsettled::Trend { drift, .. })) => {
+                let changes = if drift < 0.0 { "falls" } else { "rises" };
+                let percent = drift.abs() * 100.0;
+                Some(format!("the output rate {changes} by {percent:.0} % over the run"))
+            }
+            (None, None) => None,
+        };
         if let Some(reason) = never {
             let never = Self::without(SteadyKind::NeverSettled, &reason);
             return Self { trends, growth, ..never };
         }
         let cuts = readings.iter().filter_map(Reading::settled_from_ns);
-        let from_ns = cuts.max().unwrap_or(grid.begin_ns());
-        let stretch = Flight { from_ns, to_ns: grid.end_ns() };
+        let from_ns = cuts.max().unwrap_or(grid.from_ns);
+        let to_ns = grid.end_ns();
+        let window = Window {
+            kind: WindowKind::Steady,
+            from_ms: Some(ns_to_ms(from_ns)),
+            to_ms: Some(ns_to_ms(to_ns)),
+            duration_s: Some(ns_to_ms(to_ns.saturating_sub(from_ns)) / 1e3),
+        };
+        let figures = SteadyFigures::over(Flight { from_ns, to_ns }, course);
         Self {
             state: SteadyKind::Settled,
             reason: None,
-            window: Some(window(stretch)),
+            window: Some(window),
             trends,
             growth,
-            figures: Some(Box::new(SteadyFigures::over(stretch, course))),
+            figures: Some(Box::new(figures)),
         }
     }
 
@@ -190,35 +213,11 @@ fn horizon(shape: &LoadShape, course: &Course<'_>) -> Result<Option<Flight>, &'s
     }
 }
 
-fn never_open(readings: &[Reading; 3], growth: Option<Growth>) -> Option<String> {
-    if let Some(growth) = growth.filter(|growth| growth.beyond_chance) {
-        return Some(format!(
-            "requests in flight grow by {:.2} per second: the server does not keep up",
-            growth.per_s
-        ));
-    }
-    let [in_flight, _, ttft] = readings;
-    in_flight
-        .unsettled()
-        .and(ttft.unsettled())
-        .map(|_| "neither requests in flight nor TTFT come to a level".to_owned())
-}
-
-fn never_slotted(readings: &[Reading; 3]) -> Option<String> {
-    Some(match readings[1].unsettled()? {
-        Unsettled::Truncation => "the output rate still changes after half of the run".to_owned(),
-        Unsettled::Trend { drift, .. } => {
-            let way = if drift < 0.0 { "falls" } else { "rises" };
-            format!("the output rate {way} by {:.0} % over the run", drift.abs() * 100.0)
-        }
-    })
-}
-
 impl Growth {
-    fn fit(in_flight: &Reading, course: &Course<'_>, grid: Grid) -> Option<Self> {
+    fn fit(in_flight: &Reading, course: &Course<'_>, grid: Steps) -> Option<Self> {
         let half = STEPS / 2;
         let later = in_flight.values.get(half..)?;
-        let from_ns = grid.moment_ns(half);
+        let from_ns = grid.begin_ns(half);
         let arrivals = course.sent_within(Flight { from_ns, to_ns: grid.end_ns() });
         let line = ols_hac(later)?;
         let rises = mann_kendall(later).is_some_and(|ranks| ranks.p < SIGNIFICANT);
@@ -237,9 +236,7 @@ impl SeriesTrend {
     fn new(reading: &Reading) -> Self {
         let (drift, p) = match reading.settling {
             Settling::NeverSettled(Unsettled::Trend { drift, p }) => (Some(drift), Some(p)),
-            Settling::NeverSettled(Unsettled::Truncation)
-            | Settling::Settled { .. }
-            | Settling::TooShort { .. } => (None, None),
+            _ => (None, None),
         };
         Self {
             series: reading.series,
@@ -247,16 +244,6 @@ impl SeriesTrend {
             drift: drift.filter(|drift| drift.is_finite()),
             p,
         }
-    }
-}
-
-fn window(stretch: Flight) -> Window {
-    let Flight { from_ns, to_ns } = stretch;
-    Window {
-        kind: WindowKind::Steady,
-        from_ms: Some(ns_to_ms(from_ns)),
-        to_ms: Some(ns_to_ms(to_ns)),
-        duration_s: Some(ns_to_ms(to_ns.saturating_sub(from_ns)) / 1e3),
     }
 }
 
@@ -293,37 +280,38 @@ impl SteadyFigures {
         let inside = |at_ns: u64| (window.from_ns..window.to_ns).contains(&at_ns);
         let length_ns = window.to_ns.saturating_sub(window.from_ns);
         let per_s = |count: f64| (0 < length_ns).then(|| count / (length_ns as f64 / 1e9));
-        let sent: Vec<&SentAnswer> =
-            course.answers.iter().filter(|answer| inside(answer.sent_ns)).collect();
+        let answers = || course.answers.iter().map(|(_, answer)| answer);
+        let sent = || course.answers.iter().filter(|(sent_ns, _)| inside(*sent_ns));
         let latency = |metric: &'static Metric| {
             metric.per_request().filter(|latency| latency.in_steady_window)?;
-            let values = sent.iter().filter_map(|answer| answer.latencies.get(metric)).collect();
+            let values = sent().filter_map(|(_, answer)| answer.latencies.get(metric)).collect();
             let nothing =
                 || Distribution::nothing("no ok answer to a request sent inside shows it");
             let found = Clustered::one_each(values).distribution().unwrap_or_else(nothing);
             Some((metric, found))
         };
-        let ended = course.answers.iter().filter(|answer| inside(answer.ended_ns)).count();
+        let ended = answers().filter(|answer| inside(answer.record.ending.at.as_nanos())).count();
         let came = course.deliveries.iter().filter(|(at_ns, _)| inside(*at_ns));
         let output: f64 = came.map(|(_, tokens)| tokens as f64).sum();
-        let begun = course.answers.iter().filter(|answer| answer.first_ns.is_some_and(inside));
-        let input: f64 = begun.map(|answer| answer.input_tokens as f64).sum();
+        let begun = answers().filter(|it| it.first.is_some_and(|at| inside(at.as_nanos())));
+        let input: f64 = begun.map(|answer| answer.input.count as f64).sum();
         let flown: Vec<Flight> =
             course.flights.iter().filter_map(|flight| flight.within(window)).collect();
         let swept = Concurrency::sweep(&flown);
         let request_throughput = per_s(ended as f64);
         let output_throughput = per_s(output).filter(|_| course.generates);
         let total_throughput = per_s(input + output).filter(|_| course.generates);
-        let part = course.evidence.within(window);
+        let throughputs = [request_throughput, output_throughput, total_throughput];
+        let [requests, output, total] = course.work.within(window, throughputs);
         Self {
-            requests: sent.len() as u64,
+            requests: sent().count() as u64,
             request_throughput,
             output_throughput,
             total_throughput,
             intervals: ThroughputIntervals {
-                request_throughput: part.requests(request_throughput),
-                output_throughput: part.output(output_throughput),
-                total_throughput: part.total(total_throughput),
+                request_throughput: requests,
+                output_throughput: output,
+                total_throughput: total,
             },
             concurrency_mean: swept.and_then(|swept| per_s(swept.request_ns as f64 / 1e9)),
             latencies: METRICS.iter().copied().filter_map(latency).collect(),
@@ -336,25 +324,15 @@ const STEPS: usize = 200;
 /// A trend counts from here on: several series are looked at, and queues wander.
 const CERTAIN: f64 = 0.01;
 
-/// An `ok` answer and when it was asked for.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct SentAnswer {
-    sent_ns: u64,
-    /// When its first output came, if any did: then its input has been worked on.
-    first_ns: Option<u64>,
-    ended_ns: u64,
-    input_tokens: u64,
-    latencies: RequestLatencies,
-}
-
 /// All that a run's course is seen by.
 pub(crate) struct Course<'a> {
     pub(crate) flights: &'a [Flight],
     /// When the last request left that waited for no answer of its own conversation.
     pub(crate) last_first_turn_ns: Option<u64>,
-    pub(crate) answers: &'a [SentAnswer],
+    /// The `ok` answers to requests that were sent, and when they were.
+    pub(crate) answers: Vec<(u64, &'a Attempt<'a>)>,
     pub(crate) deliveries: &'a Deliveries,
-    pub(crate) evidence: &'a Evidence,
+    pub(crate) work: &'a WorkDone,
     /// Whether answers are made of tokens.
     pub(crate) generates: bool,
 }
@@ -368,62 +346,6 @@ struct Reading {
     moments_ns: Vec<u64>,
 }
 
-/// Even steps of time.
-#[derive(Clone, Copy)]
-struct Grid {
-    from_ns: u64,
-    step_ns: u64,
-    steps: usize,
-}
-
-impl SentAnswer {
-    /// `None` for an answer to a request that was never sent.
-    pub(crate) fn new(
-        record: &RequestRecord,
-        first: Option<Moment>,
-        latencies: RequestLatencies,
-    ) -> Option<Self> {
-        Some(Self {
-            sent_ns: record.sent?.as_nanos(),
-            first_ns: first.map(Moment::as_nanos),
-            ended_ns: record.ending.at.as_nanos(),
-            input_tokens: InputTokens::from_record(record).count,
-            latencies,
-        })
-    }
-}
-
-impl Grid {
-    /// A last piece that is shorter than a step is left out; `None` without a nanosecond a step.
-    fn over(stretch: Flight, steps: usize) -> Option<Self> {
-        let length_ns = stretch.to_ns.checked_sub(stretch.from_ns)?;
-        let step_ns = length_ns / u64::try_from(steps).ok()?;
-        (0 < step_ns).then_some(Self { from_ns: stretch.from_ns, step_ns, steps })
-    }
-
-    fn begin_ns(self) -> u64 {
-        self.from_ns
-    }
-
-    fn end_ns(self) -> u64 {
-        self.moment_ns(self.steps)
-    }
-
-    fn moment_ns(self, step: usize) -> u64 {
-        self.from_ns + self.step_ns * step as u64
-    }
-
-    /// The step that a moment lies in; `None` outside.
-    fn step(self, at_ns: u64) -> Option<usize> {
-        let step = usize::try_from(at_ns.checked_sub(self.from_ns)? / self.step_ns).ok()?;
-        (step < self.steps).then_some(step)
-    }
-
-    fn moments_ns(self) -> Vec<u64> {
-        (0..self.steps).map(|step| self.moment_ns(step)).collect()
-    }
-}
-
 impl Course<'_> {
     fn drain_begins_ns(&self) -> Option<u64> {
         Concurrency::drain_begins_ns(self.flights, self.last_first_turn_ns?)
@@ -435,19 +357,24 @@ impl Course<'_> {
     }
 
     /// In flight, output tokens and TTFT.
-    fn readings(&self, grid: Grid) -> [Reading; 3] {
-        let over_time = |series, values| Reading::new(series, values, grid.moments_ns());
+    fn readings(&self, grid: Steps) -> [Reading; 3] {
+        let moments_ns: Vec<u64> = (0..grid.count).map(|step| grid.begin_ns(step)).collect();
+        let over_time = |series, values| Reading::new(series, values, moments_ns.clone());
         let (ttft, sent_ns) = self.ttft(grid);
+        let stretch = Flight { from_ns: grid.from_ns, to_ns: grid.end_ns() };
+        let flights = self.flights.iter().filter_map(|flight| flight.within(stretch));
+        // The very end lies in no step.
+        let in_flight = grid.in_flight(flights, |to_ns| grid.step(to_ns).unwrap_or(grid.count));
         [
-            over_time(SeriesName::InFlight, in_flight(self.flights, grid)),
+            over_time(SeriesName::InFlight, in_flight),
             over_time(SeriesName::OutputTokens, self.output(grid)),
             Reading::new(SeriesName::Ttft, ttft, sent_ns),
         ]
     }
 
     /// Output per second in each step: tokens, or whole answers where they have none.
-    fn output(&self, grid: Grid) -> Vec<f64> {
-        let mut counts = vec![0.0; grid.steps];
+    fn output(&self, grid: Steps) -> Vec<f64> {
+        let mut counts = vec![0.0; grid.count];
         let mut add = |at_ns: u64, count: f64| {
             if let Some(step) = grid.step(at_ns) {
                 counts[step] += count;
@@ -456,25 +383,26 @@ impl Course<'_> {
         if self.generates {
             self.deliveries.iter().for_each(|(at_ns, tokens)| add(at_ns, tokens as f64));
         } else {
-            self.answers.iter().for_each(|answer| add(answer.ended_ns, 1.0));
+            let ends = self.answers.iter().map(|(_, answer)| answer.record.ending.at.as_nanos());
+            ends.for_each(|at_ns| add(at_ns, 1.0));
         }
         let step_s = grid.step_ns as f64 / 1e9;
         counts.iter().map(|count| count / step_s).collect()
     }
 
     /// Means of neighbours in the order of sending, and when the first of each left.
-    fn ttft(&self, grid: Grid) -> (Vec<f64>, Vec<u64>) {
-        let shown = |answer: &SentAnswer| {
+    fn ttft(&self, grid: Steps) -> (Vec<f64>, Vec<u64>) {
+        let shown = |answer: &Attempt<'_>| {
             answer.latencies.get(&metric::TTFT).or_else(|| answer.latencies.get(&metric::E2E))
         };
         let mut values: Vec<(u64, f64)> = self
             .answers
             .iter()
-            .filter(|answer| grid.step(answer.sent_ns).is_some())
-            .filter_map(|answer| Some((answer.sent_ns, shown(answer)?)))
+            .filter(|(sent_ns, _)| grid.step(*sent_ns).is_some())
+            .filter_map(|(sent_ns, answer)| Some((*sent_ns, shown(answer)?)))
             .collect();
         values.sort_unstable_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
-        let groups = values.len().min(grid.steps);
+        let groups = values.len().min(grid.count);
         let group = |place: usize| {
             &values[place * values.len() / groups..(place + 1) * values.len() / groups]
         };
@@ -508,36 +436,6 @@ impl Reading {
             Settling::Settled { .. } | Settling::TooShort { .. } => None,
         }
     }
-}
-
-/// How many were in flight on average in each step.
-fn in_flight(flights: &[Flight], grid: Grid) -> Vec<f64> {
-    let stretch = Flight { from_ns: grid.begin_ns(), to_ns: grid.end_ns() };
-    // Steps that a flight fills are counted by where they begin and end, so that a long flight
-    // costs no more than a short one.
-    let mut filling = vec![0_i64; grid.steps + 1];
-    let mut part_ns = vec![0_u64; grid.steps];
-    for flight in flights.iter().filter_map(|flight| flight.within(stretch)) {
-        // The very end lies in no step.
-        let Some(first) = grid.step(flight.from_ns) else { continue };
-        let last = grid.step(flight.to_ns).unwrap_or(grid.steps);
-        if first == last {
-            part_ns[first] += flight.to_ns - flight.from_ns;
-            continue;
-        }
-        part_ns[first] += grid.moment_ns(first + 1) - flight.from_ns;
-        if let Some(part_ns) = part_ns.get_mut(last) {
-            *part_ns += flight.to_ns - grid.moment_ns(last);
-        }
-        filling[first + 1] += 1;
-        filling[last] -= 1;
-    }
-    let mut filled = 0;
-    let step = |(change, part_ns): (&i64, &u64)| {
-        filled += change;
-        filled as f64 + *part_ns as f64 / grid.step_ns as f64
-    };
-    filling.iter().zip(&part_ns).map(step).collect()
 }
 
 #[cfg(test)]

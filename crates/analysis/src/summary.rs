@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use inferometer_model::outcome::Cause;
 use inferometer_model::{Observations, Outcome};
 use serde::{Deserialize, Serialize};
 
@@ -10,14 +11,13 @@ use crate::client::ClientHealth;
 use crate::definitions::vllm::VllmResult;
 use crate::figures::RunFigures;
 use crate::judge::{
-    Check, RequestSlos, RunContext, SloOutcome, Verdict, Warning, request_slos, run_checks,
-    run_warnings, slo_outcomes, time_over,
+    Check, RequestSlos, RunContext, SloOutcome, Verdict, Warning, run_checks, run_warnings,
+    slo_outcomes,
 };
 use crate::littles_law::LittlesLaw;
 use crate::machines::MachineFigures;
 use crate::metric::{LatencyOrigin, METRICS, MetricValues};
-use crate::offered_load::Delivered;
-use crate::offered_load::HeldByCap;
+use crate::offered_load::{Delivered, HeldByCap};
 use crate::record::{
     FailureGroup, Failures, Measured, PartFigures, RequestRates, Tokens, TurnFigures, Window,
     finish_reasons,
@@ -111,6 +111,9 @@ pub fn summarize(observations: &Observations) -> Summary {
     let warnings = run_warnings(&run);
     let checks = run_checks(&run, &warnings);
     let failures = Failures::from_observations(observations);
+    let manifest = &observations.manifest;
+    let metrics: MetricValues =
+        METRICS.iter().map(|metric| (*metric, metric.value(&measured))).collect();
     Summary {
         schema: SCHEMA.to_owned(),
         run: RunFacts::from_observations(observations),
@@ -119,22 +122,25 @@ pub fn summarize(observations: &Observations) -> Summary {
         warnings,
         scheduled: observations.scheduled_count(),
         attempted: measured.attempted,
-        time_over: time_over(observations),
+        time_over: observations.not_sent_because(Cause::TimeOver),
         held_by_cap: HeldByCap::from_observations(observations),
         outcomes: observations.outcome_counts(),
         failures: failures.groups,
         failures_not_listed: failures.not_listed,
         finish_reasons: finish_reasons(&observations.records),
         workload: WorkloadFacts::from_observations(observations, measured.audit.clone()),
-        plan: PlanFacts::from_observations(observations),
+        plan: PlanFacts { fingerprint: manifest.fingerprints.plan.clone() },
         window: measured.extremes.window(),
-        metrics: METRICS.iter().map(|metric| (*metric, metric.value(&measured))).collect(),
-        slos: slo_outcomes(observations, &measured),
+        slos: slo_outcomes(observations, &metrics),
+        metrics,
         client: run.health,
-        system: SystemFacts::from_observations(observations),
+        system: SystemFacts {
+            client: manifest.environment.machine.clone(),
+            server: manifest.server.clone(),
+        },
         figures: RunFigures::new(observations, &measured),
         vllm: VllmResult::new(&measured),
-        request_slos: request_slos(&measured),
+        request_slos: measured.request_slos.clone().map(|slos| slos.with_reasons(&measured)),
         server_missing: measured.server.as_ref().err().cloned(),
         server: measured.server.ok(),
         request_rates: measured.request_rates,
@@ -169,6 +175,12 @@ impl Summary {
 
     /// Reads a stored document. Keys that this version does not know are passed over.
     pub fn from_json_bytes(bytes: &[u8]) -> Result<Self, SummaryError> {
+        /// The schema is read first: a document of another form should say so, and not complain of a
+        /// field.
+        #[derive(Deserialize)]
+        struct Named {
+            schema: String,
+        }
         let named: Named = serde_json::from_slice(bytes)?;
         if named.schema != SCHEMA {
             return Err(SummaryError::Schema(named.schema));
@@ -181,30 +193,26 @@ impl Summary {
     }
 }
 
-/// The schema is read first: a document of another form should say so, not complain of a field.
-#[derive(Deserialize)]
-struct Named {
-    schema: String,
-}
-
 /// Of valid JSON with indentation. Lists that hold text, lists or objects keep their lines.
 pub fn numbers_on_one_line(indented: &[u8]) -> Vec<u8> {
     let mut written = Vec::with_capacity(indented.len());
     let mut rest = indented;
     while let Some(byte) = rest.first() {
-        let taken = match byte {
-            b'"' => text_length(rest),
-            b'[' => match plain_list_length(rest) {
-                Some(length) => {
-                    put_list(&rest[..length], &mut written);
-                    rest = &rest[length..];
-                    continue;
-                }
-                None => 1,
-            },
-            _ => 1,
+        // A list with something other than numbers and nulls in it is not closed by what ends them.
+        let end = || rest[1..].iter().position(|byte| b"[]{\"".contains(byte)).map(|end| end + 1);
+        let list = (*byte == b'[').then(end).flatten().filter(|end| rest[*end] == b']');
+        let taken = match list {
+            Some(end) => end + 1,
+            None if *byte == b'"' => text_length(rest),
+            None => 1,
         };
-        written.extend_from_slice(&rest[..taken]);
+        for byte in &rest[..taken] {
+            match byte {
+                b' ' | b'\n' if list.is_some() => {}
+                b',' if list.is_some() => written.extend_from_slice(b", "),
+                _ => written.push(*byte),
+            }
+        }
         rest = &rest[taken..];
     }
     written
@@ -219,22 +227,6 @@ fn text_length(from_quote: &[u8]) -> usize {
         closing
     };
     from_quote[1..].iter().position(closes).map_or(from_quote.len(), |inside| inside + 2)
-}
-
-/// From one bracket to the other; `None` when something other than numbers and nulls is between.
-fn plain_list_length(from_bracket: &[u8]) -> Option<usize> {
-    let end = from_bracket[1..].iter().position(|byte| b"[]{\"".contains(byte))?;
-    (from_bracket[end + 1] == b']').then_some(end + 2)
-}
-
-fn put_list(list: &[u8], written: &mut Vec<u8>) {
-    for byte in list {
-        match byte {
-            b' ' | b'\n' => {}
-            b',' => written.extend_from_slice(b", "),
-            _ => written.push(*byte),
-        }
-    }
 }
 
 #[cfg(test)]

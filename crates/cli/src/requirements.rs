@@ -89,7 +89,7 @@ impl Requirements {
     ) -> Result<Vec<RequirementOutcome>, Failure> {
         let judged = self.limits.iter().map(|limit| {
             let judge =
-                |zero| Requirement::from_slo(limit, zero).map(|it| it.judge_sheets(results));
+                |zero| Requirement::from_slo(limit, zero).map(|it| it.judge_results(results));
             let found = judge(LatencyOrigin::Sent)
                 .map_err(|problem| Failure::usage(problem.to_string()))?;
             match (found.value, judge(LatencyOrigin::Schedule)) {

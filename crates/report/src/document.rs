@@ -180,6 +180,13 @@ pub fn plain(text: impl Into<String>) -> Text {
     vec![Span::Plain(text.into())]
 }
 
+/// Keys and plain values, without those that are not known.
+pub fn facts<K: Into<String>, V: Into<Option<String>>>(
+    facts: impl IntoIterator<Item = (K, V)>,
+) -> Vec<(String, Text)> {
+    facts.into_iter().filter_map(|(key, value)| Some((key.into(), plain(value.into()?)))).collect()
+}
+
 impl Document {
     /// A page without a header, a lead and a footer.
     pub fn new(title: impl Into<String>, sections: Vec<Section>) -> Self {
@@ -195,12 +202,29 @@ impl Section {
 }
 
 impl Block {
+    /// Facts without those that are not known.
+    pub fn facts<K: Into<String>, V: Into<Option<String>>>(
+        known: impl IntoIterator<Item = (K, V)>,
+    ) -> Self {
+        Self::Facts(facts(known))
+    }
+
     pub fn paragraph(text: impl Into<String>) -> Self {
         Self::Paragraph(plain(text))
     }
 }
 
 impl Table {
+    /// A table without notes.
+    pub fn new(
+        id: impl Into<String>,
+        caption: impl Into<String>,
+        columns: Vec<Column>,
+        rows: Vec<Vec<Cell>>,
+    ) -> Self {
+        Self { id: id.into(), caption: caption.into(), columns, rows, notes: Vec::new() }
+    }
+
     /// What stands below the table for its cells: each reason once, in the order in which cells have them.
     fn reasons(&self) -> Vec<&str> {
         let mut reasons: Vec<&str> = Vec::new();
@@ -227,6 +251,14 @@ impl Column {
 
     pub fn right(title: impl Into<String>) -> Self {
         Self { title: title.into(), align: Align::Right }
+    }
+
+    /// A column of names and columns of numbers.
+    pub fn names_and_numbers<'a>(
+        names: &str,
+        numbers: impl IntoIterator<Item = &'a str>,
+    ) -> Vec<Self> {
+        [Self::left(names)].into_iter().chain(numbers.into_iter().map(Self::right)).collect()
     }
 }
 

@@ -204,8 +204,7 @@ fn warnings_across(runs: &[Summary]) -> String {
 }
 
 fn is_headline(metric: &Metric, summary: &Summary) -> bool {
-    let headline = metric.headline;
-    if summary.run.load.is_open() { headline.on_open_loop() } else { headline.on_closed_loop() }
+    metric.headline.is_on(summary.run.load.is_open())
 }
 
 /// The headline figures of this kind of load, then the reasons to doubt them.

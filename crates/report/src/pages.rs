@@ -5,7 +5,7 @@
 //! charts show.
 
 mod audit;
-mod belief;
+
 mod card;
 mod cells;
 mod charts;
@@ -19,6 +19,7 @@ mod run;
 mod set;
 mod suite;
 mod system;
+mod validity;
 
 use std::collections::BTreeMap;
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use inferometer_analysis::{Better, CheckKind, METRICS, Metric, Percentile, Shape, WORDS};
+use inferometer_analysis::{Better, CHECKS, METRICS, Metric, Percentile, Shape, WORDS};
 use inferometer_model::Outcome;
 
 use crate::escape;
@@ -103,13 +103,13 @@ fn words() -> String {
 /// The Markdown of `docs/validity.md`.
 pub fn validity_markdown() -> String {
     let mut text = String::from(VALIDITY_HEAD);
-    for kind in CheckKind::all() {
-        let (key, title, help) = (kind.key(), kind.title(), kind.help());
-        let unit = kind.unit().unwrap_or_default();
+    for check in CHECKS {
+        let (key, title, help) = (check.kind.key(), check.title, check.help);
+        let unit = check.figure.map_or("", |figure| figure.unit);
         let limit = |limit: Option<f64>| {
             limit.map_or_else(|| "–".to_owned(), |limit| format!("{limit} {unit}"))
         };
-        let limits = kind.limits();
+        let limits = check.figure.and_then(|figure| figure.limits);
         let (degraded, invalid) = (
             limit(limits.and_then(|limits| limits.degraded)),
             limit(limits.and_then(|limits| limits.invalid)),

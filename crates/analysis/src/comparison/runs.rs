@@ -97,9 +97,7 @@ impl Compared for Summary {
     fn quantities(base: &[&Self]) -> Vec<Quantity> {
         let is_open = base.first().is_some_and(|run| run.run.load.is_open());
         let is_shown = |metric: &&'static Metric| {
-            let headline = metric.headline;
-            let is_headline =
-                if is_open { headline.on_open_loop() } else { headline.on_closed_loop() };
+            let is_headline = metric.headline.is_on(is_open);
             (is_headline || **metric == metric::INPUT_THROUGHPUT)
                 && metric.better != Better::Neither
         };

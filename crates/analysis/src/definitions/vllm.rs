@@ -23,7 +23,7 @@ use inferometer_model::spec::{Arrivals, LoadShape, Rate};
 use inferometer_model::{Moment, Observations, Outcome, RequestRecord};
 use serde::{Deserialize, Serialize};
 
-use crate::judge::SloTarget;
+use crate::judge::Threshold;
 use crate::metric::{self, LatencyOrigin, Metric};
 use crate::record::{Extremes, InputTokens, Measured, Output, OutputTokens, Ruler};
 use crate::statistics::{Percentile, Probability, Sample};
@@ -350,7 +350,7 @@ type Latency = fn(&Answer) -> f64;
 /// The promises as limits of that tool, and how many requests kept them.
 #[derive(Debug)]
 struct Goodput {
-    limits: Vec<(SloTarget, Latency)>,
+    limits: Vec<(Threshold, Latency)>,
     good: u64,
 }
 
@@ -359,10 +359,10 @@ impl Goodput {
     /// for. Its latencies count from the sending, whatever ours count from.
     fn new(observations: &Observations) -> Option<Self> {
         let slos = observations.manifest.spec.slos.iter();
-        let promises = slos.filter_map(|slo| SloTarget::from_slo(slo, LatencyOrigin::Sent).ok());
+        let promises = slos.filter_map(|slo| Threshold::from_slo(slo, LatencyOrigin::Sent).ok());
         let limits: Vec<_> = promises
-            .filter(SloTarget::is_per_request)
-            .map(|promise| Some((promise, goodput_latency(promise.metric)?)))
+            .filter(Threshold::is_per_request)
+            .map(|promise| Some((promise, goodput_latency(promise.quantity.metric())?)))
             .collect::<Option<_>>()?;
         (!limits.is_empty()).then_some(Self { limits, good: 0 })
     }

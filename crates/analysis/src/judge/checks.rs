@@ -1,22 +1,21 @@
 //! The table of checks: what is asked of every run before its numbers are believed.
 //!
-//! A check is one entry of [`TABLE`]: key, title, help, unit, limits, and the function that finds its
-//! value. To add one, add its variant to [`CheckKind`] and its entry at the same place of the table, then
-//! run `cargo xtask docs`.
+//! A check is one entry of [`CHECKS`]: title, help, unit, limits, and the function that finds its
+//! value. To add one, add its variant to [`CheckKind`], which gives it its key, and its entry, then run
+//! `cargo xtask docs`.
 
-use inferometer_model::Outcome;
-use inferometer_model::observations::HttpVersion;
 use serde::{Deserialize, Serialize};
 
 use super::warnings::{
-    Bounds, CACHED_SHARE_GRAVE, CAPACITY_SHARE, CLIENT_MS, CPU_FULL_SHARE, ERRORS_SHARE,
-    FOREIGN_SHARE_GRAVE, SENT_LATE_MS, THROTTLED_SHARE, cached_share, new_prompts,
+    CACHED_SHARE_GRAVE, CAPACITY_SHARE, CLIENT_MS, CPU_FULL_SHARE, ERRORS_SHARE,
+    FOREIGN_SHARE_GRAVE, SENT_LATE_MS, THROTTLED_SHARE, cached_share, cancelled, new_prompts,
 };
 use super::{RunContext, Severity, Warning};
-use crate::client::share;
+use crate::audit::CACHE_UNKNOWN;
+use crate::client::{is_calibrated_wire, share};
 use crate::littles_law::LITTLE_APART;
 use crate::machines::GpuFigures;
-use crate::metric::{self, Distribution, NOTHING_OK, NOTHING_SENT};
+use crate::metric::{self, NOTHING_OK, NOTHING_SENT};
 use crate::offered_load::{Delivered, RATE_APART, RATE_APART_GRAVE, SLOTS_SHARE};
 use crate::record::{Measured, NO_TOKENS};
 use crate::server::ServerSide;
@@ -56,8 +55,8 @@ pub struct Limits {
     pub invalid: Option<f64>,
 }
 
-/// The checks, in the order in which they are listed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub enum CheckKind {
     CompleteRun,
     Errors,
@@ -85,49 +84,51 @@ pub enum CheckKind {
     ClientMachine,
 }
 
-struct Entry {
-    kind: CheckKind,
-    key: &'static str,
-    title: &'static str,
-    help: &'static str,
-    /// Unit of the check's figure.
-    unit: Option<&'static str>,
-    limits: Option<Limits>,
+/// The definition of one check.
+#[derive(Debug)]
+pub struct CheckDefinition {
+    pub kind: CheckKind,
+    /// A question to which "yes" is good news.
+    pub title: &'static str,
+    /// What is looked at, and how it is judged.
+    pub help: &'static str,
+    /// Unit and limits of the number that is judged, where there is one.
+    pub figure: Option<CheckFigure>,
     /// What the check finds when no warning is raised, or why it cannot be made.
     find: fn(&RunContext<'_>) -> Finding,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct CheckFigure {
+    pub unit: &'static str,
+    pub limits: Option<Limits>,
 }
 
 /// A finding with the number that was judged, as far as there is one.
 struct Found {
     text: String,
     figure: Option<f64>,
-    /// The limits, where they are not those of the check's entry.
+    /// The limits, where they are not those of the check's definition.
     limits: Option<Limits>,
 }
 
 type Finding = Result<Found, String>;
 
-/// Every check, in the order of [`CheckKind::all`]. `warnings` are the run's, the most severe first.
+/// Every check, in the order of [`CHECKS`]. `warnings` are the run's, the most severe first.
 pub(crate) fn run_checks(run: &RunContext<'_>, warnings: &[Warning]) -> Vec<Check> {
-    let is_virtual = run.observations.manifest.simulated.is_some();
-    let check = |entry: &Entry| {
-        let belongs = |warning: &&Warning| warning.check.as_deref() == Some(entry.key);
-        let raised: Vec<&Warning> = warnings.iter().filter(belongs).collect();
-        let found = if is_virtual && entry.kind.is_about_client() {
+    let is_virtual = run.manifest.simulated.is_some();
+    let check = |check: &CheckDefinition| {
+        let key = check.kind.key();
+        let own = warnings.iter().filter(|warning| warning.check.as_deref() == Some(key));
+        let raised: Vec<&Warning> = own.collect();
+        let found = if is_virtual && check.kind.is_about_client() {
             Err("there is no client in virtual time".to_owned())
         } else {
-            (entry.find)(run)
+            (check.find)(run)
         };
-        entry.check(found, &raised)
-    };
-    TABLE.iter().map(check).collect()
-}
-
-impl Entry {
-    fn check(&self, found: Finding, warnings: &[&Warning]) -> Check {
-        let (state, finding) = match (warnings.first(), &found) {
+        let (state, finding) = match (raised.first(), &found) {
             (Some(gravest), _) => {
-                let texts: Vec<&str> = warnings.iter().map(|one| one.text.as_str()).collect();
+                let texts: Vec<&str> = raised.iter().map(|one| one.text.as_str()).collect();
                 (CheckState::from(gravest.severity), texts.join("; "))
             }
             (None, Ok(found)) => (CheckState::Passed, found.text.clone()),
@@ -135,43 +136,22 @@ impl Entry {
         };
         let (figure, limits) = found.map_or((None, None), |found| (found.figure, found.limits));
         Check {
-            key: self.key.to_owned(),
-            title: self.title.to_owned(),
+            key: key.to_owned(),
+            title: check.title.to_owned(),
             state,
             finding,
             figure: figure.filter(|figure| figure.is_finite()),
-            unit: figure.and(self.unit).map(str::to_owned),
-            limits: limits.or(self.limits),
-            remedy: warnings.first().map(|warning| warning.remedy.clone()),
+            unit: figure.and(check.figure).map(|figure| figure.unit.to_owned()),
+            limits: limits.or(check.figure.and_then(|figure| figure.limits)),
+            remedy: raised.first().map(|warning| warning.remedy.clone()),
         }
-    }
+    };
+    CHECKS.iter().map(check).collect()
 }
 
 impl CheckKind {
-    pub fn all() -> impl ExactSizeIterator<Item = Self> {
-        TABLE.iter().map(|entry| entry.kind)
-    }
-
-    pub const fn key(self) -> &'static str {
-        self.entry().key
-    }
-
-    /// A question to which "yes" is good news.
-    pub const fn title(self) -> &'static str {
-        self.entry().title
-    }
-
-    /// What is looked at, and how it is judged.
-    pub const fn help(self) -> &'static str {
-        self.entry().help
-    }
-
-    pub const fn unit(self) -> Option<&'static str> {
-        self.entry().unit
-    }
-
-    pub const fn limits(self) -> Option<Limits> {
-        self.entry().limits
+    pub fn key(self) -> &'static str {
+        self.into()
     }
 
     /// Whether the check is about the client, which does not exist in virtual time.
@@ -188,25 +168,6 @@ impl CheckKind {
                 | Self::ClientMachine
         )
     }
-
-    const fn entry(self) -> &'static Entry {
-        &TABLE[self as usize]
-    }
-}
-
-impl CheckState {
-    pub const ALL: [Self; 5] =
-        [Self::NotChecked, Self::Passed, Self::Noted, Self::Degraded, Self::Invalid];
-
-    pub const fn key(self) -> &'static str {
-        match self {
-            Self::NotChecked => "not_checked",
-            Self::Passed => "passed",
-            Self::Noted => "noted",
-            Self::Degraded => "degraded",
-            Self::Invalid => "invalid",
-        }
-    }
 }
 
 impl From<Severity> for CheckState {
@@ -219,55 +180,43 @@ impl From<Severity> for CheckState {
     }
 }
 
-/// In the order of [`CheckKind`], by which an entry is found.
-static TABLE: [Entry; 24] = [
-    Entry {
+/// The table of checks, in the order in which they are listed.
+pub static CHECKS: &[CheckDefinition] = &[
+    CheckDefinition {
         kind: CheckKind::CompleteRun,
-        key: "complete-run",
         title: "Did the run go to its end?",
         help: "a run that was cut, or whose last requests were cut, is degraded; one that had \
                to give up, or in which nothing could end, is invalid",
-        unit: None,
-        limits: None,
+        figure: None,
         find: |_| Ok(Found::text("the plan was played to its end")),
     },
-    Entry {
+    CheckDefinition {
         kind: CheckKind::Errors,
-        key: "errors",
         title: "Did the requests succeed?",
         help: "the share of attempted requests that failed, without those that we cut",
-        unit: Some("share"),
-        limits: Some(limits(Some(ERRORS_SHARE), Some(0.5))),
+        figure: figure("share", Some(ERRORS_SHARE), Some(0.5)),
         find: |run| {
-            let records = run.observations.records.iter();
-            let is_cut = |record: &&inferometer_model::RequestRecord| {
-                record.ending.outcome == Outcome::Cancelled
-            };
             let Measured { attempted, ok, .. } = *run.measured;
-            let failed = attempted - ok - records.filter(is_cut).count() as u64;
+            let failed = attempted - ok - cancelled(run);
             let share = share(failed, attempted).ok_or("no request was attempted")?;
             Ok(Found::figure(share, format!("{failed} of {attempted} attempted requests failed")))
         },
     },
-    Entry {
+    CheckDefinition {
         kind: CheckKind::DeliveredLoad,
-        key: "delivered-load",
         title: "Was the load the one that was asked for?",
         help: "on an open loop the rate that left against the planned one, how it varies (the \
                index of dispersion), and the plan against its process; below 95 % of the slots \
                of a closed loop in use degrades; with a cap, what it held back",
-        unit: Some("share"),
-        limits: Some(limits(Some(RATE_APART), Some(RATE_APART_GRAVE))),
+        figure: figure("share", Some(RATE_APART), Some(RATE_APART_GRAVE)),
         find: |run| delivered(run.measured),
     },
-    Entry {
+    CheckDefinition {
         kind: CheckKind::SteadyState,
-        key: "steady-state",
         title: "Did the run settle?",
         help: "MSER-5 and a trend test over requests in flight, output and TTFT; an open loop \
                that piles up requests beyond chance is degraded, other drifts are noted",
-        unit: Some("s"),
-        limits: None,
+        figure: figure("s", None, None),
         find: |run| {
             let steady = &run.measured.steady;
             let (SteadyKind::Settled, Some(window)) = (steady.state, &steady.window) else {
@@ -279,94 +228,77 @@ static TABLE: [Entry; 24] = [
             Ok(Found { figure: window.duration_s, ..Found::text(text) })
         },
     },
-    Entry {
+    CheckDefinition {
         kind: CheckKind::LittlesLaw,
-        key: "littles-law",
         title: "Do arrivals, times and requests in flight agree?",
         help: "N = X·R, where requests that were lost, end before they begin or lie outside of \
                the run show; the server's gauges of running and waiting against N, which is noted",
-        unit: Some("share"),
-        limits: Some(limits(Some(LITTLE_APART), None)),
+        figure: figure("share", Some(LITTLE_APART), None),
         find: |run| littles_law(run.measured),
     },
-    Entry {
+    CheckDefinition {
         kind: CheckKind::SampleSize,
-        key: "sample-size",
         title: "Are there enough requests?",
         help: "below 30 ok requests it is noted; percentiles have floors of their own",
-        unit: Some("requests"),
-        limits: None,
+        figure: figure("requests", None, None),
         find: |run| {
             let ok = run.measured.ok;
             Ok(Found::figure(ok as f64, format!("{ok} requests ended ok")))
         },
     },
-    Entry {
+    CheckDefinition {
         kind: CheckKind::SendLag,
-        key: "send-lag",
         title: "Did requests leave when they were due?",
         help: "p99 from when a request was let go to its first byte, on an open loop",
-        unit: Some("ms"),
-        limits: Some(both(SENT_LATE_MS)),
+        figure: figure("ms", Some(SENT_LATE_MS.degraded), Some(SENT_LATE_MS.invalid)),
         find: |run| {
-            if !run.observations.manifest.spec.is_open_loop() {
+            if !run.manifest.spec.is_open_loop() {
                 return Err("a closed loop plans no moments".to_owned());
             }
-            p99(run.measured.latency(&metric::SEND_LAG), "requests left late by", NOTHING_SENT.0)
+            p99(run.p99(&metric::SEND_LAG), "requests left late by", NOTHING_SENT.0)
         },
     },
-    Entry {
+    CheckDefinition {
         kind: CheckKind::ClientLag,
-        key: "client-lag",
         title: "Did the client read in time?",
         help: "p99 of how long bytes lay in the kernel before they were read",
-        unit: Some("ms"),
-        limits: Some(both(CLIENT_MS)),
+        figure: figure("ms", Some(CLIENT_MS.degraded), Some(CLIENT_MS.invalid)),
         find: |run| {
             let missing = "no read has the kernel's stamp";
-            p99(run.measured.latency(&metric::CLIENT_LAG), "bytes lay unread for", missing)
+            p99(run.p99(&metric::CLIENT_LAG), "bytes lay unread for", missing)
         },
     },
-    Entry {
+    CheckDefinition {
         kind: CheckKind::ArrivalWidth,
-        key: "arrival-width",
         title: "Is it known when each event came?",
         help: "p99 over all events of how much older they may be than their stamps, because \
                they were read together",
-        unit: Some("ms"),
-        limits: Some(both(CLIENT_MS)),
+        figure: figure("ms", Some(CLIENT_MS.degraded), Some(CLIENT_MS.invalid)),
         find: |run| {
-            let missing = "no ok answer came in events";
-            p99(run.measured.event_width.as_ref(), "events are older than their stamps by", missing)
+            let width = run.measured.event_width.as_ref().and_then(|found| found.p99);
+            p99(width, "events are older than their stamps by", "no ok answer came in events")
         },
     },
-    Entry {
+    CheckDefinition {
         kind: CheckKind::ClientLoop,
-        key: "client-loop",
         title: "Did the client keep turning?",
         help: "p99 of how late its loop woke; a pause above 100 ms, or 2 % of the processor \
                given to others, degrades; above 1,000 ms, or 10 %, is invalid",
-        unit: Some("ms"),
-        limits: Some(both(CLIENT_MS)),
+        figure: figure("ms", Some(CLIENT_MS.degraded), Some(CLIENT_MS.invalid)),
         find: |run| {
             let late = run.health.loop_lag_ms.p99_at_most.ok_or("the client noted nothing")?;
             Ok(Found::figure(late, format!("the loop woke at most {late:.3} ms late (p99)")))
         },
     },
-    Entry {
+    CheckDefinition {
         kind: CheckKind::ClientCapacity,
-        key: "client-capacity",
         title: "Had the client capacity to spare?",
         help: "the busiest second against what the client carries by its calibration; waiting \
                for the journal above 1 % of requests degrades; a machine out of descriptors, \
                ports or memory is invalid",
-        unit: Some("share"),
-        limits: Some(both(CAPACITY_SHARE)),
+        figure: figure("share", Some(CAPACITY_SHARE.degraded), Some(CAPACITY_SHARE.invalid)),
         find: |run| {
-            let manifest = &run.observations.manifest;
-            let is_plain =
-                manifest.spec.client.http == HttpVersion::Http1 && !manifest.endpoint.base.tls;
-            let missing = if is_plain {
+            let missing = if is_calibrated_wire(run.manifest) {
                 "the client was not calibrated on this machine (inferometer calibrate)"
             } else {
                 "a calibration speaks for plain HTTP/1.1 only"
@@ -376,89 +308,75 @@ static TABLE: [Entry; 24] = [
             Ok(Found::figure(used, text))
         },
     },
-    Entry {
+    CheckDefinition {
         kind: CheckKind::Clock,
-        key: "clock",
         title: "Did the clock run evenly?",
         help: "a jump of the wall clock degrades; moments that are out of order beyond the \
                clock's error are invalid",
-        unit: Some("times"),
-        limits: None,
+        figure: figure("times", None, None),
         find: |run| {
             let odd = run.health.clock_jumps.unwrap_or(0) + run.measured.out_of_order;
             Ok(Found::figure(odd as f64, "no jump, and every moment is in order"))
         },
     },
-    Entry {
+    CheckDefinition {
         kind: CheckKind::KernelStamps,
-        key: "kernel-stamps",
         title: "Are arrivals stamped by the kernel?",
         help: "the share of reads with the kernel's stamp; less than all is noted",
-        unit: Some("share"),
-        limits: None,
+        figure: figure("share", None, None),
         find: |run| {
             let stamped = run.health.kernel_stamps.ok_or("nothing was read")?;
             Ok(Found::figure(stamped, "every read has the kernel's stamp"))
         },
     },
-    Entry {
+    CheckDefinition {
         kind: CheckKind::Answerer,
-        key: "answerer",
         title: "Did the one answer who was asked?",
         help: "another model's name in the answers is invalid; an unchecked certificate and \
                unused proxy variables are noted",
-        unit: None,
-        limits: None,
+        figure: None,
         find: |run| {
             answered(run.measured)?;
             Ok(Found::text("every answer names the model that was asked for"))
         },
     },
-    Entry {
+    CheckDefinition {
         kind: CheckKind::Stream,
-        key: "stream",
         title: "Did the answers come as streams should?",
         help: "answers in one piece, without output, without `[DONE]` or going on after it are \
                noted",
-        unit: None,
-        limits: None,
+        figure: None,
         find: |run| {
             answered(run.measured)?;
-            if !run.observations.manifest.spec.workload.streaming {
+            if !run.manifest.spec.workload.streaming {
                 return Err("the answers were not asked for as streams".to_owned());
             }
             Ok(Found::text("every stream came in pieces and to its end"))
         },
     },
-    Entry {
+    CheckDefinition {
         kind: CheckKind::TokenCounts,
-        key: "token-counts",
         title: "Does the server count its tokens?",
         help: "usage that is missing, zero or unlike the stream is noted",
-        unit: Some("requests"),
-        limits: None,
+        figure: figure("requests", None, None),
         find: |run| {
             with_tokens(run.measured)?;
             let events = run.measured.tokens.output_source.events as f64;
             Ok(Found::figure(events, "every answer's tokens are the server's own count"))
         },
     },
-    Entry {
+    CheckDefinition {
         kind: CheckKind::InputLength,
-        key: "input-length",
         title: "Are prompts as long as asked?",
         help: "the server's count off by more than 20 % on average is noted",
-        unit: Some("share"),
-        limits: None,
+        figure: figure("share", None, None),
         find: input_length,
     },
-    Entry {
+    CheckDefinition {
         kind: CheckKind::OutputLength,
-        key: "output-length",
         title: "Are answers as long as asked?",
         help: "more than 10 % of answers off by more than 10 % is noted",
-        unit: Some("share"),
-        limits: None,
+        figure: figure("share", None, None),
         find: |run| {
             with_tokens(run.measured)?;
             let off = share(run.measured.oddities.output_off, run.measured.ok).unwrap_or(0.0);
@@ -466,46 +384,39 @@ static TABLE: [Entry; 24] = [
             Ok(Found::figure(off, text))
         },
     },
-    Entry {
+    CheckDefinition {
         kind: CheckKind::Cache,
-        key: "cache",
         title: "Were new prompts new to the server?",
         help: "the share of the input from the prefix cache, by usage or by the server's \
                counters, where every prompt was to be new; above 5 % it is noted, and so are \
                prompts that were sent before",
-        unit: Some("share"),
-        limits: Some(limits(Some(CACHED_SHARE_GRAVE), None)),
+        figure: figure("share", Some(CACHED_SHARE_GRAVE), None),
         find: |run| {
-            if new_prompts(&run.observations.manifest.spec.workload.source).is_none() {
+            if new_prompts(&run.manifest.spec.workload.source).is_none() {
                 return Err("prompts of this workload need not be new to the server".to_owned());
             }
-            let share = cached_share(run.measured)
-                .ok_or("the server does not say what it took from its prefix cache")?;
+            let share = cached_share(run.measured).ok_or(CACHE_UNKNOWN.0)?;
             let text = format!("{:.1} % of the input came from the prefix cache", share * 100.0);
             Ok(Found::figure(share, text))
         },
     },
-    Entry {
+    CheckDefinition {
         kind: CheckKind::ServerRestart,
-        key: "server-restart",
         title: "Was it one server all the time?",
         help: "a counter that falls, or another process, is a restart; replicas that answer by \
                turns are noted",
-        unit: Some("restarts"),
-        limits: Some(limits(None, Some(0.0))),
+        figure: figure("restarts", None, Some(0.0)),
         find: |run| {
             let restarts = server(run)?.restarts as f64;
             Ok(Found::figure(restarts, "no restart in the server's metrics"))
         },
     },
-    Entry {
+    CheckDefinition {
         kind: CheckKind::ServerAlone,
-        key: "server-alone",
         title: "Did the server work for this run alone?",
         help: "its totals of tokens against the client's; above 1 % it is noted, and fewer are \
                only noted",
-        unit: Some("share"),
-        limits: Some(limits(Some(FOREIGN_SHARE_GRAVE), None)),
+        figure: figure("share", Some(FOREIGN_SHARE_GRAVE), None),
         find: |run| {
             let apart = server(run)?.tokens_apart;
             let shares = [apart.prompt, apart.generation].into_iter().flatten();
@@ -517,14 +428,12 @@ static TABLE: [Entry; 24] = [
             Ok(Found::figure(worst, text))
         },
     },
-    Entry {
+    CheckDefinition {
         kind: CheckKind::GpuSpeed,
-        key: "gpu-speed",
         title: "Did the GPUs run as fast as they can?",
         help: "the share of looks in which heat or a brake of the board held one back; a power \
                limit, 85 °C, memory that is 98 % full and GPUs that do nothing are noted",
-        unit: Some("share"),
-        limits: Some(limits(Some(THROTTLED_SHARE), None)),
+        figure: figure("share", Some(THROTTLED_SHARE), None),
         find: |run| {
             let used = gpus(run)?.devices.iter().filter(|device| device.counts());
             let worst = used
@@ -535,13 +444,11 @@ static TABLE: [Entry; 24] = [
             Ok(Found::figure(worst, "neither heat nor a brake of the board held a GPU back"))
         },
     },
-    Entry {
+    CheckDefinition {
         kind: CheckKind::GpuAlone,
-        key: "gpu-alone",
         title: "Had the server its GPUs to itself?",
         help: "processes that came to its GPUs while the run went on",
-        unit: Some("processes"),
-        limits: Some(limits(Some(0.0), None)),
+        figure: figure("processes", Some(0.0), None),
         find: |run| {
             let gpus = gpus(run)?;
             let samples = &run.observations.machines.devices;
@@ -554,15 +461,13 @@ static TABLE: [Entry; 24] = [
             Ok(Found::figure(newcomers as f64, "no process came to the GPUs during the run"))
         },
     },
-    Entry {
+    CheckDefinition {
         kind: CheckKind::ClientMachine,
-        key: "client-machine",
         title: "Had the client's machine room?",
         help: "the mean use of its processors; less than 512 MiB of memory left degrades too",
-        unit: Some("share"),
-        limits: Some(limits(Some(CPU_FULL_SHARE), None)),
+        figure: figure("share", Some(CPU_FULL_SHARE), None),
         find: |run| {
-            let client = run.measured.machines.figures.client.as_ref();
+            let client = run.client_machine();
             let busy = client.and_then(|client| client.cpu_share).ok_or("nobody looked at it")?;
             let percent = busy.mean * 100.0;
             let text = format!("its processors were busy for {percent:.1} % of the run");
@@ -571,12 +476,17 @@ static TABLE: [Entry; 24] = [
     },
 ];
 
-const fn limits(degraded: Option<f64>, invalid: Option<f64>) -> Limits {
-    Limits { degraded, invalid }
-}
-
-const fn both(bounds: Bounds) -> Limits {
-    limits(Some(bounds.degraded), Some(bounds.invalid))
+/// A number with the values above which it degrades a run, and above which it invalidates it.
+const fn figure(
+    unit: &'static str,
+    degraded: Option<f64>,
+    invalid: Option<f64>,
+) -> Option<CheckFigure> {
+    let limits = match (degraded, invalid) {
+        (None, None) => None,
+        _ => Some(Limits { degraded, invalid }),
+    };
+    Some(CheckFigure { unit, limits })
 }
 
 impl Found {
@@ -594,7 +504,7 @@ fn delivered(measured: &Measured) -> Finding {
         Delivered::NotChecked { reason } => Err(reason.clone()),
         Delivered::Slots(slots) => {
             let text = format!("{:.2} of {} slots were in use", slots.in_use_mean, slots.asked);
-            let limits = Some(limits(Some(1.0 - SLOTS_SHARE), None));
+            let limits = Some(Limits { degraded: Some(1.0 - SLOTS_SHARE), invalid: None });
             Ok(Found { limits, ..Found::figure(1.0 - slots.share, text) })
         }
         Delivered::Schedule(schedule) => {
@@ -633,8 +543,8 @@ fn littles_law(measured: &Measured) -> Finding {
     Ok(Found::figure(apart.abs(), text))
 }
 
-fn p99(found: Option<&Distribution>, what: &str, missing: &str) -> Finding {
-    let p99 = found.and_then(|found| found.p99).ok_or(missing)?;
+fn p99(found: Option<f64>, what: &str, missing: &str) -> Finding {
+    let p99 = found.ok_or(missing)?;
     Ok(Found::figure(p99, format!("{what} {p99:.3} ms (p99)")))
 }
 
@@ -648,7 +558,7 @@ fn with_tokens(measured: &Measured) -> Result<(), String> {
 }
 
 fn input_length(run: &RunContext<'_>) -> Finding {
-    if run.observations.manifest.spec.workload.body.images.is_some() {
+    if run.manifest.spec.workload.body.images.is_some() {
         return Err("pictures are tokens too, and how many is the server's affair".to_owned());
     }
     let input = &run.measured.audit.input;

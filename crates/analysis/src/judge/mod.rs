@@ -15,23 +15,23 @@ mod slo;
 mod threshold;
 mod warnings;
 
-use std::fmt;
-
 use inferometer_model::Observations;
+use inferometer_model::observations::Manifest;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use self::checks::run_checks;
-pub use self::checks::{Check, CheckKind, CheckState, Limits};
-pub use self::requirement::{
-    Bound, Requirement, RequirementOutcome, RequirementProblem, check_requirements,
+pub use self::checks::{
+    CHECKS, Check, CheckDefinition, CheckFigure, CheckKind, CheckState, Limits,
 };
-pub use self::slo::{RequestSlo, RequestSlos, SloOutcome, SloProblem, check_slos};
-pub(crate) use self::slo::{
-    SloCounter, SloTarget, latency_origin, request_slos, slo_outcomes, time_over,
-};
-pub use self::threshold::{Evidence, Ruling, Threshold, ThresholdVerdict, Undecided};
+pub use self::requirement::{Bound, Requirement, RequirementOutcome, check_requirements};
+pub use self::slo::{RequestSlo, RequestSlos, SloOutcome, check_slos};
+pub(crate) use self::slo::{due_requests, latency_origin, per_request_slos, slo_outcomes};
+pub(crate) use self::threshold::Threshold;
+pub use self::threshold::{SloProblem, ThresholdVerdict, Undecided};
 pub(crate) use self::warnings::{CACHED_SHARE, CACHED_SHARE_GRAVE, new_prompts, run_warnings};
 use crate::client::ClientHealth;
+use crate::machines::ClientFigures;
+use crate::metric::Metric;
 use crate::record::Measured;
 
 /// How much a warning weighs.
@@ -44,8 +44,21 @@ pub enum Severity {
 }
 
 /// Whether the numbers of a run may be trusted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    strum::Display,
+    strum::IntoStaticStr,
+)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum Verdict {
     Valid,
     Degraded,
@@ -82,17 +95,24 @@ pub(crate) struct Raised {
 /// The run that checks and warnings look at.
 pub(crate) struct RunContext<'a> {
     observations: &'a Observations,
+    manifest: &'a Manifest,
     measured: &'a Measured,
     pub(crate) health: ClientHealth,
 }
 
 impl<'a> RunContext<'a> {
     pub(crate) fn new(observations: &'a Observations, measured: &'a Measured) -> Self {
-        Self {
-            observations,
-            measured,
-            health: ClientHealth::from_observations(observations, measured),
-        }
+        let health = ClientHealth::from_observations(observations, measured);
+        Self { observations, manifest: &observations.manifest, measured, health }
+    }
+
+    /// The 99th percentile of a latency, if it has values.
+    fn p99(&self, metric: &Metric) -> Option<f64> {
+        self.measured.series(metric).found.as_ref().ok()?.p99
+    }
+
+    fn client_machine(&self) -> Option<&ClientFigures> {
+        self.measured.machines.figures.client.as_ref()
     }
 }
 
@@ -146,45 +166,20 @@ impl Verdict {
         states.into_iter().map(verdict).max().unwrap_or(Self::Valid)
     }
 
-    pub const fn key(self) -> &'static str {
-        match self {
-            Self::Valid => "valid",
-            Self::Degraded => "degraded",
-            Self::Invalid => "invalid",
-        }
-    }
-}
-
-impl fmt::Display for Verdict {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.key())
-    }
-}
-
-impl Severity {
-    pub const fn key(self) -> &'static str {
-        match self {
-            Self::Note => "note",
-            Self::Degraded => "degraded",
-            Self::Invalid => "invalid",
-        }
-    }
-}
-
-impl fmt::Display for Severity {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.key())
+    pub fn key(self) -> &'static str {
+        self.into()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Severity::{Degraded, Invalid, Note};
     use super::*;
 
     /// Every list of up to four states, against the rule as it is written.
     #[test]
     fn the_rule_holds_over_all_combinations() {
+        use CheckState::{Degraded, Invalid, NotChecked, Noted, Passed};
+        let states = [NotChecked, Passed, Noted, Degraded, Invalid];
         let mut lists: Vec<Vec<CheckState>> = vec![Vec::new()];
         let mut walked = 0;
         while let Some(list) = lists.pop() {
@@ -198,7 +193,7 @@ mod tests {
             assert_eq!(Verdict::from_states(list.iter().copied()), expected, "{list:?}");
             walked += 1;
             if list.len() < 4 {
-                lists.extend(CheckState::ALL.map(|state| [list.as_slice(), &[state]].concat()));
+                lists.extend(states.map(|state| [list.as_slice(), &[state]].concat()));
             }
         }
         assert_eq!(walked, 1 + 5 + 25 + 125 + 625);
@@ -209,8 +204,8 @@ mod tests {
         for verdict in [Verdict::Valid, Verdict::Degraded, Verdict::Invalid] {
             assert_eq!(serde_json::to_string(&verdict).unwrap(), format!("\"{verdict}\""));
         }
-        for severity in [Note, Degraded, Invalid] {
-            assert_eq!(serde_json::to_string(&severity).unwrap(), format!("\"{severity}\""));
-        }
+        let severities = [Severity::Note, Severity::Degraded, Severity::Invalid]
+            .map(|it| serde_json::to_string(&it).unwrap());
+        assert_eq!(severities, ["\"note\"", "\"degraded\"", "\"invalid\""]);
     }
 }

@@ -7,15 +7,14 @@
 use inferometer_model::spec::{Relation, Slo};
 use serde::{Deserialize, Serialize};
 
-use super::slo::{SloProblem, SloTarget, is_of_goodput};
-use super::threshold::{Evidence, Ruling, Threshold, ThresholdVerdict};
+use super::slo::{counts_kept, is_of_goodput};
+use super::threshold::{Evidence, Ruling, SloProblem, Threshold, ThresholdVerdict};
 use super::warnings::ERRORS_SHARE;
 use super::{CheckKind, CheckState, Severity, Verdict};
-use crate::metric;
-use crate::metric::{LatencyOrigin, Quantity};
+use crate::metric::{self, LatencyOrigin, Quantity};
 use crate::statistics::{Estimate, Interval};
 use crate::summary::Summary;
-use crate::tool_result::{ResultLatency, ToolResult};
+use crate::tool_result::ToolResult;
 
 /// A limit on one number of a run.
 #[derive(Clone, Debug)]
@@ -37,7 +36,7 @@ pub struct RequirementOutcome {
     /// In that unit.
     pub limit: f64,
     /// Written as `pass`, `fail` or `undecided`.
-    #[serde(with = "pass_or_fail")]
+    #[serde(with = "PassOrFail")]
     pub verdict: ThresholdVerdict,
     /// Of several runs their mean. An undecided requirement may have one, too.
     pub value: Option<f64>,
@@ -58,144 +57,67 @@ pub enum Bound {
     AtLeast,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum RequirementProblem {
-    #[error(transparent)]
-    Slo(SloProblem),
-    #[error("`{requirement}`: there is no statistic `{statistic}`; write {STATISTICS}")]
-    UnknownStatistic { requirement: String, statistic: String },
-    #[error(
-        "`{requirement}` is about each request, and a requirement is about the run; write \
-         {metric}.p99 instead of {metric}, or promise it with --slo and require attainment>=95%"
-    )]
-    OfEachRequest { requirement: String, metric: String },
-    #[error(
-        "`{requirement}`: {metric} counts the requests that keep what is promised of each, and \
-         nothing is; promise something with --slo, such as --slo 'ttft<500ms'"
-    )]
-    NothingPromised { requirement: String, metric: &'static str },
-    #[error(
-        "`{requirement}`: the answers are not streamed, so only their end is seen; require e2e, or \
-         leave out --no-stream where the API streams"
-    )]
-    NotStreamed { requirement: String },
+/// JSON form of a verdict on a requirement.
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "ThresholdVerdict", rename_all = "snake_case")]
+enum PassOrFail {
+    #[serde(rename = "pass")]
+    Met,
+    #[serde(rename = "fail")]
+    Missed,
+    Undecided,
 }
 
-const STATISTICS: &str = "p50, p90, p95, p99, p99.9, mean or max";
+/// Why a run's number is not simply compared with the limit.
+struct Reservation {
+    reason: String,
+    /// It may miss the limit and never meets one; otherwise it decides nothing.
+    may_miss: bool,
+}
 
 /// Checks that each requirement can be judged of a run with these SLOs, before a run is spent on it.
 pub fn check_requirements(
     required: &[Slo],
     promised: &[Slo],
     streaming: bool,
-) -> Result<(), RequirementProblem> {
+) -> Result<(), SloProblem> {
     // The origin of latencies changes which numbers are compared, but no name or unit.
     let is_per_request =
-        |slo| SloTarget::from_slo(slo, LatencyOrigin::Sent).is_ok_and(|it| it.is_per_request());
+        |slo| Threshold::from_slo(slo, LatencyOrigin::Sent).is_ok_and(|it| it.is_per_request());
     let has_promise = promised.iter().any(is_per_request);
     for slo in required {
         let metric = Requirement::from_slo(slo, LatencyOrigin::Sent)?.quantity().metric();
-        let requirement = || slo.to_string();
         if is_of_goodput(metric) && !has_promise {
-            let (requirement, metric) = (requirement(), metric.name);
-            return Err(RequirementProblem::NothingPromised { requirement, metric });
+            let promise = "promise something with --slo, such as --slo 'ttft<500ms'";
+            return Err(SloProblem::new(slo, format!(": {}; {promise}", counts_kept(metric))));
         }
         if metric.is_within_stream() && !streaming {
-            return Err(RequirementProblem::NotStreamed { requirement: requirement() });
+            let problem = ": the answers are not streamed, so only their end is seen; require e2e, \
+                           or leave out --no-stream where the API streams";
+            return Err(SloProblem::new(slo, problem));
         }
     }
     Ok(())
 }
 
 impl Requirement {
-    /// What a limit means on a load whose latencies begin at `zero`.
-    pub fn from_slo(slo: &Slo, zero: LatencyOrigin) -> Result<Self, RequirementProblem> {
-        let target = SloTarget::from_slo(slo, zero).map_err(|problem| refused(slo, problem))?;
-        let threshold = target.threshold().ok_or_else(|| of_each_request(slo))?;
-        Ok(Self { text: slo.to_string(), threshold })
+    /// What a limit means on a load whose latencies begin at `origin`.
+    pub fn from_slo(slo: &Slo, origin: LatencyOrigin) -> Result<Self, SloProblem> {
+        Ok(Self { text: slo.to_string(), threshold: Threshold::from_requirement(slo, origin)? })
     }
 
     pub const fn quantity(&self) -> Quantity {
         self.threshold.quantity
     }
 
-    const fn bound(&self) -> Bound {
-        match self.threshold.relation {
-            Relation::Below => Bound::AtMost,
-            Relation::Above => Bound::AtLeast,
-        }
-    }
-}
-
-fn refused(slo: &Slo, problem: SloProblem) -> RequirementProblem {
-    match problem {
-        SloProblem::NotPerRequest { .. } => of_each_request(slo),
-        SloProblem::UnknownStatistic { promise, statistic } => {
-            RequirementProblem::UnknownStatistic { requirement: promise, statistic }
-        }
-        SloProblem::UnknownMetric { .. }
-        | SloProblem::OneValue { .. }
-        | SloProblem::NotStreamed { .. }
-        | SloProblem::WrongUnit { .. }
-        | SloProblem::WrongDirection { .. }
-        | SloProblem::NothingToAttain { .. } => RequirementProblem::Slo(problem),
-    }
-}
-
-fn of_each_request(slo: &Slo) -> RequirementProblem {
-    let zero = slo.statistic.as_ref().map_or_else(String::new, |zero| format!(".{zero}"));
-    let metric = format!("{}{zero}", slo.metric);
-    RequirementProblem::OfEachRequest { requirement: slo.to_string(), metric }
-}
-
-mod pass_or_fail {
-    //! JSON form of a verdict on a requirement.
-
-    use serde::{Deserialize, Deserializer, Serializer};
-
-    use super::ThresholdVerdict;
-
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
-    pub(super) fn serialize<S: Serializer>(
-        verdict: &ThresholdVerdict,
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(match verdict {
-            ThresholdVerdict::Met => "pass",
-            ThresholdVerdict::Missed => "fail",
-            ThresholdVerdict::Undecided => "undecided",
-        })
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<ThresholdVerdict, D::Error> {
-        match String::deserialize(deserializer)?.as_str() {
-            "pass" => Ok(ThresholdVerdict::Met),
-            "fail" => Ok(ThresholdVerdict::Missed),
-            "undecided" => Ok(ThresholdVerdict::Undecided),
-            other => Err(serde::de::Error::unknown_variant(other, &["pass", "fail", "undecided"])),
-        }
-    }
-}
-
-/// Why a run's number is not simply held against the limit.
-enum Doubt {
-    /// It decides nothing.
-    Nothing(String),
-    /// It may break the limit, and keeps none: what makes the run invalid is what was asked about.
-    Keeps(String),
-}
-
-impl Requirement {
     /// Of one run, by its within-run interval.
     pub fn judge(&self, summary: &Summary) -> RequirementOutcome {
-        let found = Evidence::from_run(&self.quantity(), summary);
-        let missing = found.as_ref().err().map(|reason| Doubt::Nothing(missing(reason)));
-        let found = found.ok();
-        let n = found.as_ref().map(|found| found.estimate.n);
-        let ruling = found.as_ref().map(|found| self.threshold.judge(found));
-        self.outcome(found, ruling, self.invalid(summary).or(missing), n, 1)
+        let found = Evidence::from_run(self.quantity(), &summary.metrics, summary.attempted);
+        let reservation = invalid_run(self.quantity(), summary)
+            .or_else(|| found.as_ref().err().cloned().map(Reservation::without_value));
+        let found = found.ok().map(|found| (self.threshold.judge(&found), found.estimate));
+        let n = found.as_ref().map(|(_, estimate)| estimate.n);
+        self.outcome(found, reservation, n, 1)
     }
 
     /// Of several runs of the same experiment, by the interval between them. A single one is judged
@@ -205,152 +127,140 @@ impl Requirement {
             return self.judge(only);
         }
         let mut found: Vec<(&Summary, Estimate)> = Vec::with_capacity(summaries.len());
-        let mut gravest =
-            summaries.is_empty().then(|| Doubt::Nothing("no run was measured".to_owned()));
+        let mut reservations = Vec::new();
+        if summaries.is_empty() {
+            reservations.push(Reservation::new("no run was measured".to_owned(), false));
+        }
         for summary in summaries {
-            let doubt = match self.quantity().value_in(summary) {
-                Ok(estimate) => {
-                    found.push((summary, estimate));
-                    self.invalid(summary)
-                }
-                Err(reason) => {
-                    self.invalid(summary).or_else(|| Some(Doubt::Nothing(missing(&reason))))
-                }
-            };
-            let of_run = doubt.map(|doubt| doubt.of_run(&summary.run.id));
-            gravest = match (gravest, of_run) {
-                (Some(Doubt::Keeps(_)), Some(graver @ Doubt::Nothing(_))) => Some(graver),
-                (None, of_run) => of_run,
-                (known, _) => known,
-            };
+            let value = self.quantity().value_in(summary);
+            let invalid = invalid_run(self.quantity(), summary);
+            let missing = || Some(Reservation::without_value(value.as_ref().err()?.clone()));
+            if let Some(Reservation { reason, may_miss }) = invalid.or_else(missing) {
+                let reason = format!("run {}: {reason}", summary.run.id);
+                reservations.push(Reservation { reason, may_miss });
+            }
+            found.extend(value.map(|estimate| (summary, estimate)));
         }
         let runs = summaries.len() as u64;
-        let across = Evidence::from_runs(&self.quantity(), &found);
-        let ruling = across.as_ref().map(|found| self.threshold.judge(found));
-        self.outcome(across, ruling, gravest, Some(runs), runs)
+        let across = Evidence::from_runs(self.quantity(), &found);
+        let across = across.map(|found| (self.threshold.judge(&found), found.estimate));
+        let gravest = reservations.into_iter().min_by_key(|it| it.may_miss);
+        self.outcome(across, gravest, Some(runs), runs)
+    }
+
+    /// Of results of one configuration and load. One decides by its value where it has no interval;
+    /// several by the interval between them.
+    pub fn judge_results(&self, results: &[ToolResult]) -> RequirementOutcome {
+        let quantity = self.quantity();
+        let runs = results.len() as u64;
+        let estimates: Result<Vec<Estimate>, String> =
+            results.iter().map(|result| result.figure(&quantity)).collect();
+        let estimates = match estimates {
+            Ok(estimates) => estimates,
+            Err(missing) => {
+                return self.outcome(None, Some(Reservation::new(missing, false)), None, runs);
+            }
+        };
+        let requests = results.iter().filter_map(|result| result.completed).sum();
+        let found = match estimates.as_slice() {
+            [Estimate { interval: None, certified: true, value, .. }] => {
+                let reason = "no interval: one imported result decides by its value, and nothing \
+                              says how far another would be from it";
+                let verdict = self.threshold.verdict_of(*value);
+                Some((Ruling { verdict, reason: Some(reason.to_owned()) }, estimates[0]))
+            }
+            [only] => {
+                let found = Evidence { estimate: *only, certified: Vec::new(), requests, runs: 1 };
+                Some((self.threshold.judge(&found), *only))
+            }
+            several => Evidence::from_estimates(quantity, several, requests)
+                .map(|found| (self.threshold.judge(&found), found.estimate)),
+        };
+        let n = found.as_ref().map(|(_, found)| if runs == 1 { found.n } else { runs });
+        let reservation = results.iter().find_map(|result| cut_result(quantity, result));
+        self.outcome(found, reservation, n, runs)
     }
 
     fn outcome(
         &self,
-        found: Option<Evidence>,
-        ruling: Option<Ruling>,
-        doubt: Option<Doubt>,
+        found: Option<(Ruling, Estimate)>,
+        reservation: Option<Reservation>,
         n: Option<u64>,
         runs: u64,
     ) -> RequirementOutcome {
-        let (verdict, reason) = match (doubt, ruling) {
+        let (ruling, estimate) = found.unzip();
+        let (verdict, reason) = match (reservation, ruling) {
             (None, Some(Ruling { verdict, reason })) => (verdict, reason),
-            (Some(Doubt::Keeps(why)), Some(Ruling { verdict: ThresholdVerdict::Missed, .. })) => {
-                (ThresholdVerdict::Missed, Some(format!("{why}; the limit is broken by that")))
-            }
-            (Some(Doubt::Nothing(why) | Doubt::Keeps(why)), _) => {
-                (ThresholdVerdict::Undecided, Some(why))
-            }
+            (
+                Some(Reservation { reason, may_miss: true }),
+                Some(Ruling { verdict: ThresholdVerdict::Missed, .. }),
+            ) => (ThresholdVerdict::Missed, Some(format!("{reason}; the limit is broken by that"))),
+            (Some(Reservation { reason, .. }), _) => (ThresholdVerdict::Undecided, Some(reason)),
             (None, None) => (ThresholdVerdict::Undecided, Some(NO_VALUE.to_owned())),
         };
         RequirementOutcome {
             requirement: self.text.clone(),
             quantity: self.quantity().to_string(),
             unit: self.quantity().metric().unit.name().to_owned(),
-            bound: self.bound(),
+            bound: match self.threshold.relation {
+                Relation::Below => Bound::AtMost,
+                Relation::Above => Bound::AtLeast,
+            },
             limit: self.threshold.limit,
             verdict,
-            value: found.as_ref().map(|found| found.estimate.value),
-            interval: found.and_then(|found| found.estimate.interval),
+            value: estimate.map(|found| found.value),
+            interval: estimate.and_then(|found| found.interval),
             n,
             runs,
             reason,
-        }
-    }
-
-    /// Of results of one configuration and load. One decides by its value where it has no interval;
-    /// several by the interval between them.
-    pub fn judge_sheets(&self, sheets: &[ToolResult]) -> RequirementOutcome {
-        let quantity = self.quantity();
-        let estimates: Result<Vec<Estimate>, String> =
-            sheets.iter().map(|sheet| sheet.figure(&quantity)).collect();
-        let runs = sheets.len() as u64;
-        let doubt = sheets.iter().find_map(|sheet| self.doubt_of(sheet));
-        let estimates = match estimates {
-            Ok(estimates) => estimates,
-            Err(missing) => {
-                return self.outcome(None, None, Some(Doubt::Nothing(missing)), None, runs);
-            }
-        };
-        let requests = sheets.iter().filter_map(|sheet| sheet.completed).sum();
-        let found = match estimates.as_slice() {
-            [only] => Some(Evidence { estimate: *only, certified: Vec::new(), requests, runs: 1 }),
-            several => Evidence::from_estimates(&quantity, several, requests),
-        };
-        let ruling = found.as_ref().map(|found| match found.estimate {
-            Estimate { interval: None, certified: true, value, .. } if runs == 1 => {
-                self.threshold.judge_value(value)
-            }
-            _ => self.threshold.judge(found),
-        });
-        let n = match found.as_ref() {
-            Some(found) if runs == 1 => Some(found.estimate.n),
-            found => found.map(|_| runs),
-        };
-        self.outcome(found, ruling, doubt, n, runs)
-    }
-
-    /// A result that lost a part of its requests may break a limit, and keeps none: those that are
-    /// gone were not the quick ones. What counts failures may be asked of it.
-    fn doubt_of(&self, sheet: &ToolResult) -> Option<Doubt> {
-        let metric = self.quantity().metric();
-        if let Some(latency) = sheet.latency_of(metric).filter(|latency| !latency.is_defined()) {
-            return Some(Doubt::Nothing(undefined(sheet, latency)));
-        }
-        let completed = sheet.completed?;
-        let planned = sheet.requests_planned.or_else(|| completed.checked_add(sheet.failed?))?;
-        let lost = planned.saturating_sub(completed);
-        let is_cut = ERRORS_SHARE * (planned as f64) < lost as f64;
-        (is_cut && *metric != metric::ERROR_RATE)
-            .then(|| Doubt::Keeps(format!("only {completed} of {planned} requests completed")))
-    }
-
-    /// Why an invalid run shows nothing, or nothing good.
-    fn invalid(&self, summary: &Summary) -> Option<Doubt> {
-        if summary.verdict != Verdict::Invalid {
-            return None;
-        }
-        let gravest = summary.warnings.iter().find(|notice| notice.severity == Severity::Invalid);
-        let why = gravest.map_or_else(String::new, |notice| format!(": {}", notice.text));
-        let why = format!("the run is invalid{why}");
-        let mut invalid =
-            summary.checks.iter().filter(|check| check.state == CheckState::Invalid).peekable();
-        let by_errors =
-            invalid.peek().is_some() && invalid.all(|check| check.key == CheckKind::Errors.key());
-        let counts_errors = {
-            let metric = self.quantity().metric();
-            *metric == metric::ERROR_RATE || is_of_goodput(metric)
-        };
-        Some(if by_errors && counts_errors { Doubt::Keeps(why) } else { Doubt::Nothing(why) })
-    }
-}
-
-impl Doubt {
-    fn of_run(self, id: &str) -> Self {
-        match self {
-            Self::Nothing(why) => Self::Nothing(format!("run {id}: {why}")),
-            Self::Keeps(why) => Self::Keeps(format!("run {id}: {why}")),
         }
     }
 }
 
 const NO_VALUE: &str = "it has no value";
 
-fn missing(reason: &str) -> String {
-    if reason.is_empty() { NO_VALUE.to_owned() } else { reason.to_owned() }
+impl Reservation {
+    const fn new(reason: String, may_miss: bool) -> Self {
+        Self { reason, may_miss }
+    }
+
+    fn without_value(reason: String) -> Self {
+        Self::new(if reason.is_empty() { NO_VALUE.to_owned() } else { reason }, false)
+    }
 }
 
-fn undefined(sheet: &ToolResult, latency: &ResultLatency) -> String {
-    format!(
-        "{} does not say what its {} counts, so it is held against no limit",
-        sheet.source.tool.told(),
-        latency.kind.told()
-    )
+/// A result that lost a part of its requests may miss a limit, and meets none: those that are gone
+/// were not the quick ones. What counts failures may be asked of it.
+fn cut_result(quantity: Quantity, result: &ToolResult) -> Option<Reservation> {
+    let metric = quantity.metric();
+    if let Some(latency) = result.latency_of(metric).filter(|latency| !latency.is_defined()) {
+        let (tool, kind) = (result.source.tool.told(), latency.kind.told());
+        let reason = "so it is held against no limit";
+        let reason = format!("{tool} does not say what its {kind} counts, {reason}");
+        return Some(Reservation::new(reason, false));
+    }
+    let completed = result.completed?;
+    let planned = result.requests_planned.or_else(|| completed.checked_add(result.failed?))?;
+    let lost = planned.saturating_sub(completed);
+    let is_cut = ERRORS_SHARE * (planned as f64) < lost as f64;
+    let reason = format!("only {completed} of {planned} requests completed");
+    (is_cut && *metric != metric::ERROR_RATE).then(|| Reservation::new(reason, true))
+}
+
+/// Why an invalid run shows nothing, or nothing good: what makes it invalid may be what was asked
+/// about.
+fn invalid_run(quantity: Quantity, summary: &Summary) -> Option<Reservation> {
+    if summary.verdict != Verdict::Invalid {
+        return None;
+    }
+    let gravest = summary.warnings.iter().find(|warning| warning.severity == Severity::Invalid);
+    let why = gravest.map_or_else(String::new, |warning| format!(": {}", warning.text));
+    let invalid = summary.checks.iter().filter(|check| check.state == CheckState::Invalid);
+    let by_errors = invalid.clone().count() > 0
+        && invalid.into_iter().all(|check| check.key == CheckKind::Errors.key());
+    let counts_errors =
+        *quantity.metric() == metric::ERROR_RATE || is_of_goodput(quantity.metric());
+    Some(Reservation::new(format!("the run is invalid{why}"), by_errors && counts_errors))
 }
 
 #[cfg(test)]

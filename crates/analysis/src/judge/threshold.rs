@@ -1,5 +1,5 @@
-//! A limit on one number, and the one rule by which it is met, missed or undecided. SLOs,
-//! requirements and searches all judge by it.
+//! A limit on one number, and the one rule by which it is met, missed or undecided. SLOs and
+//! requirements both judge by it.
 //!
 //! - The whole interval keeps the limit: met. The whole interval breaks it: missed.
 //! - A single number without an interval, and a maximum, which nothing bounds, decide by their value.
@@ -8,48 +8,53 @@
 //!   runs agree that it is broken, because too few samples make the slow end look better than it is.
 //! - Everything else is undecided, and the reason says what would decide it.
 
-use inferometer_model::spec::Relation;
+use inferometer_model::spec::{Limit, Relation, Slo};
 use serde::{Deserialize, Serialize};
 
-use crate::metric::{self, Distribution, Quantity, Shape, Statistic, Unit, estimate_of};
+use crate::metric::{
+    self, Better, Distribution, LatencyOrigin, MetricValues, Quantity, QuantityProblem, Shape,
+    Statistic, Unit, Visible,
+};
 use crate::statistics::{
     Estimate, Interval, Percentile, UPPER, normal, runs::RunStatistics, share_across, student,
     worth,
 };
 use crate::summary::Summary;
 
-/// A number of a run, and on which side of its limit it shall be.
+/// A number of a run, or a latency of each request, and on which side of its limit it shall be.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Threshold {
-    pub quantity: Quantity,
-    pub relation: Relation,
-    /// In the unit of the metric; the limit itself keeps it.
-    pub limit: f64,
+pub(crate) struct Threshold {
+    /// A latency without a statistic is that of each request.
+    pub(crate) quantity: Quantity,
+    pub(crate) relation: Relation,
+    /// In the unit of the metric; a value equal to the limit meets it.
+    pub(crate) limit: f64,
 }
 
 /// What is known of the number, of one run or of several together.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Evidence {
+pub(crate) struct Evidence {
     /// Of several runs their mean, the interval between them, and the fewest values that one had; it
     /// is certified when each had enough, because their spread shows what dependence does to it.
-    pub estimate: Estimate,
+    pub(crate) estimate: Estimate,
     /// The percentiles of the same values that are certified.
-    pub certified: Vec<(Percentile, Interval)>,
+    pub(crate) certified: Vec<(Percentile, Interval)>,
     /// Requests that were attempted, of all runs together.
-    pub requests: u64,
-    pub runs: u64,
+    pub(crate) requests: u64,
+    pub(crate) runs: u64,
 }
 
 /// The verdict on a threshold.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ruling {
-    pub verdict: ThresholdVerdict,
+pub(crate) struct Ruling {
+    pub(crate) verdict: ThresholdVerdict,
     /// Why it is undecided and what would decide it, or what the decision rests on.
-    pub reason: Option<String>,
+    pub(crate) reason: Option<String>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum ThresholdVerdict {
     Met,
     Missed,
@@ -66,20 +71,123 @@ pub enum Undecided {
 }
 
 impl ThresholdVerdict {
-    pub const fn key(self) -> &'static str {
-        match self {
-            Self::Met => "met",
-            Self::Missed => "missed",
-            Self::Undecided => "undecided",
-        }
+    pub fn key(self) -> &'static str {
+        self.into()
     }
 
     pub const fn is_met(self, undecided: Undecided) -> bool {
-        match (self, undecided) {
-            (Self::Met, _) | (Self::Undecided, Undecided::Pass) => true,
-            (Self::Missed, _) | (Self::Undecided, Undecided::Fail) => false,
+        matches!((self, undecided), (Self::Met, _) | (Self::Undecided, Undecided::Pass))
+    }
+}
+
+/// Why an SLO or a requirement cannot be judged.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct SloProblem(String);
+
+impl SloProblem {
+    /// `problem` continues the text of the SLO.
+    pub(super) fn new(slo: &Slo, problem: impl std::fmt::Display) -> Self {
+        Self(format!("`{slo}`{problem}"))
+    }
+}
+
+impl Threshold {
+    /// An SLO with its names looked up in the table of metrics.
+    pub(crate) fn from_slo(slo: &Slo, origin: LatencyOrigin) -> Result<Self, SloProblem> {
+        let quantity = parse_quantity(slo, origin, " for the whole run, or none for each request")?;
+        if is_shown_by_answers(quantity) {
+            return Self::with_limit(quantity, slo);
+        }
+        let metric = quantity.metric();
+        let (why, instead) = if [&metric::ITL, &metric::ICL].contains(&metric) {
+            ("gaps are pooled over the run, so a request has no single one", "tpot")
+        } else {
+            ("it is about the client, not about an answer", "ttft or e2e")
+        };
+        let write = format!("write {}.p99 for the whole run", metric.name);
+        Err(SloProblem::new(slo, format!(": {why}; {write}, or promise {instead} of each request")))
+    }
+
+    /// The same of a requirement, which is about the whole run.
+    pub(super) fn from_requirement(slo: &Slo, origin: LatencyOrigin) -> Result<Self, SloProblem> {
+        let quantity = parse_quantity(slo, origin, "")?;
+        if is_shown_by_answers(quantity) {
+            let found = Self::with_limit(quantity, slo)?;
+            if !found.is_per_request() {
+                return Ok(found);
+            }
+        }
+        let origin = slo.statistic.as_ref().map_or_else(String::new, |origin| format!(".{origin}"));
+        let metric = format!("{}{origin}", slo.metric);
+        let problem = format!(
+            " is about each request, and a requirement is about the run; write {metric}.p99 instead \
+             of {metric}, or promise it with --slo and require attainment>=95%"
+        );
+        Err(SloProblem::new(slo, problem))
+    }
+
+    /// Refuses a limit in another unit, and one on the wrong side, such as a latency that must be high
+    /// enough.
+    fn with_limit(quantity: Quantity, slo: &Slo) -> Result<Self, SloProblem> {
+        let metric = quantity.metric();
+        let plain = |what| Err(format!("a number of {what}; write it without a unit"));
+        let limit = match (metric.unit, slo.limit) {
+            (Unit::Milliseconds, Limit::Milliseconds(limit))
+            | (Unit::Share, Limit::Share(limit)) => Ok(limit),
+            (Unit::Milliseconds, _) => {
+                Err("a time; write it with its unit, such as 500ms or 2s".to_owned())
+            }
+            (Unit::Share, _) => Err("a share; write it as per cent, such as 1%".to_owned()),
+            (_, Limit::Plain(limit)) => Ok(limit),
+            (Unit::RequestsPerSecond, _) => plain("requests per second"),
+            (Unit::TokensPerSecond, _) => plain("tokens per second"),
+            (Unit::Watts, _) => plain("watts"),
+            (Unit::JoulesPerToken, _) => plain("joules per token"),
+            (Unit::TokensPerJoule, _) => plain("tokens per joule"),
+            (Unit::Requests, _) => plain("requests"),
+        };
+        let limit =
+            limit.map_err(|unit| SloProblem::new(slo, format!(": {} is {unit}", metric.name)))?;
+        let (better, sign) = match (metric.better, slo.relation) {
+            (Better::Lower, Relation::Above) => ("lower", '<'),
+            (Better::Higher, Relation::Below) => ("higher", '>'),
+            _ => return Ok(Self { quantity, relation: slo.relation, limit }),
+        };
+        let is_better = format!("{better} is better for {}, so write `{sign}`", metric.name);
+        Err(SloProblem::new(slo, format!(" asks for a worse service: {is_better}")))
+    }
+
+    /// Whether it is about each request, and not about the run.
+    pub(crate) fn is_per_request(&self) -> bool {
+        self.quantity.is_per_request()
+    }
+
+    pub(crate) fn is_met_by(&self, value: f64) -> bool {
+        match self.relation {
+            Relation::Below => value <= self.limit,
+            Relation::Above => self.limit <= value,
         }
     }
+}
+
+/// `or_none` continues the list of statistics.
+fn parse_quantity(slo: &Slo, origin: LatencyOrigin, or_none: &str) -> Result<Quantity, SloProblem> {
+    let found = Quantity::parse(&slo.metric, slo.statistic.as_deref(), origin);
+    found.map_err(|problem| match problem {
+        QuantityProblem::UnknownStatistic { .. } => {
+            let statistic = slo.statistic.clone().unwrap_or_default();
+            let problem = QuantityProblem::UnknownStatistic { statistic };
+            SloProblem::new(slo, format!(": {problem}{or_none}"))
+        }
+        problem => SloProblem::new(slo, format!(": {problem}")),
+    })
+}
+
+/// Not a latency of each request that is about the client, or that has no single value.
+fn is_shown_by_answers(quantity: Quantity) -> bool {
+    let latency = quantity.metric().per_request();
+    !quantity.is_per_request() || latency.is_some_and(|it| it.visible != Visible::OnRequests)
 }
 
 const UNBOUNDED: &str =
@@ -93,36 +201,42 @@ const RUNS_AT_MOST: u64 = 50;
 const RUNS_USUAL: u64 = 5;
 
 impl Evidence {
-    /// What one run shows, or why it shows nothing.
-    pub fn from_run(quantity: &Quantity, summary: &Summary) -> Result<Self, String> {
-        let estimate = quantity.value_in(summary)?;
-        let found = summary.metrics.distribution(quantity.metric());
-        let certified = found.map_or_else(Vec::new, certified);
-        Ok(Self { estimate, certified, requests: summary.attempted, runs: 1 })
-    }
-
-    pub(crate) fn from_distribution(
-        statistic: Statistic,
-        found: &Distribution,
+    /// What one run with so many attempted requests shows, or why it shows nothing.
+    pub(super) fn from_run(
+        quantity: Quantity,
+        metrics: &MetricValues,
         requests: u64,
-    ) -> Option<Self> {
-        let estimate = estimate_of(statistic, found)?;
-        Some(Self { estimate, certified: certified(found), requests, runs: 1 })
+    ) -> Result<Self, String> {
+        let estimate = quantity.value_among(metrics, requests)?;
+        let interval = |found: &Distribution, it| found.intervals.get(Statistic::Percentile(it));
+        let certified = metrics.distribution(quantity.metric()).map_or_else(Vec::new, |found| {
+            let certified = Percentile::ALL.into_iter().filter(|it| found.is_certified(*it));
+            certified.filter_map(|it| Some((it, interval(found, it)?))).collect()
+        });
+        Ok(Self { estimate, certified, requests, runs: 1 })
     }
 
     /// What several runs of the same experiment show. `None` without a run, or where a value is not a
     /// number.
-    pub fn from_runs(quantity: &Quantity, runs: &[(&Summary, Estimate)]) -> Option<Self> {
+    pub(super) fn from_runs(quantity: Quantity, runs: &[(&Summary, Estimate)]) -> Option<Self> {
         let estimates: Vec<Estimate> = runs.iter().map(|(_, estimate)| *estimate).collect();
-        let summaries: Vec<&Summary> = runs.iter().map(|(summary, _)| *summary).collect();
-        let requests = summaries.iter().map(|summary| summary.attempted).sum();
-        let found = Self::from_estimates(quantity, &estimates, requests)?;
-        Some(Self { certified: certified_across(quantity, &summaries), ..found })
+        let requests = runs.iter().map(|(summary, _)| summary.attempted).sum();
+        let found = runs.iter().map(|(run, _)| run.metrics.distribution(quantity.metric()));
+        let found: Option<Vec<&Distribution>> = found.collect();
+        // The percentiles that every run has enough values for, with the interval between the runs.
+        let between = |percentile: Percentile| {
+            let enough = |run: &&&Distribution| percentile.certified_from() <= run.n;
+            let value = |run| Some(run).filter(enough).and_then(|run| run.percentile(percentile));
+            let values: Option<Vec<f64>> = found.as_ref()?.iter().map(value).collect();
+            Some((percentile, RunStatistics::from_values(&values?)?.interval?))
+        };
+        let certified = Percentile::ALL.into_iter().filter_map(between).collect();
+        Some(Self { certified, ..Self::from_estimates(quantity, &estimates, requests)? })
     }
 
     /// The same where only an estimate of each run is known.
-    pub fn from_estimates(
-        quantity: &Quantity,
+    pub(super) fn from_estimates(
+        quantity: Quantity,
         estimates: &[Estimate],
         requests: u64,
     ) -> Option<Self> {
@@ -133,206 +247,131 @@ impl Evidence {
         } else {
             between.interval.map(|interval| interval.clamped(0.0, f64::MAX))
         };
-        let fewest = estimates.iter().map(|estimate| estimate.n).min()?;
-        let floor = quantity.statistic().map_or(0, Statistic::certified_from);
-        Some(Self {
-            estimate: Estimate {
-                value: between.mean,
-                interval,
-                n: fewest,
-                effective_n: None,
-                certified: floor <= fewest,
-            },
-            certified: Vec::new(),
-            requests,
-            runs: estimates.len() as u64,
-        })
+        let n = estimates.iter().map(|estimate| estimate.n).min()?;
+        let certified = quantity.statistic().map_or(0, Statistic::certified_from) <= n;
+        let estimate = Estimate { value: between.mean, interval, n, effective_n: None, certified };
+        Some(Self { estimate, certified: Vec::new(), requests, runs: estimates.len() as u64 })
     }
-}
-
-/// The percentiles with an interval.
-fn certified(found: &Distribution) -> Vec<(Percentile, Interval)> {
-    let percentiles = Percentile::ALL.into_iter().filter(|it| found.is_certified(*it));
-    let bounded =
-        |it| found.intervals.get(Statistic::Percentile(it)).map(|interval| (it, interval));
-    percentiles.filter_map(bounded).collect()
-}
-
-/// The percentiles that every run has enough values for, with the interval between the runs.
-fn certified_across(quantity: &Quantity, runs: &[&Summary]) -> Vec<(Percentile, Interval)> {
-    let found: Option<Vec<&Distribution>> =
-        runs.iter().map(|run| run.metrics.distribution(quantity.metric())).collect();
-    let Some(found) = found else { return Vec::new() };
-    let interval = |percentile: Percentile| {
-        let enough = |run: &&Distribution| percentile.certified_from() <= run.n;
-        let values: Option<Vec<f64>> =
-            found.iter().map(|run| run.percentile(percentile).filter(|_| enough(run))).collect();
-        Some((percentile, RunStatistics::from_values(&values?)?.interval?))
-    };
-    Percentile::ALL.into_iter().filter_map(interval).collect()
 }
 
 impl Threshold {
-    pub fn judge(&self, found: &Evidence) -> Ruling {
-        let estimate = &found.estimate;
-        if !estimate.certified {
-            return self.missed_already(found).unwrap_or_else(|| undecided(self.too_few(found)));
+    pub(super) fn judge(&self, found: &Evidence) -> Ruling {
+        let by_value = self.quantity.metric().shape() == Shape::Scalar
+            || self.quantity.statistic() == Some(Statistic::Max);
+        let undecided = match found.estimate.interval {
+            _ if !found.estimate.certified => self.too_few(found),
+            Some(interval) => {
+                let [low, high] = [interval.low, interval.high].map(|end| self.verdict_of(end));
+                if low == high {
+                    return Ruling { verdict: low, reason: None };
+                }
+                let reason = Some(self.straddles(interval, found));
+                return Ruling { verdict: ThresholdVerdict::Undecided, reason };
+            }
+            None if by_value => {
+                let reason = Some("no interval: the value of this run alone decides".to_owned());
+                return Ruling { verdict: self.verdict_of(found.estimate.value), reason };
+            }
+            None => UNBOUNDED.to_owned(),
+        };
+        match self.missed_already(found) {
+            Some(reason) => Ruling { verdict: ThresholdVerdict::Missed, reason: Some(reason) },
+            None => Ruling { verdict: ThresholdVerdict::Undecided, reason: Some(undecided) },
         }
-        match estimate.interval {
-            Some(interval) => self.by_interval(interval, found),
-            None if self.decides_by_value() => Ruling {
-                verdict: self.verdict_of(estimate.value),
-                reason: Some("no interval: the value of this run alone decides".to_owned()),
-            },
-            None => self.missed_already(found).unwrap_or_else(|| undecided(UNBOUNDED.into())),
-        }
     }
 
-    /// Of a result that has no interval and never will: its value decides, and the reason says so.
-    pub fn judge_value(&self, value: f64) -> Ruling {
-        let reason = "no interval: one imported result decides by its value, and nothing says how \
-                      far another would be from it";
-        Ruling { verdict: self.verdict_of(value), reason: Some(reason.to_owned()) }
-    }
-
-    pub fn is_met_by(&self, value: f64) -> bool {
-        is_met(self.relation, self.limit, value)
-    }
-
-    fn verdict_of(&self, value: f64) -> ThresholdVerdict {
+    pub(super) fn verdict_of(&self, value: f64) -> ThresholdVerdict {
         if self.is_met_by(value) { ThresholdVerdict::Met } else { ThresholdVerdict::Missed }
     }
 
-    fn by_interval(&self, interval: Interval, found: &Evidence) -> Ruling {
-        let [low, high] = [interval.low, interval.high].map(|end| self.verdict_of(end));
-        if low == high {
-            return Ruling { verdict: low, reason: None };
-        }
-        undecided(self.straddles(interval, found))
-    }
-
     /// By another percentile: no lower one is above it, and no higher one below.
-    fn missed_already(&self, found: &Evidence) -> Option<Ruling> {
+    fn missed_already(&self, found: &Evidence) -> Option<String> {
         let Some(Statistic::Percentile(own)) = self.quantity.statistic() else { return None };
+        let already = |name: &str, interval: Interval| {
+            format!("already {name} is {}", self.interval_text(interval))
+        };
         let breaks = |(other, interval): &&(Percentile, Interval)| match self.relation {
             Relation::Below => *other < own && self.limit < interval.low,
             Relation::Above => own < *other && interval.high < self.limit,
         };
         if let Some((other, interval)) = found.certified.iter().find(breaks) {
-            return Some(missed(self.already(other.name(), *interval)));
+            return Some(already(other.name(), *interval));
         }
         let between = found.estimate.interval.filter(|_| 1 < found.runs)?;
         let slow = self.relation == Relation::Below && self.limit < between.low;
-        slow.then(|| missed(self.already(own.name(), between) + " of too few samples"))
-    }
-
-    /// Whether nothing but its own value can speak for it.
-    fn decides_by_value(&self) -> bool {
-        self.quantity.metric().shape() == Shape::Scalar
-            || self.quantity.statistic() == Some(Statistic::Max)
-    }
-}
-
-/// A value equal to the limit meets it.
-pub(crate) fn is_met(relation: Relation, limit: f64, value: f64) -> bool {
-    match relation {
-        Relation::Below => value <= limit,
-        Relation::Above => limit <= value,
-    }
-}
-
-fn undecided(reason: String) -> Ruling {
-    Ruling { verdict: ThresholdVerdict::Undecided, reason: Some(reason) }
-}
-
-fn missed(reason: String) -> Ruling {
-    Ruling { verdict: ThresholdVerdict::Missed, reason: Some(reason) }
-}
-
-impl Threshold {
-    fn already(&self, name: &str, interval: Interval) -> String {
-        let Interval { low, high } = interval;
-        format!("already {name} is {}", between(self.quantity.metric().unit, low, high))
+        slow.then(|| already(own.name(), between) + " of too few samples")
     }
 
     fn too_few(&self, found: &Evidence) -> String {
         let Some(statistic) = self.quantity.statistic() else { return UNBOUNDED.to_owned() };
         let (name, needed) = (statistic.name(), statistic.certified_from());
         let (have, effective) = (found.estimate.n, found.estimate.effective_n);
-        let instead = match statistic {
-            Statistic::Percentile(_) => ", or take a lower percentile",
-            Statistic::Mean | Statistic::Max => "",
-        };
+        let (needed_text, have_text) = (grouped(needed), grouped(have));
         if have < needed {
+            let instead = match statistic {
+                Statistic::Percentile(_) => ", or take a lower percentile",
+                Statistic::Mean | Statistic::Max => "",
+            };
             let each = if found.runs == 1 { "" } else { " in a run" };
             let requests = found.requests as f64 / found.runs.max(1) as f64;
             let more = requests_for(requests * needed as f64 / have as f64);
             return format!(
-                "{name} needs {} samples and there are {}{each}: {more}{instead}",
-                grouped(needed),
-                grouped(have)
+                "{name} needs {needed_text} samples and there are {have_text}{each}: {more}{instead}"
             );
         }
-        let (needed_words, have_words) = (grouped(needed), grouped(have));
         // The effective number is that of the mean; a percentile's own may be smaller.
-        match effective.filter(|effective| 1.0 <= *effective && *effective < needed as f64) {
-            Some(effective) => {
-                let more = requests_for(found.requests as f64 * needed as f64 / effective);
-                format!(
-                    "{name} needs {needed_words} independent samples and there are about \
-                     {effective:.0} of {have_words}: {more}, or repeat the run (--repeat \
-                     {RUNS_USUAL})"
-                )
-            }
-            None => format!(
-                "{name} needs {needed_words} independent samples and these {have_words} resemble \
-                 each other: send more requests (--requests), or repeat the run (--repeat \
-                 {RUNS_USUAL})"
+        let effective = effective.filter(|it| 1.0 <= *it && *it < needed as f64);
+        let (there_are, more) = match effective {
+            Some(effective) => (
+                format!("there are about {effective:.0} of {have_text}"),
+                requests_for(found.requests as f64 * needed as f64 / effective),
             ),
-        }
+            None => (format!("these {have_text} resemble each other"), requests_for(f64::NAN)),
+        };
+        format!(
+            "{name} needs {needed_text} independent samples and {there_are}: {more}, or repeat the \
+             run (--repeat {RUNS_USUAL})"
+        )
     }
 
     fn straddles(&self, interval: Interval, found: &Evidence) -> String {
-        let unit = self.quantity.metric().unit;
         if *self.quantity.metric() == metric::ERROR_RATE && found.estimate.value <= 0.0 {
-            let (scale, name) = scaled(unit);
-            let left = format!("{:.1} {name}", interval.high * scale);
-            let sent = grouped(found.requests);
+            let (sent, left) = (grouped(found.requests), interval.high * 100.0);
             let more = self.more(interval, found, "without a failure");
-            return format!("0 of {sent} failed leaves up to {left}; {more}");
+            return format!("0 of {sent} failed leaves up to {left:.1} %; {more}");
         }
         let more = self.more(interval, found, "like these");
-        let held = between(unit, interval.low, interval.high);
-        format!("the 95 % interval {held} straddles the limit; {more}")
+        format!("the 95 % interval {} straddles the limit; {more}", self.interval_text(interval))
     }
 
     /// What would decide it, if the value stays what it is.
     fn more(&self, interval: Interval, found: &Evidence, alike: &str) -> String {
-        let is_share = self.quantity.metric().unit == Unit::Share;
-        let near = "the value lies too near the limit for more of the same to decide it";
+        let times = self.times(interval, found);
+        let near = "the value lies too near the limit for more of the same to decide it".to_owned();
         if 1 < found.runs {
-            let runs = if is_share {
-                let needed = self.times(interval, found).map(|times| found.runs as f64 * times);
-                needed.and_then(|needed| more_runs(found).find(|runs| needed <= *runs as f64))
-            } else {
-                self.runs_for(interval, found)
+            let apart = (found.estimate.value - self.limit).abs();
+            let is_share = self.quantity.metric().unit == Unit::Share;
+            // Student's interval of so many runs, in standard deviations between them.
+            let reach =
+                |runs: u64| student::quantile(UPPER, runs as f64 - 1.0) / (runs as f64).sqrt();
+            let spread = (interval.high - found.estimate.value) / reach(found.runs);
+            let decides = |runs: &u64| match times {
+                _ if !is_share => spread * reach(*runs) < apart,
+                Some(times) => found.runs as f64 * times <= *runs as f64,
+                None => false,
             };
-            return match runs {
-                Some(runs) => {
-                    format!("about {runs} runs {alike} would decide it (--repeat {runs})")
-                }
-                None => near.to_owned(),
-            };
+            return (found.runs + 1..=RUNS_AT_MOST).find(decides).map_or(near, |runs| {
+                format!("about {runs} runs {alike} would decide it (--repeat {runs})")
+            });
         }
-        match self.times(interval, found).filter(|times| *times <= MORE_AT_MOST) {
-            Some(times) => {
-                let count = rounded_up(found.requests as f64 * times);
-                let said = grouped(count);
-                let verb = if self.is_met_by(found.estimate.value) { "show" } else { "decide" };
-                format!("about {said} requests {alike} would {verb} it (--requests {count})")
-            }
-            None => near.to_owned(),
-        }
+        times.filter(|times| *times <= MORE_AT_MOST).map_or(near, |times| {
+            let count = rounded_up(found.requests as f64 * times);
+            let verb = if self.is_met_by(found.estimate.value) { "show" } else { "decide" };
+            format!(
+                "about {} requests {alike} would {verb} it (--requests {count})",
+                grouped(count)
+            )
+        })
     }
 
     /// How many times as many requests. The interval shrinks with their root; where nothing or
@@ -343,31 +382,31 @@ impl Threshold {
         if apart <= 0.0 {
             return None;
         }
-        if self.quantity.metric().unit == Unit::Share && (value <= 0.0 || 1.0 <= value) {
+        let times = if self.quantity.metric().unit == Unit::Share && (value <= 0.0 || 1.0 <= value)
+        {
             let reach = normal::quantile(UPPER);
             let together =
                 Estimate { interval: Some(interval), n: found.requests, ..found.estimate };
             let needed = reach * reach * (1.0 - apart) / apart;
-            return Some(needed / worth(&together)).filter(|times| times.is_finite());
-        }
-        let side = if value < self.limit { interval.high - value } else { value - interval.low };
-        Some((side / apart) * (side / apart)).filter(|times| times.is_finite())
-    }
-
-    /// The number of runs with which Student's interval ends before the limit.
-    fn runs_for(&self, interval: Interval, found: &Evidence) -> Option<u64> {
-        let apart = (found.estimate.value - self.limit).abs();
-        let reach = |runs: u64| {
-            let n = runs as f64;
-            student::quantile(UPPER, n - 1.0) / n.sqrt()
+            needed / worth(&together)
+        } else {
+            let side =
+                if value < self.limit { interval.high - value } else { value - interval.low };
+            (side / apart) * (side / apart)
         };
-        let spread = (interval.high - found.estimate.value) / reach(found.runs);
-        more_runs(found).find(|runs| spread * reach(*runs) < apart)
+        Some(times).filter(|times| times.is_finite())
     }
-}
 
-fn more_runs(found: &Evidence) -> impl Iterator<Item = u64> {
-    found.runs + 1..=RUNS_AT_MOST
+    /// An interval with enough digits to tell its ends apart.
+    fn interval_text(&self, interval: Interval) -> String {
+        let unit = self.quantity.metric().unit;
+        let (scale, name) = if unit == Unit::Share { (100.0, "%") } else { (1.0, unit.name()) };
+        let (low, high) = (interval.low * scale, interval.high * scale);
+        let digits = [0, 1, 2].into_iter().find(|digits| 10_f64.powi(1 - digits) <= high - low);
+        let digits = usize::try_from(digits.unwrap_or(3)).unwrap_or(3);
+        let [low, high] = [low, high].map(|end| grouped(format!("{end:.digits$}")));
+        format!("{low}–{high} {name}")
+    }
 }
 
 fn requests_for(count: f64) -> String {
@@ -392,44 +431,18 @@ fn rounded_up(count: f64) -> u64 {
     ((count / step).ceil() * step) as u64
 }
 
-/// An interval with enough digits to tell its ends apart.
-fn between(unit: Unit, low: f64, high: f64) -> String {
-    let (scale, name) = scaled(unit);
-    let (low, high) = (low * scale, high * scale);
-    let digits = [0, 1, 2].into_iter().find(|digits| 10_f64.powi(1 - digits) <= high - low);
-    let digits = usize::try_from(digits.unwrap_or(3)).unwrap_or(3);
-    let [low, high] = [low, high].map(|end| with_commas(&format!("{end:.digits$}")));
-    format!("{low}–{high} {name}")
-}
-
-fn scaled(unit: Unit) -> (f64, &'static str) {
-    match unit {
-        Unit::Share => (100.0, "%"),
-        Unit::Milliseconds
-        | Unit::RequestsPerSecond
-        | Unit::TokensPerSecond
-        | Unit::Requests
-        | Unit::Watts
-        | Unit::JoulesPerToken
-        | Unit::TokensPerJoule => (1.0, unit.name()),
-    }
-}
-
-fn grouped(count: u64) -> String {
-    with_commas(&count.to_string())
-}
-
-fn with_commas(number: &str) -> String {
-    let whole = number.find('.').unwrap_or(number.len());
-    let mut text = String::with_capacity(number.len() + number.len() / 3);
-    for (place, digit) in number.char_indices() {
-        let left = whole.saturating_sub(place);
-        if 0 < place && 0 < left && left.is_multiple_of(3) && !text.ends_with('-') {
-            text.push(',');
+/// A number with its thousands separated.
+fn grouped(number: impl std::fmt::Display) -> String {
+    let text = number.to_string();
+    let (whole, fraction) = text.split_at(text.find('.').unwrap_or(text.len()));
+    let mut grouped = String::new();
+    for (place, digit) in whole.char_indices() {
+        if 0 < place && (whole.len() - place).is_multiple_of(3) && !grouped.ends_with('-') {
+            grouped.push(',');
         }
-        text.push(digit);
+        grouped.push(digit);
     }
-    text
+    grouped + fraction
 }
 
 #[cfg(test)]

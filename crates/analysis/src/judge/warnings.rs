@@ -19,9 +19,7 @@ use crate::audit::Audit;
 use crate::client::share;
 use crate::machines::{DeviceFigures, GpuFigures};
 use crate::metric;
-use crate::metric::Distribution;
-use crate::offered_load::HeldByCap;
-use crate::offered_load::{Delivered, RATE_APART_GRAVE, ScheduleDelivered};
+use crate::offered_load::{Delivered, HeldByCap, RATE_APART_GRAVE, SLOTS_SHARE, ScheduleDelivered};
 use crate::record::{LENGTH_TOLERANCE, Measured};
 use crate::server::TOKENS_APART;
 use crate::steady::SteadyKind;
@@ -86,7 +84,7 @@ const MEMORY_LOW_BYTES: u64 = 512 << 20;
 
 /// All warnings of a run, the most severe first.
 pub(crate) fn run_warnings(run: &RunContext<'_>) -> Vec<Warning> {
-    let is_virtual = run.observations.manifest.simulated.is_some();
+    let is_virtual = run.manifest.simulated.is_some();
     let applies =
         |rule: &&Rule<Raise>| !(is_virtual && rule.check.is_some_and(CheckKind::is_about_client));
     let raised = RULES.iter().filter(applies).filter_map(|rule| rule.warning((rule.raise)(run)));
@@ -95,17 +93,14 @@ pub(crate) fn run_warnings(run: &RunContext<'_>) -> Vec<Warning> {
 
 static RULES: &[Rule<Raise>] = &[
     rule("nothing-ok", CheckKind::Errors, |run| {
-        let Measured { ok, attempted, .. } = *run.measured;
-        (ok == 0 && !all_cut(run)).then(|| {
-            invalid(
-                format!("none of {attempted} attempted requests ended ok"),
-                "look at the failures, and check that the server answers a single request",
-            )
-        })
+        let Measured { ok: 0, attempted, .. } = *run.measured else { return None };
+        let remedy = "look at the failures, and check that the server answers a single request";
+        let text = format!("none of {attempted} attempted requests ended ok");
+        (!all_cut(run)).then(|| invalid(text, remedy))
     }),
     rule("all-cut", CheckKind::CompleteRun, |run| {
-        let text =
-            format!("all {} requests were cut before they could end", run.measured.attempted);
+        let attempted = run.measured.attempted;
+        let text = format!("all {attempted} requests were cut before they could end");
         let remedy = if run.observations.ending.stop == RunStop::Cut {
             "run it again, to its end"
         } else {
@@ -116,104 +111,84 @@ static RULES: &[Rule<Raise>] = &[
     }),
     rule("errors", CheckKind::Errors, |run| {
         let attempted = run.measured.attempted;
-        let failed = attempted - run.measured.ok - cancelled(run);
+        let failed = positive(attempted - run.measured.ok - cancelled(run))?;
         // A turn that could not follow a failed one counts as failed.
         let lost = run.observations.not_sent_because(Cause::ConversationBroken);
         let severity = if attempted + lost < (failed + lost) * 2 {
             Severity::Invalid
         } else {
-            degraded_above(ERRORS_SHARE, failed + lost, attempted + lost)
+            degraded_above(ERRORS_SHARE, (failed + lost) as f64 / (attempted + lost) as f64)
         };
-        let mut text = format!(
-            "{failed} of {attempted} attempted requests failed ({})",
-            percent(failed as f64 / attempted as f64)
-        );
+        let share = percent(failed as f64 / attempted as f64);
+        let mut text = format!("{failed} of {attempted} attempted requests failed ({share})");
         if 0 < lost {
             let _ = write!(text, ", and {lost} turns were lost with them");
         }
         let remedy = "look at the failures; latencies are of the requests that succeeded, so \
                       lower the load or mend the server before comparing";
-        (0 < failed).then(|| Raised::new(severity, text, remedy))
+        Some(Raised::new(severity, text, remedy))
     }),
     rule("partial", CheckKind::CompleteRun, |run| {
-        let stop = run.observations.ending.stop;
         // A run that the user cut short still reports what it measured; one that had to give up
         // does not.
+        let stop = run.observations.ending.stop;
         let severity = match stop {
-            RunStop::PlanDone => Severity::Note,
+            RunStop::PlanDone => return None,
             RunStop::Drained | RunStop::Cut | RunStop::Recovered => Severity::Degraded,
             RunStop::Unauthorized
             | RunStop::Unreachable
             | RunStop::ClientExhausted
             | RunStop::Stalled => Severity::Invalid,
         };
-        let text = format!("the run is partial: {}", stop.text());
         let remedy = "run it again to the end before comparing it with another run";
-        stop.is_partial().then(|| Raised::new(severity, text, remedy))
+        Some(Raised::new(severity, format!("the run is partial: {}", stop.text()), remedy))
     }),
     rule("cut-at-limit", CheckKind::CompleteRun, |run| {
-        let cut = cancelled(run);
-        (0 < cut && !run.observations.ending.stop.is_partial()).then(|| {
-            degraded(
-                format!("{cut} requests were still in flight when the drain limit passed"),
-                "give the last requests more time (--drain-timeout), or lower the load: slow \
-                 answers are missing here",
-            )
-        })
+        let cut = positive(cancelled(run))?;
+        let text = format!("{cut} requests were still in flight when the drain limit passed");
+        let remedy = "give the last requests more time (--drain-timeout), or lower the load: slow \
+                      answers are missing here";
+        (!run.observations.ending.stop.is_partial()).then(|| degraded(text, remedy))
     }),
     rule("stale-pool", CheckKind::Errors, |run| {
-        counted(run.measured.oddities.stale_pool, |requests| {
-            note(
-                format!(
-                    "{requests} requests failed because the server had closed the pooled \
-                     connection"
-                ),
-                "use a fresh connection for each request (--connections new), or let the server \
-                 keep idle ones longer",
-            )
-        })
+        let requests = positive(run.measured.oddities.stale_pool)?;
+        let why = "because the server had closed the pooled connection";
+        let remedy = "use a fresh connection for each request (--connections new), or let the \
+                      server keep idle ones longer";
+        Some(note(format!("{requests} requests failed {why}"), remedy))
     }),
     rule("held-by-cap", CheckKind::DeliveredLoad, |run| {
         let attempted = run.measured.attempted;
-        counted(HeldByCap::from_observations(run.observations)?.requests, |held| {
-            let share = percent(held as f64 / attempted.max(1) as f64);
-            note(
-                format!("the concurrency cap held back {held} of {attempted} requests ({share})"),
-                "this is a capped-open result and no open-loop one: latencies from schedule \
-                 count the waiting; raise --max-concurrency, or lower the rate, to measure an \
-                 open loop",
-            )
-        })
+        let held = positive(HeldByCap::from_observations(run.observations)?.requests)?;
+        let share = percent(held as f64 / attempted.max(1) as f64);
+        let remedy = "this is a capped-open result and no open-loop one: latencies from schedule \
+                      count the waiting; raise --max-concurrency, or lower the rate, to measure an \
+                      open loop";
+        let held = format!("the concurrency cap held back {held} of {attempted} requests");
+        Some(note(format!("{held} ({share})"), remedy))
     }),
     rule("backlog", CheckKind::DeliveredLoad, |run| {
-        counted(run.observations.not_sent_because(Cause::HeldByCap), |requests| {
-            degraded(
-                format!(
-                    "{requests} scheduled requests were still held back by the cap when the time \
-                     was over"
-                ),
-                "the server does not keep up with this rate: lower it, or raise \
-                 --max-concurrency",
-            )
-        })
+        let requests = positive(run.observations.not_sent_because(Cause::HeldByCap))?;
+        let held = "were still held back by the cap when the time was over";
+        let remedy = "the server does not keep up with this rate: lower it, or raise \
+                      --max-concurrency";
+        Some(degraded(format!("{requests} scheduled requests {held}"), remedy))
     }),
     rule("insecure", CheckKind::Answerer, |run| {
-        run.observations.manifest.spec.client.insecure.then(|| {
-            note(
-                "the server's TLS certificate was not checked (--insecure)",
-                "have the server's certificate trusted by this system, and leave --insecure out",
-            )
-        })
+        let text = "the server's TLS certificate was not checked (--insecure)";
+        let remedy =
+            "have the server's certificate trusted by this system, and leave --insecure out";
+        run.manifest.spec.client.insecure.then(|| note(text, remedy))
     }),
     rule("proxy-variables", CheckKind::Answerer, |run| {
-        let names = &run.observations.manifest.environment.proxy_variables;
+        let names = &run.manifest.environment.proxy_variables;
         let text = format!("proxy variables are set and were not used: {}", names.join(", "));
         (!names.is_empty()).then(|| note(text, "none needed; unset them to be sure"))
     }),
     rule("few-requests", CheckKind::SampleSize, |run| {
-        let ok = run.measured.ok;
+        let ok = positive(run.measured.ok)?;
         let text = format!("only {ok} requests ended ok");
-        (0 < ok && ok < FEW_REQUESTS).then(|| note(text, "send more requests"))
+        (ok < FEW_REQUESTS).then(|| note(text, "send more requests"))
     }),
     rule("rate-missed", CheckKind::DeliveredLoad, |run| {
         let schedule = schedule(run)?;
@@ -247,48 +222,40 @@ static RULES: &[Rule<Raise>] = &[
     }),
     rule("arrivals-unlike", CheckKind::DeliveredLoad, |run| {
         let fit = schedule(run)?.unlike()?;
-        Some(degraded(
-            format!(
-                "the gaps of the schedule are not those of {} arrivals at this rate (p = {:.1e})",
-                fit.process, fit.p
-            ),
-            "use another --seed, and report the run directory as a bug if it happens again",
-        ))
+        let (process, p) = (&fit.process, format!("{:.1e}", fit.p));
+        let text = format!(
+            "the gaps of the schedule are not those of {process} arrivals at this rate (p = {p})"
+        );
+        let remedy =
+            "use another --seed, and report the run directory as a bug if it happens again";
+        Some(degraded(text, remedy))
     }),
     rule("slots-empty", CheckKind::DeliveredLoad, |run| {
         let Delivered::Slots(slots) = &run.measured.delivered else { return None };
-        slots.missed()?;
-        Some(degraded(
-            format!(
-                "of {} slots {:.2} were in use on average while the load was on",
-                slots.asked, slots.in_use_mean
-            ),
-            "give the client more cores, or look for requests that fail before they leave: the \
-             server met fewer users than asked for",
-        ))
+        let (asked, used) = (slots.asked, slots.in_use_mean);
+        let text =
+            format!("of {asked} slots {used:.2} were in use on average while the load was on");
+        let remedy = "give the client more cores, or look for requests that fail before they \
+                      leave: the server met fewer users than asked for";
+        (slots.share < SLOTS_SHARE).then(|| degraded(text, remedy))
     }),
     rule("piling-up", CheckKind::SteadyState, |run| {
-        let per_s = run.measured.steady.piling_up()?;
-        Some(degraded(
-            format!(
-                "requests in flight grow by {per_s:.2} per second: the server does not keep up \
-                 with this rate"
-            ),
-            "lower the rate: latencies grow for as long as the run goes on, so they are about \
-             its length; measure the capacity with a closed loop",
-        ))
+        let text = format!(
+            "requests in flight grow by {:.2} per second: the server does not keep up with this \
+             rate",
+            run.measured.steady.piling_up()?
+        );
+        let remedy = "lower the rate: latencies grow for as long as the run goes on, so they are \
+                      about its length; measure the capacity with a closed loop";
+        Some(degraded(text, remedy))
     }),
     rule("never-settled", CheckKind::SteadyState, |run| {
         let steady = &run.measured.steady;
-        let reason = steady.reason.as_ref()?;
+        let text = format!("the run never settled: {}", steady.reason.as_ref()?);
         let drifts = steady.state == SteadyKind::NeverSettled && steady.piling_up().is_none();
-        drifts.then(|| {
-            note(
-                format!("the run never settled: {reason}"),
-                "run longer, or warm the server up first (--warm-up), to see whether it comes \
-                 to a level",
-            )
-        })
+        let remedy = "run longer, or warm the server up first (--warm-up), to see whether it comes \
+                      to a level";
+        drifts.then(|| note(text, remedy))
     }),
     rule("littles-law", CheckKind::LittlesLaw, |run| {
         let law = &run.measured.littles_law;
@@ -305,139 +272,108 @@ static RULES: &[Rule<Raise>] = &[
     }),
     rule("server-in-flight", CheckKind::LittlesLaw, |run| {
         let (server, ours) = run.measured.littles_law.server_disagrees()?;
-        Some(note(
-            format!(
-                "the server's gauges say {server:.2} requests running and waiting on average, \
-                 and {ours:.2} of ours were in flight"
-            ),
-            "see whether others use the server, whether a proxy holds requests back, and \
-             whether the metrics are of the server that answers",
-        ))
+        let text = format!(
+            "the server's gauges say {server:.2} requests running and waiting on average, and \
+             {ours:.2} of ours were in flight"
+        );
+        let remedy = "see whether others use the server, whether a proxy holds requests back, and \
+                      whether the metrics are of the server that answers";
+        Some(note(text, remedy))
     }),
     rule("sent-late", CheckKind::SendLag, |run| {
         // A closed loop plans no moments: a request leaves when a slot is free. What a cap holds
         // back is not late either; `held-by-cap` reports it.
-        let is_open = run.observations.manifest.spec.is_open_loop();
-        SENT_LATE_MS.exceeded(
-            p99(run.measured.latency(&metric::SEND_LAG)).filter(|_| is_open),
-            |p99_ms| {
-                let allowed = SENT_LATE_MS.degraded;
-                let text = format!(
-                    "1 % of requests left {p99_ms:.1} ms or more after their planned moment \
-                 (allowed {allowed} ms)"
-                );
-                (text, "give the client more cores, or lower the rate")
-            },
-        )
+        let lag = run.p99(&metric::SEND_LAG).filter(|_| run.manifest.spec.is_open_loop());
+        let (p99_ms, severity) = SENT_LATE_MS.exceeded(lag)?;
+        let text = format!(
+            "1 % of requests left {p99_ms:.1} ms or more after their planned moment (allowed {} ms)",
+            SENT_LATE_MS.degraded
+        );
+        Some(Raised::new(severity, text, "give the client more cores, or lower the rate"))
     }),
     rule("client-lag", CheckKind::ClientLag, |run| {
-        CLIENT_MS.exceeded(p99(run.measured.latency(&metric::CLIENT_LAG)), |p99_ms| {
-            let text = format!(
-                "1 % of reads lay {p99_ms:.1} ms or more in the kernel before we read them"
-            );
-            (text, MORE_CORES_OR_LOAD)
-        })
+        let (p99_ms, severity) = CLIENT_MS.exceeded(run.p99(&metric::CLIENT_LAG))?;
+        let text =
+            format!("1 % of reads lay {p99_ms:.1} ms or more in the kernel before we read them");
+        Some(Raised::new(severity, text, MORE_CORES_OR_LOAD))
     }),
     rule("loop-lag", CheckKind::ClientLoop, |run| {
-        CLIENT_MS.exceeded(run.health.loop_lag_ms.p99_at_most, |p99_ms| {
-            let text = format!("the client's loop woke up to {p99_ms:.1} ms late (p99)");
-            (text, MORE_CORES_OR_LOAD)
-        })
+        let (p99_ms, severity) = CLIENT_MS.exceeded(run.health.loop_lag_ms.p99_at_most)?;
+        let text = format!("the client's loop woke up to {p99_ms:.1} ms late (p99)");
+        Some(Raised::new(severity, text, MORE_CORES_OR_LOAD))
     }),
     rule("loop-paused", CheckKind::ClientLoop, |run| {
-        PAUSE_MS.exceeded(run.health.loop_lag_ms.max, |max_ms| {
-            let text = format!("the client's loop stood still for {max_ms:.0} ms");
-            (text, "keep the client from being suspended or starved of CPU, and run it again")
-        })
+        let (max_ms, severity) = PAUSE_MS.exceeded(run.health.loop_lag_ms.max)?;
+        let text = format!("the client's loop stood still for {max_ms:.0} ms");
+        let remedy = "keep the client from being suspended or starved of CPU, and run it again";
+        Some(Raised::new(severity, text, remedy))
     }),
     rule("arrival-width", CheckKind::ArrivalWidth, |run| {
-        CLIENT_MS.exceeded(p99(run.measured.event_width.as_ref()), |p99_ms| {
-            let text = format!(
-                "1 % of the events may be {p99_ms:.1} ms or more older than their stamps: they \
-                 were read together with later ones"
-            );
-            (text, MORE_CORES_OR_LOAD)
-        })
+        let width = run.measured.event_width.as_ref().and_then(|found| found.p99);
+        let (p99_ms, severity) = CLIENT_MS.exceeded(width)?;
+        let text = format!(
+            "1 % of the events may be {p99_ms:.1} ms or more older than their stamps: they were \
+             read together with later ones"
+        );
+        Some(Raised::new(severity, text, MORE_CORES_OR_LOAD))
     }),
     rule("cpu-stolen", CheckKind::ClientLoop, |run| {
         // Samples of the machine are used where the run's own totals are missing.
-        let client = run.measured.machines.figures.client.as_ref();
-        let sampled = client.and_then(|it| it.steal_share).map(|steal| steal.mean);
-        STOLEN_SHARE.exceeded(run.health.cpu_stolen.or(sampled), |share| {
-            let share = percent(share);
-            let text =
-                format!("{share} of this machine's processor time went to others on the same host");
-            let remedy = "measure from a machine, or a virtual machine, that has its processors \
-                          to itself";
-            (text, remedy)
-        })
+        let sampled = || Some(run.client_machine()?.steal_share?.mean);
+        let (share, severity) = STOLEN_SHARE.exceeded(run.health.cpu_stolen.or_else(sampled))?;
+        let share = percent(share);
+        let text =
+            format!("{share} of this machine's processor time went to others on the same host");
+        let remedy =
+            "measure from a machine, or a virtual machine, that has its processors to itself";
+        Some(Raised::new(severity, text, remedy))
     }),
     rule("capacity-used", CheckKind::ClientCapacity, |run| {
-        let used = run.health.capacity.as_ref().map(|capacity| capacity.used);
-        CAPACITY_SHARE.exceeded(used, |share| {
-            let share = percent(share);
-            let text =
-                format!("this load used {share} of what the client can carry on this machine");
-            (text, MORE_CORES_OR_LOAD)
-        })
+        let used = run.health.capacity.as_ref()?.used;
+        let (share, severity) = CAPACITY_SHARE.exceeded(Some(used))?;
+        let share = percent(share);
+        let text = format!("this load used {share} of what the client can carry on this machine");
+        Some(Raised::new(severity, text, MORE_CORES_OR_LOAD))
     }),
     rule("clock-jump", CheckKind::Clock, |run| {
-        counted(run.health.clock_jumps.unwrap_or(0), |jumps| {
-            degraded(
-                format!("the wall clock jumped {jumps} times, so kernel stamps near it are off"),
-                "let time synchronisation settle (slewing, not stepping) and run it again",
-            )
-        })
+        let jumps = positive(run.health.clock_jumps?)?;
+        let text = format!("the wall clock jumped {jumps} times, so kernel stamps near it are off");
+        let remedy = "let time synchronisation settle (slewing, not stepping) and run it again";
+        Some(degraded(text, remedy))
     }),
     rule("clock-order", CheckKind::Clock, |run| {
-        counted(run.measured.out_of_order, |distances| {
-            invalid(
-                format!("{distances} times between recorded moments are negative or unknown"),
-                "do not use these numbers; run it again, and report the run directory as a bug",
-            )
-        })
+        let distances = positive(run.measured.out_of_order)?;
+        let text = format!("{distances} times between recorded moments are negative or unknown");
+        let remedy =
+            "do not use these numbers; run it again, and report the run directory as a bug";
+        Some(invalid(text, remedy))
     }),
     rule("journal-waits", CheckKind::ClientCapacity, |run| {
-        let attempted = run.measured.attempted;
-        counted(run.health.journal_waits, |waits| {
-            let text = format!(
-                "{waits} entries of the journal had to wait for its writer, over {attempted} \
-                 requests"
-            );
-            let severity = degraded_above(JOURNAL_WAITS_SHARE, waits, attempted);
-            Raised::new(severity, text, "write the run to a faster disk")
-        })
+        let (waits, attempted) = (positive(run.health.journal_waits)?, run.measured.attempted);
+        let had_to = "had to wait for its writer";
+        let text = format!("{waits} entries of the journal {had_to}, over {attempted} requests");
+        let severity = degraded_above(JOURNAL_WAITS_SHARE, waits as f64 / attempted as f64);
+        Some(Raised::new(severity, text, "write the run to a faster disk"))
     }),
     rule("client-resource", CheckKind::ClientCapacity, |run| {
         let not_sent = run.observations.not_sent_because(Cause::ClientResource);
-        counted(run.measured.oddities.client_resource + not_sent, |requests| {
-            invalid(
-                format!(
-                    "{requests} requests failed because this machine ran out of descriptors, \
-                     ports or memory"
-                ),
-                "raise the limit of open files, widen the range of local ports, or lower the \
-                 load",
-            )
-        })
+        let requests = positive(run.measured.oddities.client_resource + not_sent)?;
+        let why = "because this machine ran out of descriptors, ports or memory";
+        let remedy =
+            "raise the limit of open files, widen the range of local ports, or lower the load";
+        Some(invalid(format!("{requests} requests failed {why}"), remedy))
     }),
     rule("no-kernel-stamps", CheckKind::KernelStamps, |run| {
-        let oddities = &run.measured.oddities;
-        let stamped = share(oddities.reads_stamped, oddities.reads)?;
+        let stamped = run.health.kernel_stamps.filter(|stamped| *stamped < 1.0)?;
         let without = percent(1.0 - stamped);
-        (stamped < 1.0).then(|| {
-            note(
-                format!(
-                    "{without} of the reads have no kernel stamp; the moment of the read is used"
-                ),
-                "none needed while the loop lag is small; the kernel's stamps need Linux and \
-                 HTTP/1",
-            )
-        })
+        let text =
+            format!("{without} of the reads have no kernel stamp; the moment of the read is used");
+        let remedy = "none needed while the loop lag is small; the kernel's stamps need Linux and \
+                      HTTP/1";
+        Some(note(text, remedy))
     }),
     rule("cache-contamination", CheckKind::Cache, |run| {
-        let manifest = &run.observations.manifest;
-        let remedy = match new_prompts(&manifest.spec.workload.source)? {
+        let remedy = match new_prompts(&run.manifest.spec.workload.source)? {
             NewPrompts::Seeded => {
                 "the server has seen these prompts before: use another --seed, restart the \
                  server, or switch its prefix cache off"
@@ -448,17 +384,17 @@ static RULES: &[Rule<Raise>] = &[
             }
         };
         let share = cached_share(run.measured)?;
-        let template = template_share(manifest.materials.input_length, &run.measured.audit);
-        let severity = if CACHED_SHARE_GRAVE < share { Severity::Degraded } else { Severity::Note };
+        let template = template_share(run.manifest.materials.input_length, &run.measured.audit);
         let text = format!(
             "every prompt was to be new, but {} of the input came from the prefix cache",
             percent(share)
         );
+        let severity = degraded_above(CACHED_SHARE_GRAVE, share);
         (CACHED_SHARE < share - template).then(|| Raised::new(severity, text, remedy))
     }),
     rule("seen-before", CheckKind::Cache, |run| {
         // Where the server reports what it cached, that is judged instead.
-        let earlier = run.observations.manifest.seen_before.as_ref()?;
+        let earlier = run.manifest.seen_before.as_ref()?;
         let text = format!("run {earlier} may have sent the same prompts to this server");
         let remedy = "a prefix cache may have answered them: use another --seed, restart the \
                       server, or let it say what it cached (vLLM: \
@@ -466,209 +402,158 @@ static RULES: &[Rule<Raise>] = &[
         cached_share(run.measured).is_none().then(|| note(text, remedy))
     }),
     rule("repeated-prompts", CheckKind::Cache, |run| {
-        let manifest = &run.observations.manifest;
-        let Source::Dataset(_) = manifest.spec.workload.source else { return None };
-        let items = manifest.materials.files.first()?.items;
+        let Source::Dataset(_) = run.manifest.spec.workload.source else { return None };
+        let items = run.manifest.materials.files.first()?.items;
         let records = run.observations.records.iter();
         let requests = records.filter(|record| record.asked.turn == 0).count() as u64;
-        (items < requests).then(|| {
-            note(
-                format!("{requests} requests were made from {items} prompts, so some came again"),
-                "a prefix cache answers a repeated prompt faster: send fewer requests, give \
-                 more data, or switch the cache off",
-            )
-        })
+        let text =
+            format!("{requests} requests were made from {items} prompts, so some came again");
+        let remedy = "a prefix cache answers a repeated prompt faster: send fewer requests, give \
+                      more data, or switch the cache off";
+        (items < requests).then(|| note(text, remedy))
     }),
     rule("conversations-broken", CheckKind::Errors, |run| {
-        counted(run.observations.not_sent_because(Cause::ConversationBroken), |turns| {
-            note(
-                format!(
-                    "{turns} turns were not sent because an earlier turn of their conversation \
-                     failed"
-                ),
-                "look at the failures; figures of later turns are of the conversations that held",
-            )
-        })
+        let turns = positive(run.observations.not_sent_because(Cause::ConversationBroken))?;
+        let why = "because an earlier turn of their conversation failed";
+        let remedy =
+            "look at the failures; figures of later turns are of the conversations that held";
+        Some(note(format!("{turns} turns were not sent {why}"), remedy))
     }),
     rule("model-mismatch", CheckKind::Answerer, |run| {
         let odd = &run.measured.oddities;
         let name = odd.other_model_name.as_ref()?;
         let answered: String = name.chars().take(NAME_CHARS_MAX).collect();
-        Some(invalid(
-            format!(
-                "`{}` was asked for, but `{answered}` answered {} requests",
-                run.observations.manifest.endpoint.model, odd.other_model
-            ),
-            "ask for the model by the name that the server gives it, or measure another server",
-        ))
+        let (asked, requests) = (&run.manifest.endpoint.model, odd.other_model);
+        let text =
+            format!("`{asked}` was asked for, but `{answered}` answered {requests} requests");
+        let remedy =
+            "ask for the model by the name that the server gives it, or measure another server";
+        Some(invalid(text, remedy))
     }),
     rule("not-streaming", CheckKind::Stream, |run| {
         let odd = &run.measured.oddities;
         let share = share(odd.streams_in_one_arrival, odd.streams)?;
-        (NOT_STREAMING_SHARE < share).then(|| {
-            note(
-                format!("{} of the streamed answers came in one piece", percent(share)),
-                "check that neither the server nor a proxy before it gathers the stream; as it \
-                 is, TTFT is the whole answer's time",
-            )
-        })
+        let text = format!("{} of the streamed answers came in one piece", percent(share));
+        let remedy = "check that neither the server nor a proxy before it gathers the stream; as it \
+                      is, TTFT is the whole answer's time";
+        (NOT_STREAMING_SHARE < share).then(|| note(text, remedy))
     }),
     rule("no-output", CheckKind::Stream, |run| {
-        counted(run.measured.tokens.without_output, |requests| {
-            note(
-                format!("{requests} ok answers brought no text and no counted token"),
-                "none needed while they are few: such an answer has no TTFT and no E2E, so it \
-                 is missing from those",
-            )
-        })
+        let requests = positive(run.measured.tokens.without_output)?;
+        let remedy = "none needed while they are few: such an answer has no TTFT and no E2E, so it \
+                      is missing from those";
+        Some(note(format!("{requests} ok answers brought no text and no counted token"), remedy))
     }),
     rule("output-length", CheckKind::OutputLength, |run| {
         let share = share(run.measured.oddities.output_off, run.measured.ok)?;
-        (OUTPUT_OFF_SHARE < share).then(|| {
-            note(
-                format!(
-                    "{} of the answers are more than {:.0} % longer or shorter than asked",
-                    percent(share),
-                    LENGTH_TOLERANCE * 100.0
-                ),
-                "make the server ignore its end-of-sequence token, or ask for lengths that the \
-                 model gives by itself",
-            )
-        })
+        let text = format!(
+            "{} of the answers are more than {:.0} % longer or shorter than asked",
+            percent(share),
+            LENGTH_TOLERANCE * 100.0
+        );
+        let remedy = "make the server ignore its end-of-sequence token, or ask for lengths that the \
+                      model gives by itself";
+        (OUTPUT_OFF_SHARE < share).then(|| note(text, remedy))
     }),
     rule("input-length", CheckKind::InputLength, |run| {
         // Images are tokens too, and only the server knows how many.
-        if run.observations.manifest.spec.workload.body.images.is_some() {
+        if run.manifest.spec.workload.body.images.is_some() {
             return None;
         }
         let input = &run.measured.audit.input;
         let asked = input.planned_tokens? as f64 / input.requests as f64;
-        let reported = input.actual_tokens? as f64 / input.requests as f64;
-        (INPUT_TOLERANCE * asked < (reported - asked).abs()).then(|| {
-            note(
-                format!(
-                    "prompts were to have {asked:.0} tokens on average, and the server counts \
-                     {reported:.0}"
-                ),
-                "go by the server's counts; without a tokenizer prompts are sized by estimate",
-            )
-        })
+        let counted = input.actual_tokens? as f64 / input.requests as f64;
+        let asked_text = format!("prompts were to have {asked:.0} tokens on average");
+        let text = format!("{asked_text}, and the server counts {counted:.0}");
+        let remedy = "go by the server's counts; without a tokenizer prompts are sized by estimate";
+        (INPUT_TOLERANCE * asked < (counted - asked).abs()).then(|| note(text, remedy))
     }),
     rule("usage-zero", CheckKind::TokenCounts, |run| {
-        counted(run.measured.oddities.zero_usage, |requests| {
-            note(
-                format!("usage says 0 output tokens on {requests} answers that have output"),
-                "mend the server's usage; until then tokens are counted from the stream",
-            )
-        })
+        let requests = positive(run.measured.oddities.zero_usage)?;
+        let text = format!("usage says 0 output tokens on {requests} answers that have output");
+        let remedy = "mend the server's usage; until then tokens are counted from the stream";
+        Some(note(text, remedy))
     }),
     rule("usage-mismatch", CheckKind::TokenCounts, |run| {
-        counted(run.measured.oddities.usage_mismatch, |requests| {
-            note(
-                format!(
-                    "on {requests} answers the tokens marked in the stream do not add up to the \
-                     usage"
-                ),
-                "totals follow the usage and gaps follow the stream; compare with runs of the \
-                 same server only",
-            )
-        })
+        let requests = positive(run.measured.oddities.usage_mismatch)?;
+        let differ = "the tokens marked in the stream do not add up to the usage";
+        let remedy = "totals follow the usage and gaps follow the stream; compare with runs of the \
+                      same server only";
+        Some(note(format!("on {requests} answers {differ}"), remedy))
     }),
     rule("token-source", CheckKind::TokenCounts, |run| {
-        counted(run.measured.tokens.output_source.events, |requests| {
-            note(
-                format!("tokens of {requests} answers are counted as events, one for each"),
-                "let the server report usage; an event may carry more or less than one token",
-            )
-        })
+        let requests = positive(run.measured.tokens.output_source.events)?;
+        let text = format!("tokens of {requests} answers are counted as events, one for each");
+        let remedy = "let the server report usage; an event may carry more or less than one token";
+        Some(note(text, remedy))
     }),
     rule("data-after-done", CheckKind::Stream, |run| {
-        counted(run.measured.oddities.data_after_done, |requests| {
-            note(
-                format!("{requests} streams went on after [DONE]"),
-                "mend the server; what came after was ignored",
-            )
-        })
+        let streams = positive(run.measured.oddities.data_after_done)?;
+        let remedy = "mend the server; what came after was ignored";
+        Some(note(format!("{streams} streams went on after [DONE]"), remedy))
     }),
     rule("missing-done", CheckKind::Stream, |run| {
-        // A server that never sends `[DONE]` has its way; one that sometimes does lost some.
-        let odd = &run.measured.oddities;
-        let (missing, all) = (odd.done_missing, odd.done_seen + odd.done_missing);
-        (0 < odd.done_seen && 0 < missing).then(|| {
-            note(
-                format!("{missing} of {all} whole streams ended without [DONE]"),
-                "look for a proxy that cuts streams, or for two servers",
-            )
-        })
+        // A server that never sends `[DONE]` does so by design; one that sometimes does lost some.
+        let seen = positive(run.measured.oddities.done_seen)?;
+        let missing = positive(run.measured.oddities.done_missing)?;
+        let text = format!("{missing} of {} whole streams ended without [DONE]", seen + missing);
+        Some(note(text, "look for a proxy that cuts streams, or for two servers"))
     }),
     rule("server-restarted", CheckKind::ServerRestart, |run| {
-        let times = run.measured.server.as_ref().ok()?.restarts;
-        let times_text = if times == 1 { String::new() } else { format!(" {times} times") };
-        counted(times, |_| {
-            invalid(
-                format!("the server was restarted{times_text} during the run, by its own metrics"),
-                "find out why it ended (its log, the memory of its machine), and measure again",
-            )
-        })
+        let restarts = positive(run.measured.server.as_ref().ok()?.restarts)?;
+        let times = if restarts == 1 { String::new() } else { format!(" {restarts} times") };
+        let text = format!("the server was restarted{times} during the run, by its own metrics");
+        let remedy =
+            "find out why it ended (its log, the memory of its machine), and measure again";
+        Some(invalid(text, remedy))
     }),
     rule("server-replicas", CheckKind::ServerRestart, |run| {
-        let processes = run.measured.server.as_ref().ok()?.replicas?;
-        Some(note(
-            format!(
-                "{processes} servers answered for their metrics by turns: their counters are \
-                 not known, and each gauge is of one of them"
-            ),
-            "point --metrics-path at the metrics of one replica, or leave them alone with \
-             --telemetry off",
-        ))
+        let text = format!(
+            "{} servers answered for their metrics by turns: their counters are not known, and each \
+             gauge is of one of them",
+            run.measured.server.as_ref().ok()?.replicas?
+        );
+        let remedy = "point --metrics-path at the metrics of one replica, or leave them alone with \
+                      --telemetry off";
+        Some(note(text, remedy))
     }),
     rule("server-tokens-more", CheckKind::ServerAlone, |run| {
         let (tokens, share) = server_tokens_apart(run).filter(|(_, share)| 0.0 < *share)?;
-        let severity =
-            if FOREIGN_SHARE_GRAVE < share { Severity::Degraded } else { Severity::Note };
-        let text = format!(
-            "the server counted {} more {tokens} than the requests of this run have",
-            percent(share)
-        );
+        let more = format!("{} more {tokens}", percent(share));
+        let text = format!("the server counted {more} than the requests of this run have");
         let remedy =
             "other clients may have used the server meanwhile: measure when nobody else does";
-        Some(Raised::new(severity, text, remedy))
+        Some(Raised::new(degraded_above(FOREIGN_SHARE_GRAVE, share), text, remedy))
     }),
     rule("server-tokens-fewer", CheckKind::ServerAlone, |run| {
         let (tokens, share) = server_tokens_apart(run).filter(|(_, share)| *share <= 0.0)?;
-        Some(note(
-            format!(
-                "the server counted {} fewer {tokens} than the requests of this run have",
-                percent(-share)
-            ),
-            "its metrics may be those of one of several replicas, or of another server: point \
-             --metrics-path or the URL at the one that answers",
-        ))
+        let fewer = format!("{} fewer {tokens}", percent(-share));
+        let text = format!("the server counted {fewer} than the requests of this run have");
+        let remedy = "its metrics may be those of one of several replicas, or of another server: \
+                      point --metrics-path or the URL at the one that answers";
+        Some(note(text, remedy))
     }),
     rule("gpus-idle", CheckKind::GpuSpeed, |run| {
         let gpus = run.measured.machines.figures.gpus.as_ref()?;
-        let own = gpus.devices.iter().filter(|device| !device.foreign).count();
-        let read = match own {
+        let read = match gpus.devices.iter().filter(|device| !device.foreign).count() {
+            0 => return None,
             1 => "the GPU that was read".to_owned(),
             several => format!("the {several} GPUs that were read"),
         };
-        (0 < own && !gpus.devices.iter().any(DeviceFigures::counts)).then(|| {
-            note(
-                format!("{read} did nothing during the run: the server does not use them"),
-                "say where the server's GPUs are read from (--gpu-telemetry), if it has any",
-            )
-        })
+        let text = format!("{read} did nothing during the run: the server does not use them");
+        let remedy = "say where the server's GPUs are read from (--gpu-telemetry), if it has any";
+        (!gpus.devices.iter().any(DeviceFigures::counts)).then(|| note(text, remedy))
     }),
     rule("gpu-throttled", CheckKind::GpuSpeed, |run| {
         let remedy = "look after the power supply and the health of the board (nvidia-smi -q, \
                       or its kin), and measure again";
         let (share, text) =
             throttled(run, |device| device.throttled_hardware, "a brake of the board")?;
-        Some(Raised::new(throttled_severity(share), text, remedy))
+        Some(Raised::new(degraded_above(THROTTLED_SHARE, share), text, remedy))
     }),
     rule("gpu-throttled", CheckKind::GpuSpeed, |run| {
         let (share, text) = throttled(run, |device| device.throttled_thermal, "its temperature")?;
-        Some(Raised::new(throttled_severity(share), text, COOLING))
+        Some(Raised::new(degraded_above(THROTTLED_SHARE, share), text, COOLING))
     }),
     rule("gpu-power-limit", CheckKind::GpuSpeed, |run| {
         // Many GPUs are meant to run at their power limit under full load.
@@ -688,54 +573,39 @@ static RULES: &[Rule<Raise>] = &[
     }),
     rule("gpu-memory-full", CheckKind::GpuSpeed, |run| {
         let (gpu, share) = worst_gpu(run, |device| {
-            let total = device.memory_total_bytes.filter(|total| 0 < *total)? as f64;
+            let total = positive(device.memory_total_bytes?)? as f64;
             Some(device.memory_used_bytes?.max / total)
         })?;
-        (MEMORY_FULL_SHARE <= share).then(|| {
-            note(
-                format!("{} of the memory of GPU {gpu} was in use", percent(share)),
-                "give the server less of the memory, or a shorter context, if it preempts \
-                 requests or runs out of memory",
-            )
-        })
+        let text = format!("{} of the memory of GPU {gpu} was in use", percent(share));
+        let remedy = "give the server less of the memory, or a shorter context, if it preempts \
+                      requests or runs out of memory";
+        (MEMORY_FULL_SHARE <= share).then(|| note(text, remedy))
     }),
     rule("gpu-newcomers", CheckKind::GpuAlone, |run| {
-        let processes = used_gpus(run).map(|device| device.newcomers).sum();
-        let came = match processes {
+        let came = match used_gpus(run).map(|device| device.newcomers).sum::<u64>() {
+            0 => return None,
             1 => "a process came".to_owned(),
             several => format!("{several} processes came"),
         };
-        counted(processes, |_| {
-            degraded(
-                format!("{came} to the server's GPUs while the run went on"),
-                "measure when nobody else uses the GPUs; if they are workers of the server, \
-                 warm it up first (--warm-up)",
-            )
-        })
+        let remedy = "measure when nobody else uses the GPUs; if they are workers of the server, \
+                      warm it up first (--warm-up)";
+        Some(degraded(format!("{came} to the server's GPUs while the run went on"), remedy))
     }),
     rule("client-cpu-full", CheckKind::ClientMachine, |run| {
-        let client = run.measured.machines.figures.client.as_ref()?;
-        let share = client.cpu_share?.mean;
-        (CPU_FULL_SHARE < share).then(|| {
-            degraded(
-                format!(
-                    "the processors of the client's machine were busy for {} of the run",
-                    percent(share)
-                ),
-                "give the client a machine of its own, or cores that the server does not use",
-            )
-        })
+        let share = run.client_machine()?.cpu_share?.mean;
+        let busy = percent(share);
+        let text =
+            format!("the processors of the client's machine were busy for {busy} of the run");
+        let remedy = "give the client a machine of its own, or cores that the server does not use";
+        (CPU_FULL_SHARE < share).then(|| degraded(text, remedy))
     }),
     rule("client-memory-low", CheckKind::ClientMachine, |run| {
-        let client = run.measured.machines.figures.client.as_ref()?;
-        let bytes = client.memory_available_bytes_min?;
+        let bytes = run.client_machine()?.memory_available_bytes_min?;
         let (left, least) = (bytes >> 20, MEMORY_LOW_BYTES >> 20);
-        (bytes < MEMORY_LOW_BYTES).then(|| {
-            degraded(
-                format!("the client's machine had {left} MiB of memory left (needs {least} MiB)"),
-                "end what else uses the client's memory, or measure from a machine with more",
-            )
-        })
+        let text =
+            format!("the client's machine had {left} MiB of memory left (needs {least} MiB)");
+        let remedy = "end what else uses the client's memory, or measure from a machine with more";
+        (bytes < MEMORY_LOW_BYTES).then(|| degraded(text, remedy))
     }),
 ];
 
@@ -747,44 +617,33 @@ const COOLING: &str = "look after the cooling of the machine, let it cool down b
                        (--cool-down), and measure again";
 
 impl Bounds {
-    /// Raises a value above the first bound, with the text and remedy made from it.
-    fn exceeded<'a>(
-        self,
-        value: Option<f64>,
-        message: impl FnOnce(f64) -> (String, &'a str),
-    ) -> Option<Raised> {
+    /// A value above the first bound, and how severe it is.
+    fn exceeded(self, value: Option<f64>) -> Option<(f64, Severity)> {
         let value = value.filter(|value| self.degraded < *value)?;
-        let severity = if self.invalid < value { Severity::Invalid } else { Severity::Degraded };
-        let (text, remedy) = message(value);
-        Some(Raised::new(severity, text, remedy))
+        Some((value, if self.invalid < value { Severity::Invalid } else { Severity::Degraded }))
     }
 }
 
-/// Raises a count that is not zero.
-fn counted(count: u64, raise: impl FnOnce(u64) -> Raised) -> Option<Raised> {
-    (0 < count).then(|| raise(count))
+/// A count that is not zero.
+fn positive(count: u64) -> Option<u64> {
+    Some(count).filter(|count| 0 < *count)
 }
 
 fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }
 
-/// Degraded where `part` is more than this share of `whole`, and a note otherwise.
-fn degraded_above(share: f64, part: u64, whole: u64) -> Severity {
-    if share * (whole as f64) < part as f64 { Severity::Degraded } else { Severity::Note }
+fn degraded_above(limit: f64, share: f64) -> Severity {
+    if limit < share { Severity::Degraded } else { Severity::Note }
 }
 
-fn cancelled(run: &RunContext<'_>) -> u64 {
+pub(super) fn cancelled(run: &RunContext<'_>) -> u64 {
     let records = run.observations.records.iter();
     records.filter(|record| record.ending.outcome == Outcome::Cancelled).count() as u64
 }
 
 fn all_cut(run: &RunContext<'_>) -> bool {
     0 < run.measured.attempted && cancelled(run) == run.measured.attempted
-}
-
-fn p99(found: Option<&Distribution>) -> Option<f64> {
-    found.and_then(|found| found.p99)
 }
 
 fn schedule<'a>(run: &'a RunContext<'_>) -> Option<&'a ScheduleDelivered> {
@@ -876,10 +735,6 @@ fn throttled(
     let (gpu, share) = worst_gpu(run, share).filter(|(_, share)| 0.0 < *share)?;
     let shown = percent(share);
     Some((share, format!("GPU {gpu} was held back by {cause} in {shown} of the looks at it")))
-}
-
-fn throttled_severity(share: f64) -> Severity {
-    if THROTTLED_SHARE < share { Severity::Degraded } else { Severity::Note }
 }
 
 #[cfg(test)]

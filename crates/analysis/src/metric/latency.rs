@@ -4,15 +4,9 @@ use super::{
     AIPERF, Better, GENAI_PERF, GUIDELLM, Headline, INFERENCE_PERF, Metric, Missing, NOTHING_SENT,
     PerRequest, Source, Unit, VLLM, Visible,
 };
-use crate::record::{Request, Ruler};
-
-/// The latencies that have one value per request, in the order of the columns of tables of requests.
-pub static PER_REQUEST: [&Metric; PER_REQUEST_COUNT] =
-    [&CLIENT_QUEUE, &SEND_LAG, &TTFT, &TTFT_SCHEDULE, &TTFC, &TPOT, &E2E, &E2E_SCHEDULE];
-pub(crate) const PER_REQUEST_COUNT: usize = 8;
 
 /// What most latencies have in common.
-const LATENCY: Metric = Metric {
+pub(super) const LATENCY: Metric = Metric {
     name: "",
     key: "",
     title: "",
@@ -27,6 +21,23 @@ const LATENCY: Metric = Metric {
         the server's state and tell less than independent ones would",
     elsewhere: &[],
     source: Source::Pooled(Visible::OnAnswers, NO_OUTPUT),
+};
+
+/// What latencies of answers have in common.
+const IN_STREAMS: PerRequest = PerRequest {
+    value: |_, _| None,
+    visible: Visible::InStreams,
+    absent: NO_OUTPUT,
+    in_steady_window: true,
+    in_groups: false,
+};
+const ON_ANSWERS: PerRequest = PerRequest { visible: Visible::OnAnswers, ..IN_STREAMS };
+/// What latencies of the client have in common.
+const ON_REQUESTS: PerRequest = PerRequest {
+    visible: Visible::OnRequests,
+    absent: NOTHING_SENT,
+    in_steady_window: false,
+    ..IN_STREAMS
 };
 
 const OF_GAPS: &str = "all gaps of a request count as one cluster, and consecutive requests as \
@@ -59,10 +70,8 @@ pub static TTFT: Metric = Metric {
     ],
     source: Source::PerRequest(PerRequest {
         value: |request, ruler| ruler.ms(request.sent, request.first_streamed()?),
-        visible: Visible::InStreams,
-        absent: NO_OUTPUT,
-        in_steady_window: true,
         in_groups: true,
+        ..IN_STREAMS
     }),
     ..LATENCY
 };
@@ -81,11 +90,8 @@ pub static TTFT_SCHEDULE: Metric = Metric {
         (GUIDELLM, "has none; the wait before sending is its request_dispatch_delay"),
     ],
     source: Source::PerRequest(PerRequest {
-        value: |request, ruler| ruler.ms(request.intended(), request.first_streamed()?),
-        visible: Visible::InStreams,
-        absent: NO_OUTPUT,
-        in_steady_window: true,
-        in_groups: false,
+        value: |request, ruler| ruler.ms(request.record.intended, request.first_streamed()?),
+        ..IN_STREAMS
     }),
     ..LATENCY
 };
@@ -103,11 +109,13 @@ pub static TTFC: Metric = Metric {
         (GUIDELLM, "calls it time to first output token (TTFOT)"),
     ],
     source: Source::PerRequest(PerRequest {
-        value: |request, ruler| ruler.ms(request.sent, request.first_content()?),
-        visible: Visible::InStreams,
+        value: |request, ruler| {
+            let first = request.output.first_content.filter(|_| request.is_streamed());
+            ruler.ms(request.sent, first?)
+        },
         absent: Missing("no ok answer carried content"),
         in_steady_window: false,
-        in_groups: false,
+        ..IN_STREAMS
     }),
     ..LATENCY
 };
@@ -181,11 +189,15 @@ pub static TPOT: Metric = Metric {
         (GUIDELLM, "its time per output token counts the first token, too; its ITL does not"),
     ],
     source: Source::PerRequest(PerRequest {
-        value: time_per_output_token,
-        visible: Visible::InStreams,
+        value: |request, ruler| {
+            let [first, .., last] = request.output.arrivals.as_slice() else { return None };
+            let after_first = request.tokens.count.saturating_sub(first.tokens.unwrap_or(1));
+            let has_more = 0 < after_first;
+            Some(has_more.then(|| ruler.ms(first.at, last.at))?? / after_first as f64)
+        },
         absent: Missing("no ok answer has tokens after its first arrival"),
-        in_steady_window: true,
         in_groups: true,
+        ..IN_STREAMS
     }),
     ..LATENCY
 };
@@ -211,10 +223,8 @@ pub static E2E: Metric = Metric {
     ],
     source: Source::PerRequest(PerRequest {
         value: |request, ruler| ruler.ms(request.sent, request.last()?),
-        visible: Visible::OnAnswers,
-        absent: NO_OUTPUT,
-        in_steady_window: true,
         in_groups: true,
+        ..ON_ANSWERS
     }),
     ..LATENCY
 };
@@ -234,11 +244,8 @@ pub static E2E_SCHEDULE: Metric = Metric {
         (VLLM, "none in the tables; newer versions can add the queue in the client"),
     ],
     source: Source::PerRequest(PerRequest {
-        value: |request, ruler| ruler.ms(request.intended(), request.last()?),
-        visible: Visible::OnAnswers,
-        absent: NO_OUTPUT,
-        in_steady_window: true,
-        in_groups: false,
+        value: |request, ruler| ruler.ms(request.record.intended, request.last()?),
+        ..ON_ANSWERS
     }),
     ..LATENCY
 };
@@ -256,11 +263,8 @@ pub static CLIENT_QUEUE: Metric = Metric {
         (GUIDELLM, "part of request_dispatch_delay, with the client's own delay"),
     ],
     source: Source::PerRequest(PerRequest {
-        value: |request, ruler| ruler.ms(request.intended(), request.record.admitted),
-        visible: Visible::OnRequests,
-        absent: NOTHING_SENT,
-        in_steady_window: false,
-        in_groups: false,
+        value: |request, ruler| ruler.ms(request.record.intended, request.record.admitted),
+        ..ON_REQUESTS
     }),
     ..LATENCY
 };
@@ -279,10 +283,7 @@ pub static SEND_LAG: Metric = Metric {
     ],
     source: Source::PerRequest(PerRequest {
         value: |request, ruler| ruler.ms(request.record.admitted, request.sent),
-        visible: Visible::OnRequests,
-        absent: NOTHING_SENT,
-        in_steady_window: false,
-        in_groups: false,
+        ..ON_REQUESTS
     }),
     ..LATENCY
 };
@@ -316,13 +317,3 @@ pub static ARRIVAL_WIDTH: Metric = Metric {
     ),
     ..LATENCY
 };
-
-/// The time after the first arrival, divided by the tokens after it.
-fn time_per_output_token(request: &Request<'_>, ruler: &mut Ruler) -> Option<f64> {
-    let [first, .., last] = request.output.arrivals.as_slice() else { return None };
-    let after_first = request.tokens.count.saturating_sub(first.tokens.unwrap_or(1));
-    if after_first == 0 {
-        return None;
-    }
-    Some(ruler.ms(first.at, last.at)? / after_first as f64)
-}

@@ -4,21 +4,19 @@
 //! for JSON, files and users. The summary, the pages and the documents walk [`METRICS`].
 //!
 //! To add a metric:
-//! 1. write its static in `latency.rs`, `rate.rs` or `telemetry.rs`, and add it to [`METRICS`] in the
-//!    place where pages should show it;
+//! 1. write its static in `latency.rs` or `rate.rs`, and add it to [`METRICS`] in the place where pages
+//!    should show it;
 //! 2. give it a test with a hand-made record, its null case included;
 //! 3. look at the snapshot of the summary, and generate the documents.
 
 mod latency;
 mod quantity;
 mod rate;
-mod telemetry;
 mod value;
 
 pub use self::latency::*;
 pub use self::quantity::*;
 pub use self::rate::*;
-pub use self::telemetry::*;
 pub use self::value::*;
 
 use crate::record::{Measured, Request, Ruler};
@@ -58,6 +56,32 @@ pub static METRICS: &[&Metric] = &[
     &ENERGY_PER_OUTPUT_TOKEN,
     &OUTPUT_TOKENS_PER_JOULE,
 ];
+
+/// The latencies that have one value per request, in the order of the columns of tables of requests:
+/// those of the client first.
+pub static PER_REQUEST: [&Metric; PER_REQUEST_COUNT] = {
+    let (metrics, _) = per_request_metrics();
+    *metrics.first_chunk().unwrap()
+};
+pub(crate) const PER_REQUEST_COUNT: usize = per_request_metrics().1;
+
+/// Such metrics, and how many there are; the rest of the list says nothing.
+const fn per_request_metrics() -> ([&'static Metric; METRICS.len()], usize) {
+    let (mut found, mut count) = ([METRICS[0]; METRICS.len()], 0);
+    let mut looked_at = 0;
+    while looked_at < 2 * METRICS.len() {
+        let metric = METRICS[looked_at % METRICS.len()];
+        let is_first_pass = looked_at < METRICS.len();
+        if let Some(PerRequest { visible, .. }) = metric.per_request()
+            && matches!(visible, Visible::OnRequests) == is_first_pass
+        {
+            found[count] = metric;
+            count += 1;
+        }
+        looked_at += 1;
+    }
+    (found, count)
+}
 
 /// A quantity that a run is described by.
 #[derive(Clone, Copy, Debug)]
@@ -260,15 +284,6 @@ impl Metric {
         }
     }
 
-    /// A distribution, or why there is none; `None` for a single number.
-    pub(crate) fn distribution<'m>(
-        &self,
-        measured: &'m Measured,
-    ) -> Option<Result<&'m Distribution, Missing>> {
-        self.visible()?;
-        Some(measured.series(self).found.as_ref().map_err(|missing| *missing))
-    }
-
     fn scalar(&self, found: Result<f64, Missing>, interval: Option<Interval>) -> Scalar {
         let finite = found.and_then(|value| {
             if value.is_finite() { Ok(value) } else { Err(Missing("it is not a finite number")) }
@@ -305,12 +320,14 @@ impl Unit {
 }
 
 impl Headline {
-    pub const fn on_closed_loop(self) -> bool {
-        matches!(self, Self::ClosedLoop | Self::Always)
-    }
-
-    pub const fn on_open_loop(self) -> bool {
-        matches!(self, Self::OpenLoop | Self::Always)
+    /// Whether it belongs to the first screen of an open loop, or of a closed one.
+    pub const fn is_on(self, is_open: bool) -> bool {
+        match self {
+            Self::Never => false,
+            Self::ClosedLoop => !is_open,
+            Self::OpenLoop => is_open,
+            Self::Always => true,
+        }
     }
 }
 
@@ -324,8 +341,6 @@ pub(crate) const AIPERF: &str = "AIPerf";
 pub(crate) const GENAI_PERF: &str = "GenAI-Perf";
 pub(crate) const GUIDELLM: &str = "GuideLLM";
 pub(crate) const INFERENCE_PERF: &str = "inference-perf";
-
-const WITHIN_NONE: &str = "none within a run; between repeated runs by Student's t";
 
 #[cfg(test)]
 mod tests {
@@ -406,11 +421,11 @@ mod tests {
     fn an_open_loop_headlines_latency_from_schedule() {
         let open: Vec<&str> = METRICS
             .iter()
-            .filter(|metric| metric.headline.on_open_loop())
+            .filter(|metric| metric.headline.is_on(true))
             .map(|metric| metric.name)
             .collect();
         assert!(open.contains(&"ttft_schedule") && !open.contains(&"ttft"));
-        assert!(!TTFT_SCHEDULE.headline.on_closed_loop());
+        assert!(!TTFT_SCHEDULE.headline.is_on(false));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use crate::metric::{self, Distribution, METRICS, Metric, Shape};
+use crate::metric::{self, Distribution, METRICS, Metric, MetricValues, Shape};
 use crate::statistics::{Estimate, Percentile};
 use crate::summary::Summary;
 
@@ -68,25 +68,37 @@ impl Quantity {
 
     /// What a name means: `ttft.p99`, `ttft.schedule.p99`, `output_throughput`.
     pub fn named(name: &str, origin: LatencyOrigin) -> Result<Self, QuantityProblem> {
-        let (first, rest) = match name.split_once('.') {
-            Some((first, rest)) => (first, Some(rest)),
-            None => (name, None),
-        };
+        let (first, rest) = split(name);
+        let found = Self::parse(first, rest, origin)?;
+        if found.is_per_request() {
+            return Err(QuantityProblem::WhichStatistic { metric: found.metric.name });
+        }
+        Ok(found)
+    }
+
+    /// The same where a latency may stand without a statistic, for that of each request.
+    pub(crate) fn parse(
+        first: &str,
+        rest: Option<&str>,
+        origin: LatencyOrigin,
+    ) -> Result<Self, QuantityProblem> {
         let (metric, statistic) = metric_of(first, rest, origin)?;
         let statistic = match (metric.shape(), statistic) {
-            (Shape::Scalar, None) => None,
+            (_, None) => None,
             (Shape::Scalar, Some(statistic)) => {
                 let statistic = statistic.to_owned();
                 return Err(QuantityProblem::OneValue { metric: metric.name, statistic });
-            }
-            (Shape::Distribution, None) => {
-                return Err(QuantityProblem::WhichStatistic { metric: metric.name });
             }
             (Shape::Distribution, Some(statistic)) => {
                 Some(Statistic::named(statistic).ok_or_else(|| unknown_statistic(statistic))?)
             }
         };
         Ok(Self { metric, statistic })
+    }
+
+    /// Whether it is a latency of each request, and no number of a run.
+    pub(crate) fn is_per_request(&self) -> bool {
+        self.metric.shape() == Shape::Distribution && self.statistic.is_none()
     }
 
     pub const fn metric(&self) -> &'static Metric {
@@ -99,34 +111,35 @@ impl Quantity {
 
     /// Its value in a run, with its within-run interval; or why there is none.
     pub fn value_in(&self, summary: &Summary) -> Result<Estimate, String> {
+        self.value_among(&summary.metrics, summary.attempted)
+    }
+
+    /// The same of the metrics of a run with so many attempted requests.
+    pub(crate) fn value_among(
+        &self,
+        metrics: &MetricValues,
+        attempted: u64,
+    ) -> Result<Estimate, String> {
         let absent = || format!("the summary has no {}", self.metric.title);
         let Some(statistic) = self.statistic else {
-            let scalar = summary.metrics.scalar(self.metric).ok_or_else(absent)?;
+            let scalar = metrics.scalar(self.metric).ok_or_else(absent)?;
             let value = scalar.value.ok_or_else(|| scalar.reason.clone().unwrap_or_default())?;
-            return Ok(Estimate {
-                value,
-                interval: scalar.interval,
-                n: summary.attempted,
-                effective_n: None,
-                certified: true,
-            });
+            let (interval, n) = (scalar.interval, attempted);
+            return Ok(Estimate { value, interval, n, effective_n: None, certified: true });
         };
-        let found = summary.metrics.distribution(self.metric).ok_or_else(absent)?;
-        estimate_of(statistic, found).ok_or_else(|| found.reason.clone().unwrap_or_else(absent))
+        let found = metrics.distribution(self.metric).ok_or_else(absent)?;
+        let missing = || found.reason.clone().unwrap_or_else(absent);
+        Ok(Estimate {
+            value: statistic.stored(found).ok_or_else(missing)?,
+            interval: found.intervals.get(statistic),
+            n: found.n,
+            effective_n: found.effective_n,
+            certified: match statistic {
+                Statistic::Percentile(percentile) => found.is_certified(percentile),
+                Statistic::Mean | Statistic::Max => 0 < found.n,
+            },
+        })
     }
-}
-
-pub(crate) fn estimate_of(statistic: Statistic, found: &Distribution) -> Option<Estimate> {
-    Some(Estimate {
-        value: statistic.stored(found)?,
-        interval: found.intervals.get(statistic),
-        n: found.n,
-        effective_n: found.effective_n,
-        certified: match statistic {
-            Statistic::Percentile(percentile) => found.is_certified(percentile),
-            Statistic::Mean | Statistic::Max => 0 < found.n,
-        },
-    })
 }
 
 impl From<&'static Metric> for Quantity {
@@ -168,16 +181,16 @@ pub(crate) fn metric_of<'name>(
 
 /// `schedule.p99` is an origin and a statistic; either may be alone.
 fn split_origin(text: Option<&str>) -> (Option<LatencyOrigin>, Option<&str>) {
-    let Some(text) = text else { return (None, None) };
-    let (first, rest) = match text.split_once('.') {
-        Some((first, rest)) => (first, Some(rest)),
-        None => (text, None),
-    };
-    match first {
-        "sent" => (Some(LatencyOrigin::Sent), rest),
-        "schedule" => (Some(LatencyOrigin::Schedule), rest),
-        _ => (None, Some(text)),
+    match text.map(split) {
+        Some(("sent", rest)) => (Some(LatencyOrigin::Sent), rest),
+        Some(("schedule", rest)) => (Some(LatencyOrigin::Schedule), rest),
+        _ => (None, text),
     }
+}
+
+/// At the first dot.
+fn split(text: &str) -> (&str, Option<&str>) {
+    text.split_once('.').map_or((text, None), |(first, rest)| (first, Some(rest)))
 }
 
 fn unknown_statistic(statistic: &str) -> QuantityProblem {

@@ -1,27 +1,29 @@
-//! The single numbers of a run: throughput, concurrency, errors, goodput and speeds.
+//! The single numbers of a run: throughput, concurrency, errors, goodput, speeds, and what the server
+//! and its GPUs report.
+
+use inferometer_model::spec::LoadShape;
 
 use super::{
-    AIPERF, Better, GUIDELLM, Headline, INFERENCE_PERF, Metric, Source, Unit, VLLM, WITHIN_NONE,
+    AIPERF, Better, GUIDELLM, Headline, INFERENCE_PERF, LATENCY, Metric, Missing, NOTHING_OK,
+    NOTHING_SENT, Source, TPOT, TTFT, Unit, VLLM,
 };
-use crate::record::Measured;
+use crate::record::{Measured, NO_TIME, NOT_STREAMED};
+use crate::statistics::Interval;
 
 /// What most rates have in common.
 const RATE: Metric = Metric {
-    name: "",
-    key: "",
-    title: "",
-    definition: "",
     unit: Unit::TokensPerSecond,
     better: Better::Higher,
-    headline: Headline::Never,
-    formula: "",
-    null_when: "",
     interval: "the window is cut into slices, none shorter than a request; the interval \
         comes from how much their rates differ",
-    elsewhere: &[],
-    source: Source::Scalar(Measured::request_throughput),
+    source: Source::Scalar(Measured::output_throughput),
+    ..LATENCY
 };
 
+/// What the server and its GPUs report.
+const TELEMETRY: Metric = Metric { interval: WITHIN_NONE, ..RATE };
+
+const WITHIN_NONE: &str = "none within a run; between repeated runs by Student's t";
 const OF_RATIO: &str = "a ratio of two sums over requests, with blocks of consecutive requests as \
     for latencies";
 const OF_SHARE: &str = "Wilson's interval on the effective number of requests, which stays inside \
@@ -29,8 +31,8 @@ const OF_SHARE: &str = "Wilson's interval on the effective number of requests, w
 const OF_EXTREME: &str = "none within a run: nothing bounds the largest of its values; between \
     repeated runs by Student's t";
 
-const NOTHING_OK: &str = "no request ended ok, or the window has no length";
-const NO_TOKENS: &str = "no request ended ok, or the API generates no tokens";
+const NO_ANSWER: &str = "no request ended ok, or the window has no length";
+const NO_OUTPUT: &str = "no request ended ok, or the API generates no tokens";
 const NO_PROMISE: &str = "nothing was promised of each request (--slo 'ttft<500ms')";
 
 /// Request throughput.
@@ -41,12 +43,12 @@ pub static REQUEST_THROUGHPUT: Metric = Metric {
     unit: Unit::RequestsPerSecond,
     headline: Headline::Always,
     formula: "ok requests / window, from the first request sent to the last completed",
-    null_when: NOTHING_OK,
+    null_when: NO_ANSWER,
     elsewhere: &[
         (VLLM, "over the whole wall time, with the wait before the first arrival in it"),
         (AIPERF, "the same window, by the wall clock"),
     ],
-    source: Source::Estimate(Measured::request_throughput, |m| m.doubt.requests),
+    source: Source::Estimate(|m| m.per_second(m.ok as f64), |m| m.intervals.requests),
     ..RATE
 };
 
@@ -56,12 +58,12 @@ pub static INPUT_THROUGHPUT: Metric = Metric {
     title: "Input throughput",
     definition: "input tokens of ok requests / window",
     formula: "input tokens of ok requests / window; tokens as the server counts them",
-    null_when: NOTHING_OK,
+    null_when: NO_ANSWER,
     elsewhere: &[
         (AIPERF, "counts with its own tokenizer, without special tokens"),
         (INFERENCE_PERF, "by the server's count where it gives one, else its own tokenizer's"),
     ],
-    source: Source::Estimate(Measured::input_throughput, |m| m.doubt.input),
+    source: Source::Estimate(|m| m.per_second(m.tokens.input_total as f64), |m| m.intervals.input),
     ..RATE
 };
 
@@ -72,7 +74,7 @@ pub static OUTPUT_THROUGHPUT: Metric = Metric {
     definition: "output tokens of ok requests / window",
     headline: Headline::Always,
     formula: "output tokens of ok requests / window",
-    null_when: NO_TOKENS,
+    null_when: NO_OUTPUT,
     elsewhere: &[
         (
             VLLM,
@@ -87,7 +89,7 @@ pub static OUTPUT_THROUGHPUT: Metric = Metric {
         ),
         (INFERENCE_PERF, "by its own tokenizer unless told to use the server's count"),
     ],
-    source: Source::Estimate(Measured::output_throughput, |m| m.doubt.output),
+    source: Source::Estimate(Measured::output_throughput, |m| m.intervals.output),
     ..RATE
 };
 
@@ -98,9 +100,15 @@ pub static TOTAL_THROUGHPUT: Metric = Metric {
     definition: "input and output tokens of ok requests / window",
     headline: Headline::Always,
     formula: "(input + output tokens) of ok requests / window",
-    null_when: NO_TOKENS,
+    null_when: NO_OUTPUT,
     elsewhere: &[(VLLM, "the same sum, over the whole wall time")],
-    source: Source::Estimate(Measured::total_throughput, |m| m.doubt.total),
+    source: Source::Estimate(
+        |m| {
+            m.generated()?;
+            m.per_second(m.tokens.input_total as f64 + m.tokens.output_total as f64)
+        },
+        |m| m.intervals.total,
+    ),
     ..RATE
 };
 
@@ -118,7 +126,18 @@ pub static PER_USER_THROUGHPUT: Metric = Metric {
         "1 / inter token latency of each request: without the wait for the first token, so it \
              is larger; TG here is nearest",
     )],
-    source: Source::Estimate(Measured::per_user_throughput, Measured::per_user_interval),
+    source: Source::Estimate(
+        |m| {
+            m.generated()?;
+            let open = Missing("an open loop has no fixed number of users to share among");
+            let users = users(m).ok_or(open)?;
+            Ok(m.output_throughput()? / users)
+        },
+        |m| {
+            let (Interval { low, high }, users) = (m.intervals.output?, users(m)?);
+            Interval::new(low / users, high / users)
+        },
+    ),
     ..RATE
 };
 
@@ -134,7 +153,17 @@ pub static PEAK_OUTPUT_THROUGHPUT: Metric = Metric {
         VLLM,
         "the most chunks, not tokens, in a second of a fixed grid; it can lie below the mean",
     )],
-    source: Source::Scalar(Measured::peak_output_throughput),
+    source: Source::Scalar(|m| {
+        m.generated()?;
+        if m.ok == 0 {
+            return Err(NOTHING_OK);
+        }
+        let tokens = m.busiest_second.ok_or(Missing("no ok answer carried output"))?;
+        if m.extremes.window().duration_s.is_none_or(|seconds| seconds < 1.0) {
+            return Err(Missing("the run was shorter than the second that a peak is taken over"));
+        }
+        Ok(tokens as f64)
+    }),
     ..RATE
 };
 
@@ -149,7 +178,11 @@ pub static CONCURRENCY_MEAN: Metric = Metric {
     formula: "∫ requests in flight dt / window, exact (each counts from sent to its end)",
     null_when: "no request was sent, or the window has no length",
     interval: WITHIN_NONE,
-    source: Source::Scalar(Measured::concurrency_mean),
+    source: Source::Scalar(|m| {
+        let concurrency = m.concurrency.ok_or(NOTHING_SENT)?;
+        let duration_ns = m.extremes.duration_ns().filter(|ns| 0 < *ns).ok_or(NO_TIME)?;
+        Ok(concurrency.request_ns as f64 / duration_ns as f64)
+    }),
     ..RATE
 };
 
@@ -169,7 +202,7 @@ pub static CONCURRENCY_PEAK: Metric = Metric {
         "requests that touched a second of a fixed grid, so short ones add up: 8 in flight for \
              0.21 s each come to 48",
     )],
-    source: Source::Scalar(Measured::concurrency_peak),
+    source: Source::Scalar(|m| Ok(m.concurrency.ok_or(NOTHING_SENT)?.peak as f64)),
     ..RATE
 };
 
@@ -188,7 +221,13 @@ pub static ERROR_RATE: Metric = Metric {
         (VLLM, "counts failures; an error inside of a stream that began well is a success"),
         (GUIDELLM, "tells errors and requests that the run's end cut off apart"),
     ],
-    source: Source::Estimate(Measured::error_rate, |m| m.doubt.failed),
+    source: Source::Estimate(
+        |m| match m.attempted {
+            0 => Err(Missing("no request was attempted")),
+            attempted => Ok((attempted - m.ok) as f64 / attempted as f64),
+        },
+        |m| m.intervals.failed,
+    ),
     ..RATE
 };
 
@@ -207,7 +246,7 @@ pub static GOODPUT: Metric = Metric {
         (GUIDELLM, "the same; an answer of one token has no TPOT to judge"),
         (INFERENCE_PERF, "good requests / time, and tokens of good requests / time"),
     ],
-    source: Source::Estimate(Measured::goodput, |m| m.doubt.good),
+    source: Source::Estimate(|m| m.per_second(m.kept_slos()?.met as f64), |m| m.intervals.good),
     ..RATE
 };
 
@@ -228,7 +267,13 @@ pub static ATTAINMENT: Metric = Metric {
         (GUIDELLM, "SLO attainment: without what was cut off and what cannot be evaluated"),
         (INFERENCE_PERF, "goodput %: of the successful requests only, so failures improve it"),
     ],
-    source: Source::Estimate(Measured::attainment, |m| m.doubt.kept),
+    source: Source::Estimate(
+        |m| match m.kept_slos()? {
+            slos if slos.scheduled == 0 => Err(Missing("no request was scheduled")),
+            slos => Ok(slos.met as f64 / slos.scheduled as f64),
+        },
+        |m| m.intervals.kept,
+    ),
     ..RATE
 };
 
@@ -248,7 +293,13 @@ pub static FLUIDITY: Metric = Metric {
         "Etalon",
         "where the idea comes from; it takes the first token's deadline from the prompt's length",
     )],
-    source: Source::Estimate(Measured::fluidity, |m| m.fluidity.interval),
+    source: Source::Estimate(
+        |m| {
+            m.generated()?;
+            if m.streaming { m.fluidity.share } else { Err(NOT_STREAMED) }
+        },
+        |m| m.fluidity.interval,
+    ),
     ..RATE
 };
 
@@ -262,7 +313,15 @@ pub static PP: Metric = Metric {
     null_when: "there is no TTFT to divide by",
     interval: OF_RATIO,
     elsewhere: &[(AIPERF, "prefill throughput per user: input tokens / TTFT of each request")],
-    source: Source::Estimate(Measured::prefill_speed, |m| m.doubt.prefill),
+    source: Source::Estimate(
+        |m| {
+            let no_ttft = Missing("there is no TTFT to divide by");
+            let ttft = m.series(&TTFT).found.as_ref().map_err(|_| no_ttft)?;
+            let input_mean = m.prefilled as f64 / ttft.n as f64;
+            ttft.mean.and_then(|mean| per_ms(input_mean, mean)).ok_or(no_ttft)
+        },
+        |m| m.intervals.prefill,
+    ),
     ..RATE
 };
 
@@ -275,6 +334,109 @@ pub static TG: Metric = Metric {
     null_when: "there is no TPOT to invert",
     interval: OF_RATIO,
     elsewhere: &[(AIPERF, "output token throughput per user, the mean of 1 / ITL")],
-    source: Source::Estimate(Measured::decode_speed, |m| m.doubt.decode),
+    source: Source::Estimate(
+        |m| {
+            m.generated()?;
+            let mean = m.series(&TPOT).found.as_ref().ok().and_then(|tpot| tpot.mean);
+            mean.and_then(|mean| per_ms(1.0, mean)).ok_or(Missing("there is no TPOT to invert"))
+        },
+        |m| m.intervals.decode,
+    ),
     ..RATE
 };
+
+const MATRICES: &str = "deployment matrices";
+
+const NO_COUNTER: &str = "the server has no such counter, it was not read on both sides of the \
+    load, or several servers answered by turns";
+const NO_ENERGY: &str = "nothing is known of the server's GPUs, none of those that were read did \
+    anything, or they tell no energy and their power for less than nine tenths of the window";
+
+/// Prompt TPS (server).
+pub static SERVER_PROMPT_THROUGHPUT: Metric = Metric {
+    name: "server_prompt_throughput",
+    title: "Prompt TPS (server)",
+    definition: "prompt tokens by the server's counter / time between its first and last scrape",
+    formula: "what the server's counter of prompt tokens grew by, from the last scrape before the \
+            load to the first after it / the time between these two; prompts from a cache count too",
+    null_when: NO_COUNTER,
+    elsewhere: &[(
+        MATRICES,
+        "prompt TPS: the same difference over the time of polling, failed requests included",
+    )],
+    source: Source::Telemetry(|m| m.server_rate(|server| server.prompt_tokens)),
+    ..TELEMETRY
+};
+
+/// Generation TPS (server).
+pub static SERVER_GENERATION_THROUGHPUT: Metric = Metric {
+    name: "server_generation_throughput",
+    title: "Generation TPS (server)",
+    definition: "generated tokens by the server's counter / the same time",
+    formula: "what the server's counter of generated tokens grew by / the same time; what it wrote \
+            for requests that failed, or for other clients, is in it",
+    null_when: NO_COUNTER,
+    elsewhere: &[(
+        MATRICES,
+        "generation TPS: the same difference over the time of polling, so a slow drain lowers it",
+    )],
+    source: Source::Telemetry(|m| m.server_rate(|server| server.generation_tokens)),
+    ..TELEMETRY
+};
+
+/// GPU power.
+pub static GPU_POWER: Metric = Metric {
+    name: "gpu_power",
+    title: "GPU power",
+    definition: "energy of the server's GPUs / window, all that were in use together",
+    unit: Unit::Watts,
+    better: Better::Neither,
+    formula: "energy of all GPUs that were in use, over the window / window; energy by each \
+            device's own counter, else as the area under its power with straight lines between looks",
+    null_when: NO_ENERGY,
+    elsewhere: &[(AIPERF, "the mean of the readings of each GPU, by its exporter")],
+    source: Source::Telemetry(|m| {
+        Ok(m.machines.energy_j? / m.extremes.duration_s().ok_or(NO_TIME)?)
+    }),
+    ..TELEMETRY
+};
+
+/// Energy per output token.
+pub static ENERGY_PER_OUTPUT_TOKEN: Metric = Metric {
+    name: "energy_per_output_token",
+    title: "Energy per output token",
+    definition: "energy of the server's GPUs over the window / output tokens of ok requests",
+    unit: Unit::JoulesPerToken,
+    better: Better::Lower,
+    formula: "energy of all GPUs that were in use, over the window / output tokens of ok requests; \
+            the energy of failed requests and of prompts is in it, that of the rest of the machine is \
+            not",
+    null_when: NO_ENERGY,
+    source: Source::Telemetry(|m| Ok(m.machines.energy_j? / m.output_tokens()?)),
+    ..TELEMETRY
+};
+
+/// Output tokens per joule.
+pub static OUTPUT_TOKENS_PER_JOULE: Metric = Metric {
+    name: "output_tokens_per_joule",
+    title: "Output tokens per joule",
+    definition: "the inverse: output tokens of ok requests / energy of the server's GPUs",
+    unit: Unit::TokensPerJoule,
+    formula: "output tokens of ok requests / energy of all GPUs that were in use, over the window",
+    null_when: NO_ENERGY,
+    source: Source::Telemetry(|m| Ok(m.output_tokens()? / m.machines.energy_j?)),
+    ..TELEMETRY
+};
+
+/// The users of a closed loop.
+fn users(measured: &Measured) -> Option<f64> {
+    match &measured.shape {
+        LoadShape::Closed { concurrency, .. } => Some(f64::from(concurrency.get())),
+        LoadShape::Open { .. } => None,
+    }
+}
+
+/// A speed per second, or `None` without time to divide by.
+fn per_ms(count: f64, ms: f64) -> Option<f64> {
+    (0.0 < ms).then(|| count / (ms / 1e3))
+}

@@ -9,7 +9,7 @@ use crate::metric::{METRICS, Metric, Statistic};
 use crate::statistics::{Interval, Percentile, Sample};
 
 /// The statistics of one latency, in milliseconds. Everything is null when `n` is zero.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Distribution {
     pub mean: Option<f64>,
     /// The sample standard deviation (n − 1); null for a single value.
@@ -88,7 +88,7 @@ pub struct ByMetric<T>(Vec<(&'static Metric, T)>);
 pub type MetricValues = ByMetric<MetricValue>;
 
 impl Distribution {
-    pub fn of(sample: &Sample) -> Self {
+    pub fn from_sample(sample: &Sample) -> Self {
         let n = sample.count();
         let at = |percentile| Some(sample.percentile(percentile));
         Self {
@@ -102,35 +102,16 @@ impl Distribution {
             min: Some(sample.min()),
             max: Some(sample.max()),
             n,
-            effective_n: None,
-            intervals: Intervals::default(),
             not_certified: Percentile::ALL
                 .into_iter()
                 .filter(|percentile| n < percentile.certified_from())
                 .collect(),
-            note: None,
-            reason: None,
+            ..Self::default()
         }
     }
 
     pub fn nothing(reason: &str) -> Self {
-        Self {
-            mean: None,
-            std: None,
-            p50: None,
-            p90: None,
-            p95: None,
-            p99: None,
-            p999: None,
-            min: None,
-            max: None,
-            n: 0,
-            effective_n: None,
-            intervals: Intervals::default(),
-            not_certified: Vec::new(),
-            note: None,
-            reason: Some(reason.to_owned()),
-        }
+        Self { reason: Some(reason.to_owned()), ..Self::default() }
     }
 
     pub fn percentile(&self, percentile: Percentile) -> Option<f64> {

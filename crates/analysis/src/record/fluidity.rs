@@ -9,8 +9,8 @@
 
 use inferometer_model::{Observations, Outcome, RequestRecord};
 
-use crate::judge::SloTarget;
-use crate::metric::{self, LatencyOrigin, Missing};
+use crate::judge::{Threshold, latency_origin};
+use crate::metric::{self, LatencyOrigin, Metric, Missing};
 use crate::record::{Output, OutputTokens, UNSENT_MAX, delivered, ns_to_ms};
 use crate::statistics::Interval;
 use crate::statistics::series::{Cluster, share_interval};
@@ -25,7 +25,7 @@ struct Deadlines {
 
 /// What grows while the records are read.
 #[derive(Debug)]
-pub(crate) struct Reading {
+pub(crate) struct FluidityTally {
     deadlines: Option<Deadlines>,
     /// Tokens that were due of each request, and those of them that came in time.
     requests: Vec<Cluster>,
@@ -46,14 +46,11 @@ const NO_DEADLINES: Missing = Missing(
     "promise ttft and tpot of each request (--slo ttft<500ms --slo tpot<50ms) to have deadlines",
 );
 
-impl Reading {
-    pub(crate) fn new(observations: &Observations, origin: LatencyOrigin) -> Self {
-        let slos = observations.manifest.spec.slos.iter();
-        let promises: Vec<SloTarget> =
-            slos.filter_map(|slo| SloTarget::from_slo(slo, origin).ok()).collect();
+impl FluidityTally {
+    pub(crate) fn new(observations: &Observations) -> Self {
         let pinned = observations.manifest.endpoint.pinned;
         Self {
-            deadlines: Deadlines::from_slos(&promises),
+            deadlines: Deadlines::from_slos(observations),
             requests: Vec::new(),
             failed: Vec::new(),
             asked: 0.0,
@@ -111,21 +108,23 @@ impl Reading {
 }
 
 impl Deadlines {
-    /// `None` unless both are promised of each request; the first promise of each counts.
-    fn from_slos(promises: &[SloTarget]) -> Option<Self> {
-        let first = promises.iter().find(|promise| {
-            promise.is_per_request()
-                && [&metric::TTFT, &metric::TTFT_SCHEDULE].contains(&promise.metric)
-        })?;
-        let next = promises
-            .iter()
-            .find(|promise| promise.is_per_request() && *promise.metric == metric::TPOT)?;
-        let origin = if *first.metric == metric::TTFT {
-            LatencyOrigin::Sent
-        } else {
-            LatencyOrigin::Schedule
+    /// `None` unless both are limited for each request; the first SLO of each counts.
+    fn from_slos(observations: &Observations) -> Option<Self> {
+        let origin = latency_origin(observations);
+        let slos = observations.manifest.spec.slos.iter();
+        let slos: Vec<Threshold> =
+            slos.filter_map(|slo| Threshold::from_slo(slo, origin).ok()).collect();
+        let limit_on = |metrics: &[&'static Metric]| {
+            let mut of_requests = slos.iter().filter(|slo| slo.is_per_request());
+            of_requests.find(|slo| metrics.contains(&slo.quantity.metric()))
         };
-        Some(Self { origin, first_ms: first.limit, next_ms: next.limit })
+        let first = limit_on(&[&metric::TTFT, &metric::TTFT_SCHEDULE])?;
+        let next = limit_on(&[&metric::TPOT])?;
+        Some(Self {
+            origin: LatencyOrigin::for_load(*first.quantity.metric() != metric::TTFT),
+            first_ms: first.limit,
+            next_ms: next.limit,
+        })
     }
 
     /// The tokens of an answer, and those of them that came in time.

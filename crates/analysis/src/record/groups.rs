@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use inferometer_model::RequestRecord;
 use inferometer_model::spec::Source;
-use inferometer_model::{Observations, Outcome, RequestRecord};
 use serde::{Deserialize, Serialize};
 
 use crate::metric::{ByMetric, METRICS, Metric};
-use crate::record::{InputTokens, RequestLatencies};
+use crate::record::Attempt;
 use crate::statistics::{Percentile, Sample};
 
 /// One turn of all conversations.
@@ -73,119 +73,71 @@ impl Figures {
     }
 }
 
-/// What grows while the records are read; `None` where a run has no such groups.
-#[derive(Debug)]
-pub(crate) struct Groups {
-    turns: Option<BTreeMap<u16, Group>>,
-    parts: Option<BTreeMap<u16, Group>>,
-    names: Vec<String>,
-}
-
-#[derive(Debug, Default)]
-struct Group {
-    requests: u64,
-    ok: u64,
-    /// Latencies of the answers.
-    answers: Vec<RequestLatencies>,
-    input_reported: u64,
-    input_tokens: u128,
-    cached: Option<u128>,
-}
-
-impl Groups {
-    pub(crate) fn new(observations: &Observations) -> Self {
-        let records = &observations.records;
-        let has_turns = records.iter().any(|record| 0 < record.asked.turn);
-        // A saved plan does not say what its parts were called.
-        let has_parts = records.iter().any(|record| 0 < record.asked.part);
-        let source = &observations.manifest.spec.workload.source;
-        let (is_mix, names): (bool, Vec<String>) = match source {
-            Source::Mix(parts) => (true, parts.iter().map(|part| part.name.clone()).collect()),
-            Source::Synthetic(_)
-            | Source::VllmRandom(_)
-            | Source::Dataset(_)
-            | Source::Fixed(_)
-            | Source::Trace(_)
-            | Source::Conversations(_)
-            | Source::Saved { .. } => (false, Vec::new()),
-        };
+/// The turns of conversations and the parts of a mix; empty where a run has none.
+pub(crate) fn group_figures(
+    source: &Source,
+    attempts: &[Attempt<'_>],
+) -> (Vec<TurnFigures>, Vec<PartFigures>) {
+    let grouped = |key: fn(&RequestRecord) -> u16| {
+        let mut groups: BTreeMap<u16, Vec<&Attempt<'_>>> = BTreeMap::new();
+        for attempt in attempts {
+            groups.entry(key(attempt.record)).or_default().push(attempt);
+        }
+        groups
+    };
+    let mut turns = grouped(|record| record.asked.turn.min(TURNS_LISTED));
+    if turns.keys().all(|turn| *turn == 0) {
+        turns.clear();
+    }
+    // A saved plan does not say what its parts were called.
+    let names: Option<Vec<&str>> = match source {
+        Source::Mix(parts) => Some(parts.iter().map(|part| part.name.as_str()).collect()),
+        _ => None,
+    };
+    let mut parts = grouped(|record| record.asked.part);
+    match &names {
+        None if parts.keys().all(|part| *part == 0) => parts.clear(),
+        None => {}
         // A part that got no request at all should be seen.
-        let every_part = || (0..).zip(&names).map(|(place, _)| (place, Group::default())).collect();
-        Self {
-            turns: has_turns.then(BTreeMap::new),
-            parts: (is_mix || has_parts).then(every_part),
-            names,
+        Some(names) => (0..).zip(names).for_each(|(part, _)| {
+            parts.entry(part).or_default();
+        }),
+    }
+    let turn = |(turn, attempts): (u16, Vec<&Attempt<'_>>)| TurnFigures {
+        turn: u32::from(turn) + 1,
+        and_later: turn == TURNS_LISTED,
+        figures: GroupFigures::from_attempts(&attempts),
+    };
+    let part = |(part, attempts): (u16, Vec<&Attempt<'_>>)| {
+        let name = names.as_ref().and_then(|names| names.get(usize::from(part)));
+        PartFigures {
+            part: name.map_or_else(|| format!("part {}", u32::from(part) + 1), ToString::to_string),
+            figures: GroupFigures::from_attempts(&attempts),
         }
-    }
-
-    pub(crate) fn add_attempt(&mut self, record: &RequestRecord) {
-        for group in self.of(record) {
-            group.requests += 1;
-            group.ok += u64::from(record.ending.outcome == Outcome::Ok);
-        }
-    }
-
-    pub(crate) fn add_ok(&mut self, record: &RequestRecord, answer: &RequestLatencies) {
-        for group in self.of(record) {
-            group.add_ok(record, answer);
-        }
-    }
-
-    /// The groups that a request belongs to.
-    fn of(&mut self, record: &RequestRecord) -> impl Iterator<Item = &mut Group> {
-        let turn = record.asked.turn.min(TURNS_LISTED);
-        let turns = self.turns.as_mut().map(|turns| turns.entry(turn).or_default());
-        let part = record.asked.part;
-        let parts = self.parts.as_mut().map(|parts| parts.entry(part).or_default());
-        turns.into_iter().chain(parts)
-    }
-
-    pub(crate) fn finish(self) -> (Vec<TurnFigures>, Vec<PartFigures>) {
-        let turns = self.turns.into_iter().flatten().map(|(turn, group)| TurnFigures {
-            turn: u32::from(turn) + 1,
-            and_later: turn == TURNS_LISTED,
-            figures: group.finish(),
-        });
-        let names = self.names;
-        let parts = self.parts.into_iter().flatten().map(|(part, group)| PartFigures {
-            part: names
-                .get(usize::from(part))
-                .cloned()
-                .unwrap_or_else(|| format!("part {}", u32::from(part) + 1)),
-            figures: group.finish(),
-        });
-        (turns.collect(), parts.collect())
-    }
+    };
+    (turns.into_iter().map(turn).collect(), parts.into_iter().map(part).collect())
 }
 
-impl Group {
-    fn add_ok(&mut self, record: &RequestRecord, answer: &RequestLatencies) {
-        self.answers.push(*answer);
-        let input = InputTokens::from_record(record);
-        if !input.reported {
-            return;
-        }
-        self.input_reported += 1;
-        self.input_tokens += u128::from(input.count);
-        if let Some(cached) = record.usage.and_then(|usage| usage.cached_tokens) {
-            *self.cached.get_or_insert(0) += u128::from(cached);
-        }
-    }
-
-    fn finish(self) -> GroupFigures {
-        let input_tokens = self.input_tokens as f64;
+impl GroupFigures {
+    fn from_attempts(attempts: &[&Attempt<'_>]) -> Self {
+        let ok = || attempts.iter().filter(|attempt| attempt.is_ok());
         let latency = |metric: &'static Metric| {
             metric.per_request().filter(|latency| latency.in_groups)?;
-            let values = self.answers.iter().filter_map(|answer| answer.get(metric)).collect();
+            let values = ok().filter_map(|attempt| attempt.latencies.get(metric)).collect();
             Some((metric, Figures::from_values(values)))
         };
-        GroupFigures {
-            requests: self.requests,
-            ok: self.ok,
+        let reported = || ok().filter(|attempt| attempt.input.reported);
+        let input_tokens: u128 = reported().map(|attempt| u128::from(attempt.input.count)).sum();
+        let input_tokens = input_tokens as f64;
+        let cached = reported().filter_map(|attempt| attempt.record.usage?.cached_tokens);
+        let cached = cached.map(u128::from).reduce(|sum, cached| sum + cached);
+        let count = reported().count();
+        Self {
+            requests: attempts.len() as u64,
+            ok: ok().count() as u64,
             latencies: METRICS.iter().copied().filter_map(latency).collect(),
-            input_tokens_mean: (0 < self.input_reported)
-                .then(|| input_tokens / self.input_reported as f64),
-            cached_share: self.cached.map(|cached| cached as f64 / input_tokens),
+            input_tokens_mean: (0 < count).then(|| input_tokens / count as f64),
+            cached_share: cached.map(|cached| cached as f64 / input_tokens),
         }
     }
 }

@@ -6,6 +6,7 @@
 use inferometer_model::record::Read;
 use inferometer_model::{Moment, Observations, Outcome, RequestRecord};
 
+use crate::judge::Threshold;
 use crate::metric::{self, Distribution, Metric, PER_REQUEST, PER_REQUEST_COUNT, Visible};
 use crate::record::{Arrival, Clustered, InputTokens, Output, OutputTokens, Ruler, TokenSource};
 use crate::statistics::Sample;
@@ -20,18 +21,10 @@ pub(crate) struct Request<'a> {
 }
 
 impl Request<'_> {
-    pub(crate) fn intended(&self) -> Moment {
-        self.record.intended
-    }
-
     /// When the first output came; `None` for an answer that came whole, whose first token is not
     /// to be seen.
     pub(crate) fn first_streamed(&self) -> Option<Moment> {
         self.output.arrivals.first().map(|arrival| arrival.at).filter(|_| self.is_streamed())
-    }
-
-    pub(crate) fn first_content(&self) -> Option<Moment> {
-        self.output.first_content.filter(|_| self.is_streamed())
     }
 
     /// When the last output came.
@@ -39,7 +32,7 @@ impl Request<'_> {
         self.output.arrivals.last().map(|arrival| arrival.at)
     }
 
-    fn is_streamed(&self) -> bool {
+    pub(crate) fn is_streamed(&self) -> bool {
         self.record.head.is_none_or(|head| head.streamed)
     }
 }
@@ -87,15 +80,12 @@ impl RequestLatencies {
         self.values[index]
     }
 
-    /// The value that an SLO is checked against: what has no gap has none that could miss it.
-    pub(crate) fn for_slo(&self, metric: &Metric) -> Option<f64> {
+    /// Whether an answer meets an SLO: what has no gap has none that could miss it.
+    pub(crate) fn meet(&self, slo: &Threshold) -> bool {
+        let metric = slo.quantity.metric();
         let without_gap = self.one_token && *metric == metric::TPOT;
-        self.get(metric).or(without_gap.then_some(0.0))
-    }
-
-    /// In the order of [`PER_REQUEST`].
-    pub fn values(&self) -> [Option<f64>; PER_REQUEST_COUNT] {
-        self.values
+        let value = self.get(metric).or(without_gap.then_some(0.0));
+        value.is_some_and(|value| slo.is_met_by(value))
     }
 
     /// Of an answer that was not asked for as a stream only the end is seen.
@@ -111,7 +101,7 @@ impl RequestLatencies {
 /// How far back the events of coalesced arrivals may really lie.
 #[derive(Debug, Default)]
 pub(crate) struct Widths {
-    arrivals: Clustered,
+    pub(crate) arrivals: Clustered,
     /// The same width, counted once for each event.
     events: Vec<(f64, u64)>,
     /// Events that came alone: an arrival of one event has no width.
@@ -134,17 +124,13 @@ impl Widths {
         self.arrivals.end_request();
     }
 
-    pub(crate) fn arrivals(&self) -> &Clustered {
-        &self.arrivals
-    }
-
     pub(crate) fn largest_ms(&self) -> f64 {
         self.events.iter().map(|(width, _)| *width).fold(0.0, f64::max)
     }
 
     pub(crate) fn by_event(mut self) -> Option<Distribution> {
         self.events.push((0.0, self.events_alone));
-        Sample::counted(self.events).as_ref().map(Distribution::of)
+        Sample::counted(self.events).as_ref().map(Distribution::from_sample)
     }
 }
 
@@ -190,49 +176,25 @@ pub struct ArrivalDetail {
 
 /// Reads the records of a run one by one, in the order of their ids.
 pub fn requests(observations: &Observations) -> impl Iterator<Item = RequestDetail<'_>> {
-    let mut reader = Reader::new(observations);
-    observations.records.iter().map(move |record| reader.read(record))
-}
-
-struct Reader {
-    ruler: Ruler,
-    output: Output,
-    streaming: bool,
-    generates: bool,
-}
-
-impl Reader {
-    fn new(observations: &Observations) -> Self {
-        let mapping = observations.ending.client.mapping;
-        Self {
-            ruler: Ruler::new(mapping.map_or(0, |mapping| mapping.error_ns_max)),
-            output: Output::default(),
-            streaming: observations.manifest.spec.workload.streaming,
-            generates: observations.manifest.spec.api.generates(),
-        }
-    }
-
-    fn read<'run>(&mut self, record: &'run RequestRecord) -> RequestDetail<'run> {
-        let Self { ruler, output, .. } = self;
-        output.read(record, ruler);
-        let counted = if self.generates {
-            OutputTokens::from_record(record, output)
-        } else {
-            OutputTokens::NONE
-        };
-        let latencies = RequestLatencies::measure(record, output, counted, ruler);
+    let spec = &observations.manifest.spec;
+    let (streaming, generates) = (spec.workload.streaming, spec.api.generates());
+    let mut ruler = Ruler::from_observations(observations);
+    let mut output = Output::default();
+    observations.records.iter().map(move |record| {
+        output.read(record, &mut ruler);
+        let counted = OutputTokens::count(record, &output, generates);
+        let latencies = RequestLatencies::measure(record, &output, counted, &mut ruler);
         let is_answer = record.ending.outcome == Outcome::Ok;
         let input = InputTokens::from_record(record);
         RequestDetail {
             record,
             input_tokens: input.count,
             input_reported: input.reported,
-            output_tokens: (self.generates && 0 < counted.count)
-                .then_some((counted.count, counted.source)),
-            latencies: if self.streaming { latencies } else { latencies.without_stream() },
-            arrivals: arrivals(output, ruler, self.streaming && is_answer),
+            output_tokens: (0 < counted.count).then_some((counted.count, counted.source)),
+            latencies: if streaming { latencies } else { latencies.without_stream() },
+            arrivals: arrivals(&output, &mut ruler, streaming && is_answer),
         }
-    }
+    })
 }
 
 fn arrivals(output: &Output, ruler: &mut Ruler, has_gaps: bool) -> Vec<ArrivalDetail> {

@@ -3,35 +3,31 @@
 
 use inferometer_model::observations::Manifest;
 use inferometer_model::spec::LoadShape;
-use inferometer_model::{Observations, Outcome, RequestRecord};
+use inferometer_model::{Moment, Observations, Outcome, RequestRecord};
 
-use crate::audit::{Audit, Tally};
+use crate::audit::Audit;
 use crate::definitions::vllm;
 use crate::figures::{CourseFigure, CourseTally, GapsFigure};
-use crate::judge::{RequestSlo, RequestSlos, SloCounter, latency_origin};
+use crate::judge::{RequestSlo, RequestSlos, Threshold, due_requests, per_request_slos};
 use crate::littles_law::LittlesLaw;
 use crate::machines::MeasuredMachines;
-use crate::metric::{
-    self, Distribution, METRICS, Metric, Missing, NOTHING_OK, NOTHING_SENT, Note, PER_REQUEST,
-    PER_REQUEST_COUNT, Visible,
-};
+use crate::metric::{self, Distribution, METRICS, Metric, Missing, NOTHING_OK, Note, Visible};
 use crate::offered_load::Delivered;
 use crate::record::{
-    Clustered, Concurrency, Deliveries, Doubt, Evidence, Extremes, Flight, Fluidity, Gaps, Groups,
-    InputTokens, NO_TOKENS, Oddities, Output, OutputAsk, OutputTokens, PartFigures, Reading,
-    RequestLatencies, RequestRates, RequestRatesTally, Ruler, Series, Tokens, TurnFigures, Widths,
-    client_lag,
+    Clustered, Concurrency, Deliveries, Extremes, Flight, Fluidity, FluidityTally, Gaps,
+    InputTokens, NO_TOKENS, Oddities, Output, OutputTokens, PartFigures, RequestLatencies,
+    RequestRates, Ruler, RunIntervals, Series, Tokens, TurnFigures, Widths, WorkDone, client_lag,
+    group_figures,
 };
 use crate::server::{ClientCounts, CounterFigures, ServerSide};
-use crate::statistics::Interval;
-use crate::steady::{Course, SentAnswer, SteadyState};
+use crate::steady::{Course, SteadyState};
 
 #[derive(Debug)]
 pub(crate) struct Measured {
     pub(crate) shape: LoadShape,
     /// Whether answers are made of tokens.
     pub(crate) generates: bool,
-    streaming: bool,
+    pub(crate) streaming: bool,
     pub(crate) attempted: u64,
     pub(crate) ok: u64,
     pub(crate) tokens: Tokens,
@@ -50,7 +46,7 @@ pub(crate) struct Measured {
     pub(crate) request_slos: Option<RequestSlos>,
     pub(crate) fluidity: Fluidity,
     /// Of the single numbers.
-    pub(crate) doubt: Doubt,
+    pub(crate) intervals: RunIntervals,
     pub(crate) turns: Vec<TurnFigures>,
     pub(crate) parts: Vec<PartFigures>,
     pub(crate) oddities: Oddities,
@@ -73,15 +69,8 @@ impl Measured {
     pub(crate) fn from_observations(observations: &Observations) -> Self {
         let records = in_time_order(observations);
         let mut pass = Pass::new(observations);
-        for record in &records {
-            pass.add(record);
-        }
-        pass.finish(observations, &records)
-    }
-
-    /// The distribution of a latency, if it has values.
-    pub(crate) fn latency(&self, metric: &Metric) -> Option<&Distribution> {
-        self.series(metric).found.as_ref().ok()
+        let attempts: Vec<Attempt<'_>> = records.iter().map(|record| pass.add(record)).collect();
+        pass.finish(observations, &records, &attempts)
     }
 
     /// The values of a latency.
@@ -95,7 +84,8 @@ impl Measured {
     }
 }
 
-const NOT_STREAMED: Missing = Missing("the answers were not streamed, so only their end is seen");
+pub(crate) const NOT_STREAMED: Missing =
+    Missing("the answers were not streamed, so only their end is seen");
 const ITL_UNKNOWN: Missing =
     Missing("the server does not say how many tokens each event carries; ICL is given instead");
 
@@ -106,33 +96,41 @@ pub(crate) fn in_time_order(observations: &Observations) -> Vec<&RequestRecord> 
     records
 }
 
-/// What grows while the records are read.
+/// What one request came to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Attempt<'run> {
+    pub(crate) record: &'run RequestRecord,
+    pub(crate) input: InputTokens,
+    pub(crate) output: OutputTokens,
+    /// When the first output came, if any did: then the input has been worked on.
+    pub(crate) first: Option<Moment>,
+    /// Without those of a stream where none was asked for.
+    pub(crate) latencies: RequestLatencies,
+    /// Whether it is an answer that met every SLO about each request.
+    pub(crate) meets_slos: bool,
+}
+
+impl Attempt<'_> {
+    pub(crate) fn is_ok(&self) -> bool {
+        self.record.ending.outcome == Outcome::Ok
+    }
+}
+
+/// What grows while the records are read: all that needs the events of a request.
 struct Pass<'run> {
     manifest: &'run Manifest,
     streaming: bool,
     generates: bool,
+    slos: Vec<(String, Threshold)>,
     ruler: Ruler,
     output: Output,
-    /// The values of each latency in the order of [`PER_REQUEST`].
-    latencies: [Vec<f64>; PER_REQUEST_COUNT],
     widths: Widths,
     tpot_assumed: bool,
     tokens: Tokens,
-    flights: Vec<Flight>,
-    last_first_turn_ns: Option<u64>,
-    answers: Vec<SentAnswer>,
     course: CourseTally,
-    extremes: Extremes,
-    audit: Tally,
-    keeping: SloCounter,
-    fluidity: Reading,
-    evidence: Evidence,
-    groups: Groups,
+    fluidity: FluidityTally,
     oddities: Oddities,
-    request_rates: RequestRatesTally,
     vllm: vllm::Pass,
-    prefilled: u128,
-    ok: u64,
 }
 
 impl<'run> Pass<'run> {
@@ -143,127 +141,75 @@ impl<'run> Pass<'run> {
             manifest: &observations.manifest,
             streaming: observations.manifest.spec.workload.streaming,
             generates: observations.manifest.spec.api.generates(),
+            slos: per_request_slos(observations),
             ruler: Ruler::new(error_ns),
             output: Output::default(),
-            latencies: Default::default(),
             widths: Widths::default(),
             tpot_assumed: false,
             tokens: Tokens::default(),
-            flights: Vec::with_capacity(observations.records.len()),
-            last_first_turn_ns: None,
-            answers: Vec::new(),
             course: CourseTally::new(observations),
-            extremes: Extremes::default(),
-            audit: Tally::default(),
-            keeping: SloCounter::new(observations),
-            fluidity: Reading::new(observations, latency_origin(observations)),
-            evidence: Evidence::default(),
-            groups: Groups::new(observations),
+            fluidity: FluidityTally::new(observations),
             oddities: Oddities::default(),
-            request_rates: RequestRatesTally::default(),
             vllm: vllm::Pass::new(observations, error_ns),
-            prefilled: 0,
-            ok: 0,
         }
     }
 
-    fn add(&mut self, record: &RequestRecord) {
-        self.output.read(record, &mut self.ruler);
-        let counted = if self.generates {
-            OutputTokens::from_record(record, &self.output)
-        } else {
-            OutputTokens::NONE
-        };
-        self.tokens.add(record, &self.output, counted);
-        let latencies = RequestLatencies::measure(record, &self.output, counted, &mut self.ruler);
-        for (values, latency) in self.latencies.iter_mut().zip(latencies.values()) {
-            values.extend(latency);
-        }
+    fn add(&mut self, record: &'run RequestRecord) -> Attempt<'run> {
+        let (ruler, output) = (&mut self.ruler, &mut self.output);
+        output.read(record, ruler);
+        let tokens = OutputTokens::count(record, output, self.generates);
+        let latencies = RequestLatencies::measure(record, output, tokens, ruler);
+        self.tokens.add(record, output, tokens);
         self.oddities.add_attempt(record);
         self.vllm.add_attempt(record);
-        self.groups.add_attempt(record);
-        self.add_flight(record);
         self.course.add(record);
-        self.fluidity.add(record, &self.output, counted);
-        if record.ending.outcome != Outcome::Ok {
-            self.evidence.add_failed();
-            return;
+        self.fluidity.add(record, output, tokens);
+        let is_ok = record.ending.outcome == Outcome::Ok;
+        if is_ok {
+            self.course.add_tokens(record, output, tokens.count);
+            self.widths.add_ok(record, output, ruler);
+            self.tpot_assumed |= latencies.tpot_assumed;
+            self.vllm.add_ok(record, tokens.count);
+            self.oddities.add_ok(self.manifest, record, output, tokens);
         }
-        self.ok += 1;
-        self.course.add_tokens(record, &self.output, counted);
-        self.widths.add_ok(record, &self.output, &mut self.ruler);
-        self.tpot_assumed |= latencies.tpot_assumed;
-        let input = InputTokens::from_record(record).count;
-        if latencies.get(&metric::TTFT).is_some() {
-            self.prefilled += u128::from(input);
+        let latencies = if self.streaming { latencies } else { latencies.without_stream() };
+        Attempt {
+            record,
+            input: InputTokens::from_record(record),
+            output: tokens,
+            first: output.arrivals.first().map(|arrival| arrival.at),
+            latencies,
+            meets_slos: is_ok && self.slos.iter().all(|(_, slo)| latencies.meet(slo)),
         }
-        let answer = if self.streaming { latencies } else { latencies.without_stream() };
-        let first = self.output.arrivals.first().map(|arrival| arrival.at);
-        self.answers.extend(SentAnswer::new(record, first, answer));
-        self.request_rates.add_ok(answer.get(&metric::E2E), input, counted.count);
-        self.vllm.add_ok(record, counted.count);
-        self.audit.add_ok(record, counted);
-        let kept = self.keeping.add_ok(&answer);
-        self.evidence.add_ok(record, &answer, counted, kept);
-        self.groups.add_ok(record, &answer);
-        let asked =
-            if self.generates { OutputAsk::new(self.manifest, record) } else { OutputAsk::Nothing };
-        self.oddities.add_ok(record, &self.output, counted, asked);
-        if self.streaming {
-            self.oddities.add_stream(record, &self.output, counted);
-        }
-    }
-
-    fn add_flight(&mut self, record: &RequestRecord) {
-        let Some(sent) = record.sent else { return };
-        self.extremes.add(sent, record.ending.at);
-        let (from_ns, to_ns) = (sent.as_nanos(), record.ending.at.as_nanos());
-        if record.asked.turn == 0 {
-            self.last_first_turn_ns = self.last_first_turn_ns.max(Some(from_ns));
-        }
-        if from_ns <= to_ns {
-            self.flights.push(Flight { from_ns, to_ns });
-        } else {
-            self.ruler.note_missing();
-        }
-    }
-
-    fn steady(&self, deliveries: &Deliveries) -> SteadyState {
-        let course = Course {
-            flights: &self.flights,
-            last_first_turn_ns: self.last_first_turn_ns,
-            answers: &self.answers,
-            deliveries,
-            evidence: &self.evidence,
-            generates: self.generates,
-        };
-        SteadyState::detect(&self.manifest.spec.load.shape, &course)
     }
 
     /// Every latency of the table: those of single requests from their lists, and those that pool
     /// several values of each request.
     fn series(
-        &mut self,
+        &self,
+        attempts: &[Attempt<'_>],
         gaps: &Gaps,
         client_lag: Option<Series>,
     ) -> Vec<(&'static Metric, Series)> {
+        let has_answer = attempts.iter().any(Attempt::is_ok);
         let mut pooled = [
             (&metric::ICL, gaps.icl.clone()),
             (&metric::ITL, gaps.itl.clone()),
             (&metric::CLIENT_LAG, client_lag),
-            (&metric::ARRIVAL_WIDTH, self.widths.arrivals().series()),
+            (&metric::ARRIVAL_WIDTH, self.widths.arrivals.series()),
         ];
         let mut found = Vec::new();
         for metric in METRICS.iter().copied() {
             let Some((visible, absent)) = metric.visible() else { continue };
-            let own = PER_REQUEST.iter().position(|known| *known == metric);
-            let series = match own {
-                Some(own) => Clustered::one_each(std::mem::take(&mut self.latencies[own])).series(),
-                None => pooled.iter_mut().find(|one| one.0 == metric).and_then(|one| one.1.take()),
+            let series = if metric.per_request().is_some() {
+                let values = attempts.iter().filter_map(|attempt| attempt.latencies.get(metric));
+                Clustered::one_each(values.collect()).series()
+            } else {
+                pooled.iter_mut().find(|one| one.0 == metric).and_then(|one| one.1.take())
             };
             let is_hidden = visible == Visible::InStreams && !self.streaming;
             let missing = match visible {
-                Visible::OnAnswers | Visible::InStreams if self.ok == 0 => NOTHING_OK,
+                Visible::OnAnswers | Visible::InStreams if !has_answer => NOTHING_OK,
                 Visible::InStreams if is_hidden => NOT_STREAMED,
                 _ if *metric == metric::ITL && gaps.itl_unknown => ITL_UNKNOWN,
                 Visible::OnRequests | Visible::OnAnswers | Visible::InStreams => absent,
@@ -281,62 +227,88 @@ impl<'run> Pass<'run> {
         found
     }
 
-    fn finish(mut self, observations: &Observations, records: &[&RequestRecord]) -> Measured {
-        let ok = self.ok;
+    fn finish(
+        mut self,
+        observations: &Observations,
+        records: &[&RequestRecord],
+        attempts: &[Attempt<'_>],
+    ) -> Measured {
+        let sent = || attempts.iter().filter_map(|attempt| Some((attempt.record.sent?, attempt)));
+        let ok_answers = attempts.iter().filter(|attempt| attempt.is_ok());
+        let (attempted, ok) = (attempts.len() as u64, ok_answers.clone().count() as u64);
+        let mut extremes = Extremes::default();
+        sent().for_each(|(sent, attempt)| extremes.add(sent, attempt.record.ending.at));
+        let flights: Vec<Flight> =
+            attempts.iter().filter_map(|attempt| Flight::from_record(attempt.record)).collect();
+        self.ruler.out_of_order += (sent().count() - flights.len()) as u64;
         let deliveries = Deliveries::gather(records, self.generates);
-        let steady = self.steady(&deliveries);
-        let busiest_second = deliveries.busiest_second();
+        let work = WorkDone::from_attempts(attempts);
+        let first_turns = sent().filter(|(_, attempt)| attempt.record.asked.turn == 0);
+        let answers = sent().filter(|(_, attempt)| attempt.is_ok());
+        let course = Course {
+            flights: &flights,
+            last_first_turn_ns: first_turns.map(|(sent, _)| sent.as_nanos()).max(),
+            answers: answers.map(|(sent, attempt)| (sent.as_nanos(), attempt)).collect(),
+            deliveries: &deliveries,
+            work: &work,
+            generates: self.generates,
+        };
+        let steady = SteadyState::detect(&self.manifest.spec.load.shape, &course);
         let gaps = Gaps::gather(records, &mut self.ruler);
         let client_lag = client_lag(records, &mut self.ruler);
-        let series = self.series(&gaps, client_lag);
-        let (turns, parts) = self.groups.finish();
-        let attempted = observations.records.len() as u64;
+        let series = self.series(attempts, &gaps, client_lag);
+        let (turns, parts) = group_figures(&self.manifest.spec.workload.source, attempts);
+        let prefilled = ok_answers.filter(|it| it.latencies.get(&metric::TTFT).is_some());
+        let unsent = due_requests(observations).saturating_sub(attempted);
         let all_ok = 0 < ok && ok == attempted;
-        let unsent = self.keeping.scheduled().saturating_sub(attempted);
-        let client = ClientCounts { tokens: &self.tokens, window: self.extremes, all_ok };
+        let client = ClientCounts { tokens: &self.tokens, window: extremes, all_ok };
         let server = ServerSide::from_observations(observations, &client);
         let written = (self.generates && 0 < ok).then_some(self.tokens.output_total);
         Measured {
             steady,
             delivered: Delivered::from_observations(observations),
             littles_law: LittlesLaw::from_observations(observations, server.as_ref().ok()),
-            shape: observations.manifest.spec.load.shape.clone(),
+            shape: self.manifest.spec.load.shape.clone(),
             generates: self.generates,
             streaming: self.streaming,
             attempted,
             ok,
             tokens: self.tokens,
-            extremes: self.extremes,
-            concurrency: Concurrency::sweep(&self.flights),
-            busiest_second,
-            prefilled: self.prefilled,
+            extremes,
+            concurrency: Concurrency::sweep(&flights),
+            busiest_second: deliveries.busiest_second(),
+            prefilled: prefilled.map(|attempt| u128::from(attempt.input.count)).sum(),
             series,
             event_width: self.widths.by_event(),
-            audit: self.audit.finish(self.generates),
-            request_slos: self.keeping.finish(),
+            audit: Audit::from_attempts(attempts, self.generates),
+            request_slos: RequestSlos::from_attempts(observations, &self.slos, attempts),
             fluidity: self.fluidity.finish(unsent),
-            doubt: self.evidence.finish(self.extremes, unsent),
+            intervals: RunIntervals::from_attempts(attempts, &work, extremes, unsent),
             turns,
             parts,
             oddities: self.oddities,
-            request_rates: self.request_rates.finish(),
+            request_rates: RequestRates::from_attempts(attempts),
             vllm: self.vllm.finish(observations),
             server,
-            machines: MeasuredMachines::from_observations(observations, self.extremes, written),
-            out_of_order: self.ruler.out_of_order(),
-            course: self.course.finish(),
+            machines: MeasuredMachines::from_observations(observations, extremes, written),
+            out_of_order: self.ruler.out_of_order,
+            course: self.course.finish(&flights),
             gaps: gaps.figure.filter(|_| self.streaming),
         }
     }
 }
 
+/// What the formulas of several metrics share.
 impl Measured {
-    pub(crate) fn request_throughput(&self) -> Result<f64, Missing> {
-        self.per_second(self.ok as f64)
+    pub(crate) fn per_second(&self, count: f64) -> Result<f64, Missing> {
+        if self.ok == 0 {
+            return Err(NOTHING_OK);
+        }
+        Ok(count / self.extremes.duration_s().ok_or(NO_TIME)?)
     }
 
-    pub(crate) fn input_throughput(&self) -> Result<f64, Missing> {
-        self.per_second(self.tokens.input_total as f64)
+    pub(crate) fn generated(&self) -> Result<(), Missing> {
+        if self.generates { Ok(()) } else { Err(NO_TOKENS) }
     }
 
     pub(crate) fn output_throughput(&self) -> Result<f64, Missing> {
@@ -344,127 +316,7 @@ impl Measured {
         self.per_second(self.tokens.output_total as f64)
     }
 
-    pub(crate) fn total_throughput(&self) -> Result<f64, Missing> {
-        self.generated()?;
-        self.per_second(self.tokens.input_total as f64 + self.tokens.output_total as f64)
-    }
-
-    pub(crate) fn per_user_throughput(&self) -> Result<f64, Missing> {
-        self.generated()?;
-        match &self.shape {
-            LoadShape::Closed { concurrency, .. } => {
-                Ok(self.output_throughput()? / f64::from(concurrency.get()))
-            }
-            LoadShape::Open { .. } => {
-                Err(Missing("an open loop has no fixed number of users to share among"))
-            }
-        }
-    }
-
-    pub(crate) fn per_user_interval(&self) -> Option<Interval> {
-        let LoadShape::Closed { concurrency, .. } = &self.shape else { return None };
-        let (Interval { low, high }, users) = (self.doubt.output?, f64::from(concurrency.get()));
-        Interval::new(low / users, high / users)
-    }
-
-    pub(crate) fn peak_output_throughput(&self) -> Result<f64, Missing> {
-        self.generated()?;
-        if self.ok == 0 {
-            return Err(NOTHING_OK);
-        }
-        let tokens = self.busiest_second.ok_or(Missing("no ok answer carried output"))?;
-        if self.extremes.window().duration_s.is_none_or(|seconds| seconds < 1.0) {
-            return Err(Missing("the run was shorter than the second that a peak is taken over"));
-        }
-        Ok(tokens as f64)
-    }
-
-    pub(crate) fn concurrency_mean(&self) -> Result<f64, Missing> {
-        let concurrency = self.concurrency.ok_or(NOTHING_SENT)?;
-        let duration_ns = self.extremes.duration_ns().filter(|ns| 0 < *ns).ok_or(NO_TIME)?;
-        Ok(concurrency.request_ns as f64 / duration_ns as f64)
-    }
-
-    pub(crate) fn concurrency_peak(&self) -> Result<f64, Missing> {
-        Ok(self.concurrency.ok_or(NOTHING_SENT)?.peak as f64)
-    }
-
-    pub(crate) fn error_rate(&self) -> Result<f64, Missing> {
-        match self.attempted {
-            0 => Err(Missing("no request was attempted")),
-            attempted => Ok((attempted - self.ok) as f64 / attempted as f64),
-        }
-    }
-
-    pub(crate) fn goodput(&self) -> Result<f64, Missing> {
-        let slos = self.request_slos.as_ref().ok_or(NO_SLO)?;
-        self.can_be_kept(slos)?;
-        self.per_second(slos.met as f64)
-    }
-
-    pub(crate) fn attainment(&self) -> Result<f64, Missing> {
-        let slos = self.request_slos.as_ref().ok_or(NO_SLO)?;
-        self.can_be_kept(slos)?;
-        match slos.scheduled {
-            0 => Err(Missing("no request was scheduled")),
-            scheduled => Ok(slos.met as f64 / scheduled as f64),
-        }
-    }
-
-    pub(crate) fn fluidity(&self) -> Result<f64, Missing> {
-        self.generated()?;
-        if self.streaming { self.fluidity.share } else { Err(NOT_STREAMED) }
-    }
-
-    /// What no answer could show was neither kept nor broken.
-    fn can_be_kept(&self, slos: &RequestSlos) -> Result<(), Missing> {
-        slos.promises.iter().find_map(|slo| self.unseen(slo)).map_or(Ok(()), Err)
-    }
-
-    /// Why no `ok` answer shows what was promised of each, if that is so. A promise that was kept
-    /// without a value was kept by answers that had nothing to break it with.
-    pub(crate) fn unseen(&self, slo: &RequestSlo) -> Option<Missing> {
-        if self.ok == 0 || 0 < slo.met {
-            return None;
-        }
-        Metric::named(&slo.metric)?.distribution(self)?.err()
-    }
-
-    pub(crate) fn prefill_speed(&self) -> Result<f64, Missing> {
-        let no_ttft = Missing("there is no TTFT to divide by");
-        let ttft = self.series(&metric::TTFT).found.as_ref().map_err(|_| no_ttft)?;
-        let input_mean = self.prefilled as f64 / ttft.n as f64;
-        ttft.mean.and_then(|mean| per_ms(input_mean, mean)).ok_or(no_ttft)
-    }
-
-    pub(crate) fn decode_speed(&self) -> Result<f64, Missing> {
-        self.generated()?;
-        let no_tpot = Missing("there is no TPOT to invert");
-        let mean = self.series(&metric::TPOT).found.as_ref().ok().and_then(|tpot| tpot.mean);
-        mean.and_then(|mean| per_ms(1.0, mean)).ok_or(no_tpot)
-    }
-
-    pub(crate) fn server_prompt_throughput(&self) -> Result<f64, Missing> {
-        self.server_rate(|server| server.prompt_tokens)
-    }
-
-    pub(crate) fn server_generation_throughput(&self) -> Result<f64, Missing> {
-        self.server_rate(|server| server.generation_tokens)
-    }
-
-    pub(crate) fn gpu_power(&self) -> Result<f64, Missing> {
-        Ok(self.machines.energy_j? / self.extremes.duration_s().ok_or(NO_TIME)?)
-    }
-
-    pub(crate) fn energy_per_output_token(&self) -> Result<f64, Missing> {
-        Ok(self.machines.energy_j? / self.output_tokens()?)
-    }
-
-    pub(crate) fn output_tokens_per_joule(&self) -> Result<f64, Missing> {
-        Ok(self.output_tokens()? / self.machines.energy_j?)
-    }
-
-    fn output_tokens(&self) -> Result<f64, Missing> {
+    pub(crate) fn output_tokens(&self) -> Result<f64, Missing> {
         self.generated()?;
         match self.tokens.output_total {
             _ if self.ok == 0 => Err(NOTHING_OK),
@@ -473,32 +325,31 @@ impl Measured {
         }
     }
 
-    fn server_rate(
+    /// The SLOs about each request. What no answer could show was neither met nor missed.
+    pub(crate) fn kept_slos(&self) -> Result<&RequestSlos, Missing> {
+        let no_slo = Missing("no SLO was set for each request");
+        let slos = self.request_slos.as_ref().ok_or(no_slo)?;
+        slos.promises.iter().find_map(|slo| self.unseen(slo)).map_or(Ok(slos), Err)
+    }
+
+    /// Why no `ok` answer shows what an SLO is about, if that is so. An SLO that was met without a
+    /// value was met by answers that had nothing to miss it with.
+    pub(crate) fn unseen(&self, slo: &RequestSlo) -> Option<Missing> {
+        if self.ok == 0 || 0 < slo.met {
+            return None;
+        }
+        self.series(Metric::named(&slo.metric)?).found.as_ref().err().copied()
+    }
+
+    pub(crate) fn server_rate(
         &self,
         counter: fn(&ServerSide) -> Option<CounterFigures>,
     ) -> Result<f64, Missing> {
-        let server = self.server.as_ref().map_err(|_| NO_METRICS)?;
-        let untold = Missing("the server's counter is not known before and after the run");
-        counter(server).and_then(|found| found.per_s).ok_or(untold)
-    }
-
-    fn generated(&self) -> Result<(), Missing> {
-        if self.generates { Ok(()) } else { Err(NO_TOKENS) }
-    }
-
-    fn per_second(&self, count: f64) -> Result<f64, Missing> {
-        if self.ok == 0 {
-            return Err(NOTHING_OK);
-        }
-        Ok(count / self.extremes.duration_s().ok_or(NO_TIME)?)
+        let no_metrics = Missing("nothing is known of the server's metrics");
+        let server = self.server.as_ref().map_err(|_| no_metrics)?;
+        let unknown = Missing("the server's counter is not known before and after the run");
+        counter(server).and_then(|found| found.per_s).ok_or(unknown)
     }
 }
 
-/// A speed per second, or `None` without time to divide by.
-fn per_ms(count: f64, ms: f64) -> Option<f64> {
-    (0.0 < ms).then(|| count / (ms / 1e3))
-}
-
-const NO_SLO: Missing = Missing("no SLO was set for each request");
-const NO_METRICS: Missing = Missing("nothing is known of the server's metrics");
-const NO_TIME: Missing = Missing("the window has no length");
+pub(crate) const NO_TIME: Missing = Missing("the window has no length");

@@ -6,7 +6,7 @@ use inferometer_model::observations::Manifest;
 use inferometer_model::outcome::{Cause, Stage};
 use inferometer_model::record::FinishReason;
 use inferometer_model::spec::Source;
-use inferometer_model::{Moment, Observations, Outcome, RequestId, RequestRecord};
+use inferometer_model::{Observations, Outcome, RequestRecord};
 use serde::{Deserialize, Serialize};
 
 use crate::record::{Output, OutputTokens, TokenSource, moment_to_ms};
@@ -41,72 +41,53 @@ const FINISH_REASONS_MAX: usize = 20;
 /// Stands for all finish reasons past the bound.
 const OTHER_REASONS: &str = "(other)";
 
-type Key = (Outcome, Option<Cause>, Option<Stage>, Option<u16>);
-
-struct Group {
-    count: u64,
-    first: Moment,
-    last: Moment,
-    /// The earliest message; the id settles a tie, so that the order of records does not matter.
-    example: Option<(Moment, RequestId, String)>,
-}
-
 impl Failures {
     pub(crate) fn from_observations(observations: &Observations) -> Self {
-        let mut groups: BTreeMap<Key, Group> = BTreeMap::new();
-        for record in &observations.records {
-            if record.ending.outcome != Outcome::Ok {
-                add_record(&mut groups, record);
+        let records = observations.records.iter();
+        let failed = records.filter(|record| record.ending.outcome != Outcome::Ok).map(|record| {
+            let ending = &record.ending;
+            let status = record.head.map(|head| head.status);
+            let key = (ending.outcome, ending.cause, Some(ending.stage), status);
+            let message = ending.message.as_ref().map(|message| (ending.at, record.id, message));
+            (key, 1, ending.at, message)
+        });
+        let not_sent = observations.not_sent.iter().map(|part| {
+            let key = (Outcome::NotSent, Some(part.cause), None, None);
+            (key, part.count, part.at, None)
+        });
+        let mut groups = BTreeMap::new();
+        for (key, count, at, message) in failed.chain(not_sent) {
+            let (outcome, cause, stage, status) = key;
+            let (first_ms, last_ms) = (moment_to_ms(at), moment_to_ms(at));
+            let example = None;
+            let empty = FailureGroup {
+                outcome,
+                cause,
+                stage,
+                status,
+                count: 0,
+                first_ms,
+                last_ms,
+                example,
+            };
+            let (group, earliest) = groups.entry(key).or_insert((empty, None));
+            group.count += count;
+            group.first_ms = group.first_ms.min(first_ms);
+            group.last_ms = group.last_ms.max(last_ms);
+            // The earliest message; the id settles a tie, so that the order of records does not matter.
+            if let Some((at, id, message)) = message
+                && earliest.is_none_or(|earliest| (at, id) < earliest)
+            {
+                *earliest = Some((at, id));
+                group.example = Some(message.clone());
             }
         }
-        for part in &observations.not_sent {
-            let key = (Outcome::NotSent, Some(part.cause), None, None);
-            groups.entry(key).or_insert_with(|| Group::at(part.at)).add(part.count, part.at);
-        }
-        let mut groups: Vec<FailureGroup> = groups.into_iter().map(listed).collect();
         // The map has put them into the order of their keys; the sort is stable.
+        let mut groups: Vec<FailureGroup> = groups.into_values().map(|(group, _)| group).collect();
         groups.sort_by_key(|group| std::cmp::Reverse(group.count));
         let not_listed = groups.iter().skip(GROUPS_MAX).map(|group| group.count).sum();
         groups.truncate(GROUPS_MAX);
         Self { groups, not_listed }
-    }
-}
-
-impl Group {
-    fn at(at: Moment) -> Self {
-        Self { count: 0, first: at, last: at, example: None }
-    }
-
-    fn add(&mut self, count: u64, at: Moment) {
-        self.count += count;
-        self.first = self.first.min(at);
-        self.last = self.last.max(at);
-    }
-}
-
-fn add_record(groups: &mut BTreeMap<Key, Group>, record: &RequestRecord) {
-    let ending = &record.ending;
-    let status = record.head.map(|head| head.status);
-    let key = (ending.outcome, ending.cause, Some(ending.stage), status);
-    let group = groups.entry(key).or_insert_with(|| Group::at(ending.at));
-    group.add(1, ending.at);
-    let Some(message) = &ending.message else { return };
-    let place = (ending.at, record.id);
-    if group.example.as_ref().is_none_or(|(at, id, _)| place < (*at, *id)) {
-        group.example = Some((ending.at, record.id, message.clone()));
-    }
-}
-
-fn listed(((outcome, cause, stage, status), group): (Key, Group)) -> FailureGroup {
-    FailureGroup {
-        outcome,
-        cause,
-        stage,
-        status,
-        count: group.count,
-        first_ms: moment_to_ms(group.first),
-        last_ms: moment_to_ms(group.last),
-        example: group.example.map(|(_, _, message)| message),
     }
 }
 
@@ -155,47 +136,26 @@ pub(crate) struct Oddities {
 /// Beyond this share of the asked length an answer is of another length.
 pub(crate) const LENGTH_TOLERANCE: f64 = 0.10;
 
-/// What the length that was asked of an answer means.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum OutputAsk {
-    /// The workload wants this many tokens.
-    Exactly,
-    /// The data says how long its answer was, and nobody made the server go on to that length: an
-    /// answer that comes to its own end before it is as asked.
-    AtMost,
-    /// The answer has no tokens.
-    Nothing,
-}
-
-impl OutputAsk {
-    pub(crate) fn new(manifest: &Manifest, record: &RequestRecord) -> Self {
-        let mut source = Some(&manifest.spec.workload.source);
-        if let Some(Source::Mix(parts)) = source {
-            source = parts.get(usize::from(record.asked.part)).map(|part| &part.source);
-        }
-        let pinned = manifest.endpoint.pinned;
-        let chosen = source.is_none_or(Source::chooses_output);
-        if chosen || pinned.ignore_eos || pinned.min_tokens { Self::Exactly } else { Self::AtMost }
+/// Whether an answer has the length that was asked for. Where the data says how long its answer was, and
+/// nobody made the server go on to that length, an answer that comes to its own end before it is as asked.
+fn is_length_kept(manifest: &Manifest, record: &RequestRecord, tokens: OutputTokens) -> bool {
+    let asked = f64::from(record.asked.output_tokens);
+    let off = tokens.count as f64 - asked;
+    if off.abs() <= LENGTH_TOLERANCE * asked {
+        return true;
     }
-
-    fn is_kept(self, record: &RequestRecord, tokens: OutputTokens) -> bool {
-        if self == Self::Nothing {
-            return true;
-        }
-        let asked = f64::from(record.asked.output_tokens);
-        let off = tokens.count as f64 - asked;
-        if off.abs() <= LENGTH_TOLERANCE * asked {
-            return true;
-        }
-        self == Self::AtMost && off < 0.0 && came_to_its_end(record)
+    let mut source = Some(&manifest.spec.workload.source);
+    if let Some(Source::Mix(parts)) = source {
+        source = parts.get(usize::from(record.asked.part)).map(|part| &part.source);
     }
-}
-
-/// Whether the model said that it was done, as against being cut off.
-fn came_to_its_end(record: &RequestRecord) -> bool {
+    let pinned = manifest.endpoint.pinned;
+    let is_forced =
+        source.is_none_or(Source::chooses_output) || pinned.ignore_eos || pinned.min_tokens;
     let is_end =
         |reason: &FinishReason| matches!(reason, FinishReason::Stop | FinishReason::ToolCalls);
-    !record.finishes.is_empty() && record.finishes.iter().all(|finish| is_end(&finish.reason))
+    let came_to_its_end =
+        !record.finishes.is_empty() && record.finishes.iter().all(|finish| is_end(&finish.reason));
+    !is_forced && off < 0.0 && came_to_its_end
 }
 
 impl Oddities {
@@ -218,10 +178,10 @@ impl Oddities {
     /// On an answer that is whole.
     pub(crate) fn add_ok(
         &mut self,
+        manifest: &Manifest,
         record: &RequestRecord,
         output: &Output,
         tokens: OutputTokens,
-        asked: OutputAsk,
     ) {
         self.zero_usage += u64::from(tokens.zero_usage);
         // An unbelieved zero has been counted already.
@@ -230,21 +190,15 @@ impl Oddities {
         {
             self.usage_mismatch += u64::from(tokens.count != marked);
         }
-        self.output_off += u64::from(!asked.is_kept(record, tokens));
-    }
-
-    /// On a whole answer that was asked for as a stream.
-    pub(crate) fn add_stream(
-        &mut self,
-        record: &RequestRecord,
-        output: &Output,
-        tokens: OutputTokens,
-    ) {
-        self.done_seen += u64::from(record.done.seen);
-        self.done_missing += u64::from(!record.done.seen);
-        if 2 <= tokens.count && !output.arrivals.is_empty() {
-            self.streams += 1;
-            self.streams_in_one_arrival += u64::from(output.arrivals.len() == 1);
+        let has_length = manifest.spec.api.generates();
+        self.output_off += u64::from(has_length && !is_length_kept(manifest, record, tokens));
+        if manifest.spec.workload.streaming {
+            self.done_seen += u64::from(record.done.seen);
+            self.done_missing += u64::from(!record.done.seen);
+            if 2 <= tokens.count && !output.arrivals.is_empty() {
+                self.streams += 1;
+                self.streams_in_one_arrival += u64::from(output.arrivals.len() == 1);
+            }
         }
     }
 }

@@ -5,8 +5,8 @@
 //! arrivals. Two reads can share a moment: the kernel merges packets that lie unread and keeps the
 //! stamp of the last, so reads that take such a packet in parts bring the same stamp again.
 
-use inferometer_model::record::Carried;
-use inferometer_model::{Moment, Outcome, RequestRecord};
+use inferometer_model::record::{Carried, Read};
+use inferometer_model::{Moment, Observations, Outcome, RequestRecord};
 use serde::{Deserialize, Serialize};
 
 use crate::metric::Missing;
@@ -36,7 +36,8 @@ pub(crate) struct Output {
 impl Output {
     /// Reads a record's events, in one pass.
     pub(crate) fn read(&mut self, record: &RequestRecord, ruler: &mut Ruler) {
-        self.clear();
+        self.arrivals.clear();
+        (self.events, self.silent_events, self.first_content) = (0, 0, None);
         for event in &record.events {
             if !event.is_output() {
                 self.silent_events += u64::from(event.is_silent());
@@ -44,7 +45,7 @@ impl Output {
             }
             self.events += 1;
             let read = event.read as usize;
-            let Some(at) = record.reads.get(read).map(inferometer_model::record::Read::at) else {
+            let Some(at) = record.reads.get(read).map(Read::at) else {
                 ruler.note_missing();
                 continue;
             };
@@ -69,13 +70,6 @@ impl Output {
         }
         self.arrivals.iter().map(|arrival| arrival.tokens).sum()
     }
-
-    fn clear(&mut self) {
-        self.arrivals.clear();
-        self.events = 0;
-        self.silent_events = 0;
-        self.first_content = None;
-    }
 }
 
 /// Measures distances on the run's clock and counts those that are out of order.
@@ -87,10 +81,16 @@ impl Output {
 #[derive(Clone, Debug)]
 pub(crate) struct Ruler {
     error_ns: u64,
-    out_of_order: u64,
+    /// Distances that are out of order, and moments that a record should have and does not.
+    pub(crate) out_of_order: u64,
 }
 
 impl Ruler {
+    /// With the error of the run's stamps.
+    pub(crate) fn from_observations(observations: &Observations) -> Self {
+        Self::new(observations.ending.client.mapping.map_or(0, |mapping| mapping.error_ns_max))
+    }
+
     /// `error_ns` is the worst half-width of a mapped stamp; both ends of a distance may have it.
     pub(crate) fn new(error_ns: u64) -> Self {
         Self { error_ns: error_ns.saturating_mul(2).min(ERROR_NS_MAX), out_of_order: 0 }
@@ -113,10 +113,6 @@ impl Ruler {
     /// A moment that a record should have and does not.
     pub(crate) fn note_missing(&mut self) {
         self.out_of_order += 1;
-    }
-
-    pub(crate) fn out_of_order(&self) -> u64 {
-        self.out_of_order
     }
 }
 
@@ -199,8 +195,13 @@ pub(crate) struct InputTokens {
 }
 
 impl OutputTokens {
-    /// Of an API that generates nothing: its events are vectors or scores, and so is its usage.
-    pub(crate) const NONE: Self = Self { count: 0, source: TokenSource::Events, zero_usage: false };
+    /// None where an API generates nothing: its events are vectors or scores, and so is its usage.
+    pub(crate) fn count(record: &RequestRecord, output: &Output, generates: bool) -> Self {
+        if generates {
+            return Self::from_record(record, output);
+        }
+        Self { count: 0, source: TokenSource::Events, zero_usage: false }
+    }
 
     pub(crate) fn from_record(record: &RequestRecord, output: &Output) -> Self {
         let said = record.usage.and_then(|usage| usage.completion_tokens);

@@ -4,11 +4,10 @@
 use inferometer_model::{Outcome, RequestRecord};
 
 use crate::figures::{GapSteps, GapsFigure, curve};
-use crate::metric;
-use crate::metric::{Distribution, Intervals, Missing};
+use crate::metric::{self, Distribution, Intervals, Missing};
 use crate::record::{Output, Ruler};
 use crate::statistics::series::{Cluster, Judged, mean_interval, quantile_interval, tempered};
-use crate::statistics::{Interval, Percentile, Sample};
+use crate::statistics::{Percentile, Sample};
 
 /// The requests come in the order of time; those without a value are left out.
 #[derive(Debug, Default)]
@@ -84,7 +83,7 @@ impl Clustered {
     }
 
     fn judged(&self, sample: &Sample) -> Distribution {
-        let mut found = Distribution::of(sample);
+        let mut found = Distribution::from_sample(sample);
         let by_request = self.clusters(|value| value);
         if let Some(judged) = mean_interval(&by_request) {
             let variance = found.std.map_or(0.0, |std| std * std);
@@ -96,11 +95,15 @@ impl Clustered {
         }
         let mut judged = Percentile::ALL.map(|percentile| self.percentile(percentile, sample));
         tempered(&mut judged);
-        for (percentile, judged) in Percentile::ALL.into_iter().zip(judged) {
+        let Intervals { p50, p90, p95, p99, p999, .. } = &mut found.intervals;
+        let intervals = [p50, p90, p95, p99, p999];
+        for ((percentile, judged), interval) in
+            Percentile::ALL.into_iter().zip(judged).zip(intervals)
+        {
             let floor = percentile.certified_from();
             let enough = |judged: &Judged| floor as f64 <= judged.effective_n;
             match judged.filter(enough).filter(|_| floor <= found.n) {
-                Some(judged) => *found.intervals.of_percentile(percentile) = judged.interval,
+                Some(judged) => *interval = judged.interval,
                 None if found.not_certified.contains(&percentile) => {}
                 None => found.not_certified.push(percentile),
             }
@@ -169,18 +172,6 @@ impl Clustered {
             Cluster { count: counts.iter().map(|count| *count as f64).sum(), sum: weighed.sum() }
         };
         self.lengths.iter().map(of_request).collect()
-    }
-}
-
-impl Intervals {
-    fn of_percentile(&mut self, percentile: Percentile) -> &mut Option<Interval> {
-        match percentile {
-            Percentile::P50 => &mut self.p50,
-            Percentile::P90 => &mut self.p90,
-            Percentile::P95 => &mut self.p95,
-            Percentile::P99 => &mut self.p99,
-            Percentile::P999 => &mut self.p999,
-        }
     }
 }
 

@@ -1,16 +1,15 @@
 //! How far off the single numbers of a run may be, judged from this run alone.
 
-use inferometer_model::RequestRecord;
 use serde::{Deserialize, Serialize};
 
-use crate::metric;
-use crate::record::{Extremes, Flight, InputTokens, OutputTokens, RequestLatencies};
+use crate::metric::{self, Metric};
+use crate::record::{Attempt, Extremes, Flight};
 use crate::statistics::series::{Cluster, mean_interval, share_interval};
 use crate::statistics::{Estimate, Interval, runs::mean};
 
-/// `None` where the run says too little.
+/// The intervals of single numbers; `None` where the run says too little.
 #[derive(Debug, Default)]
-pub(crate) struct Doubt {
+pub(crate) struct RunIntervals {
     pub(crate) requests: Option<Interval>,
     pub(crate) input: Option<Interval>,
     pub(crate) output: Option<Interval>,
@@ -22,117 +21,95 @@ pub(crate) struct Doubt {
     pub(crate) decode: Option<Interval>,
 }
 
-/// What grows while the records are read, in the order of time.
-#[derive(Debug, Default)]
-pub(crate) struct Evidence {
-    work: Vec<Work>,
-    failed: Vec<Cluster>,
-    kept: Vec<Cluster>,
-    /// Input tokens over seconds of TTFT, and a token over seconds of TPOT.
-    prefill: Vec<Cluster>,
-    decode: Vec<Cluster>,
-}
+/// The answers of a run, each with what it was worth and when it was made, in the order of time.
+#[derive(Debug)]
+pub(crate) struct WorkDone(Vec<Work>);
 
-/// What one answer was worth, and when it was made.
 #[derive(Clone, Copy, Debug)]
 struct Work {
-    from_ns: u64,
-    to_ns: u64,
+    flight: Flight,
     input: f64,
     output: f64,
     kept: bool,
 }
 
-impl Evidence {
-    pub(crate) fn add_failed(&mut self) {
-        self.failed.push(Cluster::single(1.0));
-        self.kept.push(Cluster::single(0.0));
+impl WorkDone {
+    pub(crate) fn from_attempts(attempts: &[Attempt<'_>]) -> Self {
+        let work = attempts.iter().filter(|attempt| attempt.is_ok()).filter_map(|attempt| {
+            Some(Work {
+                flight: Flight::from_record(attempt.record)?,
+                input: attempt.input.count as f64,
+                output: attempt.output.count as f64,
+                kept: attempt.meets_slos,
+            })
+        });
+        Self(work.collect())
     }
 
-    pub(crate) fn add_ok(
-        &mut self,
-        record: &RequestRecord,
-        answer: &RequestLatencies,
-        output: OutputTokens,
-        kept: bool,
-    ) {
-        self.failed.push(Cluster::single(0.0));
-        self.kept.push(Cluster::single(f64::from(u8::from(kept))));
-        let input = InputTokens::from_record(record).count as f64;
-        if let Some(ttft) = answer.get(&metric::TTFT) {
-            self.prefill.push(Cluster { count: ttft / 1e3, sum: input });
-        }
-        if let Some(tpot) = answer.get(&metric::TPOT) {
-            self.decode.push(Cluster { count: tpot / 1e3, sum: 1.0 });
-        }
-        if let Some(sent) = record.sent.filter(|sent| *sent <= record.ending.at) {
-            let (from_ns, to_ns) = (sent.as_nanos(), record.ending.at.as_nanos());
-            self.work.push(Work { from_ns, to_ns, input, output: output.count as f64, kept });
-        }
-    }
-
-    /// What the answers of a part of the run were worth, for the intervals of its rates.
-    pub(crate) fn within(&self, stretch: Flight) -> PartOfRun {
-        let overlaps = |work: &&Work| {
-            Flight { from_ns: work.from_ns, to_ns: work.to_ns }.within(stretch).is_some()
+    /// The intervals around the throughputs of a part of the run: of requests, of output tokens and of
+    /// all tokens.
+    ///
+    /// Slices spread an answer over its time, and a rate counts what came: at the edges of a part they
+    /// differ by a few answers, so the interval is moved to where the rate is.
+    pub(crate) fn within(&self, part: Flight, per_s: [Option<f64>; 3]) -> [Option<Interval>; 3] {
+        let overlaps = |work: &&Work| work.flight.within(part).is_some();
+        let work: Vec<Work> = self.0.iter().filter(overlaps).copied().collect();
+        let slices = Slices::new((part.from_ns, part.to_ns), &work);
+        let worths: [fn(&Work) -> f64; 3] =
+            [|_| 1.0, |work| work.output, |work| work.input + work.output];
+        let around = |place: usize| {
+            let per_s = per_s[place]?;
+            let slices = slices.as_ref()?.rates(&work, worths[place]);
+            let interval = positive(&slices)?;
+            let (done, over_s) = slices
+                .iter()
+                .fold((0.0, 0.0), |(done, over_s), slice| (done + slice.sum, over_s + slice.count));
+            let moved = per_s - done / over_s;
+            let interval = Interval::new(interval.low + moved, interval.high + moved)?;
+            Some(interval.clamped(0.0, f64::INFINITY))
         };
-        let work: Vec<Work> = self.work.iter().filter(overlaps).copied().collect();
-        PartOfRun { slices: Slices::new((stretch.from_ns, stretch.to_ns), &work), work }
+        std::array::from_fn(around)
     }
+}
 
+impl RunIntervals {
     /// `unsent` requests were due and kept nothing.
-    pub(crate) fn finish(mut self, window: Extremes, unsent: u64) -> Doubt {
-        let attempted = self.kept.len();
-        let due = attempted.saturating_add(usize::try_from(unsent).unwrap_or(usize::MAX));
-        self.kept.resize(due.min(attempted.saturating_add(UNSENT_MAX)), Cluster::single(0.0));
-        let share = |clusters: &[Cluster]| share_interval(clusters)?.interval;
-        let rate = |worth: fn(&Work) -> f64| {
-            positive(&Slices::new(window.bounds_ns()?, &self.work)?.rates(&self.work, worth))
+    pub(crate) fn from_attempts(
+        attempts: &[Attempt<'_>],
+        work: &WorkDone,
+        window: Extremes,
+        unsent: u64,
+    ) -> Self {
+        let share_of = |is: fn(&Attempt<'_>) -> bool, unsent: usize| {
+            let share = |attempt| Cluster::single(f64::from(u8::from(is(attempt))));
+            let none = std::iter::repeat_n(Cluster::single(0.0), unsent);
+            let clusters: Vec<Cluster> = attempts.iter().map(share).chain(none).collect();
+            share_interval(&clusters)?.interval
         };
-        Doubt {
+        // Input tokens over seconds of TTFT, and a token over seconds of TPOT.
+        let speed = |metric: &Metric, tokens: fn(&Attempt<'_>) -> f64| {
+            let cluster = |attempt: &Attempt<'_>| {
+                let count = attempt.latencies.get(metric)? / 1e3;
+                Some(Cluster { count, sum: tokens(attempt) })
+            };
+            let ok = attempts.iter().filter(|attempt| attempt.is_ok());
+            positive(&ok.filter_map(cluster).collect::<Vec<_>>())
+        };
+        let bounds = window.0.map(|(first, last)| (first.as_nanos(), last.as_nanos()));
+        let slices = bounds.and_then(|bounds| Slices::new(bounds, &work.0));
+        let rate = |worth: fn(&Work) -> f64| positive(&slices.as_ref()?.rates(&work.0, worth));
+        let listed = usize::try_from(unsent).unwrap_or(usize::MAX).min(UNSENT_MAX);
+        Self {
             requests: rate(|_| 1.0),
             input: rate(|work| work.input),
             output: rate(|work| work.output),
             total: rate(|work| work.input + work.output),
             good: rate(|work| f64::from(u8::from(work.kept))),
-            failed: share(&self.failed),
-            kept: share(&self.kept),
-            prefill: positive(&self.prefill),
-            decode: positive(&self.decode),
+            failed: share_of(|attempt| !attempt.is_ok(), 0),
+            kept: share_of(|attempt| attempt.meets_slos, listed),
+            prefill: speed(&metric::TTFT, |attempt| attempt.input.count as f64),
+            decode: speed(&metric::TPOT, |_| 1.0),
         }
-    }
-}
-
-/// A stretch of the run, and the answers that were made in it, in whole or in part.
-pub(crate) struct PartOfRun {
-    slices: Option<Slices>,
-    work: Vec<Work>,
-}
-
-impl PartOfRun {
-    pub(crate) fn requests(&self, per_s: Option<f64>) -> Option<Interval> {
-        self.about(per_s?, |_| 1.0)
-    }
-
-    pub(crate) fn output(&self, per_s: Option<f64>) -> Option<Interval> {
-        self.about(per_s?, |work| work.output)
-    }
-
-    pub(crate) fn total(&self, per_s: Option<f64>) -> Option<Interval> {
-        self.about(per_s?, |work| work.input + work.output)
-    }
-
-    /// Slices spread an answer over its time, and a rate counts what came: at the edges of a part they
-    /// differ by a few answers, so the interval is moved to where the rate is.
-    fn about(&self, per_s: f64, worth: fn(&Work) -> f64) -> Option<Interval> {
-        let slices = self.slices.as_ref()?.rates(&self.work, worth);
-        let interval = positive(&slices)?;
-        let (done, over_s) = slices
-            .iter()
-            .fold((0.0, 0.0), |(done, over_s), slice| (done + slice.sum, over_s + slice.count));
-        let moved = per_s - done / over_s;
-        let interval = Interval::new(interval.low + moved, interval.high + moved)?;
-        Some(interval.clamped(0.0, f64::INFINITY))
     }
 }
 
@@ -161,7 +138,8 @@ pub(crate) const UNSENT_MAX: usize = 1_000_000;
 impl Slices {
     fn new((from_ns, to_ns): (u64, u64), work: &[Work]) -> Option<Self> {
         let duration_ns = to_ns.checked_sub(from_ns).filter(|ns| 0 < *ns)? as f64;
-        let flights_ns: f64 = work.iter().map(|work| (work.to_ns - work.from_ns) as f64).sum();
+        let length_ns = |work: &Work| (work.flight.to_ns - work.flight.from_ns) as f64;
+        let flights_ns: f64 = work.iter().map(length_ns).sum();
         let flights = duration_ns * work.len() as f64 / flights_ns.max(1.0);
         let count = flights.min(work.len() as f64).min(SLICES_MAX).floor();
         if count < SLICES_MIN {
@@ -177,7 +155,7 @@ impl Slices {
     fn rates(&self, work: &[Work], worth: fn(&Work) -> f64) -> Vec<Cluster> {
         let mut slices = vec![Cluster { count: self.length_ns / 1e9, sum: 0.0 }; self.count];
         for work in work {
-            let (from, to) = (self.at(work.from_ns), self.at(work.to_ns));
+            let (from, to) = (self.at(work.flight.from_ns), self.at(work.flight.to_ns));
             let (first, last) = (self.place(from), self.place(to));
             if to <= from {
                 slices[first].sum += worth(work);
@@ -217,45 +195,34 @@ pub struct RequestRates {
     pub prompt_tps: Option<Estimate>,
 }
 
-/// What grows while the records are read, in the order of time.
-#[derive(Debug, Default)]
-pub(crate) struct RequestRatesTally {
-    generation: Vec<f64>,
-    prompt: Vec<f64>,
-}
-
-impl RequestRatesTally {
-    pub(crate) fn add_ok(&mut self, e2e_ms: Option<f64>, input_tokens: u64, output_tokens: u64) {
-        let Some(seconds) = e2e_ms.filter(|ms| 0.0 < *ms).map(|ms| ms / 1e3) else { return };
-        self.prompt.push(input_tokens as f64 / seconds);
-        if 0 < output_tokens {
-            self.generation.push(output_tokens as f64 / seconds);
+impl RequestRates {
+    pub(crate) fn from_attempts(attempts: &[Attempt<'_>]) -> Self {
+        let rates = |tokens: fn(&Attempt<'_>) -> Option<u64>| -> Vec<f64> {
+            let rate = |attempt: &Attempt<'_>| {
+                let e2e_ms = attempt.latencies.get(&metric::E2E).filter(|ms| 0.0 < *ms)?;
+                Some(tokens(attempt)? as f64 / (e2e_ms / 1e3))
+            };
+            attempts.iter().filter(|attempt| attempt.is_ok()).filter_map(rate).collect()
+        };
+        let estimate = |rates: Vec<f64>| {
+            let clusters: Vec<Cluster> = rates.iter().copied().map(Cluster::single).collect();
+            let judged = mean_interval(&clusters);
+            let interval = judged.and_then(|judged| judged.interval);
+            let estimate = Estimate {
+                value: mean(&rates),
+                interval: interval.map(|interval| interval.clamped(0.0, f64::INFINITY)),
+                n: rates.len() as u64,
+                effective_n: judged.map(|judged| judged.effective_n),
+                certified: true,
+            };
+            (!rates.is_empty()).then_some(estimate)
+        };
+        let written = |attempt: &Attempt<'_>| Some(attempt.output.count).filter(|it| 0 < *it);
+        Self {
+            generation_tps: estimate(rates(written)),
+            prompt_tps: estimate(rates(|attempt| Some(attempt.input.count))),
         }
     }
-
-    pub(crate) fn finish(&self) -> RequestRates {
-        RequestRates {
-            generation_tps: estimate(&self.generation),
-            prompt_tps: estimate(&self.prompt),
-        }
-    }
-}
-
-fn estimate(rates: &[f64]) -> Option<Estimate> {
-    if rates.is_empty() {
-        return None;
-    }
-    let clusters: Vec<Cluster> = rates.iter().copied().map(Cluster::single).collect();
-    let judged = mean_interval(&clusters);
-    Some(Estimate {
-        value: mean(rates),
-        interval: judged
-            .and_then(|judged| judged.interval)
-            .map(|interval| interval.clamped(0.0, f64::INFINITY)),
-        n: rates.len() as u64,
-        effective_n: judged.map(|judged| judged.effective_n),
-        certified: true,
-    })
 }
 
 #[cfg(test)]

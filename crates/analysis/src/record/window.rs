@@ -29,29 +29,15 @@ pub enum WindowKind {
 
 /// From the first to the last moment that was given to it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Extremes(Option<(Moment, Moment)>);
+pub(crate) struct Extremes(pub(crate) Option<(Moment, Moment)>);
 
 impl Extremes {
     pub(crate) fn add(&mut self, from: Moment, to: Moment) {
         self.0 = Some(self.0.map_or((from, to), |(first, last)| (first.min(from), last.max(to))));
     }
 
-    /// `None` when there is no time between them.
-    pub(crate) fn bounds(self) -> Option<(Moment, Moment)> {
-        self.0.filter(|(first, last)| first < last)
-    }
-
-    pub(crate) fn bounds_ns(self) -> Option<(u64, u64)> {
-        self.0.map(|(first, last)| (first.as_nanos(), last.as_nanos()))
-    }
-
     pub(crate) fn duration_ns(self) -> Option<u64> {
         self.0.and_then(|(first, last)| last.as_nanos().checked_sub(first.as_nanos()))
-    }
-
-    /// Whether all of it lies between two moments; nothing lies nowhere.
-    pub(crate) fn lies_between(self, from: Moment, to: Moment) -> bool {
-        self.0.is_some_and(|(first, last)| from <= first && last <= to)
     }
 
     /// `None` when there is no time to divide by.
@@ -82,12 +68,7 @@ impl Deliveries {
         let mut output = Output::default();
         for record in ok() {
             output.read(record, &mut Ruler::new(0));
-            let counted = if generates {
-                OutputTokens::from_record(record, &output)
-            } else {
-                OutputTokens::NONE
-            };
-            deliveries.add(&output, counted);
+            deliveries.add(&output, OutputTokens::count(record, &output, generates));
         }
         deliveries
     }
@@ -158,6 +139,17 @@ pub(crate) struct Flight {
 }
 
 impl Flight {
+    /// `None` when it ends before it begins.
+    pub(crate) fn new(from: Moment, to: Moment) -> Option<Self> {
+        let (from_ns, to_ns) = (from.as_nanos(), to.as_nanos());
+        (from_ns <= to_ns).then_some(Self { from_ns, to_ns })
+    }
+
+    /// `None` for a request that was never sent, too.
+    pub(crate) fn from_record(record: &RequestRecord) -> Option<Self> {
+        Self::new(record.sent?, record.ending.at)
+    }
+
     /// The part of it inside another stretch; `None` when it lies outside.
     pub(crate) fn within(self, stretch: Self) -> Option<Self> {
         let from_ns = self.from_ns.max(stretch.from_ns);
@@ -205,8 +197,10 @@ impl Concurrency {
         Some(swept)
     }
 
-    /// When the most were in flight for the last time.
-    pub(crate) fn last_at_peak_ns(flights: &[Flight]) -> Option<u64> {
+    /// When slots have nothing new to take: after the last first turn, and later where all of them
+    /// are still at the turns of their conversations. The peak alone does not tell: of many slots
+    /// that rest a moment between two requests, all are in use at the start and then never again.
+    pub(crate) fn drain_begins_ns(flights: &[Flight], last_first_turn_ns: u64) -> Option<u64> {
         let peak = i64::try_from(Self::sweep(flights)?.peak).ok()?;
         let mut changes: Vec<(u64, bool)> = flights
             .iter()
@@ -214,22 +208,15 @@ impl Concurrency {
             .collect();
         // Ends before beginnings, as the sweep has it.
         changes.sort_unstable();
-        let (mut in_flight, mut last) = (0_i64, None);
+        let (mut in_flight, mut last_at_peak_ns) = (0_i64, None);
         for (at_ns, begins) in changes {
             if !begins && in_flight == peak {
-                last = Some(at_ns);
+                last_at_peak_ns = Some(at_ns);
             }
             // A flight of no length ends here before it begins, so for a moment it is below zero.
             in_flight += if begins { 1 } else { -1 };
         }
-        last
-    }
-
-    /// When slots have nothing new to take: after the last first turn, and later where all of them
-    /// are still at the turns of their conversations. The peak alone does not tell: of many slots
-    /// that rest a moment between two requests, all are in use at the start and then never again.
-    pub(crate) fn drain_begins_ns(flights: &[Flight], last_first_turn_ns: u64) -> Option<u64> {
-        Self::last_at_peak_ns(flights).map(|peak_ns| peak_ns.max(last_first_turn_ns))
+        last_at_peak_ns.map(|peak_ns| peak_ns.max(last_first_turn_ns))
     }
 }
 

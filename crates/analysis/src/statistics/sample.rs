@@ -180,36 +180,35 @@ impl Probability {
 impl Percentile {
     pub const ALL: [Self; 5] = [Self::P50, Self::P90, Self::P95, Self::P99, Self::P999];
 
+    /// The share below it, the fewest values that certify it, the fewest values of which one lies above
+    /// it, and its name.
+    const fn facts(self) -> (f64, u64, u64, &'static str) {
+        match self {
+            Self::P50 => (0.50, 11, 2, "p50"),
+            Self::P90 => (0.90, 64, 10, "p90"),
+            Self::P95 => (0.95, 130, 20, "p95"),
+            Self::P99 => (0.99, 662, 100, "p99"),
+            Self::P999 => (0.999, 6_636, 1_000, "p99.9"),
+        }
+    }
+
     pub const fn probability(self) -> Probability {
-        Probability(match self {
-            Self::P50 => 0.50,
-            Self::P90 => 0.90,
-            Self::P95 => 0.95,
-            Self::P99 => 0.99,
-            Self::P999 => 0.999,
-        })
+        Probability(self.facts().0)
     }
 
     /// The fewest values from which the percentile is certified: the early-stopping bound of
     /// `MLPerf` at 99 % confidence. Fewer give a number, and no promise about it.
     pub const fn certified_from(self) -> u64 {
-        match self {
-            Self::P50 => 11,
-            Self::P90 => 64,
-            Self::P95 => 130,
-            Self::P99 => 662,
-            Self::P999 => 6_636,
-        }
+        self.facts().1
+    }
+
+    /// The fewest values of which one lies above the percentile.
+    pub(crate) const fn fewest(self) -> u64 {
+        self.facts().2
     }
 
     pub const fn name(self) -> &'static str {
-        match self {
-            Self::P50 => "p50",
-            Self::P90 => "p90",
-            Self::P95 => "p95",
-            Self::P99 => "p99",
-            Self::P999 => "p99.9",
-        }
+        self.facts().3
     }
 }
 

@@ -9,12 +9,12 @@ use inferometer_model::observations::{FileFacts, InputLength};
 use inferometer_model::spec::{Counting, Lengths};
 
 use super::frame;
-use crate::document::{Block, Section, plain};
+use crate::document::{Block, Section};
 use crate::escape::{terminal, terminal_line};
 use crate::fmt::{NOTHING, count, counted, number, percent};
 
 /// Notes about the data that a page has room for; the summary has them all.
-const NOTES_TOLD: usize = 4;
+const NOTES_MAX: usize = 4;
 /// Characters of a file's name or a note.
 const NAME_MAX: usize = 60;
 const NOTE_MAX: usize = 300;
@@ -27,20 +27,20 @@ pub(super) fn section(summary: &Summary) -> Option<Section> {
         return None;
     }
     let from_counters = summary.server.as_ref().and_then(|server| server.prefix_hit_share);
+    let output_is_fixed = is_fixed(workload.output_tokens.as_ref());
     let mut facts = vec![
         ("input", input(workload, summary.run.api, ok)),
-        ("output", output(workload, ok)),
+        ("output", compared(&workload.audit.output, "", output_is_fixed, "", ok)),
         ("cache", cache(&workload.audit.cache, from_counters)),
     ];
-    facts.extend(workload.files.iter().map(|file| ("file", told_file(file))));
-    let notes = workload.notes.iter().take(NOTES_TOLD);
+    facts.extend(workload.files.iter().map(|file| ("file", file_text(file))));
+    let notes = workload.notes.iter().take(NOTES_MAX);
     facts.extend(notes.map(|note| ("note", terminal_line(note, NOTE_MAX))));
-    let more = workload.notes.len().saturating_sub(NOTES_TOLD);
+    let more = workload.notes.len().saturating_sub(NOTES_MAX);
     if 0 < more {
         facts.push(("", format!("{more} more notes are in the summary")));
     }
-    let facts = facts.into_iter().map(|(label, text)| (label.to_owned(), plain(text))).collect();
-    Some(frame::section("audit", "Workload audit", vec![Block::Facts(facts)]))
+    Some(frame::section("audit", "Workload audit", vec![Block::facts(facts)]))
 }
 
 fn input(workload: &WorkloadFacts, api: Api, ok: u64) -> String {
@@ -57,7 +57,18 @@ fn input(workload: &WorkloadFacts, api: Api, ok: u64) -> String {
         ok.saturating_sub(audit.follow_ups),
     );
     if audit.input.exact != Some(audit.input.requests) && audit.input.reason.is_none() {
-        text += &sizing(workload.input_length);
+        // How prompts were brought to their length, where nobody could count them.
+        match workload.input_length {
+            InputLength::Exact => {}
+            InputLength::Estimated => text += "; sized by words, as if each were a token",
+            InputLength::Corrected(correction) => {
+                let per_word = number(correction.tokens_per_word);
+                let on_top = number(correction.overhead_tokens);
+                let sized =
+                    format!("; sized by words, of {per_word} tokens each and {on_top} on top");
+                text = text + &sized + ", as this server had counted";
+            }
+        }
     }
     if 0 < audit.follow_ups {
         let turns = counted(audit.follow_ups, "follow-up turn");
@@ -79,42 +90,16 @@ fn cause(workload: &WorkloadFacts, api: Api) -> &'static str {
     }
 }
 
-fn output(workload: &WorkloadFacts, ok: u64) -> String {
-    compared(&workload.audit.output, "", is_fixed(workload.output_tokens.as_ref()), "", ok)
-}
-
-/// How prompts were brought to their length, where nobody could count them.
-fn sizing(input_length: InputLength) -> String {
-    match input_length {
-        InputLength::Exact => String::new(),
-        InputLength::Estimated => "; sized by words, as if each were a token".to_owned(),
-        InputLength::Corrected(correction) => format!(
-            "; sized by words, of {} tokens each and {} on top, as this server had counted",
-            number(correction.tokens_per_word),
-            number(correction.overhead_tokens),
-        ),
-    }
-}
-
-/// Whether all requests were asked the same.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Asked {
-    TheSame,
-    Various,
-}
-
-fn is_fixed(lengths: Option<&Lengths>) -> Asked {
-    match lengths.and_then(Lengths::fixed) {
-        Some(_) => Asked::TheSame,
-        None => Asked::Various,
-    }
+/// Whether all requests were asked for the same length.
+fn is_fixed(lengths: Option<&Lengths>) -> bool {
+    lengths.and_then(Lengths::fixed).is_some()
 }
 
 /// `answered` are the requests that could have reported their length.
 fn compared(
     lengths: &LengthAudit,
     about: &str,
-    asked: Asked,
+    is_fixed: bool,
     cause: &str,
     answered: u64,
 ) -> String {
@@ -125,18 +110,21 @@ fn compared(
     };
     let requests = lengths.requests;
     if exact == requests {
-        return match requests {
-            1 if requests < answered => "exact on the one that reported".to_owned(),
-            _ if requests < answered => {
-                format!("exact on all {} that reported", count(requests))
-            }
-            1 => "exact on the one request".to_owned(),
-            _ => format!("exact on all {} requests", count(requests)),
+        return match (requests, requests < answered) {
+            (1, true) => "exact on the one that reported".to_owned(),
+            (_, true) => format!("exact on all {} that reported", count(requests)),
+            (1, false) => "exact on the one request".to_owned(),
+            (_, false) => format!("exact on all {} requests", count(requests)),
         };
     }
-    let mean = |tokens: u64| mean(tokens, requests);
+    // Whole where it is whole.
+    let mean = |tokens: u64| match tokens.checked_rem(requests) {
+        Some(0) => count(tokens / requests),
+        Some(_) => number(tokens as f64 / requests as f64),
+        None => NOTHING.to_owned(),
+    };
     let (planned, actual) = (mean(planned), mean(actual));
-    let on_average = if asked == Asked::TheSame { "" } else { " on average" };
+    let on_average = if is_fixed { "" } else { " on average" };
     let cause = if difference.min < 0 { "" } else { cause };
     if let Some(constant) = difference.constant() {
         let constant = signed(constant);
@@ -165,7 +153,7 @@ fn cache(cache: &CacheAudit, counted: Option<f64>) -> String {
     }
 }
 
-fn told_file(file: &FileFacts) -> String {
+fn file_text(file: &FileFacts) -> String {
     let mut text = format!(
         "{}: {}, {}",
         terminal_line(&file.name, NAME_MAX),
@@ -185,15 +173,6 @@ fn told_file(file: &FileFacts) -> String {
 
 fn missing(reason: Option<&str>) -> String {
     format!("{NOTHING} {}", terminal(reason.unwrap_or("not known")))
-}
-
-/// Whole where it is whole.
-fn mean(tokens: u64, requests: u64) -> String {
-    match tokens.checked_rem(requests) {
-        Some(0) => count(tokens / requests),
-        Some(_) => number(tokens as f64 / requests as f64),
-        None => NOTHING.to_owned(),
-    }
 }
 
 fn signed(difference: i64) -> String {
@@ -231,33 +210,27 @@ mod tests {
     #[test]
     fn every_way_to_be_off_has_its_words() {
         let exact = lengths(100, 51_200, 51_200, 100, (0, 0));
-        assert_eq!(
-            compared(&exact, "", Asked::TheSame, "", exact.requests),
-            "exact on all 100 requests"
-        );
-        assert_eq!(compared(&exact, "", Asked::TheSame, "", 250), "exact on all 100 that reported");
+        assert_eq!(compared(&exact, "", true, "", exact.requests), "exact on all 100 requests");
+        assert_eq!(compared(&exact, "", true, "", 250), "exact on all 100 that reported");
         let one = lengths(1, 512, 512, 1, (0, 0));
-        assert_eq!(
-            compared(&one, "", Asked::TheSame, "", one.requests),
-            "exact on the one request"
-        );
+        assert_eq!(compared(&one, "", true, "", one.requests), "exact on the one request");
         let template = lengths(100, 51_200, 54_200, 0, (30, 30));
         assert_eq!(
-            compared(&template, "", Asked::TheSame, ": its chat template", template.requests),
+            compared(&template, "", true, ": its chat template", template.requests),
             "asked 512, server counted 542 (+30 on each: its chat template)"
         );
         assert_eq!(
-            compared(&template, "about ", Asked::Various, "", template.requests),
+            compared(&template, "about ", false, "", template.requests),
             "asked about 512 on average, server counted 542 (+30 on each)"
         );
         let less = lengths(2, 1_024, 1_020, 0, (-2, -2));
         assert_eq!(
-            compared(&less, "", Asked::TheSame, ": its chat template", less.requests),
+            compared(&less, "", true, ": its chat template", less.requests),
             "asked 512, server counted 510 (−2 on each)"
         );
         let various = lengths(3, 1_536, 1_600, 1, (-1_000, 40));
         assert_eq!(
-            compared(&various, "about ", Asked::TheSame, "", various.requests),
+            compared(&various, "about ", true, "", various.requests),
             "asked about 512, server counted 533.3 on average (−1,000 to +40, exact on 1 of 3)"
         );
     }
@@ -273,7 +246,7 @@ mod tests {
             reason: Some("the server is \u{1b}[2Jmute".to_owned()),
         };
         let expected = "– the server is \\u{1b}[2Jmute";
-        assert_eq!(compared(&nothing, "", Asked::TheSame, "", nothing.requests), expected);
+        assert_eq!(compared(&nothing, "", true, "", nothing.requests), expected);
     }
 
     #[test]
@@ -297,6 +270,6 @@ mod tests {
             dropped: [("too long".to_owned(), 3), ("empty".to_owned(), 1)].into(),
         };
         let expected = "a b\\u{7}.jsonl: jsonl, 1,000 items; left out: 1 empty, 3 too long";
-        assert_eq!(told_file(&file), expected);
+        assert_eq!(file_text(&file), expected);
     }
 }

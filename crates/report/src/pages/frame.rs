@@ -3,7 +3,7 @@
 use inferometer_analysis::{CheckState, Severity, Summary, Verdict, Warning};
 
 use super::rows::Row;
-use super::{belief, system};
+use super::{system, validity};
 use crate::document::{Badge, Block, Card, Lead, Mood, Section, Span, Text, plain};
 use crate::fmt::{count, counted, day};
 use crate::narrative::{Author, Narrative, Sentence};
@@ -115,7 +115,7 @@ pub(super) fn reason(
 ) -> (String, Vec<Text>) {
     let grave = warnings.iter().find(|notice| notice.severity != Severity::Note);
     match (verdict, grave) {
-        (Verdict::Valid, _) => (belief::no_reason(rows), Vec::new()),
+        (Verdict::Valid, _) => (validity::no_reason(rows), Vec::new()),
         (_, Some(notice)) => divided(&notice.text),
         (_, None) => ("A run has a reservation.".to_owned(), Vec::new()),
     }

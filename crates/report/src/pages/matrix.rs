@@ -18,7 +18,7 @@ use self::view::{NO_SPREAD, NOT_COMPARED, ONE_RUN, View};
 use super::cells::{Behind, missing, of_across};
 use super::charts::figure as figure_block;
 use super::frame::{self, section};
-use super::{SuiteInput, belief, distinct, set};
+use super::{SuiteInput, distinct, set, validity};
 use crate::chart::Chart;
 use crate::document::{Block, Card, Cell, Columns, Document, Section, Span, Table, Text, plain};
 use crate::fmt::{self, count, counted, level_name, list, percent, uncertainty};
@@ -101,7 +101,7 @@ fn verdict_words(view: View<'_>) -> (Text, Vec<Text>) {
     let more = if troubles.is_empty() { String::new() } else { format!(" ({troubles})") };
     let (measured, all) = (count(measured as u64), counted(rows.len() as u64, "row"));
     let verdicts: Vec<_> = view.set.points.iter().map(|point| point.verdict).collect();
-    let runs = belief::runs_in_words(&verdicts);
+    let runs = validity::runs_in_words(&verdicts);
     let (reason, points) = frame::reason(view.set.verdict, &view.set.warnings, &[]);
     (plain(format!("{measured} of {all} measured{more}. {runs} {reason}")), points)
 }

@@ -3,8 +3,9 @@
 use inferometer_analysis::machines::{ClientFigures, DeviceFigures, GpuFigures};
 use inferometer_analysis::{
     CheckState, CounterFigures, Distribution, Figures, GaugeFigures, GroupFigures, Interval,
-    Metric, MetricValue, Percentile, RequestSlos, RequirementOutcome, ScrapeFigures, ServerSide,
-    SloOutcome, Statistic, SteadyFigures, SteadyKind, Summary, ThresholdVerdict, Verdict, metric,
+    Metric, MetricValue, Percentile, RequestSlos, RequirementOutcome, Scalar, ServerSide,
+    SloOutcome, Statistic, SteadyFigures, SteadyKind, Summary, ThresholdVerdict, Unit, Verdict,
+    metric,
 };
 use inferometer_model::Outcome;
 use inferometer_model::observations::HttpVersion;
@@ -12,9 +13,9 @@ use inferometer_model::observations::HttpVersion;
 use super::cells::{UNCERTIFIED, missing, uncertified};
 use super::frame::{self, About, section};
 use super::rows::Row;
-use super::{Detail, audit, belief, card, charts, system};
+use super::{Detail, audit, card, charts, system, validity};
 use crate::document::{
-    Block, Card, Cell, Column, Document, Lead, Mood, Section, Table, Text, plain,
+    Block, Card, Cell, Column, Columns, Document, Lead, Mood, Section, Table, Text, facts, plain,
 };
 use crate::escape::terminal_line;
 use crate::fmt::{
@@ -62,8 +63,8 @@ pub fn run_brief(summary: &Summary, files: &Files, required: &[RequirementOutcom
 pub fn run_reservations(summary: &Summary, files: &Files) -> Document {
     let row = [Row::of_run(summary)];
     let mut sections: Vec<Section> = slos(summary).into_iter().collect();
-    sections.extend(belief::failures(&row, Detail::Brief));
-    sections.push(belief::warnings(&summary.warnings));
+    sections.extend(validity::failures(&row, Detail::Brief));
+    sections.push(validity::warnings(&summary.warnings));
     sections.push(stored(files));
     Document { title: String::new(), sections, ..opening(summary, Vec::new()) }
 }
@@ -78,11 +79,9 @@ fn opening(summary: &Summary, subject: Vec<(String, Text)>) -> Document {
     let verdict = Some(frame::badge(summary.verdict, text, Vec::new()));
     let kind = format!("run {}", run.id);
     Document {
-        header: Vec::new(),
         title: frame::brief_title(&run.tool_version, &kind, run.simulated.is_some()),
         lead: Lead { alert, subject, verdict, headline: Vec::new() },
-        sections: Vec::new(),
-        footer: Vec::new(),
+        ..Document::default()
     }
 }
 
@@ -126,7 +125,7 @@ fn sections(
     }
     sections.extend(audit::section(summary));
     if !is_full {
-        sections.extend(belief::failures(&rows, detail));
+        sections.extend(validity::failures(&rows, detail));
     }
     sections.extend(server(summary));
     sections.extend(machines(summary, detail));
@@ -136,7 +135,7 @@ fn sections(
         return sections;
     }
     sections.extend(frame::recommendations(narrative));
-    let mut validity = belief::section_of(&rows, &summary.warnings, narrative, None);
+    let mut validity = validity::section_of(&rows, &summary.warnings, narrative, None);
     let own = validity.sections.iter_mut().find(|part| part.id == "client");
     if let (Some(part), Some(mut facts)) = (own, client(summary)) {
         facts.blocks.append(&mut part.blocks);
@@ -147,19 +146,16 @@ fn sections(
     sections
 }
 
-fn unit_of_load(summary: &Summary) -> load::Unit {
-    match summary.workload.turns {
-        Some(_) => load::Unit::Conversations,
-        None => load::Unit::Requests,
-    }
-}
-
 /// The load and the lengths in words.
 fn asked(summary: &Summary) -> String {
     let run = &summary.run;
+    let unit = match summary.workload.turns {
+        Some(_) => load::Unit::Conversations,
+        None => load::Unit::Requests,
+    };
     format!(
         "{}, {}, {}",
-        load::shape(&run.load, unit_of_load(summary)),
+        load::shape(&run.load, unit),
         load::extent(&run.extent),
         load::lengths(&summary.workload, run.api)
     )
@@ -177,57 +173,44 @@ fn brief_subject(summary: &Summary) -> Vec<(String, Text)> {
     let model = terminal_line(&run.model, 60);
     let target = format!("{} of `{model}` at {target}, {streaming}{protocol}", run.api);
     let insecure = "certificate NOT checked (--insecure): anybody may have answered";
-    [
+    let held = summary.held_by_cap.map(|held| percent(held.share));
+    facts([
         ("target", Some(target)),
         ("TLS", run.insecure.then(|| insecure.to_owned())),
         ("load", Some(format!("{}, seed {}", asked(summary), run.seed))),
         ("prompts", load::extras(&summary.workload)),
-        (
-            "cap",
-            summary
-                .held_by_cap
-                .map(|held| format!("the cap held back {} of the requests", percent(held.share))),
-        ),
+        ("cap", held.map(|share| format!("the cap held back {share} of the requests"))),
         ("warm-up", run.warm_up.map(|facts| load::warm_up(&facts))),
-    ]
-    .into_iter()
-    .filter_map(|(label, text)| Some((label.to_owned(), plain(text?))))
-    .collect()
+    ])
 }
 
 fn headline(summary: &Summary, row: &Row<'_>) -> Vec<Card> {
     let latency_card = |label: &str, metric: &'static Metric| {
         let tail = row.quantity(metric.p99());
         let mark = if tail.certified { "" } else { " (not certified)" };
-        let detail = tail
-            .mean
-            .map_or_else(|| NOTHING.to_owned(), |p99| format!("p99 {}{mark}", latency(p99)));
+        let detail = tail.mean.map(|p99| format!("p99 {}{mark}", latency(p99)));
+        let detail = detail.unwrap_or_else(|| NOTHING.to_owned());
         card::latency(&format!("{label} mean"), row, metric.mean(), &detail)
     };
-    [
+    let cards = [
         card::highest_output(std::slice::from_ref(row)),
         latency_card("TTFT", summary.latency_origin().ttft()),
         latency_card("TPOT", &metric::TPOT),
         Some(card::requests(std::slice::from_ref(row))),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
+    ];
+    cards.into_iter().flatten().collect()
 }
 
 fn figures(summary: &Summary, row: &Row<'_>) -> Vec<Block> {
     let own = [row];
-    [
+    let drawn = [
         charts::first_tokens(&own, ""),
         charts::token_gaps(&own, ""),
         charts::course(summary, ""),
         charts::requests(summary, ""),
         charts::gaps(summary, ""),
-    ]
-    .into_iter()
-    .flatten()
-    .map(charts::figure)
-    .collect()
+    ];
+    drawn.into_iter().flatten().map(charts::figure).collect()
 }
 
 /// A verdict, what was asked, and the result with the reason of the verdict.
@@ -242,22 +225,14 @@ fn judged(word: &str, mood: Mood, asked: &str, result: String, reason: Option<&s
     ]
 }
 
-fn judged_table(id: &str, asked: &str, rows: Vec<Vec<Cell>>) -> Table {
-    Table {
-        id: id.to_owned(),
-        caption: String::new(),
-        columns: vec![Column::left("Verdict"), Column::left(asked), Column::left("Result")],
-        rows,
-        notes: Vec::new(),
-    }
-}
-
 /// The SLOs of requests and of the run; `None` where there are none.
 fn slos(summary: &Summary) -> Option<Section> {
     let mut rows: Vec<Vec<Cell>> = summary.request_slos.iter().flat_map(request_slos).collect();
     rows.extend(summary.slos.iter().map(run_slo));
-    let table = judged_table("slos", "SLO", rows);
-    (!table.rows.is_empty()).then(|| section("slos", "SLOs", vec![Block::Table(table)]))
+    let columns = ["Verdict", "SLO", "Result"].map(Column::left).to_vec();
+    let has_slos = !rows.is_empty();
+    let table = Block::Table(Table::new("slos", "", columns, rows));
+    has_slos.then(|| section("slos", "SLOs", vec![table]))
 }
 
 fn request_slos(slos: &RequestSlos) -> Vec<Vec<Cell>> {
@@ -268,9 +243,8 @@ fn request_slos(slos: &RequestSlos) -> Vec<Vec<Cell>> {
         };
         judged("each", Mood::Note, slo, met + &compared_metric(slo, metric), reason)
     };
-    let mut rows: Vec<Vec<Cell>> = slos
-        .promises
-        .iter()
+    let promises = slos.promises.iter();
+    let mut rows: Vec<Vec<Cell>> = promises
         .map(|slo| row(&slo.promise, Some(&slo.metric), slo.met, slo.reason.as_deref()))
         .collect();
     // Together they are known only where each is.
@@ -316,11 +290,6 @@ const STATISTICS: [Statistic; 6] = [
     Statistic::Max,
 ];
 
-fn is_headline(metric: &Metric, summary: &Summary) -> bool {
-    let headline = metric.headline;
-    if summary.run.load.is_open() { headline.on_open_loop() } else { headline.on_closed_loop() }
-}
-
 /// A terminal has the metrics of this kind of load, without the maximum, and their intervals in
 /// lines of their own.
 fn latencies(summary: &Summary, detail: Detail) -> Table {
@@ -330,15 +299,12 @@ fn latencies(summary: &Summary, detail: Detail) -> Table {
     let mut has_intervals = false;
     for (metric, value) in summary.metrics.iter() {
         let MetricValue::Distribution(found) = value else { continue };
-        let is_headline = is_headline(metric, summary);
-        if is_brief
-            && !is_headline
-            && ![&metric::TTFT, &metric::ICL, &metric::E2E].contains(&metric)
-        {
+        let is_headline = metric.headline.is_on(summary.run.load.is_open());
+        let is_shown = [&metric::TTFT, &metric::ICL, &metric::E2E].contains(&metric);
+        if is_brief && !is_headline && !is_shown {
             continue;
         }
-        let mut cells =
-            vec![Cell { detail: Some(metric.definition.to_owned()), ..Cell::text(metric.title) }];
+        let mut cells = vec![metric_name(metric)];
         cells.extend(statistics.iter().map(|statistic| latency_cell(metric, found, *statistic)));
         cells.push(Cell::number(count(found.n), found.n as f64));
         rows.push(cells);
@@ -348,19 +314,13 @@ fn latencies(summary: &Summary, detail: Detail) -> Table {
             has_intervals = true;
         }
     }
-    let columns = statistics.iter().map(|it| Column::right(it.name())).chain([Column::right("n")]);
+    let columns = statistics.iter().map(|statistic| statistic.name()).chain(["n"]);
+    let columns = Column::names_and_numbers("Latency (ms)", columns);
+    let caption =
+        if is_brief { "" } else { "Latencies in milliseconds, over requests that ended ok" };
     let note = "95 %: the true value lies there with 95 % confidence, as far as this run can tell.";
-    Table {
-        id: "run-metrics".to_owned(),
-        caption: if is_brief {
-            String::new()
-        } else {
-            "Latencies in milliseconds, over requests that ended ok".to_owned()
-        },
-        columns: [Column::left("Latency (ms)")].into_iter().chain(columns).collect(),
-        rows,
-        notes: has_intervals.then(|| plain(note)).into_iter().collect(),
-    }
+    let notes = has_intervals.then(|| plain(note)).into_iter().collect();
+    Table { notes, ..Table::new("run-metrics", caption, columns, rows) }
 }
 
 fn latency_cell(metric: &Metric, found: &Distribution, statistic: Statistic) -> Cell {
@@ -394,43 +354,32 @@ fn interval_row(found: &Distribution, statistics: &[Statistic]) -> Vec<Cell> {
 
 fn numbers(summary: &Summary, detail: Detail) -> Table {
     let is_brief = detail == Detail::Brief;
-    let rows = summary.metrics.iter().filter_map(|(metric, value)| match value {
+    let without_slos = [&metric::GOODPUT, &metric::ATTAINMENT, &metric::FLUIDITY];
+    let scalars = summary.metrics.iter().filter_map(|(metric, value)| match value {
         MetricValue::Scalar(scalar) if scalar.value.is_none() && metric.is_telemetry() => None,
         // Without SLOs there is no share of requests that met them.
-        MetricValue::Scalar(_)
-            if summary.request_slos.is_none()
-                && [&metric::GOODPUT, &metric::ATTAINMENT, &metric::FLUIDITY].contains(&metric) =>
-        {
-            None
-        }
-        MetricValue::Scalar(scalar) => {
-            let number = match scalar.value {
+        _ if summary.request_slos.is_none() && without_slos.contains(&metric) => None,
+        MetricValue::Scalar(scalar) => Some((metric, scalar)),
+        MetricValue::Distribution(_) => None,
+    });
+    let columns =
+        Columns::new("Quantity", |(metric, _): &(&'static Metric, &Scalar)| metric_name(metric))
+            .right("Value", |(metric, scalar)| match scalar.value {
                 Some(value) => Cell::number(printed(metric.name, value), value),
                 None => missing(scalar.reason.as_deref().unwrap_or("there is no value")),
-            };
-            let interval = match scalar.interval {
+            })
+            .left("Unit", |(metric, _)| Cell::text(unit_name(metric.unit)))
+            .right("95 % interval", |(metric, scalar)| match scalar.interval {
                 Some(found) => Cell::text(interval_in(found, metric.unit)),
                 None if is_brief => Cell::text(""),
                 None => missing("not known from this run alone"),
-            };
-            let name =
-                Cell { detail: Some(metric.definition.to_owned()), ..Cell::text(metric.title) };
-            Some(vec![name, number, Cell::text(unit_name(metric.unit)), interval])
-        }
-        MetricValue::Distribution(_) => None,
-    });
-    Table {
-        id: "run-numbers".to_owned(),
-        caption: if is_brief { String::new() } else { "Rates, shares and counts".to_owned() },
-        columns: vec![
-            Column::left("Quantity"),
-            Column::right("Value"),
-            Column::left("Unit"),
-            Column::right("95 % interval"),
-        ],
-        rows: rows.collect(),
-        notes: Vec::new(),
-    }
+            });
+    let caption = if is_brief { "" } else { "Rates, shares and counts" };
+    columns.table("run-numbers", caption, scalars)
+}
+
+fn metric_name(metric: &Metric) -> Cell {
+    Cell { detail: Some(metric.definition.to_owned()), ..Cell::text(metric.title) }
 }
 
 /// The steady part of the run beside the whole, or why there is none.
@@ -452,15 +401,9 @@ fn steady(summary: &Summary) -> Vec<Block> {
         seconds(window.to_ms),
         count(figures.requests),
     );
-    let titles = ["Steady", "Whole"].map(Column::right);
-    let ends = [Column::left("Unit"), Column::right("95 % interval, steady")];
-    let table = Table {
-        id: "steady-figures".to_owned(),
-        caption: String::new(),
-        columns: [Column::left("Quantity")].into_iter().chain(titles).chain(ends).collect(),
-        rows: steady_rows(summary, figures),
-        notes: Vec::new(),
-    };
+    let mut columns = Column::names_and_numbers("Quantity", ["Steady", "Whole"]);
+    columns.extend([Column::left("Unit"), Column::right("95 % interval, steady")]);
+    let table = Table::new("steady-figures", "", columns, steady_rows(summary, figures));
     vec![Block::Paragraph(plain(text)), Block::Table(table)]
 }
 
@@ -477,18 +420,11 @@ fn steady_rows(summary: &Summary, steady: &SteadyFigures) -> Vec<Vec<Cell>> {
         let whole = summary.metrics.scalar(metric)?;
         row(metric.title, value, whole.value, &whole.unit, around)
     };
-    let intervals = steady.intervals;
+    let (requests, output) = (steady.request_throughput, steady.output_throughput);
+    let around = steady.intervals;
     let mut rows = vec![
-        throughput(
-            &metric::REQUEST_THROUGHPUT,
-            steady.request_throughput,
-            intervals.request_throughput,
-        ),
-        throughput(
-            &metric::OUTPUT_THROUGHPUT,
-            steady.output_throughput,
-            intervals.output_throughput,
-        ),
+        throughput(&metric::REQUEST_THROUGHPUT, requests, around.request_throughput),
+        throughput(&metric::OUTPUT_THROUGHPUT, output, around.output_throughput),
     ];
     for metric in [summary.latency_origin().ttft(), &metric::TPOT] {
         let Some(own) = steady.latencies.get(metric) else { continue };
@@ -517,25 +453,19 @@ fn groups(summary: &Summary) -> Vec<Section> {
     });
     let parts = summary.parts.iter();
     let parts = parts.map(|part| group(&terminal_line(&part.part, NAME_MOST), &part.figures));
-    [
+    let groups = [
         ("turns", "Turns (ms)", "Turn", turns.collect::<Vec<_>>()),
         ("parts", "Parts (ms)", "Part", parts.collect()),
-    ]
-    .into_iter()
-    .filter(|(_, _, _, rows)| !rows.is_empty())
-    .map(|(id, title, head, rows)| {
+    ];
+    let groups = groups.into_iter().filter(|(_, _, _, rows)| !rows.is_empty());
+    let section = |(id, title, head, rows): (&str, &str, &str, Vec<Vec<Cell>>)| {
         let columns =
             ["ok", "TTFT p50", "p99", "TPOT p50", "p99", "E2E p50", "p99", "Input", "Cached"];
-        let table = Table {
-            id: format!("run-{id}"),
-            caption: String::new(),
-            columns: [Column::left(head)].into_iter().chain(columns.map(Column::right)).collect(),
-            rows,
-            notes: Vec::new(),
-        };
+        let columns = Column::names_and_numbers(head, columns);
+        let table = Table::new(format!("run-{id}"), "", columns, rows);
         section(id, title, vec![Block::Table(table)])
-    })
-    .collect()
+    };
+    groups.map(section).collect()
 }
 
 fn group(name: &str, figures: &GroupFigures) -> Vec<Cell> {
@@ -588,46 +518,26 @@ fn server_blocks(server: &ServerSide, summary: &Summary) -> Vec<Block> {
     };
     let requests = |name, gauge| row(name, gauge, number, whole);
     let shares = |name, gauge| row(name, gauge, percent, percent);
-    let rows: Vec<Vec<Cell>> = [
+    let rows = [
         requests("Running requests", server.running),
         requests("Waiting requests", server.waiting),
         requests("Swapped requests", server.swapped),
         shares("KV use", server.kv_usage),
         shares("KV use, host memory", server.cpu_kv_usage),
-    ]
-    .into_iter()
-    .flatten()
-    .collect();
-    let facts = [
-        (
-            "prefix cache",
-            server
-                .prefix_hit_share
-                .map(|share| format!("{} of prompt tokens found in it", percent(share))),
-        ),
+    ];
+    let rows: Vec<Vec<Cell>> = rows.into_iter().flatten().collect();
+    let found = server.prefix_hit_share.map(percent);
+    let facts = Block::facts([
+        ("prefix cache", found.map(|share| format!("{share} of prompt tokens found in it"))),
         ("preemptions", server.preemptions.map(|counter| whole(counter.total))),
         ("replicas", server.replicas.map(count)),
         ("restarts", (0 < server.restarts).then(|| count(server.restarts))),
         (source, Some(scrapes(server, &speaker(summary, server)))),
-    ];
-    let facts =
-        facts.into_iter().filter_map(|(label, text)| Some((label.to_owned(), plain(text?))));
-    let mut blocks = Vec::new();
-    if !rows.is_empty() {
-        let columns =
-            vec![Column::left("Quantity"), Column::right("Mean"), Column::right("Highest")];
-        let id = "server-side".to_owned();
-        blocks.push(Block::Table(Table {
-            id,
-            caption: String::new(),
-            columns,
-            rows,
-            notes: Vec::new(),
-        }));
-    }
-    blocks.push(Block::Facts(facts.collect()));
-    blocks.extend(server_tokens(summary, server, source));
-    blocks
+    ]);
+    let columns = Column::names_and_numbers("Quantity", ["Mean", "Highest"]);
+    let has_rows = !rows.is_empty();
+    let table = has_rows.then(|| Block::Table(Table::new("server-side", "", columns, rows)));
+    table.into_iter().chain([facts]).chain(server_tokens(summary, server, source)).collect()
 }
 
 /// The engine of this program uses another server's metric names, and is not that server.
@@ -648,24 +558,17 @@ fn scrapes(server: &ServerSide, speaker: &str) -> String {
     };
     let all = format!("{} of {speaker}, {inside}", count(scrapes.ok));
     let Some(took) = scrapes.took_ms_mean else { return all };
-    let missed = missed_scrapes(scrapes);
-    format!(
-        "{all}, {missed}; each took {}, at most {}",
-        latency(took),
-        latency(scrapes.took_ms_max)
-    )
-}
-
-fn missed_scrapes(scrapes: &ScrapeFigures) -> String {
+    let (took, at_most) = (latency(took), latency(scrapes.took_ms_max));
     let reasons: Vec<String> = scrapes
         .missed_by
         .iter()
         .map(|(reason, number)| format!("{} {}", count(*number), reason.replace('_', " ")))
         .collect();
-    match scrapes.missed {
+    let missed = match scrapes.missed {
         0 => "none missed".to_owned(),
         missed => format!("{} missed ({})", count(missed), reasons.join(", ")),
-    }
+    };
+    format!("{all}, {missed}; each took {took}, at most {at_most}")
 }
 
 /// Token counts of client and server: `None` where the server counts nothing.
@@ -700,20 +603,12 @@ fn server_tokens(summary: &Summary, server: &ServerSide, source: &str) -> Option
     // Both are in every scrape, so that one time holds for both.
     let over_s = server.prompt_tokens.or(server.generation_tokens)?.over_s;
     let columns = ["Client", "Server", "Difference", "Server (tok/s)"];
-    let note = format!(
+    let columns = Column::names_and_numbers("Token counts", columns);
+    let notes = vec![plain(format!(
         "The client counts ok requests, the server all requests, over {} s between {source}.",
         number(over_s)
-    );
-    Some(Block::Table(Table {
-        id: "tokens-reconciled".to_owned(),
-        caption: String::new(),
-        columns: [Column::left("Token counts")]
-            .into_iter()
-            .chain(columns.map(Column::right))
-            .collect(),
-        rows,
-        notes: vec![plain(note)],
-    }))
+    ))];
+    Some(Block::Table(Table { notes, ..Table::new("tokens-reconciled", "", columns, rows) }))
 }
 
 const NOT_REPORTED: &str = "not reported by the tool";
@@ -728,7 +623,7 @@ fn machines(summary: &Summary, detail: Detail) -> Option<Section> {
             if is_full {
                 blocks.push(Block::Table(devices(found)));
             }
-            blocks.push(Block::Facts(gpu_facts(found)));
+            blocks.push(gpu_facts(found));
             if is_full {
                 blocks.extend(charts::gpus(summary, "").map(charts::figure));
             }
@@ -739,7 +634,7 @@ fn machines(summary: &Summary, detail: Detail) -> Option<Section> {
         (None, _) => {}
     }
     if let Some(client) = &machines.client {
-        blocks.push(Block::Facts(client_machine(client)));
+        blocks.push(client_machine(client));
         if is_full {
             blocks.extend(charts::client_machine(summary, "").map(charts::figure));
         }
@@ -748,60 +643,45 @@ fn machines(summary: &Summary, detail: Detail) -> Option<Section> {
 }
 
 fn devices(found: &GpuFigures) -> Table {
-    let columns = [
-        "Use",
-        "Memory, highest (GiB)",
-        "Power (W)",
-        "Power, highest (W)",
-        "Core clock (MHz)",
-        "Temperature, highest (°C)",
-        "Throttled",
-        "Energy (J)",
-    ];
-    Table {
-        id: "gpus".to_owned(),
-        caption: format!(
-            "{}; means of {} by {} inside the run{}",
-            gpus::how_many(found),
-            counted(found.looks, "sample"),
-            found.source.title(),
-            gpus::missed(found)
-        ),
-        columns: [Column::left("GPU")].into_iter().chain(columns.map(Column::right)).collect(),
-        rows: found.devices.iter().map(device).collect(),
-        notes: Vec::new(),
-    }
-}
-
-fn device(device: &DeviceFigures) -> Vec<Cell> {
     let shown = |value: Option<f64>, text: fn(f64) -> String| {
         value.map_or_else(|| missing(NOT_REPORTED), |value| Cell::number(text(value), value))
     };
     let mean = |gauge: Option<GaugeFigures>| gauge.map(|found| found.mean);
     let max = |gauge: Option<GaugeFigures>| gauge.map(|found| found.max);
-    let highest = max(device.memory_used_bytes).map(fmt::gibibytes);
-    let total = device.memory_total_bytes.map(|total| format!("of {}", memory(total)));
-    let left_out = match (device.idle, device.foreign) {
-        (true, _) => Some("it was idle, and is in no sum".to_owned()),
-        (false, true) => Some("it is not the server's, and is in no sum".to_owned()),
-        (false, false) => None,
+    let name = |device: &&DeviceFigures| {
+        let left_out = match (device.idle, device.foreign) {
+            (true, _) => Some("it was idle, and is in no sum".to_owned()),
+            (false, true) => Some("it is not the server's, and is in no sum".to_owned()),
+            (false, false) => None,
+        };
+        let index = Cell::number(device.index.to_string(), f64::from(device.index));
+        Cell { doubtful: left_out.is_some(), detail: left_out, ..index }
     };
-    vec![
-        Cell {
-            number: Some(f64::from(device.index)),
-            doubtful: left_out.is_some(),
-            detail: left_out,
-            ..Cell::text(device.index.to_string())
-        },
-        shown(mean(device.use_share), percent),
-        Cell { detail: total, ..shown(highest, number) },
-        shown(mean(device.power_w), number),
-        shown(max(device.power_w), number),
-        shown(mean(device.core_clock_mhz), whole),
-        shown(max(device.temperature_c), whole),
-        gpus::held_back(device).map_or_else(|| missing(NOT_REPORTED), Cell::text),
-        shown(device.energy_j, number),
-    ]
+    let memory = move |device: &&DeviceFigures| {
+        let total = device.memory_total_bytes.map(|total| format!("of {}", memory(total)));
+        let highest = max(device.memory_used_bytes).map(fmt::gibibytes);
+        Cell { detail: total, ..shown(highest, number) }
+    };
+    let throttled = |device: &&DeviceFigures| {
+        gpus::held_back(device).map_or_else(|| missing(NOT_REPORTED), Cell::text)
+    };
+    let columns = Columns::new("GPU", name)
+        .right("Use", |device| shown(mean(device.use_share), percent))
+        .right("Memory, highest (GiB)", memory)
+        .right("Power (W)", |device| shown(mean(device.power_w), number))
+        .right("Power, highest (W)", |device| shown(max(device.power_w), number))
+        .right("Core clock (MHz)", |device| shown(mean(device.core_clock_mhz), whole))
+        .right("Temperature, highest (°C)", |device| shown(max(device.temperature_c), whole))
+        .right("Throttled", throttled)
+        .right("Energy (J)", |device| shown(device.energy_j, number));
+    let caption = format!(
+        "{}; means of {} by {} inside the run{}",
+        gpus::how_many(found),
+        counted(found.looks, "sample"),
+        found.source.title(),
+        gpus::missed(found)
+    );
+    columns.table("gpus", caption, &found.devices)
 }
 
 fn over_time(gauge: Option<GaugeFigures>, shown: fn(f64) -> String) -> Option<String> {
@@ -810,7 +690,7 @@ fn over_time(gauge: Option<GaugeFigures>, shown: fn(f64) -> String) -> Option<St
 }
 
 /// All GPUs that count together.
-fn gpu_facts(found: &GpuFigures) -> Vec<(String, Text)> {
+fn gpu_facts(found: &GpuFigures) -> Block {
     let samples = format!(
         "{}, {} by {}{}",
         gpus::how_many(found),
@@ -826,25 +706,18 @@ fn gpu_facts(found: &GpuFigures) -> Vec<(String, Text)> {
         .collect();
     let hottest = gpus::across(found, |device| device.temperature_c);
     let memory_used: fn(f64) -> String = |bytes| format!("{} GiB", number(fmt::gibibytes(bytes)));
-    let facts = [
+    let clock = gpus::across(found, |it| it.core_clock_mhz);
+    let throttled = (!throttled.is_empty()).then(|| throttled.join("; ") + " of the samples");
+    Block::facts([
         ("GPUs", Some(samples)),
         ("GPU power", over_time(found.power_w, |watts| format!("{} W", number(watts)))),
         ("GPU energy", Some(energy(found))),
         ("GPU use", over_time(gpus::across(found, |it| it.use_share), percent)),
         ("GPU memory", over_time(found.memory_used_bytes, memory_used)),
-        (
-            "GPU clock",
-            over_time(gpus::across(found, |it| it.core_clock_mhz), |it| {
-                format!("{} MHz", whole(it))
-            }),
-        ),
+        ("GPU clock", over_time(clock, |mhz| format!("{} MHz", whole(mhz)))),
         ("GPU temperature", hottest.map(|it| format!("at most {} °C", whole(it.max)))),
-        (
-            "GPUs throttled",
-            (!throttled.is_empty()).then(|| throttled.join("; ") + " of the samples"),
-        ),
-    ];
-    facts.into_iter().filter_map(|(label, text)| Some((label.to_owned(), plain(text?)))).collect()
+        ("GPUs throttled", throttled),
+    ])
 }
 
 fn energy(found: &GpuFigures) -> String {
@@ -867,7 +740,7 @@ fn energy(found: &GpuFigures) -> String {
     )
 }
 
-fn client_machine(client: &ClientFigures) -> Vec<(String, Text)> {
+fn client_machine(client: &ClientFigures) -> Block {
     let busy = client.cpu_share.map(|cpu| {
         let own = client.own_cpus.map_or_else(String::new, |own| {
             format!("; {} threads of it by this program", number(own.mean))
@@ -883,13 +756,12 @@ fn client_machine(client: &ClientFigures) -> Vec<(String, Text)> {
     });
     let left = client.memory_available_bytes_min;
     let memory_left = left.map(|bytes| format!("{} left at least", memory(bytes)));
-    let facts = [
+    Block::facts([
         ("client CPU", busy),
         ("client steal", stolen),
         ("client network", network),
         ("client memory", memory_left),
-    ];
-    facts.into_iter().filter_map(|(label, text)| Some((label.to_owned(), plain(text?)))).collect()
+    ])
 }
 
 /// How exact the client was; `None` in a simulation.
@@ -898,10 +770,9 @@ fn client(summary: &Summary) -> Option<Section> {
         return None;
     }
     let client = &summary.client;
+    let ms = |value| with_unit(value, Unit::Milliseconds);
     let p99 = |metric: &'static Metric| {
-        let found =
-            summary.metrics.distribution(metric).and_then(|it| it.percentile(Percentile::P99));
-        found.map_or_else(|| NOTHING.to_owned(), |ms| format!("{} ms", number(ms)))
+        ms(summary.metrics.distribution(metric).and_then(|found| found.p99))
     };
     let stamps = match client.kernel_stamps {
         Some(share) => format!("{} of reads stamped by the kernel", percent(share)),
@@ -910,17 +781,15 @@ fn client(summary: &Summary) -> Option<Section> {
     let clock = client
         .clock_error_us_max
         .map_or_else(String::new, |error| format!(", clock error at most {} µs", number(error)));
-    let loop_lag = client.loop_lag_ms.p99_at_most;
     let lags = format!(
         "send lag {}, client lag {}, loop lag at most {}, arrival width {}",
         p99(&metric::SEND_LAG),
         p99(&metric::CLIENT_LAG),
-        loop_lag.map_or_else(|| NOTHING.to_owned(), |ms| format!("{} ms", number(ms))),
+        ms(client.loop_lag_ms.p99_at_most),
         p99(&metric::ARRIVAL_WIDTH),
     );
     let facts = [("calibration", calibrated(summary)), ("clock", stamps + &clock), ("p99", lags)];
-    let facts = facts.map(|(label, text)| (label.to_owned(), plain(text))).into();
-    Some(section("client", "Client", vec![Block::Facts(facts)]))
+    Some(section("client", "Client", vec![Block::facts(facts)]))
 }
 
 /// The client's error at this load, and how much of its capacity the load took.
@@ -949,40 +818,30 @@ fn calibrated(summary: &Summary) -> String {
 
 /// How many checks passed, and the warnings with their remedies.
 fn checked(summary: &Summary) -> Section {
-    let warnings = belief::warnings(&summary.warnings);
+    let warnings = validity::warnings(&summary.warnings);
     let total = summary.checks.len();
     if total == 0 {
         return warnings;
     }
-    let states = [
-        CheckState::Passed,
-        CheckState::Noted,
-        CheckState::Degraded,
-        CheckState::Invalid,
-        CheckState::NotChecked,
-    ];
-    let tally: Vec<String> = states
-        .into_iter()
-        .filter_map(|state| {
-            let number = summary.checks.iter().filter(|check| check.state == state).count();
-            (0 < number).then(|| format!("{number} {}", frame::state_word(state)))
-        })
-        .collect();
+    use CheckState::{Degraded, Invalid, NotChecked, Noted, Passed};
+    let tally = |state| {
+        let number = summary.checks.iter().filter(|check| check.state == state).count();
+        (0 < number).then(|| format!("{number} {}", frame::state_word(state)))
+    };
+    let tally: Vec<String> =
+        [Passed, Noted, Degraded, Invalid, NotChecked].into_iter().filter_map(tally).collect();
     let title = format!("{total} checks: {}", tally.join(", "));
     section("checks", &title, warnings.blocks)
 }
 
 fn stored(files: &Files) -> Section {
-    let facts = [
-        ("files".to_owned(), plain(files.run.clone())),
-        ("next".to_owned(), plain(format!("inferometer verify {}", files.run))),
-    ];
-    section("files", "", vec![Block::Facts(facts.into())])
+    let next = format!("inferometer verify {}", files.run);
+    section("files", "", vec![Block::facts([("files", files.run.clone()), ("next", next)])])
 }
 
 fn provenance(summary: &Summary) -> Section {
     let run = &summary.run;
-    let mut facts: Vec<(String, String)> = [
+    let mut known = facts([
         ("Run", run.id.clone()),
         ("Started", run.started.clone()),
         ("Tool", format!("Inferometer {}", run.tool_version)),
@@ -990,15 +849,11 @@ fn provenance(summary: &Summary) -> Section {
         ("Seed", run.seed.to_string()),
         ("Workload fingerprint", summary.workload.fingerprint.clone()),
         ("Plan fingerprint", summary.plan.fingerprint.clone()),
-    ]
-    .map(|(key, value)| (key.to_owned(), value))
-    .into();
-    facts.extend(run.metadata.clone());
-    if summary.verdict == Verdict::Invalid {
-        facts.push(("Use".to_owned(), "none: its numbers are not about the server".to_owned()));
-    }
-    let facts = facts.into_iter().map(|(key, value)| (key, plain(value))).collect();
-    section("provenance", "Provenance", vec![Block::Facts(facts)])
+    ]);
+    known.extend(facts(run.metadata.clone()));
+    let use_none = "none: its numbers are not about the server".to_owned();
+    known.extend(facts([("Use", Some(use_none).filter(|_| summary.verdict == Verdict::Invalid))]));
+    section("provenance", "Provenance", vec![Block::Facts(known)])
 }
 
 #[cfg(test)]

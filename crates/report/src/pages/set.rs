@@ -20,7 +20,7 @@ use super::findings::{findings, search_result};
 use super::frame::{self, About, section};
 use super::matrix::brief;
 use super::rows::{self, Row, Series};
-use super::{Detail, SuiteInput, belief, card, charts, distinct, suite, system};
+use super::{Detail, SuiteInput, card, charts, distinct, suite, system, validity};
 use crate::chart::Chart;
 use crate::document::{
     Block, Card, Cell, Columns, Document, Figure, Lead, Section, Span, Table, Text, plain,
@@ -68,7 +68,7 @@ pub fn set(input: &SuiteInput<'_>) -> Document {
     }
     sections.push(figures(set, &series, &rows));
     sections.extend(frame::recommendations(narrative));
-    sections.push(belief::section_of(&rows, &set.warnings, narrative, None));
+    sections.push(validity::section_of(&rows, &set.warnings, narrative, None));
     sections.push(provenance(set));
     Document {
         header: frame::header(&about, narrative),
@@ -114,7 +114,7 @@ pub fn set_brief(set: &SetSummary, files: &SetFiles) -> Document {
     if !set.limits.is_empty() {
         sections.push(section("limits", "", vec![Block::Facts(limits(set))]));
     }
-    sections.push(belief::warnings(&set.warnings));
+    sections.push(validity::warnings(&set.warnings));
     let SetFiles { set: directory, summary, report, markdown, table } = files;
     let names =
         [Some(directory), summary.as_ref(), report.as_ref(), markdown.as_ref(), table.as_ref()];
@@ -748,8 +748,7 @@ fn across(row: &Row<'_>, detail: Detail) -> Table {
     let is_brief = detail == Detail::Brief;
     let is_open = row.level.is_some_and(|level| level.served.is_some());
     let is_shown = |metric: &&&Metric| {
-        let headline = metric.headline;
-        let is_headline = if is_open { headline.on_open_loop() } else { headline.on_closed_loop() };
+        let is_headline = metric.headline.is_on(is_open);
         metric.shape() != Shape::Distribution || !is_brief || is_headline
     };
     let quantities = METRICS.iter().filter(is_shown).flat_map(|it| it.quantities(&STATISTICS));

@@ -16,7 +16,7 @@ use super::cells::{
 use super::findings::findings;
 use super::frame::{self, section};
 use super::rows::{self, Row, Series};
-use super::{SuiteInput, belief, card, charts, set, system};
+use super::{SuiteInput, card, charts, set, system, validity};
 use crate::chart::Chart;
 use crate::document::{
     Block, Card, Cell, Columns, Document, Figure, Mood, Section, Span, Table, Text, plain,
@@ -77,7 +77,7 @@ fn sections(set: &SetSummary, rows: &[Row<'_>], narrative: &Narrative) -> Vec<Se
         vec![Block::List(frame::texts(&narrative.recommendations))],
     ));
     let prompts = set.suite.as_ref().map(|suite| suite.prompts);
-    sections.push(belief::section_of(rows, &set.warnings, narrative, prompts));
+    sections.push(validity::section_of(rows, &set.warnings, narrative, prompts));
     sections.push(set::provenance(set));
     sections
 }

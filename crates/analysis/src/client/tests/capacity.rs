@@ -1,5 +1,7 @@
 //! The share of its capacity that a load uses.
 
+use inferometer_model::observations::ErrorFacts;
+
 use super::*;
 use crate::fixture::{Given, ms, run};
 
@@ -36,7 +38,7 @@ const NOTHING: ClientLoad = ClientLoad {
 fn the_scarcer_capacity_counts_and_fewer_threads_have_less() {
     let used = |requests_per_s, events_per_s, drivers| {
         let load = ClientLoad { requests_per_s, events_per_s, drivers, ..NOTHING };
-        look_up(&facts(), load).used
+        ClientCapacity::look_up(&facts(), load).used
     };
     let close = |found: f64, expected: f64| assert!((found - expected).abs() < 1e-9, "{found}");
     close(used(2_000.0, 4_000.0, 2), 0.1);
@@ -52,7 +54,7 @@ fn the_scarcer_capacity_counts_and_fewer_threads_have_less() {
 fn the_error_is_of_the_row_at_or_above_the_streams() {
     let p99 = |streams, kernel_stamps| {
         let load = ClientLoad { streams, kernel_stamps, ..NOTHING };
-        look_up(&facts(), load).error_ms.map(|error| error.ttft_p99)
+        ClientCapacity::look_up(&facts(), load).error_ms.map(|error| error.ttft_p99)
     };
     assert_eq!([3, 64, 65].map(|n| p99(n, true)), [Some(0.1), Some(0.1), Some(0.2)]);
     assert_eq!(p99(257, true), None, "beyond the table");
@@ -66,7 +68,8 @@ fn the_busiest_second_counts() {
     let mut observations = run(records);
     observations.ending.began = Some(ms(0));
     observations.ending.at = ms(3_000);
-    let busiest = |run: &Observations| Some(busiest_second(run, sent_moments(run)));
+    let busiest =
+        |run: &Observations| Some(busiest_second(run, run.records.iter().filter_map(|it| it.sent)));
     assert_eq!(busiest(&observations), Some(3.0));
     observations.ending.at = ms(500);
     assert_eq!(busiest(&observations), Some(6.0));

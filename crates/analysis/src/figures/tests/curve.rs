@@ -41,7 +41,7 @@ proptest! {
         prop_assert_eq!(points[0], (0.0, sample.min()));
         prop_assert_eq!(points[points.len() - 1], (1.0, sample.max()));
         for percentile in Percentile::ALL {
-            let on = points.contains(&(share_of(percentile), sample.percentile(percentile)));
+            let on = points.contains(&(percentile.probability().share(), sample.percentile(percentile)));
             prop_assert!(on || sample.count() < percentile.fewest(), "{:?}", percentile);
         }
     }

@@ -4,7 +4,7 @@ use super::*;
 use crate::metric;
 
 fn distribution(n: u32) -> Distribution {
-    Distribution::of(&Sample::new((0..n).map(f64::from).collect()).unwrap())
+    Distribution::from_sample(&Sample::new((0..n).map(f64::from).collect()).unwrap())
 }
 
 #[test]

@@ -2,6 +2,8 @@
 
 use inferometer_model::spec::{FixedPrompt, Lengths, MixPart};
 
+use inferometer_model::{Observations, Outcome};
+
 use super::*;
 use crate::fixture::{Given, calm, run};
 use crate::metric;

@@ -35,7 +35,7 @@ fn failures_are_grouped_with_their_first_words_and_the_largest_group_first() {
 fn requests_never_sent_are_a_group_without_a_stage() {
     let mut observations = run(vec![Given::ok(0).arrival(50, &[Some(1)]).record()]);
     let part = |first, count, at| NotSent {
-        first: RequestId(first),
+        first: inferometer_model::RequestId(first),
         count,
         cause: Cause::RunStopped,
         at: ms(at),

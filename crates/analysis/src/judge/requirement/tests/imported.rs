@@ -21,7 +21,7 @@ fn result(completed: u64, p99: f64) -> ToolResult {
 
 fn judge(limit: &str, sheets: &[ToolResult]) -> RequirementOutcome {
     let slo: Slo = limit.parse().unwrap();
-    Requirement::from_slo(&slo, LatencyOrigin::Sent).unwrap().judge_sheets(sheets)
+    Requirement::from_slo(&slo, LatencyOrigin::Sent).unwrap().judge_results(sheets)
 }
 
 #[test]

@@ -11,7 +11,7 @@ fn latencies(record: &RequestRecord) -> (RequestLatencies, u64) {
     output.read(record, &mut ruler);
     let tokens = OutputTokens::from_record(record, &output);
     let latencies = RequestLatencies::measure(record, &output, tokens, &mut ruler);
-    (latencies, ruler.out_of_order())
+    (latencies, ruler.out_of_order)
 }
 
 fn widths(record: &RequestRecord) -> Widths {

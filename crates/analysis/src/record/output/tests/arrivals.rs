@@ -7,7 +7,7 @@ fn output(record: &RequestRecord) -> (Output, u64) {
     let mut ruler = Ruler::new(0);
     let mut output = Output::default();
     output.read(record, &mut ruler);
-    (output, ruler.out_of_order())
+    (output, ruler.out_of_order)
 }
 
 #[test]

@@ -31,7 +31,7 @@ fn nothing_comes_to_nothing() {
 #[test]
 fn equal_values_have_intervals_of_no_width() {
     let found = Clustered::one_each(vec![4.0; 700]).distribution().unwrap();
-    let exactly = Some(Interval { low: 4.0, high: 4.0 });
+    let exactly = Some(crate::Interval { low: 4.0, high: 4.0 });
     assert_eq!((found.intervals.mean, found.intervals.p99), (exactly, exactly));
     assert_eq!((found.effective_n, found.intervals.p999), (Some(700.0), None));
     assert_eq!(found.not_certified, [Percentile::P999]);

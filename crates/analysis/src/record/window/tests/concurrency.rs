@@ -28,8 +28,8 @@ fn a_slot_that_is_handed_on_is_one_slot() {
 #[test]
 fn the_drain_begins_after_the_last_peak_and_the_last_first_turn() {
     let flights = [flight(0, 50), flight(2, 10), flight(20, 30), flight(30, 40)];
-    assert_eq!(Concurrency::last_at_peak_ns(&flights), Some(40));
-    assert_eq!(Concurrency::last_at_peak_ns(&[]), None);
+    assert_eq!(Concurrency::drain_begins_ns(&flights, 0), Some(40));
+    assert_eq!(Concurrency::drain_begins_ns(&[], 0), None);
     assert_eq!(Concurrency::drain_begins_ns(&flights, 30), Some(40));
     assert_eq!(Concurrency::drain_begins_ns(&flights, 45), Some(45));
     assert_eq!(flight(0, 9).within(flight(5, 20)), Some(flight(5, 9)));

@@ -3,6 +3,7 @@
 
 use super::{Process, Run};
 use crate::statistics::draws::Draws;
+use crate::statistics::{Percentile, Sample};
 
 /// Of the server's time; a service takes one unit on average.
 const LOAD: f64 = 0.7;
@@ -44,7 +45,7 @@ fn queue(draws: &mut Draws, n: usize, wait: f64, service: fn(&mut Draws) -> f64)
         wait = (stay - draws.exponential() / LOAD).max(0.0);
         stay
     };
-    Run::of((0..n).map(&mut next).collect())
+    Run::one_each((0..n).map(&mut next).collect())
 }
 
 /// The quantile of the wait, by halving: its distribution is a finite sum.
@@ -74,25 +75,19 @@ fn md1_share_below(wait: f64) -> f64 {
     (1.0 - LOAD) * sum
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::statistics::{Percentile, Sample};
-
-    /// What the coverage is measured against must itself be true.
-    #[test]
-    fn long_runs_have_the_mean_and_the_quantiles_that_are_claimed() {
-        for process in [mm1(200_000), md1(200_000)] {
-            let run = (process.draw)(&mut Draws::new(8, 0), process.requests);
-            let sample = Sample::new(run.values).unwrap();
-            let close = |found: f64, claimed: f64| {
-                assert!((found / claimed - 1.0).abs() < 0.04, "{}: {found}", process.name);
-            };
-            close(sample.mean(), (process.mean)());
-            for percentile in [Percentile::P50, Percentile::P90, Percentile::P99] {
-                let claimed = (process.quantile)(percentile.probability().share());
-                close(sample.percentile(percentile), claimed);
-            }
+/// What the coverage is measured against must itself be true.
+#[test]
+fn long_runs_have_the_mean_and_the_quantiles_that_are_claimed() {
+    for process in [mm1(200_000), md1(200_000)] {
+        let run = (process.draw)(&mut Draws::new(8, 0), process.requests);
+        let sample = Sample::new(run.values).unwrap();
+        let close = |found: f64, claimed: f64| {
+            assert!((found / claimed - 1.0).abs() < 0.04, "{}: {found}", process.name);
+        };
+        close(sample.mean(), (process.mean)());
+        for percentile in [Percentile::P50, Percentile::P90, Percentile::P99] {
+            let claimed = (process.quantile)(percentile.probability().share());
+            close(sample.percentile(percentile), claimed);
         }
     }
 }

@@ -1,0 +1,3 @@
+//! Tests of the statistics against simulated truth.
+
+mod truth;
