@@ -26,8 +26,7 @@ pub use self::checks::{
 pub use self::requirement::{Bound, Requirement, RequirementOutcome, check_requirements};
 pub use self::slo::{RequestSlo, RequestSlos, SloOutcome, check_slos};
 pub(crate) use self::slo::{due_requests, latency_origin, per_request_slos, slo_outcomes};
-pub(crate) use self::threshold::Threshold;
-pub use self::threshold::{SloProblem, ThresholdVerdict, Undecided};
+pub use self::threshold::{SloProblem, Threshold, ThresholdVerdict, Undecided};
 pub(crate) use self::warnings::{CACHED_SHARE, CACHED_SHARE_GRAVE, new_prompts, run_warnings};
 use crate::client::ClientHealth;
 use crate::machines::ClientFigures;

@@ -23,12 +23,12 @@ use crate::summary::Summary;
 
 /// A number of a run, or a latency of each request, and on which side of its limit it shall be.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Threshold {
+pub struct Threshold {
     /// A latency without a statistic is that of each request.
-    pub(crate) quantity: Quantity,
-    pub(crate) relation: Relation,
+    pub quantity: Quantity,
+    pub relation: Relation,
     /// In the unit of the metric; a value equal to the limit meets it.
-    pub(crate) limit: f64,
+    pub limit: f64,
 }
 
 /// What is known of the number, of one run or of several together.
@@ -163,7 +163,7 @@ impl Threshold {
         self.quantity.is_per_request()
     }
 
-    pub(crate) fn is_met_by(&self, value: f64) -> bool {
+    pub fn is_met_by(&self, value: f64) -> bool {
         match self.relation {
             Relation::Below => value <= self.limit,
             Relation::Above => self.limit <= value,

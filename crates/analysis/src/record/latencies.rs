@@ -41,7 +41,7 @@ impl Request<'_> {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct RequestLatencies {
     /// In the order of [`PER_REQUEST`].
-    values: [Option<f64>; PER_REQUEST_COUNT],
+    pub values: [Option<f64>; PER_REQUEST_COUNT],
     /// A single token has no gap after it, so no TPOT.
     one_token: bool,
     /// TPOT took one token for the first arrival, whose count is not known.

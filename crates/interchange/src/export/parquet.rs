@@ -371,7 +371,7 @@ impl<'a> RequestRow<'a> {
             ("output_tokens_source", Text(output.map(|(_, source)| source_key(source)))),
         ];
         let latencies = match (detail, foreign) {
-            (Some(detail), _) => detail.latencies.values(),
+            (Some(detail), _) => detail.latencies.values,
             (None, Some(foreign)) => foreign_latencies(foreign),
             (None, None) => [None; PER_REQUEST.len()],
         };

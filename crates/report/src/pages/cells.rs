@@ -83,6 +83,11 @@ pub(super) fn missing(reason: &str) -> Cell {
     Cell { text: NOTHING.to_owned(), detail: Some(reason.to_owned()), ..Cell::default() }
 }
 
+/// A number as a text, or a dash with the reason why there is none.
+pub(super) fn number_cell(value: Option<f64>, text: fn(f64) -> String, reason: &str) -> Cell {
+    value.map_or_else(|| missing(reason), |value| Cell::number(text(value), value))
+}
+
 /// A text, or a dash with the reason why there is none.
 pub(super) fn known(text: Option<&str>, reason: &str) -> Cell {
     text.map_or_else(|| missing(reason), Cell::text)

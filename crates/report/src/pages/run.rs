@@ -10,7 +10,7 @@ use inferometer_analysis::{
 use inferometer_model::Outcome;
 use inferometer_model::observations::HttpVersion;
 
-use super::cells::{UNCERTIFIED, missing, uncertified};
+use super::cells::{UNCERTIFIED, known, missing, number_cell, uncertified};
 use super::frame::{self, About, section};
 use super::rows::Row;
 use super::{Detail, audit, card, charts, system, validity};
@@ -586,20 +586,15 @@ fn server_tokens(summary: &Summary, server: &ServerSide, source: &str) -> Option
             Cell::number(count(own), own as f64),
             Cell::number(whole(found.total), found.total),
             apart,
-            found.per_s.map_or_else(
-                || missing(&format!("there is no time between its {source}")),
-                |rate| Cell::number(number(rate), rate),
-            ),
+            number_cell(found.per_s, number, &format!("there is no time between its {source}")),
         ])
     };
     let apart = server.tokens_apart;
-    let rows: Vec<Vec<Cell>> = [
+    let rows = [
         row("Prompt tokens", client.input_total, server.prompt_tokens, apart.prompt),
         row("Generated tokens", client.output_total, server.generation_tokens, apart.generation),
-    ]
-    .into_iter()
-    .flatten()
-    .collect();
+    ];
+    let rows = rows.into_iter().flatten().collect();
     // Both are in every scrape, so that one time holds for both.
     let over_s = server.prompt_tokens.or(server.generation_tokens)?.over_s;
     let columns = ["Client", "Server", "Difference", "Server (tok/s)"];
@@ -643,9 +638,7 @@ fn machines(summary: &Summary, detail: Detail) -> Option<Section> {
 }
 
 fn devices(found: &GpuFigures) -> Table {
-    let shown = |value: Option<f64>, text: fn(f64) -> String| {
-        value.map_or_else(|| missing(NOT_REPORTED), |value| Cell::number(text(value), value))
-    };
+    let shown = |value: Option<f64>, text| number_cell(value, text, NOT_REPORTED);
     let mean = |gauge: Option<GaugeFigures>| gauge.map(|found| found.mean);
     let max = |gauge: Option<GaugeFigures>| gauge.map(|found| found.max);
     let name = |device: &&DeviceFigures| {
@@ -662,9 +655,8 @@ fn devices(found: &GpuFigures) -> Table {
         let highest = max(device.memory_used_bytes).map(fmt::gibibytes);
         Cell { detail: total, ..shown(highest, number) }
     };
-    let throttled = |device: &&DeviceFigures| {
-        gpus::held_back(device).map_or_else(|| missing(NOT_REPORTED), Cell::text)
-    };
+    let throttled =
+        |device: &&DeviceFigures| known(gpus::held_back(device).as_deref(), NOT_REPORTED);
     let columns = Columns::new("GPU", name)
         .right("Use", |device| shown(mean(device.use_share), percent))
         .right("Memory, highest (GiB)", memory)
@@ -698,12 +690,11 @@ fn gpu_facts(found: &GpuFigures) -> Block {
         found.source.title(),
         gpus::missed(found)
     );
-    let throttled: Vec<String> = gpus::used(found)
-        .filter_map(|device| {
-            let words = gpus::held_back(device).filter(|words| words != "never")?;
-            Some(format!("GPU {}: {words}", device.index))
-        })
-        .collect();
+    let throttled = |device: &DeviceFigures| {
+        let words = gpus::held_back(device).filter(|words| words != "never")?;
+        Some(format!("GPU {}: {words}", device.index))
+    };
+    let throttled: Vec<String> = gpus::used(found).filter_map(throttled).collect();
     let hottest = gpus::across(found, |device| device.temperature_c);
     let memory_used: fn(f64) -> String = |bytes| format!("{} GiB", number(fmt::gibibytes(bytes)));
     let clock = gpus::across(found, |it| it.core_clock_mhz);
@@ -726,12 +717,10 @@ fn energy(found: &GpuFigures) -> String {
         return format!("{NOTHING} {reason}");
     };
     let mut parts = vec![fmt::joules(joules)];
-    if let Some(per_token) = found.energy_per_output_token_j {
-        parts.push(format!("{} J per output token", number(per_token)));
-    }
-    if let Some(kwh) = found.energy_per_million_tokens_kwh {
-        parts.push(format!("{} kWh per million output tokens", number(kwh)));
-    }
+    let per_token = found.energy_per_output_token_j.map(number);
+    parts.extend(per_token.map(|joules| format!("{joules} J per output token")));
+    let per_million = found.energy_per_million_tokens_kwh.map(number);
+    parts.extend(per_million.map(|kwh| format!("{kwh} kWh per million output tokens")));
     format!(
         "{}; {}; {}; prompts and failed requests are in it, the rest of the machine is not",
         parts.join(", "),
@@ -742,9 +731,9 @@ fn energy(found: &GpuFigures) -> String {
 
 fn client_machine(client: &ClientFigures) -> Block {
     let busy = client.cpu_share.map(|cpu| {
-        let own = client.own_cpus.map_or_else(String::new, |own| {
-            format!("; {} threads of it by this program", number(own.mean))
-        });
+        let own = client.own_cpus.map(|own| number(own.mean));
+        let own = own.map(|own| format!("; {own} threads of it by this program"));
+        let own = own.unwrap_or_default();
         format!("{} busy on average, at most {}{own}", percent(cpu.mean), percent(cpu.max))
     });
     let stolen = client.steal_share.filter(|steal| 0.0 < steal.max);

@@ -10,7 +10,7 @@ use inferometer_analysis::{
 use inferometer_model::campaign::Prompts;
 use inferometer_model::outcome::Cause;
 
-use super::cells::{missing, quantity_cell};
+use super::cells::{missing, number_cell, quantity_cell};
 use super::frame::{self, ended, notice, section, sentence, state_word};
 use super::rows::Row;
 use super::{Detail, charts};
@@ -251,9 +251,8 @@ fn cache(rows: &[Row<'_>], prompts: Option<Prompts>) -> Vec<Block> {
             "Prompts that the server has seen before cost it less; what it took from its cache:"
         }
     };
-    let share = |value: Option<f64>, reason: Option<String>| match value {
-        Some(share) => Cell::number(percent(share), share),
-        None => missing(&reason.unwrap_or_else(|| "the server does not say".to_owned())),
+    let share = |value: Option<f64>, reason: Option<String>| {
+        number_cell(value, percent, reason.as_deref().unwrap_or("the server does not say"))
     };
     let answers = |row: &&Row<'_>| {
         let runs = || row.all_runs().map(|run| &run.workload.audit.cache);
@@ -342,8 +341,7 @@ fn client(rows: &[Row<'_>]) -> Vec<Block> {
         "this client was not calibrated on this machine; see inferometer calibrate";
     type Value<'a> = &'a dyn Fn(&Summary) -> Option<f64>;
     let worst = |row: &Row<'_>, of: Value<'_>, text: fn(f64) -> String, reason: &str| {
-        let value = row.all_runs().filter_map(of).max_by(f64::total_cmp);
-        value.map_or_else(|| missing(reason), |value| Cell::number(text(value), value))
+        number_cell(row.all_runs().filter_map(of).max_by(f64::total_cmp), text, reason)
     };
     let lag = |row: &Row<'_>, metric: &'static Metric, reason| {
         worst(row, &|run| run.metrics.distribution(metric)?.p99, number, reason)
