@@ -56,4 +56,4 @@ pub use statistics::{
 };
 pub use steady::*;
 pub use summary::{SCHEMA, Summary, SummaryError, numbers_on_one_line, summarize};
-pub use topic::{Foreign, Topic, UnknownWord, WORDS, Word};
+pub use topic::{ForeignName, TERMS, Term, Topic, UnknownWord};

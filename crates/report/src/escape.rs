@@ -1,21 +1,12 @@
 //! What a server sends is untrusted: here it is made harmless for the page it goes to.
 
-use std::fmt::Write;
-
 /// For a terminal: control characters, escape sequences and text-direction marks are shown, not
 /// obeyed. Line feeds and tabs become spaces.
 pub fn terminal(text: &str) -> String {
-    let mut safe = String::with_capacity(text.len());
-    for character in text.chars() {
-        match character {
-            '\n' | '\r' | '\t' => safe.push(' '),
-            _ if is_unsafe(character) => {
-                let _ = write!(safe, "\\u{{{:x}}}", u32::from(character));
-            }
-            _ => safe.push(character),
-        }
-    }
-    safe
+    replaced(text, |character| match character {
+        '\n' | '\r' | '\t' => Some(" ".to_owned()),
+        _ => is_unsafe(character).then(|| shown(character)),
+    })
 }
 
 /// The same, cut to `limit` characters with an ellipsis.
@@ -48,46 +39,30 @@ pub fn terminal_cut(text: &str, limit: usize, kept: usize) -> String {
 /// For XML and HTML, in text and in quoted attributes. Characters that XML forbids are shown as the
 /// terminal shows them.
 pub fn xml(text: &str) -> String {
-    let mut safe = String::with_capacity(text.len());
-    for character in terminal(text).chars() {
-        match character {
-            '&' => safe.push_str("&amp;"),
-            '<' => safe.push_str("&lt;"),
-            '>' => safe.push_str("&gt;"),
-            '"' => safe.push_str("&quot;"),
-            '\'' => safe.push_str("&#39;"),
-            // No control characters, and forbidden all the same.
-            '\u{fffe}' | '\u{ffff}' => {
-                let _ = write!(safe, "\\u{{{:x}}}", u32::from(character));
-            }
-            _ => safe.push(character),
-        }
-    }
-    safe
+    replaced(&terminal(text), |character| match character {
+        '&' => Some("&amp;".to_owned()),
+        '<' => Some("&lt;".to_owned()),
+        '>' => Some("&gt;".to_owned()),
+        '"' => Some("&quot;".to_owned()),
+        '\'' => Some("&#39;".to_owned()),
+        // No control characters, and forbidden all the same.
+        '\u{fffe}' | '\u{ffff}' => Some(shown(character)),
+        _ => None,
+    })
 }
 
 /// For a cell or a line of Markdown: nothing of it is markup, and nobody is mentioned.
 pub fn markdown(text: &str) -> String {
-    let mut safe = String::with_capacity(text.len());
-    for character in terminal(text).chars() {
+    replaced(&terminal(text), |character| match character {
         // A backslash does not keep a forge from setting formulas.
-        if character == '$' {
-            safe.push_str("&#36;");
-            continue;
+        '$' => Some("&#36;".to_owned()),
+        // Nor from calling the people of this name; a space of no width does.
+        '@' => Some("@&#8203;".to_owned()),
+        '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '>' | '|' | '#' | '&' | '~' => {
+            Some(format!("\\{character}"))
         }
-        if matches!(
-            character,
-            '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '>' | '|' | '#' | '&' | '~'
-        ) {
-            safe.push('\\');
-        }
-        safe.push(character);
-        // No backslash keeps a forge from calling the people of this name; a space of no width does.
-        if character == '@' {
-            safe.push_str("&#8203;");
-        }
-    }
-    safe
+        _ => None,
+    })
 }
 
 /// For a comment of HTML: no value of it ends the comment, and `--option` stays as it was typed.
@@ -97,31 +72,38 @@ pub fn comment(text: &str) -> String {
 
 /// For text of several lines, such as a command: what [`xml`] does, line by line.
 pub fn xml_lines(text: &str) -> String {
-    let lines: Vec<String> = text.lines().map(xml).collect();
-    lines.join("\n")
+    text.lines().map(xml).collect::<Vec<_>>().join("\n")
 }
 
 /// The same for the terminal's rules, where markup is no danger.
 pub fn terminal_lines(text: &str) -> String {
-    let lines: Vec<String> = text.lines().map(terminal).collect();
-    lines.join("\n")
+    text.lines().map(terminal).collect::<Vec<_>>().join("\n")
 }
 
 /// For JSON inside an HTML page: the element that holds it cannot be closed from within, and
 /// nothing in it is invisible.
 pub fn json_in_html(json: &str) -> String {
-    let mut safe = String::with_capacity(json.len());
-    for character in json.chars() {
-        let is_markup = matches!(character, '<' | '>' | '&');
-        if !is_markup && !is_unsafe(character) {
-            safe.push(character);
-            continue;
-        }
-        for unit in character.encode_utf16(&mut [0; 2]) {
-            let _ = write!(safe, "\\u{unit:04x}");
+    replaced(json, |character| {
+        let is_escaped = matches!(character, '<' | '>' | '&') || is_unsafe(character);
+        let units = || character.encode_utf16(&mut [0; 2]).to_vec();
+        is_escaped.then(|| units().iter().map(|unit| format!("\\u{unit:04x}")).collect())
+    })
+}
+
+/// The text with some characters replaced.
+fn replaced(text: &str, replacement: impl Fn(char) -> Option<String>) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for character in text.chars() {
+        match replacement(character) {
+            Some(other) => safe.push_str(&other),
+            None => safe.push(character),
         }
     }
     safe
+}
+
+fn shown(character: char) -> String {
+    format!("\\u{{{:x}}}", u32::from(character))
 }
 
 /// Controls, and the invisible characters that reorder or hide text.

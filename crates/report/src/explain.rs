@@ -1,7 +1,7 @@
 //! The pages of `explain`: the meaning of a metric or a term, here and in other tools.
 
 use inferometer_analysis::{
-    Better, Foreign, METRICS, Metric, Shape, Statistic, Topic, WORDS, Word,
+    Better, ForeignName, METRICS, Metric, Shape, Statistic, TERMS, Term, Topic,
 };
 use serde_json::{Value, json};
 
@@ -9,14 +9,16 @@ use crate::document::{Block, Section, Text, plain, terminal};
 use crate::fmt::count;
 use crate::terminal::Style;
 
+const SCHEMA: &str = "inferometer.explanation/1";
+
 /// One topic. `asked` is what was typed, and safe for the page.
 pub fn page(asked: &str, topic: &Topic, style: Style) -> String {
     let sections = match topic {
         Topic::Metric { metric, statistic } => metric_sections(metric, *statistic),
-        Topic::Word(word) => vec![word_section(word)],
+        Topic::Term(term) => vec![term_section(term)],
         Topic::Foreign(names) => {
             let title = format!("{asked}  ·  a name of other tools");
-            let meanings = names.iter().map(|name| (name.tool, meaning(name)));
+            let meanings = names.iter().map(|name| (name.tool, foreign_meaning(name)));
             let mut sections = vec![Section::new(title, vec![facts(meanings)])];
             let mut shown: Vec<&Metric> = Vec::new();
             for metric in names.iter().filter_map(|name| name.metric) {
@@ -30,7 +32,7 @@ pub fn page(asked: &str, topic: &Topic, style: Style) -> String {
         Topic::Tool(names) => {
             let tool = names.first().map_or("", |name| name.tool);
             let title = format!("{tool}  ·  names and meanings that differ");
-            let meanings = names.iter().map(|name| (name.written, meaning(name)));
+            let meanings = names.iter().map(|name| (name.written, foreign_meaning(name)));
             vec![Section::new(title, vec![facts(meanings)])]
         }
     };
@@ -41,13 +43,14 @@ pub fn page(asked: &str, topic: &Topic, style: Style) -> String {
 pub fn list(style: Style) -> String {
     let metrics = |title: &str, shape: Shape| {
         let rows = METRICS.iter().filter(|metric| metric.shape() == shape);
-        Section::new(
-            title,
-            vec![facts(rows.map(|metric| (metric.name, metric.definition.to_owned())))],
-        )
+        let rows = rows.map(|metric| (metric.name, metric.definition.to_owned()));
+        Section::new(title, vec![facts(rows)])
     };
-    let terms = WORDS.iter().filter(|word| Metric::named(word.name).is_none());
-    let terms = terms.map(|word| (word.name, first_sentence(word.meaning).to_owned()));
+    let first_sentence = |text: &str| {
+        text.split_once(". ").map_or(text, |(first, _)| first).trim_end_matches('.').to_owned()
+    };
+    let terms = TERMS.iter().filter(|term| Metric::named(term.name).is_none());
+    let terms = terms.map(|term| (term.name, first_sentence(term.meaning)));
     let others = "Names of other tools are known, too: mean_ttft_ms, \"Mean TPOT\", \
                   inter_token_latency, request_latency. A statistic may follow a latency: ttft.p99.";
     let sections = [
@@ -65,48 +68,46 @@ fn facts<'a>(pairs: impl IntoIterator<Item = (&'a str, String)>) -> Block {
 }
 
 /// What a tool means by a name, and the metric here that is nearest to it.
-fn meaning(name: &Foreign) -> String {
+fn foreign_meaning(name: &ForeignName) -> String {
     let here = name.metric.map_or_else(String::new, |metric| format!("; here {}", metric.name));
     format!("{}{here}", name.meaning)
 }
 
 fn metric_sections(metric: &Metric, statistic: Option<Statistic>) -> Vec<Section> {
-    let quantity = statistic.map_or_else(
-        || metric.name.to_owned(),
-        |statistic| format!("{}.{}", metric.name, statistic.name()),
-    );
+    let suffix = statistic.map_or_else(String::new, |statistic| format!(".{}", statistic.name()));
     let values = match metric.shape() {
         Shape::Distribution => "mean, p50, p90, p95, p99, p99.9 and max of all values",
         Shape::Scalar => "one number of the run",
     };
-    let known = |text: Option<&str>| text.map(str::to_owned);
-    let rows = [
-        ("formula", known(Some(metric.formula))),
-        ("unit", Some(format!("{}; {values}", metric.unit.name()))),
-        ("better", known(Some(better(metric)))),
-        (statistic.map_or("", Statistic::name), statistic.map(statistic_meaning)),
-        ("null when", known(Some(metric.null_when))),
-        ("interval", known(Some(metric.interval))),
-        ("in JSON", Some(format!("metrics.{}", metric.key()))),
+    let mut rows = vec![
+        ("formula", metric.formula.to_owned()),
+        ("unit", format!("{}; {values}", metric.unit.name())),
+        ("better", better(metric).to_owned()),
     ];
-    let rows = rows.into_iter().filter_map(|(key, text)| Some((key, text?)));
+    rows.extend(statistic.map(|statistic| (statistic.name(), statistic_meaning(statistic))));
+    rows.extend([
+        ("null when", metric.null_when.to_owned()),
+        ("interval", metric.interval.to_owned()),
+        ("in JSON", format!("metrics.{}", metric.key())),
+    ]);
+    let title = format!("{}  ·  {}{suffix}", metric.title, metric.name);
     let blocks = vec![Block::paragraph(metric.definition), facts(rows)];
-    let mut sections = vec![Section::new(format!("{}  ·  {quantity}", metric.title), blocks)];
+    let mut sections = vec![Section::new(title, blocks)];
     if !metric.elsewhere.is_empty() {
-        let rows = metric.elsewhere.iter().map(|(tool, words)| (*tool, (*words).to_owned()));
+        let rows = metric.elsewhere.iter().map(|(tool, meaning)| (*tool, (*meaning).to_owned()));
         sections.push(Section::new("in other tools", vec![facts(rows)]));
     }
     sections
 }
 
-fn word_section(word: &Word) -> Section {
-    let aliases = word.aliases.join(", ");
+fn term_section(term: &Term) -> Section {
+    let aliases = term.aliases.join(", ");
     let separator = if aliases.is_empty() { "" } else { "  ·  " };
-    let mut blocks = vec![Block::paragraph(word.meaning)];
-    if !word.see.is_empty() {
-        blocks.push(facts([("see", word.see.join(", "))]));
+    let mut blocks = vec![Block::paragraph(term.meaning)];
+    if !term.see.is_empty() {
+        blocks.push(facts([("see", term.see.join(", "))]));
     }
-    Section::new(format!("{}{separator}{aliases}", word.name), blocks)
+    Section::new(format!("{}{separator}{aliases}", term.name), blocks)
 }
 
 const fn better(metric: &Metric) -> &'static str {
@@ -132,15 +133,11 @@ fn statistic_meaning(statistic: Statistic) -> String {
     }
 }
 
-fn first_sentence(text: &str) -> &str {
-    text.split_once(". ").map_or(text, |(first, _)| first).trim_end_matches('.')
-}
-
 /// One document for what was asked.
 pub fn document(asked: &str, topic: &Topic) -> Value {
     let (kind, explained) = match topic {
         Topic::Metric { metric, statistic } => ("metric", metric_document(metric, *statistic)),
-        Topic::Word(word) => ("word", word_document(word)),
+        Topic::Term(term) => ("word", json!(term)),
         Topic::Foreign(names) => ("other_tools", names_document(names)),
         Topic::Tool(names) => ("tool", names_document(names)),
     };
@@ -152,7 +149,13 @@ pub fn documents(explained: &[Value]) -> Value {
     json!({ "schema": SCHEMA, "explained": explained })
 }
 
-fn names_document(names: &[&Foreign]) -> Value {
+/// One document for all topics.
+pub fn list_document() -> Value {
+    let metrics: Vec<Value> = METRICS.iter().map(|metric| metric_document(metric, None)).collect();
+    json!({ "schema": SCHEMA, "metrics": metrics, "words": *TERMS })
+}
+
+fn names_document(names: &[&ForeignName]) -> Value {
     let names = names.iter().map(|name| {
         json!({
             "tool": name.tool,
@@ -164,21 +167,9 @@ fn names_document(names: &[&Foreign]) -> Value {
     names.collect()
 }
 
-/// All of it.
-pub fn list_document() -> Value {
-    let metrics: Vec<Value> = METRICS.iter().map(|metric| metric_document(metric, None)).collect();
-    let words: Vec<Value> = WORDS.iter().map(word_document).collect();
-    json!({ "schema": SCHEMA, "metrics": metrics, "words": words })
-}
-
-const SCHEMA: &str = "inferometer.explanation/1";
-
 fn metric_document(metric: &Metric, statistic: Option<Statistic>) -> Value {
-    let elsewhere: Vec<Value> = metric
-        .elsewhere
-        .iter()
-        .map(|(tool, meaning)| json!({ "tool": tool, "meaning": meaning }))
-        .collect();
+    let elsewhere = metric.elsewhere.iter();
+    let elsewhere = elsewhere.map(|(tool, meaning)| json!({ "tool": tool, "meaning": meaning }));
     json!({
         "name": metric.name,
         "key": metric.key(),
@@ -192,16 +183,7 @@ fn metric_document(metric: &Metric, statistic: Option<Statistic>) -> Value {
         }),
         "null_when": metric.null_when,
         "interval": metric.interval,
-        "elsewhere": elsewhere,
-    })
-}
-
-fn word_document(word: &Word) -> Value {
-    json!({
-        "name": word.name,
-        "aliases": word.aliases,
-        "meaning": word.meaning,
-        "see": word.see,
+        "elsewhere": elsewhere.collect::<Vec<_>>(),
     })
 }
 
@@ -226,7 +208,7 @@ mod tests {
     #[test]
     fn no_line_is_wider_than_a_page() {
         let metrics = METRICS.iter().map(|metric| metric.name);
-        let words = WORDS.iter().map(|word| word.name);
+        let words = TERMS.iter().map(|word| word.name);
         let others =
             ["mean_itl_ms", "time_per_output_token", "normalized_time_per_output_token", "vllm"];
         let mut pages: Vec<String> = metrics.chain(words).chain(others).map(plain).collect();

@@ -52,7 +52,7 @@ fn words_of_the_pages_are_known_by_their_aliases_too() {
         ("tok/s", "tokens per second"),
     ] {
         match Topic::look_up(asked) {
-            Ok(Topic::Word(word)) => assert_eq!(word.name, name, "{asked}"),
+            Ok(Topic::Term(word)) => assert_eq!(word.name, name, "{asked}"),
             other => panic!("{asked}: {other:?}"),
         }
     }
@@ -99,19 +99,19 @@ fn an_unknown_word_is_answered_with_the_nearest() {
 
 #[test]
 fn every_name_leads_to_its_own_explanation() {
-    for word in WORDS {
-        for name in [word.name].iter().chain(word.aliases) {
+    for word in TERMS.iter() {
+        for name in [word.name].iter().chain(&word.aliases) {
             let found = Topic::look_up(name).unwrap();
-            let is_own = matches!(found, Topic::Word(found) if found.name == word.name);
+            let is_own = matches!(found, Topic::Term(found) if found.name == word.name);
             let is_metric = matches!(found, Topic::Metric { .. });
             assert!(is_own || is_metric, "{name}: {found:?}");
         }
-        for other in word.see {
+        for other in &word.see {
             assert!(Topic::look_up(other).is_ok(), "{}: see {other}", word.name);
         }
         assert!(word.meaning.ends_with('.') && !word.meaning.contains("  "), "{}", word.name);
     }
-    for name in Foreign::names() {
+    for name in FOREIGN_NAMES.iter().map(|it| it.written) {
         assert!(
             matches!(Topic::look_up(name), Ok(Topic::Foreign(_))),
             "{name} is hidden by our own"
@@ -121,8 +121,8 @@ fn every_name_leads_to_its_own_explanation() {
 
 #[test]
 fn what_other_tools_measure_is_measured_here_or_said_not_to_be() {
-    for name in Foreign::names() {
-        for found in Foreign::named(&plain(name)) {
+    for name in FOREIGN_NAMES.iter().map(|it| it.written) {
+        for found in find_foreign(&plain(name)) {
             let known = found.metric.is_none_or(|metric| METRICS.contains(&metric));
             assert!(known, "{name}: {:?}", found.metric);
             assert!(!found.meaning.is_empty() && !found.meaning.ends_with('.'), "{name}");
