@@ -2,7 +2,6 @@
 //! stored.
 
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
 use inferometer_load::SystemClock;
@@ -35,12 +34,12 @@ const KEY_FLAG: &str = "--narrator-key-file";
 const GIVE_A_KEY: &str = "give its key with --narrator-key-file";
 
 /// The server whose model writes.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Narrator {
     target: Target,
     has_key: bool,
     /// Kept while it writes, where it is ours.
-    _server: Option<Arc<Server>>,
+    _server: Option<Server>,
 }
 
 impl Narrator {
@@ -54,7 +53,7 @@ impl Narrator {
         let (api, model) = (Api::Chat, model.to_owned());
         let target =
             Target { api, model, streaming: false, fields: serde_json::Map::new(), ..plain };
-        Ok(Self { target, has_key: secrets.has_key, _server: Some(Arc::new(server)) })
+        Ok(Self { target, has_key: secrets.has_key, _server: Some(server) })
     }
 
     /// Another server; its first model writes.
@@ -106,7 +105,7 @@ pub(crate) enum Writer {
 impl Writer {
     /// For a suite, before anything is measured for it. Its secrets are those that it is measured
     /// with; in virtual time there are none.
-    pub(crate) fn of_suite(
+    pub(crate) fn for_suite(
         asked: &NarratorArguments,
         secrets: Option<&[Secrets]>,
     ) -> Result<Self, Failure> {
@@ -126,7 +125,7 @@ impl Writer {
 
     /// For a page of what is stored. Where its files come from nobody knows, and they name a server
     /// and files with keys: only a key that is typed now is sent there.
-    pub(crate) fn of_stored(asked: &NarratorArguments) -> Result<Self, Failure> {
+    pub(crate) fn for_stored(asked: &NarratorArguments) -> Result<Self, Failure> {
         match &asked.narrator {
             None => Ok(Self::Rules),
             Some(NarratorChoice::Target) => Ok(Self::Measured(vec![typed_key(asked)?])),
@@ -142,19 +141,40 @@ impl Writer {
         Ok(Self::Other(Box::new(Narrator::at(base, &typed_key(asked)?)?)))
     }
 
-    fn narrator(&self, subject: Subject<'_>) -> Result<Option<Narrator>, Failure> {
-        match self {
-            Self::Rules => Ok(None),
-            Self::Other(narrator) => Ok(Some(Narrator::clone(narrator))),
-            Self::Measured(_) if subject.simulated => Err(no_model_measured()),
+    /// Lets the model write about the facts, where a model is to write, and stores its words beside
+    /// the results. A model that cannot be reached is a failure.
+    pub(crate) fn write(
+        &self,
+        subject: Subject<'_>,
+        facts: &Facts,
+        folder: &Path,
+        interruption: &Interruption,
+        talk: impl Fn(&str),
+    ) -> Result<(), Failure> {
+        let measured;
+        let narrator = match self {
+            Self::Rules => return Ok(()),
+            Self::Other(narrator) => narrator,
+            Self::Measured(_) if subject.simulated => return Err(no_model_measured()),
             Self::Measured(secrets) => {
-                let Some(secrets) = secrets.get(subject.condition).or(secrets.last()) else {
-                    return Err(Failure::internal("a narrator without secrets"));
-                };
-                Narrator::measured(subject.spec, secrets, subject.model).map(Some)
+                let secrets = secrets.get(subject.condition).or(secrets.last());
+                let secrets =
+                    secrets.ok_or_else(|| Failure::internal("a narrator without secrets"))?;
+                measured = Narrator::measured(subject.spec, secrets, subject.model)?;
+                &measured
             }
-        }
+        };
+        talk(&format!("{} writes; every sentence is checked …", narrator.name()));
+        store(folder, &narrate(narrator, facts, interruption));
+        Ok(())
     }
+}
+
+/// Where results have just been measured, rules write the page of a model that cannot be reached.
+pub(crate) fn leave_to_rules(failure: &Failure, model: &str, facts: &Facts, folder: &Path) {
+    warn(failure.message());
+    let why = Some("it could not be reached".to_owned());
+    store(folder, &Narration::new(model, Vec::new(), why, facts));
 }
 
 fn typed_key(asked: &NarratorArguments) -> Result<Secrets, Failure> {
@@ -173,39 +193,6 @@ pub(crate) struct Subject<'a> {
     pub(crate) condition: usize,
     pub(crate) model: &'a str,
     pub(crate) simulated: bool,
-}
-
-/// A page to find words for, and where they are kept.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Narrating<'a> {
-    pub(crate) subject: Subject<'a>,
-    pub(crate) facts: &'a Facts,
-    pub(crate) folder: &'a Path,
-}
-
-impl Narrating<'_> {
-    /// Asks the writer, where it is a model. One that cannot be reached is a failure.
-    pub(crate) fn run(
-        self,
-        writer: &Writer,
-        interruption: &Interruption,
-        talk: impl Fn(&str),
-    ) -> Result<(), Failure> {
-        let Some(narrator) = writer.narrator(self.subject)? else { return Ok(()) };
-        talk(&format!("{} writes; every sentence is checked …", narrator.name()));
-        keep(self.folder, &narrate(&narrator, self.facts, interruption));
-        Ok(())
-    }
-
-    /// The same, where results have just been measured: whoever cannot be reached has said nothing,
-    /// and rules write the page.
-    pub(crate) fn try_run(self, writer: &Writer, interruption: &Interruption, talk: impl Fn(&str)) {
-        if let Err(failure) = self.run(writer, interruption, talk) {
-            warn(failure.message());
-            let why = Some("it could not be reached".to_owned());
-            keep(self.folder, &Narration::of(self.subject.model, Vec::new(), why, self.facts));
-        }
-    }
 }
 
 /// A page is made again with the words that were wanted, or it is left as it is.
@@ -237,15 +224,11 @@ struct NoAnswer {
 }
 
 impl NoAnswer {
-    fn new(short: impl Into<String>, detail: impl std::fmt::Display) -> Self {
+    /// `detail` may be empty.
+    fn new(short: impl Into<String>, detail: &str) -> Self {
         let short = short.into();
-        let detail = format!("{short}: {detail}");
+        let detail = if detail.is_empty() { short.clone() } else { format!("{short}: {detail}") };
         Self { short, detail }
-    }
-
-    fn plain(short: impl Into<String>) -> Self {
-        let short = short.into();
-        Self { detail: short.clone(), short }
     }
 }
 
@@ -263,7 +246,7 @@ fn narrate(narrator: &Narrator, facts: &Facts, interruption: &Interruption) -> N
         let patience = ANSWER_PATIENCE.min(left());
         let said = if patience.is_zero() {
             let minutes = WHOLE_PATIENCE.as_secs() / 60;
-            Err(NoAnswer::plain(format!("it had not written everything after {minutes} minutes")))
+            Err(NoAnswer::new(format!("it had not written everything after {minutes} minutes"), ""))
         } else {
             ask(narrator, &prompt(facts, &question), patience, interruption)
         };
@@ -276,7 +259,7 @@ fn narrate(narrator: &Narrator, facts: &Facts, interruption: &Interruption) -> N
             }
         }
     }
-    Narration::of(&narrator.target.model, answers, failure, facts)
+    Narration::new(&narrator.target.model, answers, failure, facts)
 }
 
 /// One question and its whole answer.
@@ -308,23 +291,20 @@ fn ask(
     });
     let reply = reply
         .map_err(|failure| NoAnswer::new("no request could be made", failure.message()))?
-        .ok_or_else(|| NoAnswer::plain("it was stopped by a signal"))?
-        .map_err(|error| NoAnswer::new("it did not answer", error))?;
+        .ok_or_else(|| NoAnswer::new("it was stopped by a signal", ""))?
+        .map_err(|error| NoAnswer::new("it did not answer", &error.to_string()))?;
     match reply.status {
-        200 => content_of(&reply.body),
+        200 => {
+            let answer: Value = serde_json::from_slice(&reply.body)
+                .map_err(|error| NoAnswer::new("its answer is not JSON", &error.to_string()))?;
+            let said = answer["choices"][0]["message"]["content"].as_str().map(str::to_owned);
+            said.ok_or_else(|| NoAnswer::new("its answer has no `choices[0].message.content`", ""))
+        }
         401 | 403 if !narrator.has_key => {
             Err(NoAnswer::new("it refuses to answer without a key", GIVE_A_KEY))
         }
-        status => Err(NoAnswer::plain(format!("it answered with status {status}"))),
+        status => Err(NoAnswer::new(format!("it answered with status {status}"), "")),
     }
-}
-
-fn content_of(body: &[u8]) -> Result<String, NoAnswer> {
-    let answer: Value = serde_json::from_slice(body)
-        .map_err(|error| NoAnswer::new("its answer is not JSON", error))?;
-    let said = answer["choices"][0]["message"]["content"].as_str();
-    said.map(str::to_owned)
-        .ok_or_else(|| NoAnswer::plain("its answer has no `choices[0].message.content`"))
 }
 
 /// Returns when a signal has come.
@@ -339,9 +319,9 @@ async fn signal(interruption: &Interruption) {
 const FILE: &str = "narration.json";
 const FILE_BYTES_MAX: u64 = 8 << 20;
 
-/// Keeps what was said, in the folder of a run or a set. What was said before is worth more than a
+/// Stores what was said in the folder of a run or a set. What was said before is worth more than a
 /// failure to say it again.
-fn keep(folder: &Path, narration: &Narration) {
+fn store(folder: &Path, narration: &Narration) {
     let failed = narration.failure.is_some();
     match stored_narration(folder) {
         Ok(Some(earlier)) if failed && narration.answers.len() < earlier.answers.len() => {
@@ -350,17 +330,13 @@ fn keep(folder: &Path, narration: &Narration) {
         // It may hold words that a newer version can read.
         Err(_) if narration.answers.is_empty() => {}
         Ok(_) | Err(_) => {
-            if let Err(why) = store_narration(folder, narration) {
+            // It has text for keys, so it always has a JSON form.
+            let json = serde_json::to_string_pretty(narration).unwrap_or_default() + "\n";
+            if let Err(why) = write_atomically(&folder.join(FILE), json.as_bytes()) {
                 warn(&format!("what the narrator said could not be stored, so rules write: {why}"));
             }
         }
     }
-}
-
-fn store_narration(folder: &Path, narration: &Narration) -> Result<(), String> {
-    let mut json = serde_json::to_vec_pretty(narration).map_err(|error| error.to_string())?;
-    json.push(b'\n');
-    write_atomically(&folder.join(FILE), &json).map_err(|error| error.to_string())
 }
 
 /// What was said when the results were new; `None` where nobody was asked.

@@ -8,7 +8,7 @@ use inferometer_analysis::set::{PointResult, SetSummary};
 use inferometer_model::campaign::SetManifest;
 use inferometer_report::document::markdown::link;
 use inferometer_report::document::{Document, html, markdown};
-use inferometer_report::narrative::{Facts, facts, findings};
+use inferometer_report::narrative::{Facts, findings};
 use inferometer_report::pages::{self, SuiteInput};
 use inferometer_store::{RunDirectory, SetDirectory, read_at_most, write_atomically};
 
@@ -35,7 +35,7 @@ pub(crate) struct OfSet<'a> {
 
 impl<'a> OfSet<'a> {
     pub(crate) fn facts(&self) -> Facts {
-        facts::of_set(self.summary, self.points)
+        Facts::from_set(self.summary, self.points)
     }
 
     /// Who was measured first.
@@ -54,7 +54,7 @@ impl<'a> OfSet<'a> {
     pub(crate) fn document(&self) -> Document {
         let Self { set, summary, points, .. } = *self;
         let facts = self.facts();
-        let rules = findings::of_set(summary, points, &facts);
+        let rules = findings::from_set(summary, points, &facts);
         let narrative = &narrator::words(set.path(), &facts, rules);
         pages::of_set(&SuiteInput { set: summary, points, narrative })
     }
@@ -62,8 +62,8 @@ impl<'a> OfSet<'a> {
 
 /// The page of a run, likewise.
 pub(crate) fn of_run(directory: &RunDirectory, summary: &Summary) -> Document {
-    let facts = facts::of_run(summary);
-    let rules = findings::of_run(summary, &facts);
+    let facts = Facts::from_run(summary);
+    let rules = findings::from_run(summary, &facts);
     pages::run(summary, &narrator::words(directory.path(), &facts, rules))
 }
 

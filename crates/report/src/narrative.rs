@@ -67,7 +67,7 @@ pub struct About {
 }
 
 /// One statement with where its numbers stand.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sentence {
     pub text: Text,
     /// The facts that it rests on, by their places in [`Facts`].

@@ -206,7 +206,7 @@ fn the_serving_block() {
 #[test]
 fn the_document_is_the_summary_and_its_files() {
     let document: serde_json::Value =
-        serde_json::from_str(&json::render(&summary(), &files())).unwrap();
+        serde_json::from_str(&json::render(&summary(), &files(), &[])).unwrap();
     let stored: serde_json::Value = serde_json::from_slice(&summary().to_json_bytes()).unwrap();
     for (key, value) in stored.as_object().unwrap() {
         assert_eq!(&document[key], value, "{key}");

@@ -13,7 +13,7 @@ use inferometer_interchange::vllm::{Writing, line};
 use inferometer_model::campaign::SetManifest;
 use inferometer_report::document::{Document, html, markdown};
 use inferometer_report::json;
-use inferometer_report::narrative::{Facts, facts};
+use inferometer_report::narrative::Facts;
 use inferometer_report::pages::csv;
 use inferometer_report::pages::results::{PageWords, of_sheets, site};
 use inferometer_store::{RunDirectory, RunState, RunStore, SetDirectory, StoreError, Stored};
@@ -22,7 +22,7 @@ use inferometer_study::play;
 use super::store;
 use crate::arguments::{ReportArguments, ReportFormat};
 use crate::failure::Failure;
-use crate::narrator::{Narrating, Subject, Writer, leaving_pages_alone};
+use crate::narrator::{Subject, Writer, leaving_pages_alone};
 use crate::report_files::{self, OfSet};
 use crate::results::Mapped;
 use crate::signals::Interruption;
@@ -33,7 +33,7 @@ const PRINTED: &str = "-";
 
 pub(crate) fn run(arguments: &ReportArguments) -> Result<ExitCode, Failure> {
     check_flags(arguments)?;
-    let writer = &Writer::of_stored(&arguments.narrator).map_err(leaving_pages_alone)?;
+    let writer = &Writer::for_stored(&arguments.narrator).map_err(leaving_pages_alone)?;
     let store = store(&arguments.store)?;
     let talk = |line: &str| {
         if !arguments.quiet {
@@ -218,12 +218,12 @@ impl ReportSubject {
     fn json(&self) -> String {
         match self {
             Self::Measured(Source::Run { directory, summary }) => {
-                json::render(summary, &super::files(directory))
+                json::render(summary, &super::files(directory), &[])
             }
             Self::Measured(Source::Set { set, summary, .. }) => {
-                json::render_set(summary, &study::files(set), &[])
+                json::render(summary, &study::files(set), &[])
             }
-            Self::Results(results) => json::render_sheets(&results.sheets),
+            Self::Results(results) => json::render_results(&results.sheets),
         }
     }
 
@@ -335,7 +335,7 @@ impl Source {
         let narrate = |subject: Subject<'_>, facts: &Facts| {
             // Nothing is begun here that a signal may not end at once.
             let never = &Interruption::default();
-            Narrating { subject, facts, folder: self.folder() }.run(writer, never, talk)
+            writer.write(subject, facts, self.folder(), never, talk)
         };
         match self {
             Self::Run { directory, summary } => {
@@ -346,7 +346,7 @@ impl Source {
                     model: &summary.run.model,
                     simulated: summary.run.simulated.is_some(),
                 };
-                narrate(subject, &facts::of_run(summary))
+                narrate(subject, &Facts::from_run(summary))
             }
             Self::Set { set, manifest, summary, points } => {
                 let page = OfSet { set, manifest, summary, points };

@@ -6,7 +6,7 @@ use std::thread::JoinHandle;
 
 use inferometer_model::spec::TargetTable;
 use inferometer_report::document::plain;
-use inferometer_report::narrative::facts::{PublishedFacts, of_published};
+use inferometer_report::narrative::facts::FactRow;
 use inferometer_report::narrative::narrator::{Answer, Question};
 use inferometer_report::narrative::{Author, Narrative, Sentence};
 use serde_json::json;
@@ -80,15 +80,21 @@ fn saying(text: &str) -> String {
 }
 
 fn facts() -> Facts {
-    let row = |concurrency: u32, throughput: f64, ttft: f64| PublishedFacts {
-        scenario: format!("Scaling (c={concurrency})"),
-        concurrency: Some(concurrency),
-        output_throughput: Some(throughput),
-        ttft_ms_mean: Some(ttft),
-        ttft_ms_p99: Some(ttft * 1.5),
-        ..PublishedFacts::default()
-    };
-    of_published(&[row(2, 97.72, 212.18), row(4, 167.97, 115.15)])
+    let mut facts = Facts::default();
+    for (users, throughput, ttft) in [(2, 97.72, 212.18), (4, 167.97, 115.15)] {
+        let scenario = Some(format!("Scaling (c={users})"));
+        let row = FactRow { scenario, concurrency: Some(users) };
+        for (quantity, value) in [
+            ("concurrency", f64::from(users)),
+            ("output_throughput", throughput),
+            ("per_user_throughput", throughput / f64::from(users)),
+            ("ttft.mean", ttft),
+            ("ttft.p99", ttft * 1.5),
+        ] {
+            facts.add(&row, "performance-summary", quantity, Some(value));
+        }
+    }
+    facts
 }
 
 fn nobody() -> Interruption {
@@ -137,8 +143,8 @@ fn the_same_page_is_made_again_without_asking() {
     let facts = facts();
     assert_eq!(words(folder.path(), &facts, rules()), rules());
     let answers = whole("SUMMARY\n- Mean TTFT at c=4 is lower than at c=2.");
-    let narration = Narration::of("writer", answers, None, &facts);
-    keep(folder.path(), &narration);
+    let narration = Narration::new("writer", answers, None, &facts);
+    store(folder.path(), &narration);
     assert_eq!(stored_narration(folder.path()), Ok(Some(narration.clone())));
     let page = words(folder.path(), &facts, rules());
     assert_eq!(page, narration.narrative(&facts, rules()));
@@ -149,18 +155,18 @@ fn the_same_page_is_made_again_without_asking() {
 fn words_that_cannot_be_read_or_kept_leave_the_page_to_the_rules() {
     let folder = tempfile::tempdir().unwrap();
     let facts = facts();
-    let silent = Narration::of("writer", Vec::new(), Some("it did not answer".to_owned()), &facts);
+    let silent = Narration::new("writer", Vec::new(), Some("it did not answer".to_owned()), &facts);
     let newer =
         json!({ "schema": 2, "model": "writer", "answers": [], "failure": null, "rulings": [] });
     for unreadable in ["{".to_owned(), newer.to_string()] {
         std::fs::write(folder.path().join(FILE), &unreadable).unwrap();
         assert_eq!(words(folder.path(), &facts, rules()), rules());
-        keep(folder.path(), &silent);
+        store(folder.path(), &silent);
         let kept = std::fs::read_to_string(folder.path().join(FILE)).unwrap();
         assert_eq!(kept, unreadable, "somebody may read it");
     }
     let away = folder.path().join("away");
-    keep(&away, &silent);
+    store(&away, &silent);
     assert_eq!(words(&away, &facts, rules()), rules());
 }
 
@@ -168,15 +174,15 @@ fn words_that_cannot_be_read_or_kept_leave_the_page_to_the_rules() {
 fn words_are_not_replaced_by_a_failure_to_say_them_again() {
     let folder = tempfile::tempdir().unwrap();
     let facts = facts();
-    let silent = Narration::of("late", Vec::new(), Some("it did not answer".to_owned()), &facts);
-    keep(folder.path(), &silent);
+    let silent = Narration::new("late", Vec::new(), Some("it did not answer".to_owned()), &facts);
+    store(folder.path(), &silent);
     assert_eq!(stored_narration(folder.path()), Ok(Some(silent.clone())));
-    let spoken = Narration::of("writer", whole("Mean TTFT at c=4 is 115.15 ms."), None, &facts);
-    keep(folder.path(), &spoken);
-    keep(folder.path(), &silent);
+    let spoken = Narration::new("writer", whole("Mean TTFT at c=4 is 115.15 ms."), None, &facts);
+    store(folder.path(), &spoken);
+    store(folder.path(), &silent);
     assert_eq!(stored_narration(folder.path()), Ok(Some(spoken)));
-    let again = Narration::of("other", whole("Mean TTFT at c=2 is 212.18 ms."), None, &facts);
-    keep(folder.path(), &again);
+    let again = Narration::new("other", whole("Mean TTFT at c=2 is 212.18 ms."), None, &facts);
+    store(folder.path(), &again);
     assert_eq!(stored_narration(folder.path()), Ok(Some(again)));
 }
 
@@ -186,10 +192,10 @@ fn a_suite_has_the_key_of_its_target_and_takes_no_other() {
     let plain = NarratorArguments { narrator: target.clone(), narrator_key_file: None };
     let keyed = NarratorArguments { narrator: target, narrator_key_file: Some("key".into()) };
     let live = [without_key()];
-    assert!(matches!(Writer::of_suite(&plain, Some(&live)), Ok(Writer::Measured(_))));
-    let refused = Writer::of_suite(&keyed, Some(&live)).unwrap_err();
+    assert!(matches!(Writer::for_suite(&plain, Some(&live)), Ok(Writer::Measured(_))));
+    let refused = Writer::for_suite(&keyed, Some(&live)).unwrap_err();
     assert!(refused.message().contains(KEY_FLAG), "{refused:?}");
-    assert!(Writer::of_suite(&plain, None).unwrap_err().message().contains("virtual time"));
+    assert!(Writer::for_suite(&plain, None).unwrap_err().message().contains("virtual time"));
 }
 
 #[test]

@@ -106,7 +106,7 @@ impl<'a> Begin<'a> {
             Backend::live(secrets, plan.restart_timeout)
         };
         check_format(results)?;
-        Requirements::of_set(&results.require, &plan.study)?;
+        Requirements::for_set(&results.require, &plan.study)?;
         play::check(&plan.study, &backend)?;
         if results.dry_run {
             output::result(&dry_run::outline(&plan, self.price, results)?)?;
@@ -140,7 +140,7 @@ impl<'a> Begin<'a> {
 
 fn writer(narrator: Option<&NarratorArguments>, backend: &Backend) -> Result<Writer, Failure> {
     match narrator {
-        Some(narrator) => Writer::of_suite(narrator, backend.secrets().as_deref()),
+        Some(narrator) => Writer::for_suite(narrator, backend.secrets().as_deref()),
         None => Ok(Writer::Rules),
     }
 }
@@ -212,7 +212,7 @@ impl Resume<'_> {
         };
         check_format(results)?;
         if is_matrix {
-            Requirements::of_set(&results.require, study)?;
+            Requirements::for_set(&results.require, study)?;
             play::check(study, &backend)?;
         }
         let writer = match self.narrator.filter(|asked| asked.narrator.is_some()) {
@@ -292,7 +292,7 @@ fn conclude(
     let Played { manifest, summary, points, .. } = result;
     let question = &manifest.campaign.question;
     let of_set = OfSet { set, manifest, summary, points };
-    let requirements = Requirements::of_set(&results.require, &manifest.campaign)?;
+    let requirements = Requirements::for_set(&results.require, &manifest.campaign)?;
     let runs: Vec<Summary> = points.iter().map(|it| it.summary.clone()).collect();
     let outcomes = requirements.judge(&runs)?;
     let verdict = exit_code(result, &runs, results.strict);
@@ -300,18 +300,17 @@ fn conclude(
     let has_report = matches!(question, Question::Suite(_) | Question::Matrix(_));
     let mut report = if has_report { write_report(&of_set) } else { None };
     show(summary, &files_with(set, report.clone()), &outcomes, results.page.format())?;
-    let told = requirements.tell(&[Judged { runs, results: Vec::new(), outcomes }]);
+    let told = requirements.write_files(&[Judged { runs, results: Vec::new(), outcomes }]);
     let mut exit = exit.max(told);
     if let (Some(_), Some(subject)) = (&report, of_set.subject())
         && writer.is_model()
     {
         // The report is there meanwhile, in the words of the rules or of an earlier narrator.
         let (facts, folder) = (&of_set.facts(), set.path());
-        narrator::Narrating { subject, facts, folder }.try_run(
-            writer,
-            &session.interruption,
-            |line| session.talk(line),
-        );
+        let talk = |line: &str| session.talk(line);
+        if let Err(failure) = writer.write(subject, facts, folder, &session.interruption, talk) {
+            narrator::leave_to_rules(&failure, subject.model, facts, folder);
+        }
         exit = session.interruption.exit().or(exit);
         report = write_report(&of_set);
     }
@@ -372,7 +371,7 @@ pub(crate) fn show(
     format: PageFormat,
 ) -> Result<(), Failure> {
     output::result(&match format {
-        PageFormat::Json => json::render_set(summary, files, required),
+        PageFormat::Json => json::render(summary, files, required),
         PageFormat::Page | PageFormat::Vllm => {
             let mut page = render(summary, files, style());
             let section = requirements(required, style());

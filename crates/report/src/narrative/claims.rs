@@ -5,32 +5,24 @@
 //! (docs/narrative.md) and then recomputed. Precision comes before recall: a true sentence that is
 //! dropped is a pity, a false one that is printed is a lie.
 
-mod binding;
 mod clause;
-mod comparing;
-mod extreme;
-mod findings;
-mod gap;
-mod grammar;
 mod known;
-mod level;
-mod levels;
-mod number;
 mod reading;
-mod sameness;
-mod trend;
+mod relations;
 mod vocabulary;
-mod words;
 
+use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::fmt;
 
 use self::clause::{Clause, Defaults};
-use self::findings::Findings;
 use self::known::{Known, Place};
 use self::reading::{Term, terms};
 use self::vocabulary::{Meaning, PHRASES};
-use self::words::{SENTENCE_BYTES_MAX, tokens};
 use super::Facts;
+
+/// The most bytes of one sentence that are read; longer ones are refused whole.
+const SENTENCE_BYTES_MAX: usize = 600;
 
 /// What a sentence is about where it names no scenario itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,111 +42,132 @@ pub enum Ruling {
     Uncheckable { reason: Reason },
 }
 
+/// Why a sentence is rejected.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Reason {
+pub struct Reason {
+    pub kind: ReasonKind,
+    /// What of the sentence it is about; may be empty.
+    pub detail: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReasonKind {
     /// No fact has this number.
-    UnknownNumber(String),
+    UnknownNumber,
     /// The number's unit is of another kind than its metric's.
-    WrongUnit(String),
+    WrongUnit,
     /// The number exists, but for another metric, statistic or scenario than the sentence names.
-    WrongSubject(String),
-    FalseComparison(String),
-    FalseEquality(String),
-    FalseLevel(String),
+    WrongSubject,
+    FalseComparison,
+    FalseEquality,
+    FalseLevel,
     /// A short name beside words that it does not stand for.
-    UnknownExpansion(String),
+    UnknownExpansion,
     /// A word or a relation that cannot be checked stands beside what can.
-    UncheckedClause(String),
+    UncheckedClause,
     /// What it speaks of was not measured.
-    NoSuchFact(String),
+    NoSuchFact,
     NoClaim,
     /// Longer than any sentence that is read.
     TooLong,
 }
 
-impl Reason {
+impl ReasonKind {
     /// What it is counted under.
-    pub const fn name(&self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
-            Self::UnknownNumber(_) => "a number that is not in the data",
-            Self::WrongUnit(_) => "a unit that does not fit",
-            Self::WrongSubject(_) => "a number of something else",
-            Self::FalseComparison(_) => "a comparison that does not hold",
-            Self::FalseEquality(_) => "a likeness that does not hold",
-            Self::FalseLevel(_) => "high or low said of what is not",
-            Self::UnknownExpansion(_) => "a short name explained wrongly",
-            Self::UncheckedClause(_) => "words that nothing in the data backs",
-            Self::NoSuchFact(_) => "something that was not measured",
+            Self::UnknownNumber => "a number that is not in the data",
+            Self::WrongUnit => "a unit that does not fit",
+            Self::WrongSubject => "a number of something else",
+            Self::FalseComparison => "a comparison that does not hold",
+            Self::FalseEquality => "a likeness that does not hold",
+            Self::FalseLevel => "high or low said of what is not",
+            Self::UnknownExpansion => "a short name explained wrongly",
+            Self::UncheckedClause => "words that nothing in the data backs",
+            Self::NoSuchFact => "something that was not measured",
             Self::NoClaim => "no claim that can be checked",
             Self::TooLong => "too long",
         }
     }
 
-    fn detail(&self) -> &str {
-        match self {
-            Self::UnknownNumber(text)
-            | Self::WrongUnit(text)
-            | Self::WrongSubject(text)
-            | Self::FalseComparison(text)
-            | Self::FalseEquality(text)
-            | Self::FalseLevel(text)
-            | Self::UnknownExpansion(text)
-            | Self::UncheckedClause(text)
-            | Self::NoSuchFact(text) => text,
-            Self::NoClaim | Self::TooLong => "",
-        }
+    fn with(self, detail: impl Into<String>) -> Reason {
+        Reason { kind: self, detail: detail.into() }
     }
 }
 
 impl fmt::Display for Reason {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.detail() {
-            "" => out.write_str(self.name()),
-            detail => write!(out, "{}: {detail}", self.name()),
+        match self.detail.as_str() {
+            "" => out.write_str(self.kind.name()),
+            detail => write!(out, "{}: {detail}", self.kind.name()),
         }
     }
 }
 
-impl Ruling {
-    /// What a rejected sentence is counted under: the first thing that is wrong with it.
-    pub fn rejected(&self) -> Option<&Reason> {
-        match self {
-            Self::Holds { .. } => None,
-            Self::Fails { reasons } => reasons.first(),
-            Self::Uncheckable { reason } => Some(reason),
+/// What was found in the clauses of one sentence.
+#[derive(Debug, Default)]
+struct Findings {
+    facts: BTreeSet<usize>,
+    reasons: Vec<Reason>,
+    /// Words and relations that nobody checks.
+    unchecked: Vec<String>,
+    /// What was not measured.
+    missing: Vec<String>,
+    /// How many claims were tied to facts, or could not be.
+    claims: u32,
+}
+
+impl Findings {
+    /// What is false wins over what is unknown, and that over what nobody understood.
+    fn ruling(self) -> Ruling {
+        let unchecked = (!self.unchecked.is_empty())
+            .then(|| ReasonKind::UncheckedClause.with(self.unchecked.join(" ")));
+        if !self.reasons.is_empty() {
+            return Ruling::Fails { reasons: self.reasons.into_iter().chain(unchecked).collect() };
+        }
+        if let Some(missing) = self.missing.into_iter().next() {
+            return Ruling::Uncheckable { reason: ReasonKind::NoSuchFact.with(missing) };
+        }
+        match (self.claims, unchecked) {
+            (0, _) => Ruling::Uncheckable { reason: ReasonKind::NoClaim.with("") },
+            (_, Some(reason)) => Ruling::Fails { reasons: vec![reason] },
+            (_, None) => Ruling::Holds { facts: self.facts.into_iter().collect() },
         }
     }
 }
 
 /// What the checker calls a quantity of the facts; `None` where it has no word for it.
-pub fn name_of(quantity: &str) -> Option<&'static str> {
+pub fn quantity_name(quantity: &str) -> Option<&'static str> {
     let is_meant = |meaning: &Meaning| {
         *meaning == Meaning::SweetSpot && quantity == "sweet_spot"
             || matches!(meaning, Meaning::Metric(metric) if *metric == quantity)
     };
-    PHRASES.iter().find(|(_, meaning)| is_meant(meaning)).map(|(phrase, _)| *phrase)
+    let (_, phrases) = PHRASES.iter().find(|(meaning, _)| is_meant(meaning))?;
+    phrases.split(" | ").next()
 }
 
 /// Reads one sentence and holds it against the facts.
 pub fn check(sentence: &str, scope: Scope<'_>, facts: &Facts) -> Ruling {
     if SENTENCE_BYTES_MAX < sentence.len() {
-        return Ruling::Uncheckable { reason: Reason::TooLong };
+        return Ruling::Uncheckable { reason: ReasonKind::TooLong.with("") };
     }
-    let known = Known::of(facts);
+    let known = Known::new(facts);
     let place = match scope {
         Scope::Page => Place::Page,
-        Scope::Scenario(name) => match known.place_of(name) {
-            Some(place) => place,
-            None => return Ruling::Uncheckable { reason: Reason::NoSuchFact(name.to_owned()) },
+        Scope::Scenario(name) => match known.scenarios.iter().position(|it| it.name == name) {
+            Some(place) => Place::Scenario(place),
+            None => return Ruling::Uncheckable { reason: ReasonKind::NoSuchFact.with(name) },
         },
     };
-    let terms = terms(&tokens(sentence), place, &known);
-    let mut findings = Findings::default();
-    let mut defaults = Defaults::at(place);
+    let terms = terms(sentence, place, &known);
+    let findings = RefCell::new(Findings::default());
+    let (several_subjects, several_places) = (false, false);
+    let mut defaults =
+        Defaults { metric: None, statistic: None, place, several_subjects, several_places };
     for part in terms.split(|term| *term == Term::Word(Meaning::Break)) {
-        let clause = Clause { terms: part, defaults, known: &known };
-        clause.check(&mut findings);
+        let clause = Clause { terms: part, defaults, known: &known, findings: &findings };
+        clause.check();
         defaults = clause.defaults_after();
     }
-    findings.ruling()
+    findings.into_inner().ruling()
 }

@@ -4,24 +4,25 @@
 //! ([`super::claims`]); what does not hold is dropped and counted. What it said is kept beside the
 //! results, so that the same page can be made again without asking; it is checked again then.
 
-mod answer;
-mod prompt;
-
 #[cfg(test)]
 mod tests;
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
 
-use self::answer::{Section, Sentences, sentences};
-pub use self::prompt::{prompt, questions};
-use super::claims::{Reason, Ruling, Scope, check};
-use super::{Author, Facts, Narrative, Sentence};
-use crate::document::plain;
+use super::claims::{Reason, Ruling, Scope, check, quantity_name};
+use super::{Author, Fact, FactUnit, Facts, Narrative, Sentence};
+use crate::document;
 
 /// The most sentences of one section that reach a page.
 const SECTION_SENTENCES_MAX: usize = 12;
+/// The most of one answer that is read, and the most sentences of it.
+const ANSWER_BYTES_MAX: usize = 64 << 10;
+const SENTENCES_MAX: usize = 200;
+/// Facts of more bytes than this are asked about scenario by scenario.
+const WHOLE_BYTES_MAX: usize = 16 << 10;
 
 /// What a model is asked to write about at once.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -67,8 +68,13 @@ pub const SCHEMA: u32 = 1;
 
 impl Narration {
     /// Checks what was said.
-    pub fn of(model: &str, answers: Vec<Answer>, failure: Option<String>, facts: &Facts) -> Self {
-        let rulings = read(&answers, facts).into_iter().map(Read::ruled).collect();
+    pub fn new(model: &str, answers: Vec<Answer>, failure: Option<String>, facts: &Facts) -> Self {
+        let ruled = |read: ReadSentence| Ruled {
+            section: read.section.name().to_owned(),
+            sentence: read.text,
+            rejected: read.outcome.err().map(|rejection| rejection.text),
+        };
+        let rulings = read_answers(&answers, facts).into_iter().map(ruled).collect();
         Self { schema: SCHEMA, model: model.to_owned(), answers, failure, rulings }
     }
 
@@ -79,15 +85,15 @@ impl Narration {
         let mut rejected: BTreeMap<String, u32> = BTreeMap::new();
         let mut sections: Vec<String> = Vec::new();
         let mut kept = 0;
-        for read in read(&self.answers, facts) {
+        for read in read_answers(&self.answers, facts) {
             let facts = match read.outcome {
                 Ok(facts) => facts,
-                Err(dropped) => {
-                    *rejected.entry(dropped.name().to_owned()).or_default() += read.sentences;
+                Err(Rejection { counted_as, .. }) => {
+                    *rejected.entry(counted_as.to_owned()).or_default() += read.sentences;
                     continue;
                 }
             };
-            let name = read.section.name();
+            let name = read.section.name().to_owned();
             let section = match read.section {
                 Section::Summary => &mut written.summary,
                 Section::Recommendations => &mut written.recommendations,
@@ -95,148 +101,361 @@ impl Narration {
                 // What stands there is dropped when it is read.
                 Section::Unknown => continue,
             };
-            section.push(Sentence { text: plain(read.text), facts });
+            section.push(Sentence { text: document::plain(read.text), facts });
             kept += 1;
             if !sections.contains(&name) {
                 sections.push(name);
             }
         }
+        let name = self.model.clone();
         if kept == 0 {
-            let why = self.why_nothing(rejected.values().sum());
-            return Narrative {
-                author: Author::RulesInstead { name: self.model.clone(), why },
-                ..rules
+            let why = match (&self.failure, rejected.values().sum()) {
+                (Some(failure), 0) => failure.clone(),
+                (None, 0) => "it wrote no sentence".to_owned(),
+                (_, 1) => "its one sentence did not stand up to the data".to_owned(),
+                (_, several) => format!("none of its {several} sentences stood up to the data"),
             };
+            return Narrative { author: Author::RulesInstead { name, why }, ..rules };
         }
+        let or = |written: Vec<Sentence>, by_rules| {
+            if written.is_empty() { by_rules } else { written }
+        };
         let mut scenarios = rules.scenarios;
         scenarios.append(&mut written.scenarios);
         Narrative {
-            author: Author::Model { name: self.model.clone(), kept, rejected, sections },
+            author: Author::Model { name, kept, rejected, sections },
             summary: or(written.summary, rules.summary),
             scenarios,
             recommendations: or(written.recommendations, rules.recommendations),
             ..rules
         }
     }
+}
 
-    fn why_nothing(&self, rejected: u32) -> String {
-        match (&self.failure, rejected) {
-            (Some(failure), 0) => failure.clone(),
-            (None, 0) => "it wrote no sentence".to_owned(),
-            (_, 1) => "its one sentence did not stand up to the data".to_owned(),
-            (_, several) => format!("none of its {several} sentences stood up to the data"),
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Section {
+    Summary,
+    Recommendations,
+    /// By its name.
+    Scenario(String),
+    /// Under a heading that nobody asked for.
+    Unknown,
+}
+
+impl Section {
+    fn name(&self) -> &str {
+        match self {
+            Self::Summary => "summary",
+            Self::Recommendations => "recommendations",
+            Self::Scenario(name) => name,
+            Self::Unknown => "unknown",
         }
     }
 }
 
-/// What became of a sentence, or of several that are told together.
-struct Read {
+/// What became of a sentence, or of several that are counted together.
+struct ReadSentence {
     section: Section,
     text: String,
     sentences: u32,
     /// The facts that it rests on, or why it is not on the page.
-    outcome: Result<Vec<usize>, Dropped>,
+    outcome: Result<Vec<usize>, Rejection>,
 }
 
-enum Dropped {
-    /// By the checker.
-    Ruled(Reason),
-    UnknownSection,
-    Twice,
-    SectionFull,
-    Preamble,
-    Beyond,
+struct Rejection {
+    counted_as: &'static str,
+    text: String,
 }
 
-impl Dropped {
-    /// What it is counted under.
-    const fn name(&self) -> &'static str {
-        match self {
-            Self::Ruled(reason) => reason.name(),
-            Self::UnknownSection => "under a heading that the page does not have",
-            Self::Twice => "said before in the same section",
-            Self::SectionFull => "more than a section has room for",
-            Self::Preamble => "words around the report",
-            Self::Beyond => "past what is read of one answer",
-        }
+impl From<&'static str> for Rejection {
+    fn from(counted_as: &'static str) -> Self {
+        Self { counted_as, text: counted_as.to_owned() }
     }
 }
 
-impl Section {
-    fn name(&self) -> String {
-        match self {
-            Self::Summary => "summary".to_owned(),
-            Self::Recommendations => "recommendations".to_owned(),
-            Self::Scenario(name) => name.clone(),
-            Self::Unknown => "unknown".to_owned(),
-        }
-    }
-}
-
-impl Read {
-    fn dropped(text: String, sentences: usize, dropped: Dropped) -> Self {
-        let sentences = u32::try_from(sentences).unwrap_or(u32::MAX);
-        Self { section: Section::Unknown, text, sentences, outcome: Err(dropped) }
-    }
-
-    fn ruled(self) -> Ruled {
-        let rejected = self.outcome.err().map(|dropped| {
-            let name = dropped.name();
-            if let Dropped::Ruled(reason) = dropped { reason.to_string() } else { name.to_owned() }
-        });
-        Ruled { section: self.section.name(), sentence: self.text, rejected }
+impl From<Reason> for Rejection {
+    fn from(reason: Reason) -> Self {
+        Self { counted_as: reason.kind.name(), text: reason.to_string() }
     }
 }
 
 /// Every sentence that was written is in it once: on the page, or dropped for a reason.
-fn read(answers: &[Answer], facts: &Facts) -> Vec<Read> {
+fn read_answers(answers: &[Answer], facts: &Facts) -> Vec<ReadSentence> {
     let names: Vec<&str> = facts.scenarios().into_iter().filter_map(|(name, _)| name).collect();
-    let mut found: Vec<Read> = Vec::new();
+    let dropped = |text: String, sentences: usize, why: &'static str| ReadSentence {
+        section: Section::Unknown,
+        text,
+        sentences: u32::try_from(sentences).unwrap_or(u32::MAX),
+        outcome: Err(why.into()),
+    };
+    let mut found: Vec<ReadSentence> = Vec::new();
     for answer in answers {
         let Sentences { read, preamble, beyond } = sentences(answer, &names);
-        for text in preamble {
-            found.push(Read::dropped(text, 1, Dropped::Preamble));
-        }
+        found.extend(preamble.into_iter().map(|text| dropped(text, 1, "words around the report")));
         for (section, text) in read {
-            let outcome = outcome(&section, &text, &found, facts);
-            found.push(Read { section, text, sentences: 1, outcome });
+            let outcome = check_sentence(&section, &text, &found, facts);
+            found.push(ReadSentence { section, text, sentences: 1, outcome });
         }
         if 0 < beyond {
-            found.push(Read::dropped(format!("{beyond} more"), beyond, Dropped::Beyond));
+            let why = "past what is read of one answer";
+            found.push(dropped(format!("{beyond} more"), beyond, why));
         }
     }
     found
 }
 
-fn outcome(
+fn check_sentence(
     section: &Section,
     text: &str,
-    before: &[Read],
+    before: &[ReadSentence],
     facts: &Facts,
-) -> Result<Vec<usize>, Dropped> {
+) -> Result<Vec<usize>, Rejection> {
     let scope = match section {
         Section::Summary | Section::Recommendations => Scope::Page,
         Section::Scenario(name) => Scope::Scenario(name),
-        Section::Unknown => return Err(Dropped::UnknownSection),
+        Section::Unknown => return Err("under a heading that the page does not have".into()),
     };
     let rests = match check(text, scope, facts) {
         Ruling::Holds { facts } => facts,
-        Ruling::Uncheckable { reason } => return Err(Dropped::Ruled(reason)),
+        Ruling::Uncheckable { reason } => return Err(reason.into()),
         Ruling::Fails { reasons } => {
             let first = reasons.into_iter().next();
-            return Err(Dropped::Ruled(first.unwrap_or(Reason::NoClaim)));
+            return Err(first.map_or_else(|| "no claim that can be checked".into(), Into::into));
         }
     };
     let kept = || before.iter().filter(|read| read.outcome.is_ok() && read.section == *section);
     if kept().any(|read| read.text == text) {
-        return Err(Dropped::Twice);
+        return Err("said before in the same section".into());
     }
     if SECTION_SENTENCES_MAX <= kept().count() {
-        return Err(Dropped::SectionFull);
+        return Err("more than a section has room for".into());
     }
     Ok(rests)
 }
 
-fn or(written: Vec<Sentence>, by_rules: Vec<Sentence>) -> Vec<Sentence> {
-    if written.is_empty() { by_rules } else { written }
+/// The words of an answer.
+#[derive(Debug, Default)]
+struct Sentences {
+    /// Each with the section that it stands in, as plain text.
+    read: Vec<(Section, String)>,
+    /// Around the report: `Here it is.`
+    preamble: Vec<String>,
+    /// How many are past what is read.
+    beyond: usize,
+}
+
+fn sentences(answer: &Answer, scenarios: &[&str]) -> Sentences {
+    let (begun, rest) = answer.said.split_at(end_of_reading(&answer.said));
+    let mut section = match &answer.question {
+        Question::Whole | Question::Page => Section::Summary,
+        Question::Scenario(name) => Section::Scenario(name.clone()),
+    };
+    let mut found = Sentences::default();
+    for written in without_reasoning(begun).lines() {
+        let line = plain(written);
+        if !has_words(&line) {
+            continue;
+        }
+        if is_preamble(&line) {
+            found.preamble.extend(split(&line));
+        } else if let Some(named) = heading(written, &line, scenarios) {
+            match (&answer.question, named) {
+                (Question::Whole | Question::Page, named) => section = named,
+                (Question::Scenario(own), Section::Scenario(name)) if *own != name => {
+                    section = Section::Unknown;
+                }
+                (Question::Scenario(own), Section::Scenario(_)) => {
+                    section = Section::Scenario(own.clone());
+                }
+                // Other headings within one scenario's answer change nothing.
+                (Question::Scenario(_), _) => {}
+            }
+        } else {
+            found.read.extend(split(&line).into_iter().map(|text| (section.clone(), text)));
+        }
+    }
+    let cut = rest.lines().map(plain).filter(|line| has_words(line));
+    found.beyond = found.read.len().saturating_sub(SENTENCES_MAX)
+        + cut.map(|line| split(&line).len()).sum::<usize>();
+    found.read.truncate(SENTENCES_MAX);
+    found
+}
+
+/// Where the reading of a long answer ends: behind a whole sentence, since half of one may say
+/// something else.
+fn end_of_reading(text: &str) -> usize {
+    let limit = text.floor_char_boundary(ANSWER_BYTES_MAX);
+    if limit == text.len() {
+        return limit;
+    }
+    let begun = &text[..limit];
+    let stop = [". ", "! ", "? ", "\n"].iter().filter_map(|stop| begun.rfind(stop)).max();
+    stop.map_or(0, |stop| stop + 1)
+}
+
+/// Drops what stands between `<think>` and `</think>`, all before an end without a beginning, and
+/// all after a beginning without an end.
+fn without_reasoning(text: &str) -> String {
+    let mut text = text.to_owned();
+    for name in ["think", "thinking", "reasoning"] {
+        let (open, close) = (format!("<{name}>"), format!("</{name}>"));
+        // Lower-casing ASCII alone keeps the places of all bytes.
+        let lower = |text: &str| text.to_ascii_lowercase();
+        while let Some(end) = lower(&text).find(&close) {
+            let start = lower(&text[..end]).find(&open).unwrap_or(0);
+            text.replace_range(start..end + close.len(), "\n");
+        }
+        if let Some(start) = lower(&text).find(&open) {
+            text.truncate(start);
+        }
+    }
+    text
+}
+
+/// A line without the marks of Markdown; within a word they belong to it, as in `rag_8k`.
+fn plain(line: &str) -> String {
+    let characters: Vec<char> = line.chars().collect();
+    let is_letter = |at: Option<usize>| {
+        at.and_then(|at| characters.get(at)).is_some_and(|c| c.is_alphanumeric())
+    };
+    let is_mark = |at: usize| match characters[at] {
+        '`' => true,
+        '*' | '_' | '#' => !(is_letter(at.checked_sub(1)) && is_letter(Some(at + 1))),
+        _ => false,
+    };
+    let kept: String =
+        (0..characters.len()).filter(|at| !is_mark(*at)).map(|at| characters[at]).collect();
+    let line = kept.trim();
+    let bare = line.trim_start_matches(['-', '+', '\u{2022}', '>', '|']).trim_start();
+    let number = bare.trim_start_matches(|c: char| c.is_ascii_digit());
+    let rest = number.strip_prefix(". ").or_else(|| number.strip_prefix(") "));
+    rest.filter(|_| number.len() < bare.len()).unwrap_or(bare).trim().to_owned()
+}
+
+/// Lines and fences of Markdown have none.
+fn has_words(line: &str) -> bool {
+    line.chars().any(char::is_alphabetic) && !matches!(line, "json" | "markdown" | "text")
+}
+
+/// `Here is the report:` and the like, which is no part of it.
+fn is_preamble(line: &str) -> bool {
+    const BEGINNINGS: [&str; 8] =
+        ["here is", "here are", "here's", "sure", "certainly", "okay", "of course", "let me"];
+    let lower = line.to_lowercase();
+    BEGINNINGS.iter().any(|beginning| {
+        lower.strip_prefix(beginning).is_some_and(|rest| !rest.starts_with(char::is_alphanumeric))
+    })
+}
+
+/// The section that a line begins; unknown for a heading of something else.
+fn heading(written: &str, line: &str, scenarios: &[&str]) -> Option<Section> {
+    let title = line.trim_end_matches(':').trim().to_lowercase();
+    match title.as_str() {
+        "summary" | "executive summary" => return Some(Section::Summary),
+        "recommendations" | "recommendation" => return Some(Section::Recommendations),
+        _ => {}
+    }
+    let named = title.strip_prefix("scenario:").map(str::trim);
+    let name = named.or_else(|| title.strip_prefix("scenario ")).unwrap_or(&title);
+    let is_it =
+        |scenario: &&&str| [name, &title].contains(&plain(scenario).to_lowercase().as_str());
+    if let Some(scenario) = scenarios.iter().find(is_it) {
+        return Some(Section::Scenario((**scenario).to_owned()));
+    }
+    let is_heading = named.is_some() || written.trim_start().starts_with('#');
+    is_heading.then_some(Section::Unknown)
+}
+
+/// At a space behind a full stop; a stop within a number has none behind it.
+fn split(line: &str) -> Vec<String> {
+    let mut found = vec![String::new()];
+    let mut before = ' ';
+    for character in line.chars() {
+        if character == ' ' && matches!(before, '.' | '!' | '?') {
+            found.push(String::new());
+        }
+        found.last_mut().into_iter().for_each(|sentence| sentence.push(character));
+        before = character;
+    }
+    let trimmed = found.iter().map(|sentence| sentence.trim().to_owned());
+    trimmed.filter(|sentence| !sentence.is_empty()).collect()
+}
+
+/// What the page as a whole is judged by where the facts are many.
+const HEADLINES: [(&str, Option<&str>); 6] = [
+    ("sweet_spot", None),
+    ("concurrency", None),
+    ("output_throughput", None),
+    ("per_user_throughput", None),
+    ("ttft", Some("p99")),
+    ("tpot", Some("p99")),
+];
+
+const RULES: &str = include_str!("narrator/rules.md");
+
+/// What to ask, so that no question is too long.
+pub fn questions(facts: &Facts) -> Vec<Question> {
+    if table(facts, |_| true).len() <= WHOLE_BYTES_MAX {
+        return vec![Question::Whole];
+    }
+    let scenarios = facts.scenarios().into_iter().filter_map(|(name, _)| name);
+    let scenarios = scenarios.map(|name| Question::Scenario(name.to_owned()));
+    std::iter::once(Question::Page).chain(scenarios).collect()
+}
+
+pub fn prompt(facts: &Facts, question: &Question) -> String {
+    let (asked, table) = match question {
+        Question::Whole => (
+            "Write three sections with exactly these headings, and a hyphen before each \
+             sentence.\nSUMMARY\n(3 to 6 sentences)\nSCENARIO: name as in the facts\n(2 to 5 \
+             sentences, one such section for each scenario)\nRECOMMENDATIONS\n(1 to 3 sentences)"
+                .to_owned(),
+            table(facts, |_| true),
+        ),
+        Question::Page => (
+            "Write two sections with exactly these headings, and a hyphen before each \
+             sentence.\nSUMMARY\n(3 to 6 sentences)\nRECOMMENDATIONS\n(1 to 3 sentences)"
+                .to_owned(),
+            table(facts, |fact| fact.about.scenario.is_none() || is_headline(fact)),
+        ),
+        Question::Scenario(name) => (
+            format!("Write 2 to 5 sentences about {name}, a hyphen before each."),
+            table(facts, |fact| fact.about.scenario.as_ref() == Some(name) || is_headline(fact)),
+        ),
+    };
+    format!("{RULES}\n{asked}\n\nFACTS\n{table}")
+}
+
+fn is_headline(fact: &Fact) -> bool {
+    let about = &fact.about;
+    HEADLINES.contains(&(about.quantity.as_str(), about.statistic.as_deref()))
+}
+
+/// One line for each scenario, with what the checker has words for.
+fn table(facts: &Facts, is_shown: impl Fn(&Fact) -> bool) -> String {
+    let mut text = String::new();
+    for (scenario, _) in facts.scenarios() {
+        let own = facts.facts.iter().filter(|fact| fact.about.scenario.as_deref() == scenario);
+        let shown: Vec<String> = own.filter(|fact| is_shown(fact)).filter_map(words).collect();
+        if !shown.is_empty() {
+            let name = scenario.unwrap_or("The whole page");
+            let _ = writeln!(text, "{name}: {}", shown.join("; "));
+        }
+    }
+    text
+}
+
+fn words(fact: &Fact) -> Option<String> {
+    let name = quantity_name(&fact.about.quantity)?;
+    let statistic = match fact.about.statistic.as_deref() {
+        None => "",
+        Some("p50") => " median",
+        Some("mean") => " mean",
+        Some("p99") => " p99",
+        Some(_) => return None,
+    };
+    // Tokens and requests stand in the name already.
+    let is_named = matches!(fact.unit, FactUnit::Tokens | FactUnit::Requests);
+    let unit = if is_named { "" } else { fact.unit.word() };
+    Some(format!("{name}{statistic} {}{unit}", fact.printed))
 }

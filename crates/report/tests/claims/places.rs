@@ -2,9 +2,8 @@
 
 use inferometer_report::narrative::Facts;
 use inferometer_report::narrative::claims::{Ruling, Scope, check};
-use inferometer_report::narrative::facts::{PublishedFacts, of_published};
 
-use crate::claims::published::r1;
+use crate::claims::published::{add_row, r1};
 
 fn holds(text: &str, scenario: &str, facts: &Facts) -> bool {
     let scope = if scenario.is_empty() { Scope::Page } else { Scope::Scenario(scenario) };
@@ -46,20 +45,25 @@ fn a_section_speaks_of_its_own_scenario() {
 
 /// Two servers at the same levels: `stock` is slower than `quick`, and best at another level.
 fn two_servers() -> Facts {
-    let row = |server: &str, concurrency: u32, (tokens, p99): (f64, f64)| PublishedFacts {
-        scenario: format!("{server} (c={concurrency})"),
-        concurrency: Some(concurrency),
-        output_throughput: Some(tokens),
-        ttft_ms_p99: Some(p99),
-        tpot_ms_p99: Some(p99 / 10.0),
-        ..PublishedFacts::default()
-    };
-    of_published(&[
-        row("stock", 4, (100.0, 400.0)),
-        row("stock", 8, (90.0, 500.0)),
-        row("quick", 4, (80.0, 900.0)),
-        row("quick", 8, (300.0, 300.0)),
-    ])
+    let mut facts = Facts::default();
+    for (server, users, tokens, p99) in [
+        ("stock", 4_u32, 100.0, 400.0),
+        ("stock", 8, 90.0, 500.0),
+        ("quick", 4, 80.0, 900.0),
+        ("quick", 8, 300.0, 300.0),
+    ] {
+        let numbers = [
+            ("concurrency", f64::from(users)),
+            ("output_throughput", tokens),
+            ("per_user_throughput", tokens / f64::from(users)),
+            ("ttft.p99", p99),
+            ("tpot.p99", p99 / 10.0),
+        ];
+        add_row(&mut facts, &format!("{server} (c={users})"), users, &numbers);
+    }
+    add_row(&mut facts, "stock (c=4)", 4, &[("sweet_spot", 4.0)]);
+    add_row(&mut facts, "quick (c=8)", 8, &[("sweet_spot", 8.0)]);
+    facts
 }
 
 #[test]

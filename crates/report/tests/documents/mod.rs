@@ -9,7 +9,7 @@ mod made;
 use inferometer_analysis::set::{PointResult, SetSummary};
 use inferometer_model::campaign::{Dimension, Question, Sweep};
 use inferometer_report::document::{Block, Document, Section, Table, html, markdown};
-use inferometer_report::narrative::{Narrative, facts, findings};
+use inferometer_report::narrative::{Facts, Narrative, findings};
 use inferometer_report::pages::{self, SuiteInput, csv};
 
 use made::{SUITE, manifest, narrative, results, suite};
@@ -210,15 +210,15 @@ fn a_run_and_a_sweep_have_pages_of_their_own() {
         find: None,
     });
     let set = SetSummary::of(&manifest(question, &["stock"]), &points);
-    let facts = facts::of_set(&set, &points);
-    let narrative = findings::of_set(&set, &points, &facts);
+    let facts = Facts::from_set(&set, &points);
+    let narrative = findings::from_set(&set, &points, &facts);
     let page = pages::of_set(&SuiteInput { set: &set, points: &points, narrative: &narrative });
     let text = markdown::render(&page).text;
     for part in ["## Levels", "## Findings", "## Charts", "## Provenance", "Sweet spot:"] {
         assert!(text.contains(part), "{part} is missing: {text}");
     }
     let summary = &points[1].summary;
-    let run = pages::run(summary, &findings::of_run(summary, &facts::of_run(summary)));
+    let run = pages::run(summary, &findings::from_run(summary, &Facts::from_run(summary)));
     let text = markdown::render(&run).text;
     for part in ["## Performance", "## Validity", "Plan fingerprint"] {
         assert!(text.contains(part), "{part} is missing: {text}");

@@ -163,28 +163,53 @@ fn played(levels: &[(u32, Level)], runs: u32, (seed, change): (u32, Change)) -> 
 
 /// A scenario of one user, and one at four levels.
 pub(crate) fn suite(seed: u32, runs: u32, change: Change) -> MadeSet {
-    let levels = [2, 4, 8, 16].map(at_once).to_vec();
+    let levels = [2, 4, 8, 16];
+    let mut played_levels = vec![(0, Level::AsAsked)];
+    played_levels.extend(levels.map(|users| (1, at_once(users))));
+    let points = played(&played_levels, runs, (seed, change));
+    let manifest = suite_manifest(&["Single User"], ("Scaling", &levels), runs);
+    MadeSet { set: SetSummary::of(&manifest, &points), points }
+}
+
+/// Scenarios that are played once, and one at several levels, with these runs.
+pub(crate) fn suite_of(
+    alone: &[&str],
+    (scaling, levels): (&str, &[u32]),
+    documents: Vec<Value>,
+) -> MadeSet {
+    let conditions = u32::try_from(alone.len()).unwrap();
+    let mut played: Vec<(u32, Level)> = (0..conditions).map(|it| (it, Level::AsAsked)).collect();
+    played.extend(levels.iter().map(|users| (conditions, at_once(*users))));
+    let points =
+        (0_u32..).zip(played).zip(&documents).map(|((number, (condition, level)), run)| {
+            let (seed, stage) = (u64::from(number), Stage::Planned);
+            let point = Point { number, condition, level, repetition: 0, seed, stage };
+            PointResult { point, summary: summary(run) }
+        });
+    let points: Vec<PointResult> = points.collect();
+    let manifest = suite_manifest(alone, (scaling, levels), 1);
+    MadeSet { set: SetSummary::of(&manifest, &points), points }
+}
+
+fn suite_manifest(alone: &[&str], (scaling, levels): (&str, &[u32]), runs: u32) -> SetManifest {
     let scenario = |category: &str, levels| Scenario {
         category: category.to_owned(),
         purpose: "something".to_owned(),
         levels,
     };
+    let mut scenarios: Vec<Scenario> =
+        alone.iter().map(|_| scenario("Latency", vec![Level::AsAsked])).collect();
+    scenarios.push(scenario("Scaling", levels.iter().copied().map(at_once).collect()));
     let question = Question::Suite(Suite {
         name: "standard".to_owned(),
         title: "Standard".to_owned(),
         hash: "00".to_owned(),
         changes: Vec::new(),
         prompts: Prompts::Fresh,
-        scenarios: vec![
-            scenario("Latency", vec![Level::AsAsked]),
-            scenario("Scaling", levels.clone()),
-        ],
+        scenarios,
     });
-    let manifest = manifest(question, &["Single User", "Scaling"], runs);
-    let mut played_levels = vec![(0, Level::AsAsked)];
-    played_levels.extend(levels.into_iter().map(|level| (1, level)));
-    let points = played(&played_levels, runs, (seed, change));
-    MadeSet { set: SetSummary::of(&manifest, &points), points }
+    let names: Vec<&str> = alone.iter().copied().chain([scaling]).collect();
+    manifest(question, &names, runs)
 }
 
 /// Rates up to twice the eight requests a second that the server can do.

@@ -1,19 +1,12 @@
-//! One statement of a sentence: which kind of claim it makes, and what it names.
+//! One statement of a sentence: what it names, which kind of claim it makes, which words may stand
+//! in it, and which metric, statistic and place each of its numbers belongs to.
 
-use super::Reason;
-use super::binding;
-use super::comparing;
-use super::extreme;
-use super::findings::Findings;
-use super::gap;
-use super::grammar::{Relation, relation, unread};
+use std::cell::RefCell;
+
 use super::known::{Known, Place, Subject};
-use super::level;
-use super::number::Number;
-use super::reading::Term;
-use super::sameness;
-use super::trend;
-use super::vocabulary::Meaning;
+use super::reading::{Number, Term, distinct};
+use super::vocabulary::{Meaning, Qualifier, Relation};
+use super::{Findings, ReasonKind};
 
 /// What a statement takes over where it names nothing itself.
 #[derive(Clone, Copy, Debug)]
@@ -27,58 +20,55 @@ pub(super) struct Defaults {
     pub(super) several_places: bool,
 }
 
-impl Defaults {
-    pub(super) const fn at(place: Place) -> Self {
-        let (several_subjects, several_places) = (false, false);
-        Self { metric: None, statistic: None, place, several_subjects, several_places }
-    }
-}
-
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Clause<'c, 'a> {
+pub(super) struct Clause<'c> {
     pub(super) terms: &'c [Term],
     pub(super) defaults: Defaults,
-    pub(super) known: &'c Known<'a>,
+    pub(super) known: &'c Known<'c>,
+    pub(super) findings: &'c RefCell<Findings>,
 }
 
-impl Clause<'_, '_> {
-    pub(super) fn check(&self, findings: &mut Findings) {
-        self.note_strange_terms(findings);
-        self.note_what_is_lost(findings);
-        let claims_before = findings.claims();
-        let mut relations: Vec<Relation> = self.terms.iter().filter_map(relation).collect();
-        relations.sort_by_key(|relation| *relation as u8);
+impl Clause<'_> {
+    pub(super) fn check(&self) {
+        self.note_strange_terms();
+        self.note_what_is_lost();
+        let claims_before = self.findings.borrow().claims;
+        let mut relations: Vec<Relation> = self.terms.iter().filter_map(Term::relation).collect();
+        relations.sort();
         relations.dedup();
         // `rises to twice …` and `doubles` say by how much.
-        if relations.contains(&Relation::Trend) {
-            relations.retain(|relation| *relation != Relation::Comparison || self.compares());
+        let compares = |term: &Term| {
+            matches!(term, Term::Word(Meaning::Than | Meaning::Exceed(_) | Meaning::Compare(_)))
+        };
+        if relations.contains(&Relation::Trend) && !self.terms.iter().any(compares) {
+            relations.retain(|relation| *relation != Relation::Comparison);
         }
-        if let Some(word) = unread(self.terms, relations.first().copied()) {
-            findings.unchecked(word);
+        if let Some(word) = self.unread(relations.first().copied()) {
+            self.unchecked(word);
         }
         if relations.is_empty() {
-            binding::check_numbers(self, findings);
+            self.check_numbers();
         }
         // What belongs to which of several is not clear; they are read only to say what is wrong.
         if 1 < relations.len() {
-            findings.unchecked("two relations in one statement");
+            self.unchecked("two relations in one statement");
         }
         for relation in &relations {
             match relation {
-                Relation::Gap => gap::check(self, findings),
-                Relation::Comparison => comparing::check(self, findings),
-                Relation::Trend => trend::check(self, findings),
-                Relation::Extreme => extreme::check(self, findings),
-                Relation::Sameness => sameness::check(self, findings),
+                Relation::Gap => self.check_gap(),
+                Relation::Comparison => self.check_comparison(),
+                Relation::Trend => self.check_trend(),
+                Relation::Extreme => self.check_extreme(),
+                Relation::Sameness => self.check_sameness(),
             }
         }
         if !relations.contains(&Relation::Gap) {
-            level::check(self, findings);
+            self.check_levels();
         }
-        self.check_sweet_spot(findings);
+        self.check_sweet_spot();
         let names_something = !self.metrics().is_empty() || !self.statistics().is_empty();
-        if names_something && findings.claims() == claims_before {
-            findings.unchecked("a statement without a number");
+        if names_something && self.findings.borrow().claims == claims_before {
+            self.unchecked("a statement without a number");
         }
     }
 
@@ -96,59 +86,114 @@ impl Clause<'_, '_> {
         }
     }
 
+    fn note_strange_terms(&self) {
+        // Advice stands on the sweet spot or on a best value, which are checked.
+        let is_reason =
+            |term: &Term| matches!(term, Term::Word(Meaning::SweetSpot | Meaning::Extreme(_)));
+        let is_advice = |term: &Term| *term == Term::Word(Meaning::Advice);
+        for term in self.terms {
+            if let Term::Unknown(word) = term {
+                self.unchecked(word);
+            } else if let Term::NoSuchLevel(level) = term {
+                self.fails(ReasonKind::UnknownNumber, format!("concurrency {level}"));
+            } else if let Term::Misread(name) = term {
+                self.fails(ReasonKind::UnknownExpansion, name.clone());
+            } else if is_advice(term) && !self.terms.iter().any(is_reason) {
+                self.unchecked("advice without a reason");
+            }
+        }
+    }
+
     /// What a statement takes over must be one thing, and said of it without doubt.
-    fn note_what_is_lost(&self, findings: &mut Findings) {
-        let (metrics, statistics) = (self.metrics(), self.statistics());
+    fn note_what_is_lost(&self) {
+        let (metrics, statistics, places) = (self.metrics(), self.statistics(), self.places());
         let names_no_subject = metrics.is_empty() && statistics.is_empty();
+        let along_concurrency = self.has(Meaning::AlongConcurrency);
         if self.defaults.several_subjects && names_no_subject
-            || self.defaults.several_places
-                && self.places().is_empty()
-                && !self.has(Meaning::AlongConcurrency)
+            || self.defaults.several_places && places.is_empty() && !along_concurrency
         {
-            findings.unchecked("which of several it goes on with");
+            self.unchecked("which of several it goes on with");
         }
         // After `TTFT p99 is …` a bare `TPOT is …` may be p99 or not.
         let is_tail = !matches!(self.defaults.statistic, None | Some("mean" | "p50"));
         let is_open = |metric: &&str| self.known.is_distribution(metric);
         if is_tail && statistics.is_empty() && metrics.iter().any(is_open) {
-            findings.unchecked("a metric without its statistic");
+            self.unchecked("a metric without its statistic");
         }
-        let families = distinct(self.terms.iter().filter_map(family));
-        let along = self.terms.iter().any(|term| relation(term) == Some(Relation::Trend))
-            || self.has(Meaning::AlongConcurrency);
-        for family in families {
+        let is_trend = |term: &Term| term.relation() == Some(Relation::Trend);
+        let along = along_concurrency || self.terms.iter().any(is_trend);
+        for family in distinct(self.terms.iter().filter_map(Term::family)) {
             let levels = self.known.levels_beside(family);
             let is_its = |place: &Place| matches!(place, Place::Scenario(p) if levels.contains(p));
-            if !along && !self.places().iter().any(is_its) {
-                findings.unchecked("a scenario without its level");
+            if !along && !places.iter().any(is_its) {
+                self.unchecked("a scenario without its level");
             }
         }
     }
 
+    /// What stands in the statement and is not read there: a word that no rule of its relation
+    /// looks at would say something that nobody checks.
+    fn unread(&self, relation: Option<Relation>) -> Option<&'static str> {
+        let is_sized = matches!(relation, Some(Relation::Comparison | Relation::Trend));
+        let is_read = |meaning: Meaning| {
+            let readers = meaning.readers();
+            readers.is_none_or(|readers| relation.is_some_and(|it| readers.contains(&it)))
+        };
+        let mut strengths = 0;
+        for (at, term) in self.terms.iter().enumerate() {
+            let (read, what) = match (term.meaning(), term.number()) {
+                (Some(Meaning::Strength(_)), _) => {
+                    strengths += 1;
+                    (self.is_strengthened(at), "a strength of nothing")
+                }
+                (Some(Meaning::By), _) => {
+                    let next = self.terms.get(at + 1).and_then(Term::number);
+                    let is_size = next.is_some_and(|number| number.is_size);
+                    (is_sized && is_size, "a size of nothing compared")
+                }
+                (Some(Meaning::Denial), _) => (false, "a denial"),
+                (Some(along @ Meaning::AlongConcurrency), _) => {
+                    (is_read(along), "with concurrency, of no trend")
+                }
+                (Some(end @ (Meaning::From | Meaning::To | Meaning::Between)), _) => {
+                    (is_read(end), "a range")
+                }
+                (Some(other), _) => (is_read(other), "a word that is not read here"),
+                (None, Some(number)) => (
+                    !number.is_size || is_sized || relation == Some(Relation::Gap),
+                    "a size of nothing compared",
+                ),
+                (None, None) => (true, ""),
+            };
+            if !read {
+                return Some(what);
+            }
+        }
+        (relation.is_some() && 1 < strengths).then_some("two strengths in one statement")
+    }
+
+    /// `much` stands before what it makes stronger, `slightly` also behind `rises`.
+    fn is_strengthened(&self, at: usize) -> bool {
+        use Meaning::{Compare, Exceed, Extreme, Level, Same, Steady, Trend};
+        let behind = self.terms[at + 1..].iter().find(|term| **term != Term::Word(Meaning::Filler));
+        let before = at.checked_sub(1).and_then(|before| self.terms[before].meaning());
+        matches!(before, Some(Trend(_)))
+            || matches!(
+                behind.and_then(Term::meaning),
+                Some(Trend(_) | Compare(_) | Exceed(_) | Level(_) | Same(_) | Steady | Extreme(_))
+            )
+    }
+
     pub(super) fn metrics(&self) -> Vec<&'static str> {
-        distinct(self.terms.iter().filter_map(metric))
+        distinct(self.terms.iter().filter_map(Term::metric))
+    }
+
+    pub(super) fn metrics_or_default(&self) -> Vec<&'static str> {
+        or(self.metrics(), self.defaults.metric)
     }
 
     pub(super) fn statistics(&self) -> Vec<&'static str> {
-        distinct(self.terms.iter().filter_map(statistic))
-    }
-
-    pub(super) fn places(&self) -> Vec<Place> {
-        distinct(self.terms.iter().filter_map(place))
-    }
-
-    pub(super) fn numbers(&self) -> Vec<Number> {
-        self.terms.iter().filter_map(number).collect()
-    }
-
-    /// How far what is compared is apart; `Err` where that is said twice.
-    pub(super) fn size(&self) -> Result<Option<Number>, ()> {
-        let sizes: Vec<Number> = self.numbers().into_iter().filter(|n| n.is_size).collect();
-        match sizes.as_slice() {
-            [] => Ok(None),
-            [size] => Ok(Some(*size)),
-            _ => Err(()),
-        }
+        distinct(self.terms.iter().filter_map(Term::statistic))
     }
 
     /// The statistics that the statement names, else the one that it goes on with.
@@ -156,54 +201,57 @@ impl Clause<'_, '_> {
         self.or_carried(self.statistics())
     }
 
-    pub(super) fn or_carried(&self, found: Vec<&'static str>) -> Vec<Option<&'static str>> {
-        if found.is_empty() && self.metrics().is_empty() {
-            vec![self.defaults.statistic]
-        } else {
-            optional(found)
-        }
+    fn or_carried(&self, found: Vec<&'static str>) -> Vec<Option<&'static str>> {
+        let carried = self.defaults.statistic.filter(|_| self.metrics().is_empty());
+        or(found.into_iter().map(Some).collect(), Some(carried))
     }
 
-    /// The levels that a trend runs along: of the scenario that is named or at hand, else of the
-    /// only one that has several.
-    pub(super) fn levels_at_hand(&self) -> Option<Vec<usize>> {
-        let levels = match distinct(self.terms.iter().filter_map(family)).as_slice() {
-            [family] => self.known.levels_beside(*family),
-            [] => match self.defaults.place {
-                Place::Scenario(place) => self.known.levels_beside(place),
-                Place::Page => self.known.only_family()?,
-            },
-            _ => return None,
-        };
-        (1 < levels.len()).then_some(levels)
+    pub(super) fn places(&self) -> Vec<Place> {
+        distinct(self.terms.iter().filter_map(Term::place))
+    }
+
+    pub(super) fn places_or_default(&self) -> Vec<Place> {
+        or(self.places(), Some(self.defaults.place))
+    }
+
+    pub(super) fn numbers(&self) -> Vec<Number> {
+        self.terms.iter().filter_map(Term::number).collect()
+    }
+
+    /// The numbers that are no sizes.
+    pub(super) fn values(&self) -> Vec<Number> {
+        self.numbers().into_iter().filter(|number| !number.is_size).collect()
     }
 
     pub(super) fn has(&self, meaning: Meaning) -> bool {
         self.terms.contains(&Term::Word(meaning))
     }
 
+    /// The levels that a trend runs along: of the scenario that is named or at hand, else of the
+    /// only one that has several.
+    pub(super) fn levels_at_hand(&self) -> Option<Vec<usize>> {
+        let families = distinct(self.terms.iter().filter_map(Term::family));
+        let levels = match (families.as_slice(), self.defaults.place) {
+            ([family], _) => self.known.levels_beside(*family),
+            ([], Place::Scenario(place)) => self.known.levels_beside(place),
+            ([], Place::Page) => self.known.only_family()?,
+            _ => return None,
+        };
+        (1 < levels.len()).then_some(levels)
+    }
+
     /// All that the statement speaks of: each metric with each statistic at each place that it
     /// names.
     pub(super) fn subjects(&self) -> Vec<Subject> {
-        let metrics = or(self.metrics(), self.defaults.metric);
-        let statistics = self.statistics_asked();
-        let places = or(self.places(), Some(self.defaults.place));
-        let mut subjects = Vec::new();
-        for metric in &metrics {
-            for statistic in &statistics {
-                for place in &places {
-                    subjects.push(Subject { metric, statistic: *statistic, place: *place });
-                }
-            }
-        }
-        subjects
+        let (metrics, places) = (self.metrics_or_default(), self.places_or_default());
+        subjects(&metrics, &self.statistics_asked(), &places)
     }
 
     /// The one fact of a subject; what is not there is noted.
-    pub(super) fn value(&self, subject: Subject, findings: &mut Findings) -> Option<usize> {
+    pub(super) fn value(&self, subject: Subject) -> Option<usize> {
         let found = self.known.value(subject);
         if found.is_none() {
-            findings.missing(self.words(subject));
+            self.missing(self.words(subject));
         }
         found
     }
@@ -219,106 +267,193 @@ impl Clause<'_, '_> {
         }
     }
 
-    fn compares(&self) -> bool {
-        self.terms.iter().any(|term| {
-            matches!(term, Term::Word(Meaning::Than | Meaning::Exceed(_) | Meaning::Compare(_)))
-        })
+    pub(super) fn holds(&self, facts: impl IntoIterator<Item = usize>) {
+        let mut findings = self.findings.borrow_mut();
+        findings.claims += 1;
+        findings.facts.extend(facts);
     }
 
-    fn note_strange_terms(&self, findings: &mut Findings) {
-        for term in self.terms {
-            match term {
-                Term::Unknown(word) => findings.unchecked(word.as_str()),
-                Term::NoSuchLevel(level) => {
-                    findings.fails(Reason::UnknownNumber(format!("concurrency {level}")));
-                }
-                Term::Misread(name) => {
-                    findings.fails(Reason::UnknownExpansion(name.clone()));
-                }
-                Term::Word(Meaning::Advice) if !self.gives_a_reason() => {
-                    findings.unchecked("advice without a reason");
-                }
-                Term::Word(_)
-                | Term::Number(_)
-                | Term::Place(_)
-                | Term::Level(_)
-                | Term::Family(_) => {}
-            }
-        }
+    pub(super) fn fails(&self, kind: ReasonKind, detail: String) {
+        let mut findings = self.findings.borrow_mut();
+        findings.claims += 1;
+        findings.reasons.push(kind.with(detail));
     }
 
-    /// Advice stands on the sweet spot or on a best value, which are checked.
-    fn gives_a_reason(&self) -> bool {
-        self.terms
-            .iter()
-            .any(|term| matches!(term, Term::Word(Meaning::SweetSpot | Meaning::Extreme(_))))
+    /// Notes a word or a relation that nobody checks.
+    pub(super) fn unchecked(&self, what: impl Into<String>) {
+        self.findings.borrow_mut().unchecked.push(what.into());
     }
 
-    /// Each place that the statement names must be the sweet spot of its own levels.
-    fn check_sweet_spot(&self, findings: &mut Findings) {
-        if !self.has(Meaning::SweetSpot) {
+    /// Notes what was not measured.
+    pub(super) fn missing(&self, what: impl Into<String>) {
+        self.findings.borrow_mut().missing.push(what.into());
+    }
+
+    /// Holds every number of the statement that is no size against the facts.
+    ///
+    /// The names and the numbers of a statement stand in runs: `mean, median and p99 are 1, 2 and
+    /// 3`, or `1 ms mean, 2 ms p99`. A run of names and the run of numbers behind it belong
+    /// together, or before it where the statement begins with numbers. One name goes with all
+    /// numbers of its run, one number with all its names, and equally many pair up in order.
+    /// Anything else is not read.
+    pub(super) fn check_numbers(&self) {
+        let numbers = self.values();
+        if numbers.is_empty() {
             return;
         }
-        if self.places().is_empty() {
-            findings.unchecked("a sweet spot at no level");
-        }
-        for place in self.places() {
-            let Place::Scenario(place) = place else {
-                findings.missing("a sweet spot");
-                continue;
+        let measured = |number: &Number| !number.is_size && number.metric.is_none();
+        let metrics = align(self.terms, Term::metric, measured);
+        let statistics = align(self.terms, Term::statistic, measured);
+        let places = align(self.terms, Term::place, |number| !number.is_size);
+        let (Some(metrics), Some(statistics), Some(places)) = (metrics, statistics, places) else {
+            let all = numbers.iter().map(Number::words).collect::<Vec<_>>().join(", ");
+            let what = format!("it is not clear what {all} are of");
+            return self.fails(ReasonKind::WrongSubject, what);
+        };
+        let mut named = metrics.into_iter().zip(statistics);
+        for (number, places) in numbers.iter().zip(places) {
+            let places = or(places, Some(self.defaults.place));
+            let (metrics, statistics) = if let Some(metric) = number.metric {
+                (vec![metric], vec![None])
+            } else {
+                let (metrics, statistics) = named.next().unwrap_or_default();
+                (or(metrics, self.defaults.metric), self.or_carried(statistics))
             };
-            let spot = |place: usize| {
-                let place = Place::Scenario(place);
-                self.known.value(Subject { metric: "sweet_spot", statistic: None, place })
-            };
-            let levels = self.known.levels_beside(place);
-            match (spot(place), levels.into_iter().find_map(spot)) {
-                (Some(here), _) => findings.holds([here]),
-                (None, Some(other)) => findings.fails(Reason::WrongSubject(format!(
-                    "the sweet spot is c={}",
-                    self.known.facts[other].value
-                ))),
-                (None, None) => findings.missing("a sweet spot"),
+            if metrics.is_empty() {
+                self.unchecked(format!("{} of nothing named", number.words()));
+            }
+            for subject in subjects(&metrics, &statistics, &places) {
+                self.check_number(number, subject);
             }
         }
     }
-}
 
-pub(super) fn metric(term: &Term) -> Option<&'static str> {
-    if let Term::Word(Meaning::Metric(metric)) = term { Some(metric) } else { None }
-}
-
-pub(super) fn statistic(term: &Term) -> Option<&'static str> {
-    if let Term::Word(Meaning::Statistic(statistic)) = term { Some(statistic) } else { None }
-}
-
-pub(super) fn place(term: &Term) -> Option<Place> {
-    if let Term::Place(place) | Term::Level(place) = term { Some(*place) } else { None }
-}
-
-fn family(term: &Term) -> Option<usize> {
-    if let Term::Family(family) = term { Some(*family) } else { None }
-}
-
-pub(super) fn number(term: &Term) -> Option<Number> {
-    if let Term::Number(number) = term { Some(*number) } else { None }
-}
-
-fn distinct<T: PartialEq>(items: impl Iterator<Item = T>) -> Vec<T> {
-    let mut found = Vec::new();
-    for item in items {
-        if !found.contains(&item) {
-            found.push(item);
+    /// Holds one number against one subject.
+    pub(super) fn check_number(&self, number: &Number, subject: Subject) {
+        let known = self.known;
+        if !known.has_metric(subject.metric) {
+            return self.missing(subject.metric);
+        }
+        let mut candidates = known.about(subject);
+        candidates.extend(self.best_level(subject));
+        if candidates.is_empty() {
+            return match subject.place {
+                Place::Page => {
+                    let what = format!("{} without its scenario", number.words());
+                    self.fails(ReasonKind::WrongSubject, what);
+                }
+                Place::Scenario(_) => self.missing(self.words(subject)),
+            };
+        }
+        let said = |fact: &usize| {
+            let fact = &known.facts[*fact];
+            number.says_in(fact.value, fact.unit)
+        };
+        if candidates.iter().all(|fact| said(fact).is_none()) {
+            return self.fails(ReasonKind::WrongUnit, number.words());
+        }
+        // A bound must hold for the mean and the median, where either may be meant.
+        let is_bound = matches!(number.qualifier, Some(Qualifier::Over | Qualifier::Under));
+        let readings = known.readings(subject).into_iter().filter_map(|one| known.value(one));
+        if is_bound && readings.into_iter().any(|fact| said(&fact) == Some(false)) {
+            self.unchecked(format!("{} without its statistic", number.words()));
+        }
+        match candidates.iter().find(|fact| said(fact) == Some(true)) {
+            Some(fact) => self.holds([*fact]),
+            None if (0..known.facts.len()).any(|fact| said(&fact) == Some(true)) => {
+                let what = format!("{} is not {}", number.words(), self.words(subject));
+                self.fails(ReasonKind::WrongSubject, what);
+            }
+            None => self.fails(ReasonKind::UnknownNumber, number.words()),
         }
     }
-    found
+
+    /// `Peak throughput` is also what people call the highest output throughput of all levels.
+    fn best_level(&self, subject: Subject) -> Option<usize> {
+        if subject.metric != "peak_throughput" {
+            return None;
+        }
+        let known = self.known;
+        let levels = match subject.place {
+            Place::Scenario(place) => known.levels_beside(place),
+            Place::Page => known.only_family()?,
+        };
+        let output = Subject { metric: "output_throughput", statistic: None, ..subject };
+        let found = levels.iter().filter_map(|level| {
+            let level = output.at(*level);
+            Some((level.place, known.value(level)?))
+        });
+        let value = |fact: usize| known.facts[fact].value;
+        let (place, best) = found.max_by(|(_, a), (_, b)| value(*a).total_cmp(&value(*b)))?;
+        let is_asked = subject.place == Place::Page || subject.place == place;
+        (is_asked && 1 < levels.len()).then_some(best)
+    }
+}
+
+pub(super) fn subjects(
+    metrics: &[&'static str],
+    statistics: &[Option<&'static str>],
+    places: &[Place],
+) -> Vec<Subject> {
+    let mut subjects = Vec::new();
+    for metric in metrics {
+        for statistic in statistics {
+            for place in places {
+                subjects.push(Subject { metric, statistic: *statistic, place: *place });
+            }
+        }
+    }
+    subjects
 }
 
 pub(super) fn or<T>(found: Vec<T>, default: Option<T>) -> Vec<T> {
     if found.is_empty() { default.into_iter().collect() } else { found }
 }
 
-/// The statistics to ask for; none named is one way of asking.
-pub(super) fn optional(found: Vec<&'static str>) -> Vec<Option<&'static str>> {
-    if found.is_empty() { vec![None] } else { found.into_iter().map(Some).collect() }
+/// The names of one kind that belong to each number; `None` where that is not clear.
+fn align<K: Copy + PartialEq>(
+    terms: &[Term],
+    name: impl Fn(&Term) -> Option<K>,
+    counts: impl Fn(&Number) -> bool,
+) -> Option<Vec<Vec<K>>> {
+    // A name, or `None` for a number.
+    let mut items: Vec<Option<K>> = terms
+        .iter()
+        .filter_map(|term| match term.number() {
+            Some(number) => counts(&number).then_some(None),
+            None => name(term).map(Some),
+        })
+        .collect();
+    let names = distinct(items.iter().copied().flatten());
+    if names.len() < 2 {
+        let numbers = items.iter().filter(|item| item.is_none()).count();
+        return Some(vec![names; numbers]);
+    }
+    let begins_with_numbers = items[0].is_none();
+    if begins_with_numbers {
+        items.reverse();
+    }
+    let mut found = Vec::new();
+    let mut rest = items.as_slice();
+    while !rest.is_empty() {
+        // A name that is left over at the end belongs to nothing.
+        let split = rest.iter().position(Option::is_none)?;
+        let numbers = rest[split..].iter().take_while(|item| item.is_none()).count();
+        let mut names: Vec<K> = rest[..split].iter().copied().flatten().collect();
+        names.dedup();
+        match names.len() {
+            0 => return None,
+            1 => found.extend(std::iter::repeat_n(names, numbers)),
+            _ if numbers == 1 => found.push(names),
+            several if several == numbers => {
+                found.extend(names.into_iter().map(|name| vec![name]));
+            }
+            _ => return None,
+        }
+        rest = &rest[split + numbers..];
+    }
+    if begins_with_numbers {
+        found.reverse();
+    }
+    Some(found)
 }

@@ -1,6 +1,6 @@
 //! The facts by what they are about.
 
-use super::words::{Token, tokens};
+use super::reading::tokens;
 use crate::narrative::facts::family;
 use crate::narrative::{Fact, Facts};
 
@@ -37,20 +37,21 @@ pub(super) struct Subject {
     pub(super) place: Place,
 }
 
-impl<'a> Known<'a> {
-    pub(super) fn of(facts: &'a Facts) -> Self {
-        let mut scenarios: Vec<Scenario<'a>> = Vec::new();
-        for fact in &facts.facts {
-            let Some(name) = fact.about.scenario.as_deref() else { continue };
-            if !scenarios.iter().any(|scenario| scenario.name == name) {
-                scenarios.push(Scenario::named(name, fact.about.concurrency));
-            }
-        }
-        Self { facts: &facts.facts, scenarios }
+impl Subject {
+    pub(super) fn at(self, scenario: usize) -> Self {
+        Self { place: Place::Scenario(scenario), ..self }
     }
+}
 
-    pub(super) fn place_of(&self, name: &str) -> Option<Place> {
-        self.scenarios.iter().position(|scenario| scenario.name == name).map(Place::Scenario)
+impl<'a> Known<'a> {
+    pub(super) fn new(facts: &'a Facts) -> Self {
+        let words = |text: &str| tokens(text).into_iter().map(|token| token.spelling).collect();
+        let scenarios = facts.scenarios().into_iter().filter_map(|(name, concurrency)| {
+            let name = name?;
+            let family = family(name, concurrency).map(words);
+            Some(Scenario { name, concurrency, words: words(name), family })
+        });
+        Self { facts: &facts.facts, scenarios: scenarios.collect() }
     }
 
     pub(super) fn page_concurrency(&self) -> Option<f64> {
@@ -60,12 +61,27 @@ impl<'a> Known<'a> {
 
     /// The facts that a subject may mean.
     pub(super) fn about(&self, subject: Subject) -> Vec<usize> {
-        (0..self.facts.len()).filter(|fact| self.is_about(*fact, subject)).collect()
+        let scenario = match subject.place {
+            Place::Page => None,
+            Place::Scenario(place) => Some(self.scenarios[place].name),
+        };
+        let is_about = |fact: &usize| {
+            let about = &self.facts[*fact].about;
+            let statistic_fits = match (subject.statistic, about.statistic.as_deref()) {
+                // A rate over the whole run is its own mean.
+                (None, None | Some("mean" | "p50")) | (Some("mean"), None) => true,
+                (asked, has) => asked == has,
+            };
+            about.scenario.as_deref() == scenario
+                && is_named(&about.quantity, subject.metric)
+                && statistic_fits
+        };
+        (0..self.facts.len()).filter(is_about).collect()
     }
 
     /// The one number that a comparison takes: what was asked for, else the mean, else the median.
     pub(super) fn value(&self, subject: Subject) -> Option<usize> {
-        let order = |fact: &usize| match self.statistic(*fact) {
+        let order = |fact: &usize| match self.facts[*fact].about.statistic.as_deref() {
             None => 0,
             Some("mean") => 1,
             Some(_) => 2,
@@ -73,16 +89,15 @@ impl<'a> Known<'a> {
         self.about(subject).into_iter().min_by_key(order)
     }
 
-    pub(super) fn statistic(&self, fact: usize) -> Option<&'a str> {
-        self.facts[fact].about.statistic.as_deref().map(|name| match name {
-            "median" => "p50",
-            other => other,
-        })
-    }
-
     /// Whether any fact has this metric, wherever it was measured.
     pub(super) fn has_metric(&self, metric: &str) -> bool {
         self.facts.iter().any(|fact| is_named(&fact.about.quantity, metric))
+    }
+
+    /// Whether the metric has a statistic to name.
+    pub(super) fn is_distribution(&self, metric: &str) -> bool {
+        let mut abouts = self.facts.iter().map(|fact| &fact.about);
+        abouts.any(|about| about.quantity == metric && about.statistic.is_some())
     }
 
     /// Scenarios that differ from this one in their level alone, itself among them, from the lowest
@@ -96,22 +111,12 @@ impl<'a> Known<'a> {
         levels
     }
 
-    /// The levels of each scenario that has several.
-    pub(super) fn families(&self) -> Vec<Vec<usize>> {
-        let mut families: Vec<Vec<usize>> = Vec::new();
-        for place in 0..self.scenarios.len() {
-            let levels = self.levels_beside(place);
-            if 1 < levels.len() && !families.contains(&levels) {
-                families.push(levels);
-            }
-        }
-        families
-    }
-
     /// The levels of the one scenario that has several; none where two have.
     pub(super) fn only_family(&self) -> Option<Vec<usize>> {
-        let mut families = self.families();
-        families.pop().filter(|_| families.is_empty())
+        let all = (0..self.scenarios.len()).map(|place| self.levels_beside(place));
+        let mut families = all.filter(|levels| 1 < levels.len());
+        let first = families.next()?;
+        families.all(|other| other == first).then_some(first)
     }
 
     /// What a relation must hold for: the mean and the median where no statistic is named.
@@ -123,49 +128,9 @@ impl<'a> Known<'a> {
             vec![subject]
         }
     }
-
-    /// Whether it has a statistic to name.
-    pub(super) fn is_distribution(&self, metric: &str) -> bool {
-        let of_it = |fact: &usize| self.facts[*fact].about.quantity == metric;
-        (0..self.facts.len()).filter(of_it).any(|fact| self.statistic(fact).is_some())
-    }
-
-    fn is_about(&self, fact: usize, subject: Subject) -> bool {
-        let about = &self.facts[fact].about;
-        let in_place = match subject.place {
-            Place::Page => about.scenario.is_none(),
-            Place::Scenario(place) => {
-                about.scenario.as_deref() == self.scenarios.get(place).map(|s| s.name)
-            }
-        };
-        let statistic_fits = match (subject.statistic, self.statistic(fact)) {
-            // A rate over the whole run is its own mean.
-            (None, None | Some("mean" | "p50")) | (Some("mean"), None) => true,
-            (asked, has) => asked == has,
-        };
-        in_place && is_named(&about.quantity, subject.metric) && statistic_fits
-    }
 }
 
-impl<'a> Scenario<'a> {
-    fn named(name: &'a str, concurrency: Option<u32>) -> Self {
-        let words: Vec<String> = tokens(name).iter().map(spelling).collect();
-        let family =
-            family(name, concurrency).map(|name| tokens(name).iter().map(spelling).collect());
-        Self { name, concurrency, words, family }
-    }
-}
-
-/// `Peak throughput` may be that of one moment; `binding` knows what else it may be.
+/// `Peak throughput` may be that of one moment, or the best of all levels (`Clause::best_level`).
 fn is_named(quantity: &str, metric: &str) -> bool {
     quantity == metric || metric == "peak_throughput" && quantity == "peak_output_throughput"
-}
-
-/// A token as a word, so that phrases can be looked up.
-pub(super) fn spelling(token: &Token) -> String {
-    match token {
-        Token::Word(word) => word.clone(),
-        Token::Number(digits) => digits.value.to_string(),
-        Token::Mark(mark) => mark.to_string(),
-    }
 }

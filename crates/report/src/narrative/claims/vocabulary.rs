@@ -1,11 +1,10 @@
 //! The words that a checked sentence may be made of. A word that stands nowhere here may carry a
 //! claim that nobody checks, so it spoils the sentence.
 
-mod phrases;
-
 use inferometer_analysis::Better;
 
-pub(super) use self::phrases::PHRASES;
+use super::reading::Token;
+use crate::narrative::FactUnit;
 
 /// What a word or a phrase does in a sentence.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -54,12 +53,57 @@ pub(super) enum Meaning {
     Filler,
 }
 
+/// The kind of claim that a statement makes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Relation {
+    Gap,
+    Comparison,
+    Trend,
+    Extreme,
+    Sameness,
+}
+
+impl Meaning {
+    /// The relations whose rules read the word; `None` where any statement may have it. Words that
+    /// no relation reads are read with the number that they stand beside.
+    pub(super) const fn readers(self) -> Option<&'static [Relation]> {
+        match self {
+            Self::Metric(_) | Self::Statistic(_) | Self::Level(_) | Self::SweetSpot => None,
+            Self::Advice | Self::Break | Self::Open | Self::Close | Self::And | Self::Filler => {
+                None
+            }
+            Self::Compare(_) | Self::Exceed(_) | Self::Than => Some(&[Relation::Comparison]),
+            Self::Trend(_) | Self::Multiply(_) | Self::From => Some(&[Relation::Trend]),
+            Self::To | Self::AlongConcurrency => Some(&[Relation::Trend, Relation::Sameness]),
+            Self::Extreme(_) => Some(&[Relation::Extreme]),
+            Self::Same(_) | Self::Steady | Self::AcrossPercentiles => Some(&[Relation::Sameness]),
+            Self::Gap | Self::Between => Some(&[Relation::Gap]),
+            Self::Denial | Self::By | Self::Strength(_) | Self::Times(_) => Some(&[]),
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sense {
     More,
     Less,
     Better,
     Worse,
+}
+
+impl Sense {
+    /// Whether the sentence wants the greater one; `None` where nobody knows which is better.
+    pub(super) fn wants_greater(self, better: Better) -> Option<bool> {
+        match (self, better) {
+            (Self::More, _) | (Self::Better, Better::Higher) | (Self::Worse, Better::Lower) => {
+                Some(true)
+            }
+            (Self::Less, _) | (Self::Better, Better::Lower) | (Self::Worse, Better::Higher) => {
+                Some(false)
+            }
+            (Self::Better | Self::Worse, Better::Neither) => None,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,128 +130,211 @@ pub(super) enum Qualifier {
     Nearly,
 }
 
+/// What stands behind a number. A per cent is a share, and users in flight are a plain number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum UnitWord {
-    Milliseconds,
-    Seconds,
-    TokensPerSecond,
-    RequestsPerSecond,
-    Percent,
+pub(super) enum NumberUnit {
+    Fact(FactUnit),
     Times,
-    Tokens,
-    Requests,
-    /// In flight at once: the number is a level.
-    Users,
 }
 
-impl Sense {
-    /// Whether the sentence wants the greater one; `None` where nobody knows which is better.
-    pub(super) fn wants_greater(self, better: Better) -> Option<bool> {
-        match (self, better) {
-            (Self::More, _) | (Self::Better, Better::Higher) | (Self::Worse, Better::Lower) => {
-                Some(true)
-            }
-            (Self::Less, _) | (Self::Better, Better::Lower) | (Self::Worse, Better::Higher) => {
-                Some(false)
-            }
-            (Self::Better | Self::Worse, Better::Neither) => None,
-        }
-    }
-}
+pub(super) const PERCENT: NumberUnit = NumberUnit::Fact(FactUnit::Share);
+/// In flight at once: the number is a level.
+pub(super) const USERS: NumberUnit = NumberUnit::Fact(FactUnit::Number);
 
-/// The longest phrase of a table that the words begin with, and how many words it takes.
-pub(super) fn longest<T: Copy>(table: &[(&str, T)], words: &[&str]) -> Option<(T, usize)> {
+/// The longest phrase of a table that the tokens begin with, and how many tokens it takes.
+pub(super) fn longest<T: Copy>(table: &[(T, &str)], tokens: &[Token]) -> Option<(T, usize)> {
+    let fits = |phrase: &&str| {
+        let mut words = tokens.iter().map(|token| token.spelling.as_str());
+        phrase.split(' ').all(|part| words.next() == Some(part))
+    };
     table
         .iter()
-        .filter_map(|(phrase, meaning)| {
-            let mut count = 0;
-            let fits = phrase.split(' ').all(|part| {
-                count += 1;
-                words.get(count - 1) == Some(&part)
-            });
-            fits.then_some((*meaning, count))
-        })
+        .flat_map(|(meaning, phrases)| phrases.split(" | ").map(move |phrase| (*meaning, phrase)))
+        .filter(|(_, phrase)| fits(phrase))
+        .map(|(meaning, phrase)| (meaning, phrase.split(' ').count()))
         .max_by_key(|(_, count)| *count)
 }
-
-/// What follows a number. Where the unit says of what it is, its metric stands beside it.
-pub(super) const UNITS: &[(&str, (UnitWord, Option<&str>))] = {
-    use UnitWord::{
-        Milliseconds, Percent, Requests, RequestsPerSecond, Seconds, Times, Tokens,
-        TokensPerSecond, Users,
-    };
-    &[
-        ("ms", (Milliseconds, None)),
-        ("millisecond", (Milliseconds, None)),
-        ("milliseconds", (Milliseconds, None)),
-        ("s", (Seconds, None)),
-        ("sec", (Seconds, None)),
-        ("second", (Seconds, None)),
-        ("seconds", (Seconds, None)),
-        ("tok / s", (TokensPerSecond, None)),
-        ("tok / sec", (TokensPerSecond, None)),
-        ("tokens / s", (TokensPerSecond, None)),
-        ("tokens / sec", (TokensPerSecond, None)),
-        ("tokens / second", (TokensPerSecond, None)),
-        ("tokens per second", (TokensPerSecond, None)),
-        ("tokens per sec", (TokensPerSecond, None)),
-        ("tok / s per user", (TokensPerSecond, Some("per_user_throughput"))),
-        ("tokens / s per user", (TokensPerSecond, Some("per_user_throughput"))),
-        ("tokens per second per user", (TokensPerSecond, Some("per_user_throughput"))),
-        ("req / s", (RequestsPerSecond, None)),
-        ("requests / s", (RequestsPerSecond, None)),
-        ("requests per second", (RequestsPerSecond, None)),
-        ("%", (Percent, None)),
-        ("percent", (Percent, None)),
-        ("per cent", (Percent, None)),
-        ("x", (Times, None)),
-        ("times", (Times, None)),
-        ("fold", (Times, None)),
-        ("tokens", (Tokens, None)),
-        ("tok", (Tokens, None)),
-        ("input tokens", (Tokens, Some("input_tokens"))),
-        ("prompt tokens", (Tokens, Some("input_tokens"))),
-        ("token input", (Tokens, Some("input_tokens"))),
-        ("token inputs", (Tokens, Some("input_tokens"))),
-        ("token prompt", (Tokens, Some("input_tokens"))),
-        ("token prompts", (Tokens, Some("input_tokens"))),
-        ("output tokens", (Tokens, Some("output_tokens"))),
-        ("token output", (Tokens, Some("output_tokens"))),
-        ("token outputs", (Tokens, Some("output_tokens"))),
-        ("token answers", (Tokens, Some("output_tokens"))),
-        ("requests", (Requests, Some("requests"))),
-        ("prompts", (Requests, Some("requests"))),
-        ("user", (Users, None)),
-        ("users", (Users, None)),
-        ("concurrent user", (Users, None)),
-        ("concurrent users", (Users, None)),
-        ("concurrent requests", (Users, None)),
-        ("concurrent prompts", (Users, None)),
-    ]
-};
-
-/// Before a number.
-pub(super) const QUALIFIERS: &[(&str, Qualifier)] = &[
-    ("~", Qualifier::About),
-    ("about", Qualifier::About),
-    ("around", Qualifier::About),
-    ("approximately", Qualifier::About),
-    ("roughly", Qualifier::About),
-    ("close to", Qualifier::About),
-    ("over", Qualifier::Over),
-    ("more than", Qualifier::Over),
-    ("above", Qualifier::Over),
-    ("under", Qualifier::Under),
-    ("below", Qualifier::Under),
-    ("less than", Qualifier::Under),
-    ("nearly", Qualifier::Nearly),
-    ("almost", Qualifier::Nearly),
-];
-
-/// What a short name stands for is in [`PHRASES`]: the phrases with the same metric.
-pub(super) const SHORT_NAMES: &[&str] = &["ttft", "tpot", "itl", "icl", "ttfc", "e2e", "pp", "tg"];
 
 /// As the tables print it.
 pub(super) const EXACT: f64 = 1.0;
 pub(super) const CLOSE: f64 = 1.05;
 pub(super) const SIMILAR: f64 = 1.10;
+
+/// Words and phrases by what they do in a sentence. The first phrase of a metric is its name.
+pub(super) const PHRASES: &[(Meaning, &str)] = {
+    use Meaning::{
+        AcrossPercentiles, Advice, AlongConcurrency, And, Between, Break, By, Close, Compare,
+        Denial, Exceed, Extreme, Filler, From, Gap, Level, Metric, Multiply, Open, Same, Statistic,
+        Steady, Strength, SweetSpot, Than, Times, To, Trend,
+    };
+    use Sense::{Better, Less, More, Worse};
+
+    use self::Level as Height;
+    use self::Strength as Force;
+    &[
+        (Metric("ttft"), "ttft | time to first token"),
+        (Metric("tpot"), "tpot | time per output token"),
+        (Metric("itl"), "itl | inter token latency | inter token latencies"),
+        (Metric("icl"), "icl | inter chunk latency"),
+        (Metric("ttfc"), "ttfc | time to first chunk"),
+        (Metric("e2e"), "e2e | e2e latency | end to end latency | request latency"),
+        (Metric("output_throughput"), "output throughput | output token throughput | throughput"),
+        (
+            Metric("total_throughput"),
+            "total throughput | total token throughput | overall throughput",
+        ),
+        (Metric("input_throughput"), "input throughput"),
+        (Metric("request_throughput"), "request throughput"),
+        (
+            Metric("per_user_throughput"),
+            "per user throughput | per user output throughput | throughput per user | \
+             per user rate | per user speed | per user",
+        ),
+        (Metric("peak_output_throughput"), "peak output throughput | peak"),
+        (Metric("peak_throughput"), "peak throughput"),
+        (Metric("pp"), "pp | prefill | prefill speed | prefill rate | prefill throughput"),
+        (
+            Metric("tg"),
+            "tg | decode | token generation | token generation speed | decode speed | \
+             decode rate | generation speed",
+        ),
+        (Metric("input_tokens"), "input | inputs | input tokens | input length | prompt length"),
+        (Metric("output_tokens"), "output | outputs | answers | output tokens | output length"),
+        (Metric("requests"), "requests | prompts"),
+        (Metric("concurrency"), "concurrency"),
+        (Metric("concurrency_mean"), "mean concurrency"),
+        (Metric("concurrency_peak"), "peak concurrency"),
+        (Metric("error_rate"), "error rate | errors"),
+        (Metric("goodput"), "goodput"),
+        (Metric("cached_share"), "cached share"),
+        (SweetSpot, "sweet spot | interactive sweet spot"),
+        (Advice, "use | choose | prefer"),
+        (Statistic("mean"), "mean | average"),
+        (Statistic("p50"), "median | p50"),
+        (Statistic("p90"), "p90"),
+        (Statistic("p95"), "p95"),
+        (Statistic("p99"), "p99"),
+        (Statistic("max"), "max | maximum"),
+        (Compare(More), "higher | greater | larger | longer"),
+        (Compare(Less), "lower | smaller | shorter | less"),
+        (Compare(Better), "faster | better"),
+        (Compare(Worse), "slower | worse"),
+        (Exceed(More), "exceeds | exceed | above"),
+        (Exceed(Less), "below"),
+        (Than, "than | as high as | as long as | as large as | as much as"),
+        (
+            Trend(More),
+            "rises | rise | rose | grows | grow | increases | increase | increased | scales | \
+             climbs",
+        ),
+        (
+            Trend(Less),
+            "falls | fall | fell | drops | drop | decreases | decrease | decreased | declines | \
+             shrinks",
+        ),
+        (Trend(Better), "improves"),
+        (Trend(Worse), "degrades"),
+        (Multiply(2.0), "doubles"),
+        (Multiply(3.0), "triples"),
+        (Multiply(4.0), "quadruples"),
+        (Multiply(0.5), "halves"),
+        (Times(2.0), "twice | double"),
+        (Times(3.0), "triple"),
+        (Times(0.5), "half"),
+        (Extreme(More), "highest | largest | longest | peaks"),
+        (Extreme(Less), "lowest | smallest | shortest"),
+        (Extreme(Better), "best | fastest"),
+        (Extreme(Worse), "worst | slowest"),
+        (Same(EXACT), "equal | equals | identical | same"),
+        (
+            Same(CLOSE),
+            "nearly equal | nearly identical | almost equal | almost identical | nearly the same | \
+             almost the same | close | very close",
+        ),
+        (Same(SIMILAR), "similar"),
+        (Steady, "stable | steady | consistent"),
+        (Level(Height::High), "high | large | long | elevated"),
+        (Level(Height::Low), "low | small | short | minimal"),
+        (Level(Height::Middle), "moderate"),
+        (Level(Height::Good), "fast"),
+        (Level(Height::Bad), "slow"),
+        (
+            Strength(Force::Much),
+            "much | far | very | extremely | significantly | substantially | considerably | by far",
+        ),
+        (Strength(Force::Slightly), "slightly | a little"),
+        (Denial, "far from | short of"),
+        (Gap, "gap | gaps | difference"),
+        (Between, "between"),
+        (By, "by"),
+        (From, "from"),
+        (To, "to"),
+        (
+            AlongConcurrency,
+            "with concurrency | with rising concurrency | with increasing concurrency | \
+             with higher concurrency | as concurrency rises | as concurrency grows | \
+             as concurrency increases | when concurrency rises",
+        ),
+        (AcrossPercentiles, "across percentiles"),
+        (Break, "; | while | whereas | but | although"),
+        (Open, "("),
+        (Close, ")"),
+        (And, ", | and"),
+        (
+            Filler,
+            "/ | : | a | an | the | both | is | are | was | were | be | has | have | had | shows | \
+             lies | reaches | reached | achieves | measured | at | in | on | of | for | with | \
+             across | there | it | its | this | that | also | relatively | scenario | level | \
+             value | values | model | server | system | derived",
+        ),
+    ]
+};
+
+/// What follows a number. Where the unit says of what it is, its metric stands beside it.
+pub(super) const UNITS: &[((NumberUnit, Option<&str>), &str)] = {
+    use FactUnit::{Milliseconds, Requests, RequestsPerSecond, Seconds, Tokens, TokensPerSecond};
+    use NumberUnit::{Fact, Times};
+    &[
+        ((Fact(Milliseconds), None), "ms | millisecond | milliseconds"),
+        ((Fact(Seconds), None), "s | sec | second | seconds"),
+        (
+            (Fact(TokensPerSecond), None),
+            "tok / s | tok / sec | tokens / s | tokens / sec | tokens / second | \
+             tokens per second | tokens per sec",
+        ),
+        (
+            (Fact(TokensPerSecond), Some("per_user_throughput")),
+            "tok / s per user | tokens / s per user | tokens per second per user",
+        ),
+        ((Fact(RequestsPerSecond), None), "req / s | requests / s | requests per second"),
+        ((PERCENT, None), "% | percent | per cent"),
+        ((Times, None), "x | times | fold"),
+        ((Fact(Tokens), None), "tokens | tok"),
+        (
+            (Fact(Tokens), Some("input_tokens")),
+            "input tokens | prompt tokens | token input | token inputs | token prompt | \
+             token prompts",
+        ),
+        (
+            (Fact(Tokens), Some("output_tokens")),
+            "output tokens | token output | token outputs | token answers",
+        ),
+        ((Fact(Requests), Some("requests")), "requests | prompts"),
+        (
+            (USERS, None),
+            "user | users | concurrent user | concurrent users | concurrent requests | \
+             concurrent prompts",
+        ),
+    ]
+};
+
+/// Before a number.
+pub(super) const QUALIFIERS: &[(Qualifier, &str)] = &[
+    (Qualifier::About, "~ | about | around | approximately | roughly | close to"),
+    (Qualifier::Over, "over | more than | above"),
+    (Qualifier::Under, "under | below | less than"),
+    (Qualifier::Nearly, "nearly | almost"),
+];
+
+/// What a short name stands for is in [`PHRASES`]: the phrases with the same metric.
+pub(super) const SHORT_NAMES: &[&str] = &["ttft", "tpot", "itl", "icl", "ttfc", "e2e", "pp", "tg"];

@@ -1,139 +1,171 @@
-//! What the rules look at: the rows of a page with their facts, whoever made the page.
+//! What the rules look at: the rows of a page with their facts. And sentences as templates: a text
+//! with placeholders, and what fills them.
+//!
+//! | placeholder | filled by |
+//! |---|---|
+//! | `{ttft.p99}` | a fact of the row, or of the page, with its unit; nothing is written where it is missing |
+//! | `{level}`, `{*name}` | the row's level (`c=4`) and its name |
+//! | `{}` | a part: a fact with its unit, a level (`c=4`), a text or a sentence |
+//! | `{=}` | a fact without its unit, where the words around it say it |
+//! | `{>}` | a fact that links to its table, where a table has it |
+//! | `{*}` | a name: of a scenario, a model or a machine; it makes no claim |
+//! | `{$}` | code, such as a command |
+//! | `{~}` | a fact that the sentence rests on and does not print |
+//! | `[…]` | left out where a fact in it is missing |
 
-use std::cmp::Ordering;
 use std::collections::BTreeMap;
-use std::num::NonZeroU32;
 
-use inferometer_analysis::set::{
-    AcrossRuns, Findings, LevelSummary, PointResult, QuestionKind, SetSummary,
-};
-use inferometer_analysis::{
-    Interval, Metric, Percentile, Quantity, Summary, SystemFacts, Verdict, metric,
-};
+use inferometer_analysis::set::{Findings, FoundLimit, PointResult, QuestionKind, SetSummary};
+use inferometer_analysis::{Metric, Percentile, Quantity, Summary, Verdict, metric};
 use inferometer_model::Outcome;
-use inferometer_model::campaign::{Level, Prompts};
-use inferometer_model::spec::SourceKind;
+use inferometer_model::campaign::Level;
 
-use super::sentence::{Fragment, fragment};
-use super::thresholds::PREFILL_TOO_FAST;
-use crate::narrative::facts::published::alone;
-use crate::narrative::facts::row_name;
-use crate::narrative::facts::rows::family;
-use crate::narrative::facts::set::{NamedLevel, named_levels};
-use crate::narrative::facts::standing::Standing;
-use crate::narrative::{Fact, Facts};
+use crate::document::Span;
+use crate::narrative::facts::{NamedLevel, Standing, named_levels, split_statistic};
+use crate::narrative::{Fact, FactUnit, Facts, Sentence};
+
+/// Writes a sentence, or a part of one, of a page or a row: `say!(page, row => "TTFT p99 is
+/// {>ttft.p99}{}.", end)`. `None` where a fact of it is missing.
+macro_rules! say {
+    ($page:expr, $row:expr => $template:expr $(, $part:expr)* $(,)?) => {
+        $page.sentence(
+            Some($row),
+            $template,
+            &[$($crate::narrative::findings::page::Part::from($part)),*],
+        )
+    };
+    ($page:expr, $template:expr $(, $part:expr)* $(,)?) => {
+        $page.sentence(
+            None,
+            $template,
+            &[$($crate::narrative::findings::page::Part::from($part)),*],
+        )
+    };
+}
+pub(super) use say;
 
 pub(super) struct Page<'a> {
-    pub(super) facts: &'a Facts,
-    /// Rules ask for hundreds of facts of every row.
-    places: BTreeMap<Place<'a>, usize>,
-    pub(super) subject: Subject,
+    facts: &'a Facts,
+    /// By scenario, quantity and statistic: rules ask for hundreds of facts of every row.
+    places: BTreeMap<(Option<&'a str>, &'a str, Option<&'a str>), usize>,
+    /// `None` for a single run.
+    pub(super) set: Option<&'a SetSummary>,
+    /// The first run.
+    pub(super) first: Option<&'a Summary>,
     pub(super) rows: Vec<Row>,
-    pub(super) families: Vec<Family>,
-    pub(super) searched: Vec<Searched>,
-}
-
-/// Scenario, quantity and statistic.
-type Place<'a> = (Option<&'a str>, &'a str, Option<&'a str>);
-
-/// What a search has found.
-pub(super) struct Searched {
-    /// The place of the row that met every goal.
-    pub(super) row: usize,
-    pub(super) goals: String,
-    pub(super) confirmed: bool,
+    pub(super) families: Vec<Family<'a>>,
+    /// What searches have found, each with the place of the row that met every goal.
+    pub(super) searched: Vec<(usize, &'a FoundLimit)>,
 }
 
 /// The levels of one scenario or one server.
-pub(super) struct Family {
-    pub(super) name: String,
+pub(super) struct Family<'a> {
+    pub(super) name: &'a str,
     /// Places in the rows, from the lowest level to the highest.
-    pub(super) rows: Vec<usize>,
-    pub(super) findings: Findings,
+    rows: Vec<usize>,
+    pub(super) findings: &'a Findings,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum MeasuredBy<'a> {
+    Suite(&'a str),
+    Sweep,
+    Repeat,
+    Run,
 }
 
 impl<'a> Page<'a> {
-    fn new(facts: &'a Facts, subject: Subject, rows: Vec<Row>) -> Self {
-        let mut places = BTreeMap::new();
-        for (place, fact) in facts.facts.iter().enumerate() {
-            let about = &fact.about;
-            let key =
-                (about.scenario.as_deref(), about.quantity.as_str(), about.statistic.as_deref());
-            places.entry(key).or_insert(place);
-        }
-        Self { facts, places, subject, rows, families: Vec::new(), searched: Vec::new() }
-    }
-
-    pub(super) fn from_set(set: &SetSummary, points: &[PointResult], facts: &'a Facts) -> Self {
+    pub(super) fn from_set(
+        set: &'a SetSummary,
+        points: &'a [PointResult],
+        facts: &'a Facts,
+    ) -> Self {
         let levels = named_levels(set, points);
         let mut rows: Vec<Row> = levels.iter().map(Row::from_level).collect();
         mark_contaminated(&mut rows, set);
         let families = (0_u32..).zip(&set.conditions).filter_map(|(place, condition)| {
-            let findings = condition.findings.clone()?;
+            let findings = condition.findings.as_ref()?;
             let own = levels.iter().enumerate().filter(|(_, named)| named.condition == place);
             let rows: Vec<usize> = own.map(|(row, _)| row).collect();
-            let name = condition.name.clone();
-            (1 < rows.len()).then_some(Family { name, rows, findings })
+            (1 < rows.len()).then_some(Family { name: &condition.name, rows, findings })
         });
-        let searched = set.limits.iter().filter_map(|limit| {
+        let searched = set.limits.iter().filter(|limit| limit.level.is_some());
+        let searched = searched.filter_map(|limit| {
             let is_it = |named: &NamedLevel<'_>| {
                 named.condition == limit.condition && named.level.level.place() == limit.level
             };
-            let row = levels.iter().position(is_it).filter(|_| limit.level.is_some())?;
-            Some(Searched { row, goals: limit.goals.join(" and "), confirmed: limit.confirmed })
+            Some((levels.iter().position(is_it)?, limit))
         });
         Self {
+            set: Some(set),
+            first: points.first().map(|point| &point.summary),
             families: families.collect(),
             searched: searched.collect(),
-            ..Self::new(facts, Subject::from_set(set, points), rows)
+            ..Self::new(facts, rows)
         }
     }
 
-    pub(super) fn from_run(summary: &Summary, facts: &'a Facts) -> Self {
+    pub(super) fn from_run(summary: &'a Summary, facts: &'a Facts) -> Self {
         let concurrency = facts.facts.first().and_then(|fact| fact.about.concurrency);
-        Self::new(facts, Subject::from_run(summary), vec![Row::from_run(summary, concurrency)])
+        let row = Row::from_run(summary, concurrency);
+        Self { first: Some(summary), ..Self::new(facts, vec![row]) }
     }
 
-    /// From the facts alone: nothing is known of runs, so nothing is said of them.
-    pub(super) fn from_published(facts: &'a Facts) -> Self {
-        let rows = facts.scenarios().into_iter().filter_map(|(name, concurrency)| {
-            Some(Row {
-                name: Some(name?.to_owned()),
-                concurrency,
-                is_closed: concurrency.is_some(),
-                cold: suspected(facts, name?),
-                ..Row::default()
-            })
-        });
-        let mut page = Self::new(facts, Subject::default(), rows.collect());
-        page.families = page.published_families();
-        page
+    fn new(facts: &'a Facts, rows: Vec<Row>) -> Self {
+        let mut places = BTreeMap::new();
+        for (place, fact) in facts.facts.iter().enumerate() {
+            let about = &fact.about;
+            let statistic = about.statistic.as_deref();
+            let key = (about.scenario.as_deref(), about.quantity.as_str(), statistic);
+            places.entry(key).or_insert(place);
+        }
+        let (families, searched) = (Vec::new(), Vec::new());
+        Self { facts, places, set: None, first: None, rows, families, searched }
+    }
+
+    pub(super) fn measured_by(&self) -> MeasuredBy<'a> {
+        let Some(set) = self.set else { return MeasuredBy::Run };
+        match &set.suite {
+            Some(suite) => MeasuredBy::Suite(&suite.name),
+            None if set.asked.question == QuestionKind::Repeat => MeasuredBy::Repeat,
+            None => MeasuredBy::Sweep,
+        }
+    }
+
+    pub(super) fn is_simulated(&self) -> bool {
+        let is_run_simulated = || self.first.is_some_and(|run| run.run.simulated.is_some());
+        self.set.map_or_else(is_run_simulated, |set| set.simulated)
     }
 
     /// The place of a fact of a row: of a quantity, or of a statistic of it, such as `ttft.p99`.
     pub(super) fn at(&self, row: &Row, quantity: &str) -> Option<usize> {
-        self.of_row(row.name.as_deref(), quantity)
+        self.named_at(row.name.as_deref(), quantity)
     }
 
-    pub(super) fn of_row(&self, name: Option<&str>, quantity: &str) -> Option<usize> {
-        let (quantity, statistic) = match quantity.split_once('.') {
-            Some((quantity, statistic)) => (quantity, Some(statistic)),
-            None => (quantity, None),
-        };
+    /// The place of a fact of the row with this name, or of the whole page.
+    pub(super) fn named_at(&self, name: Option<&str>, quantity: &str) -> Option<usize> {
+        let (quantity, statistic) = split_statistic(quantity);
         self.places.get(&(name, quantity, statistic)).copied()
     }
 
     /// The place of a fact of the whole page.
     pub(super) fn whole(&self, quantity: &str) -> Option<usize> {
-        self.of_row(None, quantity)
+        self.named_at(None, quantity)
+    }
+
+    /// A number of the whole page; zero where there is none.
+    pub(super) fn count(&self, quantity: &str) -> f64 {
+        self.whole(quantity).map_or(0.0, |place| self.value(place))
+    }
+
+    /// One of two words, by a number of the whole page.
+    pub(super) fn plural<'w>(&self, quantity: &str, one: &'w str, several: &'w str) -> &'w str {
+        if self.count(quantity) <= 1.0 { one } else { several }
     }
 
     /// The word before a row: one is in a scenario, and at a level.
-    pub(super) const fn there(&self) -> &'static str {
-        match self.subject.measured_by {
-            MeasuredBy::Suite(_) | MeasuredBy::Others => " in ",
-            MeasuredBy::Sweep | MeasuredBy::Repeat | MeasuredBy::Run => " at ",
-        }
+    pub(super) fn there(&self) -> &'static str {
+        if let MeasuredBy::Suite(_) = self.measured_by() { " in " } else { " at " }
     }
 
     pub(super) fn fact(&self, place: usize) -> &Fact {
@@ -141,13 +173,19 @@ impl<'a> Page<'a> {
     }
 
     pub(super) fn value(&self, place: usize) -> f64 {
-        self.facts.facts[place].value
+        self.fact(place).value
     }
 
     /// Whether nobody can say which is larger; of numbers without intervals everybody can.
     pub(super) fn overlap(&self, one: usize, other: usize) -> bool {
         let intervals = self.fact(one).interval.zip(self.fact(other).interval);
         intervals.is_some_and(|(a, b)| a.0 <= b.1 && b.0 <= a.1)
+    }
+
+    /// Whether two numbers cannot be told apart: their intervals overlap, or a page prints the
+    /// same.
+    pub(super) fn is_same(&self, one: usize, other: usize) -> bool {
+        self.overlap(one, other) || self.fact(one).printed == self.fact(other).printed
     }
 
     /// A number of a row, where it is known and meets the condition.
@@ -160,48 +198,73 @@ impl<'a> Page<'a> {
         self.at(row, quantity).filter(|place| condition(self.value(*place)))
     }
 
-    /// The row with the largest number that meets the condition.
-    pub(super) fn largest(
-        &self,
-        quantity: &str,
-        condition: impl Fn(f64) -> bool,
-    ) -> Option<(&Row, usize)> {
-        let found = self.rows.iter().filter_map(|row| Some((row, self.at(row, quantity)?)));
-        let met = found.filter(|(_, place)| condition(self.value(*place)));
-        met.max_by(|(_, a), (_, b)| self.value(*a).total_cmp(&self.value(*b)))
+    /// The row with the largest number.
+    pub(super) fn largest(&self, number: impl Fn(&Row) -> Option<usize>) -> Option<(&Row, usize)> {
+        let found = self.rows.iter().filter_map(|row| Some((row, number(row)?)));
+        found.max_by(|(_, a), (_, b)| self.value(*a).total_cmp(&self.value(*b)))
+    }
+
+    /// The fewest requests that any of the rows has.
+    pub(super) fn fewest_requests<'p>(&self, rows: impl Iterator<Item = &'p Row>) -> Option<usize> {
+        let counts = rows.filter_map(|row| self.at(row, "requests"));
+        counts.min_by(|a, b| self.value(*a).total_cmp(&self.value(*b)))
+    }
+
+    /// The row of the sweet spot, where it can be compared.
+    pub(super) fn sweet_spot(&self, family: &Family<'_>) -> Option<&Row> {
+        self.row_at(family, family.findings.sweet_spot.found()?.level)
     }
 
     /// The row of a level, where it can be compared.
-    pub(super) fn row_at(&self, family: &Family, level: Level) -> Option<&Row> {
-        self.every_row_at(family, level).filter(|row| row.is_whole())
+    pub(super) fn row_at(&self, family: &Family<'_>, level: Level) -> Option<&Row> {
+        let mut rows = family.rows.iter().map(|place| &self.rows[*place]);
+        rows.find(|row| row.level == Some(level)).filter(|row| row.is_whole())
     }
 
-    pub(super) fn every_row_at(&self, family: &Family, level: Level) -> Option<&Row> {
-        let is_it = |row: &&Row| match level {
-            Level::Concurrency(requests) => row.concurrency == Some(requests.get()),
-            Level::AsAsked | Level::Rate(_) | Level::Unlimited => {
-                let name = row.name.as_deref();
-                let of = |several| row_name(&family.name, level, several);
-                name == Some(&of(false)) || name == Some(&of(true))
-            }
-        };
-        family.rows.iter().map(|place| &self.rows[*place]).find(is_it)
-    }
-
-    /// Those that can be compared, from the lowest level to the highest.
+    /// The rows that can be compared, from the lowest level to the highest.
     pub(super) fn rows_of<'b>(
         &'b self,
-        family: &'b Family,
+        family: &'b Family<'_>,
     ) -> impl DoubleEndedIterator<Item = &'b Row> {
         self.every_row_of(family).filter(|row| row.is_whole())
     }
 
     pub(super) fn every_row_of<'b>(
         &'b self,
-        family: &'b Family,
+        family: &'b Family<'_>,
     ) -> impl DoubleEndedIterator<Item = &'b Row> {
         family.rows.iter().map(|place| &self.rows[*place])
     }
+
+    /// All rows that can be compared.
+    pub(super) fn compared(&self) -> impl Iterator<Item = &Row> {
+        self.rows.iter().filter(|row| row.is_whole())
+    }
+
+    /// The first of the rows that have the number; `None` where none has.
+    pub(super) fn leading<'p>(
+        &self,
+        rows: impl Iterator<Item = &'p Row>,
+        quantity: &str,
+        order: Order,
+    ) -> Option<Leading<'p>> {
+        let found = rows.filter_map(|row| Some((row, self.at(row, quantity)?)));
+        let mut found: Vec<(&Row, usize)> = found.collect();
+        found.sort_by(|(_, a), (_, b)| {
+            let (a, b) = (self.value(*a), self.value(*b));
+            if order == Order::Highest { b.total_cmp(&a) } else { a.total_cmp(&b) }
+        });
+        let ((row, place), others) = found.split_first()?;
+        let rivals = others.iter().copied().filter(|(_, other)| self.is_same(*place, *other));
+        let (rivals, next) = (rivals.collect(), others.first().copied());
+        Some(Leading { row, place: *place, rivals, next })
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Order {
+    Highest,
+    Lowest,
 }
 
 /// The row that comes first by a number, and those that cannot be told from it.
@@ -214,43 +277,14 @@ pub(super) struct Leading<'p> {
     pub(super) next: Option<(&'p Row, usize)>,
 }
 
-pub(super) fn highest(a: f64, b: f64) -> Ordering {
-    b.total_cmp(&a)
-}
-
-pub(super) fn lowest(a: f64, b: f64) -> Ordering {
-    a.total_cmp(&b)
-}
-
-/// The first of the rows that have the number; `None` where none has.
-pub(super) fn leading<'p>(
-    page: &Page<'_>,
-    rows: impl Iterator<Item = &'p Row>,
-    quantity: &str,
-    order: fn(f64, f64) -> Ordering,
-) -> Option<Leading<'p>> {
-    let found = rows.filter_map(|row| Some((row, page.at(row, quantity)?)));
-    let mut found: Vec<(&Row, usize)> = found.collect();
-    found.sort_by(|(_, a), (_, b)| order(page.value(*a), page.value(*b)));
-    let ((row, place), others) = found.split_first()?;
-    let rivals = others.iter().copied().filter(|(_, other)| is_same(page, *place, *other));
-    let (rivals, next) = (rivals.collect(), others.first().copied());
-    Some(Leading { row, place: *place, rivals, next })
-}
-
-/// Whether two numbers cannot be told apart: their intervals overlap, or a page prints the same.
-pub(super) fn is_same(page: &Page<'_>, one: usize, other: usize) -> bool {
-    page.overlap(one, other) || page.fact(one).printed == page.fact(other).printed
-}
-
 /// A sentence that names more rows is a table.
 const NAMED_MOST: usize = 3;
 
 impl Leading<'_> {
     /// ` is …`, or where several cannot be told apart, all of them; `None` where they are too many.
-    pub(super) fn named(&self, page: &Page<'_>) -> Option<Fragment> {
+    pub(super) fn named(&self, page: &Page<'_>) -> Option<Sentence> {
         let Some(((last, last_place), between)) = self.rivals.split_last() else {
-            return fragment!(page, " is {>}{}{*}", self.place, page.there(), self.row);
+            return say!(page, self.row => " is {>}{}{*name}", self.place, page.there());
         };
         if NAMED_MOST <= self.rivals.len() {
             return None;
@@ -261,114 +295,11 @@ impl Leading<'_> {
         } else {
             (" is the same", " and ", "")
         };
-        let first = fragment!(page, "{}{}{*} ({>})", is, page.there(), self.row, self.place)?;
-        let listed = between.iter().try_fold(first, |listed, (row, place)| {
-            fragment!(page, "{}, {*} ({})", listed, *row, *place)
-        })?;
-        fragment!(page, "{}{}{*} ({}){}", listed, joined, *last, *last_place, end)
-    }
-}
-
-#[derive(Default)]
-pub(super) struct Subject {
-    pub(super) model: Option<String>,
-    pub(super) hardware: Option<Hardware>,
-    pub(super) verdict: Option<Verdict>,
-    pub(super) simulated: bool,
-    pub(super) measured_by: MeasuredBy,
-    /// `None` where nobody knows how prompts were drawn.
-    pub(super) prompts: Option<Drawn>,
-}
-
-pub(super) enum Hardware {
-    /// The name that all its GPUs have.
-    Gpus(String),
-    /// What the embedded engine pretends to be.
-    Pretended(String),
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) enum MeasuredBy {
-    Suite(String),
-    Sweep,
-    Repeat,
-    Run,
-    /// Somebody else.
-    #[default]
-    Others,
-}
-
-/// How prompts of one run differ from those of another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Drawn {
-    /// Each run has its own.
-    Fresh,
-    /// All scenarios of the suite draw from one seed.
-    Shared,
-    /// The source has no others, whatever the seed.
-    SameInEveryRun,
-}
-
-impl Drawn {
-    fn from_workload(first: &Summary, suite: Option<Prompts>) -> Self {
-        match (first.workload.source, suite) {
-            (SourceKind::VllmRandom, _) => Self::SameInEveryRun,
-            (_, Some(Prompts::Same)) => Self::Shared,
-            (_, Some(Prompts::Fresh) | None) => Self::Fresh,
+        let mut listed = say!(page, self.row => "{}{}{*name} ({>})", is, page.there(), self.place)?;
+        for (row, place) in between {
+            listed.append(say!(page, *row => ", {*name} ({})", *place)?);
         }
-    }
-}
-
-impl Subject {
-    fn from_set(set: &SetSummary, points: &[PointResult]) -> Self {
-        let first = points.first().map(|point| &point.summary);
-        let suite = set.suite.as_ref();
-        let several = 1 < set.conditions.len() && suite.is_none();
-        Self {
-            // Several servers may have several models and machines.
-            model: first.filter(|_| !several).map(|first| first.run.model.clone()),
-            hardware: first
-                .filter(|_| !several)
-                .and_then(|first| Hardware::from_system(&first.system)),
-            verdict: Some(set.verdict),
-            simulated: set.simulated,
-            prompts: first
-                .map(|first| Drawn::from_workload(first, suite.map(|suite| suite.prompts))),
-            measured_by: match (suite, set.asked.question) {
-                (Some(suite), _) => MeasuredBy::Suite(suite.name.clone()),
-                (None, QuestionKind::Repeat) => MeasuredBy::Repeat,
-                (
-                    None,
-                    QuestionKind::Sweep
-                    | QuestionKind::Search
-                    | QuestionKind::Suite
-                    | QuestionKind::Matrix,
-                ) => MeasuredBy::Sweep,
-            },
-        }
-    }
-
-    fn from_run(summary: &Summary) -> Self {
-        Self {
-            model: Some(summary.run.model.clone()),
-            hardware: Hardware::from_system(&summary.system),
-            verdict: Some(summary.verdict),
-            simulated: summary.run.simulated.is_some(),
-            measured_by: MeasuredBy::Run,
-            prompts: Some(Drawn::from_workload(summary, None)),
-        }
-    }
-}
-
-impl Hardware {
-    fn from_system(system: &SystemFacts) -> Option<Self> {
-        let server = system.server.as_ref()?;
-        if let Some(pretended) = &server.pretended {
-            return Some(Self::Pretended(pretended.clone()));
-        }
-        let gpus = &server.machine.as_ref()?.gpus;
-        let first = gpus.first()?;
-        gpus.iter().all(|gpu| gpu.name == first.name).then(|| Self::Gpus(first.name.clone()))
+        say!(page, *last => "{}{}{*name} ({}){}", listed, joined, *last_place, end)
     }
 }
 
@@ -377,6 +308,7 @@ impl Hardware {
 pub(super) struct Row {
     /// `None` of a run.
     pub(super) name: Option<String>,
+    pub(super) level: Option<Level>,
     pub(super) concurrency: Option<u32>,
     pub(super) verdict: Option<Verdict>,
     pub(super) standing: Standing,
@@ -399,7 +331,7 @@ pub(super) struct Row {
 /// How most of the failed requests ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Failure {
-    pub(super) class: String,
+    pub(super) class: &'static str,
     /// More than half of them, and not only more than any other.
     pub(super) is_most: bool,
 }
@@ -423,6 +355,7 @@ impl Row {
         let own = Self::from_runs(&every);
         Self {
             name: Some(named.name.clone()),
+            level: Some(named.level.level),
             concurrency: named.concurrency,
             verdict: Some(named.level.verdict),
             standing: named.standing,
@@ -466,7 +399,7 @@ impl Row {
         }
     }
 
-    pub(super) fn is_whole(&self) -> bool {
+    fn is_whole(&self) -> bool {
         self.standing == Standing::Whole
     }
 }
@@ -477,13 +410,11 @@ impl Failure {
         let is_failure = |outcome: &Outcome| {
             !matches!(outcome, Outcome::Ok | Outcome::Cancelled | Outcome::NotSent)
         };
-        let counts = Outcome::all()
-            .filter(is_failure)
-            .map(|outcome| (outcome, runs.iter().map(|run| run.count(outcome)).sum::<u64>()));
-        let counts: Vec<(Outcome, u64)> = counts.filter(|(_, count)| 0 < *count).collect();
-        let all: u64 = counts.iter().map(|(_, count)| count).sum();
-        let (outcome, most) = counts.into_iter().max_by_key(|(_, count)| *count)?;
-        Some(Self { class: outcome.key().to_owned(), is_most: all < 2 * most })
+        let count = |outcome: &Outcome| runs.iter().map(|run| run.count(*outcome)).sum::<u64>();
+        let failures = || Outcome::all().filter(is_failure);
+        let all: u64 = failures().map(|outcome| count(&outcome)).sum();
+        let most = failures().max_by_key(count).filter(|_| 0 < all)?;
+        Some(Self { class: most.key(), is_most: all < 2 * count(&most) })
     }
 }
 
@@ -502,57 +433,165 @@ fn mark_contaminated(rows: &mut [Row], set: &SetSummary) {
     }
 }
 
-/// A published scenario whose prefill is faster than it can be next to one that was alone.
-fn suspected(facts: &Facts, scenario: &str) -> Option<String> {
-    let times = facts.find(Some(scenario), "pp_times", None)?;
-    let is_too_fast = PREFILL_TOO_FAST <= facts.facts[times].value;
-    let alone = alone(facts, scenario).filter(|_| is_too_fast)?;
-    facts.facts[alone].about.scenario.clone()
+/// What fills a placeholder without a name.
+pub(super) enum Part<'a> {
+    /// A fact by its place.
+    Fact(usize),
+    Text(&'a str),
+    /// The level of a row.
+    Level(&'a Row),
+    Sentence(Sentence),
+}
+
+impl From<usize> for Part<'_> {
+    fn from(place: usize) -> Self {
+        Self::Fact(place)
+    }
+}
+
+impl<'a, T> From<Option<T>> for Part<'a>
+where
+    Self: From<T>,
+{
+    /// Nothing is printed where there is none.
+    fn from(part: Option<T>) -> Self {
+        part.map_or(Self::Text(""), Self::from)
+    }
+}
+
+impl<'a> From<&'a str> for Part<'a> {
+    fn from(text: &'a str) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl<'a> From<&'a Row> for Part<'a> {
+    fn from(row: &'a Row) -> Self {
+        Self::Level(row)
+    }
+}
+
+impl From<Sentence> for Part<'_> {
+    fn from(sentence: Sentence) -> Self {
+        Self::Sentence(sentence)
+    }
+}
+
+impl Sentence {
+    pub(super) fn append(&mut self, other: Self) {
+        other.text.into_iter().for_each(|span| self.push(span));
+        other.facts.into_iter().for_each(|place| self.rest_on(place));
+    }
+
+    fn push(&mut self, span: Span) {
+        match (self.text.last_mut(), span) {
+            (Some(Span::Plain(text)), Span::Plain(more)) => text.push_str(&more),
+            (_, Span::Plain(more)) if more.is_empty() => {}
+            (_, span) => self.text.push(span),
+        }
+    }
+
+    fn rest_on(&mut self, place: usize) {
+        if !self.facts.contains(&place) {
+            self.facts.push(place);
+        }
+    }
 }
 
 impl Page<'_> {
-    fn published_families(&self) -> Vec<Family> {
-        let mut families: Vec<(String, Vec<usize>)> = Vec::new();
-        for (place, row) in self.rows.iter().enumerate() {
-            let Some(name) = row.name.as_deref().and_then(|name| family(name, row.concurrency))
-            else {
-                continue;
-            };
-            match families.iter_mut().find(|(known, _)| known == name) {
-                Some((_, own)) => own.push(place),
-                None => families.push((name.to_owned(), vec![place])),
+    /// Fills the placeholders of a template in order; `None` where a fact is missing.
+    pub(super) fn sentence(
+        &self,
+        row: Option<&Row>,
+        template: &str,
+        parts: &[Part<'_>],
+    ) -> Option<Sentence> {
+        let mut written = Sentence::default();
+        let mut parts = parts.iter();
+        for (number, piece) in template.split(['[', ']']).enumerate() {
+            let mut filled = Sentence::default();
+            let is_filled = self.fill(&mut filled, row, piece, &mut parts).is_some();
+            if is_filled {
+                written.append(filled);
+            } else if number % 2 == 0 {
+                return None;
             }
         }
-        let several = families.into_iter().filter(|(_, own)| 1 < own.len());
-        let found = several.map(|(name, mut rows)| {
-            rows.sort_by_key(|place| self.rows[*place].concurrency);
-            let levels = rows.iter().filter_map(|place| self.level(&self.rows[*place]));
-            let findings = Findings::of(&levels.collect::<Vec<_>>());
-            Family { name, rows, findings }
-        });
-        found.collect()
+        Some(written)
     }
 
-    fn level(&self, row: &Row) -> Option<LevelSummary> {
-        let level = Level::Concurrency(NonZeroU32::new(row.concurrency?)?);
-        let quantities = ["ttft.p99", "tpot.p99", "per_user_throughput", "output_throughput"];
-        let across = quantities.into_iter().filter_map(|quantity| {
-            Some((quantity.to_owned(), across(self.fact(self.at(row, quantity)?))))
-        });
-        Some(LevelSummary::of_figures(level, across.collect()))
+    fn fill<'p>(
+        &self,
+        written: &mut Sentence,
+        row: Option<&Row>,
+        template: &str,
+        parts: &mut impl Iterator<Item = &'p Part<'p>>,
+    ) -> Option<()> {
+        let mut pieces = template.split('{');
+        written.push(Span::Plain(pieces.next().unwrap_or_default().to_owned()));
+        for piece in pieces {
+            let (placeholder, text) = piece.split_once('}')?;
+            let name = placeholder.trim_start_matches(['=', '>', '*', '$', '~']);
+            let mode = &placeholder[..placeholder.len() - name.len()];
+            match name {
+                "" => self.fill_part(written, mode, parts.next()?)?,
+                "level" => self.fill_level(written, row?)?,
+                "name" => written.push(Span::Strong(row?.name.clone()?)),
+                quantity => {
+                    let name = row.and_then(|row| row.name.as_deref());
+                    self.fill_fact(written, mode, self.named_at(name, quantity)?);
+                }
+            }
+            written.push(Span::Plain(text.to_owned()));
+        }
+        Some(())
     }
-}
 
-fn across(fact: &Fact) -> AcrossRuns {
-    AcrossRuns {
-        mean: Some(fact.value),
-        std: None,
-        interval: fact.interval.and_then(|(low, high)| Interval::new(low, high)),
-        cov: None,
-        n: 1,
-        values: vec![Some(fact.value)],
-        within: None,
-        certified: false,
-        reason: None,
+    fn fill_part(&self, written: &mut Sentence, mode: &str, part: &Part<'_>) -> Option<()> {
+        match part {
+            Part::Fact(place) => self.fill_fact(written, mode, *place),
+            Part::Level(row) => self.fill_level(written, row)?,
+            Part::Sentence(inner) => written.append(inner.clone()),
+            Part::Text("") => {}
+            Part::Text(text) => written.push(match mode {
+                "*" => Span::Strong((*text).to_owned()),
+                "$" => Span::Code((*text).to_owned()),
+                _ => Span::Plain((*text).to_owned()),
+            }),
+        }
+        Some(())
+    }
+
+    fn fill_fact(&self, written: &mut Sentence, mode: &str, place: usize) {
+        written.rest_on(place);
+        let fact = self.fact(place);
+        let unit = match (fact.unit, fact.printed.as_str()) {
+            (FactUnit::Requests, "1") => " request",
+            (FactUnit::Tokens, "1") => " token",
+            (unit, _) => unit.word(),
+        };
+        let with_unit = format!("{}{unit}", fact.printed.replace("< ", "less than "));
+        match mode {
+            "~" => {}
+            "=" => written.push(Span::Plain(fact.printed.clone())),
+            // Counts of the whole page, ratios and what the server reported are in no table of
+            // their own.
+            ">" if Metric::named(&fact.about.quantity).is_some() => {
+                written.push(Span::Link { text: with_unit, to: fact.table.clone() });
+            }
+            _ => written.push(Span::Plain(with_unit)),
+        }
+    }
+
+    /// `c=4`, or the name of the row where there are several servers or rates.
+    fn fill_level(&self, written: &mut Sentence, row: &Row) -> Option<()> {
+        if 1 < self.families.len() || self.at(row, "asked_rate").is_some() {
+            written.push(Span::Strong(row.name.clone()?));
+            return Some(());
+        }
+        let place = self.at(row, "concurrency")?;
+        written.rest_on(place);
+        written.push(Span::Plain(format!("c={}", self.fact(place).printed)));
+        Some(())
     }
 }

@@ -2,22 +2,27 @@
 
 use super::*;
 use crate::document::Span;
-use crate::narrative::facts::{PublishedFacts, of_published};
+use crate::narrative::facts::FactRow;
 
 fn facts() -> Facts {
-    let row = |scenario: &str, concurrency: u32, ttft: f64| PublishedFacts {
-        scenario: scenario.to_owned(),
-        concurrency: Some(concurrency),
-        output_throughput: Some(f64::from(concurrency) * 40.0),
-        ttft_ms_mean: Some(ttft),
-        ttft_ms_p50: Some(ttft),
-        ..PublishedFacts::default()
-    };
-    of_published(&[row("Chat", 1, 43.29), row("Batch", 8, 158.72)])
+    let mut facts = Facts::default();
+    for (name, users, ttft) in [("Chat", 1, 43.29), ("Batch", 8, 158.72)] {
+        let row = FactRow { scenario: Some(name.to_owned()), concurrency: Some(users) };
+        for (quantity, value) in [
+            ("concurrency", f64::from(users)),
+            ("output_throughput", f64::from(users) * 40.0),
+            ("per_user_throughput", 40.0),
+            ("ttft.mean", ttft),
+            ("ttft.p50", ttft),
+        ] {
+            facts.add(&row, "performance-summary", quantity, Some(value));
+        }
+    }
+    facts
 }
 
 fn by_rules() -> Narrative {
-    let sentence = Sentence { text: plain("By the rules."), facts: Vec::new() };
+    let sentence = Sentence { text: document::plain("By the rules."), facts: Vec::new() };
     Narrative {
         summary: vec![sentence.clone()],
         doubts: vec![sentence.clone()],
@@ -29,7 +34,7 @@ fn by_rules() -> Narrative {
 fn page(question: Question, said: &str) -> Narrative {
     let facts = facts();
     let answers = vec![Answer { question, said: said.to_owned() }];
-    Narration::of("writer", answers, None, &facts).narrative(&facts, by_rules())
+    Narration::new("writer", answers, None, &facts).narrative(&facts, by_rules())
 }
 
 fn texts(sentences: &[Sentence]) -> Vec<String> {
@@ -77,7 +82,7 @@ fn names_keep_their_marks_and_headings_of_nothing_are_dropped() {
                 ## Details\n- Output throughput is 320 tok/s.\n\
                 **Scenario: `rag_8k`**\n- Output throughput is 40 tok/s.";
     let answers = vec![Answer { question: Question::Whole, said: said.to_owned() }];
-    let page = Narration::of("writer", answers, None, &facts).narrative(&facts, by_rules());
+    let page = Narration::new("writer", answers, None, &facts).narrative(&facts, by_rules());
     assert_eq!(
         texts(&page.scenarios["rag_8k"]),
         ["Mean TTFT in rag_8k is 43.29 ms.", "Output throughput is 40 tok/s."]
@@ -191,7 +196,7 @@ fn rejected_sentences_are_counted_by_their_reason() {
 #[test]
 fn a_failure_is_the_reason_that_is_told() {
     let narration =
-        Narration::of("writer", Vec::new(), Some("it did not answer".to_owned()), &facts());
+        Narration::new("writer", Vec::new(), Some("it did not answer".to_owned()), &facts());
     let page = narration.narrative(&facts(), by_rules());
     assert_eq!(
         page.author,

@@ -1,0 +1,1135 @@
+//! The rules of each section, and from where on they speak.
+
+use std::cmp::Ordering;
+
+use inferometer_analysis::Verdict;
+use inferometer_model::campaign::{Level, Prompts};
+use inferometer_model::spec::SourceKind;
+
+use super::page::{Family, MeasuredBy, Order, Overload, Page, Row, say};
+use crate::narrative::Sentence;
+use crate::narrative::facts::Standing;
+
+/// p99 over median of TTFT: the slowest of a hundred waits as long again as a usual request takes.
+/// The rule of the interactive sweet spot has the same factor.
+const TAIL_LONG: f64 = 2.0;
+
+/// Mean over median of TTFT: half as much again is more than one slow request in fifty can add,
+/// unless that one is very slow.
+const SKEW_LARGE: f64 = 1.5;
+
+/// p99 above median of TPOT: nearer than this, answers are read at the same speed.
+const SPREAD_STEADY: f64 = 0.05;
+
+/// p99 above median of TPOT: a fifth is seen by a reader who has two answers side by side.
+const SPREAD_WIDE: f64 = 0.20;
+
+/// p99 over median of ITL: one step of a batch does not take five times the usual for being larger;
+/// something else ran in between.
+const PAUSES_LONG: f64 = 5.0;
+
+/// The best second over the mean: above this there were times of much less.
+const PEAK_APART: f64 = 1.3;
+
+/// Servers preempt when no block is free; between two scrapes the fullest moment is missed.
+const KV_FULL: f64 = 0.95;
+
+/// Throughput gained by twice the users: below a tenth the server is saturated for all that
+/// matters.
+const GAIN_SMALL: f64 = 0.10;
+
+/// A level this near the peak is as good for throughput.
+const SHARE_OF_PEAK: f64 = 0.95;
+
+/// Of the input: below one part in a hundred a prefix cache has found a chat template, not prompts.
+const CACHED: f64 = 0.01;
+
+/// Readings of a gauge inside a run: with fewer, what lasted for a tenth of the run may stand in
+/// none of them.
+const READINGS_FEWEST: f64 = 10.0;
+
+/// The longest gap over the median of ITL: one gap of a run is always long, so more is asked of it
+/// than of p99.
+const PAUSE_SINGLE: f64 = 10.0;
+
+/// TTFT p99 in milliseconds: nobody who waits longer for an answer to begin calls it interactive.
+const INTERACTIVE_MS: f64 = 2_000.0;
+
+/// Requests that leave at once as the run begins, as a share of all: from a tenth on they reach
+/// down to p90.
+const BURST: f64 = 0.10;
+
+/// Waiting requests as a share of those in flight: fewer are on their way in, and hold nothing up.
+const QUEUE_SHARE: f64 = 0.10;
+
+/// How often a set drawn again must choose the same level before the choice is called certain.
+const SAME_CHOICE: f64 = 0.95;
+
+/// A share that prints as `< 0.1 %` is not a number to speak of.
+const PRINTABLE_SHARE: f64 = 0.001;
+
+/// Running requests below this share of those in flight, in the mean and at most: the server holds
+/// some back.
+const HELD_BACK: f64 = 0.9;
+
+type PageRule = fn(&Page<'_>) -> Option<Sentence>;
+type RowRule = fn(&Page<'_>, &Row) -> Option<Sentence>;
+type FamilyRule = fn(&Page<'_>, &Family<'_>) -> Option<Sentence>;
+
+/// What the rules say of each family in turn.
+fn by_family(page: &Page<'_>, rules: &[FamilyRule]) -> Vec<Sentence> {
+    let mut found = Vec::new();
+    for family in &page.families {
+        found.extend(rules.iter().filter_map(|rule| rule(page, family)));
+    }
+    found
+}
+
+// The first lines of a page: what was measured, and the few numbers that matter.
+
+pub(super) fn summary(page: &Page<'_>) -> Vec<Sentence> {
+    let rest: [PageRule; 6] =
+        [best_tpot, longest_ttft, run_throughput, repeated, failures, warm_answers];
+    let mut found: Vec<Sentence> = subject(page).into_iter().chain(verdict(page)).collect();
+    let searched = page.searched.iter().filter_map(|(row, limit)| {
+        let row = page.rows.get(*row)?;
+        let level = page.at(row, "asked_rate").or_else(|| page.at(row, "concurrency"))?;
+        let end = if limit.confirmed { "." } else { ", which no further run has confirmed." };
+        let goals = limit.goals.join(" and ");
+        let words = "The highest level that meets {$} is {*name}{~}{}";
+        say!(page, row => words, goals.as_str(), level, end)
+    });
+    found.extend(searched);
+    found.extend(by_family(page, &[interactive_spot, peak]));
+    found.extend(rest.into_iter().filter_map(|rule| rule(page)));
+    found
+}
+
+fn subject(page: &Page<'_>) -> Option<Sentence> {
+    // Several servers may have several models and machines.
+    let several = page.set.is_some_and(|set| 1 < set.conditions.len() && set.suite.is_none());
+    let first = page.first.filter(|_| !several)?;
+    let verb = if page.is_simulated() { "simulated" } else { "measured" };
+    let server = first.system.server.as_ref();
+    let pretended = server.and_then(|server| server.pretended.as_deref());
+    let machine = server.and_then(|server| server.machine.as_ref());
+    let gpus = machine.filter(|_| pretended.is_none()).map_or(&[][..], |machine| &machine.gpus);
+    let gpu = gpus.first().filter(|first| gpus.iter().all(|gpu| gpu.name == first.name));
+    let gpus = gpu.and_then(|gpu| say!(page, " on {=gpus}× {*}", gpu.name.as_str()));
+    let engine = pretended.and_then(|what| {
+        say!(page, " It ran on the embedded engine, which pretends to be {*}.", what)
+    });
+    let model = first.run.model.as_str();
+    say!(page, "{*} was {}{}{}{}", model, verb, gpus, extent(page)?, engine)
+}
+
+/// ` by the suite standard with 6 scenarios at 10 levels and 250 requests.`
+fn extent(page: &Page<'_>) -> Option<Sentence> {
+    match page.measured_by() {
+        MeasuredBy::Suite(name) => {
+            let noun = page.plural("scenarios", "scenario", "scenarios");
+            let at = if page.count("scenarios") < page.count("levels") {
+                say!(page, " at {=levels} levels")
+            } else {
+                None
+            };
+            say!(page, " by the suite {*} with {=scenarios} {}{} and {>requests}.", name, noun, at)
+        }
+        MeasuredBy::Sweep => {
+            let noun = page.plural("levels", "level", "levels");
+            say!(page, " at {=levels} {} with {>requests} in all.", noun)
+        }
+        MeasuredBy::Repeat => say!(page, " with {>requests} in all."),
+        MeasuredBy::Run => say!(page, " with {>requests}."),
+    }
+}
+
+fn verdict(page: &Page<'_>) -> Option<Sentence> {
+    let of_run = || page.first.map(|run| run.verdict);
+    let verdict = page.set.map(|set| set.verdict).or_else(of_run)?;
+    let levels = page.plural("levels", "level", "levels");
+    let are = page.plural("degraded", "is", "are");
+    let has = |key: &str| verdict != Verdict::Valid && 0.0 < page.count(key);
+    let detail = match (has("degraded"), has("invalid")) {
+        (false, false) => None,
+        (true, false) => say!(page, ": {=degraded} of {=levels} {} {} degraded", levels, are),
+        (false, true) => say!(page, ": of {=levels} {} {=invalid} had an invalid run", levels),
+        (true, true) => {
+            let words =
+                ": of {=levels} {} {=invalid} had an invalid run and {=degraded} {} degraded";
+            say!(page, words, levels, are)
+        }
+    };
+    say!(page, "The result is {*}{}.", verdict.key(), detail)
+}
+
+fn interactive_spot(page: &Page<'_>, family: &Family<'_>) -> Option<Sentence> {
+    let spot = page.sweet_spot(family)?;
+    let lead = if is_interactive(page, spot)? {
+        "The interactive sweet spot is "
+    } else {
+        "The best level for each user by the rule of the sweet spot is "
+    };
+    let words = " It is the lowest level that was measured, with {share_of_peak} of the peak \
+                 throughput.";
+    let lowest = if is_lowest(page, family, spot) { say!(page, spot => words) } else { None };
+    let words = "{}{level} with {>per_user_throughput} per user, a TTFT p99 of {ttft.p99} and a TPOT \
+                 p99 of {tpot.p99}.{}";
+    say!(page, spot => words, lead, lowest)
+}
+
+/// Whether an answer begins soon enough; `None` where TTFT is not known.
+fn is_interactive(page: &Page<'_>, row: &Row) -> Option<bool> {
+    Some(page.value(page.at(row, "ttft.p99")?) <= INTERACTIVE_MS)
+}
+
+/// Whether no lower level could have been chosen.
+fn is_lowest(page: &Page<'_>, family: &Family<'_>, row: &Row) -> bool {
+    page.rows_of(family).next().is_some_and(|first| first.name == row.name)
+}
+
+/// A prefix cache that has improved the numbers of a family: whether the server reports it, or only
+/// its speed shows it, and the fact that does.
+fn warm_cache(page: &Page<'_>, family: &Family<'_>) -> Option<(bool, Option<usize>)> {
+    let is_sure = page.rows_of(family).any(|row| row.contaminated);
+    let evidence = page.rows_of(family).find_map(|row| suspicion(page, row));
+    (is_sure || evidence.is_some()).then_some((is_sure, evidence))
+}
+
+fn peak(page: &Page<'_>, family: &Family<'_>) -> Option<Sentence> {
+    let quantity = &family.findings.peak.found()?.quantity;
+    let own = page.leading(page.rows_of(family), quantity, Order::Highest)?;
+    // Other scenarios may have more, and another server too.
+    let is_other = |row: &&Row| !page.rows_of(family).any(|own| own.name == row.name);
+    let others = page.compared().filter(is_other);
+    let above = page.leading(others, quantity, Order::Highest).filter(|other| {
+        page.value(own.place) < page.value(other.place) || page.is_same(own.place, other.place)
+    });
+    let of = match (&above, page.families.len()) {
+        (None, _) => None,
+        (Some(_), 1) => say!(page, "of the scaling levels "),
+        (Some(_), _) => say!(page, "of {*} ", family.name),
+    };
+    let rival = own.rivals.first().and_then(|(rival, other)| {
+        if page.overlap(own.place, *other) {
+            say!(page, *rival => "{~}; its interval overlaps that of {level}", *other)
+        } else {
+            say!(page, *rival => "{~}, the same as at {level}", *other)
+        }
+    });
+    let rest = above.filter(|_| page.families.len() == 1).and_then(|other| {
+        if page.is_same(own.place, other.place) {
+            say!(page, other.row => ". About as much has {*name}: {}", other.place)
+        } else {
+            let words = ". The highest of all is {}{}{*name}";
+            say!(page, other.row => words, other.place, page.there())
+        }
+    });
+    let words = "The highest throughput {}is {>} at {level}{}{}.";
+    say!(page, own.row => words, of, own.place, rival, rest)
+}
+
+fn best_tpot(page: &Page<'_>) -> Option<Sentence> {
+    let found = page.leading(page.compared(), "tpot.mean", Order::Lowest)?;
+    found.next?;
+    say!(page, "The lowest TPOT mean{}.", found.named(page)?)
+}
+
+fn longest_ttft(page: &Page<'_>) -> Option<Sentence> {
+    let found = page.leading(page.compared(), "ttft.mean", Order::Highest)?;
+    found.next?;
+    let named = found.named(page)?;
+    let words = "The longest TTFT mean{}[, with {=input_tokens} input tokens].";
+    if found.rivals.is_empty() {
+        return say!(page, found.row => words, named);
+    }
+    say!(page, "The longest TTFT mean{}.", named)
+}
+
+/// The headline of a single run.
+fn run_throughput(page: &Page<'_>) -> Option<Sentence> {
+    let [row] = page.rows.as_slice() else { return None };
+    let words = "Output throughput is {>output_throughput}, the TTFT median {ttft.p50} and the TPOT \
+                 median {tpot.p50}.";
+    say!(page, row => words)
+}
+
+fn repeated(page: &Page<'_>) -> Option<Sentence> {
+    let MeasuredBy::Repeat = page.measured_by() else { return None };
+    let [row] = page.rows.as_slice() else { return None };
+    let runs = page.whole("runs").filter(|runs| 1.0 < page.value(*runs))?;
+    let words = "Over {=} runs the mean output throughput is known to within {>half_width}.";
+    say!(page, row => words, runs)
+}
+
+fn failures(page: &Page<'_>) -> Option<Sentence> {
+    (0.0 < page.count("failed_requests")).then_some(())?;
+    let all = page.whole("attempted_requests").or_else(|| page.whole("requests"))?;
+    let words = "{=failed_requests} of {>} failed; latencies and throughput are of the others.";
+    say!(page, words, all)
+}
+
+/// The row that a warm cache has answered most: as the server reports it, else by its speed.
+fn warm_answers(page: &Page<'_>) -> Option<Sentence> {
+    page.whole("levels")?;
+    let reported = |row: &Row| page.at(row, "cached_share.max").filter(|_| row.contaminated);
+    if let Some((row, share)) = page.largest(reported) {
+        let words = "The prefix cache answered prompts that were to be new, up to {>} of the \
+                     input{}{*name}: what follows from TTFT there describes a warm cache.";
+        return say!(page, row => words, share, page.there());
+    }
+    let (row, times) = page.largest(|row| suspicion(page, row))?;
+    let words = "A prefix cache has probably answered prompts: prefill{}{*name} is {>} times as fast \
+                 as that of {*}.";
+    say!(page, row => words, page.there(), times, row.cold.as_deref()?)
+}
+
+// What one scenario shows: failures first, then the first token, the tokens after it, throughput and
+// the cache.
+
+pub(super) fn scenario(page: &Page<'_>, row: &Row) -> Vec<Sentence> {
+    let rules: [RowRule; 14] = [
+        row_failures,
+        not_reached,
+        overload,
+        cached,
+        too_fast,
+        prefill,
+        ttft_tail,
+        ttft_skew,
+        queueing,
+        burst,
+        held_back,
+        decode,
+        pauses,
+        single_pause,
+    ];
+    let above = ABOVE.iter().filter_map(|(quantity, least, words)| {
+        page.when(row, quantity, |value| *least <= value)?;
+        say!(page, row => words)
+    });
+    rules.into_iter().filter_map(|rule| rule(page, row)).chain(above).collect()
+}
+
+/// What is said where a number is at least this large.
+const ABOVE: [(&str, f64, &str); 4] = [
+    (
+        "preemptions",
+        1.0,
+        "The server preempted requests (at most {>preemptions} in a run): their tokens so far had to \
+         be computed again.",
+    ),
+    ("kv_usage.max", KV_FULL, "The KV cache was up to {>kv_usage.max} full."),
+    (
+        "peak_times",
+        PEAK_APART,
+        "Output throughput is {>output_throughput}; in the best second it was \
+         {peak_output_throughput}, {=peak_times} times as much.",
+    ),
+    ("attainment", 0.0, "{>attainment} of the requests met every SLO[: a goodput of {goodput}]."),
+];
+
+fn row_failures(page: &Page<'_>, row: &Row) -> Option<Sentence> {
+    page.when(row, "failed_requests", |failed| 0.0 < failed)?;
+    let class = row.failure.as_ref();
+    let class = class.and_then(|it| say!(page, "; the most frequent class is {$}", it.class));
+    let words = "{=failed_requests} of {>attempted_requests} failed{}. Latencies and throughput are of \
+                 the others.";
+    say!(page, row => words, class)
+}
+
+/// A row whose name says more users than there were.
+fn not_reached(page: &Page<'_>, row: &Row) -> Option<Sentence> {
+    (row.standing == Standing::NotReached).then_some(())?;
+    let words = "At most {=concurrency_peak} of the {=concurrency} users were ever in flight: this row \
+                 describes fewer than its name says.";
+    say!(page, row => words)
+}
+
+/// Requests that come at their own times, faster than they are answered.
+fn overload(page: &Page<'_>, row: &Row) -> Option<Sentence> {
+    let overload = row.overload?;
+    let all = page.at(row, "attempted_requests")?;
+    let lead = say!(page, row => "At {asked_rate} the server is overloaded: ")
+        .or_else(|| say!(page, "{~}The server is overloaded: ", all))?;
+    let words = match overload {
+        Overload::PilingUp => "requests come faster than they end, and pile up",
+        Overload::Behind if page.at(row, "served_share").is_some() => {
+            "it serves {served_share} of it"
+        }
+        Overload::Behind => "it falls behind",
+        Overload::TimedOut => {
+            "requests came at their own times, and some waited in vain for a first token"
+        }
+    };
+    let what = say!(page, row => words)?;
+    say!(page, "{}{}. Its latencies depend on how long the run lasts.", lead, what)
+}
+
+/// What the server itself reports about its prefix cache.
+fn cached(page: &Page<'_>, row: &Row) -> Option<Sentence> {
+    page.when(row, "cached_share", |share| CACHED <= share)?;
+    let warm = "{>cached_share} of the input came from the prefix cache though every prompt was to be \
+                new: TTFT and a prefill speed of {pp} describe a warm cache.";
+    let warm = if row.contaminated { say!(page, row => warm) } else { None };
+    warm.or_else(|| say!(page, row => "{>cached_share} of the input came from the prefix cache."))
+}
+
+/// What prefill speed shows of the cache where the server reports nothing.
+fn too_fast(page: &Page<'_>, row: &Row) -> Option<Sentence> {
+    let times = suspicion(page, row)?;
+    let other = row.cold.as_deref()?;
+    let cold = page.named_at(Some(other), "pp")?;
+    let words = "Prefill speed is {>pp}, {=} times the {} of {*}: the prompts were probably in the \
+                 server's prefix cache.";
+    say!(page, row => words, times, cold, other)
+}
+
+/// How many times faster than a row without a cache, where only that shows it.
+fn suspicion(page: &Page<'_>, row: &Row) -> Option<usize> {
+    row.cold.as_ref()?;
+    page.at(row, "pp_times").filter(|_| !row.contaminated)
+}
+
+/// Whether some of the prompts were in the prefix cache.
+fn is_warm(page: &Page<'_>, row: &Row) -> bool {
+    cached(page, row).is_some() || too_fast(page, row).is_some()
+}
+
+fn prefill(page: &Page<'_>, row: &Row) -> Option<Sentence> {
+    (row.concurrency == Some(1) && !is_warm(page, row)).then_some(())?;
+    let words = "One request at a time waits for no other, so the TTFT mean of {>ttft.mean} is what a \
+                 prompt of {input_tokens} costs; prefill speed is {pp}.";
+    say!(page, row => words)
+}
+
+fn ttft_tail(page: &Page<'_>, row: &Row) -> Option<Sentence> {
+    let (p99, median) = (page.at(row, "ttft.p99")?, page.at(row, "ttft.p50")?);
+    if !is_long_tailed(page, row) {
+        let above = above_median(page, row, "ttft")?;
+        return say!(page, row => "TTFT p99 is {>ttft.p99}{}.", above);
+    }
+    if page.overlap(p99, median) {
+        let words = "TTFT p99 is {>ttft.p99} and its median {ttft.p50}; their intervals overlap, so \
+                     the tail may be chance.";
+        return say!(page, row => words);
+    }
+    let causes: [RowRule; 3] = [queueing, burst, held_back];
+    let has_cause = is_warm(page, row) || causes.iter().any(|rule| rule(page, row).is_some());
+    let end = match (has_cause, page.at(row, "waiting.max")) {
+        (true, _) => "",
+        (false, Some(_)) => "; what these requests waited for is not known",
+        (false, None) => {
+            "; what these requests waited for is not known, for the server says nothing of its queue"
+        }
+    };
+    let words = "TTFT p99 is {>ttft.p99}, {=ttft_tail} times its median of {ttft.p50}{}.";
+    say!(page, row => words, end)
+}
+
+/// `, 8.1 % above its median of 135.27 ms`; `None` where the two cannot be told apart.
+fn above_median(page: &Page<'_>, row: &Row, metric: &str) -> Option<Sentence> {
+    let of = |statistic: &str| page.at(row, &format!("{metric}{statistic}"));
+    let (spread, median) = (of("_spread")?, of(".p50")?);
+    let is_apart = !page.overlap(of(".p99")?, median) && PRINTABLE_SHARE <= page.value(spread);
+    is_apart.then_some(())?;
+    say!(page, ", {} above its median of {}", spread, median)
+}
+
+fn ttft_skew(page: &Page<'_>, row: &Row) -> Option<Sentence> {
+    let (mean, median) = (page.at(row, "ttft.mean")?, page.at(row, "ttft.p50")?);
+    page.when(row, "ttft_skew", |skew| SKEW_LARGE <= skew && !page.overlap(mean, median))?;
+    let end = if is_warm(page, row) {
+        "as where some prompts are in the cache and some are not."
+    } else {
+        "some requests took far longer than the usual one."
+    };
+    let words = "The TTFT mean of {>ttft.mean} is {=ttft_skew} times the median: {}";
+    say!(page, row => words, end)
+}
+
+fn is_long_tailed(page: &Page<'_>, row: &Row) -> bool {
+    page.when(row, "ttft_tail", |tail| TAIL_LONG <= tail).is_some()
+}
+
+fn queueing(page: &Page<'_>, row: &Row) -> Option<Sentence> {
+    page.when(row, "waiting.max", |waiting| 1.0 <= waiting)?;
+    is_long_tailed(page, row).then_some(())?;
+    let words = "The server had up to {>waiting.max} in its queue, and TTFT counts that wait.";
+    say!(page, row => words)
+}
+
+fn burst(page: &Page<'_>, row: &Row) -> Option<Sentence> {
+    let users = page.when(row, "concurrency", |users| 1.0 < users)?;
+    let requests = page.at(row, "requests")?;
+    let share = page.value(users) / page.value(requests);
+    let is_burst = row.is_closed && (BURST..1.0).contains(&share) && is_long_tailed(page, row);
+    is_burst.then_some(())?;
+    let words = "{=concurrency} of {>requests} left together at the start, and prompts that arrive \
+                 together wait for each other.";
+    say!(page, row => words)
+}
+
+/// A server that runs fewer requests than are in flight, all along.
+fn held_back(page: &Page<'_>, row: &Row) -> Option<Sentence> {
+    page.when(row, "readings", |readings| READINGS_FEWEST <= readings)?;
+    let is_below = |quantity: &str, bound: &str| {
+        let bound = page.value(page.at(row, bound)?);
+        page.when(row, quantity, |running| 0.0 < running && running < HELD_BACK * bound)
+    };
+    is_below("running.mean", "concurrency_mean")?;
+    is_below("running.max", "concurrency")?;
+    page.when(row, "waiting.max", |waiting| 1.0 <= waiting)?;
+    let words = "Of {=concurrency} in flight the server ran at most {=running.max} at once, as far as \
+                 {=readings} readings of a run show; the others waited.";
+    say!(page, row => words)
+}
+
+fn decode(page: &Page<'_>, row: &Row) -> Option<Sentence> {
+    let (p99, median) = (page.at(row, "tpot.p99")?, page.at(row, "tpot.p50")?);
+    let is_apart = !page.overlap(p99, median);
+    if page.when(row, "tpot_tail", |tail| TAIL_LONG <= tail && is_apart).is_some() {
+        let words = "TPOT p99 is {>tpot.p99}, {=tpot_tail} times its median of {tpot.p50}: some answers \
+                     come far slower than others.";
+        return say!(page, row => words);
+    }
+    let spread = page.value(page.at(row, "tpot_spread")?);
+    let above = above_median(page, row, "tpot");
+    // Nothing speaks against it: enough requests, and no long gap between tokens.
+    let pauses = long_pauses(page, row).or_else(|| longest_pause(page, row));
+    if spread <= SPREAD_STEADY && row.tpot_certified == Some(true) && pauses.is_none() {
+        let above = above.or_else(|| say!(page, row => " and its median {tpot.p50}"))?;
+        return say!(page, row => "Decode is steady: TPOT p99 is {>tpot.p99}{}.", above);
+    }
+    let is_wide = SPREAD_WIDE <= spread && is_apart;
+    let end = if is_wide { ": some answers come slower than others." } else { "." };
+    say!(page, row => "TPOT p99 is {>tpot.p99}{}{}", above?, end)
+}
+
+/// How many times its median ITL p99 is, where answers pause.
+fn long_pauses(page: &Page<'_>, row: &Row) -> Option<usize> {
+    let (p99, median) = (page.at(row, "itl.p99")?, page.at(row, "itl.p50")?);
+    page.when(row, "itl_tail", |tail| PAUSES_LONG <= tail && !page.overlap(p99, median))
+}
+
+/// How many times the median the longest gap is, where that is far.
+fn longest_pause(page: &Page<'_>, row: &Row) -> Option<usize> {
+    page.when(row, "itl_max_times", |times| PAUSE_SINGLE <= times)
+}
+
+fn pauses(page: &Page<'_>, row: &Row) -> Option<Sentence> {
+    long_pauses(page, row)?;
+    let end = match row.concurrency {
+        Some(0 | 1) => ": answers pause.",
+        _ => ": answers pause, as they do while other prompts are prefilled.",
+    };
+    let words = "ITL p99 is {itl.p99}, {=itl_tail} times its median of {itl.p50}{}";
+    say!(page, row => words, end)
+}
+
+/// A pause that p99 does not show.
+fn single_pause(page: &Page<'_>, row: &Row) -> Option<Sentence> {
+    longest_pause(page, row).filter(|_| long_pauses(page, row).is_none())?;
+    let words = "Answers pause now and then: the longest gap between tokens is {itl.max}, \
+                 {=itl_max_times} times the ITL median of {itl.p50}.";
+    say!(page, row => words)
+}
+
+// What changes from level to level, from which level on more users bring nothing, and what the server
+// runs out of, as far as its own numbers show it.
+
+pub(super) fn scaling(page: &Page<'_>) -> Vec<Sentence> {
+    let rules: [FamilyRule; 9] = [
+        levels_not_reached,
+        ends,
+        |page, family| {
+            let course = from_to(page, family, "per_user_throughput")?;
+            say!(page, "Per-user throughput {}.", course)
+        },
+        latencies,
+        saturation,
+        kept_up,
+        |page, family| {
+            let words = "At {level} per-user throughput is {>per_user_throughput} and output \
+                         throughput is {output_throughput}: {share_of_peak} of the peak of all levels.";
+            say!(page, page.sweet_spot(family)? => words)
+        },
+        |page, family| {
+            let knee = page.row_at(family, family.findings.knee.found()?.level)?;
+            say!(page, knee => "The curve of throughput bends at {level} ({>output_throughput}).")
+        },
+        limit,
+    ];
+    by_family(page, &rules)
+}
+
+/// Levels whose name says more users than there were, such as `c=500 (at most 100 in flight, for
+/// there were 100 requests in all)`.
+fn levels_not_reached(page: &Page<'_>, family: &Family<'_>) -> Option<Sentence> {
+    let missed = page.every_row_of(family).filter(|row| row.standing == Standing::NotReached);
+    let mut listed = Sentence::default();
+    for (place, row) in missed.enumerate() {
+        let users = page.value(page.at(row, "concurrency")?);
+        let words = match page.when(row, "requests", |requests| requests < users) {
+            Some(_) => {
+                "{}{level} (at most {=concurrency_peak} in flight, for there were {requests} in all)"
+            }
+            None => "{}{level} (at most {=concurrency_peak} in flight)",
+        };
+        listed.append(say!(page, row => words, if place == 0 { "" } else { ", " })?);
+    }
+    (!listed.text.is_empty()).then_some(())?;
+    say!(page, "Never reached: {}. Such a level is in no comparison.", listed)
+}
+
+fn ends(page: &Page<'_>, family: &Family<'_>) -> Option<Sentence> {
+    let course = from_to(page, family, "output_throughput")?;
+    let words = "Output throughput {}, {=throughput_times} times as much.";
+    say!(page, page.rows_of(family).last()? => words, course)
+}
+
+/// `rises from 97.72 tok/s at c=2 to 387.1 tok/s at c=32`.
+fn from_to(page: &Page<'_>, family: &Family<'_>, quantity: &str) -> Option<Sentence> {
+    let (first, last) = (page.rows_of(family).next()?, page.rows_of(family).last()?);
+    let (before, after) = (page.at(first, quantity)?, page.at(last, quantity)?);
+    let verb = match page.value(before).total_cmp(&page.value(after)) {
+        _ if page.overlap(before, after) => "goes",
+        Ordering::Less => "rises",
+        Ordering::Greater => "falls",
+        Ordering::Equal => "stays,",
+    };
+    say!(page, "{} from {>} at {} to {} at {}", verb, before, first, after, last)
+}
+
+fn latencies(page: &Page<'_>, family: &Family<'_>) -> Option<Sentence> {
+    let (first, last) = (page.rows_of(family).next()?, page.rows_of(family).last()?);
+    let (low, high) = (page.at(first, "tpot.p99")?, page.at(last, "tpot.p99")?);
+    let times = page.at(last, "tpot_times")?;
+    let has_grown = 1.0 < page.value(times) && !page.overlap(low, high);
+    let end = if has_grown { say!(page, ", {=} times as long", times) } else { None };
+    say!(page, "TPOT p99 is {>} at {} and {} at {}{}.", low, first, high, last, end)
+}
+
+/// Whether the server keeps up with the request rates.
+fn kept_up(page: &Page<'_>, family: &Family<'_>) -> Option<Sentence> {
+    let found = family.findings.saturation.found()?;
+    let row = |rate: Option<f64>| {
+        let level = Level::Rate(rate?);
+        page.every_row_of(family).find(|row| row.level == Some(level))
+    };
+    let rate = |row: &Row| page.at(row, "asked_rate");
+    let kept = row(found.highest_served).and_then(rate);
+    let missed = row(found.lowest_missed);
+    let share = missed.and_then(|row| {
+        page.when(row, "served_share", |share| share < 1.0).filter(|_| !found.missed_piling_up)
+    });
+    let lead = match kept {
+        Some(kept) => say!(page, "The server keeps up with {>}", kept)?,
+        None => say!(page, "The server keeps up with no rate that was asked")?,
+    };
+    match (missed.and_then(rate), share) {
+        (Some(missed), Some(share)) => say!(page, "{}; of {} it serves {}.", lead, missed, share),
+        (Some(missed), None) => say!(page, "{}; at {} requests pile up.", lead, missed),
+        (None, _) => say!(page, "{}, the highest rate that was asked.{~}", lead, kept?),
+    }
+}
+
+/// A step after which throughput stays.
+#[derive(Clone, Copy)]
+struct Flat<'p> {
+    before: &'p Row,
+    after: &'p Row,
+    /// The place of its gain or its loss.
+    change: usize,
+    /// Whether the intervals allow no gain that counts.
+    is_certain: bool,
+}
+
+/// The first step up that brings less than it should, and after which no level brings it either.
+fn flat<'p>(page: &'p Page<'_>, family: &'p Family<'_>) -> Option<Flat<'p>> {
+    let rows: Vec<&Row> = page.rows_of(family).collect();
+    let steps = rows.windows(2).enumerate();
+    let found = steps.filter_map(|(place, two)| {
+        let doublings = (f64::from(two[1].concurrency?) / f64::from(two[0].concurrency?)).log2();
+        let small = (1.0 + GAIN_SMALL).powf(doublings);
+        let change = page.at(two[1], "throughput_gain");
+        let change = change.or_else(|| page.at(two[1], "throughput_loss"))?;
+        let own = page.at(two[0], "output_throughput")?;
+        let later = rows[place + 1..].iter();
+        let later = later.filter_map(|row| page.at(row, "output_throughput"));
+        let later: Vec<usize> = later.collect();
+        let is_flat = later.iter().all(|other| page.value(*other) < small * page.value(own));
+        let is_certain = later.iter().all(|other| most_gained(page, own, *other) < small);
+        is_flat.then_some(Flat { before: two[0], after: two[1], change, is_certain })
+    });
+    // A certain bend is worth more than an uncertain one before it.
+    let found: Vec<Flat<'_>> = found.collect();
+    found.iter().find(|flat| flat.is_certain).or(found.first()).copied()
+}
+
+/// How many times as much the other may be, as far as the intervals allow.
+fn most_gained(page: &Page<'_>, own: usize, other: usize) -> f64 {
+    let low = page.fact(own).interval.map_or(page.value(own), |(low, _)| low);
+    let high = page.fact(other).interval.map_or(page.value(other), |(_, high)| high);
+    if 0.0 < low { high / low } else { f64::INFINITY }
+}
+
+fn saturation(page: &Page<'_>, family: &Family<'_>) -> Option<Sentence> {
+    let Some(Flat { before, after, change, is_certain }) = flat(page, family) else {
+        // What the last step has brought.
+        let (last, gain) = last_gain(page, family)?;
+        let words = "The last step, to {level}, still adds {>} of output throughput: the limit lies \
+                     higher than was measured.";
+        return say!(page, last => words, gain);
+    };
+    let effect = match page.fact(change).about.quantity.as_str() {
+        _ if page.value(change) < PRINTABLE_SHARE => "adds nothing{~}",
+        "throughput_loss" => "takes {>} from it",
+        _ => "adds {>}",
+    };
+    let effect = say!(page, effect, change)?;
+    if !is_certain {
+        let words = "Whether output throughput saturates at {} cannot be told: the step to {} {}, and \
+                     the intervals allow a gain that counts.";
+        return say!(page, words, before, after, effect);
+    }
+    let words = "Output throughput saturates at {}: going on to {level} {}[ and each user loses \
+                 {per_user_loss}].";
+    say!(page, after => words, before, effect)
+}
+
+/// What the last step has brought, where the intervals show that it has.
+fn last_gain<'p>(page: &'p Page<'_>, family: &'p Family<'_>) -> Option<(&'p Row, usize)> {
+    let mut rows = page.rows_of(family).rev();
+    let (last, before) = (rows.next()?, rows.next()?);
+    let throughput = |row| page.at(row, "output_throughput");
+    let is_seen = !page.overlap(throughput(before)?, throughput(last)?);
+    Some((last, page.at(last, "throughput_gain").filter(|_| is_seen)?))
+}
+
+/// What limits a level.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Limit {
+    KvCache,
+    Queue,
+    /// Both were looked at.
+    Neither,
+    /// The server was read too seldom.
+    Unseen,
+    NotReported,
+}
+
+impl Limit {
+    fn find(page: &Page<'_>, row: &Row) -> Self {
+        let waiting = page.at(row, "waiting.max").map(|waiting| page.value(waiting));
+        let users = f64::from(row.concurrency.unwrap_or(1));
+        let is_queue = |waiting: f64| 1.0 <= waiting && QUEUE_SHARE * users <= waiting;
+        // What was seen once is certain, however few the readings.
+        if page.when(row, "kv_usage.max", |usage| KV_FULL <= usage).is_some() {
+            return Self::KvCache;
+        }
+        match (page.at(row, "readings"), page.at(row, "kv_usage.max"), waiting) {
+            (None, _, _) => Self::NotReported,
+            (Some(readings), _, _) if page.value(readings) < READINGS_FEWEST => Self::Unseen,
+            (Some(_), _, Some(waiting)) if is_queue(waiting) => Self::Queue,
+            (Some(_), Some(_), Some(_)) => Self::Neither,
+            (Some(_), _, _) => Self::NotReported,
+        }
+    }
+}
+
+fn limit(page: &Page<'_>, family: &Family<'_>) -> Option<Sentence> {
+    let row = flat(page, family).filter(|flat| flat.is_certain)?.after;
+    let words = match Limit::find(page, row) {
+        Limit::KvCache => "The KV cache runs out: up to {>kv_usage.max} full at {level}.",
+        Limit::Queue => {
+            "Requests queue in the server: up to {>waiting.max} waiting at {level}, as far as \
+             {=readings} readings of a run show."
+        }
+        Limit::Neither => {
+            "At {level} the KV cache was at most {>kv_usage.max} full and {waiting.max} waited at most, \
+             as far as {=readings} readings of a run show."
+        }
+        Limit::Unseen => {
+            "What limits it at {level} is not known: the server was read {=readings} times during a \
+             run, which is too seldom."
+        }
+        Limit::NotReported => "What limits it at {level} is not known: the server does not say.",
+    };
+    say!(page, row => words)
+}
+
+// What is not certain.
+
+pub(super) fn uncertainty(page: &Page<'_>) -> Vec<Sentence> {
+    let rules: [PageRule; 5] = [cut, uncertified, single_runs, widest, |page| {
+        page.is_simulated().then_some(())?;
+        say!(page, "All of this is simulated: it is about a model of a server, not about one.")
+    }];
+    let marked = [
+        (
+            Verdict::Invalid,
+            "An invalid run, which counts nowhere, is in {=invalid} of {=levels}{}{}.",
+        ),
+        (Verdict::Degraded, "Numbers hold with a reservation in {=degraded} of {=levels}{}{}."),
+    ];
+    let marked = marked.into_iter().filter_map(|(verdict, words)| {
+        let levels = page.plural("levels", " level: ", " levels: ");
+        let rows = names(page, page.rows.iter().filter(|row| row.verdict == Some(verdict)))?;
+        say!(page, words, levels, rows)
+    });
+    let by_family = by_family(page, &[rival, same_spot, warm_spot]);
+    marked.chain(by_family).chain(rules.into_iter().filter_map(|rule| rule(page))).collect()
+}
+
+/// A sentence with more names is a table.
+const NAMES_MOST: usize = 5;
+
+/// The names of the first rows, and whether there are others.
+fn names<'p>(page: &Page<'_>, rows: impl Iterator<Item = &'p Row>) -> Option<Sentence> {
+    let mut listed = Sentence::default();
+    for (place, row) in rows.filter(|row| row.name.is_some()).enumerate() {
+        if place == NAMES_MOST {
+            return say!(page, "{} and others", listed);
+        }
+        listed.append(say!(page, row => "{}{*name}", if place == 0 { "" } else { ", " })?);
+    }
+    Some(listed).filter(|listed| !listed.text.is_empty())
+}
+
+/// Rows that a time limit ended: what is known of them is of the quick requests.
+fn cut(page: &Page<'_>) -> Option<Sentence> {
+    let rows = || page.rows.iter().filter(|row| row.standing == Standing::Cut);
+    let words = "{~attempted_requests}A time limit ended runs before their answers had come{}{}: \
+                 nothing is compared with what was cut.";
+    say!(page, rows().next()? => words, page.there(), names(page, rows())?)
+}
+
+/// The level next to the peak, where they cannot be told apart.
+fn rival(page: &Page<'_>, family: &Family<'_>) -> Option<Sentence> {
+    let found = family.findings.peak.found()?;
+    let best = page.leading(page.rows_of(family), &found.quantity, Order::Highest)?;
+    let interval = |place: usize| page.fact(place).interval;
+    let (row, second, end) = match (best.rivals.first(), best.next) {
+        (_, Some((row, next))) if interval(best.place).and(interval(next)).is_none() => {
+            (row, next, " have no intervals: whether they differ is not known.")
+        }
+        (Some((row, rival)), _) if page.overlap(best.place, *rival) => {
+            (*row, *rival, " cannot be told apart: their intervals overlap.")
+        }
+        (Some((row, rival)), _) => (*row, *rival, " are the same."),
+        (None, _) => return None,
+    };
+    say!(page, "{>} at {} and {} at {}{}", best.place, best.row, second, row, end)
+}
+
+/// The choice of the sweet spot, where a set drawn again may choose otherwise.
+fn same_spot(page: &Page<'_>, family: &Family<'_>) -> Option<Sentence> {
+    let spot = page.sweet_spot(family)?;
+    page.when(spot, "sweet_spot_same", |same| same < SAME_CHOICE)?;
+    let words = "The sweet spot at {level} is chosen again by {>sweet_spot_same} of the sets that the \
+                 uncertainty of these numbers allows.";
+    say!(page, spot => words)
+}
+
+/// A sweet spot that was measured with a warm cache.
+fn warm_spot(page: &Page<'_>, family: &Family<'_>) -> Option<Sentence> {
+    let spot = page.sweet_spot(family)?;
+    let (is_sure, evidence) = warm_cache(page, family)?;
+    let verb = if is_sure { ", describes" } else { ", probably describes" };
+    let words = "{~}The sweet spot at {level}, with its TTFT p99 of {>ttft.p99}{} a warm prefix cache; \
+                 for new prompts it is not known.";
+    say!(page, spot => words, evidence, verb)
+}
+
+/// Rows whose p99 has too few requests behind it.
+fn uncertified(page: &Page<'_>) -> Option<Sentence> {
+    let floor = page.count("certified_from");
+    let lacks = |row: &&Row| {
+        let few = || Some(page.value(page.at(row, "requests")?) < floor);
+        row.certified.map(|certified| !certified).or_else(few).unwrap_or(false)
+    };
+    let has_tail = |row: &&Row| page.at(row, "ttft.p99").is_some();
+    let poor: Vec<&Row> = page.rows.iter().filter(lacks).filter(has_tail).collect();
+    let fewest = page.fewest_requests(poor.iter().copied())?;
+    let lead = match (poor.as_slice(), page.rows.len()) {
+        ([_], 1) => say!(page, "p99 rests on ")?,
+        ([one], _) => say!(page, *one => "p99 of {*name} rests on ")?,
+        (some, all) if some.len() == all => {
+            say!(page, "No p99 of this page is certified: the fewest it rests on is ")?
+        }
+        _ => say!(page, "Not every p99 is certified: the fewest it rests on is ")?,
+    };
+    // Requests that resemble each other count less than their number.
+    let is_enough = floor <= page.value(fewest);
+    let alike = if is_enough { " that resemble their neighbours" } else { "" };
+    say!(page, "{}{>}{}; {=certified_from} independent ones are needed.", lead, fewest, alike)
+}
+
+fn single_runs(page: &Page<'_>) -> Option<Sentence> {
+    let runs = page.whole("runs").filter(|runs| page.value(*runs) <= 1.0)?;
+    let is_run = page.measured_by() == MeasuredBy::Run;
+    let lead = if is_run { "There is " } else { "Of a level there is " };
+    let end = if page.value(runs) < 1.0 {
+        " run that counts, so nothing is known of it."
+    } else {
+        " run only: intervals come from within it, and how much runs differ is not known."
+    };
+    say!(page, "{}{=runs}{}", lead, end)
+}
+
+/// The level whose throughput is least certain, where there are several runs.
+fn widest(page: &Page<'_>) -> Option<Sentence> {
+    (1.0 < page.count("runs") && 1 < page.rows.len()).then_some(())?;
+    let width = |row: &Row| page.when(row, "half_width", |width| PRINTABLE_SHARE <= width);
+    let words =
+        "Output throughput is known to within {>half_width} or better; the widest is {*name}.";
+    say!(page, page.largest(width)?.0 => words)
+}
+
+// What to do, each with its reason.
+
+pub(super) fn advice(page: &Page<'_>) -> Vec<Sentence> {
+    let rules: [PageRule; 4] = [smaller_prefill, fresh_prompts, repeat, more_requests];
+    let first = failing(page).into_iter().chain(lower_rate(page));
+    let by_family = by_family(page, &[interactive, throughput, raise_limit, further]);
+    first.chain(by_family).chain(rules.into_iter().filter_map(|rule| rule(page))).collect()
+}
+
+fn interactive(page: &Page<'_>, family: &Family<'_>) -> Option<Sentence> {
+    let spot = page.sweet_spot(family)?;
+    let is_interactive = is_interactive(page, spot)?;
+    let lead =
+        if is_interactive { "For interactive use keep to " } else { "Where users wait, keep to " };
+    let (warm, evidence) = match warm_cache(page, family) {
+        Some((true, evidence)) => (", with a warm prefix cache; new prompts take longer", evidence),
+        Some((false, evidence)) => {
+            (", probably with a warm prefix cache; new prompts then take longer", evidence)
+        }
+        None => ("", None),
+    };
+    let words = "{}{level}: per-user throughput is {>per_user_throughput} and TTFT p99 is \
+                 {ttft.p99}{~}{}.{}";
+    let hint = " It is the best of the measured levels by the rule: hold it against your own limit \
+                ({$}).";
+    let is_clear = is_interactive && !is_lowest(page, family, spot);
+    let hint = if is_clear { None } else { say!(page, hint, SLO_FLAG) };
+    say!(page, spot => words, lead, evidence, warm, hint)
+}
+
+/// The lowest level that comes near the peak: what lies above costs users and brings nothing.
+fn throughput(page: &Page<'_>, family: &Family<'_>) -> Option<Sentence> {
+    let peak = page.leading(page.rows_of(family), "output_throughput", Order::Highest)?.row;
+    let is_near =
+        |row: &&Row| page.when(row, "share_of_peak", |share| SHARE_OF_PEAK <= share).is_some();
+    let chosen = page.rows_of(family).find(is_near)?;
+    let lead = say!(page, chosen => "For throughput use {level}: {>output_throughput}")?;
+    if chosen.name == peak.name {
+        let whole = page.leading(page.compared(), "output_throughput", Order::Highest);
+        let is_all = whole.is_some_and(|whole| whole.row.name == peak.name);
+        let most = if is_all { "that was measured" } else { "of these levels" };
+        return say!(page, "{}, the most {}.", lead, most);
+    }
+    let per_user = |row| page.at(row, "per_user_throughput");
+    let instead = per_user(chosen).zip(per_user(peak)).and_then(|(own, other)| {
+        say!(page, "; per-user throughput is {} instead of {}", own, other)
+    });
+    say!(page, chosen => "{} is {share_of_peak} of the peak at {}{}.", lead, peak, instead)
+}
+
+/// What the server should have more of at the level where the limit shows: the one past saturation,
+/// else the highest.
+fn raise_limit(page: &Page<'_>, family: &Family<'_>) -> Option<Sentence> {
+    let past = flat(page, family).filter(|flat| flat.is_certain).map(|flat| flat.after);
+    let row = past.or_else(|| page.rows_of(family).last())?;
+    match Limit::find(page, row) {
+        Limit::KvCache => {
+            let words = "Give the KV cache more room: it was {>kv_usage.max} full at {level} (vLLM: \
+                         {$}, {$}, or a smaller model).";
+            say!(page, row => words, "--gpu-memory-utilization", "--kv-cache-dtype")
+        }
+        // A queue alone may wait for prefill, which no limit on running requests would shorten.
+        Limit::Queue => {
+            held_back(page, row)?;
+            page.at(row, "kv_usage.max")?;
+            let words = "Let more requests run at once: at {level} the server ran at most \
+                         {=running.max} though the KV cache had room, as far as {=readings} readings of \
+                         a run show (vLLM: {$}).";
+            say!(page, row => words, "--max-num-seqs")
+        }
+        Limit::Neither | Limit::Unseen | Limit::NotReported => None,
+    }
+}
+
+/// A curve that has not bent yet asks for more.
+fn further(page: &Page<'_>, family: &Family<'_>) -> Option<Sentence> {
+    if flat(page, family).is_some() {
+        return None;
+    }
+    let (last, gain) = last_gain(page, family)?;
+    let highest = page.every_row_of(family).filter_map(|row| row.concurrency).max()?;
+    // A level that was asked and not reached needs more requests, not more users.
+    let how = if last.concurrency == Some(highest) {
+        say!(page, "{$}", higher_levels(highest).as_str())?
+    } else {
+        say!(page, "with more requests than users")?
+    };
+    let words = "Measure higher levels: the step to {level} still added {>} ({}).";
+    say!(page, last => words, gain, how)
+}
+
+fn failing(page: &Page<'_>) -> Option<Sentence> {
+    let failed = |row: &Row| page.when(row, "failed_requests", |failed| 0.0 < failed);
+    let (row, failed) = page.largest(failed)?;
+    // A run has no name.
+    let place = say!(page, row => "{}{*name}", page.there());
+    let class = row.failure.as_ref().and_then(|failure| {
+        let words = if failure.is_most {
+            ", most of them as {$}"
+        } else {
+            ", more as {$} than in any other way"
+        };
+        say!(page, words, failure.class)
+    });
+    say!(page, "Look at the failures first: {>} failed{}{}.", failed, place, class)
+}
+
+/// Where requests come at their own times, faster than they are answered.
+fn lower_rate(page: &Page<'_>) -> Option<Sentence> {
+    let rate = |row: &Row| page.at(row, "asked_rate");
+    // The lowest rate: what lies above it is overloaded all the more.
+    let found = page.rows.iter().filter_map(|row| Some((row, row.overload?)));
+    let lowest = |row: &Row| rate(row).map_or(f64::INFINITY, |place| page.value(place));
+    let (row, overload) = found.min_by(|(a, _), (b, _)| lowest(a).total_cmp(&lowest(b)))?;
+    let rate = say!(page, row => " to less than {asked_rate}")
+        .or_else(|| say!(page, row => "{~attempted_requests}"))?;
+    // A level of a sweep is its rate.
+    let is_suite = matches!(page.measured_by(), MeasuredBy::Suite(_));
+    let place = if is_suite { say!(page, row => " in {*name}") } else { None };
+    let why = match overload {
+        Overload::PilingUp => "requests pile up, and latencies grow for as long as they come",
+        Overload::Behind => "the server falls behind, and latencies grow for as long as it does",
+        Overload::TimedOut => "requests wait in vain for their first token",
+    };
+    say!(page, "Lower the rate{}{}: {}.", rate, place, why)
+}
+
+fn smaller_prefill(page: &Page<'_>) -> Option<Sentence> {
+    let has_others = |row: &Row| row.concurrency.is_some_and(|users| 1 < users);
+    let (row, _) = page.largest(|row| long_pauses(page, row).filter(|_| has_others(row)))?;
+    let place = say!(page, row => ",{}{*name}", page.there());
+    let words = "Where pauses disturb, let prompts be prefilled in smaller pieces: ITL p99 is \
+                 {itl.p99}, {=itl_tail} times its median{} (vLLM: {$}).";
+    say!(page, row => words, place, "--max-num-batched-tokens")
+}
+
+fn fresh_prompts(page: &Page<'_>) -> Option<Sentence> {
+    let (row, evidence) = page.rows.iter().find_map(|row| {
+        let reported = page.at(row, "cached_share").filter(|_| row.contaminated);
+        Some((row, reported.or_else(|| suspicion(page, row))?))
+    })?;
+    let suite = page.set.and_then(|set| set.suite.as_ref());
+    let (advice, flag) = match (page.first?.workload.source, suite.map(|suite| suite.prompts)) {
+        // The source has no others, whatever the seed.
+        (SourceKind::VllmRandom, _) => (
+            "Restart the server between runs, or switch its prefix cache off, for the prompts are the \
+             same in every run: ",
+            "--restart COMMAND",
+        ),
+        // All scenarios of the suite draw from one seed.
+        (_, Some(Prompts::Same)) => {
+            ("Let each scenario send prompts of its own: they share them, and ", "--prompts fresh")
+        }
+        (_, Some(Prompts::Fresh) | None) => (
+            "Measure again with prompts that the server has not seen (another seed), or restart it \
+             before: ",
+            "--seed N",
+        ),
+    };
+    let who = say!(page, row => "{*name}").or_else(|| say!(page, "this run"));
+    let met = if row.contaminated { " met a warm cache" } else { " probably met a warm cache" };
+    let command = again_with(page.measured_by(), flag);
+    say!(page, "{~}{}{}{} ({$}).", evidence, advice, who, met, command.as_str())
+}
+
+fn repeat(page: &Page<'_>) -> Option<Sentence> {
+    let runs = page.whole("runs").filter(|runs| page.value(*runs) <= 1.0)?;
+    let noun = if page.value(runs) < 1.0 { "runs" } else { "run" };
+    let command = again_with(page.measured_by(), "--repeat 5");
+    let words = "Repeat it, so that runs can be compared: so far there is {=runs} {} ({$}).";
+    say!(page, words, noun, command.as_str())
+}
+
+fn more_requests(page: &Page<'_>) -> Option<Sentence> {
+    let floor = page.whole("certified_from")?;
+    let fewest =
+        page.fewest_requests(page.rows.iter().filter(|row| row.certified == Some(false)))?;
+    (page.value(fewest) < page.value(floor)).then_some(())?;
+    let words =
+        "Send at least {certified_from} where p99 matters: so far it rests on as few as {=}";
+    let advice = say!(page, words, fewest)?;
+    // The scenarios of a suite say themselves how many requests they send.
+    if let MeasuredBy::Suite(name) = page.measured_by() {
+        let words = "{}. Raise {$} in a suite of your own; {$} writes one to begin with.";
+        return say!(page, words, advice, "requests", own_suite(name).as_str());
+    }
+    let flag = format!("--requests {}", page.fact(floor).printed);
+    let command = again_with(page.measured_by(), &flag);
+    say!(page, "{} ({$}).", advice, command.as_str())
+}
+
+/// The flag that sets a threshold to compare a level with.
+const SLO_FLAG: &str = "--slo";
+
+/// The command that measures the same again, with one more flag.
+fn again_with(by: MeasuredBy<'_>, flag: &str) -> String {
+    match by {
+        MeasuredBy::Suite(name) => format!("inferometer suite {} {flag}", shell_word(name)),
+        MeasuredBy::Sweep => format!("inferometer sweep {flag}"),
+        MeasuredBy::Repeat | MeasuredBy::Run => format!("inferometer run {flag}"),
+    }
+}
+
+/// The name of a suite, if a shell reads it as one word.
+fn shell_word(name: &str) -> &str {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
+    let is_word = name.starts_with(|first: char| first.is_ascii_alphanumeric());
+    if is_word && name.chars().all(is_plain) { name } else { "NAME" }
+}
+
+/// The command that writes a suite as a file, in which the number of requests can be raised.
+fn own_suite(name: &str) -> String {
+    format!("inferometer suite --show {} > mine.toml", shell_word(name))
+}
+
+/// The command that measures twice and four times the highest level so far.
+fn higher_levels(highest: u32) -> String {
+    let (twice, four_times) = (highest.saturating_mul(2), highest.saturating_mul(4));
+    format!("inferometer sweep --concurrencies {twice},{four_times}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The command line is another crate, whose tests run these commands.
+    #[test]
+    fn these_are_all_the_commands() {
+        let again = |by| again_with(by, "--repeat 5");
+        assert_eq!(again(MeasuredBy::Suite("code")), "inferometer suite code --repeat 5");
+        assert_eq!(again(MeasuredBy::Sweep), "inferometer sweep --repeat 5");
+        assert_eq!(again(MeasuredBy::Run), "inferometer run --repeat 5");
+        assert_eq!(again(MeasuredBy::Repeat), again(MeasuredBy::Run));
+        assert_eq!(own_suite("code"), "inferometer suite --show code > mine.toml");
+        assert_eq!(higher_levels(32), "inferometer sweep --concurrencies 64,128");
+        assert_eq!(SLO_FLAG, "--slo");
+    }
+
+    #[test]
+    fn a_name_that_a_shell_would_read_otherwise_is_not_printed() {
+        for name in ["my suite", "$(id)", "-x", "a;b", ""] {
+            let command = again_with(MeasuredBy::Suite(name), "--seed N");
+            assert_eq!(command, "inferometer suite NAME --seed N");
+        }
+    }
+}
