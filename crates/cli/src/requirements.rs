@@ -25,31 +25,56 @@ pub(crate) struct Requirements {
     step_summary: Option<PathBuf>,
 }
 
+/// The runs of one experiment, and the outcomes of their requirements.
+#[derive(Debug)]
+pub(crate) struct Judged {
+    pub(crate) runs: Vec<Summary>,
+    /// What was imported, where no run of ours is judged.
+    pub(crate) results: Vec<ToolResult>,
+    pub(crate) outcomes: Vec<RequirementOutcome>,
+}
+
 impl Requirements {
-    /// Of a set: repeated runs are judged together, and the levels of a sweep have no one value.
-    pub(crate) fn of_set(
+    /// Repeated runs of a set are judged together, and the levels of a sweep have no one value.
+    pub(crate) fn for_set(
         arguments: &RequireArguments,
         campaign: &CampaignSpec,
     ) -> Result<Self, Failure> {
-        match (&campaign.question, campaign.conditions.first()) {
-            (Question::Repeat, Some(condition)) => Self::of(arguments, &condition.spec),
-            (Question::Sweep(_) | Question::Suite(_) | Question::Matrix(_), _)
-            | (Question::Repeat, None) => {
-                let asked = [
-                    ("--require", !arguments.limits.is_empty()),
-                    ("--junit", arguments.gate.junit.is_some()),
-                    ("--step-summary", arguments.gate.step_summary.is_some()),
-                ];
-                match asked.into_iter().find(|(_, is_asked)| *is_asked) {
-                    None => Ok(Self::new(Vec::new(), &arguments.gate)),
-                    Some((flag, _)) => Err(of_several(flag, &campaign.question)),
-                }
+        let hint_of_set = |verb: &str, set: &str| {
+            format!(
+                "{verb} the {set}, then judge a run of it with: inferometer require SET/N LIMIT"
+            )
+        };
+        let (why, hint) = match (&campaign.question, campaign.conditions.first()) {
+            (Question::Repeat, Some(condition)) => {
+                return Self::for_run(arguments, &condition.spec);
             }
+            (Question::Suite(_), _) => (
+                "is about one experiment, and a suite has several scenarios",
+                hint_of_set("play", "suite"),
+            ),
+            (Question::Matrix(_), _) => (
+                "is about one experiment, and a matrix has many deployments",
+                hint_of_set("measure", "matrix"),
+            ),
+            (Question::Sweep(_) | Question::Repeat, _) => (
+                "is about one load, and a sweep has several",
+                "search for the load that meets it: --find 'max rate where …'".to_owned(),
+            ),
+        };
+        let flags = [
+            ("--require", !arguments.limits.is_empty()),
+            ("--junit", arguments.gate.junit.is_some()),
+            ("--step-summary", arguments.gate.step_summary.is_some()),
+        ];
+        match flags.into_iter().find(|(_, is_given)| *is_given) {
+            None => Ok(Self::new(Vec::new(), &arguments.gate)),
+            Some((flag, _)) => Err(Failure::usage(format!("{flag} {why}")).hint(hint)),
         }
     }
 
     /// Refuses what no run of this experiment could be judged by.
-    pub(crate) fn of(arguments: &RequireArguments, spec: &Spec) -> Result<Self, Failure> {
+    pub(crate) fn for_run(arguments: &RequireArguments, spec: &Spec) -> Result<Self, Failure> {
         let limits = &arguments.limits;
         check_requirements(limits, &spec.slos, spec.workload.streaming)
             .map_err(|problem| Failure::usage(problem.to_string()))?;
@@ -58,8 +83,8 @@ impl Requirements {
 
     pub(crate) fn new(limits: Vec<Slo>, gate: &GateArguments) -> Self {
         let of_github = || {
-            let said = std::env::var_os("GITHUB_STEP_SUMMARY").filter(|path| !path.is_empty());
-            said.filter(|_| !limits.is_empty()).map(PathBuf::from)
+            let path = std::env::var_os("GITHUB_STEP_SUMMARY").filter(|path| !path.is_empty());
+            path.filter(|_| !limits.is_empty()).map(PathBuf::from)
         };
         Self {
             undecided: gate.undecided.unwrap_or_default(),
@@ -72,13 +97,9 @@ impl Requirements {
     /// One run from within, several by what differs between them.
     pub(crate) fn judge(&self, runs: &[Summary]) -> Result<Vec<RequirementOutcome>, Failure> {
         let open = runs.first().is_some_and(|run| run.run.load.is_open());
-        let zero = LatencyOrigin::for_load(open);
-        let judged = self.limits.iter().map(|limit| {
-            Requirement::from_slo(limit, zero)
-                .map(|required| required.judge_across(runs))
-                .map_err(|problem| Failure::usage(problem.to_string()))
-        });
-        judged.collect()
+        let origin = LatencyOrigin::for_load(open);
+        let judge = |limit| Ok(requirement(limit, origin)?.judge_across(runs));
+        self.limits.iter().map(judge).collect()
     }
 
     /// What was imported: one by its values, several by what differs between them. A bare `ttft` or
@@ -87,28 +108,24 @@ impl Requirements {
         &self,
         results: &[ToolResult],
     ) -> Result<Vec<RequirementOutcome>, Failure> {
-        let judged = self.limits.iter().map(|limit| {
-            let judge =
-                |zero| Requirement::from_slo(limit, zero).map(|it| it.judge_results(results));
-            let found = judge(LatencyOrigin::Sent)
-                .map_err(|problem| Failure::usage(problem.to_string()))?;
-            match (found.value, judge(LatencyOrigin::Schedule)) {
-                (None, Ok(other)) if other.value.is_some() => Ok(other),
-                _ => Ok(found),
-            }
-        });
-        judged.collect()
+        let judge = |limit| {
+            let found = requirement(limit, LatencyOrigin::Sent)?.judge_results(results);
+            let other = requirement(limit, LatencyOrigin::Schedule).ok();
+            let other = other.filter(|_| found.value.is_none()).map(|it| it.judge_results(results));
+            Ok(other.filter(|other| other.value.is_some()).unwrap_or(found))
+        };
+        self.limits.iter().map(judge).collect()
     }
 
-    /// What the requirements say, where the runs themselves have nothing worse to say.
+    /// The exit of missed requirements, where the runs themselves have none that is worse.
     pub(crate) fn exit(&self, outcomes: &[RequirementOutcome]) -> Option<Exit> {
         let met = outcomes.iter().all(|found| found.verdict.is_met(self.undecided));
         (!met).then_some(Exit::PromiseMissed)
     }
 
-    /// Writes what CI reads. The runs are stored by then, so a file that cannot be written is said
-    /// and takes nothing from them.
-    pub(crate) fn tell(&self, judged: &[Judged]) -> Option<Exit> {
+    /// Writes what CI reads. The runs are stored by then, so a file that cannot be written is
+    /// reported and takes nothing from them.
+    pub(crate) fn write_files(&self, judged: &[Judged]) -> Option<Exit> {
         let judgements: Vec<Judgement<'_>> = judged
             .iter()
             .filter(|judged| !judged.runs.is_empty() || !judged.results.is_empty())
@@ -122,54 +139,28 @@ impl Requirements {
         if judgements.is_empty() {
             return None;
         }
-        let junit = self.junit.as_deref().map(|file| write(file, &junit::render(&judgements)));
-        let summary = self.step_summary.as_deref();
-        let summary = summary.map(|file| {
-            append(file, &judgements.iter().map(markdown::step_summary).collect::<String>())
-        });
-        let told = [junit, summary].into_iter().flatten();
-        told.filter_map(Result::err).fold(None, |_, failure| {
+        let junit = |file| {
+            fs::write(file, junit::render(&judgements))
+                .map_err(|why| unwritten("--junit", file, &why))
+        };
+        let summary = |file| {
+            let opened = fs::OpenOptions::new().create(true).append(true).open(file);
+            let text: String = judgements.iter().map(markdown::step_summary).collect();
+            opened
+                .and_then(|mut opened| opened.write_all(text.as_bytes()))
+                .map_err(|why| unwritten("the step summary", file, &why))
+        };
+        let written = [self.junit.as_deref().map(junit), self.step_summary.as_deref().map(summary)];
+        let failures = written.into_iter().flatten().filter_map(Result::err);
+        failures.fold(None, |_, failure| {
             let _ = crate::output::report(&failure);
             Some(Exit::Internal)
         })
     }
 }
 
-fn of_several(flag: &str, question: &Question) -> Failure {
-    match question {
-        Question::Suite(_) => Failure::usage(format!(
-            "{flag} is about one experiment, and a suite has several scenarios"
-        ))
-        .hint("play the suite, then judge a run of it with: inferometer require SET/N LIMIT"),
-        Question::Matrix(_) => Failure::usage(format!(
-            "{flag} is about one experiment, and a matrix has many deployments"
-        ))
-        .hint("measure the matrix, then judge a run of it with: inferometer require SET/N LIMIT"),
-        Question::Sweep(_) | Question::Repeat => {
-            Failure::usage(format!("{flag} is about one load, and a sweep has several"))
-                .hint("search for the load that meets it: --find 'max rate where …'")
-        }
-    }
-}
-
-/// The runs of one experiment, and what became of what was required of them.
-#[derive(Debug)]
-pub(crate) struct Judged {
-    pub(crate) runs: Vec<Summary>,
-    /// What was imported, where no run of ours is judged.
-    pub(crate) results: Vec<ToolResult>,
-    pub(crate) outcomes: Vec<RequirementOutcome>,
-}
-
-fn write(file: &Path, text: &str) -> Result<(), Failure> {
-    fs::write(file, text).map_err(|error| unwritten("--junit", file, &error))
-}
-
-fn append(file: &Path, text: &str) -> Result<(), Failure> {
-    let opened = fs::OpenOptions::new().create(true).append(true).open(file);
-    opened
-        .and_then(|mut opened| opened.write_all(text.as_bytes()))
-        .map_err(|error| unwritten("the step summary", file, &error))
+fn requirement(limit: &Slo, origin: LatencyOrigin) -> Result<Requirement, Failure> {
+    Requirement::from_slo(limit, origin).map_err(|problem| Failure::usage(problem.to_string()))
 }
 
 fn unwritten(what: &str, file: &Path, error: &std::io::Error) -> Failure {

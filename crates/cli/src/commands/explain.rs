@@ -11,14 +11,26 @@ use crate::arguments::ExplainArguments;
 use crate::failure::Failure;
 use crate::output;
 
+/// Characters of what was typed, on the page.
+const ASKED_MAX: usize = 60;
+
 pub(crate) fn run(arguments: &ExplainArguments) -> Result<ExitCode, Failure> {
-    if arguments.words.is_empty() {
-        let json = || format!("{:#}\n", explain::list_document());
-        output::result(&if arguments.json { json() } else { explain::list(style()) })?;
-        return Ok(ExitCode::SUCCESS);
-    }
     let topics = topics(&arguments.words)?;
-    output::result(&if arguments.json { document(&topics) } else { pages(&topics) })?;
+    let page = |(asked, topic): &(String, Topic)| {
+        explain::page(&escape::terminal_line(asked, ASKED_MAX), topic, style())
+    };
+    let document = |(asked, topic): &(String, Topic)| explain::document(asked, topic);
+    let text = match (topics.as_slice(), arguments.json) {
+        ([], true) => format!("{:#}\n", explain::list_document()),
+        ([], false) => explain::list(style()),
+        ([one], true) => format!("{:#}\n", document(one)),
+        (several, true) => {
+            let documents: Vec<Value> = several.iter().map(document).collect();
+            format!("{:#}\n", explain::documents(&documents))
+        }
+        (all, false) => all.iter().map(page).collect::<Vec<_>>().join("\n"),
+    };
+    output::result(&text)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -47,23 +59,3 @@ fn unknown(words: &[String]) -> Failure {
     let said = whole.or_else(first).map_or_else(String::new, |problem| problem.to_string());
     Failure::usage(said).hint("inferometer explain lists all names")
 }
-
-fn pages(topics: &[(String, Topic)]) -> String {
-    let page = |(asked, topic): &(String, Topic)| {
-        explain::page(&escape::terminal_line(asked, ASKED_MAX), topic, style())
-    };
-    topics.iter().map(page).collect::<Vec<_>>().join("\n")
-}
-
-fn document(topics: &[(String, Topic)]) -> String {
-    let mut documents: Vec<Value> =
-        topics.iter().map(|(asked, topic)| explain::document(asked, topic)).collect();
-    let document = match documents.len() {
-        1 => documents.remove(0),
-        _ => explain::documents(&documents),
-    };
-    format!("{document:#}\n")
-}
-
-/// Characters of what was typed, on the page.
-const ASKED_MAX: usize = 60;

@@ -67,7 +67,7 @@ fn page(
 ) -> String {
     let files = files(directory);
     match format {
-        PageFormat::Json => inferometer_report::json::render_judged(summary, &files, required),
+        PageFormat::Json => inferometer_report::json::render(summary, &files, required),
         PageFormat::Vllm => {
             // The block has no place for doubt or failure, and its form is not ours to change.
             talk_of_doubts(summary, directory);

@@ -55,7 +55,8 @@ pub(crate) fn run(arguments: &RequireCommand) -> Result<ExitCode, Failure> {
     })?;
     let invalid = runs.iter().any(|run| run.verdict == Verdict::Invalid);
     let exit = if invalid { Some(Exit::RunInvalid) } else { requirements.exit(&outcomes) };
-    let exit = exit.max(requirements.tell(&[Judged { runs, results: Vec::new(), outcomes }]));
+    let exit =
+        exit.max(requirements.write_files(&[Judged { runs, results: Vec::new(), outcomes }]));
     Ok(exit.map_or(ExitCode::SUCCESS, ExitCode::from))
 }
 
@@ -127,19 +128,19 @@ fn read(place: &RunDirectory, limits: &[Slo]) -> Result<Summary, Failure> {
 
 /// Runs that ask different things have no common value.
 fn check_alike(runs: &[Summary]) -> Result<(), Failure> {
-    let fingerprint = |run: &Summary| run.workload.fingerprint.clone();
-    let load = |run: &Summary| run.run.load.clone();
-    let Some((first, others)) = runs.split_first() else { return Ok(()) };
-    let alike =
-        |other: &&Summary| fingerprint(other) == fingerprint(first) && load(other) == load(first);
-    match others.iter().find(|other| !alike(other)) {
-        None => Ok(()),
-        Some(other) => Err(Failure::usage(format!(
-            "run {} and run {} have different workloads or loads",
-            first.run.id, other.run.id
-        ))
-        .hint("judge them one by one")),
-    }
+    let is_alike = |one: &Summary, other: &Summary| {
+        one.workload.fingerprint == other.workload.fingerprint && one.run.load == other.run.load
+    };
+    let Some((first, other)) = first_unlike(runs, is_alike) else { return Ok(()) };
+    let (first, other) = (&first.run.id, &other.run.id);
+    let what = format!("run {first} and run {other} have different workloads or loads");
+    Err(Failure::usage(what).hint("judge them one by one"))
+}
+
+/// The first item, and the first of the others that is not like it.
+fn first_unlike<T>(items: &[T], is_alike: impl Fn(&T, &T) -> bool) -> Option<(&T, &T)> {
+    let (first, others) = items.split_first()?;
+    Some((first, others.iter().find(|other| !is_alike(first, other))?))
 }
 
 fn run_imported(
@@ -171,7 +172,7 @@ fn run_imported(
     output::result(&outcomes_page(&names, &outcomes, arguments.page.format()))?;
     let exit = requirements.exit(&outcomes);
     let judged = Judged { runs: Vec::new(), results, outcomes };
-    let exit = exit.max(requirements.tell(&[judged]));
+    let exit = exit.max(requirements.write_files(&[judged]));
     Ok(exit.map_or(ExitCode::SUCCESS, ExitCode::from))
 }
 
@@ -186,28 +187,25 @@ fn check_alike_results(
     results: &[ToolResult],
     is_alike: impl Fn(&ToolResult, &ToolResult) -> bool,
 ) -> Result<(), Failure> {
-    let Some((first, others)) = results.split_first() else { return Ok(()) };
-    match others.iter().find(|other| !is_alike(first, other)) {
-        None => Ok(()),
-        Some(other) => Err(Failure::usage(format!(
-            "a threshold applies to one configuration at one load, and these are {}",
-            apart(first, other)
-        ))
-        .hint("name one of them, such as IMPORT/0 (`inferometer report IMPORT` lists them)")),
-    }
+    let Some((first, other)) = first_unlike(results, is_alike) else { return Ok(()) };
+    let difference = difference(first, other);
+    Err(Failure::usage(format!(
+        "a threshold applies to one configuration at one load, and these are {difference}"
+    ))
+    .hint("name one of them, such as IMPORT/0 (`inferometer report IMPORT` lists them)"))
 }
 
 /// What tells two results apart.
-fn apart(first: &ToolResult, other: &ToolResult) -> String {
+fn difference(first: &ToolResult, other: &ToolResult) -> String {
     let (a, b) = (first.level(), other.level());
     if a != b {
         return format!("of {a} and {b}");
     }
-    let told = |sheet: &ToolResult| {
+    let name = |sheet: &ToolResult| {
         let model = sheet.model.as_deref().unwrap_or("no model named");
         format!("`{}` ({}, {model})", sheet.configuration, sheet.source.tool.told())
     };
-    format!("of {} and {}", told(first), told(other))
+    format!("of {} and {}", name(first), name(other))
 }
 
 #[cfg(test)]
@@ -223,8 +221,8 @@ mod tests {
         let same_level = |one: &ToolResult, other: &ToolResult| one.level() == other.level();
         assert!(check_alike_results(&[at(8), at(8)], same_level).is_ok());
         assert!(check_alike_results(&[at(8), at(16)], same_level).is_err());
-        assert!(apart(&at(8), &at(16)).contains("16"));
+        assert!(difference(&at(8), &at(16)).contains("16"));
         let other = ToolResult { configuration: "v1".to_owned(), ..at(8) };
-        assert!(apart(&at(8), &other).contains("`v1`"));
+        assert!(difference(&at(8), &other).contains("`v1`"));
     }
 }

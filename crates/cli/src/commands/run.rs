@@ -29,7 +29,7 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode, Failure> {
         let plan = StudyPlan { restart_timeout, ..plan };
         return Begin::new(false, results).run(plan);
     }
-    let requirements = Requirements::of(&results.require, &spec)?;
+    let requirements = Requirements::for_run(&results.require, &spec)?;
     let deploys = matches!(spec.target, TargetSpec::Deployed(_));
     let planned = Planned::new(spec)?;
     if results.dry_run {
@@ -62,7 +62,8 @@ fn show(
     output::result(&page(&summary, &directory, &outcomes, results.page.format()))?;
     let exit =
         exit_of_run(&summary, results.strict, session).or_else(|| requirements.exit(&outcomes));
-    let told = requirements.tell(&[Judged { runs: vec![summary], results: Vec::new(), outcomes }]);
+    let told =
+        requirements.write_files(&[Judged { runs: vec![summary], results: Vec::new(), outcomes }]);
     if let Some(failure) = server_failure {
         return Ok(output::report(&failure));
     }

@@ -77,7 +77,7 @@ pub(super) fn play(
     });
     // A failure in a later run takes nothing from the earlier ones.
     simulations.print_documents()?;
-    let told = simulations.requirements.tell(&simulations.judged);
+    let told = simulations.requirements.write_files(&simulations.judged);
     Ok(simulated?.max(told).map_or(ExitCode::SUCCESS, ExitCode::from))
 }
 
@@ -118,7 +118,7 @@ fn experiments(
     for arguments in std::iter::once(first.clone()).chain(others) {
         let drafted = draft(&arguments)?;
         let spec = virtual_spec(&drafted, drafted.spec.clone())?;
-        Requirements::of(&results.require, &spec)?;
+        Requirements::for_run(&results.require, &spec)?;
         experiments.push(Experiment { spec, repeat: drafted.repetition });
     }
     if experiments.iter().any(|other| other.spec.engine != experiments[0].spec.engine) {
