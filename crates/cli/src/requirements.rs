@@ -10,8 +10,8 @@ use inferometer_analysis::{
     LatencyOrigin, Requirement, RequirementOutcome, Summary, Undecided, check_requirements,
 };
 use inferometer_model::Spec;
-use inferometer_model::campaign::{CampaignSpec, Question};
 use inferometer_model::spec::Slo;
+use inferometer_model::study::{Question, StudySpec};
 use inferometer_report::{Judgement, junit, markdown};
 
 use crate::arguments::{GateArguments, RequireArguments};
@@ -38,14 +38,14 @@ impl Requirements {
     /// Repeated runs of a set are judged together, and the levels of a sweep have no one value.
     pub(crate) fn for_set(
         arguments: &RequireArguments,
-        campaign: &CampaignSpec,
+        study: &StudySpec,
     ) -> Result<Self, Failure> {
         let hint_of_set = |verb: &str, set: &str| {
             format!(
                 "{verb} the {set}, then judge a run of it with: inferometer require SET/N LIMIT"
             )
         };
-        let (why, hint) = match (&campaign.question, campaign.conditions.first()) {
+        let (why, hint) = match (&study.question, study.conditions.first()) {
             (Question::Repeat, Some(condition)) => {
                 return Self::for_run(arguments, &condition.spec);
             }

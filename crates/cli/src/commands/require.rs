@@ -4,8 +4,8 @@ use std::process::ExitCode;
 
 use inferometer_analysis::tool_result::ToolResult;
 use inferometer_analysis::{RequirementOutcome, Summary, Verdict, check_requirements, summarize};
-use inferometer_model::campaign::Question;
 use inferometer_model::spec::Slo;
+use inferometer_model::study::Question;
 use inferometer_store::{RunDirectory, RunState, StoreError, Stored};
 use inferometer_study::play;
 

@@ -12,8 +12,8 @@ use inferometer_analysis::{
     Statistic, Summary, Unit, Verdict,
 };
 use inferometer_model::Outcome;
-use inferometer_model::campaign::Level;
 use inferometer_model::spec::Lengths;
+use inferometer_model::study::Level;
 
 use super::{About, Fact, FactUnit, Facts};
 use crate::fmt::{decimals, number, percent, whole};

@@ -571,6 +571,7 @@ mod tests {
             runs: Vec::new(),
             left_out: Vec::new(),
             level: Some(level),
+            server: None,
             scenario: None,
             suite_place: None,
             contaminated: None,

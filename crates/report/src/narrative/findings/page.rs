@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use inferometer_analysis::set::{Findings, FoundLimit, PointResult, QuestionKind, SetSummary};
 use inferometer_analysis::{Metric, Percentile, Quantity, Summary, Verdict, metric};
 use inferometer_model::Outcome;
-use inferometer_model::campaign::Level;
+use inferometer_model::study::Level;
 
 use crate::document::Span;
 use crate::narrative::facts::{NamedLevel, Standing, named_levels, split_statistic};

@@ -3,8 +3,8 @@
 use std::cmp::Ordering;
 
 use inferometer_analysis::Verdict;
-use inferometer_model::campaign::{Level, Prompts};
 use inferometer_model::spec::SourceKind;
+use inferometer_model::study::{Level, Prompts};
 
 use super::page::{Family, MeasuredBy, Order, Overload, Page, Row, say};
 use crate::narrative::Sentence;
