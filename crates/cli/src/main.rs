@@ -6,7 +6,6 @@ mod bench_sweep;
 mod commands;
 mod draft;
 mod experiment;
-mod fit;
 mod narrator;
 mod output;
 mod report_files;

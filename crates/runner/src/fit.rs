@@ -8,7 +8,6 @@
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::path::Path;
-use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,12 +27,10 @@ use crate::failure::Failure;
 use crate::simulation::{End, Flight, Observer, Player, Rules, Sample, VirtualEngine};
 
 /// A coefficient that may be moved.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Free(&'static Coefficient);
-
 #[derive(Debug)]
-struct Coefficient {
-    name: &'static str,
+pub struct Coefficient {
+    /// Its name.
+    pub name: &'static str,
     range: Range,
     /// Where a search begins that knows nothing.
     neutral: f64,
@@ -41,18 +38,13 @@ struct Coefficient {
     write: fn(&mut Coefficients, f64),
 }
 
-impl PartialEq for Coefficient {
-    fn eq(&self, other: &Self) -> bool {
-        self.name == other.name
-    }
-}
-
-impl Eq for Coefficient {}
+/// The bounds of a number that may be moved.
+type Range = std::ops::RangeInclusive<f64>;
 
 /// A share of the hardware's peak: one is the peak.
-const SHARE: (Range, f64) = (Range { least: 0.005, most: 1.0 }, 0.3);
-const SECONDS: (Range, f64) = (Range { least: 1e-6, most: 10.0 }, 5e-3);
-const SECONDS_EACH: (Range, f64) = (Range { least: 1e-9, most: 0.1 }, 1e-5);
+const SHARE: (Range, f64) = (0.005..=1.0, 0.3);
+const SECONDS: (Range, f64) = (1e-6..=10.0, 5e-3);
+const SECONDS_EACH: (Range, f64) = (1e-9..=0.1, 1e-5);
 
 macro_rules! coefficients {
     ($($name:literal $range:ident $($field:ident).+;)+) => {
@@ -92,50 +84,27 @@ static COEFFICIENTS: &[Coefficient] = coefficients! {
 /// Rows that one free coefficient takes.
 const ROWS_PER_COEFFICIENT: usize = 2;
 
-impl Free {
-    /// The name of the coefficient.
-    pub fn name(self) -> &'static str {
-        self.0.name
-    }
-
+impl Coefficient {
     /// As many as so many rows bear, the most telling ones first.
-    pub fn by_default(rows: usize) -> Vec<Self> {
-        COEFFICIENTS.iter().take((rows / ROWS_PER_COEFFICIENT).min(3)).map(Self).collect()
+    pub fn by_default(rows: usize) -> Vec<&'static Self> {
+        COEFFICIENTS.iter().take((rows / ROWS_PER_COEFFICIENT).min(3)).collect()
     }
 
-    fn range(self) -> Range {
-        self.0.range
-    }
-
-    fn neutral(self) -> f64 {
-        self.0.neutral
+    /// The coefficient of this name.
+    pub fn find(name: &str) -> Result<&'static Self, Failure> {
+        COEFFICIENTS.iter().find(|coefficient| coefficient.name == name).ok_or_else(|| {
+            let names: Vec<&str> =
+                COEFFICIENTS.iter().map(|coefficient| coefficient.name).collect();
+            Failure::usage(format!("`{name}` is no coefficient that can be fitted"))
+                .hint(format!("those are {}", names.join(", ")))
+        })
     }
 
     /// Its value, or a neutral one if it is zero.
-    pub fn read(self, all: &Coefficients) -> f64 {
-        let value = (self.0.read)(all);
+    pub fn value(&self, all: &Coefficients) -> f64 {
+        let value = (self.read)(all);
         // A cost that is zero cannot be moved by a factor.
-        if value < self.0.range.least { self.0.neutral } else { value }
-    }
-
-    fn write(self, all: &mut Coefficients, value: f64) {
-        (self.0.write)(all, value);
-    }
-}
-
-fn names() -> String {
-    COEFFICIENTS.iter().map(|coefficient| coefficient.name).collect::<Vec<_>>().join(", ")
-}
-
-impl FromStr for Free {
-    type Err = Failure;
-
-    fn from_str(name: &str) -> Result<Self, Failure> {
-        let found = COEFFICIENTS.iter().find(|coefficient| coefficient.name == name);
-        found.map(Self).ok_or_else(|| {
-            let message = format!("`{name}` is no coefficient that can be fitted");
-            Failure::usage(message).hint(format!("those are {}", names()))
-        })
+        if value < *self.range.start() { self.neutral } else { value }
     }
 }
 
@@ -220,40 +189,25 @@ impl RowLoad {
     }
 }
 
-/// The figures that are compared, each where it is known.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Figures {
-    /// Output tokens per second.
-    pub output_throughput: Option<f64>,
-    /// Mean time to first token.
-    pub ttft_mean_ms: Option<f64>,
-    /// Mean time per output token.
-    pub tpot_mean_ms: Option<f64>,
-}
+/// The figures that are compared, each where it is known, in the order of [`FIGURES`].
+pub type Figures = [Option<f64>; 3];
+
+/// The names of the figures: output tokens per second, and the mean TTFT and TPOT.
+pub const FIGURES: [&str; 3] = ["output_throughput", "ttft_mean_ms", "tpot_mean_ms"];
 
 impl Row {
     /// How far each figure is from what was measured, as a share of that; `None` where either is
     /// missing, and for a throughput that is given: that of arrivals stretched to the duration.
     pub fn errors(&self, played: &Figures) -> [Option<f64>; 3] {
-        let (ours, theirs) = (played.values(), self.figures.values());
-        let errors = std::array::from_fn(|index| Some(ours[index]? / theirs[index]? - 1.0));
-        let [throughput, ttft, tpot] = errors;
+        let measured = &self.figures;
+        let [throughput, ttft, tpot] =
+            std::array::from_fn(|index| Some(played[index]? / measured[index]? - 1.0));
         [throughput.filter(|_| !self.is_throughput_given()), ttft, tpot]
     }
 
     /// Whether arrivals are stretched to the duration of the row.
     pub fn is_throughput_given(&self) -> bool {
         self.load.stretched_to_s().is_some()
-    }
-}
-
-impl Figures {
-    /// The names of the figures.
-    pub const NAMES: [&'static str; 3] = ["output_throughput", "ttft_mean_ms", "tpot_mean_ms"];
-
-    /// The figures in the order of their names.
-    pub fn values(&self) -> [Option<f64>; 3] {
-        [self.output_throughput, self.ttft_mean_ms, self.tpot_mean_ms]
     }
 }
 
@@ -275,13 +229,9 @@ pub fn row_of_run(path: &Path) -> Result<Row, Failure> {
     let vllm = summary.vllm;
     Ok(Row {
         name: format!("{}{}", directory.id(), if simulated { " (simulated)" } else { "" }),
-        requests: observations.records.iter().zip(0..).map(request_of).collect(),
-        load: load_of(observations),
-        figures: Figures {
-            output_throughput: vllm.output_throughput,
-            ttft_mean_ms: vllm.ttft_ms.mean,
-            tpot_mean_ms: vllm.tpot_ms.mean,
-        },
+        requests: observations.records.iter().zip(0..).map(row_request).collect(),
+        load: row_load(observations),
+        figures: [vllm.output_throughput, vllm.ttft_ms.mean, vllm.tpot_ms.mean],
         server: EngineTable::default(),
         continues: false,
     })
@@ -317,7 +267,7 @@ fn unfit(observations: &Observations, summary: &Summary) -> Option<String> {
     Some(why)
 }
 
-fn load_of(observations: &Observations) -> RowLoad {
+fn row_load(observations: &Observations) -> RowLoad {
     let began = observations.ending.began.unwrap_or(Moment::ZERO);
     match &observations.manifest.spec.load.shape {
         LoadShape::Closed { concurrency, .. } => {
@@ -333,7 +283,7 @@ fn load_of(observations: &Observations) -> RowLoad {
 }
 
 /// With the lengths that the server counted, where it did.
-fn request_of((record, index): (&RequestRecord, u64)) -> RowRequest {
+fn row_request((record, index): (&RequestRecord, u64)) -> RowRequest {
     let counted = |count: Option<u64>| count.and_then(|count| u32::try_from(count).ok());
     let usage = record.usage.as_ref();
     let tokens = counted(usage.and_then(|usage| usage.prompt_tokens));
@@ -424,13 +374,6 @@ impl Draws {
 
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// The numbers that may be moved, each within its bounds.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Range {
-    least: f64,
-    most: f64,
-}
-
 #[derive(Clone, Debug, PartialEq)]
 struct Found {
     numbers: Vec<f64>,
@@ -450,7 +393,7 @@ fn search<E>(
     evaluations_max: u32,
     mut cost: impl FnMut(&[f64]) -> Result<f64, E>,
 ) -> Result<Found, E> {
-    let within = |number: f64, range: &Range| number.clamp(range.least, range.most);
+    let within = |number: f64, range: &Range| number.clamp(*range.start(), *range.end());
     let numbers: Vec<f64> =
         start.iter().zip(ranges).map(|(number, range)| within(*number, range)).collect();
     let mut best = Found { cost: cost(&numbers)?, numbers, evaluations: 1 };
@@ -495,13 +438,16 @@ fn play_rows(rows: &[Row], servers: &[Profile]) -> Result<Vec<Figures>, Failure>
         figures.push(match &row.load {
             RowLoad::Closed { slots, tests_first } => {
                 let engine = engine.get_or_insert_with(|| VirtualEngine::from_profile(server, 0));
+                let plan = |requests: &[RowRequest], slots: u32| RowPlan {
+                    requests: requests.to_vec(),
+                    releases: Releases::Slots(slots),
+                };
                 if *tests_first {
                     // Its prompt is warm from then on.
-                    let requests = row.requests.iter().copied().take(1).collect();
-                    play_plan(row, RowPlan { requests, releases: Releases::Slots(1) }, engine)?;
+                    let first = &row.requests[..row.requests.len().min(1)];
+                    play_plan(row, plan(first, 1), engine)?;
                 }
-                let (requests, releases) = (row.requests.clone(), Releases::Slots(*slots));
-                play_plan(row, RowPlan { requests, releases }, engine)?.figures()
+                play_plan(row, plan(&row.requests, *slots), engine)?.figures()
             }
             RowLoad::Poisson { rate, .. } => poisson(row, *rate, server)?,
             RowLoad::AtOnce => {
@@ -514,19 +460,12 @@ fn play_rows(rows: &[Row], servers: &[Profile]) -> Result<Vec<Figures>, Failure>
 }
 
 fn poisson(row: &Row, rate: f64, server: &Profile) -> Result<Figures, Failure> {
-    let mut drawn = Vec::new();
-    for seed in 0..ARRIVAL_DRAWS {
-        drawn.push(one_poisson(row, rate, server, seed)?);
-    }
-    let mean = |value: fn(&Figures) -> Option<f64>| {
-        let known: Option<Vec<f64>> = drawn.iter().map(value).collect();
+    let draw = |seed| one_poisson(row, rate, server, seed);
+    let drawn = (0..ARRIVAL_DRAWS).map(draw).collect::<Result<Vec<Figures>, Failure>>()?;
+    Ok(std::array::from_fn(|index| {
+        let known: Option<Vec<f64>> = drawn.iter().map(|figures| figures[index]).collect();
         known.map(|known| known.iter().sum::<f64>() / known.len() as f64)
-    };
-    Ok(Figures {
-        output_throughput: mean(|figures| figures.output_throughput),
-        ttft_mean_ms: mean(|figures| figures.ttft_mean_ms),
-        tpot_mean_ms: mean(|figures| figures.tpot_mean_ms),
-    })
+    }))
 }
 
 /// One draw of arrivals, stretched so that they come at the rate, or so that the row takes as long
@@ -600,11 +539,11 @@ impl Sums {
     fn figures(&self) -> Figures {
         let mean_ms = |sum: f64, n: u64| (0 < n).then(|| 1e3 * sum / n as f64);
         let duration_s = self.duration_s();
-        Figures {
-            output_throughput: (0.0 < duration_s).then(|| self.output_tokens as f64 / duration_s),
-            ttft_mean_ms: mean_ms(self.ttft_s, self.ok),
-            tpot_mean_ms: mean_ms(self.tpot_s, self.tpots),
-        }
+        [
+            (0.0 < duration_s).then(|| self.output_tokens as f64 / duration_s),
+            mean_ms(self.ttft_s, self.ok),
+            mean_ms(self.tpot_s, self.tpots),
+        ]
     }
 }
 
@@ -654,7 +593,7 @@ pub struct Fitting {
     /// The server of each row.
     pub servers: Vec<Profile>,
     /// The coefficients that may be moved.
-    pub free: Vec<Free>,
+    pub free: Vec<&'static Coefficient>,
     /// Where the rows come from, in a sentence.
     pub source: String,
     /// Whether to fit again without each row.
@@ -668,8 +607,8 @@ pub struct Fit {
     pub coefficients: Coefficients,
     /// The figures of each row with them.
     pub rows: Vec<FittedRow>,
-    /// A fit on two thirds of the rows.
-    pub part: Option<Part>,
+    /// The figures of all rows by a fit on two thirds of them that began anew, to predict the rest.
+    pub part: Option<Vec<Figures>>,
     /// How often all rows were played.
     pub evaluations: u32,
 }
@@ -683,18 +622,9 @@ pub struct FittedRow {
     pub left_out: Option<Figures>,
 }
 
-/// A fit on two thirds of the rows that began anew, to tell the rest.
-#[derive(Debug)]
-pub struct Part {
-    /// The figures of all rows.
-    pub played: Vec<Figures>,
-}
-
-impl Part {
-    /// Whether the row of this number was seen.
-    pub fn has_seen(row: usize) -> bool {
-        row % 3 != 1
-    }
+/// Whether the fit on two thirds of the rows has seen the row of this number.
+pub fn is_in_part(row: usize) -> bool {
+    row % 3 != 1
 }
 
 /// How close a figure should come: throughput, TTFT, TPOT.
@@ -723,9 +653,8 @@ impl Fitting {
     pub fn fit(&self, report: impl Fn(&str)) -> Result<Fit, Failure> {
         let start = *self.base.coefficients();
         report(&format!("playing {} rows again and again …", self.rows.len()));
-        let all = |_: usize| true;
-        let found = self.search(&self.free, start, EVALUATIONS_MAX, all)?;
-        let coefficients = apply(&self.free, start, &found.numbers);
+        let found = self.search(start, |_| true)?;
+        let coefficients = self.apply(start, &found.numbers);
         if !self.free.is_empty() {
             report(&format!(
                 "fitted {} coefficients to {} rows in {} trials",
@@ -775,12 +704,12 @@ impl Fitting {
     }
 
     /// A fit of the same coefficients on two thirds of the rows.
-    fn fit_part(&self, base: Coefficients) -> Result<Option<Part>, Failure> {
-        let seen = (0..self.rows.len()).filter(|row| Part::has_seen(*row)).count();
+    fn fit_part(&self, base: Coefficients) -> Result<Option<Vec<Figures>>, Failure> {
+        let seen = (0..self.rows.len()).filter(|row| is_in_part(*row)).count();
         if seen == self.rows.len() || seen <= self.free.len() {
             return Ok(None);
         }
-        Ok(Some(Part { played: self.fit_anew(base, Part::has_seen)? }))
+        Ok(Some(self.fit_anew(base, is_in_part)?))
     }
 
     /// All rows as told by a fit on some. It begins where a fit begins that knows nothing, so that
@@ -790,23 +719,16 @@ impl Fitting {
         base: Coefficients,
         counts: impl Fn(usize) -> bool,
     ) -> Result<Vec<Figures>, Failure> {
-        let neutral: Vec<f64> = self.free.iter().map(|free| free.neutral()).collect();
-        let start = apply(&self.free, base, &neutral);
-        let found = self.search(&self.free, start, EVALUATIONS_MAX, counts)?;
-        self.play(apply(&self.free, base, &found.numbers))
+        let neutral: Vec<f64> = self.free.iter().map(|free| free.neutral).collect();
+        let found = self.search(self.apply(base, &neutral), counts)?;
+        self.play(self.apply(base, &found.numbers))
     }
 
-    fn search(
-        &self,
-        free: &[Free],
-        from: Coefficients,
-        evaluations_max: u32,
-        counts: impl Fn(usize) -> bool,
-    ) -> Result<Found, Failure> {
-        let start: Vec<f64> = free.iter().map(|free| free.read(&from)).collect();
-        let ranges: Vec<Range> = free.iter().map(|free| free.range()).collect();
-        search(&start, &ranges, evaluations_max, |numbers| {
-            let played = self.play(apply(free, from, numbers))?;
+    fn search(&self, from: Coefficients, counts: impl Fn(usize) -> bool) -> Result<Found, Failure> {
+        let start: Vec<f64> = self.free.iter().map(|free| free.value(&from)).collect();
+        let ranges: Vec<Range> = self.free.iter().map(|free| free.range.clone()).collect();
+        search(&start, &ranges, EVALUATIONS_MAX, |numbers| {
+            let played = self.play(self.apply(from, numbers))?;
             let cost = self.cost(&played, &counts);
             if cost.is_finite() {
                 return Ok(cost);
@@ -814,6 +736,13 @@ impl Fitting {
             Err(Failure::usage("a figure is so far off that it cannot be compared")
                 .hint("see with --free none which one it is"))
         })
+    }
+
+    fn apply(&self, mut all: Coefficients, numbers: &[f64]) -> Coefficients {
+        for (free, number) in self.free.iter().zip(numbers) {
+            (free.write)(&mut all, *number);
+        }
+        all
     }
 
     fn play(&self, coefficients: Coefficients) -> Result<Vec<Figures>, Failure> {
@@ -834,7 +763,7 @@ impl Fitting {
                 continue;
             }
             let errors = row.errors(played);
-            for ((error, tolerance), name) in errors.iter().zip(TOLERANCES).zip(Figures::NAMES) {
+            for ((error, tolerance), name) in errors.iter().zip(TOLERANCES).zip(FIGURES) {
                 let is_queue = name == "ttft_mean_ms" && row.load.is_saturated();
                 let tolerance = if is_queue { SATURATED_TTFT_TOLERANCE } else { tolerance };
                 cost += error.map_or(0.0, |error| {
@@ -853,7 +782,7 @@ impl Fitting {
         let mut fitted = Fitted {
             source: self.source.clone(),
             rows: u32::try_from(self.rows.len()).unwrap_or(u32::MAX),
-            free: self.free.iter().map(|free| free.name().to_owned()).collect(),
+            free: self.free.iter().map(|free| free.name.to_owned()).collect(),
             ..Fitted::default()
         };
         for (row, found) in self.rows.iter().zip(&fit.rows) {
@@ -866,16 +795,9 @@ impl Fitting {
     }
 }
 
-fn apply(free: &[Free], mut all: Coefficients, numbers: &[f64]) -> Coefficients {
-    for (free, number) in free.iter().zip(numbers) {
-        free.write(&mut all, *number);
-    }
-    all
-}
-
 fn note_errors(errors: &mut BTreeMap<String, f64>, row: &Row, played: Option<&Figures>) {
     let Some(played) = played else { return };
-    for (error, name) in row.errors(played).into_iter().zip(Figures::NAMES) {
+    for (error, name) in row.errors(played).into_iter().zip(FIGURES) {
         if let Some(error) = error {
             // A tenth of a per cent is more than anyone can know.
             errors.insert(format!("{}: {name}", row.name), (1e3 * error).round() / 1e3);
@@ -884,28 +806,20 @@ fn note_errors(errors: &mut BTreeMap<String, f64>, row: &Row, played: Option<&Fi
 }
 
 /// Rows in which the throughput of a series of loads lies farthest above the straight line from its
-/// first to its last point.
-#[derive(Debug)]
-pub struct Knee {
-    /// The row of the knee that was measured.
-    pub measured: usize,
-    /// The row of the knee that was played.
-    pub played: usize,
-}
-
-/// Of all series of at least four loads, in their order.
-pub fn knees(all: &[Row], played: &[Figures]) -> Vec<Knee> {
+/// first to its last point, as measured and as played: of all series of at least four loads, in their
+/// order.
+pub fn knees(all: &[Row], played: &[Figures]) -> Vec<(usize, usize)> {
     let mut knees = Vec::new();
     let mut start = 0;
     while start < all.len() {
         let alike = |row: &&Row| is_series(&all[start], row);
         let length = all[start..].iter().take_while(alike).count().max(1);
         let rows = &all[start..start + length];
-        let measured: Vec<Figures> = rows.iter().map(|row| row.figures).collect();
-        let (theirs, ours) = (knee(rows, &measured), knee(rows, &played[start..start + length]));
-        if let (Some(theirs), Some(ours)) = (theirs, ours) {
-            knees.push(Knee { measured: start + theirs, played: start + ours });
-        }
+        let measured = knee(rows, |place| rows[place].figures);
+        let played = knee(rows, |place| played[start + place]);
+        knees.extend(
+            measured.zip(played).map(|(measured, played)| (start + measured, start + played)),
+        );
         start += length;
     }
     knees
@@ -921,13 +835,10 @@ fn is_series(first: &Row, row: &Row) -> bool {
         && (kind(first), lengths(first), &first.server) == (kind(row), lengths(row), &row.server)
 }
 
-fn knee(rows: &[Row], figures: &[Figures]) -> Option<usize> {
-    let points: Option<Vec<(f64, f64)>> = rows
-        .iter()
-        .zip(figures)
-        .map(|(row, figures)| Some((row.load.level()?, figures.output_throughput?)))
-        .collect();
-    let points = points.filter(|points| 4 <= points.len())?;
+fn knee(rows: &[Row], figures: impl Fn(usize) -> Figures) -> Option<usize> {
+    let points = rows.iter().enumerate();
+    let points = points.map(|(place, row)| Some((row.load.level()?, figures(place)[0]?)));
+    let points = points.collect::<Option<Vec<(f64, f64)>>>().filter(|points| 4 <= points.len())?;
     let ((x0, y0), (x1, y1)) = (*points.first()?, *points.last()?);
     // A throughput that never rises has no knee.
     if x1 <= x0 || y1 <= y0 {
@@ -946,14 +857,14 @@ mod tests {
     #[test]
     fn each_name_reads_what_it_writes_and_nothing_else_moves() {
         for coefficient in COEFFICIENTS {
-            let free: Free = coefficient.name.parse().unwrap();
+            let free = Coefficient::find(coefficient.name).unwrap();
             let mut all = Coefficients::default();
-            free.write(&mut all, 0.0625);
-            assert_eq!(free.read(&all).to_bits(), 0.0625_f64.to_bits(), "{}", free.name());
+            (free.write)(&mut all, 0.0625);
+            assert_eq!(free.value(&all).to_bits(), 0.0625_f64.to_bits(), "{}", free.name);
             all.check().unwrap();
-            let untouched = |other: &&Coefficient| other.name != free.name();
+            let untouched = |other: &&Coefficient| other.name != free.name;
             for other in COEFFICIENTS.iter().filter(untouched) {
-                let follows = (other.name, free.name()) == ("eta_small", "eta_compute");
+                let follows = (other.name, free.name) == ("eta_small", "eta_compute");
                 let before = (other.read)(&Coefficients::default()).to_bits();
                 assert!(follows || (other.read)(&all).to_bits() == before, "{}", other.name);
             }
@@ -962,12 +873,12 @@ mod tests {
 
     #[test]
     fn few_rows_free_few_coefficients() {
-        assert_eq!(Free::by_default(1), []);
-        assert_eq!(Free::by_default(5).len(), 2);
-        assert_eq!(Free::by_default(100).len(), 3);
+        assert_eq!(Coefficient::by_default(1).len(), 0);
+        assert_eq!(Coefficient::by_default(5).len(), 2);
+        assert_eq!(Coefficient::by_default(100).len(), 3);
     }
 
-    const ANY: Range = Range { least: 1e-9, most: 1e9 };
+    const ANY: Range = 1e-9..=1e9;
 
     fn lowest(start: &[f64], ranges: &[Range], cost: impl Fn(&[f64]) -> f64) -> Found {
         let found = search(start, ranges, 10_000, |numbers| Ok::<_, Infallible>(cost(numbers)));
@@ -984,7 +895,7 @@ mod tests {
 
     #[test]
     fn it_stays_within_bounds_and_within_its_means() {
-        let ranges = [Range { least: 0.1, most: 1.0 }];
+        let ranges = [0.1..=1.0];
         let found = lowest(&[0.5], &ranges, |n| 1.0 / n[0]);
         assert_eq!(found.numbers, [1.0]);
         let started_outside = lowest(&[7.0], &ranges, |n| n[0]);

@@ -1,4 +1,4 @@
-//! What `vllm bench serve` would have said of the same events.
+//! What `vllm bench serve` would have reported for the same events.
 //!
 //! - A chunk is an event with an entry in `choices`, be it empty or a role.
 //! - TTFT is first chunk − start; ITL is every gap between chunks, pooled, with events of one read
@@ -18,7 +18,7 @@
 use std::collections::BTreeMap;
 
 use inferometer_model::endpoint::Api;
-use inferometer_model::record::{Carried, Event, Read};
+use inferometer_model::record::{Carried, Read};
 use inferometer_model::spec::{Arrivals, LoadShape, Rate};
 use inferometer_model::{Moment, Observations, Outcome, RequestRecord};
 use serde::{Deserialize, Serialize};
@@ -27,7 +27,7 @@ use crate::judge::Threshold;
 use crate::metric::{self, LatencyOrigin, Metric};
 use crate::record::{Extremes, InputTokens, Measured, Output, OutputTokens, Ruler};
 use crate::statistics::{Percentile, Probability, Sample};
-use crate::summary::{Summary, summarize};
+use crate::summary::Summary;
 use crate::tool_result::{
     CountsFrom, Grain, LatencyKind, ResultLatency, ResultRequest, ToolResult,
 };
@@ -45,8 +45,8 @@ pub struct VllmResult {
     pub total_input_tokens: u64,
     pub total_output_tokens: u64,
     pub request_throughput: Option<f64>,
-    /// By the run's promises of TTFT, TPOT and E2E; missing where none or another one was made of
-    /// each request.
+    /// By the run's SLOs on the TTFT, TPOT and E2E of each request; missing where there is none, or
+    /// another one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_goodput: Option<f64>,
     pub output_throughput: Option<f64>,
@@ -130,11 +130,11 @@ impl VllmLatency {
     }
 }
 
-/// What the pass over the records came to.
+/// What the pass over the records found.
 #[derive(Debug)]
 pub(crate) struct Gathered {
     extremes: Extremes,
-    /// Requests that kept the run's promises.
+    /// Requests that met the run's SLOs.
     good: Option<u64>,
     most_chunks: Option<u64>,
     most_requests: Option<u64>,
@@ -151,24 +151,61 @@ pub(crate) struct Pass {
     ruler: Ruler,
     extremes: Extremes,
     buckets: Buckets,
-    goodput: Option<Goodput>,
+    limits: Option<Vec<(Threshold, AnswerLatency)>>,
+    good: u64,
+    latencies: Latencies,
+}
+
+/// Milliseconds of the requests that succeeded.
+#[derive(Default)]
+struct Latencies {
     ttft: Vec<f64>,
     tpot: Vec<f64>,
     e2el: Vec<f64>,
 }
 
+impl Latencies {
+    /// What goodput is judged by, where both are known.
+    fn add(&mut self, ttft: Option<f64>, e2el: Option<f64>, output_tokens: u64) -> Option<Answer> {
+        self.ttft.extend(ttft);
+        self.e2el.extend(e2el);
+        let (ttft, e2el) = ttft.zip(e2el)?;
+        let tpot = (1 < output_tokens).then(|| (e2el - ttft) / (output_tokens - 1) as f64);
+        self.tpot.extend(tpot);
+        Some(Answer { ttft, tpot: tpot.unwrap_or(0.0), e2el })
+    }
+}
+
+/// What goodput is judged by, in milliseconds. A request of one token has a TPOT of zero there.
+#[derive(Clone, Copy, Debug)]
+struct Answer {
+    ttft: f64,
+    tpot: f64,
+    e2el: f64,
+}
+
+type AnswerLatency = fn(&Answer) -> f64;
+
 impl Pass {
     pub(crate) fn new(observations: &Observations, error_ns: u64) -> Self {
         let ok = observations.records.iter().filter(|record| record.ending.outcome == Outcome::Ok);
+        let mut extremes = Extremes::default();
+        // That tool's clock runs from the start of its schedule, and the first request comes a gap
+        // later.
+        let shape = &observations.manifest.spec.load.shape;
+        if let LoadShape::Open { arrivals: Arrivals::Stretched { .. }, .. } = shape
+            && let Some(began) = observations.ending.began
+        {
+            extremes.add(began, began);
+        }
         Self {
             api: observations.manifest.spec.api,
             ruler: Ruler::new(error_ns),
-            extremes: extremes_of_schedule(observations),
-            buckets: Buckets::from(ok.filter_map(start).min().unwrap_or_default()),
-            goodput: Goodput::new(observations),
-            ttft: Vec::new(),
-            tpot: Vec::new(),
-            e2el: Vec::new(),
+            extremes,
+            buckets: Buckets::new(ok.filter_map(start).min().unwrap_or_default()),
+            limits: goodput_limits(observations),
+            good: 0,
+            latencies: Latencies::default(),
         }
     }
 
@@ -182,15 +219,11 @@ impl Pass {
         let seen = Seen::read(self.api, record, |at| buckets.add_chunk(at));
         let Some(Seen { start, first: Some(first), end: Some(end) }) = seen else { return };
         self.buckets.add_request(start, end);
-        let ttft = self.ruler.ms(start, first);
-        let e2el = self.ruler.ms(start, end);
-        self.ttft.extend(ttft);
-        self.e2el.extend(e2el);
-        let (Some(ttft), Some(e2el)) = (ttft, e2el) else { return };
-        let tpot = (1 < output_tokens).then(|| (e2el - ttft) / (output_tokens - 1) as f64);
-        self.tpot.extend(tpot);
-        if let Some(goodput) = &mut self.goodput {
-            goodput.add(&Answer { ttft, tpot: tpot.unwrap_or(0.0), e2el });
+        let (ttft, e2el) = (self.ruler.ms(start, first), self.ruler.ms(start, end));
+        let answer = self.latencies.add(ttft, e2el, output_tokens);
+        if let (Some(answer), Some(limits)) = (answer, &self.limits) {
+            let is_good = limits.iter().all(|(slo, latency)| slo.is_met_by(latency(&answer)));
+            self.good += u64::from(is_good);
         }
     }
 
@@ -198,27 +231,35 @@ impl Pass {
         self.buckets.flush_chunks();
         Gathered {
             extremes: self.extremes,
-            good: self.goodput.as_ref().map(Goodput::count),
+            good: self.limits.map(|_| self.good),
             most_chunks: self.buckets.chunks.values().max().copied(),
             most_requests: self.buckets.most_requests(),
-            ttft_ms: VllmLatency::from_values(self.ttft),
-            tpot_ms: VllmLatency::from_values(self.tpot),
+            ttft_ms: VllmLatency::from_values(self.latencies.ttft),
+            tpot_ms: VllmLatency::from_values(self.latencies.tpot),
             itl_ms: VllmLatency::from_values(chunk_gaps(observations, &mut self.ruler)),
-            e2el_ms: VllmLatency::from_values(self.e2el),
+            e2el_ms: VllmLatency::from_values(self.latencies.e2el),
         }
     }
 }
 
-/// That tool's clock runs from the start of its schedule, and the first request comes a gap later.
-fn extremes_of_schedule(observations: &Observations) -> Extremes {
-    let mut extremes = Extremes::default();
-    let shape = &observations.manifest.spec.load.shape;
-    if let LoadShape::Open { arrivals: Arrivals::Stretched { .. }, .. } = shape
-        && let Some(began) = observations.ending.began
-    {
-        extremes.add(began, began);
-    }
-    extremes
+/// `None` where no SLO applies to each request, or one that the tool has no limit for. Its latencies
+/// count from the sending, whatever ours count from.
+fn goodput_limits(observations: &Observations) -> Option<Vec<(Threshold, AnswerLatency)>> {
+    let latency = |metric: &Metric| -> Option<AnswerLatency> {
+        match metric {
+            ttft if *ttft == metric::TTFT => Some(|answer| answer.ttft),
+            tpot if *tpot == metric::TPOT => Some(|answer| answer.tpot),
+            e2e if *e2e == metric::E2E => Some(|answer| answer.e2el),
+            _ => None,
+        }
+    };
+    let slos = observations.manifest.spec.slos.iter();
+    let limits: Vec<_> = slos
+        .filter_map(|slo| Threshold::from_slo(slo, LatencyOrigin::Sent).ok())
+        .filter(Threshold::is_per_request)
+        .map(|slo| Some((slo, latency(slo.quantity.metric())?)))
+        .collect::<Option<_>>()?;
+    (!limits.is_empty()).then_some(limits)
 }
 
 /// Gathered by themselves, so that a long run's memory holds one list of gaps at a time.
@@ -256,7 +297,12 @@ impl Seen {
                 seen.first = seen.first.or(Some(at));
                 on_chunk(at);
             }
-            if ends_latency(api, event) {
+            let ends_latency = if api == Api::Completions {
+                event.carried.contains(Carried::CHOICE)
+            } else {
+                !event.carried.contains(Carried::DONE)
+            };
+            if ends_latency {
                 seen.end = Some(at);
             }
         }
@@ -271,35 +317,22 @@ fn start(record: &RequestRecord) -> Option<Moment> {
     Some(dial.map_or(sent, |dial| dial.started.min(sent)))
 }
 
-fn ends_latency(api: Api, event: &Event) -> bool {
-    if api == Api::Completions {
-        event.carried.contains(Carried::CHOICE)
-    } else {
-        !event.carried.contains(Carried::DONE)
-    }
-}
-
 /// Whole seconds since the first start. Only seconds in which something happened are kept, so a
 /// wrong moment costs no memory.
+#[derive(Default)]
 struct Buckets {
     first_start: Moment,
     chunks: BTreeMap<u64, u64>,
     /// How the number of requests changes with each second.
     requests: BTreeMap<u64, i64>,
-    /// Chunks of one second mostly come one after another; the map is told once.
+    /// Chunks of one second mostly come one after another; the map is updated once.
     second: u64,
     chunks_in_second: u64,
 }
 
 impl Buckets {
-    fn from(first_start: Moment) -> Self {
-        Self {
-            first_start,
-            chunks: BTreeMap::new(),
-            requests: BTreeMap::new(),
-            second: 0,
-            chunks_in_second: 0,
-        }
+    fn new(first_start: Moment) -> Self {
+        Self { first_start, ..Self::default() }
     }
 
     fn add_chunk(&mut self, at: Moment) {
@@ -336,56 +369,6 @@ impl Buckets {
     }
 }
 
-/// What goodput is judged by, in milliseconds. A request of one token has a TPOT of zero there.
-#[derive(Clone, Copy, Debug)]
-struct Answer {
-    ttft: f64,
-    tpot: f64,
-    e2el: f64,
-}
-
-/// What a promise is about, in milliseconds.
-type Latency = fn(&Answer) -> f64;
-
-/// The promises as limits of that tool, and how many requests kept them.
-#[derive(Debug)]
-struct Goodput {
-    limits: Vec<(Threshold, Latency)>,
-    good: u64,
-}
-
-impl Goodput {
-    /// `None` where nothing was promised of each request, or something that the tool has no limit
-    /// for. Its latencies count from the sending, whatever ours count from.
-    fn new(observations: &Observations) -> Option<Self> {
-        let slos = observations.manifest.spec.slos.iter();
-        let promises = slos.filter_map(|slo| Threshold::from_slo(slo, LatencyOrigin::Sent).ok());
-        let limits: Vec<_> = promises
-            .filter(Threshold::is_per_request)
-            .map(|promise| Some((promise, goodput_latency(promise.quantity.metric())?)))
-            .collect::<Option<_>>()?;
-        (!limits.is_empty()).then_some(Self { limits, good: 0 })
-    }
-
-    fn add(&mut self, answer: &Answer) {
-        let is_good = self.limits.iter().all(|(promise, of)| promise.is_met_by(of(answer)));
-        self.good += u64::from(is_good);
-    }
-
-    fn count(&self) -> u64 {
-        self.good
-    }
-}
-
-fn goodput_latency(metric: &Metric) -> Option<Latency> {
-    match metric {
-        ttft if *ttft == metric::TTFT => Some(|answer| answer.ttft),
-        tpot if *tpot == metric::TPOT => Some(|answer| answer.tpot),
-        e2e if *e2e == metric::E2E => Some(|answer| answer.e2el),
-        _ => None,
-    }
-}
-
 /// What that tool takes with `--metric-percentiles`, `--goodput` and `--save-detailed`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct VllmAsked {
@@ -394,7 +377,7 @@ pub struct VllmAsked {
     pub percentiles: Vec<String>,
     /// The most milliseconds that a good request takes; of a kind that stands twice, the last. That
     /// tool has none of ITL, and with one there is no goodput. Where it is empty, the run's own
-    /// promises of each request are what counts.
+    /// SLOs on each request are what counts.
     pub goodput: Vec<(LatencyKind, f64)>,
     pub detail: bool,
 }
@@ -417,12 +400,8 @@ impl Rank {
 }
 
 impl ToolResult {
-    /// By the definitions of `vllm bench serve`, with all that it can be asked for.
-    pub fn of_vllm_run(observations: &Observations, asked: &VllmAsked) -> Self {
-        Self::of_vllm_summed(&summarize(observations), observations, asked)
-    }
-
-    /// The same, where the run's summary is at hand: making it is most of the work.
+    /// By the definitions of `vllm bench serve`, with all that it can be asked for. Making the run's
+    /// summary is most of the work.
     pub fn of_vllm_summed(
         summary: &Summary,
         observations: &Observations,
@@ -438,11 +417,11 @@ impl ToolResult {
         } else {
             rows.for_each(drop);
         }
-        // Else it is that of the run's own promises.
+        // Else it is that of the run's own SLOs.
         if !asked.goodput.is_empty() {
             sheet.request_goodput = sheet.duration_s.and_then(|s| reading.good(&asked.goodput, s));
         }
-        sheet.latencies = reading.latencies(&ranks);
+        sheet.latencies = reading.into_latencies(&ranks);
         sheet
     }
 }
@@ -455,14 +434,11 @@ pub(crate) fn backend(api: Api) -> &'static str {
 /// What grows while the records are read.
 struct Reading {
     api: Api,
-    generates: bool,
     ruler: Ruler,
     output: Output,
     answers: Vec<Answer>,
-    ttft: Vec<f64>,
-    tpot: Vec<f64>,
+    latencies: Latencies,
     itl: Vec<f64>,
-    e2el: Vec<f64>,
 }
 
 impl Reading {
@@ -470,14 +446,11 @@ impl Reading {
         let mapping = observations.ending.client.mapping;
         Self {
             api: observations.manifest.spec.api,
-            generates: observations.manifest.spec.api.generates(),
             ruler: Ruler::new(mapping.map_or(0, |mapping| mapping.error_ns_max)),
             output: Output::default(),
             answers: Vec::new(),
-            ttft: Vec::new(),
-            tpot: Vec::new(),
+            latencies: Latencies::default(),
             itl: Vec::new(),
-            e2el: Vec::new(),
         }
     }
 
@@ -501,7 +474,7 @@ impl Reading {
         let e2el_ms = end.filter(|_| first.is_some()).and_then(|end| ruler.ms(start, end));
         if let Some(output_tokens) = row.output_tokens {
             self.itl.extend(&gaps_ms);
-            self.answer(ttft_ms, e2el_ms, output_tokens);
+            self.answers.extend(self.latencies.add(ttft_ms, e2el_ms, output_tokens));
         }
         row.start_s = Some(start.as_nanos() as f64 / 1e9);
         row.ttft_s = ttft_ms.map(|ms| ms / 1e3);
@@ -511,21 +484,12 @@ impl Reading {
     }
 
     fn output_tokens(&mut self, record: &RequestRecord) -> u64 {
-        if !self.generates {
+        if !self.api.generates() {
             return 0;
         }
         // Disorder is counted where our own metrics are made.
         self.output.read(record, &mut Ruler::new(0));
         OutputTokens::from_record(record, &self.output).count
-    }
-
-    fn answer(&mut self, ttft_ms: Option<f64>, e2el_ms: Option<f64>, output_tokens: u64) {
-        self.ttft.extend(ttft_ms);
-        self.e2el.extend(e2el_ms);
-        let (Some(ttft_ms), Some(e2el_ms)) = (ttft_ms, e2el_ms) else { return };
-        let tpot_ms = (1 < output_tokens).then(|| (e2el_ms - ttft_ms) / (output_tokens - 1) as f64);
-        self.tpot.extend(tpot_ms);
-        self.answers.push(Answer { ttft: ttft_ms, tpot: tpot_ms.unwrap_or(0.0), e2el: e2el_ms });
     }
 
     /// Good requests per second; `None` where that tool has no such limit.
@@ -534,34 +498,31 @@ impl Reading {
         if most(LatencyKind::Itl).is_some() {
             return None;
         }
-        let (ttft, tpot, e2el) =
-            (most(LatencyKind::Ttft), most(LatencyKind::Tpot), most(LatencyKind::E2e));
-        let is_within = |ms: f64, most: Option<f64>| most.is_none_or(|most| ms <= most);
+        let is_within = |ms: f64, kind| most(kind).is_none_or(|most| ms <= most);
         let good = self.answers.iter().filter(|answer| {
-            is_within(answer.ttft, ttft)
-                && is_within(answer.tpot, tpot)
-                && is_within(answer.e2el, e2el)
+            is_within(answer.ttft, LatencyKind::Ttft)
+                && is_within(answer.tpot, LatencyKind::Tpot)
+                && is_within(answer.e2el, LatencyKind::E2e)
         });
         Some(good.count() as f64 / duration_s)
     }
 
-    fn latencies(self, ranks: &[Rank]) -> Vec<ResultLatency> {
-        let of = |values, kind, from, grain| {
+    fn into_latencies(self, ranks: &[Rank]) -> Vec<ResultLatency> {
+        let Latencies { ttft, tpot, e2el } = self.latencies;
+        let latencies = [
+            (ttft, LatencyKind::Ttft, CountsFrom::Send, Grain::Request),
+            (tpot, LatencyKind::Tpot, CountsFrom::Output, Grain::Request),
+            (self.itl, LatencyKind::Itl, CountsFrom::Output, Grain::Chunk),
+            (e2el, LatencyKind::E2e, CountsFrom::Send, Grain::Request),
+        ];
+        let known = latencies.into_iter().filter_map(|(values, kind, from, grain)| {
             Some(latency(&Sample::new(values)?, ranks, ResultLatency::new(kind, from, grain)))
-        };
-        [
-            of(self.ttft, LatencyKind::Ttft, CountsFrom::Send, Grain::Request),
-            of(self.tpot, LatencyKind::Tpot, CountsFrom::Output, Grain::Request),
-            of(self.itl, LatencyKind::Itl, CountsFrom::Output, Grain::Chunk),
-            of(self.e2el, LatencyKind::E2e, CountsFrom::Send, Grain::Request),
-        ]
-        .into_iter()
-        .flatten()
-        .collect()
+        });
+        known.collect()
     }
 }
 
-/// The median is always told, asked for or not.
+/// The median is always there, asked for or not.
 fn latency(sample: &Sample, ranks: &[Rank], empty: ResultLatency) -> ResultLatency {
     let median = Rank::parse("50");
     let asked = median.iter().chain(ranks);

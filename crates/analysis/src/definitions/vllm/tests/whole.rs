@@ -6,11 +6,16 @@ use inferometer_model::record::{Carried, ResponseHead};
 
 use crate::definitions::vllm::*;
 use crate::fixture::{Given, calm, run};
+use crate::summary::summarize;
 use crate::tool_result::extra;
 
 fn close(found: Option<f64>, expected: f64) {
     let found = found.unwrap();
     assert!((found - expected).abs() < 1e-9, "found {found}, expected {expected}");
+}
+
+fn vllm_result(observations: &Observations, asked: &VllmAsked) -> ToolResult {
+    ToolResult::of_vllm_summed(&summarize(observations), observations, asked)
 }
 
 fn asked(percentiles: &[&str], goodput: &[(LatencyKind, f64)]) -> VllmAsked {
@@ -53,7 +58,7 @@ fn ranks_have_the_names_of_that_tool() {
 
 #[test]
 fn any_percentile_is_given_and_the_median_always() {
-    let sheet = ToolResult::of_vllm_run(&run(spread()), &asked(&["25.0", "99.9"], &[]));
+    let sheet = vllm_result(&run(spread()), &asked(&["25.0", "99.9"], &[]));
     let ttft = sheet.latency(LatencyKind::Ttft).unwrap();
     // TTFTs are 1 to 5 ms. np.percentile([1, 2, 3, 4, 5], [25, 50, 99.9])
     assert_eq!(ttft.percentiles_ms.keys().collect::<Vec<_>>(), ["25", "50", "99.9"]);
@@ -73,7 +78,7 @@ fn spread() -> Vec<RequestRecord> {
 fn a_request_is_good_within_every_limit_and_one_token_has_no_tpot() {
     let observations = run(spread());
     let good = |goodput: &[(LatencyKind, f64)]| {
-        let sheet = ToolResult::of_vllm_run(&observations, &asked(&[], goodput));
+        let sheet = vllm_result(&observations, &asked(&[], goodput));
         sheet.request_goodput.zip(sheet.duration_s).map(|(per_s, s)| (per_s * s).round())
     };
     assert_eq!(good(&[(LatencyKind::Ttft, 3.0)]), Some(3.0), "the limit itself is kept");
@@ -91,7 +96,7 @@ fn a_run_that_promised_something_has_its_goodput() {
         observations.manifest.spec.slos =
             promises.iter().map(|promise| promise.parse().unwrap()).collect();
         let told = ToolResult::of_vllm(&summarize(&observations)).request_goodput;
-        let sheet = ToolResult::of_vllm_run(&observations, &asked(&[], &[]));
+        let sheet = vllm_result(&observations, &asked(&[], &[]));
         assert_eq!(sheet.request_goodput, told, "the detailed form says the same");
         told.zip(sheet.duration_s).map(|(per_s, s)| (per_s * s).round())
     };
@@ -106,7 +111,7 @@ fn a_run_that_promised_something_has_its_goodput() {
 fn where_nothing_is_generated_inputs_are_counted() {
     let mut observations = run(spread());
     observations.manifest.spec.api = Api::Embeddings;
-    let sheet = ToolResult::of_vllm_run(&observations, &asked(&[], &[]));
+    let sheet = vllm_result(&observations, &asked(&[], &[]));
     assert_eq!(sheet.further.get(extra::INPUTS.key), Some(&5.0));
     assert_eq!(sheet.further.get(extra::INPUT_THROUGHPUT.key).copied(), sheet.request_throughput);
     assert_eq!((sheet.output_tokens, sheet.output_throughput), (None, None));
@@ -115,7 +120,7 @@ fn where_nothing_is_generated_inputs_are_counted() {
 
 #[test]
 fn rows_say_what_came_and_why_the_rest_did_not() {
-    let sheet = ToolResult::of_vllm_run(&mixed(), &asked(&["99"], &[]));
+    let sheet = vllm_result(&mixed(), &asked(&["99"], &[]));
     let rows = sheet.requests.unwrap();
     let good = &rows[0];
     close(good.start_s, 0.01);
@@ -142,12 +147,12 @@ fn rows_say_what_came_and_why_the_rest_did_not() {
 
 #[test]
 fn failures_are_in_no_latency() {
-    let sheet = ToolResult::of_vllm_run(&mixed(), &asked(&["99"], &[(LatencyKind::Ttft, 500.0)]));
+    let sheet = vllm_result(&mixed(), &asked(&["99"], &[(LatencyKind::Ttft, 500.0)]));
     assert_eq!(sheet.latency(LatencyKind::Ttft).and_then(|ttft| ttft.n), Some(1));
     close(sheet.latency(LatencyKind::Tpot).unwrap().mean_ms, 25.0);
     close(sheet.request_goodput, 1.0);
     let nothing = run(vec![Given::failed(0, Outcome::HttpError).ends(50).record()]);
-    let sheet = ToolResult::of_vllm_run(&nothing, &asked(&["99"], &[(LatencyKind::Ttft, 1.0)]));
+    let sheet = vllm_result(&nothing, &asked(&["99"], &[(LatencyKind::Ttft, 1.0)]));
     assert!(sheet.latencies.is_empty());
     assert_eq!(sheet.request_goodput, Some(0.0), "none of those that were sent was good");
 }
@@ -155,7 +160,7 @@ fn failures_are_in_no_latency() {
 #[test]
 fn the_figures_are_those_of_the_summary() {
     let observations = calm();
-    let mut whole = ToolResult::of_vllm_run(&observations, &asked(&["90", "95", "99"], &[]));
+    let mut whole = vllm_result(&observations, &asked(&["90", "95", "99"], &[]));
     assert_eq!(whole.requests.take().map(|rows| rows.len()), Some(40));
     assert_eq!(whole.backend.as_deref(), Some("openai"), "that tool's word");
     for latency in &mut whole.latencies {
