@@ -158,11 +158,13 @@ pub struct LevelLatency {
 impl Ladder {
     /// The best of each kind, or `None` when one of them has no level that worked.
     pub fn capacity(&self) -> Option<Capacity> {
-        let best = |rates: Vec<Option<f64>>| rates.into_iter().flatten().reduce(f64::max);
-        let requests = self.one_shot.iter().map(|level| level.requests_per_s).collect();
-        let events = self.streamed.iter().map(|level| level.events_per_s).collect();
-        let capacity = Capacity { requests_per_s: best(requests)?, events_per_s: best(events)? };
-        (0.0 < capacity.requests_per_s && 0.0 < capacity.events_per_s).then_some(capacity)
+        let best = |levels: &[Level], rate: fn(&Level) -> Option<f64>| {
+            levels.iter().filter_map(rate).reduce(f64::max).filter(|rate| 0.0 < *rate)
+        };
+        Some(Capacity {
+            requests_per_s: best(&self.one_shot, |level| level.requests_per_s)?,
+            events_per_s: best(&self.streamed, |level| level.events_per_s)?,
+        })
     }
 }
 
@@ -205,13 +207,8 @@ struct SteadyTime {
 impl SteadyTime {
     /// `None` when the slots were never all past their first request and full.
     fn from_records(concurrency: u32, records: &[RequestRecord]) -> Option<Self> {
-        // The first request of a slot is among the first ids, or it had to open a connection:
-        // where several threads drive, one may be past its first before another has begun.
-        let is_first = |record: &&RequestRecord| {
-            let opened = record.connection.is_some_and(|connection| !connection.reused);
-            opened || record.id.0 < u64::from(concurrency)
-        };
-        let from = records.iter().filter(is_first).map(|record| record.ending.at).max()?;
+        let first = records.iter().filter(|record| is_first(record, concurrency));
+        let from = first.map(|record| record.ending.at).max()?;
         let to = records.iter().map(|record| record.admitted).max()?;
         (from < to).then_some(Self { from, to })
     }
@@ -293,46 +290,35 @@ impl PacingRow {
         let departures =
             || records.iter().filter_map(|record| record.sent.map(|sent| (record.intended, sent)));
         let delays = departures().map(|(intended, sent)| sent.nanos_after(intended) as f64 / 1e6);
-        let planned = Gaps::between(records.iter().map(|record| record.intended));
-        let sent = Gaps::between(departures().map(|(_, sent)| sent));
+        let planned = rate_and_variation(records.iter().map(|record| record.intended));
+        let sent = rate_and_variation(departures().map(|(_, sent)| sent));
         Self {
             rate_per_s,
             requests,
             not_sent,
             success: share(ok as u64, requests),
-            planned_per_s: planned.as_ref().and_then(Gaps::per_second),
-            sent_per_s: sent.as_ref().and_then(Gaps::per_second),
+            planned_per_s: planned.map(|(per_s, _)| per_s),
+            sent_per_s: sent.map(|(per_s, _)| per_s),
             delay_ms: Sample::new(delays.collect()).map(|sample| SendDelay {
                 p50: sample.percentile(Percentile::P50),
                 p99: sample.percentile(Percentile::P99),
                 max: sample.max(),
             }),
-            planned_gap_cv: planned.as_ref().and_then(Gaps::coefficient_of_variation),
-            sent_gap_cv: sent.as_ref().and_then(Gaps::coefficient_of_variation),
+            planned_gap_cv: planned.map(|(_, variation)| variation),
+            sent_gap_cv: sent.map(|(_, variation)| variation),
         }
     }
 }
 
-/// Gaps between moments, in nanoseconds.
-struct Gaps(Sample);
-
-impl Gaps {
-    fn between(moments: impl Iterator<Item = Moment>) -> Option<Self> {
-        let mut moments: Vec<Moment> = moments.collect();
-        moments.sort_unstable();
-        let gaps = moments.windows(2).map(|pair| pair[1].nanos_after(pair[0]) as f64);
-        Sample::new(gaps.collect()).map(Self)
-    }
-
-    fn per_second(&self) -> Option<f64> {
-        let mean = self.0.mean();
-        (0.0 < mean).then(|| 1e9 / mean)
-    }
-
-    fn coefficient_of_variation(&self) -> Option<f64> {
-        let mean = self.0.mean();
-        (0.0 < mean).then(|| self.0.std_population() / mean)
-    }
+/// How many moments come in a second, and the standard deviation over the mean of the gaps between
+/// them.
+fn rate_and_variation(moments: impl Iterator<Item = Moment>) -> Option<(f64, f64)> {
+    let mut moments: Vec<Moment> = moments.collect();
+    moments.sort_unstable();
+    let gaps = moments.windows(2).map(|pair| pair[1].nanos_after(pair[0]) as f64);
+    let gaps_ns = Sample::new(gaps.collect())?;
+    let mean = gaps_ns.mean();
+    (0.0 < mean).then(|| (1e9 / mean, gaps_ns.std_population() / mean))
 }
 
 /// One look at the process.
@@ -362,7 +348,12 @@ impl StreamMemory {
         looks: &[MemorySample],
         truths: &[TrueAnswer],
     ) -> Self {
-        let counted = looks.iter().map(|look| (in_flight_at(look.at, truths), look.resident_bytes));
+        let flights: Vec<Flight> = truths.iter().filter_map(flight).collect();
+        let in_flight = |at_ns: u64| {
+            let at_once = |flight: &&Flight| flight.from_ns <= at_ns && at_ns < flight.to_ns;
+            flights.iter().filter(at_once).count() as u64
+        };
+        let counted = looks.iter().map(|look| (in_flight(look.at.as_nanos()), look.resident_bytes));
         let best = counted.max().filter(|(in_flight, _)| 0 < *in_flight);
         Self {
             streams,
@@ -374,12 +365,6 @@ impl StreamMemory {
             }),
         }
     }
-}
-
-fn in_flight_at(at: Moment, truths: &[TrueAnswer]) -> u64 {
-    let at_ns = at.as_nanos();
-    let flights = truths.iter().filter_map(flight);
-    flights.filter(|flight| flight.from_ns <= at_ns && at_ns < flight.to_ns).count() as u64
 }
 
 impl Calibration {
@@ -417,27 +402,8 @@ pub struct TrueAnswer {
     pub events: Vec<Moment>,
 }
 
-/// What was to be measured.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct FidelityAsk {
-    pub streams: u32,
-    /// Between two tokens of a stream.
-    pub gap_ms: f64,
-    /// Tokens of every stream.
-    pub tokens: u32,
-    pub kernel_stamps: bool,
-}
-
-/// What the engine says of itself.
-#[derive(Clone, Copy, Debug)]
-pub struct EngineTruth<'a> {
-    pub answers: &'a [TrueAnswer],
-    /// How late it made its writes.
-    pub late_ms_p99: Option<f64>,
-}
-
 /// Streams in flight, and how far what was reported of them is off.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct FidelityRow {
     pub streams: u32,
     /// Between two tokens of a stream, as the engine was told.
@@ -479,42 +445,39 @@ pub struct AbsoluteError {
 }
 
 impl FidelityRow {
-    /// `records` and the truth are all of a closed loop with as many slots as streams were asked.
-    pub fn compare(asked: FidelityAsk, records: &[RequestRecord], truth: EngineTruth<'_>) -> Self {
+    /// Compares `records` with the engine's answers; both are all of a closed loop with as many slots
+    /// as the row has streams. The row holds what was asked for and how late the engine was.
+    pub fn compare(mut self, records: &[RequestRecord], answers: &[TrueAnswer]) -> Self {
         let by_id: HashMap<RequestId, &TrueAnswer> =
-            truth.answers.iter().map(|truth| (truth.id, truth)).collect();
-        let mut comparison = Comparison::default();
-        // Where several threads drive, one may be past its first before another has begun.
-        let is_first = |record: &RequestRecord| {
-            let opened = record.connection.is_some_and(|connection| !connection.reused);
-            opened || record.id.0 < u64::from(asked.streams)
-        };
-        for record in records.iter().filter(|record| !is_first(record)) {
-            let truth = by_id.get(&record.id);
-            match truth.and_then(|truth| Answer::compare(record, truth)) {
-                Some(answer) => comparison.add(record, &answer),
-                None => comparison.requests_unmatched += 1,
-            }
+            answers.iter().map(|truth| (truth.id, truth)).collect();
+        let (mut ttft_errors_ms, mut itl_errors_ms) = (Vec::new(), Vec::new());
+        let mut widest_ms = 0.0_f64;
+        for record in records.iter().filter(|record| !is_first(record, self.streams)) {
+            let tokens =
+                by_id.get(&record.id).and_then(|truth| Some((truth, tokens(record, truth)?)));
+            let (Some((truth, tokens)), Some(sent)) = (tokens, record.sent) else {
+                self.requests_unmatched += 1;
+                continue;
+            };
+            self.requests += 1;
+            let first = tokens[0];
+            let true_ns = first.truth.nanos_after(truth.received);
+            ttft_errors_ms.push((first.reported.nanos_after(sent) - true_ns) as f64 / 1e6);
+            let errors = token_gap_errors_ms(&tokens);
+            self.gaps_unseen += (tokens.len() - 1).saturating_sub(errors.len()) as u64;
+            itl_errors_ms.extend(errors);
+            widest_ms = widest_ms.max(width_ms_max(record));
         }
-        let flights: Vec<Flight> = truth.answers.iter().filter_map(flight).collect();
-        Self {
-            streams: asked.streams,
-            gap_ms: asked.gap_ms,
-            kernel_stamps: asked.kernel_stamps,
-            tokens: asked.tokens,
-            in_flight: Concurrency::sweep(&flights).map(|swept| swept.peak),
-            requests: comparison.requests,
-            requests_unmatched: comparison.requests_unmatched,
-            gaps: comparison.itl_errors_ms.len() as u64,
-            gaps_unseen: comparison.gaps_unseen,
-            engine_late_ms_p99: truth.late_ms_p99,
-            width_ms_max: (0 < comparison.requests).then_some(comparison.width_ms_max),
-            error: comparison.error(),
-        }
+        let flights: Vec<Flight> = answers.iter().filter_map(flight).collect();
+        self.in_flight = Concurrency::sweep(&flights).map(|swept| swept.peak);
+        self.gaps = itl_errors_ms.len() as u64;
+        self.width_ms_max = (0 < self.requests).then_some(widest_ms);
+        let errors = AbsoluteError::from_errors(ttft_errors_ms)
+            .zip(AbsoluteError::from_errors(itl_errors_ms));
+        self.error = errors.map(|(ttft_ms, itl_ms)| FidelityError { ttft_ms, itl_ms });
+        self
     }
-}
 
-impl FidelityRow {
     /// Whether the row shows what the client can do with so many streams: the engine kept its pace,
     /// and hardly a gap went unseen. Otherwise its errors are of what little could be compared.
     pub fn is_sound(&self) -> bool {
@@ -523,6 +486,13 @@ impl FidelityRow {
         self.engine_late_ms_p99.is_none_or(|late| late <= self.gap_ms)
             && unseen.is_some_and(|unseen| unseen <= UNSEEN_SHARE_MAX)
     }
+}
+
+/// Whether it is the first request of one of so many slots: it is among the first ids, or had to open
+/// a connection. Where several threads drive, one may be past its first before another has begun.
+fn is_first(record: &RequestRecord, slots: u32) -> bool {
+    let opened = record.connection.is_some_and(|connection| !connection.reused);
+    opened || record.id.0 < u64::from(slots)
 }
 
 fn flight(truth: &TrueAnswer) -> Option<Flight> {
@@ -537,87 +507,36 @@ struct Token {
     truth: Moment,
 }
 
-/// An answer whose events could be laid beside the engine's.
-#[derive(Debug)]
-struct Answer {
-    sent: Moment,
-    received: Moment,
-    first: Token,
-    tokens: Vec<Token>,
+/// The output events of an answer beside the engine's, at least one; `None` where they do not match.
+fn tokens(record: &RequestRecord, truth: &TrueAnswer) -> Option<Vec<Token>> {
+    if record.ending.outcome != Outcome::Ok || record.events.len() != truth.events.len() {
+        return None;
+    }
+    let pairs = record.events.iter().zip(&truth.events).filter(|(event, _)| event.is_output());
+    let tokens = pairs.map(|(event, truth)| {
+        let read = record.reads.get(event.read as usize)?;
+        Some(Token { reported: read.at(), truth: *truth })
+    });
+    tokens.collect::<Option<Vec<_>>>().filter(|tokens| !tokens.is_empty())
 }
 
-impl Answer {
-    fn compare(record: &RequestRecord, truth: &TrueAnswer) -> Option<Self> {
-        let matched =
-            record.ending.outcome == Outcome::Ok && record.events.len() == truth.events.len();
-        let sent = record.sent.filter(|_| matched)?;
-        let tokens: Option<Vec<Token>> = record
-            .events
-            .iter()
-            .zip(&truth.events)
-            .filter(|(event, _)| event.is_output())
-            .map(|(event, truth)| {
-                let read = record.reads.get(event.read as usize)?;
-                Some(Token { reported: read.at(), truth: *truth })
-            })
-            .collect();
-        let tokens = tokens?;
-        let first = *tokens.first()?;
-        Some(Self { sent, received: truth.received, first, tokens })
-    }
-
-    fn ttft_error_ms(&self) -> f64 {
-        let reported = self.first.reported.nanos_after(self.sent);
-        let truth = self.first.truth.nanos_after(self.received);
-        (reported - truth) as f64 / 1e6
-    }
-
-    /// As the metric does: the events of one arrival share the time since the arrival before.
-    /// Several events in the first arrival have no gap that would be reported.
-    fn itl_errors_ms(&self) -> Vec<f64> {
-        let arrivals: Vec<&[Token]> =
-            self.tokens.chunk_by(|left, right| left.reported == right.reported).collect();
-        let mut errors = Vec::with_capacity(self.tokens.len());
-        let mut last_write = self.first.truth;
-        for (index, arrival) in arrivals.iter().enumerate() {
-            let before = index.checked_sub(1).map(|before| arrivals[before][0].reported);
-            for token in *arrival {
-                if let Some(before) = before {
-                    let shared = token.reported.nanos_after(before) as f64 / arrival.len() as f64;
-                    errors.push((shared - token.truth.nanos_after(last_write) as f64) / 1e6);
-                }
-                last_write = token.truth;
+/// As the metric does: the events of one arrival share the time since the arrival before. Several
+/// events in the first arrival have no gap that would be reported.
+fn token_gap_errors_ms(tokens: &[Token]) -> Vec<f64> {
+    let mut errors = Vec::with_capacity(tokens.len());
+    let mut before: Option<Moment> = None;
+    let mut last_write = tokens[0].truth;
+    for arrival in tokens.chunk_by(|left, right| left.reported == right.reported) {
+        for token in arrival {
+            if let Some(before) = before {
+                let shared = token.reported.nanos_after(before) as f64 / arrival.len() as f64;
+                errors.push((shared - token.truth.nanos_after(last_write) as f64) / 1e6);
             }
+            last_write = token.truth;
         }
-        errors
+        before = Some(arrival[0].reported);
     }
-}
-
-#[derive(Debug, Default)]
-struct Comparison {
-    requests: u64,
-    requests_unmatched: u64,
-    ttft_errors_ms: Vec<f64>,
-    itl_errors_ms: Vec<f64>,
-    gaps_unseen: u64,
-    width_ms_max: f64,
-}
-
-impl Comparison {
-    fn add(&mut self, record: &RequestRecord, answer: &Answer) {
-        self.requests += 1;
-        self.ttft_errors_ms.push(answer.ttft_error_ms());
-        let itl_errors_ms = answer.itl_errors_ms();
-        self.gaps_unseen += (answer.tokens.len() - 1).saturating_sub(itl_errors_ms.len()) as u64;
-        self.itl_errors_ms.extend(itl_errors_ms);
-        self.width_ms_max = self.width_ms_max.max(width_ms_max(record));
-    }
-
-    fn error(self) -> Option<FidelityError> {
-        let ttft_ms = AbsoluteError::from_errors(self.ttft_errors_ms)?;
-        let itl_ms = AbsoluteError::from_errors(self.itl_errors_ms)?;
-        Some(FidelityError { ttft_ms, itl_ms })
-    }
+    errors
 }
 
 impl AbsoluteError {

@@ -26,27 +26,36 @@ pub enum Exported<'a> {
 
 /// The whole document, with a line feed at its end.
 pub fn render(judgements: &[Judgement<'_>]) -> String {
-    let suites: Vec<Suite> = judgements.iter().flat_map(suites).collect();
-    written(&suites)
+    render_suites(&judgements.iter().flat_map(suites).collect::<Vec<_>>())
 }
 
 /// The document of results without requirements, one suite each.
 pub fn exported(results: &[Exported<'_>]) -> String {
     let suite = |result: &Exported<'_>| match result {
         Exported::Run(summary) => Suite::from_run(summary),
-        Exported::ToolResult(sheet) => Suite::from_sheet(sheet),
+        // Other tools do not check their results: one case, whether the result has marks.
+        Exported::ToolResult(result) => {
+            let marks = result.marks.iter().filter(|mark| mark.is_doubt()).map(mark_words);
+            let marks = marks.collect::<Vec<_>>().join("; ");
+            let case = Case {
+                class: "result",
+                name: "the result is of a whole and unhurried load".to_owned(),
+                ending: if marks.is_empty() { Ending::Passed } else { Ending::NotShown },
+                text: if marks.is_empty() { "no mark".to_owned() } else { marks },
+            };
+            Suite { cases: vec![case], ..Suite::from_result(result) }
+        }
     };
-    written(&results.iter().map(suite).collect::<Vec<_>>())
+    render_suites(&results.iter().map(suite).collect::<Vec<_>>())
 }
 
-fn written(suites: &[Suite]) -> String {
+fn render_suites(suites: &[Suite]) -> String {
+    let cases = suites.iter().flat_map(|suite| &suite.cases);
     let mut text = format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"inferometer\"{}>\n",
-        totals(suites.iter().flat_map(|suite| &suite.cases))
+        totals(cases)
     );
-    for suite in suites {
-        suite.write(&mut text);
-    }
+    suites.iter().for_each(|suite| suite.write(&mut text));
     text + "</testsuites>\n"
 }
 
@@ -84,12 +93,23 @@ struct Case {
     text: String,
 }
 
+/// In the order of the totals.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Ending {
     Passed,
     Failed,
     NotShown,
     LetThrough,
+}
+
+impl From<ThresholdVerdict> for Ending {
+    fn from(verdict: ThresholdVerdict) -> Self {
+        match verdict {
+            ThresholdVerdict::Met => Self::Passed,
+            ThresholdVerdict::Missed => Self::Failed,
+            ThresholdVerdict::Undecided => Self::LetThrough,
+        }
+    }
 }
 
 impl Suite {
@@ -117,32 +137,17 @@ impl Suite {
         }
     }
 
-    /// A suite with one case: whether the result has marks.
-    fn from_sheet(sheet: &ToolResult) -> Self {
-        let doubts: Vec<String> =
-            sheet.marks.iter().filter(|mark| mark.is_doubt()).map(mark_words).collect();
-        let case = Case {
-            class: "result",
-            name: "the result is of a whole and unhurried load".to_owned(),
-            ending: if doubts.is_empty() { Ending::Passed } else { Ending::NotShown },
-            text: if doubts.is_empty() { "no mark".to_owned() } else { doubts.join("; ") },
-        };
-        Self { cases: vec![case], ..Self::from_result(sheet) }
-    }
-
     /// A suite without a verdict: other tools do not check their results.
-    fn from_result(sheet: &ToolResult) -> Self {
-        let message = |value: &Option<String>| value.clone().unwrap_or_default();
+    fn from_result(result: &ToolResult) -> Self {
         Self {
-            name: sheet.source.name.clone(),
-            started: None,
-            seconds: sheet.duration_s,
+            name: result.source.name.clone(),
+            seconds: result.duration_s,
             properties: vec![
-                ("tool", sheet.source.tool.told().to_owned()),
-                ("model", message(&sheet.model)),
-                ("load", sheet.level().to_string()),
+                ("tool", result.source.tool.told().to_owned()),
+                ("model", result.model.clone().unwrap_or_default()),
+                ("load", result.level().to_string()),
             ],
-            cases: Vec::new(),
+            ..Self::default()
         }
     }
 
@@ -171,40 +176,28 @@ impl Suite {
 impl Case {
     fn write(&self, text: &mut String) {
         let (class, name, message) = (self.class, xml(&self.name), xml(&self.text));
-        let head = format!("    <testcase classname=\"inferometer.{class}\" name=\"{name}\"");
-        let element = match self.ending {
-            Ending::Passed => {
-                let _ = writeln!(text, "{head}>\n      <system-out>{message}</system-out>");
-                text.push_str("    </testcase>\n");
-                return;
-            }
-            Ending::Failed => "failure",
-            Ending::NotShown => "error",
-            Ending::LetThrough => {
-                let _ = writeln!(text, "{head}>\n      <skipped message=\"{message}\"/>");
-                text.push_str("    </testcase>\n");
-                return;
-            }
+        let with_message = |element| {
+            format!("<{element} message=\"{message}\" type=\"{class}\">{message}</{element}>")
+        };
+        let ending = match self.ending {
+            Ending::Passed => format!("<system-out>{message}</system-out>"),
+            Ending::Failed => with_message("failure"),
+            Ending::NotShown => with_message("error"),
+            Ending::LetThrough => format!("<skipped message=\"{message}\"/>"),
         };
         let _ = writeln!(
             text,
-            "{head}>\n      <{element} message=\"{message}\" type=\"{class}\">{message}</{element}>\n    \
+            "    <testcase classname=\"inferometer.{class}\" name=\"{name}\">\n      {ending}\n    \
              </testcase>"
         );
     }
 }
 
 fn totals<'a>(cases: impl Iterator<Item = &'a Case>) -> String {
-    let (mut tests, mut failures, mut errors, mut skipped) = (0, 0, 0, 0);
-    for case in cases {
-        tests += 1;
-        match case.ending {
-            Ending::Passed => (),
-            Ending::Failed => failures += 1,
-            Ending::NotShown => errors += 1,
-            Ending::LetThrough => skipped += 1,
-        }
-    }
+    let mut counts = [0; 4];
+    cases.for_each(|case| counts[case.ending as usize] += 1);
+    let [_, failures, errors, skipped] = counts;
+    let tests: u32 = counts.iter().sum();
     format!(" tests=\"{tests}\" failures=\"{failures}\" errors=\"{errors}\" skipped=\"{skipped}\"")
 }
 
@@ -225,10 +218,8 @@ fn verdict_case(summary: &Summary) -> Case {
 
 fn requirement_case(found: &RequirementOutcome, undecided: Undecided) -> Case {
     let ending = match (found.verdict, undecided) {
-        (ThresholdVerdict::Met, _) => Ending::Passed,
-        (ThresholdVerdict::Missed, _) => Ending::Failed,
         (ThresholdVerdict::Undecided, Undecided::Fail) => Ending::NotShown,
-        (ThresholdVerdict::Undecided, Undecided::Pass) => Ending::LetThrough,
+        (verdict, _) => verdict.into(),
     };
     let (name, text) = (found.requirement.clone(), sentence(found));
     Case { class: "requirement", name, ending, text }
@@ -246,17 +237,12 @@ fn request_slo_case(slo: &RequestSlo, scheduled: u64) -> Case {
 }
 
 fn slo_case(slo: &SloOutcome) -> Case {
-    let ending = match slo.verdict {
-        ThresholdVerdict::Met => Ending::Passed,
-        ThresholdVerdict::Missed => Ending::Failed,
-        ThresholdVerdict::Undecided => Ending::LetThrough,
-    };
     let why = slo.reason.as_ref().map_or_else(String::new, |reason| format!("; {reason}"));
     let metric = slo.metric.as_deref().and_then(Metric::named);
     let value =
         metric.map_or_else(|| number(slo.value), |metric| with_unit(slo.value, metric.unit));
     let text = format!("{}: {value}{why}", slo.verdict.key());
-    Case { class: "promise", name: slo.promise.clone(), ending, text }
+    Case { class: "promise", name: slo.promise.clone(), ending: slo.verdict.into(), text }
 }
 
 #[cfg(test)]

@@ -9,8 +9,8 @@ use std::sync::mpsc::{RecvTimeoutError, channel, sync_channel};
 use std::time::Duration;
 
 use inferometer_analysis::calibration::{
-    Calibration, EngineTruth, FidelityAsk, FidelityRow, Ladder, Level, Machine, MemorySample,
-    Method, PacingRow, SCHEMA, StreamMemory, TrueAnswer,
+    Calibration, FidelityRow, Ladder, Level, Machine, MemorySample, Method, PacingRow, SCHEMA,
+    StreamMemory, TrueAnswer,
 };
 use inferometer_engine::truth::{RequestTruth, Truth};
 use inferometer_engine::{EngineOptions, Mode, Pacing};
@@ -75,7 +75,9 @@ pub fn measure(
         scope: if quick { Scope::QUICK } else { Scope::FULL },
         report: &report,
     };
-    let when = wall_time()?;
+    let now_ns = SystemClock::new().anchor().realtime_ns;
+    let now = jiff::Timestamp::from_nanosecond(now_ns.into())
+        .map_err(|error| Failure::internal(format!("the wall clock: {error}")))?;
     let notes = [busy_note(&machine), client.memory_note(), client.ladder_note()];
     let memory = client.measure_memory()?;
     let ladder = client.measure_ladder()?;
@@ -86,7 +88,7 @@ pub fn measure(
     })?;
     Ok(Calibration {
         schema: SCHEMA.to_owned(),
-        when,
+        when: now.round(jiff::Unit::Second).unwrap_or(now).to_string(),
         tool_version: TOOL_VERSION.to_owned(),
         machine,
         method: Method {
@@ -103,13 +105,6 @@ pub fn measure(
         memory,
         notes: notes.into_iter().flatten().collect(),
     })
-}
-
-fn wall_time() -> Result<String, Failure> {
-    let nanos = SystemClock::new().anchor().realtime_ns;
-    jiff::Timestamp::from_nanosecond(nanos.into())
-        .map(|now| now.round(jiff::Unit::Second).unwrap_or(now).to_string())
-        .map_err(|error| Failure::internal(format!("the wall clock: {error}")))
 }
 
 /// How much is measured: all of it, or a short version for tests.
@@ -182,18 +177,16 @@ struct Client<'a> {
 }
 
 /// What a drive sends.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Ask {
     streaming: bool,
     output_tokens: u32,
-    load: Load,
+    load: LoadTable,
 }
 
-#[derive(Clone, Copy, Debug)]
-enum Load {
-    ClosedFor { slots: u32, time: Duration },
-    Closed { slots: u32, requests: u64 },
-    OpenFor { rate_per_s: f64, time: Duration },
+/// A number of requests in a closed loop.
+fn closed(slots: u32, requests: u64) -> LoadTable {
+    LoadTable { concurrency: Some(slots), requests: Some(requests), ..LoadTable::default() }
 }
 
 /// What a drive recorded.
@@ -213,7 +206,7 @@ impl Client<'_> {
         (self.report)(&format!("memory: {streams} streams in flight …"));
         let engine = TestEngine::paced(self.scope.memory_ttft, None)?;
         let ask = |streams: u32| {
-            let load = Load::Closed { slots: streams, requests: streams.into() };
+            let load = closed(streams, streams.into());
             Ask { streaming: true, output_tokens: 1, load }
         };
         // What every drive needs, however many streams it has, is there before the first look.
@@ -272,25 +265,26 @@ impl Client<'_> {
         slots: u32,
         streaming: bool,
     ) -> Result<Level, Failure> {
-        let level = |load: Load| -> Result<Level, Failure> {
+        let level = |load: LoadTable| -> Result<Level, Failure> {
             let ask = Ask { streaming, output_tokens: LADDER_TOKENS, load };
             Ok(Level::from_records(slots, &self.drive(engine, ask)?.records))
         };
         let enough = self.scope.level_requests_min;
-        let by_time = level(Load::ClosedFor { slots, time: self.scope.level_time })?;
+        let time = Some(self.scope.level_time.into());
+        let by_time = level(LoadTable { requests: None, duration: time, ..closed(slots, 0) })?;
         if enough <= by_time.steady_requests {
             return Ok(by_time);
         }
         // Too slow for its time. The first request of each slot is not counted, nor is its last; and
         // one slot that is slow to connect may see the others use up what was planned for all.
         let mut requests = enough + 2 * u64::from(slots);
-        let mut by_number = level(Load::Closed { slots, requests })?;
+        let mut by_number = level(closed(slots, requests))?;
         for _ in 0..LONGER_TRIES {
             if enough <= by_number.steady_requests {
                 break;
             }
             requests *= 4;
-            by_number = level(Load::Closed { slots, requests })?;
+            by_number = level(closed(slots, requests))?;
         }
         Ok(by_number)
     }
@@ -319,7 +313,11 @@ impl Client<'_> {
         rates
             .map(|rate_per_s| {
                 (self.report)(&format!("pacing: {rate_per_s} requests/s …"));
-                let load = Load::OpenFor { rate_per_s, time: self.scope.pacing_time };
+                let load = LoadTable {
+                    rate: Some(PerSecond(rate_per_s)),
+                    duration: Some(self.scope.pacing_time.into()),
+                    ..LoadTable::default()
+                };
                 let ask = Ask { streaming: false, output_tokens: LADDER_TOKENS, load };
                 let driven = self.drive(&engine, ask)?;
                 Ok(PacingRow::from_records(rate_per_s, &driven.records, driven.not_sent))
@@ -347,15 +345,18 @@ impl Client<'_> {
         let (tokens, gap) = (self.scope.fidelity_tokens(streams), Scope::fidelity_gap(streams));
         let engine = TestEngine::paced(TTFT, Some(gap))?;
         let requests = u64::from(streams) * u64::from(WAVES);
-        let load = Load::Closed { slots: streams, requests };
+        let load = closed(streams, requests);
         let driven = self.drive(&engine, Ask { streaming: true, output_tokens: tokens, load })?;
         let truth = engine.truth()?;
-        let answers = answers(&truth, driven.clock);
-        let late_ms_p99 = truth.lateness.p99_ns.map(|ns| ns as f64 / 1e6);
-        let truth = EngineTruth { answers: &answers, late_ms_p99 };
-        let (gap_ms, kernel_stamps) = (gap.as_secs_f64() * 1e3, self.kernel_stamps);
-        let asked = FidelityAsk { streams, gap_ms, tokens, kernel_stamps };
-        Ok(FidelityRow::compare(asked, &driven.records, truth))
+        let asked = FidelityRow {
+            streams,
+            gap_ms: gap.as_secs_f64() * 1e3,
+            tokens,
+            kernel_stamps: self.kernel_stamps,
+            engine_late_ms_p99: truth.lateness.p99_ns.map(|ns| ns as f64 / 1e6),
+            ..FidelityRow::default()
+        };
+        Ok(asked.compare(&driven.records, &answers(&truth, driven.clock)))
     }
 
     fn drive(&self, engine: &TestEngine, ask: Ask) -> Result<Driven, Failure> {
@@ -369,7 +370,15 @@ impl Client<'_> {
         engine: &TestEngine,
         ask: Ask,
     ) -> Result<Driven, Failure> {
-        let plan = Planned::new(ask.draft().resolve()?)?.plan;
+        let source = SourceTable {
+            input_tokens: Some(INPUT_TOKENS.into()),
+            output_tokens: Some(ask.output_tokens.into()),
+            ..SourceTable::default()
+        };
+        let stream = Some(ask.streaming);
+        let workload = WorkloadTable { stream, source, ..WorkloadTable::default() };
+        let draft = SpecDraft { workload, load: ask.load, ..SpecDraft::default() };
+        let plan = Planned::new(draft.resolve()?)?.plan;
         let (journal, entries) = sync_channel(JOURNAL_QUEUE);
         let run = Drive {
             plan,
@@ -403,31 +412,6 @@ impl Client<'_> {
     }
 }
 
-impl Ask {
-    fn draft(self) -> SpecDraft {
-        let any = LoadTable::default();
-        let load = match self.load {
-            Load::ClosedFor { slots, time } => {
-                LoadTable { concurrency: Some(slots), duration: Some(time.into()), ..any }
-            }
-            Load::Closed { slots, requests } => {
-                LoadTable { concurrency: Some(slots), requests: Some(requests), ..any }
-            }
-            Load::OpenFor { rate_per_s, time } => {
-                LoadTable { rate: Some(PerSecond(rate_per_s)), duration: Some(time.into()), ..any }
-            }
-        };
-        let source = SourceTable {
-            input_tokens: Some(INPUT_TOKENS.into()),
-            output_tokens: Some(self.output_tokens.into()),
-            ..SourceTable::default()
-        };
-        let stream = Some(self.streaming);
-        let workload = WorkloadTable { stream, source, ..WorkloadTable::default() };
-        SpecDraft { workload, load, ..SpecDraft::default() }
-    }
-}
-
 /// Resident memory of this process, where the system reports it.
 fn resident_bytes() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/self/statm").ok()?;
@@ -445,7 +429,8 @@ struct TestEngine {
 impl TestEngine {
     /// Answers at once.
     fn echo() -> Result<Self, Failure> {
-        Self::start(EngineOptions::new(Mode::Echo), Vec::new())
+        let engine = Engine::start(EngineOptions::new(Mode::Echo), Vec::new())?;
+        Ok(Self { engine, mode: Mode::Echo })
     }
 
     /// Answers on a schedule and records when it did.
@@ -454,12 +439,8 @@ impl TestEngine {
         let pacing = Pacing { ttft, gap: gap.unwrap_or(default.gap), ..default };
         let gap = gap.map(|gap| format!("--gap={gap:?}"));
         let flags = [format!("--ttft={ttft:?}")].into_iter().chain(gap).collect();
-        Self::start(EngineOptions { pacing, ..EngineOptions::new(Mode::Paced) }, flags)
-    }
-
-    fn start(options: EngineOptions, flags: Vec<String>) -> Result<Self, Failure> {
-        let mode = options.mode;
-        Ok(Self { engine: Engine::start(options, flags)?, mode })
+        let options = EngineOptions { pacing, ..EngineOptions::new(Mode::Paced) };
+        Ok(Self { engine: Engine::start(options, flags)?, mode: Mode::Paced })
     }
 
     fn target(&self, streaming: bool, kernel_stamps: bool) -> Result<Target, Failure> {
@@ -498,20 +479,17 @@ impl TestEngine {
 /// zero, are left out.
 fn answers(truth: &Truth, clock: SystemClock) -> Vec<TrueAnswer> {
     let zero_ns = clock.anchor().monotonic_ns;
-    truth.requests.iter().filter_map(|request| answer(request, zero_ns)).collect()
-}
-
-fn answer(request: &RequestTruth, zero_ns: u64) -> Option<TrueAnswer> {
     let moment = |ns: u64| ns.checked_sub(zero_ns).map(Moment::from_nanos);
-    let id = request.request_id.as_deref()?.strip_prefix(REQUEST_ID_PREFIX)?;
-    let id = id.strip_prefix('-')?.parse().ok()?;
-    let received = moment(request.received_kernel_ns.unwrap_or(request.received_user_ns))?;
-    let events: Option<Vec<Moment>> = request
-        .writes
-        .iter()
-        .flat_map(|write| std::iter::repeat_n(moment(write.before_ns), write.events as usize))
-        .collect();
-    Some(TrueAnswer { id: RequestId(id), received, events: events? })
+    let answer = |request: &RequestTruth| {
+        let id = request.request_id.as_deref()?.strip_prefix(REQUEST_ID_PREFIX)?;
+        let id = RequestId(id.strip_prefix('-')?.parse().ok()?);
+        let received = moment(request.received_kernel_ns.unwrap_or(request.received_user_ns))?;
+        let writes = request.writes.iter();
+        let events = writes
+            .flat_map(|write| std::iter::repeat_n(moment(write.before_ns), write.events as usize));
+        Some(TrueAnswer { id, received, events: events.collect::<Option<_>>()? })
+    };
+    truth.requests.iter().filter_map(answer).collect()
 }
 
 /// The machine that a calibration is valid for.

@@ -288,7 +288,7 @@ fn kept(target: &Target, pinned: PinnedOutput) -> Result<Finding, Failure> {
 enum Reply {
     Accepted,
     Refused(String),
-    /// It failed, and that says nothing of what was asked.
+    /// It failed, and that says nothing about what was asked.
     NotKnown(String),
 }
 
@@ -301,63 +301,54 @@ impl Reply {
             Some(words) => Self::NotKnown(words),
         }
     }
-}
 
-fn not_known(subject: &'static str, words: &str) -> Finding {
-    Finding::note(subject, format!("not known: {words}"))
+    fn finding(self, accepted: Finding, refused: impl FnOnce(&str) -> Finding) -> Finding {
+        match self {
+            Self::Accepted => accepted,
+            Self::Refused(words) => refused(&words),
+            Self::NotKnown(words) => Finding::note(accepted.subject, format!("not known: {words}")),
+        }
+    }
 }
 
 /// Asks with more fields.
-fn ask_with(target: &Target, fields: Value) -> Result<Reply, Failure> {
+fn ask_with(target: &Target, fields: &[(&str, Value)]) -> Result<Reply, Failure> {
     let mut all: Map<String, Value> = target.fields.clone();
-    if let Value::Object(fields) = fields {
-        all.extend(fields);
-    }
+    all.extend(fields.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
     let tokens = probe_tokens(target.api, TOKENS);
     let record = ask_once(Target { fields: all, ..target.clone() }, PROBE_PROMPT, tokens)?.record;
     Ok(Reply::from_record(&record, is_refusal))
 }
 
 fn sampling(target: &Target) -> Result<Finding, Failure> {
-    let fields = json!({"temperature": 0.7, "top_p": 0.9, "seed": 1});
-    Ok(match ask_with(target, fields)? {
-        Reply::Accepted => Finding::good("sampling", "temperature, top_p and seed accepted"),
-        Reply::Refused(words) => Finding::problem(
+    let fields = [("temperature", json!(0.7)), ("top_p", json!(0.9)), ("seed", json!(1))];
+    let accepted = Finding::good("sampling", "temperature, top_p and seed accepted");
+    Ok(ask_with(target, &fields)?.finding(accepted, |words| {
+        Finding::problem(
             "sampling",
             format!("temperature, top_p and seed together are refused: {words}"),
             "leave out what the server names",
-        ),
-        Reply::NotKnown(words) => not_known("sampling", &words),
-    })
+        )
+    }))
 }
 
 fn unknown_field(target: &Target) -> Result<Finding, Failure> {
-    Ok(match ask_with(target, json!({"inferometer_unknown_field": true}))? {
-        Reply::Accepted => Finding::note(
-            "unknown fields",
-            "ignored in silence: a misspelt --extra-body field will have no effect",
-        ),
-        Reply::Refused(_) => {
-            Finding::good("unknown fields", "refused: a misspelt field is noticed")
-        }
-        Reply::NotKnown(words) => not_known("unknown fields", &words),
-    })
+    let ignored = "ignored in silence: a misspelt --extra-body field will have no effect";
+    let reply = ask_with(target, &[("inferometer_unknown_field", json!(true))])?;
+    Ok(reply.finding(Finding::note("unknown fields", ignored), |_| {
+        Finding::good("unknown fields", "refused: a misspelt field is noticed")
+    }))
 }
 
 fn other_model(target: &Target) -> Result<Finding, Failure> {
     let asking = Target { model: "inferometer-no-such-model".to_owned(), ..target.clone() };
     let tokens = probe_tokens(target.api, TOKENS);
     let record = ask_once(asking, PROBE_PROMPT, tokens)?.record;
-    Ok(match Reply::from_record(&record, is_no_such_model) {
-        Reply::Accepted => Finding::note(
-            "model names",
-            "any name is answered: the server does not tell whether it serves the model you mean",
-        ),
-        Reply::Refused(_) => {
-            Finding::good("model names", "a model that it does not serve is refused")
-        }
-        Reply::NotKnown(words) => not_known("model names", &words),
-    })
+    let any = "any name is answered: the server does not tell whether it serves the model you mean";
+    let reply = Reply::from_record(&record, is_no_such_model);
+    Ok(reply.finding(Finding::note("model names", any), |_| {
+        Finding::good("model names", "a model that it does not serve is refused")
+    }))
 }
 
 fn is_no_such_model(record: &RequestRecord) -> bool {

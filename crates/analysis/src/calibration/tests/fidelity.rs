@@ -8,10 +8,16 @@ fn truth(id: u64, received: u64, events: &[u64]) -> TrueAnswer {
     TrueAnswer { id: RequestId(id), received: ms(received), events }
 }
 
-const ASKED: FidelityAsk = FidelityAsk { streams: 1, gap_ms: 10.0, tokens: 3, kernel_stamps: true };
-
 fn row(records: &[RequestRecord], answers: &[TrueAnswer]) -> FidelityRow {
-    FidelityRow::compare(ASKED, records, EngineTruth { answers, late_ms_p99: Some(0.1) })
+    let asked = FidelityRow {
+        streams: 1,
+        gap_ms: 10.0,
+        tokens: 3,
+        kernel_stamps: true,
+        engine_late_ms_p99: Some(0.1),
+        ..FidelityRow::default()
+    };
+    asked.compare(records, answers)
 }
 
 /// Sent at 100 ms; tokens at 205, 216 and 225 ms.
