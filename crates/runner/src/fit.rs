@@ -18,13 +18,13 @@ use inferometer_engine::scheduler::blocks::mix;
 use inferometer_model::plan::Bounds;
 use inferometer_model::spec::{EngineTable, LoadShape, Think};
 use inferometer_model::{
-    Content, Moment, NotSent, Observations, Outcome, Plan, PlannedRequest, Release, RequestId,
-    RequestRecord, Segment, StartedRequest, spec,
+    Content, Moment, Observations, Outcome, Plan, PlannedRequest, Release, RequestId,
+    RequestRecord, Segment, spec,
 };
 use inferometer_store::RunDirectory;
 
 use crate::failure::Failure;
-use crate::simulation::{End, Flight, Observer, Player, Rules, Sample, VirtualEngine};
+use crate::simulation::{End, Flight, Observer, Player, Rules, VirtualEngine};
 
 /// A coefficient that may be moved.
 #[derive(Debug)]
@@ -172,20 +172,13 @@ impl RowLoad {
     /// The duration that arrivals are stretched to: how fast they really came, where the server
     /// kept up with them.
     pub fn stretched_to_s(&self) -> Option<f64> {
-        match self {
-            Self::Poisson { took_s, kept_up: Some(true), .. } => *took_s,
-            Self::Poisson { .. } | Self::Closed { .. } | Self::AtOnce | Self::Recorded(_) => None,
-        }
+        if let Self::Poisson { took_s, kept_up: Some(true), .. } = self { *took_s } else { None }
     }
 
     /// Whether more came than was served, as far as is known: then latencies are those of a queue
     /// that grew.
     pub fn is_saturated(&self) -> bool {
-        match self {
-            Self::Closed { .. } | Self::Recorded(_) => false,
-            Self::Poisson { kept_up, .. } => *kept_up == Some(false),
-            Self::AtOnce => true,
-        }
+        matches!(self, Self::AtOnce | Self::Poisson { kept_up: Some(false), .. })
     }
 }
 
@@ -219,7 +212,7 @@ pub fn own_seed(row: usize, index: u64) -> u64 {
 /// Plays a run again as it was sent, where that can be told from its records.
 pub fn row_of_run(path: &Path) -> Result<Row, Failure> {
     let directory = RunDirectory::at(path.to_owned());
-    let stored = directory.read().map_err(|error| Failure::usage(error.to_string()))?;
+    let stored = directory.read().map_err(Failure::from_usage)?;
     let observations = &stored.observations;
     let summary = summarize(observations);
     if let Some(why) = unfit(observations, &summary) {
@@ -295,35 +288,24 @@ fn row_request((record, index): (&RequestRecord, u64)) -> RowRequest {
     }
 }
 
-#[derive(Clone, Debug)]
+/// Requests at these moments, or of a closed loop with so many slots.
+#[derive(Clone, Debug, Default)]
 struct RowPlan {
     requests: Vec<RowRequest>,
-    releases: Releases,
-}
-
-#[derive(Clone, Debug)]
-enum Releases {
-    Slots(u32),
-    At(Vec<Moment>),
+    slots: Option<NonZeroU32>,
+    moments: Vec<Moment>,
 }
 
 impl Plan for RowPlan {
     fn bounds(&self) -> Bounds {
-        let slots = match self.releases {
-            Releases::Slots(slots) => NonZeroU32::new(slots),
-            Releases::At(_) => None,
-        };
         let requests = Some(self.requests.len() as u64);
-        Bounds { requests, release_before: None, requests_min: 0, slots }
+        Bounds { requests, release_before: None, requests_min: 0, slots: self.slots }
     }
 
     fn request(&self, id: RequestId) -> Option<PlannedRequest> {
         let index = usize::try_from(id.0).ok()?;
         let request = self.requests.get(index)?;
-        let release = match &self.releases {
-            Releases::Slots(_) => Release::WhenSlotFree,
-            Releases::At(moments) => Release::At(*moments.get(index)?),
-        };
+        let release = self.moments.get(index).map_or(Release::WhenSlotFree, |at| Release::At(*at));
         Some(PlannedRequest {
             prompt_seed: request.prompt.seed,
             input_tokens: request.prompt.tokens,
@@ -438,16 +420,15 @@ fn play_rows(rows: &[Row], servers: &[Profile]) -> Result<Vec<Figures>, Failure>
         figures.push(match &row.load {
             RowLoad::Closed { slots, tests_first } => {
                 let engine = engine.get_or_insert_with(|| VirtualEngine::from_profile(server, 0));
-                let plan = |requests: &[RowRequest], slots: u32| RowPlan {
-                    requests: requests.to_vec(),
-                    releases: Releases::Slots(slots),
+                let mut play = |requests: &[RowRequest], slots: u32| {
+                    let (requests, slots) = (requests.to_vec(), NonZeroU32::new(slots));
+                    play_plan(row, RowPlan { requests, slots, ..RowPlan::default() }, engine)
                 };
                 if *tests_first {
                     // Its prompt is warm from then on.
-                    let first = &row.requests[..row.requests.len().min(1)];
-                    play_plan(row, plan(first, 1), engine)?;
+                    play(&row.requests[..row.requests.len().min(1)], 1)?;
                 }
-                play_plan(row, plan(&row.requests, *slots), engine)?.figures()
+                play(&row.requests, *slots)?.figures()
             }
             RowLoad::Poisson { rate, .. } => poisson(row, *rate, server)?,
             RowLoad::AtOnce => {
@@ -494,7 +475,7 @@ fn seconds(seconds: f64) -> Duration {
 }
 
 fn play_at(row: &Row, moments: Vec<Moment>, server: &Profile) -> Result<Sums, Failure> {
-    let plan = RowPlan { requests: row.requests.clone(), releases: Releases::At(moments) };
+    let plan = RowPlan { requests: row.requests.clone(), slots: None, moments };
     play_plan(row, plan, &mut VirtualEngine::from_profile(server, 0))
 }
 
@@ -550,12 +531,6 @@ impl Sums {
 impl Observer for Sums {
     type Notes = ();
 
-    fn started(&mut self, _: &StartedRequest) -> Result<(), Failure> {
-        Ok(())
-    }
-
-    fn token(&mut self, (): &mut (), _: Option<Moment>, _: Moment) {}
-
     fn ended(&mut self, flight: Flight<()>, end: End) -> Result<(), Failure> {
         self.last_end = self.last_end.max(end.ending.at);
         let (Outcome::Ok, Some(first), Some(last)) =
@@ -575,12 +550,6 @@ impl Observer for Sums {
         }
         Ok(())
     }
-
-    fn not_sent(&mut self, _: NotSent) -> Result<(), Failure> {
-        Ok(())
-    }
-
-    fn sampled(&mut self, _: &Sample) {}
 }
 
 /// What is fitted to what.
@@ -606,20 +575,13 @@ pub struct Fit {
     /// The coefficients that were found.
     pub coefficients: Coefficients,
     /// The figures of each row with them.
-    pub rows: Vec<FittedRow>,
+    pub played: Vec<Figures>,
+    /// The figures of each row by a fit that has not seen it.
+    pub left_out: Option<Vec<Figures>>,
     /// The figures of all rows by a fit on two thirds of them that began anew, to predict the rest.
     pub part: Option<Vec<Figures>>,
     /// How often all rows were played.
     pub evaluations: u32,
-}
-
-/// The figures of one row.
-#[derive(Debug)]
-pub struct FittedRow {
-    /// The figures of the fitted profile.
-    pub played: Figures,
-    /// The same by a fit that has not seen this row.
-    pub left_out: Option<Figures>,
 }
 
 /// Whether the fit on two thirds of the rows has seen the row of this number.
@@ -666,13 +628,11 @@ impl Fitting {
         let played = self.play(coefficients)?;
         let (left_out, part) = if self.leave_one_out && !self.free.is_empty() {
             report("asking how well it tells rows that it has not seen …");
-            (self.leave_each_out(start, &report)?, self.fit_part(start)?)
+            (Some(self.leave_each_out(start, &report)?), self.fit_part(start)?)
         } else {
-            (vec![None; self.rows.len()], None)
+            (None, None)
         };
-        let rows = played.into_iter().zip(left_out);
-        let rows = rows.map(|(played, left_out)| FittedRow { played, left_out }).collect();
-        Ok(Fit { coefficients, rows, part, evaluations: found.evaluations })
+        Ok(Fit { coefficients, played, left_out, part, evaluations: found.evaluations })
     }
 
     /// Each row as told by a fit without it; the fits run side by side.
@@ -680,16 +640,13 @@ impl Fitting {
         &self,
         base: Coefficients,
         report: impl Fn(&str),
-    ) -> Result<Vec<Option<Figures>>, Failure> {
-        let without = |left_out: usize| -> Result<Option<Figures>, Failure> {
-            let played = self.fit_anew(base, |row| row != left_out)?;
-            Ok(played.get(left_out).copied())
-        };
+    ) -> Result<Vec<Figures>, Failure> {
+        let without = |left_out: usize| Ok(self.fit_anew(base, |row| row != left_out)?[left_out]);
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        let mut told = Vec::new();
+        let mut played = Vec::new();
         let numbers: Vec<usize> = (0..self.rows.len()).collect();
         for several in numbers.chunks(threads) {
-            report(&format!("… {} of {} rows left out", told.len(), self.rows.len()));
+            report(&format!("… {} of {} rows left out", played.len(), self.rows.len()));
             let several: Result<Vec<_>, Failure> = std::thread::scope(|scope| {
                 let threads: Vec<_> =
                     several.iter().map(|row| scope.spawn(move || without(*row))).collect();
@@ -698,9 +655,9 @@ impl Fitting {
                 });
                 ended.collect()
             });
-            told.extend(several?);
+            played.extend(several?);
         }
-        Ok(told)
+        Ok(played)
     }
 
     /// A fit of the same coefficients on two thirds of the rows.
@@ -775,6 +732,18 @@ impl Fitting {
         cost
     }
 
+    /// The errors of all rows by the names of the row and the figure.
+    fn errors(&self, played: &[Figures]) -> BTreeMap<String, f64> {
+        let errors = self.rows.iter().zip(played).flat_map(|(row, played)| {
+            let errors = row.errors(played).into_iter().zip(FIGURES);
+            // A tenth of a per cent is more than anyone can know.
+            errors.filter_map(|(error, name)| {
+                Some((format!("{}: {name}", row.name), (1e3 * error?).round() / 1e3))
+            })
+        });
+        errors.collect()
+    }
+
     /// The profile with what was found, and how far it is to be believed.
     pub fn profile(&self, fit: &Fit, name: String) -> Result<Profile, Failure> {
         let profile = self.base.clone().with_coefficients(fit.coefficients);
@@ -785,23 +754,11 @@ impl Fitting {
             free: self.free.iter().map(|free| free.name.to_owned()).collect(),
             ..Fitted::default()
         };
-        for (row, found) in self.rows.iter().zip(&fit.rows) {
-            note_errors(&mut fitted.residuals, row, Some(&found.played));
-            note_errors(&mut fitted.leave_one_out, row, found.left_out.as_ref());
-        }
+        fitted.residuals = self.errors(&fit.played);
+        fitted.leave_one_out = self.errors(fit.left_out.as_deref().unwrap_or_default());
         profile.name = name;
         profile.fitted = Some(fitted);
         Ok(profile)
-    }
-}
-
-fn note_errors(errors: &mut BTreeMap<String, f64>, row: &Row, played: Option<&Figures>) {
-    let Some(played) = played else { return };
-    for (error, name) in row.errors(played).into_iter().zip(FIGURES) {
-        if let Some(error) = error {
-            // A tenth of a per cent is more than anyone can know.
-            errors.insert(format!("{}: {name}", row.name), (1e3 * error).round() / 1e3);
-        }
     }
 }
 

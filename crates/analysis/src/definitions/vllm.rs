@@ -33,7 +33,7 @@ use crate::tool_result::{
 };
 
 /// The values of the block "Serving Benchmark Result", in its order.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct VllmResult {
     pub completed: u64,
     pub failed: u64,
@@ -73,44 +73,29 @@ pub struct VllmLatency {
 }
 
 impl VllmResult {
+    /// What the pass over the records found, with the counts and the load.
     pub(crate) fn new(measured: &Measured) -> Self {
-        let gathered = &measured.vllm;
-        let duration_s = gathered.extremes.duration_s();
         let tokens = &measured.tokens;
         let tokens_total = tokens.input_total as f64 + tokens.output_total as f64;
+        let duration_s = measured.vllm.duration_s;
         let per_second = |count: f64| duration_s.filter(|_| 0 < measured.ok).map(|s| count / s);
         let (max_concurrency, request_rate) = match &measured.shape {
             LoadShape::Closed { concurrency, .. } => (Some(*concurrency), None),
             LoadShape::Open { rate: Rate::Steady { per_s }, cap, .. } => (*cap, Some(*per_s)),
             // A ramp and a trace have no one rate, and everything at once has none at all.
-            LoadShape::Open {
-                rate: Rate::Ramp { .. } | Rate::Recorded(_) | Rate::Unlimited,
-                cap,
-                ..
-            } => (*cap, None),
+            LoadShape::Open { cap, .. } => (*cap, None),
         };
-        let max_concurrency = max_concurrency.map(std::num::NonZeroU32::get);
         Self {
             completed: measured.ok,
             failed: measured.attempted - measured.ok,
-            max_concurrency,
+            max_concurrency: max_concurrency.map(std::num::NonZeroU32::get),
             request_rate,
-            duration_s,
             total_input_tokens: tokens.input_total,
             total_output_tokens: tokens.output_total,
             request_throughput: per_second(measured.ok as f64),
-            request_goodput: gathered
-                .good
-                .zip(duration_s)
-                .map(|(good, duration_s)| good as f64 / duration_s),
             output_throughput: per_second(tokens.output_total as f64),
-            max_output_tokens_per_s: gathered.most_chunks,
-            max_concurrent_requests: gathered.most_requests,
             total_token_throughput: per_second(tokens_total),
-            ttft_ms: gathered.ttft_ms,
-            tpot_ms: gathered.tpot_ms,
-            itl_ms: gathered.itl_ms,
-            e2el_ms: gathered.e2el_ms,
+            ..measured.vllm.clone()
         }
     }
 }
@@ -128,20 +113,6 @@ impl VllmLatency {
             p99: at(Percentile::P99),
         }
     }
-}
-
-/// What the pass over the records found.
-#[derive(Debug)]
-pub(crate) struct Gathered {
-    extremes: Extremes,
-    /// Requests that met the run's SLOs.
-    good: Option<u64>,
-    most_chunks: Option<u64>,
-    most_requests: Option<u64>,
-    ttft_ms: VllmLatency,
-    tpot_ms: VllmLatency,
-    itl_ms: VllmLatency,
-    e2el_ms: VllmLatency,
 }
 
 /// This tool's part of the one pass over the records.
@@ -227,17 +198,21 @@ impl Pass {
         }
     }
 
-    pub(crate) fn finish(mut self, observations: &Observations) -> Gathered {
+    /// The duration, the goodput, the peaks and the latencies.
+    pub(crate) fn finish(mut self, observations: &Observations) -> VllmResult {
         self.buckets.flush_chunks();
-        Gathered {
-            extremes: self.extremes,
-            good: self.limits.map(|_| self.good),
-            most_chunks: self.buckets.chunks.values().max().copied(),
-            most_requests: self.buckets.most_requests(),
+        let duration_s = self.extremes.duration_s();
+        let good = self.limits.map(|_| self.good as f64);
+        VllmResult {
+            duration_s,
+            request_goodput: good.zip(duration_s).map(|(good, duration_s)| good / duration_s),
+            max_output_tokens_per_s: self.buckets.chunks.values().max().copied(),
+            max_concurrent_requests: self.buckets.most_requests(),
             ttft_ms: VllmLatency::from_values(self.latencies.ttft),
             tpot_ms: VllmLatency::from_values(self.latencies.tpot),
             itl_ms: VllmLatency::from_values(chunk_gaps(observations, &mut self.ruler)),
             e2el_ms: VllmLatency::from_values(self.latencies.e2el),
+            ..VllmResult::default()
         }
     }
 }

@@ -51,7 +51,7 @@ pub(crate) struct Measured {
     pub(crate) parts: Vec<PartFigures>,
     pub(crate) oddities: Oddities,
     pub(crate) request_rates: RequestRates,
-    pub(crate) vllm: vllm::Gathered,
+    pub(crate) vllm: vllm::VllmResult,
     /// What the server said of itself, or why it said nothing.
     pub(crate) server: Result<ServerSide, String>,
     pub(crate) machines: MeasuredMachines,

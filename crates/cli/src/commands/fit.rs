@@ -328,10 +328,9 @@ fn page(fitting: &Fitting, fit: &Fit, profile: &Profile) -> String {
         let value = format!("{:.4e}", free.value(&fit.coefficients));
         (free.name.to_owned(), plain(value))
     });
-    let played: Vec<Figures> = fit.rows.iter().map(|row| row.played).collect();
-    let mut totals = vec![total("fitted", fitting, &played, |_| true)];
-    let left_out: Option<Vec<Figures>> = fit.rows.iter().map(|row| row.left_out).collect();
-    totals.extend(left_out.map(|it| total("each row left out", fitting, &it, |_| true)));
+    let mut totals = vec![total("fitted", fitting, &fit.played, |_| true)];
+    let left_out = fit.left_out.iter();
+    totals.extend(left_out.map(|it| total("each row left out", fitting, it, |_| true)));
     if let Some(part) = &fit.part {
         let seen = (0..fitting.rows.len()).filter(|row| is_in_part(*row)).count();
         let own = format!("a fit on {seen} rows, those");
@@ -339,7 +338,7 @@ fn page(fitting: &Fitting, fit: &Fit, profile: &Profile) -> String {
         let unseen = |row| !is_in_part(row);
         totals.push(total("and the rows that it has not seen", fitting, part, unseen));
     }
-    let knees = knees(&fitting.rows, &played).into_iter().map(|(measured, played)| {
+    let knees = knees(&fitting.rows, &fit.played).into_iter().map(|(measured, played)| {
         let agree = if measured == played { "the same row" } else { "another row" };
         let [measured, played] = [measured, played].map(|row| &fitting.rows[row].name);
         Block::Paragraph(plain(format!(
@@ -380,8 +379,10 @@ fn table(fitting: &Fitting, fit: &Fit) -> Table {
                 Cell::text(percent(error, true))
             });
     }
-    let rows = fitting.rows.iter().zip(&fit.rows);
-    let table = columns.table("", "", rows.map(|(row, found)| (row, found.played, found.left_out)));
+    let left_out = |number: usize| fit.left_out.as_ref().map(|all| all[number]);
+    let rows = fitting.rows.iter().zip(&fit.played).enumerate();
+    let rows = rows.map(|(number, (row, played))| (row, *played, left_out(number)));
+    let table = columns.table("", "", rows);
     let given =
         "given: arrivals are stretched to the row's duration, so its throughput is not a result";
     let saturated = "*: saturated; its TTFT depends on the length of the run and is in no total";
@@ -439,9 +440,9 @@ fn json(fitting: &Fitting, fit: &Fit, profile: &Profile) -> Value {
     let rows: Vec<Value> = fitting
         .rows
         .iter()
-        .zip(&fit.rows)
+        .zip(&fit.played)
         .enumerate()
-        .map(|(number, (row, found))| {
+        .map(|(number, (row, played))| {
             let part = fit.part.as_ref().map(
                 |part| json!({ "seen": is_in_part(number), "figures": figures(&part[number]) }),
             );
@@ -450,14 +451,13 @@ fn json(fitting: &Fitting, fit: &Fit, profile: &Profile) -> Value {
                 "saturated": row.load.is_saturated(),
                 "throughput_given": row.is_throughput_given(),
                 "measured": figures(&row.figures),
-                "played": figures(&found.played),
-                "left_out": found.left_out.as_ref().map(figures),
+                "played": figures(played),
+                "left_out": fit.left_out.as_ref().map(|all| figures(&all[number])),
                 "part": part,
             })
         })
         .collect();
-    let played: Vec<Figures> = fit.rows.iter().map(|row| row.played).collect();
-    let knees = knees(&fitting.rows, &played).into_iter();
+    let knees = knees(&fitting.rows, &fit.played).into_iter();
     let name = |row: usize| &fitting.rows[row].name;
     let knees: Vec<Value> = knees
         .map(|(measured, played)| json!({ "measured": name(measured), "played": name(played) }))
