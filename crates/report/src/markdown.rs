@@ -8,7 +8,9 @@ use inferometer_analysis::{
 };
 use inferometer_model::Outcome;
 
-use crate::document::{Block, Cell, Columns, Section, Span, Table, Text, markdown, plain};
+use crate::document::{
+    Block, Cell, Columns, Document, Section, Span, Table, Text, markdown, plain,
+};
 use crate::fmt::{NOTHING, count, load, number, percent};
 use crate::requirements::{Judgement, interval, meaning, value};
 
@@ -42,7 +44,9 @@ pub fn step_summary(judgement: &Judgement<'_>) -> String {
     let mut blocks = vec![Block::paragraph(subject)];
     blocks.extend(requirements);
     blocks.extend(figures);
-    markdown::sections(&[Section::new(title, blocks)])
+    // One level deeper than a page of its own.
+    let page = markdown::render(&Document::new(title, vec![Section::new("", blocks)]));
+    format!("#{}\n", page.text)
 }
 
 /// The title, what was measured, and the figures with the warnings.

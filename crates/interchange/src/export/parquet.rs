@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use inferometer_analysis::TokenSource;
-use inferometer_analysis::detail::{self, RequestDetail};
+use inferometer_analysis::detail::{self, ArrivalDetail, RequestDetail};
 use inferometer_analysis::metric::{self, PER_REQUEST};
 use inferometer_analysis::tool_result::{ResultRequest, Tool, ToolResult};
 use inferometer_model::outcome::Cause;
@@ -66,55 +66,25 @@ impl<W: Write + Send> std::fmt::Debug for Tables<W> {
 impl<W: Write + Send> Tables<W> {
     pub fn new(requests: W, tokens: W, telemetry: W) -> Result<Self, ParquetError> {
         Ok(Self {
-            requests: Table::new(requests, RequestRow::default().cells())?,
-            tokens: Table::new(tokens, TokenRow::default().cells())?,
+            requests: Table::new(requests, request_cells("", Request::NotSent(0, Cause::Refused)))?,
+            tokens: Table::new(tokens, token_cells("", 0, 0, None, None))?,
             telemetry: Table::new(telemetry, TelemetryRow::default().cells())?,
         })
     }
 
     /// A run of ours, called `name`.
     pub fn add_run(&mut self, name: &str, run: &Observations) -> Result<(), ParquetError> {
-        let tool = Tool::Inferometer.key();
         for detail in detail::requests(run) {
-            let record = detail.record;
-            let row = RequestRow {
-                result: name,
-                tool,
-                request: record.id.0,
-                outcome: Some(record.ending.outcome.key()),
-                cause: record.ending.cause.map(Cause::text),
-                error: record.ending.message.as_deref(),
-                sent_time_ns: record.sent.and_then(|sent| wall_ns(run, sent)),
-                detail: Some(&detail),
-                foreign: None,
-            };
-            self.requests.push(row.cells())?;
+            self.requests.push(request_cells(name, Request::Ours(run, &detail)))?;
             for (arrival, found) in (0..).zip(&detail.arrivals) {
-                let row = TokenRow {
-                    result: name,
-                    request: record.id.0,
-                    arrival,
-                    at_ns: Some(found.at.as_nanos()),
-                    events: Some(found.events.into()),
-                    tokens: found.tokens,
-                    icl_ms: found.icl_ms,
-                    itl_ms: found.itl_ms,
-                };
-                self.tokens.push(row.cells())?;
+                let cells =
+                    token_cells(name, detail.record.id.0, arrival, Some(found), found.icl_ms);
+                self.tokens.push(cells)?;
             }
         }
         for part in &run.not_sent {
-            for request in part.first.0..part.first.0.saturating_add(part.count) {
-                let (outcome, cause) = (Some(Outcome::NotSent.key()), Some(part.cause.text()));
-                let row = RequestRow {
-                    result: name,
-                    tool,
-                    request,
-                    outcome,
-                    cause,
-                    ..RequestRow::default()
-                };
-                self.requests.push(row.cells())?;
+            for id in part.first.0..part.first.0.saturating_add(part.count) {
+                self.requests.push(request_cells(name, Request::NotSent(id, part.cause)))?;
             }
         }
         for row in telemetry_rows(name, run) {
@@ -129,24 +99,12 @@ impl<W: Write + Send> Tables<W> {
         let Some(requests) = &result.requests else {
             return Err(ParquetError::NoRequests { name: name.clone() });
         };
-        for (request, foreign) in (0..).zip(requests) {
-            let error = foreign.error.as_deref();
-            let row = RequestRow {
-                result: name,
-                tool: result.source.tool.key(),
-                request,
-                outcome: error.map(|error| if error.is_empty() { "ok" } else { "failed" }),
-                error: error.filter(|error| !error.is_empty()),
-                foreign: Some(foreign),
-                ..RequestRow::default()
-            };
-            self.requests.push(row.cells())?;
+        for (id, request) in (0..).zip(requests) {
+            let foreign = Request::Foreign(result.source.tool, id, request);
+            self.requests.push(request_cells(name, foreign))?;
             // A gap is all that other tools report; the first arrival has none, so it has no row.
-            for (arrival, gap_s) in (1..).zip(&foreign.gaps_s) {
-                let icl_ms = Some(gap_s * 1e3);
-                let row =
-                    TokenRow { result: name, request, arrival, icl_ms, ..TokenRow::default() };
-                self.tokens.push(row.cells())?;
+            for (arrival, gap_s) in (1..).zip(&request.gaps_s) {
+                self.tokens.push(token_cells(name, id, arrival, None, Some(gap_s * 1e3)))?;
             }
         }
         Ok(())
@@ -306,79 +264,93 @@ fn field(name: &str, cell: &Cell<'_>) -> Result<Type> {
         .build()
 }
 
-/// One request: of a run of ours with its detail, of one that was not sent, or of another tool.
-#[derive(Clone, Copy, Default)]
-struct RequestRow<'a> {
-    result: &'a str,
-    tool: &'static str,
-    request: u64,
-    outcome: Option<&'static str>,
-    cause: Option<&'static str>,
-    error: Option<&'a str>,
-    sent_time_ns: Option<i64>,
-    detail: Option<&'a RequestDetail<'a>>,
-    foreign: Option<&'a ResultRequest>,
+/// A request of a run with its detail, one that was not sent, or one of another tool, with its number.
+#[derive(Clone, Copy)]
+enum Request<'a> {
+    Ours(&'a Observations, &'a RequestDetail<'a>),
+    NotSent(u64, Cause),
+    Foreign(Tool, u64, &'a ResultRequest),
 }
 
-impl<'a> RequestRow<'a> {
-    fn cells(self) -> Row<'a> {
-        use Cell::{Flag, Real, Text, Time, Whole};
-        let Self { detail, foreign, .. } = self;
-        let record = detail.map(|detail| detail.record);
-        let finish = record.and_then(|record| record.finishes.first());
-        let output = detail.and_then(|detail| detail.output_tokens);
-        let (first, last) = match detail.map(|detail| &detail.arrivals[..]) {
-            Some([only]) => (Some(only), Some(only)),
-            Some([first, .., last]) => (Some(first), Some(last)),
-            _ => (None, None),
-        };
-        let input_source = |detail: &RequestDetail<'_>| {
-            if detail.input_reported { "usage" } else { "asked" }
-        };
-        let sent_ns = record.and_then(|record| record.sent).map(Moment::as_nanos);
-        let foreign_sent_ns = foreign.and_then(|found| nanos(found.start_s?));
-        let input_tokens = detail.map(|detail| detail.input_tokens);
-        let output_tokens = output.map(|(count, _)| count);
-        let cached = |record: &inferometer_model::RequestRecord| record.usage?.cached_tokens;
-        let mut cells = vec![
-            ("result", Text(Some(self.result))),
-            ("tool", Text(Some(self.tool))),
-            ("request", Whole(Some(self.request))),
-            ("turn", Whole(record.map(|record| record.asked.turn.into()))),
-            ("part", Whole(record.map(|record| record.asked.part.into()))),
-            ("outcome", Text(self.outcome)),
-            ("cause", Text(self.cause)),
-            ("error", Text(self.error)),
-            ("http_status", Whole(record.and_then(|record| Some(record.head?.status.into())))),
-            ("finish_reason", Text(finish.map(|finish| finish.reason.name()))),
-            ("connection_reused", Flag(record.and_then(|record| Some(record.connection?.reused)))),
-            ("sent_time", Time(self.sent_time_ns)),
-            ("intended_ns", Whole(record.map(|record| record.intended.as_nanos()))),
-            ("admitted_ns", Whole(record.map(|record| record.admitted.as_nanos()))),
-            ("sent_ns", Whole(sent_ns.or(foreign_sent_ns))),
-            ("first_output_ns", Whole(first.map(|arrival| arrival.at.as_nanos()))),
-            ("last_output_ns", Whole(last.map(|arrival| arrival.at.as_nanos()))),
-            ("ended_ns", Whole(record.map(|record| record.ending.at.as_nanos()))),
-            ("asked_input_tokens", Whole(record.map(|record| record.asked.input_tokens.into()))),
-            ("asked_output_tokens", Whole(record.map(|record| record.asked.output_tokens.into()))),
-            ("input_tokens", Whole(input_tokens.or(foreign.and_then(|found| found.input_tokens)))),
-            ("input_tokens_source", Text(detail.map(input_source))),
-            ("cached_tokens", Whole(record.and_then(cached))),
-            (
-                "output_tokens",
-                Whole(output_tokens.or(foreign.and_then(|found| found.output_tokens))),
-            ),
-            ("output_tokens_source", Text(output.map(|(_, source)| source_key(source)))),
-        ];
-        let latencies = match (detail, foreign) {
-            (Some(detail), _) => detail.latencies.values,
-            (None, Some(foreign)) => foreign_latencies(foreign),
-            (None, None) => [None; PER_REQUEST.len()],
-        };
-        let latencies = PER_REQUEST.iter().zip(latencies);
-        cells.extend(latencies.map(|(metric, latency)| (metric.key(), Real(latency))));
-        cells
+impl Request<'_> {
+    /// The tool, the number of the request, its outcome and its cause.
+    fn identity(self) -> (Tool, u64, Option<&'static str>, Option<&'static str>) {
+        match self {
+            Self::Ours(_, detail) => {
+                let ending = &detail.record.ending;
+                let cause = ending.cause.map(Cause::text);
+                (Tool::Inferometer, detail.record.id.0, Some(ending.outcome.key()), cause)
+            }
+            Self::NotSent(id, cause) => {
+                (Tool::Inferometer, id, Some(Outcome::NotSent.key()), Some(cause.text()))
+            }
+            Self::Foreign(tool, id, found) => {
+                let outcome = |error: &String| if error.is_empty() { "ok" } else { "failed" };
+                (tool, id, found.error.as_ref().map(outcome), None)
+            }
+        }
     }
+}
+
+fn request_cells<'a>(result: &'a str, row: Request<'a>) -> Row<'a> {
+    use Cell::{Flag, Real, Text, Time, Whole};
+    let (run, detail, foreign) = match row {
+        Request::Ours(run, detail) => (Some(run), Some(detail), None),
+        Request::NotSent(..) => (None, None, None),
+        Request::Foreign(_, _, request) => (None, None, Some(request)),
+    };
+    let record = detail.map(|detail| detail.record);
+    let ending = record.map(|record| &record.ending);
+    let failure = foreign.and_then(|found| found.error.as_deref());
+    let (tool, request, outcome, cause) = row.identity();
+    let message = ending.and_then(|ending| ending.message.as_deref());
+    let output = detail.and_then(|detail| detail.output_tokens);
+    let arrival_ns = |arrival: Option<&ArrivalDetail>| Whole(arrival.map(|it| it.at.as_nanos()));
+    let (first, last) =
+        detail.map_or((None, None), |detail| (detail.arrivals.first(), detail.arrivals.last()));
+    let input_source = |detail: &RequestDetail<'_>| {
+        if detail.input_reported { "usage" } else { "asked" }
+    };
+    let sent = record.and_then(|record| record.sent);
+    let foreign_sent_ns = foreign.and_then(|found| nanos(found.start_s?));
+    let input_tokens = detail.map(|detail| detail.input_tokens);
+    let output_tokens = output.map(|(count, _)| count);
+    let asked = record.map(|record| &record.asked);
+    let mut cells = vec![
+        ("result", Text(Some(result))),
+        ("tool", Text(Some(tool.key()))),
+        ("request", Whole(Some(request))),
+        ("turn", Whole(asked.map(|asked| asked.turn.into()))),
+        ("part", Whole(asked.map(|asked| asked.part.into()))),
+        ("outcome", Text(outcome)),
+        ("cause", Text(cause)),
+        ("error", Text(message.or(failure.filter(|error| !error.is_empty())))),
+        ("http_status", Whole(record.and_then(|record| Some(record.head?.status.into())))),
+        ("finish_reason", Text(record.and_then(|it| Some(it.finishes.first()?.reason.name())))),
+        ("connection_reused", Flag(record.and_then(|record| Some(record.connection?.reused)))),
+        ("sent_time", Time(run.zip(sent).and_then(|(run, sent)| wall_ns(run, sent)))),
+        ("intended_ns", Whole(record.map(|record| record.intended.as_nanos()))),
+        ("admitted_ns", Whole(record.map(|record| record.admitted.as_nanos()))),
+        ("sent_ns", Whole(sent.map(Moment::as_nanos).or(foreign_sent_ns))),
+        ("first_output_ns", arrival_ns(first)),
+        ("last_output_ns", arrival_ns(last)),
+        ("ended_ns", Whole(ending.map(|ending| ending.at.as_nanos()))),
+        ("asked_input_tokens", Whole(asked.map(|asked| asked.input_tokens.into()))),
+        ("asked_output_tokens", Whole(asked.map(|asked| asked.output_tokens.into()))),
+        ("input_tokens", Whole(input_tokens.or(foreign.and_then(|found| found.input_tokens)))),
+        ("input_tokens_source", Text(detail.map(input_source))),
+        ("cached_tokens", Whole(record.and_then(|record| record.usage?.cached_tokens))),
+        ("output_tokens", Whole(output_tokens.or(foreign.and_then(|it| it.output_tokens)))),
+        ("output_tokens_source", Text(output.map(|(_, source)| source_key(source)))),
+    ];
+    let latencies = match (detail, foreign) {
+        (Some(detail), _) => detail.latencies.values,
+        (None, Some(foreign)) => foreign_latencies(foreign),
+        (None, None) => [None; PER_REQUEST.len()],
+    };
+    let latencies = PER_REQUEST.iter().zip(latencies);
+    cells.extend(latencies.map(|(metric, latency)| (metric.key(), Real(latency))));
+    cells
 }
 
 /// Latencies of other tools count from the sending; where a request failed, a zero is no latency.
@@ -418,31 +390,23 @@ const fn source_key(source: TokenSource) -> &'static str {
     }
 }
 
-#[derive(Clone, Copy, Default)]
-struct TokenRow<'a> {
+fn token_cells<'a>(
     result: &'a str,
     request: u64,
     arrival: u64,
-    at_ns: Option<u64>,
-    events: Option<u64>,
-    tokens: Option<u64>,
+    found: Option<&ArrivalDetail>,
     icl_ms: Option<f64>,
-    itl_ms: Option<f64>,
-}
-
-impl<'a> TokenRow<'a> {
-    fn cells(self) -> Row<'a> {
-        vec![
-            ("result", Cell::Text(Some(self.result))),
-            ("request", Cell::Whole(Some(self.request))),
-            ("arrival", Cell::Whole(Some(self.arrival))),
-            ("at_ns", Cell::Whole(self.at_ns)),
-            ("events", Cell::Whole(self.events)),
-            ("tokens", Cell::Whole(self.tokens)),
-            ("icl_ms", Cell::Real(self.icl_ms)),
-            ("itl_ms", Cell::Real(self.itl_ms)),
-        ]
-    }
+) -> Row<'a> {
+    vec![
+        ("result", Cell::Text(Some(result))),
+        ("request", Cell::Whole(Some(request))),
+        ("arrival", Cell::Whole(Some(arrival))),
+        ("at_ns", Cell::Whole(found.map(|found| found.at.as_nanos()))),
+        ("events", Cell::Whole(found.map(|found| found.events.into()))),
+        ("tokens", Cell::Whole(found.and_then(|found| found.tokens))),
+        ("icl_ms", Cell::Real(icl_ms)),
+        ("itl_ms", Cell::Real(found.and_then(|found| found.itl_ms))),
+    ]
 }
 
 /// One of the four: a scrape of the server, one that was missed, a GPU, or the client.

@@ -14,117 +14,100 @@ use crate::vllm::read::{BENCHMARK_NAME, RUN_NUMBER};
 
 const NAME_CHARS_MAX: usize = 80;
 
-/// Names the configuration of every result. Until then a sheet has there what its source calls it,
+/// Names the configuration of every result. Until then a result has there what its source calls it,
 /// or the two lines that stand above it: a heading, and the server's command.
 pub(crate) fn assign(text: &str, records: &mut [Imported], reading: &ImportReading) {
-    let mut sheets: Vec<&mut ToolResult> =
+    let mut results: Vec<&mut ToolResult> =
         records.iter_mut().filter_map(Imported::result_mut).collect();
     let blanks: Vec<bool> = text.lines().map(|line| line.trim().is_empty()).collect();
-    let traits = traits_of(&sheets);
-    let conditions: Vec<Condition> =
-        sheets.iter().map(|sheet| Condition::from_result(sheet)).collect();
-    let mut groups = Groups::default();
-    let alike = alike(&traits, &conditions);
-    for ((sheet, traits_of_one), condition) in sheets.iter().zip(traits).zip(conditions) {
-        let is_separate = is_below_blank(sheet, &blanks) || alike.contains(&traits_of_one);
-        groups.add(traits_of_one, condition, is_separate, reading.repeats);
-    }
-    let names = groups.names(reading);
-    for (sheet, group) in sheets.iter_mut().zip(&groups.of_results) {
-        sheet.configuration.clone_from(&names[*group]);
-    }
-}
-
-/// Traits whose results were all measured at one load: more likely what was tried one after the
-/// other than one thing measured again, unless the source gives it one name.
-fn alike(traits: &[Vec<Trait>], conditions: &[Condition]) -> BTreeSet<Vec<Trait>> {
+    let traits = traits_of(&results);
+    let conditions: Vec<Condition> = results.iter().map(|result| condition(result)).collect();
     let mut conditions_of: BTreeMap<&Vec<Trait>, BTreeSet<&Condition>> = BTreeMap::new();
-    for (traits, condition) in traits.iter().zip(conditions) {
+    for (traits, condition) in traits.iter().zip(&conditions) {
         conditions_of.entry(traits).or_default().insert(condition);
     }
-    let is_named = |stated: &Trait| matches!(stated.kind, Kind::Named | Kind::Label);
-    let alike = conditions_of
-        .into_iter()
-        .filter(|(traits, found)| found.len() == 1 && !traits.iter().any(is_named));
-    alike.map(|(traits, _)| traits.clone()).collect()
-}
-
-/// Printed blocks have blank lines between them anyway.
-fn is_below_blank(sheet: &ToolResult, blanks: &[bool]) -> bool {
-    let above = sheet.source.line.and_then(|line| (line as usize).checked_sub(2));
-    sheet.source.form == Form::Document
-        && above.is_some_and(|above| blanks.get(above).copied().unwrap_or(false))
-}
-
-/// What a result's figures are set against, in a form that has an order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Load {
-    rate_bits: Option<u64>,
-    cap: Option<u32>,
-}
-
-impl Load {
-    /// `None` where the source does not say.
-    fn from_result(sheet: &ToolResult) -> Option<Self> {
-        let bits = |rate| match rate {
-            ResultRate::PerSecond(per_s) => f64::to_bits(per_s),
-            ResultRate::Unlimited => f64::INFINITY.to_bits(),
-        };
-        let load = Self { rate_bits: sheet.request_rate.map(bits), cap: sheet.max_concurrency };
-        (load.rate_bits.is_some() || load.cap.is_some()).then_some(load)
+    let mut groups = Groups::default();
+    for ((result, stated), condition) in results.iter().zip(&traits).zip(&conditions) {
+        // Printed blocks have blank lines between them anyway.
+        let above = result.source.line.and_then(|line| (line as usize).checked_sub(2));
+        let is_below_blank = result.source.form == Form::Document
+            && above.is_some_and(|above| blanks.get(above).copied().unwrap_or(false));
+        // Results of one load are more likely what was tried one after the other than one thing
+        // measured again, unless the source gives it one name.
+        let is_named = stated.iter().any(|it| matches!(it.kind, Kind::Named | Kind::Label));
+        let is_separate = is_below_blank || (conditions_of[stated].len() == 1 && !is_named);
+        groups.add(stated, condition, is_separate, reading.repeats);
     }
+    let names = groups.names(reading);
+    for (result, group) in results.iter_mut().zip(&groups.of_results) {
+        result.configuration.clone_from(&names[*group]);
+    }
+}
+
+/// What a result's figures are set against, in a form that has an order: the bits of the rate, and the
+/// cap.
+type Load = (Option<u64>, Option<u32>);
+
+/// `None` where the source does not say.
+fn load(result: &ToolResult) -> Option<Load> {
+    let bits = |rate| match rate {
+        ResultRate::PerSecond(per_s) => f64::to_bits(per_s),
+        ResultRate::Unlimited => f64::INFINITY.to_bits(),
+    };
+    let load = (result.request_rate.map(bits), result.max_concurrency);
+    (load != (None, None)).then_some(load)
 }
 
 /// What a result of one configuration has alone: its load, and where the source repeats runs, the
 /// number of the run.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Condition {
-    load: Option<Load>,
-    run: Option<String>,
-}
+type Condition = (Option<Load>, Option<String>);
 
-impl Condition {
-    fn from_result(sheet: &ToolResult) -> Self {
-        let run = sheet.metadata.iter().find(|(key, _)| key == RUN_NUMBER);
-        Self { load: Load::from_result(sheet), run: run.map(|(_, number)| number.clone()) }
-    }
+fn condition(result: &ToolResult) -> Condition {
+    let run = result.metadata.iter().find(|(key, _)| key == RUN_NUMBER);
+    (load(result), run.map(|(_, number)| number.clone()))
 }
 
 #[derive(Debug, Default)]
-struct Groups {
-    all: Vec<Group>,
+struct Groups<'a> {
+    all: Vec<Group<'a>>,
     /// The last group of those with the same traits.
-    last: BTreeMap<Vec<Trait>, usize>,
+    last: BTreeMap<&'a [Trait], usize>,
     of_results: Vec<usize>,
 }
 
 #[derive(Debug)]
-struct Group {
-    traits: Vec<Trait>,
-    conditions: BTreeSet<Condition>,
-    last: Option<Condition>,
+struct Group<'a> {
+    traits: &'a [Trait],
+    conditions: BTreeSet<&'a Condition>,
+    last: Option<&'a Condition>,
 }
 
-impl Groups {
-    fn add(&mut self, traits: Vec<Trait>, condition: Condition, is_separate: bool, repeats: bool) {
-        let last = self.last.get(&traits).copied().filter(|last| {
+impl<'a> Groups<'a> {
+    fn add(
+        &mut self,
+        traits: &'a [Trait],
+        condition: &'a Condition,
+        is_separate: bool,
+        repeats: bool,
+    ) {
+        let last = self.last.get(traits).copied().filter(|last| {
             let group = &self.all[*last];
-            let is_known = condition.load.is_some() || is_separate;
-            let comes_again = is_known && group.conditions.contains(&condition);
-            repeats || !comes_again || (group.last.as_ref() == Some(&condition) && !is_separate)
+            let is_known = condition.0.is_some() || is_separate;
+            let comes_again = is_known && group.conditions.contains(condition);
+            repeats || !comes_again || (group.last == Some(condition) && !is_separate)
         });
         let place = last.unwrap_or_else(|| {
-            let conditions = BTreeSet::new();
-            self.all.push(Group { traits: traits.clone(), conditions, last: None });
+            self.all.push(Group { traits, conditions: BTreeSet::new(), last: None });
             self.last.insert(traits, self.all.len() - 1);
             self.all.len() - 1
         });
-        self.all[place].conditions.insert(condition.clone());
+        self.all[place].conditions.insert(condition);
         self.all[place].last = Some(condition);
         self.of_results.push(place);
     }
 
-    /// By what tells them apart, and by number where nothing does.
+    /// By what tells them apart, and by number where nothing does: after the file where it has a name,
+    /// and by number where the file has several.
     fn names(&self, reading: &ImportReading) -> Vec<String> {
         let mut names = self.stated();
         let mut counts: BTreeMap<String, usize> = BTreeMap::new();
@@ -132,12 +115,15 @@ impl Groups {
             *counts.entry(name.clone()).or_default() += 1;
         }
         let mut passed: BTreeMap<String, usize> = BTreeMap::new();
-        let of_file = reading.nameless.as_deref();
         for (place, name) in names.iter_mut().enumerate() {
             let nth = passed.entry(name.clone()).or_default();
             *nth += 1;
             if name.is_empty() {
-                *name = nameless(of_file, (1 < self.all.len()).then_some(place + 1));
+                let number = format!("configuration {}", place + 1);
+                let number = (1 < self.all.len()).then_some(number.as_str());
+                let words: Vec<&str> =
+                    reading.nameless.as_deref().into_iter().chain(number).collect();
+                *name = words.join(", ");
             } else if 1 < counts[name.as_str()] {
                 *name = format!("{name} ({nth})");
             }
@@ -150,31 +136,21 @@ impl Groups {
 
     fn stated(&self) -> Vec<String> {
         let mut shared: BTreeMap<&Trait, usize> = BTreeMap::new();
-        for stated in self.all.iter().flat_map(|group| &group.traits) {
+        for stated in self.all.iter().flat_map(|group| group.traits) {
             *shared.entry(stated).or_default() += 1;
         }
-        let tells = |stated: &&Trait| {
-            matches!(stated.kind, Kind::Named | Kind::Parameter(_))
-                || if self.all.len() == 1 {
-                    matches!(stated.kind, Kind::Label)
-                } else {
-                    shared[*stated] < self.all.len()
-                }
+        let tells = |stated: &&Trait| match stated.kind {
+            Kind::Named | Kind::Parameter(_) => true,
+            Kind::Label if self.all.len() == 1 => true,
+            _ => self.all.len() != 1 && shared[*stated] < self.all.len(),
         };
-        let name = |group: &Group| {
+        let name = |group: &Group<'_>| {
             let words: Vec<_> =
                 group.traits.iter().filter(tells).map(|stated| stated.words.as_str()).collect();
             words.join(", ").chars().take(NAME_CHARS_MAX).collect()
         };
         self.all.iter().map(name).collect()
     }
-}
-
-/// After its file, and by number where the file has several.
-fn nameless(of_file: Option<&str>, number: Option<usize>) -> String {
-    let number = number.map(|number| format!("configuration {number}"));
-    let words: Vec<&str> = of_file.into_iter().chain(number.as_deref()).collect();
-    words.join(", ")
 }
 
 /// Metadata of these names are about the run and its load, not about what was run.
@@ -217,11 +193,11 @@ enum Kind {
     Server,
 }
 
-/// The traits of each sheet, in the order of their kinds.
-fn traits_of(sheets: &[&mut ToolResult]) -> Vec<Vec<Trait>> {
-    let mut all: Vec<Vec<Trait>> = sheets.iter().map(|sheet| traits(sheet)).collect();
-    let loads: BTreeSet<_> = sheets.iter().filter_map(|sheet| Load::from_result(sheet)).collect();
-    if RESULTS_NAMED_MIN <= sheets.len() && loads.len() == sheets.len() {
+/// The traits of each result, in the order of their kinds.
+fn traits_of(results: &[&mut ToolResult]) -> Vec<Vec<Trait>> {
+    let mut all: Vec<Vec<Trait>> = results.iter().map(|result| traits(result)).collect();
+    let loads: BTreeSet<_> = results.iter().filter_map(|result| load(result)).collect();
+    if RESULTS_NAMED_MIN <= results.len() && loads.len() == results.len() {
         forget_names_of_results(&mut all);
     }
     all
@@ -244,15 +220,15 @@ fn forget_names_of_results(all: &mut [Vec<Trait>]) {
     }
 }
 
-fn traits(sheet: &ToolResult) -> Vec<Trait> {
+fn traits(result: &ToolResult) -> Vec<Trait> {
     let mut traits = Vec::new();
     let mut say = |kind: Kind, words: &str| {
         if !words.is_empty() {
             traits.push(Trait { kind, words: words.to_owned() });
         }
     };
-    match sheet.configuration.split_once('\n') {
-        None => say(Kind::Named, &sheet.configuration),
+    match result.configuration.split_once('\n') {
+        None => say(Kind::Named, &result.configuration),
         Some((heading, command)) => {
             say(Kind::Heading, heading);
             for flag in flags(command) {
@@ -260,8 +236,10 @@ fn traits(sheet: &ToolResult) -> Vec<Trait> {
             }
         }
     }
-    let swept = swept_from(sheet);
-    for (place, (key, value)) in sheet.metadata.iter().enumerate() {
+    // Where the parameters of a sweep begin in the metadata of a result.
+    let place = |name| result.metadata.iter().position(|(key, _)| key == name);
+    let swept = place(RUN_NUMBER).or_else(|| place(BENCHMARK_NAME).map(|_| 0));
+    for (place, (key, value)) in result.metadata.iter().enumerate() {
         // A flag has either spelling.
         let key = key.replace('-', "_");
         let words = format!("{key}={value}");
@@ -274,19 +252,13 @@ fn traits(sheet: &ToolResult) -> Vec<Trait> {
             say(Kind::Metadata(key), &words);
         }
     }
-    say(Kind::Model, sheet.model.as_deref().unwrap_or_default());
-    say(Kind::Backend, sheet.backend.as_deref().unwrap_or_default());
-    if let Some(gpus) = sheet.tensor_parallel {
+    say(Kind::Model, result.model.as_deref().unwrap_or_default());
+    say(Kind::Backend, result.backend.as_deref().unwrap_or_default());
+    if let Some(gpus) = result.tensor_parallel {
         say(Kind::TensorParallel, &format!("TP {gpus}"));
     }
     traits.sort();
     traits
-}
-
-/// Where the parameters of a sweep begin in the metadata of a result.
-fn swept_from(sheet: &ToolResult) -> Option<usize> {
-    let place = |name| sheet.metadata.iter().position(|(key, _)| key == name);
-    place(RUN_NUMBER).or_else(|| place(BENCHMARK_NAME).map(|_| 0))
 }
 
 /// Each flag with its values, and what is set in front of the command. The number of GPUs has a

@@ -59,16 +59,6 @@ pub fn render_with(document: &Document, charts: &str) -> MarkdownReport {
     MarkdownReport { text: page.parts.join("\n\n") + "\n", files: page.files }
 }
 
-/// Sections without a page around them, to be put into another page. Ends with an empty line, so that
-/// what is appended after it stands alone.
-pub fn sections(sections: &[Section]) -> String {
-    let mut page = Page { charts: CHARTS.to_owned(), ..Page::default() };
-    for section in sections {
-        page.section(section, 2);
-    }
-    page.parts.join("\n\n") + "\n\n"
-}
-
 fn lines<T>(items: &[T], line: impl Fn(&T) -> String) -> String {
     items.iter().map(line).collect::<Vec<_>>().join("\n")
 }
