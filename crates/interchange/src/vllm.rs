@@ -14,7 +14,7 @@ use inferometer_analysis::tool_result::{
 use crate::import::mapping::{count, figure, name, small_count};
 use crate::json::Json;
 
-pub use write::{FileName, Ramp, Shape, Writing, date, line, separator};
+pub use write::{Ramp, Shape, Writing, file_name, line, separator};
 
 /// One field of a result.
 #[derive(Debug)]

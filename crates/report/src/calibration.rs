@@ -63,12 +63,8 @@ fn document(calibration: &Calibration) -> Document {
         whole(capacity.requests_per_s),
         whole(capacity.events_per_s),
     );
-    let badge = Badge {
-        mood: Mood::Good,
-        word: "Capacity".to_owned(),
-        text: plain(capacity),
-        points: Vec::new(),
-    };
+    let (mood, word) = (Mood::Good, "Capacity".to_owned());
+    let badge = Badge { mood, word, text: plain(capacity), points: Vec::new() };
     let tokens = calibration.method.ladder_tokens;
     let ladder = &calibration.ladder;
     let table = |title: String, table: Table| Section::new(title, vec![Block::Table(table)]);
@@ -185,11 +181,9 @@ fn memory(calibration: &Calibration) -> String {
         return format!("{NOTHING} for {} streams: not reported by this system", memory.streams);
     };
     let asked = u64::from(memory.streams);
-    let short = if memory.in_flight < asked {
-        format!(" ({} were requested)", count(asked))
-    } else {
-        String::new()
-    };
+    let is_short = memory.in_flight < asked;
+    let short =
+        if is_short { format!(" ({} were requested)", count(asked)) } else { String::new() };
     format!(
         "{} KiB for each of {} streams in flight{short}",
         number(bytes_per_stream / KIB),

@@ -35,9 +35,21 @@ pub fn examine(
     report("asking for an answer, with and without streaming …");
     findings.extend(examine_answers(target)?);
     report("asking which fields it accepts …");
-    findings.extend(examine_fields(target)?);
+    // Vectors and scores are neither drawn nor ended.
+    if target.api.generates() {
+        findings.push(pinned(target)?);
+        findings.push(sampling(target)?);
+    }
+    findings.push(unknown_field(target)?);
+    if target.api.facts().names_model {
+        findings.push(other_model(target)?);
+    }
     report("asking how it counts and caches prompts …");
-    findings.extend(examine_prompts(spec, inputs, target)?);
+    findings.push(match inputs.materials().input_length {
+        InputLength::Exact => by_tokenizer(inputs, target)?,
+        InputLength::Estimated | InputLength::Corrected(_) => by_words(target)?,
+    });
+    findings.push(cache(spec, target)?);
     report("looking for its other endpoints …");
     findings.extend(examine_endpoints(target)?);
     Ok(findings)
@@ -231,20 +243,6 @@ const TOKENS: u32 = 4;
 /// Long enough that most models would end by themselves before it.
 const PINNED_TOKENS: u32 = 48;
 
-fn examine_fields(target: &Target) -> Result<Vec<Finding>, Failure> {
-    let mut findings = Vec::new();
-    // Vectors and scores are neither drawn nor ended.
-    if target.api.generates() {
-        findings.push(pinned(target)?);
-        findings.push(sampling(target)?);
-    }
-    findings.push(unknown_field(target)?);
-    if target.api.facts().names_model {
-        findings.push(other_model(target)?);
-    }
-    Ok(findings)
-}
-
 fn pinned(target: &Target) -> Result<Finding, Failure> {
     let audited = "nothing to do: a run leaves them out; its audit shows how long answers were";
     let note = |words: &str| Finding::note("ignore_eos", words).remedy(audited);
@@ -359,14 +357,6 @@ fn is_no_such_model(record: &RequestRecord) -> bool {
 const CACHE_WORDS: u32 = 160;
 const EXACT_TOKENS: u32 = 200;
 
-fn examine_prompts(spec: &Spec, inputs: &Inputs, target: &Target) -> Result<Vec<Finding>, Failure> {
-    let counted = match inputs.materials().input_length {
-        InputLength::Exact => by_tokenizer(inputs, target)?,
-        InputLength::Estimated | InputLength::Corrected(_) => by_words(target)?,
-    };
-    Ok(vec![counted, cache(spec, target)?])
-}
-
 fn by_words(target: &Target) -> Result<Finding, Failure> {
     Ok(match correction(target)? {
         Some(Correction { tokens_per_word, overhead_tokens }) => Finding::good(
@@ -437,9 +427,8 @@ const BODY_LIMIT: usize = 16 << 20;
 const OTHER_API_WAIT: Duration = Duration::from_secs(20);
 
 fn examine_endpoints(target: &Target) -> Result<Vec<Finding>, Failure> {
-    let metrics = get(target, "/metrics")?;
-    let mut findings = vec![match metrics.as_ref().map(server_of) {
-        Some(server) => Finding::good("/metrics", server),
+    let mut findings = vec![match get(target, "/metrics")? {
+        Some(reply) => Finding::good("/metrics", server_of(&reply)),
         None => Finding::note("/metrics", "none: the server's own queue and cache stay unseen")
             .remedy("llama-server wants --metrics; vLLM and SGLang serve it by default or by flag"),
     }];

@@ -5,9 +5,9 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use inferometer_analysis::definitions::vllm::{Rank, VllmAsked};
-use inferometer_analysis::tool_result::{LatencyKind, ResultRate, ToolResult};
+use inferometer_analysis::tool_result::{LatencyKind, ToolResult};
 use inferometer_interchange::vllm::block::{BlockOptions, Labels};
-use inferometer_interchange::vllm::{self, FileName, Ramp, Writing, date};
+use inferometer_interchange::vllm::{self, Ramp, Writing};
 use inferometer_model::spec::Slo;
 
 use super::Bench;
@@ -31,13 +31,12 @@ impl Figures {
         let default = if generates { "ttft,tpot,itl" } else { "e2el" };
         let latencies = latencies(said.percentile_metrics.as_deref().unwrap_or(default))?;
         let percentiles = percentiles(said.metric_percentiles.as_deref().unwrap_or("99"))?;
-        let limits =
-            said.goodput.iter().map(|text| limit(text)).collect::<Result<Vec<_>, Failure>>()?;
-        let slos = limits.iter().map(|limit| limit.2.clone()).collect();
+        let limits = said.goodput.iter().map(|text| limit(text));
+        let (goodput, slos) = limits.collect::<Result<(Vec<_>, Vec<_>), Failure>>()?;
         Ok(Self {
             of_run: VllmAsked {
                 percentiles: percentiles.clone(),
-                goodput: limits.into_iter().map(|(kind, ms, _)| (kind, ms)).collect(),
+                goodput,
                 detail: said.save_detailed,
             },
             of_block: BlockOptions { labels: Labels::New, latencies, percentiles },
@@ -81,7 +80,7 @@ fn percentiles(text: &str) -> Result<Vec<String>, Failure> {
     each.collect()
 }
 
-fn limit(text: &str) -> Result<(LatencyKind, f64, Slo), Failure> {
+fn limit(text: &str) -> Result<((LatencyKind, f64), Slo), Failure> {
     let wrong = || {
         Failure::usage(format!(
             "--goodput {text}: write limits in milliseconds of ttft, tpot or e2el, such as \
@@ -96,7 +95,7 @@ fn limit(text: &str) -> Result<(LatencyKind, f64, Slo), Failure> {
     let kind = vllm::latency_kind(name.trim()).filter(|kind| *kind != LatencyKind::Itl);
     let kind = kind.ok_or_else(wrong)?;
     let slo = format!("{}<={ms}ms", kind.told().to_lowercase()).parse().map_err(|_| wrong())?;
-    Ok((kind, ms, slo))
+    Ok(((kind, ms), slo))
 }
 
 #[derive(Debug)]
@@ -141,44 +140,31 @@ impl ResultFile {
         }))
     }
 
-    pub(crate) fn write(&self, sheet: &ToolResult) -> Result<PathBuf, Failure> {
-        let path = self.folder.join(self.name.clone().unwrap_or_else(|| self.name_of(sheet)));
-        self.put(sheet, &path).map_err(|why| {
+    pub(crate) fn write(&self, result: &ToolResult) -> Result<PathBuf, Failure> {
+        let label = self.writing.label.as_deref().or(result.backend.as_deref()).unwrap_or_default();
+        let name = || vllm::file_name(result, label, self.writing.ramp.as_ref());
+        let path = self.folder.join(self.name.clone().unwrap_or_else(name));
+        self.put(result, &path).map_err(|why| {
             Failure::usage(format!("the result cannot be written to {}: {why}", path.display()))
                 .hint(format!(
                     "the run is stored; inferometer export {} --format vllm writes its figures \
                      elsewhere, with every latency and percentile there is and without --label and \
                      the keys of a ramp",
-                    sheet.source.name
+                    result.source.name
                 ))
         })?;
         Ok(path)
     }
 
-    fn put(&self, sheet: &ToolResult, path: &Path) -> Result<(), String> {
-        let said = |error: std::io::Error| error.to_string();
-        let line = vllm::line(sheet, &self.writing).map_err(|error| error.to_string())?;
+    fn put(&self, result: &ToolResult, path: &Path) -> Result<(), Box<dyn std::error::Error>> {
+        let line = vllm::line(result, &self.writing)?;
         let mut file = if self.append {
-            OpenOptions::new().create(true).append(true).open(path).map_err(said)?
+            OpenOptions::new().create(true).append(true).open(path)?
         } else {
-            File::create(path).map_err(said)?
+            File::create(path)?
         };
-        let bytes = file.metadata().map_err(said)?.len();
-        file.write_all(vllm::separator(bytes).as_bytes()).map_err(said)?;
-        file.write_all(line.as_bytes()).map_err(said)
-    }
-
-    fn name_of(&self, sheet: &ToolResult) -> String {
-        let backend = sheet.backend.as_deref().unwrap_or_default();
-        FileName {
-            label: self.writing.label.as_deref().unwrap_or(backend),
-            rate: sheet.request_rate.unwrap_or(ResultRate::Unlimited),
-            ramp: self.writing.ramp.as_ref(),
-            max_concurrency: sheet.max_concurrency,
-            model: sheet.model.as_deref().unwrap_or_default(),
-            date: &date(sheet.started.as_deref().unwrap_or_default()),
-        }
-        .file_name()
+        let before = vllm::separator(file.metadata()?.len());
+        Ok(file.write_all(format!("{before}{line}").as_bytes())?)
     }
 }
 

@@ -41,7 +41,14 @@ pub(crate) fn run(arguments: &CalibrateArguments) -> Result<ExitCode, Failure> {
     if keeps {
         keep(&folder, &calibration)?;
     }
-    let files = files(&folder);
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let files = CalibrationFiles {
+        folder: folder.path().display().to_string(),
+        document: path(CalibrationFolder::DOCUMENT),
+        page: path(CalibrationFolder::PAGE),
+        throughput: path(CalibrationFolder::THROUGHPUT),
+        latency: path(CalibrationFolder::LATENCY),
+    };
     output::result(&if arguments.json {
         pages::json(&calibration, &files)
     } else {
@@ -58,15 +65,4 @@ fn keep(folder: &CalibrationFolder, measured: &Calibration) -> Result<(), Failur
     let page = pages::markdown(measured, throughput, latency);
     folder.write(CalibrationFolder::PAGE, page.as_bytes())?;
     folder.write(CalibrationFolder::DOCUMENT, &measured.to_json_bytes())
-}
-
-fn files(folder: &CalibrationFolder) -> CalibrationFiles {
-    let path = |name: &str| folder.path().join(name).display().to_string();
-    CalibrationFiles {
-        folder: folder.path().display().to_string(),
-        document: path(CalibrationFolder::DOCUMENT),
-        page: path(CalibrationFolder::PAGE),
-        throughput: path(CalibrationFolder::THROUGHPUT),
-        latency: path(CalibrationFolder::LATENCY),
-    }
 }

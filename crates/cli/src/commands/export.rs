@@ -8,9 +8,9 @@ use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
-use inferometer_analysis::tool_result::{Mark, ResultRate, ToolResult};
+use inferometer_analysis::tool_result::{Mark, ToolResult};
 use inferometer_interchange::export::{ExportError, aiperf, figures, llm_d};
-use inferometer_interchange::vllm::{self, FileName, Writing};
+use inferometer_interchange::vllm::{self, Writing};
 use inferometer_report::junit;
 
 use self::subject::Subject;
@@ -198,15 +198,8 @@ fn vllm_file(result: &ToolResult, detail: bool) -> Result<(String, String), Fail
     let writing = Writing { detail, ..Writing::default() };
     let line = vllm::line(result, &writing).map_err(Failure::from_usage)?;
     let configured = Some(result.configuration.as_str()).filter(|name| !name.is_empty());
-    let name = FileName {
-        label: configured.or(result.backend.as_deref()).unwrap_or("inferometer"),
-        rate: result.request_rate.unwrap_or(ResultRate::Unlimited),
-        ramp: None,
-        max_concurrency: result.max_concurrency,
-        model: result.model.as_deref().unwrap_or_default(),
-        date: &result.started.as_deref().map(vllm::date).unwrap_or_default(),
-    };
-    Ok((name.file_name(), line + "\n"))
+    let label = configured.or(result.backend.as_deref()).unwrap_or("inferometer");
+    Ok((vllm::file_name(result, label, None), line + "\n"))
 }
 
 /// vLLM itself leaves no line feed at the end of what it appends.

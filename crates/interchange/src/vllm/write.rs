@@ -274,47 +274,32 @@ impl Formatter for Spaced {
     }
 }
 
-/// What a file's name is made of.
-#[derive(Clone, Copy, Debug)]
-pub struct FileName<'a> {
-    /// The label, or without one the backend.
-    pub label: &'a str,
-    pub rate: ResultRate,
-    pub ramp: Option<&'a Ramp>,
-    pub max_concurrency: Option<u32>,
-    pub model: &'a str,
-    /// As [`date`] gives it.
-    pub date: &'a str,
-}
-
-impl FileName<'_> {
-    /// Without a folder: of names that hold one, only the last part is taken. What is not known
-    /// leaves no gap.
-    pub fn file_name(&self) -> String {
-        let load = match (self.ramp, self.rate) {
-            (Some(Ramp { strategy, start_rps, end_rps }), _) => {
-                format!("ramp-up-{strategy}-{start_rps}qps-{end_rps}qps")
-            }
-            (None, ResultRate::PerSecond(per_s)) => format!("{per_s:?}qps"),
-            (None, ResultRate::Unlimited) => "infqps".to_owned(),
-        };
-        let cap = self.max_concurrency.map(|cap| format!("concurrency{cap}")).unwrap_or_default();
-        // Names come from files and servers: none may lead out of a folder or into a terminal, and
-        // a blank would end a name in a shell.
-        let plain = |name: &str| -> String {
-            let last = name.rsplit(['/', '\\']).next().unwrap_or(name);
-            last.chars()
-                .map(|c| if c.is_control() || c.is_whitespace() { '_' } else { c })
-                .collect()
-        };
-        let mut parts = vec![plain(self.label), load, cap, plain(self.model), plain(self.date)];
-        parts.retain(|part| !part.is_empty());
-        format!("{}.json", parts.join("-"))
-    }
+/// The name that the tool gives to the file of a result, without a folder: of names that hold one, only
+/// the last part is taken. What is not known leaves no gap. Without a label it has the backend.
+pub fn file_name(result: &ToolResult, label: &str, ramp: Option<&Ramp>) -> String {
+    let load = match (ramp, result.request_rate) {
+        (Some(Ramp { strategy, start_rps, end_rps }), _) => {
+            format!("ramp-up-{strategy}-{start_rps}qps-{end_rps}qps")
+        }
+        (None, Some(ResultRate::PerSecond(per_s))) => format!("{per_s:?}qps"),
+        (None, Some(ResultRate::Unlimited) | None) => "infqps".to_owned(),
+    };
+    let cap = result.max_concurrency.map(|cap| format!("concurrency{cap}")).unwrap_or_default();
+    // Names come from files and servers: none may lead out of a folder or into a terminal, and a
+    // blank would end a name in a shell.
+    let plain = |name: &str| -> String {
+        let last = name.rsplit(['/', '\\']).next().unwrap_or(name);
+        last.chars().map(|c| if c.is_control() || c.is_whitespace() { '_' } else { c }).collect()
+    };
+    let model = plain(result.model.as_deref().unwrap_or_default());
+    let started = plain(&date(result.started.as_deref().unwrap_or_default()));
+    let mut parts = vec![plain(label), load, cap, model, started];
+    parts.retain(|part| !part.is_empty());
+    format!("{}.json", parts.join("-"))
 }
 
 /// `20260102-030405` of `2026-01-02T03:04:05Z`; any other text stays as it is.
-pub fn date(started: &str) -> String {
+fn date(started: &str) -> String {
     if !has_form(started, "0000-00-00T00:00:00") {
         return started.to_owned();
     }
@@ -325,42 +310,45 @@ pub fn date(started: &str) -> String {
 mod name_tests {
     use super::*;
 
-    fn name() -> FileName<'static> {
-        FileName {
-            label: "openai-chat",
-            rate: ResultRate::PerSecond(10.0),
-            ramp: None,
-            max_concurrency: None,
-            model: "mistralai/Mistral-7B",
-            date: "20260102-030405",
+    fn result() -> ToolResult {
+        ToolResult {
+            request_rate: Some(ResultRate::PerSecond(10.0)),
+            model: Some("mistralai/Mistral-7B".to_owned()),
+            started: Some("20260102-030405".to_owned()),
+            ..ToolResult::default()
         }
+    }
+
+    fn name(result: &ToolResult) -> String {
+        file_name(result, "openai-chat", None)
     }
 
     #[test]
     fn a_name_says_load_and_model() {
-        assert_eq!(name().file_name(), "openai-chat-10.0qps-Mistral-7B-20260102-030405.json");
-        let capped = FileName { rate: ResultRate::Unlimited, max_concurrency: Some(8), ..name() };
+        assert_eq!(name(&result()), "openai-chat-10.0qps-Mistral-7B-20260102-030405.json");
+        let rate = Some(ResultRate::Unlimited);
+        let capped = ToolResult { request_rate: rate, max_concurrency: Some(8), ..result() };
         assert_eq!(
-            capped.file_name(),
+            name(&capped),
             "openai-chat-infqps-concurrency8-Mistral-7B-20260102-030405.json"
         );
         let ramp = Ramp { strategy: "linear".to_owned(), start_rps: 1, end_rps: 9 };
         assert_eq!(
-            FileName { ramp: Some(&ramp), ..name() }.file_name(),
+            file_name(&result(), "openai-chat", Some(&ramp)),
             "openai-chat-ramp-up-linear-1qps-9qps-Mistral-7B-20260102-030405.json"
         );
     }
 
     #[test]
     fn no_name_leads_out_of_its_folder() {
-        let name = FileName { label: "../../etc", model: "a\u{1b}[2J/b\n", ..name() };
-        assert_eq!(name.file_name(), "etc-10.0qps-b_-20260102-030405.json");
+        let hostile = ToolResult { model: Some("a\u{1b}[2J/b\n".to_owned()), ..result() };
+        assert_eq!(file_name(&hostile, "../../etc", None), "etc-10.0qps-b_-20260102-030405.json");
     }
 
     #[test]
     fn blanks_are_filled_and_what_is_missing_leaves_no_gap() {
-        let bare = FileName { label: "configuration 1", model: "", date: "", ..name() };
-        assert_eq!(bare.file_name(), "configuration_1-10.0qps.json");
+        let bare = ToolResult { model: None, started: None, ..result() };
+        assert_eq!(file_name(&bare, "configuration 1", None), "configuration_1-10.0qps.json");
     }
 
     #[test]
