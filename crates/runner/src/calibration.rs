@@ -189,15 +189,6 @@ fn closed(slots: u32, requests: u64) -> LoadTable {
     LoadTable { concurrency: Some(slots), requests: Some(requests), ..LoadTable::default() }
 }
 
-/// What a drive recorded.
-struct Driven {
-    /// In the order in which they ended.
-    records: Vec<RequestRecord>,
-    not_sent: u64,
-    /// The clock of the records.
-    clock: SystemClock,
-}
-
 impl Client<'_> {
     /// Measured first: what an earlier drive has freed is not given back to the system, and would
     /// be used again without being seen.
@@ -210,7 +201,7 @@ impl Client<'_> {
             Ask { streaming: true, output_tokens: 1, load }
         };
         // What every drive needs, however many streams it has, is there before the first look.
-        self.drive(&engine, ask(1))?;
+        self.drive(SystemClock::new(), &engine, ask(1))?;
         let clock = SystemClock::new();
         let before = resident_bytes().unwrap_or(0);
         let (stop, stopped) = channel::<()>();
@@ -222,10 +213,11 @@ impl Client<'_> {
             }
             looks
         });
-        let driven = self.drive_on(clock, &engine, ask(streams));
+        let driven = self.drive(clock, &engine, ask(streams));
         drop(stop);
         let looks = looking.join().map_err(|_| Failure::internal("the look at memory failed"))?;
-        let truths = answers(&engine.truth()?, driven?.clock);
+        driven?;
+        let truths = answers(&engine.truth()?, clock);
         Ok(StreamMemory::from_drives(streams, before, &looks, &truths))
     }
 
@@ -267,26 +259,23 @@ impl Client<'_> {
     ) -> Result<Level, Failure> {
         let level = |load: LoadTable| -> Result<Level, Failure> {
             let ask = Ask { streaming, output_tokens: LADDER_TOKENS, load };
-            Ok(Level::from_records(slots, &self.drive(engine, ask)?.records))
+            let (records, _) = self.drive(SystemClock::new(), engine, ask)?;
+            Ok(Level::from_records(slots, &records))
         };
         let enough = self.scope.level_requests_min;
         let time = Some(self.scope.level_time.into());
-        let by_time = level(LoadTable { requests: None, duration: time, ..closed(slots, 0) })?;
-        if enough <= by_time.steady_requests {
-            return Ok(by_time);
-        }
+        let mut found = level(LoadTable { requests: None, duration: time, ..closed(slots, 0) })?;
         // Too slow for its time. The first request of each slot is not counted, nor is its last; and
         // one slot that is slow to connect may see the others use up what was planned for all.
         let mut requests = enough + 2 * u64::from(slots);
-        let mut by_number = level(closed(slots, requests))?;
-        for _ in 0..LONGER_TRIES {
-            if enough <= by_number.steady_requests {
+        for _ in 0..=LONGER_TRIES {
+            if enough <= found.steady_requests {
                 break;
             }
+            found = level(closed(slots, requests))?;
             requests *= 4;
-            by_number = level(closed(slots, requests))?;
         }
-        Ok(by_number)
+        Ok(found)
     }
 
     /// Levels that this machine cannot hold are left out.
@@ -319,8 +308,8 @@ impl Client<'_> {
                     ..LoadTable::default()
                 };
                 let ask = Ask { streaming: false, output_tokens: LADDER_TOKENS, load };
-                let driven = self.drive(&engine, ask)?;
-                Ok(PacingRow::from_records(rate_per_s, &driven.records, driven.not_sent))
+                let (records, not_sent) = self.drive(SystemClock::new(), &engine, ask)?;
+                Ok(PacingRow::from_records(rate_per_s, &records, not_sent))
             })
             .collect()
     }
@@ -346,7 +335,9 @@ impl Client<'_> {
         let engine = TestEngine::paced(TTFT, Some(gap))?;
         let requests = u64::from(streams) * u64::from(WAVES);
         let load = closed(streams, requests);
-        let driven = self.drive(&engine, Ask { streaming: true, output_tokens: tokens, load })?;
+        let (clock, ask) =
+            (SystemClock::new(), Ask { streaming: true, output_tokens: tokens, load });
+        let (records, _) = self.drive(clock, &engine, ask)?;
         let truth = engine.truth()?;
         let asked = FidelityRow {
             streams,
@@ -356,20 +347,17 @@ impl Client<'_> {
             engine_late_ms_p99: truth.lateness.p99_ns.map(|ns| ns as f64 / 1e6),
             ..FidelityRow::default()
         };
-        Ok(asked.compare(&driven.records, &answers(&truth, driven.clock)))
+        Ok(asked.compare(&records, &answers(&truth, clock)))
     }
 
-    fn drive(&self, engine: &TestEngine, ask: Ask) -> Result<Driven, Failure> {
-        self.drive_on(SystemClock::new(), engine, ask)
-    }
-
-    /// Plays a plan to its end and collects the records in memory.
-    fn drive_on(
+    /// Plays a plan to its end, and collects the records in the order in which they ended. Returns them
+    /// with the number of requests that were not sent.
+    fn drive(
         &self,
         clock: SystemClock,
         engine: &TestEngine,
         ask: Ask,
-    ) -> Result<Driven, Failure> {
+    ) -> Result<(Vec<RequestRecord>, u64), Failure> {
         let source = SourceTable {
             input_tokens: Some(INPUT_TOKENS.into()),
             output_tokens: Some(ask.output_tokens.into()),
@@ -395,11 +383,11 @@ impl Client<'_> {
             .name("driver".to_owned())
             .spawn(move || drive(run))
             .map_err(|error| Failure::internal(format!("driver thread: {error}")))?;
-        let mut driven = Driven { records: Vec::new(), not_sent: 0, clock };
+        let (mut records, mut not_sent) = (Vec::new(), 0);
         for entry in entries.into_iter().flatten() {
             match entry {
-                JournalEntry::Ended(record) => driven.records.push(*record),
-                JournalEntry::NotSent(part) => driven.not_sent += part.count,
+                JournalEntry::Ended(record) => records.push(*record),
+                JournalEntry::NotSent(part) => not_sent += part.count,
                 JournalEntry::Started(_) | JournalEntry::RunEnded(_) => {}
             }
         }
@@ -408,7 +396,7 @@ impl Client<'_> {
         if stop.is_partial() {
             return Err(Failure::internal(format!("a drive was not finished: {}", stop.text())));
         }
-        Ok(driven)
+        Ok((records, not_sent))
     }
 }
 

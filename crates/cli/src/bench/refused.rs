@@ -31,7 +31,11 @@ pub(super) static REFUSALS: LazyLock<Refusals> = LazyLock::new(|| {
 
 impl Refusal {
     pub(super) fn find(refusals: &'static [Self], name: &str) -> Option<&'static Self> {
-        refusals.iter().find(|refusal| refusal.names.iter().any(|refused| refused == name))
+        refusals.iter().find(|refusal| refusal.names().any(|refused| refused == name))
+    }
+
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.names.iter().map(String::as_str)
     }
 }
 
@@ -74,7 +78,7 @@ impl FromArgMatches for Refused {
 }
 
 fn flags() -> impl Iterator<Item = &'static str> {
-    REFUSALS.flags.iter().flat_map(|refusal| &refusal.names).map(String::as_str)
+    REFUSALS.flags.iter().flat_map(Refusal::names)
 }
 
 #[cfg(test)]

@@ -11,11 +11,11 @@ struct Typed {
     data: ServeDataArguments,
 }
 
-const BESIDE: Around =
-    Around { api: Api::Completions, has_tokenizer: true, requests: 1000, self_timed: None };
+const BESIDE: Context =
+    Context { api: Api::Completions, has_tokenizer: true, requests: 1000, self_timed: None };
 
 #[track_caller]
-fn data(typed: &str, beside: Around) -> Result<Data, String> {
+fn data(typed: &str, beside: Context) -> Result<Data, String> {
     let words = std::iter::once("bench").chain(typed.split_whitespace());
     let said = Typed::try_parse_from(words).unwrap().data;
     Data::from_arguments(&said, beside).map_err(|failure| format!("{failure:?}"))
@@ -34,8 +34,8 @@ fn random_is_drawn_as_there_and_has_its_defaults() {
     assert_eq!(written(found.source.output_tokens), "128");
     let ratio = r#"--random-range-ratio {"input":0.25,"output":0.5} --input-len 64"#;
     let found = data(ratio, BESIDE).unwrap().source;
-    assert_eq!(found.input_tokens.unwrap(), Lengths::Around { mean: 64, share: 0.25 });
-    assert_eq!(found.output_tokens.unwrap(), Lengths::Around { mean: 128, share: 0.5 });
+    assert_eq!(found.input_tokens.unwrap(), Lengths::Context { mean: 64, share: 0.25 });
+    assert_eq!(found.output_tokens.unwrap(), Lengths::Context { mean: 128, share: 0.5 });
     for wrong in ["1", "-0.1", "x", "nan"] {
         let typed = format!("--random-range-ratio={wrong}");
         assert!(data(&typed, BESIDE).unwrap_err().contains("range-ratio"), "{wrong}");
@@ -44,7 +44,7 @@ fn random_is_drawn_as_there_and_has_its_defaults() {
 
 #[test]
 fn without_a_tokenizer_our_words_are_as_long() {
-    let beside = Around { has_tokenizer: false, ..BESIDE };
+    let beside = Context { has_tokenizer: false, ..BESIDE };
     let typed = "--random-prefix-len 100 --random-input-len 300 --random-range-ratio 0.2";
     let found = data(typed, beside).unwrap();
     assert!(found.source.source.is_none() && found.notes.len() == 1);
@@ -54,14 +54,14 @@ fn without_a_tokenizer_our_words_are_as_long() {
 
 #[test]
 fn prefixes_share_the_requests() {
-    let beside = Around { requests: 25, ..BESIDE };
+    let beside = Context { requests: 25, ..BESIDE };
     let none = "--dataset-name prefix_repetition --prefix-repetition-num-prefixes 0";
     assert!(data(none, beside).unwrap_err().contains("above 0"));
     let found = data("--dataset-name prefix_repetition", beside).unwrap();
     assert_eq!(found.requests, Some(20));
     assert_eq!(written(found.source.input_tokens), "512");
     assert_eq!((found.source.prefix_tokens, found.source.prefixes), (Some(256), Some(10)));
-    let few = Around { requests: 9, ..BESIDE };
+    let few = Context { requests: 9, ..BESIDE };
     assert!(data("--dataset-name prefix_repetition", few).unwrap_err().contains("fewer"));
 }
 
@@ -71,7 +71,7 @@ fn custom_prompts_are_never_put_into_a_template_here() {
     assert!(data(file, BESIDE).unwrap_err().contains("--skip-chat-template"));
     let raw = data(&format!("{file} --skip-chat-template"), BESIDE).unwrap();
     assert_eq!(written(raw.source.output_tokens), "256");
-    let chat = Around { api: Api::Chat, ..BESIDE };
+    let chat = Context { api: Api::Chat, ..BESIDE };
     let templated = data(&format!("{file} --custom-output-len -1"), chat).unwrap();
     assert!(templated.source.output_tokens.is_none() && templated.notes[0].contains("once"));
     assert!(data("--dataset-name custom", chat).unwrap_err().contains("--dataset-path"));
@@ -85,7 +85,7 @@ fn traces_keep_their_moments_unless_told_otherwise() {
     assert_eq!(found.source.trace_kind.unwrap(), TraceKind::Bailian);
     let mooncake =
         format!("{file} --timed-trace-chunk-hash-size 512 --timed-trace-sec-multiplier 0.001");
-    let untimed = Around { self_timed: Some(false), ..BESIDE };
+    let untimed = Context { self_timed: Some(false), ..BESIDE };
     let found = data(&mooncake, untimed).unwrap();
     assert!(!found.recorded);
     assert_eq!(found.source.trace_kind.unwrap(), TraceKind::Mooncake);
@@ -108,7 +108,7 @@ fn one_model_of_burst_gpt_is_asked_for() {
 
 #[test]
 fn other_data_and_stray_flags_are_told() {
-    for (name, _) in REFUSED {
+    for name in REFUSALS.datasets.iter().flat_map(Refusal::names) {
         assert!(data(&format!("--dataset-name {name}"), BESIDE).unwrap_err().contains(name));
     }
     assert!(data("--dataset-name nosuch", BESIDE).unwrap_err().contains("not known"));
