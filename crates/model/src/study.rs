@@ -332,6 +332,21 @@ impl Strategy {
 }
 
 impl StudySpec {
+    /// The matrix, if this is one.
+    pub fn matrix(&self) -> Option<&Matrix> {
+        if let Question::Matrix(matrix) = &self.question { Some(matrix) } else { None }
+    }
+
+    /// The suite, if this is one.
+    pub fn suite(&self) -> Option<&Suite> {
+        if let Question::Suite(suite) = &self.question { Some(suite) } else { None }
+    }
+
+    /// The sweep, if this is one.
+    pub fn sweep(&self) -> Option<&Sweep> {
+        if let Question::Sweep(sweep) = &self.question { Some(sweep) } else { None }
+    }
+
     /// The spec that a point is measured with. `None` when its condition does not exist.
     pub fn spec_of(&self, point: &Point) -> Option<Spec> {
         let condition = self.conditions.get(usize::try_from(point.condition).ok()?)?;

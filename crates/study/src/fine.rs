@@ -6,8 +6,8 @@
 use inferometer_analysis::set::kneedle;
 use inferometer_model::study::{Dimension, Fine, Level, Point, Stage, StudySpec, Sweep};
 
-use crate::history::{History, Reading};
 use crate::search::{level_at, round_level};
+use crate::{History, Reading};
 
 /// The new levels, from the lowest to the highest; empty where no condition has a knee.
 pub(crate) fn levels(spec: &StudySpec, sweep: &Sweep, fine: Fine, history: &History) -> Vec<Level> {

@@ -14,7 +14,7 @@ use inferometer_analysis::statistics::draws::Draws;
 use inferometer_analysis::statistics::runs::half_width_over_looks;
 use inferometer_model::study::{Level, Order, Point, Prompts, Question, Stage, StudySpec, Suite};
 
-use crate::history::{History, Reading};
+use crate::{History, Reading};
 
 /// Every place, so many times.
 #[derive(Clone, Debug)]
@@ -81,7 +81,7 @@ impl Grid<'_> {
 
     /// All points, without numbers and seeds.
     fn points(&self) -> Box<dyn Iterator<Item = Point> + '_> {
-        let is_suite = matches!(self.spec.question, Question::Suite(_));
+        let is_suite = self.spec.suite().is_some();
         let listed = 0..self.places.len();
         match self.spec.order {
             Order::Interleaved => Box::new((0..self.runs).flat_map(move |round| {

@@ -26,8 +26,7 @@ use inferometer_analysis::{
 };
 use inferometer_model::spec::{Limit, Relation, Slo};
 
-use crate::error::StudyError;
-use crate::history::Reading;
+use crate::{Reading, StudyError};
 
 /// A goal of a search as a threshold on a quantity of the whole run.
 pub(crate) fn goal(slo: &Slo, origin: LatencyOrigin) -> Result<Threshold, StudyError> {
@@ -35,8 +34,11 @@ pub(crate) fn goal(slo: &Slo, origin: LatencyOrigin) -> Result<Threshold, StudyE
         Some(statistic) => format!("{}.{statistic}", slo.metric),
         None => slo.metric.clone(),
     };
-    let quantity = Quantity::named(&name, origin)
-        .map_err(|problem| StudyError::GoalQuantity { goal: slo.to_string(), problem })?;
+    let quantity = Quantity::named(&name, origin).map_err(|problem| {
+        StudyError(format!(
+            "`{slo}`: --find needs a statistic of the whole run, such as ttft.p99: {problem}"
+        ))
+    })?;
     let (Limit::Milliseconds(limit) | Limit::Share(limit) | Limit::Plain(limit)) = slo.limit;
     Ok(Threshold { quantity, relation: slo.relation, limit })
 }

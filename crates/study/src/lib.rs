@@ -1,8 +1,9 @@
 //! Many runs as one question: repeat, sweep, search, suite, matrix.
 //!
-//! [`play`] measures a study and resumes it; all other modules are pure state machines. A [`Study`] receives the summary of each run and answers which run is next. It is a function of
-//! its spec and of these summaries, so a set is resumed by passing it again what is already stored.
-//! It remembers nothing but that history: every answer is computed from it anew.
+//! [`play`] measures a study and resumes it; all other modules are pure state machines. A [`Study`]
+//! receives the summary of each run and answers which run is next. It is a function of its spec and of
+//! these summaries, so a set is resumed by passing it again what is already stored. It remembers
+//! nothing but that history: every answer is computed from it anew.
 //!
 //! - A **repeat** measures every condition `runs` times, or until the confidence interval is narrow.
 //! - A **sweep** measures every level in this way (`grid`), then levels around the knee (`fine`), then
@@ -11,23 +12,22 @@
 //! - A **matrix** deploys one server after the other and measures each at all its loads (`matrix`); no
 //!   result changes what is measured, so its points may come in any order.
 
-mod error;
+mod check;
 mod fine;
 mod grid;
-mod history;
 mod judgement;
 pub mod matrix;
 pub mod play;
 mod search;
 
-use inferometer_analysis::Summary;
-use inferometer_analysis::set::FoundLimit;
-use inferometer_model::study::{Level, Point, Question, Stage, StudySpec};
+use inferometer_analysis::set::{FoundLimit, is_cut, piles_up};
+use inferometer_analysis::{
+    Estimate, LatencyOrigin, Quantity, Summary, Threshold, Verdict, metric,
+};
+use inferometer_model::study::{Condition, Dimension, Level, Point, Stage, StudySpec};
 
-pub use self::error::StudyError;
+pub use self::check::StudyError;
 use self::grid::Grid;
-pub use self::history::Reading;
-use self::history::{History, Quantities};
 use self::search::Searches;
 
 /// Decides what to measure next, and why, until the question is answered.
@@ -49,7 +49,7 @@ pub struct Progress {
 
 impl Study {
     pub fn new(spec: StudySpec) -> Result<Self, StudyError> {
-        error::check(&spec)?;
+        check::check(&spec)?;
         let quantities = Quantities::new(&spec)?;
         let deployments = matrix::deployments(&spec).into_iter();
         let matrix_points = deployments.flat_map(|deployment| deployment.points).collect();
@@ -81,7 +81,7 @@ impl Study {
     /// Why the next run is measured, in a few words.
     pub fn why(&self) -> Option<String> {
         let point = self.next_unnumbered()?;
-        if matches!(self.spec.question, Question::Suite(_)) {
+        if self.spec.suite().is_some() {
             return self.scenario(&point);
         }
         if let Some(why) = self.searches().and_then(|searches| searches.why(&point)) {
@@ -135,7 +135,7 @@ impl Study {
 
     /// The next run without its number and, except in a matrix, without its seed.
     fn next_unnumbered(&self) -> Option<Point> {
-        if matches!(self.spec.question, Question::Matrix(_)) {
+        if self.spec.matrix().is_some() {
             return self.matrix_points.get(self.history.count() as usize).copied();
         }
         self.planned().next().or_else(|| self.fine()?.next()).or_else(|| self.searches()?.next())
@@ -151,7 +151,7 @@ impl Study {
 
     /// The runs around the knee, which is known once the planned levels are measured.
     fn fine(&self) -> Option<Grid<'_>> {
-        let Question::Sweep(sweep) = &self.spec.question else { return None };
+        let sweep = self.spec.sweep()?;
         let fine = sweep.fine?;
         let (spec, history) = (&self.spec, &self.history);
         let levels = fine::levels(spec, sweep, fine, history);
@@ -161,9 +161,112 @@ impl Study {
     }
 
     fn searches(&self) -> Option<Searches<'_>> {
-        let Question::Sweep(sweep) = &self.spec.question else { return None };
+        let sweep = self.spec.sweep()?;
         let find = sweep.find.as_ref()?;
         let (spec, goals, history) = (&self.spec, &self.quantities.goals, &self.history);
         Some(Searches { spec, sweep, find, goals, history })
+    }
+}
+
+#[derive(Clone, Debug, Default)]
+struct History(Vec<(Point, Reading)>);
+
+impl History {
+    fn add(&mut self, point: Point, reading: Reading) {
+        self.0.push((point, reading));
+    }
+
+    fn runs(&self) -> impl Iterator<Item = (&Point, &Reading)> {
+        self.0.iter().map(|(point, reading)| (point, reading))
+    }
+
+    fn count(&self) -> u32 {
+        count(&self.0)
+    }
+
+    fn count_stage(&self, stage: Stage) -> u32 {
+        count(self.0.iter().filter(|(point, _)| point.stage == stage))
+    }
+
+    /// The repetition that a further run at this level would be. Each stage counts for itself, so that
+    /// conditions that came to a level by different ways still share their seeds there.
+    fn repetition(&self, condition: u32, level: Level, stage: Stage) -> u32 {
+        let same = |point: &Point| {
+            point.condition == condition && point.level == level && point.stage == stage
+        };
+        count(self.0.iter().filter(|(point, _)| same(point)))
+    }
+}
+
+/// A set has far fewer runs than there are numbers for them.
+fn count(runs: impl IntoIterator) -> u32 {
+    u32::try_from(runs.into_iter().count()).unwrap_or(u32::MAX)
+}
+
+/// The few numbers of a run that decide what is measured next.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Reading {
+    /// `false` when its numbers are not about the server; then they count for nothing.
+    pub is_valid: bool,
+    /// Whether requests in flight grew for as long as they came: a rate that cannot be kept up, however
+    /// good the first answers are.
+    pub piles_up: bool,
+    /// Whether a limit of time ended it before its requests had ended; then it has no part in the knee.
+    pub is_cut: bool,
+    /// Tokens per second, for the knee.
+    pub output_throughput: Option<f64>,
+    /// The same of requests, for servers that generate nothing.
+    pub request_throughput: Option<f64>,
+    /// The quantity whose confidence interval may end the repetitions.
+    pub repeated: Option<f64>,
+    /// One for each goal of the search, in their order; `None` of what has no value.
+    pub goals: Vec<Option<Estimate>>,
+}
+
+/// The quantities that a study looks at, resolved by name once.
+#[derive(Clone, Debug)]
+struct Quantities {
+    /// By condition: a bare latency begins where the load of the condition says.
+    repeated: Vec<Option<Quantity>>,
+    goals: Vec<Threshold>,
+}
+
+impl Quantities {
+    fn new(spec: &StudySpec) -> Result<Self, StudyError> {
+        let is_open = |condition: &Condition| match spec.sweep() {
+            Some(sweep) => sweep.dimension == Dimension::Rate,
+            None => condition.spec.is_open_loop(),
+        };
+        let mut repeated = Vec::new();
+        for condition in &spec.conditions {
+            let origin = LatencyOrigin::for_load(is_open(condition));
+            let stop_at = spec.repetition.stop_at.as_ref();
+            let quantity = stop_at.map(|stop_at| Quantity::named(&stop_at.quantity, origin));
+            repeated.push(
+                quantity
+                    .transpose()
+                    .map_err(|problem| StudyError(format!("--stop-at: {problem}")))?,
+            );
+        }
+        let goals = spec.sweep().and_then(|sweep| Some((sweep.dimension, sweep.find.as_ref()?)));
+        let goals = goals.map_or(Ok(Vec::new()), |(dimension, find)| {
+            let origin = LatencyOrigin::for_load(dimension == Dimension::Rate);
+            find.goals.iter().map(|slo| judgement::goal(slo, origin)).collect()
+        })?;
+        Ok(Self { repeated, goals })
+    }
+
+    fn read(&self, condition: u32, summary: &Summary) -> Reading {
+        let value = |quantity: &Quantity| quantity.value_in(summary).ok().map(|found| found.value);
+        let repeated = self.repeated.get(condition as usize).and_then(Option::as_ref);
+        Reading {
+            is_valid: summary.verdict != Verdict::Invalid,
+            piles_up: piles_up(summary),
+            is_cut: is_cut(summary),
+            output_throughput: value(&metric::OUTPUT_THROUGHPUT.quantity()),
+            request_throughput: value(&metric::REQUEST_THROUGHPUT.quantity()),
+            repeated: repeated.and_then(value),
+            goals: self.goals.iter().map(|goal| goal.quantity.value_in(summary).ok()).collect(),
+        }
     }
 }

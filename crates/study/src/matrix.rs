@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use inferometer_model::study::{Level, Order, Point, Question, Stage, StudySpec};
+use inferometer_model::study::{Level, Order, Point, Stage, StudySpec};
 
 use crate::grid;
 
@@ -24,7 +24,7 @@ pub struct Deployment {
 /// Listed, a cell has all its repetitions before the next; interleaved, every repetition visits all
 /// cells in an order of its own. The loads of a cell are never separated: they share its server.
 pub fn deployments(spec: &StudySpec) -> Vec<Deployment> {
-    let Question::Matrix(matrix) = &spec.question else { return Vec::new() };
+    let Some(matrix) = spec.matrix() else { return Vec::new() };
     let mut number = 0..;
     let deployment = |(condition, repetition)| {
         let point = |&level: &Level| Point {

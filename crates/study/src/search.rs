@@ -22,8 +22,8 @@ use inferometer_analysis::Threshold;
 use inferometer_analysis::set::FoundLimit;
 use inferometer_model::study::{Dimension, Level, Point, Search, Stage, StudySpec, Sweep};
 
-use crate::history::{History, Reading, count};
 use crate::judgement::{LevelVerdict, leans_to_met, verdict};
+use crate::{History, Reading, count};
 
 /// How often the load is halved below the lowest level that was typed, before no level is
 /// expected to meet the goals. A rate that low takes hours.

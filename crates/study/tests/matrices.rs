@@ -8,8 +8,8 @@ use inferometer_model::study::{
     Cell, Condition, Level, Matrix, MatrixModel, Order, Point, Preset, Question, StopAt, StudySpec,
 };
 use inferometer_study::matrix::{Deployment, Queue, Sharing, deployments};
-use inferometer_study::{Reading, Study, StudyError};
-use support::{campaign, conditions, number};
+use inferometer_study::{Reading, Study};
+use support::{assert_refused, campaign, conditions, number};
 
 /// Cells by the places of their presets, in the order of the plan.
 fn matrix(presets: &[u32], levels: &[u32], runs: u32, order: Order) -> StudySpec {
@@ -120,30 +120,26 @@ fn a_preset_serves_one_at_a_time_unless_time_is_virtual() {
 #[test]
 fn what_is_no_matrix_is_refused() {
     let sound = matrix(&[0, 1], &[1, 10], 1, Order::Listed);
-    let refused = |change: fn(&mut StudySpec, &mut Matrix)| {
+    let refused = |change: fn(&mut StudySpec, &mut Matrix), why: &str| {
         let mut spec = sound.clone();
         let Question::Matrix(mut matrix) = spec.question.clone() else { unreachable!() };
         change(&mut spec, &mut matrix);
         spec.question = Question::Matrix(matrix);
-        Study::new(spec).map(|_| ()).unwrap_err()
+        assert_refused(spec, why);
     };
     assert_eq!(Study::new(sound.clone()).map(|_| ()), Ok(()));
-    let ten = Level::Concurrency(number(10));
-    assert_eq!(refused(|_, matrix| matrix.levels.clear()), StudyError::NoLoad);
-    let twice = refused(|_, matrix| matrix.levels.push(matrix.levels[1]));
-    assert_eq!(twice, StudyError::DuplicateLevel(ten));
-    let short = refused(|spec, _| drop(spec.conditions.pop()));
-    assert_eq!(
-        short,
-        StudyError::Conditions { kind: "matrix", parts: "cells", described: 2, conditions: 1 }
-    );
-    let named = refused(|spec, _| spec.conditions[1].name = "cell 0".to_owned());
-    assert_eq!(named, StudyError::DuplicateName { parts: "cells", name: "cell 0".to_owned() });
-    let astray = refused(|_, matrix| matrix.cells[1].preset = 2);
-    assert_eq!(astray, StudyError::UnlistedCell("cell 1".to_owned()));
-    let stopping = refused(|spec, _| {
+    refused(|_, matrix| matrix.levels.clear(), "the matrix has no load");
+    let twice = "the level `10 at once` is listed twice";
+    refused(|_, matrix| matrix.levels.push(matrix.levels[1]), twice);
+    let short = "the matrix describes 2 cells but has 1 conditions";
+    refused(|spec, _| drop(spec.conditions.pop()), short);
+    let named = "two cells are called `cell 0`";
+    refused(|spec, _| spec.conditions[1].name = "cell 0".to_owned(), named);
+    let astray = "the cell `cell 1` names a preset or a model";
+    refused(|_, matrix| matrix.cells[1].preset = 2, astray);
+    let stopping = |spec: &mut StudySpec, _: &mut Matrix| {
         let quantity = "output_throughput".to_owned();
         spec.repetition.stop_at = Some(StopAt { quantity, half_width: 0.02 });
-    });
-    assert_eq!(stopping, StudyError::StopAtOfMatrix);
+    };
+    refused(stopping, "--stop-at does not apply to a matrix");
 }

@@ -8,8 +8,8 @@ use inferometer_analysis::set::FoundLimit;
 use inferometer_model::study::{
     Dimension, Level, Point, Question, Search, Stage, StudySpec, Sweep,
 };
-use inferometer_study::{Reading, Study, StudyError};
-use support::{campaign, conditions, latency, number, rates, search};
+use inferometer_study::{Reading, Study};
+use support::{assert_refused, campaign, conditions, latency, number, rates, search};
 
 fn played(spec: StudySpec, reading: impl Fn(&Point) -> Reading) -> (Vec<Point>, Vec<FoundLimit>) {
     let mut campaign = Study::new(spec).unwrap();
@@ -256,14 +256,15 @@ fn the_live_view_is_told_why() {
 
 #[test]
 fn a_search_that_means_nothing_is_refused() {
-    let refused = |find: Search| Study::new(campaign(rates(&[], Some(find)), 1)).unwrap_err();
+    let refused = |find: Search, why: &str| {
+        assert_refused(campaign(rates(&[], Some(find)), 1), why);
+    };
     let good = || search(100.0, 2.0, 64.0);
     let goal = |goal: &str| Search { goals: vec![goal.parse().unwrap()], ..good() };
-    assert_eq!(refused(Search { goals: Vec::new(), ..good() }), StudyError::NoGoal);
-    assert!(matches!(refused(goal("ttft.p99>100ms")), StudyError::Goal(_)));
-    assert!(matches!(refused(goal("attainment>95%")), StudyError::Goal(_)));
-    assert!(matches!(refused(goal("ttft<100ms")), StudyError::GoalQuantity { .. }));
-    assert_eq!(refused(Search { resolution: 0.0, ..good() }), StudyError::Resolution(0.0));
-    let range = StudyError::Range { from: 100.0, at_most: 64.0 };
-    assert_eq!(refused(Search { from: 100.0, ..good() }), range);
+    refused(Search { goals: Vec::new(), ..good() }, "nothing to search for");
+    refused(goal("ttft.p99>100ms"), "ttft.p99>100ms");
+    refused(goal("attainment>95%"), "attainment");
+    refused(goal("ttft<100ms"), "--find needs a statistic of the whole run");
+    refused(Search { resolution: 0.0, ..good() }, "such as 5 %, not 0");
+    refused(Search { from: 100.0, ..good() }, "not go from 100 to 64");
 }

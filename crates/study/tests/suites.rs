@@ -9,8 +9,8 @@ use std::collections::BTreeSet;
 use inferometer_model::study::{
     Condition, Level, Order, Point, Prompts, Question, Scenario, StudySpec, Suite,
 };
-use inferometer_study::{Reading, Study, StudyError};
-use support::{campaign, conditions, number};
+use inferometer_study::{Reading, Study};
+use support::{assert_refused, campaign, conditions, number};
 
 const SCALING: &str = "Concurrency Scaling";
 
@@ -119,28 +119,20 @@ fn a_scenario_alone_sends_what_it_sends_within_its_suite() {
 
 #[test]
 fn what_is_no_suite_is_refused() {
-    let refused = |spec| Study::new(spec).unwrap_err();
     let mut short = three(Prompts::Fresh, 1);
     short.conditions.pop();
-    assert_eq!(
-        refused(short),
-        StudyError::Conditions { kind: "suite", parts: "scenarios", described: 3, conditions: 2 }
-    );
+    assert_refused(short, "the suite describes 3 scenarios but has 2 conditions");
     let one = |levels: &[Level]| suite(Prompts::Fresh, &[(SCALING, levels)], 1);
-    let scenario = SCALING.to_owned();
-    assert_eq!(refused(one(&[])), StudyError::NoLevelOf(scenario.clone()));
-    let level = Level::Rate(2.0);
-    let wrong = StudyError::NotALevelOf { scenario: scenario.clone(), level };
-    assert_eq!(refused(one(&[level])), wrong);
-    let level = Level::AsAsked;
-    let wrong = StudyError::NotALevelOf { scenario: scenario.clone(), level };
-    assert_eq!(refused(one(&[at_once(2), level])), wrong);
-    let wrong = StudyError::DuplicateLevel(at_once(2));
-    assert_eq!(refused(one(&[at_once(2), at_once(2)])), wrong);
+    assert_refused(one(&[]), &format!("the scenario `{SCALING}` has no level"));
+    let wrong =
+        |level: Level| format!("the scenario `{SCALING}` cannot run at the level `{level}`");
+    assert_refused(one(&[Level::Rate(2.0)]), &wrong(Level::Rate(2.0)));
+    assert_refused(one(&[at_once(2), Level::AsAsked]), &wrong(Level::AsAsked));
+    assert_refused(one(&[at_once(2), at_once(2)]), "the level `2 at once` is listed twice");
     let asked: &[Level] = &[Level::AsAsked];
     let double = suite(Prompts::Fresh, &[(SCALING, asked), (SCALING, asked)], 1);
-    assert_eq!(refused(double), StudyError::DuplicateName { parts: "scenarios", name: scenario });
+    assert_refused(double, &format!("two scenarios are called `{SCALING}`"));
     let mut apart = three(Prompts::Fresh, 1);
     apart.conditions[1].spec.engine.tp = Some(2);
-    assert!(matches!(refused(apart), StudyError::TwoServers(..)));
+    assert_refused(apart, "have different servers");
 }

@@ -25,7 +25,7 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode, Failure> {
     let Drafted { secrets, repetition, restart_timeout, .. } = drafted;
     check_slos(&spec.slos, spec.workload.streaming).map_err(Failure::from_usage)?;
     if 1 < repetition.runs.get() && !results.dry_run {
-        let plan = StudyPlan::repeated(spec, repetition, Some(secrets));
+        let plan = StudyPlan::repeated(spec, repetition, secrets);
         let plan = StudyPlan { restart_timeout, ..plan };
         return Begin::new(false, results).run(plan);
     }

@@ -25,6 +25,7 @@ use crate::failure::{Exit, Failure};
 use crate::measurement::{Planned, Run, RunLocation};
 use crate::output;
 use crate::requirements::{Judged, Requirements};
+use crate::secrets::Secrets;
 use crate::signals::begin_session;
 use crate::simulation::{SimulationSummary, Times, VirtualEngine};
 use crate::simulator::Simulator;
@@ -59,7 +60,7 @@ pub(super) fn play(
         && 1 < repeat.runs.get()
         && let Some(Experiment { spec, repeat }) = experiments.pop()
     {
-        let plan = StudyPlan::repeated(spec, repeat, None);
+        let plan = StudyPlan::repeated(spec, repeat, Secrets::default());
         return Begin::new(true, results).run(plan);
     }
     let store = (records == Records::All).then(|| store(&results.store)).transpose()?;

@@ -57,7 +57,7 @@ pub(super) fn announce(
     session: &Session,
     is_virtual: bool,
 ) -> Result<(), Failure> {
-    let Question::Matrix(matrix) = &plan.study.question else { return Ok(()) };
+    let Some(matrix) = plan.study.matrix() else { return Ok(()) };
     if session.is_quiet {
         return Ok(());
     }
@@ -123,7 +123,7 @@ impl<'a> Outline<'a> {
         };
         let possible = || rows.iter().filter(|row| row.impossible.is_none());
         let servers = possible().count() as u64 * u64::from(each);
-        let (runs, rests) = if let Question::Matrix(matrix) = &study.question {
+        let (runs, rests) = if let Some(matrix) = study.matrix() {
             let presets = possible().filter_map(|row| row.cell).map(|cell| cell.preset);
             let lanes = presets.collect::<BTreeSet<_>>().len().min(matrix.lanes.get() as usize);
             (servers * matrix.levels.len() as u64, servers.saturating_sub(lanes as u64))
@@ -135,7 +135,7 @@ impl<'a> Outline<'a> {
         let sum = possible().map(|row| &row.estimate).fold(Estimate::NONE, Estimate::plus);
         let mut total = sum.times(each);
         total.time = total.time.map(|time| time.saturating_add(rests));
-        let cost = if let Question::Matrix(_) = study.question {
+        let cost = if study.matrix().is_some() {
             let cost = possible().try_fold(0.0, |sum, row| Some(sum + row.cost?));
             Some(Cost(vec![("time", cost.map(|cost: f64| cost * f64::from(each)))]))
         } else {
@@ -200,8 +200,8 @@ impl<'a> Outline<'a> {
             Question::Matrix(_) => Columns::new("cell", name),
             Question::Sweep(_) | Question::Repeat => Columns::number("level", level),
         };
-        let is_suite = matches!(self.study.question, Question::Suite(_));
-        let is_matrix = matches!(self.study.question, Question::Matrix(_));
+        let is_suite = self.study.suite().is_some();
+        let is_matrix = self.study.matrix().is_some();
         let possible = |row: &Row<'_>, cell: Cell| {
             if row.impossible.is_some() { Cell::default() } else { cell }
         };
@@ -227,8 +227,8 @@ impl<'a> Outline<'a> {
     }
 
     fn has_prices(&self) -> bool {
-        let Question::Matrix(matrix) = &self.study.question else { return false };
-        matrix.presets.iter().any(|preset| preset.price_per_hour.is_some())
+        let presets = self.study.matrix().map(|matrix| &matrix.presets[..]).unwrap_or_default();
+        presets.iter().any(|preset| preset.price_per_hour.is_some())
     }
 
     fn is_embedded(&self) -> bool {
@@ -282,7 +282,7 @@ impl<'a> Outline<'a> {
             facts.push(("warm-up", warm_up));
         }
         facts.extend(self.facts_between_runs());
-        if let Question::Sweep(sweep) = &self.study.question
+        if let Some(sweep) = self.study.sweep()
             && let Some(Search { goals, from, at_most, resolution, runs_at_most }) = &sweep.find
         {
             let goals: Vec<String> = goals.iter().map(ToString::to_string).collect();
@@ -297,8 +297,7 @@ impl<'a> Outline<'a> {
     }
 
     fn has_more_runs(&self) -> bool {
-        let Question::Sweep(sweep) = &self.study.question else { return false };
-        sweep.fine.is_some() || sweep.find.is_some()
+        self.study.sweep().is_some_and(|sweep| sweep.fine.is_some() || sweep.find.is_some())
     }
 
     fn sweep_total(&self) -> String {

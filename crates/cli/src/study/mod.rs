@@ -61,22 +61,28 @@ pub(crate) struct StudyPlan {
 }
 
 impl StudyPlan {
-    fn new(study: StudySpec, secrets: Vec<Secrets>, notes: Vec<String>) -> Self {
-        let (warnings, foreseen) = (Vec::new(), Vec::new());
-        Self { study, secrets, restart_timeout: RESTART_TIMEOUT, notes, warnings, foreseen }
+    fn new(
+        question: Question,
+        conditions: Vec<(Condition, Secrets)>,
+        repetition: Repetition,
+        order: Order,
+    ) -> Self {
+        let (conditions, secrets): (Vec<Condition>, Vec<Secrets>) = conditions.into_iter().unzip();
+        let seed = conditions.first().map_or(0, |condition| condition.spec.seed);
+        Self {
+            study: StudySpec { question, conditions, repetition, order, seed },
+            secrets,
+            restart_timeout: RESTART_TIMEOUT,
+            notes: Vec::new(),
+            warnings: Vec::new(),
+            foreseen: Vec::new(),
+        }
     }
 
     /// The same experiment several times.
-    pub(crate) fn repeated(spec: Spec, repetition: Repetition, secrets: Option<Secrets>) -> Self {
-        let (seed, name) = (spec.seed, server_name(&spec));
-        let study = StudySpec {
-            question: Question::Repeat,
-            conditions: vec![Condition { name, spec }],
-            repetition,
-            order: Order::Listed,
-            seed,
-        };
-        Self::new(study, secrets.into_iter().collect(), Vec::new())
+    pub(crate) fn repeated(spec: Spec, repetition: Repetition, secrets: Secrets) -> Self {
+        let condition = Condition { name: server_name(&spec), spec };
+        Self::new(Question::Repeat, vec![(condition, secrets)], repetition, Order::Listed)
     }
 }
 
@@ -112,7 +118,7 @@ impl<'a> Begin<'a> {
             output::result(&dry_run::outline(&plan, self.price, results)?)?;
             return Ok(ExitCode::SUCCESS);
         }
-        let is_matrix = matches!(plan.study.question, Question::Matrix(_));
+        let is_matrix = plan.study.matrix().is_some();
         if !results.quiet && !is_matrix {
             plan.notes.iter().for_each(|note| output::talk(&format!("note: {note}")));
         }
@@ -194,7 +200,7 @@ impl Resume<'_> {
         let results = self.results;
         let manifest = set.manifest().map_err(Failure::from_usage)?;
         let study = &manifest.campaign;
-        let is_matrix = matches!(study.question, Question::Matrix(_));
+        let is_matrix = study.matrix().is_some();
         let options = match (&study.question, options) {
             (Question::Matrix(matrix), Some(options)) => options(matrix)?,
             (_, Some(_)) => {
@@ -216,7 +222,7 @@ impl Resume<'_> {
             play::check(study, &backend)?;
         }
         let writer = match self.narrator.filter(|asked| asked.narrator.is_some()) {
-            Some(_) if !matches!(study.question, Question::Suite(_)) => {
+            Some(_) if !study.suite().is_some() => {
                 let path = set.path().display();
                 return Err(Failure::usage("--narrator: only a suite has a report when it ends")
                     .hint(format!(

@@ -64,7 +64,7 @@ pub(crate) fn plan(arguments: &SweepArguments) -> Result<StudyPlan, Failure> {
         Some(targets) => drafts(&experiment, targets)?,
         None => vec![(String::new(), base)],
     };
-    let (mut conditions, mut secrets) = (Vec::new(), Vec::new());
+    let mut conditions = Vec::new();
     for (name, drafted) in named {
         let is_server = drafted.spec.url.is_some() || drafted.spec.deployment.is_some();
         if arguments.virtual_time && is_server && table.targets.is_some() {
@@ -75,19 +75,14 @@ pub(crate) fn plan(arguments: &SweepArguments) -> Result<StudyPlan, Failure> {
         }
         let spec = condition(&drafted, &sweep, &table, arguments.virtual_time)?;
         let name = if name.is_empty() { server_name(&spec) } else { name };
-        conditions.push(Condition { name, spec });
-        secrets.push(drafted.secrets);
+        conditions.push((Condition { name, spec }, drafted.secrets));
     }
     let order = table.order.unwrap_or(Order::Interleaved);
-    let seed = conditions.first().map_or(0, |condition| condition.spec.seed);
-    let question = Question::Sweep(sweep);
-    let study = StudySpec { question, conditions, repetition, order, seed };
-    let mut notes = Vec::new();
-    if !rising.as_typed {
-        notes.push("the levels did not rise: they are put in order, each once".to_owned());
-    }
-    notes.extend(few_waves(&study));
-    Ok(StudyPlan { restart_timeout, ..StudyPlan::new(study, secrets, notes) })
+    let plan = StudyPlan::new(Question::Sweep(sweep), conditions, repetition, order);
+    let sorted = "the levels did not rise: they are put in order, each once".to_owned();
+    let sorted = (!rising.as_typed).then_some(sorted);
+    let notes = sorted.into_iter().chain(few_waves(&plan.study)).collect();
+    Ok(StudyPlan { restart_timeout, notes, ..plan })
 }
 
 /// The load of one run has no place beside many; that of a file is replaced.

@@ -13,7 +13,7 @@ use inferometer_model::deployment::{DeploymentFailure, DeploymentStage, LikelyCa
 use inferometer_model::fetch::{Fetch, FetchRequest};
 use inferometer_model::journal::RunStop;
 use inferometer_model::spec::{EngineTable, TargetSpec};
-use inferometer_model::study::{DeploymentRecord, Point, PointFailure, Question};
+use inferometer_model::study::{DeploymentRecord, Point, PointFailure};
 use inferometer_model::telemetry::{Gauges, MissReason};
 use inferometer_model::{Clock, Outcome, Spec};
 use inferometer_runner::deployed::{self, Deployed, Reason};
@@ -25,7 +25,10 @@ use inferometer_runner::secrets::Secrets;
 use inferometer_runner::{Exit, Failure, Session, embedded};
 use inferometer_target::metrics;
 
-use super::{Backend, Job, VirtualRunner, Work, found_nobody, progress, was_cut};
+use super::{
+    Backend, Job, VirtualRunner, Work, failed_cell, found_nobody, measured_cell, opening_cell,
+    was_cut,
+};
 use crate::matrix::{Deployment, Queue, Sharing};
 
 /// Every lane has a run in memory.
@@ -73,7 +76,7 @@ impl Work<'_> {
     /// Presets that are measured at the same time; in virtual time as many cells as there are cores,
     /// because no cell disturbs another.
     fn lanes(self, backend: &Backend, deployments: usize) -> usize {
-        let Question::Matrix(matrix) = &self.manifest.campaign.question else { return 1 };
+        let Some(matrix) = self.manifest.campaign.matrix() else { return 1 };
         let lanes = self.player.options.lanes.unwrap_or(matrix.lanes).get() as usize;
         let lanes = match backend {
             Backend::Live { .. } => lanes.min(matrix.presets.len()),
@@ -105,7 +108,7 @@ impl Work<'_> {
         if let Backend::Live { .. } = backend {
             session.interruption.rest(rest)?;
         }
-        session.talk(&progress::opening_cell(&self.manifest.campaign, first));
+        session.talk(&opening_cell(&self.manifest.campaign, first));
         let spec = self.job(first, None)?.spec;
         if spec.target == TargetSpec::Embedded
             && let Some(failure) = unfit(&spec.engine)?
@@ -149,7 +152,7 @@ impl Work<'_> {
     }
 
     pub(super) fn measured(self, point: &Point, summary: Summary) {
-        let line = progress::measured_cell(&self.manifest.campaign, point, &summary);
+        let line = measured_cell(&self.manifest.campaign, point, &summary);
         self.player.session.talk(&line);
         self.ledger.measured(*point, without_figures(summary), true);
     }
@@ -164,7 +167,7 @@ impl Work<'_> {
         for point in points {
             let noted = PointFailure { point: *point, at: at.clone(), failure: failure.clone() };
             self.player.set.write_failure(&noted)?;
-            let line = progress::failed_cell(&self.manifest.campaign, point, failure);
+            let line = failed_cell(&self.manifest.campaign, point, failure);
             self.player.session.talk(&line);
             self.ledger.failed(point);
         }

@@ -14,7 +14,7 @@ use inferometer_analysis::Summary;
 use inferometer_load::SystemClock;
 use inferometer_model::deployment::{DeploymentSpec, Renewal};
 use inferometer_model::spec::{TargetSpec, Workload};
-use inferometer_model::study::{Condition, DeploymentRecord, Question, StudySpec};
+use inferometer_model::study::{Condition, DeploymentRecord, StudySpec};
 use inferometer_model::{Clock, Spec};
 use inferometer_runner::deployed::last_lines;
 use inferometer_runner::deployed::{self, Deployed};
@@ -68,7 +68,7 @@ pub(super) fn probe(
     study: &StudySpec,
     talk: &dyn Fn(String),
 ) -> Result<(), Failure> {
-    let is_suite = matches!(study.question, Question::Suite(_));
+    let is_suite = study.suite().is_some();
     for (place, Condition { name, spec }) in study.conditions.iter().enumerate() {
         let known = if is_suite { Side::answered(sides, spec) } else { None };
         let Some(side) = sides.get_mut(place) else { break };

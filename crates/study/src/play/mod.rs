@@ -6,8 +6,6 @@
 
 mod lanes;
 mod live;
-mod progress;
-mod stored;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
@@ -15,30 +13,33 @@ use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use inferometer_analysis::Summary;
 use inferometer_analysis::set::{PointResult, SetSummary};
+use inferometer_analysis::{Summary, metric, summarize};
 use inferometer_load::SystemClock;
+use inferometer_model::deployment::DeploymentFailure;
 use inferometer_model::journal::RunStop;
+use inferometer_model::observations::InputLength;
 use inferometer_model::spec::TargetSpec;
 use inferometer_model::study::{
     Condition, Level, Point, PointFailure, Question, SetManifest, Stage, StudySpec,
 };
 use inferometer_model::{Outcome, Spec};
+use inferometer_report::fmt;
 use inferometer_runner::live::{ceiling, check_ceiling};
-use inferometer_runner::measurement::RunLocation;
+use inferometer_runner::measurement::{RunLocation, seal_summary};
 use inferometer_runner::secrets::Secrets;
 use inferometer_runner::simulation::VirtualEngine;
 use inferometer_runner::simulator::Simulator;
 use inferometer_runner::{Event, Exit, Failure, Session, embedded};
-use inferometer_store::{NewSet, RunStore, SetDirectory};
+use inferometer_store::{NewSet, RunDirectory, RunState, RunStore, SetDirectory, StoreError};
+use inferometer_workload::{Inputs, make_plan};
 
 pub use self::lanes::unfit;
 pub use self::live::Side;
 use self::live::{CurrentDeployment, LiveRunner, Restart};
-pub use self::stored::{Replay, found_nobody, replay, summarize_stored, was_cut};
-use crate::Study;
 use crate::grid::planned_places;
 use crate::matrix::deployments;
+use crate::{Progress, Reading, Study};
 
 /// How the points of a study are measured.
 #[derive(Debug)]
@@ -115,7 +116,7 @@ impl ResumeOptions {
 pub fn check(study: &StudySpec, backend: &Backend) -> Result<(), Failure> {
     Study::new(study.clone()).map_err(Failure::from_usage)?;
     check_restart(study, backend)?;
-    let is_matrix = matches!(study.question, Question::Matrix(_));
+    let is_matrix = study.matrix().is_some();
     for Condition { name, spec } in &study.conditions {
         match (&spec.target, backend) {
             (TargetSpec::Embedded, _) if is_matrix => {
@@ -255,7 +256,7 @@ impl Player<'_> {
         let work = Work { player: self, manifest: &manifest, ledger: &ledger };
         let planned = deployments(&manifest.campaign);
         let points: usize = planned.iter().map(|deployment| deployment.points.len()).sum();
-        let is_matrix = matches!(manifest.campaign.question, Question::Matrix(_));
+        let is_matrix = manifest.campaign.matrix().is_some();
         let result = if is_matrix {
             work.measure_deployments(planned, &backend)
         } else {
@@ -288,7 +289,7 @@ impl Player<'_> {
         let points = ledger.close();
         let summary = summarize_stored(self.set, &manifest, &points)?;
         let summary = summary.with_limits(sequence.limits());
-        progress::precision(&summary).iter().for_each(|line| self.session.talk(line));
+        precision(&summary).iter().for_each(|line| self.session.talk(line));
         if is_complete {
             self.set.write_summary(&summary.to_json_bytes())?;
         }
@@ -506,9 +507,9 @@ impl<'a> Work<'a> {
             session.talk(&format!("resting for {rest:?} …"));
             session.interruption.rest(rest)?;
         }
-        session.talk(&progress::opening(study, sequence, point));
+        session.talk(&opening(study, sequence, point));
         let results = self.ledger.points();
-        let is_suite = matches!(study.question, Question::Suite(_));
+        let is_suite = study.suite().is_some();
         let in_round = results.iter().filter(|it| it.repetition == point.repetition);
         let before = is_suite.then(|| in_round.filter_map(|it| study.spec_of(it)).collect());
         let mut job = self.job(point, before)?;
@@ -519,7 +520,7 @@ impl<'a> Work<'a> {
         job.needs_restart = was_used && job.before.as_ref().is_none_or(Vec::is_empty);
         let summary = measure(&job)?;
         self.check_not_cut(&job, &summary)?;
-        session.talk(&progress::headline(sequence, &summary));
+        session.talk(&headline(sequence, &summary));
         Ok(summary)
     }
 
@@ -557,7 +558,7 @@ impl<'a> Work<'a> {
         if !directory.path().exists() {
             return Ok(None);
         }
-        let why = match stored::find(&directory)? {
+        let why = match find_stored(&directory)? {
             Ok(summary) if options.rejects(point, &summary) => {
                 set.unseal()?;
                 let failed = summary.attempted - summary.count(Outcome::Ok);
@@ -565,7 +566,7 @@ impl<'a> Work<'a> {
             }
             Ok(summary) => {
                 let spec = self.job(point, None)?.spec;
-                stored::check_fits(&directory, &spec, self.manifest.simulated)?;
+                check_fits(&directory, &spec, self.manifest.simulated)?;
                 return Ok(Some(*summary));
             }
             Err(why) => why,
@@ -576,4 +577,256 @@ impl<'a> Work<'a> {
             .talk(&format!("run {number} is measured again: {why}; kept in {}", aside.display()));
         Ok(None)
     }
+}
+
+/// `[7/21]`; without a total where that is not known yet.
+fn run_number(sequence: &Study) -> String {
+    let Progress { done, expected } = sequence.progress();
+    match expected {
+        Some(expected) => format!("[{}/{expected}]", done + 1),
+        None => format!("[{}]", done + 1),
+    }
+}
+
+fn condition_name(study: &StudySpec, condition: u32) -> &str {
+    study.conditions.get(condition as usize).map_or("", |condition| &condition.name)
+}
+
+/// The line before a run. The reason of a run of a suite names its scenario.
+fn opening(study: &StudySpec, sequence: &Study, point: &Point) -> String {
+    let is_suite = study.suite().is_some();
+    let server = match study.conditions.len() {
+        2.. if !is_suite => format!("{}, ", condition_name(study, point.condition)),
+        _ => String::new(),
+    };
+    format!("{} {server}{}: …", run_number(sequence), sequence.why().unwrap_or_default())
+}
+
+/// The line after a run, before the study receives its summary.
+fn headline(sequence: &Study, summary: &Summary) -> String {
+    format!("{} {}", run_number(sequence), figures(summary))
+}
+
+fn figures(summary: &Summary) -> String {
+    let output = summary.metrics.scalar(&metric::OUTPUT_THROUGHPUT).and_then(|scalar| scalar.value);
+    // On an open loop a wait before sending is the server's doing too.
+    let ttft = summary.latency_origin().ttft().p99().value_in(summary).ok();
+    format!(
+        "{}, {} output tok/s, TTFT p99 {} ms",
+        summary.verdict.key(),
+        fmt::number(output),
+        fmt::number(ttft.map(|estimate| estimate.value))
+    )
+}
+
+/// Whether the half-width that ends the runs early was reached, level by level.
+fn precision(summary: &SetSummary) -> Vec<String> {
+    let several = 1 < summary.conditions.len();
+    let percent = |share: f64| format!("{} %", fmt::number(share * 100.0));
+    let mut lines = Vec::new();
+    for condition in &summary.conditions {
+        for level in &condition.levels {
+            let Some(enough) = &level.enough else { continue };
+            let server = several.then(|| condition.name.clone());
+            let load = (level.level != Level::AsAsked).then(|| level.level.to_string());
+            let parts = server.into_iter().chain(load);
+            let place = parts.fold(String::new(), |place, part| format!("{place} of {part}"));
+            let width = enough.half_width.map_or_else(
+                || "not known: there are too few valid runs".to_owned(),
+                |share| format!("±{} after {} runs", percent(share), level.points.len()),
+            );
+            let reached = if enough.reached { "reached" } else { "not reached" };
+            let (quantity, wanted) = (&enough.quantity, percent(enough.target));
+            lines.push(format!(
+                "--stop-at {reached}: {quantity}{place} is {width} (wanted: {wanted})"
+            ));
+        }
+    }
+    lines
+}
+
+/// `cell 12 of 256`, and `run 2 of 3` where there are several.
+fn cell_number(study: &StudySpec, point: &Point) -> (String, String) {
+    let run = match study.repetition.runs.get() {
+        1 => String::new(),
+        runs => format!(", run {} of {runs}", point.repetition + 1),
+    };
+    (format!("cell {} of {}", point.condition + 1, study.conditions.len()), run)
+}
+
+/// The line before a cell is deployed.
+fn opening_cell(study: &StudySpec, point: &Point) -> String {
+    let (cell, run) = cell_number(study, point);
+    format!("{cell}: {}{run}: …", condition_name(study, point.condition))
+}
+
+/// The line after a run. Cells may end in any order, so it names its own again. Pages show the
+/// server's counters where there are any, which differ.
+fn measured_cell(study: &StudySpec, point: &Point, summary: &Summary) -> String {
+    format!("{} {}, by the client", with_load(study, point), figures(summary))
+}
+
+fn failed_cell(study: &StudySpec, point: &Point, failure: &DeploymentFailure) -> String {
+    format!("{} {}: {}", with_load(study, point), failure.stage, failure.what)
+}
+
+fn with_load(study: &StudySpec, point: &Point) -> String {
+    let (cell, run) = cell_number(study, point);
+    let load = match point.level {
+        Level::AsAsked => String::new(),
+        level @ (Level::Rate(_) | Level::Unlimited | Level::Concurrency(_)) => {
+            format!(", {level}")
+        }
+    };
+    format!("{cell}{run}{load}:")
+}
+
+/// The summary of a stored run, or why it must be measured again: it is damaged or was cut short.
+/// The journal is read for this, because a summary alone does not show that something was lost.
+fn find_stored(directory: &RunDirectory) -> Result<Result<Box<Summary>, String>, Failure> {
+    let stored = match directory.read() {
+        Ok(stored) => stored,
+        Err(error) => {
+            let why = damage(&error).ok_or_else(|| Failure::usage(error.to_string()));
+            return why.map(Err);
+        }
+    };
+    if !stored.integrity.is_intact() {
+        return Ok(Err(format!("its journal is damaged: {}", stored.integrity)));
+    }
+    let summary = match directory.state() {
+        RunState::Sealed => {
+            let kept = directory.read_summary()?;
+            let known = kept.and_then(|bytes| Summary::from_json_bytes(&bytes).ok());
+            // The summary may be of another version: the records count.
+            known.unwrap_or_else(|| summarize(&stored.observations))
+        }
+        RunState::Finished => seal_summary(directory, &stored)?,
+        RunState::Running => {
+            let busy = StoreError::Busy { run: directory.path().to_owned() };
+            return Err(Failure::usage(busy.to_string()));
+        }
+        RunState::Unfinished => return Ok(Err("it did not finish".to_owned())),
+        RunState::Unreadable(why) => return Ok(Err(why)),
+    };
+    Ok(if was_cut(&summary) {
+        Err(format!("it ended early: {}", summary.run.stop.text()))
+    } else {
+        Ok(Box::new(summary))
+    })
+}
+
+/// Why a run is lost and can be measured again. Every other error is about a run that is not lost:
+/// another process holds it, a newer version wrote it, or the disk cannot be read.
+#[expect(clippy::wildcard_enum_match_arm, reason = "an error that is not listed loses no run")]
+fn damage(error: &StoreError) -> Option<String> {
+    match error {
+        StoreError::Unfinished { .. } => Some("it did not finish".to_owned()),
+        StoreError::JournalLost { .. } => Some("its journal holds no ending".to_owned()),
+        StoreError::NotAJournal { .. } => Some("its journal does not begin as one".to_owned()),
+        StoreError::Incomplete { error, integrity, .. } => {
+            Some(format!("its journal has lost entries ({error}; {integrity})"))
+        }
+        StoreError::Inconsistent { error, integrity, .. } => {
+            Some(format!("its journal contradicts itself ({error}; {integrity})"))
+        }
+        StoreError::Manifest { error, .. } => Some(format!("its manifest is damaged: {error}")),
+        StoreError::NoManifest { .. } => Some("its manifest is missing".to_owned()),
+        StoreError::TooLong { path, .. } => Some(format!("{} is too long", path.display())),
+        _ => None,
+    }
+}
+
+/// Whether a user, a crash or a missing server ended a run. What the server did to it is a result.
+pub fn was_cut(summary: &Summary) -> bool {
+    match summary.run.stop {
+        RunStop::Drained | RunStop::Cut | RunStop::Recovered | RunStop::Unreachable => true,
+        RunStop::PlanDone | RunStop::Unauthorized | RunStop::ClientExhausted | RunStop::Stalled => {
+            false
+        }
+    }
+}
+
+/// Whether no server answered, in a run that was too short to be given up.
+pub fn found_nobody(summary: &Summary) -> bool {
+    summary.count(Outcome::Ok) == 0
+        && summary.outcomes.iter().any(|(outcome, count)| {
+            matches!(outcome, Outcome::TransportError | Outcome::TimeoutConnect) && 0 < *count
+        })
+}
+
+/// Refuses a stored run that is not the one that the set describes.
+fn check_fits(directory: &RunDirectory, spec: &Spec, simulated: bool) -> Result<(), Failure> {
+    let manifest = directory.manifest().map_err(Failure::from_usage)?;
+    let changed = |what: &str| {
+        Failure::usage(format!("{}: {what}", directory.path().display()))
+            .hint("the folder was changed; restore the original, or begin a new set")
+    };
+    if manifest.spec != *spec {
+        return Err(changed("this run was measured with another spec than set.json has for it"));
+    }
+    let mut inputs =
+        if simulated { Inputs::gather_without_words(spec)? } else { Inputs::gather(spec)? };
+    if let InputLength::Corrected(correction) = manifest.materials.input_length {
+        inputs.correct(correction);
+    }
+    let (_, fingerprints) = make_plan(spec, &inputs);
+    if fingerprints.plan == manifest.fingerprints.plan {
+        return Ok(());
+    }
+    Err(changed(
+        "this run sent other requests than it would now; did a file of its workload change?",
+    ))
+}
+
+/// A set that was read back, as far as it goes.
+#[derive(Debug)]
+pub struct Replay {
+    pub results: Vec<PointResult>,
+    /// The summary of all runs; `None` while some are missing.
+    pub summary: Option<SetSummary>,
+}
+
+/// Reads a set back in the order of its points. `read` returns the summary of a point, or `None` when
+/// it is not there. A missing point ends a set, except a matrix, whose points do not depend on each
+/// other; there a point that failed is not missing.
+pub fn replay(
+    set: &SetDirectory,
+    manifest: &SetManifest,
+    mut read: impl FnMut(&Point, &RunDirectory) -> Result<Option<Summary>, Failure>,
+) -> Result<Replay, Failure> {
+    let mut study = Study::new(manifest.campaign.clone()).map_err(Failure::from_usage)?;
+    let is_matrix = manifest.campaign.matrix().is_some();
+    let failures = set.failures().map_err(Failure::from_usage)?;
+    let (mut results, mut is_complete) = (Vec::new(), true);
+    while let Some(point) = study.next() {
+        let has_failed = failures.iter().any(|failure| failure.point.number == point.number);
+        let summary = if has_failed { None } else { read(&point, &set.point(point.number))? };
+        is_complete &= has_failed || summary.is_some();
+        match summary {
+            Some(summary) => {
+                study.finished(&summary);
+                results.push(PointResult { point, summary });
+            }
+            None if is_matrix => study.record(Reading::default()),
+            None => return Ok(Replay { results, summary: None }),
+        }
+    }
+    let summary = is_complete.then(|| summarize_stored(set, manifest, &results)).transpose()?;
+    let summary = summary.map(|summary| summary.with_limits(study.limits()));
+    Ok(Replay { results, summary })
+}
+
+/// The summary of what is stored, however much of it is there.
+pub fn summarize_stored(
+    set: &SetDirectory,
+    manifest: &SetManifest,
+    results: &[PointResult],
+) -> Result<SetSummary, Failure> {
+    let Some(_) = manifest.campaign.matrix() else {
+        return Ok(SetSummary::of(manifest, results));
+    };
+    let failures = set.failures().map_err(Failure::from_usage)?;
+    let deployments = set.deployments().map_err(Failure::from_usage)?;
+    Ok(SetSummary::of_matrix(manifest, results, &failures, &deployments))
 }

@@ -12,7 +12,7 @@ use inferometer_model::SpecDraft;
 use inferometer_model::study::{
     Condition, Dimension, Level, Order, Question, Repetition, Search, StudySpec, Sweep,
 };
-use inferometer_study::Reading;
+use inferometer_study::{Reading, Study};
 
 pub(crate) fn number(number: u32) -> NonZeroU32 {
     NonZeroU32::new(number).unwrap()
@@ -60,4 +60,11 @@ pub(crate) fn latency(value: f64, reach: f64) -> Reading {
     let interval = Interval::new(value - reach, value + reach);
     let estimate = Estimate { value, interval, n: 2_000, effective_n: None, certified: true };
     Reading { is_valid: true, goals: vec![Some(estimate)], ..Reading::default() }
+}
+
+/// A study that cannot be measured, and words of the reason.
+#[track_caller]
+pub(crate) fn assert_refused(spec: StudySpec, why: &str) {
+    let refused = Study::new(spec).unwrap_err().to_string();
+    assert!(refused.contains(why), "`{why}` is not in `{refused}`");
 }

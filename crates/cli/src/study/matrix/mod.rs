@@ -443,7 +443,7 @@ fn resolve(
     }
     matrix.levels.retain(|level| selection.takes_load(level));
     check_runs(&matrix, file.repetition.runs)?;
-    let (mut conditions, mut secrets, mut foreseen) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut conditions, mut foreseen) = (Vec::new(), Vec::new());
     for (index, cell) in matrix.cells.iter().enumerate() {
         let (drafted, spec) = file.cell_spec(cell, &matrix.levels, headers, simulated)?;
         if spec.target == TargetSpec::Embedded
@@ -451,21 +451,15 @@ fn resolve(
         {
             foreseen.push((index, reason));
         }
-        conditions.push(Condition { name: axes::cell_name(&matrix, cell), spec });
-        secrets.push(drafted.secrets);
+        let name = axes::cell_name(&matrix, cell);
+        conditions.push((Condition { name, spec }, drafted.secrets));
     }
-    let seed = conditions.first().map_or(0, |condition| condition.spec.seed);
     let matrix = without_unused(matrix);
     notes.extend(notes_on_cells(&matrix, simulated));
-    let study = StudySpec {
-        question: Question::Matrix(matrix.clone()),
-        conditions,
-        repetition: file.repetition.clone(),
-        order: file.order,
-        seed,
-    };
-    let warnings = warnings(&matrix, &study, foreseen.len());
-    Ok(StudyPlan { warnings, foreseen, ..StudyPlan::new(study, secrets, notes) })
+    let (question, repetition) = (Question::Matrix(matrix.clone()), file.repetition.clone());
+    let plan = StudyPlan::new(question, conditions, repetition, file.order);
+    let warnings = warnings(&matrix, &plan.study, foreseen.len());
+    Ok(StudyPlan { notes, warnings, foreseen, ..plan })
 }
 
 /// The summary of a set has every cell at every load, and must stay small enough to be read.
@@ -562,9 +556,7 @@ pub(crate) fn list(format: PageFormat) -> Result<String, Failure> {
     let row = |(name, _): &(&str, &str)| {
         let file = MatrixFile::open(name, Over { sets: &[], flags: &Map::new() })?;
         let StudyPlan { study, foreseen, .. } = resolve(&file, &[], &[], false)?;
-        let Question::Matrix(matrix) = study.question else {
-            return Err(Failure::internal("a matrix of another kind"));
-        };
+        let matrix = study.matrix().ok_or_else(|| Failure::internal("a matrix of another kind"))?;
         let presets: Vec<&str> = matrix.presets.iter().map(|it| it.name.as_str()).collect();
         let models: Vec<&str> = matrix.models.iter().map(|it| it.label.as_str()).collect();
         Ok(json!({

@@ -59,8 +59,7 @@ fn assert_refused(text: &str, only: &[&str], words: &[&str]) {
 }
 
 fn matrix(plan: &StudyPlan) -> &Matrix {
-    let Question::Matrix(matrix) = &plan.study.question else { panic!("no matrix") };
-    matrix
+    plan.study.matrix().unwrap()
 }
 
 fn names(plan: &StudyPlan) -> Vec<&str> {

@@ -274,7 +274,7 @@ fn choose(arguments: &SuiteArguments) -> Result<(SuiteFile, ExperimentArguments)
 fn resolve(file: &SuiteFile, said: Said<'_>, files: &mut Files) -> Result<StudyPlan, Failure> {
     let mut suite = file.suite.clone();
     suite.prompts = said.prompts.unwrap_or(suite.prompts);
-    let (mut conditions, mut secrets, mut notes) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut conditions, mut notes) = (Vec::new(), Vec::new());
     let mut repeat = None;
     for ((name, layer), scenario) in file.scenarios.iter().zip(&mut suite.scenarios) {
         let about = |failure: Failure| failure.about(&format!("scenario `{name}`"));
@@ -290,20 +290,17 @@ fn resolve(file: &SuiteFile, said: Said<'_>, files: &mut Files) -> Result<StudyP
             notes.push(format!("the levels of `{name}` {what}"));
         }
         notes.extend(too_few_requests(name, &spec, &scenario.levels));
-        conditions.push(Condition { name: name.clone(), spec });
-        secrets.push(drafted.secrets);
+        conditions.push((Condition { name: name.clone(), spec }, drafted.secrets));
         repeat.get_or_insert((drafted.repetition, drafted.restart_timeout));
     }
     let repeat = repeat.ok_or_else(|| Failure::usage("the suite has no scenarios"))?;
     let (repetition, restart_timeout) = repeat;
-    let seed = conditions.first().map_or(0, |condition| condition.spec.seed);
-    let question = Question::Suite(suite);
-    let mut study = StudySpec { question, conditions, repetition, order: file.order, seed };
-    let hash = hash(&study, files)?;
-    if let Question::Suite(suite) = &mut study.question {
+    let mut plan = StudyPlan::new(Question::Suite(suite), conditions, repetition, file.order);
+    let hash = hash(&plan.study, files)?;
+    if let Question::Suite(suite) = &mut plan.study.question {
         suite.hash = hash;
     }
-    Ok(StudyPlan { restart_timeout, ..StudyPlan::new(study, secrets, notes) })
+    Ok(StudyPlan { restart_timeout, notes, ..plan })
 }
 
 fn too_few_requests(name: &str, spec: &Spec, levels: &[Level]) -> Option<String> {
@@ -331,9 +328,7 @@ pub(crate) fn list(format: PageFormat) -> Result<String, Failure> {
     let row = |(name, _): &(&str, &str)| {
         let file = SuiteFile::open(name)?;
         let study = resolve(&file, said, &mut Files::default())?.study;
-        let Question::Suite(suite) = &study.question else {
-            return Err(Failure::internal("a suite of another kind"));
-        };
+        let suite = study.suite().ok_or_else(|| Failure::internal("a suite of another kind"))?;
         let runs = u64::from(study.repetition.runs.get());
         let specs = known_specs(&study);
         let requests: Option<u64> = specs.iter().map(|spec| expected(spec).0).sum();
@@ -418,7 +413,10 @@ fn changes(
         let removed = table.and_then(Value::as_object_mut).and_then(|table| table.remove(key));
         // What cannot even be asked without it is another question too.
         let before = resolve(file, Said { layer: &layer, ..said }, files).ok();
-        if before.is_some_and(|before| hash_of(&before) == hash_of(plan)) {
+        if before.is_some_and(|before| {
+            before.study.suite().map(|suite| &suite.hash)
+                == plan.study.suite().map(|suite| &suite.hash)
+        }) {
             continue;
         }
         let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
@@ -436,10 +434,6 @@ fn changes(
         changes.push(format!("--prompts {}", prompts.write()));
     }
     Ok(changes)
-}
-
-fn hash_of(plan: &StudyPlan) -> &str {
-    if let Question::Suite(suite) = &plan.study.question { &suite.hash } else { "" }
 }
 
 /// Who is asked and how tokens are counted is no part of what is asked.
@@ -469,7 +463,7 @@ fn leaves(tree: &Value) -> Vec<Vec<String>> {
 /// same number do not change it. Words for people, the server and whatever belongs to it (its
 /// tokenizer too), this client and the seed are not in it.
 fn hash(study: &StudySpec, files: &mut Files) -> Result<String, Failure> {
-    let Question::Suite(suite) = &study.question else { return Ok(String::new()) };
+    let Some(suite) = study.suite() else { return Ok(String::new()) };
     let mut scenarios = Vec::new();
     for (Condition { name, spec }, Scenario { levels, .. }) in
         study.conditions.iter().zip(&suite.scenarios)

@@ -6,7 +6,7 @@ use clap::CommandFactory;
 use inferometer_model::spec::LoadShape;
 use inferometer_model::study::{Condition, Level, Prompts, Question, Scenario, Suite};
 
-use super::{Files, SUITES, Said, SuiteFile, belongs_to_scenarios, hash_of, resolve};
+use super::{Files, SUITES, Said, SuiteFile, belongs_to_scenarios, resolve};
 use crate::arguments::{Arguments, Command, ExperimentArguments};
 use crate::experiment::{Layer, schema};
 use crate::study::StudyPlan;
@@ -22,12 +22,11 @@ fn resolved(text: &str) -> StudyPlan {
 }
 
 fn hashed(text: &str) -> String {
-    hash_of(&resolved(text)).to_owned()
+    suite(&resolved(text)).hash.clone()
 }
 
 fn suite(plan: &StudyPlan) -> &Suite {
-    let Question::Suite(suite) = &plan.study.question else { panic!("no suite") };
-    suite
+    plan.study.suite().unwrap()
 }
 
 /// Requests in flight at each level of a scenario.
