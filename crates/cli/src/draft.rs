@@ -53,7 +53,7 @@ pub(crate) fn draft(arguments: &ExperimentArguments) -> Result<Drafted, Failure>
     let said = experiment::said(arguments, None)?;
     let experiment = experiment::experiment(&said)?;
     check_repeats(&experiment.repeat, &arguments.tables.repeat)?;
-    drafted(arguments, experiment, said.origins)
+    drafted(&arguments.headers, experiment, said.origins)
 }
 
 /// The same for many loads: there is something between runs however often each is measured. A
@@ -62,28 +62,25 @@ pub(crate) fn draft_sweep(
     arguments: &ExperimentArguments,
     server: Option<&Path>,
 ) -> Result<Drafted, Failure> {
-    draft_scenario(arguments, experiment::said(arguments, server)?)
+    draft_scenario(&arguments.headers, experiment::said(arguments, server)?)
 }
 
 /// The same for an experiment that was put together elsewhere, such as a scenario of a suite.
-pub(crate) fn draft_scenario(
-    arguments: &ExperimentArguments,
-    said: Layer,
-) -> Result<Drafted, Failure> {
+pub(crate) fn draft_scenario(headers: &[String], said: Layer) -> Result<Drafted, Failure> {
     let experiment = experiment::experiment(&said)?;
     // Between the levels of a sweep there is time in any case; only repeated runs can end early.
     let stops = experiment.repeat.stop_at.is_some();
     refuse_alone(&experiment.repeat, &[(stops, "--stop-at ends repeated runs early")])?;
-    drafted(arguments, experiment, said.origins)
+    drafted(headers, experiment, said.origins)
 }
 
 fn drafted(
-    arguments: &ExperimentArguments,
+    headers: &[String],
     experiment: Experiment,
     origins: Origins,
 ) -> Result<Drafted, Failure> {
     let Experiment { mut target, mut workload, .. } = experiment;
-    let secrets = Secrets::read(target.api_key_file.as_deref(), &arguments.headers)?;
+    let secrets = Secrets::read(target.api_key_file.as_deref(), headers)?;
     let repetition = repetition(&experiment.repeat)?;
     let restart_timeout = experiment.repeat.restart_timeout.map_or(RESTART_TIMEOUT, |time| time.0);
     let url: Option<BaseUrl> = target

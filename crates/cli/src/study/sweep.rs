@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 
-use inferometer_analysis::{LatencyOrigin, Quantity, check_slos};
+use inferometer_analysis::check_slos;
 use inferometer_model::endpoint::BaseUrlError;
 use inferometer_model::spec::{Extent, LoadShape, LoadTable, PerSecond, Slo};
 use inferometer_model::study::{
@@ -237,11 +237,7 @@ fn condition(
         (None, Some(_)) => SEARCH_REQUESTS,
         (None, None) => REQUESTS_LEAST,
     };
-    let lowest = spec_at_levels(drafted, &levels, sweep.waves, least, simulated)?;
-    if let Some(find) = &table.find {
-        find.0.check(&lowest.slos, lowest.workload.streaming)?;
-    }
-    Ok(lowest)
+    spec_at_levels(drafted, &levels, sweep.waves, least, simulated)
 }
 
 /// The spec at the first of these levels, after all of them were found possible. Without `waves` the
@@ -298,24 +294,6 @@ fn load_at(load: &LoadTable, level: Level, waves: Option<NonZeroU32>, least: u64
 pub(crate) struct Find {
     pub(crate) dimension: Dimension,
     pub(crate) goals: Vec<Slo>,
-}
-
-impl Find {
-    /// Whether every goal is a number of the whole run, and one that can be judged.
-    fn check(&self, slos: &[Slo], streaming: bool) -> Result<(), Failure> {
-        let refused = |problem: String| Failure::usage(format!("--find: {problem}"));
-        for goal in &self.goals {
-            let name = match &goal.statistic {
-                Some(statistic) => format!("{}.{statistic}", goal.metric),
-                None => goal.metric.clone(),
-            };
-            Quantity::named(&name, LatencyOrigin::Sent)
-                .map_err(|problem| refused(problem.to_string()))?;
-        }
-        // Goodput is counted by the SLOs of each request, which are judged beside the goals.
-        let all = [slos, &self.goals].concat();
-        check_slos(&all, streaming).map_err(|problem| refused(problem.to_string()))
-    }
 }
 
 impl Grammar for Find {
@@ -586,7 +564,11 @@ fn read_target(text: &str) -> Result<(String, Whereabouts), Failure> {
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
+    use inferometer_study::Study;
+
     use super::*;
+    use crate::arguments::{Arguments, Command};
 
     #[track_caller]
     fn assert_reads(text: &str, wanted: &[f64]) {
@@ -653,7 +635,6 @@ mod tests {
         let find = Find::read("max  rate where ttft.p99<500ms,tpot.p99 < 50ms").unwrap();
         assert_eq!(find.dimension, Dimension::Rate);
         assert_eq!(find.write(), "max rate where ttft.p99<500ms, tpot.p99<50ms");
-        assert!(find.check(&[], true).is_ok());
         let wrong = [
             "",
             "max rate",
@@ -672,8 +653,11 @@ mod tests {
     #[test]
     fn goals_are_numbers_of_the_run() {
         let problem = |text: &str| {
-            let find = Find::read(&format!("max rate where {text}")).unwrap();
-            format!("{:?}", find.check(&[], true).unwrap_err())
+            let find = format!("max rate where {text}");
+            let typed = ["inferometer", "sweep", "--find", &find];
+            let typed = Arguments::try_parse_from(typed).unwrap();
+            let Some(Command::Sweep(arguments)) = typed.command else { panic!("no sweep") };
+            Study::new(plan(&arguments).unwrap().study).unwrap_err().to_string()
         };
         assert!(problem("ttf.p99<1s").contains("ttft"), "the nearest is named");
         assert!(problem("ttft<1s").contains("ttft.p99"), "of each request");

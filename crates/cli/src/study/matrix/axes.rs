@@ -2,7 +2,6 @@
 //! choose some of them.
 
 use std::collections::BTreeMap;
-use std::fmt::Display;
 
 use inferometer_model::study::{Cell, Level, Matrix, Strategy};
 use serde_json::Value;
@@ -105,11 +104,7 @@ pub(super) fn engine_key(flag: &str) -> String {
     flag.trim_start_matches('-').replace('-', "_")
 }
 
-fn check_once<T: PartialEq + Display>(
-    whole: &Layer,
-    at: &str,
-    values: &[T],
-) -> Result<(), Failure> {
+fn check_once(whole: &Layer, at: &str, values: &[String]) -> Result<(), Failure> {
     match (1..values.len()).find(|&place| values[..place].contains(&values[place])) {
         None => Ok(()),
         Some(place) => {

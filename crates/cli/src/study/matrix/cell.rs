@@ -14,7 +14,7 @@ use inferometer_target::deploy::placeholder::{escaped, fill_planned};
 use serde_json::{Map, Value, json};
 
 use super::{MatrixFile, Owned, axes};
-use crate::arguments::{ExperimentArguments, Grammar};
+use crate::arguments::{Grammar, MatrixArguments};
 use crate::draft::{Drafted, draft_scenario};
 use crate::experiment::{Layer, nearest};
 use crate::failure::Failure;
@@ -26,17 +26,16 @@ impl MatrixFile {
         &self,
         cell: &Cell,
         levels: &[Level],
-        headers: &[String],
-        simulated: bool,
+        arguments: &MatrixArguments,
     ) -> Result<(Drafted, Spec), Failure> {
         let about = |failure: Failure| {
             failure.about(&format!("cell `{}`", axes::cell_name(&self.matrix, cell)))
         };
         let layer = self.cell_layer(cell)?;
-        let arguments = ExperimentArguments { headers: headers.to_vec(), ..<_>::default() };
-        let mut drafted = draft_scenario(&arguments, layer).map_err(about)?;
-        drafted.spec.workload.seed = self.seed;
-        let spec = spec_at_levels(&drafted, levels, None, 1, simulated).map_err(about)?;
+        let mut drafted = draft_scenario(&arguments.headers, layer).map_err(about)?;
+        drafted.spec.workload.seed = self.table.seed;
+        let spec =
+            spec_at_levels(&drafted, levels, None, 1, arguments.virtual_time).map_err(about)?;
         Ok((drafted, spec))
     }
 

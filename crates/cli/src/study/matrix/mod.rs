@@ -199,14 +199,11 @@ pub(crate) fn schema() -> Value {
 /// A matrix as it is written.
 #[derive(Debug)]
 struct MatrixFile {
+    table: MatrixTable,
     /// Without its cells.
     matrix: Matrix,
-    description: String,
     /// Whether the levels were written from the lowest to the highest.
     is_rising: bool,
-    repetition: Repetition,
-    order: Order,
-    seed: Option<u64>,
     axes: Vec<Axis>,
     includes: Vec<Rule>,
     excludes: Vec<Rule>,
@@ -221,34 +218,33 @@ struct MatrixFile {
     origins: Origins,
 }
 
-/// What was said on the command line, over the file.
-#[derive(Clone, Copy, Debug)]
-struct Over<'a> {
-    sets: &'a [String],
-    /// Keys of `[matrix]`.
-    flags: &'a Map<String, Value>,
-}
-
 impl MatrixFile {
-    fn open(name: &str, over: Over<'_>) -> Result<Self, Failure> {
+    fn open(name: &str, arguments: &MatrixArguments) -> Result<Self, Failure> {
         let (path, text) = MATRICES.open(name)?;
-        Self::parse(&path, &text, over)
+        Self::parse(&path, &text, arguments)
     }
 
     /// `path` is where it was read, and where files that it names are looked for.
-    fn parse(path: &Path, text: &str, over: Over<'_>) -> Result<Self, Failure> {
+    fn parse(path: &Path, text: &str, arguments: &MatrixArguments) -> Result<Self, Failure> {
         let schema = schema();
         let mut whole = file::parse(path, text, &schema, refuse)?;
         whole.find_files_beside(path);
-        whole.lay(experiment::file::read_sets_by(over.sets, &schema)?)?;
-        let flags = Layer { tree: json!({ "matrix": over.flags }), ..Layer::default() };
-        flags.check_by(&schema, Lists::InOrder)?;
-        whole.lay(flags)?;
+        whole.lay(experiment::file::read_sets_by(&arguments.sets, &schema)?)?;
+        let numbers = [
+            ("repeat", arguments.repeat.map(Value::from)),
+            ("lanes", arguments.lanes.map(Value::from)),
+            ("seed", arguments.seed.map(Value::from)),
+        ];
+        let typed = numbers.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?)));
+        let typed = json!({ "matrix": typed.collect::<Map<_, _>>() });
+        let typed = Layer { tree: typed, ..Layer::default() };
+        typed.check_by(&schema, Lists::InOrder)?;
+        whole.lay(typed)?;
         let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
         let mut file = Self::from_layer(&whole, &stem.unwrap_or_default())?;
-        if !over.sets.is_empty() {
+        if !arguments.sets.is_empty() {
             let title = &mut file.matrix.title;
-            *title = format!("{title} ({})", over.sets.join(", "));
+            *title = format!("{title} ({})", arguments.sets.join(", "));
         }
         Ok(file)
     }
@@ -274,17 +270,9 @@ impl MatrixFile {
         let includes = axes::read_rules(whole, "include", &axes, true)?;
         let (experiment, by_context) = shared_tables(whole, &axes, &includes)?;
         Ok(Self {
+            table,
             matrix,
-            description: table.description.unwrap_or_default(),
             is_rising: rising.as_typed,
-            repetition: Repetition {
-                runs: table.repeat.unwrap_or(NonZeroU32::MIN),
-                cool_down: table.cool_down.map(|time| time.0).unwrap_or_default(),
-                restart: None,
-                stop_at: None,
-            },
-            order: table.order.unwrap_or(Order::Listed),
-            seed: table.seed,
             includes,
             excludes: axes::read_rules(whole, "exclude", &axes, false)?,
             axes,
@@ -302,7 +290,7 @@ impl MatrixFile {
     }
 }
 
-/// Keys that do not belong into a matrix, and numbers of presets that TOML knows and JSON does not.
+/// Keys that do not belong into a matrix.
 fn refuse(whole: &Layer) -> Result<(), Failure> {
     let keys = [
         (
@@ -316,23 +304,11 @@ fn refuse(whole: &Layer) -> Result<(), Failure> {
         ("sweep", "the loads of every cell are `concurrency` in [matrix]"),
     ];
     refuse_keys(whole, "", &keys)?;
-    if whole.tree.get("deploy").is_some() {
-        let why =
-            "[engine] is the embedded engine, and [deploy] puts up other servers; leave one out";
-        refuse_keys(whole, "", &[("engine", why)])?;
+    if whole.tree.get("deploy").is_none() {
+        return Ok(());
     }
-    let presets = whole.tree.get("preset").and_then(Value::as_array);
-    for (place, preset) in presets.into_iter().flatten().enumerate() {
-        for key in ["price_per_hour", "vram_gb", "vcpus", "memory_gb"] {
-            let text = preset.get(key).and_then(Value::as_str);
-            let number = text.and_then(|text| text.parse::<f64>().ok());
-            if let Some(number) = number.filter(|number| !number.is_finite()) {
-                let what = format!("`{key}` must be a number from 0 on, and {number} is none");
-                return Err(whole.origins.failure(&format!("preset.{place}.{key}"), &what));
-            }
-        }
-    }
-    Ok(())
+    let why = "[engine] is the embedded engine, and [deploy] puts up other servers; leave one out";
+    refuse_keys(whole, "", &[("engine", why)])
 }
 
 /// The names of presets or models, of which there is at least one.
@@ -406,35 +382,23 @@ fn shared_tables(
 /// The study of a matrix named on the command line.
 pub(crate) fn plan(arguments: &MatrixArguments) -> Result<StudyPlan, Failure> {
     let name = arguments.matrix.as_deref().unwrap_or(MATRICES.default);
-    let numbers = [
-        ("repeat", arguments.repeat.map(Value::from)),
-        ("lanes", arguments.lanes.map(Value::from)),
-        ("seed", arguments.seed.map(Value::from)),
-    ];
-    let flags = numbers.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?)));
-    let over = Over { sets: &arguments.sets, flags: &flags.collect() };
-    let file = MatrixFile::open(name, over)?;
+    let file = MatrixFile::open(name, arguments)?;
     if file.is_deployed() && arguments.virtual_time {
         return Err(Failure::usage("servers that are deployed have no virtual time")
             .hint("leave out --virtual, or write [engine] instead of [deploy]"));
     }
-    resolve(&file, &arguments.only, &arguments.headers, arguments.virtual_time)
+    resolve(&file, arguments)
 }
 
 /// Every cell that is asked for as a whole spec.
-fn resolve(
-    file: &MatrixFile,
-    only: &[String],
-    headers: &[String],
-    simulated: bool,
-) -> Result<StudyPlan, Failure> {
+fn resolve(file: &MatrixFile, arguments: &MatrixArguments) -> Result<StudyPlan, Failure> {
     let mut notes = Vec::new();
     if !file.is_rising {
         let what = "the numbers in flight did not rise: they are put in order, each once";
         notes.push(what.to_owned());
     }
     let mut matrix = Matrix { cells: file.expand(&mut notes)?, ..file.matrix.clone() };
-    let selection = Selection::read(only, &matrix)?;
+    let selection = Selection::read(&arguments.only, &matrix)?;
     let total = matrix.cells.len();
     let chosen = matrix.cells.iter().filter(|cell| selection.takes(&matrix, cell));
     matrix.cells = chosen.cloned().collect();
@@ -442,10 +406,16 @@ fn resolve(
         notes.push(format!("{} of {total} cells were asked for", matrix.cells.len()));
     }
     matrix.levels.retain(|level| selection.takes_load(level));
-    check_runs(&matrix, file.repetition.runs)?;
+    let repetition = Repetition {
+        runs: file.table.repeat.unwrap_or(NonZeroU32::MIN),
+        cool_down: file.table.cool_down.map(|time| time.0).unwrap_or_default(),
+        restart: None,
+        stop_at: None,
+    };
+    check_runs(&matrix, repetition.runs)?;
     let (mut conditions, mut foreseen) = (Vec::new(), Vec::new());
     for (index, cell) in matrix.cells.iter().enumerate() {
-        let (drafted, spec) = file.cell_spec(cell, &matrix.levels, headers, simulated)?;
+        let (drafted, spec) = file.cell_spec(cell, &matrix.levels, arguments)?;
         if spec.target == TargetSpec::Embedded
             && let Some(reason) = file.foreseen_failure(cell, &spec.engine)?
         {
@@ -455,9 +425,10 @@ fn resolve(
         conditions.push((Condition { name, spec }, drafted.secrets));
     }
     let matrix = without_unused(matrix);
-    notes.extend(notes_on_cells(&matrix, simulated));
-    let (question, repetition) = (Question::Matrix(matrix.clone()), file.repetition.clone());
-    let plan = StudyPlan::new(question, conditions, repetition, file.order);
+    notes.extend(notes_on_cells(&matrix, arguments.virtual_time));
+    let (question, order) = (Question::Matrix(matrix.clone()), file.table.order);
+    let order = order.unwrap_or(Order::Listed);
+    let plan = StudyPlan::new(question, conditions, repetition, order);
     let warnings = warnings(&matrix, &plan.study, foreseen.len());
     Ok(StudyPlan { notes, warnings, foreseen, ..plan })
 }
@@ -554,15 +525,15 @@ fn warnings(matrix: &Matrix, study: &StudySpec, foreseen: usize) -> Vec<String> 
 /// `matrix --list`: the built-in matrices.
 pub(crate) fn list(format: PageFormat) -> Result<String, Failure> {
     let row = |(name, _): &(&str, &str)| {
-        let file = MatrixFile::open(name, Over { sets: &[], flags: &Map::new() })?;
-        let StudyPlan { study, foreseen, .. } = resolve(&file, &[], &[], false)?;
+        let file = MatrixFile::open(name, &MatrixArguments::default())?;
+        let StudyPlan { study, foreseen, .. } = resolve(&file, &MatrixArguments::default())?;
         let matrix = study.matrix().ok_or_else(|| Failure::internal("a matrix of another kind"))?;
         let presets: Vec<&str> = matrix.presets.iter().map(|it| it.name.as_str()).collect();
         let models: Vec<&str> = matrix.models.iter().map(|it| it.label.as_str()).collect();
         Ok(json!({
             "name": matrix.name,
             "title": matrix.title,
-            "description": file.description,
+            "description": file.table.description.as_deref().unwrap_or_default(),
             "presets": presets,
             "models": models,
             "cells": matrix.cells.len(),

@@ -6,10 +6,11 @@ use std::path::Path;
 
 use inferometer_model::deployment::DeploymentHow;
 use inferometer_model::spec::{Lengths, Source, TargetSpec};
-use inferometer_model::study::{Level, Matrix, Question, Strategy};
-use serde_json::{Value, json};
+use inferometer_model::study::{Level, Matrix, Strategy};
+use serde_json::Value;
 
-use super::{MATRICES, MatrixFile, Over, Selection, resolve, schema};
+use super::{MATRICES, MatrixFile, Selection, resolve, schema};
+use crate::arguments::MatrixArguments;
 use crate::failure::Failure;
 use crate::study::StudyPlan;
 
@@ -39,15 +40,20 @@ name = "meta-llama/Llama-3.1-8B-Instruct"
 requests = 4
 "#;
 
-fn read(text: &str, sets: &[&str], flags: &Value) -> Result<MatrixFile, Failure> {
-    let sets: Vec<String> = sets.iter().map(|&set| set.to_owned()).collect();
-    let flags = flags.as_object().cloned().unwrap_or_default();
-    MatrixFile::parse(Path::new("test.toml"), text, Over { sets: &sets, flags: &flags })
+fn read(text: &str, arguments: &MatrixArguments) -> Result<MatrixFile, Failure> {
+    MatrixFile::parse(Path::new("test.toml"), text, arguments)
+}
+
+/// `--set`, one after the other.
+fn sets(sets: &[&str]) -> MatrixArguments {
+    let sets = sets.iter().map(|&set| set.to_owned()).collect();
+    MatrixArguments { sets, ..MatrixArguments::default() }
 }
 
 fn plan_of(text: &str, only: &[&str]) -> Result<StudyPlan, Failure> {
-    let only: Vec<String> = only.iter().map(|&filter| filter.to_owned()).collect();
-    resolve(&read(text, &[], &json!({}))?, &only, &[], false)
+    let only = only.iter().map(|&filter| filter.to_owned()).collect();
+    let arguments = MatrixArguments { only, ..MatrixArguments::default() };
+    resolve(&read(text, &arguments)?, &arguments)
 }
 
 #[track_caller]
@@ -90,7 +96,7 @@ fn r3_is_all_of_its_cells_and_some_do_not_fit() {
 }
 
 #[test]
-fn every_built_in_matrix_can_be_resolve() {
+fn every_built_in_matrix_can_be_planned() {
     for (name, text) in MATRICES.files {
         let plan = plan_of(text, &[]).unwrap();
         assert!(plan.foreseen.len() < plan.study.conditions.len(), "{name}");
@@ -192,9 +198,14 @@ fn a_filter_that_finds_nothing_is_refused() {
 #[test]
 fn loads_answers_and_numbers_are_said_over_the_file() {
     let text = format!("{SMALL}[workload.by_context]\n2048 = {{ output_tokens = 7 }}\n");
-    let sets = ["load.requests=9", "matrix.concurrency=[4, 2]", "preset.0.price_per_hour=2.5"];
-    let file = read(&text, &sets, &json!({ "repeat": 3, "lanes": 2, "seed": 11 })).unwrap();
-    let plan = resolve(&file, &[], &[], true).unwrap();
+    let arguments = MatrixArguments {
+        repeat: Some(3),
+        lanes: Some(2),
+        seed: Some(11),
+        virtual_time: true,
+        ..sets(&["load.requests=9", "matrix.concurrency=[4, 2]", "preset.0.price_per_hour=2.5"])
+    };
+    let plan = resolve(&read(&text, &arguments).unwrap(), &arguments).unwrap();
     let study = &plan.study;
     assert_eq!((study.repetition.runs.get(), study.seed), (3, 11));
     let level = |users: u32| Level::Concurrency(users.try_into().unwrap());
@@ -210,8 +221,9 @@ fn loads_answers_and_numbers_are_said_over_the_file() {
     assert_ne!(output(1), Lengths::Fixed(7));
     assert!(plan.notes.iter().any(|note| note.contains("did not rise")), "{:?}", plan.notes);
     assert!(plan.warnings.iter().any(|warning| warning.contains("price_per_hour")));
-    assert!(read(SMALL, &[], &json!({ "repeat": 0 })).is_err());
-    assert!(read(SMALL, &["load.reqests=9"], &json!({})).is_err());
+    let never = MatrixArguments { repeat: Some(0), ..MatrixArguments::default() };
+    assert!(read(SMALL, &never).is_err());
+    assert!(read(SMALL, &sets(&["load.reqests=9"])).is_err());
 }
 
 /// The same presets and models, put up as processes.
@@ -255,7 +267,7 @@ fn a_command_is_filled_for_each_cell() {
 }
 
 #[test]
-fn the_examples_can_be_resolve() {
+fn the_examples_can_be_planned() {
     let vllm = include_str!("../../../../../examples/matrix-vllm.toml");
     let plan = plan_of(vllm, &[]).unwrap();
     assert_eq!(plan.study.conditions.len(), 25);

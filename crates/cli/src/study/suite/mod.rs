@@ -216,30 +216,14 @@ fn refuse_seeds(whole: &Layer) -> Result<(), Failure> {
     })
 }
 
-/// What the user said beside the suite.
-#[derive(Clone, Copy, Debug)]
-struct Said<'a> {
-    arguments: &'a ExperimentArguments,
-    layer: &'a Layer,
-    /// `None` leaves it to the suite.
-    prompts: Option<Prompts>,
-    simulated: bool,
-}
-
 /// The study of a suite named on the command line.
 pub(crate) fn plan(arguments: &SuiteArguments) -> Result<StudyPlan, Failure> {
     let (file, typed) = choose(arguments)?;
     let layer = experiment::said(&typed, None)?;
     check_overrides(&file, &layer)?;
-    let said = Said {
-        arguments: &typed,
-        layer: &layer,
-        prompts: arguments.prompts,
-        simulated: arguments.virtual_time,
-    };
     let mut files = Files::default();
-    let mut plan = resolve(&file, said, &mut files)?;
-    let changes = changes(&file, said, &plan, &mut files)?;
+    let mut plan = resolve(&file, arguments, &layer, &mut files)?;
+    let changes = changes(&file, arguments, &layer, &plan, &mut files)?;
     if let Question::Suite(suite) = &mut plan.study.question {
         suite.changes = changes;
     }
@@ -271,19 +255,24 @@ fn choose(arguments: &SuiteArguments) -> Result<(SuiteFile, ExperimentArguments)
 }
 
 /// Every scenario with all layers on it, found possible at each of its levels, and the hash of all.
-fn resolve(file: &SuiteFile, said: Said<'_>, files: &mut Files) -> Result<StudyPlan, Failure> {
+fn resolve(
+    file: &SuiteFile,
+    arguments: &SuiteArguments,
+    overrides: &Layer,
+    files: &mut Files,
+) -> Result<StudyPlan, Failure> {
     let mut suite = file.suite.clone();
-    suite.prompts = said.prompts.unwrap_or(suite.prompts);
+    suite.prompts = arguments.prompts.unwrap_or(suite.prompts);
     let (mut conditions, mut notes) = (Vec::new(), Vec::new());
     let mut repeat = None;
     for ((name, layer), scenario) in file.scenarios.iter().zip(&mut suite.scenarios) {
         let about = |failure: Failure| failure.about(&format!("scenario `{name}`"));
         let mut layer = layer.clone();
-        layer.lay(said.layer.clone())?;
-        let drafted = draft_scenario(said.arguments, layer).map_err(about)?;
+        layer.lay(overrides.clone())?;
+        let drafted = draft_scenario(&arguments.experiment.headers, layer).map_err(about)?;
         let rising = Rising::from_file(drafted.sweep.concurrencies.as_ref());
         scenario.levels = rising.levels;
-        let spec = spec_at_levels(&drafted, &scenario.levels, None, 1, said.simulated);
+        let spec = spec_at_levels(&drafted, &scenario.levels, None, 1, arguments.virtual_time);
         let spec = spec.map_err(about)?;
         if !rising.as_typed {
             let what = "did not rise: they are put in order, each once";
@@ -323,11 +312,10 @@ fn too_few_requests(name: &str, spec: &Spec, levels: &[Level]) -> Option<String>
 
 /// `suite --list`: the built-in suites.
 pub(crate) fn list(format: PageFormat) -> Result<String, Failure> {
-    let (arguments, layer) = (ExperimentArguments::default(), Layer::default());
-    let said = Said { arguments: &arguments, layer: &layer, prompts: None, simulated: false };
+    let (arguments, layer) = (SuiteArguments::default(), Layer::default());
     let row = |(name, _): &(&str, &str)| {
         let file = SuiteFile::open(name)?;
-        let study = resolve(&file, said, &mut Files::default())?.study;
+        let study = resolve(&file, &arguments, &layer, &mut Files::default())?.study;
         let suite = study.suite().ok_or_else(|| Failure::internal("a suite of another kind"))?;
         let runs = u64::from(study.repetition.runs.get());
         let specs = known_specs(&study);
@@ -352,19 +340,19 @@ pub(crate) fn list(format: PageFormat) -> Result<String, Failure> {
 }
 
 /// Refuses flags and files that would make all scenarios alike.
-fn check_overrides(file: &SuiteFile, said: &Layer) -> Result<(), Failure> {
-    if let Some(leaf) = leaves(&said.tree).iter().find(|leaf| belongs_to_scenarios(leaf)) {
+fn check_overrides(file: &SuiteFile, overrides: &Layer) -> Result<(), Failure> {
+    if let Some(leaf) = leaves(&overrides.tree).iter().find(|leaf| belongs_to_scenarios(leaf)) {
         let (path, suite) = (leaf.join("."), &file.suite.name);
         let name = experiment::flag_at(&path).unwrap_or_else(|| format!("`{path}`"));
         let what = format!("{name} would make all scenarios of `{suite}` alike");
-        return Err(said.origins.failure(&path, &what).hint(match SUITES.find(suite) {
+        return Err(overrides.origins.failure(&path, &what).hint(match SUITES.find(suite) {
             Some(_) => {
                 format!("write a suite of your own: inferometer suite --show {suite} > mine.toml")
             }
             None => "say it in the file of the suite".to_owned(),
         }));
     }
-    if said.tree.pointer("/workload/source").is_none() {
+    if overrides.tree.pointer("/workload/source").is_none() {
         return Ok(());
     }
     // Another source of prompts replaces synthetic ones only: instead of conversations or data it
@@ -375,7 +363,7 @@ fn check_overrides(file: &SuiteFile, said: &Layer) -> Result<(), Failure> {
             .into_iter()
             .find(|key| workload.and_then(|workload| workload.get(key)).is_some());
         if let Some(key) = rival {
-            return Err(said.origins.failure(
+            return Err(overrides.origins.failure(
                 "workload.source",
                 &format!(
                     "--source would take the place of `workload.{key}` in the scenario `{name}`, \
@@ -400,19 +388,19 @@ fn belongs_to_scenarios(leaf: &[String]) -> bool {
 /// What was asked otherwise than the suite says: each value without which the hash is another.
 fn changes(
     file: &SuiteFile,
-    said: Said<'_>,
+    arguments: &SuiteArguments,
+    overrides: &Layer,
     plan: &StudyPlan,
     files: &mut Files,
 ) -> Result<Vec<String>, Failure> {
-    let tree = &said.layer.tree;
     let mut changes: Vec<String> = Vec::new();
-    for leaf in leaves(tree).into_iter().filter(|leaf| may_change(leaf)) {
-        let mut layer = said.layer.clone();
+    for leaf in leaves(&overrides.tree).into_iter().filter(|leaf| may_change(leaf)) {
+        let mut layer = overrides.clone();
         let Some((key, above)) = leaf.split_last() else { continue };
         let table = above.iter().try_fold(&mut layer.tree, |tree, key| tree.get_mut(key));
         let removed = table.and_then(Value::as_object_mut).and_then(|table| table.remove(key));
         // What cannot even be asked without it is another question too.
-        let before = resolve(file, Said { layer: &layer, ..said }, files).ok();
+        let before = resolve(file, arguments, &layer, files).ok();
         if before.is_some_and(|before| {
             before.study.suite().map(|suite| &suite.hash)
                 == plan.study.suite().map(|suite| &suite.hash)
@@ -430,7 +418,7 @@ fn changes(
             None => format!("{path} = {value}"),
         });
     }
-    if let Some(prompts) = said.prompts.filter(|prompts| *prompts != file.suite.prompts) {
+    if let Some(prompts) = arguments.prompts.filter(|prompts| *prompts != file.suite.prompts) {
         changes.push(format!("--prompts {}", prompts.write()));
     }
     Ok(changes)

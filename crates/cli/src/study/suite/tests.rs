@@ -4,10 +4,10 @@ use std::path::Path;
 
 use clap::CommandFactory;
 use inferometer_model::spec::LoadShape;
-use inferometer_model::study::{Condition, Level, Prompts, Question, Scenario, Suite};
+use inferometer_model::study::{Condition, Level, Prompts, Scenario, Suite};
 
-use super::{Files, SUITES, Said, SuiteFile, belongs_to_scenarios, resolve};
-use crate::arguments::{Arguments, Command, ExperimentArguments};
+use super::{Files, SUITES, SuiteFile, belongs_to_scenarios, resolve};
+use crate::arguments::{Arguments, Command, SuiteArguments};
 use crate::experiment::{Layer, schema};
 use crate::study::StudyPlan;
 
@@ -16,9 +16,8 @@ const METHODOLOGY: &str = include_str!("builtin/methodology.toml");
 
 fn resolved(text: &str) -> StudyPlan {
     let file = SuiteFile::parse(Path::new("test.toml"), text).unwrap();
-    let (arguments, layer) = (ExperimentArguments::default(), Layer::default());
-    let said = Said { arguments: &arguments, layer: &layer, prompts: None, simulated: false };
-    resolve(&file, said, &mut Files::default()).unwrap()
+    let (arguments, layer) = (SuiteArguments::default(), Layer::default());
+    resolve(&file, &arguments, &layer, &mut Files::default()).unwrap()
 }
 
 fn hashed(text: &str) -> String {

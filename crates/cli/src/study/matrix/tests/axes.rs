@@ -1,9 +1,9 @@
 //! What is varied: what a cell decides itself, what makes no difference, and what is written twice.
 
-use serde_json::json;
-
 use super::{SMALL, assert_refused, deployed, matrix, names, plan_of, read, resolve};
 use inferometer_model::study::Level;
+
+use crate::arguments::MatrixArguments;
 
 fn warnings(text: &str) -> String {
     plan_of(text, &[]).unwrap().warnings.join("\n")
@@ -38,8 +38,11 @@ fn an_axis_that_no_server_heeds_is_named() {
 
 #[test]
 fn speed_in_virtual_time_is_noted() {
-    let file = read(&format!("{SMALL}[flags]\nspeed = [1, 2]\n"), &[], &json!({})).unwrap();
-    let of = |simulated| resolve(&file, &[], &[], simulated).unwrap().notes.join("\n");
+    let text = format!("{SMALL}[flags]\nspeed = [1, 2]\n");
+    let of = |virtual_time| {
+        let arguments = MatrixArguments { virtual_time, ..MatrixArguments::default() };
+        resolve(&read(&text, &arguments).unwrap(), &arguments).unwrap().notes.join("\n")
+    };
     assert!(of(true).contains("virtual time has no speed"));
     assert_eq!(of(false), "");
 }
@@ -54,7 +57,7 @@ fn values_are_written_once_and_are_some() {
     assert_refused(&format!("{SMALL}[flags]\nseed = [1, 1]\n"), &[], &["has 1 twice"]);
     for number in ["nan", "-inf"] {
         let text = SMALL.replace("gpus = 1", &format!("gpus = 1\nprice_per_hour = {number}"));
-        assert_refused(&text, &[], &["test.toml:8", "price_per_hour", "is none"]);
+        assert_refused(&text, &[], &["test.toml:8", "price_per_hour", "must be a number"]);
     }
 }
 
