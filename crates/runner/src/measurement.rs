@@ -15,9 +15,9 @@ use inferometer_model::journal::JournalBatch;
 use inferometer_model::observations::{Correction, Endpoint, WarmUpFacts};
 use inferometer_model::plan::Fingerprints;
 use inferometer_model::spec::ClientSpec;
-use inferometer_model::{Clock, JournalEntry, Outcome, Plan, RunEnding, Spec};
+use inferometer_model::{Clock, JournalEntry, Manifest, Outcome, Plan, RunEnding, Spec};
 use inferometer_store::{
-    NewRun, RunDirectory, RunStore, RunWriter, SetDirectory, StoreError, StoredRun, spawn_writer,
+    RunDirectory, RunStore, RunWriter, SetDirectory, StoreError, StoredRun, spawn_writer,
 };
 use inferometer_workload::{Inputs, make_plan, make_warm_up};
 
@@ -79,7 +79,7 @@ impl<'a> RunLocation<'a> {
     }
 
     /// Creates the directory of the run.
-    pub(crate) fn create(self, new: NewRun) -> Result<RunWriter, StoreError> {
+    pub(crate) fn create(self, new: Manifest) -> Result<RunWriter, StoreError> {
         let writer = match self.point {
             Some((set, number)) => set.create_point(number, new)?,
             None => self.store.create(new)?,
@@ -201,7 +201,10 @@ impl Measurement<'_> {
             let Endpoint { base, model, .. } = &endpoint;
             location.store.sent_before(&planned.spec, plan, base, model, now_ns)
         };
-        let writer = location.create(NewRun {
+        let writer = location.create(Manifest {
+            format: 0,
+            run: String::new(),
+            started: String::new(),
             spec: planned.spec.clone(),
             bounds: planned.plan.bounds(),
             fingerprints: planned.fingerprints.clone(),

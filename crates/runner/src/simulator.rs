@@ -19,10 +19,10 @@ use inferometer_model::telemetry::{
     self, DevicesAbsence, Dialect, TelemetryEntry, TelemetrySample, Timings,
 };
 use inferometer_model::{
-    BaseUrl, Clock, JournalEntry, Moment, NotSent, Outcome, Plan, RequestRecord, RunEnding, Spec,
-    StartedRequest,
+    BaseUrl, Clock, JournalEntry, Manifest, Moment, NotSent, Outcome, Plan, RequestRecord,
+    RunEnding, Spec, StartedRequest,
 };
-use inferometer_store::{NewRun, RunWriter, StoreError, TelemetryWriter};
+use inferometer_store::{RunWriter, StoreError, TelemetryWriter};
 use serde::Serialize;
 
 use crate::failure::Failure;
@@ -127,10 +127,13 @@ impl Simulator<'_> {
         tally.facts(&ending)
     }
 
-    fn new_run(&self, ready: &Ready) -> Result<NewRun, Failure> {
+    fn new_run(&self, ready: &Ready) -> Result<Manifest, Failure> {
         let Planned { spec, inputs, plan, fingerprints } = &ready.planned;
         let materials = inputs.materials().clone();
-        Ok(NewRun {
+        Ok(Manifest {
+            format: 0,
+            run: String::new(),
+            started: String::new(),
             spec: spec.clone(),
             bounds: plan.bounds(),
             fingerprints: fingerprints.clone(),

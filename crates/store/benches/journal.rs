@@ -13,8 +13,8 @@ use inferometer_model::observations::{
     ClockAnchor, Connections, Endpoint, Materials, PinnedOutput, UsageAsk,
 };
 use inferometer_model::plan::{Bounds, Fingerprints};
-use inferometer_model::{Environment, JournalEntry, SpecDraft};
-use inferometer_store::{JournalReader, JournalWriter, NewRun, RunStore, StoreError};
+use inferometer_model::{Environment, JournalEntry, Manifest, SpecDraft};
+use inferometer_store::{JournalReader, JournalWriter, RunStore, StoreError};
 
 mod records;
 
@@ -94,8 +94,11 @@ fn counted<'a, 'b>(
 }
 
 /// What a run directory wants to know; a journal does not depend on it.
-fn new_run() -> NewRun {
-    NewRun {
+fn new_run() -> Manifest {
+    Manifest {
+        format: 0,
+        run: String::new(),
+        started: String::new(),
         spec: SpecDraft::default().resolve().expect("the defaults make a spec"),
         bounds: Bounds { requests: None, release_before: None, requests_min: 0, slots: None },
         fingerprints: Fingerprints { workload: String::new(), plan: String::new() },

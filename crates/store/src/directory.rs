@@ -1,29 +1,58 @@
 //! One run's directory: reading it back, and the summary beside its journal.
 
 use std::ffi::OsStr;
-use std::fs::{self, File, TryLockError};
-use std::io::ErrorKind;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use inferometer_model::{Manifest, Observations};
 
 use crate::error::{self, StoreError};
-use crate::journal::{Integrity, JournalReader};
+use crate::journal::{FORMAT_VERSION, Integrity, JournalReader};
 use crate::ledger::Ledger;
 use crate::manifest::{self, MANIFEST_FILE};
 use crate::{files, set};
 
 pub(crate) const JOURNAL_FILE: &str = "requests.journal";
-const SUMMARY_FILE: &str = "summary.json";
+pub(crate) const SUMMARY_FILE: &str = "summary.json";
 /// Summaries hold bounded figures; a longer file is not one.
 const SUMMARY_BYTES_MAX: u64 = 256 << 20;
+
+/// What directories of all kinds have: an id, which is the name of a directory (of a point, its set
+/// and its number), and a summary.
+macro_rules! stored_directory {
+    ($kind:ident, $summary_bytes_max:expr) => {
+        impl $kind {
+            pub fn id(&self) -> &str {
+                &self.id
+            }
+
+            pub fn path(&self) -> &Path {
+                &self.path
+            }
+
+            /// Stores the summary, whole or not at all.
+            pub fn write_summary(&self, json: &[u8]) -> Result<(), StoreError> {
+                let path = self.path.join($crate::directory::SUMMARY_FILE);
+                $crate::files::write_atomically(&path, json)
+            }
+
+            pub fn read_summary(&self) -> Result<Option<Vec<u8>>, StoreError> {
+                let path = self.path.join($crate::directory::SUMMARY_FILE);
+                $crate::files::read_at_most(&path, $summary_bytes_max)
+            }
+        }
+    };
+}
+pub(crate) use stored_directory;
 
 /// A directory that holds a run, finished or not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunDirectory {
-    id: String,
-    path: PathBuf,
+    pub(crate) id: String,
+    pub(crate) path: PathBuf,
 }
+
+stored_directory!(RunDirectory, SUMMARY_BYTES_MAX);
 
 /// A finished run, read back. Its sums hold.
 #[derive(Clone, Debug, PartialEq)]
@@ -55,27 +84,16 @@ impl RunDirectory {
         Self { id, path }
     }
 
-    /// A point of a set.
-    pub(crate) fn of_set(set: &str, number: u32, path: PathBuf) -> Self {
-        Self { id: format!("{set}/{number}"), path }
-    }
-
-    /// The run's id, which is the name of its directory; of a point, its set and its number.
-    pub fn id(&self) -> &str {
-        &self.id
-    }
-
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
     /// The command that finishes the run, by itself or with its set.
     pub fn remedy(&self) -> String {
         error::remedy(&self.path)
     }
 
     pub fn manifest(&self) -> Result<Manifest, StoreError> {
-        manifest::read_manifest(&self.path)
+        let path = self.path.join(MANIFEST_FILE);
+        let damaged = |path, error| StoreError::Manifest { path, error };
+        manifest::read_versioned(&path, FORMAT_VERSION.into(), damaged)?
+            .ok_or_else(|| StoreError::NoManifest { path, run: self.path.clone() })
     }
 
     /// Reads a finished run and checks its sums.
@@ -99,15 +117,6 @@ impl RunDirectory {
         }
     }
 
-    /// Stores the summary, whole or not at all.
-    pub fn write_summary(&self, json: &[u8]) -> Result<(), StoreError> {
-        files::write_atomically(&self.path.join(SUMMARY_FILE), json)
-    }
-
-    pub fn read_summary(&self) -> Result<Option<Vec<u8>>, StoreError> {
-        files::read_at_most(&self.path.join(SUMMARY_FILE), SUMMARY_BYTES_MAX)
-    }
-
     /// The state of the run. A sealed run's journal is not read for this.
     pub fn state(&self) -> RunState {
         let find = || -> Result<RunState, StoreError> {
@@ -115,7 +124,7 @@ impl RunDirectory {
             if self.has_summary() {
                 return Ok(RunState::Sealed);
             }
-            if self.is_locked()? {
+            if files::is_locked(self.journal_path())? {
                 return Ok(RunState::Running);
             }
             let finished = self.journal_path().exists() && self.open_journal()?.holds_ending()?;
@@ -144,13 +153,7 @@ impl RunDirectory {
 
     /// The summary no longer follows from the journal.
     pub(crate) fn remove_summary(&self) -> Result<(), StoreError> {
-        let path = self.path.join(SUMMARY_FILE);
-        match fs::remove_file(&path) {
-            Err(error) if error.kind() != ErrorKind::NotFound => {
-                Err(StoreError::Write { path, error })
-            }
-            Ok(()) | Err(_) => Ok(()),
-        }
+        files::remove(self.path.join(SUMMARY_FILE))
     }
 
     fn open_journal(&self) -> Result<JournalReader<File>, StoreError> {
@@ -163,7 +166,7 @@ impl RunDirectory {
 
     fn unfinished(&self, ledger: &Ledger) -> StoreError {
         let run = self.path.clone();
-        match self.is_locked() {
+        match files::is_locked(self.journal_path()) {
             Ok(true) => StoreError::Busy { run },
             // A summary is written last: a run that has one did finish.
             Ok(false) if self.has_summary() => StoreError::JournalLost { run },
@@ -172,21 +175,6 @@ impl RunDirectory {
                 StoreError::Unfinished { run, started, ended }
             }
             Err(error) => error,
-        }
-    }
-
-    /// Whether a live process writes the run.
-    fn is_locked(&self) -> Result<bool, StoreError> {
-        let path = self.journal_path();
-        let journal = match File::open(&path) {
-            Ok(journal) => journal,
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
-            Err(error) => return Err(StoreError::Read { path, error }),
-        };
-        match journal.try_lock_shared() {
-            Ok(()) => Ok(false),
-            Err(TryLockError::WouldBlock) => Ok(true),
-            Err(TryLockError::Error(error)) => Err(StoreError::Lock { path, error }),
         }
     }
 }
@@ -211,13 +199,4 @@ pub(crate) fn set_of_point(path: &Path) -> Option<&Path> {
     let folder = path.parent().filter(|parent| parent.ends_with(set::POINTS))?.parent()?;
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
     folder.join(set::SET_FILE).is_file().then_some(folder)
-}
-
-/// Takes the journal for writing, for as long as the file is open.
-pub(crate) fn lock(journal: &File, path: &Path, run: &Path) -> Result<(), StoreError> {
-    match journal.try_lock() {
-        Ok(()) => Ok(()),
-        Err(TryLockError::WouldBlock) => Err(StoreError::Busy { run: run.to_owned() }),
-        Err(TryLockError::Error(error)) => Err(StoreError::Lock { path: path.to_owned(), error }),
-    }
 }

@@ -1,6 +1,6 @@
 //! Whole small files: written so that a reader sees the old bytes or the new ones, never a part.
 
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -57,4 +57,55 @@ fn write_durably(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = File::create(path)?;
     file.write_all(bytes)?;
     file.sync_all()
+}
+
+/// Removes the file at `path`, where there is one.
+pub(crate) fn remove(path: PathBuf) -> Result<(), StoreError> {
+    match fs::remove_file(&path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(StoreError::Write { path, error }),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+/// What lies in a folder. One that is not there has nothing in it.
+pub(crate) fn paths_in(folder: &Path) -> Result<Vec<PathBuf>, StoreError> {
+    let read_error = |error| StoreError::Read { path: folder.to_owned(), error };
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(read_error(error)),
+    };
+    entries.map(|entry| entry.map(|entry| entry.path()).map_err(read_error)).collect()
+}
+
+/// Whether a live process holds the file at `path`.
+pub(crate) fn is_locked(path: PathBuf) -> Result<bool, StoreError> {
+    let file = match File::open(&path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
+        Err(error) => return Err(StoreError::Read { path, error }),
+    };
+    match file.try_lock_shared() {
+        Ok(()) => Ok(false),
+        Err(TryLockError::WouldBlock) => Ok(true),
+        Err(TryLockError::Error(error)) => Err(StoreError::Lock { path, error }),
+    }
+}
+
+/// Opens the file at `path`, or makes it, and takes it for this process. Fails with `Busy` while
+/// another has it.
+pub(crate) fn open_locked(path: PathBuf, run: &Path) -> Result<File, StoreError> {
+    match File::options().read(true).write(true).create(true).truncate(false).open(&path) {
+        Ok(file) => lock(&file, &path, run).map(|()| file),
+        Err(error) => Err(StoreError::Write { path, error }),
+    }
+}
+
+/// Takes a file of a run for writing, for as long as it is open.
+pub(crate) fn lock(file: &File, path: &Path, run: &Path) -> Result<(), StoreError> {
+    match file.try_lock() {
+        Ok(()) => Ok(()),
+        Err(TryLockError::WouldBlock) => Err(StoreError::Busy { run: run.to_owned() }),
+        Err(TryLockError::Error(error)) => Err(StoreError::Lock { path: path.to_owned(), error }),
+    }
 }

@@ -6,15 +6,14 @@ use std::path::{Path, PathBuf};
 use inferometer_model::import::{ForeignFile, ImportManifest, ImportReading};
 use jiff::Timestamp;
 
+use crate::directory::stored_directory;
 use crate::error::StoreError;
 use crate::{directory, files, manifest};
 
 pub(crate) const IMPORT_FILE: &str = "import.json";
 /// One name for every foreign file: what a file is called elsewhere must not choose a path here.
 const FOREIGN_FILE: &str = "foreign";
-const SUMMARY_FILE: &str = "summary.json";
 const IMPORT_FORMAT: u32 = 1;
-const IMPORT_BYTES_MAX: u64 = 16 << 20;
 /// Files with every gap of every request are large.
 pub const FOREIGN_BYTES_MAX: u64 = 1 << 30;
 const SUMMARY_BYTES_MAX: u64 = 2 << 30;
@@ -36,15 +35,9 @@ pub struct ImportDirectory {
     path: PathBuf,
 }
 
+stored_directory!(ImportDirectory, SUMMARY_BYTES_MAX);
+
 impl NewImport {
-    pub(crate) fn started(&self) -> Result<Timestamp, StoreError> {
-        manifest::timestamp(self.realtime_ns)
-    }
-
-    pub(crate) fn distinction(&self, process: u32) -> u16 {
-        manifest::distinction(self.file.sha256.as_bytes(), process, self.realtime_ns)
-    }
-
     pub(crate) fn into_manifest(self, import: String, started: Timestamp) -> ImportManifest {
         ImportManifest {
             format: IMPORT_FORMAT,
@@ -69,43 +62,21 @@ impl ImportDirectory {
         [IMPORT_FILE, FOREIGN_FILE].iter().any(|name| path.join(name).is_file())
     }
 
-    pub fn id(&self) -> &str {
-        &self.id
-    }
-
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
     pub fn foreign_path(&self) -> PathBuf {
         self.path.join(FOREIGN_FILE)
     }
 
     pub fn manifest(&self) -> Result<ImportManifest, StoreError> {
         let path = self.path.join(IMPORT_FILE);
-        let Some(json) = files::read_at_most(&path, IMPORT_BYTES_MAX)? else {
-            return Err(StoreError::NoImport { path });
-        };
-        match manifest::read_versioned(&json, IMPORT_FORMAT) {
-            Ok(Ok(manifest)) => Ok(manifest),
-            Ok(Err(found)) => Err(StoreError::NewerFormat { path, found, known: IMPORT_FORMAT }),
-            Err(error) => Err(StoreError::Import { path, error }),
-        }
+        let damaged = |path, error| StoreError::Import { path, error };
+        let read = manifest::read_versioned(&path, IMPORT_FORMAT, damaged)?;
+        read.ok_or(StoreError::NoImport { path })
     }
 
     /// The other tool's file, byte for byte.
     pub fn foreign(&self) -> Result<Vec<u8>, StoreError> {
         let path = self.foreign_path();
         files::read_at_most(&path, FOREIGN_BYTES_MAX)?.ok_or(StoreError::NoImport { path })
-    }
-
-    /// Stores what was read from the file, whole or not at all.
-    pub fn write_summary(&self, json: &[u8]) -> Result<(), StoreError> {
-        files::write_atomically(&self.path.join(SUMMARY_FILE), json)
-    }
-
-    pub fn read_summary(&self) -> Result<Option<Vec<u8>>, StoreError> {
-        files::read_at_most(&self.path.join(SUMMARY_FILE), SUMMARY_BYTES_MAX)
     }
 
     /// The manifest last: with it an import is whole.

@@ -29,7 +29,6 @@ pub use frame::{Damage, Framed, PAYLOAD_BYTES_MAX};
 pub use import::{FOREIGN_BYTES_MAX, ImportDirectory, NewImport};
 pub use journal::{DamagedFrame, FORMAT_VERSION, Integrity, JournalReader, Tail};
 pub use ledger::LedgerError;
-pub use manifest::NewRun;
 pub use recovery::Recovery;
 pub use set::{NewSet, SetDirectory, SetLock, SetState};
 pub use store::{ImportListing, RunListing, RunStore, SetListing};

@@ -19,7 +19,7 @@ use inferometer_model::{
     StartedRequest,
 };
 
-use crate::directory::{self, RunDirectory, StoredRun};
+use crate::directory::{RunDirectory, StoredRun};
 use crate::error::StoreError;
 use crate::files;
 use crate::journal::{Integrity, Tail};
@@ -52,7 +52,7 @@ impl RunDirectory {
     pub fn recover(&self) -> Result<Recovery, StoreError> {
         let manifest = self.manifest()?;
         let sealed = self.has_summary();
-        let journal = self.open_locked()?;
+        let journal = files::open_locked(self.journal_path(), self.path())?;
         let (mut ledger, mut integrity) = self.read_journal()?;
         if sealed && ledger.ending().is_none() {
             return Err(StoreError::JournalLost { run: self.path().to_owned() });
@@ -93,16 +93,6 @@ impl RunDirectory {
         let observations = self.with_telemetry(observations);
         let run = StoredRun { observations, integrity, sealed: false };
         Ok(Recovery { run, cut_bytes, cancelled, not_sent })
-    }
-
-    fn open_locked(&self) -> Result<File, StoreError> {
-        let path = self.journal_path();
-        let opened =
-            File::options().read(true).write(true).create(true).truncate(false).open(&path);
-        match opened {
-            Ok(journal) => directory::lock(&journal, &path, self.path()).map(|()| journal),
-            Err(error) => Err(StoreError::Write { path, error }),
-        }
     }
 
     fn cut_and_append(

@@ -4,19 +4,20 @@
 //! ordinary run below `points/`. Nothing that was measured is ever removed: a point that must be
 //! measured again is moved to `abandoned/`.
 
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use inferometer_model::Manifest;
 use inferometer_model::campaign::{CampaignSpec, DeploymentRecord, PointFailure, SetManifest};
 use jiff::Timestamp;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::directory::{self, RunDirectory};
+use crate::directory::{self, RunDirectory, SUMMARY_FILE, stored_directory};
 use crate::error::StoreError;
-use crate::manifest::{self, NewRun};
+use crate::manifest;
 use crate::writer::RunWriter;
 use crate::{files, store};
 
@@ -28,14 +29,11 @@ const FAILURES: &str = "failures";
 /// For a matrix: what became of each server, and what it printed.
 const DEPLOYMENTS: &str = "deployments";
 const FAILURE_BYTES_MAX: u64 = 4 << 20;
-const SUMMARY_FILE: &str = "summary.json";
 const LOCK_FILE: &str = "lock";
 /// What a restarted server printed; kept beside the points.
 const RESTART_LOG: &str = "restart.log";
 /// The version of `set.json`. Its points have the version of runs.
 const SET_FORMAT: u32 = 1;
-/// A set of many servers has some hundred kilobytes; a longer file is not one.
-const SET_BYTES_MAX: u64 = 16 << 20;
 const SUMMARY_BYTES_MAX: u64 = 256 << 20;
 
 /// All that is known of a set before its first run.
@@ -58,6 +56,8 @@ pub struct SetDirectory {
     path: PathBuf,
 }
 
+stored_directory!(SetDirectory, SUMMARY_BYTES_MAX);
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SetState {
     /// Nothing is left to ask, and the results of the points is stored.
@@ -76,16 +76,6 @@ pub struct SetLock {
 }
 
 impl NewSet {
-    pub(crate) fn started(&self) -> Result<Timestamp, StoreError> {
-        manifest::timestamp(self.realtime_ns)
-    }
-
-    /// Four hexadecimal digits that tell apart sets of the same second.
-    pub(crate) fn distinction(&self, process: u32) -> u16 {
-        let seed = self.campaign.seed.to_le_bytes();
-        manifest::distinction(&seed, process, self.realtime_ns)
-    }
-
     pub(crate) fn into_manifest(self, set: String, started: Timestamp) -> SetManifest {
         SetManifest {
             format: SET_FORMAT,
@@ -114,38 +104,21 @@ impl SetDirectory {
         Self::holds_set(path) || path.join(POINTS).is_dir()
     }
 
-    /// The set's id, which is the name of its directory.
-    pub fn id(&self) -> &str {
-        &self.id
-    }
-
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
     pub fn restart_log(&self) -> PathBuf {
         self.path.join(RESTART_LOG)
     }
 
     pub fn manifest(&self) -> Result<SetManifest, StoreError> {
         let path = self.path.join(SET_FILE);
-        let Some(json) = files::read_at_most(&path, SET_BYTES_MAX)? else {
-            return Err(StoreError::NoSet { path });
-        };
-        match manifest::read_versioned(&json, SET_FORMAT) {
-            Ok(Ok(manifest)) => Ok(manifest),
-            Ok(Err(found)) => Err(StoreError::NewerFormat { path, found, known: SET_FORMAT }),
-            Err(error) => Err(StoreError::Set { path, error }),
-        }
-    }
-
-    pub(crate) fn write_manifest(&self, manifest: &SetManifest) -> Result<(), StoreError> {
-        manifest::write_json(&self.path.join(SET_FILE), manifest)
+        let damaged = |path, error| StoreError::Set { path, error };
+        let read = manifest::read_versioned(&path, SET_FORMAT, damaged)?;
+        read.ok_or(StoreError::NoSet { path })
     }
 
     /// A point by its number, whether it is there or not.
     pub fn point(&self, number: u32) -> RunDirectory {
-        RunDirectory::of_set(&self.id, number, self.path.join(POINTS).join(number.to_string()))
+        let path = self.path.join(POINTS).join(number.to_string());
+        RunDirectory { id: format!("{}/{number}", self.id), path }
     }
 
     /// The points that have a folder, by number.
@@ -180,32 +153,18 @@ impl SetDirectory {
     }
 
     /// Makes a point's directory, writes its manifest, and opens and locks its journal.
-    pub fn create_point(&self, number: u32, new: NewRun) -> Result<RunWriter, StoreError> {
-        let started = new.started()?;
+    pub fn create_point(&self, number: u32, new: Manifest) -> Result<RunWriter, StoreError> {
         let directory = self.point(number);
         let not_made = |error| StoreError::Write { path: directory.path().to_owned(), error };
+        let started = manifest::timestamp(new.clock.realtime_ns)?;
         fs::create_dir_all(self.path.join(POINTS)).map_err(not_made)?;
         fs::create_dir(directory.path()).map_err(not_made)?;
-        let manifest = new.into_manifest(directory.id().to_owned(), started);
-        store::begin(directory, manifest)
+        store::begin(directory, new, started)
     }
 
     /// Moves a point aside so that it can be measured again, and returns where it is now.
     pub fn abandon(&self, number: u32) -> Result<PathBuf, StoreError> {
-        let from = self.point(number).path().to_owned();
-        let folder = self.path.join(ABANDONED);
-        let moved = || {
-            fs::create_dir_all(&folder)?;
-            let free = (0..=u32::MAX)
-                .map(|attempt| folder.join(format!("{number}-{attempt}")))
-                .find(|to| !to.exists())
-                .ok_or(ErrorKind::AlreadyExists)?;
-            fs::rename(&from, &free)?;
-            files::sync_parent(&free)?;
-            files::sync_parent(&from)?;
-            Ok(free)
-        };
-        moved().map_err(|error| StoreError::Write { path: from.clone(), error })
+        self.move_aside(self.point(number).path(), |attempt| format!("{number}-{attempt}"))
     }
 
     /// Where the log of a server that was deployed for this set are kept.
@@ -248,16 +207,7 @@ impl SetDirectory {
     /// Moves the note of a failure aside, so that its point can be measured again.
     pub fn abandon_failure(&self, number: u32) -> Result<(), StoreError> {
         let from = self.path.join(FAILURES).join(format!("{number}.json"));
-        let folder = self.path.join(ABANDONED);
-        let moved = || {
-            fs::create_dir_all(&folder)?;
-            let free = (0..=u32::MAX)
-                .map(|attempt| folder.join(format!("failure-{number}-{attempt}.json")))
-                .find(|to| !to.exists())
-                .ok_or(ErrorKind::AlreadyExists)?;
-            fs::rename(&from, &free)
-        };
-        moved().map_err(|error| StoreError::Write { path: from.clone(), error })
+        self.move_aside(&from, |attempt| format!("failure-{number}-{attempt}.json")).map(|_to| ())
     }
 
     fn write_beside<T: Serialize>(
@@ -274,9 +224,8 @@ impl SetDirectory {
 
     fn read_beside<T: DeserializeOwned>(&self, folder: &str) -> Result<Vec<T>, StoreError> {
         let folder = self.path.join(folder);
-        let names = names_in(&folder)?;
         let mut found = Vec::new();
-        let paths = names.iter().map(|name| folder.join(name));
+        let paths = files::paths_in(&folder)?.into_iter();
         for path in paths.filter(|path| path.extension().is_some_and(|it| it == "json")) {
             let Some(json) = files::read_at_most(&path, FAILURE_BYTES_MAX)? else { continue };
             let value =
@@ -286,41 +235,22 @@ impl SetDirectory {
         Ok(found)
     }
 
-    /// Stores the results of the points, whole or not at all.
-    pub fn write_summary(&self, json: &[u8]) -> Result<(), StoreError> {
-        files::write_atomically(&self.path.join(SUMMARY_FILE), json)
-    }
-
     /// Removes the results of the points: some of them are to be measured again.
     pub fn unseal(&self) -> Result<(), StoreError> {
-        let path = self.path.join(SUMMARY_FILE);
-        match fs::remove_file(&path) {
-            Err(error) if error.kind() != ErrorKind::NotFound => {
-                Err(StoreError::Write { path, error })
-            }
-            Ok(()) | Err(_) => Ok(()),
-        }
-    }
-
-    pub fn read_summary(&self) -> Result<Option<Vec<u8>>, StoreError> {
-        files::read_at_most(&self.path.join(SUMMARY_FILE), SUMMARY_BYTES_MAX)
+        files::remove(self.path.join(SUMMARY_FILE))
     }
 
     /// Takes the set for this process. Fails with `Busy` while another has it.
     pub fn lock(&self) -> Result<SetLock, StoreError> {
-        let path = self.path.join(LOCK_FILE);
-        let opened = File::options().create(true).write(true).truncate(false).open(&path);
-        match opened {
-            Ok(file) => directory::lock(&file, &path, &self.path).map(|()| SetLock { _file: file }),
-            Err(error) => Err(StoreError::Write { path, error }),
-        }
+        let file = files::open_locked(self.path.join(LOCK_FILE), &self.path)?;
+        Ok(SetLock { _file: file })
     }
 
     /// The state of the set. No point is read for this.
     pub fn state(&self) -> SetState {
         let find = || -> Result<SetState, StoreError> {
             self.manifest()?;
-            if self.is_locked()? {
+            if files::is_locked(self.path.join(LOCK_FILE))? {
                 return Ok(SetState::Running);
             }
             let sealed = self.path.join(SUMMARY_FILE).is_file();
@@ -329,34 +259,28 @@ impl SetDirectory {
         find().unwrap_or_else(|error| SetState::Unreadable(error.to_string()))
     }
 
-    fn is_locked(&self) -> Result<bool, StoreError> {
-        let path = self.path.join(LOCK_FILE);
-        let file = match File::open(&path) {
-            Ok(file) => file,
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
-            Err(error) => return Err(StoreError::Read { path, error }),
+    /// Moves something aside, under the first name that is free, and returns where it is now.
+    fn move_aside(&self, from: &Path, name: impl Fn(u32) -> String) -> Result<PathBuf, StoreError> {
+        let folder = self.path.join(ABANDONED);
+        let moved = || {
+            fs::create_dir_all(&folder)?;
+            let free = (0..=u32::MAX)
+                .map(|attempt| folder.join(name(attempt)))
+                .find(|to| !to.exists())
+                .ok_or(ErrorKind::AlreadyExists)?;
+            fs::rename(from, &free)?;
+            files::sync_parent(&free)?;
+            files::sync_parent(from)?;
+            Ok(free)
         };
-        match file.try_lock_shared() {
-            Ok(()) => Ok(false),
-            Err(TryLockError::WouldBlock) => Ok(true),
-            Err(TryLockError::Error(error)) => Err(StoreError::Lock { path, error }),
-        }
+        moved().map_err(|error| StoreError::Write { path: from.to_owned(), error })
     }
 }
 
-/// A folder that is not there has nothing in it.
+/// The names of what lies in a folder.
 fn names_in(folder: &Path) -> Result<Vec<String>, StoreError> {
-    let read_error = |error| StoreError::Read { path: folder.to_owned(), error };
-    let entries = match fs::read_dir(folder) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(read_error(error)),
-    };
-    let mut names = Vec::new();
-    for entry in entries {
-        names.extend(entry.map_err(read_error)?.file_name().into_string().ok());
-    }
-    Ok(names)
+    let paths = files::paths_in(folder)?;
+    Ok(paths.iter().filter_map(|path| path.file_name()?.to_str().map(str::to_owned)).collect())
 }
 
 /// The number of a point's folder; `007` is not one.

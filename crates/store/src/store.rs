@@ -15,8 +15,9 @@ use crate::directory::{self, RunDirectory, RunState};
 use crate::error::StoreError;
 use crate::files;
 use crate::import::{ImportDirectory, NewImport};
-use crate::manifest::{self, MANIFEST_FILE, NewRun};
-use crate::set::{NewSet, SetDirectory, SetState, number_of};
+use crate::journal::FORMAT_VERSION;
+use crate::manifest::{self, MANIFEST_FILE};
+use crate::set::{NewSet, SET_FILE, SetDirectory, SetState, number_of};
 use crate::writer::{JournalWriter, RunWriter};
 
 /// How long a server is taken to remember prompts.
@@ -87,22 +88,20 @@ impl RunStore {
     }
 
     /// Makes the run's directory, writes its manifest, and opens and locks its journal.
-    pub fn create(&self, new: NewRun) -> Result<RunWriter, StoreError> {
-        let started = new.started()?;
-        fs::create_dir_all(&self.path).map_err(|error| self.not_writable(error))?;
-        let distinction = new.distinction(std::process::id());
-        let (id, path) = self.claim_directory(&manifest::stamp(started), distinction)?;
-        begin(RunDirectory::at(path), new.into_manifest(id, started))
+    /// Its wall time names the run; the format, the name and the start of `new` are written here.
+    pub fn create(&self, new: Manifest) -> Result<RunWriter, StoreError> {
+        let asked = new.fingerprints.plan.as_bytes();
+        let (_, started, path) = self.claim(asked, new.clock.realtime_ns)?;
+        begin(RunDirectory::at(path), new, started)
     }
 
     /// Makes a set's directory and writes what it asks. It has no point yet.
     pub fn create_set(&self, new: NewSet) -> Result<SetDirectory, StoreError> {
-        let started = new.started()?;
-        fs::create_dir_all(&self.path).map_err(|error| self.not_writable(error))?;
-        let distinction = new.distinction(std::process::id());
-        let (id, path) = self.claim_directory(&manifest::stamp(started), distinction)?;
+        let asked = new.campaign.seed.to_le_bytes();
+        let (id, started, path) = self.claim(&asked, new.realtime_ns)?;
         let set = SetDirectory::at(path);
-        set.write_manifest(&new.into_manifest(id, started)).inspect_err(|_error| {
+        let path = set.path().join(SET_FILE);
+        manifest::write_json(&path, &new.into_manifest(id, started)).inspect_err(|_error| {
             // Nothing was measured yet, so what is left of it would only litter the list.
             let _ = fs::remove_dir_all(set.path());
         })?;
@@ -155,10 +154,7 @@ impl RunStore {
         new: NewImport,
         foreign: &[u8],
     ) -> Result<ImportDirectory, StoreError> {
-        let started = new.started()?;
-        fs::create_dir_all(&self.path).map_err(|error| self.not_writable(error))?;
-        let distinction = new.distinction(std::process::id());
-        let (id, path) = self.claim_directory(&manifest::stamp(started), distinction)?;
+        let (id, started, path) = self.claim(new.file.sha256.as_bytes(), new.realtime_ns)?;
         let import = ImportDirectory::at(path);
         import.write(&new.into_manifest(id, started), foreign)?;
         files::sync_parent(import.path()).map_err(|error| self.not_writable(error))?;
@@ -204,7 +200,7 @@ impl RunStore {
     fn recent_manifests(&self, now_ns: u64) -> Vec<Manifest> {
         let earliest_ns = now_ns.saturating_sub(CACHE_MEMORY_NS);
         let earliest = SystemTime::UNIX_EPOCH + Duration::from_nanos(earliest_ns);
-        let paths = self.folders().unwrap_or_default().into_iter();
+        let paths = files::paths_in(&self.path).unwrap_or_default().into_iter();
         let of_one = |path: PathBuf| {
             if SetDirectory::held_set(&path) {
                 let set = SetDirectory::at(path);
@@ -219,43 +215,37 @@ impl RunStore {
     }
 
     /// Takes an id that no other run has: making a directory is the one step that two processes
-    /// cannot both do.
-    fn claim_directory(
+    /// cannot both do. What is `asked` tells apart those of the same second.
+    fn claim(
         &self,
-        stamp: &str,
-        distinction: u16,
-    ) -> Result<(String, PathBuf), StoreError> {
+        asked: &[u8],
+        realtime_ns: u64,
+    ) -> Result<(String, Timestamp, PathBuf), StoreError> {
+        let started = manifest::timestamp(realtime_ns)?;
+        let stamp = manifest::stamp(started);
+        let distinction = manifest::distinction(asked, std::process::id(), realtime_ns);
+        fs::create_dir_all(&self.path).map_err(|error| self.not_writable(error))?;
+        // In UTC: ids sort by time, and say it.
         for step in 0..=u16::MAX {
-            let id = manifest::run_id(stamp, distinction.wrapping_add(step));
+            let id = format!("{stamp}-{:04x}", distinction.wrapping_add(step));
             let path = self.path.join(&id);
             match fs::create_dir(&path) {
-                Ok(()) => return Ok((id, path)),
+                Ok(()) => return Ok((id, started, path)),
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(self.not_writable(error)),
             }
         }
-        Err(StoreError::NamesTaken { path: self.path.clone(), stamp: stamp.to_owned() })
+        Err(StoreError::NamesTaken { path: self.path.clone(), stamp })
     }
 
     /// The newest first.
     pub(crate) fn candidates(&self) -> Result<Vec<Candidate>, StoreError> {
         let mut candidates: Vec<Candidate> =
-            self.folders()?.into_iter().filter_map(Candidate::at).collect();
+            files::paths_in(&self.path)?.into_iter().filter_map(Candidate::at).collect();
         candidates.sort_by_cached_key(|found| {
             std::cmp::Reverse((found.started_ns, found.stored.id().to_owned()))
         });
         Ok(candidates)
-    }
-
-    /// All that lies in the store, run or not.
-    fn folders(&self) -> Result<Vec<PathBuf>, StoreError> {
-        let read_error = |error| StoreError::Read { path: self.path.clone(), error };
-        let entries = match fs::read_dir(&self.path) {
-            Ok(entries) => entries,
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(read_error(error)),
-        };
-        entries.map(|entry| entry.map(|entry| entry.path()).map_err(read_error)).collect()
     }
 
     fn not_writable(&self, error: io::Error) -> StoreError {
@@ -296,8 +286,14 @@ fn manifests_of(set: &SetDirectory) -> Vec<Manifest> {
 }
 
 /// Writes the manifest of a run into its empty directory and opens its journal.
-pub(crate) fn begin(directory: RunDirectory, manifest: Manifest) -> Result<RunWriter, StoreError> {
-    let journal = manifest::write_manifest(directory.path(), &manifest)
+pub(crate) fn begin(
+    directory: RunDirectory,
+    new: Manifest,
+    started: Timestamp,
+) -> Result<RunWriter, StoreError> {
+    let (run, started) = (directory.id().to_owned(), started.to_string());
+    let manifest = Manifest { format: FORMAT_VERSION.into(), run, started, ..new };
+    let journal = manifest::write_json(&directory.path().join(MANIFEST_FILE), &manifest)
         .and_then(|()| create_journal(&directory))
         .inspect_err(|_error| {
             // Nothing was measured yet, so what is left of it would only litter the list.
@@ -317,7 +313,7 @@ fn create_journal(directory: &RunDirectory) -> Result<JournalWriter<File>, Store
         Ok(file) => file,
         Err(error) => return Err(StoreError::Write { path, error }),
     };
-    directory::lock(&file, &path, directory.path())?;
+    files::lock(&file, &path, directory.path())?;
     let mut journal = JournalWriter::new(file, path.clone());
     journal.sync()?;
     fs::rename(&draft, &path)
@@ -400,19 +396,21 @@ impl RunStore {
         if let Some(exact) = candidates.iter().find(|found| found.stored.id() == name) {
             return Ok(exact.stored.clone());
         }
-        if !name.is_empty() && Path::new(name).join(MANIFEST_FILE).is_file() {
-            return Ok(Stored::Run(RunDirectory::at(PathBuf::from(name))));
+        if name.is_empty() {
+            return Err(self.not_found(name, candidates));
         }
-        if !name.is_empty() && SetDirectory::holds_set(Path::new(name)) {
-            return Ok(Stored::Set(SetDirectory::at(PathBuf::from(name))));
+        let path = PathBuf::from(name);
+        if path.join(MANIFEST_FILE).is_file() {
+            return Ok(Stored::Run(RunDirectory::at(path)));
         }
-        if !name.is_empty() && ImportDirectory::holds_import(Path::new(name)) {
-            return Ok(Stored::Import(ImportDirectory::at(PathBuf::from(name)), None));
+        if SetDirectory::holds_set(&path) {
+            return Ok(Stored::Set(SetDirectory::at(path)));
         }
-        let fitting: Vec<&Candidate> = candidates
-            .iter()
-            .filter(|found| !name.is_empty() && found.stored.id().starts_with(name))
-            .collect();
+        if ImportDirectory::holds_import(&path) {
+            return Ok(Stored::Import(ImportDirectory::at(path), None));
+        }
+        let fits = |found: &&Candidate| found.stored.id().starts_with(name);
+        let fitting: Vec<&Candidate> = candidates.iter().filter(fits).collect();
         match fitting.as_slice() {
             [only] => Ok(only.stored.clone()),
             [] => Err(self.not_found(name, candidates)),

@@ -180,11 +180,6 @@ impl RunWriter {
         self.directory.read()
     }
 
-    /// A second handle on the journal, for a thread that syncs while this one goes on writing.
-    pub(crate) fn sync_handle(&self) -> io::Result<File> {
-        self.journal.sink.try_clone()
-    }
-
     pub(crate) fn journal_path(&self) -> &Path {
         &self.journal.path
     }
@@ -232,7 +227,7 @@ fn write_until_closed(
     entries: &Receiver<JournalBatch>,
     syncer: &Syncer,
 ) -> Result<(), StoreError> {
-    while !syncer.has_failed() {
+    while !syncer.thread.is_finished() {
         match entries.try_recv() {
             Ok(batch) => append_all(writer, &batch)?,
             Err(TryRecvError::Disconnected) => return Ok(()),
@@ -262,16 +257,13 @@ struct Syncer {
 
 impl Syncer {
     fn spawn(writer: &RunWriter) -> io::Result<Self> {
-        let journal = writer.sync_handle()?;
+        // A second handle, so that it syncs while the other thread goes on writing.
+        let journal = writer.journal.sink.try_clone()?;
         let (stop, stopped) = mpsc::channel();
         let thread = Builder::new()
             .name("journal-sync".to_owned())
             .spawn(move || sync_repeatedly(&journal, &stopped))?;
         Ok(Self { stop, thread })
-    }
-
-    fn has_failed(&self) -> bool {
-        self.thread.is_finished()
     }
 
     fn stop(self) -> io::Result<()> {

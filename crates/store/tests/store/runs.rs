@@ -4,18 +4,18 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use inferometer_model::Spec;
 use inferometer_model::observations::ClockAnchor;
 use inferometer_model::spec::{Arrivals, LoadShape, Rate};
-use inferometer_store::{NewRun, RunDirectory, RunState, RunStore, RunWriter, StoreError};
+use inferometer_model::{Manifest, Spec};
+use inferometer_store::{RunDirectory, RunState, RunStore, RunWriter, StoreError};
 use proptest::prelude::*;
 
 use crate::samples::{STARTED_NS, new_run, not_sent, run_ended, started, store, whole_run};
 
 const SECOND_NS: u64 = 1_000_000_000;
 
-fn new_run_at(realtime_ns: u64) -> NewRun {
-    NewRun { clock: ClockAnchor { monotonic_ns: 0, realtime_ns }, ..new_run(Some(5)) }
+fn new_run_at(realtime_ns: u64) -> Manifest {
+    Manifest { clock: ClockAnchor { monotonic_ns: 0, realtime_ns }, ..new_run(Some(5)) }
 }
 
 fn finish(mut writer: RunWriter) -> RunDirectory {

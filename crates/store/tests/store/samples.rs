@@ -19,9 +19,10 @@ use inferometer_model::record::{
 };
 use inferometer_model::spec::{LoadTable, PerSecond};
 use inferometer_model::{
-    Ending, Environment, JournalEntry, Moment, RequestId, RequestRecord, RunEnding, SpecDraft,
+    Ending, Environment, JournalEntry, Manifest, Moment, RequestId, RequestRecord, RunEnding,
+    SpecDraft,
 };
-use inferometer_store::{Integrity, JournalReader, JournalWriter, NewRun, RunStore, StoreError};
+use inferometer_store::{Integrity, JournalReader, JournalWriter, RunStore, StoreError};
 use tempfile::TempDir;
 
 /// 2026-01-02 03:04:05.5 UTC.
@@ -47,9 +48,12 @@ fn materials() -> Materials {
     }
 }
 
-pub(crate) fn new_run(requests: Option<u64>) -> NewRun {
+pub(crate) fn new_run(requests: Option<u64>) -> Manifest {
     let load = LoadTable { rate: Some(PerSecond(0.1 + 0.2)), ..LoadTable::default() };
-    NewRun {
+    Manifest {
+        format: 0,
+        run: String::new(),
+        started: String::new(),
         spec: SpecDraft { load, ..SpecDraft::default() }.resolve().unwrap(),
         bounds: Bounds {
             requests,

@@ -4,13 +4,14 @@ use std::fs;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
+use inferometer_model::Manifest;
 use inferometer_model::campaign::{
     CampaignSpec, Condition, DeploymentRecord, Order, Question, Repetition,
 };
 use inferometer_model::observations::ClockAnchor;
 use inferometer_store::{
-    NewRun, NewSet, RunDirectory, RunState, RunStore, RunWriter, SetDirectory, SetListing,
-    SetState, StoreError, Stored,
+    NewSet, RunDirectory, RunState, RunStore, RunWriter, SetDirectory, SetListing, SetState,
+    StoreError, Stored,
 };
 
 use crate::samples::{STARTED_NS, new_run, store, whole_run};
@@ -45,8 +46,8 @@ fn set() -> (tempfile::TempDir, RunStore, SetDirectory) {
     (place, store, set)
 }
 
-fn run_at(realtime_ns: u64) -> NewRun {
-    NewRun { clock: ClockAnchor { monotonic_ns: 0, realtime_ns }, ..new_run(Some(5)) }
+fn run_at(realtime_ns: u64) -> Manifest {
+    Manifest { clock: ClockAnchor { monotonic_ns: 0, realtime_ns }, ..new_run(Some(5)) }
 }
 
 fn finish(mut writer: RunWriter) -> RunDirectory {
