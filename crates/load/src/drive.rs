@@ -98,7 +98,8 @@ pub fn drive(drive: Drive) -> Result<RunEnding, LoadError> {
     let prepared = prepare(&drive, drivers)?;
     let cpu_before = CpuReading::take();
     // The plan's moments count from here: a little ahead, so that every driver is there by then.
-    let began = drive.clock.now() + START_AHEAD + START_AHEAD_PER_DRIVER * part_count(drivers);
+    let parts = u32::try_from(drivers).unwrap_or(u32::MAX);
+    let began = drive.clock.now() + START_AHEAD + START_AHEAD_PER_DRIVER * parts;
     let dispatcher = Dispatcher::new(Arc::clone(&drive.plan), drive.ceiling, began, drivers);
     let conductor = Arc::new(Conductor::new(dispatcher));
     let turns: Vec<Turn> = prepared.iter().map(|(_, turn)| turn.clone()).collect();
@@ -130,10 +131,6 @@ type Prepared = (Runtime, Turn);
 /// What starting a thread and making its driver takes, generously.
 const START_AHEAD: Duration = Duration::from_millis(2);
 const START_AHEAD_PER_DRIVER: Duration = Duration::from_micros(500);
-
-fn part_count(drivers: usize) -> u32 {
-    u32::try_from(drivers).unwrap_or(u32::MAX)
-}
 
 fn prepare(drive: &Drive, drivers: usize) -> io::Result<Vec<Prepared>> {
     let prepare_one = |_| {

@@ -144,9 +144,9 @@ impl<'de: 'a, 'a> Deserialize<'de> for Parts<'a> {
     }
 }
 
-#[derive(serde::Deserialize)]
+#[derive(Default, serde::Deserialize)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct TextPart<'a> {
-    #[serde(borrow, default)]
     text: Option<Text<'a>>,
 }
 
@@ -167,17 +167,16 @@ impl<'de> Deserialize<'de> for Sized {
 }
 
 /// A call of a tool.
-#[derive(serde::Deserialize)]
+#[derive(Default, serde::Deserialize)]
+#[serde(default)]
 pub(super) struct WireToolCall {
-    #[serde(default)]
     function: Option<WireFunction>,
 }
 
-#[derive(serde::Deserialize)]
+#[derive(Default, serde::Deserialize)]
+#[serde(default)]
 struct WireFunction {
-    #[serde(default)]
     name: Option<Sized>,
-    #[serde(default)]
     arguments: Option<Sized>,
 }
 
@@ -190,9 +189,10 @@ impl WireToolCall {
 }
 
 /// The type that an event or an answer states.
-#[derive(serde::Deserialize)]
+#[derive(Default, serde::Deserialize)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 pub(super) struct Kind<'a> {
-    #[serde(borrow, rename = "type", default)]
+    #[serde(rename = "type")]
     pub(super) kind: Option<Text<'a>>,
 }
 

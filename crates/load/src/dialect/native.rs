@@ -47,37 +47,30 @@ fn tgi_body(recipe: &BodyRecipe<'_>) -> Vec<u8> {
     body::write_with(recipe, members, |_| false)
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct TgiDocument<'a> {
-    #[serde(borrow, default)]
     token: Option<TgiToken<'a>>,
-    #[serde(borrow, default)]
     generated_text: Option<Text<'a>>,
-    #[serde(borrow, default)]
     details: Option<TgiDetails<'a>>,
-    #[serde(default)]
     error: Option<Value>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct TgiToken<'a> {
-    #[serde(borrow, default)]
     text: Option<Text<'a>>,
-    #[serde(default)]
     special: bool,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct TgiDetails<'a> {
-    #[serde(borrow, default)]
     finish_reason: Option<Text<'a>>,
-    #[serde(default)]
     generated_tokens: Loose,
     /// Tokens of the prompt, by newer servers.
-    #[serde(default)]
     input_length: Loose,
     /// The tokens of the prompt themselves, where they were asked for; empty otherwise.
-    #[serde(default)]
     prefill: Loose,
 }
 
@@ -133,24 +126,13 @@ fn tgi_finish(details: Option<TgiDetails<'_>>) -> Cow<'_, str> {
 // new in both cases.
 
 /// Fields of the request itself. All others go into `sampling_params`.
-const SGLANG_FIELDS: [&str; 13] = [
-    "bootstrap_host",
-    "bootstrap_port",
-    "bootstrap_room",
-    "data_parallel_rank",
-    "image_data",
-    "logprob_start_len",
-    "lora_path",
-    "priority",
-    "return_hidden_states",
-    "return_logprob",
-    "return_text_in_logprobs",
-    "session_params",
-    "top_logprobs_num",
-];
+const SGLANG_FIELDS: &str = "bootstrap_host bootstrap_port bootstrap_room data_parallel_rank \
+                             image_data logprob_start_len lora_path priority \
+                             return_hidden_states return_logprob return_text_in_logprobs \
+                             session_params top_logprobs_num";
 
 fn sglang_body(recipe: &BodyRecipe<'_>) -> Vec<u8> {
-    let is_own = |name: &str| SGLANG_FIELDS.contains(&name);
+    let is_own = |name: &str| SGLANG_FIELDS.split(' ').any(|own| own == name);
     let min_tokens = recipe.pinned.min_tokens.then_some(recipe.output_tokens);
     let params = [
         ("max_new_tokens", Field::Count(recipe.output_tokens)),
@@ -167,37 +149,30 @@ fn sglang_body(recipe: &BodyRecipe<'_>) -> Vec<u8> {
     body::write_with(recipe, members, is_own)
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct SglangDocument<'a> {
-    #[serde(default)]
     index: Loose,
-    #[serde(borrow, default)]
     text: Option<Text<'a>>,
-    #[serde(default)]
     output_ids: Loose,
-    #[serde(borrow, default)]
     meta_info: Option<SglangMeta<'a>>,
-    #[serde(default)]
     error: Option<Value>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct SglangMeta<'a> {
-    #[serde(borrow, default)]
     finish_reason: Option<SglangFinish<'a>>,
-    #[serde(default)]
     prompt_tokens: Loose,
-    #[serde(default)]
     completion_tokens: Loose,
-    #[serde(default)]
     cached_tokens: Loose,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct SglangFinish<'a> {
-    #[serde(borrow, rename = "type", default)]
+    #[serde(rename = "type")]
     kind: Option<Text<'a>>,
-    #[serde(default)]
     message: Option<Value>,
 }
 
@@ -332,33 +307,24 @@ fn llama_body(recipe: &BodyRecipe<'_>) -> Vec<u8> {
     body::write(recipe, members)
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct LlamaDocument<'a> {
-    #[serde(default)]
     index: Loose,
-    #[serde(borrow, default)]
     content: Option<Text<'a>>,
-    #[serde(default)]
     tokens: Loose,
-    #[serde(default)]
     stop: bool,
-    #[serde(borrow, default)]
     model: Option<Text<'a>>,
-    #[serde(borrow, default)]
     stop_type: Option<Text<'a>>,
-    #[serde(default)]
     tokens_predicted: Loose,
-    #[serde(default)]
     tokens_evaluated: Loose,
-    #[serde(default)]
     timings: Option<LlamaTimings>,
-    #[serde(default)]
     error: Option<Value>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default)]
 struct LlamaTimings {
-    #[serde(default)]
     cache_n: Loose,
 }
 
@@ -407,21 +373,8 @@ fn llama_finish(document: &LlamaDocument<'_>) -> Cow<'static, str> {
 
 /// Fields of the request itself. All others go into `options`; neither has `ignore_eos` or a
 /// minimum length.
-const OLLAMA_FIELDS: [&str; 13] = [
-    "context",
-    "format",
-    "keep_alive",
-    "logprobs",
-    "raw",
-    "shift",
-    "suffix",
-    "system",
-    "template",
-    "think",
-    "tools",
-    "top_logprobs",
-    "truncate",
-];
+const OLLAMA_FIELDS: &str = "context format keep_alive logprobs raw shift suffix system template \
+                             think tools top_logprobs truncate";
 
 fn ollama_chat_body(recipe: &BodyRecipe<'_>) -> Vec<u8> {
     let mut messages = body::messages(recipe);
@@ -448,7 +401,7 @@ fn ollama_body<'a>(
     recipe: &BodyRecipe<'a>,
     [prompt, images]: [(&'static str, Field<'a>); 2],
 ) -> Vec<u8> {
-    let is_own = |name: &str| OLLAMA_FIELDS.contains(&name);
+    let is_own = |name: &str| OLLAMA_FIELDS.split(' ').any(|own| own == name);
     let options = [("num_predict", Field::Count(recipe.output_tokens))];
     let members = [
         ("model", Field::text(recipe.model)),
@@ -470,35 +423,25 @@ fn add_ollama_images(message: &mut Message, images: &[String]) {
 }
 
 /// A chat's line has a `message`, the other one's a `response`.
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct OllamaDocument<'a> {
-    #[serde(borrow, default)]
     model: Option<Text<'a>>,
-    #[serde(borrow, default)]
     message: Option<OllamaMessage<'a>>,
-    #[serde(borrow, default)]
     response: Option<Text<'a>>,
-    #[serde(borrow, default)]
     thinking: Option<Text<'a>>,
-    #[serde(default)]
     done: bool,
-    #[serde(borrow, default)]
     done_reason: Option<Text<'a>>,
-    #[serde(default)]
     prompt_eval_count: Loose,
-    #[serde(default)]
     eval_count: Loose,
-    #[serde(default)]
     error: Option<Value>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct OllamaMessage<'a> {
-    #[serde(borrow, default)]
     content: Option<Text<'a>>,
-    #[serde(borrow, default)]
     thinking: Option<Text<'a>>,
-    #[serde(default)]
     tool_calls: Option<Vec<WireToolCall>>,
 }
 
@@ -551,21 +494,15 @@ fn triton_body(recipe: &BodyRecipe<'_>) -> Vec<u8> {
     body::write(recipe, members)
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct TritonDocument<'a> {
-    #[serde(borrow, default)]
     model_name: Option<Text<'a>>,
-    #[serde(borrow, default)]
     text_output: Option<Text<'a>>,
-    #[serde(borrow, default)]
     reasoning_output: Option<Text<'a>>,
-    #[serde(borrow, default)]
     finish_reason: Option<Text<'a>>,
-    #[serde(default)]
     num_input_tokens: Loose,
-    #[serde(default)]
     num_output_tokens: Loose,
-    #[serde(default)]
     error: Option<Value>,
 }
 

@@ -22,15 +22,14 @@ use super::{BodyRecipe, ChoiceDelta, Chunk, ChunkError, Dialect};
 
 pub(super) static DIALECTS: [Dialect; 2] = [
     Dialect {
-        add_images: |message, images| body::add_parts(message, images, chat_image),
+        add_images: |message, images| {
+            let part = |url: &str| json!({"type": "image_url", "image_url": {"url": url}});
+            body::add_parts(message, images, part)
+        },
         ..Dialect::new(Api::Chat, chat_body, read)
     },
     Dialect::new(Api::Completions, completions_body, read),
 ];
-
-fn chat_image(url: &str) -> Value {
-    json!({"type": "image_url", "image_url": {"url": url}})
-}
 
 fn chat_body(recipe: &BodyRecipe<'_>) -> Vec<u8> {
     let messages = match &recipe.content.prompt {
@@ -118,15 +117,12 @@ pub(super) fn error_text(error: &Value) -> String {
 }
 
 /// A stream's event or a whole answer.
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct Document<'a> {
-    #[serde(borrow, default)]
     choices: Option<Vec<Choice<'a>>>,
-    #[serde(default)]
     usage: Option<WireUsage>,
-    #[serde(borrow, default)]
     model: Option<Text<'a>>,
-    #[serde(default)]
     error: Option<Value>,
 }
 
@@ -285,11 +281,10 @@ impl<'de> Visitor<'de> for ChoiceMessageVisitor {
 }
 
 /// Chat has `content`, completions have `tokens`: a list with one entry per token.
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default)]
 struct WireLogprobs {
-    #[serde(default)]
     content: Loose,
-    #[serde(default)]
     tokens: Loose,
 }
 
@@ -299,19 +294,17 @@ impl WireLogprobs {
     }
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default)]
 struct WireUsage {
-    #[serde(default)]
     prompt_tokens: Loose,
-    #[serde(default)]
     completion_tokens: Loose,
-    #[serde(default)]
     prompt_tokens_details: Option<WirePromptDetails>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default)]
 struct WirePromptDetails {
-    #[serde(default)]
     cached_tokens: Loose,
 }
 

@@ -68,32 +68,27 @@ fn lines_or_sentences(text: &str) -> Vec<String> {
 }
 
 /// An answer of either API.
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct ScoreDocument<'a> {
-    #[serde(borrow, default)]
     model: Option<Text<'a>>,
-    #[serde(borrow, default)]
     data: Vec<Item<'a>>,
-    #[serde(default)]
     results: Loose,
-    #[serde(default)]
     usage: Option<ScoreUsage>,
-    #[serde(default)]
     error: Option<serde_json::Value>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct Item<'a> {
     /// Numbers, or Base64 where that was asked for.
-    #[serde(borrow, default)]
     embedding: Option<&'a RawValue>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default)]
 struct ScoreUsage {
-    #[serde(default)]
     prompt_tokens: Loose,
-    #[serde(default)]
     total_tokens: Loose,
 }
 

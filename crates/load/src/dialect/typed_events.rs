@@ -73,9 +73,9 @@ fn item(message: &Message) -> Value {
     json!({"type": "message", "role": message.role(), "content": content})
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct Delta<'a> {
-    #[serde(borrow, default)]
     delta: Option<Parts<'a>>,
 }
 
@@ -91,40 +91,32 @@ struct AboutResponse<'a> {
     response: WireResponse<'a>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct WireResponse<'a> {
-    #[serde(borrow, default)]
     model: Option<Text<'a>>,
-    #[serde(borrow, default)]
     status: Option<Text<'a>>,
-    #[serde(borrow, default)]
     output: Option<Vec<WireItem<'a>>>,
-    #[serde(borrow, default)]
     incomplete_details: Option<Incomplete<'a>>,
-    #[serde(default)]
     usage: Option<ResponsesUsage>,
-    #[serde(default)]
     error: Option<Value>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct Incomplete<'a> {
-    #[serde(borrow, default)]
     reason: Option<Text<'a>>,
 }
 
 /// One item of the output: a message, reasoning, or a call.
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct WireItem<'a> {
-    #[serde(borrow, rename = "type", default)]
+    #[serde(rename = "type")]
     kind: Option<Text<'a>>,
-    #[serde(borrow, default)]
     content: Option<Parts<'a>>,
-    #[serde(borrow, default)]
     summary: Option<Parts<'a>>,
-    #[serde(default)]
     name: Option<Sized>,
-    #[serde(default)]
     arguments: Option<Sized>,
 }
 
@@ -140,19 +132,17 @@ impl WireItem<'_> {
     }
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default)]
 struct ResponsesUsage {
-    #[serde(default)]
     input_tokens: Loose,
-    #[serde(default)]
     output_tokens: Loose,
-    #[serde(default)]
     input_tokens_details: Option<WireInputDetails>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default)]
 struct WireInputDetails {
-    #[serde(default)]
     cached_tokens: Loose,
 }
 
@@ -309,15 +299,12 @@ struct MessageStart<'a> {
     message: WireMessage<'a>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct WireMessage<'a> {
-    #[serde(borrow, default)]
     model: Option<Text<'a>>,
-    #[serde(borrow, default)]
     content: Vec<WireBlock<'a>>,
-    #[serde(borrow, default)]
     stop_reason: Option<Text<'a>>,
-    #[serde(default)]
     usage: Option<MessagesUsage>,
 }
 
@@ -334,19 +321,15 @@ struct BlockDelta<'a> {
 }
 
 /// A block, or a part of one: each kind has its own field.
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct WireBlock<'a> {
-    #[serde(borrow, rename = "type", default)]
+    #[serde(rename = "type")]
     kind: Option<Text<'a>>,
-    #[serde(borrow, default)]
     text: Option<Text<'a>>,
-    #[serde(borrow, default)]
     thinking: Option<Text<'a>>,
-    #[serde(default)]
     partial_json: Option<Sized>,
-    #[serde(default)]
     name: Option<Sized>,
-    #[serde(default)]
     input: Option<Sized>,
 }
 
@@ -358,22 +341,19 @@ struct MessageDelta<'a> {
     usage: Option<MessagesUsage>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct StopDelta<'a> {
-    #[serde(borrow, default)]
     stop_reason: Option<Text<'a>>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 #[expect(clippy::struct_field_names, reason = "the API calls them so")]
+#[serde(default)]
 struct MessagesUsage {
-    #[serde(default)]
     input_tokens: Loose,
-    #[serde(default)]
     output_tokens: Loose,
-    #[serde(default)]
     cache_read_input_tokens: Loose,
-    #[serde(default)]
     cache_creation_input_tokens: Loose,
 }
 
