@@ -19,10 +19,15 @@ impl Schedule {
     pub fn draw(rate: &Rate, arrivals: Arrivals, extent: Extent, seed: u64) -> Self {
         match (rate, Gaps::new(arrivals, seed)) {
             (Rate::Unlimited | Rate::Recorded(_), _) => Self::collect(std::iter::repeat(0), extent),
-            (Rate::Steady { per_s }, None) => Self::collect(even(*per_s), extent),
-            (Rate::Steady { per_s }, Some(gaps)) => match stretched_to(arrivals, extent) {
-                Some(count) => Self(stretched(*per_s, count, gaps)),
-                None => Self::collect(steady(*per_s, gaps), extent),
+            // The n-th arrival at n / rate: computed from n, so that no rounding adds up.
+            (Rate::Steady { per_s }, None) => {
+                Self::collect((0_u64..).map(|n| nanos(n as f64 / per_s)), extent)
+            }
+            (Rate::Steady { per_s }, Some(gaps)) => match (arrivals, extent) {
+                (Arrivals::Stretched { .. }, Extent::Requests(requests)) => {
+                    Self(stretched(*per_s, requests.get(), gaps))
+                }
+                _ => Self::collect(steady(*per_s, gaps), extent),
             },
             (Rate::Ramp { segments, curve }, gaps) => {
                 let curve = Curve::new(segments, *curve);
@@ -112,11 +117,6 @@ impl Gaps {
     }
 }
 
-/// The n-th arrival at n / rate: computed from n, so that no rounding adds up.
-fn even(per_s: f64) -> impl Iterator<Item = u64> {
-    (0_u64..).map(move |n| nanos(n as f64 / per_s))
-}
-
 /// Sums of whole nanoseconds, as published plans have them.
 fn steady(per_s: f64, mut gaps: Gaps) -> impl Iterator<Item = u64> {
     let mut at = 0_u64;
@@ -124,14 +124,6 @@ fn steady(per_s: f64, mut gaps: Gaps) -> impl Iterator<Item = u64> {
         at = at.saturating_add(nanos(gaps.next() / per_s));
         at
     })
-}
-
-/// The number of requests that a schedule is stretched to fit, where it is.
-fn stretched_to(arrivals: Arrivals, extent: Extent) -> Option<u64> {
-    match (arrivals, extent) {
-        (Arrivals::Stretched { .. }, Extent::Requests(requests)) => Some(requests.get()),
-        _ => None,
-    }
 }
 
 /// The last of them at exactly their number over the rate.

@@ -72,7 +72,16 @@ pub(crate) struct DataFile {
     bytes: Chain<Cursor<Vec<u8>>, File>,
     bound: u64,
     hash: Sha256,
-    check: Utf8Check,
+    /// Bytes that have passed, and the beginning of a character whose end has not been read.
+    passed: u64,
+    begun: Vec<u8>,
+    ended: bool,
+    /// A line that never ends is given up: it would be held in memory whole.
+    has_lines: bool,
+    /// The line that is being read, from one, and how much of it has passed.
+    line: (u64, u64),
+    /// An odd number of them leaves a field open.
+    quotes: usize,
 }
 
 /// More than the longest first line by which a kind is detected.
@@ -87,15 +96,27 @@ impl DataFile {
         let mut head = Vec::new();
         Read::by_ref(&mut file).take(HEAD_BYTES).read_to_end(&mut head).map_err(unreadable)?;
         let mut hash = Sha256::new();
-        let mut check = Utf8Check::default();
+        let mut passed = 0;
         if head.starts_with(BYTE_ORDER_MARK) {
             // Part of the file, but of no field or word in it.
             hash.update(BYTE_ORDER_MARK);
-            check.passed = BYTE_ORDER_MARK.len() as u64;
+            passed = BYTE_ORDER_MARK.len() as u64;
             head.drain(..BYTE_ORDER_MARK.len());
         }
         let bytes = Cursor::new(head.clone()).chain(file);
-        Ok(Self { path: path.to_path_buf(), head, bytes, bound, hash, check })
+        Ok(Self {
+            path: path.to_path_buf(),
+            head,
+            bytes,
+            bound,
+            hash,
+            passed,
+            begun: Vec::new(),
+            ended: false,
+            has_lines: false,
+            line: (1, 0),
+            quotes: 0,
+        })
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -113,20 +134,21 @@ impl DataFile {
     }
 
     pub(crate) fn lines(&mut self) -> Lines<'_> {
-        let path = self.path.clone();
-        Lines { path, number: 0, bytes: BufReader::new(LineBound::new(self)), line: Vec::new() }
+        self.has_lines = true;
+        Lines { bytes: BufReader::new(self), number: 0, line: Vec::new() }
     }
 
     /// Reads what no one wanted, so that the hash is that of the whole file.
     pub(crate) fn finish(mut self) -> Result<String, DataFileError> {
-        let path = self.path.clone();
-        io::copy(&mut self, &mut io::sink()).map_err(|error| at_reading(&path, error))?;
+        let read = io::copy(&mut self, &mut io::sink());
+        read.map_err(|error| self.failed(error))?;
         Ok(hex(&self.hash.finalize()))
     }
 
     /// What a parser met while it read this file.
     pub(crate) fn failed(&self, error: io::Error) -> DataFileError {
-        at_reading(&self.path, error)
+        let unreadable = |source| DataFileError::Unreadable { path: self.path.clone(), source };
+        error.downcast().unwrap_or_else(unreadable)
     }
 
     pub(crate) fn wrong(&self, place: Position, reason: impl Into<String>) -> DataFileError {
@@ -135,25 +157,70 @@ impl DataFile {
 }
 
 impl Read for DataFile {
+    /// What is wrong with the file travels through a parser inside of an I/O error.
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.bytes.read(buffer)?;
         let new = &buffer[..count];
-        if count == 0 && !buffer.is_empty() {
-            self.check.end().map_err(spoiled)?;
-        }
-        self.check.push(new).map_err(spoiled)?;
-        if self.bound < self.check.passed {
-            return Err(spoiled(Spoiled::TooLarge(self.bound)));
-        }
+        self.ended = count == 0 && !buffer.is_empty();
+        self.check(new).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+        self.quotes += new.iter().filter(|byte| **byte == b'"').count();
         self.hash.update(new);
         Ok(count)
     }
 }
 
+impl DataFile {
+    fn check(&mut self, new: &[u8]) -> Result<(), DataFileError> {
+        let path = || self.path.clone();
+        if !is_utf8(&mut self.begun, &mut self.passed, new) || self.ended && !self.begun.is_empty()
+        {
+            return Err(DataFileError::NotUtf8 { path: path(), offset: self.passed });
+        }
+        if self.bound < self.passed {
+            return Err(DataFileError::TooLarge { path: path(), bound: self.bound });
+        }
+        let pieces = new.split(|byte| *byte == b'\n').enumerate();
+        for (place, piece) in pieces.filter(|_| self.has_lines) {
+            if 0 < place {
+                self.line = (self.line.0 + 1, 0);
+            }
+            self.line.1 += piece.len() as u64;
+            if LINE_BYTES_MAX < self.line.1 {
+                let (line, bound) = (self.line.0, LINE_BYTES_MAX);
+                return Err(DataFileError::LongLine { path: path(), line, bound });
+            }
+        }
+        Ok(())
+    }
+}
+
+const LINE_BYTES_MAX: u64 = 64 << 20;
+
+/// Finds the first byte that is not UTF-8, wherever the reads were cut: `passed` is its place then.
+fn is_utf8(begun: &mut Vec<u8>, passed: &mut u64, mut bytes: &[u8]) -> bool {
+    while !begun.is_empty() {
+        let Some((first, rest)) = bytes.split_first() else { return true };
+        begun.push(*first);
+        bytes = rest;
+        match std::str::from_utf8(begun) {
+            Ok(_) => {
+                *passed += begun.len() as u64;
+                begun.clear();
+            }
+            Err(error) if error.error_len().is_none() => {}
+            Err(_) => return false,
+        }
+    }
+    let error = std::str::from_utf8(bytes).err();
+    let valid = error.map_or(bytes.len(), |error| error.valid_up_to());
+    *passed += valid as u64;
+    begun.extend_from_slice(&bytes[valid..]);
+    error.is_none_or(|error| error.error_len().is_none())
+}
+
 /// Lines and their numbers, without their ends.
 pub(crate) struct Lines<'f> {
-    path: PathBuf,
-    bytes: BufReader<LineBound<&'f mut DataFile>>,
+    bytes: BufReader<&'f mut DataFile>,
     number: u64,
     line: Vec<u8>,
 }
@@ -161,116 +228,14 @@ pub(crate) struct Lines<'f> {
 impl Lines<'_> {
     pub(crate) fn next(&mut self) -> Result<Option<(Position, &str)>, DataFileError> {
         self.line.clear();
-        let unreadable = |error| at_reading(&self.path, error);
-        if self.bytes.read_until(b'\n', &mut self.line).map_err(unreadable)? == 0 {
+        let read = self.bytes.read_until(b'\n', &mut self.line);
+        if read.map_err(|error| self.bytes.get_ref().failed(error))? == 0 {
             return Ok(None);
         }
         self.number += 1;
         // The file was checked on its way in, and a line's end is never inside of a character.
         let line = std::str::from_utf8(&self.line).unwrap_or_default();
         Ok(Some((Position::Line(self.number), line.trim_end_matches(['\n', '\r']))))
-    }
-}
-
-/// Gives up on a line that never ends: it would be held in memory whole.
-#[derive(Debug)]
-struct LineBound<R> {
-    bytes: R,
-    /// The line that is being read, from one, and how much of it has passed.
-    number: u64,
-    passed: u64,
-}
-
-const LINE_BYTES_MAX: u64 = 64 << 20;
-
-impl<R> LineBound<R> {
-    fn new(bytes: R) -> Self {
-        Self { bytes, number: 1, passed: 0 }
-    }
-}
-
-impl<R: Read> Read for LineBound<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let count = self.bytes.read(buffer)?;
-        for (place, piece) in buffer[..count].split(|byte| *byte == b'\n').enumerate() {
-            if 0 < place {
-                self.number += 1;
-                self.passed = 0;
-            }
-            self.passed += piece.len() as u64;
-            if LINE_BYTES_MAX < self.passed {
-                return Err(spoiled(Spoiled::LongLine(self.number)));
-            }
-        }
-        Ok(count)
-    }
-}
-
-/// Finds the first byte that is not UTF-8, wherever the reads were cut.
-#[derive(Debug, Default)]
-struct Utf8Check {
-    passed: u64,
-    /// The beginning of a character whose end has not been read.
-    begun: Vec<u8>,
-}
-
-impl Utf8Check {
-    fn push(&mut self, mut bytes: &[u8]) -> Result<(), Spoiled> {
-        while !self.begun.is_empty() {
-            let Some((first, rest)) = bytes.split_first() else { return Ok(()) };
-            self.begun.push(*first);
-            bytes = rest;
-            match std::str::from_utf8(&self.begun) {
-                Ok(_) => {
-                    self.passed += self.begun.len() as u64;
-                    self.begun.clear();
-                }
-                Err(error) if error.error_len().is_none() => {}
-                Err(_) => return Err(Spoiled::NotUtf8(self.passed)),
-            }
-        }
-        match std::str::from_utf8(bytes) {
-            Ok(_) => self.passed += bytes.len() as u64,
-            Err(error) => {
-                self.passed += error.valid_up_to() as u64;
-                if error.error_len().is_some() {
-                    return Err(Spoiled::NotUtf8(self.passed));
-                }
-                self.begun.extend_from_slice(&bytes[error.valid_up_to()..]);
-            }
-        }
-        Ok(())
-    }
-
-    fn end(&self) -> Result<(), Spoiled> {
-        if self.begun.is_empty() { Ok(()) } else { Err(Spoiled::NotUtf8(self.passed)) }
-    }
-}
-
-/// Travels through a parser inside of an I/O error.
-#[derive(Clone, Copy, Debug, thiserror::Error)]
-enum Spoiled {
-    #[error("not UTF-8 at byte {0}")]
-    NotUtf8(u64),
-    #[error("more than {0} bytes")]
-    TooLarge(u64),
-    #[error("line {0} is too long")]
-    LongLine(u64),
-}
-
-fn spoiled(reason: Spoiled) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, reason)
-}
-
-fn at_reading(path: &Path, source: io::Error) -> DataFileError {
-    let path = path.to_path_buf();
-    match source.get_ref().and_then(|inner| inner.downcast_ref::<Spoiled>()) {
-        Some(Spoiled::NotUtf8(offset)) => DataFileError::NotUtf8 { path, offset: *offset },
-        Some(Spoiled::TooLarge(bound)) => DataFileError::TooLarge { path, bound: *bound },
-        Some(Spoiled::LongLine(line)) => {
-            DataFileError::LongLine { path, line: *line, bound: LINE_BYTES_MAX }
-        }
-        None => DataFileError::Unreadable { path, source },
     }
 }
 
@@ -294,8 +259,7 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
 }
 
 pub(crate) struct Table<'f> {
-    path: PathBuf,
-    rows: Reader<Quotes<LineBound<&'f mut DataFile>>>,
+    rows: Reader<&'f mut DataFile>,
     header: StringRecord,
     row: StringRecord,
     last: Position,
@@ -303,15 +267,14 @@ pub(crate) struct Table<'f> {
 
 impl DataFile {
     pub(crate) fn table(&mut self) -> Result<Table<'_>, DataFileError> {
-        let path = self.path.clone();
         if self.head.is_empty() {
-            return Err(DataFileError::Empty { path });
+            return Err(DataFileError::Empty { path: self.path.clone() });
         }
-        let quotes = Quotes { bytes: LineBound::new(self), count: 0, ended: false };
-        let mut rows = Reader::from_reader(quotes);
+        self.has_lines = true;
+        let mut rows = Reader::from_reader(self);
         let header = rows.headers().cloned();
         let (row, last) = (StringRecord::new(), Position::Line(1));
-        let mut table = Table { path, rows, header: StringRecord::new(), row, last };
+        let mut table = Table { rows, header: StringRecord::new(), row, last };
         table.header = header.map_err(|error| table.wrong(error))?;
         Ok(table)
     }
@@ -331,7 +294,8 @@ impl Table<'_> {
         self.column(column).ok_or_else(|| {
             let names = self.columns().take(20).map(|name| format!("`{name}`"));
             let found = names.collect::<Vec<_>>().join(", ");
-            DataFileError::NoColumn { path: self.path.clone(), column, found }
+            let path = self.rows.get_ref().path.clone();
+            DataFileError::NoColumn { path, column, found }
         })
     }
 
@@ -349,14 +313,13 @@ impl Table<'_> {
 
     /// Whether the file has ended inside of a quoted field, which no row shows.
     fn is_open(&self) -> bool {
-        let quotes = self.rows.get_ref();
-        quotes.ended && quotes.count % 2 == 1
+        let file = self.rows.get_ref();
+        file.ended && file.quotes % 2 == 1
     }
 
     fn left_open(&self) -> DataFileError {
         let reason = "a quoted field has no end: the file is cut off, or a quote is not doubled";
-        let (path, place) = (self.path.clone(), self.last);
-        DataFileError::Wrong { path, place, reason: reason.to_owned() }
+        self.rows.get_ref().wrong(self.last, reason)
     }
 
     fn wrong(&self, error: csv::Error) -> DataFileError {
@@ -369,25 +332,9 @@ impl Table<'_> {
             reason = format!("{len} fields where the header has {expected_len}");
         }
         if let csv::ErrorKind::Io(error) = error.into_kind() {
-            return at_reading(&self.path, error);
+            return self.rows.get_ref().failed(error);
         }
-        DataFileError::Wrong { path: self.path.clone(), place: Position::Line(line), reason }
-    }
-}
-
-/// Counts quotes: an odd number of them leaves a field open.
-struct Quotes<R> {
-    bytes: R,
-    count: u64,
-    ended: bool,
-}
-
-impl<R: Read> Read for Quotes<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let count = self.bytes.read(buffer)?;
-        self.count += buffer[..count].iter().map(|byte| u64::from(*byte == b'"')).sum::<u64>();
-        self.ended = count == 0;
-        Ok(count)
+        self.rows.get_ref().wrong(Position::Line(line), reason)
     }
 }
 
@@ -400,21 +347,19 @@ mod tests {
         let text = "aé€🦀z".as_bytes();
         let broken = [text, b"\xf0\x9f", b"z"].concat();
         for cut in 0..=broken.len() {
-            let mut whole = Utf8Check::default();
-            let end = cut.min(text.len());
-            whole.push(&text[..end]).unwrap();
-            whole.push(&text[end..]).unwrap();
-            whole.end().unwrap();
-            let mut check = Utf8Check::default();
-            let result = check.push(&broken[..cut]).and_then(|()| check.push(&broken[cut..]));
-            assert!(
-                matches!(result, Err(Spoiled::NotUtf8(offset)) if offset == text.len() as u64),
-                "cut at {cut}: {result:?}"
-            );
+            let check = |bytes: &[u8], cut: usize| {
+                let (mut begun, mut passed) = (Vec::new(), 0);
+                let holds = is_utf8(&mut begun, &mut passed, &bytes[..cut])
+                    && is_utf8(&mut begun, &mut passed, &bytes[cut..]);
+                (holds, begun.len(), passed)
+            };
+            assert_eq!(check(text, cut.min(text.len())), (true, 0, text.len() as u64));
+            let (holds, _, passed) = check(&broken, cut);
+            assert_eq!((holds, passed), (false, text.len() as u64), "cut at {cut}");
         }
-        let mut cut_off = Utf8Check::default();
-        cut_off.push(b"ab\xe2\x82").unwrap();
-        assert!(matches!(cut_off.end(), Err(Spoiled::NotUtf8(2))));
+        let (mut begun, mut passed) = (Vec::new(), 0);
+        assert!(is_utf8(&mut begun, &mut passed, b"ab\xe2\x82"));
+        assert_eq!((begun.len(), passed), (2, 2));
     }
 
     #[test]

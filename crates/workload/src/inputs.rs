@@ -94,7 +94,8 @@ impl Inputs {
             return Err(TextError::NoSystem(facts.map_or_else(String::new, |it| it.name)).into());
         }
         let recorded = if let Loaded::Trace(trace) = &loaded {
-            Some(trace.entries.iter().map(|entry| entry.at_ns).collect())
+            let moments = trace.entries.iter().map(|entry| u64::try_from(entry.at_ns));
+            Some(moments.map(Result::unwrap_or_default).collect())
         } else {
             None
         };
@@ -161,30 +162,26 @@ impl Inputs {
         let words: Arc<dyn Prompts> = if matches!(self.loaded, Loaded::VllmRandom(_)) {
             Arc::new(Repeated(lengths))
         } else {
-            Arc::new(WarmUp::new(lengths, self.text(), spec.seed))
+            Arc::new(WarmUp { lengths, text: self.text(), seed: spec.seed })
         };
         let seed = Stream::new(spec.seed, "warm-up-bodies", 0).bits();
         Arc::new(Decorated::new(words, &spec.workload.body, Users::Requests, seed))
     }
 
     fn source(&self, loaded: &Loaded, seed: u64) -> Arc<dyn Prompts> {
+        let synthetic = |input, output, prefix: Option<_>, prefix_is_system| {
+            Arc::new(Synthetic {
+                seed,
+                text: self.text(),
+                input: Draw::new(input),
+                output: Draw::new(output),
+                prefixes: prefix.map(|prefix| Prefixes::new(prefix, seed)),
+                prefix_is_system,
+            })
+        };
         match loaded {
-            Loaded::Synthetic(spec) => Arc::new(Synthetic {
-                seed,
-                text: self.text(),
-                input: Draw::new(&spec.input),
-                output: Draw::new(&spec.output),
-                prefixes: spec.prefix.map(|prefix| Prefixes::new(prefix, seed)),
-                prefix_is_system: false,
-            }),
-            Loaded::Conversations(spec) => Arc::new(Synthetic {
-                seed,
-                text: self.text(),
-                input: Draw::new(&spec.input),
-                output: Draw::new(&spec.output),
-                prefixes: spec.prefix.map(|prefix| Prefixes::new(prefix, seed)),
-                prefix_is_system: true,
-            }),
+            Loaded::Synthetic(spec) => synthetic(&spec.input, &spec.output, spec.prefix, false),
+            Loaded::Conversations(spec) => synthetic(&spec.input, &spec.output, spec.prefix, true),
             Loaded::Fixed(spec, input_tokens) => Arc::new(Fixed {
                 seed,
                 prompt: spec.prompt.clone(),

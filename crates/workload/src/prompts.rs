@@ -126,15 +126,9 @@ impl Prompts for Repeated {
 
 #[derive(Debug)]
 pub(crate) struct WarmUp {
-    lengths: Arc<dyn Prompts>,
-    text: Arc<TextMaker>,
-    seed: u64,
-}
-
-impl WarmUp {
-    pub(crate) fn new(lengths: Arc<dyn Prompts>, text: Arc<TextMaker>, seed: u64) -> Self {
-        Self { lengths, text, seed }
-    }
+    pub(crate) lengths: Arc<dyn Prompts>,
+    pub(crate) text: Arc<TextMaker>,
+    pub(crate) seed: u64,
 }
 
 impl Prompts for WarmUp {

@@ -120,7 +120,16 @@ impl SavedPlan {
         }
         drop(lines);
         let requests = entries.len() as u64;
-        check_whole(path, &header, &sequence, requests)?;
+        if requests == 0 {
+            return Err(SavedPlanError::Empty { path: path.to_owned() });
+        }
+        let wrong = |line, reason| SavedPlanError::Line { path: path.to_owned(), line, reason };
+        sequence.finish().map_err(|reason| wrong(requests + 1, reason))?;
+        if header.bounds.requests != Some(requests) {
+            let stated = header.bounds.requests.map_or("null".to_owned(), |it| it.to_string());
+            let reason = format!("`bounds.requests` is {stated}, and {requests} requests follow");
+            return Err(wrong(1, reason));
+        }
         let sha256 = half(hash);
         let is_changed = end.requests != requests || end.sha256 != sha256;
         Ok(Self { file: Mutex::new(file), entries, sha256, is_changed, header })
@@ -136,26 +145,6 @@ impl SavedPlan {
         drop(file);
         Line::read(&line).ok()
     }
-}
-
-/// What only the end of the file can tell.
-fn check_whole(
-    path: &Path,
-    header: &Header,
-    sequence: &Sequence,
-    requests: u64,
-) -> Result<(), SavedPlanError> {
-    if requests == 0 {
-        return Err(SavedPlanError::Empty { path: path.to_owned() });
-    }
-    let wrong = |line, reason| SavedPlanError::Line { path: path.to_owned(), line, reason };
-    sequence.finish().map_err(|reason| wrong(requests + 1, reason))?;
-    if header.bounds.requests != Some(requests) {
-        let stated = header.bounds.requests.map_or("null".to_owned(), |stated| stated.to_string());
-        let reason = format!("`bounds.requests` is {stated}, and {requests} requests follow");
-        return Err(wrong(1, reason));
-    }
-    Ok(())
 }
 
 impl Plan for SavedPlan {
@@ -555,12 +544,17 @@ pub fn save(
     let header = header(spec, materials, fingerprints, plan)?;
     // Under another name first: a plan that is cut short must not look like a plan.
     let unfinished = path.with_added_extension(format!("{}.incomplete", std::process::id()));
-    let written = write_file(&unfinished, &header, plan)
-        .and_then(|()| std::fs::rename(&unfinished, path).map_err(Unwritten::Unwritable));
-    written.map_err(|error| {
-        // The first error is the one to tell.
+    let unwritable = |error| SavedPlanError::Unwritable { path: path.to_owned(), error };
+    let write = || {
+        let file = File::create(&unfinished).map_err(unwritable)?;
+        let mut file = BufWriter::with_capacity(1 << 20, file);
+        write_lines(&mut file, path, &header, plan)?;
+        let file = file.into_inner().map_err(|error| unwritable(error.into_error()))?;
+        file.sync_all().and_then(|()| std::fs::rename(&unfinished, path)).map_err(unwritable)
+    };
+    write().inspect_err(|_| {
+        // The first error is the one to report.
         let _ = std::fs::remove_file(&unfinished);
-        error.told_of(path)
     })
 }
 
@@ -574,9 +568,9 @@ pub fn print(
 ) -> Result<(), SavedPlanError> {
     let header = header(spec, materials, fingerprints, plan)?;
     let mut out = BufWriter::with_capacity(1 << 20, out);
-    write_lines(&mut out, &header, plan)
-        .and_then(|()| out.flush().map_err(Unwritten::Unwritable))
-        .map_err(|error| error.told_of(Path::new("standard output")))
+    let path = Path::new("standard output");
+    write_lines(&mut out, path, &header, plan)?;
+    out.flush().map_err(|error| SavedPlanError::Unwritable { path: path.to_owned(), error })
 }
 
 fn header(
@@ -602,64 +596,35 @@ fn header(
     })
 }
 
-enum Unwritten {
-    Unwritable(io::Error),
-    Unplayable(RequestId, String),
-}
-
-impl Unwritten {
-    fn told_of(self, path: &Path) -> SavedPlanError {
-        match self {
-            Self::Unwritable(error) => SavedPlanError::Unwritable { path: path.to_owned(), error },
-            Self::Unplayable(id, reason) => SavedPlanError::Unplayable { id, reason },
-        }
-    }
-}
-
-impl From<io::Error> for Unwritten {
-    fn from(error: io::Error) -> Self {
-        Self::Unwritable(error)
-    }
-}
-
-fn write_file(path: &Path, header: &Header, plan: &dyn Plan) -> Result<(), Unwritten> {
-    let mut file = BufWriter::with_capacity(1 << 20, File::create(path)?);
-    write_lines(&mut file, header, plan)?;
-    file.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()?;
-    Ok(())
-}
-
 /// Request by request: a plan's length does not matter to the memory. What would be refused when
-/// it is read is not written either.
-fn write_lines(out: impl Write, header: &Header, plan: &dyn Plan) -> Result<(), Unwritten> {
-    let mut file = Hashed { out, hash: Sha256::new() };
-    file.write_line(header)?;
+/// it is read is not written either. `path` is named in errors.
+fn write_lines(
+    mut out: impl Write,
+    path: &Path,
+    header: &Header,
+    plan: &dyn Plan,
+) -> Result<(), SavedPlanError> {
+    let mut hash = Sha256::new();
+    let mut write = |line: serde_json::Result<Vec<u8>>| {
+        let line = line.map_err(io::Error::from).and_then(|mut line| {
+            line.push(b'\n');
+            out.write_all(&line).map(|()| line)
+        });
+        line.map_err(|error| SavedPlanError::Unwritable { path: path.to_owned(), error })
+    };
+    hash.update(write(serde_json::to_vec(header))?);
     let mut sequence = Sequence::new(header);
     let mut written = 0;
     let requests = header.bounds.requests.unwrap_or(0);
     for request in (0..requests).map_while(|id| plan.request(RequestId(id))) {
         let checked = sequence.take(&request);
-        checked.map_err(|reason| Unwritten::Unplayable(request.id, reason))?;
-        file.write_line(&Line::new(&request, plan.content(&request)))?;
+        checked.map_err(|reason| SavedPlanError::Unplayable { id: request.id, reason })?;
+        let line = Line::new(&request, plan.content(&request));
+        hash.update(write(serde_json::to_vec(&line))?);
         written += 1;
     }
-    let end = End { requests: written, sha256: half(file.hash.clone()) };
-    file.write_line(&Last { end })?;
-    Ok(())
-}
-
-struct Hashed<W> {
-    out: W,
-    hash: Sha256,
-}
-
-impl<W: Write> Hashed<W> {
-    fn write_line(&mut self, value: &impl Serialize) -> io::Result<()> {
-        let mut line = serde_json::to_vec(value)?;
-        line.push(b'\n');
-        self.hash.update(&line);
-        self.out.write_all(&line)
-    }
+    let end = End { requests: written, sha256: half(hash) };
+    write(serde_json::to_vec(&Last { end })).map(drop)
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ mod tests;
 pub use exact::{Frame, TextError};
 pub use inferometer_model::Segment;
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use inferometer_model::TokenCounter as _;
 use inferometer_model::observations::{Correction, InputLength};
@@ -283,7 +283,7 @@ impl Units {
     /// `None` when the tokenizer has no usable pieces at all.
     fn probe(tokenizer: &Tokenizer) -> Option<Self> {
         let known = |word: &str| costs_one(tokenizer, " ", word);
-        let listed = WORDS.into_iter().chain(MORE_WORDS).map(str::to_owned);
+        let listed = WORDS.iter().map(|word| (*word).to_owned());
         let mut words: Vec<String> = listed.filter(|word| known(word)).collect();
         if words.len() < WORDS_ENOUGH {
             let pieces = pieces(tokenizer, |c| c.is_ascii_alphanumeric());
@@ -412,115 +412,10 @@ fn capitalised(word: &str) -> Option<String> {
     Some(first.to_ascii_uppercase().to_string() + letters.as_str())
 }
 
-#[rustfmt::skip]
-pub(crate) const WORDS: [&str; 256] = [
-    "the", "of", "and", "to", "in", "is", "you", "that", "it", "he", "was", "for", "on", "are", "as", "with",
-    "his", "they", "at", "be", "this", "have", "from", "or", "one", "had", "by", "word", "but", "not", "what", "all",
-    "were", "we", "when", "your", "can", "said", "there", "use", "an", "each", "which", "she", "do", "how", "their", "if",
-    "will", "up", "other", "about", "out", "many", "then", "them", "these", "so", "some", "her", "would", "make", "like", "him",
-    "into", "time", "has", "look", "two", "more", "write", "go", "see", "number", "no", "way", "could", "people", "my", "than",
-    "first", "water", "been", "call", "who", "oil", "its", "now", "find", "long", "down", "day", "did", "get", "come", "made",
-    "may", "part", "over", "new", "sound", "take", "only", "little", "work", "know", "place", "year", "live", "me", "back", "give",
-    "most", "very", "after", "thing", "our", "just", "name", "good", "sentence", "man", "think", "say", "great", "where", "help", "through",
-    "much", "before", "line", "right", "too", "mean", "old", "any", "same", "tell", "boy", "follow", "came", "want", "show", "also",
-    "around", "form", "three", "small", "set", "put", "end", "does", "another", "well", "large", "must", "big", "even", "such", "because",
-    "turn", "here", "why", "ask", "went", "men", "read", "need", "land", "different", "home", "us", "move", "try", "kind", "hand",
-    "picture", "again", "change", "off", "play", "air", "away", "house", "point", "page", "letter", "mother", "answer", "found", "study", "still",
-    "learn", "should", "world", "high", "every", "near", "add", "food", "between", "own", "below", "country", "plant", "last", "school", "father",
-    "keep", "tree", "never", "start", "city", "earth", "eye", "light", "thought", "head", "under", "story", "saw", "left", "few", "while",
-    "along", "might", "close", "seem", "next", "hard", "open", "example", "begin", "life", "always", "those", "both", "paper", "together", "got",
-    "group", "often", "run", "important", "until", "side", "feet", "car", "mile", "night", "walk", "white", "sea", "began", "grow", "river",
-];
-
-/// As common, and longer: for those who can check what they cost.
-#[rustfmt::skip]
-static MORE_WORDS: [&str; 1185] = [
-    "able", "above", "accept", "across", "act", "action", "active", "actual", "address", "admit", "adult", "advice", "affect", "afraid",
-    "afternoon", "age", "agree", "ahead", "aim", "alive", "allow", "almost", "alone", "already", "although", "among", "amount", "ancient",
-    "anger", "angle", "angry", "animal", "announce", "annual", "anyone", "anything", "apart", "appear", "apple", "apply", "approach", "area",
-    "argue", "arm", "army", "arrange", "arrive", "art", "article", "artist", "aside", "asleep", "attack", "attempt", "attend", "author",
-    "average", "avoid", "award", "aware", "baby", "bad", "bag", "balance", "ball", "band", "bank", "bar", "base", "basic",
-    "basket", "bath", "battle", "beach", "bear", "beat", "beautiful", "become", "bed", "beer", "behave", "behind", "believe", "bell",
-    "belong", "belt", "bench", "bend", "benefit", "beside", "best", "better", "beyond", "bird", "birth", "bit", "bite", "black",
-    "blame", "blind", "block", "blood", "blow", "blue", "board", "boat", "body", "bone", "book", "border", "born", "borrow",
-    "boss", "bottle", "bottom", "bowl", "box", "brain", "branch", "brave", "bread", "break", "breakfast", "breath", "bridge", "brief",
-    "bright", "bring", "broad", "brother", "brown", "brush", "build", "burn", "bus", "business", "busy", "butter", "button", "buy",
-    "cake", "camera", "camp", "capital", "captain", "card", "care", "careful", "carry", "case", "cash", "cat", "catch", "cause",
-    "cell", "center", "century", "certain", "chain", "chair", "chance", "chapter", "character", "charge", "cheap", "check", "cheese", "chest",
-    "chicken", "chief", "child", "choice", "choose", "church", "circle", "citizen", "claim", "class", "clean", "clear", "climate", "climb",
-    "clock", "cloth", "cloud", "club", "coach", "coal", "coast", "coat", "code", "coffee", "cold", "collect", "college", "color",
-    "column", "combine", "comfort", "command", "common", "company", "compare", "complete", "computer", "concern", "condition", "connect", "consider", "contain",
-    "content", "continue", "control", "cook", "cool", "copy", "corn", "corner", "correct", "cost", "cotton", "council", "count", "couple",
-    "courage", "course", "court", "cousin", "cover", "cow", "create", "credit", "crime", "crop", "cross", "crowd", "cry", "culture",
-    "cup", "current", "curve", "custom", "customer", "cut", "cycle", "daily", "damage", "dance", "danger", "dark", "data", "date",
-    "daughter", "dead", "deal", "dear", "death", "debate", "decade", "decide", "deep", "deer", "defend", "degree", "deliver", "demand",
-    "depend", "depth", "describe", "desert", "design", "desk", "detail", "develop", "device", "die", "difference", "difficult", "dig", "dinner",
-    "direct", "dirt", "discover", "discuss", "disease", "dish", "distance", "divide", "doctor", "document", "dog", "dollar", "door", "double",
-    "doubt", "dozen", "draw", "dream", "dress", "drink", "drive", "drop", "drug", "dry", "due", "dust", "duty", "ear",
-    "early", "earn", "ease", "east", "easy", "eat", "edge", "education", "effect", "effort", "egg", "eight", "either", "electric",
-    "element", "else", "emotion", "empty", "enemy", "energy", "engine", "enjoy", "enough", "enter", "entire", "equal", "error", "escape",
-    "especially", "establish", "evening", "event", "ever", "everyone", "everything", "evidence", "exact", "examine", "except", "exchange", "excite", "exercise",
-    "exist", "expect", "expense", "experience", "expert", "explain", "express", "extra", "face", "fact", "factor", "factory", "fail", "fair",
-    "faith", "fall", "false", "familiar", "family", "famous", "fan", "far", "farm", "farmer", "fashion", "fast", "fat", "favor",
-    "fear", "feature", "feed", "feel", "fellow", "female", "fence", "field", "fifteen", "fight", "figure", "fill", "film", "final",
-    "fine", "finger", "finish", "fire", "firm", "fish", "fit", "five", "fix", "flag", "flat", "flight", "floor", "flow",
-    "flower", "fly", "focus", "fold", "folk", "foot", "force", "foreign", "forest", "forget", "forgive", "fork", "formal", "former",
-    "forward", "four", "frame", "free", "freedom", "fresh", "friend", "front", "fruit", "fuel", "full", "fun", "fund", "future",
-    "gain", "game", "garden", "gas", "gate", "gather", "general", "gentle", "gift", "girl", "glad", "glass", "global", "goal",
-    "goat", "gold", "golf", "gone", "government", "grade", "grain", "grand", "grant", "grass", "gray", "green", "ground", "growth",
-    "guard", "guess", "guest", "guide", "gun", "guy", "habit", "hair", "half", "hall", "happen", "happy", "harm", "hat",
-    "hate", "health", "hear", "heart", "heat", "heavy", "height", "hello", "herself", "hide", "hill", "himself", "hire", "history",
-    "hit", "hold", "hole", "holiday", "honest", "honey", "honor", "hope", "horse", "hospital", "host", "hot", "hotel", "hour",
-    "however", "huge", "human", "hundred", "hungry", "hunt", "hurry", "hurt", "husband", "ice", "idea", "ill", "image", "imagine",
-    "impact", "improve", "inch", "include", "increase", "indeed", "industry", "inform", "inside", "instead", "interest", "invite", "iron", "island",
-    "issue", "item", "itself", "job", "join", "joint", "joke", "journey", "joy", "judge", "juice", "jump", "justice", "key",
-    "kick", "kid", "kill", "king", "kitchen", "knee", "knife", "knock", "labor", "lack", "lady", "lake", "lamp", "language",
-    "laugh", "law", "lawyer", "lay", "lead", "leader", "leaf", "lean", "least", "leather", "leave", "leg", "legal", "lend",
-    "length", "less", "lesson", "level", "library", "lie", "lift", "limit", "link", "lion", "lip", "list", "listen", "local",
-    "lock", "logic", "lonely", "lose", "loss", "lost", "lot", "loud", "love", "low", "luck", "lunch", "machine", "magic",
-    "mail", "main", "major", "male", "manage", "manner", "map", "march", "mark", "market", "marry", "mass", "master", "match",
-    "material", "matter", "maybe", "meal", "measure", "meat", "media", "medical", "meet", "meeting", "member", "memory", "mental", "mention",
-    "menu", "message", "metal", "method", "middle", "milk", "million", "mind", "mine", "minor", "minute", "mirror", "miss", "mistake",
-    "mix", "model", "modern", "moment", "money", "month", "mood", "moon", "moral", "morning", "mountain", "mouse", "mouth", "movie",
-    "museum", "music", "myself", "narrow", "nation", "native", "nature", "neck", "neighbor", "neither", "nerve", "network", "news", "nice",
-    "nine", "nobody", "noise", "none", "noon", "normal", "north", "nose", "note", "nothing", "notice", "novel", "nurse", "object",
-    "observe", "ocean", "offer", "office", "officer", "once", "onion", "onto", "opinion", "order", "ordinary", "origin", "others", "outside",
-    "oven", "owner", "pack", "paint", "pair", "pale", "pan", "parent", "park", "particular", "partner", "party", "pass", "past",
-    "path", "patient", "pattern", "pause", "pay", "peace", "pen", "pencil", "per", "perfect", "perform", "perhaps", "period", "permit",
-    "person", "phone", "photo", "phrase", "physical", "piano", "pick", "piece", "pig", "pilot", "pink", "pipe", "pitch", "plain",
-    "plan", "plane", "plastic", "plate", "please", "pleasure", "plenty", "pocket", "poem", "poet", "police", "policy", "polite", "pool",
-    "poor", "popular", "position", "possible", "post", "pot", "potato", "pound", "pour", "power", "practice", "prepare", "present", "press",
-    "pretty", "prevent", "price", "pride", "prince", "print", "prison", "private", "prize", "problem", "process", "produce", "product", "profit",
-    "program", "project", "promise", "proof", "proper", "protect", "proud", "prove", "provide", "public", "pull", "pure", "purple", "purpose",
-    "push", "quality", "quarter", "queen", "question", "quick", "quiet", "quite", "race", "radio", "rail", "rain", "raise", "range",
-    "rapid", "rare", "rate", "rather", "raw", "reach", "react", "ready", "real", "reason", "receive", "recent", "record", "red",
-    "reduce", "refuse", "region", "regular", "relate", "relax", "remain", "remember", "remind", "remove", "repair", "repeat", "reply", "report",
-    "request", "require", "rescue", "rest", "result", "return", "rice", "rich", "ride", "ring", "rise", "risk", "road", "rock",
-    "role", "roll", "roof", "room", "root", "rope", "rough", "round", "route", "row", "royal", "rule", "rush", "sad",
-    "safe", "safety", "sail", "salad", "salt", "sand", "save", "scale", "scene", "science", "score", "screen", "search", "season",
-    "seat", "second", "secret", "section", "seed", "sell", "send", "sense", "separate", "serious", "serve", "service", "seven", "several",
-    "shade", "shake", "shall", "shape", "share", "sharp", "sheep", "sheet", "shelf", "shell", "shine", "ship", "shirt", "shock",
-    "shoe", "shoot", "shop", "shore", "short", "shot", "shoulder", "shout", "shut", "sick", "sight", "sign", "signal", "silence",
-    "silver", "similar", "simple", "since", "sing", "single", "sir", "sister", "sit", "six", "size", "skill", "skin", "sky",
-    "sleep", "slice", "slight", "slip", "slow", "smart", "smell", "smile", "smoke", "smooth", "snake", "snow", "social", "soft",
-    "soil", "soldier", "solid", "solve", "son", "song", "soon", "sorry", "sort", "soul", "soup", "source", "south", "space",
-    "speak", "special", "speech", "speed", "spell", "spend", "spirit", "spite", "sport", "spot", "spread", "spring", "square", "stable",
-    "staff", "stage", "stair", "stand", "standard", "star", "state", "station", "stay", "steady", "steal", "steam", "steel", "step",
-    "stick", "stock", "stomach", "stone", "stop", "store", "storm", "strange", "stream", "street", "strength", "strike", "string", "strong",
-    "student", "style", "subject", "succeed", "sudden", "sugar", "suggest", "suit", "summer", "sun", "supply", "support", "suppose", "sure",
-    "surface", "surprise", "sweet", "swim", "system", "table", "tail", "talk", "tall", "task", "taste", "tax", "tea", "teach",
-    "teacher", "team", "tear", "telephone", "television", "ten", "tennis", "term", "test", "text", "thank", "theater", "theory", "thick",
-    "thin", "third", "thirty", "thousand", "thread", "threat", "throat", "throw", "ticket", "tie", "tight", "till", "tiny", "tip",
-    "tired", "title", "today", "toe", "tomorrow", "tone", "tongue", "tonight", "tool", "tooth", "top", "topic", "total", "touch",
-    "toward", "tower", "town", "toy", "track", "trade", "train", "travel", "treat", "trial", "trip", "trouble", "truck", "true",
-    "trust", "truth", "tube", "tune", "twelve", "twenty", "twice", "type", "uncle", "understand", "uniform", "union", "unit", "unless",
-    "upon", "upper", "urban", "useful", "usual", "valley", "value", "various", "version", "victory", "video", "view", "village", "visit",
-    "visitor", "voice", "vote", "wage", "wait", "wake", "wall", "war", "warm", "warn", "wash", "waste", "watch", "wave",
-    "weak", "wealth", "weapon", "wear", "weather", "wedding", "week", "weekend", "weight", "welcome", "west", "wet", "wheel", "whether",
-    "whole", "whose", "wide", "wife", "wild", "win", "wind", "window", "wine", "wing", "winner", "winter", "wire", "wise",
-    "wish", "within", "without", "woman", "wonder", "wood", "wooden", "worker", "worry", "worth", "wound", "wrap", "writer", "wrong",
-    "yard", "yellow", "yes", "yesterday", "yet", "young", "yourself", "youth", "zero",
-];
+/// Common words. The first 256 are drawn by a byte each; the rest, which are longer, are for those who
+/// can check what they cost.
+pub(crate) static WORDS: LazyLock<Vec<&str>> =
+    LazyLock::new(|| include_str!("words.txt").split_whitespace().collect());
 
 #[cfg(test)]
 mod words_tests {
@@ -528,8 +423,7 @@ mod words_tests {
 
     #[test]
     fn every_word_is_listed_once() {
-        let distinct: std::collections::HashSet<&str> =
-            WORDS.into_iter().chain(MORE_WORDS).collect();
-        assert_eq!(distinct.len(), WORDS.len() + MORE_WORDS.len());
+        let distinct: std::collections::HashSet<&str> = WORDS.iter().copied().collect();
+        assert_eq!((distinct.len(), WORDS.len()), (1_441, 1_441));
     }
 }

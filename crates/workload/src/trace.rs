@@ -38,8 +38,8 @@ pub(crate) struct Trace {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TraceEntry {
-    /// From the beginning of the trace.
-    pub(crate) at_ns: u64,
+    /// From the beginning of the trace, or on the recorder's clock while it is read.
+    pub(crate) at_ns: i64,
     pub(crate) input_tokens: u32,
     pub(crate) output_tokens: u32,
     /// Its place in `hash_ids`.
@@ -83,8 +83,8 @@ fn read_within(
     };
     let mut recording = Recording::new(path, bounds);
     match kind {
-        TraceKind::Mooncake => json::read(&mut file, json::MOONCAKE, &mut recording)?,
-        TraceKind::Bailian => json::read(&mut file, json::BAILIAN, &mut recording)?,
+        TraceKind::Mooncake => json::read(&mut file, Unit::Milliseconds, &mut recording)?,
+        TraceKind::Bailian => json::read(&mut file, Unit::Seconds, &mut recording)?,
         TraceKind::Azure => json::read_azure(&mut file, &mut recording)?,
         TraceKind::BurstGpt => json::read_burst_gpt(&mut file, &mut recording)?,
     }
@@ -105,7 +105,6 @@ fn read_within(
     let Recording { entries, hash_ids, dropped, notes, .. } = recording;
     let items = entries.len() as u64;
     let facts = FileFacts { name, kind: kind_name(kind).to_owned(), sha256, items, dropped };
-    let entries = entries.into_iter().map(Into::into).collect();
     Ok(Trace { entries, hash_ids, block_tokens, facts, notes })
 }
 
@@ -155,27 +154,11 @@ struct Bounds {
     blocks: u64,
 }
 
-/// An entry whose moment is on the recorder's clock.
-#[derive(Debug)]
-struct Recorded {
-    at: i64,
-    input_tokens: u32,
-    output_tokens: u32,
-    blocks: Range<u32>,
-}
-
-impl From<Recorded> for TraceEntry {
-    fn from(recorded: Recorded) -> Self {
-        let Recorded { at, input_tokens, output_tokens, blocks } = recorded;
-        Self { at_ns: u64::try_from(at).unwrap_or(0), input_tokens, output_tokens, blocks }
-    }
-}
-
 #[derive(Debug)]
 struct Recording {
     path: PathBuf,
     bounds: Bounds,
-    entries: Vec<Recorded>,
+    entries: Vec<TraceEntry>,
     hash_ids: Vec<u64>,
     dropped: BTreeMap<String, u64>,
     notes: Vec<String>,
@@ -199,16 +182,15 @@ impl Recording {
         (input_tokens, output_tokens): (u32, u32),
         hash_ids: &[u64],
     ) -> Result<(), DataFileError> {
-        if input_tokens == 0 {
-            self.leave_out("no input tokens");
-            return Ok(());
-        }
-        if output_tokens == 0 {
-            self.leave_out("no output tokens");
-            return Ok(());
-        }
-        if TOKENS_MAX < input_tokens.max(output_tokens) {
-            self.leave_out("longer than any context");
+        let unusable = match (input_tokens, output_tokens) {
+            (0, _) => Some("no input tokens"),
+            (_, 0) => Some("no output tokens"),
+            (input, output) => {
+                (TOKENS_MAX < input.max(output)).then_some("longer than any context")
+            }
+        };
+        if let Some(reason) = unusable {
+            self.leave_out(reason);
             return Ok(());
         }
         self.stay_within(self.entries.len() + 1, self.bounds.entries, "requests")?;
@@ -216,7 +198,7 @@ impl Recording {
         let start = place(self.hash_ids.len());
         self.hash_ids.extend_from_slice(hash_ids);
         let blocks = start..place(self.hash_ids.len());
-        self.entries.push(Recorded { at, input_tokens, output_tokens, blocks });
+        self.entries.push(TraceEntry { at_ns: at, input_tokens, output_tokens, blocks });
         Ok(())
     }
 
@@ -238,9 +220,9 @@ impl Recording {
 
     /// Requests of one moment stay as they were in the file.
     fn put_in_order(&mut self) {
-        let early = self.entries.windows(2).filter(|pair| pair[1].at < pair[0].at).count();
+        let early = self.entries.windows(2).filter(|pair| pair[1].at_ns < pair[0].at_ns).count();
         if 0 < early {
-            self.entries.sort_by_key(|entry| entry.at);
+            self.entries.sort_by_key(|entry| entry.at_ns);
             self.notes.push(format!(
                 "{early} of the recorded requests were earlier than the one before them; \
                  all were put in order of their moments"
@@ -250,7 +232,7 @@ impl Recording {
 
     /// Notes when hash ids and lengths do not fit together: text that was shared may not be.
     fn judge_blocks(&mut self, block_tokens: u32) {
-        let needed = |entry: &Recorded| entry.input_tokens.div_ceil(block_tokens) as usize;
+        let needed = |entry: &TraceEntry| entry.input_tokens.div_ceil(block_tokens) as usize;
         let with_ids = || self.entries.iter().filter(|entry| !entry.blocks.is_empty());
         let odd = with_ids().filter(|entry| entry.blocks.len() != needed(entry)).count();
         if 0 < odd {
@@ -282,9 +264,9 @@ impl Recording {
 
     /// The first request comes at zero.
     fn rebase(&mut self) {
-        let first = self.entries.first().map_or(0, |entry| entry.at);
+        let first = self.entries.first().map_or(0, |entry| entry.at_ns);
         for entry in &mut self.entries {
-            entry.at = entry.at.saturating_sub(first);
+            entry.at_ns = entry.at_ns.saturating_sub(first);
         }
     }
 
@@ -294,8 +276,8 @@ impl Recording {
         }
         for entry in &mut self.entries {
             #[expect(clippy::cast_possible_truncation, reason = "saturates")]
-            let at = libm::round(entry.at as f64 / speed) as i64;
-            entry.at = at;
+            let at_ns = libm::round(entry.at_ns as f64 / speed) as i64;
+            entry.at_ns = at_ns;
         }
     }
 }

@@ -124,7 +124,8 @@ pub(super) fn read_lines(
 fn item(mut object: Map<String, Value>) -> Result<(Raw, Vec<String>), String> {
     let prompt = match (object.remove("prompt"), object.remove("messages")) {
         (Some(_), Some(_)) => return Err("both `prompt` and `messages`; leave one".to_owned()),
-        (Some(prompt), None) => prompt_of(prompt)?,
+        (Some(Value::String(text)), None) => Prompt::Text(text),
+        (Some(_), None) => return Err("`prompt` must be a text".to_owned()),
         (None, Some(messages)) => messages_of(messages)?,
         (None, None) => {
             let keys = object.keys().map(|key| format!("`{key}`")).collect::<Vec<_>>();
@@ -153,15 +154,6 @@ fn item(mut object: Map<String, Value>) -> Result<(Raw, Vec<String>), String> {
     };
     let strangers = object.into_iter().map(|(key, _)| key).collect();
     Ok((Raw { prompt, output, fields }, strangers))
-}
-
-fn prompt_of(prompt: Value) -> Result<Prompt, String> {
-    match prompt {
-        Value::String(text) => Ok(Prompt::Text(text)),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
-            Err("`prompt` must be a text".to_owned())
-        }
-    }
 }
 
 fn messages_of(messages: Value) -> Result<Prompt, String> {

@@ -7,15 +7,6 @@ use serde_json::value::RawValue;
 use super::{BAILIAN_BLOCK, MOONCAKE_BLOCK, Recording, Unit};
 use crate::data_file::{DataFile, DataFileError, reason_of};
 
-/// What differs between the dialects.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Dialect {
-    unit: Unit,
-}
-
-pub(super) const MOONCAKE: Dialect = Dialect { unit: Unit::Milliseconds };
-pub(super) const BAILIAN: Dialect = Dialect { unit: Unit::Seconds };
-
 #[derive(Deserialize)]
 struct Line<'l> {
     #[serde(borrow)]
@@ -28,7 +19,7 @@ struct Line<'l> {
 
 pub(super) fn read(
     file: &mut DataFile,
-    dialect: Dialect,
+    unit: Unit,
     recording: &mut Recording,
 ) -> Result<(), DataFileError> {
     let path = file.path().to_path_buf();
@@ -41,7 +32,7 @@ pub(super) fn read(
         let entry: Line<'_> =
             serde_json::from_str(line).map_err(|error| wrong(reason_of(&error)))?;
         let timestamp = entry.timestamp.get();
-        let at = super::nanos(timestamp, dialect.unit)
+        let at = super::nanos(timestamp, unit)
             .ok_or_else(|| wrong(format!("`timestamp` is {timestamp}, not a number of time")))?;
         recording.push(at, (entry.input_length, entry.output_length), &entry.hash_ids)?;
     }
@@ -76,12 +67,11 @@ pub(super) fn read_azure(
 ) -> Result<(), DataFileError> {
     let columns = ["TIMESTAMP", "ContextTokens", "GeneratedTokens"];
     let (mut with_images, mut images) = (0_u64, 0_u64);
-    read_rows(file, columns, Some("NumImages"), |row| {
-        let at = row.moment("a date with a time", super::date_nanos)?;
-        let pictures = row.extra_count()?;
+    let moment = ("a date with a time", super::date_nanos as fn(&str) -> Option<i64>);
+    read_rows(file, columns, moment, Some("NumImages"), |at, lengths, pictures| {
         with_images += u64::from(0 < pictures);
         images += u64::from(pictures);
-        recording.push(at, row.lengths()?, &[])
+        recording.push(at, lengths, &[])
     })?;
     if 0 < with_images {
         recording.notes.push(format!(
@@ -98,16 +88,13 @@ pub(super) fn read_burst_gpt(
     recording: &mut Recording,
 ) -> Result<(), DataFileError> {
     let columns = ["Timestamp", "Request tokens", "Response tokens"];
-    read_rows(file, columns, None, |row| {
-        let seconds = |text: &str| super::nanos(text, Unit::Seconds);
-        let at = row.moment("a number of seconds", seconds)?;
-        match row.lengths()? {
-            (_, 0) => {
-                recording.leave_out("failed (no response tokens)");
-                Ok(())
-            }
-            lengths => recording.push(at, lengths, &[]),
+    let moment = ("a number of seconds", |text: &str| super::nanos(text, Unit::Seconds));
+    read_rows(file, columns, moment, None, |at, lengths, _| match lengths {
+        (_, 0) => {
+            recording.leave_out("failed (no response tokens)");
+            Ok(())
         }
+        lengths => recording.push(at, lengths, &[]),
     })
 }
 
@@ -124,12 +111,14 @@ pub(super) fn table_kind(header: &str) -> Option<TraceKind> {
     }
 }
 
-/// Walks the rows of a table with columns for the moment, the input and the output.
+/// Walks the rows of a table with columns for the moment, the input and the output, and perhaps one
+/// more number. A moment is `what` it should be, and how it is read.
 fn read_rows(
     file: &mut DataFile,
     names: [&'static str; 3],
+    (what, moment): (&str, impl Fn(&str) -> Option<i64>),
     extra: Option<&'static str>,
-    mut on_row: impl FnMut(&Row<'_>) -> Result<(), DataFileError>,
+    mut on_row: impl FnMut(i64, (u32, u32), u32) -> Result<(), DataFileError>,
 ) -> Result<(), DataFileError> {
     let path = file.path().to_path_buf();
     let mut table = file.table()?;
@@ -140,44 +129,18 @@ fn read_rows(
     let extra = extra.and_then(|name| Some((name, table.column(name)?)));
     while let Some((place, fields)) = table.next()? {
         let field = |column: usize| fields.get(column).unwrap_or_default().trim();
-        let wrong = |reason: String| DataFileError::Wrong { path: path.clone(), place, reason };
-        on_row(&Row {
-            names,
-            fields: columns.map(field),
-            extra: extra.map(|(name, column)| (name, field(column))),
-            wrong: &wrong,
-        })?;
+        let wrong = |name: &str, text: &str, what: &str| {
+            let reason = format!("`{name}` is `{text}`, not {what}");
+            DataFileError::Wrong { path: path.clone(), place, reason }
+        };
+        let count = |name: &str, column: usize| {
+            let text = field(column);
+            text.parse::<u32>().map_err(|_| wrong(name, text, "a whole number"))
+        };
+        let text = field(columns[0]);
+        let at = moment(text).ok_or_else(|| wrong(names[0], text, what))?;
+        let extra = extra.map_or(Ok(0), |(name, column)| count(name, column))?;
+        on_row(at, (count(names[1], columns[1])?, count(names[2], columns[2])?), extra)?;
     }
     Ok(())
-}
-
-struct Row<'r> {
-    names: [&'static str; 3],
-    fields: [&'r str; 3],
-    extra: Option<(&'static str, &'r str)>,
-    wrong: &'r dyn Fn(String) -> DataFileError,
-}
-
-impl Row<'_> {
-    fn moment(
-        &self,
-        what: &str,
-        parse: impl Fn(&str) -> Option<i64>,
-    ) -> Result<i64, DataFileError> {
-        let (name, text) = (self.names[0], self.fields[0]);
-        parse(text).ok_or_else(|| (self.wrong)(format!("`{name}` is `{text}`, not {what}")))
-    }
-
-    /// Input and output.
-    fn lengths(&self) -> Result<(u32, u32), DataFileError> {
-        Ok((self.count(self.names[1], self.fields[1])?, self.count(self.names[2], self.fields[2])?))
-    }
-
-    fn extra_count(&self) -> Result<u32, DataFileError> {
-        self.extra.map_or(Ok(0), |(name, text)| self.count(name, text))
-    }
-
-    fn count(&self, name: &str, text: &str) -> Result<u32, DataFileError> {
-        text.parse().map_err(|_| (self.wrong)(format!("`{name}` is `{text}`, not a whole number")))
-    }
 }

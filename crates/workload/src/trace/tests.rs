@@ -42,7 +42,9 @@ impl Made {
 /// Moment, input and output of every entry.
 fn entries(trace: &Trace) -> Vec<(u64, u32, u32)> {
     let entries = trace.entries.iter();
-    entries.map(|entry| (entry.at_ns, entry.input_tokens, entry.output_tokens)).collect()
+    entries
+        .map(|entry| (entry.at_ns.cast_unsigned(), entry.input_tokens, entry.output_tokens))
+        .collect()
 }
 
 fn hash_ids(trace: &Trace, entry: usize) -> &[u64] {
@@ -275,11 +277,11 @@ fn without_a_replay_moments_stay_as_recorded() {
     assert!(trace.notes.is_empty());
 }
 
-fn is_most_common_gap(trace: &Trace, gap_ns: u64) -> bool {
-    let mut moments: Vec<u64> = trace.entries.iter().map(|entry| entry.at_ns).collect();
+fn is_most_common_gap(trace: &Trace, gap_ns: i64) -> bool {
+    let mut moments: Vec<i64> = trace.entries.iter().map(|entry| entry.at_ns).collect();
     moments.dedup();
-    let gaps: Vec<u64> = moments.windows(2).map(|pair| pair[1] - pair[0]).collect();
-    let count = |gap: u64| gaps.iter().filter(|other| **other == gap).count();
+    let gaps: Vec<i64> = moments.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    let count = |gap: i64| gaps.iter().filter(|other| **other == gap).count();
     gaps.iter().all(|gap| *gap == gap_ns || count(*gap) < count(gap_ns)) && 0 < count(gap_ns)
 }
 

@@ -3,7 +3,7 @@
 
 use inferometer_model::spec::Ticks;
 
-use super::{Recorded, Stream, variation};
+use super::{Stream, TraceEntry, variation};
 
 /// The grid that moments lie on, or seem to.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -28,7 +28,7 @@ const REGULAR_MIN: f64 = 0.8;
 
 impl Grid {
     /// For entries in order; `None` when they have one moment or none.
-    pub(super) fn find(entries: &[Recorded]) -> Option<Self> {
+    pub(super) fn find(entries: &[TraceEntry]) -> Option<Self> {
         let rough = Self::around(entries, JITTER_NS)
             .filter(|grid| TICK_JITTERS_MIN * JITTER_NS <= grid.tick_ns && grid.is_artefact());
         match rough {
@@ -40,9 +40,9 @@ impl Grid {
         }
     }
 
-    fn around(entries: &[Recorded], jitter_ns: i64) -> Option<Self> {
+    fn around(entries: &[TraceEntry], jitter_ns: i64) -> Option<Self> {
         let ticks = || ticks(entries, jitter_ns);
-        let starts = || ticks().map(|tick| tick[0].at);
+        let starts = || ticks().map(|tick| tick[0].at_ns);
         let mut gaps: Vec<i64> =
             starts().zip(starts().skip(1)).map(|(early, late)| late - early).collect();
         gaps.sort_unstable();
@@ -69,11 +69,11 @@ impl Grid {
 }
 
 /// Entries that belong to one tick, in order.
-fn ticks(entries: &[Recorded], jitter_ns: i64) -> impl Iterator<Item = &[Recorded]> {
+fn ticks(entries: &[TraceEntry], jitter_ns: i64) -> impl Iterator<Item = &[TraceEntry]> {
     let mut rest = entries;
     std::iter::from_fn(move || {
-        let first = rest.first()?.at;
-        let width = rest.iter().take_while(|entry| entry.at - first <= 2 * jitter_ns).count();
+        let first = rest.first()?.at_ns;
+        let width = rest.iter().take_while(|entry| entry.at_ns - first <= 2 * jitter_ns).count();
         let (tick, after) = rest.split_at(width);
         rest = after;
         Some(tick)
@@ -101,12 +101,12 @@ fn most_common(sorted: &[i64], width: i64) -> Option<i64> {
 /// Gives each request a moment within its tick, where that is asked for or called for, and says
 /// so. Their order stays as it is.
 pub(super) fn spread(
-    entries: &mut [Recorded],
+    entries: &mut [TraceEntry],
     grid: Option<Grid>,
     ticks: Ticks,
     seed: u64,
 ) -> Vec<String> {
-    let moments = |entries: &[Recorded]| variation(entries.iter().map(|entry| entry.at));
+    let moments = |entries: &[TraceEntry]| variation(entries.iter().map(|entry| entry.at_ns));
     let before = moments(entries);
     let done = match (ticks, grid) {
         (_, None) => None,
@@ -144,23 +144,23 @@ pub(super) fn spread(
 }
 
 fn place_anew(
-    entries: &mut [Recorded],
+    entries: &mut [TraceEntry],
     grid: Grid,
     seed: u64,
     draw: impl Fn(&mut Stream, usize) -> Vec<f64>,
 ) {
-    let sizes: Vec<usize> = ticks(entries, grid.jitter_ns).map(<[Recorded]>::len).collect();
+    let sizes: Vec<usize> = ticks(entries, grid.jitter_ns).map(<[TraceEntry]>::len).collect();
     let mut rest = entries;
     for (number, size) in sizes.into_iter().enumerate() {
         let (tick, after) = rest.split_at_mut(size);
-        let start = tick[0].at;
-        let next = after.first().map_or(i64::MAX, |entry| entry.at);
+        let start = tick[0].at_ns;
+        let next = after.first().map_or(i64::MAX, |entry| entry.at_ns);
         let width = grid.tick_ns.min(next - start) as f64;
         let shares = draw(&mut Stream::new(seed, "ticks", number as u64), size);
         for (entry, share) in tick.iter_mut().zip(shares) {
             #[expect(clippy::cast_possible_truncation, reason = "shorter than the tick")]
             let into_tick = (share * width) as i64;
-            entry.at = start.saturating_add(into_tick);
+            entry.at_ns = start.saturating_add(into_tick);
         }
         rest = after;
     }

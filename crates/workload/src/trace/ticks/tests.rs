@@ -14,10 +14,10 @@ fn poisson_traffic(per_second: f64, count: usize) -> Vec<i64> {
     .collect()
 }
 
-fn recorded(moments: impl IntoIterator<Item = i64>) -> Vec<Recorded> {
-    let entry = |at| Recorded { at, input_tokens: 1, output_tokens: 1, blocks: 0..0 };
+fn recorded(moments: impl IntoIterator<Item = i64>) -> Vec<TraceEntry> {
+    let entry = |at| TraceEntry { at_ns: at, input_tokens: 1, output_tokens: 1, blocks: 0..0 };
     let mut entries: Vec<_> = moments.into_iter().map(entry).collect();
-    entries.sort_by_key(|entry| entry.at);
+    entries.sort_by_key(|entry| entry.at_ns);
     entries
 }
 
@@ -25,7 +25,7 @@ const TICK: i64 = 3_000_000_000;
 const MILLISECOND: i64 = 1_000_000;
 
 /// On a grid of 3 s that is missed by up to 2 ms.
-fn on_a_grid() -> Vec<Recorded> {
+fn on_a_grid() -> Vec<TraceEntry> {
     let mut jitter = Stream::new(12, "jitter", 0);
     let moments = poisson_traffic(3.4, 12_000);
     recorded(moments.into_iter().map(|at| {
@@ -34,8 +34,8 @@ fn on_a_grid() -> Vec<Recorded> {
     }))
 }
 
-fn variation_of(entries: &[Recorded]) -> f64 {
-    variation(entries.iter().map(|entry| entry.at)).unwrap()
+fn variation_of(entries: &[TraceEntry]) -> f64 {
+    variation(entries.iter().map(|entry| entry.at_ns)).unwrap()
 }
 
 #[test]
@@ -56,9 +56,9 @@ fn spreading_brings_back_the_variation_of_the_traffic() {
         assert!(2.5 < variation_of(&before));
         let after = variation_of(&entries);
         assert!((after - 1.0).abs() < 0.05, "{ticks:?}: {after}");
-        assert!(entries.is_sorted_by_key(|entry| entry.at));
+        assert!(entries.is_sorted_by_key(|entry| entry.at_ns));
         for (before, after) in before.iter().zip(&entries) {
-            let moved = after.at - before.at;
+            let moved = after.at_ns - before.at_ns;
             assert!((-4 * MILLISECOND..TICK + 4 * MILLISECOND).contains(&moved), "{moved}");
         }
         assert!(notes[0].starts_with("moments lie on a grid of 3 s; 100 % of the requests"));
@@ -77,13 +77,13 @@ fn traffic_is_left_alone_when_it_lies_on_no_grid_or_when_asked() {
         let mut entries = recorded(moments.clone());
         let grid = Grid::find(&entries);
         let notes = spread(&mut entries, grid, Ticks::Auto, 1);
-        assert!(entries.iter().map(|entry| entry.at).eq(moments), "{grid:?}");
+        assert!(entries.iter().map(|entry| entry.at_ns).eq(moments), "{grid:?}");
         assert!(!notes.iter().any(|note| note.contains("spread evenly")), "{notes:?}");
     }
     let before = on_a_grid();
     let mut entries = on_a_grid();
     let notes = spread(&mut entries, Grid::find(&before), Ticks::Keep, 1);
-    assert!(entries.iter().map(|entry| entry.at).eq(before.iter().map(|entry| entry.at)));
+    assert!(entries.iter().map(|entry| entry.at_ns).eq(before.iter().map(|entry| entry.at_ns)));
     assert!(notes[0].contains("played as recorded, a tick at once, as asked"), "{notes:?}");
     assert!(!notes[1].contains("as played"), "{notes:?}");
 }
@@ -105,7 +105,7 @@ fn one_moment_has_no_grid() {
     assert_eq!(Grid::find(&[]), None);
     let mut entries = recorded([5, 5, 5]);
     assert!(spread(&mut entries, None, Ticks::Uniform, 1).is_empty());
-    assert!(entries.iter().all(|entry| entry.at == 5));
+    assert!(entries.iter().all(|entry| entry.at_ns == 5));
 }
 
 #[test]
