@@ -3,6 +3,8 @@
 use inferometer_model::fetch::{Fetch, FetchError, FetchRequest};
 use serde::Deserialize;
 
+use crate::metrics::BODY_BYTES_MAX;
+
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DiscoveryError {
     #[error("/v1/models did not answer: {0}")]
@@ -39,7 +41,6 @@ pub struct ListedModel {
     pub root: Option<String>,
 }
 
-const BODY_BYTES_MAX: usize = 16 << 20;
 /// The id goes into every body and every stored run.
 const MODEL_ID_BYTES_MAX: usize = 1 << 10;
 

@@ -1,7 +1,7 @@
 //! The embedded engine as a child process of our own binary, so that client and server never share
 //! a scheduler.
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -9,6 +9,8 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use inferometer_model::BaseUrl;
+
+use crate::system::tool;
 
 /// How the engine announces itself on its standard output, before the URL.
 pub const ANNOUNCEMENT: &str = "engine listening on ";
@@ -33,6 +35,8 @@ pub struct EngineProcess {
 }
 
 const START_LIMIT: Duration = Duration::from_secs(20);
+/// Bytes of the engine's talk that are told when it did not start.
+const TALK_KEPT: u64 = 4 << 10;
 
 impl EngineProcess {
     /// Starts `program engine ARGS… --port 0` and waits for its announcement.
@@ -79,7 +83,7 @@ fn end(child: &mut Child) {
 
 /// Waits for the announcement, at most `START_LIMIT` in all.
 fn announced_url(child: &mut Child) -> Result<BaseUrl, StartError> {
-    let words = drain_stderr(child);
+    let talk = tool::drained(child.stderr.take(), TALK_KEPT);
     let (sender, receiver) = mpsc::channel();
     let stdout = child.stdout.take();
     // Reading has no time-out of its own, so a thread reads and we wait for the thread. It goes on
@@ -96,25 +100,9 @@ fn announced_url(child: &mut Child) -> Result<BaseUrl, StartError> {
         Ok(url) => url.parse().map_err(|_| StartError::Ended { words: url }),
         Err(mpsc::RecvTimeoutError::Timeout) => Err(StartError::Silent(START_LIMIT)),
         Err(mpsc::RecvTimeoutError::Disconnected) => {
-            let words = words.recv_timeout(START_LIMIT).unwrap_or_default();
-            Err(StartError::Ended { words })
+            let talk = talk.recv_timeout(START_LIMIT).unwrap_or_default();
+            let words = if talk.trim().is_empty() { "it printed nothing" } else { talk.trim() };
+            Err(StartError::Ended { words: words.to_owned() })
         }
     }
-}
-
-/// Reads the engine's talk as long as it lives, and gives the beginning of it when it has ended.
-fn drain_stderr(child: &mut Child) -> mpsc::Receiver<String> {
-    const BYTES_KEPT: u64 = 4 << 10;
-    let (sender, receiver) = mpsc::channel();
-    if let Some(mut stderr) = child.stderr.take() {
-        std::thread::spawn(move || {
-            let mut words = Vec::new();
-            let _ = stderr.by_ref().take(BYTES_KEPT).read_to_end(&mut words);
-            let _ = std::io::copy(&mut stderr, &mut std::io::sink());
-            let words = String::from_utf8_lossy(&words).trim().to_owned();
-            let message = if words.is_empty() { "it printed nothing".to_owned() } else { words };
-            let _ = sender.send(message);
-        });
-    }
-    receiver
 }

@@ -36,7 +36,10 @@ pub fn host() -> Machine {
         architecture: Some(std::env::consts::ARCH.to_owned()),
         cpu_model: cpu.as_deref().and_then(cpu_model),
         // All that the machine has: a quota of ours is no property of it.
-        cpus: cpu.as_deref().and_then(cpu_count).or_else(usable_cpus),
+        cpus: cpu
+            .as_deref()
+            .and_then(cpu_count)
+            .or_else(|| u32::try_from(std::thread::available_parallelism().ok()?.get()).ok()),
         memory_bytes: read("/proc/meminfo").as_deref().and_then(memory_bytes),
         container: container(
             Path::new("/.dockerenv").exists(),
@@ -61,10 +64,6 @@ fn cpu_model(cpuinfo: &str) -> Option<String> {
 fn cpu_count(cpuinfo: &str) -> Option<u32> {
     let count = cpuinfo.lines().filter(|line| line.starts_with("processor")).count();
     u32::try_from(count).ok().filter(|count| 0 < *count)
-}
-
-fn usable_cpus() -> Option<u32> {
-    u32::try_from(std::thread::available_parallelism().ok()?.get()).ok()
 }
 
 fn memory_bytes(meminfo: &str) -> Option<u64> {

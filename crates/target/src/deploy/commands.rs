@@ -39,7 +39,10 @@ pub(super) struct Commands {
     up: Process,
     follower: Option<Process>,
     last_read: Option<Stopwatch>,
-    scripts: Scripts,
+    /// The commands, filled in.
+    url: String,
+    logs: Option<String>,
+    down: String,
     mark: String,
     variables: BTreeMap<String, OsString>,
     log: Option<PipeWriter>,
@@ -49,13 +52,6 @@ pub(super) struct Commands {
     last_asked: Option<(Stopwatch, String)>,
 }
 
-#[derive(Debug)]
-struct Scripts {
-    url: String,
-    logs: Option<String>,
-    down: String,
-}
-
 impl StartContext<'_> {
     pub(super) fn commands(
         &self,
@@ -63,34 +59,23 @@ impl StartContext<'_> {
         log: &Path,
     ) -> Result<StartedServer, StartError> {
         let up = self.start.fill_shell(&how.up)?;
-        let scripts = Scripts {
-            url: self.start.fill_shell(&how.url)?,
-            logs: how.logs.as_ref().map(|logs| self.start.fill_shell(logs)).transpose()?,
-            down: self.start.fill_shell(&how.down)?,
-        };
+        let down = self.start.fill_shell(&how.down)?;
         let all: Vec<String> =
             [&how.up, &how.url, &how.down].into_iter().chain(&how.logs).cloned().collect();
         let variables = self.variables_of(&all)?;
         let (log, writer) = self.log(log, &all)?;
         let open_before = listener::all_sockets();
-        let farewell = shell(&scripts.down);
-        let up = Process::start(
-            &shell(&up),
-            Start {
-                mark: &self.mark,
-                variables: &variables,
-                log: writer.try_clone().map_err(|error| not_started(&[], error))?,
-                folder: None,
-                grace: self.spec.grace,
-                farewell: &farewell,
-            },
-        )
-        .map_err(|error| not_started(&shell(""), error))?;
+        let farewell = shell(&down);
+        let copy = writer.try_clone().map_err(|error| not_started(&[], error))?;
+        let up = Process::start(&shell(&up), &variables, copy, self.spawned(&farewell))
+            .map_err(|error| not_started(&shell(""), error))?;
         let commands = Commands {
             up,
             follower: None,
             last_read: None,
-            scripts,
+            url: self.start.fill_shell(&how.url)?,
+            logs: how.logs.as_ref().map(|logs| self.start.fill_shell(logs)).transpose()?,
+            down,
             mark: self.mark.clone(),
             variables,
             log: Some(writer),
@@ -160,7 +145,7 @@ impl Server for Commands {
         }
         *base = found;
         self.is_known = true;
-        self.follower = self.scripts.logs.clone().and_then(|logs| self.run(&logs, "logs").ok());
+        self.follower = self.logs.clone().and_then(|logs| self.run(&logs, "logs").ok());
         Presence::Ready
     }
 
@@ -173,7 +158,7 @@ impl Server for Commands {
             return false;
         }
         self.last_read = Some(Stopwatch::start());
-        let Some(logs) = &self.scripts.logs else { return false };
+        let Some(logs) = &self.logs else { return false };
         let Ok(mut logs) = self.run(logs, "logs-again") else { return false };
         until(LOGS_MAX, || logs.ended().is_some());
         logs.end(COMMAND_GRACE);
@@ -208,7 +193,7 @@ impl Commands {
             return Err(words.clone());
         }
         let mut command = Command::new("sh");
-        command.args(["-c", &self.scripts.url]).env_clear().envs(&self.variables);
+        command.args(["-c", &self.url]).env_clear().envs(&self.variables);
         let shown = output(command, within).map_err(|error| format!("the command `url`: {error}"));
         let found = shown.and_then(|shown| {
             let last = shown.lines().map(str::trim).rfind(|line| !line.is_empty());
@@ -238,20 +223,14 @@ impl Commands {
             Some(log) => log.try_clone()?,
             None => return Err(io::Error::other("its log is closed")),
         };
-        let start = Start {
-            mark: &format!("{}-{purpose}", self.mark),
-            variables: &self.variables,
-            log,
-            folder: None,
-            grace: self.grace,
-            farewell: &[],
-        };
-        Process::start(&shell(script), start)
+        let mark = format!("{}-{purpose}", self.mark);
+        let start = Start { mark: &mark, folder: None, grace: self.grace, farewell: &[] };
+        Process::start(&shell(script), &self.variables, log, start)
     }
 
     fn run_down(&self, within: Duration) -> Result<(), String> {
         let mut down = self
-            .run(&self.scripts.down, "down")
+            .run(&self.down, "down")
             .map_err(|error| format!("the command `down` could not be started: {error}"))?;
         until(within, || down.ended().is_some());
         let exit = down.ended();

@@ -10,9 +10,8 @@ use std::time::Duration;
 use inferometer_model::deployment::{ContainerSpec, DepartureEnding};
 use inferometer_model::{BaseUrl, Redactor};
 
-use super::environment::Environment;
 use super::placeholder::FillError;
-use super::process::{Exit, Process, Start, until};
+use super::process::{Exit, Process, until};
 use super::server::{
     Presence, Server, StartContext, StartError, StartedServer, not_started, stopped,
 };
@@ -73,18 +72,16 @@ impl StartContext<'_> {
         let named = single.into_iter().chain(&how.options).chain(&how.arguments);
         let named: Vec<String> = named.cloned().collect();
         let (log, writer) = self.log(log, &named)?;
-        let variables = engine_variables(&self.environment);
+        // What the engine itself finds: values that are set for the server, such as another `PATH`,
+        // are not for it.
+        let mut variables = self.environment.always.clone();
+        variables.extend(self.environment.passed.clone());
+        let keys = self.environment.set.iter().filter(|(_, (value, shown))| value != shown);
+        variables.extend(keys.map(|(name, (value, _))| (name.clone(), OsString::from(value))));
         let name = self.start.name.clone();
         let farewell = [&engine, "rm", "-f", &name].map(str::to_owned);
-        let start = Start {
-            mark: &self.mark,
-            variables: &variables,
-            log: writer,
-            folder: None,
-            grace: self.spec.grace,
-            farewell: &farewell,
-        };
-        let client = Process::start(&words, start).map_err(|error| not_started(&shown, error))?;
+        let client = Process::start(&words, &variables, writer, self.spawned(&farewell))
+            .map_err(|error| not_started(&shown, error))?;
         let container = Container {
             client,
             engine,
@@ -125,16 +122,6 @@ impl StartContext<'_> {
         }
         words
     }
-}
-
-/// What the engine itself finds: values that are set for the server, such as another `PATH`, are not
-/// for it.
-fn engine_variables(environment: &Environment) -> BTreeMap<String, OsString> {
-    let mut variables = environment.always.clone();
-    variables.extend(environment.passed.clone());
-    let keys = environment.set.iter().filter(|(_, (value, shown))| value != shown);
-    variables.extend(keys.map(|(name, (value, _))| (name.clone(), OsString::from(value))));
-    variables
 }
 
 /// Where nothing is published: the server listens on the machine itself, at `{port}`.

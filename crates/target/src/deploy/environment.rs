@@ -9,53 +9,14 @@ use inferometer_model::deployment::EnvironmentSpec;
 use super::placeholder::{AtStart, FillError};
 use super::secret;
 
-/// Needed by every program, or by every program that computes on a GPU. Not shown are those that reveal
-/// more of the user than of the server.
-const ALWAYS: [&str; 27] = [
-    "PATH",
-    "HOME",
-    "USER",
-    "LOGNAME",
-    "SHELL",
-    "LANG",
-    "LANGUAGE",
-    "LC_*",
-    "TZ",
-    "TMPDIR",
-    "XDG_CACHE_HOME",
-    "XDG_RUNTIME_DIR",
-    "LD_LIBRARY_PATH",
-    "VIRTUAL_ENV",
-    "CONDA_PREFIX",
-    "CUDA_*",
-    "NVIDIA_*",
-    "ROCR_*",
-    "HIP_*",
-    "HSA_*",
-    "ROCM_*",
-    "HF_HOME",
-    "HF_HUB_CACHE",
-    "HF_HUB_OFFLINE",
-    "TRANSFORMERS_OFFLINE",
-    "DOCKER_HOST",
-    "CONTAINER_HOST",
-];
-const NOT_TOLD: [&str; 14] = [
-    "PATH",
-    "HOME",
-    "USER",
-    "LOGNAME",
-    "SHELL",
-    "LANG",
-    "LANGUAGE",
-    "LC_*",
-    "TZ",
-    "TMPDIR",
-    "XDG_CACHE_HOME",
-    "XDG_RUNTIME_DIR",
-    "DOCKER_HOST",
-    "CONTAINER_HOST",
-];
+/// Needed by every program, and not shown: they reveal more of the user than of the server.
+const UNSHOWN: &str = "PATH HOME USER LOGNAME SHELL LANG LANGUAGE LC_* TZ TMPDIR XDG_CACHE_HOME \
+                       XDG_RUNTIME_DIR DOCKER_HOST CONTAINER_HOST";
+
+/// Needed by every program that computes on a GPU.
+const SHOWN: &str = "LD_LIBRARY_PATH VIRTUAL_ENV CONDA_PREFIX CUDA_* NVIDIA_* ROCR_* HIP_* HSA_* \
+                     ROCM_* HF_HOME HF_HUB_CACHE HF_HUB_OFFLINE TRANSFORMERS_OFFLINE";
+
 const HIDDEN: &str = "***";
 
 #[derive(Debug)]
@@ -82,7 +43,7 @@ impl Environment {
             Ok((name.clone(), (filled, shown)))
         });
         Ok(Self {
-            always: named(&ALWAYS),
+            always: named(&UNSHOWN.split(' ').chain(SHOWN.split(' ')).collect::<Vec<_>>()),
             passed: named(&pass),
             set: set.collect::<Result<_, _>>()?,
         })
@@ -99,7 +60,7 @@ impl Environment {
 
     /// By name, without what is secret.
     pub(super) fn redacted(&self) -> Vec<(String, String)> {
-        let is_shown = |name: &&String| !NOT_TOLD.iter().any(|pattern| is_meant(pattern, name));
+        let is_shown = |name: &&String| !UNSHOWN.split(' ').any(|pattern| is_meant(pattern, name));
         let mut shown: BTreeMap<String, String> = BTreeMap::new();
         for name in self.always.keys().filter(is_shown) {
             shown.insert(name.clone(), shown_value(name, &self.always[name]));

@@ -45,11 +45,9 @@ pub(super) struct ProcessEnd {
     pub(super) outlived: Vec<Member>,
 }
 
-/// What a process is started with besides its words.
+/// What a process is started with besides its words, variables and log.
 pub(super) struct Start<'a> {
     pub(super) mark: &'a str,
-    pub(super) variables: &'a BTreeMap<String, OsString>,
-    pub(super) log: PipeWriter,
     pub(super) folder: Option<&'a str>,
     pub(super) grace: Duration,
     /// A command that takes down what is not a process, should we be killed.
@@ -57,21 +55,26 @@ pub(super) struct Start<'a> {
 }
 
 impl Process {
-    pub(super) fn start(words: &[String], start: Start<'_>) -> io::Result<Self> {
+    pub(super) fn start(
+        words: &[String],
+        variables: &BTreeMap<String, OsString>,
+        log: PipeWriter,
+        start: Start<'_>,
+    ) -> io::Result<Self> {
         let (program, arguments) = words
             .split_first()
             .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "the command is empty"))?;
         // First, so that there is no moment without it.
-        let mut guard = Guard::start(start.mark, start.grace, start.farewell, start.variables)?;
+        let mut guard = Guard::start(&start, variables)?;
         let mut command = Command::new(program);
         command
             .args(arguments)
             .env_clear()
-            .envs(start.variables)
+            .envs(variables)
             .env(MARK, start.mark)
             .stdin(Stdio::null())
-            .stdout(start.log.try_clone()?)
-            .stderr(start.log)
+            .stdout(log.try_clone()?)
+            .stderr(log)
             // What it starts is ended with it, and Ctrl-C does not reach it.
             .process_group(0);
         if let Some(folder) = start.folder {
@@ -187,11 +190,13 @@ impl Family {
     /// Those that are alive.
     pub(super) fn members(&mut self) -> Vec<Member> {
         let all = processes();
-        let mut own: BTreeMap<i32, &Seen> = all
-            .iter()
-            .filter(|process| self.is_own(process))
-            .map(|process| (process.pid, process))
-            .collect();
+        let is_own = |process: &&Seen| {
+            process.group == self.leader
+                || self.seen.get(&process.pid) == Some(&process.started)
+                || is_marked(process.pid, &self.mark)
+        };
+        let own = all.iter().filter(is_own);
+        let mut own: BTreeMap<i32, &Seen> = own.map(|process| (process.pid, process)).collect();
         // Children of children: as often as there are generations.
         loop {
             let before = own.len();
@@ -211,12 +216,6 @@ impl Family {
                 Some(Member { pid: process.pid.try_into().ok()?, name: process.name.clone() })
             })
             .collect()
-    }
-
-    fn is_own(&self, process: &Seen) -> bool {
-        process.group == self.leader
-            || self.seen.get(&process.pid) == Some(&process.started)
-            || is_marked(process.pid, &self.mark)
     }
 
     /// To the group at once and to all others one by one.
@@ -311,17 +310,12 @@ end KILL"#;
 pub(super) struct Guard(Option<Child>);
 
 impl Guard {
-    pub(super) fn start(
-        mark: &str,
-        grace: Duration,
-        farewell: &[String],
-        environment: &BTreeMap<String, OsString>,
-    ) -> io::Result<Self> {
+    fn start(start: &Start<'_>, environment: &BTreeMap<String, OsString>) -> io::Result<Self> {
         let child = Command::new("sh")
             .args(["-c", SCRIPT, "sh"])
-            .arg(format!("{MARK}={mark}"))
-            .arg(grace.as_secs().max(1).to_string())
-            .args(farewell)
+            .arg(format!("{MARK}={}", start.mark))
+            .arg(start.grace.as_secs().max(1).to_string())
+            .args(start.farewell)
             .env_clear()
             .envs(environment)
             .stdin(Stdio::piped())
@@ -364,7 +358,7 @@ pub(super) enum Listener {
 
 /// One of them; another may have it when this is dropped.
 #[derive(Debug)]
-pub(super) struct GivenPort(u16);
+pub(super) struct GivenPort(pub(super) u16);
 
 /// A free port of this machine.
 pub(super) fn free() -> io::Result<GivenPort> {
@@ -377,12 +371,6 @@ pub(super) fn free() -> io::Result<GivenPort> {
         }
     }
     Err(io::Error::other("no free port was found"))
-}
-
-impl GivenPort {
-    pub(super) const fn number(&self) -> u16 {
-        self.0
-    }
 }
 
 impl Drop for GivenPort {
@@ -488,7 +476,7 @@ mod port_tests {
     #[test]
     fn a_port_is_given_back_when_nobody_keeps_it() {
         let given = free().unwrap();
-        let port = given.number();
+        let port = given.0;
         assert!(is_given(port));
         drop(given);
         assert!(!is_given(port));

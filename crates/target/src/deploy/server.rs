@@ -128,7 +128,7 @@ fn begin(spec: &DeploymentSpec, log: &Path, port: Option<u16>) -> Result<Deploym
         }
         None => Some(process::free().map_err(StartError::Port)?),
     };
-    let port = port.or_else(|| given.as_ref().map(GivenPort::number)).unwrap_or_default();
+    let port = port.or_else(|| given.as_ref().map(|GivenPort(port)| *port)).unwrap_or_default();
     let turn = Turn::begin();
     let gpu_memory_before = memory_in_use();
     let since = Stopwatch::start();
@@ -144,7 +144,12 @@ fn begin(spec: &DeploymentSpec, log: &Path, port: Option<u16>) -> Result<Deploym
     Ok(Deployment {
         server: begun.server,
         kind: spec.how.kind(),
-        base: loopback(port),
+        base: BaseUrl {
+            tls: false,
+            host: Ipv4Addr::LOCALHOST.to_string(),
+            port,
+            prefix: String::new(),
+        },
         log: begun.log,
         command: begun.command,
         environment: begun.environment,
@@ -186,21 +191,19 @@ impl StartContext<'_> {
         let shown: Vec<String> = how.command.iter().map(|word| self.start.redact(word)).collect();
         let named: Vec<String> = how.command.iter().chain(&how.folder).cloned().collect();
         let (log, writer) = self.log(log, &named)?;
-        let start = Start {
-            mark: &self.mark,
-            variables: &self.environment.variables(),
-            log: writer,
-            folder: folder.as_deref(),
-            grace: self.spec.grace,
-            farewell: &[],
-        };
-        let process = Process::start(&words, start).map_err(|error| not_started(&shown, error))?;
+        let start = Start { folder: folder.as_deref(), ..self.spawned(&[]) };
+        let process = Process::start(&words, &self.environment.variables(), writer, start)
+            .map_err(|error| not_started(&shown, error))?;
         Ok(StartedServer {
             server: Box::new(process),
             log,
             command: secret::hidden(&shown),
             environment: self.environment.redacted(),
         })
+    }
+
+    pub(super) fn spawned<'b>(&'b self, farewell: &'b [String]) -> Start<'b> {
+        Start { mark: &self.mark, folder: None, grace: self.spec.grace, farewell }
     }
 
     /// A log without the keys that these words and the environment have.
@@ -243,10 +246,6 @@ fn ours() -> BTreeMap<String, OsString> {
     std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value)))
         .collect()
-}
-
-pub(super) fn loopback(port: u16) -> BaseUrl {
-    BaseUrl { tls: false, host: Ipv4Addr::LOCALHOST.to_string(), port, prefix: String::new() }
 }
 
 /// Whether the port is closed again. On this machine that is looked up: connections that are not accepted
@@ -297,14 +296,13 @@ impl Server for Process {
 }
 
 pub(super) fn stopped(gone: ProcessEnd) -> Stopped {
-    let pair = |member: super::process::Member| (member.pid, member.name);
     let outlived: Vec<String> =
         gone.outlived.iter().map(|one| format!("{} ({})", one.name, one.pid)).collect();
     let trouble = (!outlived.is_empty())
         .then(|| format!("processes that outlived it had to be ended: {}", outlived.join(", ")));
     Stopped {
         ending: gone.ending,
-        left: gone.left.into_iter().map(pair).collect(),
+        left: gone.left.into_iter().map(|member| (member.pid, member.name)).collect(),
         troubles: trouble.into_iter().collect(),
     }
 }

@@ -7,6 +7,7 @@ use inferometer_model::system::{Gpu, Machine};
 use inferometer_model::telemetry::{DeviceReading, Throttle};
 
 use super::{LOOK_LIMIT, Look, LookError, run_tool, share};
+use crate::metrics::BODY_BYTES_MAX;
 use crate::metrics::text::{Line, Series, lines};
 use crate::system::tool;
 
@@ -20,35 +21,29 @@ const INVENTORY: &str = "--query-gpu=name,memory.total,power.limit,compute_cap,d
 const INVENTORY_OLDER: &str = "--query-gpu=name,memory.total,power.limit,driver_version";
 
 pub(crate) fn add_to(machine: &mut Machine) {
-    let found = tool::run(PROGRAM, &[INVENTORY, FORMAT])
-        .map(|text| installed_gpus(&text, true))
-        .or_else(|| {
-            tool::run(PROGRAM, &[INVENTORY_OLDER, FORMAT]).map(|text| installed_gpus(&text, false))
-        })
-        .unwrap_or_default();
-    if found.is_empty() {
-        return;
-    }
-    machine.gpus.extend(found.iter().map(|row| row.gpu.clone()));
-    machine.gpu_driver = found.first().and_then(|row| row.driver.clone());
+    let list = |query, has_capability| {
+        let table = tool::run(PROGRAM, &[query, FORMAT])?;
+        Some(installed_gpus(&table, has_capability))
+    };
+    let found = list(INVENTORY, true).or_else(|| list(INVENTORY_OLDER, false));
+    let found = found.unwrap_or_default();
+    let Some((_, driver)) = found.first() else { return };
+    machine.gpu_driver.clone_from(driver);
     machine.gpu_runtime = tool::run(PROGRAM, &[]).as_deref().and_then(cuda);
     if 1 < found.len() {
         machine.interconnect =
             tool::run(PROGRAM, &["topo", "--matrix"]).as_deref().and_then(interconnect);
     }
+    machine.gpus.extend(found.into_iter().map(|(gpu, _)| gpu));
 }
 
-struct InstalledGpu {
-    gpu: Gpu,
-    driver: Option<String>,
-}
-
-fn installed_gpus(csv: &str, has_capability: bool) -> Vec<InstalledGpu> {
+/// The GPUs with their drivers.
+fn installed_gpus(csv: &str, has_capability: bool) -> Vec<(Gpu, Option<String>)> {
     csv.lines().filter_map(|line| installed_gpu(line, has_capability)).collect()
 }
 
 /// A field that a GPU does not have reads `[N/A]` or `[Not Supported]`.
-fn installed_gpu(line: &str, has_capability: bool) -> Option<InstalledGpu> {
+fn installed_gpu(line: &str, has_capability: bool) -> Option<(Gpu, Option<String>)> {
     let fields: Vec<Option<&str>> = line
         .split(',')
         .map(str::trim)
@@ -68,7 +63,7 @@ fn installed_gpu(line: &str, has_capability: bool) -> Option<InstalledGpu> {
         memory_bytes: mebibytes.and_then(|mebibytes| mebibytes.checked_mul(1 << 20)),
         power_limit_w: power.and_then(|power| power.parse().ok()),
     };
-    Some(InstalledGpu { gpu, driver: driver.map(str::to_owned) })
+    Some((gpu, driver.map(str::to_owned)))
 }
 
 /// From the banner. Newer drivers have another name for the highest CUDA version they support.
@@ -96,6 +91,7 @@ fn interconnect(matrix: &str) -> Option<String> {
         .flat_map(|line| line.split_whitespace().skip(1).take(count))
         .filter(|cell| cell.starts_with("NV") || PCIE.contains(cell))
         .collect();
+    let rank = |link: &str| PCIE.iter().position(|known| *known == link).map_or(0, |at| at + 1);
     links.sort_unstable_by_key(|link| (rank(link), *link));
     links.dedup();
     let words = links.iter().map(|link| match link.strip_prefix("NV") {
@@ -106,10 +102,6 @@ fn interconnect(matrix: &str) -> Option<String> {
 }
 
 const PCIE: [&str; 5] = ["PIX", "PXB", "PHB", "NODE", "SYS"];
-
-fn rank(cell: &str) -> usize {
-    PCIE.iter().position(|known| *known == cell).map_or(0, |place| place + 1)
-}
 
 // What the GPUs do, by `nvidia-smi`: one process per look, where the library cannot be loaded.
 
@@ -309,8 +301,6 @@ pub(super) mod nvml {
 }
 
 const PATH: &str = "/metrics";
-const BODY_BYTES_MAX: usize = 16 << 20;
-
 /// A DCGM exporter, for servers on other machines. A look asks once, on a runtime of its own.
 pub(super) fn open_exporter<F: Fetch + 'static>(fetch: F) -> Result<Look, LookError> {
     let failed = |error: std::io::Error| LookError::Exporter(error.to_string());
@@ -458,14 +448,14 @@ mod inventory_tests {
     fn a_list_of_gpus_is_read_and_gaps_stay_gaps() {
         let csv = "NVIDIA H200, 143771, 700.00, 9.0, 570.86.15\nOld Card, 4096, [N/A], [N/A], 570.86.15\n";
         let found = installed_gpus(csv, true);
-        let h200 = &found[0].gpu;
+        let h200 = &found[0].0;
         assert_eq!(
             (h200.name.as_str(), h200.architecture.as_deref()),
             ("NVIDIA H200", Some("sm_90"))
         );
         assert_eq!((h200.memory_bytes, h200.power_limit_w), (Some(143_771 << 20), Some(700.0)));
-        assert_eq!(found[0].driver.as_deref(), Some("570.86.15"));
-        assert_eq!((found[1].gpu.power_limit_w, found[1].gpu.architecture.as_ref()), (None, None));
+        assert_eq!(found[0].1.as_deref(), Some("570.86.15"));
+        assert_eq!((found[1].0.power_limit_w, found[1].0.architecture.as_ref()), (None, None));
         assert!(
             installed_gpus("NVIDIA-SMI has failed because it couldn't communicate", true)
                 .is_empty()

@@ -14,7 +14,7 @@ use inferometer_model::telemetry::{
     Absence, MissReason, MissedScrape, SkippedScrapes, TelemetryEntry, TelemetrySample,
 };
 
-use super::reading::{Reading, read};
+use super::reading::read;
 use crate::grid::Grid;
 
 /// What is asked for, and how often.
@@ -44,7 +44,7 @@ pub struct Poller<J, E> {
 }
 
 /// An answer may have so many.
-pub const BODY_BYTES_MAX: usize = 16 << 20;
+pub(crate) const BODY_BYTES_MAX: usize = 16 << 20;
 const PATH_USUAL: &str = "/metrics";
 /// TensorRT-LLM has statistics of another form at the usual one.
 const PATH_OTHER: &str = "/prometheus/metrics";
@@ -184,16 +184,7 @@ impl<C: Clock, A: FnMut(&str) -> Answer, J, E> Rounds<C, A, J, E> {
         let took = self.clock.now().since(asked).unwrap_or_default();
         let at = asked + took / 2;
         let entry = match answer.and_then(|reply| read_reply(&reply)) {
-            Ok(reading) => TelemetryEntry::Sample(TelemetrySample {
-                at,
-                took,
-                dialect: reading.dialect,
-                process_start_s: reading.process_start_s,
-                gauges: reading.gauges,
-                counters: reading.counters,
-                timings: reading.timings,
-                dropped: reading.dropped,
-            }),
+            Ok(sample) => TelemetryEntry::Sample(TelemetrySample { at, took, ..sample }),
             Err(reason) => TelemetryEntry::Missed(MissedScrape { at, reason }),
         };
         (entry, took)
@@ -201,7 +192,7 @@ impl<C: Clock, A: FnMut(&str) -> Answer, J, E> Rounds<C, A, J, E> {
 }
 
 /// The readings of a whole answer.
-pub fn read_reply(reply: &FetchReply) -> Result<Reading, MissReason> {
+fn read_reply(reply: &FetchReply) -> Result<TelemetrySample, MissReason> {
     match reply.status {
         200..=299 => read(&reply.body),
         status => Err(MissReason::Status(status)),
@@ -209,7 +200,7 @@ pub fn read_reply(reply: &FetchReply) -> Result<Reading, MissReason> {
 }
 
 /// Where to ask next, if there is something else, or nothing, where metrics usually are.
-pub fn other_path(asked: &str, missed: MissReason) -> Option<&'static str> {
+fn other_path(asked: &str, missed: MissReason) -> Option<&'static str> {
     let is_elsewhere = matches!(missed, MissReason::Status(404 | 405) | MissReason::NotPrometheus);
     (asked == PATH_USUAL && is_elsewhere).then_some(PATH_OTHER)
 }

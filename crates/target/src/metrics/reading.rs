@@ -3,29 +3,23 @@
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
+use std::str::SplitWhitespace;
+use std::sync::LazyLock;
+use std::time::Duration;
 
-use inferometer_model::telemetry::{Counters, Dialect, Gauges, MissReason, SumCount, Timings};
+use inferometer_model::Moment;
+use inferometer_model::telemetry::{
+    Counters, Dialect, Gauges, MissReason, SumCount, TelemetrySample, Timings,
+};
 
 use super::text::{Line, Series, lines};
-
-/// The result of one scrape.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Reading {
-    pub dialect: Dialect,
-    pub process_start_s: Option<f64>,
-    pub gauges: Gauges,
-    pub counters: Counters,
-    pub timings: Timings,
-    /// Values of known names that are no numbers to work with.
-    pub dropped: u32,
-}
 
 /// A server that has more to say is not one that we know.
 const SERIES_MAX: usize = 200_000;
 
-/// Reads a whole answer, or returns why it is of no use.
-pub fn read(body: &[u8]) -> Result<Reading, MissReason> {
+/// Reads a whole answer, whose moment is the caller's to add, or returns why it is of no use.
+pub(super) fn read(body: &[u8]) -> Result<TelemetrySample, MissReason> {
     let text = std::str::from_utf8(body).map_err(|_error| MissReason::NotPrometheus)?;
     let mut scraped = ScrapedValues::default();
     let (mut series_count, mut malformed) = (0_usize, 0_usize);
@@ -45,10 +39,11 @@ pub fn read(body: &[u8]) -> Result<Reading, MissReason> {
     if series_count <= malformed {
         return Err(MissReason::NotPrometheus);
     }
-    let names = DIALECTS
+    let found = DIALECTS
         .iter()
-        .find(|names| names.marks.iter().any(|mark| scraped.values.contains_key(mark)));
-    names.map(|names| scraped.reading(names)).ok_or(MissReason::NoKnownName)
+        .find(|(_, marks, _)| marks.split(' ').any(|mark| scraped.values.contains_key(mark)));
+    let (dialect, _, words) = found.ok_or(MissReason::NoKnownName)?;
+    Ok(scraped.reading(*dialect, words))
 }
 
 /// The values of names that some table knows; the keys are the tables' own.
@@ -77,7 +72,8 @@ impl<'a> ScrapedValues<'a> {
             return;
         }
         let name = key(series);
-        if !is_known(name) || RANK_LABELS.iter().any(|rank| is_later_rank(series, rank)) {
+        let is_later = |rank: &&str| series.label(rank).is_some_and(|rank| rank != "0");
+        if !KNOWN.contains(name) || RANK_LABELS.iter().any(is_later) {
             return;
         }
         let none = Value { sum: 0.0, max: 0.0, broken: false };
@@ -98,323 +94,213 @@ impl<'a> ScrapedValues<'a> {
         value.max = value.max.max(series.value);
     }
 
-    fn reading(&self, names: &Names) -> Reading {
-        let of = |word| self.word(names, word);
-        let timing = |word| self.timing(names, word);
-        Reading {
-            dialect: names.dialect,
+    fn reading(&self, dialect: Dialect, words: &str) -> TelemetrySample {
+        let of = |word| self.word(words, word);
+        let timing = |word| self.timing(words, word);
+        TelemetrySample {
+            at: Moment::ZERO,
+            took: Duration::ZERO,
+            dialect,
             process_start_s: self.process_start_s,
             gauges: Gauges {
-                running: of(Word::Running),
-                waiting: of(Word::Waiting),
-                swapped: of(Word::Swapped),
-                kv_usage: of(Word::KvUsage),
-                cpu_kv_usage: of(Word::CpuKvUsage),
+                running: of("running"),
+                waiting: of("waiting"),
+                swapped: of("swapped"),
+                kv_usage: of("kv_usage"),
+                cpu_kv_usage: of("cpu_kv_usage"),
             },
             counters: Counters {
-                prefix_queries: of(Word::PrefixQueries),
-                prefix_hits: of(Word::PrefixHits),
-                preemptions: of(Word::Preemptions),
-                prompt_tokens: of(Word::PromptTokens),
-                generation_tokens: of(Word::GenerationTokens),
+                prefix_queries: of("prefix_queries"),
+                prefix_hits: of("prefix_hits"),
+                preemptions: of("preemptions"),
+                prompt_tokens: of("prompt_tokens"),
+                generation_tokens: of("generation_tokens"),
             },
-            timings: Timings {
-                ttft: timing(Word::Ttft),
-                e2e: timing(Word::E2e),
-                queue: timing(Word::Queue),
-            },
+            timings: Timings { ttft: timing("ttft"), e2e: timing("e2e"), queue: timing("queue") },
             dropped: self.dropped,
         }
     }
 
-    fn word(&self, names: &Names, word: Word) -> Option<f64> {
-        let value = |name: &&str| {
-            let value = self.values.get(*name).filter(|value| !value.broken)?;
-            Some(match word.joined() {
-                Joined::Sum => value.sum,
-                Joined::Max => value.max,
-            })
+    fn word(&self, words: &str, word: &str) -> Option<f64> {
+        let value = |name: &str| {
+            let value = self.values.get(name).filter(|value| !value.broken)?;
+            // The fullest engine is the one that preempts; a mean over engines would hide it.
+            let is_fullest = word.ends_with("kv_usage");
+            Some(if is_fullest { value.max } else { value.sum })
         };
-        rules(names, word).find_map(|rule| rule.iter().map(value).sum())
+        rules(words)
+            .find(|(found, _)| *found == word)?
+            .1
+            .find_map(|rule| rule.split('+').map(value).sum())
     }
 
-    fn timing(&self, names: &Names, word: Word) -> Option<SumCount> {
-        rules(names, word).flatten().find_map(|name| {
-            let part = |ending: &str| {
-                let parts = self.values.iter();
-                let mut parts =
-                    parts.filter(|(found, _)| found.strip_prefix(*name) == Some(ending));
-                parts.next().filter(|(_, value)| !value.broken).map(|(_, value)| value.sum)
-            };
-            Some(SumCount { sum_s: part("_sum")?, count: part("_count")? })
-        })
+    fn timing(&self, words: &str, word: &str) -> Option<SumCount> {
+        let name = rules(words).find(|(found, _)| *found == word)?.1.next()?;
+        let part = |ending: &str| {
+            let value = self.values.get(format!("{name}{ending}").as_str())?;
+            (!value.broken).then_some(value.sum)
+        };
+        Some(SumCount { sum_s: part("_sum")?, count: part("_count")? })
     }
 }
 
-fn rules(names: &Names, word: Word) -> impl Iterator<Item = &'static [&'static str]> {
-    let of_word = names.words.iter().filter(move |(found, _)| *found == word);
-    of_word.flat_map(|(_, rules)| rules.iter().copied())
+/// Each word of a dialect with the rules that are tried for it in turn.
+fn rules(words: &str) -> impl Iterator<Item = (&str, SplitWhitespace<'_>)> {
+    words.lines().filter_map(|line| {
+        let mut parts = line.split_whitespace();
+        Some((parts.next()?, parts))
+    })
 }
 
 /// What a series is called in the rules.
 fn key<'a>(series: &Series<'a>) -> &'a str {
-    let labelled = LABELLED.iter().filter(|labelled| labelled.name == series.name);
-    let mut fitting = labelled.filter(|it| series.label(it.label) == Some(it.value));
-    fitting.next().map_or(series.name, |labelled| labelled.key)
+    let mut labelled = LABELLED.iter().filter(|(name, ..)| *name == series.name);
+    let fitting = labelled.find(|(_, label, value, _)| series.label(label) == Some(value));
+    fitting.map_or(series.name, |(.., key)| key)
 }
 
-fn is_known(name: &str) -> bool {
-    let histogram = name.strip_suffix("_sum").or_else(|| name.strip_suffix("_count"));
-    DIALECTS.iter().any(|names| {
-        names.marks.contains(&name)
-            || names.words.iter().any(|(word, rules)| {
-                let wanted = if word.is_histogram() { histogram } else { Some(name) };
-                wanted.is_some_and(|wanted| rules.iter().any(|rule| rule.contains(&wanted)))
-            })
-    })
-}
-
-fn is_later_rank(series: &Series<'_>, label: &str) -> bool {
-    series.label(label).is_some_and(|rank| rank != "0")
-}
-
-/// The names of one server, or of one generation of it.
-#[derive(Debug)]
-pub(super) struct Names {
-    pub(super) dialect: Dialect,
-    /// It is this dialect when any of them is there.
-    pub(super) marks: &'static [&'static str],
-    pub(super) words: &'static [(Word, &'static [Rule])],
-}
-
-/// Names of series whose values are added.
-pub(super) type Rule = &'static [&'static str];
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Word {
-    Running,
-    Waiting,
-    Swapped,
-    KvUsage,
-    CpuKvUsage,
-    PrefixQueries,
-    PrefixHits,
-    Preemptions,
-    PromptTokens,
-    GenerationTokens,
-    /// Histograms, without `_sum` and `_count`.
-    Ttft,
-    E2e,
-    Queue,
-}
-
-/// How the series of one name that differ in their labels become one value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Joined {
-    Sum,
-    /// The fullest engine is the one that preempts; a mean over engines would hide it.
-    Max,
-}
-
-impl Word {
-    pub(super) const fn joined(self) -> Joined {
-        if matches!(self, Self::KvUsage | Self::CpuKvUsage) { Joined::Max } else { Joined::Sum }
+/// All names that some rule asks for.
+static KNOWN: LazyLock<HashSet<String>> = LazyLock::new(|| {
+    let mut known = HashSet::new();
+    for (_, marks, words) in &DIALECTS {
+        known.extend(marks.split(' ').map(str::to_owned));
+        for (word, rules) in rules(words) {
+            let endings: &[&str] =
+                if HISTOGRAMS.contains(&word) { &["_sum", "_count"] } else { &[""] };
+            for name in rules.flat_map(|rule| rule.split('+')) {
+                known.extend(endings.iter().map(|ending| format!("{name}{ending}")));
+            }
+        }
     }
-
-    pub(super) const fn is_histogram(self) -> bool {
-        matches!(self, Self::Ttft | Self::E2e | Self::Queue)
-    }
-}
+    known
+});
 
 /// Start time of the process, as the usual client libraries name it.
-pub(super) const PROCESS_START: &str = "process_start_time_seconds";
+const PROCESS_START: &str = "process_start_time_seconds";
 
 /// Labels that number the parts of one engine. Every part counts the same requests, so only the
 /// first of them is read; parallel engines (`engine`, `dp_rank`) are added up.
-pub(super) const RANK_LABELS: [&str; 2] = ["tp_rank", "pp_rank"];
+const RANK_LABELS: [&str; 2] = ["tp_rank", "pp_rank"];
 
-/// In the order in which they are tried: the first whose mark is there.
-pub(super) const DIALECTS: [Names; 9] =
-    [VLLM_V0, VLLM_V1, VLLM_V1_EARLY, SGLANG, LLAMA_CPP, TGI, TENSORRT_LLM, TRITON, DYNAMO];
-
-/// A name under which several things are distinguished by a label, and what such a thing is called in
-/// the rules.
-#[derive(Debug)]
-pub(super) struct Labelled {
-    pub(super) name: &'static str,
-    pub(super) label: &'static str,
-    pub(super) value: &'static str,
-    pub(super) key: &'static str,
-}
-
-pub(super) const LABELLED: [Labelled; 4] = [
-    triton_requests("scheduled", "nv_trt_llm_request_metrics/scheduled"),
-    triton_requests("active", "nv_trt_llm_request_metrics/active"),
-    triton_requests("waiting", "nv_trt_llm_request_metrics/waiting"),
-    Labelled {
-        name: "nv_trt_llm_kv_cache_block_metrics",
-        label: "kv_cache_block_type",
-        value: "fraction",
-        key: "nv_trt_llm_kv_cache_block_metrics/fraction",
-    },
+/// Names under which several things are distinguished by a label: the name, the label, its value,
+/// and what such a thing is called in the rules.
+const LABELLED: [(&str, &str, &str, &str); 4] = [
+    (TRITON_REQUESTS, "request_type", "scheduled", "nv_trt_llm_request_metrics/scheduled"),
+    (TRITON_REQUESTS, "request_type", "active", "nv_trt_llm_request_metrics/active"),
+    (TRITON_REQUESTS, "request_type", "waiting", "nv_trt_llm_request_metrics/waiting"),
+    (
+        TRITON_BLOCKS,
+        "kv_cache_block_type",
+        "fraction",
+        "nv_trt_llm_kv_cache_block_metrics/fraction",
+    ),
 ];
+const TRITON_REQUESTS: &str = "nv_trt_llm_request_metrics";
+const TRITON_BLOCKS: &str = "nv_trt_llm_kv_cache_block_metrics";
 
-const fn triton_requests(value: &'static str, key: &'static str) -> Labelled {
-    Labelled { name: "nv_trt_llm_request_metrics", label: "request_type", value, key }
-}
+/// Words whose names have `_sum` and `_count` behind them.
+const HISTOGRAMS: [&str; 3] = ["ttft", "e2e", "queue"];
 
-/// `gpu_prefix_cache_hit_rate` is a ratio over a window of its own, and no counter comes out of it.
-const VLLM_V0: Names = Names {
-    dialect: Dialect::VllmV0,
-    marks: &["vllm:num_requests_swapped", "vllm:gpu_prefix_cache_hit_rate"],
-    words: VLLM,
-};
-
-const VLLM_V1: Names =
-    Names { dialect: Dialect::VllmV1, marks: &["vllm:kv_cache_usage_perc"], words: VLLM };
-
-const VLLM_V1_EARLY: Names =
-    Names { dialect: Dialect::VllmV1Early, marks: &["vllm:num_requests_running"], words: VLLM };
+/// The names of each server, or of one generation of it, in the order in which they are tried: the
+/// marks, of which one that is there tells the dialect, and on each line a word of ours with the
+/// names that are tried for it in turn. The values of names with a `+` between them are added.
+const DIALECTS: [(Dialect, &str, &str); 9] = [
+    // `gpu_prefix_cache_hit_rate` is a ratio over a window of its own, and no counter comes out of it.
+    (Dialect::VllmV0, "vllm:num_requests_swapped vllm:gpu_prefix_cache_hit_rate", VLLM),
+    (Dialect::VllmV1, "vllm:kv_cache_usage_perc", VLLM),
+    (Dialect::VllmV1Early, "vllm:num_requests_running", VLLM),
+    (
+        Dialect::Sglang,
+        "sglang:num_running_reqs sglang:token_usage sglang:prompt_tokens_total",
+        // Every prompt token is looked up in the radix tree, so queries are the prompt tokens.
+        "running sglang:num_running_reqs
+         waiting sglang:num_queue_reqs
+         kv_usage sglang:token_usage sglang:full_token_usage
+         prefix_queries sglang:prompt_tokens_total
+         prefix_hits sglang:cached_tokens_total
+         preemptions sglang:num_retracted_requests_total
+         prompt_tokens sglang:prompt_tokens_total
+         generation_tokens sglang:generation_tokens_total
+         ttft sglang:time_to_first_token_seconds
+         e2e sglang:e2e_request_latency_seconds
+         queue sglang:queue_time_seconds",
+    ),
+    (
+        Dialect::LlamaCpp,
+        "llamacpp:requests_processing llamacpp:tokens_predicted_total",
+        // Its prompt tokens are those that it computed; with those from the cache they are the prompts.
+        "running llamacpp:requests_processing
+         waiting llamacpp:requests_deferred
+         kv_usage llamacpp:kv_cache_usage_ratio
+         prefix_queries llamacpp:prompt_tokens_total+llamacpp:prompt_tokens_cached_total
+         prefix_hits llamacpp:prompt_tokens_cached_total
+         prompt_tokens llamacpp:prompt_tokens_total+llamacpp:prompt_tokens_cached_total
+         generation_tokens llamacpp:tokens_predicted_total",
+    ),
+    (
+        Dialect::Tgi,
+        // One that has served no request yet has only the totals.
+        "tgi_queue_size tgi_batch_current_size tgi_request_count",
+        "running tgi_batch_current_size
+         waiting tgi_queue_size
+         prompt_tokens tgi_request_input_length_sum
+         generation_tokens tgi_request_generated_tokens_sum
+         e2e tgi_request_duration
+         queue tgi_request_queue_duration",
+    ),
+    (
+        Dialect::TensorrtLlm,
+        // Older ones have a counter of successes and some histograms, and no more.
+        "trtllm_num_requests_running trtllm_kv_cache_utilization trtllm_request_success_total \
+         trtllm_e2e_request_latency_seconds_count",
+        "running trtllm_num_requests_running
+         waiting trtllm_num_requests_waiting
+         kv_usage trtllm_kv_cache_utilization
+         cpu_kv_usage trtllm_kv_cache_host_utilization
+         prefix_queries trtllm_prompt_tokens_total
+         prefix_hits trtllm_prompt_cached_tokens_total
+         prompt_tokens trtllm_prompt_tokens_total
+         generation_tokens trtllm_generation_tokens_total
+         ttft trtllm_time_to_first_token_seconds
+         e2e trtllm_e2e_request_latency_seconds
+         queue trtllm_request_queue_time_seconds",
+    ),
+    (
+        Dialect::Triton,
+        "nv_trt_llm_request_metrics/active nv_trt_llm_kv_cache_block_metrics/fraction",
+        // Its active requests are those that it has taken in; of them some are in the batch.
+        "running nv_trt_llm_request_metrics/scheduled nv_trt_llm_request_metrics/active
+         waiting nv_trt_llm_request_metrics/waiting
+         kv_usage nv_trt_llm_kv_cache_block_metrics/fraction",
+    ),
+    (
+        Dialect::Dynamo,
+        "dynamo_frontend_inflight_requests dynamo_frontend_requests_total",
+        // Its requests in flight are those that wait, too, so how many run is not known.
+        "waiting dynamo_frontend_queued_requests
+         prefix_queries dynamo_frontend_input_sequence_tokens_sum
+         prefix_hits dynamo_frontend_cached_tokens_sum
+         prompt_tokens dynamo_frontend_input_sequence_tokens_sum
+         generation_tokens dynamo_frontend_output_tokens_total \
+             dynamo_frontend_output_sequence_tokens_sum
+         ttft dynamo_frontend_time_to_first_token_seconds
+         e2e dynamo_frontend_request_duration_seconds",
+    ),
+];
 
 /// Every generation's names: a word has the same meaning under all of them.
-const VLLM: &[(Word, &[Rule])] = &[
-    (Word::Running, &[&["vllm:num_requests_running"]]),
-    (Word::Waiting, &[&["vllm:num_requests_waiting"]]),
-    (Word::Swapped, &[&["vllm:num_requests_swapped"]]),
-    (Word::KvUsage, &[&["vllm:kv_cache_usage_perc"], &["vllm:gpu_cache_usage_perc"]]),
-    (Word::CpuKvUsage, &[&["vllm:cpu_cache_usage_perc"]]),
-    (
-        Word::PrefixQueries,
-        &[
-            &["vllm:prefix_cache_queries_total"],
-            &["vllm:prefix_cache_queries"],
-            &["vllm:gpu_prefix_cache_queries_total"],
-            &["vllm:gpu_prefix_cache_queries"],
-        ],
-    ),
-    (
-        Word::PrefixHits,
-        &[
-            &["vllm:prefix_cache_hits_total"],
-            &["vllm:prefix_cache_hits"],
-            &["vllm:gpu_prefix_cache_hits_total"],
-            &["vllm:gpu_prefix_cache_hits"],
-        ],
-    ),
-    (Word::Preemptions, &[&["vllm:num_preemptions_total"], &["vllm:num_preemptions"]]),
-    (Word::PromptTokens, &[&["vllm:prompt_tokens_total"], &["vllm:prompt_tokens"]]),
-    (Word::GenerationTokens, &[&["vllm:generation_tokens_total"], &["vllm:generation_tokens"]]),
-    (Word::Ttft, &[&["vllm:time_to_first_token_seconds"]]),
-    (Word::E2e, &[&["vllm:e2e_request_latency_seconds"]]),
-    (Word::Queue, &[&["vllm:request_queue_time_seconds"]]),
-];
-
-/// Every prompt token is looked up in the radix tree, so queries are the prompt tokens.
-const SGLANG: Names = Names {
-    dialect: Dialect::Sglang,
-    marks: &["sglang:num_running_reqs", "sglang:token_usage", "sglang:prompt_tokens_total"],
-    words: &[
-        (Word::Running, &[&["sglang:num_running_reqs"]]),
-        (Word::Waiting, &[&["sglang:num_queue_reqs"]]),
-        (Word::KvUsage, &[&["sglang:token_usage"], &["sglang:full_token_usage"]]),
-        (Word::PrefixQueries, &[&["sglang:prompt_tokens_total"]]),
-        (Word::PrefixHits, &[&["sglang:cached_tokens_total"]]),
-        (Word::Preemptions, &[&["sglang:num_retracted_requests_total"]]),
-        (Word::PromptTokens, &[&["sglang:prompt_tokens_total"]]),
-        (Word::GenerationTokens, &[&["sglang:generation_tokens_total"]]),
-        (Word::Ttft, &[&["sglang:time_to_first_token_seconds"]]),
-        (Word::E2e, &[&["sglang:e2e_request_latency_seconds"]]),
-        (Word::Queue, &[&["sglang:queue_time_seconds"]]),
-    ],
-};
-
-/// Its prompt tokens are those that it computed; with those from the cache they are the prompts.
-const LLAMA_CPP: Names = Names {
-    dialect: Dialect::LlamaCpp,
-    marks: &["llamacpp:requests_processing", "llamacpp:tokens_predicted_total"],
-    words: &[
-        (Word::Running, &[&["llamacpp:requests_processing"]]),
-        (Word::Waiting, &[&["llamacpp:requests_deferred"]]),
-        (Word::KvUsage, &[&["llamacpp:kv_cache_usage_ratio"]]),
-        (Word::PrefixQueries, &[LLAMA_CPP_PROMPTS]),
-        (Word::PrefixHits, &[&["llamacpp:prompt_tokens_cached_total"]]),
-        (Word::PromptTokens, &[LLAMA_CPP_PROMPTS]),
-        (Word::GenerationTokens, &[&["llamacpp:tokens_predicted_total"]]),
-    ],
-};
-
-const LLAMA_CPP_PROMPTS: Rule =
-    &["llamacpp:prompt_tokens_total", "llamacpp:prompt_tokens_cached_total"];
-
-const TGI: Names = Names {
-    dialect: Dialect::Tgi,
-    // One that has served no request yet has only the totals.
-    marks: &["tgi_queue_size", "tgi_batch_current_size", "tgi_request_count"],
-    words: &[
-        (Word::Running, &[&["tgi_batch_current_size"]]),
-        (Word::Waiting, &[&["tgi_queue_size"]]),
-        (Word::PromptTokens, &[&["tgi_request_input_length_sum"]]),
-        (Word::GenerationTokens, &[&["tgi_request_generated_tokens_sum"]]),
-        (Word::E2e, &[&["tgi_request_duration"]]),
-        (Word::Queue, &[&["tgi_request_queue_duration"]]),
-    ],
-};
-
-const TENSORRT_LLM: Names = Names {
-    dialect: Dialect::TensorrtLlm,
-    // Older ones have a counter of successes and some histograms, and no more.
-    marks: &[
-        "trtllm_num_requests_running",
-        "trtllm_kv_cache_utilization",
-        "trtllm_request_success_total",
-        "trtllm_e2e_request_latency_seconds_count",
-    ],
-    words: &[
-        (Word::Running, &[&["trtllm_num_requests_running"]]),
-        (Word::Waiting, &[&["trtllm_num_requests_waiting"]]),
-        (Word::KvUsage, &[&["trtllm_kv_cache_utilization"]]),
-        (Word::CpuKvUsage, &[&["trtllm_kv_cache_host_utilization"]]),
-        (Word::PrefixQueries, &[&["trtllm_prompt_tokens_total"]]),
-        (Word::PrefixHits, &[&["trtllm_prompt_cached_tokens_total"]]),
-        (Word::PromptTokens, &[&["trtllm_prompt_tokens_total"]]),
-        (Word::GenerationTokens, &[&["trtllm_generation_tokens_total"]]),
-        (Word::Ttft, &[&["trtllm_time_to_first_token_seconds"]]),
-        (Word::E2e, &[&["trtllm_e2e_request_latency_seconds"]]),
-        (Word::Queue, &[&["trtllm_request_queue_time_seconds"]]),
-    ],
-};
-
-/// Its active requests are those that it has taken in; of them some are in the batch.
-const TRITON: Names = Names {
-    dialect: Dialect::Triton,
-    marks: &["nv_trt_llm_request_metrics/active", "nv_trt_llm_kv_cache_block_metrics/fraction"],
-    words: &[
-        (
-            Word::Running,
-            &[&["nv_trt_llm_request_metrics/scheduled"], &["nv_trt_llm_request_metrics/active"]],
-        ),
-        (Word::Waiting, &[&["nv_trt_llm_request_metrics/waiting"]]),
-        (Word::KvUsage, &[&["nv_trt_llm_kv_cache_block_metrics/fraction"]]),
-    ],
-};
-
-/// Its requests in flight are those that wait, too, so how many run is not known.
-const DYNAMO: Names = Names {
-    dialect: Dialect::Dynamo,
-    marks: &["dynamo_frontend_inflight_requests", "dynamo_frontend_requests_total"],
-    words: &[
-        (Word::Waiting, &[&["dynamo_frontend_queued_requests"]]),
-        (Word::PrefixQueries, &[&["dynamo_frontend_input_sequence_tokens_sum"]]),
-        (Word::PrefixHits, &[&["dynamo_frontend_cached_tokens_sum"]]),
-        (Word::PromptTokens, &[&["dynamo_frontend_input_sequence_tokens_sum"]]),
-        (
-            Word::GenerationTokens,
-            &[
-                &["dynamo_frontend_output_tokens_total"],
-                &["dynamo_frontend_output_sequence_tokens_sum"],
-            ],
-        ),
-        (Word::Ttft, &[&["dynamo_frontend_time_to_first_token_seconds"]]),
-        (Word::E2e, &[&["dynamo_frontend_request_duration_seconds"]]),
-    ],
-};
+const VLLM: &str = "running vllm:num_requests_running
+    waiting vllm:num_requests_waiting
+    swapped vllm:num_requests_swapped
+    kv_usage vllm:kv_cache_usage_perc vllm:gpu_cache_usage_perc
+    cpu_kv_usage vllm:cpu_cache_usage_perc
+    prefix_queries vllm:prefix_cache_queries_total vllm:prefix_cache_queries \
+        vllm:gpu_prefix_cache_queries_total vllm:gpu_prefix_cache_queries
+    prefix_hits vllm:prefix_cache_hits_total vllm:prefix_cache_hits \
+        vllm:gpu_prefix_cache_hits_total vllm:gpu_prefix_cache_hits
+    preemptions vllm:num_preemptions_total vllm:num_preemptions
+    prompt_tokens vllm:prompt_tokens_total vllm:prompt_tokens
+    generation_tokens vllm:generation_tokens_total vllm:generation_tokens
+    ttft vllm:time_to_first_token_seconds
+    e2e vllm:e2e_request_latency_seconds
+    queue vllm:request_queue_time_seconds";

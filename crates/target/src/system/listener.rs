@@ -8,20 +8,8 @@ use std::path::Path;
 
 /// Programs that serve models themselves, by the beginnings of their names. The kernel cuts names to
 /// fifteen letters.
-const SERVERS: [&str; 12] = [
-    "python",
-    "vllm",
-    "VLLM",
-    "sglang",
-    "llama-server",
-    "llama_server",
-    "ollama",
-    "text-generation",
-    "trtllm",
-    "tritonserver",
-    "uvicorn",
-    "docker-proxy",
-];
+const SERVERS: &str = "python vllm VLLM sglang llama-server llama_server ollama text-generation \
+                       trtllm tritonserver uvicorn docker-proxy";
 
 /// Whether the process that listens there is seen on this machine and is a server of models. Anything
 /// else may forward it.
@@ -32,7 +20,7 @@ pub fn serves_here(address: SocketAddr) -> bool {
 }
 
 fn is_server(name: &str) -> bool {
-    SERVERS.iter().any(|known| name.starts_with(known))
+    SERVERS.split(' ').any(|known| name.starts_with(known))
 }
 
 /// The names of all processes that hold the listening sockets; `None` when one may not be looked at.

@@ -44,8 +44,8 @@ pub(crate) fn output(mut command: Command, within: Duration) -> Result<String, T
         .process_group(0)
         .spawn();
     let mut child = child.map_err(ToolError::Start)?;
-    let printed = drained(child.stdout.take());
-    let complained = drained(child.stderr.take());
+    let printed = drained(child.stdout.take(), BYTES_MAX);
+    let complained = drained(child.stderr.take(), BYTES_MAX);
     let ended = ended(&mut child, within);
     let Some(status) = ended else {
         abandon(child);
@@ -91,13 +91,17 @@ fn abandon(mut child: Child) {
     std::thread::spawn(move || child.wait());
 }
 
-/// Reading has no time-out of its own, so a thread reads.
-fn drained(stream: Option<impl Read + Send + 'static>) -> mpsc::Receiver<String> {
+/// The beginning of what comes, when all of it has come. Reading has no time-out of its own, so a
+/// thread reads.
+pub(crate) fn drained(
+    stream: Option<impl Read + Send + 'static>,
+    bytes_kept: u64,
+) -> mpsc::Receiver<String> {
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {
         let mut bytes = Vec::new();
         if let Some(mut stream) = stream {
-            let _ = stream.by_ref().take(BYTES_MAX).read_to_end(&mut bytes);
+            let _ = stream.by_ref().take(bytes_kept).read_to_end(&mut bytes);
             // What is longer is read on, so that its writer can end.
             let _ = std::io::copy(&mut stream, &mut std::io::sink());
         }
