@@ -12,15 +12,10 @@ cargo xtask browser [FILE.html…]   opens reports in Chromium, samples where no
                                 target/browser, and leaves pictures there
 ";
 
-/// Where our scripts are, and where they run.
-struct Places {
-    scripts: PathBuf,
-    folder: PathBuf,
-}
-
 /// Checks the pages, or the samples where there are none.
 pub(crate) fn browser(
     files: &[&str],
+    target: &Path,
     make_samples: impl FnOnce(&str) -> bool,
 ) -> Result<(), String> {
     let chromium = chromium()?;
@@ -29,21 +24,18 @@ pub(crate) fn browser(
         found.map_err(|error| format!("`{program}` does not start ({error}); {remedy}"))?;
     }
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
-    let folder = std::path::absolute(target.join("browser"))
-        .map_err(|error| format!("the build folder {} has no place: {error}", target.display()))?;
-    let places = Places { scripts: root.join("browser"), folder };
-    install(&places)?;
+    let folder = target.join("browser");
+    install(&root.join("browser"), &folder)?;
     let pages = if files.is_empty() {
-        samples(&places.folder.join("samples"), make_samples)?
+        samples(&folder.join("samples"), make_samples)?
     } else {
         files.iter().map(PathBuf::from).collect()
     };
     let status = Command::new("node")
-        .arg(places.folder.join("check.mjs"))
+        .arg(folder.join("check.mjs"))
         .args(pages)
         .env("CHROMIUM", chromium)
-        .env("PICTURES", places.folder.join("pictures"))
+        .env("PICTURES", folder.join("pictures"))
         .status()
         .map_err(|error| format!("`node` does not start: {error}"))?;
     if status.success() { Ok(()) } else { Err("see above".to_owned()) }
@@ -62,7 +54,7 @@ fn chromium() -> Result<PathBuf, String> {
 }
 
 /// Copies our scripts to where their packages are, which are downloaded when the list has changed.
-fn install(Places { scripts, folder }: &Places) -> Result<(), String> {
+fn install(scripts: &Path, folder: &Path) -> Result<(), String> {
     let lock = "package-lock.json";
     let read = |path: &Path| fs::read(path).ok();
     let is_installed = folder.join("node_modules").is_dir()

@@ -20,8 +20,6 @@ const RENEWALS: usize = 5;
 const MARKER: &str = "INFEROMETER_DEPLOYMENT=";
 
 pub(crate) fn deployments(program: &Path, target: &Path) -> Result<(), String> {
-    let program = std::path::absolute(program)
-        .map_err(|error| format!("{} has no place: {error}", program.display()))?;
     let mut tried = 0;
     for name in SERVERS {
         let variable = format!("INFEROMETER_DEPLOY_{name}");
@@ -32,7 +30,7 @@ pub(crate) fn deployments(program: &Path, target: &Path) -> Result<(), String> {
         let model = std::env::var(format!("{variable}_MODEL")).ok();
         let folder = target.join("deployments").join(name.to_lowercase());
         let before = marked();
-        measure(&program, &folder, &command, model.as_deref())
+        measure(program, &folder, &command, model.as_deref())
             .and_then(|()| check(&folder, name != "TRANSFORMERS"))
             .and_then(|()| check_gone(&before))
             .map_err(|why| format!("{name}: {why}"))?;

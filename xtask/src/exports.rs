@@ -23,19 +23,16 @@ const RUNS: [&str; 2] = [
 
 /// Measures, exports and lets the readers look.
 pub(crate) fn exports(program: &Path, target: &Path) -> Result<(), String> {
-    let folder = std::path::absolute(target.join("exports"))
-        .map_err(|error| format!("{} has no place: {error}", target.display()))?;
-    let program = std::path::absolute(program)
-        .map_err(|error| format!("{} has no place: {error}", program.display()))?;
+    let folder = target.join("exports");
     let python = install(&folder.join("python"))?;
     let results = folder.join("results");
     // What an earlier try left would be read again.
     let _ = fs::remove_dir_all(&results);
     fs::create_dir_all(&results)
         .map_err(|error| format!("{} cannot be made: {error}", results.display()))?;
-    let runs = measure(&program, &results)?;
+    let runs = measure(program, &results)?;
     for form in ["parquet --to tables", "openmetrics --to metrics.txt", "otlp --to otlp.json"] {
-        let mut command = Command::new(&program);
+        let mut command = Command::new(program);
         command.arg("export").args(&runs).arg("--format").args(form.split(' '));
         said(command.current_dir(&results))?;
     }

@@ -16,118 +16,26 @@ cargo xtask goldens record DIR [PROGRAM]    store runs of every kind and what th
 cargo xtask goldens compare DIR [PROGRAM]   render the same runs with this build; fails on differences
 ";
 
-/// What is stored, each in a folder of runs of its own: a name and a command line in which a tilde
-/// is a space inside a word.
-const STORED: [(&str, &str); 12] = [
-    (
-        "open",
-        "simulate --hardware h200 --engine-model qwen3-32b --rate 4 --requests 150 --slo ttft<500ms --slo tpot.p99<50ms",
-    ),
-    ("closed", "simulate --profile mi100x4-devstral-24b --concurrency 8 --requests 120"),
-    (
-        "conversations",
-        "simulate --hardware h100 --engine-model llama-3.1-8b --turns 4 --turn-think-time 1s --rate 1 --requests 60",
-    ),
-    (
-        "sweep",
-        "sweep --virtual --hardware h100 --engine-model llama-3.1-8b --concurrencies 1..16*2 --repeat 3 --requests 80",
-    ),
-    (
-        "rates",
-        "sweep --virtual --hardware h100 --engine-model llama-3.1-8b --rates 2,8,32 --repeat 2 --requests 120",
-    ),
-    (
-        "search",
-        "sweep --virtual --hardware h100 --engine-model llama-3.1-8b --find max~rate~where~ttft.p99<400ms --from 1 --at-most 64 --requests 150",
-    ),
-    ("suite", "suite quick --virtual"),
-    ("matrix", "matrix r3 --virtual --only model=Llama-8B"),
-    (
-        "live",
-        "run --profile mi100x4-devstral-24b --concurrency 4 --requests 24 --output-tokens 16 --engine-speed 20",
-    ),
-    (
-        "live-completions",
-        "run --api completions --no-stream --rate 20 --requests 40 --output-tokens 8",
-    ),
-    ("live-repeat", "run --rate 20 --requests 40 --output-tokens 8 --repeat 3 --cool-down 0s"),
-    (
-        "import",
-        "import crates/interchange/tests/foreign/guidellm-poisson.json crates/interchange/tests/foreign/sglang.jsonl",
-    ),
-];
+/// Three paragraphs of command lines, in which a tilde is a space inside a word. First what is stored,
+/// each behind the name of a folder of runs of its own; then what is printed of each stored run, set
+/// or import, behind the name of the view; last commands that need no stored run. Those in virtual
+/// time are exact, so their pages are compared.
+const COMMANDS: &str = include_str!("../goldens.txt");
 
-/// What is printed of each stored run, set or import.
-const VIEWS: [(&str, &str); 19] = [
-    ("report.html", "report latest --format html --to -"),
-    ("report.md", "report latest --format md --to -"),
-    ("report.csv", "report latest --format csv --to -"),
-    ("report.json", "report latest --format json --to -"),
-    ("site", "report latest --format site --to {out}"),
-    ("verify", "verify latest"),
-    ("runs", "runs"),
-    ("runs.json", "runs --json"),
-    ("require", "require latest ttft.p99<400ms error_rate<1%"),
-    ("compare", "compare latest latest"),
-    ("compare.json", "compare latest latest --json"),
-    ("export.vllm", "export latest --format vllm --to {out}"),
-    ("export.csv", "export latest --format csv"),
-    ("export.aiperf", "export latest --format aiperf --to {out}"),
-    ("export.llm-d", "export latest --format llm-d --to {out}"),
-    ("export.openmetrics", "export latest --format openmetrics"),
-    ("export.otlp", "export latest --format otlp"),
-    ("export.bencher", "export latest --format bencher"),
-    ("export.junit", "export latest --format junit"),
-];
+/// The lines of a paragraph.
+fn commands(paragraph: usize) -> impl Iterator<Item = &'static str> {
+    COMMANDS.split("\n\n").nth(paragraph).into_iter().flat_map(str::lines)
+}
 
-/// Commands that need no stored run; those in virtual time are exact, so their pages are compared.
-const COMMANDS: [&str; 40] = [
-    "simulate --hardware h200 --engine-model qwen3-32b --rate 4 --requests 150 --slo ttft<500ms --slo tpot.p99<50ms",
-    "simulate --hardware h200 --engine-model qwen3-32b --rate 4 --requests 150 --json",
-    "simulate --profile mi100x4-devstral-24b --concurrency 8 --requests 120 --format vllm",
-    "simulate --hardware h100 --engine-model llama-3.1-8b --turns 4 --turn-think-time 1s --rate 1 --requests 60",
-    "sweep --virtual --hardware h100 --engine-model llama-3.1-8b --concurrencies 1..16*2 --repeat 3 --requests 80",
-    "sweep --virtual --hardware h100 --engine-model llama-3.1-8b --concurrencies 1..16*2 --repeat 3 --requests 80 --json",
-    "sweep --virtual --hardware h100 --engine-model llama-3.1-8b --find max~rate~where~ttft.p99<400ms --from 1 --at-most 64 --requests 150",
-    "suite quick --virtual",
-    "matrix r3 --virtual --only model=Llama-8B",
-    "plan --rate 5 --duration 60s",
-    "plan --rate 5 --duration 60s --json",
-    "run --dry-run --rate 5 --duration 60s --repeat 3",
-    "sweep --dry-run --concurrencies 1..64*2 --repeat 3",
-    "suite standard --dry-run",
-    "suite --list",
-    "suite --show quick",
-    "matrix --list",
-    "matrix r3 --dry-run",
-    "engine --list",
-    "schema",
-    "schema suite",
-    "schema matrix",
-    "explain ttft",
-    "explain inter_token_latency",
-    "explain",
-    "--help",
-    "run --help",
-    "sweep --help",
-    "suite --help",
-    "matrix --help",
-    "compare --help",
-    "report --help",
-    "export --help",
-    "engine --help",
-    "bench serve --help",
-    "run --rate nope",
-    "run --rate -1",
-    "run --concurency 3",
-    "sweep --find ttft<1ms",
-    "compare nothing latest",
-];
+/// The names and command lines of a paragraph.
+fn named(paragraph: usize) -> impl Iterator<Item = (&'static str, &'static str)> {
+    commands(paragraph).filter_map(|line| line.split_once(' '))
+}
 
 /// Records the golden output of `program` in `folder`.
 pub(crate) fn record(program: &Path, folder: &Path) -> Result<String, String> {
     fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-    for (name, words) in STORED {
+    for (name, words) in named(0) {
         let store = folder.join("stored").join(name);
         if store.exists() {
             continue;
@@ -174,9 +82,9 @@ fn render(program: &Path, folder: &Path, out: &Path) -> Result<(), String> {
         fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))
     };
     fs::create_dir_all(out).map_err(|error| error.to_string())?;
-    for (name, _) in STORED {
+    for (name, _) in named(0) {
         let stored = folder.join("stored");
-        for (view, words) in VIEWS {
+        for (view, words) in named(1) {
             let file = out.join(format!("{name}.{view}"));
             let words = words.replace("{out}", &format!("{}.files", file.display()));
             let words = format!("{words} --output {name}");
@@ -184,7 +92,7 @@ fn render(program: &Path, folder: &Path, out: &Path) -> Result<(), String> {
         }
     }
     let scratch = folder.join("scratch");
-    for (number, words) in COMMANDS.iter().enumerate() {
+    for (number, words) in commands(2).enumerate() {
         let _ = fs::remove_dir_all(&scratch);
         fs::create_dir_all(&scratch).map_err(|error| error.to_string())?;
         let name: String = words

@@ -9,8 +9,6 @@ mod goldens;
 mod lines;
 mod prompts;
 mod simulate_speed;
-#[cfg(test)]
-mod tidy;
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -44,14 +42,16 @@ fn main() -> ExitCode {
             program_or_build(program).and_then(|made| goldens::compare(&made, Path::new(folder)))
         }
         ["deployments", program @ ..] => program_or_build(program)
-            .and_then(|made| deployments::deployments(&made, &target_folder()))
+            .and_then(|made| deployments::deployments(&made, &target_folder()?))
             .map(|()| String::new()),
         ["exports", program @ ..] => program_or_build(program)
-            .and_then(|made| exports::exports(&made, &target_folder()))
+            .and_then(|made| exports::exports(&made, &target_folder()?))
             .map(|()| String::new()),
-        ["browser", files @ ..] => browser::browser(files, make_samples).map(|()| String::new()),
+        ["browser", files @ ..] => target_folder()
+            .and_then(|target| browser::browser(files, &target, make_samples))
+            .map(|()| String::new()),
         ["prompts", python, tokenizer] => program_or_build(&[])
-            .and_then(|made| prompts::prompts(&made, python, tokenizer, &target_folder())),
+            .and_then(|made| prompts::prompts(&made, python, tokenizer, &target_folder()?)),
         ["simulate-speed", words @ ..] => {
             program_or_build(&[]).and_then(|made| simulate_speed::simulate_speed(&made, words))
         }
@@ -85,8 +85,9 @@ fn exit(done: bool) -> ExitCode {
     if done { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-fn target_folder() -> PathBuf {
-    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| PathBuf::from("target"), PathBuf::from)
+fn target_folder() -> Result<PathBuf, String> {
+    let folder = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
+    std::path::absolute(folder).map_err(|error| format!("the build folder has no place: {error}"))
 }
 
 /// The program that is named, or ours, built in release mode.
@@ -97,8 +98,7 @@ fn program_or_build(named: &[&str]) -> Result<PathBuf, String> {
     if !cargo(["build", "--release", "--package", "inferometer-cli"]) {
         return Err("the program was not built".to_owned());
     }
-    std::path::absolute(target_folder().join("release/inferometer"))
-        .map_err(|error| error.to_string())
+    Ok(target_folder()?.join("release/inferometer"))
 }
 
 fn make_samples(folder: &str) -> bool {
