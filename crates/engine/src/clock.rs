@@ -43,15 +43,29 @@ pub(crate) struct Stamp {
     pub(crate) error_ns: u64,
 }
 
-/// The clocks of this process.
+/// The clocks of this process, and how far the wall clock is ahead of the monotonic one.
 #[derive(Debug)]
 pub(crate) struct Clock {
-    bridge: Bridge,
+    ahead_ns: u64,
+    error_ns: u64,
+    /// When the two were compared.
+    compared: Moment,
 }
 
 impl Clock {
+    /// Takes the narrowest of a few sandwiched readings: a preempted one is wide.
     pub(crate) fn start() -> Self {
-        Self { bridge: Bridge::build() }
+        let readings = (0..COMPARISONS).map(|_| {
+            let before = read_ns(ClockId::CLOCK_MONOTONIC);
+            let wall = read_ns(ClockId::CLOCK_REALTIME);
+            let after = read_ns(ClockId::CLOCK_MONOTONIC);
+            let width = after.saturating_sub(before);
+            // Half the width, rounded up: the wall clock was read somewhere in between.
+            let error_ns = width.div_ceil(2);
+            let ahead_ns = wall.saturating_sub(before + width / 2);
+            Self { ahead_ns, error_ns, compared: Moment(after) }
+        });
+        readings.min_by_key(|reading| reading.error_ns).expect("at least one reading is taken")
     }
 
     #[expect(clippy::unused_self, reason = "only who was given the clock may read it")]
@@ -70,48 +84,12 @@ impl Clock {
     /// A stamp from the future means that someone set the wall clock meanwhile; it means nothing
     /// then, and the caller falls back to its own moment.
     pub(crate) fn place(&mut self, stamp_ns: u64, now: Moment) -> Option<Stamp> {
-        if now.since(self.bridge.built).is_none_or(|age| BRIDGE_AGE_MAX < age) {
-            self.bridge = Bridge::build();
+        if now.since(self.compared).is_none_or(|age| COMPARISON_AGE_MAX < age) {
+            *self = Self::start();
         }
-        self.bridge.cross(stamp_ns).filter(|stamp| stamp.at <= now.plus_ns(stamp.error_ns))
-    }
-}
-
-/// How far the wall clock is ahead of the monotonic one.
-#[derive(Debug)]
-struct Bridge {
-    ahead_ns: u64,
-    error_ns: u64,
-    built: Moment,
-}
-
-impl Bridge {
-    /// Takes the narrowest of a few sandwiched readings: a preempted one is wide.
-    fn build() -> Self {
-        let mut best = Self::reading();
-        for _ in 1..BRIDGE_READINGS {
-            let reading = Self::reading();
-            if reading.error_ns < best.error_ns {
-                best = reading;
-            }
-        }
-        best
-    }
-
-    fn reading() -> Self {
-        let before = read_ns(ClockId::CLOCK_MONOTONIC);
-        let wall = read_ns(ClockId::CLOCK_REALTIME);
-        let after = read_ns(ClockId::CLOCK_MONOTONIC);
-        let width = after.saturating_sub(before);
-        // Half the width, rounded up: the wall clock was read somewhere in between.
-        let error_ns = width.div_ceil(2);
-        let ahead_ns = wall.saturating_sub(before + width / 2);
-        Self { ahead_ns, error_ns, built: Moment(after) }
-    }
-
-    fn cross(&self, stamp_ns: u64) -> Option<Stamp> {
         let at = Moment(stamp_ns.checked_sub(self.ahead_ns)?);
-        Some(Stamp { at, error_ns: self.error_ns })
+        let error_ns = self.error_ns;
+        (at <= now.plus_ns(error_ns)).then_some(Stamp { at, error_ns })
     }
 }
 
@@ -128,9 +106,9 @@ fn read_ns(clock: ClockId) -> u64 {
 const NS_PER_S: u64 = 1_000_000_000;
 
 /// The wall clock may be set at any time, so what we know of it must be young.
-const BRIDGE_AGE_MAX: Duration = Duration::from_millis(100);
+const COMPARISON_AGE_MAX: Duration = Duration::from_millis(100);
 
-const BRIDGE_READINGS: u32 = 4;
+const COMPARISONS: u32 = 4;
 
 /// A connection is due. It counts only while the connection's slot has the same generation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -275,13 +253,13 @@ mod clock_tests {
     }
 
     #[test]
-    fn an_old_bridge_is_built_again() {
+    fn an_old_comparison_is_made_again() {
         let mut clock = Clock::start();
-        clock.bridge.ahead_ns = 0;
-        let later = clock.bridge.built.plus_ns(2 * NS_PER_S);
+        clock.ahead_ns = 0;
+        let later = clock.compared.plus_ns(2 * NS_PER_S);
         let wall = read_ns(ClockId::CLOCK_REALTIME);
         assert!(clock.place(wall, later).is_some());
-        assert_ne!(clock.bridge.ahead_ns, 0);
+        assert_ne!(clock.ahead_ns, 0);
     }
 }
 

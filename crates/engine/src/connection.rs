@@ -8,6 +8,7 @@ use std::io::{self, ErrorKind, Write as _};
 use std::net::Shutdown;
 use std::rc::Rc;
 
+use mio::event::Event;
 use mio::net::TcpStream;
 
 use crate::clock::{Clock, Moment};
@@ -38,18 +39,9 @@ pub(crate) enum Turn {
     Closed,
 }
 
-/// What the poll reported about the socket. Hints only: the next call on the socket decides.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Readiness {
-    pub(crate) readable: bool,
-    pub(crate) writable: bool,
-    pub(crate) hung_up: bool,
-}
-
 /// One client's connection.
-#[derive(Debug)]
-pub(crate) struct Connection<A> {
-    stream: TcpStream,
+pub(crate) struct Connection<S: Service> {
+    pub(crate) stream: TcpStream,
     /// Where the loop keeps it.
     slot: usize,
     phase: Phase,
@@ -59,7 +51,9 @@ pub(crate) struct Connection<A> {
     needed: usize,
     /// When the last read's bytes came.
     received: Received,
-    reply: Option<Sending<A>>,
+    reply: Option<Reply<S::Answer>>,
+    /// Bytes of a plain reply that the socket has taken.
+    sent: usize,
     /// The client was allowed to send the current body.
     continued: bool,
     socket: SocketState,
@@ -98,20 +92,18 @@ enum Phase {
 enum Progress {
     /// Nothing is left to write.
     Idle,
-    /// The socket is full.
-    Full,
+    /// The socket is full, or the mode has nothing to write yet and will say when it has.
+    Blocked,
     NotBefore(Moment),
-    /// The mode has nothing to write yet, and will say when it has.
-    Unready,
     /// Enough for one visit.
     Enough,
     /// The last reply has been written.
-    GeneratedToken,
+    Complete,
     /// The client is gone.
     Lost,
 }
 
-impl<A> Connection<A> {
+impl<S: Service> Connection<S> {
     pub(crate) fn new(stream: TcpStream, slot: usize) -> Self {
         Self {
             stream,
@@ -121,33 +113,26 @@ impl<A> Connection<A> {
             needed: 0,
             received: Received::default(),
             reply: None,
+            sent: 0,
             continued: false,
             socket: SocketState::default(),
         }
     }
 
-    pub(crate) fn stream_mut(&mut self) -> &mut TcpStream {
-        &mut self.stream
-    }
-
-    /// Notes what the poll reported; a visit should follow.
-    pub(crate) fn note<S>(&mut self, readiness: Readiness, shared: &Shared<S>)
-    where
-        S: Service<Answer = A>,
-    {
-        self.socket.readable |= readiness.readable || readiness.hung_up;
-        self.socket.hung_up |= readiness.hung_up;
-        if self.socket.full && readiness.writable {
+    /// Notes what the poll reported, which are hints only: the next call on the socket decides. A
+    /// visit should follow.
+    pub(crate) fn note(&mut self, event: &Event, shared: &Shared<S>) {
+        let hung_up = event.is_read_closed() || event.is_error();
+        self.socket.readable |= event.is_readable() || hung_up;
+        self.socket.hung_up |= hung_up;
+        if self.socket.full && (event.is_writable() || event.is_error()) {
             self.socket.full = false;
             self.socket.room_since = S::KEEPS_TRUTH.then(|| shared.clock.now());
         }
     }
 
     /// Writes what is due, then reads and answers what came.
-    pub(crate) fn visit<S>(&mut self, shared: &mut Shared<S>) -> Turn
-    where
-        S: Service<Answer = A>,
-    {
+    pub(crate) fn visit(&mut self, shared: &mut Shared<S>) -> Turn {
         let mut progress = self.answer_inbound(shared);
         for _ in 0..READS_PER_VISIT {
             if progress == Progress::Lost || !self.wants_bytes() {
@@ -159,36 +144,19 @@ impl<A> Connection<A> {
                 Err(Gone) => progress = Progress::Lost,
             }
         }
-        self.turn(progress, shared)
-    }
-
-    fn turn<S>(&mut self, progress: Progress, shared: &mut Shared<S>) -> Turn
-    where
-        S: Service<Answer = A>,
-    {
-        match progress {
-            Progress::Lost => {
-                if let Some(Sending::Generated(answer)) = self.reply.take() {
-                    shared.service.abandoned(answer, &shared.clock);
-                }
-                Turn::Closed
+        if progress == Progress::Lost {
+            if let Some(Reply::Generated(answer)) = self.reply.take() {
+                shared.service.abandoned(answer, &shared.clock);
             }
-            Progress::GeneratedToken if self.phase == Phase::Last => Turn::Closed,
-            Progress::Enough => Turn::Again,
-            Progress::Idle
-            | Progress::Full
-            | Progress::NotBefore(_)
-            | Progress::Unready
-            | Progress::GeneratedToken
-                if self.wants_bytes() =>
-            {
-                Turn::Again
-            }
-            Progress::NotBefore(due) => Turn::At(due),
-            Progress::Idle | Progress::Full | Progress::Unready | Progress::GeneratedToken => {
-                Turn::Wait
-            }
+            return Turn::Closed;
         }
+        if progress == Progress::Complete && self.phase == Phase::Last {
+            return Turn::Closed;
+        }
+        if progress == Progress::Enough || self.wants_bytes() {
+            return Turn::Again;
+        }
+        if let Progress::NotBefore(due) = progress { Turn::At(due) } else { Turn::Wait }
     }
 
     /// Whether to read: not while a client that is busy being answered has sent far ahead.
@@ -198,11 +166,17 @@ impl<A> Connection<A> {
     }
 
     /// One read and what follows from it; `None` when there was nothing to read.
-    fn read<S>(&mut self, shared: &mut Shared<S>) -> Result<Option<Progress>, Gone>
-    where
-        S: Service<Answer = A>,
-    {
-        let length = match self.receive(shared) {
+    fn read(&mut self, shared: &mut Shared<S>) -> Result<Option<Progress>, Gone> {
+        let length = if S::KEEPS_TRUTH {
+            let read = shared.receiver.read_stamped(&self.stream, &mut shared.clock);
+            read.map(|(length, received)| {
+                self.received = received;
+                length
+            })
+        } else {
+            shared.receiver.read(&mut self.stream)
+        };
+        let length = match length {
             Ok(0) => return Err(Gone),
             Ok(length) => length,
             Err(error) if error.kind() == ErrorKind::WouldBlock => {
@@ -230,22 +204,7 @@ impl<A> Connection<A> {
         Ok(Some(self.answer_inbound(shared)))
     }
 
-    fn receive<S>(&mut self, shared: &mut Shared<S>) -> io::Result<usize>
-    where
-        S: Service<Answer = A>,
-    {
-        if !S::KEEPS_TRUTH {
-            return shared.receiver.read(&mut self.stream);
-        }
-        let (length, received) = shared.receiver.read_stamped(&self.stream, &mut shared.clock)?;
-        self.received = received;
-        Ok(length)
-    }
-
-    fn answer_inbound<S>(&mut self, shared: &mut Shared<S>) -> Progress
-    where
-        S: Service<Answer = A>,
-    {
+    fn answer_inbound(&mut self, shared: &mut Shared<S>) -> Progress {
         let mut inbound = std::mem::take(&mut self.inbound);
         let Shared { service, clock, limits, .. } = shared;
         let (used, progress) = self.answer(&inbound, service, clock, limits);
@@ -258,16 +217,13 @@ impl<A> Connection<A> {
     }
 
     /// Answers the requests in `bytes` one after another; also returns how many bytes they took.
-    fn answer<S>(
+    fn answer(
         &mut self,
         bytes: &[u8],
         service: &mut S,
         clock: &Clock,
         limits: &Limits,
-    ) -> (usize, Progress)
-    where
-        S: Service<Answer = A>,
-    {
+    ) -> (usize, Progress) {
         let mut used = 0;
         loop {
             let progress = self.write(service, clock);
@@ -278,7 +234,7 @@ impl<A> Connection<A> {
             if rest.is_empty() || rest.len() < self.needed {
                 return (used, Progress::Idle);
             }
-            match http::parse(rest, limits) {
+            self.reply = Some(match http::parse(rest, limits) {
                 Ok(Parsed::Whole { request, length }) => {
                     used += length;
                     self.needed = 0;
@@ -286,8 +242,8 @@ impl<A> Connection<A> {
                     if request.close {
                         self.phase = Phase::Last;
                     }
-                    let visit = Context { received: &self.received, clock, slot: self.slot };
-                    self.reply = Some(service.answer(&request, visit).into());
+                    let context = Context { received: &self.received, clock, slot: self.slot };
+                    service.answer(&request, context)
                 }
                 Ok(Parsed::Partial { needed, expects_continue }) => {
                     self.needed = needed;
@@ -295,39 +251,29 @@ impl<A> Connection<A> {
                         return (used, Progress::Idle);
                     }
                     self.continued = true;
-                    self.reply = Some(Sending::plain(http::CONTINUE.to_vec()));
+                    Reply::Plain(Rc::new(http::CONTINUE.to_vec()))
                 }
                 Err(refusal) => {
                     used = bytes.len();
                     self.phase = Phase::Refused;
-                    self.reply = Some(Sending::plain(refusal.reply()));
+                    Reply::Plain(Rc::new(refusal.reply()))
                 }
-            }
+            });
         }
     }
 
     /// Writes the reply at hand as far as the socket, the schedule and the visit allow.
-    fn write<S>(&mut self, service: &mut S, clock: &Clock) -> Progress
-    where
-        S: Service<Answer = A>,
-    {
+    fn write(&mut self, service: &mut S, clock: &Clock) -> Progress {
         if self.socket.full {
-            return Progress::Full;
+            return Progress::Blocked;
         }
         for _ in 0..WRITES_PER_VISIT {
-            let Some(reply) = &mut self.reply else { return self.settled() };
-            match reply.write(&mut self.stream, service, clock, self.socket.room_since) {
-                Ok(Wrote::Some) => {}
-                Ok(Wrote::All) => {
-                    if let Some(Sending::Generated(answer)) = self.reply.take() {
-                        service.completed(answer);
-                    }
-                }
-                Ok(Wrote::NotBefore(due)) => return Progress::NotBefore(due),
-                Ok(Wrote::Nothing) => return Progress::Unready,
+            match self.write_once(service, clock) {
+                Ok(None) => {}
+                Ok(Some(progress)) => return progress,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
                     self.socket.full = true;
-                    return Progress::Full;
+                    return Progress::Blocked;
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(_) => return Progress::Lost,
@@ -336,15 +282,50 @@ impl<A> Connection<A> {
         if self.reply.is_some() { Progress::Enough } else { self.settled() }
     }
 
+    /// Makes one `write()`; returns why there is none to make, or none that is due.
+    fn write_once(&mut self, service: &mut S, clock: &Clock) -> io::Result<Option<Progress>> {
+        let answer = match &mut self.reply {
+            None => return Ok(Some(self.settled())),
+            Some(Reply::Plain(bytes)) => {
+                self.sent += self.stream.write(&bytes[self.sent..])?;
+                if self.sent == bytes.len() {
+                    self.sent = 0;
+                    self.reply = None;
+                }
+                return Ok(None);
+            }
+            Some(Reply::Generated(answer)) => answer,
+        };
+        let next = match service.next(answer) {
+            Next::Write(next) => next,
+            Next::Wait => return Ok(Some(Progress::Blocked)),
+            Next::End => {
+                if let Some(Reply::Generated(answer)) = self.reply.take() {
+                    service.completed(answer);
+                }
+                return Ok(None);
+            }
+        };
+        let now = || if S::KEEPS_TRUTH { clock.now() } else { Moment::default() };
+        let before = now();
+        if let Some(due) = next.due.filter(|due| before < *due) {
+            return Ok(Some(Progress::NotBefore(due)));
+        }
+        let bytes = self.stream.write(next.bytes)?;
+        let (after, room_since) = (now(), self.socket.room_since);
+        service.wrote(answer, &Written { bytes, before, after, room_since });
+        Ok(None)
+    }
+
     /// What it means that there is no reply to write.
     fn settled(&mut self) -> Progress {
         match self.phase {
             Phase::Open => Progress::Idle,
-            Phase::Last | Phase::Draining { .. } => Progress::GeneratedToken,
+            Phase::Last | Phase::Draining { .. } => Progress::Complete,
             Phase::Refused => {
                 self.phase = Phase::Draining { bytes_left: DRAIN_BYTES };
                 match self.stream.shutdown(Shutdown::Write) {
-                    Ok(()) => Progress::GeneratedToken,
+                    Ok(()) => Progress::Complete,
                     Err(_) => Progress::Lost,
                 }
             }
@@ -358,78 +339,9 @@ struct Gone;
 
 /// A large upload is read over several visits.
 const READS_PER_VISIT: u32 = 16;
-
 /// A fast stream is written over several visits.
 const WRITES_PER_VISIT: u32 = 64;
-
 /// How far a client may send ahead of the answer at hand.
 const AHEAD_BYTES: usize = 64 << 10;
-
 /// What a refused client may still send before it is cut off.
 const DRAIN_BYTES: usize = 128 << 20;
-
-/// A reply and how far it has got.
-#[derive(Debug)]
-pub(crate) enum Sending<A> {
-    Plain { bytes: Rc<Vec<u8>>, sent: usize },
-    Generated(A),
-}
-
-/// What one attempt to write did.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Wrote {
-    Some,
-    All,
-    NotBefore(Moment),
-    /// The mode has nothing to write yet.
-    Nothing,
-}
-
-impl<A> Sending<A> {
-    pub(crate) fn plain(bytes: Vec<u8>) -> Self {
-        Self::Plain { bytes: Rc::new(bytes), sent: 0 }
-    }
-
-    /// Makes one `write()`, if there is one to make and it is due.
-    pub(crate) fn write<S>(
-        &mut self,
-        stream: &mut TcpStream,
-        service: &mut S,
-        clock: &Clock,
-        room_since: Option<Moment>,
-    ) -> io::Result<Wrote>
-    where
-        S: Service<Answer = A>,
-    {
-        let answer = match self {
-            Self::Plain { bytes, sent } => {
-                *sent += stream.write(&bytes[*sent..])?;
-                return Ok(if *sent < bytes.len() { Wrote::Some } else { Wrote::All });
-            }
-            Self::Generated(answer) => answer,
-        };
-        let next = match service.next(answer) {
-            Next::Write(next) => next,
-            Next::Wait => return Ok(Wrote::Nothing),
-            Next::End => return Ok(Wrote::All),
-        };
-        let now = || if S::KEEPS_TRUTH { clock.now() } else { Moment::default() };
-        let before = now();
-        if let Some(due) = next.due.filter(|due| before < *due) {
-            return Ok(Wrote::NotBefore(due));
-        }
-        let bytes = stream.write(next.bytes)?;
-        let after = now();
-        service.wrote(answer, &Written { bytes, before, after, room_since });
-        Ok(Wrote::Some)
-    }
-}
-
-impl<A> From<Reply<A>> for Sending<A> {
-    fn from(reply: Reply<A>) -> Self {
-        match reply {
-            Reply::Plain(bytes) => Self::Plain { bytes, sent: 0 },
-            Reply::Generated(answer) => Self::Generated(answer),
-        }
-    }
-}

@@ -1,15 +1,27 @@
 //! Framing faults: legal or half-legal ways to cut and dress a stream that clients get wrong.
 //!
-//! To add a fault: a variant and its place in [`Fault::ALL`], its name, then what it does in
-//! `framing.rs` (bytes) or `generation` (order), and a test of its bytes in `tests/faults.rs`.
-
-use std::fmt;
-use std::str::FromStr;
+//! To add a fault: a variant, what it does in `framing.rs` (bytes) or `generation` (order), and a
+//! test of its bytes in `tests/faults.rs`.
 
 use serde::{Deserialize, Deserializer};
+use strum::VariantArray as _;
+
+use crate::options::UnknownName;
 
 /// One way in which a stream is made hard to read. Faults can be combined.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    strum::Display,
+    strum::EnumString,
+    strum::IntoStaticStr,
+    strum::VariantArray,
+)]
+#[strum(serialize_all = "kebab-case")]
+#[strum(parse_err_ty = UnknownName, parse_err_fn = unknown_fault)]
 pub enum Fault {
     /// Every byte of the answer, HTTP framing included, is a write of its own.
     ByteWise,
@@ -34,55 +46,7 @@ pub enum Fault {
 }
 
 impl Fault {
-    pub const ALL: [Self; 10] = [
-        Self::ByteWise,
-        Self::SeveralEvents,
-        Self::Crlf,
-        Self::Cr,
-        Self::Comments,
-        Self::RoleFirst,
-        Self::UsageOnLastChoice,
-        Self::NoDone,
-        Self::MultiLine,
-        Self::Bom,
-    ];
-
-    /// The name by which it is asked for, on the command line and in a request.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::ByteWise => "byte-wise",
-            Self::SeveralEvents => "several-events",
-            Self::Crlf => "crlf",
-            Self::Cr => "cr",
-            Self::Comments => "comments",
-            Self::RoleFirst => "role-first",
-            Self::UsageOnLastChoice => "usage-on-last-choice",
-            Self::NoDone => "no-done",
-            Self::MultiLine => "multi-line",
-            Self::Bom => "bom",
-        }
-    }
-
-    fn bit(self) -> u16 {
-        1 << (self as u16)
-    }
-}
-
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-impl FromStr for Fault {
-    type Err = UnknownFault;
-
-    fn from_str(name: &str) -> Result<Self, Self::Err> {
-        Self::ALL
-            .into_iter()
-            .find(|fault| fault.name() == name)
-            .ok_or_else(|| UnknownFault { name: name.to_owned() })
-    }
+    pub const ALL: &'static [Self] = Self::VARIANTS;
 }
 
 impl<'de> Deserialize<'de> for Fault {
@@ -92,15 +56,9 @@ impl<'de> Deserialize<'de> for Fault {
     }
 }
 
-/// A fault was asked for that does not exist.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown fault `{name}`; known are {}", known_names())]
-pub struct UnknownFault {
-    pub name: String,
-}
-
-fn known_names() -> String {
-    Fault::ALL.map(Fault::name).join(", ")
+fn unknown_fault(name: &str) -> UnknownName {
+    let known = Fault::ALL.iter().map(<&str>::from).collect();
+    UnknownName { what: "fault", name: name.to_owned(), known }
 }
 
 /// A set of faults.
@@ -111,19 +69,13 @@ impl Faults {
     pub const NONE: Self = Self(0);
 
     pub fn contains(self, fault: Fault) -> bool {
-        self.0 & fault.bit() != 0
-    }
-
-    pub fn insert(&mut self, fault: Fault) {
-        self.0 |= fault.bit();
+        self.0 & (1 << fault as u16) != 0
     }
 }
 
 impl FromIterator<Fault> for Faults {
     fn from_iter<I: IntoIterator<Item = Fault>>(faults: I) -> Self {
-        let mut set = Self::NONE;
-        faults.into_iter().for_each(|fault| set.insert(fault));
-        set
+        Self(faults.into_iter().fold(0, |set, fault| set | (1 << fault as u16)))
     }
 }
 
@@ -134,7 +86,7 @@ mod tests {
     #[test]
     fn every_fault_is_found_by_its_own_name() {
         for fault in Fault::ALL {
-            assert_eq!(fault.name().parse(), Ok(fault));
+            assert_eq!(fault.to_string().parse(), Ok(*fault));
         }
     }
 
@@ -151,7 +103,7 @@ mod tests {
     #[test]
     fn a_set_holds_what_was_put_in_and_nothing_else() {
         let set: Faults = [Fault::Cr, Fault::Bom].into_iter().collect();
-        let held: Vec<Fault> = Fault::ALL.into_iter().filter(|f| set.contains(*f)).collect();
+        let held: Vec<Fault> = Fault::ALL.iter().copied().filter(|f| set.contains(*f)).collect();
         assert_eq!(held, [Fault::Cr, Fault::Bom]);
     }
 }

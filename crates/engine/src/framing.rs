@@ -5,8 +5,11 @@
 
 use crate::clock::Moment;
 use crate::faults::{Fault, Faults};
+use crate::service::NextWrite;
+use crate::truth::Passed;
 
-/// Bytes that leave in one `write()`, and what a reader has once each of them has arrived.
+/// Bytes that leave in one `write()`, what a reader has once each of them has arrived, and how far
+/// they have got.
 #[derive(Debug, Default)]
 pub(crate) struct Write {
     /// As they go to the socket. Complete only after [`Write::close_chunk`].
@@ -17,6 +20,10 @@ pub(crate) struct Write {
     pub(crate) due: Option<Moment>,
     /// The open chunk's payload; its length goes ahead of it, so it is gathered first.
     payload: Vec<u8>,
+    /// How much of `bytes` the socket has taken.
+    sent: usize,
+    /// How many of `marks` lie in that.
+    marks_passed: usize,
 }
 
 /// Once the first `end` bytes have arrived, this many more events and tokens are readable.
@@ -33,6 +40,41 @@ impl Write {
         self.marks.clear();
         self.payload.clear();
         self.due = None;
+        self.sent = 0;
+        self.marks_passed = 0;
+    }
+
+    pub(crate) fn is_sent(&self) -> bool {
+        self.sent == self.bytes.len()
+    }
+
+    /// What the socket has not taken yet, or the first byte of it.
+    pub(crate) fn rest(&self, byte_wise: bool) -> NextWrite<'_> {
+        let end = if byte_wise { self.sent + 1 } else { self.bytes.len() };
+        NextWrite { bytes: &self.bytes[self.sent..end], due: self.due }
+    }
+
+    /// Moves past `bytes` that the socket has taken.
+    pub(crate) fn pass(&mut self, bytes: usize) -> Passed {
+        let mut passed = Passed { is_start: self.sent == 0, ..Passed::default() };
+        self.sent += bytes;
+        while let Some(mark) = self.marks.get(self.marks_passed)
+            && mark.end <= self.sent
+        {
+            passed.events += mark.events;
+            passed.tokens += mark.tokens;
+            self.marks_passed += 1;
+        }
+        passed
+    }
+
+    /// Marks the events of a stream whose lines end in LF. An event ends with an empty line, and
+    /// nothing else in a stream has one: line ends inside JSON are escaped, and those of HTTP are
+    /// longer.
+    pub(crate) fn mark_events(&mut self) {
+        let ends = self.bytes.windows(2).enumerate().filter(|(_, pair)| *pair == b"\n\n");
+        self.marks.extend(ends.map(|(at, _)| Mark { end: at + 2, events: 1, tokens: 0 }));
+        self.marks.sort_by_key(|mark| mark.end);
     }
 
     /// Adds bytes outside any chunk.
@@ -47,7 +89,9 @@ impl Write {
 
     /// Marks the end of the bytes so far as the moment of `tokens` that are in no event.
     pub(crate) fn mark_tokens(&mut self, tokens: u32) {
-        self.marks.push(Mark { end: self.bytes.len(), events: 0, tokens });
+        if !self.bytes.is_empty() {
+            self.marks.push(Mark { end: self.bytes.len(), events: 0, tokens });
+        }
     }
 
     /// Events in the open chunk.
@@ -169,6 +213,22 @@ mod tests {
         let write = framed(&[Fault::MultiLine]);
         assert!(text(&write).contains("data: {\"a\":1,\ndata: \"b\":2}\n\n"));
         assert_eq!(write.events(), 2);
+    }
+
+    #[test]
+    fn parts_of_a_write_count_the_events_and_tokens_that_end_in_them() {
+        let mut write = Write::default();
+        write.raw(b"9\r\ndata: a\n\n\r\n");
+        write.mark_tokens(1);
+        let token_end = write.bytes.len();
+        write.raw(b"9\r\ndata: b\n\n\r\n");
+        write.mark_events();
+        assert_eq!(write.pass(11), Passed { events: 0, tokens: 0, is_start: true });
+        assert_eq!(write.pass(1), Passed { events: 1, tokens: 0, is_start: false });
+        let rest = token_end - 12;
+        assert_eq!(write.pass(rest), Passed { events: 0, tokens: 1, is_start: false });
+        assert_eq!(write.pass(14), Passed { events: 1, tokens: 0, is_start: false });
+        assert!(write.is_sent());
     }
 
     #[test]

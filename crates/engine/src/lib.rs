@@ -20,6 +20,7 @@ mod faults;
 mod framing;
 mod generation;
 mod http;
+mod json;
 pub mod metrics;
 mod options;
 mod paced;
@@ -35,9 +36,10 @@ pub mod truth;
 use std::net::SocketAddr;
 
 use clock::Clock;
+use server::Server;
 
-pub use faults::{Fault, Faults, UnknownFault};
-pub use options::{EngineError, EngineOptions, Limits, Mode, OptionsError, Pacing, UnknownMode};
+pub use faults::{Fault, Faults};
+pub use options::{EngineError, EngineOptions, Limits, Mode, OptionsError, Pacing, UnknownName};
 pub use serve::{ApiKey, ApiProcess, ServeOptions};
 pub use server::{Stop, StopHandle};
 
@@ -53,12 +55,12 @@ pub fn serve(
     announce(listener.address);
     let limits = options.limits;
     match options.mode {
-        Mode::Echo => server::run(echo::Echo::new(options), limits, listener, stop),
-        Mode::Paced => server::run(paced::Paced::new(options), limits, listener, stop),
+        Mode::Echo => Server::new(echo::Echo::new(options), limits, listener, stop)?.run(),
+        Mode::Paced => Server::new(paced::Paced::new(options), limits, listener, stop)?.run(),
         Mode::Serve => {
             let service = serve::Serve::new(options, &Clock::start());
             let limits = service.limits();
-            server::run(service, limits, listener, stop)
+            Server::new(service, limits, listener, stop)?.run()
         }
     }
 }

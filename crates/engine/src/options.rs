@@ -1,14 +1,14 @@
 //! The options of an engine.
 
+use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::str::FromStr;
 use std::time::Duration;
-use std::{fmt, io};
 
 use serde::{Deserialize, Serialize};
+use strum::VariantArray as _;
 
 use crate::faults::Faults;
-use crate::serve::{SPEED_MAX, SPEED_MIN, ServeOptions};
+use crate::serve::ServeOptions;
 
 /// The options of an engine.
 #[derive(Clone, Debug)]
@@ -52,8 +52,8 @@ impl EngineOptions {
     /// The id under which the one model is served.
     pub fn model_id(&self) -> &str {
         let own = match self.mode {
-            Mode::Serve => &self.serve.profile.model.id,
-            Mode::Echo | Mode::Paced => self.mode.name(),
+            Mode::Serve => self.serve.profile.model.id.as_str(),
+            Mode::Echo | Mode::Paced => self.mode.into(),
         };
         self.model.as_deref().unwrap_or(own)
     }
@@ -62,17 +62,27 @@ impl EngineOptions {
     pub(crate) fn check(&self) -> Result<(), OptionsError> {
         self.pacing.check()?;
         self.serve.check()?;
-        if self.limits.tokens < self.pacing.tokens {
-            let Limits { tokens: limit, .. } = self.limits;
-            return Err(OptionsError::TooManyTokens { tokens: self.pacing.tokens, limit });
-        }
-        Ok(())
+        self.pacing.check_tokens(self.limits)
     }
 }
 
 /// What an engine does with a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    Serialize,
+    Deserialize,
+    strum::Display,
+    strum::EnumString,
+    strum::IntoStaticStr,
+    strum::VariantArray,
+)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
+#[strum(parse_err_ty = UnknownName, parse_err_fn = unknown_mode)]
 pub enum Mode {
     /// Answers as fast as it can; keeps no truth.
     Echo,
@@ -82,40 +92,18 @@ pub enum Mode {
     Serve,
 }
 
-impl Mode {
-    pub const ALL: [Self; 3] = [Self::Echo, Self::Paced, Self::Serve];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Echo => "echo",
-            Self::Paced => "paced",
-            Self::Serve => "serve",
-        }
-    }
-}
-
-impl fmt::Display for Mode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-impl FromStr for Mode {
-    type Err = UnknownMode;
-
-    fn from_str(name: &str) -> Result<Self, Self::Err> {
-        Self::ALL
-            .into_iter()
-            .find(|mode| mode.name() == name)
-            .ok_or_else(|| UnknownMode { name: name.to_owned() })
-    }
-}
-
-/// A mode was asked for that does not exist.
+/// A mode or a fault was asked for that does not exist.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown mode `{name}`; known are {}", Mode::ALL.map(Mode::name).join(", "))]
-pub struct UnknownMode {
-    pub name: String,
+#[error("unknown {what} `{name}`; known are {}", known.join(", "))]
+pub struct UnknownName {
+    pub(crate) what: &'static str,
+    pub(crate) name: String,
+    pub(crate) known: Vec<&'static str>,
+}
+
+fn unknown_mode(name: &str) -> UnknownName {
+    let known = Mode::VARIANTS.iter().map(<&str>::from).collect();
+    UnknownName { what: "mode", name: name.to_owned(), known }
 }
 
 /// When tokens come, and how many share an event and a write.
@@ -151,24 +139,37 @@ impl Default for Pacing {
 impl Pacing {
     pub(crate) fn check(&self) -> Result<(), OptionsError> {
         if !(0.0..=1.0).contains(&self.jitter) {
-            return Err(OptionsError::BadJitter(self.jitter));
+            let why = "it is a share of the interval, so choose one between 0 and 1";
+            return Err(OptionsError(format!("`jitter` is {}; {why}", self.jitter)));
         }
-        for (name, interval) in [("ttft", self.ttft), ("gap", self.gap)] {
-            if INTERVAL_MAX < interval {
-                return Err(OptionsError::LongInterval { name, interval });
-            }
-        }
-        for (name, count) in [
+        check_interval("ttft", self.ttft)?;
+        check_interval("gap", self.gap)?;
+        let counts = [
             ("tokens", self.tokens),
             ("tokens_per_write", self.tokens_per_write),
             ("events_per_write", self.events_per_write),
-        ] {
-            if count == 0 {
-                return Err(OptionsError::Zero { name });
-            }
-        }
-        Ok(())
+        ];
+        let zero = counts.into_iter().find(|(_, count)| *count == 0);
+        zero.map_or(Ok(()), |(name, _)| Err(OptionsError::zero(name)))
     }
+
+    pub(crate) fn check_tokens(&self, limits: Limits) -> Result<(), OptionsError> {
+        if self.tokens <= limits.tokens {
+            return Ok(());
+        }
+        Err(OptionsError(format!(
+            "`tokens` is {}; this engine makes at most {} tokens per answer",
+            self.tokens, limits.tokens
+        )))
+    }
+}
+
+pub(crate) fn check_interval(name: &str, interval: Duration) -> Result<(), OptionsError> {
+    if interval <= INTERVAL_MAX {
+        return Ok(());
+    }
+    let longest = format!("the longest interval is {INTERVAL_MAX:?}");
+    Err(OptionsError(format!("`{name}` is {interval:?}; {longest}")))
 }
 
 /// What is bounded, and where. Reaching a bound is counted in the truth or answered to the client.
@@ -205,41 +206,26 @@ impl Default for Limits {
 }
 
 /// Options that cannot be carried out.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub enum OptionsError {
-    #[error("`jitter` is {0}; it is a share of the interval, so choose one between 0 and 1")]
-    BadJitter(f64),
-    #[error("`{name}` is {interval:?}; the longest interval is {INTERVAL_MAX:?}")]
-    LongInterval { name: &'static str, interval: Duration },
-    #[error("`speed` is {0}; choose one between {SPEED_MIN} and {SPEED_MAX}")]
-    BadSpeed(f64),
-    #[error("`{name}` is 0; it must be at least 1")]
-    Zero { name: &'static str },
-    #[error("`tokens` is {tokens}; this engine makes at most {limit} tokens per answer")]
-    TooManyTokens { tokens: u32, limit: u32 },
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct OptionsError(pub(crate) String);
+
+impl OptionsError {
+    pub(crate) fn zero(name: &str) -> Self {
+        Self(format!("`{name}` is 0; it must be at least 1"))
+    }
 }
 
 /// No schedule of this many tokens reaches past the range of the clock.
-pub(crate) const INTERVAL_MAX: Duration = Duration::from_secs(10_000);
+const INTERVAL_MAX: Duration = Duration::from_secs(10_000);
 
 /// Why [`serve`](crate::serve()) ended before it was asked to.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
     #[error(transparent)]
     Options(#[from] OptionsError),
-    #[error(
-        "cannot listen on {address}: port {port} is in use; choose another with --port or use --port 0",
-        port = .address.port()
-    )]
-    PortInUse { address: SocketAddr },
-    #[error(
-        "cannot listen on {address}: no permission; choose a port above 1023 with --port or use --port 0"
-    )]
-    PortForbidden { address: SocketAddr },
-    #[error(
-        "cannot listen on {address}: this machine has no such address; choose one of its own, such as 127.0.0.1"
-    )]
-    NoSuchAddress { address: SocketAddr },
+    #[error("cannot listen on {address}: {remedy}")]
+    Address { address: SocketAddr, remedy: String },
     #[error("cannot listen on {address}")]
     Listen { address: SocketAddr, source: io::Error },
     #[error("the event loop cannot {action}")]
@@ -253,12 +239,21 @@ impl EngineError {
         reason = "io::ErrorKind is open; every other kind has no remedy of its own"
     )]
     pub(crate) fn listening(address: SocketAddr, source: io::Error) -> Self {
-        match source.kind() {
-            io::ErrorKind::AddrInUse => Self::PortInUse { address },
-            io::ErrorKind::PermissionDenied => Self::PortForbidden { address },
-            io::ErrorKind::AddrNotAvailable => Self::NoSuchAddress { address },
-            _ => Self::Listen { address, source },
-        }
+        let remedy = match source.kind() {
+            io::ErrorKind::AddrInUse => format!(
+                "port {} is in use; choose another with --port or use --port 0",
+                address.port()
+            ),
+            io::ErrorKind::PermissionDenied => {
+                "no permission; choose a port above 1023 with --port or use --port 0".to_owned()
+            }
+            io::ErrorKind::AddrNotAvailable => {
+                "this machine has no such address; choose one of its own, such as 127.0.0.1"
+                    .to_owned()
+            }
+            _ => return Self::Listen { address, source },
+        };
+        Self::Address { address, remedy }
     }
 
     /// Wraps a failure of the event loop with what it was doing.

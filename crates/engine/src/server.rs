@@ -14,30 +14,19 @@ use mio::net::{TcpListener, TcpStream};
 use mio::{Events, Interest, Poll, Token, Waker};
 
 use crate::clock::{Alarm, Clock, Due, Moment, TimerQueue};
-use crate::connection::{Connection, Readiness, Shared, Turn};
-use crate::http::{self, ErrorBody, Route, Status, models_reply};
+use crate::connection::{Connection, Shared, Turn};
+use crate::http::{self, ErrorBody, Request, Route, Status, models_reply};
 use crate::options::{EngineError, EngineOptions, Limits};
 use crate::service::Service;
 use crate::socket::{self, Listener, Receiver};
-use crate::truth::Ledger;
+use crate::truth::{Api, Ledger};
 
-/// Serves until `stop` is triggered.
-pub(crate) fn run<S: Service>(
-    service: S,
-    limits: Limits,
-    listener: Listener,
-    stop: Stop,
-) -> Result<(), EngineError> {
-    Server::new(service, limits, listener.socket, stop)?.run()
-}
-
-#[derive(Debug)]
-struct Server<S: Service> {
+pub(crate) struct Server<S: Service> {
     stop: Stop,
     listener: TcpListener,
     /// The listener has connections for us that could not be taken when it reported them.
     accept_stalled: bool,
-    slots: Vec<Slot<S::Answer>>,
+    slots: Vec<Slot<S>>,
     free: Vec<usize>,
     /// Slots emptied in this round. Events of the round may still name them, so they are not
     /// given away before its end.
@@ -54,9 +43,8 @@ struct Server<S: Service> {
 }
 
 /// A place for a connection, which outlives it.
-#[derive(Debug)]
-struct Slot<A> {
-    connection: Option<Connection<A>>,
+struct Slot<S: Service> {
+    connection: Option<Connection<S>>,
     /// Counts alarms set and cancelled; an entry of the timer queue counts while it is the same.
     generation: u64,
     due: Option<Moment>,
@@ -67,12 +55,13 @@ struct Slot<A> {
 }
 
 impl<S: Service> Server<S> {
-    fn new(
+    pub(crate) fn new(
         service: S,
         limits: Limits,
-        mut listener: TcpListener,
+        listener: Listener,
         stop: Stop,
     ) -> Result<Self, EngineError> {
+        let mut listener = listener.socket;
         let registry = stop.poll.registry();
         registry
             .register(&mut listener, LISTENER, Interest::READABLE)
@@ -100,7 +89,8 @@ impl<S: Service> Server<S> {
         })
     }
 
-    fn run(mut self) -> Result<(), EngineError> {
+    /// Serves until its `Stop` is triggered.
+    pub(crate) fn run(mut self) -> Result<(), EngineError> {
         let mut events = Events::with_capacity(EVENTS_PER_ROUND);
         loop {
             self.set_alarm().map_err(EngineError::doing("set its timer"))?;
@@ -141,13 +131,8 @@ impl<S: Service> Server<S> {
             ALARM => self.alarm.went_off(),
             Token(token) => {
                 let slot = token - FIRST_SLOT;
-                let readiness = Readiness {
-                    readable: event.is_readable() || event.is_error(),
-                    writable: event.is_writable() || event.is_error(),
-                    hung_up: event.is_read_closed() || event.is_error(),
-                };
                 if let Some(connection) = &mut self.slots[slot].connection {
-                    connection.note(readiness, &self.shared);
+                    connection.note(event, &self.shared);
                     self.visit(slot);
                 }
             }
@@ -270,11 +255,13 @@ impl<S: Service> Server<S> {
             return;
         }
         let index = self.free.pop().unwrap_or_else(|| {
-            self.slots.push(Slot::empty());
+            let (connection, due) = (None, None);
+            let slot = Slot { connection, generation: 0, due, is_waiting: false, is_ready: false };
+            self.slots.push(slot);
             self.slots.len() - 1
         });
         let mut connection = Connection::new(stream, index);
-        match self.prepare(connection.stream_mut(), index) {
+        match self.prepare(&mut connection.stream, index) {
             Ok(()) => self.slots[index].connection = Some(connection),
             // The client is gone already.
             Err(_) => self.free.push(index),
@@ -301,11 +288,7 @@ impl<S: Service> Server<S> {
     }
 }
 
-impl<A> Slot<A> {
-    fn empty() -> Self {
-        Self { connection: None, generation: 0, due: None, is_waiting: false, is_ready: false }
-    }
-
+impl<S: Service> Slot<S> {
     fn cancel_due(&mut self) {
         self.generation += 1;
         self.due = None;
@@ -332,6 +315,19 @@ impl Housekeeping {
         let ledger = Ledger::new(options.mode, &options.limits);
         let version = http::json(&serde_json::json!({ "version": env!("CARGO_PKG_VERSION") }));
         Self { options, ledger, health: http::empty(), version }
+    }
+
+    /// The API of a generation request that is laid out ahead of time; the reply to anything else.
+    pub(crate) fn route(
+        &mut self,
+        request: &Request<'_>,
+        clock: &Clock,
+    ) -> Result<Api, Rc<Vec<u8>>> {
+        match http::route(request) {
+            Ok(Route::Generate(api @ (Api::Chat | Api::Completions))) => Ok(api),
+            Ok(route) => Err(self.reply(route, request.path, clock)),
+            Err(error) => Err(error.reply()),
+        }
     }
 
     /// The reply, also for a route that only another mode has.

@@ -5,8 +5,10 @@
 use serde::{Deserialize, Serialize};
 
 use crate::clock::Moment;
+use crate::http::Request;
 use crate::options::{Limits, Mode};
 use crate::service::Written;
+use crate::socket::Received;
 
 /// Everything that is known of the requests since the start or the last `DELETE /truth`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -41,14 +43,6 @@ pub struct StepsTruth {
     pub max_ns: Option<u64>,
 }
 
-impl StepsTruth {
-    pub(crate) fn new(steps: &Lateness) -> Self {
-        let LatenessTruth { count, mean_ns, p50_ns, p99_ns, max_ns, .. } = steps.summary();
-        let (late_count, very_late_count) = (steps.over_1ms(), steps.over_5ms());
-        Self { count, late_count, very_late_count, mean_ns, p50_ns, p99_ns, max_ns }
-    }
-}
-
 /// One generation request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequestTruth {
@@ -72,6 +66,25 @@ pub struct RequestTruth {
     /// Every `write()` of the answer, in order.
     pub writes: Vec<WriteTruth>,
     pub ended: Ended,
+}
+
+impl RequestTruth {
+    /// A request that has just been received, of which no more is known.
+    pub(crate) fn new(ordinal: u64, api: Api, request: &Request<'_>, received: &Received) -> Self {
+        Self {
+            ordinal,
+            request_id: request.id_text(),
+            api,
+            streamed: false,
+            received_kernel_ns: received.kernel.map(|stamp| stamp.at.ns()),
+            received_mapping_error_ns: received.kernel.map(|stamp| stamp.error_ns),
+            received_user_ns: received.user.ns(),
+            prompt_tokens: 0,
+            tokens: 0,
+            writes: Vec::new(),
+            ended: Ended::Running,
+        }
+    }
 }
 
 /// Which API a request came by.
@@ -135,9 +148,8 @@ pub struct LatenessTruth {
 pub(crate) struct Ledger {
     truth: Truth,
     lateness: Lateness,
-    requests_max: usize,
+    limits: Limits,
     writes_free: usize,
-    writes_max: usize,
     /// Counts the clearings, so that answers begun before one do not write into what came after.
     chapter: u64,
 }
@@ -171,30 +183,18 @@ impl Ledger {
             lateness: lateness.summary(),
             steps: None,
         };
-        Self {
-            truth,
-            lateness,
-            requests_max: limits.requests_kept,
-            writes_free: limits.writes_kept,
-            writes_max: limits.writes_kept,
-            chapter: 0,
-        }
+        Self { truth, lateness, limits: *limits, writes_free: limits.writes_kept, chapter: 0 }
     }
 
     /// Opens an entry, or counts the request as dropped.
     pub(crate) fn open(&mut self, request: RequestTruth) -> Entry {
         let place = self.truth.requests.len();
-        if self.requests_max <= place {
+        if self.limits.requests_kept <= place {
             self.truth.requests_dropped += 1;
-            return self.unkept();
+            return Entry { chapter: self.chapter, place: None };
         }
         self.truth.requests.push(request);
         Entry { chapter: self.chapter, place: Some(place) }
-    }
-
-    /// The entry of a request that is not kept.
-    pub(crate) fn unkept(&self) -> Entry {
-        Entry { chapter: self.chapter, place: None }
     }
 
     /// Notes a write that was due at `due` and what a reader has of it.
@@ -243,7 +243,7 @@ impl Ledger {
             return;
         }
         if held_up {
-            self.lateness.add_held_up();
+            self.lateness.held_up += 1;
         } else {
             self.lateness.add(late_ns);
         }
@@ -264,7 +264,17 @@ impl Ledger {
 
     /// Notes how late steps were, in a mode that has them.
     pub(crate) fn set_steps(&mut self, steps: &Lateness) {
-        self.truth.steps = Some(StepsTruth::new(steps));
+        let LatenessTruth { count, mean_ns, p50_ns, p99_ns, max_ns, .. } = steps.summary();
+        let (late_count, very_late_count) = (steps.over_1ms, steps.over_5ms);
+        self.truth.steps = Some(StepsTruth {
+            count,
+            late_count,
+            very_late_count,
+            mean_ns,
+            p50_ns,
+            p99_ns,
+            max_ns,
+        });
     }
 
     fn kept(&mut self, entry: Entry) -> Option<&mut RequestTruth> {
@@ -278,13 +288,8 @@ impl Ledger {
 
     /// Forgets everything, also what answers still running will do from now on.
     pub(crate) fn clear(&mut self) {
-        self.chapter += 1;
-        self.truth.requests = Vec::new();
-        self.truth.requests_dropped = 0;
-        self.truth.writes_dropped = 0;
-        self.truth.connections_refused = 0;
-        self.writes_free = self.writes_max;
-        self.lateness = Lateness::new();
+        let chapter = self.chapter + 1;
+        *self = Self { chapter, ..Self::new(self.truth.mode, &self.limits) };
     }
 
     /// The truth so far, by reference: a copy could be hundreds of megabytes.
@@ -295,28 +300,21 @@ impl Ledger {
 }
 
 /// How late writes were.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Lateness {
     buckets: Vec<u64>,
     count: u64,
+    /// Writes that were late because the client had not read what came before them.
     held_up: u64,
     sum_ns: u128,
     max_ns: u64,
-    over_1ms: u64,
-    over_5ms: u64,
+    pub(crate) over_1ms: u64,
+    pub(crate) over_5ms: u64,
 }
 
 impl Lateness {
     pub(crate) fn new() -> Self {
-        Self {
-            buckets: vec![0; BUCKETS],
-            count: 0,
-            held_up: 0,
-            sum_ns: 0,
-            max_ns: 0,
-            over_1ms: 0,
-            over_5ms: 0,
-        }
+        Self { buckets: vec![0; BUCKETS], ..Self::default() }
     }
 
     pub(crate) fn add(&mut self, late_ns: u64) {
@@ -326,11 +324,6 @@ impl Lateness {
         self.over_5ms += u64::from(5 * MS < late_ns);
         self.sum_ns += u128::from(late_ns);
         self.max_ns = self.max_ns.max(late_ns);
-    }
-
-    /// A write was late because the client had not read what came before it.
-    pub(crate) fn add_held_up(&mut self) {
-        self.held_up += 1;
     }
 
     pub(crate) fn summary(&self) -> LatenessTruth {
@@ -343,14 +336,6 @@ impl Lateness {
             p99_ns: self.quantile(99),
             max_ns: some.then_some(self.max_ns),
         }
-    }
-
-    pub(crate) fn over_1ms(&self) -> u64 {
-        self.over_1ms
-    }
-
-    pub(crate) fn over_5ms(&self) -> u64 {
-        self.over_5ms
     }
 
     /// The upper edge of the bucket that holds the sample of rank `percent`, or `None` of none.

@@ -442,7 +442,7 @@ impl TestEngine {
         let address = resolve(base, Limits::default().connect).map_err(Failure::from_error)?;
         let spec = SpecDraft::default().resolve()?;
         Ok(Target {
-            model: self.mode.name().to_owned(),
+            model: self.mode.to_string(),
             streaming,
             usage,
             request_id_prefix: REQUEST_ID_PREFIX.to_owned(),

@@ -102,7 +102,7 @@ impl Engine {
         let Some(program) = ENGINE_PROGRAM.get() else {
             return EngineThread::start(options).map(Self::Thread);
         };
-        let mode = ["--mode", options.mode.name()].map(str::to_owned);
+        let mode = ["--mode".to_owned(), options.mode.to_string()];
         EngineProcess::start(program, &[mode.to_vec(), flags].concat())
             .map(Self::Process)
             .map_err(Failure::from_error)

@@ -12,12 +12,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use inferometer_engine::ApiProcess;
-use inferometer_engine::physics::{Front as FrontCosts, PhysicsStep};
+use inferometer_engine::physics::{Front as FrontCosts, StepModel};
 use inferometer_engine::profile::Profile;
 use inferometer_engine::scheduler::blocks::{PromptHasher, mix};
 use inferometer_engine::scheduler::{
-    ConstantStep, Counters, Gauges, Generation, HashedPrompt, Listener, RequestEnd, RequestFacts,
-    Scheduler, SchedulerConfig, SchedulerRequest, StepShape, StepTime, StopRules,
+    Counters, Gauges, Generation, HashedPrompt, Listener, RequestEnd, RequestFacts, Scheduler,
+    SchedulerConfig, SchedulerRequest, StopRules,
 };
 use inferometer_load::dispatcher::{Command, Departure, Dispatcher, Reply};
 use inferometer_load::limits::{Limits, RequestState};
@@ -38,7 +38,7 @@ pub use crate::simulator::{SimulationSummary, Times};
 
 /// An engine in virtual time. It keeps its prefix cache from run to run.
 pub struct VirtualEngine {
-    scheduler: Scheduler<Timing>,
+    scheduler: Scheduler<StepModel>,
     api_server: ApiServer,
     /// The run's zero on the engine's clock.
     origin_ns: u64,
@@ -59,21 +59,6 @@ impl fmt::Debug for VirtualEngine {
     }
 }
 
-/// How long steps take.
-enum Timing {
-    Constant(ConstantStep),
-    Physics(Box<PhysicsStep>),
-}
-
-impl StepTime for Timing {
-    fn step_ns(&mut self, shape: &StepShape) -> u64 {
-        match self {
-            Self::Constant(step) => step.step_ns(shape),
-            Self::Physics(step) => step.step_ns(shape),
-        }
-    }
-}
-
 impl VirtualEngine {
     /// The engine that a spec asks for.
     pub fn new(spec: &EngineTable) -> Result<Self, Failure> {
@@ -86,21 +71,20 @@ impl VirtualEngine {
         let config = profile.scheduler;
         let title = format!("constant step of {step:?}");
         let facts = Simulated { profile: title, engine: describe(&config) };
-        let step_ns = u64::try_from(step.as_nanos()).unwrap_or(u64::MAX);
-        let scheduler = Scheduler::new(config, Timing::Constant(ConstantStep(step_ns)));
+        let scheduler = Scheduler::new(config, StepModel::constant(step));
         Ok(Self::assemble(scheduler, FrontCosts::IMMEDIATE, facts, profile.model.title))
     }
 
     /// The engine of a profile, with noise from this seed.
     pub fn from_profile(profile: &Profile, seed: u64) -> Self {
-        let timing = Timing::Physics(Box::new(profile.step_time(seed)));
+        let timing = StepModel::Physics(Box::new(profile.step_time(seed)));
         let facts = Simulated { profile: profile.name.clone(), engine: one_line_of(profile) };
         let scheduler = Scheduler::new(profile.scheduler.clone(), timing);
         Self::assemble(scheduler, profile.front, facts, profile.model.title.clone())
     }
 
     fn assemble(
-        scheduler: Scheduler<Timing>,
+        scheduler: Scheduler<StepModel>,
         costs: FrontCosts,
         facts: Simulated,
         model: String,
@@ -119,9 +103,8 @@ impl VirtualEngine {
 
     /// The steps of a run differ from those of the next: their noise is of the run's own seed.
     pub fn draw_noise_from(&mut self, seed: u64) {
-        match self.scheduler.step_time_mut() {
-            Timing::Physics(step) => step.reseed(seed),
-            Timing::Constant(_) => {}
+        if let StepModel::Physics(step) = self.scheduler.step_time_mut() {
+            step.reseed(seed);
         }
     }
 
@@ -201,7 +184,7 @@ impl VirtualEngine {
     fn act<T, O: Observer>(
         &mut self,
         client: &mut Client<'_, O>,
-        act: impl FnOnce(&mut Scheduler<Timing>, u64, &mut Wire<'_, '_, O>) -> T,
+        act: impl FnOnce(&mut Scheduler<StepModel>, u64, &mut Wire<'_, '_, O>) -> T,
     ) -> T {
         let now_ns = self.on_engine(client.now);
         let Self { scheduler, api_server, origin_ns, .. } = self;

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use inferometer_engine::metrics::MetricNames;
-use inferometer_engine::profile::{Gpu, Model, Profile, ProfileRow, list};
+use inferometer_engine::profile::{Gpu, Model, Profile, ProfileFile, list};
 use inferometer_engine::{
     ApiKey, EngineError, EngineOptions, Fault, Faults, Mode, Pacing, ServeOptions, Stop, serve,
 };
@@ -73,10 +73,7 @@ fn introduce(options: &EngineOptions) {
 #[expect(clippy::needless_pass_by_value, reason = "the shape that map_err wants")]
 fn failure(error: EngineError) -> Failure {
     match error {
-        EngineError::Options(_)
-        | EngineError::PortInUse { .. }
-        | EngineError::PortForbidden { .. }
-        | EngineError::NoSuchAddress { .. } => Failure::usage(error.to_string()),
+        EngineError::Options(_) | EngineError::Address { .. } => Failure::usage(error.to_string()),
         EngineError::Listen { .. } | EngineError::EventLoop { .. } => {
             Failure::internal(error.to_string())
         }
@@ -92,7 +89,7 @@ fn check_mode(arguments: &EngineArguments) -> Result<(), Failure> {
     };
     match foreign {
         None => Ok(()),
-        Some(flag) => Err(Failure::usage(format!("{flag} has no meaning in mode {}", mode.name()))
+        Some(flag) => Err(Failure::usage(format!("{flag} has no meaning in mode {}", mode))
             .hint(format!("leave it out, or choose --mode {home}"))),
     }
 }
@@ -183,16 +180,16 @@ fn tables() -> String {
     let billions = |parameters: f64| format!("{:.1} B", parameters / 1e9);
     let teraflops =
         |flops: Option<f64>| flops.map_or_else(|| "-".to_owned(), |flops| tera(flops, "FLOP/s"));
-    let profiles = Columns::new("--profile", |row: &&ProfileRow| Cell::text(row.name))
-        .left("hardware", |row| Cell::text(row.hardware))
-        .left("model", |row| Cell::text(row.model))
-        .left("tp", |row| Cell::text(row.tp.to_string()))
-        .left("pp", |row| Cell::text(row.pp.to_string()))
+    let profiles = Columns::new("--profile", |row: &&ProfileFile| Cell::text(&row.name))
+        .left("hardware", |row| Cell::text(row.serve.hardware.as_deref().unwrap_or_default()))
+        .left("model", |row| Cell::text(row.serve.model.as_deref().unwrap_or_default()))
+        .left("tp", |row| Cell::text(row.serve.tp.unwrap_or(1).to_string()))
+        .left("pp", |row| Cell::text(row.serve.pp.unwrap_or(1).to_string()))
         .left("coefficients", |row| {
-            let fitted = row.fitted.map(|source| format!("fitted to {source}"));
+            let fitted = row.fitted.as_ref().map(|fitted| format!("fitted to {}", fitted.source));
             Cell::text(fitted.unwrap_or_else(|| "generic".to_owned()))
         })
-        .table("", "", &known.profiles);
+        .table("", "", known.profiles);
     let note = "a GPU and a model joined are a profile too, as in mi300x-qwen3-32b-tp2 or \
                 h100-llama-3.1-70b-tp4-fp8";
     let hardware = Columns::new("--hardware", |gpu: &&Gpu| Cell::text(&gpu.name))

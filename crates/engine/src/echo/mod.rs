@@ -11,17 +11,18 @@ use crate::clock::{Clock, Moment};
 use crate::faults::Fault;
 use crate::framing::Write;
 use crate::generation::{
-    AnswerJson, Detail, Dialect, Identity, Schedule, StreamShape, TokenStream, Words, whole_answer,
+    AnswerJson, Detail, Identity, Schedule, StreamShape, TokenStream, Words, whole_answer,
 };
-use crate::http::{self, Request, Route};
+use crate::http::Request;
 use crate::options::{EngineOptions, Pacing};
 use crate::server::Housekeeping;
 use crate::service::{Context, Next, NextWrite, Reply, Service, Written};
+use crate::truth::Api;
 
 /// All that an answer depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Key {
-    pub(crate) dialect: Dialect,
+    pub(crate) api: Api,
     pub(crate) stream: bool,
     pub(crate) usage: bool,
     pub(crate) tokens: u32,
@@ -77,13 +78,13 @@ impl Built {
 fn build(key: Key, options: &EngineOptions, created_s: u64) -> Built {
     let identity = Identity { id: 0, created_s, model: options.model_id() };
     // The prompt is not looked at, so its length is not known.
-    let json = AnswerJson::new(key.dialect, &identity, 0, Detail::default());
+    let json = AnswerJson::new(key.api, &identity, 0, Detail::default());
     let words = Words::new(options.seed, 0);
     if !key.stream {
         return Built::Whole(Rc::new(whole_answer(&json, words, key.tokens, None).bytes));
     }
     let pacing = Pacing { tokens: key.tokens, ..options.pacing };
-    let shape = StreamShape::new(key.dialect, &pacing, key.usage, options.faults);
+    let shape = StreamShape::new(key.api, &pacing, key.usage, options.faults);
     // Due moments are ignored: every write follows the one before it.
     let schedule = Schedule::new(Moment::from_ns(0), &pacing, options.seed, 0);
     let mut stream = TokenStream::new(shape, json, schedule, words);
@@ -168,12 +169,12 @@ impl Echo {
         Self { cache: Cache::default(), house: Housekeeping::new(options) }
     }
 
-    fn generate(&mut self, dialect: Dialect, body: &[u8], clock: &Clock) -> Reply<EchoAnswer> {
+    fn generate(&mut self, api: Api, body: &[u8], clock: &Clock) -> Reply<EchoAnswer> {
         let asked = scan(body);
         let options = &self.house.options;
         let tokens = asked.max_tokens.unwrap_or(options.pacing.tokens);
         let key = Key {
-            dialect,
+            api,
             stream: asked.stream,
             // An answer in one piece always tells usage.
             usage: asked.stream && asked.include_usage,
@@ -193,17 +194,11 @@ impl Service for Echo {
 
     const KEEPS_TRUTH: bool = false;
 
-    fn answer(&mut self, request: &Request<'_>, visit: Context<'_>) -> Reply<EchoAnswer> {
-        let route = match http::route(request) {
-            Ok(route) => route,
-            Err(error) => return Reply::Plain(error.reply()),
-        };
-        if let Route::Generate(api) = route
-            && let Some(dialect) = Dialect::from_api(api)
-        {
-            return self.generate(dialect, request.body, visit.clock);
+    fn answer(&mut self, request: &Request<'_>, context: Context<'_>) -> Reply<EchoAnswer> {
+        match self.house.route(request, context.clock) {
+            Ok(api) => self.generate(api, request.body, context.clock),
+            Err(reply) => Reply::Plain(reply),
         }
-        Reply::Plain(self.house.reply(route, request.path, visit.clock))
     }
 
     fn next<'a>(&mut self, answer: &'a mut EchoAnswer) -> Next<'a> {
@@ -239,7 +234,7 @@ mod cache_tests {
     fn an_answer_is_built_once() {
         let options = EngineOptions::default();
         let mut cache = Cache::default();
-        let key = Key { dialect: Dialect::Chat, stream: true, usage: false, tokens: 3 };
+        let key = Key { api: Api::Chat, stream: true, usage: false, tokens: 3 };
         let clock = Clock::start();
         let mut answer = || cache.answer(key, &options, &clock);
         let (first, second) = (answer(), answer());

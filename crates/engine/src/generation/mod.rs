@@ -8,33 +8,10 @@ use crate::clock::Moment;
 use crate::faults::{Fault, Faults};
 use crate::framing::{BYTE_ORDER_MARK, Framing, LAST_CHUNK, SEVERAL, Write};
 use crate::http::{JSON_HEAD, STREAM_HEAD};
+use crate::json::{Json, Members, members};
 use crate::options::Pacing;
+use crate::scheduler::blocks::mix;
 use crate::truth::Api;
-
-/// An API of answers that are laid out ahead of time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Dialect {
-    Chat,
-    Completions,
-}
-
-impl Dialect {
-    /// None for an API that only the mode `serve` speaks.
-    pub(crate) fn from_api(api: Api) -> Option<Self> {
-        match api {
-            Api::Chat => Some(Self::Chat),
-            Api::Completions => Some(Self::Completions),
-            Api::Responses | Api::Messages | Api::Embeddings => None,
-        }
-    }
-
-    pub(crate) fn api(self) -> Api {
-        match self {
-            Self::Chat => Api::Chat,
-            Self::Completions => Api::Completions,
-        }
-    }
-}
 
 /// The tokens of one answer, in order.
 #[derive(Clone, Debug)]
@@ -119,10 +96,7 @@ impl Schedule {
 
     /// When the last of `tokens` is due.
     pub(crate) fn nth(mut self, tokens: u32) -> Moment {
-        (0..tokens).for_each(|_| {
-            self.next();
-        });
-        self.last
+        (0..tokens).fold(self.last, |_, _| self.next())
     }
 }
 
@@ -142,13 +116,10 @@ fn scaled(ns: u64, factor: f64) -> u64 {
 /// What is the same in all JSON of one answer.
 #[derive(Clone, Debug)]
 pub(crate) struct AnswerJson {
-    dialect: Dialect,
-    /// From the first brace to the bracket that opens the choices, for a streamed event.
-    event_start: String,
-    /// The same for an answer in one piece.
-    whole_start: String,
-    /// Between two members of `event_start`, where JSON allows white space.
-    seam: usize,
+    is_chat: bool,
+    id: String,
+    model: String,
+    created_s: u64,
     prompt_tokens: u32,
     detail: Detail,
 }
@@ -163,9 +134,20 @@ pub(crate) struct Detail {
 /// The identity of an answer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Identity<'a> {
+    /// Unique; 16 hexadecimal digits of it are shown.
     pub(crate) id: u64,
     pub(crate) created_s: u64,
     pub(crate) model: &'a str,
+}
+
+impl Identity<'_> {
+    /// As vLLM makes it: the client's name for the request, else a number.
+    pub(crate) fn text(&self, prefix: &str, name: Option<&str>) -> String {
+        match name {
+            Some(name) => format!("{prefix}{name}"),
+            None => format!("{prefix}{:016x}", self.id),
+        }
+    }
 }
 
 /// The tokens of one event, and its place in the answer.
@@ -181,152 +163,127 @@ pub(crate) struct TokenEvent<'a> {
 
 impl AnswerJson {
     pub(crate) fn new(
-        dialect: Dialect,
+        api: Api,
         identity: &Identity<'_>,
         prompt_tokens: u32,
         detail: Detail,
     ) -> Self {
-        let (prefix, event_object, whole_object) = match dialect {
-            Dialect::Chat => ("chatcmpl", "chat.completion.chunk", "chat.completion"),
-            Dialect::Completions => ("cmpl", "text_completion", "text_completion"),
-        };
-        let id = format!("{{\"id\":\"{prefix}-{:016x}\",", identity.id);
-        let model = serde_json::Value::from(identity.model);
-        let start = |object: &str| {
-            let created = identity.created_s;
-            format!(
-                "{id}\"object\":\"{object}\",\"created\":{created},\"model\":{model},\"choices\":["
-            )
-        };
+        let is_chat = api == Api::Chat;
         Self {
-            dialect,
-            event_start: start(event_object),
-            whole_start: start(whole_object),
-            seam: id.len(),
+            is_chat,
+            id: identity.text(if is_chat { "chatcmpl-" } else { "cmpl-" }, None),
+            model: identity.model.to_owned(),
+            created_s: identity.created_s,
             prompt_tokens,
             detail,
         }
     }
 
-    /// Where an event may be broken into two lines.
+    /// Where an event may be broken into two lines: behind its id.
     pub(crate) fn seam(&self) -> usize {
-        self.seam
+        self.id.len() + "{\"id\":\"\",".len()
     }
 
-    /// The event that names the role, as vLLM sends it with the first token.
-    pub(crate) fn role(&self, out: &mut Vec<u8>) {
-        self.role_delta(out, r#"{"role":"assistant","content":""}"#);
-    }
-
-    /// The event that names the role and nothing else, as transformers sends it.
-    pub(crate) fn bare_role(&self, out: &mut Vec<u8>) {
-        self.role_delta(out, r#"{"role":"assistant"}"#);
-    }
-
-    fn role_delta(&self, out: &mut Vec<u8>, delta: &str) {
-        push(out, &self.event_start);
-        push(out, r#"{"index":0,"delta":"#);
-        push(out, delta);
-        push(out, r#","logprobs":null,"finish_reason":null}]"#);
-        self.usage_if(out, self.detail.continuous_usage, 0);
-        push(out, "}");
+    /// The event that names the role: alone as transformers sends it, or as vLLM sends it with the
+    /// first token.
+    pub(crate) fn role(&self, is_alone: bool) -> Vec<u8> {
+        let mut delta = members! {"role": "assistant"};
+        if !is_alone {
+            delta.push(("content", "".into()));
+        }
+        let choice = members! {
+            "index": 0,
+            "delta": delta,
+            "logprobs": Json::Null,
+            "finish_reason": Json::Null,
+        };
+        self.event(Some(choice), self.detail.continuous_usage.then_some(0))
     }
 
     /// An event with tokens.
-    pub(crate) fn tokens(&self, out: &mut Vec<u8>, event: &TokenEvent<'_>) {
-        push(out, &self.event_start);
-        push(
-            out,
-            match self.dialect {
-                Dialect::Chat => r#"{"index":0,"delta":{"content":""#,
-                Dialect::Completions => r#"{"index":0,"text":""#,
-            },
-        );
-        push_words(out, event.words);
-        push(
-            out,
-            match (self.dialect, event.is_last) {
-                (Dialect::Chat, false) => r#""},"logprobs":null,"finish_reason":null"#,
-                (Dialect::Chat, true) => {
-                    r#""},"logprobs":null,"finish_reason":"length","stop_reason":null"#
-                }
-                (Dialect::Completions, false) => {
-                    r#"","logprobs":null,"finish_reason":null,"stop_reason":null"#
-                }
-                (Dialect::Completions, true) => {
-                    r#"","logprobs":null,"finish_reason":"length","stop_reason":null"#
-                }
-            },
-        );
-        self.token_ids(out, event.words);
-        push(out, "}]");
-        self.usage_if(out, self.detail.continuous_usage || event.with_usage, event.tokens_so_far);
-        push(out, "}");
+    pub(crate) fn tokens(&self, event: &TokenEvent<'_>) -> Vec<u8> {
+        let text = joined(event.words);
+        let (name, content): (_, Json<'_>) = if self.is_chat {
+            ("delta", members! {"content": &*text}.into())
+        } else {
+            ("text", text.as_str().into())
+        };
+        let mut choice = members! {
+            "index": 0,
+            name: content,
+            "logprobs": Json::Null,
+            "finish_reason": event.is_last.then_some("length"),
+        };
+        if event.is_last || !self.is_chat {
+            choice.push(("stop_reason", Json::Null));
+        }
+        choice.push(("token_ids", self.token_ids(event.words)));
+        let usage = self.detail.continuous_usage || event.with_usage;
+        self.event(Some(choice), usage.then_some(event.tokens_so_far))
     }
 
     /// The event that tells usage and has no choices.
-    pub(crate) fn usage(&self, out: &mut Vec<u8>, tokens: u32) {
-        push(out, &self.event_start);
-        push(out, "]");
-        self.usage_if(out, true, tokens);
-        push(out, "}");
+    pub(crate) fn usage(&self, tokens: u32) -> Vec<u8> {
+        self.event(None, Some(tokens))
     }
 
     /// An answer in one piece.
-    pub(crate) fn whole(&self, out: &mut Vec<u8>, words: &[WordId]) {
-        push(out, &self.whole_start);
-        push(
-            out,
-            match self.dialect {
-                Dialect::Chat => r#"{"index":0,"message":{"role":"assistant","content":""#,
-                Dialect::Completions => r#"{"index":0,"text":""#,
-            },
-        );
-        push_words(out, words);
-        push(
-            out,
-            match self.dialect {
-                Dialect::Chat => r#"","refusal":null},"#,
-                Dialect::Completions => r#"","#,
-            },
-        );
-        push(out, r#""logprobs":null,"finish_reason":"length","stop_reason":null"#);
-        self.token_ids(out, words);
-        push(out, "}]");
-        self.usage_if(out, true, u32::try_from(words.len()).unwrap_or(u32::MAX));
-        push(out, "}");
+    pub(crate) fn whole(&self, words: &[WordId]) -> Vec<u8> {
+        let text = joined(words);
+        let message = members! {"role": "assistant", "content": &*text, "refusal": Json::Null};
+        let (name, content): (_, Json<'_>) =
+            if self.is_chat { ("message", message.into()) } else { ("text", (&*text).into()) };
+        let choice = members! {
+            "index": 0,
+            name: content,
+            "logprobs": Json::Null,
+            "finish_reason": "length",
+            "stop_reason": Json::Null,
+            "token_ids": self.token_ids(words),
+        };
+        let tokens = u32::try_from(words.len()).unwrap_or(u32::MAX);
+        self.object("chat.completion", Some(choice), Some(tokens))
     }
 
-    fn token_ids(&self, out: &mut Vec<u8>, words: &[WordId]) {
-        push(out, r#","token_ids":"#);
-        if !self.detail.token_ids {
-            return push(out, "null");
-        }
-        let ids: Vec<String> = words.iter().map(|word| word.token_id().to_string()).collect();
-        push(out, &format!("[{}]", ids.join(",")));
+    fn event(&self, choice: Option<Members<'_>>, usage: Option<u32>) -> Vec<u8> {
+        self.object("chat.completion.chunk", choice, usage)
     }
 
-    fn usage_if(&self, out: &mut Vec<u8>, wanted: bool, tokens: u32) {
-        if !wanted {
-            return;
-        }
-        let (prompt, total) = (self.prompt_tokens, self.prompt_tokens.saturating_add(tokens));
-        let usage = format!(
-            r#","usage":{{"prompt_tokens":{prompt},"total_tokens":{total},"completion_tokens":{tokens},"prompt_tokens_details":{{"cached_tokens":0}}}}"#
-        );
-        push(out, &usage);
+    /// `usage` counts the tokens of the answer so far.
+    fn object(
+        &self,
+        chat_object: &str,
+        choice: Option<Members<'_>>,
+        usage: Option<u32>,
+    ) -> Vec<u8> {
+        let mut object = members! {
+            "id": &*self.id,
+            "object": if self.is_chat { chat_object } else { "text_completion" },
+            "created": Json::Count(self.created_s),
+            "model": &*self.model,
+            "choices": Json::List(choice.into_iter().map(Json::from).collect()),
+        };
+        object.extend(usage.map(|tokens| {
+            let usage = members! {
+                "prompt_tokens": self.prompt_tokens,
+                "total_tokens": self.prompt_tokens.saturating_add(tokens),
+                "completion_tokens": tokens,
+                "prompt_tokens_details": members! {"cached_tokens": 0},
+            };
+            ("usage", usage.into())
+        }));
+        Json::from(object).bytes()
+    }
+
+    fn token_ids(&self, words: &[WordId]) -> Json<'static> {
+        let ids = || words.iter().map(|word| word.token_id().into()).collect();
+        if self.detail.token_ids { Json::List(ids()) } else { Json::Null }
     }
 }
 
-fn push(out: &mut Vec<u8>, text: &str) {
-    out.extend_from_slice(text.as_bytes());
-}
-
-fn push_words(out: &mut Vec<u8>, words: &[WordId]) {
-    for word in words {
-        push(out, " ");
-        push(out, word.word());
-    }
+/// Words with a space ahead of each.
+fn joined(words: &[WordId]) -> String {
+    words.iter().flat_map(|word| [" ", word.word()]).collect()
 }
 
 /// An answer that is not streamed, as one write.
@@ -337,8 +294,7 @@ pub(crate) fn whole_answer(
     due: Option<Moment>,
 ) -> Write {
     let chosen: Vec<WordId> = (0..tokens).map(|_| words.next()).collect();
-    let mut body = Vec::new();
-    json.whole(&mut body, &chosen);
+    let body = json.whole(&chosen);
     let mut write = Write::default();
     write.due = due;
     write.raw(format!("{JSON_HEAD}{}\r\n\r\n", body.len()).as_bytes());
@@ -350,7 +306,7 @@ pub(crate) fn whole_answer(
 /// What a stream consists of.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StreamShape {
-    pub(crate) dialect: Dialect,
+    pub(crate) api: Api,
     pub(crate) tokens: u32,
     pub(crate) tokens_per_event: u32,
     pub(crate) events_per_write: u32,
@@ -360,15 +316,10 @@ pub(crate) struct StreamShape {
 }
 
 impl StreamShape {
-    pub(crate) fn new(
-        dialect: Dialect,
-        pacing: &Pacing,
-        include_usage: bool,
-        faults: Faults,
-    ) -> Self {
+    pub(crate) fn new(api: Api, pacing: &Pacing, include_usage: bool, faults: Faults) -> Self {
         let held_back = faults.contains(Fault::SeveralEvents) && pacing.events_per_write == 1;
         Self {
-            dialect,
+            api,
             tokens: pacing.tokens,
             tokens_per_event: pacing.tokens_per_write,
             events_per_write: if held_back { SEVERAL } else { pacing.events_per_write },
@@ -389,8 +340,7 @@ pub(crate) struct TokenStream {
     stage: Stage,
     head_built: bool,
     tokens_built: u32,
-    /// Reused for the JSON of every event.
-    event: Vec<u8>,
+
     /// Reused for the words of every event.
     event_words: Vec<WordId>,
 }
@@ -427,29 +377,28 @@ impl TokenStream {
             words,
             head_built: false,
             tokens_built: 0,
-            event: Vec::new(),
             event_words: Vec::new(),
         }
     }
 
-    /// Builds the next write; `None` if there is none.
+    /// Builds the next write; false if there is none.
     pub(crate) fn next_write(&mut self, write: &mut Write) -> bool {
         write.clear();
-        match self.stage {
-            Stage::Over => return false,
-            Stage::LastChunk => {
-                write.raw(LAST_CHUNK);
-                self.stage = Stage::Over;
-                return true;
-            }
-            Stage::EarlyComment
-            | Stage::EarlyRole
-            | Stage::Role
-            | Stage::Tokens
-            | Stage::Usage
-            | Stage::Done => {}
+        if self.stage == Stage::Over {
+            return false;
         }
-        self.add_head(write);
+        if self.stage == Stage::LastChunk {
+            write.raw(LAST_CHUNK);
+            self.stage = Stage::Over;
+            return true;
+        }
+        // The head leaves together with the first bytes of the body.
+        if !std::mem::replace(&mut self.head_built, true) {
+            write.raw(STREAM_HEAD);
+            if self.shape.faults.contains(Fault::Bom) {
+                write.payload(BYTE_ORDER_MARK);
+            }
+        }
         while self.stage != Stage::LastChunk {
             let leaves = self.add(write);
             self.stage = self.following();
@@ -461,41 +410,20 @@ impl TokenStream {
         true
     }
 
-    /// The head leaves together with the first bytes of the body.
-    fn add_head(&mut self, write: &mut Write) {
-        if self.head_built {
-            return;
-        }
-        self.head_built = true;
-        write.raw(STREAM_HEAD);
-        if self.shape.faults.contains(Fault::Bom) {
-            write.payload(BYTE_ORDER_MARK);
-        }
-    }
-
     /// Adds the events of the stage; true if the write must not wait for more.
     fn add(&mut self, write: &mut Write) -> bool {
-        self.event.clear();
         match self.stage {
             Stage::EarlyComment => {
                 self.framing.comment(write);
                 return true;
             }
-            Stage::EarlyRole => {
-                self.json.bare_role(&mut self.event);
-                self.add_event(write, 0);
-                return true;
-            }
-            Stage::Role => {
-                self.json.role(&mut self.event);
-                self.add_event(write, 0);
-                return false;
+            Stage::EarlyRole | Stage::Role => {
+                let is_alone = self.stage == Stage::EarlyRole;
+                self.add_event(write, &self.json.role(is_alone), 0);
+                return is_alone;
             }
             Stage::Tokens => self.add_tokens(write),
-            Stage::Usage => {
-                self.json.usage(&mut self.event, self.tokens_built);
-                self.add_event(write, 0);
-            }
+            Stage::Usage => self.add_event(write, &self.json.usage(self.tokens_built), 0),
             Stage::Done => self.framing.done_event(write),
             Stage::LastChunk | Stage::Over => return true,
         }
@@ -518,12 +446,11 @@ impl TokenStream {
             is_last,
             with_usage: is_last && self.shape.faults.contains(Fault::UsageOnLastChoice),
         };
-        self.json.tokens(&mut self.event, &event);
-        self.add_event(write, count);
+        self.add_event(write, &self.json.tokens(&event), count);
     }
 
-    fn add_event(&self, write: &mut Write, tokens: u32) {
-        self.framing.json_event(write, &self.event, self.json.seam(), tokens);
+    fn add_event(&self, write: &mut Write, json: &[u8], tokens: u32) {
+        self.framing.json_event(write, json, self.json.seam(), tokens);
     }
 
     fn following(&self) -> Stage {
@@ -544,17 +471,15 @@ impl TokenStream {
 
 impl Stage {
     fn first(shape: &StreamShape) -> Self {
-        if shape.faults.contains(Fault::Comments) {
-            return Self::EarlyComment;
-        }
-        Self::after_comment(shape)
+        let has_comment = shape.faults.contains(Fault::Comments);
+        if has_comment { Self::EarlyComment } else { Self::after_comment(shape) }
     }
 
     fn after_comment(shape: &StreamShape) -> Self {
-        match shape.dialect {
-            Dialect::Chat if shape.faults.contains(Fault::RoleFirst) => Self::EarlyRole,
-            Dialect::Chat => Self::Role,
-            Dialect::Completions => Self::Tokens,
+        match shape.api == Api::Chat {
+            true if shape.faults.contains(Fault::RoleFirst) => Self::EarlyRole,
+            true => Self::Role,
+            false => Self::Tokens,
         }
     }
 }
@@ -597,13 +522,6 @@ impl Draws {
         let radius = libm::sqrt(-2.0 * libm::log(1.0 - self.unit()));
         radius * libm::cos(std::f64::consts::TAU * self.unit())
     }
-}
-
-fn mix(state: u64) -> u64 {
-    let mut z = state;
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }
 
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -674,18 +592,15 @@ mod schedule_tests {
 mod json_tests {
     use serde_json::Value;
 
-    use super::Words;
     use super::*;
 
-    fn json(dialect: Dialect, detail: Detail) -> AnswerJson {
+    fn json(api: Api, detail: Detail) -> AnswerJson {
         let identity = Identity { id: 0xab, created_s: 17, model: "a \"quoted\" \\ id" };
-        AnswerJson::new(dialect, &identity, 5, detail)
+        AnswerJson::new(api, &identity, 5, detail)
     }
 
-    fn parsed(build: impl FnOnce(&mut Vec<u8>)) -> Value {
-        let mut out = Vec::new();
-        build(&mut out);
-        serde_json::from_slice(&out).unwrap()
+    fn parsed(json: &[u8]) -> Value {
+        serde_json::from_slice(json).unwrap()
     }
 
     fn two_words() -> [WordId; 2] {
@@ -698,8 +613,7 @@ mod json_tests {
         let words = two_words();
         let event =
             TokenEvent { words: &words, tokens_so_far: 2, is_last: false, with_usage: false };
-        let mut out = Vec::new();
-        json(Dialect::Chat, Detail::default()).tokens(&mut out, &event);
+        let out = json(Api::Chat, Detail::default()).tokens(&event);
         let text = words.map(|word| format!(" {}", word.word())).concat();
         assert_eq!(
             String::from_utf8(out).unwrap(),
@@ -718,32 +632,30 @@ mod json_tests {
         let event =
             TokenEvent { words: &words, tokens_so_far: 9, is_last: true, with_usage: false };
         let detail = Detail { continuous_usage: true, token_ids: true };
-        let value = parsed(|out| json(Dialect::Completions, detail).tokens(out, &event));
+        let value = parsed(&json(Api::Completions, detail).tokens(&event));
         assert_eq!(value["usage"]["completion_tokens"], 9);
         assert_eq!(value["usage"]["total_tokens"], 14);
         assert_eq!(value["choices"][0]["finish_reason"], "length");
         assert_eq!(value["choices"][0]["token_ids"][1], words[1].token_id());
-        let untold =
-            parsed(|out| json(Dialect::Completions, Detail::default()).tokens(out, &event));
-        assert_eq!(untold.get("usage"), None);
+        let without = parsed(&json(Api::Completions, Detail::default()).tokens(&event));
+        assert_eq!(without.get("usage"), None);
     }
 
     #[test]
     fn every_kind_of_json_is_json_and_may_be_broken_at_the_seam() {
-        for dialect in [Dialect::Chat, Dialect::Completions] {
-            let json = json(dialect, Detail::default());
-            let whole = parsed(|out| json.whole(out, &two_words()));
+        for api in [Api::Chat, Api::Completions] {
+            let json = json(api, Detail::default());
+            let whole = parsed(&json.whole(&two_words()));
             assert_eq!(whole["usage"]["completion_tokens"], 2);
-            let mut out = Vec::new();
-            json.usage(&mut out, 3);
+            let mut out = json.usage(3);
             out.insert(json.seam(), b'\n');
             let usage: Value = serde_json::from_slice(&out).unwrap();
             assert_eq!(
                 (&usage["choices"], &usage["usage"]["total_tokens"]),
                 (&Value::from(Vec::<u8>::new()), &Value::from(8))
             );
-            assert_eq!(parsed(|out| json.role(out))["choices"][0]["delta"]["content"], "");
-            let bare = parsed(|out| json.bare_role(out));
+            assert_eq!(parsed(&json.role(false))["choices"][0]["delta"]["content"], "");
+            let bare = parsed(&json.role(true));
             assert_eq!(bare["choices"][0]["delta"].get("content"), None);
         }
     }
@@ -754,7 +666,6 @@ mod stream_tests {
     use std::time::Duration;
 
     use super::*;
-    use super::{Detail, Identity};
     use crate::clock::Moment;
 
     /// One write, in short.
@@ -773,11 +684,11 @@ mod stream_tests {
         Brief { due_ns: None, events, tokens: 0 }
     }
 
-    fn writes(dialect: Dialect, pacing: &Pacing, faults: &[Fault]) -> Vec<Brief> {
+    fn writes(api: Api, pacing: &Pacing, faults: &[Fault]) -> Vec<Brief> {
         let faults = faults.iter().copied().collect();
-        let shape = StreamShape::new(dialect, pacing, true, faults);
+        let shape = StreamShape::new(api, pacing, true, faults);
         let identity = Identity { id: 1, created_s: 1, model: "m" };
-        let json = AnswerJson::new(dialect, &identity, 1, Detail::default());
+        let json = AnswerJson::new(api, &identity, 1, Detail::default());
         let schedule = Schedule::new(Moment::from_ns(0), pacing, 0, 0);
         let mut stream = TokenStream::new(shape, json, schedule, Words::new(0, 0));
         let mut write = Write::default();
@@ -798,7 +709,7 @@ mod stream_tests {
     #[test]
     fn the_role_shares_the_first_write_and_the_ending_is_three_writes() {
         assert_eq!(
-            writes(Dialect::Chat, &pacing(2), &[]),
+            writes(Api::Chat, &pacing(2), &[]),
             [brief(100, 2, 1), brief(110, 1, 1), follow_up(1), follow_up(1), follow_up(0)]
         );
     }
@@ -807,7 +718,7 @@ mod stream_tests {
     fn an_event_of_several_tokens_is_due_with_its_last() {
         let pacing = Pacing { tokens_per_write: 3, ..pacing(4) };
         assert_eq!(
-            writes(Dialect::Completions, &pacing, &[]),
+            writes(Api::Completions, &pacing, &[]),
             [brief(120, 1, 3), brief(130, 1, 1), follow_up(1), follow_up(1), follow_up(0)]
         );
     }
@@ -815,7 +726,7 @@ mod stream_tests {
     #[test]
     fn events_held_back_leave_when_the_last_of_them_is_due() {
         assert_eq!(
-            writes(Dialect::Completions, &pacing(6), &[Fault::SeveralEvents]),
+            writes(Api::Completions, &pacing(6), &[Fault::SeveralEvents]),
             [brief(130, 4, 4), brief(150, 4, 2), follow_up(0)]
         );
     }
@@ -823,7 +734,7 @@ mod stream_tests {
     #[test]
     fn early_parts_wait_for_nothing() {
         assert_eq!(
-            writes(Dialect::Chat, &pacing(1), &[Fault::Comments, Fault::RoleFirst, Fault::NoDone]),
+            writes(Api::Chat, &pacing(1), &[Fault::Comments, Fault::RoleFirst, Fault::NoDone]),
             [follow_up(0), follow_up(1), brief(100, 1, 1), follow_up(1), follow_up(0)]
         );
     }
@@ -831,7 +742,7 @@ mod stream_tests {
     #[test]
     fn usage_on_the_last_choice_has_no_event_of_its_own() {
         assert_eq!(
-            writes(Dialect::Chat, &pacing(1), &[Fault::UsageOnLastChoice]),
+            writes(Api::Chat, &pacing(1), &[Fault::UsageOnLastChoice]),
             [brief(100, 2, 1), follow_up(1), follow_up(0)]
         );
     }

@@ -7,6 +7,7 @@ use std::rc::Rc;
 use httparse::{EMPTY_HEADER, Header};
 use serde::Serialize;
 
+use crate::json::{Json, members};
 use crate::options::{EngineOptions, Limits};
 use crate::truth::Api;
 
@@ -121,12 +122,13 @@ pub(crate) fn parse<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Parsed<'a>, 
     let (Some(method), Some(target), Some(1)) = (head.method, head.path, head.version) else {
         return Err(Refusal::Version);
     };
-    let facts = HeaderFacts::gather(head.headers)?;
-    if limits.body_bytes < facts.body_bytes {
-        let limit = limits.body_bytes;
-        return Err(Refusal::BodyTooLarge { length: facts.body_bytes, limit });
+    let mut facts = HeaderFacts::default();
+    head.headers.iter().try_for_each(|header| facts.note(header))?;
+    let (body_bytes, limit) = (facts.body_bytes.unwrap_or(0), limits.body_bytes);
+    if limit < body_bytes {
+        return Err(Refusal::BodyTooLarge { length: body_bytes, limit });
     }
-    let length = head_bytes + facts.body_bytes;
+    let length = head_bytes + body_bytes;
     let Some(body) = bytes.get(head_bytes..length) else {
         let expects_continue = facts.expects_continue;
         return Ok(Parsed::Partial { needed: length, expects_continue });
@@ -141,8 +143,7 @@ pub(crate) fn parse<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Parsed<'a>, 
 /// What the headers say that matters here.
 #[derive(Debug, Default)]
 struct HeaderFacts<'a> {
-    body_bytes: usize,
-    length_seen: bool,
+    body_bytes: Option<usize>,
     expects_continue: bool,
     close: bool,
     id: Option<&'a [u8]>,
@@ -150,14 +151,6 @@ struct HeaderFacts<'a> {
 }
 
 impl<'a> HeaderFacts<'a> {
-    fn gather(headers: &[Header<'a>]) -> Result<Self, Refusal> {
-        let mut facts = Self::default();
-        for header in headers {
-            facts.note(header)?;
-        }
-        Ok(facts)
-    }
-
     fn note(&mut self, header: &Header<'a>) -> Result<(), Refusal> {
         let is = |name: &str| header.name.eq_ignore_ascii_case(name);
         // Comparing lengths first spares most headers all comparisons.
@@ -166,31 +159,23 @@ impl<'a> HeaderFacts<'a> {
                 self.expects_continue = header.value.eq_ignore_ascii_case(b"100-continue");
             }
             9 if is("x-api-key") => self.keys.api_key = Some(header.value),
-            10 if is("connection") => self.close |= names_close(header.value),
+            10 if is("connection") => {
+                let mut options = header.value.split(|byte| *byte == b',');
+                self.close |= options.any(|it| it.trim_ascii().eq_ignore_ascii_case(b"close"));
+            }
             12 if is("x-request-id") => self.id = Some(header.value),
             13 if is("authorization") => self.keys.bearer = bearer(header.value),
-            14 if is("content-length") => self.note_length(header.value)?,
+            14 if is("content-length") => {
+                let length = decimal(header.value).ok_or(Refusal::BadLength)?;
+                if self.body_bytes.replace(length).is_some_and(|other| other != length) {
+                    return Err(Refusal::BadLength);
+                }
+            }
             17 if is("transfer-encoding") => return Err(Refusal::LengthRequired),
             _ => {}
         }
         Ok(())
     }
-
-    fn note_length(&mut self, value: &[u8]) -> Result<(), Refusal> {
-        let length = decimal(value).ok_or(Refusal::BadLength)?;
-        if self.length_seen && self.body_bytes != length {
-            return Err(Refusal::BadLength);
-        }
-        self.body_bytes = length;
-        self.length_seen = true;
-        Ok(())
-    }
-}
-
-fn names_close(value: &[u8]) -> bool {
-    value
-        .split(|byte| *byte == b',')
-        .any(|option| option.trim_ascii().eq_ignore_ascii_case(b"close"))
 }
 
 /// The token of a bearer, whose name may be written in any case.
@@ -345,24 +330,23 @@ impl Status {
 #[derive(Debug)]
 pub(crate) struct ErrorBody {
     status: Status,
-    message: String,
+    pub(crate) message: String,
     r#type: &'static str,
     param: Option<Cow<'static, str>>,
     allow: Option<&'static str>,
-    shape: Shape,
-}
-
-/// Whose clients are to understand the error.
-#[derive(Clone, Copy, Debug)]
-enum Shape {
-    OpenAi,
-    Anthropic,
+    /// Whether clients of Anthropic's API are to understand it.
+    for_anthropic: bool,
 }
 
 impl ErrorBody {
     pub(crate) fn new(status: Status, message: String) -> Self {
         let r#type = status.error_type();
-        Self { status, message, r#type, param: None, allow: None, shape: Shape::OpenAi }
+        Self { status, message, r#type, param: None, allow: None, for_anthropic: false }
+    }
+
+    pub(crate) fn unknown_model(model: &str, known: &str) -> Self {
+        let message = format!("The model `{model}` does not exist. Valid aliases: {known}.");
+        Self::new(Status::NotFound, message).about(Some("model"))
     }
 
     /// Names the field of the request that is wrong.
@@ -375,9 +359,9 @@ impl ErrorBody {
         Self { param: Some(Cow::Owned(place)), r#type: self.status.reason(), ..self }
     }
 
-    /// For the clients of Anthropic's API.
-    pub(crate) fn for_anthropic(self) -> Self {
-        Self { shape: Shape::Anthropic, ..self }
+    /// In the shape that the API's clients understand.
+    pub(crate) fn for_clients_of(self, api: Api) -> Self {
+        Self { for_anthropic: api == Api::Messages, ..self }
     }
 
     /// Names the methods that would have been right.
@@ -387,64 +371,42 @@ impl ErrorBody {
 
     pub(crate) fn reply(&self) -> Rc<Vec<u8>> {
         let allow = self.allow.map(|methods| format!("allow: {methods}\r\n")).unwrap_or_default();
-        Rc::new(render(self.status, &allow, self.body()))
+        Rc::new(render(self.status, &allow, JSON, self.body()))
     }
 
     /// The reply after which the connection ends.
     pub(crate) fn closing_reply(&self) -> Vec<u8> {
-        render(self.status, "connection: close\r\n", self.body())
+        render(self.status, "connection: close\r\n", JSON, self.body())
     }
 
     fn body(&self) -> Vec<u8> {
-        #[derive(Serialize)]
-        struct OpenAi<'a> {
-            error: OpenAiError<'a>,
+        let (message, kind) = (&*self.message, self.r#type);
+        if self.for_anthropic {
+            let error = members! {"type": kind, "message": message};
+            return Json::from(members! {"type": "error", "error": error}).bytes();
         }
-        #[derive(Serialize)]
-        struct OpenAiError<'a> {
-            message: &'a str,
-            r#type: &'a str,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            param: Option<&'a str>,
-            code: u16,
-        }
-        #[derive(Serialize)]
-        struct Anthropic<'a> {
-            r#type: &'a str,
-            error: AnthropicError<'a>,
-        }
-        #[derive(Serialize)]
-        struct AnthropicError<'a> {
-            r#type: &'a str,
-            message: &'a str,
-        }
-        let (message, r#type) = (self.message.as_str(), self.r#type);
-        match self.shape {
-            Shape::OpenAi => {
-                let (param, code) = (self.param.as_deref(), self.status.code());
-                json_bytes(&OpenAi { error: OpenAiError { message, r#type, param, code } })
-            }
-            Shape::Anthropic => {
-                let error = AnthropicError { r#type, message };
-                json_bytes(&Anthropic { r#type: "error", error })
-            }
-        }
+        let mut error = members! {"message": message, "type": kind};
+        error.extend(self.param.as_deref().map(|param| ("param", param.into())));
+        error.push(("code", u32::from(self.status.code()).into()));
+        Json::from(members! {"error": error}).bytes()
     }
 }
 
-/// An error that the framework under vLLM answers, not vLLM: `headers` end in line ends.
-pub(crate) fn plain_error(status: Status, headers: &str, body: &impl Serialize) -> Rc<Vec<u8>> {
-    Rc::new(render(status, headers, json_bytes(body)))
+/// An error that the framework under vLLM answers, not vLLM; `allowed` are the right methods.
+pub(crate) fn framework_error(
+    status: Status,
+    name: &'static str,
+    allowed: Option<&str>,
+) -> Rc<Vec<u8>> {
+    let allow = allowed.map(|methods| format!("allow: {methods}\r\n")).unwrap_or_default();
+    let body = Json::from(members! {name: status.reason()}).bytes();
+    Rc::new(render(status, &allow, JSON, body))
 }
 
 /// A reply of status 200 with a JSON body.
-pub(crate) fn json(body: &impl Serialize) -> Rc<Vec<u8>> {
-    Rc::new(render(Status::Ok, "", json_bytes(body)))
-}
-
-/// A reply of status 200 whose JSON is there already.
-pub(crate) fn json_body(body: Vec<u8>) -> Rc<Vec<u8>> {
-    Rc::new(render(Status::Ok, "", body))
+pub(crate) fn json(value: &impl Serialize) -> Rc<Vec<u8>> {
+    let bytes = serde_json::to_vec(value).expect("plain structs with string keys are always JSON");
+    body(JSON, bytes)
 }
 
 /// A reply of status 200 with nothing in it.
@@ -453,19 +415,17 @@ pub(crate) fn empty() -> Rc<Vec<u8>> {
 }
 
 /// Puts the head in front of `body` where it lies: the whole truth is too large to copy.
-fn render(status: Status, headers: &str, mut body: Vec<u8>) -> Vec<u8> {
+fn render(status: Status, headers: &str, content_type: &str, mut body: Vec<u8>) -> Vec<u8> {
     let (code, reason, length) = (status.code(), status.reason(), body.len());
     let head = format!(
         "HTTP/1.1 {code} {reason}\r\n{headers}content-length: {length}\r\n\
-         content-type: application/json\r\n\r\n"
+         content-type: {content_type}\r\n\r\n"
     );
     body.splice(0..0, head.into_bytes());
     body
 }
 
-fn json_bytes(body: &impl Serialize) -> Vec<u8> {
-    serde_json::to_vec(body).expect("plain structs with string keys are always JSON")
-}
+pub(crate) const JSON: &str = "application/json";
 
 /// The head of a whole answer up to the value of its content-length.
 pub(crate) const JSON_HEAD: &str =
@@ -476,13 +436,8 @@ pub(crate) const STREAM_HEAD: &[u8] = b"HTTP/1.1 200 OK\r\n\
     content-type: text/event-stream; charset=utf-8\r\ntransfer-encoding: chunked\r\n\r\n";
 
 /// A reply of status 200 with a body of any type.
-pub(crate) fn body(content_type: &str, mut body: Vec<u8>) -> Rc<Vec<u8>> {
-    let length = body.len();
-    let head = format!(
-        "HTTP/1.1 200 OK\r\ncontent-length: {length}\r\ncontent-type: {content_type}\r\n\r\n"
-    );
-    body.splice(0..0, head.into_bytes());
-    Rc::new(body)
+pub(crate) fn body(content_type: &str, body: Vec<u8>) -> Rc<Vec<u8>> {
+    Rc::new(render(Status::Ok, "", content_type, body))
 }
 
 /// The status of a rendered reply, which follows the version.
@@ -495,32 +450,17 @@ const STATUS_START: usize = "HTTP/1.1 ".len();
 
 /// The list of the one model.
 pub(crate) fn models_reply(options: &EngineOptions, created_s: u64) -> Rc<Vec<u8>> {
-    #[derive(Serialize)]
-    struct List<'a> {
-        object: &'a str,
-        data: [Model<'a>; 1],
-    }
-    #[derive(Serialize)]
-    struct Model<'a> {
-        id: &'a str,
-        object: &'a str,
-        created: u64,
-        owned_by: &'a str,
-        root: &'a str,
-        parent: Option<&'a str>,
-        max_model_len: u32,
-    }
     let id = options.model_id();
-    let model = Model {
-        id,
-        object: "model",
-        created: created_s,
-        owned_by: "inferometer",
-        root: id,
-        parent: None,
-        max_model_len: options.limits.tokens,
+    let model = members! {
+        "id": id,
+        "object": "model",
+        "created": Json::Count(created_s),
+        "owned_by": "inferometer",
+        "root": id,
+        "parent": Json::Null,
+        "max_model_len": options.limits.tokens,
     };
-    json(&List { object: "list", data: [model] })
+    json(&Json::from(members! {"object": "list", "data": vec![Json::from(model)]}))
 }
 
 #[cfg(test)]
@@ -654,6 +594,18 @@ mod reply_tests {
              {\"error\":{\"message\":\"no \\\"such\\\" model\",\"type\":\"NotFoundError\",\
              \"param\":\"model\",\"code\":404}}"
         );
+    }
+
+    #[test]
+    fn errors_of_the_framework_have_its_bodies() {
+        let seen = |reply: Rc<Vec<u8>>| String::from_utf8(reply.to_vec()).unwrap();
+        let path = seen(framework_error(Status::NotFound, "detail", None));
+        assert!(path.starts_with("HTTP/1.1 404 Not Found\r\ncontent-length: 22\r\n"), "{path}");
+        assert!(path.ends_with("\r\n\r\n{\"detail\":\"Not Found\"}"), "{path}");
+        let key = seen(framework_error(Status::Unauthorized, "error", None));
+        assert!(key.ends_with("\r\n\r\n{\"error\":\"Unauthorized\"}"));
+        let method = seen(framework_error(Status::MethodNotAllowed, "detail", Some("POST")));
+        assert!(method.contains("\r\nallow: POST\r\n"));
     }
 
     #[test]

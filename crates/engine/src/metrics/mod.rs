@@ -79,32 +79,23 @@ pub struct Metrics {
     names: MetricNames,
     labels: Labels,
     observed: Observed,
-    requests: Requests,
-    pace: Pace,
+    /// Freed when they end, so it is as large as what is under way.
+    requests: HashMap<u64, Tracked>,
+    /// Requests for several answers, by the first answer's id.
+    groups: HashMap<u64, Group>,
+    /// Tokens of answers per second, over the last full window, and the window under way.
+    tokens_per_s: f64,
+    window: Window,
+    /// Share of the prompt tokens that the cache spared the last step with prompts.
+    hit_rate: f64,
     /// Tokens of the step that ended last, prompts and answers: its tokens come one by one.
     step_tokens: u64,
     /// Cached tokens of the prompts that have a first token.
     cached_prompt_tokens: u64,
-    ended: Ended,
-    answers: Vec<Answers>,
-}
-
-/// Requests that are over, by how they ended.
-#[derive(Clone, Copy, Debug, Default)]
-struct Ended {
-    stop: u64,
-    length: u64,
-    abort: u64,
-}
-
-/// HTTP answers of one kind.
-#[derive(Clone, Copy, Debug)]
-struct Answers {
-    handler: &'static str,
-    method: &'static str,
-    /// `2xx`, `4xx`, …
-    status: &'static str,
-    count: u64,
+    /// Requests that are over: those that stopped by themselves, at their length, and taken back.
+    ended: [u64; 3],
+    /// HTTP answers by handler, method and status (`2xx`, `4xx`, …), in the order of their coming.
+    answers: Vec<((&'static str, &'static str, &'static str), u64)>,
 }
 
 impl Metrics {
@@ -113,54 +104,45 @@ impl Metrics {
             names,
             observed: Observed::new(names, labels.max_model_len),
             labels,
-            requests: Requests::default(),
-            pace: Pace::default(),
+            requests: HashMap::new(),
+            groups: HashMap::new(),
+            tokens_per_s: 0.0,
+            window: Window::default(),
+            hit_rate: 0.0,
             step_tokens: 0,
             cached_prompt_tokens: 0,
-            ended: Ended::default(),
+            ended: [0; 3],
             answers: Vec::new(),
         }
     }
 
-    /// The front end got a request, which the scheduler will know as `id`.
+    /// The front end got one request for as many answers (`n`) as there are `ids`, by which the
+    /// scheduler will know them. To vLLM each of several prompts is a request of its own.
     ///
-    /// Without this the request counts as arrived when the scheduler got it, and its time to first
+    /// Without this a request counts as arrived when the scheduler got it, and its time to first
     /// token is known when it ends.
-    pub fn arrived(&mut self, id: u64, front_ns: u64) {
-        self.arrived_together(&[id], front_ns);
-    }
-
-    /// The front end got one request for several answers (`n`), each of which the scheduler will
-    /// know by its own id.
-    pub fn arrived_together(&mut self, ids: &[u64], front_ns: u64) {
-        self.requests.arrive(ids, front_ns);
-    }
-
-    /// The front end got one request for several prompts: to vLLM each is a request of its own,
-    /// with as many answers as its group has ids.
-    pub fn arrived_in_groups(
-        &mut self,
-        mut ids: &[u64],
-        sizes: impl IntoIterator<Item = usize>,
-        front_ns: u64,
-    ) {
-        for size in sizes {
-            let (group, rest) = ids.split_at(size);
-            self.arrived_together(group, front_ns);
-            ids = rest;
+    pub fn arrived(&mut self, ids: &[u64], front_ns: u64) {
+        let group = ids.first().copied().filter(|_| ids.len() > 1);
+        for id in ids {
+            let request = self.requests.entry(*id).or_default();
+            (request.front_ns, request.group) = (Some(front_ns), group);
+        }
+        if let Some(group) = group {
+            let asked = u32::try_from(ids.len()).unwrap_or(u32::MAX);
+            self.groups.insert(group, Group { asked, to_come: asked, longest: 0, broken: false });
         }
     }
 
     /// The scheduler refused the request, so nothing more will be reported about it. Like vLLM's, its
     /// only trace is the HTTP answer.
     pub fn refused(&mut self, id: u64) {
-        self.requests.leave(id, None);
+        self.leave(id, None);
     }
 
     /// The client left while its request was still with the front end.
     pub fn left(&mut self, id: u64) {
-        self.requests.leave(id, None);
-        self.ended.abort += 1;
+        self.leave(id, None);
+        self.ended[2] += 1;
     }
 
     /// An HTTP request was answered; `handler` is the route, or `none`.
@@ -172,41 +154,21 @@ impl Metrics {
             4 => "4xx",
             _ => "5xx",
         };
-        let known = self.answers.iter_mut().find(|answers| {
-            answers.handler == handler && answers.method == method && answers.status == status
-        });
-        match known {
-            Some(answers) => answers.count += 1,
-            None => self.answers.push(Answers { handler, method, status, count: 1 }),
+        let kind = (handler, method, status);
+        match self.answers.iter_mut().find(|(known, _)| *known == kind) {
+            Some((_, count)) => *count += 1,
+            None => self.answers.push((kind, 1)),
         }
     }
 
     /// Appends the whole text; what the scheduler counts itself is taken from it.
     pub fn render(&self, gauges: Gauges, counters: Counters, out: &mut String) {
         match self.names {
-            MetricNames::VllmV1 => pages::render_v1(self, gauges, counters, out),
-            MetricNames::VllmV0 => pages::render_v0(self, gauges, counters, out),
+            MetricNames::VllmV1 | MetricNames::VllmV0 => {
+                pages::render_vllm(self, gauges, counters, out);
+            }
             MetricNames::Sglang => pages::render_sglang(self, gauges, counters, out),
         }
-    }
-
-    /// A step is counted when its last token is known, which is when the next one ends.
-    fn close_step(&mut self) {
-        // A step without output (chunks of prompts alone) reaches no counter of vLLM's: its
-        // tokens are counted with the first token that they lead to.
-        if self.step_tokens > 0 {
-            self.observed.step_tokens.observe(self.step_tokens as f64);
-            self.step_tokens = 0;
-        }
-    }
-
-    /// With the step whose tokens came last.
-    fn step_tokens(&self) -> text::Histogram {
-        let mut complete = self.observed.step_tokens.clone();
-        if self.step_tokens > 0 {
-            complete.observe(self.step_tokens as f64);
-        }
-        complete
     }
 
     /// All of a prompt is computed.
@@ -216,41 +178,92 @@ impl Metrics {
         self.step_tokens += u64::from(request.computed_tokens).saturating_sub(cached);
     }
 
-    fn first_token(&mut self, request: &Tracked, at_ns: u64) {
-        self.prompt(request);
-        if let Some(front_ns) = request.front_ns {
-            self.observed.first_token.observe_ns(at_ns.saturating_sub(front_ns));
+    /// A request that has no token yet.
+    fn without_token(&mut self, id: u64) -> Option<&mut Tracked> {
+        self.requests.get_mut(&id).filter(|request| request.last_token_ns.is_none())
+    }
+
+    /// Forgets a request, and returns when the front end got it; `output_tokens` when its answer is
+    /// complete. All answers of a request that are complete are counted with the last of them.
+    fn leave(&mut self, id: u64, output_tokens: Option<u32>) -> Option<u64> {
+        let request = self.requests.remove(&id).unwrap_or_default();
+        let key = request.group.unwrap_or(id);
+        let alone = Group { asked: 1, to_come: 1, longest: 0, broken: false };
+        let mut group = self.groups.remove(&key).unwrap_or(alone);
+        group.to_come -= 1;
+        group.longest = group.longest.max(output_tokens.unwrap_or(0));
+        group.broken |= output_tokens.is_none();
+        if group.to_come > 0 {
+            self.groups.insert(key, group);
+        } else if !group.broken {
+            self.observed.choices.observe(f64::from(group.asked));
+            self.observed.longest_answer.observe(f64::from(group.longest));
         }
+        request.front_ns
     }
 }
 
 impl Listener for Metrics {
     fn step_began(&mut self, step: &Step) {
-        self.pace.step_began(step);
+        if step.shape.prefills > 0 {
+            let hits: u64 = step.admitted.iter().map(|(_, cached)| u64::from(*cached)).sum();
+            let all = (hits + step.shape.prefill_tokens).max(1);
+            self.hit_rate = hits as f64 / all as f64;
+        }
         for (id, cached) in &step.admitted {
-            self.requests.admit(*id, *cached);
+            let request = self.requests.entry(*id).or_default();
+            if !request.admitted {
+                (request.admitted, request.cached_tokens) = (true, *cached);
+            }
         }
     }
 
     fn step_ended(&mut self, step: &Step) {
-        self.close_step();
-        self.pace.step_ended(step);
+        // A step is counted when its last token is known, which is when the next one ends. One
+        // without output (chunks of prompts alone) reaches no counter of vLLM's: its tokens are
+        // counted with the first token that they lead to.
+        if self.step_tokens > 0 {
+            self.observed.step_tokens.observe(self.step_tokens as f64);
+            self.step_tokens = 0;
+        }
+        self.window.steps += 1;
+        if self.window.steps == STEPS {
+            let window_ns = step.ends_ns.saturating_sub(self.window.began_ns).max(1);
+            self.tokens_per_s = self.window.tokens as f64 / (window_ns as f64 / 1e9);
+            self.window = Window { began_ns: step.ends_ns, steps: 0, tokens: 0 };
+        }
+        if step.shape.prefills == 0 {
+            return;
+        }
         // With overlapping steps the next one has begun before this one's tokens are there, so
         // what a prompt has behind it is counted here.
-        self.requests.compute(step);
+        for (id, cached) in &step.admitted {
+            if let Some(request) = self.without_token(*id) {
+                // A preempted request begins again, with what the cache still has.
+                request.computed_tokens = *cached;
+            }
+        }
+        for (id, tokens) in &step.scheduled {
+            if let Some(request) = self.without_token(*id) {
+                request.computed_tokens += tokens;
+            }
+        }
     }
 
     fn token(&mut self, id: u64, _index: u32, at_ns: u64) {
-        self.pace.token();
+        self.window.tokens += 1;
         self.step_tokens += 1;
-        let Some(request) = self.requests.get_mut(id) else { return };
+        let Some(request) = self.requests.get_mut(&id) else { return };
         match request.last_token_ns.replace(at_ns) {
             // Tokens of one moment are one output.
             Some(before) if before == at_ns => {}
             Some(before) => self.observed.inter_token.observe_ns(at_ns.saturating_sub(before)),
             None => {
                 let request = *request;
-                self.first_token(&request, at_ns);
+                self.prompt(&request);
+                if let Some(front_ns) = request.front_ns {
+                    self.observed.first_token.observe_ns(at_ns.saturating_sub(front_ns));
+                }
             }
         }
     }
@@ -259,24 +272,21 @@ impl Listener for Metrics {
         let complete = facts.end != RequestEnd::Abort;
         if complete && facts.output_tokens == 0 {
             // No token has counted its prompt.
-            let request = self.requests.get_mut(facts.id).map(|request| *request);
+            let request = self.requests.get(&facts.id).copied();
             self.prompt(&request.unwrap_or_default());
         }
-        let left = self.requests.leave(facts.id, complete.then_some(facts.output_tokens));
-        if let (None, Some(first_ns)) = (left.front_ns, facts.first_token_ns) {
+        let front_ns = self.leave(facts.id, complete.then_some(facts.output_tokens));
+        if let (None, Some(first_ns)) = (front_ns, facts.first_token_ns) {
             self.observed.first_token.observe_ns(first_ns.saturating_sub(facts.arrived_ns));
         }
-        match facts.end {
-            RequestEnd::Stop => self.ended.stop += 1,
-            RequestEnd::Length => self.ended.length += 1,
-            RequestEnd::Abort => self.ended.abort += 1,
-        }
+        let [stop, length, abort] = &mut self.ended;
+        *match facts.end {
+            RequestEnd::Stop => stop,
+            RequestEnd::Length => length,
+            RequestEnd::Abort => abort,
+        } += 1;
         if complete {
-            let front_ns = left.front_ns.unwrap_or(facts.arrived_ns);
-            self.observed.request(facts, front_ns);
-        }
-        if let Some(choices) = left.choices {
-            self.observed.choices(choices);
+            self.observed.request(facts, front_ns.unwrap_or(facts.arrived_ns));
         }
     }
 }
@@ -355,62 +365,16 @@ impl Observed {
             self.per_output_token.observe(decode_ns as f64 / 1e9 / gaps);
         }
     }
-
-    /// All answers to a request are complete.
-    fn choices(&mut self, choices: Choices) {
-        self.choices.observe(f64::from(choices.asked));
-        self.longest_answer.observe(f64::from(choices.longest));
-    }
 }
 
 /// Steps that a rate of tokens is taken over, as SGLang does.
 const STEPS: u32 = 40;
 
-/// What the last steps achieved.
 #[derive(Clone, Copy, Debug, Default)]
-struct Pace {
-    /// Tokens of answers per second, over the last full window.
-    tokens_per_s: f64,
-    /// Share of the prompt tokens that the cache spared the last step with prompts.
-    hit_rate: f64,
+struct Window {
     began_ns: u64,
     steps: u32,
     tokens: u64,
-}
-
-impl Pace {
-    fn step_began(&mut self, step: &Step) {
-        if step.shape.prefills == 0 {
-            return;
-        }
-        let hits: u64 = step.admitted.iter().map(|(_, cached)| u64::from(*cached)).sum();
-        let all = (hits + step.shape.prefill_tokens).max(1);
-        self.hit_rate = hits as f64 / all as f64;
-    }
-
-    fn step_ended(&mut self, step: &Step) {
-        self.steps += 1;
-        if self.steps < STEPS {
-            return;
-        }
-        let window_ns = step.ends_ns.saturating_sub(self.began_ns).max(1);
-        self.tokens_per_s = self.tokens as f64 / (window_ns as f64 / 1e9);
-        self.began_ns = step.ends_ns;
-        self.steps = 0;
-        self.tokens = 0;
-    }
-
-    fn token(&mut self) {
-        self.tokens += 1;
-    }
-}
-
-/// Requests by their ids. Freed when they end, so it is as large as what is under way.
-#[derive(Debug, Default)]
-struct Requests {
-    by_id: HashMap<u64, Tracked>,
-    /// Requests for several answers, by the first answer's id.
-    groups: HashMap<u64, Group>,
 }
 
 /// What is known of a request that is under way.
@@ -430,102 +394,10 @@ struct Tracked {
 /// Answers to one request, of which some are still to come.
 #[derive(Clone, Copy, Debug)]
 struct Group {
-    to_come: usize,
-    choices: Choices,
-    /// One of them was taken back.
-    broken: bool,
-}
-
-/// The answers to one request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Choices {
     asked: u32,
+    to_come: u32,
     /// Tokens of the longest answer.
     longest: u32,
-}
-
-/// What is left of a request that ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Left {
-    front_ns: Option<u64>,
-    /// Where this was the last answer that its request waited for, and all are complete.
-    choices: Option<Choices>,
-}
-
-impl Requests {
-    fn arrive(&mut self, ids: &[u64], front_ns: u64) {
-        let group = ids.first().copied().filter(|_| ids.len() > 1);
-        for id in ids {
-            let request = self.by_id.entry(*id).or_default();
-            request.front_ns = Some(front_ns);
-            request.group = group;
-        }
-        if let Some(group) = group {
-            let asked = u32::try_from(ids.len()).unwrap_or(u32::MAX);
-            let choices = Choices { asked, longest: 0 };
-            self.groups.insert(group, Group { to_come: ids.len(), choices, broken: false });
-        }
-    }
-
-    fn admit(&mut self, id: u64, cached: u32) {
-        let request = self.by_id.entry(id).or_default();
-        if !request.admitted {
-            request.admitted = true;
-            request.cached_tokens = cached;
-        }
-    }
-
-    /// Adds what a step did to the prompts that had a part in it.
-    fn compute(&mut self, step: &Step) {
-        if step.shape.prefills == 0 {
-            return;
-        }
-        for (id, cached) in &step.admitted {
-            if let Some(request) = self.prompt(*id) {
-                // A preempted request begins again, with what the cache still has.
-                request.computed_tokens = *cached;
-            }
-        }
-        for (id, tokens) in &step.scheduled {
-            if let Some(request) = self.prompt(*id) {
-                request.computed_tokens += tokens;
-            }
-        }
-    }
-
-    fn get_mut(&mut self, id: u64) -> Option<&mut Tracked> {
-        self.by_id.get_mut(&id)
-    }
-
-    /// Forgets a request; `output_tokens` when its answer is complete.
-    fn leave(&mut self, id: u64, output_tokens: Option<u32>) -> Left {
-        let request = self.by_id.remove(&id).unwrap_or_default();
-        let choices = match request.group {
-            Some(group) => self.leave_group(group, output_tokens),
-            None => output_tokens.map(|longest| Choices { asked: 1, longest }),
-        };
-        Left { front_ns: request.front_ns, choices }
-    }
-
-    fn leave_group(&mut self, id: u64, output_tokens: Option<u32>) -> Option<Choices> {
-        let group = self.groups.get_mut(&id)?;
-        group.to_come -= 1;
-        group.choices.longest = group.choices.longest.max(output_tokens.unwrap_or(0));
-        group.broken |= output_tokens.is_none();
-        if group.to_come > 0 {
-            return None;
-        }
-        let group = self.groups.remove(&id)?;
-        (!group.broken).then_some(group.choices)
-    }
-
-    /// A request that has no token yet.
-    fn prompt(&mut self, id: u64) -> Option<&mut Tracked> {
-        self.by_id.get_mut(&id).filter(|request| request.last_token_ns.is_none())
-    }
-
-    #[cfg(test)]
-    fn is_empty(&self) -> bool {
-        self.by_id.is_empty() && self.groups.is_empty()
-    }
+    /// One of them was taken back.
+    broken: bool,
 }

@@ -1,11 +1,8 @@
 //! The metrics under the names of each server: vLLM's v1 engine, its v0 engine, and SGLang.
 
-use super::Metrics;
 use super::text::{Exposition, Histogram, Label, number};
+use super::{MetricNames, Metrics};
 use crate::scheduler::{Counters, Gauges};
-
-/// The only engine of its server.
-const ENGINE: Label<'static> = ("engine", "0");
 
 // What families of several servers mean.
 const RUNNING: &str = "Requests that have a part in the steps.";
@@ -19,201 +16,156 @@ const INTER_TOKEN: &str = "Seconds between one output of a request and the next.
 const REQUEST: &str = "Seconds from a request's arrival at the front end to its end.";
 const QUEUE: &str = "Seconds from a request's arrival at the scheduler to its first step.";
 
-/// A family without labels of its own.
 enum Family<'a> {
     Gauge(f64),
     Counter(u64),
-    Histogram(&'a Histogram),
+    Distribution(&'a Histogram),
+    /// By the values of a label.
+    Gauges(&'static str, &'a [(&'static str, f64)]),
+    Counters(&'static str, &'a [(&'static str, u64)]),
 }
 
-use Family::{Counter, Gauge, Histogram as Distribution};
+use Family::{Counter, Counters as CountersBy, Distribution, Gauge, Gauges as GaugesBy};
+
+/// Whether this server has the family, its name, its meaning, and what it holds.
+type Row<'a> = (bool, &'static str, &'static str, Family<'a>);
 
 /// Writes families whose names begin with `prefix`.
-fn write(page: &mut Exposition<'_>, prefix: &str, families: &[(&str, &str, Family<'_>)]) {
-    for (name, help, family) in families {
+fn write<'a>(page: &mut Exposition<'_>, prefix: &str, rows: impl IntoIterator<Item = Row<'a>>) {
+    for (_, name, help, family) in rows.into_iter().filter(|row| row.0) {
         let name = format!("{prefix}:{name}");
         match family {
-            Gauge(value) => page.gauge(&name, help, *value),
-            Counter(value) => page.counter(&name, help, *value),
+            Gauge(value) => page.gauges(&name, help, &[(&[], value)]),
+            Counter(value) => page.counters(&name, help, &[(&[], value)]),
             Distribution(histogram) => page.histogram(&name, help, histogram),
+            GaugesBy(label, samples) => {
+                let labels: Vec<_> = samples.iter().map(|sample| [(label, sample.0)]).collect();
+                let samples = labels.iter().zip(samples);
+                let samples: Vec<_> = samples.map(|(label, of)| (label.as_slice(), of.1)).collect();
+                page.gauges(&name, help, &samples);
+            }
+            CountersBy(label, samples) => {
+                let labels: Vec<_> = samples.iter().map(|sample| [(label, sample.0)]).collect();
+                let samples = labels.iter().zip(samples);
+                let samples: Vec<_> = samples.map(|(label, of)| (label.as_slice(), of.1)).collect();
+                page.counters(&name, help, &samples);
+            }
         }
     }
 }
 
-pub(super) fn render_v1(metrics: &Metrics, gauges: Gauges, counters: Counters, out: &mut String) {
-    let labels = [ENGINE, ("model_name", &metrics.labels.model)];
-    let mut page = Exposition::new(out, &labels, Some(metrics.labels.started_unix_s));
-    state_v1(&mut page, gauges);
-    counters_v1(&mut page, metrics, counters);
-    sizes(&mut page, metrics);
-    let seen = &metrics.observed;
-    token_times(&mut page, metrics, "inter_token_latency_seconds");
-    let per_token = "Seconds per token after the first, averaged over a request.";
-    let family = Distribution(&seen.per_output_token);
-    write(&mut page, "vllm", &[("request_time_per_output_token_seconds", per_token, family)]);
-    request_times(&mut page, metrics);
-    let computed = "Prompt tokens of a request that the cache did not have.";
-    let family = Distribution(&seen.computed_prompt_tokens);
-    write(&mut page, "vllm", &[("request_prefill_kv_computed_tokens", computed, family)]);
-    page.relabel(&[ENGINE]);
+/// The v0 engine had no label `engine`, and left out `_created`.
+pub(super) fn render_vllm(metrics: &Metrics, gauges: Gauges, counters: Counters, out: &mut String) {
+    let v1 = metrics.names == MetricNames::VllmV1;
+    let labels = [("engine", "0"), ("model_name", &metrics.labels.model)];
+    let created = v1.then_some(metrics.labels.started_unix_s);
+    let mut page = Exposition::new(out, if v1 { &labels } else { &labels[1..] }, created);
+    counted(&mut page, metrics, gauges, counters);
+    observed(&mut page, metrics);
+    page.relabel(if v1 { &labels[..1] } else { &[] });
     cache_config(&mut page, metrics);
     page.relabel(&[]);
-    http(&mut page, metrics);
+    let labels = metrics.answers.iter().map(|((handler, method, status), _)| {
+        [("handler", *handler), ("method", *method), ("status", *status)]
+    });
+    let labels: Vec<[Label<'_>; 3]> = labels.collect();
+    let samples = labels.iter().zip(&metrics.answers);
+    let samples: Vec<_> = samples.map(|(labels, (_, count))| (labels.as_slice(), *count)).collect();
+    page.counters("http_requests_total", "HTTP requests that were answered.", &samples);
 }
 
-/// The v0 engine had no label `engine`, and left out `_created`.
-pub(super) fn render_v0(metrics: &Metrics, gauges: Gauges, counters: Counters, out: &mut String) {
-    let mut page = Exposition::new(out, &[("model_name", &metrics.labels.model)], None);
-    // v0 looked preempted requests up like any others.
-    let queries = counters.prefix_queries + counters.prefix_queries_preempted;
-    let hits = counters.prefix_hits + counters.prefix_hits_preempted;
-    let rate = if metrics.labels.cache.prefix_caching {
-        hits as f64 / queries.max(1) as f64
-    } else {
-        -1.0
-    };
+fn counted(page: &mut Exposition<'_>, metrics: &Metrics, gauges: Gauges, counters: Counters) {
+    let v1 = metrics.names == MetricNames::VllmV1;
+    let reasons = "Requests in the queue, by what they wait for; this engine defers none.";
+    let waiting = [("capacity", f64::from(gauges.waiting)), ("deferred", 0.0)];
+    let sleeps = [("awake", 1.0), ("weights_offloaded", 0.0), ("discard_all", 0.0)];
     let swapped =
         "Requests whose blocks lie in host memory; this engine computes them again instead.";
     let hit_rate = "Share of the tokens looked up that the prefix cache had; -1 without one.";
-    let families = [
-        ("num_requests_running", RUNNING, Gauge(gauges.running.into())),
-        ("num_requests_waiting", QUEUED, Gauge(gauges.waiting.into())),
-        ("num_requests_swapped", swapped, Gauge(0.0)),
-        ("gpu_cache_usage_perc", USAGE, Gauge(gauges.kv_usage)),
-        ("cpu_cache_usage_perc", "Share of the blocks in host memory in use.", Gauge(0.0)),
-        ("gpu_prefix_cache_hit_rate", hit_rate, Gauge(rate)),
-        ("num_preemptions_total", PREEMPTIONS, Counter(counters.preemptions)),
-        ("prompt_tokens_total", PROMPT_TOKENS, Counter(counters.prompt_tokens)),
-        ("generation_tokens_total", OUTPUT_TOKENS, Counter(counters.generation_tokens)),
-    ];
-    write(&mut page, "vllm", &families);
-    successes(&mut page, metrics, &["stop", "length", "abort"]);
-    sizes(&mut page, metrics);
-    token_times(&mut page, metrics, "time_per_output_token_seconds");
-    request_times(&mut page, metrics);
-    let queue = Distribution(&metrics.observed.queue);
-    write(&mut page, "vllm", &[("time_in_queue_requests", QUEUE, queue)]);
-    page.relabel(&[]);
-    cache_config(&mut page, metrics);
-    http(&mut page, metrics);
-}
-
-fn state_v1(page: &mut Exposition<'_>, gauges: Gauges) {
-    let families = [
-        ("num_requests_running", RUNNING, Gauge(gauges.running.into())),
-        ("num_requests_waiting", QUEUED, Gauge(gauges.waiting.into())),
-    ];
-    write(page, "vllm", &families);
-    page.gauges(
-        "vllm:num_requests_waiting_by_reason",
-        "Requests in the queue, by what they wait for; this engine defers none.",
-        &[(&[("reason", "capacity")], f64::from(gauges.waiting)), (&[("reason", "deferred")], 0.0)],
-    );
-    page.gauges(
-        "vllm:engine_sleep_state",
-        "Which state the engine is in; this one never sleeps.",
-        &[
-            (&[("sleep_state", "awake")], 1.0),
-            (&[("sleep_state", "weights_offloaded")], 0.0),
-            (&[("sleep_state", "discard_all")], 0.0),
-        ],
-    );
-    write(page, "vllm", &[("kv_cache_usage_perc", USAGE, Gauge(gauges.kv_usage))]);
-}
-
-const PREEMPTIONS: &str = "How often a request lost its blocks to another.";
-
-fn counters_v1(page: &mut Exposition<'_>, metrics: &Metrics, counters: Counters) {
+    // v0 looked preempted requests up like any others.
+    let looked_up = counters.prefix_queries + counters.prefix_queries_preempted;
+    let found = counters.prefix_hits + counters.prefix_hits_preempted;
+    let has_cache = metrics.labels.cache.prefix_caching;
+    let rate = if has_cache { found as f64 / looked_up.max(1) as f64 } else { -1.0 };
     let queries = "Tokens looked up in the prefix cache by requests that came for the first time.";
     let hits = "Tokens that the prefix cache had, of those looked up.";
-    let families = [
-        ("prefix_cache_queries_total", queries, Counter(counters.prefix_queries)),
-        ("prefix_cache_hits_total", hits, Counter(counters.prefix_hits)),
-        ("num_preemptions_total", PREEMPTIONS, Counter(counters.preemptions)),
-        ("prompt_tokens_total", PROMPT_TOKENS, Counter(counters.prompt_tokens)),
-    ];
-    write(page, "vllm", &families);
+    let preemptions = "How often a request lost its blocks to another.";
+    let by_source =
+        "Tokens of the prompts that are computed, by where their keys and values came from.";
     let cached = metrics.cached_prompt_tokens;
-    page.counters(
-        "vllm:prompt_tokens_by_source_total",
-        "Tokens of the prompts that are computed, by where their keys and values came from.",
-        &[
-            (&[("source", "local_compute")], counters.prompt_tokens.saturating_sub(cached)),
-            (&[("source", "local_cache_hit")], cached),
-            (&[("source", "external_kv_transfer")], 0),
-        ],
-    );
-    let families = [
-        ("prompt_tokens_cached_total", CACHED_TOKENS, Counter(cached)),
-        ("generation_tokens_total", OUTPUT_TOKENS, Counter(counters.generation_tokens)),
+    let sources = [
+        ("local_compute", counters.prompt_tokens.saturating_sub(cached)),
+        ("local_cache_hit", cached),
+        ("external_kv_transfer", 0),
     ];
-    write(page, "vllm", &families);
-    successes(page, metrics, &["stop", "length", "abort", "error", "repetition"]);
+    let [stop, length, abort] = metrics.ended;
+    // This engine does not fail a request, and knows no repetition.
+    let ends =
+        [("stop", stop), ("length", length), ("abort", abort), ("error", 0), ("repetition", 0)];
+    let ends = CountersBy("finished_reason", if v1 { &ends } else { &ends[..3] });
+    let rows = [
+        (true, "num_requests_running", RUNNING, Gauge(gauges.running.into())),
+        (true, "num_requests_waiting", QUEUED, Gauge(gauges.waiting.into())),
+        (v1, "num_requests_waiting_by_reason", reasons, GaugesBy("reason", &waiting)),
+        (v1, "engine_sleep_state", SLEEPS, GaugesBy("sleep_state", &sleeps)),
+        (v1, "kv_cache_usage_perc", USAGE, Gauge(gauges.kv_usage)),
+        (!v1, "num_requests_swapped", swapped, Gauge(0.0)),
+        (!v1, "gpu_cache_usage_perc", USAGE, Gauge(gauges.kv_usage)),
+        (!v1, "cpu_cache_usage_perc", "Share of the blocks in host memory in use.", Gauge(0.0)),
+        (!v1, "gpu_prefix_cache_hit_rate", hit_rate, Gauge(rate)),
+        (v1, "prefix_cache_queries_total", queries, Counter(counters.prefix_queries)),
+        (v1, "prefix_cache_hits_total", hits, Counter(counters.prefix_hits)),
+        (true, "num_preemptions_total", preemptions, Counter(counters.preemptions)),
+        (true, "prompt_tokens_total", PROMPT_TOKENS, Counter(counters.prompt_tokens)),
+        (v1, "prompt_tokens_by_source_total", by_source, CountersBy("source", &sources)),
+        (v1, "prompt_tokens_cached_total", CACHED_TOKENS, Counter(cached)),
+        (true, "generation_tokens_total", OUTPUT_TOKENS, Counter(counters.generation_tokens)),
+        (true, "request_success_total", "Requests that ended, by how.", ends),
+    ];
+    write(page, "vllm", rows);
 }
 
-fn successes(page: &mut Exposition<'_>, metrics: &Metrics, reasons: &[&str]) {
-    let labels: Vec<[Label<'_>; 1]> =
-        reasons.iter().map(|reason| [("finished_reason", *reason)]).collect();
-    let samples: Vec<(&[Label<'_>], u64)> = labels
-        .iter()
-        .map(|label| {
-            let count = match label[0].1 {
-                "stop" => metrics.ended.stop,
-                "length" => metrics.ended.length,
-                "abort" => metrics.ended.abort,
-                // This engine does not fail a request, and knows no repetition.
-                _ => 0,
-            };
-            (label.as_slice(), count)
-        })
-        .collect();
-    page.counters("vllm:request_success_total", "Requests that ended, by how.", &samples);
-}
+const SLEEPS: &str = "Which state the engine is in; this one never sleeps.";
 
-fn sizes(page: &mut Exposition<'_>, metrics: &Metrics) {
+fn observed(page: &mut Exposition<'_>, metrics: &Metrics) {
+    let v1 = metrics.names == MetricNames::VllmV1;
     let seen = &metrics.observed;
+    // With the step whose tokens came last.
+    let mut step_tokens = seen.step_tokens.clone();
+    if metrics.step_tokens > 0 {
+        step_tokens.observe(metrics.step_tokens as f64);
+    }
     let step =
         "Tokens of one step: those it generated, and the prompts that it finished computing.";
     let longest = "Tokens of the longest answer to a request.";
     let most = "Most tokens that an answer was allowed.";
-    let step_tokens = metrics.step_tokens();
-    let families = [
-        ("request_prompt_tokens", "Tokens of a request's prompt.", &seen.prompt_tokens),
-        ("request_generation_tokens", "Tokens of an answer.", &seen.output_tokens),
-        ("iteration_tokens_total", step, &step_tokens),
-        ("request_max_num_generation_tokens", longest, &seen.longest_answer),
-        ("request_params_n", "Answers that a request asked for.", &seen.choices),
-        ("request_params_max_tokens", most, &seen.max_tokens),
-    ];
-    write(page, "vllm", &families.map(|(name, help, family)| (name, help, Distribution(family))));
-}
-
-/// `inter_token` is the name of the gaps between outputs.
-fn token_times(page: &mut Exposition<'_>, metrics: &Metrics, inter_token: &str) {
-    let seen = &metrics.observed;
-    let families = [
-        ("time_to_first_token_seconds", FIRST_TOKEN, Distribution(&seen.first_token)),
-        (inter_token, INTER_TOKEN, Distribution(&seen.inter_token)),
-    ];
-    write(page, "vllm", &families);
-}
-
-fn request_times(page: &mut Exposition<'_>, metrics: &Metrics) {
-    let seen = &metrics.observed;
+    let per_token = "Seconds per token after the first, averaged over a request.";
     let inference = "Seconds from a request's first step to its last token.";
     let prefill = "Seconds from a request's first step to its first token.";
     let decode = "Seconds from a request's first token to its last.";
-    let families = [
-        ("e2e_request_latency_seconds", REQUEST, Distribution(&seen.request)),
-        ("request_queue_time_seconds", QUEUE, Distribution(&seen.queue)),
-        ("request_inference_time_seconds", inference, Distribution(&seen.inference)),
-        ("request_prefill_time_seconds", prefill, Distribution(&seen.prefill)),
-        ("request_decode_time_seconds", decode, Distribution(&seen.decode)),
+    let computed = "Prompt tokens of a request that the cache did not have.";
+    let rows = [
+        (true, "request_prompt_tokens", "Tokens of a request's prompt.", &seen.prompt_tokens),
+        (true, "request_generation_tokens", "Tokens of an answer.", &seen.output_tokens),
+        (true, "iteration_tokens_total", step, &step_tokens),
+        (true, "request_max_num_generation_tokens", longest, &seen.longest_answer),
+        (true, "request_params_n", "Answers that a request asked for.", &seen.choices),
+        (true, "request_params_max_tokens", most, &seen.max_tokens),
+        (true, "time_to_first_token_seconds", FIRST_TOKEN, &seen.first_token),
+        (v1, "inter_token_latency_seconds", INTER_TOKEN, &seen.inter_token),
+        (!v1, "time_per_output_token_seconds", INTER_TOKEN, &seen.inter_token),
+        (v1, "request_time_per_output_token_seconds", per_token, &seen.per_output_token),
+        (true, "e2e_request_latency_seconds", REQUEST, &seen.request),
+        (true, "request_queue_time_seconds", QUEUE, &seen.queue),
+        (true, "request_inference_time_seconds", inference, &seen.inference),
+        (true, "request_prefill_time_seconds", prefill, &seen.prefill),
+        (true, "request_decode_time_seconds", decode, &seen.decode),
+        (v1, "request_prefill_kv_computed_tokens", computed, &seen.computed_prompt_tokens),
+        (!v1, "time_in_queue_requests", QUEUE, &seen.queue),
     ];
-    write(page, "vllm", &families);
+    write(page, "vllm", rows.map(|(has, name, help, of)| (has, name, help, Distribution(of))));
 }
 
-/// Those of vLLM's many labels that mean something here.
 fn cache_config(page: &mut Exposition<'_>, metrics: &Metrics) {
     let cache = &metrics.labels.cache;
     let tokens = u64::from(cache.blocks) * u64::from(cache.block_size);
@@ -238,20 +190,6 @@ fn cache_config(page: &mut Exposition<'_>, metrics: &Metrics) {
     );
 }
 
-fn http(page: &mut Exposition<'_>, metrics: &Metrics) {
-    let labels: Vec<[Label<'_>; 3]> = metrics
-        .answers
-        .iter()
-        .map(|a| [("handler", a.handler), ("method", a.method), ("status", a.status)])
-        .collect();
-    let samples: Vec<(&[Label<'_>], u64)> = labels
-        .iter()
-        .zip(&metrics.answers)
-        .map(|(labels, answers)| (labels.as_slice(), answers.count))
-        .collect();
-    page.counters("http_requests_total", "HTTP requests that were answered.", &samples);
-}
-
 /// SGLang's scheduler labels its samples with its rank; its front end does not. Both write to files
 /// that a third process reads, and `_created` is lost on that way. SGLang counts the tokens of a
 /// request when it ends; here they are counted as they come, so that a rate over them is one.
@@ -264,38 +202,43 @@ pub(super) fn render_sglang(
     let model = ("model_name", metrics.labels.model.as_str());
     let ranks = [("engine_type", "unified"), model, ("pp_rank", "0"), ("tp_rank", "0")];
     let mut page = Exposition::new(out, &ranks, None);
-    let (cache, seen, ended) = (&metrics.labels.cache, &metrics.observed, metrics.ended);
+    let (cache, seen) = (&metrics.labels.cache, &metrics.observed);
     // The null block holds nothing.
     let capacity = f64::from(cache.blocks.saturating_sub(1)) * f64::from(cache.block_size);
     let used = (gauges.kv_usage * capacity).round();
     let usage = "Share of the places for tokens in use, from 0 to 1.";
     let rate = "Tokens of answers per second in the last 40 steps; 0 when nothing runs.";
-    let per_s = if gauges.running == 0 { 0.0 } else { metrics.pace.tokens_per_s };
+    let per_s = if gauges.running == 0 { 0.0 } else { metrics.tokens_per_s };
     let hits = "Share of the prompt tokens that the cache had, in the last step with prompts.";
     let retracted = "How often a request lost its memory to another.";
     let scheduler = [
-        ("num_running_reqs", RUNNING, Gauge(gauges.running.into())),
-        ("num_queue_reqs", QUEUED, Gauge(gauges.waiting.into())),
-        ("num_used_tokens", "Places for tokens in use.", Gauge(used)),
-        ("token_usage", usage, Gauge(gauges.kv_usage)),
-        ("max_total_num_tokens", "Places for tokens.", Gauge(capacity)),
-        ("gen_throughput", rate, Gauge(per_s)),
-        ("cache_hit_rate", hits, Gauge(metrics.pace.hit_rate)),
-        ("num_retracted_requests_total", retracted, Counter(counters.preemptions)),
-        ("queue_time_seconds", QUEUE, Distribution(&seen.queue)),
+        (true, "num_running_reqs", RUNNING, Gauge(gauges.running.into())),
+        (true, "num_queue_reqs", QUEUED, Gauge(gauges.waiting.into())),
+        (true, "num_used_tokens", "Places for tokens in use.", Gauge(used)),
+        (true, "token_usage", usage, Gauge(gauges.kv_usage)),
+        (true, "max_total_num_tokens", "Places for tokens.", Gauge(capacity)),
+        (true, "gen_throughput", rate, Gauge(per_s)),
+        (true, "cache_hit_rate", hits, Gauge(metrics.hit_rate)),
+        (true, "num_retracted_requests_total", retracted, Counter(counters.preemptions)),
+        (true, "queue_time_seconds", QUEUE, Distribution(&seen.queue)),
     ];
-    write(&mut page, "sglang", &scheduler);
+    write(&mut page, "sglang", scheduler);
     page.relabel(&[model]);
-    let complete = ended.stop + ended.length;
+    let [stop, length, abort] = metrics.ended;
     let front_end = [
-        ("prompt_tokens_total", PROMPT_TOKENS, Counter(counters.prompt_tokens)),
-        ("generation_tokens_total", OUTPUT_TOKENS, Counter(counters.generation_tokens)),
-        ("cached_tokens_total", CACHED_TOKENS, Counter(metrics.cached_prompt_tokens)),
-        ("num_requests_total", "Requests whose answers are complete.", Counter(complete)),
-        ("num_aborted_requests_total", "Requests that were taken back.", Counter(ended.abort)),
-        ("time_to_first_token_seconds", FIRST_TOKEN, Distribution(&seen.first_token)),
-        ("inter_token_latency_seconds", INTER_TOKEN, Distribution(&seen.inter_token)),
-        ("e2e_request_latency_seconds", REQUEST, Distribution(&seen.request)),
+        (true, "prompt_tokens_total", PROMPT_TOKENS, Counter(counters.prompt_tokens)),
+        (true, "generation_tokens_total", OUTPUT_TOKENS, Counter(counters.generation_tokens)),
+        (true, "cached_tokens_total", CACHED_TOKENS, Counter(metrics.cached_prompt_tokens)),
+        (
+            true,
+            "num_requests_total",
+            "Requests whose answers are complete.",
+            Counter(stop + length),
+        ),
+        (true, "num_aborted_requests_total", "Requests that were taken back.", Counter(abort)),
+        (true, "time_to_first_token_seconds", FIRST_TOKEN, Distribution(&seen.first_token)),
+        (true, "inter_token_latency_seconds", INTER_TOKEN, Distribution(&seen.inter_token)),
+        (true, "e2e_request_latency_seconds", REQUEST, Distribution(&seen.request)),
     ];
-    write(&mut page, "sglang", &front_end);
+    write(&mut page, "sglang", front_end);
 }

@@ -89,7 +89,7 @@ fn run_step(metrics: &mut Metrics, step: &Step, tokens: &[(u64, u32)]) {
 /// token, whose client asked directly at the scheduler.
 fn two_requests(names: MetricNames) -> Metrics {
     let mut metrics = metrics(names);
-    metrics.arrived(7, 5 * MS);
+    metrics.arrived(&[7], 5 * MS);
     run_step(&mut metrics, &step(40, &[(7, 32)], &[(7, 48)], 1), &[]);
     run_step(&mut metrics, &step(65, &[(8, 0)], &[(7, 20), (8, 30)], 2), &[(7, 0), (8, 0)]);
     metrics.ended(&facts(8, (30, 0, 1), [30, 40, 65, 65, 65], RequestEnd::Stop));
@@ -139,7 +139,7 @@ fn v1_says_exactly_what_happened() {
             r#"vllm:cache_config_info{block_size="16",cache_dtype="auto",enable_prefix_caching="True",engine="0",gpu_memory_utilization="0.92",kv_cache_max_concurrency="8.0078125",kv_cache_size_tokens="16400",num_cpu_blocks="None",num_gpu_blocks="1025"} 1.0"#,
         ],
     );
-    assert!(metrics.requests.is_empty());
+    assert!(metrics.requests.is_empty() && metrics.groups.is_empty());
 }
 
 #[test]
@@ -215,7 +215,7 @@ fn sglang_has_its_own_names_and_bounds() {
 #[test]
 fn sglang_throughput_is_that_of_the_last_forty_steps() {
     let mut metrics = metrics(MetricNames::Sglang);
-    metrics.arrived(1, 0);
+    metrics.arrived(&[1], 0);
     // Two tokens per step of 10 ms.
     for ordinal in 1..=80 {
         run_step(&mut metrics, &step(ordinal * 10, &[], &[], 0), &[(1, 0), (2, 0)]);
@@ -227,11 +227,11 @@ fn sglang_throughput_is_that_of_the_last_forty_steps() {
 #[test]
 fn a_request_that_was_taken_back_keeps_its_tokens_and_is_in_no_histogram_of_requests() {
     let mut metrics = metrics(MetricNames::VllmV1);
-    metrics.arrived(1, 0);
+    metrics.arrived(&[1], 0);
     run_step(&mut metrics, &step(20, &[(1, 0)], &[(1, 9)], 1), &[(1, 0)]);
     run_step(&mut metrics, &step(40, &[], &[(1, 1)], 0), &[(1, 1)]);
     metrics.ended(&facts(1, (9, 0, 2), [0, 0, 20, 40, 50], RequestEnd::Abort));
-    metrics.arrived(2, 45 * MS);
+    metrics.arrived(&[2], 45 * MS);
     metrics.refused(2);
     let text = text(&metrics);
     assert_lines(
@@ -245,14 +245,14 @@ fn a_request_that_was_taken_back_keeps_its_tokens_and_is_in_no_histogram_of_requ
             r#"vllm:request_params_n_count{engine="0",model_name="tiny"} 0.0"#,
         ],
     );
-    assert!(metrics.requests.is_empty());
+    assert!(metrics.requests.is_empty() && metrics.groups.is_empty());
 }
 
 #[test]
 fn several_answers_are_one_request_once_all_are_complete() {
     let mut metrics = metrics(MetricNames::VllmV1);
-    metrics.arrived_together(&[1, 2], 0);
-    metrics.arrived_together(&[3, 4], 0);
+    metrics.arrived(&[1, 2], 0);
+    metrics.arrived(&[3, 4], 0);
     let moments = [0, 0, 10, 20, 20];
     metrics.ended(&facts(1, (9, 0, 5), moments, RequestEnd::Length));
     assert_eq!(sum_and_count(&text(&metrics), "vllm:request_params_n"), (0.0, 0.0));
@@ -263,13 +263,14 @@ fn several_answers_are_one_request_once_all_are_complete() {
     assert_eq!(sum_and_count(&text, "vllm:request_params_n"), (2.0, 1.0));
     assert_eq!(sum_and_count(&text, "vllm:request_max_num_generation_tokens"), (5.0, 1.0));
     assert_eq!(sum_and_count(&text, "vllm:request_generation_tokens"), (13.0, 3.0));
-    assert!(metrics.requests.is_empty());
+    assert!(metrics.requests.is_empty() && metrics.groups.is_empty());
 }
 
 #[test]
 fn each_of_several_prompts_is_a_request_of_its_own() {
     let mut metrics = metrics(MetricNames::VllmV1);
-    metrics.arrived_in_groups(&[1, 2, 3], [2, 1], 0);
+    metrics.arrived(&[1, 2], 0);
+    metrics.arrived(&[3], 0);
     for id in 1..=3 {
         let moments = [0, 0, 10, 20, 20];
         metrics.ended(&facts(id, (9, 0, 5), moments, RequestEnd::Length));
@@ -280,7 +281,7 @@ fn each_of_several_prompts_is_a_request_of_its_own() {
 #[test]
 fn a_prompt_without_an_answer_has_no_first_token() {
     let mut metrics = metrics(MetricNames::VllmV1);
-    metrics.arrived(1, 0);
+    metrics.arrived(&[1], 0);
     run_step(&mut metrics, &step(10, &[(1, 16)], &[(1, 40)], 1), &[]);
     let mut over = facts(1, (56, 16, 0), [0, 0, 10, 10, 10], RequestEnd::Stop);
     (over.first_token_ns, over.last_token_ns) = (None, None);
@@ -294,7 +295,7 @@ fn a_prompt_without_an_answer_has_no_first_token() {
 #[test]
 fn a_prompt_is_counted_once_however_often_it_was_begun() {
     let mut metrics = metrics(MetricNames::VllmV1);
-    metrics.arrived(1, 0);
+    metrics.arrived(&[1], 0);
     run_step(&mut metrics, &step(10, &[(1, 16)], &[(1, 40)], 1), &[]);
     // Preempted; when it comes back the cache has 48 of its 100 tokens.
     let again = step(20, &[(1, 48)], &[(1, 52)], 1);
@@ -313,7 +314,7 @@ fn a_prompt_is_counted_once_however_often_it_was_begun() {
 #[test]
 fn tokens_of_one_moment_are_one_output() {
     let mut metrics = metrics(MetricNames::VllmV1);
-    metrics.arrived(1, 0);
+    metrics.arrived(&[1], 0);
     for (index, at_ms) in [(0, 10), (1, 30), (2, 30), (3, 50)] {
         metrics.token(1, index, at_ms * MS);
     }
@@ -346,14 +347,14 @@ proptest! {
                 play(&mut metrics, id as u64, *prompt, *cached, gaps_ms, *end);
             }
             assert_histograms_hold(&text(&metrics));
-            prop_assert!(metrics.requests.is_empty());
+            prop_assert!(metrics.requests.is_empty() && metrics.groups.is_empty());
         }
     }
 }
 
 /// One request from its arrival to its end, one token after each gap.
 fn play(metrics: &mut Metrics, id: u64, prompt: u32, cached: u32, gaps_ms: &[u64], end: u8) {
-    metrics.arrived(id, 0);
+    metrics.arrived(&[id], 0);
     let mut at_ms = 0;
     for (index, gap) in gaps_ms.iter().enumerate() {
         at_ms += gap;

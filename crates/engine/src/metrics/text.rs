@@ -25,19 +25,11 @@ impl<'a> Exposition<'a> {
         self.common = common.to_vec();
     }
 
-    pub(super) fn gauge(&mut self, name: &str, help: &str, value: f64) {
-        self.gauges(name, help, &[(&[], value)]);
-    }
-
     pub(super) fn gauges(&mut self, name: &str, help: &str, samples: &[(&[Label<'_>], f64)]) {
         self.family(name, help, "gauge");
         for (labels, value) in samples {
             self.sample(name, labels, *value);
         }
-    }
-
-    pub(super) fn counter(&mut self, name: &str, help: &str, value: u64) {
-        self.counters(name, help, &[(&[], value)]);
     }
 
     /// `name` ends in `_total`.
@@ -56,8 +48,8 @@ impl<'a> Exposition<'a> {
         for (bound, count) in histogram.cumulative() {
             self.sample(&bucket, &[("le", &number(bound))], count as f64);
         }
-        self.sample(&format!("{name}_count"), &[], histogram.count() as f64);
-        self.sample(&format!("{name}_sum"), &[], histogram.sum());
+        self.sample(&format!("{name}_count"), &[], histogram.counts.iter().sum::<u64>() as f64);
+        self.sample(&format!("{name}_sum"), &[], histogram.sum);
         self.created(name, help, [[].as_slice()]);
     }
 
@@ -218,14 +210,6 @@ impl Histogram {
         });
         bounds.zip(counts)
     }
-
-    pub(super) fn count(&self) -> u64 {
-        self.counts.iter().sum()
-    }
-
-    pub(super) fn sum(&self) -> f64 {
-        self.sum
-    }
 }
 
 #[cfg(test)]
@@ -258,7 +242,7 @@ mod text_tests {
         let mut exposition = Exposition::new(&mut out, &[("model_name", "a\"b\\c\nd")], None);
         exposition.gauges("g", "One.", &[(&[("z", "1"), ("le", "2")], 3.0)]);
         exposition.relabel(&[]);
-        exposition.gauge("h", "Two.", 0.5);
+        exposition.gauges("h", "Two.", &[(&[], 0.5)]);
         assert_eq!(
             out,
             "# HELP g One.\n# TYPE g gauge\n\
@@ -270,7 +254,7 @@ mod text_tests {
     #[test]
     fn a_counter_is_created_under_its_name_without_total() {
         let mut out = String::new();
-        Exposition::new(&mut out, &[], Some(2e9)).counter("c_total", "Some.", 7);
+        Exposition::new(&mut out, &[], Some(2e9)).counters("c_total", "Some.", &[(&[], 7)]);
         assert_eq!(
             out,
             "# HELP c_total Some.\n# TYPE c_total counter\nc_total 7.0\n\
@@ -317,9 +301,8 @@ mod histogram_tests {
                 prop_assert_eq!(count, values.iter().filter(|value| **value <= bound).count() as u64);
                 before = count;
             }
-            prop_assert_eq!(before, histogram.count());
             prop_assert_eq!(before, values.len() as u64);
-            prop_assert!((histogram.sum() - values.iter().sum::<f64>()).abs() < 1e-9);
+            prop_assert!((histogram.sum - values.iter().sum::<f64>()).abs() < 1e-9);
         }
     }
 }

@@ -7,10 +7,12 @@
 #[cfg(test)]
 mod tests;
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
 use crate::generation::{Draws, Purpose};
-use crate::scheduler::{StepShape, StepTime};
+use crate::scheduler::{ConstantStep, StepShape, StepTime};
 
 /// What one deployment has to do and what it can do it with. Rates are peaks.
 #[derive(Clone, Debug, PartialEq)]
@@ -380,7 +382,7 @@ impl PhysicsStep {
         let decode = self.decode_s(shape, shape.decode_context as f64, 1.0, 1.0);
         let links =
             machine.communication_s(tokens, 0.0, 1.0) + machine.handover_s(tokens, 0.0, 1.0);
-        floor_ns(compute.max(weights) + prefill + decode + links)
+        whole(libm::floor((compute.max(weights) + prefill + decode + links) * 1e9))
     }
 
     /// Where the time of a step goes; no noise.
@@ -503,7 +505,29 @@ impl StepTime for PhysicsStep {
             parts.launched() + parts.host
         };
         // Noise shortens a step, but not below what the hardware can do.
-        ceil_ns(step * self.noise_factor()).max(self.bound_ns(shape))
+        whole(libm::ceil(step * self.noise_factor() * 1e9)).max(self.bound_ns(shape))
+    }
+}
+
+/// Where the time of a step comes from.
+#[derive(Clone, Debug)]
+pub enum StepModel {
+    Physics(Box<PhysicsStep>),
+    Constant(ConstantStep),
+}
+
+impl StepModel {
+    pub fn constant(step: Duration) -> Self {
+        Self::Constant(ConstantStep(u64::try_from(step.as_nanos()).unwrap_or(u64::MAX)))
+    }
+}
+
+impl StepTime for StepModel {
+    fn step_ns(&mut self, shape: &StepShape) -> u64 {
+        match self {
+            Self::Physics(physics) => physics.step_ns(shape),
+            Self::Constant(constant) => constant.step_ns(shape),
+        }
     }
 }
 
@@ -521,17 +545,8 @@ fn norm(a: f64, b: f64, p: f64) -> f64 {
     clippy::cast_sign_loss,
     reason = "times are positive, and the cast saturates"
 )]
-fn floor_ns(seconds: f64) -> u64 {
-    libm::floor(seconds * 1e9) as u64
-}
-
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "times are positive, and the cast saturates"
-)]
-fn ceil_ns(seconds: f64) -> u64 {
-    libm::ceil(seconds * 1e9) as u64
+fn whole(ns: f64) -> u64 {
+    ns as u64
 }
 
 #[cfg(test)]

@@ -69,16 +69,14 @@ impl Catalogue {
     }
 
     pub(super) fn model(&self, name: &str) -> Result<&Model, ProfileError> {
-        self.find_model(name)
+        let known = |model: &&Model| {
+            let own = [&model.name, &model.id];
+            own.into_iter().chain(&model.aliases).any(|known| is(name, known))
+        };
+        self.models
+            .iter()
+            .find(known)
             .ok_or_else(|| unknown("model", name, self.models.iter().map(|model| &*model.name)))
-    }
-
-    fn find_model(&self, name: &str) -> Option<&Model> {
-        self.models.iter().find(|model| {
-            is(name, &model.name)
-                || is(name, &model.id)
-                || model.aliases.iter().any(|alias| is(name, alias))
-        })
     }
 
     pub(super) fn profile(&self, name: &str) -> Option<&ProfileFile> {
@@ -131,5 +129,7 @@ fn unknown<'n>(
     names.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(b.1)));
     let nearest: Vec<&str> = names.iter().take(OFFERED).map(|(_, name)| *name).collect();
     let known = format!("nearest are {}", nearest.join(", "));
-    ProfileError::Unknown { kind, name: typed.to_owned(), known }
+    ProfileError::Invalid(format!(
+        "unknown {kind} `{typed}`; {known}; `inferometer engine --list` shows all"
+    ))
 }

@@ -7,8 +7,8 @@ use super::{
     DEFAULT, EngineGeneration, EngineTable, Gpu, Model, Numbers, Profile, ProfileError,
     Quantization, Shortage,
 };
-use crate::physics::{Coefficients, Front, Machine};
-use crate::scheduler::{Generation, SchedulerConfig};
+use crate::physics::{Coefficients, Machine};
+use crate::scheduler::Generation;
 
 /// Most GPUs of a tensor-parallel group that a remedy proposes.
 const REMEDY_TP_MAX: u32 = 16;
@@ -28,7 +28,9 @@ fn base(name: Option<&str>) -> Result<ProfileFile, ProfileError> {
     }
     let is_file = std::path::Path::new(name).extension().is_some_and(|end| end == "toml");
     if is_file || name.contains('/') {
-        return ProfileFile::at_path(name);
+        let text = std::fs::read_to_string(name)
+            .map_err(|source| ProfileError::Read { path: name.to_owned(), source })?;
+        return ProfileFile::read(&text, name);
     }
     combination(name).ok_or_else(|| known.unknown_profile(name))
 }
@@ -50,18 +52,7 @@ fn combination(name: &str) -> Option<ProfileFile> {
             (_, _, quantization) => serve.quantization = Some(quantization.parse().ok()?),
         }
     }
-    Some(generic(lower, serve))
-}
-
-fn generic(name: String, serve: EngineTable) -> ProfileFile {
-    ProfileFile {
-        name,
-        description: None,
-        serve,
-        coefficients: Coefficients::default(),
-        front: Front::default(),
-        fitted: None,
-    }
+    Some(ProfileFile { name: lower, serve, ..ProfileFile::default() })
 }
 
 /// Lays `choice` over a profile's file and builds what comes out.
@@ -73,20 +64,14 @@ pub(super) fn over(file: ProfileFile, choice: &EngineTable) -> Result<Profile, P
     let numbers = Numbers::resolve(&merged, gpu, model)?;
     // Efficiencies are those of kernels on one GPU for one model and type: elsewhere they say
     // nothing.
-    let moved = !same_system(&file, gpu, model, numbers);
-    let file = if moved { generic(String::new(), file.serve) } else { file };
-    build(file, merged, gpu, model, numbers)
-}
-
-fn same_system(file: &ProfileFile, gpu: &Gpu, model: &Model, numbers: Numbers) -> bool {
-    let known = catalogue();
     let own_gpu = known.gpu(file.serve.hardware.as_deref().unwrap_or_default());
     let own_model = known.model(file.serve.model.as_deref().unwrap_or_default());
-    let (Ok(own_gpu), Ok(own_model)) = (own_gpu, own_model) else {
-        return false;
-    };
-    let own_numbers = Numbers::resolve(&file.serve, own_gpu, own_model);
-    own_gpu == gpu && own_model == model && own_numbers.is_ok_and(|own| own == numbers)
+    let is_own = own_gpu.is_ok_and(|own| own == gpu)
+        && own_model.is_ok_and(|own| own == model)
+        && Numbers::resolve(&file.serve, gpu, model).is_ok_and(|own| own == numbers);
+    let file =
+        if is_own { file } else { ProfileFile { serve: file.serve, ..ProfileFile::default() } };
+    build(file, merged, gpu, model, numbers)
 }
 
 fn build(
@@ -110,9 +95,25 @@ fn build(
     };
     let memory = Memory::divide(&deployment);
     let blocks = match choice.num_gpu_blocks_override {
-        Some(blocks) => blocks_override(blocks)?,
+        // One block is never given away, so a server needs two.
+        Some(blocks @ 2..=memory::SETTING_MAX) => blocks,
+        Some(blocks) => {
+            let range = "2 to 16777216";
+            return Err(ProfileError::setting("--num-gpu-blocks-override", blocks, range));
+        }
         None if memory.fits() => memory.blocks(),
-        None => return Err(does_not_fit(&deployment, memory)),
+        None => {
+            return Err(ProfileError::DoesNotFit(Box::new(Shortage {
+                model: model.title.clone(),
+                numbers: numbers.description(),
+                gpu: gpu.title.clone(),
+                tp,
+                pp,
+                max_model_len: scheduler.max_model_len,
+                remedies: remedies(&deployment, &memory),
+                memory,
+            })));
+        }
     };
     let machine = machine(&deployment);
     scheduler.blocks = blocks;
@@ -121,7 +122,11 @@ fn build(
     let own_layout = (file.serve.tp.unwrap_or(1), file.serve.pp.unwrap_or(1)) == (tp, pp);
     let own = own_layout && !file.name.is_empty();
     let (name, description) = if own { (file.name, file.description) } else { (composed, None) };
-    let coefficients = coefficients(file.coefficients, &choice, &name)?;
+    let noise = choice.noise.unwrap_or(file.coefficients.noise);
+    let coefficients = Coefficients { noise, ..file.coefficients };
+    coefficients
+        .check()
+        .map_err(|error| ProfileError::Invalid(format!("coefficients of {name}: {error}")))?;
     Ok(Profile {
         name,
         description,
@@ -155,36 +160,24 @@ fn same_settings(own: &EngineTable, other: &EngineTable) -> bool {
     of(own) == of(other)
 }
 
-fn coefficients(
-    own: Coefficients,
-    choice: &EngineTable,
-    profile: &str,
-) -> Result<Coefficients, ProfileError> {
-    let coefficients = Coefficients { noise: choice.noise.unwrap_or(own.noise), ..own };
-    coefficients
-        .check()
-        .map_err(|source| ProfileError::Coefficients { profile: profile.to_owned(), source })?;
-    Ok(coefficients)
-}
-
 fn parallel(choice: &EngineTable, model: &Model) -> Result<(u32, u32), ProfileError> {
     let tp = memory::positive("--tp", choice.tp, 1)?;
     let pp = memory::positive("--pp", choice.pp, 1)?;
+    let title = &model.title;
     if let Some((kind, heads)) = indivisible(tp, model) {
         let choices: Vec<String> = (1..=model.attention_heads.min(64))
             .filter(|tp| indivisible(*tp, model).is_none())
             .map(|tp| tp.to_string())
             .collect();
-        let (model, choices) = (model.title.clone(), choices.join(", "));
-        return Err(ProfileError::TensorParallel { tp, heads, kind, model, choices });
+        let choices = choices.join(", ");
+        return Err(ProfileError::Layout(format!(
+            "--tp {tp} does not divide the {heads} {kind} heads of {title}; choose one of {choices}"
+        )));
     }
     if pp > model.layers {
-        let model_title = model.title.clone();
-        return Err(ProfileError::PipelineParallel {
-            pp,
-            layers: model.layers,
-            model: model_title,
-        });
+        let layers = model.layers;
+        let mistake = format!("--pp {pp} is more than the {layers} layers of {title}");
+        return Err(ProfileError::Layout(mistake));
     }
     Ok((tp, pp))
 }
@@ -203,21 +196,10 @@ fn indivisible(tp: u32, model: &Model) -> Option<(&'static str, u32)> {
 }
 
 fn utilization(choice: &EngineTable) -> Result<f64, ProfileError> {
-    let asked = choice.gpu_memory_utilization.unwrap_or(UTILIZATION);
-    if asked > 0.0 && asked <= 1.0 {
-        return Ok(asked);
+    match choice.gpu_memory_utilization.unwrap_or(UTILIZATION) {
+        asked if asked > 0.0 && asked <= 1.0 => Ok(asked),
+        asked => Err(ProfileError::setting("--gpu-memory-utilization", asked, "above 0 up to 1")),
     }
-    let (name, value) = ("--gpu-memory-utilization", asked.to_string());
-    Err(ProfileError::Setting { name, value, range: "above 0 up to 1" })
-}
-
-/// One block is never given away, so a server needs two.
-fn blocks_override(blocks: u32) -> Result<u32, ProfileError> {
-    if (2..=memory::SETTING_MAX).contains(&blocks) {
-        return Ok(blocks);
-    }
-    let (name, value) = ("--num-gpu-blocks-override", blocks.to_string());
-    Err(ProfileError::Setting { name, value, range: "2 to 16777216" })
 }
 
 fn machine(deployment: &Deployment<'_>) -> Machine {
@@ -245,17 +227,16 @@ fn machine(deployment: &Deployment<'_>) -> Machine {
         kv_bytes_per_token: kv_numbers * f64::from(numbers.kv_bytes()),
         prefill_flops_per_pair: model.prefill_flops_per_pair(),
         decode_flops_per_pair: model.decode_flops_per_pair(),
-        graphs_max: if eager { 0 } else { graphs_max(gpu, scheduler) },
+        graphs_max: match eager {
+            true => 0,
+            false => scheduler.max_num_seqs.saturating_mul(2).min(gpu.graphs_max),
+        },
         async_scheduling: scheduler.async_scheduling,
         scheduler_steps: match scheduler.generation {
             Generation::V0 { scheduler_steps } => scheduler_steps,
             Generation::V1 => 1,
         },
     }
-}
-
-fn graphs_max(gpu: &Gpu, scheduler: &SchedulerConfig) -> u32 {
-    scheduler.max_num_seqs.saturating_mul(2).min(gpu.graphs_max)
 }
 
 /// As in `h100-llama-3.1-70b-tp4-fp8`; how the model is published goes without saying.
@@ -272,20 +253,6 @@ fn composed_name(gpu: &Gpu, model: &Model, numbers: Numbers, (tp, pp): (u32, u32
         Quantization::Int4 => "-int4",
     };
     format!("{}-{}{}{}{weights}", gpu.name, model.name, layout("tp", tp), layout("pp", pp))
-}
-
-fn does_not_fit(deployment: &Deployment<'_>, memory: Memory) -> ProfileError {
-    let Deployment { gpu, model, numbers, tp, pp, scheduler, .. } = *deployment;
-    ProfileError::DoesNotFit(Box::new(Shortage {
-        model: model.title.clone(),
-        numbers: numbers.words(),
-        gpu: gpu.title.clone(),
-        tp,
-        pp,
-        max_model_len: scheduler.max_model_len,
-        remedies: remedies(deployment, &memory),
-        memory,
-    }))
 }
 
 /// Flags that would make it fit, each checked by the same arithmetic.

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Dtype, EngineTable, Gpu, KvCacheDtype, Model, Profile, ProfileError, Quantization};
+use super::{Dtype, EngineTable, Gpu, KvCacheDtype, Model, ProfileError, Quantization};
 use crate::physics::{Coefficients, Front};
 
 /// The content of a file; what it leaves out is generic or follows.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct ProfileFile {
+pub struct ProfileFile {
     pub name: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
@@ -44,52 +44,22 @@ pub struct Fitted {
 
 impl ProfileFile {
     pub(super) fn read(text: &str, origin: &str) -> Result<Self, ProfileError> {
-        let file: Self = toml::from_str(text).map_err(|source| ProfileError::Parse {
-            origin: origin.to_owned(),
-            source: Box::new(source),
-        })?;
-        if file.serve.speed.is_some() || file.serve.step.is_some() {
-            let error = "`speed` and `step` are options of a run, not of a profile";
-            let source = Box::new(serde::de::Error::custom(error));
-            return Err(ProfileError::Parse { origin: origin.to_owned(), source });
-        }
-        if file.serve.profile.is_some() {
-            return Err(ProfileError::Nested { origin: origin.to_owned() });
-        }
-        if file.serve.hardware.is_none() || file.serve.model.is_none() {
-            return Err(ProfileError::Incomplete { origin: origin.to_owned() });
-        }
-        Ok(file)
-    }
-
-    pub(super) fn at_path(path: &str) -> Result<Self, ProfileError> {
-        let text = std::fs::read_to_string(path)
-            .map_err(|source| ProfileError::Read { path: path.to_owned(), source })?;
-        Self::read(&text, path)
-    }
-
-    pub(super) fn of(profile: &Profile) -> Self {
-        let choice = profile.choice().clone();
-        Self {
-            name: profile.name.clone(),
-            description: profile.description.clone(),
-            serve: EngineTable {
-                profile: None,
-                hardware: Some(profile.gpu.name.clone()),
-                model: Some(profile.model.name.clone()),
-                noise: None,
-                speed: None,
-                step: None,
-                ..choice
-            },
-            coefficients: *profile.coefficients(),
-            front: profile.front,
-            fitted: profile.fitted.clone(),
-        }
-    }
-
-    pub(super) fn write(&self) -> String {
-        toml::to_string(self).expect("numbers, words and tables always have a TOML form")
+        let no_profile = |why: &dyn std::fmt::Display| format!("{origin} is not a profile: {why}");
+        let file: Self =
+            toml::from_str(text).map_err(|error| ProfileError::Invalid(no_profile(&error)))?;
+        let serve = &file.serve;
+        let mistake = if serve.speed.is_some() || serve.step.is_some() {
+            no_profile(&"`speed` and `step` are options of a run, not of a profile")
+        } else if serve.profile.is_some() {
+            format!(
+                "a profile's file cannot name another profile; name hardware and model in {origin}"
+            )
+        } else if serve.hardware.is_none() || serve.model.is_none() {
+            format!("{origin} must name `hardware` and `model` in its table [serve]")
+        } else {
+            return Ok(file);
+        };
+        Err(ProfileError::Invalid(mistake))
     }
 }
 
@@ -112,7 +82,11 @@ impl Numbers {
         let published = model.quantization.unwrap_or(Quantization::None);
         let quantization = match (asked, choice.quantization.as_ref().map(|kind| kind.value)) {
             (Dtype::Fp8, None | Some(Quantization::Fp8)) => Quantization::Fp8,
-            (Dtype::Fp8, Some(_)) => return Err(ProfileError::TwoQuantizations),
+            (Dtype::Fp8, Some(_)) => {
+                let mistake = "--dtype fp8 is a quantisation itself; leave out one of --dtype and \
+                               --quantization";
+                return Err(ProfileError::Unsupported(mistake.to_owned()));
+            }
             (_, chosen) => chosen.unwrap_or(published),
         };
         let numbers = Self {
@@ -128,21 +102,26 @@ impl Numbers {
     }
 
     fn check(self, gpu: &Gpu, model: &Model) -> Result<(), ProfileError> {
-        let lacks = |what| ProfileError::NoSuchType { gpu: gpu.title.clone(), what };
-        match self.quantization {
+        let lacks = |what| {
+            let remedy = "use --quantization int4, or none";
+            format!("{} cannot multiply in {what}; {remedy}", gpu.title)
+        };
+        let mistake = match self.quantization {
             Quantization::Fp8 if !gpu.takes_fp8_weights() && model.quantization.is_some() => {
-                Err(ProfileError::PublishedInFp8 {
-                    gpu: gpu.title.clone(),
-                    model: model.title.clone(),
-                })
+                let (model, gpu) = (&model.title, &gpu.title);
+                format!(
+                    "{model} is published in fp8, which {gpu} cannot multiply in; use \
+                     --quantization int4, or none"
+                )
             }
-            Quantization::Fp8 if !gpu.takes_fp8_weights() => Err(lacks("fp8")),
-            Quantization::Int8 if gpu.flops.int8.is_none() => Err(lacks("int8")),
-            _ if self.fp8_kv_cache && gpu.flops.fp8.is_none() => Err(lacks("fp8 (KV cache)")),
+            Quantization::Fp8 if !gpu.takes_fp8_weights() => lacks("fp8"),
+            Quantization::Int8 if gpu.flops.int8.is_none() => lacks("int8"),
+            _ if self.fp8_kv_cache && gpu.flops.fp8.is_none() => lacks("fp8 (KV cache)"),
             Quantization::None | Quantization::Fp8 | Quantization::Int8 | Quantization::Int4 => {
-                Ok(())
+                return Ok(());
             }
-        }
+        };
+        Err(ProfileError::Unsupported(mistake))
     }
 
     /// Bytes of one parameter of a layer. Four bits come with a 16-bit scale and a zero point for
@@ -180,7 +159,7 @@ impl Numbers {
     }
 
     /// As in `bfloat16` or `half, int4 weights, fp8 KV cache`.
-    pub fn words(self) -> String {
+    pub fn description(self) -> String {
         let dtype = if self.dtype == Dtype::Bfloat16 { "bfloat16" } else { "half" };
         let weights = match self.quantization {
             Quantization::None => "",
@@ -199,7 +178,11 @@ fn dtype(asked: Dtype, quantization: Quantization, gpu: &Gpu) -> Result<Dtype, P
     let has_bf16 = gpu.flops.bf16.is_some();
     match asked {
         Dtype::Bfloat16 if has_bf16 => Ok(Dtype::Bfloat16),
-        Dtype::Bfloat16 => Err(ProfileError::NoBfloat16 { gpu: gpu.title.clone() }),
+        Dtype::Bfloat16 => Err(ProfileError::Unsupported(format!(
+            "bfloat16 needs a GPU with such matrix units (compute capability 8.0 or later), which \
+             {} is not; use float16 instead: --dtype half",
+            gpu.title
+        ))),
         Dtype::Auto | Dtype::Fp8 if has_bf16 && quantization != Quantization::Int4 => {
             Ok(Dtype::Bfloat16)
         }

@@ -2,8 +2,8 @@
 
 use serde::Deserialize;
 
+use super::GIB;
 use super::Quantization;
-use super::describe::GIB;
 use crate::physics::GRAPHS_MAX;
 
 /// One kind of GPU.

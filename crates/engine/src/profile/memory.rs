@@ -1,7 +1,7 @@
 //! How a GPU's memory is divided, and how many KV blocks are left.
 
-use super::describe::{GIB, MIB};
 use super::{EngineGeneration, EngineTable, Gpu, Model, Numbers, ProfileError, SchedulingPolicy};
+use super::{GIB, MIB};
 use crate::scheduler::{Generation, Policy, SchedulerConfig};
 
 /// The share of memory that a server takes unless set otherwise.
@@ -50,7 +50,8 @@ impl Memory {
         let weights = weights(deployment);
         let activations = activations(deployment);
         let other = if deployment.tp * deployment.pp > 1 { 0.6 * GIB } else { 0.15 * GIB };
-        let graphs = graphs(deployment);
+        // An estimate: all captured sizes take 20 MiB per layer.
+        let graphs = if deployment.eager { 0.0 } else { stage_layers(deployment) * 20.0 * MIB };
         let block = f64::from(deployment.scheduler.block_size) * token_bytes(deployment);
         let blocks = deployment.scheduler.max_model_len.div_ceil(deployment.scheduler.block_size);
         Self {
@@ -123,11 +124,6 @@ fn activations(deployment: &Deployment<'_>) -> f64 {
     forward.max(sampler)
 }
 
-/// An estimate: all captured sizes take 20 MiB per layer.
-fn graphs(deployment: &Deployment<'_>) -> f64 {
-    if deployment.eager { 0.0 } else { stage_layers(deployment) * 20.0 * MIB }
-}
-
 const BLOCK_SIZE: u32 = 16;
 /// Above it steps and KV blocks do not fit their types; no server is near it.
 pub(super) const SETTING_MAX: u32 = 1 << 24;
@@ -142,8 +138,13 @@ pub(super) fn scheduler(
     let generation = generation(choice)?;
     let v1 = generation == Generation::V1;
     let chunked = choice.enable_chunked_prefill.unwrap_or(v1);
+    let unsupported = |mistake: String| Err(ProfileError::Unsupported(mistake));
     if chunked && !v1 {
-        return Err(ProfileError::ChunksNeedV1);
+        return unsupported(
+            "--enable-chunked-prefill belongs to the newer scheduler: the older one, as it is \
+             played here, takes prompts whole; leave out one of it and --generation v0"
+                .to_owned(),
+        );
     }
     let (tokens, seqs) = default_batch(gpu, v1);
     let max_num_seqs = positive("--max-num-seqs", choice.max_num_seqs, seqs)?;
@@ -153,10 +154,17 @@ pub(super) fn scheduler(
     let max_num_batched_tokens =
         positive("--max-num-batched-tokens", choice.max_num_batched_tokens, tokens.min(most))?;
     if !chunked && max_num_batched_tokens < max_model_len {
-        return Err(ProfileError::StepTooSmall { max_num_batched_tokens, max_model_len });
+        return unsupported(format!(
+            "--max-num-batched-tokens {max_num_batched_tokens} is less than the {max_model_len} \
+             tokens of the longest request, and prompts are not chunked; raise it, lower \
+             --max-model-len, or turn chunked prefill on"
+        ));
     }
     if choice.max_num_seqs.is_some() && max_num_seqs > max_num_batched_tokens {
-        return Err(ProfileError::TooManySeqs { max_num_seqs, max_num_batched_tokens });
+        return unsupported(format!(
+            "--max-num-seqs {max_num_seqs} is more than --max-num-batched-tokens \
+             {max_num_batched_tokens}; each request needs a token of the step"
+        ));
     }
     Ok(SchedulerConfig {
         block_size: positive("--block-size", choice.block_size, BLOCK_SIZE)?,
@@ -180,11 +188,13 @@ pub(super) fn scheduler(
 fn max_model_len(choice: &EngineTable, model: &Model) -> Result<u32, ProfileError> {
     let limit = model.max_position_embeddings;
     let asked = positive("--max-model-len", choice.max_model_len, limit)?;
-    if asked > limit {
-        let model = model.title.clone();
-        return Err(ProfileError::BeyondModel { model, asked, limit });
+    if asked <= limit {
+        return Ok(asked);
     }
-    Ok(asked)
+    Err(ProfileError::Unsupported(format!(
+        "--max-model-len {asked} is more than the {limit} positions of {}; use at most {limit}",
+        model.title
+    )))
 }
 
 fn generation(choice: &EngineTable) -> Result<Generation, ProfileError> {
@@ -193,7 +203,9 @@ fn generation(choice: &EngineTable) -> Result<Generation, ProfileError> {
             Ok(Generation::V0 { scheduler_steps: positive("--num-scheduler-steps", steps, 1)? })
         }
         (EngineGeneration::V1, None | Some(1)) => Ok(Generation::V1),
-        (EngineGeneration::V1, Some(steps)) => Err(ProfileError::StepsNeedV0 { steps }),
+        (EngineGeneration::V1, Some(steps)) => Err(ProfileError::Unsupported(format!(
+            "--num-scheduler-steps {steps} belongs to the older scheduler; add --generation v0"
+        ))),
     }
 }
 
@@ -215,8 +227,6 @@ pub(super) fn positive(
 ) -> Result<u32, ProfileError> {
     match asked.unwrap_or(default) {
         value @ 1..=SETTING_MAX => Ok(value),
-        value => {
-            Err(ProfileError::Setting { name, value: value.to_string(), range: "1 to 16777216" })
-        }
+        value => Err(ProfileError::setting(name, value, "1 to 16777216")),
     }
 }

@@ -6,13 +6,13 @@
 
 mod catalogue;
 mod compose;
-mod describe;
-mod error;
 mod file;
 mod hardware;
 mod memory;
 #[cfg(test)]
 mod tests;
+
+use std::{fmt, io};
 
 use inferometer_model::spec::{
     Dtype, EngineGeneration, EngineTable, KvCacheDtype, Quantization, SchedulingPolicy,
@@ -21,12 +21,10 @@ use inferometer_model::spec::{
 use crate::physics::{CoefficientError, Coefficients, Front, Machine, PhysicsStep};
 use crate::scheduler::SchedulerConfig;
 
-pub use describe::{Listing, ProfileRow, list};
-pub use error::{ProfileError, Shortage};
-pub use file::Fitted;
-pub use file::Numbers;
-pub use hardware::{Flops, Gpu, Link, Vendor};
-pub use hardware::{Mla, Model, Moe, Parameters};
+use catalogue::{Catalogue, catalogue};
+
+pub use file::{Fitted, Numbers, ProfileFile};
+pub use hardware::{Flops, Gpu, Link, Mla, Model, Moe, Parameters, Vendor};
 pub use memory::Memory;
 
 /// The profile that is used when none is given.
@@ -73,7 +71,23 @@ impl Profile {
     }
 
     pub fn to_toml(&self) -> String {
-        file::ProfileFile::of(self).write()
+        let file = ProfileFile {
+            name: self.name.clone(),
+            description: self.description.clone(),
+            serve: EngineTable {
+                profile: None,
+                hardware: Some(self.gpu.name.clone()),
+                model: Some(self.model.name.clone()),
+                noise: None,
+                speed: None,
+                step: None,
+                ..self.choice.clone()
+            },
+            coefficients: self.coefficients,
+            front: self.front,
+            fitted: self.fitted.clone(),
+        };
+        toml::to_string(&file).expect("numbers, words and tables always have a TOML form")
     }
 
     /// Step times with their noise from `seed`.
@@ -115,6 +129,176 @@ impl Profile {
 
     /// A few lines with the arithmetic, as a server prints when it starts.
     pub fn describe(&self) -> String {
-        describe::text(self)
+        describe(self)
+    }
+}
+
+/// What a server reports about itself when it starts.
+fn describe(profile: &Profile) -> String {
+    let Profile { scheduler, memory, .. } = profile;
+    let capacity = u64::from(scheduler.blocks) * u64::from(scheduler.block_size);
+    let lines = [
+        format!(
+            "{}: {} ({:.3} billion parameters, {}) on {} x {} (tp {}, pp {})",
+            profile.name,
+            profile.model.title,
+            profile.model.count().total() / 1e9,
+            profile.numbers.description(),
+            profile.gpus(),
+            profile.gpu.title,
+            profile.machine().tensor_parallel,
+            profile.machine().pipeline_parallel,
+        ),
+        format!(
+            "per GPU: {} GiB x {} = {} GiB; weights {}, activations {} (estimate), other {}: {} GiB left for the KV cache",
+            gib(memory.total),
+            memory.utilization,
+            gib(memory.budget),
+            gib(memory.weights),
+            gib(memory.activations),
+            gib(memory.other + memory.graphs),
+            gib(memory.left),
+        ),
+        format!(
+            "GPU KV cache size: {} tokens ({} blocks of {}, {:.2} MiB each)",
+            grouped(capacity),
+            grouped(u64::from(scheduler.blocks)),
+            scheduler.block_size,
+            memory.block / MIB,
+        ),
+        format!(
+            "maximum concurrency for {} tokens per request: {:.2}x",
+            grouped(u64::from(scheduler.max_model_len)),
+            profile.max_concurrency(),
+        ),
+        format!(
+            "a step holds at most {} tokens of {} requests",
+            grouped(u64::from(scheduler.max_num_batched_tokens)),
+            grouped(u64::from(scheduler.max_num_seqs)),
+        ),
+        origin(profile),
+    ];
+    lines.join("\n")
+}
+
+/// Where the times of steps come from.
+fn origin(profile: &Profile) -> String {
+    let (from, fitted) = match (&profile.fitted, &profile.carried) {
+        (Some(fitted), _) => ("fitted", fitted),
+        (None, Some(fitted)) => ("carried over from a fit of another layout or schedule", fitted),
+        (None, None) => {
+            return "step times from generic coefficients: they are not fitted to a measurement"
+                .to_owned();
+        }
+    };
+    format!("step times {from} to {} rows: {}", fitted.rows, fitted.source)
+}
+
+/// All that is built in, for tables.
+#[derive(Clone, Copy, Debug)]
+pub struct Listing {
+    pub profiles: &'static [ProfileFile],
+    pub hardware: &'static [Gpu],
+    pub models: &'static [Model],
+}
+
+pub fn list() -> Listing {
+    let Catalogue { gpus, models, profiles } = catalogue();
+    Listing { profiles, hardware: gpus, models }
+}
+
+pub(super) const GIB: f64 = (1_u64 << 30) as f64;
+pub(super) const MIB: f64 = (1_u64 << 20) as f64;
+
+/// Two decimals, without the unit.
+pub(super) fn gib(bytes: f64) -> String {
+    format!("{:.2}", bytes / GIB)
+}
+
+/// 1234567 as `1,234,567`.
+pub(super) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (index, digit) in digits.char_indices() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// Why a choice is no server.
+#[derive(Debug, thiserror::Error)]
+pub enum ProfileError {
+    #[error("cannot read the profile {path}")]
+    Read { path: String, source: io::Error },
+    /// A mistake in what was typed or in a profile's file.
+    #[error("{0}")]
+    Invalid(String),
+    /// The model cannot be spread over the GPUs like this.
+    #[error("{0}")]
+    Layout(String),
+    /// An option that the hardware, the model or another option rules out.
+    #[error("{0}")]
+    Unsupported(String),
+    #[error("{0}")]
+    DoesNotFit(Box<Shortage>),
+}
+
+impl ProfileError {
+    fn setting(name: &str, value: impl fmt::Display, range: &str) -> Self {
+        Self::Invalid(format!("{name} {value}: choose a value from {range}"))
+    }
+}
+
+/// The arithmetic of a model that does not fit.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Shortage {
+    pub model: String,
+    /// As in `bfloat16`.
+    pub numbers: String,
+    pub gpu: String,
+    pub tp: u32,
+    pub pp: u32,
+    pub max_model_len: u32,
+    pub memory: Memory,
+    /// What would help, as flags.
+    pub remedies: Vec<String>,
+}
+
+impl fmt::Display for Shortage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { model, numbers, gpu, tp, pp, max_model_len, memory, remedies } = self;
+        writeln!(f, "{model} ({numbers}) does not fit {} x {gpu} (tp {tp}, pp {pp}):", tp * pp)?;
+        let row = |f: &mut fmt::Formatter<'_>, what: &str, bytes: f64| {
+            writeln!(f, "  {what:<22} {:>9} GiB", gib(bytes))
+        };
+        writeln!(
+            f,
+            "  {:<22} {:>9} GiB  ({} GiB x {} utilisation)",
+            "budget per GPU",
+            gib(memory.budget),
+            gib(memory.total),
+            memory.utilization
+        )?;
+        row(f, "weights", memory.weights)?;
+        row(f, "activations (estimate)", memory.activations)?;
+        row(f, "other", memory.other + memory.graphs)?;
+        row(f, "left for the KV cache", memory.left)?;
+        let longest = format!("{} tokens need", grouped(u64::from(*max_model_len)));
+        row(f, &longest, memory.needed)?;
+        write!(f, "try {}", remedies.join(", or "))
+    }
+}
+
+#[cfg(test)]
+mod grouped_tests {
+    use super::*;
+
+    #[test]
+    fn thousands_are_set_apart() {
+        assert_eq!([0, 999, 1000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
+        assert_eq!(gib(1.5 * GIB), "1.50");
     }
 }

@@ -70,8 +70,8 @@ fn blocks_are_counted_as_a_server_counts_them() {
     let profile = Profile::named(DEFAULT).unwrap();
     let blocks = f64::from(profile.scheduler.blocks);
     assert!((blocks / 28_500.0 - 1.0).abs() < 0.03, "{blocks}");
-    assert!((profile.memory.block - 2.0 * super::describe::MIB).abs() < 1.0);
-    assert!((profile.memory.weights / super::describe::GIB - 14.96).abs() < 0.02);
+    assert!((profile.memory.block - 2.0 * MIB).abs() < 1.0);
+    assert!((profile.memory.weights / GIB - 14.96).abs() < 0.02);
     assert!((profile.max_concurrency() - blocks / 8192.0).abs() < 1e-9);
     let text = profile.describe();
     assert!(text.contains("79.11 GiB x 0.92 = 72.78 GiB; weights 14.96"), "{text}");
@@ -345,7 +345,7 @@ fn files_that_cannot_be_are_refused() {
 fn coefficients_do_not_move_to_another_system() {
     let text = "name = \"mine\"\n[serve]\nhardware = \"h100\"\nmodel = \"qwen3-8b\"\n\
                 [coefficients]\neta_memory = 0.9\n[fitted]\nsource = \"a table\"\nrows = 4\n";
-    let file = file::ProfileFile::read(text, "mine.toml").unwrap();
+    let file = ProfileFile::read(text, "mine.toml").unwrap();
     let with = |choice: &EngineTable| compose::over(file.clone(), choice).unwrap();
     let shares = |profile: &Profile| (profile.coefficients().eta_memory, profile.fitted.is_some());
     let same = with(&EngineTable { max_num_seqs: Some(8), ..EngineTable::default() });
@@ -358,7 +358,7 @@ fn coefficients_do_not_move_to_another_system() {
 fn a_fit_that_is_carried_over_is_not_claimed() {
     let text = "name = \"mine\"\n[serve]\nhardware = \"h100\"\nmodel = \"qwen3-8b\"\n\
                 [coefficients]\neta_memory = 0.9\n[fitted]\nsource = \"a table\"\nrows = 4\n";
-    let file = file::ProfileFile::read(text, "mine.toml").unwrap();
+    let file = ProfileFile::read(text, "mine.toml").unwrap();
     let with = |choice: &EngineTable| compose::over(file.clone(), choice).unwrap();
     let own =
         with(&EngineTable { tp: Some(1), enforce_eager: Some(false), ..EngineTable::default() });
@@ -387,9 +387,10 @@ fn what_is_listed_can_be_played() {
     let listing = list();
     assert_eq!(listing.profiles[0].name, DEFAULT);
     assert_eq!((listing.hardware.len(), listing.models.len()), (12, 17));
-    for row in &listing.profiles {
-        let profile = Profile::named(row.name).expect(row.name);
-        assert_eq!((&*profile.gpu.name, &*profile.model.name), (row.hardware, row.model));
+    for row in listing.profiles {
+        let profile = Profile::named(&row.name).expect(&row.name);
+        let names = (profile.gpu.name, profile.model.name);
+        assert_eq!(names, (row.serve.hardware.clone().unwrap(), row.serve.model.clone().unwrap()));
     }
 }
 

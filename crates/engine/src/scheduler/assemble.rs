@@ -60,7 +60,7 @@ fn make_room(
             *next -= 1;
         }
         *budget += batch.remove(loser).unwrap_or(0);
-        batch.preempted.push(state.entry(loser).id);
+        batch.preempted.push(state.entry(loser).facts.id);
         state.preempt(loser);
         if loser == place {
             return false;
@@ -127,8 +127,8 @@ pub(super) fn enter(
     let entry = state.entry_mut(place);
     entry.computed = cached;
     entry.admit(now_ns, cached);
-    let (known, again) = (u64::from(entry.known()), 0 < entry.preemptions());
-    batch.admitted.push((entry.id, cached));
+    let (known, again) = (u64::from(entry.known()), 0 < entry.facts.preemptions);
+    batch.admitted.push((entry.facts.id, cached));
     batch.add(place, state.entry(place), tokens);
     if looked_up {
         let counters = &mut state.counters;
@@ -206,7 +206,7 @@ pub(super) fn answers(state: &mut State) -> Batch {
         let mut kept = true;
         while kept && !state.allocate(place, target, &[]) {
             let loser = state.running.pop().unwrap_or(place);
-            batch.preempted.push(state.entry(loser).id);
+            batch.preempted.push(state.entry(loser).facts.id);
             state.preempt(loser);
             kept = loser != place;
         }
@@ -244,7 +244,7 @@ pub(super) struct Batch {
 
 impl Batch {
     pub(super) fn add(&mut self, place: usize, entry: &Entry, tokens: u32) {
-        let (serial, preemptions) = (entry.serial, entry.preemptions());
+        let (serial, preemptions) = (entry.serial, entry.facts.preemptions);
         let yields = entry.computed + tokens == entry.known();
         self.parts.push(Part { place, serial, preemptions, tokens, yields });
     }
@@ -262,8 +262,9 @@ impl Batch {
             let entry = state.entry_mut(part.place);
             let before = entry.computed;
             entry.computed += part.tokens;
-            let is_decode =
-                part.tokens == 1 && 0 < entry.outputs && entry.computed == entry.known();
+            let is_decode = part.tokens == 1
+                && 0 < entry.facts.output_tokens
+                && entry.computed == entry.known();
             if is_decode {
                 shape.decodes += 1;
                 shape.decode_context += u64::from(entry.computed);

@@ -220,7 +220,7 @@ impl<T: StepTime> Scheduler<T> {
         self.launched_ns = at_ns;
         let mut preempted = std::mem::take(&mut self.preempted);
         preempted.extend(batch.preempted);
-        let id_of = |part: &Part| (self.state.entry(part.place).id, part.tokens);
+        let id_of = |part: &Part| (self.state.entry(part.place).facts.id, part.tokens);
         let step = Step {
             ordinal: self.state.counters.steps,
             began_ns: at_ns,

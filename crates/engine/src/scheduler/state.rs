@@ -53,7 +53,7 @@ impl State {
             self.entries.push(None);
             self.entries.len() - 1
         });
-        self.places.insert(entry.id, place);
+        self.places.insert(entry.facts.id, place);
         self.waiting.push(place, &entry);
         self.entries[place] = Some(entry);
     }
@@ -72,7 +72,7 @@ impl State {
     pub(super) fn first_waiting(&self, until: Until) -> Option<usize> {
         let place = self.waiting.first(until)?;
         // Requests are in order, so none after one that is too new is older.
-        let is_known = until.is_none_or(|until| self.entry(place).arrived_ns() <= until);
+        let is_known = until.is_none_or(|until| self.entry(place).facts.arrived_ns <= until);
         is_known.then_some(place)
     }
 
@@ -97,16 +97,16 @@ impl State {
         let SchedulerConfig { max_model_len, prefix_caching, .. } = self.config;
         let Some(entry) = self.entries[part.place].as_mut() else { return false };
         // It was taken back, or it lost what this step computed.
-        let is_void = entry.serial != part.serial || entry.preemptions() != part.preemptions;
+        let is_void = entry.serial != part.serial || entry.facts.preemptions != part.preemptions;
         if is_void || !part.yields {
             return false;
         }
-        if entry.outputs == 0 {
-            self.counters.prompt_tokens += u64::from(entry.prompt_tokens);
+        if entry.facts.output_tokens == 0 {
+            self.counters.prompt_tokens += u64::from(entry.facts.prompt_tokens);
         }
         let end = if entry.wants_answer() {
             self.counters.generation_tokens += 1;
-            listener.token(entry.id, entry.outputs, at_ns);
+            listener.token(entry.facts.id, entry.facts.output_tokens, at_ns);
             let Some(end) = entry.grow(at_ns, max_model_len, prefix_caching) else { return false };
             end
         } else {
@@ -127,7 +127,7 @@ impl State {
     fn let_go(&mut self, place: usize) -> Entry {
         self.free_blocks(place);
         let entry = self.entries[place].take().expect("a request leaves once");
-        self.places.remove(&entry.id);
+        self.places.remove(&entry.facts.id);
         self.free_places.push(place);
         entry
     }
@@ -213,13 +213,10 @@ impl State {
 
 #[derive(Debug)]
 pub(super) struct Entry {
-    pub(super) id: u64,
     /// Counts requests since the start: order among equals, and proof that a place has not
     /// changed hands.
     pub(super) serial: u64,
     pub(super) priority: i32,
-    pub(super) prompt_tokens: u32,
-    pub(super) outputs: u32,
     /// Tokens whose keys and values are computed, or will be when the steps under way have ended.
     pub(super) computed: u32,
     pub(super) blocks: Vec<BlockId>,
@@ -230,27 +227,15 @@ pub(super) struct Entry {
     hasher: PromptHasher,
     answer_seed: u64,
     stop: StopRules,
-    facts: Moments,
-}
-
-#[derive(Debug)]
-struct Moments {
-    arrived_ns: u64,
-    scheduled_ns: Option<u64>,
-    first_token_ns: Option<u64>,
-    last_token_ns: Option<u64>,
-    cached_tokens: u32,
-    preemptions: u32,
+    /// What is known so far; its end is still to come.
+    pub(super) facts: RequestFacts,
 }
 
 impl Entry {
     pub(super) fn new(request: SchedulerRequest, serial: u64, arrived_ns: u64) -> Self {
         Self {
-            id: request.id,
             serial,
             priority: request.priority,
-            prompt_tokens: request.prompt.tokens,
-            outputs: 0,
             computed: 0,
             blocks: Vec::new(),
             named: 0,
@@ -258,34 +243,31 @@ impl Entry {
             hasher: request.prompt.rest,
             answer_seed: request.answer_seed,
             stop: request.stop,
-            facts: Moments {
+            facts: RequestFacts {
+                id: request.id,
                 arrived_ns,
                 scheduled_ns: None,
                 first_token_ns: None,
                 last_token_ns: None,
+                ended_ns: 0,
+                prompt_tokens: request.prompt.tokens,
                 cached_tokens: 0,
+                output_tokens: 0,
+                max_tokens: request.stop.max_tokens,
                 preemptions: 0,
+                end: RequestEnd::Abort,
             },
         }
     }
 
     /// Tokens of the prompt and of the answer so far.
     pub(super) fn known(&self) -> u32 {
-        self.prompt_tokens + self.outputs
+        self.facts.prompt_tokens + self.facts.output_tokens
     }
 
     /// Whether more is asked for than that the prompt is computed.
     pub(super) fn wants_answer(&self) -> bool {
         0 < self.stop.max_tokens
-    }
-
-    pub(super) fn arrived_ns(&self) -> u64 {
-        self.facts.arrived_ns
-    }
-
-    /// How often it lost its blocks.
-    pub(super) fn preemptions(&self) -> u32 {
-        self.facts.preemptions
     }
 
     pub(super) fn admit(&mut self, now_ns: u64, cached_tokens: u32) {
@@ -308,10 +290,12 @@ impl Entry {
         max_model_len: u32,
         names: bool,
     ) -> Option<RequestEnd> {
-        if names && let Some(name) = self.hasher.push(token(self.answer_seed, self.outputs)) {
+        if names
+            && let Some(name) = self.hasher.push(token(self.answer_seed, self.facts.output_tokens))
+        {
             self.names.push(name);
         }
-        self.outputs += 1;
+        self.facts.output_tokens += 1;
         self.facts.first_token_ns.get_or_insert(at_ns);
         self.facts.last_token_ns = Some(at_ns);
         self.end(max_model_len)
@@ -319,31 +303,17 @@ impl Entry {
 
     fn end(&self, max_model_len: u32) -> Option<RequestEnd> {
         let StopRules { min_tokens, eos_at, stop_at, max_tokens } = self.stop;
-        let reached = |at: Option<u32>| at.is_some_and(|at| at <= self.outputs);
-        let may_stop = min_tokens <= self.outputs;
+        let reached = |at: Option<u32>| at.is_some_and(|at| at <= self.facts.output_tokens);
+        let may_stop = min_tokens <= self.facts.output_tokens;
         if may_stop && (reached(eos_at) || reached(stop_at)) {
             return Some(RequestEnd::Stop);
         }
-        let is_full = max_tokens <= self.outputs || max_model_len <= self.known();
+        let is_full = max_tokens <= self.facts.output_tokens || max_model_len <= self.known();
         is_full.then_some(RequestEnd::Length)
     }
 
     pub(super) fn facts(&self, ended_ns: u64, end: RequestEnd) -> RequestFacts {
-        let Moments { arrived_ns, scheduled_ns, first_token_ns, last_token_ns, .. } = self.facts;
-        RequestFacts {
-            id: self.id,
-            arrived_ns,
-            scheduled_ns,
-            first_token_ns,
-            last_token_ns,
-            ended_ns,
-            prompt_tokens: self.prompt_tokens,
-            cached_tokens: self.facts.cached_tokens,
-            output_tokens: self.outputs,
-            max_tokens: self.stop.max_tokens,
-            preemptions: self.facts.preemptions,
-            end,
-        }
+        RequestFacts { ended_ns, end, ..self.facts }
     }
 }
 
@@ -359,7 +329,7 @@ pub(super) enum Waiting {
 pub(super) type Rank = (i32, u64, u64);
 
 pub(super) fn rank(entry: &Entry) -> Rank {
-    (entry.priority, entry.arrived_ns(), entry.serial)
+    (entry.priority, entry.facts.arrived_ns, entry.serial)
 }
 
 impl Waiting {

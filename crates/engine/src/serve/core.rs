@@ -7,18 +7,16 @@
 mod tests;
 
 use std::collections::{BTreeMap, HashMap};
-use std::time::Duration;
 
 use serde::Serialize;
 
 use super::flights::{Flight, FlightKey, Flights};
 use crate::clock::Moment;
 use crate::metrics::Metrics;
-use crate::physics::{Front, PhysicsStep};
+use crate::physics::{Front, StepModel};
 use crate::scheduler::blocks::PromptHasher;
 use crate::scheduler::{
-    ConstantStep, Listener, RequestFacts, Scheduler, SchedulerConfig, SchedulerRequest, Step,
-    StepShape, StepTime,
+    Listener, RequestFacts, Scheduler, SchedulerConfig, SchedulerRequest, Step,
 };
 use crate::truth::Lateness;
 
@@ -36,7 +34,7 @@ pub(crate) struct Core {
     /// When the scheduler or an arrival is to be looked after.
     due: Option<Moment>,
     next_id: u64,
-    events: SchedulerEvents,
+    pub(super) events: SchedulerEvents,
 }
 
 /// When a request reaches the scheduler, and how many came before it.
@@ -44,15 +42,16 @@ type Turn = (u64, u64);
 
 /// What became of the scheduler's events.
 #[derive(Debug)]
-struct SchedulerEvents {
-    front: ApiProcess,
-    pace: Pace,
+pub(super) struct SchedulerEvents {
+    pub(super) front: ApiProcess,
+    pub(super) pace: Pace,
     /// The wall's time, by which a step may be late.
     now: Moment,
-    flights: Flights,
-    metrics: Metrics,
-    log: Option<StepLog>,
-    steps: Lateness,
+    pub(super) flights: Flights,
+    pub(super) metrics: Metrics,
+    pub(super) log: Option<StepLog>,
+    /// How late steps were.
+    pub(super) steps: Lateness,
     /// Slots of clients for which there is something to send.
     ready: Vec<usize>,
 }
@@ -96,26 +95,6 @@ impl Core {
         self.events.metrics.render(self.scheduler.gauges(), self.scheduler.counters(), text);
     }
 
-    pub(crate) fn metrics_mut(&mut self) -> &mut Metrics {
-        &mut self.events.metrics
-    }
-
-    pub(crate) fn log(&self) -> Option<&StepLog> {
-        self.events.log.as_ref()
-    }
-
-    pub(crate) fn step_lateness(&self) -> &Lateness {
-        &self.events.steps
-    }
-
-    pub(crate) fn forget_lateness(&mut self) {
-        self.events.steps = Lateness::new();
-    }
-
-    pub(crate) fn flights(&mut self) -> &mut Flights {
-        &mut self.events.flights
-    }
-
     /// Requests that no step has had a part of.
     pub(crate) fn waiting(&self) -> usize {
         self.arrivals.len() + self.scheduler.gauges().waiting as usize
@@ -126,15 +105,6 @@ impl Core {
         let first = self.next_id;
         self.next_id += count as u64;
         (first..self.next_id).collect()
-    }
-
-    pub(crate) fn engine_ns(&self, at: Moment) -> u64 {
-        self.events.pace.engine_ns(at)
-    }
-
-    /// The API process gets a request; returns when it will have reached the scheduler.
-    pub(crate) fn take_in(&mut self, came_ns: u64, prompt_tokens: u32) -> u64 {
-        self.events.front.take_in(came_ns, prompt_tokens)
     }
 
     /// Takes a request that will reach the scheduler at `at_ns` of engine time.
@@ -293,57 +263,26 @@ impl Pace {
     /// Engine time at a moment; what lies ahead of the start is the start.
     pub(crate) fn engine_ns(&self, at: Moment) -> u64 {
         let since_ns = at.ns().saturating_sub(self.start.ns());
-        scale(since_ns, self.speed_millionths, MILLION, Rounding::Down)
+        scale(since_ns, self.speed_millionths, MILLION, false)
     }
 
     /// The first moment at which it is that late in the engine.
     pub(crate) fn moment(&self, engine_ns: u64) -> Moment {
-        self.start.plus_ns(scale(engine_ns, MILLION, self.speed_millionths, Rounding::Up))
+        self.start.plus_ns(scale(engine_ns, MILLION, self.speed_millionths, true))
     }
 }
 
-#[derive(Clone, Copy, Debug)]
-enum Rounding {
-    Down,
-    Up,
-}
-
-fn scale(value: u64, times: u64, over: u64, rounding: Rounding) -> u64 {
+/// `value · times / over`, rounded down or up.
+fn scale(value: u64, times: u64, over: u64, rounds_up: bool) -> u64 {
     if times == over {
         return value;
     }
-    let product = u128::from(value) * u128::from(times);
-    let over = u128::from(over);
-    let scaled = match rounding {
-        Rounding::Down => product / over,
-        Rounding::Up => product.div_ceil(over),
-    };
+    let (product, over) = (u128::from(value) * u128::from(times), u128::from(over));
+    let scaled = if rounds_up { product.div_ceil(over) } else { product / over };
     u64::try_from(scaled).unwrap_or(u64::MAX)
 }
 
 const MILLION: u64 = 1_000_000;
-
-/// Where the time of a step comes from.
-#[derive(Clone, Debug)]
-pub(crate) enum StepModel {
-    Physics(Box<PhysicsStep>),
-    Constant(ConstantStep),
-}
-
-impl StepModel {
-    pub(crate) fn constant(step: Duration) -> Self {
-        Self::Constant(ConstantStep(u64::try_from(step.as_nanos()).unwrap_or(u64::MAX)))
-    }
-}
-
-impl StepTime for StepModel {
-    fn step_ns(&mut self, shape: &StepShape) -> u64 {
-        match self {
-            Self::Physics(physics) => physics.step_ns(shape),
-            Self::Constant(constant) => constant.step_ns(shape),
-        }
-    }
-}
 
 /// When requests get through to the scheduler, and tokens to their clients.
 #[derive(Clone, Copy, Debug)]

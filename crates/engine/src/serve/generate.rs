@@ -2,55 +2,104 @@
 
 use std::rc::Rc;
 
-use super::answer::{ChoicePlan, Form, Generated, ServeAnswer, TokenWrite};
 use super::api::{
-    self, AnswerWriter, Endpoint, Finish, FinishedChoice, GeneratedToken, GenerationRequest,
-    Identity, Usage,
+    self, AnswerWriter, EmbeddingRequest, Finish, FinishedChoice, GeneratedToken,
+    GenerationRequest, StopFound, Usage,
 };
 use super::flights::{Choice, ClientEvent, FlightKey, Pending};
 use super::service::Serve;
-use crate::generation::{Draws, Purpose};
+use super::vocabulary::END_OF_SEQUENCE;
+use crate::framing::Write;
+use crate::generation::{Draws, Identity, Purpose};
 use crate::http::{ErrorBody, Request, Status};
 use crate::scheduler::blocks::{mix, token};
 use crate::scheduler::{HashedPrompt, RequestEnd, SchedulerRequest, StopRules};
 use crate::service::Context;
-use crate::truth::{Api, Ended, Entry, RequestTruth};
+use crate::truth::{Api, Entry, RequestTruth};
+
+/// An answer that is being written.
+#[derive(Debug)]
+pub(crate) struct ServeAnswer {
+    pub(super) flight: FlightKey,
+    pub(super) entry: Entry,
+    form: Form,
+    pub(super) write: Write,
+    /// All bytes have been made.
+    pub(super) is_last: bool,
+}
+
+/// The content of the answer, and its form.
+#[derive(Debug)]
+enum Form {
+    Generated(Box<Generated>),
+    Embeddings { ask: EmbeddingRequest, id: u64, created_s: u64 },
+}
+
+/// Text, token by token or in one piece.
+#[derive(Debug)]
+struct Generated {
+    ask: Rc<GenerationRequest>,
+    wording: AnswerWriter,
+    choices: Vec<ChoicePlan>,
+}
+
+/// What decides the tokens of one choice, and its end.
+#[derive(Clone, Copy, Debug)]
+struct ChoicePlan {
+    seed: u64,
+    eos_at: Option<u32>,
+    /// Only where it ends the answer before anything else does.
+    stop: Option<StopFound>,
+    max_tokens: u32,
+}
+
+impl ChoicePlan {
+    /// Tokens with a text, if no stop string ends the answer.
+    fn words_at_most(&self) -> u32 {
+        self.eos_at.map_or(self.max_tokens, |end| self.max_tokens.min(end - 1))
+    }
+
+    fn id_at(&self, index: u32) -> u32 {
+        if self.eos_at == Some(index + 1) { END_OF_SEQUENCE } else { token(self.seed, index) }
+    }
+
+    /// Why an answer of so many tokens is over.
+    fn finish(&self, end: RequestEnd, tokens: u32) -> Finish {
+        match (end, self.stop) {
+            (RequestEnd::Length, _) => Finish::Length,
+            (RequestEnd::Abort, _) => Finish::Abort,
+            (RequestEnd::Stop, Some(stop)) if self.eos_at != Some(tokens) => stop.finish,
+            (RequestEnd::Stop, _) => Finish::EndOfSequence,
+        }
+    }
+}
 
 impl Serve {
     pub(super) fn generate(
         &mut self,
         api: Api,
         request: &Request<'_>,
-        visit: Context<'_>,
+        context: Context<'_>,
     ) -> Result<ServeAnswer, ErrorBody> {
-        let endpoint = match api {
-            Api::Chat => Endpoint::Chat,
-            Api::Completions => Endpoint::Completions,
-            Api::Responses => Endpoint::Responses,
-            Api::Messages => Endpoint::Messages,
-            Api::Embeddings => return self.embed(request, visit),
-        };
-        let mut ask = api::parse(endpoint, request.body, &self.serving())?;
-        self.check_room(usize::from(ask.choices()), endpoint)?;
-        let choices = self.plan_all(&ask)?;
+        if api == Api::Embeddings {
+            return self.embed(request, context);
+        }
+        let mut ask = api::parse(api, request.body, &self.serving())?;
+        self.check_room(usize::from(ask.choices()), api)?;
+        let choices = self.plan_choices(&ask)?;
         // As in vLLM, whose responses have no eye for the header.
-        if endpoint != Endpoint::Responses
-            && let Some(id) = request.id_text()
-        {
-            ask.request_id = Some(id);
+        if api != Api::Responses {
+            ask.request_id = request.id_text().or(ask.request_id);
         }
         let ordinal = self.new_ordinal();
-        let entry = self.open_entry(&Opening {
-            ordinal,
-            api,
+        let entry = self.house.ledger.open(RequestTruth {
             streamed: ask.streamed,
             prompt_tokens: ask.prompt_tokens(),
-            request,
-            visit,
+            ..RequestTruth::new(ordinal, api, request, context.received)
         });
         let ask = Rc::new(ask);
         let id = self.answer_id(ordinal);
-        let created_s = visit.clock.wall_seconds();
+        let created_s = context.clock.wall_seconds();
         let identity = Identity { id, created_s, model: self.house.options.model_id() };
         let mut wording = AnswerWriter::new(Rc::clone(&ask), &identity, self.vocabulary);
         for (choice, plan) in (0..).zip(&choices) {
@@ -58,11 +107,27 @@ impl Serve {
                 wording.cut(choice, stop.kept);
             }
         }
-        let mut write = TokenWrite::default();
+        let mut write = Write::default();
         if ask.streamed {
             wording.opening(&mut write.bytes);
+            write.mark_events();
         }
-        let flight = self.take_off(&ask, &choices, visit);
+        let hashed = self.hash_prompts(&ask.prompts);
+        let prompts = hashed.iter().flat_map(|prompt| (0..ask.n).map(move |_| prompt));
+        let requests = prompts.zip(&choices).map(|(prompt, plan)| SchedulerRequest {
+            id: 0,
+            prompt: prompt.clone(),
+            answer_seed: plan.seed,
+            stop: StopRules {
+                min_tokens: ask.min_tokens,
+                eos_at: plan.eos_at,
+                stop_at: plan.stop.map(|stop| stop.tokens),
+                max_tokens: plan.max_tokens,
+            },
+            priority: ask.priority,
+        });
+        let (prompt_tokens, n) = (ask.prompt_tokens(), ask.n);
+        let flight = self.send(requests.collect(), n, prompt_tokens, ask.streamed, context);
         let form = Form::Generated(Box::new(Generated { ask, wording, choices }));
         Ok(ServeAnswer { flight, entry, form, write, is_last: false })
     }
@@ -70,42 +135,41 @@ impl Serve {
     fn embed(
         &mut self,
         request: &Request<'_>,
-        visit: Context<'_>,
+        context: Context<'_>,
     ) -> Result<ServeAnswer, ErrorBody> {
         let mut ask = api::parse_embeddings(request.body, &self.serving())?;
-        self.check_room(ask.inputs.len(), Endpoint::Embeddings)?;
+        self.check_room(ask.inputs.len(), Api::Embeddings)?;
         ask.request_id = request.id_text();
         let ordinal = self.new_ordinal();
-        let prompt_tokens = length_of(&ask.inputs);
-        let api = Api::Embeddings;
-        let entry = self.open_entry(&Opening {
-            ordinal,
-            api,
-            streamed: false,
+        let tokens = ask.inputs.iter().map(Vec::len).sum::<usize>();
+        let prompt_tokens = u32::try_from(tokens).unwrap_or(u32::MAX);
+        let entry = self.house.ledger.open(RequestTruth {
             prompt_tokens,
-            request,
-            visit,
+            ..RequestTruth::new(ordinal, Api::Embeddings, request, context.received)
         });
-        let hashed = self.hashed(&ask.inputs);
         let stop = StopRules::NO_ANSWER;
-        let requests: Vec<Planned<'_>> = hashed
-            .iter()
-            .map(|prompt| Planned { prompt, answer_seed: 0, stop, priority: 0 })
-            .collect();
-        let flight = self.send(&requests, prompt_tokens, false, visit);
-        let (id, created_s) = (self.answer_id(ordinal), visit.clock.wall_seconds());
+        let requests = self.hash_prompts(&ask.inputs).into_iter();
+        let requests = requests.map(|prompt| SchedulerRequest {
+            id: 0,
+            prompt,
+            answer_seed: 0,
+            stop,
+            priority: 0,
+        });
+        let flight = self.send(requests.collect(), 1, prompt_tokens, false, context);
+        let (id, created_s) = (self.answer_id(ordinal), context.clock.wall_seconds());
         let form = Form::Embeddings { ask, id, created_s };
-        Ok(ServeAnswer { flight, entry, form, write: TokenWrite::default(), is_last: false })
+        Ok(ServeAnswer { flight, entry, form, write: Write::default(), is_last: false })
     }
 
     /// A full queue is reported before any other error.
-    fn check_room(&self, choices: usize, endpoint: Endpoint) -> Result<(), ErrorBody> {
+    fn check_room(&self, choices: usize, api: Api) -> Result<(), ErrorBody> {
         let waiting_max = self.house.options.limits.waiting;
         if self.core.waiting() + choices <= waiting_max {
             return Ok(());
         }
         let message = format!("{waiting_max} requests are waiting already; try again later");
-        Err(ErrorBody::new(Status::Unavailable, message).for_clients_of(endpoint))
+        Err(ErrorBody::new(Status::Unavailable, message).for_clients_of(api))
     }
 
     fn new_ordinal(&mut self) -> u64 {
@@ -117,29 +181,19 @@ impl Serve {
         Draws::new(self.house.options.seed, ordinal, Purpose::AnswerId).next()
     }
 
-    fn open_entry(&mut self, opening: &Opening<'_>) -> Entry {
-        let Context { received, .. } = opening.visit;
-        self.house.ledger.open(RequestTruth {
-            ordinal: opening.ordinal,
-            request_id: opening.request.id_text(),
-            api: opening.api,
-            streamed: opening.streamed,
-            received_kernel_ns: received.kernel.map(|stamp| stamp.at.ns()),
-            received_mapping_error_ns: received.kernel.map(|stamp| stamp.error_ns),
-            received_user_ns: received.user.ns(),
-            prompt_tokens: opening.prompt_tokens,
-            tokens: 0,
-            writes: Vec::new(),
-            ended: Ended::Running,
-        })
-    }
-
     /// What every choice will say, and where it ends.
-    fn plan_all(&self, ask: &GenerationRequest) -> Result<Vec<ChoicePlan>, ErrorBody> {
+    fn plan_choices(&self, ask: &GenerationRequest) -> Result<Vec<ChoicePlan>, ErrorBody> {
         let mut plans = Vec::with_capacity(usize::from(ask.choices()));
         for prompt in &ask.prompts {
-            let seed = prompt_seed(ask.seed, self.house.options.seed, prompt);
-            plans.extend((0..ask.n).map(|n| self.plan(ask, prompt, answer_seed(seed, n))));
+            let prompt_seed = prompt_seed(ask.seed, self.house.options.seed, prompt);
+            let max_tokens = ask.most_tokens(prompt, self.core.config().max_model_len).max(1);
+            plans.extend((0..ask.n).map(|n| {
+                let seed = answer_seed(prompt_seed, n);
+                // As in vLLM, the end of sequence itself is none of the least tokens.
+                let least = ask.min_tokens.saturating_add(1);
+                let eos_at = (!ask.ignore_eos).then(|| natural_length(seed).max(least));
+                ChoicePlan { seed, eos_at, stop: None, max_tokens }
+            }));
         }
         api::check_search(ask, plans.iter().map(|plan| u64::from(plan.words_at_most())).sum())?;
         for plan in &mut plans {
@@ -149,110 +203,63 @@ impl Serve {
         Ok(plans)
     }
 
-    /// Without an eye for stop strings.
-    fn plan(&self, ask: &GenerationRequest, prompt: &[u32], seed: u64) -> ChoicePlan {
-        // As in vLLM, the end of sequence itself is none of the least tokens.
-        let eos_at =
-            (!ask.ignore_eos).then(|| natural_length(seed).max(ask.min_tokens.saturating_add(1)));
-        let max_tokens = ask.most_tokens(prompt, self.core.config().max_model_len).max(1);
-        ChoicePlan { seed, eos_at, stop: None, max_tokens }
-    }
-
-    fn take_off(
-        &mut self,
-        ask: &GenerationRequest,
-        choices: &[ChoicePlan],
-        visit: Context<'_>,
-    ) -> FlightKey {
-        let hashed = self.hashed(&ask.prompts);
-        let prompts = hashed.iter().flat_map(|prompt| (0..ask.n).map(move |_| prompt));
-        let requests: Vec<Planned<'_>> = prompts
-            .zip(choices)
-            .map(|(prompt, plan)| Planned {
-                prompt,
-                answer_seed: plan.seed,
-                stop: plan.rules(ask.min_tokens),
-                priority: ask.priority,
-            })
-            .collect();
-        self.send(&requests, ask.prompt_tokens(), ask.streamed, visit)
-    }
-
     /// Prompts are hashed once each, however many answers they get.
-    fn hashed(&self, prompts: &[Vec<u32>]) -> Vec<HashedPrompt> {
+    fn hash_prompts(&self, prompts: &[Vec<u32>]) -> Vec<HashedPrompt> {
         let block_size = self.core.config().block_size;
         let hashed = |ids: &Vec<u32>| HashedPrompt::of_tokens(ids.iter().copied(), block_size);
         prompts.iter().map(hashed).collect()
     }
 
-    /// Sends requests to the scheduler, which they reach through the API process.
+    /// Sends requests, `n` for each prompt, to the scheduler, which they reach through the API
+    /// process.
     fn send(
         &mut self,
-        requests: &[Planned<'_>],
+        requests: Vec<SchedulerRequest>,
+        n: u16,
         prompt_tokens: u32,
         streamed: bool,
-        visit: Context<'_>,
+        context: Context<'_>,
     ) -> FlightKey {
         let ids = self.core.new_ids(requests.len());
-        let flight = self.core.flights().open(visit.slot, streamed, &ids);
-        let came_ns = self.core.engine_ns(visit.received.at());
-        let at_ns = self.core.take_in(came_ns, prompt_tokens);
-        let of_prompts = requests.chunk_by(|one, other| std::ptr::eq(one.prompt, other.prompt));
-        self.core.metrics_mut().arrived_in_groups(&ids, of_prompts.map(<[_]>::len), came_ns);
-        for (id, planned) in ids.into_iter().zip(requests) {
-            let request = SchedulerRequest {
-                id,
-                prompt: planned.prompt.clone(),
-                answer_seed: planned.answer_seed,
-                stop: planned.stop,
-                priority: planned.priority,
-            };
-            self.core.arrive(at_ns, request);
+        let events = &mut self.core.events;
+        let flight = events.flights.open(context.slot, streamed, &ids);
+        let came_ns = events.pace.engine_ns(context.received.at());
+        let at_ns = events.front.take_in(came_ns, prompt_tokens);
+        // To vLLM each prompt is a request of its own, with as many answers as it has ids.
+        for of_prompt in ids.chunks(usize::from(n.max(1))) {
+            events.metrics.arrived(of_prompt, came_ns);
+        }
+        for (id, request) in ids.into_iter().zip(requests) {
+            self.core.arrive(at_ns, SchedulerRequest { id, ..request });
         }
         flight
     }
 
     /// Puts what is there of an answer into bytes; false if nothing is.
     pub(super) fn compose(&mut self, answer: &mut ServeAnswer) -> bool {
-        let news = self.core.flights().next(answer.flight);
-        let (pending, due) = match news {
+        let flights = &mut self.core.events.flights;
+        let (pending, due) = match flights.next(answer.flight) {
             ClientEvent::Nothing => return false,
             ClientEvent::One(pending) => (Some(pending), Some(pending.at)),
             ClientEvent::Over(last_at) => (None, last_at),
         };
-        let flights = self.core.flights();
         answer.is_last = flights.is_over(answer.flight);
-        let model = self.house.options.model_id();
         answer.write.clear();
         answer.write.due = due;
+        let model = self.house.options.model_id();
         compose(answer, pending, flights.choices(answer.flight), model);
+        answer.write.mark_events();
         true
     }
-}
-
-/// What is known when a request's truth begins.
-struct Opening<'a> {
-    ordinal: u64,
-    api: Api,
-    streamed: bool,
-    prompt_tokens: u32,
-    request: &'a Request<'a>,
-    visit: Context<'a>,
-}
-
-/// One request of the scheduler, ahead of its id.
-struct Planned<'a> {
-    prompt: &'a HashedPrompt,
-    answer_seed: u64,
-    stop: StopRules,
-    priority: i32,
 }
 
 fn compose(answer: &mut ServeAnswer, pending: Option<Pending>, choices: &[Choice], model: &str) {
     let ServeAnswer { form, write, is_last, .. } = answer;
     let generated = match form {
         Form::Generated(generated) => generated,
-        Form::Embeddings { .. } if choices.iter().any(was_taken_back) => {
+        Form::Embeddings { .. }
+            if choices.iter().any(|choice| choice.end == Some(RequestEnd::Abort)) =>
+        {
             let message = "an input was taken back before its vector was there".to_owned();
             let error = ErrorBody::new(Status::InternalError, message);
             write.bytes = Rc::unwrap_or_clone(error.reply());
@@ -277,10 +284,6 @@ fn compose(answer: &mut ServeAnswer, pending: Option<Pending>, choices: &[Choice
         let usage = generated.usage(choices);
         generated.wording.closing(&usage, &mut write.bytes);
     }
-}
-
-fn was_taken_back(choice: &Choice) -> bool {
-    choice.end == Some(RequestEnd::Abort)
 }
 
 impl Generated {
@@ -320,10 +323,6 @@ impl Generated {
             cached_tokens: first_of_prompts.map(|choice| choice.cached_tokens).sum(),
         }
     }
-}
-
-fn length_of(prompts: &[Vec<u32>]) -> u32 {
-    u32::try_from(prompts.iter().map(Vec::len).sum::<usize>()).unwrap_or(u32::MAX)
 }
 
 /// With how many tokens the answer of a seed ends by itself, its end of sequence included.

@@ -5,7 +5,6 @@
 //! events are received in `core`, what is still to be sent to each client is in `flights`, and its
 //! bytes are made when its connection is visited.
 
-mod answer;
 pub(crate) mod api;
 mod core;
 mod flights;
@@ -16,4 +15,3 @@ pub(crate) mod vocabulary;
 pub use core::ApiProcess;
 pub(crate) use service::Serve;
 pub use service::{ApiKey, ServeOptions};
-pub(crate) use service::{SPEED_MAX, SPEED_MIN};

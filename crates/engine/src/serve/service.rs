@@ -6,20 +6,20 @@ use std::time::Duration;
 
 use inferometer_model::spec::KvCacheDtype;
 
-use super::answer::ServeAnswer;
 use super::api::{self, Serving};
-use super::core::{ApiProcess, Core, Pace, StepModel};
+use super::core::{ApiProcess, Core, Pace};
+use super::generate::ServeAnswer;
 use super::vocabulary::Vocabulary;
 use crate::clock::{Clock, Moment};
-use crate::http::{self, ErrorBody, Request, Route, RouteError};
+use crate::http::{self, ErrorBody, Request, Route, RouteError, Status};
 use crate::metrics::{self, CacheConfig, Labels, MetricNames, Metrics};
-use crate::options::{EngineOptions, INTERVAL_MAX, Limits, OptionsError};
-use crate::physics::Front;
+use crate::options::{EngineOptions, Limits, OptionsError, check_interval};
+use crate::physics::{Front, StepModel};
 use crate::profile::{self, Profile};
 use crate::scheduler::{Scheduler, SchedulerConfig};
 use crate::server::Housekeeping;
 use crate::service::{Context, Next, Reply, Service, Written};
-use crate::truth::Ended;
+use crate::truth::{Ended, Lateness};
 
 /// Answers as a vLLM server would, on time, and keeps the truth.
 #[derive(Debug)]
@@ -40,8 +40,9 @@ impl Serve {
         let labels = serve.labels(options.model_id(), scheduler.config(), clock.wall_seconds());
         let metrics = Metrics::new(serve.metric_names, labels);
         let pace = Pace::new(clock.now(), serve.speed);
-        let front = ApiProcess::new(serve.front());
-        let log_steps = serve.log_steps;
+        // With a constant step nothing but the steps takes time, as in a simulation of one.
+        let front = if serve.step.is_some() { Front::IMMEDIATE } else { serve.profile.front };
+        let (front, log_steps) = (ApiProcess::new(front), serve.log_steps);
         // The entry of the one model in the list of models.
         options.limits.tokens = scheduler.config().max_model_len;
         Self {
@@ -68,81 +69,76 @@ impl Serve {
         }
     }
 
+    /// The reply, and the path by which the metrics know the route.
     fn reply(
         &mut self,
         request: &Request<'_>,
-        visit: Context<'_>,
-    ) -> (Handler, Reply<ServeAnswer>) {
-        if !self.admits(request) {
-            return (Handler::None, Reply::Plain(api::unauthorized()));
+        context: Context<'_>,
+    ) -> (&'static str, Reply<ServeAnswer>) {
+        let key = self.house.options.serve.api_key.as_ref();
+        let key = key.filter(|_| request.path.starts_with("/v1"));
+        if key.is_some_and(|key| !request.keys.any(|given| key.is(given))) {
+            let reply = http::framework_error(Status::Unauthorized, "error", None);
+            return ("none", Reply::Plain(reply));
         }
         let route = match http::route(request) {
             Ok(route) => route,
-            Err(RouteError::UnknownPath { .. }) => {
-                return (Handler::None, Reply::Plain(api::unknown_path()));
-            }
-            Err(RouteError::WrongMethod { allowed, .. }) => {
-                return (Handler::None, Reply::Plain(api::method_not_allowed(allowed)));
-            }
-        };
-        let reply = match route {
-            Route::Generate(api) => self
-                .generate(api, request, visit)
-                .map_or_else(|error| Reply::Plain(error.reply()), Reply::Generated),
-            Route::Metrics => Reply::Plain(self.metrics()),
-            Route::Steps => Reply::Plain(self.steps()),
-            Route::Tokenizer => Reply::Plain(self.tokenizer()),
-            Route::TokenizerConfig => {
-                let length = self.core.config().max_model_len;
-                let json = self.vocabulary.tokenizer_config_json(length);
-                Reply::Plain(http::body("application/json", json.into_bytes()))
-            }
-            Route::Tokenize => plain(api::tokenize(request.body, &self.serving())),
-            Route::Detokenize => plain(api::detokenize(request.body, &self.serving())),
-            Route::ReadTruth => {
-                self.house.ledger.set_steps(self.core.step_lateness());
-                Reply::Plain(self.house.reply(route, request.path, visit.clock))
-            }
-            Route::ClearTruth => {
-                self.core.forget_lateness();
-                Reply::Plain(self.house.reply(route, request.path, visit.clock))
-            }
-            Route::Health | Route::Version | Route::Models => {
-                Reply::Plain(self.house.reply(route, request.path, visit.clock))
+            Err(error) => {
+                let (status, allowed) = match error {
+                    RouteError::UnknownPath { .. } => (Status::NotFound, None),
+                    RouteError::WrongMethod { allowed, .. } => {
+                        (Status::MethodNotAllowed, Some(allowed))
+                    }
+                };
+                return ("none", Reply::Plain(http::framework_error(status, "detail", allowed)));
             }
         };
-        (Handler::Route(route), reply)
-    }
-
-    /// Whether the request has the key, where it needs one.
-    fn admits(&self, request: &Request<'_>) -> bool {
-        let Some(key) = &self.house.options.serve.api_key else { return true };
-        if !request.path.starts_with("/v1") {
-            return true;
-        }
-        request.keys.any(|given| key.is(given))
-    }
-
-    fn metrics(&self) -> Rc<Vec<u8>> {
-        let mut text = String::new();
-        self.core.render_metrics(&mut text);
-        http::body(metrics::CONTENT_TYPE, text.into_bytes())
-    }
-
-    fn steps(&self) -> Rc<Vec<u8>> {
-        if let Some(log) = self.core.log() {
-            return http::body("application/jsonl", log.text());
-        }
-        let message = "steps are not logged; start the engine with --log-steps";
-        ErrorBody::new(http::Status::NotFound, message.to_owned()).reply()
-    }
-
-    fn tokenizer(&mut self) -> Rc<Vec<u8>> {
-        let vocabulary = self.vocabulary;
-        let made = self.tokenizer.get_or_insert_with(|| {
-            http::body("application/json", vocabulary.tokenizer_json().into_bytes())
-        });
-        Rc::clone(made)
+        let reply =
+            match route {
+                Route::Generate(api) => match self.generate(api, request, context) {
+                    Ok(answer) => return (route.path(), Reply::Generated(answer)),
+                    Err(error) => error.reply(),
+                },
+                Route::Metrics => {
+                    let mut text = String::new();
+                    self.core.render_metrics(&mut text);
+                    http::body(metrics::CONTENT_TYPE, text.into_bytes())
+                }
+                Route::Steps => match &self.core.events.log {
+                    Some(log) => http::body("application/jsonl", log.text()),
+                    None => {
+                        let message = "steps are not logged; start the engine with --log-steps";
+                        ErrorBody::new(Status::NotFound, message.to_owned()).reply()
+                    }
+                },
+                Route::Tokenizer => {
+                    let vocabulary = self.vocabulary;
+                    Rc::clone(self.tokenizer.get_or_insert_with(|| {
+                        http::body(http::JSON, vocabulary.tokenizer_json().into_bytes())
+                    }))
+                }
+                Route::TokenizerConfig => {
+                    let length = self.core.config().max_model_len;
+                    let json = self.vocabulary.tokenizer_config_json(length);
+                    http::body(http::JSON, json.into_bytes())
+                }
+                Route::Tokenize => api::tokenize(request.body, &self.serving())
+                    .unwrap_or_else(|error| error.reply()),
+                Route::Detokenize => api::detokenize(request.body, &self.serving())
+                    .unwrap_or_else(|error| error.reply()),
+                Route::ReadTruth
+                | Route::ClearTruth
+                | Route::Health
+                | Route::Version
+                | Route::Models => {
+                    self.house.ledger.set_steps(&self.core.events.steps);
+                    if route == Route::ClearTruth {
+                        self.core.events.steps = Lateness::new();
+                    }
+                    self.house.reply(route, request.path, context.clock)
+                }
+            };
+        (route.path(), Reply::Plain(reply))
     }
 
     fn end(&mut self, answer: &ServeAnswer, tokens: u32, ended: Ended) {
@@ -156,13 +152,14 @@ impl Service for Serve {
 
     const KEEPS_TRUTH: bool = true;
 
-    fn answer(&mut self, request: &Request<'_>, visit: Context<'_>) -> Reply<ServeAnswer> {
-        let (handler, reply) = self.reply(request, visit);
+    fn answer(&mut self, request: &Request<'_>, context: Context<'_>) -> Reply<ServeAnswer> {
+        let (handler, reply) = self.reply(request, context);
         let status = match &reply {
             Reply::Plain(bytes) => http::status_of(bytes),
-            Reply::Generated(_) => http::Status::Ok.code(),
+            Reply::Generated(_) => Status::Ok.code(),
         };
-        self.core.metrics_mut().answered(handler.name(), method(request), status);
+        let method = ["GET", "POST", "DELETE"].into_iter().find(|known| *known == request.method);
+        self.core.events.metrics.answered(handler, method.unwrap_or("other"), status);
         reply
     }
 
@@ -175,17 +172,16 @@ impl Service for Serve {
                 return Next::Wait;
             }
         }
-        Next::Write(answer.write.rest())
+        Next::Write(answer.write.rest(false))
     }
 
     fn wrote(&mut self, answer: &mut ServeAnswer, written: &Written) {
-        let due = answer.write.due;
         let passed = answer.write.pass(written.bytes);
-        self.house.ledger.written(answer.entry, due, written, passed);
+        self.house.ledger.written(answer.entry, answer.write.due, written, passed);
     }
 
     fn completed(&mut self, answer: ServeAnswer) {
-        let flight = self.core.flights().close(answer.flight);
+        let flight = self.core.events.flights.close(answer.flight);
         self.end(&answer, flight.map_or(0, |flight| flight.tokens()), Ended::Complete);
     }
 
@@ -211,30 +207,6 @@ impl Service for Serve {
 const BYTES_PER_TOKEN: usize = 64;
 /// Several short prompts may come in one body.
 const BODY_BYTES_LEAST: usize = 4 << 20;
-
-/// What of the server a request met, for the metrics.
-#[derive(Clone, Copy, Debug)]
-enum Handler {
-    Route(Route),
-    None,
-}
-
-impl Handler {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Route(route) => route.path(),
-            Self::None => "none",
-        }
-    }
-}
-
-fn plain(result: Result<Rc<Vec<u8>>, ErrorBody>) -> Reply<ServeAnswer> {
-    Reply::Plain(result.unwrap_or_else(|error| error.reply()))
-}
-
-fn method(request: &Request<'_>) -> &'static str {
-    ["GET", "POST", "DELETE"].into_iter().find(|known| *known == request.method).unwrap_or("other")
-}
 
 /// What is served, and how.
 #[derive(Clone, Debug)]
@@ -267,15 +239,13 @@ impl Default for ServeOptions {
 impl ServeOptions {
     pub(crate) fn check(&self) -> Result<(), OptionsError> {
         if !(SPEED_MIN..=SPEED_MAX).contains(&self.speed) {
-            return Err(OptionsError::BadSpeed(self.speed));
+            let range = format!("choose one between {SPEED_MIN} and {SPEED_MAX}");
+            return Err(OptionsError(format!("`speed` is {}; {range}", self.speed)));
         }
-        if self.step.is_some_and(|step| step.is_zero()) {
-            return Err(OptionsError::Zero { name: "step" });
+        match self.step {
+            Some(step) if step.is_zero() => Err(OptionsError::zero("step")),
+            step => check_interval("step", step.unwrap_or_default()),
         }
-        if let Some(interval) = self.step.filter(|step| INTERVAL_MAX < *step) {
-            return Err(OptionsError::LongInterval { name: "step", interval });
-        }
-        Ok(())
     }
 
     pub(crate) fn step_model(&self, seed: u64) -> StepModel {
@@ -285,13 +255,9 @@ impl ServeOptions {
         }
     }
 
-    /// With a constant step nothing but the steps takes time, as in a simulation of one.
-    pub(crate) fn front(&self) -> Front {
-        if self.step.is_some() { Front::IMMEDIATE } else { self.profile.front }
-    }
-
     pub(crate) fn labels(&self, model: &str, config: &SchedulerConfig, unix_s: u64) -> Labels {
-        let choice = self.profile.choice();
+        let dtype = self.profile.choice().kv_cache_dtype.as_ref().map(|dtype| dtype.value);
+        let dtype = if dtype == Some(KvCacheDtype::Fp8) { "fp8" } else { "auto" };
         Labels {
             model: model.to_owned(),
             max_model_len: config.max_model_len,
@@ -299,10 +265,7 @@ impl ServeOptions {
                 block_size: config.block_size,
                 blocks: config.blocks,
                 prefix_caching: config.prefix_caching,
-                dtype: match choice.kv_cache_dtype.as_ref().map(|dtype| dtype.value) {
-                    Some(KvCacheDtype::Fp8) => "fp8".to_owned(),
-                    None | Some(KvCacheDtype::Auto) => "auto".to_owned(),
-                },
+                dtype: dtype.to_owned(),
                 gpu_memory_utilization: self.profile.memory.utilization,
             },
             started_unix_s: unix_s as f64,

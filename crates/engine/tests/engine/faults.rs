@@ -25,7 +25,7 @@ fn completion_tokens(events: &[Value]) -> Vec<u64> {
 #[test]
 fn all_faults_but_those_of_content_leave_the_events_as_they_are() {
     let (plain, _) = stream(&[]).events();
-    for fault in Fault::ALL {
+    for &fault in Fault::ALL {
         let (events, done) = stream(&[fault]).events();
         assert_eq!(done, fault != Fault::NoDone, "{fault}");
         let role_or_usage = [Fault::RoleFirst, Fault::UsageOnLastChoice].contains(&fault);

@@ -499,25 +499,11 @@ pub fn unfit(spec: &EngineTable) -> Result<Option<DeploymentFailure>, Failure> {
     let Err(error) = Profile::compose(spec) else { return Ok(None) };
     let cause = match &error {
         ProfileError::DoesNotFit(_) => LikelyCause::OutOfMemory,
-        ProfileError::TensorParallel { .. } | ProfileError::PipelineParallel { .. } => {
-            LikelyCause::CannotSpread
+        ProfileError::Layout(_) => LikelyCause::CannotSpread,
+        ProfileError::Unsupported(_) => LikelyCause::BadFlag,
+        ProfileError::Read { .. } | ProfileError::Invalid(_) => {
+            return Err(embedded::refusal(&error));
         }
-        ProfileError::NoBfloat16 { .. }
-        | ProfileError::NoSuchType { .. }
-        | ProfileError::PublishedInFp8 { .. }
-        | ProfileError::BeyondModel { .. }
-        | ProfileError::TwoQuantizations
-        | ProfileError::StepTooSmall { .. }
-        | ProfileError::TooManySeqs { .. }
-        | ProfileError::StepsNeedV0 { .. }
-        | ProfileError::ChunksNeedV1 => LikelyCause::BadFlag,
-        ProfileError::Unknown { .. }
-        | ProfileError::Read { .. }
-        | ProfileError::Parse { .. }
-        | ProfileError::Nested { .. }
-        | ProfileError::Incomplete { .. }
-        | ProfileError::Coefficients { .. }
-        | ProfileError::Setting { .. } => return Err(embedded::refusal(&error)),
     };
     let text = error.to_string();
     let mut lines = text.lines().map(str::to_owned);

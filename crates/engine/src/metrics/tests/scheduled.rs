@@ -63,7 +63,7 @@ fn serve(config: SchedulerConfig, load: &[ScannedBody]) -> String {
             stop: StopRules::after(asked.output),
             priority: 0,
         };
-        metrics.arrived(id, at_ns);
+        metrics.arrived(&[id], at_ns);
         scheduler.submit(at_ns + MS, request, &mut metrics).unwrap();
     }
     departures.sort_unstable();

@@ -2,14 +2,14 @@
 
 use std::rc::Rc;
 
-use base64::Engine;
+use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Serialize, Serializer};
 
-use super::ask::{self, Endpoint, Fields, Problem, Serving};
-use super::parse::{chat_turns, check_ids, check_length, check_model, prompts};
-use super::wording::Identity;
+use super::request::{self, Fields, Serving, check_length, check_model, out_of_range};
+use crate::generation::Identity;
 use crate::http::{self, ErrorBody};
+use crate::json::{Json, members};
 use crate::scheduler::blocks::mix;
 
 /// A request for vectors. The engine spends a prefill on each input and generates nothing.
@@ -26,44 +26,26 @@ pub(crate) fn parse_embeddings(
     body: &[u8],
     serving: &Serving<'_>,
 ) -> Result<EmbeddingRequest, ErrorBody> {
-    ask(body, serving).map_err(|problem| problem.error_body(Endpoint::Embeddings))
-}
-
-fn ask(body: &[u8], serving: &Serving<'_>) -> Result<EmbeddingRequest, Problem> {
-    let map = ask::read(body)?;
+    let map = request::read(body)?;
     let fields = Fields::of_body(&map);
-    let inputs = prompts(&fields, "input", serving.vocabulary)?.ids;
+    let inputs = request::prompts(&fields, "input", serving.vocabulary)?.ids;
     check_model(&fields, serving)?;
     if INPUTS_MAX < inputs.len() {
-        let (rule, value) = (format!("at most {INPUTS_MAX} inputs"), inputs.len().to_string());
-        return Err(Problem::OutOfRange { param: "input", rule, value });
+        let rule = format!("at most {INPUTS_MAX} inputs");
+        return Err(out_of_range("input", &rule, &inputs.len()));
     }
     // The scheduler gives every prompt room for one token.
     inputs.iter().try_for_each(|input| check_length(input, None, serving))?;
     let base64 = match fields.text("encoding_format")? {
         None | Some("float") => false,
         Some("base64") => true,
-        Some(other) => {
-            return Err(Problem::OutOfRange {
-                param: "encoding_format",
-                rule: "'float' or 'base64'".to_owned(),
-                value: other.to_owned(),
-            });
-        }
+        Some(other) => return Err(out_of_range("encoding_format", "'float' or 'base64'", &other)),
     };
-    Ok(EmbeddingRequest { inputs, dimensions: dimensions(&fields)?, base64, request_id: None })
-}
-
-fn dimensions(fields: &Fields<'_>) -> Result<u32, Problem> {
-    let Some(asked) = fields.integer("dimensions")? else {
-        return Ok(DIMENSIONS);
-    };
-    let known = u32::try_from(asked).ok().filter(|asked| (1..=DIMENSIONS).contains(asked));
-    known.ok_or_else(|| Problem::OutOfRange {
-        param: "dimensions",
-        rule: format!("between 1 and {DIMENSIONS}"),
-        value: asked.to_string(),
-    })
+    let asked = fields.integer("dimensions")?.unwrap_or(DIMENSIONS.into());
+    let dimensions = u32::try_from(asked).ok().filter(|asked| (1..=DIMENSIONS).contains(asked));
+    let rule = format!("between 1 and {DIMENSIONS}");
+    let dimensions = dimensions.ok_or_else(|| out_of_range("dimensions", &rule, &asked))?;
+    Ok(EmbeddingRequest { inputs, dimensions, base64, request_id: None })
 }
 
 /// Components of a vector where no fewer are asked for.
@@ -78,7 +60,7 @@ struct List<'a> {
     created: u64,
     model: &'a str,
     data: Data<'a>,
-    usage: Counts,
+    usage: Json<'static>,
 }
 
 /// Vectors are made as they are written, one after another: all at once would be large.
@@ -87,62 +69,42 @@ struct Data<'a>(&'a EmbeddingRequest);
 impl Serialize for Data<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Self(ask) = self;
-        serializer.collect_seq(ask.inputs.iter().enumerate().map(|(index, input)| Datum {
-            index,
-            object: "embedding",
-            embedding: ask.written(&vector(input, ask.dimensions)),
+        serializer.collect_seq((0..).zip(&ask.inputs).map(|(index, input)| {
+            let vector = vector(input, ask.dimensions);
+            let embedding = if ask.base64 {
+                let bytes: Vec<u8> = vector.iter().flat_map(|x| x.to_le_bytes()).collect();
+                Json::Text(STANDARD.encode(bytes).into())
+            } else {
+                // With the digits of a double, as Python writes them.
+                Json::List(vector.iter().map(|x| Json::Number(f64::from(*x))).collect())
+            };
+            Json::from(members! {
+                "index": Json::Count(index),
+                "object": "embedding",
+                "embedding": embedding,
+            })
         }))
     }
-}
-
-#[derive(Serialize)]
-struct Datum {
-    index: usize,
-    object: &'static str,
-    embedding: Written,
-}
-
-#[derive(Serialize)]
-#[serde(untagged)]
-enum Written {
-    Numbers(Vec<f64>),
-    Base64(String),
-}
-
-#[derive(Serialize)]
-struct Counts {
-    prompt_tokens: usize,
-    total_tokens: usize,
-    completion_tokens: u32,
-    prompt_tokens_details: Option<()>,
 }
 
 impl EmbeddingRequest {
     /// The whole reply.
     pub(crate) fn reply(&self, identity: &Identity<'_>) -> Rc<Vec<u8>> {
-        let tokens = self.inputs.iter().map(Vec::len).sum();
+        let tokens = Json::Count(self.inputs.iter().map(Vec::len).sum::<usize>() as u64);
+        let usage = members! {
+            "prompt_tokens": tokens.clone(),
+            "total_tokens": tokens,
+            "completion_tokens": 0,
+            "prompt_tokens_details": Json::Null,
+        };
         http::json(&List {
             id: identity.text("embd-", self.request_id.as_deref()),
             object: "list",
             created: identity.created_s,
             model: identity.model,
             data: Data(self),
-            usage: Counts {
-                prompt_tokens: tokens,
-                total_tokens: tokens,
-                completion_tokens: 0,
-                prompt_tokens_details: None,
-            },
+            usage: usage.into(),
         })
-    }
-
-    fn written(&self, vector: &[f32]) -> Written {
-        if !self.base64 {
-            // With the digits of a double, as Python writes them.
-            return Written::Numbers(vector.iter().copied().map(f64::from).collect());
-        }
-        let bytes: Vec<u8> = vector.iter().flat_map(|x| x.to_le_bytes()).collect();
-        Written::Base64(STANDARD.encode(bytes))
     }
 }
 
@@ -162,59 +124,36 @@ fn vector(tokens: &[u32], dimensions: u32) -> Vec<f32> {
     shortened
 }
 
-/// The reply to `/tokenize`.
+/// The reply to `/tokenize`, for a text or for a chat.
 pub(crate) fn tokenize(body: &[u8], serving: &Serving<'_>) -> Result<Rc<Vec<u8>>, ErrorBody> {
-    #[derive(Serialize)]
-    struct Tokenized<'a> {
-        count: usize,
-        max_model_len: u32,
-        tokens: &'a [u32],
-        token_strs: Option<Vec<&'a str>>,
-    }
-    let (tokens, with_texts) =
-        tokens(body, serving).map_err(|problem| problem.error_body(Endpoint::Tokenize))?;
-    let texts = || tokens.iter().map(|id| serving.vocabulary.text(*id)).collect();
-    Ok(http::json(&Tokenized {
-        count: tokens.len(),
-        max_model_len: serving.max_model_len,
-        tokens: &tokens,
-        token_strs: with_texts.then(texts),
-    }))
-}
-
-/// The tokens of a text or of a chat, and whether their texts are to be sent.
-fn tokens(body: &[u8], serving: &Serving<'_>) -> Result<(Vec<u32>, bool), Problem> {
-    let map = ask::read(body)?;
+    let map = request::read(body)?;
     let fields = Fields::of_body(&map);
     check_model(&fields, serving)?;
-    let with_texts = fields.flag("return_token_strs")?.unwrap_or(false);
-    if fields.value("messages").is_some() {
-        let turns = chat_turns(&fields)?;
-        let awaits_answer = fields.flag("add_generation_prompt")?.unwrap_or(true);
-        return Ok((serving.vocabulary.encode_chat(&turns, awaits_answer), with_texts));
-    }
-    fields.required("prompt")?;
-    let text = fields.text("prompt")?.unwrap_or_default();
-    Ok((serving.vocabulary.encode(text), with_texts))
+    let with_texts = fields.flag("return_token_strs")?;
+    let vocabulary = serving.vocabulary;
+    let tokens = if fields.value("messages").is_some() {
+        vocabulary.encode_chat(&request::chat_turns(&fields)?, fields.awaits_answer()?)
+    } else {
+        fields.required("prompt")?;
+        vocabulary.encode(fields.text("prompt")?.unwrap_or_default())
+    };
+    let texts = || tokens.iter().map(|id| vocabulary.text(*id).into()).collect();
+    Ok(http::json(&Json::from(members! {
+        "count": Json::Count(tokens.len() as u64),
+        "max_model_len": serving.max_model_len,
+        "tokens": Json::List(tokens.iter().map(|id| (*id).into()).collect()),
+        "token_strs": with_texts.then(|| Json::List(texts())),
+    })))
 }
 
 /// The reply to `/detokenize`.
 pub(crate) fn detokenize(body: &[u8], serving: &Serving<'_>) -> Result<Rc<Vec<u8>>, ErrorBody> {
-    #[derive(Serialize)]
-    struct Text {
-        prompt: String,
-    }
-    let prompt = text(body, serving).map_err(|problem| problem.error_body(Endpoint::Detokenize))?;
-    Ok(http::json(&Text { prompt }))
-}
-
-fn text(body: &[u8], serving: &Serving<'_>) -> Result<String, Problem> {
-    let map = ask::read(body)?;
+    let map = request::read(body)?;
     let fields = Fields::of_body(&map);
     check_model(&fields, serving)?;
     fields.required("tokens")?;
-    let ids = check_ids(&fields.ids("tokens")?)?;
-    Ok(serving.vocabulary.decode(&ids))
+    let text = serving.vocabulary.decode(&fields.ids("tokens")?);
+    Ok(http::json(&Json::from(members! {"prompt": &*text})))
 }
 
 #[cfg(test)]

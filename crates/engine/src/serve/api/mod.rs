@@ -1,20 +1,14 @@
 //! The wire of the mode `serve`: requests out of JSON bodies, answers into bytes.
 //!
 //! Field names, their order, errors and statuses are those of vLLM. Nothing here does I/O or reads
-//! a clock. A generation goes [`parse()`] → [`GenerationRequest`] → (the service schedules it) → [`AnswerWriter`]. What
-//! needs no scheduler is answered at once: [`tokenize()`], [`detokenize`]; embeddings are in between
-//! ([`EmbeddingRequest`]).
+//! a clock. A generation goes [`parse()`] → [`GenerationRequest`] → (the service schedules it) →
+//! [`AnswerWriter`]. What needs no scheduler is answered at once: [`tokenize()`], [`detokenize`];
+//! embeddings are in between ([`EmbeddingRequest`]).
 
-mod ask;
+mod answer;
 mod embeddings;
-mod parse;
-mod stop;
-mod wording;
+mod request;
 
-pub(crate) use ask::{Endpoint, GenerationRequest, Serving};
-pub(crate) use ask::{method_not_allowed, unauthorized, unknown_path};
-pub(crate) use embeddings::{EmbeddingRequest, parse_embeddings};
-pub(crate) use embeddings::{detokenize, tokenize};
-pub(crate) use parse::parse;
-pub(crate) use stop::{StopFound, check_search, stop_at};
-pub(crate) use wording::{AnswerWriter, Finish, FinishedChoice, GeneratedToken, Identity, Usage};
+pub(crate) use answer::{AnswerWriter, Finish, FinishedChoice, GeneratedToken, Usage};
+pub(crate) use embeddings::{EmbeddingRequest, detokenize, parse_embeddings, tokenize};
+pub(crate) use request::{GenerationRequest, Serving, StopFound, check_search, parse, stop_at};

@@ -32,7 +32,7 @@ fn at(ns: u64) -> Moment {
 
 fn arrive(core: &mut Core, slot: usize, at_ns: u64, tokens: u32) -> FlightKey {
     let ids = core.new_ids(1);
-    let key = core.flights().open(slot, true, &ids);
+    let key = core.events.flights.open(slot, true, &ids);
     let prompt = HashedPrompt::of_tokens(100..140, core.config().block_size);
     let stop = StopRules::after(tokens);
     core.arrive(at_ns, SchedulerRequest { id: ids[0], prompt, answer_seed: 1, stop, priority: 0 });
@@ -56,8 +56,8 @@ fn steps_keep_their_cadence_however_late_the_loop_is() {
     // Two and a half steps late: both that are over are heard of, and the next is on its grid.
     assert_eq!(woken(&mut core, 500 + 2 * STEP + STEP / 2), [3, 3]);
     assert_eq!(core.next_due(), Some(at(500 + 3 * STEP)));
-    let late = core.step_lateness();
-    assert_eq!((late.summary().count, late.over_1ms()), (2, 1));
+    let late = &core.events.steps;
+    assert_eq!((late.summary().count, late.over_1ms), (2, 1));
     assert_eq!(woken(&mut core, 500 + 4 * STEP), [3, 3, 3]);
     assert_eq!(core.next_due(), None);
 }
@@ -69,7 +69,7 @@ fn who_is_read_late_is_dated_behind_what_has_happened_since() {
     woken(&mut core, STEP);
     arrive(&mut core, 1, STEP / 2, 1);
     woken(&mut core, STEP + 10);
-    let text = String::from_utf8(core.log().unwrap().text()).unwrap();
+    let text = String::from_utf8(core.events.log.as_ref().unwrap().text()).unwrap();
     let dated: Vec<&str> =
         text.lines().filter(|line| line.contains("arrival")).map(|line| &line[..30]).collect();
     assert_eq!(dated, [r#"{"arrival":{"at_ns":0,"id":0,""#, r#"{"arrival":{"at_ns":1000001,"i"#]);
@@ -89,7 +89,7 @@ fn who_leaves_is_taken_back_wherever_its_request_is() {
     assert!(core.abandon(running, at(STEP + 5)).is_none());
     woken(&mut core, 9 * STEP);
     assert_eq!((core.next_due(), core.waiting()), (None, 0));
-    let text = String::from_utf8(core.log().unwrap().text()).unwrap();
+    let text = String::from_utf8(core.events.log.as_ref().unwrap().text()).unwrap();
     assert_eq!(text.matches("abort").count(), 1);
     let mut metrics = String::new();
     core.render_metrics(&mut metrics);
@@ -107,13 +107,13 @@ fn one_that_is_far_behind_catches_up_in_parts() {
     while core.next_due().is_some_and(|due| due <= at(now)) {
         woken(&mut core, now);
         wakes += 1;
-        let done = core.step_lateness().summary().count;
+        let done = core.events.steps.summary().count;
         assert!(done - steps <= u64::from(EVENTS_PER_WAKE), "{done} after {steps}");
         steps = done;
     }
     assert_eq!(steps, 1_000);
     assert!(10 < wakes, "{wakes}");
-    assert!(core.flights().choices(key)[0].end.is_some());
+    assert!(core.events.flights.choices(key)[0].end.is_some());
 }
 
 #[test]
@@ -122,9 +122,9 @@ fn who_leaves_one_that_is_far_behind_does_not_wait_for_it() {
     let key = arrive(&mut core, 0, 0, 1_000);
     arrive(&mut core, 1, 0, 1_000);
     woken(&mut core, 2_000 * STEP);
-    let before = core.step_lateness().summary().count;
+    let before = core.events.steps.summary().count;
     assert!(core.abandon(key, at(2_000 * STEP)).is_some());
-    assert_eq!(core.step_lateness().summary().count, before);
+    assert_eq!(core.events.steps.summary().count, before);
     assert_eq!(core.scheduler.gauges().running, 1);
 }
 
@@ -133,7 +133,7 @@ fn tokens_are_due_when_the_api_process_has_handed_them_out() {
     let costs =
         Front { per_request_ns: 1_000, per_prompt_token_ns: 10, per_output_token_ns: 300_000 };
     let mut core = core_of(SchedulerConfig::default(), costs);
-    let came: Vec<u64> = (0..2).map(|_| core.take_in(500, 40)).collect();
+    let came: Vec<u64> = (0..2).map(|_| core.events.front.take_in(500, 40)).collect();
     assert_eq!(came, [1_900, 3_300]);
     let keys: Vec<FlightKey> =
         (0..).zip(&came).map(|(slot, at_ns)| arrive(&mut core, slot, *at_ns, 3)).collect();
@@ -142,7 +142,7 @@ fn tokens_are_due_when_the_api_process_has_handed_them_out() {
     // which both have a token each time.
     let due = |core: &mut Core, key| {
         let mut due = Vec::new();
-        while let ClientEvent::One(pending) = core.flights().next(key) {
+        while let ClientEvent::One(pending) = core.events.flights.next(key) {
             due.push(pending.at.ns() - START);
         }
         due
@@ -154,5 +154,5 @@ fn tokens_are_due_when_the_api_process_has_handed_them_out() {
     assert_eq!(due(&mut core, keys[0]), first);
     assert_eq!(due(&mut core, keys[1]), second);
     // A request that comes meanwhile waits until the tokens are out.
-    assert_eq!(core.take_in(step(4), 0), step(4) + token(1) + 1_000);
+    assert_eq!(core.events.front.take_in(step(4), 0), step(4) + token(1) + 1_000);
 }

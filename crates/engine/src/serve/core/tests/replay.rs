@@ -81,7 +81,7 @@ fn a_run_with_preemptions_and_departures_is_replayed_from_its_log_alone() {
             assert!(core.abandon(keys[2], at(round * 17 * STEP / 2 + 99)).is_some());
         }
     }
-    let text = String::from_utf8(core.log().unwrap().text()).unwrap();
+    let text = String::from_utf8(core.events.log.as_ref().unwrap().text()).unwrap();
     let mut again = Scheduler::new(tight(), ConstantStep(STEP));
     let mut steps = Steps::default();
     let mut logged = Vec::new();

@@ -4,9 +4,10 @@ use std::rc::Rc;
 
 use serde_json::{Value, json};
 
-use super::super::{Endpoint, Serving, parse};
+use super::super::{Serving, parse};
 use super::{AnswerWriter, Finish, FinishedChoice, GeneratedToken, Identity, Usage};
 use crate::serve::vocabulary::Vocabulary;
+use crate::truth::Api;
 
 mod completion;
 mod others;
@@ -14,23 +15,23 @@ mod others;
 const IDENTITY: Identity<'static> = Identity { id: 0xab, created_s: 17, model: "tiny" };
 const USAGE: Usage = Usage { prompt_tokens: 5, completion_tokens: 3, cached_tokens: 0 };
 
-fn wording(endpoint: Endpoint, body: &Value) -> AnswerWriter {
+fn wording(api: Api, body: &Value) -> AnswerWriter {
     let vocabulary = Vocabulary::standard();
     let serving = Serving { model: "tiny", max_model_len: 100, vocabulary };
-    let ask = parse(endpoint, body.to_string().as_bytes(), &serving).unwrap();
+    let ask = parse(api, body.to_string().as_bytes(), &serving).unwrap();
     AnswerWriter::new(Rc::new(ask), &IDENTITY, vocabulary)
 }
 
 fn chat(more: &Value) -> AnswerWriter {
     let mut body = json!({"messages": [{"role": "user", "content": "a b"}], "stream": true});
     body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-    wording(Endpoint::Chat, &body)
+    wording(Api::Chat, &body)
 }
 
 fn completion(more: &Value) -> AnswerWriter {
     let mut body = json!({"prompt": "bana mika", "stream": true});
     body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-    wording(Endpoint::Completions, &body)
+    wording(Api::Completions, &body)
 }
 
 fn ids() -> Vec<u32> {

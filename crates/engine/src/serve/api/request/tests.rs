@@ -3,36 +3,35 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::super::{
-    Endpoint, GenerationRequest, Serving, detokenize, parse, parse_embeddings, tokenize,
-};
+use super::super::{GenerationRequest, Serving, detokenize, parse, parse_embeddings, tokenize};
 use crate::serve::vocabulary::Vocabulary;
+use crate::truth::Api;
 
 fn serving() -> Serving<'static> {
     Serving { model: "tiny", max_model_len: 100, vocabulary: Vocabulary::standard() }
 }
 
-fn asked(endpoint: Endpoint, body: &Value) -> GenerationRequest {
-    parse(endpoint, body.to_string().as_bytes(), &serving()).unwrap()
+fn asked(api: Api, body: &Value) -> GenerationRequest {
+    parse(api, body.to_string().as_bytes(), &serving()).unwrap()
 }
 
 /// The status line and the body of the refusal.
-fn refused(endpoint: Endpoint, body: &str) -> (String, Value) {
-    let reply = parse(endpoint, body.as_bytes(), &serving()).unwrap_err().reply();
+fn refused(api: Api, body: &str) -> (String, Value) {
+    let reply = parse(api, body.as_bytes(), &serving()).unwrap_err().reply();
     let text = str::from_utf8(&reply).unwrap();
     let (head, body) = text.split_once("\r\n\r\n").unwrap();
     let status = head.lines().next().unwrap().to_owned();
     (status, serde_json::from_str(body).unwrap())
 }
 
-fn message(endpoint: Endpoint, body: &Value) -> String {
-    let (status, error) = refused(endpoint, &body.to_string());
+fn message(api: Api, body: &Value) -> String {
+    let (status, error) = refused(api, &body.to_string());
     assert_eq!(status, "HTTP/1.1 400 Bad Request");
     error["error"]["message"].as_str().unwrap().to_owned()
 }
 
-const CHAT: Endpoint = Endpoint::Chat;
-const COMPLETIONS: Endpoint = Endpoint::Completions;
+const CHAT: Api = Api::Chat;
+const COMPLETIONS: Api = Api::Completions;
 
 #[test]
 fn a_chat_is_read_with_all_that_it_asks_for() {
@@ -111,7 +110,7 @@ fn responses_and_messages_are_chats_in_other_words() {
             {"role": "user", "content": "why"}, {"role": "tool", "content": "so"}]}),
     );
     let response = asked(
-        Endpoint::Responses,
+        Api::Responses,
         &json!({"instructions": "be", "max_output_tokens": 5, "input": [
             {"role": "user", "content": [{"type": "input_text", "text": "why"}]},
             {"type": "reasoning", "summary": []},
@@ -119,14 +118,14 @@ fn responses_and_messages_are_chats_in_other_words() {
     );
     assert_eq!((&response.prompts, response.max_tokens), (&chat.prompts, Some(5)));
     let anthropic = asked(
-        Endpoint::Messages,
+        Api::Messages,
         &json!({"system": [{"type": "text", "text": "be"}], "max_tokens": 5,
             "stop_sequences": ["x"], "messages": [{"role": "user", "content": "why"},
             {"role": "tool", "content": [{"type": "tool_result",
                 "content": [{"type": "text", "text": "so"}]}]}]}),
     );
     assert_eq!((&anthropic.prompts, &anthropic.stop), (&chat.prompts, &vec!["x".to_owned()]));
-    let short = asked(Endpoint::Responses, &json!({"input": "why not"}));
+    let short = asked(Api::Responses, &json!({"input": "why not"}));
     assert_eq!(short.prompt_tokens(), 5);
 }
 
@@ -173,12 +172,12 @@ fn a_body_that_is_no_json_is_told_where() {
 #[test]
 fn messages_have_the_errors_of_anthropic() {
     let body = r#"{"messages":[{"role":"user","content":"a"}],"max_tokens":0}"#;
-    let (_, error) = refused(Endpoint::Messages, body);
+    let (_, error) = refused(Api::Messages, body);
     let said = "max_tokens must be at least 1, got 0. (parameter=max_tokens, value=0)";
     let expected = json!({"type": "error", "error": {"type": "BadRequestError", "message": said}});
     assert_eq!(error, expected);
     let body = json!({"messages": [{"role": "user", "content": "a"}]});
-    assert!(message(Endpoint::Messages, &body).contains("'loc': 'body.max_tokens'"));
+    assert!(message(Api::Messages, &body).contains("'loc': 'body.max_tokens'"));
 }
 
 #[test]
@@ -229,19 +228,18 @@ fn values_out_of_range_are_refused_by_name() {
     let chat = json!({"messages": [], "top_logprobs": 2});
     assert!(message(CHAT, &chat).contains("`logprobs` must be set to true"));
     let user = json!({"input": "a", "user": "u".repeat(257)});
-    assert!(message(Endpoint::Responses, &user).contains("user must be at most 256 bytes long"));
+    assert!(message(Api::Responses, &user).contains("user must be at most 256 bytes long"));
     let metadata = json!({"input": "a", "metadata": {"m": "m".repeat(16 << 10)}});
-    assert!(message(Endpoint::Responses, &metadata).contains("metadata must be at most 16384"));
-    let (status, error) =
-        refused(Endpoint::Responses, r#"{"input":"a","previous_response_id":"r"}"#);
+    assert!(message(Api::Responses, &metadata).contains("metadata must be at most 16384"));
+    let (status, error) = refused(Api::Responses, r#"{"input":"a","previous_response_id":"r"}"#);
     assert_eq!(status, "HTTP/1.1 404 Not Found");
     assert_eq!(error["error"]["message"], "Response with id 'r' not found.");
 }
 
 fn read_in_every_way(body: &[u8]) {
     let serving = serving();
-    for endpoint in [CHAT, COMPLETIONS, Endpoint::Responses, Endpoint::Messages] {
-        if let Err(error) = parse(endpoint, body, &serving) {
+    for api in [CHAT, COMPLETIONS, Api::Responses, Api::Messages] {
+        if let Err(error) = parse(api, body, &serving) {
             assert!(error.reply().starts_with(b"HTTP/1.1 4"));
         }
     }

@@ -4,12 +4,12 @@ use serde_json::{Value, json};
 
 use super::super::Finish;
 use super::{events, keys, streamed, whole, wording};
-use crate::serve::api::Endpoint;
+use crate::truth::Api;
 
 #[test]
 fn responses_have_the_events_of_vllm() {
     let body = json!({"input": "why", "max_output_tokens": 3, "stream": true});
-    let wording = wording(Endpoint::Responses, &body);
+    let wording = wording(Api::Responses, &body);
     let alone = whole(&wording, Finish::Length);
     let seen = events(&streamed(wording, Finish::Length));
     let names: Vec<&str> = seen.iter().map(|(name, _)| name.as_str()).collect();
@@ -103,7 +103,7 @@ const RESPONSE_KEYS: [&str; 32] = [
 fn messages_have_the_events_of_vllm() {
     let body = json!({"messages": [{"role": "user", "content": "why"}], "max_tokens": 3,
         "stream": true, "stop_sequences": ["x"]});
-    let message = wording(Endpoint::Messages, &body);
+    let message = wording(Api::Messages, &body);
     let seen = events(&streamed(message, Finish::Length));
     let texts: Vec<&str> = seen.iter().map(|(_, text)| text.as_str()).collect();
     assert_eq!(
@@ -130,12 +130,12 @@ fn messages_have_the_events_of_vllm() {
     for (name, text) in &seen {
         assert!(text.starts_with(&format!("{{\"type\":\"{name}\"")), "{name}: {text}");
     }
-    let all = whole(&wording(Endpoint::Messages, &body), Finish::StopString(0));
+    let all = whole(&wording(Api::Messages, &body), Finish::StopString(0));
     assert_eq!(
         (&all["stop_reason"], &all["stop_sequence"]),
         (&json!("stop_sequence"), &json!("x"))
     );
     assert_eq!(all["content"], json!([{"type": "text", "text": "zuzu bado mika"}]));
-    let ended = whole(&wording(Endpoint::Messages, &body), Finish::EndOfSequence);
+    let ended = whole(&wording(Api::Messages, &body), Finish::EndOfSequence);
     assert_eq!(keys(&ended), ["content", "id", "model", "role", "stop_reason", "type", "usage"]);
 }

@@ -1,0 +1,977 @@
+//! Answers into bytes, as their tokens come or in one piece: chat and completions, `OpenAI`'s
+//! responses and Anthropic's messages, with the fields and the order of fields of vLLM.
+//!
+//! Every event is an HTTP chunk of its own, as vLLM's server makes them.
+
+#[cfg(test)]
+mod tests;
+
+use std::borrow::Cow;
+use std::fmt;
+use std::rc::Rc;
+
+use super::request::GenerationRequest;
+use crate::framing::LAST_CHUNK;
+use crate::generation::Identity;
+use crate::http::{self, STREAM_HEAD};
+use crate::json::{Json, Members, members};
+use crate::scheduler::blocks::{SPECIAL_TOKENS, VOCABULARY, mix};
+use crate::serve::vocabulary::Vocabulary;
+use crate::truth::Api;
+
+/// Why a choice is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Finish {
+    /// `max_tokens`, or the model's length.
+    Length,
+    EndOfSequence,
+    /// Which of the request's stop strings.
+    StopString(u16),
+    /// The token id.
+    StopToken(u32),
+    /// Taken back by the server.
+    Abort,
+}
+
+/// One token of one choice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct GeneratedToken {
+    pub(crate) choice: u16,
+    /// The index of the token in its answer, from 0.
+    pub(crate) index: u32,
+    pub(crate) id: u32,
+    /// With the last token of the choice: vLLM sends both in one event.
+    pub(crate) finish: Option<Finish>,
+}
+
+/// A choice of an answer in one piece.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct FinishedChoice {
+    pub(crate) ids: Vec<u32>,
+    pub(crate) finish: Finish,
+}
+
+/// What an answer took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[expect(clippy::struct_field_names, reason = "the words of the wire")]
+pub(crate) struct Usage {
+    /// Tokens of all prompts.
+    pub(crate) prompt_tokens: u32,
+    /// Tokens of all choices.
+    pub(crate) completion_tokens: u32,
+    /// Sent only when there are any.
+    pub(crate) cached_tokens: u32,
+}
+
+/// Puts one answer into bytes.
+#[derive(Debug)]
+pub(crate) struct AnswerWriter {
+    ask: Rc<GenerationRequest>,
+    vocabulary: &'static Vocabulary,
+    choices: Vec<Choice>,
+    /// A token has come.
+    begun: bool,
+    dialect: Box<dyn Dialect>,
+    /// Reused for the text of every token.
+    text: String,
+}
+
+/// The events of one API.
+trait Dialect: fmt::Debug {
+    /// What leaves as soon as the request is accepted.
+    fn opening(&mut self, _ask: &GenerationRequest, _out: &mut Vec<u8>) {}
+
+    /// What vLLM sends ahead of the first token, and together with it.
+    fn begin(&mut self, ask: &GenerationRequest, out: &mut Vec<u8>);
+
+    fn piece(&mut self, ask: &GenerationRequest, piece: &Piece<'_>, out: &mut Vec<u8>);
+
+    /// All choices are over: what is left to say.
+    fn closing(&mut self, ask: &GenerationRequest, usage: &Usage, out: &mut Vec<u8>);
+
+    /// The answer in one piece.
+    fn whole(
+        &self,
+        ask: &GenerationRequest,
+        answered: &[WholeChoice<'_>],
+        usage: &Usage,
+    ) -> Vec<u8>;
+}
+
+/// The part of one choice in one event.
+#[derive(Clone, Copy, Debug)]
+struct Piece<'a> {
+    choice: u16,
+    text: &'a str,
+    /// The index and the id of the token, if there is one.
+    token: Option<(u32, u32)>,
+    /// Tokens of the choice so far, this one included.
+    tokens: u32,
+    /// Where in the choice's text the piece begins.
+    offset: usize,
+    finish: Option<Finish>,
+    /// Whether it is the first of its choice.
+    first: bool,
+}
+
+/// A choice that is over, with its text.
+#[derive(Debug)]
+struct WholeChoice<'a> {
+    ids: &'a [u32],
+    finish: Finish,
+    text: String,
+    /// Where each token begins; only where probabilities are sent.
+    offsets: Vec<usize>,
+}
+
+impl AnswerWriter {
+    pub(crate) fn new(
+        ask: Rc<GenerationRequest>,
+        identity: &Identity<'_>,
+        vocabulary: &'static Vocabulary,
+    ) -> Self {
+        let dialect: Box<dyn Dialect> = match ask.api {
+            Api::Responses => Box::new(Responses::new(&ask, identity)),
+            Api::Messages => Box::new(Messages::new(&ask, identity)),
+            Api::Chat | Api::Completions | Api::Embeddings => {
+                Box::new(Completion::new(&ask, identity, vocabulary))
+            }
+        };
+        let choices = vec![Choice::default(); usize::from(ask.choices())];
+        Self { ask, vocabulary, choices, begun: false, dialect, text: String::new() }
+    }
+
+    /// Keeps only the first bytes of a choice's text: a stop string is going to end it. To be called
+    /// before the first token, and only if the stop comes before any other end.
+    pub(crate) fn cut(&mut self, choice: u16, kept: usize) {
+        if let Some(choice) = self.choices.get_mut(usize::from(choice)) {
+            choice.kept = Some(kept);
+        }
+    }
+
+    /// What leaves as soon as the request is accepted: the head, and the first events of
+    /// responses. (vLLM sends the role of a chat and `message_start` with the first token; so
+    /// does [`AnswerWriter::token`].)
+    pub(crate) fn opening(&mut self, out: &mut Vec<u8>) {
+        out.extend_from_slice(STREAM_HEAD);
+        self.dialect.opening(&self.ask, out);
+    }
+
+    /// A token came. Responses and messages say nothing of tokens without text.
+    pub(crate) fn token(&mut self, token: &GeneratedToken, out: &mut Vec<u8>) {
+        self.piece(token.choice, Some((token.index, token.id)), token.finish, out);
+    }
+
+    /// A choice is over without a further token.
+    pub(crate) fn finish(&mut self, choice: u16, finish: Finish, out: &mut Vec<u8>) {
+        self.piece(choice, None, Some(finish), out);
+    }
+
+    fn piece(
+        &mut self,
+        choice: u16,
+        token: Option<(u32, u32)>,
+        finish: Option<Finish>,
+        out: &mut Vec<u8>,
+    ) {
+        self.begin(out);
+        let Some(state) = self.choices.get_mut(usize::from(choice)) else { return };
+        let offset = state.offset();
+        self.text.clear();
+        if let Some((_, id)) = token {
+            state.say(id, finish, &self.ask, self.vocabulary, &mut self.text);
+        }
+        let tokens = state.tokens;
+        let first = tokens == u32::from(token.is_some());
+        let piece = Piece { choice, text: &self.text, token, tokens, offset, finish, first };
+        self.dialect.piece(&self.ask, &piece, out);
+    }
+
+    /// All choices are over: what is left to say, and the last chunk.
+    pub(crate) fn closing(&mut self, usage: &Usage, out: &mut Vec<u8>) {
+        self.begin(out);
+        self.dialect.closing(&self.ask, usage, out);
+        out.extend_from_slice(LAST_CHUNK);
+    }
+
+    /// The whole reply to a request that is not streamed, one element per choice.
+    pub(crate) fn whole(&self, answered: &[FinishedChoice], usage: &Usage) -> Rc<Vec<u8>> {
+        let choices: Vec<WholeChoice<'_>> = answered
+            .iter()
+            .zip(&self.choices)
+            .map(|(answered, choice)| choice.whole(answered, &self.ask, self.vocabulary))
+            .collect();
+        http::body("application/json", self.dialect.whole(&self.ask, &choices, usage))
+    }
+
+    fn begin(&mut self, out: &mut Vec<u8>) {
+        if !std::mem::replace(&mut self.begun, true) {
+            self.dialect.begin(&self.ask, out);
+        }
+    }
+}
+
+/// How far a choice's text has got.
+#[derive(Clone, Debug, Default)]
+struct Choice {
+    tokens: u32,
+    /// Bytes of text so far, as if nothing were cut.
+    bytes: usize,
+    kept: Option<usize>,
+}
+
+impl Choice {
+    /// Where the next token's text begins.
+    fn offset(&self) -> usize {
+        self.kept.map_or(self.bytes, |kept| kept.min(self.bytes))
+    }
+
+    /// Takes a token; its text goes into `text`, which is empty.
+    fn say(
+        &mut self,
+        id: u32,
+        finish: Option<Finish>,
+        ask: &GenerationRequest,
+        vocabulary: &Vocabulary,
+        text: &mut String,
+    ) {
+        self.tokens += 1;
+        let ends = matches!(finish, Some(Finish::StopToken(_))) && !ask.include_stop;
+        if ends || Vocabulary::is_special(id) {
+            return;
+        }
+        if 0 < self.bytes {
+            text.push(' ');
+        }
+        text.push_str(vocabulary.text(id));
+        let room = self.kept.map_or(usize::MAX, |kept| kept.saturating_sub(self.bytes));
+        self.bytes += text.len();
+        // Words are ASCII, so any byte is a place to cut at.
+        text.truncate(room);
+    }
+
+    /// The whole text of a choice that has no token yet.
+    fn whole<'a>(
+        &self,
+        answered: &'a FinishedChoice,
+        ask: &GenerationRequest,
+        vocabulary: &Vocabulary,
+    ) -> WholeChoice<'a> {
+        let mut choice = self.clone();
+        let FinishedChoice { ids, finish } = answered;
+        let mut whole =
+            WholeChoice { ids, finish: *finish, text: String::new(), offsets: Vec::new() };
+        let mut text = String::new();
+        for (index, id) in ids.iter().enumerate() {
+            if ask.logprobs.is_some() {
+                whole.offsets.push(choice.offset());
+            }
+            text.clear();
+            let finish = (index + 1 == ids.len()).then_some(*finish);
+            choice.say(*id, finish, ask, vocabulary, &mut text);
+            whole.text.push_str(&text);
+        }
+        whole
+    }
+}
+
+/// The request's stop string of that number.
+fn stop_string(ask: &GenerationRequest, which: u16) -> &str {
+    ask.stop.get(usize::from(which)).map_or("", String::as_str)
+}
+
+/// An event without a name.
+fn data(out: &mut Vec<u8>, event: Members<'_>) {
+    chunk(out, &[b"data: ", &Json::from(event).bytes(), b"\n\n"]);
+}
+
+/// An event whose name is repeated in its data.
+fn named(out: &mut Vec<u8>, event: Members<'_>) {
+    let name = event.iter().find_map(|(name, value)| match value {
+        Json::Text(text) if *name == "type" => Some(text.clone()),
+        _ => None,
+    });
+    let (name, json) = (name.unwrap_or_default(), Json::from(event).bytes());
+    chunk(out, &[b"event: ", name.as_bytes(), b"\ndata: ", &json, b"\n\n"]);
+}
+
+fn chunk(out: &mut Vec<u8>, parts: &[&[u8]]) {
+    let length: usize = parts.iter().map(|part| part.len()).sum();
+    out.extend_from_slice(format!("{length:x}\r\n").as_bytes());
+    parts.iter().for_each(|part| out.extend_from_slice(part));
+    out.extend_from_slice(b"\r\n");
+}
+
+/// Chat and completions.
+#[derive(Debug)]
+struct Completion {
+    is_chat: bool,
+    id: String,
+    model: String,
+    created_s: u64,
+    vocabulary: &'static Vocabulary,
+    /// Where the answers to each prompt begin behind what is repeated of it, in characters.
+    answers_begin: Vec<usize>,
+}
+
+impl Completion {
+    fn new(
+        ask: &GenerationRequest,
+        identity: &Identity<'_>,
+        vocabulary: &'static Vocabulary,
+    ) -> Self {
+        let is_chat = ask.api == Api::Chat;
+        let prefix = if is_chat { "chatcmpl-" } else { "cmpl-" };
+        let echoes = ask.echo.as_deref().unwrap_or_default();
+        Self {
+            is_chat,
+            id: identity.text(prefix, ask.request_id.as_deref()),
+            model: identity.model.to_owned(),
+            created_s: identity.created_s,
+            vocabulary,
+            answers_begin: echoes.iter().map(|echo| echo.chars().count() + 1).collect(),
+        }
+    }
+
+    fn envelope<'a>(&'a self, chat_object: &'static str, choices: Vec<Json<'a>>) -> Members<'a> {
+        members! {
+            "id": &*self.id,
+            "object": if self.is_chat { chat_object } else { "text_completion" },
+            "created": Json::Count(self.created_s),
+            "model": &*self.model,
+            "choices": choices,
+        }
+    }
+
+    fn event<'a>(&'a self, choice: Option<Members<'a>>) -> Members<'a> {
+        self.envelope("chat.completion.chunk", choice.into_iter().map(Json::from).collect())
+    }
+
+    /// The tokens whose probabilities are sent: those of a prompt that is repeated, and those of
+    /// the answer, each with its index, its id and where in the answer it begins.
+    fn entries(
+        &self,
+        ask: &GenerationRequest,
+        choice: u16,
+        with_prompt: bool,
+        generated: impl Iterator<Item = (u32, u32, usize)>,
+    ) -> Vec<Entry> {
+        if ask.logprobs.is_none() {
+            return Vec::new();
+        }
+        let mut entries = if with_prompt { prompt_entries(ask, choice) } else { Vec::new() };
+        let ahead = self.answers_begin.get(usize::from(choice / ask.n)).copied().unwrap_or(0);
+        if !ask.echo_alone {
+            entries.extend(generated.map(|(index, id, offset)| Entry {
+                id,
+                index,
+                offset: ahead + offset,
+                is_first_of_prompt: false,
+            }));
+        }
+        entries
+    }
+
+    fn logprobs(&self, ask: &GenerationRequest, entries: &[Entry]) -> Json<'static> {
+        let vocabulary = self.vocabulary;
+        let Some(count) = ask.logprobs else { return Json::Null };
+        let list =
+            |of: &dyn Fn(&Entry) -> Json<'static>| Json::List(entries.iter().map(of).collect());
+        if self.is_chat {
+            let token = |(id, logprob): (u32, f64)| {
+                let text = vocabulary.text(id);
+                let bytes: Vec<Json<'_>> =
+                    text.bytes().map(|byte| u32::from(byte).into()).collect();
+                members! {"token": text, "logprob": six_decimals(logprob), "bytes": bytes}
+            };
+            let content = list(&|entry| {
+                let top = likeliest(*entry, count).map(|alternative| token(alternative).into());
+                let mut chosen: Members<'_> = likeliest(*entry, 1).flat_map(token).collect();
+                chosen.push(("top_logprobs", Json::List(top.collect())));
+                chosen.into()
+            });
+            return members! {"content": content}.into();
+        }
+        // The first token of a prompt has no probability: nothing is ahead of it.
+        let chosen = |entry: &Entry| match likeliest(*entry, 1).next() {
+            Some((_, logprob)) if !entry.is_first_of_prompt => six_decimals(logprob),
+            _ => Json::Null,
+        };
+        // The chosen token is sent even if no alternatives are.
+        let alternatives = |entry: &Entry| {
+            let texts = likeliest(*entry, count.max(1))
+                .map(|(id, logprob)| (vocabulary.text(id), six_decimals(logprob)));
+            if entry.is_first_of_prompt { Json::Null } else { Json::Object(texts.collect()) }
+        };
+        members! {
+            "text_offset": list(&|entry| Json::Count(entry.offset as u64)),
+            "token_logprobs": list(&chosen),
+            "tokens": list(&|entry| vocabulary.text(entry.id).into()),
+            "top_logprobs": list(&alternatives),
+        }
+        .into()
+    }
+
+    /// A choice of an answer in one piece.
+    fn whole_choice<'a>(
+        &self,
+        ask: &'a GenerationRequest,
+        choice: u16,
+        answered: &'a WholeChoice<'_>,
+    ) -> Members<'a> {
+        let text = repeated(ask, prompt_text(ask, choice), &answered.text);
+        let message = members! {
+            "role": "assistant",
+            "content": text.clone(),
+            "refusal": Json::Null,
+            "annotations": Json::Null,
+            "audio": Json::Null,
+            "function_call": Json::Null,
+            "reasoning": Json::Null,
+        };
+        let (name, content): (_, Json<'_>) =
+            if self.is_chat { ("message", message.into()) } else { ("text", text.into()) };
+        let generated = (0..).zip(answered.ids.iter().zip(&answered.offsets));
+        let generated = generated.map(|(index, (id, offset))| (index, *id, *offset));
+        let entries = self.entries(ask, choice, true, generated);
+        let mut json = members! {
+            "index": u32::from(choice),
+            name: content,
+            "logprobs": self.logprobs(ask, &entries),
+        };
+        json.extend(ending(ask, answered.finish));
+        json.push(("token_ids", token_ids(ask.token_ids, answered.ids)));
+        if !self.is_chat {
+            json.push(("prompt_logprobs", Json::Null));
+            json.push(("prompt_token_ids", token_ids(ask.token_ids, ask.prompt_of(choice))));
+        }
+        json.push(("routed_experts", Json::Null));
+        json
+    }
+}
+
+impl Dialect for Completion {
+    /// The events that name the role, one per choice; completions have no roles.
+    fn begin(&mut self, ask: &GenerationRequest, out: &mut Vec<u8>) {
+        for choice in (0..ask.choices()).filter(|_| self.is_chat) {
+            let role = members! {
+                "index": u32::from(choice),
+                "delta": members! {"role": "assistant", "content": ""},
+                "logprobs": Json::Null,
+                "finish_reason": Json::Null,
+            };
+            let mut event = self.event(Some(role));
+            event.extend(continuous_usage(ask, choice, 0));
+            event.push(("prompt_token_ids", token_ids(ask.token_ids, ask.prompt_of(choice))));
+            event.push(("prompt_text", Json::Null));
+            data(out, event);
+        }
+    }
+
+    /// An event with a token, or with an end alone.
+    fn piece(&mut self, ask: &GenerationRequest, piece: &Piece<'_>, out: &mut Vec<u8>) {
+        let echo = prompt_text(ask, piece.choice).filter(|_| piece.first);
+        let text = repeated(ask, echo, piece.text);
+        let (name, content): (_, Json<'_>) = if self.is_chat {
+            ("delta", members! {"content": text}.into())
+        } else {
+            ("text", text.into())
+        };
+        let generated = piece.token.map(|(index, id)| (index, id, piece.offset)).into_iter();
+        let entries = self.entries(ask, piece.choice, piece.first, generated);
+        let mut choice = members! {
+            "index": u32::from(piece.choice),
+            name: content,
+            "logprobs": self.logprobs(ask, &entries),
+        };
+        match piece.finish {
+            Some(finish) => choice.extend(ending(ask, finish)),
+            // A chat's events have no `stop_reason` while they go on.
+            None if self.is_chat => choice.push(("finish_reason", Json::Null)),
+            None => choice.extend([("finish_reason", Json::Null), ("stop_reason", Json::Null)]),
+        }
+        if !self.is_chat {
+            let ids = token_ids(ask.token_ids && piece.first, ask.prompt_of(piece.choice));
+            choice.push(("prompt_token_ids", ids));
+        }
+        let id = piece.token.map(|(_, id)| id);
+        choice.push(("token_ids", token_ids(ask.token_ids, id.as_slice())));
+        let mut event = self.event(Some(choice));
+        event.extend(continuous_usage(ask, piece.choice, piece.tokens));
+        if piece.finish.is_some() && !ask.include_usage {
+            event.push(("system_fingerprint", FINGERPRINT.into()));
+        }
+        data(out, event);
+    }
+
+    /// Usage if it was asked for, and the end.
+    fn closing(&mut self, ask: &GenerationRequest, usage: &Usage, out: &mut Vec<u8>) {
+        if ask.include_usage {
+            let mut counts = usage_counts(usage);
+            if 0 < usage.cached_tokens {
+                counts.push(("prompt_tokens_details", cached_details(usage)));
+            }
+            let mut event = self.event(None);
+            event.push(("usage", counts.into()));
+            event.push(("system_fingerprint", FINGERPRINT.into()));
+            data(out, event);
+        }
+        chunk(out, &[b"data: [DONE]\n\n"]);
+    }
+
+    fn whole(
+        &self,
+        ask: &GenerationRequest,
+        answered: &[WholeChoice<'_>],
+        usage: &Usage,
+    ) -> Vec<u8> {
+        let choices = (0..).zip(answered);
+        let choices =
+            choices.map(|(choice, answered)| self.whole_choice(ask, choice, answered).into());
+        let mut counts = usage_counts(usage);
+        counts.push(("prompt_tokens_details", cached_details(usage)));
+        counts.push(("completion_tokens_details", Json::Null));
+        let mut json = self.envelope("chat.completion", choices.collect());
+        json.push(("service_tier", Json::Null));
+        json.push(("system_fingerprint", FINGERPRINT.into()));
+        json.push(("usage", counts.into()));
+        if self.is_chat {
+            json.push(("prompt_logprobs", Json::Null));
+            json.push(("prompt_token_ids", token_ids(ask.token_ids, ask.prompt_of(0))));
+            json.push(("prompt_text", Json::Null));
+        }
+        let absent = ["kv_transfer_params", "ec_transfer_params", "metrics"];
+        json.extend(absent.map(|name| (name, Json::Null)));
+        Json::from(json).bytes()
+    }
+}
+
+const FINGERPRINT: &str = concat!("inferometer-", env!("CARGO_PKG_VERSION"));
+
+/// The text of the prompt that a choice answers, where it is to be repeated.
+fn prompt_text(ask: &GenerationRequest, choice: u16) -> Option<&str> {
+    ask.echo.as_ref()?.get(usize::from(choice / ask.n)).map(String::as_str)
+}
+
+/// The text of an answer, behind what is repeated of its prompt.
+fn repeated<'a>(ask: &GenerationRequest, echo: Option<&'a str>, text: &'a str) -> Cow<'a, str> {
+    match echo {
+        Some(echo) if ask.echo_alone => Cow::Borrowed(echo),
+        Some(echo) => Cow::Owned(format!("{echo} {text}")),
+        None => Cow::Borrowed(text),
+    }
+}
+
+fn token_ids(wanted: bool, ids: &[u32]) -> Json<'static> {
+    if wanted { Json::List(ids.iter().map(|id| (*id).into()).collect()) } else { Json::Null }
+}
+
+fn ending(ask: &GenerationRequest, finish: Finish) -> Members<'_> {
+    let (finish_reason, stop_reason) = match finish {
+        Finish::Length => ("length", Json::Null),
+        Finish::EndOfSequence => ("stop", Json::Null),
+        Finish::StopString(which) => ("stop", stop_string(ask, which).into()),
+        Finish::StopToken(id) => ("stop", id.into()),
+        Finish::Abort => ("abort", Json::Null),
+    };
+    members! {"finish_reason": finish_reason, "stop_reason": stop_reason}
+}
+
+fn continuous_usage(
+    ask: &GenerationRequest,
+    choice: u16,
+    tokens: u32,
+) -> Option<(&'static str, Json<'static>)> {
+    let prompt_tokens = u32::try_from(ask.prompt_of(choice).len()).unwrap_or(u32::MAX);
+    let usage = Usage { prompt_tokens, completion_tokens: tokens, cached_tokens: 0 };
+    let mut counts = usage_counts(&usage);
+    counts.push(("completion_tokens_details", Json::Null));
+    ask.continuous_usage.then(|| ("usage", counts.into()))
+}
+
+fn usage_counts(usage: &Usage) -> Members<'static> {
+    let (prompt, tokens) = (usage.prompt_tokens, usage.completion_tokens);
+    members! {
+        "prompt_tokens": prompt,
+        "total_tokens": prompt.saturating_add(tokens),
+        "completion_tokens": tokens,
+    }
+}
+
+fn cached_details(usage: &Usage) -> Json<'static> {
+    match usage.cached_tokens {
+        0 => Json::Null,
+        cached => members! {"cached_tokens": cached}.into(),
+    }
+}
+
+/// A token whose probabilities are sent.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    id: u32,
+    /// Its place in the answer.
+    index: u32,
+    /// Where in the text it begins.
+    offset: usize,
+    is_first_of_prompt: bool,
+}
+
+/// The tokens of a prompt that is repeated. As in the answer, the white space between two words
+/// belongs to the second.
+fn prompt_entries(ask: &GenerationRequest, choice: u16) -> Vec<Entry> {
+    let Some(echo) = prompt_text(ask, choice) else { return Vec::new() };
+    let mut entries = Vec::new();
+    let (mut chars, mut bytes) = (0, 0);
+    let words = echo.split_whitespace().chain(std::iter::repeat(""));
+    for ((index, id), word) in (0..).zip(ask.prompt_of(choice)).zip(words) {
+        entries.push(Entry { id: *id, index, offset: chars, is_first_of_prompt: index == 0 });
+        let rest = &echo[bytes..];
+        let length = rest.find(word).unwrap_or(0) + word.len();
+        chars += rest[..length].chars().count();
+        bytes += length;
+    }
+    entries
+}
+
+/// The likeliest tokens, the chosen one first.
+fn likeliest(entry: Entry, count: u32) -> impl Iterator<Item = (u32, f64)> {
+    let words = VOCABULARY - SPECIAL_TOKENS;
+    let place = entry.id.saturating_sub(SPECIAL_TOKENS);
+    let unit = move |rank: u32| {
+        let seed = (u64::from(entry.id) << 32) | (u64::from(entry.index) ^ u64::from(rank) << 27);
+        (mix(seed.wrapping_add(1)) >> 44) as f64 / f64::from(1_u32 << 20)
+    };
+    (0..count).map(move |rank| {
+        if rank == 0 {
+            // Between 0.49 and 0.90.
+            return (entry.id, -0.11 - 0.6 * unit(0));
+        }
+        // A prime stride: no two ranks give the same word.
+        let id = SPECIAL_TOKENS + (place + rank * 7_919) % words;
+        // At most 0.05, and each at most half of the one before: all of them less than 0.10.
+        (id, -3.0 - 0.7 * f64::from(rank - 1) - 0.05 * unit(rank))
+    })
+}
+
+fn six_decimals(number: f64) -> Json<'static> {
+    Json::Digits(format!("{number:.6}"))
+}
+
+/// Anthropic's messages.
+#[derive(Debug)]
+struct Messages {
+    id: String,
+    model: String,
+    finish: Option<Finish>,
+}
+
+impl Messages {
+    fn new(ask: &GenerationRequest, identity: &Identity<'_>) -> Self {
+        // vLLM makes messages out of chats, and the id shows it.
+        let id = identity.text("chatcmpl-", ask.request_id.as_deref());
+        Self { id, model: identity.model.to_owned(), finish: None }
+    }
+
+    fn message<'a>(&'a self, content: Vec<Json<'a>>, reason: Option<&'a str>) -> Members<'a> {
+        members! {
+            "id": &*self.id,
+            "type": "message",
+            "role": "assistant",
+            "content": content,
+            "model": &*self.model,
+            "stop_reason": reason,
+        }
+    }
+}
+
+impl Dialect for Messages {
+    /// The message without content, and the beginning of its one block.
+    fn begin(&mut self, ask: &GenerationRequest, out: &mut Vec<u8>) {
+        let usage = Usage { prompt_tokens: ask.prompt_tokens(), ..Usage::default() };
+        let mut message = self.message(Vec::new(), None);
+        message.push(("stop_sequence", Json::Null));
+        message.push(("usage", message_counts(&usage)));
+        named(out, members! {"type": "message_start", "message": message});
+        let block = members! {"type": "text", "text": ""};
+        named(out, members! {"type": "content_block_start", "content_block": block, "index": 0});
+    }
+
+    fn piece(&mut self, _: &GenerationRequest, piece: &Piece<'_>, out: &mut Vec<u8>) {
+        self.finish = self.finish.or(piece.finish);
+        if !piece.text.is_empty() {
+            let delta = members! {"type": "text_delta", "text": piece.text};
+            named(out, members! {"type": "content_block_delta", "delta": delta, "index": 0});
+        }
+    }
+
+    fn closing(&mut self, ask: &GenerationRequest, usage: &Usage, out: &mut Vec<u8>) {
+        named(out, members! {"type": "content_block_stop", "index": 0});
+        let (reason, sequence) = message_stop(ask, self.finish.unwrap_or(Finish::Length));
+        let delta = members! {"stop_reason": reason, "stop_sequence": sequence};
+        let usage = message_counts(usage);
+        named(out, members! {"type": "message_delta", "delta": delta, "usage": usage});
+        named(out, members! {"type": "message_stop"});
+    }
+
+    /// A message in one piece leaves out the stop sequence if there is none.
+    fn whole(
+        &self,
+        ask: &GenerationRequest,
+        answered: &[WholeChoice<'_>],
+        usage: &Usage,
+    ) -> Vec<u8> {
+        let finish = answered.first().map_or(Finish::Length, |answered| answered.finish);
+        let (reason, sequence) = message_stop(ask, finish);
+        let blocks =
+            answered.iter().map(|one| members! {"type": "text", "text": &*one.text}.into());
+        let mut message = self.message(blocks.collect(), Some(reason));
+        message.extend(sequence.map(|sequence| ("stop_sequence", sequence.into())));
+        message.push(("usage", message_counts(usage)));
+        Json::from(message).bytes()
+    }
+}
+
+fn message_stop(ask: &GenerationRequest, finish: Finish) -> (&'static str, Option<&str>) {
+    match finish {
+        Finish::Length => ("max_tokens", None),
+        Finish::StopString(which) => ("stop_sequence", Some(stop_string(ask, which))),
+        Finish::EndOfSequence | Finish::StopToken(_) | Finish::Abort => ("end_turn", None),
+    }
+}
+
+/// Anthropic's `input_tokens` does not include what came from the cache.
+fn message_counts(usage: &Usage) -> Json<'static> {
+    let mut counts = members! {
+        "input_tokens": usage.prompt_tokens.saturating_sub(usage.cached_tokens),
+        "output_tokens": usage.completion_tokens,
+    };
+    if 0 < usage.cached_tokens {
+        counts.push(("cache_read_input_tokens", usage.cached_tokens.into()));
+    }
+    counts.into()
+}
+
+/// `OpenAI`'s responses: a response holds one message with one text.
+#[derive(Debug)]
+struct Responses {
+    id: String,
+    item_id: String,
+    model: String,
+    created_s: u64,
+    next_event: u32,
+    text: String,
+    finish: Option<Finish>,
+}
+
+impl Responses {
+    fn new(ask: &GenerationRequest, identity: &Identity<'_>) -> Self {
+        Self {
+            id: identity.text("resp_", ask.request_id.as_deref()),
+            item_id: format!("msg_{:016x}", mix(identity.id.wrapping_add(1))),
+            model: identity.model.to_owned(),
+            created_s: identity.created_s,
+            next_event: 0,
+            text: String::new(),
+            finish: None,
+        }
+    }
+
+    fn next_number(&mut self) -> u32 {
+        self.next_event += 1;
+        self.next_event - 1
+    }
+
+    fn part_event(&mut self, part: Json<'_>, name: &'static str, out: &mut Vec<u8>) {
+        let number = self.next_number();
+        let event = members! {
+            "content_index": 0,
+            "item_id": &*self.item_id,
+            "output_index": 0,
+            "part": part,
+            "sequence_number": number,
+            "type": name,
+        };
+        named(out, event);
+    }
+
+    fn item_event(&mut self, text: Option<&str>, name: &'static str, out: &mut Vec<u8>) {
+        let number = self.next_number();
+        let event = members! {
+            "item": self.item(text),
+            "output_index": 0,
+            "sequence_number": number,
+            "type": name,
+        };
+        named(out, event);
+    }
+
+    fn item<'a>(&'a self, text: Option<&'a str>) -> Json<'a> {
+        let parts: Vec<Json<'_>> =
+            text.map(|text| output_text(text, Json::Null)).into_iter().collect();
+        members! {
+            "id": &*self.item_id,
+            "content": parts,
+            "role": "assistant",
+            "status": if text.is_some() { "completed" } else { "in_progress" },
+            "type": "message",
+            "phase": Json::Null,
+        }
+        .into()
+    }
+
+    /// The response as it is before its end, or with what it ended with.
+    fn response<'a>(
+        &'a self,
+        ask: &'a GenerationRequest,
+        over: Option<(&'a str, Finish, &'a Usage)>,
+    ) -> Json<'a> {
+        let status = match over.map(|(_, finish, _)| finish) {
+            None => "in_progress",
+            Some(Finish::Length) => "incomplete",
+            Some(Finish::Abort) => "cancelled",
+            Some(Finish::EndOfSequence | Finish::StopString(_) | Finish::StopToken(_)) => {
+                "completed"
+            }
+        };
+        let cut = (status == "incomplete").then(|| members! {"reason": "max_output_tokens"});
+        let output: Vec<Json<'_>> =
+            over.map(|(text, ..)| self.item(Some(text))).into_iter().collect();
+        let echoed = &ask.echo_fields;
+        members! {
+            "id": &*self.id,
+            "created_at": Json::Count(self.created_s),
+            "incomplete_details": cut,
+            "instructions": echoed.instructions.as_deref(),
+            "metadata": echoed.metadata.as_ref().map(Json::Value),
+            "model": &*self.model,
+            "object": "response",
+            "output": output,
+            "parallel_tool_calls": Json::Bool(true),
+            "temperature": Json::Number(echoed.temperature),
+            "tool_choice": "none",
+            "tools": Json::List(Vec::new()),
+            "top_p": Json::Number(echoed.top_p),
+            "background": Json::Bool(false),
+            "max_output_tokens": ask.max_tokens,
+            "max_tool_calls": Json::Null,
+            "previous_response_id": Json::Null,
+            "prompt": Json::Null,
+            "reasoning": Json::Null,
+            "service_tier": "auto",
+            "status": status,
+            "text": Json::Null,
+            "top_logprobs": Json::Null,
+            "truncation": "disabled",
+            "usage": over.map(|(.., usage)| response_counts(usage)),
+            "user": echoed.user.as_deref(),
+            "presence_penalty": Json::Number(echoed.presence_penalty),
+            "frequency_penalty": Json::Number(echoed.frequency_penalty),
+            "kv_transfer_params": Json::Null,
+            "ec_transfer_params": Json::Null,
+            "input_messages": Json::Null,
+            "output_messages": Json::Null,
+        }
+        .into()
+    }
+}
+
+impl Dialect for Responses {
+    /// What vLLM sends before anything is computed.
+    fn opening(&mut self, ask: &GenerationRequest, out: &mut Vec<u8>) {
+        for name in ["response.created", "response.in_progress"] {
+            let number = self.next_number();
+            let response = self.response(ask, None);
+            named(out, members! {"response": response, "sequence_number": number, "type": name});
+        }
+    }
+
+    /// The message and its text begin.
+    fn begin(&mut self, _: &GenerationRequest, out: &mut Vec<u8>) {
+        self.item_event(None, "response.output_item.added", out);
+        let part = output_text("", Json::List(Vec::new()));
+        self.part_event(part, "response.content_part.added", out);
+    }
+
+    fn piece(&mut self, _: &GenerationRequest, piece: &Piece<'_>, out: &mut Vec<u8>) {
+        self.finish = self.finish.or(piece.finish);
+        if piece.text.is_empty() {
+            return;
+        }
+        self.text.push_str(piece.text);
+        let number = self.next_number();
+        let delta = members! {
+            "content_index": 0,
+            "delta": piece.text,
+            "item_id": &*self.item_id,
+            "logprobs": Json::List(Vec::new()),
+            "output_index": 0,
+            "sequence_number": number,
+            "type": "response.output_text.delta",
+        };
+        named(out, delta);
+    }
+
+    /// The text, the message and the response end.
+    fn closing(&mut self, ask: &GenerationRequest, usage: &Usage, out: &mut Vec<u8>) {
+        let text = std::mem::take(&mut self.text);
+        let number = self.next_number();
+        let done = members! {
+            "content_index": 0,
+            "item_id": &*self.item_id,
+            "logprobs": Json::List(Vec::new()),
+            "output_index": 0,
+            "sequence_number": number,
+            "text": &*text,
+            "type": "response.output_text.done",
+        };
+        named(out, done);
+        self.part_event(output_text(&text, Json::Null), "response.content_part.done", out);
+        self.item_event(Some(&text), "response.output_item.done", out);
+        let number = self.next_number();
+        let finish = self.finish.unwrap_or(Finish::Length);
+        let completed = members! {
+            "response": self.response(ask, Some((&text, finish, usage))),
+            "sequence_number": number,
+            "type": "response.completed",
+        };
+        named(out, completed);
+    }
+
+    fn whole(
+        &self,
+        ask: &GenerationRequest,
+        answered: &[WholeChoice<'_>],
+        usage: &Usage,
+    ) -> Vec<u8> {
+        let (finish, text) =
+            answered.first().map_or((Finish::Length, ""), |one| (one.finish, &*one.text));
+        self.response(ask, Some((text, finish, usage))).bytes()
+    }
+}
+
+fn output_text<'a>(text: &'a str, logprobs: Json<'a>) -> Json<'a> {
+    let annotations = Json::List(Vec::new());
+    members! {"annotations": annotations, "text": text, "type": "output_text", "logprobs": logprobs}
+        .into()
+}
+
+fn response_counts(usage: &Usage) -> Members<'static> {
+    let none = || Json::List(Vec::new());
+    members! {
+        "input_tokens": usage.prompt_tokens,
+        "input_tokens_details": members! {
+            "cached_tokens": usage.cached_tokens,
+            "cache_write_tokens": 0,
+            "input_tokens_per_turn": none(),
+            "cached_tokens_per_turn": none(),
+        },
+        "output_tokens": usage.completion_tokens,
+        "output_tokens_details": members! {
+            "reasoning_tokens": 0,
+            "tool_output_tokens": 0,
+            "output_tokens_per_turn": none(),
+            "tool_output_tokens_per_turn": none(),
+        },
+        "total_tokens": usage.prompt_tokens.saturating_add(usage.completion_tokens),
+    }
+}
