@@ -10,5 +10,4 @@ mod poller;
 mod reading;
 pub(crate) mod text;
 
-pub(crate) use poller::BODY_BYTES_MAX;
-pub use poller::{Poller, PollerError, Polling};
+pub use poller::{BODY_BYTES_MAX, Poller, PollerError, Polling, other_path, read_reply};

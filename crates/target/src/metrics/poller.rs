@@ -44,7 +44,7 @@ pub struct Poller<J, E> {
 }
 
 /// An answer may have so many.
-pub(crate) const BODY_BYTES_MAX: usize = 16 << 20;
+pub const BODY_BYTES_MAX: usize = 16 << 20;
 const PATH_USUAL: &str = "/metrics";
 /// TensorRT-LLM has statistics of another form at the usual one.
 const PATH_OTHER: &str = "/prometheus/metrics";
@@ -192,7 +192,7 @@ impl<C: Clock, A: FnMut(&str) -> Answer, J, E> Rounds<C, A, J, E> {
 }
 
 /// The readings of a whole answer.
-fn read_reply(reply: &FetchReply) -> Result<TelemetrySample, MissReason> {
+pub fn read_reply(reply: &FetchReply) -> Result<TelemetrySample, MissReason> {
     match reply.status {
         200..=299 => read(&reply.body),
         status => Err(MissReason::Status(status)),
@@ -200,7 +200,7 @@ fn read_reply(reply: &FetchReply) -> Result<TelemetrySample, MissReason> {
 }
 
 /// Where to ask next, if there is something else, or nothing, where metrics usually are.
-fn other_path(asked: &str, missed: MissReason) -> Option<&'static str> {
+pub fn other_path(asked: &str, missed: MissReason) -> Option<&'static str> {
     let is_elsewhere = matches!(missed, MissReason::Status(404 | 405) | MissReason::NotPrometheus);
     (asked == PATH_USUAL && is_elsewhere).then_some(PATH_OTHER)
 }
