@@ -315,7 +315,10 @@ pub trait Compared: PartialEq + Sized {
     fn level(&self) -> Level;
     fn verdict(&self) -> Option<Verdict>;
     fn estimate(&self, quantity: &Quantity) -> Option<Estimate>;
-    fn facts(side: &Side<Self>) -> SideFacts;
+    /// The seed, and whether it ended before its plan did.
+    fn seed_and_partial(&self) -> (Option<u64>, bool);
+    /// Model, target, simulator and foreign tool of a side.
+    fn subject(side: &Side<Self>) -> (String, String, Option<String>, Option<Tool>);
     /// The quantity that decides when none is asked for.
     fn primary(sides: &[Side<Self>]) -> Quantity;
     fn quantities(base: &[&Self]) -> Vec<Quantity>;
@@ -388,7 +391,7 @@ impl Comparison {
         let outcomes = others.iter().enumerate().filter(|_| !levels.is_empty());
         Ok(Self {
             schema: COMPARISON_SCHEMA.to_owned(),
-            sides: sides.iter().map(R::facts).collect(),
+            sides: sides.iter().map(Side::facts).collect(),
             forced,
             primary: primary.to_string(),
             margins,
@@ -471,8 +474,25 @@ impl<R: Compared> Side<R> {
         self.results.iter().filter(|result| result.verdict() != Some(Verdict::Invalid))
     }
 
-    fn left_out(&self) -> u32 {
-        u32::try_from(self.results.len() - self.compared().count()).unwrap_or(u32::MAX)
+    fn facts(&self) -> SideFacts {
+        let runs = self.results.iter().enumerate().map(|(place, run)| {
+            let (seed, partial) = run.seed_and_partial();
+            let scenario = self.row_of(place).map(str::to_owned);
+            let (id, level, verdict) = (run.id().to_owned(), run.level(), run.verdict());
+            SideRun { scenario, id, seed, level, verdict, partial }
+        });
+        let (model, target, simulated, tool) = R::subject(self);
+        let left_out = self.results.len() - self.compared().count();
+        SideFacts {
+            name: self.name.clone(),
+            source: self.source.clone(),
+            model,
+            target,
+            simulated,
+            tool,
+            runs: runs.collect(),
+            left_out: u32::try_from(left_out).unwrap_or(u32::MAX),
+        }
     }
 
     /// The row that one of its runs is of.

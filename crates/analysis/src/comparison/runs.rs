@@ -10,14 +10,15 @@ use inferometer_model::spec::Lengths;
 use serde::Serialize;
 
 use super::{
-    Compared, Fact, INPUT_COUNTS, OUTPUT_COUNTS, Objection, PROMISES, Side, SideFacts, SideRun,
-    TOKENIZER, Trouble, Weight, differing,
+    Compared, Fact, INPUT_COUNTS, OUTPUT_COUNTS, Objection, PROMISES, Side, TOKENIZER, Trouble,
+    Weight, differing,
 };
 use crate::judge::Verdict;
 use crate::metric::{self, Better, METRICS, Metric, Quantity, Statistic};
 use crate::run::{LoadFacts, RateFacts, WorkloadFacts};
 use crate::statistics::{Estimate, Percentile};
 use crate::summary::Summary;
+use crate::tool_result::Tool;
 
 impl Compared for Summary {
     const NOUN: &'static str = "run";
@@ -50,7 +51,11 @@ impl Compared for Summary {
         quantity.value_in(self).ok()
     }
 
-    fn facts(side: &Side<Self>) -> SideFacts {
+    fn seed_and_partial(&self) -> (Option<u64>, bool) {
+        (Some(self.run.seed), self.run.partial)
+    }
+
+    fn subject(side: &Side<Self>) -> (String, String, Option<String>, Option<Tool>) {
         // Rows of a suite, and repeated runs, are of one server, which may have another port each time.
         let is_matrix = side.rows.is_some() && side.suite.is_none();
         let all = |noun: &str, of: fn(&Summary) -> Option<&str>| {
@@ -62,24 +67,10 @@ impl Compared for Summary {
                 several => format!("{several} {noun}"),
             })
         };
-        let runs = side.results.iter().enumerate().map(|(place, run)| SideRun {
-            scenario: side.row_of(place).map(str::to_owned),
-            id: run.run.id.clone(),
-            seed: Some(run.run.seed),
-            level: run.level(),
-            verdict: Some(run.verdict),
-            partial: run.run.partial,
-        });
-        SideFacts {
-            name: side.name.clone(),
-            source: side.source.clone(),
-            model: all("models", |run| Some(run.run.model.as_str())).unwrap_or_default(),
-            target: all("servers", |run| Some(run.run.target.as_str())).unwrap_or_default(),
-            simulated: all("profiles", |run| Some(run.run.simulated.as_ref()?.profile.as_str())),
-            tool: None,
-            runs: runs.collect(),
-            left_out: side.left_out(),
-        }
+        let model = all("models", |run| Some(run.run.model.as_str()));
+        let target = all("servers", |run| Some(run.run.target.as_str()));
+        let simulated = all("profiles", |run| Some(run.run.simulated.as_ref()?.profile.as_str()));
+        (model.unwrap_or_default(), target.unwrap_or_default(), simulated, None)
     }
 
     /// On an open loop the rate is given, so waiting is what can change; on a closed loop it is the

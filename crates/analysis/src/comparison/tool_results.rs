@@ -5,10 +5,7 @@
 
 use inferometer_model::campaign::Level;
 
-use super::{
-    Compared, Fact, Objection, PROMISES, Side, SideFacts, SideRun, TOKENIZER, Trouble, Weight,
-    differing,
-};
+use super::{Compared, Fact, Objection, PROMISES, Side, TOKENIZER, Trouble, Weight, differing};
 use crate::judge::Verdict;
 use crate::metric::{self, Better, Metric, Quantity, Statistic};
 use crate::statistics::{Estimate, Percentile};
@@ -43,30 +40,16 @@ impl Compared for ToolResult {
         self.tensor_parallel
     }
 
-    fn facts(side: &Side<Self>) -> SideFacts {
-        let first = side.results.first();
-        let tool = first
-            .map(|sheet| sheet.source.tool)
-            .filter(|tool| side.results.iter().all(|sheet| sheet.source.tool == *tool));
-        let runs = side.results.iter().map(|sheet| SideRun {
-            scenario: None,
-            id: sheet.source.name.clone(),
-            seed: None,
-            level: sheet.level(),
-            verdict: sheet.verdict,
-            partial: sheet.is_cut(),
-        });
-        let simulated = first.is_some_and(|sheet| sheet.source.simulated);
-        SideFacts {
-            name: side.name.clone(),
-            source: side.source.clone(),
-            model: first.and_then(|sheet| sheet.model.clone()).unwrap_or_default(),
-            target: String::new(),
-            simulated: simulated.then(|| "virtual time".to_owned()),
-            tool: tool.filter(|tool| *tool != Tool::Inferometer),
-            runs: runs.collect(),
-            left_out: side.left_out(),
-        }
+    fn seed_and_partial(&self) -> (Option<u64>, bool) {
+        (None, self.is_cut())
+    }
+
+    fn subject(side: &Side<Self>) -> (String, String, Option<String>, Option<Tool>) {
+        let Some(first) = side.results.first() else { return Default::default() };
+        let is_one = side.results.iter().all(|result| result.source.tool == first.source.tool);
+        let tool = Some(first.source.tool).filter(|it| is_one && *it != Tool::Inferometer);
+        let simulated = first.source.simulated.then(|| "virtual time".to_owned());
+        (first.model.clone().unwrap_or_default(), String::new(), simulated, tool)
     }
 
     /// Of a given rate the wait, from the schedule where all have it, else the throughput: the first

@@ -16,7 +16,7 @@ mod warnings;
 
 use inferometer_model::campaign::{
     CampaignSpec, DeploymentRecord, Dimension, Level, Order, Point, PointFailure, Question,
-    SetManifest, Stage, StopAt,
+    SetManifest, StopAt,
 };
 use inferometer_model::endpoint::Api;
 use inferometer_model::observations::Simulated;
@@ -89,12 +89,8 @@ pub struct ConditionSummary {
 /// A run of the set, in one line.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PointLine {
-    pub number: u32,
-    pub condition: u32,
-    pub level: Level,
-    pub repetition: u32,
-    pub seed: u64,
-    pub stage: Stage,
+    #[serde(flatten)]
+    pub point: Point,
     pub verdict: Verdict,
     pub workload_fingerprint: String,
     pub plan_fingerprint: String,
@@ -230,7 +226,15 @@ impl SetSummary {
             limits: Vec::new(),
             suite,
             matrix,
-            points: ordered.into_iter().map(PointLine::from_result).collect(),
+            points: ordered
+                .into_iter()
+                .map(|PointResult { point, summary }| PointLine {
+                    point: *point,
+                    verdict: summary.verdict,
+                    workload_fingerprint: summary.workload.fingerprint.clone(),
+                    plan_fingerprint: summary.plan.fingerprint.clone(),
+                })
+                .collect(),
         }
     }
 
@@ -326,29 +330,9 @@ fn verdict(
     }
 }
 
-impl PointLine {
-    fn from_result(result: &PointResult) -> Self {
-        let PointResult { point, summary } = result;
-        Self {
-            number: point.number,
-            condition: point.condition,
-            level: point.level,
-            repetition: point.repetition,
-            seed: point.seed,
-            stage: point.stage,
-            verdict: summary.verdict,
-            workload_fingerprint: summary.workload.fingerprint.clone(),
-            plan_fingerprint: summary.plan.fingerprint.clone(),
-        }
-    }
-}
-
 impl Asked {
     fn from_campaign(campaign: &CampaignSpec) -> Self {
-        let sweep = match &campaign.question {
-            Question::Repeat | Question::Suite(_) | Question::Matrix(_) => None,
-            Question::Sweep(sweep) => Some(sweep),
-        };
+        let sweep = if let Question::Sweep(it) = &campaign.question { Some(it) } else { None };
         let search = sweep.and_then(|sweep| sweep.find.as_ref());
         Self {
             question: match &campaign.question {

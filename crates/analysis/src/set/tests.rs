@@ -83,7 +83,7 @@ fn runs_are_gathered_by_condition_and_level_in_the_order_of_the_load() {
     assert_eq!(throughput(&one.levels[0]).values, [Some(20.0), Some(22.0)]);
     assert_eq!(throughput(&one.levels[0]).mean, Some(21.0));
     assert_eq!((two.levels.len(), throughput(&two.levels[0]).mean), (1, Some(5.0)));
-    assert_eq!(found.points.iter().map(|point| point.number).collect::<Vec<_>>(), [0, 1, 2, 3]);
+    assert_eq!(found.points.iter().map(|line| line.point.number).collect::<Vec<_>>(), [0, 1, 2, 3]);
     assert!(one.findings.is_some());
 }
 

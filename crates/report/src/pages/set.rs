@@ -55,7 +55,8 @@ pub fn set(input: &SuiteInput<'_>) -> Document {
     let by_condition = rows::of_conditions(set, points);
     let rows: Vec<Row<'_>> = by_condition.iter().flatten().cloned().collect();
     let first = rows.iter().find_map(Row::drawn);
-    let about = about(set, first, models(set), Some(("Question", question(set))));
+    let (title, question) = question(set);
+    let about = about(set, first, models(set), Some(("Question", question)));
     let (reason, points) = frame::reason(set.verdict, &set.warnings, &rows);
     let why = plain(format!("{}. {reason}", runs_by_verdict(set)));
     let badge = frame::badge(set.verdict, why, points);
@@ -72,7 +73,7 @@ pub fn set(input: &SuiteInput<'_>) -> Document {
     sections.push(provenance(set));
     Document {
         header: frame::header(&about, narrative),
-        title: title(set).to_owned(),
+        title: format!("LLM Inference Benchmark Report{title}"),
         lead: frame::lead(&about, badge, headline(set, &rows)),
         sections,
         footer: frame::footer(&about, &set.set, narrative),
@@ -159,17 +160,8 @@ fn simulated(set: &SetSummary) -> String {
     format!("{} Profile {}{more}", frame::SIMULATED, profiles.join(", "))
 }
 
-const fn title(set: &SetSummary) -> &'static str {
-    match set.asked.question {
-        QuestionKind::Repeat => "LLM Inference Benchmark Report: Repeated Runs",
-        QuestionKind::Sweep => "LLM Inference Benchmark Report: Load Sweep",
-        QuestionKind::Search => "LLM Inference Benchmark Report: Search for a Limit",
-        QuestionKind::Suite => "LLM Inference Benchmark Report",
-        QuestionKind::Matrix => "LLM Inference Benchmark Report: Deployment Matrix",
-    }
-}
-
-fn question(set: &SetSummary) -> String {
+/// What was asked, as the end of the title and in a sentence.
+fn question(set: &SetSummary) -> (&'static str, String) {
     let over = match set.asked.dimension {
         Some(Dimension::Rate) => "request rates",
         Some(Dimension::Concurrency) => "concurrency levels",
@@ -179,13 +171,18 @@ fn question(set: &SetSummary) -> String {
         1 => String::new(),
         several => format!(", {several} servers side by side"),
     };
+    let goals = set.asked.goals.join(", ");
     match set.asked.question {
-        QuestionKind::Repeat => format!("the same experiment {} times{servers}", set.asked.runs),
-        QuestionKind::Suite => "a suite of scenarios".to_owned(),
-        QuestionKind::Matrix => format!("a matrix of {} deployments", set.conditions.len()),
-        QuestionKind::Sweep => format!("a sweep of {over}{servers}"),
+        QuestionKind::Repeat => {
+            (": Repeated Runs", format!("the same experiment {} times{servers}", set.asked.runs))
+        }
+        QuestionKind::Sweep => (": Load Sweep", format!("a sweep of {over}{servers}")),
         QuestionKind::Search => {
-            format!("the highest load where {}{servers}", set.asked.goals.join(", "))
+            (": Search for a Limit", format!("the highest load where {goals}{servers}"))
+        }
+        QuestionKind::Suite => ("", "a suite of scenarios".to_owned()),
+        QuestionKind::Matrix => {
+            (": Deployment Matrix", format!("a matrix of {} deployments", set.conditions.len()))
         }
     }
 }
@@ -210,17 +207,12 @@ fn manner(asked: &Asked, seed: u64) -> String {
         // There is nothing to put in order.
         (QuestionKind::Repeat, _) | (QuestionKind::Suite, Order::Listed) => "",
         (QuestionKind::Suite, Order::Interleaved) => ", shuffled in every round",
-        (QuestionKind::Sweep | QuestionKind::Search | QuestionKind::Matrix, Order::Interleaved) => {
-            ", interleaved"
-        }
-        (QuestionKind::Sweep | QuestionKind::Search | QuestionKind::Matrix, Order::Listed) => {
-            ", in the order of the list"
-        }
+        (_, Order::Interleaved) => ", interleaved",
+        (_, Order::Listed) => ", in the order of the list",
     };
-    let rest = if 0.0 < asked.cool_down_s {
-        format!(", {} s of rest between runs", asked.cool_down_s)
-    } else {
-        String::new()
+    let rest = match asked.cool_down_s {
+        seconds if 0.0 < seconds => format!(", {seconds} s of rest between runs"),
+        _ => String::new(),
     };
     let restarted = if asked.restarted { ", server restarted between them" } else { "" };
     format!("{runs}{order}{rest}{restarted}, seed {seed}")
@@ -229,23 +221,23 @@ fn manner(asked: &Asked, seed: u64) -> String {
 /// Each server with the prompts that it got.
 fn subjects(set: &SetSummary) -> Vec<(String, Text)> {
     let several = 1 < set.conditions.len();
+    let length = |lengths: &Lengths| {
+        lengths.fixed().map_or_else(|| lengths.to_string(), |length| count(length.into()))
+    };
+    let subject = |subject: &Subject| {
+        let input = match &subject.input_tokens {
+            Some(input) => format!("{} tokens in", length(input)),
+            None => format!("prompts of the {}", subject.source.name()),
+        };
+        let output = subject.output_tokens.as_ref().map(|it| format!(", {} out", length(it)));
+        format!("{}, {input}{}", server(subject), output.unwrap_or_default())
+    };
     let conditions = set.conditions.iter().map(|condition| {
-        let text = condition.subject.as_ref().map_or_else(
-            || "no run yet".to_owned(),
-            |subject| {
-                let input = subject.input_tokens.as_ref().map_or_else(
-                    || format!(", prompts of the {}", subject.source.name()),
-                    |input| format!(", {} tokens in", length(input)),
-                );
-                let output = subject.output_tokens.as_ref();
-                let output = output.map_or_else(String::new, |it| format!(", {} out", length(it)));
-                format!("{}{input}{output}", server(subject))
-            },
-        );
+        let text = condition.subject.as_ref().map_or_else(|| "no run yet".to_owned(), subject);
         let name = terminal_line(&condition.name, NAME_MOST);
         (if several { name } else { "target".to_owned() }, plain(text))
     });
-    [("question".to_owned(), plain(question(set)))].into_iter().chain(conditions).collect()
+    [("question".to_owned(), plain(question(set).1))].into_iter().chain(conditions).collect()
 }
 
 /// API, model and target.
@@ -258,10 +250,6 @@ pub(super) fn target(subject: &Subject) -> String {
     let engine = simulated.map_or_else(String::new, |engine| format!(": {}", engine.engine));
     let speed = subject.engine_speed;
     frame::target(&subject.target, subject.embedded, simulated.is_some(), speed) + &engine
-}
-
-fn length(lengths: &Lengths) -> String {
-    lengths.fixed().map_or_else(|| lengths.to_string(), |length| count(length.into()))
 }
 
 /// `5 runs, 1 with a reservation`.
@@ -280,10 +268,11 @@ pub(super) fn runs_by_verdict(set: &SetSummary) -> String {
 }
 
 fn series<'a>(set: &SetSummary, by_condition: &'a [Vec<Row<'a>>]) -> Vec<Series<'a>> {
-    let named = set.conditions.iter().zip(by_condition);
-    named
-        .map(|(one, rows)| Series { name: one.name.clone(), rows: rows.iter().collect() })
-        .collect()
+    let series = |(one, rows): (&ConditionSummary, &'a Vec<Row<'a>>)| Series {
+        name: one.name.clone(),
+        rows: rows.iter().collect(),
+    };
+    set.conditions.iter().zip(by_condition).map(series).collect()
 }
 
 fn headline(set: &SetSummary, rows: &[Row<'_>]) -> Vec<Card> {
@@ -299,13 +288,12 @@ fn headline(set: &SetSummary, rows: &[Row<'_>]) -> Vec<Card> {
         let detail = if alone { uncertainty(&row.quantity(quantity)) } else { row.name.clone() };
         card::latency(&label, row, quantity, &detail)
     };
-    let spot = set
-        .conditions
-        .iter()
-        .find_map(|one| Some(card::sweet_spot(one.findings.as_ref()?.sweet_spot.found()?, None)));
-    let spot = spot.filter(|_| set.conditions.len() == 1);
+    let spot = match set.conditions.as_slice() {
+        [ConditionSummary { findings: Some(found), .. }] => found.sweet_spot.found(),
+        _ => None,
+    };
     [
-        spot,
+        spot.map(|spot| card::sweet_spot(spot, None)),
         card::highest_output(rows),
         least(ttft_name, ttft.mean()),
         least("TPOT mean", metric::TPOT.mean()),
@@ -441,21 +429,25 @@ fn figures(set: &SetSummary, series: &[Series<'_>], rows: &[Row<'_>]) -> Section
     if set.asked.question == QuestionKind::Repeat {
         blocks.extend(charts::by_scenario(rows, "condition").map(charts::figure));
     }
-    let is_alone = series.len() == 1;
-    blocks.extend(charts::throughput(series).map(|chart| {
-        let mermaid = series.first().filter(|_| is_alone).and_then(charts::mermaid);
-        Block::Figure(Figure { chart, mermaid })
-    }));
+    blocks.extend(level_charts(series, &all, "levels"));
+    blocks.extend(rows.iter().filter_map(charts_of_run));
+    section("charts", "Charts", blocks)
+}
+
+/// Throughput, latency, energy and tails over the levels.
+pub(super) fn level_charts(series: &[Series<'_>], rows: &[&Row<'_>], id: &str) -> Vec<Block> {
+    let throughput = charts::throughput(series).map(|chart| {
+        let alone = series.first().filter(|_| series.len() == 1);
+        Block::Figure(Figure { chart, mermaid: alone.and_then(charts::mermaid) })
+    });
     let others = [
         charts::latency(series),
         charts::pareto(series),
         charts::energy(series),
-        charts::first_tokens(&all, "levels"),
-        charts::token_gaps(&all, "levels"),
+        charts::first_tokens(rows, id),
+        charts::token_gaps(rows, id),
     ];
-    blocks.extend(others.into_iter().flatten().map(charts::figure));
-    blocks.extend(rows.iter().filter_map(charts_of_run));
-    section("charts", "Charts", blocks)
+    throughput.into_iter().chain(others.into_iter().flatten().map(charts::figure)).collect()
 }
 
 /// The course of the run that is drawn, folded away.
@@ -818,15 +810,15 @@ fn across(row: &Row<'_>, detail: Detail) -> Table {
 /// Every run of the set.
 fn runs(set: &SetSummary) -> Table {
     let table = Columns::new("Run", |line: &&PointLine| {
-        Cell::number(format!("{}/{}", set.set, line.number), f64::from(line.number))
+        Cell::number(format!("{}/{}", set.set, line.point.number), f64::from(line.point.number))
     })
     .left("Condition", |line| {
-        let condition = set.conditions.get(line.condition as usize);
+        let condition = set.conditions.get(line.point.condition as usize);
         Cell::text(condition.map_or("", |condition| &condition.name))
     })
-    .left("Level", |line| Cell::text(fmt::level(line.level)))
+    .left("Level", |line| Cell::text(fmt::level(line.point.level)))
     .left("Verdict", |line| Cell::text(line.verdict.to_string()))
-    .left("Seed", |line| Cell::text(line.seed.to_string()))
+    .left("Seed", |line| Cell::text(line.point.seed.to_string()))
     .left("Workload", |line| Cell::text(line.workload_fingerprint.clone()))
     .left("Plan", |line| Cell::text(line.plan_fingerprint.clone()))
     .table("runs-of-the-set", "Runs", &set.points);

@@ -19,7 +19,7 @@ use super::rows::{self, Row, Series};
 use super::{SuiteInput, card, charts, set, system, validity};
 use crate::chart::Chart;
 use crate::document::{
-    Block, Card, Cell, Columns, Document, Figure, Mood, Section, Span, Table, Text, plain,
+    Block, Card, Cell, Columns, Document, Mood, Section, Span, Table, Text, plain,
 };
 use crate::escape::terminal_line;
 use crate::fmt::{NOTHING, count, counted, level_name, list, number, percent, uncertainty, whole};
@@ -340,7 +340,8 @@ fn scaling_section(set: &SetSummary, rows: &[Row<'_>], narrative: &Narrative) ->
     let mut blocks: Vec<Block> = warm(&own, prompts).into_iter().collect();
     blocks.extend(scaling_findings(condition));
     blocks.push(Block::Table(scaling_table(&own)));
-    blocks.extend(scaling_figures(&condition.name, &own));
+    let series = [Series { name: condition.name.clone(), rows: own.clone() }];
+    blocks.extend(set::level_charts(&series, &own, "scaling"));
     if !narrative.scaling.is_empty() {
         blocks.push(Block::List(frame::texts(&narrative.scaling)));
     }
@@ -490,18 +491,6 @@ fn scaling_table(rows: &[&Row<'_>]) -> Table {
     );
     let note = "Per-user throughput is output throughput over concurrency.";
     Table { notes: vec![plain(note)], ..table }
-}
-
-fn scaling_figures(name: &str, rows: &[&Row<'_>]) -> Vec<Block> {
-    let series = [Series { name: name.to_owned(), rows: rows.to_vec() }];
-    let throughput = charts::throughput(&series)
-        .map(|chart| Block::Figure(Figure { chart, mermaid: charts::mermaid(&series[0]) }));
-    let others = [charts::latency(&series), charts::pareto(&series), charts::energy(&series)];
-    let tails = [charts::first_tokens(rows, "scaling"), charts::token_gaps(rows, "scaling")];
-    throughput
-        .into_iter()
-        .chain(others.into_iter().chain(tails).flatten().map(charts::figure))
-        .collect()
 }
 
 fn scenario(row: &Row<'_>, narrative: &Narrative) -> Section {
