@@ -62,7 +62,7 @@ const RECIPES_MAX: u64 = 1_000_000;
 
 impl Outline {
     /// Looks at every recipe once; no text is made.
-    pub fn of(plan: &dyn Plan) -> Self {
+    pub fn new(plan: &dyn Plan) -> Self {
         let end = plan.bounds().requests;
         let mut lengths = (Vec::new(), Vec::new());
         let mut moments_ns = Vec::new();
@@ -189,7 +189,7 @@ mod tests {
 
     #[test]
     fn lengths_and_moments_are_counted() {
-        let outline = Outline::of(&Stairs { end: Some(100) });
+        let outline = Outline::new(&Stairs { end: Some(100) });
         assert_eq!((outline.requests, outline.more, outline.conversations), (100, false, 100));
         let input = outline.input_tokens.unwrap();
         assert_eq!((input.min, input.p50, input.p99, input.max), (1, 50, 99, 100));
@@ -213,9 +213,9 @@ mod tests {
 
     #[test]
     fn an_empty_plan_and_an_endless_one_have_outlines_too() {
-        let nothing = Outline::of(&Stairs { end: Some(0) });
+        let nothing = Outline::new(&Stairs { end: Some(0) });
         assert_eq!((nothing.requests, nothing.input_tokens, nothing.load_curve), (0, None, None));
-        let endless = Outline::of(&Stairs { end: None });
+        let endless = Outline::new(&Stairs { end: None });
         assert_eq!((endless.requests, endless.more), (ENDLESS_MAX, true));
     }
 }

@@ -332,7 +332,7 @@ mod infinite {
 
 impl ToolResult {
     /// A run of our own by our definitions, with the intervals that come from within the run.
-    pub fn of(summary: &Summary) -> Self {
+    pub fn from_summary(summary: &Summary) -> Self {
         let scalar = |metric: &Metric| summary.metrics.scalar(metric);
         let value = |metric: &Metric| scalar(metric).and_then(|scalar| scalar.value);
         let mut result = Self {
@@ -400,7 +400,7 @@ impl ToolResult {
     /// the latencies and the intervals that only we have.
     pub fn beside_others(summary: &Summary) -> Self {
         let mut result = Self::of_vllm(summary);
-        let own = Self::of(summary);
+        let own = Self::from_summary(summary);
         for (field, _) in &THROUGHPUTS[..4] {
             let moved = || {
                 moved(
@@ -698,7 +698,7 @@ impl Tool {
         self.names()[0]
     }
 
-    pub const fn told(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         self.names()[1]
     }
 
@@ -710,7 +710,7 @@ impl Tool {
 impl LatencyKind {
     pub const ALL: [Self; 4] = [Self::Ttft, Self::Tpot, Self::Itl, Self::E2e];
 
-    pub const fn told(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             Self::Ttft => "TTFT",
             Self::Tpot => "TPOT",

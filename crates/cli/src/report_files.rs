@@ -177,7 +177,7 @@ mod tests {
                 PointResult { point, summary }
             })
             .collect();
-        let summary = &SetSummary::of(manifest, &points);
+        let summary = &SetSummary::summarize(manifest, &points);
         let subject = OfSet { set, manifest, summary, points: &points }.subject().unwrap();
         assert_eq!(subject.model, "model of 1");
         assert_eq!(subject.spec.target, TargetSpec::Url("http://two:8000".parse().unwrap()));

@@ -69,13 +69,13 @@ pub(crate) fn from_stored(found: &Stored) -> Result<Vec<ToolResult>, Failure> {
 
 pub(crate) fn from_source(source: &Source) -> Vec<ToolResult> {
     match source {
-        Source::Run { summary, .. } => vec![ToolResult::of(summary)],
+        Source::Run { summary, .. } => vec![ToolResult::from_summary(summary)],
         Source::Set { summary, points, .. } => points
             .iter()
             .map(|result| {
                 let condition = summary.conditions.get(result.point.condition as usize);
                 let configuration = condition.map_or_else(String::new, |it| it.name.clone());
-                ToolResult { configuration, ..ToolResult::of(&result.summary) }
+                ToolResult { configuration, ..ToolResult::from_summary(&result.summary) }
             })
             .collect(),
     }

@@ -120,7 +120,7 @@ fn side_words(facts: &SideFacts) -> String {
     let runs = facts.runs.len() as u64;
     let runs = match facts.tool {
         None => counted(runs, "run"),
-        Some(tool) => format!("{} of {}", counted(runs, "result"), tool.told()),
+        Some(tool) => format!("{} of {}", counted(runs, "result"), tool.name()),
     };
     let model = if facts.model.is_empty() { "no model named" } else { &facts.model };
     let server = match &facts.simulated {

@@ -143,7 +143,7 @@ impl Suite {
             name: result.source.name.clone(),
             seconds: result.duration_s,
             properties: vec![
-                ("tool", result.source.tool.told().to_owned()),
+                ("tool", result.source.tool.name().to_owned()),
                 ("model", result.model.clone().unwrap_or_default()),
                 ("load", result.level().to_string()),
             ],

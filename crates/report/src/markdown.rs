@@ -54,7 +54,7 @@ type Page = (String, String, Vec<Block>);
 
 /// What was imported is judged by what its files say, and has no verdict of its own.
 fn imported(results: &[ToolResult]) -> Page {
-    let mut tools: Vec<&str> = results.iter().map(|result| result.source.tool.told()).collect();
+    let mut tools: Vec<&str> = results.iter().map(|result| result.source.tool.name()).collect();
     tools.dedup();
     let noun = if results.len() == 1 { "result" } else { "results" };
     let first = results.first();
@@ -177,7 +177,7 @@ fn figures_across(runs: &[Summary]) -> Option<Table> {
     let statistics = [Statistic::Mean, Statistic::Percentile(Percentile::P99)];
     let rows = headline.flat_map(|(metric, _)| metric.quantities(&statistics)).map(|quantity| {
         let values: Vec<_> = counted.iter().map(|run| quantity.value_in(run)).collect();
-        (AcrossRuns::of(&values), quantity)
+        (AcrossRuns::from_runs(&values), quantity)
     });
     let is_share = |quantity: &Quantity| quantity.metric().unit == Unit::Share;
     let shown = move |quantity: &Quantity, value| {

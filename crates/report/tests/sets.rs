@@ -100,7 +100,7 @@ fn too_few_levels_to_choose_a_law_say_so() {
         })
         .collect();
     let manifest = manifest(sweep(Dimension::Concurrency, None), &["stock"], 3);
-    let page = page(&SetSummary::of(&manifest, &results));
+    let page = page(&SetSummary::summarize(&manifest, &results));
     assert!(page.contains("scalability  – 4 levels are too few to tell"), "{page}");
 }
 
@@ -112,7 +112,7 @@ fn a_level_that_was_never_reached_is_marked_and_in_no_finding() {
         .map(|(number, users)| result(number, 0, at_once(users), &closed(number, users, 6.0, 100)))
         .collect();
     let manifest = manifest(sweep(Dimension::Concurrency, None), &["stock"], 1);
-    let page = page(&SetSummary::of(&manifest, &results));
+    let page = page(&SetSummary::summarize(&manifest, &results));
     let words = page.split_whitespace().collect::<Vec<_>>().join(" ");
     let marked: Vec<&str> = page.lines().filter(|line| line.ends_with("  not reached")).collect();
     assert_eq!(marked.len(), 2, "{page}");
@@ -182,7 +182,7 @@ fn a_target_that_was_missed_is_told_with_what_to_do() {
     let results: Vec<PointResult> = (0..3)
         .map(|number| result(number, 0, Level::AsAsked, &closed(number, 16, 6.0, 200)))
         .collect();
-    let set = SetSummary::of(&manifest, &results);
+    let set = SetSummary::summarize(&manifest, &results);
     let notice = set.warnings.iter().find(|notice| notice.key == "half-width").unwrap();
     assert_eq!(notice.severity, Severity::Note);
     assert!(page(&set).contains("runs until output_throughput is known to ±0.1 %, 3 at most"));

@@ -192,7 +192,7 @@ const SUBJECT_FACTS: [Fact<ToolResult>; 4] = [
         "the tool",
         "what the clients do differently passes for a difference of the servers: measure both with \
          one tool",
-        |it| Some(it.source.tool.told().to_owned()),
+        |it| Some(it.source.tool.name().to_owned()),
     ),
     (
         "tensor_parallel",
@@ -262,11 +262,11 @@ fn meanings(base: &[&ToolResult], sheets: &[&ToolResult], side: &str) -> Vec<Obj
         }
         let text = format!(
             "{} is {} in the base, {} in {side}",
-            kind.told(),
+            kind.name(),
             a.join(" and "),
             b.join(" and ")
         );
-        let key = format!("meaning.{}", kind.told().to_lowercase());
+        let key = format!("meaning.{}", kind.name().to_lowercase());
         let remedy = "measure both with one tool; they are different numbers of the same name";
         Some(Objection::new(&key, Weight::Withholds, side, text, remedy))
     };

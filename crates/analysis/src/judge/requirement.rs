@@ -234,7 +234,7 @@ impl Reservation {
 fn cut_result(quantity: Quantity, result: &ToolResult) -> Option<Reservation> {
     let metric = quantity.metric();
     if let Some(latency) = result.latency_of(metric).filter(|latency| !latency.is_defined()) {
-        let (tool, kind) = (result.source.tool.told(), latency.kind.told());
+        let (tool, kind) = (result.source.tool.name(), latency.kind.name());
         let reason = "so it is held against no limit";
         let reason = format!("{tool} does not say what its {kind} counts, {reason}");
         return Some(Reservation::new(reason, false));

@@ -158,7 +158,7 @@ pub enum Certainty {
 
 impl MatrixSummary {
     /// `None` where no matrix was asked. A pure function of what is stored.
-    pub fn of(
+    pub fn summarize(
         manifest: &SetManifest,
         results: &[PointResult],
         failures: &[PointFailure],
@@ -166,11 +166,11 @@ impl MatrixSummary {
     ) -> Option<Self> {
         let Question::Matrix(matrix) = &manifest.campaign.question else { return None };
         let mut rows = rows(matrix, results, failures);
-        let tps_by = TpsBy::of(&rows);
+        let tps_by = TpsBy::for_rows(&rows);
         for row in &mut rows {
             let preset = matrix.presets.get(row.preset as usize);
             let price = preset.and_then(|preset| preset.price_per_hour);
-            row.cost_per_million = cost(MatrixFigure::GenerationTps.of(row, tps_by), price);
+            row.cost_per_million = cost(MatrixFigure::GenerationTps.in_row(row, tps_by), price);
         }
         let (levels, presets) = (&matrix.levels, &matrix.presets);
         let all = Table { rows: &rows, levels, presets, tps_by };
@@ -193,7 +193,7 @@ impl MatrixSummary {
 
     /// Whose count of tokens its rows are compared by.
     pub fn tps_by(&self) -> TpsBy {
-        TpsBy::of(&self.rows)
+        TpsBy::for_rows(&self.rows)
     }
 }
 
@@ -225,7 +225,7 @@ pub enum TpsBy {
 }
 
 impl TpsBy {
-    pub fn of(rows: &[MatrixRow]) -> Self {
+    pub fn for_rows(rows: &[MatrixRow]) -> Self {
         let has_both = |row: &MatrixRow| {
             row.client_generation_tps.n <= row.generation_tps.n
                 && row.client_prompt_tps.n <= row.prompt_tps.n
@@ -238,7 +238,7 @@ impl MatrixFigure {
     pub const ALL: [Self; 6] =
         [Self::PromptTps, Self::GenerationTps, Self::Latency, Self::Ttft, Self::Cost, Self::Energy];
 
-    pub const fn of(self, row: &MatrixRow, tps_by: TpsBy) -> &AcrossRuns {
+    pub const fn in_row(self, row: &MatrixRow, tps_by: TpsBy) -> &AcrossRuns {
         match (self, tps_by) {
             (Self::PromptTps, TpsBy::Server) => &row.prompt_tps,
             (Self::PromptTps, TpsBy::Client) => &row.client_prompt_tps,
@@ -266,7 +266,9 @@ impl MatrixFigure {
     ) -> Option<(u32, f64)> {
         let mut best: Option<(u32, f64)> = None;
         for (place, row) in rows {
-            let Some(value) = self.of(row, tps_by).mean.filter(|_| row.may_win()) else { continue };
+            let Some(value) = self.in_row(row, tps_by).mean.filter(|_| row.may_win()) else {
+                continue;
+            };
             if best.is_none_or(|(_, found)| self.is_ahead(value, found)) {
                 best = Some((place, value));
             }

@@ -189,7 +189,7 @@ impl MatrixRow {
             power_w: of_devices(runs, |device| device.power_w),
             gpu_memory_bytes: of_devices(runs, |device| device.memory_used_bytes),
             energy_per_token_j: energy_per_token(runs),
-            cost_per_million: AcrossRuns::of(&[]),
+            cost_per_million: AcrossRuns::from_runs(&[]),
         }
     }
 
@@ -347,7 +347,7 @@ fn energy_per_token(runs: &[&Summary]) -> AcrossRuns {
 pub(super) fn cost(tps: &AcrossRuns, price_per_hour: Option<f64>) -> AcrossRuns {
     let price = price_per_hour.filter(|price| price.is_finite() && 0.0 <= *price);
     let Some(price) = price else {
-        return AcrossRuns::of(&[Err("the preset has no price".to_owned())]);
+        return AcrossRuns::from_runs(&[Err("the preset has no price".to_owned())]);
     };
     let money = |tps: f64| price / 3_600.0 / tps * 1e6;
     let nothing = || tps.reason.clone().unwrap_or_else(|| "nothing was generated".to_owned());

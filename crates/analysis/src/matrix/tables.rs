@@ -105,7 +105,10 @@ impl<'a> Table<'a> {
         let speedup = |figure: MatrixFigure| {
             let (tensor, pipeline) =
                 both.filter(|(tensor, pipeline)| tensor.may_win() && pipeline.may_win())?;
-            Speedup::between(figure.of(pipeline, self.tps_by), figure.of(tensor, self.tps_by))
+            Speedup::between(
+                figure.in_row(pipeline, self.tps_by),
+                figure.in_row(tensor, self.tps_by),
+            )
         };
         StrategyRow {
             preset,
@@ -226,7 +229,7 @@ enum Lead {
 /// Of the rows that have the figure, with what several runs say of its lead.
 fn winner(all: Table<'_>, figure: MatrixFigure, places: &[u32]) -> Option<(Winner, Option<Lead>)> {
     let is_candidate = |row: &MatrixRow| {
-        let is_told = figure.of(row, all.tps_by).mean.is_some();
+        let is_told = figure.in_row(row, all.tps_by).mean.is_some();
         is_told && row.may_win() && !row.has_tensor_twin(all.rows, all.presets)
     };
     let candidates = || {
@@ -247,7 +250,7 @@ fn winner(all: Table<'_>, figure: MatrixFigure, places: &[u32]) -> Option<(Winne
         Some(Lead::Chance(_)) => Certainty::Undecided,
     };
     let ahead = runner_up.and_then(|place| all.row(place)).and_then(|other| {
-        let (base, best) = (figure.of(other, all.tps_by), figure.of(best, all.tps_by));
+        let (base, best) = (figure.in_row(other, all.tps_by), figure.in_row(best, all.tps_by));
         match figure.better() {
             Better::Higher => Speedup::between(base, best),
             Better::Lower | Better::Neither => Speedup::between_lower(base, best),
@@ -266,9 +269,9 @@ fn lead(
     rivals: &[(u32, &MatrixRow)],
     tps_by: TpsBy,
 ) -> Option<Lead> {
-    let own = figure.of(best, tps_by);
+    let own = figure.in_row(best, tps_by);
     let leads =
-        rivals.iter().map(|(_, rival)| Lead::between(figure, own, figure.of(rival, tps_by)));
+        rivals.iter().map(|(_, rival)| Lead::between(figure, own, figure.in_row(rival, tps_by)));
     Some(match leads.reduce(|one, other| if one < other { other } else { one })? {
         Lead::Chance(largest) => Lead::Chance((largest * rivals.len() as f64).min(1.0)),
         unknown @ (Lead::NoSpread | Lead::OneRun) => unknown,

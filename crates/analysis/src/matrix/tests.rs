@@ -175,11 +175,11 @@ impl Made {
     }
 
     fn summary(&self) -> MatrixSummary {
-        MatrixSummary::of(&self.manifest(), &self.results, &self.failures, &[]).unwrap()
+        MatrixSummary::summarize(&self.manifest(), &self.results, &self.failures, &[]).unwrap()
     }
 
     fn set(&self) -> SetSummary {
-        SetSummary::of_matrix(&self.manifest(), &self.results, &self.failures, &[])
+        SetSummary::summarize_matrix(&self.manifest(), &self.results, &self.failures, &[])
     }
 }
 

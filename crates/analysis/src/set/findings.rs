@@ -72,7 +72,7 @@ pub struct Findings {
 
 impl Findings {
     /// Levels without a run that counts have no numbers, and so no part in them.
-    pub fn of(levels: &[LevelSummary]) -> Self {
+    pub fn find(levels: &[LevelSummary]) -> Self {
         let curve = Curve::new(levels);
         let is_concurrency =
             curve.points.iter().all(|point| matches!(point.level, Level::Concurrency(_)));

@@ -25,7 +25,7 @@ pub(crate) fn across(values: &[f64]) -> AcrossRuns {
     let run = |value: &f64| {
         Ok(Estimate { value: *value, interval: None, n: 700, effective_n: None, certified: true })
     };
-    AcrossRuns::of(&values.iter().map(run).collect::<Vec<_>>())
+    AcrossRuns::from_runs(&values.iter().map(run).collect::<Vec<_>>())
 }
 
 pub(crate) fn level(

@@ -80,7 +80,11 @@ const KEPT_STATISTICS: [&str; 3] = ["mean", "p50", "p99"];
 
 impl LevelSummary {
     /// Of the results of one level, in the order of the set.
-    pub(super) fn of(level: Level, results: &[&PointResult], repetition: &Repetition) -> Self {
+    pub(super) fn summarize(
+        level: Level,
+        results: &[&PointResult],
+        repetition: &Repetition,
+    ) -> Self {
         let (counted, invalid): (Vec<&PointResult>, Vec<&PointResult>) =
             results.iter().partition(|result| result.summary.verdict != Verdict::Invalid);
         let numbers =
@@ -110,7 +114,7 @@ impl LevelSummary {
     }
 
     /// A level of which only figures are known, such as one that others published.
-    pub fn of_figures(level: Level, quantities: BTreeMap<String, AcrossRuns>) -> Self {
+    pub fn from_figures(level: Level, quantities: BTreeMap<String, AcrossRuns>) -> Self {
         Self {
             level,
             verdict: Verdict::Valid,
@@ -231,10 +235,10 @@ pub struct AcrossRuns {
 impl AcrossRuns {
     /// Within what the unit allows.
     pub(crate) fn in_unit(unit: Unit, runs: &[Result<Estimate, String>]) -> Self {
-        Self::of(runs).possible(unit, runs)
+        Self::from_runs(runs).possible(unit, runs)
     }
 
-    pub fn of(runs: &[Result<Estimate, String>]) -> Self {
+    pub fn from_runs(runs: &[Result<Estimate, String>]) -> Self {
         let estimates: Vec<&Estimate> = runs.iter().flatten().collect();
         let present: Vec<f64> = estimates.iter().map(|estimate| estimate.value).collect();
         let found = RunStatistics::from_values(&present);

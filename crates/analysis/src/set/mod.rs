@@ -1,6 +1,6 @@
 //! The summary of a set of runs: statistics across runs, level by level, and what they show.
 //!
-//! [`SetSummary::of`] is a pure function of the set's manifest and of the summaries of its runs.
+//! [`SetSummary::summarize`] is a pure function of the set's manifest and of the summaries of its runs.
 //! Requests of several runs are never one sample: a run gives one value, and runs are compared.
 //! Invalid runs stay in the list and are in no mean and in no finding.
 
@@ -173,12 +173,12 @@ pub enum SetError {
 
 impl SetSummary {
     /// The results are taken in the order of their numbers.
-    pub fn of(manifest: &SetManifest, results: &[PointResult]) -> Self {
-        Self::of_matrix(manifest, results, &[], &[])
+    pub fn summarize(manifest: &SetManifest, results: &[PointResult]) -> Self {
+        Self::summarize_matrix(manifest, results, &[], &[])
     }
 
     /// Summarizes a matrix, with its failed points and the records of its deployments.
-    pub fn of_matrix(
+    pub fn summarize_matrix(
         manifest: &SetManifest,
         results: &[PointResult],
         failures: &[PointFailure],
@@ -196,7 +196,7 @@ impl SetSummary {
             })
             .collect();
         let suite = SuiteSummary::summarize(campaign, &conditions, &ordered);
-        let matrix = MatrixSummary::of(manifest, results, failures, deployments);
+        let matrix = MatrixSummary::summarize(manifest, results, failures, deployments);
         let results = ordered.as_slice();
         let warnings = match &matrix {
             Some(matrix) => matrix_warnings(&MatrixContext {
@@ -285,13 +285,13 @@ impl ConditionSummary {
         by_level.sort_by(|(a, _), (b, _)| place(a).total_cmp(&place(b)));
         let mut levels: Vec<LevelSummary> = by_level
             .into_iter()
-            .map(|(level, own)| LevelSummary::of(level, &own, &campaign.repetition))
+            .map(|(level, own)| LevelSummary::summarize(level, &own, &campaign.repetition))
             .collect();
         let findings = match campaign.question {
             Question::Repeat => None,
             Question::Suite(_) | Question::Matrix(_) if levels.len() < 2 => None,
             Question::Sweep(_) | Question::Suite(_) | Question::Matrix(_) => {
-                Some(Findings::of(&levels))
+                Some(Findings::find(&levels))
             }
         };
         if matches!(campaign.question, Question::Matrix(_)) {

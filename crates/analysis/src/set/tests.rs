@@ -75,7 +75,7 @@ fn runs_are_gathered_by_condition_and_level_in_the_order_of_the_load() {
         result(1, 1, at_once(2), 5.0),
         result(2, 0, at_once(2), 20.0),
     ];
-    let found = SetSummary::of(&manifest(sweep(), &["one", "two"]), &results);
+    let found = SetSummary::summarize(&manifest(sweep(), &["one", "two"]), &results);
     let [one, two] = found.conditions.as_slice() else { panic!("two conditions") };
     let levels: Vec<Level> = one.levels.iter().map(|level| level.level).collect();
     assert_eq!(levels, [at_once(2), at_once(16)]);
@@ -97,7 +97,7 @@ fn levels_with_fewer_requests_than_users_are_told() {
                 ..result(number, 0, at_once(*asked), 90.0)
             })
             .collect();
-        SetSummary::of(&manifest(sweep(), &["one"]), &results)
+        SetSummary::summarize(&manifest(sweep(), &["one"]), &results)
     };
     let warning = |set: &SetSummary| {
         set.warnings.iter().find(|notice| notice.key == "level-not-reached").cloned()
@@ -127,7 +127,7 @@ fn a_simulation_that_repeats_itself_says_so() {
             result.summary.run.simulated =
                 Some(inferometer_model::observations::Simulated { profile, engine });
         }
-        let set = SetSummary::of(&manifest(Question::Repeat, &["a"]), &results);
+        let set = SetSummary::summarize(&manifest(Question::Repeat, &["a"]), &results);
         set.warnings.iter().any(|notice| notice.key == "identical-runs")
     };
     assert!(of([0.1, 0.1, 0.1]) && !of([0.1, 0.1, 0.1 + 1e-15]));
@@ -135,8 +135,10 @@ fn a_simulation_that_repeats_itself_says_so() {
 
 #[test]
 fn what_people_publish_is_there_by_name() {
-    let found =
-        SetSummary::of(&manifest(Question::Repeat, &["a"]), &[result(0, 0, Level::AsAsked, 1.0)]);
+    let found = SetSummary::summarize(
+        &manifest(Question::Repeat, &["a"]),
+        &[result(0, 0, Level::AsAsked, 1.0)],
+    );
     let level = &found.conditions[0].levels[0];
     for name in [
         "ttft.mean",
@@ -161,7 +163,7 @@ fn an_invalid_run_is_kept_in_the_list_and_counts_nowhere_else() {
     let mut results: Vec<PointResult> =
         (0..3).map(|number| result(number, 0, at_once(4), 100.0 + f64::from(number))).collect();
     results[2].summary.verdict = Verdict::Invalid;
-    let found = SetSummary::of(&manifest(sweep(), &["a"]), &results);
+    let found = SetSummary::summarize(&manifest(sweep(), &["a"]), &results);
     let level = &found.conditions[0].levels[0];
     assert_eq!((level.points.as_slice(), level.left_out.as_slice()), (&[0, 1][..], &[2][..]));
     assert_eq!(throughput(level).mean, Some(100.5));
@@ -176,7 +178,7 @@ fn an_invalid_run_is_kept_in_the_list_and_counts_nowhere_else() {
 fn a_level_of_invalid_runs_has_no_numbers_and_says_why() {
     let mut only = result(0, 0, at_once(4), 100.0);
     only.summary.verdict = Verdict::Invalid;
-    let found = SetSummary::of(&manifest(sweep(), &["a"]), &[only]);
+    let found = SetSummary::summarize(&manifest(sweep(), &["a"]), &[only]);
     let level = &found.conditions[0].levels[0];
     assert_eq!((throughput(level).mean, throughput(level).n), (None, 0));
     assert!(throughput(level).reason.is_some());
@@ -189,7 +191,9 @@ fn a_level_of_invalid_runs_has_no_numbers_and_says_why() {
 #[test]
 fn a_level_that_failed_does_not_spoil_the_others() {
     let mut results = [result(0, 0, at_once(4), 100.0), result(1, 0, at_once(64), 1.0)];
-    let of = |results: &[PointResult]| SetSummary::of(&manifest(sweep(), &["a"]), results).verdict;
+    let of = |results: &[PointResult]| {
+        SetSummary::summarize(&manifest(sweep(), &["a"]), results).verdict
+    };
     assert_eq!(of(&results), Verdict::Valid);
     results[1].summary.verdict = Verdict::Invalid;
     assert_eq!(of(&results), Verdict::Degraded);
@@ -211,7 +215,7 @@ fn what_runs_warn_of_is_told_once_for_each_kind() {
             remedy: "give it more cores".to_owned(),
         }];
     }
-    let found = SetSummary::of(&manifest(sweep(), &["a"]), &results);
+    let found = SetSummary::summarize(&manifest(sweep(), &["a"]), &results);
     let texts: Vec<&str> = found.warnings.iter().map(|notice| notice.text.as_str()).collect();
     assert_eq!(texts, ["2 of 3 runs: the client was late"]);
 }
@@ -221,7 +225,7 @@ fn one_or_two_runs_of_a_level_are_few() {
     for (runs, words) in [(1, Some("one run")), (2, Some("two runs")), (3, None)] {
         let results: Vec<PointResult> =
             (0..runs).map(|number| result(number, 0, at_once(4), 100.0)).collect();
-        let found = SetSummary::of(&manifest(sweep(), &["a"]), &results);
+        let found = SetSummary::summarize(&manifest(sweep(), &["a"]), &results);
         let few = found.warnings.iter().find(|notice| notice.key == "few-runs");
         assert_eq!(few.is_some(), words.is_some(), "{runs}");
         assert!(few.is_none_or(|few| few.text.contains(words.unwrap_or_default())));
@@ -237,7 +241,7 @@ fn a_stored_document_is_read_back_and_the_same_runs_give_the_same_bytes() {
             result(number, 0, at_once(concurrency), 40.0 * f64::from(concurrency.min(8)) + noise)
         })
         .collect();
-    let of = || SetSummary::of(&manifest(sweep(), &["a"]), &results);
+    let of = || SetSummary::summarize(&manifest(sweep(), &["a"]), &results);
     assert_eq!(of().to_json_bytes(), of().to_json_bytes());
     let found = of().with_limits(vec![FoundLimit {
         condition: 0,
@@ -273,12 +277,12 @@ fn only_runs_that_count_say_whether_a_rate_was_served_or_cut() {
             remedy: String::new(),
         }];
     }
-    let found = SetSummary::of(&manifest(sweep(), &["a"]), &results);
+    let found = SetSummary::summarize(&manifest(sweep(), &["a"]), &results);
     let level = &found.conditions[0].levels[0];
     assert_eq!(level.served.unwrap().piling_up, 0);
     assert_eq!(level.cut, None);
     results[1].summary.verdict = Verdict::Degraded;
-    let found = SetSummary::of(&manifest(sweep(), &["a"]), &results);
+    let found = SetSummary::summarize(&manifest(sweep(), &["a"]), &results);
     let level = &found.conditions[0].levels[0];
     assert_eq!((level.served.unwrap().piling_up, level.cut.as_ref().unwrap().runs), (1, 1));
 }
@@ -293,7 +297,7 @@ fn the_quantity_that_ended_the_runs_has_the_interval_of_all_looks() {
     let mut manifest = manifest(Question::Repeat, &["a"]);
     manifest.campaign.repetition.runs = NonZeroU32::new(10).unwrap();
     let half = |manifest: &SetManifest| {
-        let found = SetSummary::of(manifest, &results);
+        let found = SetSummary::summarize(manifest, &results);
         throughput(&found.conditions[0].levels[0]).interval.unwrap().half_width()
     };
     let once = half(&manifest);
@@ -303,6 +307,6 @@ fn the_quantity_that_ended_the_runs_has_the_interval_of_all_looks() {
     let often = half(&manifest);
     assert!((once - 2.484_137_7).abs() < 1e-6 && 2.7 < often / once, "{once} and {often}");
     let enough =
-        SetSummary::of(&manifest, &results).conditions[0].levels[0].enough.clone().unwrap();
+        SetSummary::summarize(&manifest, &results).conditions[0].levels[0].enough.clone().unwrap();
     assert!((enough.half_width.unwrap() * 100.0 - often).abs() < 1e-9);
 }

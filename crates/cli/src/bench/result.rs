@@ -94,7 +94,7 @@ fn limit(text: &str) -> Result<((LatencyKind, f64), Slo), Failure> {
     }
     let kind = vllm::latency_kind(name.trim()).filter(|kind| *kind != LatencyKind::Itl);
     let kind = kind.ok_or_else(wrong)?;
-    let slo = format!("{}<={ms}ms", kind.told().to_lowercase()).parse().map_err(|_| wrong())?;
+    let slo = format!("{}<={ms}ms", kind.name().to_lowercase()).parse().map_err(|_| wrong())?;
     Ok(((kind, ms), slo))
 }
 

@@ -242,7 +242,7 @@ fn finished(point: &RunDirectory) -> Result<Option<Summary>, Failure> {
 }
 
 fn suite_rows(manifest: &SetManifest, results: &[PointResult]) -> Rows {
-    let known = SetSummary::of(manifest, results).suite.map(|suite| suite.rows);
+    let known = SetSummary::summarize(manifest, results).suite.map(|suite| suite.rows);
     let row_of = |result: &PointResult| {
         let place = (result.point.condition, result.point.level);
         let row = known.iter().flatten().find(|row| (row.condition, row.level) == place);

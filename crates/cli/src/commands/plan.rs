@@ -88,7 +88,7 @@ pub(super) fn show(
     format: PageFormat,
 ) -> Result<ExitCode, Failure> {
     let Planned { spec, inputs, plan, fingerprints } = planned;
-    let outlined = Outline::of(plan.as_ref());
+    let outlined = Outline::new(plan.as_ref());
     output::result(&match format {
         PageFormat::Json => {
             let document = serde_json::json!({

@@ -203,7 +203,7 @@ fn difference(first: &ToolResult, other: &ToolResult) -> String {
     }
     let name = |sheet: &ToolResult| {
         let model = sheet.model.as_deref().unwrap_or("no model named");
-        format!("`{}` ({}, {model})", sheet.configuration, sheet.source.tool.told())
+        format!("`{}` ({}, {model})", sheet.configuration, sheet.source.tool.name())
     };
     format!("of {} and {}", name(first), name(other))
 }

@@ -213,7 +213,7 @@ fn forget_zeros(result: &mut ToolResult) {
     };
     let empty: Vec<ResultLatency> = result.latencies.extract_if(.., is_zero).collect();
     for latency in empty {
-        let name = latency.kind.told();
+        let name = latency.kind.name();
         let place = result.source.line.map_or_else(String::new, |line| format!("line {line}: "));
         let reason = "has nothing but zeros: there was nothing to measure";
         mapping::note(result, format!("{place}{name} {reason}"));

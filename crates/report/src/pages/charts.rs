@@ -559,10 +559,18 @@ mod tests {
 
     fn level(users: u32, mean: f64, half: f64) -> LevelSummary {
         let within = Some(Interval { low: mean - half, high: mean + half });
-        let across =
-            AcrossRuns { mean: Some(mean), n: 1, within, certified: true, ..AcrossRuns::of(&[]) };
+        let across = AcrossRuns {
+            mean: Some(mean),
+            n: 1,
+            within,
+            certified: true,
+            ..AcrossRuns::from_runs(&[])
+        };
         let level = Level::Concurrency(NonZeroU32::new(users).unwrap_or(NonZeroU32::MIN));
-        LevelSummary::of_figures(level, BTreeMap::from([("output_throughput".to_owned(), across)]))
+        LevelSummary::from_figures(
+            level,
+            BTreeMap::from([("output_throughput".to_owned(), across)]),
+        )
     }
 
     fn told(levels: &[LevelSummary]) -> String {

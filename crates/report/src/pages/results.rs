@@ -109,7 +109,7 @@ fn facts(sheets: &[ToolResult], lines: &[Line<'_>]) -> Vec<(String, String)> {
         ("Model", Some(models).filter(|models| !models.is_empty())),
         ("Results", Some(format!("{results} of {configurations}"))),
         ("Configurations", Some(distinct(lines.iter().map(|line| line.name.as_str())))),
-        ("Measured with", Some(distinct(sheets.iter().map(|sheet| sheet.source.tool.told())))),
+        ("Measured with", Some(distinct(sheets.iter().map(|sheet| sheet.source.tool.name())))),
         ("Measured", measured(sheets.iter())),
     ];
     facts.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))).collect()
@@ -384,7 +384,7 @@ fn source_cell(sheet: &ToolResult) -> Cell {
     let line = source.line.map_or_else(String::new, |line| format!(", line {line}"));
     let started = sheet.started.as_ref().map_or_else(String::new, |at| format!("; started {at}"));
     let detail = terminal_line(&format!("{name}{started}"), 2 * NAME_MAX);
-    Cell { detail: Some(detail), ..Cell::text(format!("{}{line}", source.tool.told())) }
+    Cell { detail: Some(detail), ..Cell::text(format!("{}{line}", source.tool.name())) }
 }
 
 /// Results as CSV: one row each, every quantity with its interval.
@@ -393,7 +393,7 @@ pub fn csv(results: &[ToolResult]) -> String {
     let mut csv = Csv::default()
         .text("configuration", |(line, ..): &Row<'_>| Some(line.name.clone()))
         .text("model", |(.., it)| it.model.clone())
-        .text("tool", |(.., it)| Some(it.source.tool.told().to_owned()))
+        .text("tool", |(.., it)| Some(it.source.tool.name().to_owned()))
         .text("source", |(.., it)| Some(it.source.name.clone()))
         .count("line", |(.., it)| it.source.line.map(u64::from))
         .text("started", |(.., it)| it.started.clone())
@@ -428,7 +428,7 @@ fn definitions(lines: &[Line<'_>], words: &PageWords) -> Vec<Block> {
         let mut points: Vec<Text> = all.map(definition_text).collect();
         let more = words.definitions.iter().filter(|(known, _)| *known == tool);
         points.extend(more.flat_map(|(_, texts)| texts).map(|text| plain(sentence(text))));
-        blocks.push(Block::Paragraph(vec![Span::Strong(tool.told().to_owned())]));
+        blocks.push(Block::Paragraph(vec![Span::Strong(tool.name().to_owned())]));
         blocks.push(Block::List(points));
     }
     blocks.push(Block::Paragraph(plain(

@@ -82,7 +82,7 @@ impl<'a> Row<'a> {
         let stored = self.level.and_then(|level| level.quantity(quantity)).cloned();
         stored.unwrap_or_else(|| {
             let found: Vec<_> = self.runs.iter().map(|run| quantity.value_in(run)).collect();
-            AcrossRuns::of(&found)
+            AcrossRuns::from_runs(&found)
         })
     }
 

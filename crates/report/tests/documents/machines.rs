@@ -107,7 +107,7 @@ fn sweep(of: impl Fn(&PointResult) -> Summary) -> (SetSummary, Vec<PointResult>)
         fine: None,
         find: None,
     });
-    (SetSummary::of(&manifest(question, &["stock"]), &points), points)
+    (SetSummary::summarize(&manifest(question, &["stock"]), &points), points)
 }
 
 fn run_page(summary: &Summary) -> String {

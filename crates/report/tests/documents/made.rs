@@ -256,7 +256,7 @@ pub(crate) fn suite() -> (SetSummary, Vec<PointResult>) {
     });
     let results = results(place);
     let manifest = manifest(question, &["One User", "Decode", "Scaling"]);
-    let mut set = SetSummary::of(&manifest, &results);
+    let mut set = SetSummary::summarize(&manifest, &results);
     set.suite = Some(SuiteSummary {
         name: "small".to_owned(),
         title: "A small suite".to_owned(),

@@ -209,7 +209,7 @@ fn a_run_and_a_sweep_have_pages_of_their_own() {
         fine: None,
         find: None,
     });
-    let set = SetSummary::of(&manifest(question, &["stock"]), &points);
+    let set = SetSummary::summarize(&manifest(question, &["stock"]), &points);
     let facts = Facts::from_set(&set, &points);
     let narrative = findings::from_set(&set, &points, &facts);
     let page = pages::of_set(&SuiteInput { set: &set, points: &points, narrative: &narrative });

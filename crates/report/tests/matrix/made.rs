@@ -230,11 +230,11 @@ fn across(mean: f64, runs: u32, seed: u32) -> AcrossRuns {
             certified: true,
         })
     };
-    AcrossRuns::of(&(0..runs).map(estimate).collect::<Vec<_>>())
+    AcrossRuns::from_runs(&(0..runs).map(estimate).collect::<Vec<_>>())
 }
 
 fn nothing() -> AcrossRuns {
-    AcrossRuns::of(&[])
+    AcrossRuns::from_runs(&[])
 }
 
 fn row(

@@ -168,7 +168,7 @@ pub(crate) fn suite(seed: u32, runs: u32, change: Change) -> MadeSet {
     played_levels.extend(levels.map(|users| (1, at_once(users))));
     let points = played(&played_levels, runs, (seed, change));
     let manifest = suite_manifest(&["Single User"], ("Scaling", &levels), runs);
-    MadeSet { set: SetSummary::of(&manifest, &points), points }
+    MadeSet { set: SetSummary::summarize(&manifest, &points), points }
 }
 
 /// Scenarios that are played once, and one at several levels, with these runs.
@@ -188,7 +188,7 @@ pub(crate) fn suite_of(
         });
     let points: Vec<PointResult> = points.collect();
     let manifest = suite_manifest(alone, (scaling, levels), 1);
-    MadeSet { set: SetSummary::of(&manifest, &points), points }
+    MadeSet { set: SetSummary::summarize(&manifest, &points), points }
 }
 
 fn suite_manifest(alone: &[&str], (scaling, levels): (&str, &[u32]), runs: u32) -> SetManifest {
@@ -234,7 +234,7 @@ pub(crate) fn rates(seed: u32, runs: u32) -> MadeSet {
         document["metrics"]["per_user_throughput"]["value"] = Value::Null;
         result.summary = summary(&document);
     }
-    let set = SetSummary::of(&manifest(question, &["stock"], runs), &points);
+    let set = SetSummary::summarize(&manifest(question, &["stock"], runs), &points);
     MadeSet { set, points }
 }
 
@@ -260,10 +260,10 @@ fn swept(seed: u32, runs: u32, (names, change): (&[&str], Change)) -> MadeSet {
         .flat_map(|condition| [1, 2, 4, 8, 16, 32].map(|users| (condition, at_once(users))))
         .collect();
     let points = played(&levels, runs, (seed, change));
-    MadeSet { set: SetSummary::of(&manifest(question, names, runs), &points), points }
+    MadeSet { set: SetSummary::summarize(&manifest(question, names, runs), &points), points }
 }
 
 pub(crate) fn repeated(seed: u32, runs: u32) -> MadeSet {
     let points = played(&[(0, Level::AsAsked)], runs, (seed, unchanged));
-    MadeSet { set: SetSummary::of(&manifest(Question::Repeat, &["stock"], runs), &points), points }
+    MadeSet { set: SetSummary::summarize(&manifest(Question::Repeat, &["stock"], runs), &points), points }
 }

@@ -240,7 +240,7 @@ pub(super) fn concurrency_sweep() -> SetSummary {
     results[17].summary.verdict = Verdict::Invalid;
     results[33].summary.attempted += 40;
     let manifest = manifest(sweep(Dimension::Concurrency, None), &["stock", "tuned\u{1b}[2J"], 5);
-    SetSummary::of(&manifest, &results)
+    SetSummary::summarize(&manifest, &results)
 }
 
 /// Rates up to twice what the server can do, and everything at once, which a limit cuts.
@@ -253,7 +253,7 @@ pub(super) fn rate_sweep() -> SetSummary {
         }
     }
     results.push(result(18, 0, Level::Unlimited, &open(18, None)));
-    SetSummary::of(&manifest(sweep(Dimension::Rate, None), &["stock"], 3), &results)
+    SetSummary::summarize(&manifest(sweep(Dimension::Rate, None), &["stock"], 3), &results)
 }
 
 pub(super) fn repeated() -> SetSummary {
@@ -262,7 +262,7 @@ pub(super) fn repeated() -> SetSummary {
         .collect();
     let mut manifest = manifest(Question::Repeat, &["stock"], 5);
     manifest.campaign.repetition.restart = Some("systemctl restart server".to_owned());
-    SetSummary::of(&manifest, &results)
+    SetSummary::summarize(&manifest, &results)
 }
 
 /// A user alone, a crowd and four levels; the scaling prompts were in the server's prefix cache.
@@ -314,7 +314,7 @@ pub(super) fn suite() -> SetSummary {
         .collect();
     let mut results = results;
     results[1].summary.verdict = Verdict::Invalid;
-    SetSummary::of(&manifest, &results)
+    SetSummary::summarize(&manifest, &results)
 }
 
 pub(super) fn search() -> SetSummary {
@@ -345,6 +345,6 @@ pub(super) fn search() -> SetSummary {
         words: "6.5 requests/s meets ttft.p99<500ms and tpot.p99<50ms; 7 requests/s does not"
             .to_owned(),
     };
-    SetSummary::of(&manifest(sweep(Dimension::Rate, Some(search)), &["stock"], 1), &results)
+    SetSummary::summarize(&manifest(sweep(Dimension::Rate, Some(search)), &["stock"], 1), &results)
         .with_limits(vec![limit])
 }

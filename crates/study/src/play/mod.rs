@@ -824,9 +824,9 @@ pub fn summarize_stored(
     results: &[PointResult],
 ) -> Result<SetSummary, Failure> {
     let Some(_) = manifest.campaign.matrix() else {
-        return Ok(SetSummary::of(manifest, results));
+        return Ok(SetSummary::summarize(manifest, results));
     };
     let failures = set.failures().map_err(Failure::from_usage)?;
     let deployments = set.deployments().map_err(Failure::from_usage)?;
-    Ok(SetSummary::of_matrix(manifest, results, &failures, &deployments))
+    Ok(SetSummary::summarize_matrix(manifest, results, &failures, &deployments))
 }

@@ -348,7 +348,7 @@ fn one_prompt_for_all_is_told_where_the_cache_may_answer_it() {
             manifest.campaign.conditions[0].spec.workload.source =
                 Source::Fixed(FixedPrompt { prompt, output });
         }
-        let set = SetSummary::of_matrix(&manifest, &made.results, &[], &[]);
+        let set = SetSummary::summarize_matrix(&manifest, &made.results, &[], &[]);
         set.warnings.into_iter().find(|notice| notice.key == "same-prompt").map(|it| it.text)
     };
     let share = |made: &mut Made, share: Option<f64>| {
@@ -386,7 +386,7 @@ fn a_server_that_leaves_something_behind_degrades_the_matrix() {
             drained_after_s: None,
             log: None,
         };
-        SetSummary::of_matrix(&made.manifest(), &made.results, &[], &[record]).verdict
+        SetSummary::summarize_matrix(&made.manifest(), &made.results, &[], &[record]).verdict
     };
     assert_eq!(of(gone.clone()), Verdict::Valid);
     assert_eq!(of(Departure { port_closed: false, ..gone.clone() }), Verdict::Degraded);

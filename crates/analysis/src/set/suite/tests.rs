@@ -168,7 +168,7 @@ fn played(prompts: Prompts, change: impl Fn(usize, &mut Summary)) -> SetSummary 
             PointResult { point, summary }
         })
         .collect();
-    SetSummary::of(&manifest(prompts, &rows), &results)
+    SetSummary::summarize(&manifest(prompts, &rows), &results)
 }
 
 fn column(set: &SetSummary, quantity: &str, decimals: usize) -> Vec<String> {

@@ -95,9 +95,10 @@ impl Subject {
     /// By our own definitions, or by those of the tool that an import came from.
     pub(super) fn result(&self) -> ToolResult {
         match self {
-            Self::Run { summary, configuration, .. } => {
-                ToolResult { configuration: configuration.clone(), ..ToolResult::of(summary) }
-            }
+            Self::Run { summary, configuration, .. } => ToolResult {
+                configuration: configuration.clone(),
+                ..ToolResult::from_summary(summary)
+            },
             Self::Foreign { result, .. } => (**result).clone(),
         }
     }

@@ -188,7 +188,7 @@ mod tests {
             cause: Some(LikelyCause::OutOfMemory),
             log: Vec::new(),
         };
-        SetSummary::of_matrix(
+        SetSummary::summarize_matrix(
             &manifest(),
             &[PointResult { point: point(0), summary }],
             &[PointFailure { point: point(1), at: None, failure }],

@@ -107,7 +107,7 @@ impl<'a> View<'a> {
     }
 
     pub(super) fn figure<'r>(&self, row: &'r MatrixRow, figure: MatrixFigure) -> &'r AcrossRuns {
-        figure.of(row, self.tps_by())
+        figure.in_row(row, self.tps_by())
     }
 
     /// Whose token count the rates of all rows use.

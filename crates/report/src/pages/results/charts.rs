@@ -169,8 +169,8 @@ impl Axis<'_> {
         }
         let names: Vec<String> = statistics.iter().map(|it| statistic_name(*it)).collect();
         let title = match names.as_slice() {
-            [only] => format!("{only} {}", kind.told()),
-            several => format!("{}: {}", kind.told(), list(several).to_lowercase()),
+            [only] => format!("{only} {}", kind.name()),
+            several => format!("{}: {}", kind.name(), list(several).to_lowercase()),
         };
         let file = format!("summary_{}_ms", id.replace('-', "_"));
         self.drawn(group, (id, &title, file), panels)

@@ -280,7 +280,7 @@ fn missing(sheets: &[&ToolResult]) -> Option<String> {
     ];
     let facts = FACTS.iter().filter(|(_, has)| !sheets.iter().any(|sheet| has(sheet)));
     let is_missing = |kind: &LatencyKind| sheets.iter().all(|it| it.latency(*kind).is_none());
-    let kinds = LatencyKind::ALL.into_iter().filter(is_missing).map(LatencyKind::told);
+    let kinds = LatencyKind::ALL.into_iter().filter(is_missing).map(LatencyKind::name);
     let missing: Vec<&str> = facts.map(|(fact, _)| *fact).chain(kinds).collect();
     (!missing.is_empty()).then(|| missing.join(", "))
 }

@@ -167,7 +167,7 @@ impl<'a> Key<'a> {
         [
             self.configuration.to_owned(),
             self.model.map_or_else(|| unknown("model"), str::to_owned),
-            self.tool.told().to_owned(),
+            self.tool.name().to_owned(),
             self.tensor_parallel.map_or_else(|| unknown("TP"), |gpus| format!("TP {gpus}")),
             if self.simulated { "simulated" } else { "measured" }.to_owned(),
             self.max_concurrency.map_or_else(
@@ -235,7 +235,7 @@ pub(super) fn definition_name(definition: Definition) -> String {
         Grain::Chunk => "per chunk",
         Grain::Unknown => "grain not known",
     };
-    let parts = [definition.kind.told(), from, grain];
+    let parts = [definition.kind.name(), from, grain];
     let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
     parts.join(" ")
 }
@@ -277,7 +277,7 @@ impl Level<'_> {
             self.sheets.iter().copied().filter(|it| !is_invalid(it)).collect();
         let counting = if counting.is_empty() { self.sheets.clone() } else { counting };
         let of = |sheet: &ToolResult| quantity.get(sheet).ok_or_else(|| NOT_IN_SOURCE.to_owned());
-        AcrossRuns::of(&counting.into_iter().map(of).collect::<Vec<_>>())
+        AcrossRuns::from_runs(&counting.into_iter().map(of).collect::<Vec<_>>())
     }
 
     /// Reasons to doubt its values; empty where there are none.

@@ -82,7 +82,7 @@ fn a_level_that_was_cut_is_neither_a_spot_nor_a_measure_for_others() {
     let spot = spot.found().unwrap();
     assert!((concurrency(spot.level) - 8.0).abs() < 1e-9, "{spot:?}");
     assert_eq!(spot.eligible.len(), 2, "{spot:?}");
-    let found = crate::set::findings::Findings::of(&levels);
+    let found = crate::set::findings::Findings::find(&levels);
     assert_eq!(found.left_out, [levels[1].level, levels[4].level]);
 }
 
@@ -98,7 +98,7 @@ fn a_level_whose_users_were_never_there_has_no_part_in_anything() {
     assert!((concurrency(Peak::find(&levels).found().unwrap().level) - 16.0).abs() < 1e-9);
     let spot = SweetSpot::find(&levels);
     assert!((concurrency(spot.found().unwrap().level) - 8.0).abs() < 1e-9, "{spot:?}");
-    let found = crate::set::findings::Findings::of(&levels);
+    let found = crate::set::findings::Findings::find(&levels);
     assert_eq!(found.left_out, [levels[1].level, levels[4].level]);
     assert_eq!(found.not_reached, found.left_out);
     assert!(matches!(found.knee, Finding::Unknown(why) if why.contains("3 count")));

@@ -26,7 +26,7 @@ fn asked(conditions: Vec<(Condition, Summary)>) -> SetSummary {
             PointResult { point, summary }
         })
         .collect();
-    SetSummary::of(&manifest, &results)
+    SetSummary::summarize(&manifest, &results)
 }
 
 #[test]
@@ -102,7 +102,7 @@ fn one_warm_round_is_not_made_cold_by_the_others() {
             PointResult { point, summary }
         })
         .collect();
-    let set = SetSummary::of(&manifest, &results);
+    let set = SetSummary::summarize(&manifest, &results);
     let suite = set.suite.as_ref().unwrap();
     assert_eq!(suite.contaminated[0].cached_share, Some(0.98));
     assert_eq!(notice(&set, "warm-cache").unwrap().severity, Severity::Degraded);
