@@ -10,7 +10,7 @@ use inferometer_interchange::vllm::block::{self, BlockOptions};
 use inferometer_interchange::{Import, Imported, meaning, read_file};
 use inferometer_model::import::ImportManifest;
 use inferometer_report::pages::results::import::{BrokenLine, ImportPage, render};
-use inferometer_store::{ImportDirectory, RunStore, StoreError, Stored};
+use inferometer_store::{ImportDirectory, RunStore, Stored};
 use sha2::{Digest, Sha256};
 
 use crate::commands::{report::Source, style};
@@ -21,7 +21,7 @@ pub(crate) fn from_names(store: &RunStore, names: &[String]) -> Result<Vec<ToolR
     let mut all = Vec::new();
     for typed in names {
         let (configuration, name) = split_name(typed);
-        let mut results = from_stored(&store.find(name).map_err(refused)?)?;
+        let mut results = from_stored(&store.find(name).map_err(Failure::from_usage)?)?;
         if let Some(configuration) = configuration {
             name_all(results.iter_mut().map(|result| &mut result.configuration), configuration);
         }
@@ -91,8 +91,8 @@ pub(crate) struct Mapped {
 impl Mapped {
     /// From the file itself: the summary beside it may be an older program's.
     pub(crate) fn read(directory: &ImportDirectory) -> Result<Self, Failure> {
-        let manifest = directory.manifest().map_err(refused)?;
-        let foreign = directory.foreign().map_err(refused)?;
+        let manifest = directory.manifest().map_err(Failure::from_usage)?;
+        let foreign = directory.foreign().map_err(Failure::from_usage)?;
         let import = read_file(&manifest.file.name, &foreign, &manifest.reading)
             .map_err(|error| Failure::usage(format!("{}: {error}", directory.id())))?;
         Ok(Self { directory: directory.clone(), manifest, import })
@@ -188,10 +188,6 @@ pub(crate) fn sha256(bytes: &[u8]) -> String {
         let _ = write!(text, "{byte:02x}");
         text
     })
-}
-
-fn refused(error: StoreError) -> Failure {
-    Failure::usage(error.to_string())
 }
 
 fn unwritable(error: serde_json::Error) -> Failure {

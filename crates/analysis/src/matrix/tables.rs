@@ -185,11 +185,10 @@ impl Speedup {
         Some(Self { share: times - 1.0, interval: found.map(|found| less_one(found.interval)) })
     }
 
-    /// How much less the other has than the base.
-    pub(super) fn between_lower(base: &AcrossRuns, other: &AcrossRuns) -> Option<Self> {
-        let Self { share, interval } = Self::between(base, other)?;
+    /// How much less, where it is how much more.
+    fn mirrored(self) -> Self {
         let mirrored = |it: Interval| Interval { low: -it.high, high: -it.low };
-        Some(Self { share: -share, interval: interval.map(mirrored) })
+        Self { share: -self.share, interval: self.interval.map(mirrored) }
     }
 }
 
@@ -251,10 +250,8 @@ fn winner(all: Table<'_>, figure: MatrixFigure, places: &[u32]) -> Option<(Winne
     };
     let ahead = runner_up.and_then(|place| all.row(place)).and_then(|other| {
         let (base, best) = (figure.in_row(other, all.tps_by), figure.in_row(best, all.tps_by));
-        match figure.better() {
-            Better::Higher => Speedup::between(base, best),
-            Better::Lower | Better::Neither => Speedup::between_lower(base, best),
-        }
+        let more = Speedup::between(base, best);
+        if figure.better() == Better::Higher { more } else { more.map(Speedup::mirrored) }
     });
     let (context, model, level) = (best.context, best.model, best.level);
     let winner =

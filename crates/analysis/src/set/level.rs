@@ -496,9 +496,9 @@ impl Served {
         }
         let count = runs.len() as f64;
         let piling_up = runs.iter().filter(|(run, _)| piles_up(run)).count();
-        let shares = runs.iter().map(|(run, served)| served / offered_per_s(run, asked_per_s));
-        let share = shares.sum::<f64>() / count;
-        let variance = runs.iter().map(|(run, _)| chance_variance(run)).sum::<f64>();
+        let offered = |run| offered_per_s(run, asked_per_s);
+        let share = runs.iter().map(|(run, served)| served / offered(run).0).sum::<f64>() / count;
+        let variance = runs.iter().map(|(run, _)| offered(run).1).sum::<f64>();
         let chance = STANDARD_ERRORS * variance.sqrt() / count;
         Some(Self {
             asked_per_s,
@@ -535,33 +535,21 @@ pub fn piles_up(summary: &Summary) -> bool {
     summary.warnings.iter().any(|notice| notice.key == PILING_UP)
 }
 
-/// The rate of the schedule, where its length is known; else the one that was asked for.
-fn offered_per_s(summary: &Summary, asked_per_s: f64) -> f64 {
-    match summary.run.extent {
-        ExtentFacts::DurationS(seconds) if 0.0 < seconds && 0 < summary.scheduled => {
-            summary.scheduled as f64 / seconds
-        }
-        ExtentFacts::DurationS(_)
-        | ExtentFacts::Whole
-        | ExtentFacts::Requests(_)
-        | ExtentFacts::UntilBoth { .. }
-        | ExtentFacts::UntilFirst { .. } => asked_per_s,
+/// The rate of the schedule, where its length is known; else the one that was asked for, and the
+/// variance of the rate of a random schedule around it, relative to it.
+fn offered_per_s(summary: &Summary, asked_per_s: f64) -> (f64, f64) {
+    if let ExtentFacts::DurationS(seconds) = summary.run.extent {
+        let is_known = 0.0 < seconds && 0 < summary.scheduled;
+        return (if is_known { summary.scheduled as f64 / seconds } else { asked_per_s }, 0.0);
     }
-}
-
-/// Of the rate of a random schedule around the rate that was asked for, relative to it.
-fn chance_variance(summary: &Summary) -> f64 {
-    if let ExtentFacts::DurationS(_) = summary.run.extent {
-        return 0.0;
-    }
-    let LoadFacts::Open { arrivals, .. } = &summary.run.load else { return 0.0 };
+    let LoadFacts::Open { arrivals, .. } = &summary.run.load else { return (asked_per_s, 0.0) };
     let of_one_gap = match arrivals {
         // The rate of a stretched schedule is the one that was asked for.
         Arrivals::Constant | Arrivals::Stretched { .. } => 0.0,
         Arrivals::Poisson => 1.0,
         Arrivals::Gamma { burstiness } => 1.0 / burstiness,
     };
-    of_one_gap / summary.scheduled.max(1) as f64
+    (asked_per_s, of_one_gap / summary.scheduled.max(1) as f64)
 }
 
 #[cfg(test)]

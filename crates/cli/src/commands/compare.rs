@@ -29,7 +29,7 @@ pub(crate) fn run(arguments: &CompareArguments) -> Result<ExitCode, Failure> {
     let mut typed: Vec<Typed<'_>> = Vec::new();
     for text in &arguments.sides {
         let (name, place) = results::split_name(text);
-        let found = store.find(place).map_err(|error| Failure::usage(error.to_string()))?;
+        let found = store.find(place).map_err(Failure::from_usage)?;
         typed.push((name, found));
     }
     // Of what was imported only figures are known, so figures are all that is compared.
@@ -79,7 +79,7 @@ fn compare<R: Compared>(
         .gpus
         .map(|gpus| Layouts::new(gpus, &arguments.tensor_parallel, &layout_sides))
         .transpose()
-        .map_err(|problem| Failure::usage(problem.to_string()))?;
+        .map_err(Failure::from_usage)?;
     let margins = arguments.margin.map_or(Margins::DEFAULT, Margins::all);
     let terms = Terms { primary, margins, force: arguments.force, layouts };
     Comparison::new(sides, &terms).map_err(refused)
@@ -187,7 +187,7 @@ fn load_runs(
         }
         Stored::Set(set) => set,
     };
-    let manifest = set.manifest().map_err(|error| Failure::usage(error.to_string()))?;
+    let manifest = set.manifest().map_err(Failure::from_usage)?;
     let source = set.id().to_owned();
     let replay = replay(&set, &manifest, |_, point| finished(point))?;
     if replay.summary.is_none() {
@@ -227,7 +227,7 @@ fn summary(run: &RunDirectory) -> Result<Summary, Failure> {
     if let Some(summary) = stored {
         return Ok(summary);
     }
-    let stored = run.read().map_err(|error| Failure::usage(error.to_string()))?;
+    let stored = run.read().map_err(Failure::from_usage)?;
     Ok(summarize(&stored.observations))
 }
 
@@ -270,7 +270,7 @@ fn matrix_rows(
         let cell = manifest.campaign.conditions.get(point.condition as usize);
         format!("{} · {}", cell.map_or("", |condition| &condition.name), point.level)
     };
-    let failures = set.failures().map_err(|error| Failure::usage(error.to_string()))?;
+    let failures = set.failures().map_err(Failure::from_usage)?;
     let failed = failures.iter().map(|it| (row_of(&it.point), it.failure.in_short())).collect();
     Ok(Rows { of_runs: results.iter().map(|result| row_of(&result.point)).collect(), failed })
 }
@@ -327,8 +327,7 @@ fn load_results(found: Stored, talk: &impl Fn(&str)) -> Result<Loaded<ToolResult
         return Ok(Loaded { source, parts: configurations(results), rows: None, suite: None });
     }
     if let Stored::Set(set) = &found
-        && let Question::Suite(_) =
-            set.manifest().map_err(|error| Failure::usage(error.to_string()))?.campaign.question
+        && let Question::Suite(_) = set.manifest().map_err(Failure::from_usage)?.campaign.question
     {
         let id = set.id();
         return Err(Failure::usage(format!(

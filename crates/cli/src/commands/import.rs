@@ -26,7 +26,7 @@ const PIPED_NAME: &str = "standard input";
 pub(crate) fn run(arguments: &ImportArguments) -> Result<ExitCode, Failure> {
     check(arguments)?;
     let store = store(&arguments.store)?;
-    store.check_writable().map_err(|error| Failure::usage(error.to_string()))?;
+    store.check_writable().map_err(Failure::from_usage)?;
     let mut names = arguments.names.as_slice();
     let mut nameless = Nameless::beside(&store.imports()?);
     let (mut taken, mut failed) = (Vec::new(), Vec::new());
@@ -142,7 +142,7 @@ fn read(path: &Path) -> Result<(String, Vec<u8>), Failure> {
             .hint("name the result files in it; runs measured here need no import"));
     }
     let bytes = read_at_most(path, FOREIGN_BYTES_MAX)
-        .map_err(|error| Failure::usage(error.to_string()))?
+        .map_err(Failure::from_usage)?
         .ok_or_else(|| Failure::usage(format!("there is no {shown}")))?;
     let name = path.file_name().unwrap_or(path.as_os_str());
     Ok((name.to_string_lossy().into_owned(), bytes))
@@ -154,9 +154,8 @@ fn map(
     foreign: &[u8],
     asked: ImportReading,
 ) -> Result<(Import, ImportReading), Failure> {
-    let map = |reading: &ImportReading| {
-        read_file(name, foreign, reading).map_err(|error| Failure::usage(error.to_string()))
-    };
+    let map =
+        |reading: &ImportReading| read_file(name, foreign, reading).map_err(Failure::from_usage);
     let unnamed = ImportReading { names: Vec::new(), ..asked.clone() };
     let import = map(&unnamed)?;
     if asked.names.is_empty() {

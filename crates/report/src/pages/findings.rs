@@ -117,10 +117,9 @@ fn sweet_spot(spot: &SweetSpot) -> String {
         .filter(|level| **level != spot.level)
         .map(|level| level_phrase(*level))
         .collect();
-    let others = if others.is_empty() {
-        String::new()
-    } else {
-        format!("; within twice the best latencies, too: {}", others.join(", "))
+    let others = match others.as_slice() {
+        [] => String::new(),
+        others => format!("; within twice the best latencies, too: {}", others.join(", ")),
     };
     let uncertain =
         if spot.certified { "" } else { "; judged by p99s of too few requests to certify them" };
@@ -160,11 +159,8 @@ fn saturation(found: &Saturation) -> String {
 }
 
 fn scalability(found: &Scalability) -> String {
-    let doubt = if found.fits {
-        String::new()
-    } else {
-        "; it does NOT explain the levels, so draw no conclusion from it".to_owned()
-    };
+    let no_fit = "; it does NOT explain the levels, so draw no conclusion from it";
+    let doubt = if found.fits { "" } else { no_fit };
     let unit = unit(&found.quantity);
     let chosen = match &found.chosen {
         Finding::Found(chosen) => chosen,
@@ -190,21 +186,13 @@ fn scalability(found: &Scalability) -> String {
                 format!(", half of it at {} at once", figure(half))
             });
             format!(
-                "{ceiling}{half}; R² {:.3}; {}{doubt}",
+                "{ceiling}{half}; R² {:.3}; the universal law is no better (AICc {} against {}){doubt}",
                 curve.quality.r_squared,
-                why_saturating(found)
+                number(found.universal.quality.aicc),
+                number(curve.quality.aicc),
             )
         }
     }
-}
-
-/// Why the law with a peak is not told.
-fn why_saturating(found: &Scalability) -> String {
-    format!(
-        "the universal law is no better (AICc {} against {})",
-        number(found.universal.quality.aicc),
-        number(found.saturating.quality.aicc),
-    )
 }
 
 fn again(share: Option<f64>, word: &str) -> String {

@@ -1,7 +1,7 @@
 //! Figures of results against the load, one line for each configuration.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use inferometer_analysis::set::AcrossRuns;
@@ -312,15 +312,12 @@ impl Axis<'_> {
 
     /// Levels with a point in at least one panel.
     fn drawn_levels(&self, panels: &[LinesPanel]) -> Vec<&Level<'_>> {
-        let series = panels.iter().flat_map(|panel| panel.series.iter().enumerate());
-        let drawn: BTreeSet<(usize, u64)> = series
-            .flat_map(|(place, it)| it.points.iter().map(move |point| (place, point.x.to_bits())))
-            .collect();
+        let is_drawn = |place: usize, level: &Level<'_>| {
+            let mut points = panels.iter().flat_map(|panel| &panel.series[place].points);
+            points.any(|point| Some(point.x) == level.load)
+        };
         let lines = self.lines.iter().enumerate();
         let levels = lines.flat_map(|(place, (_, it))| it.iter().map(move |level| (place, *level)));
-        let is_drawn = |place: usize, level: &Level<'_>| {
-            level.load.is_some_and(|load| drawn.contains(&(place, load.to_bits())))
-        };
         levels.filter(|(place, level)| is_drawn(*place, level)).map(|(_, level)| level).collect()
     }
 

@@ -27,7 +27,16 @@ pub fn site(
 ) -> Vec<(String, String)> {
     let lines = lines::lines(sheets);
     let drawn = charts::charts(&lines);
-    let page = index(sheets, &lines, words, &drawn) + &raw_results(&lines, raw);
+    // Lines of JSON, folded away, with an empty one between configurations.
+    let of_line = |line: &Line<'_>| -> String {
+        line.sheets().map(|sheet| json_line(&raw(sheet)) + "\n").collect()
+    };
+    let parts: Vec<String> = lines.iter().map(of_line).collect();
+    let page = format!(
+        "{}\n<details>\n<summary>Raw benchmark results</summary>\n\n<pre>\n{}</pre>\n\n</details>\n",
+        index(sheets, &lines, words, &drawn),
+        parts.join("\n")
+    );
     let mut files = vec![(INDEX.to_owned(), page)];
     files.extend(drawn.iter().map(|Drawn { chart, file, .. }| (file_name(file), included(chart))));
     files
@@ -61,18 +70,6 @@ fn index(sheets: &[ToolResult], lines: &[Line<'_>], words: &PageWords, drawn: &[
         let _ = writeln!(text, "- and {} more", doubts.len() - MARKED_MAX);
     }
     text
-}
-
-/// Lines of JSON, folded away, with an empty one between configurations.
-fn raw_results(lines: &[Line<'_>], raw: impl Fn(&ToolResult) -> String) -> String {
-    let of_line = |line: &Line<'_>| -> String {
-        line.sheets().map(|sheet| json_line(&raw(sheet)) + "\n").collect()
-    };
-    let parts: Vec<String> = lines.iter().map(of_line).collect();
-    format!(
-        "\n<details>\n<summary>Raw benchmark results</summary>\n\n<pre>\n{}</pre>\n\n</details>\n",
-        parts.join("\n")
-    )
 }
 
 fn markdown(words: &Text) -> String {
