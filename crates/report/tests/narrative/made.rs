@@ -265,5 +265,8 @@ fn swept(seed: u32, runs: u32, (names, change): (&[&str], Change)) -> MadeSet {
 
 pub(crate) fn repeated(seed: u32, runs: u32) -> MadeSet {
     let points = played(&[(0, Level::AsAsked)], runs, (seed, unchanged));
-    MadeSet { set: SetSummary::summarize(&manifest(Question::Repeat, &["stock"], runs), &points), points }
+    MadeSet {
+        set: SetSummary::summarize(&manifest(Question::Repeat, &["stock"], runs), &points),
+        points,
+    }
 }
