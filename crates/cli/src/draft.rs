@@ -3,6 +3,7 @@
 pub(crate) mod deploy;
 
 use std::num::NonZeroU32;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
@@ -15,7 +16,7 @@ use inferometer_workload::WorkloadError;
 use inferometer_workload::saved::read_header;
 use serde_json::{Map, Value};
 
-use crate::arguments::{Experiment, ExperimentArguments, RepeatTable, SloTable, SweepTable};
+use crate::arguments::{Experiment, ExperimentArguments, RepeatTable, SweepTable};
 use crate::experiment::{self, Layer, Origins};
 use crate::failure::Failure;
 use crate::secrets::Secrets;
@@ -105,7 +106,7 @@ fn drafted(
     };
     let redactor = secrets.credentials.redactor();
     let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    let facts = experiment.metadata.0.iter();
+    let facts = experiment.metadata.iter();
     let facts = facts.map(|(key, value)| (redactor.redact(key), redactor.redact(&text(value))));
     let spec = SpecDraft {
         url,
@@ -119,7 +120,7 @@ fn drafted(
         cores_allowed: cores_allowed(),
         limits: experiment.limits,
         slos: slos(experiment.slo, &origins)?,
-        header_names: secrets.header_names(),
+        header_names: secrets.header_names.clone(),
         metadata: facts.collect(),
     };
     let sweep = experiment.sweep;
@@ -167,9 +168,9 @@ fn read_tools_file(body: &mut BodyTable) -> Result<(), Failure> {
 }
 
 /// SLOs in both of their forms: `promises = ["ttft<500ms"]` and `ttft = "500ms"`.
-fn slos(table: SloTable, origins: &Origins) -> Result<Vec<Slo>, Failure> {
+fn slos(table: BTreeMap<String, Value>, origins: &Origins) -> Result<Vec<Slo>, Failure> {
     let mut slos = Vec::new();
-    for (key, value) in table.0 {
+    for (key, value) in table {
         let texts = match value.as_array() {
             Some(list) => list.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
             None => vec![slo_text(&key, &value)],

@@ -45,7 +45,7 @@ pub(crate) fn listen(session: &Session) -> Result<(), Failure> {
             };
             interruption.note(kind.as_raw_value());
             grace = (kind != SignalKind::interrupt()).then_some(TERMINATION_GRACE);
-            match interruption.words(control.stop_harder()) {
+            match interruption.stop_message(control.stop_harder()) {
                 Some(words) => session.talk(words),
                 None => leave(kind, interruption),
             }

@@ -146,7 +146,7 @@ pub struct LagHistogram {
 }
 
 impl LagHistogram {
-    const STEPS_PER_DOUBLING: u64 = 8;
+    const STEP_BITS: u32 = 3;
     /// The last step holds everything from an hour on.
     const STEPS: usize = 240;
 
@@ -154,32 +154,9 @@ impl LagHistogram {
         if self.counts.is_empty() {
             self.counts = vec![0; Self::STEPS];
         }
-        let step = Self::step_of(lag_ns / 1_000);
+        let step = log_step(lag_ns / 1_000, Self::STEP_BITS);
         self.counts[step.min(Self::STEPS - 1)] += 1;
         self.max_ns = self.max_ns.max(lag_ns);
-    }
-
-    fn step_of(micros: u64) -> usize {
-        let step = match micros.checked_ilog2() {
-            Some(doubling @ 3..) => {
-                let within = (micros >> (doubling - 3)) % Self::STEPS_PER_DOUBLING;
-                u64::from(doubling - 2) * Self::STEPS_PER_DOUBLING + within
-            }
-            Some(_) | None => micros,
-        };
-        usize::try_from(step).unwrap_or(usize::MAX)
-    }
-
-    /// The smallest lag, in microseconds, that is past the step.
-    fn limit_of(step: usize) -> u64 {
-        let step = step as u64;
-        let doubling = step / Self::STEPS_PER_DOUBLING;
-        if doubling == 0 {
-            return step + 1;
-        }
-        let within = step % Self::STEPS_PER_DOUBLING + Self::STEPS_PER_DOUBLING + 1;
-        let shift = u32::try_from(doubling - 1).unwrap_or(u32::MAX);
-        within.checked_shl(shift).unwrap_or(u64::MAX)
     }
 
     /// Takes in another's counts.
@@ -226,9 +203,27 @@ impl LagHistogram {
 
     fn limit_ns(&self, step: usize) -> u64 {
         // The last step has no limit of its own, and a stored histogram may be longer than ours.
-        let limit_us = if step + 1 < Self::STEPS { Self::limit_of(step) } else { u64::MAX };
+        let is_bounded = step + 1 < Self::STEPS;
+        let limit_us = if is_bounded { log_step_limits(step, Self::STEP_BITS).1 } else { u64::MAX };
         limit_us.saturating_mul(1_000).min(self.max_ns)
     }
+}
+
+/// The step of a value where each doubling has `1 << bits` steps; small values have one each.
+pub fn log_step(value: u64, bits: u32) -> usize {
+    let shift = value.checked_ilog2().unwrap_or(0).saturating_sub(bits);
+    usize::try_from((u64::from(shift) << bits) + (value >> shift)).unwrap_or(usize::MAX)
+}
+
+/// The smallest value of such a step, and the smallest that is past it.
+pub fn log_step_limits(step: usize, bits: u32) -> (u64, u64) {
+    let step = step as u64;
+    let shift = (step >> bits).saturating_sub(1);
+    let within = step - (shift << bits);
+    let shifted = |value: u64| {
+        u32::try_from(shift).ok().and_then(|shift| value.checked_mul(1_u64.checked_shl(shift)?))
+    };
+    (shifted(within).unwrap_or(u64::MAX), shifted(within + 1).unwrap_or(u64::MAX))
 }
 
 #[cfg(test)]
@@ -251,12 +246,13 @@ mod tests {
     fn every_lag_lies_in_its_step_and_a_step_is_an_eighth_wide() {
         let some = (0..2_000).chain((0..31).map(|n| 1 << n)).chain((4..31).map(|n| (1 << n) - 1));
         for micros in some {
-            let step = LagHistogram::step_of(micros);
-            let limit = LagHistogram::limit_of(step);
+            let step = log_step(micros, LagHistogram::STEP_BITS);
+            let (_, limit) = log_step_limits(step, LagHistogram::STEP_BITS);
             assert!(micros < limit, "{micros} µs in step {step}");
             assert!(limit <= micros + micros / 8 + 1, "{micros} µs has the limit {limit}");
             if 0 < step {
-                assert!(LagHistogram::limit_of(step - 1) <= micros, "{micros} µs is past {step}");
+                let (_, before) = log_step_limits(step - 1, LagHistogram::STEP_BITS);
+                assert!(before <= micros, "{micros} µs is past {step}");
             }
         }
         let mut long = LagHistogram::default();

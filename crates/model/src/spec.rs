@@ -81,7 +81,7 @@ pub struct Spec {
     /// How the server's metrics are read meanwhile; `None` leaves them alone.
     #[serde(default)]
     pub telemetry: Option<TelemetrySpec>,
-    /// What the service promises.
+    /// SLOs that the run is judged by.
     pub slos: Vec<Slo>,
     /// Names only: values may be secret.
     pub header_names: Vec<String>,

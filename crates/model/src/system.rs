@@ -74,7 +74,7 @@ pub struct ServerFacts {
     /// The numbers of its processes when the run began, where they are seen on this machine.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub processes: Vec<u32>,
-    /// How we put it up, where we did.
+    /// How it was deployed, where this program deployed it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deployment: Option<DeploymentFacts>,
     /// Anything else that was reported, by its name.

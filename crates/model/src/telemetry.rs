@@ -184,36 +184,6 @@ pub struct Recording {
 }
 
 impl Telemetry {
-    /// What a journal's entries come to.
-    pub fn from_entries(entries: impl IntoIterator<Item = TelemetryEntry>) -> Self {
-        let mut samples = Vec::new();
-        let mut missed: Vec<MissedScrape> = Vec::new();
-        let mut absence = None;
-        let mut skipped: u64 = 0;
-        for entry in entries {
-            match entry {
-                TelemetryEntry::Sample(sample) => samples.push(sample),
-                TelemetryEntry::Missed(scrape) => missed.push(scrape),
-                TelemetryEntry::Absent(reason) => absence = Some(reason),
-                TelemetryEntry::Skipped(scrapes) => {
-                    skipped = skipped.saturating_add(scrapes.number);
-                }
-                TelemetryEntry::Devices(_)
-                | TelemetryEntry::Client(_)
-                | TelemetryEntry::DevicesAbsent(_)
-                | TelemetryEntry::DevicesMissed(_) => {}
-            }
-        }
-        if samples.is_empty() {
-            let is_answer = |scrape: &&MissedScrape| scrape.reason != MissReason::BackedOff;
-            let last = missed.iter().rev().find(is_answer).map(|scrape| scrape.reason);
-            let never = last.map_or(Absence::NothingRecorded, Absence::NeverAnswered);
-            return Self::Absent(absence.unwrap_or(never));
-        }
-        samples.sort_by_key(|sample| sample.at);
-        Self::Recorded(Recording { samples, missed, skipped })
-    }
-
     pub fn recording(&self) -> Option<&Recording> {
         match self {
             Self::Recorded(recording) => Some(recording),
@@ -365,35 +335,40 @@ impl Default for Machines {
     }
 }
 
-impl Machines {
-    /// What a journal's entries come to.
-    pub fn from_entries<'a>(entries: impl IntoIterator<Item = &'a TelemetryEntry>) -> Self {
-        let mut machines = Self::default();
-        let mut absence = None;
-        for entry in entries {
-            match entry {
-                TelemetryEntry::Devices(sample) => machines.devices.push(sample.clone()),
-                TelemetryEntry::Client(sample) => machines.client.push(*sample),
-                TelemetryEntry::DevicesAbsent(reason) => absence = Some(reason.clone()),
-                TelemetryEntry::DevicesMissed(look) => machines.devices_missed.push(*look),
-                TelemetryEntry::Sample(_)
-                | TelemetryEntry::Missed(_)
-                | TelemetryEntry::Absent(_)
-                | TelemetryEntry::Skipped(_) => {}
-            }
+/// What the entries of a journal say of the server and of the machines, in the order of time.
+pub fn gather(entries: impl IntoIterator<Item = TelemetryEntry>) -> (Telemetry, Machines) {
+    let (mut samples, mut missed, mut skipped) = (Vec::new(), Vec::<MissedScrape>::new(), 0_u64);
+    let (mut absence, mut devices_absence) = (None, None);
+    let mut machines = Machines::default();
+    for entry in entries {
+        match entry {
+            TelemetryEntry::Sample(sample) => samples.push(sample),
+            TelemetryEntry::Missed(scrape) => missed.push(scrape),
+            TelemetryEntry::Absent(reason) => absence = Some(reason),
+            TelemetryEntry::Skipped(scrapes) => skipped = skipped.saturating_add(scrapes.number),
+            TelemetryEntry::Devices(sample) => machines.devices.push(sample),
+            TelemetryEntry::Client(sample) => machines.client.push(sample),
+            TelemetryEntry::DevicesAbsent(reason) => devices_absence = Some(reason),
+            TelemetryEntry::DevicesMissed(look) => machines.devices_missed.push(look),
         }
-        // Who was asked and never answered was asked for all the same.
-        let unanswered = (!machines.devices_missed.is_empty())
-            .then(|| DevicesAbsence::Failed("no look was answered in time".to_owned()));
-        machines.devices_absence = if machines.devices.is_empty() {
-            absence.or(unanswered).or(machines.devices_absence)
-        } else {
-            None
-        };
-        machines.devices.sort_by_key(|sample| sample.at);
-        machines.client.sort_by_key(|sample| sample.at);
-        machines
     }
+    let is_answer = |scrape: &&MissedScrape| scrape.reason != MissReason::BackedOff;
+    let last = missed.iter().rev().find(is_answer).map(|scrape| scrape.reason);
+    let never = last.map_or(Absence::NothingRecorded, Absence::NeverAnswered);
+    samples.sort_by_key(|sample: &TelemetrySample| sample.at);
+    let telemetry = if samples.is_empty() {
+        Telemetry::Absent(absence.unwrap_or(never))
+    } else {
+        Telemetry::Recorded(Recording { samples, missed, skipped })
+    };
+    // Who was asked and never answered was asked for all the same.
+    let unanswered = (!machines.devices_missed.is_empty())
+        .then(|| DevicesAbsence::Failed("no look was answered in time".to_owned()));
+    let devices_absence = devices_absence.or(unanswered).or(machines.devices_absence.take());
+    machines.devices_absence = devices_absence.filter(|_| machines.devices.is_empty());
+    machines.devices.sort_by_key(|sample| sample.at);
+    machines.client.sort_by_key(|sample| sample.at);
+    (telemetry, machines)
 }
 
 impl DeviceSource {
@@ -426,25 +401,20 @@ mod tests {
     #[test]
     fn one_sample_is_a_recording_and_none_has_a_reason() {
         let asleep = SkippedScrapes { from: Moment::ZERO, number: 4_000 };
-        let found = Telemetry::from_entries([
+        let found = gather([
             TelemetryEntry::Sample(sample(7)),
             missed(MissReason::Timeout),
             TelemetryEntry::Skipped(asleep),
-        ]);
+        ])
+        .0;
         let recording = found.recording().unwrap();
         assert_eq!((recording.samples.len(), recording.missed.len()), (1, 1));
         assert_eq!(recording.skipped, 4_000);
-        assert_eq!(Telemetry::from_entries([]), Telemetry::Absent(Absence::NothingRecorded));
+        assert_eq!(gather([]).0, Telemetry::Absent(Absence::NothingRecorded));
         let slow = [missed(MissReason::Timeout), missed(MissReason::BackedOff)];
-        assert_eq!(
-            Telemetry::from_entries(slow),
-            Telemetry::Absent(Absence::NeverAnswered(MissReason::Timeout))
-        );
+        assert_eq!(gather(slow).0, Telemetry::Absent(Absence::NeverAnswered(MissReason::Timeout)));
         let refused = Absence::Refused(MissReason::Status(404));
-        assert_eq!(
-            Telemetry::from_entries([TelemetryEntry::Absent(refused)]),
-            Telemetry::Absent(refused)
-        );
+        assert_eq!(gather([TelemetryEntry::Absent(refused)]).0, Telemetry::Absent(refused));
         assert_eq!(refused.to_string(), "the server's metrics cannot be read: HTTP 404");
     }
 
@@ -454,14 +424,14 @@ mod tests {
             TelemetryEntry::DevicesMissed(MissedLook { at: Moment::from_nanos(1), reason })
         };
         let hung = [missed(LookMiss::Timeout), missed(LookMiss::BackedOff)];
-        let found = Machines::from_entries(&hung);
+        let found = gather(hung).1;
         assert_eq!(
             found.devices_absence,
             Some(DevicesAbsence::Failed("no look was answered in time".to_owned()))
         );
         let told = TelemetryEntry::DevicesAbsent(DevicesAbsence::NoneFound);
-        let found = Machines::from_entries(&[told, missed(LookMiss::Failed)]);
+        let found = gather([told, missed(LookMiss::Failed)]).1;
         assert_eq!(found.devices_absence, Some(DevicesAbsence::NoneFound));
-        assert_eq!(Machines::from_entries(&[]).devices_absence, Some(DevicesAbsence::NotAsked));
+        assert_eq!(gather([]).1.devices_absence, Some(DevicesAbsence::NotAsked));
     }
 }

@@ -55,7 +55,7 @@ fn describe(machine: &Machine) -> Environment {
     }
 }
 
-/// What is known of the server before a run: what it says itself, what we are told, and whether it
+/// What is known of the server before a run: what it reports, what `--server-info` says, and whether it
 /// runs on this machine.
 pub(crate) fn find_server(
     spec: &Spec,
@@ -96,11 +96,11 @@ pub(crate) fn find_server(
     Ok(facts)
 }
 
-/// Whether the server runs on this machine: we put it up here, we see it, or we are told so.
+/// Whether the server runs on this machine: deployed here, seen here, or `--server-info local`.
 pub(crate) fn is_here(spec: &Spec, address: SocketAddr, server: &ServerFacts) -> bool {
     let is_ours = match &spec.target {
         TargetSpec::Embedded => true,
-        // Commands may put it up anywhere.
+        // Commands may deploy it anywhere.
         TargetSpec::Deployed(deployment) => !matches!(deployment.how, DeploymentHow::Commands(_)),
         TargetSpec::Url(_) => false,
     };

@@ -22,9 +22,9 @@ struct Shared {
     /// The command that finishes what was begun.
     remedy: Mutex<Option<String>>,
     /// Groups of processes that end with this one.
-    companions: Mutex<Vec<Pid>>,
+    companions: Arc<Mutex<Vec<Pid>>>,
     /// What is being sent, by each that sends.
-    sending: Mutex<Vec<Sending>>,
+    sending: Arc<Mutex<Vec<Sending>>>,
 }
 
 /// Whose requests are in flight.
@@ -74,9 +74,7 @@ impl Interruption {
     /// A group of processes of ours. A user who will not wait for its end does not have it left
     /// behind.
     pub fn accompanied_by(&self, group: Option<i32>) -> Companion {
-        let group = group.map(Pid::from_raw);
-        locked(&self.0.companions).extend(group);
-        Companion { shared: self.0.clone(), group }
+        Held::new(&self.0.companions, group.map(Pid::from_raw))
     }
 
     /// The same of a child that leads a group.
@@ -85,13 +83,12 @@ impl Interruption {
     }
 
     /// Until it is dropped, requests of this kind are in flight: a signal is answered accordingly.
-    pub fn sending(&self, sending: Sending) -> Sender {
-        locked(&self.0.sending).push(sending);
-        Sender { shared: self.0.clone(), sending }
+    pub fn sending(&self, sending: Sending) -> Held<Sending> {
+        Held::new(&self.0.sending, Some(sending))
     }
 
-    /// What the next signal does, to those who are told.
-    pub fn words(&self, before: Stop) -> Option<&'static str> {
+    /// What the next signal does, as a message to the user.
+    pub fn stop_message(&self, before: Stop) -> Option<&'static str> {
         let sending = locked(&self.0.sending).iter().max().copied();
         match (before, sending) {
             (Stop::Run, None) => Some("\nstopping: nothing more is begun"),
@@ -127,30 +124,28 @@ impl Interruption {
 }
 
 /// Until it is dropped its group ends with this process, if that leaves at once.
+pub type Companion = Held<Pid>;
+
+/// Until it is dropped its item is in a list.
 #[derive(Debug)]
-pub struct Companion {
-    shared: Arc<Shared>,
-    group: Option<Pid>,
+#[must_use]
+pub struct Held<T: PartialEq> {
+    list: Arc<Mutex<Vec<T>>>,
+    item: Option<T>,
 }
 
-impl Drop for Companion {
-    fn drop(&mut self) {
-        locked(&self.shared.companions).retain(|group| Some(*group) != self.group);
+impl<T: PartialEq + Copy> Held<T> {
+    fn new(list: &Arc<Mutex<Vec<T>>>, item: Option<T>) -> Self {
+        locked(list).extend(item);
+        Self { list: Arc::clone(list), item }
     }
 }
 
-/// Until it is dropped, requests are in flight.
-#[derive(Debug)]
-pub struct Sender {
-    shared: Arc<Shared>,
-    sending: Sending,
-}
-
-impl Drop for Sender {
+impl<T: PartialEq> Drop for Held<T> {
     fn drop(&mut self) {
-        let mut sending = locked(&self.shared.sending);
-        if let Some(place) = sending.iter().position(|one| *one == self.sending) {
-            sending.swap_remove(place);
+        let mut list = locked(&self.list);
+        if let Some(place) = list.iter().position(|item| Some(item) == self.item.as_ref()) {
+            list.swap_remove(place);
         }
     }
 }
@@ -182,7 +177,7 @@ mod tests {
     #[test]
     fn a_signal_is_answered_by_what_it_does() {
         let interruption = Interruption::default();
-        let said = |before| interruption.words(before).unwrap_or_default();
+        let said = |before| interruption.stop_message(before).unwrap_or_default();
         assert!(!said(Stop::Run).contains("in flight"), "a server may still be starting");
         assert!(!said(Stop::Drain).contains("saved"), "there is nothing to save");
         let warm_up = interruption.sending(Sending::Unstored);
@@ -193,7 +188,7 @@ mod tests {
         assert!(said(Stop::Drain).contains("saved"));
         drop(run);
         assert!(!said(Stop::Drain).contains("cutting"));
-        assert_eq!(interruption.words(Stop::Cut), None);
+        assert_eq!(interruption.stop_message(Stop::Cut), None);
     }
 
     #[test]

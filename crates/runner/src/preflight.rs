@@ -149,7 +149,7 @@ pub fn first_model(target: &Target, secrets: &Secrets) -> Result<ListedModel, Fa
         }
         failure
     })?;
-    // Discovery promises at least one.
+    // Discovery returns at least one.
     models.into_iter().next().ok_or_else(|| Failure::target("no model to ask for"))
 }
 

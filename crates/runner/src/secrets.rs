@@ -14,9 +14,10 @@ pub struct Secrets {
     pub credentials: Credentials,
     /// Whether there is a key among it.
     pub has_key: bool,
-    header_names: Vec<String>,
+    /// The names of the headers; their values are stored nowhere.
+    pub header_names: Vec<String>,
     /// Where the key was read, as the whole path; `None`: in the environment, or nowhere.
-    key_file: Option<PathBuf>,
+    pub key_file: Option<PathBuf>,
 }
 
 const KEY_VARIABLE: &str = "OPENAI_API_KEY";
@@ -26,41 +27,42 @@ impl Secrets {
     /// Reads the key from a file or the environment, and headers as they were typed.
     pub fn read(key_file: Option<&Path>, headers: &[String]) -> Result<Self, Failure> {
         let (key, source) = match key_file {
-            Some(path) => (Some(key_in(path)?), format!("--api-key-file {}", path.display())),
+            Some(path) => {
+                let flag = "--api-key-file";
+                (Some(key_by(flag, path)?), format!("{flag} {}", path.display()))
+            }
             None => (key_in_environment(KEY_VARIABLE)?, KEY_VARIABLE.to_owned()),
         };
-        let key = key.map(Secret::new);
-        Credentials::new(key.as_ref(), &[]).map_err(|_| {
-            Failure::usage(format!("{source}: the key holds characters that no key can have"))
-        })?;
-        let headers: Vec<(String, Secret)> =
-            headers.iter().map(|header| header_of(header)).collect::<Result<_, _>>()?;
-        let credentials = Credentials::new(key.as_ref(), &headers)
-            .map_err(|error| Failure::usage(format!("--header: {error}")))?;
-        let header_names = headers.into_iter().map(|(name, _)| name).collect();
-        let key_file =
-            key_file.map(|path| std::path::absolute(path).unwrap_or_else(|_| path.into()));
-        Ok(Self { credentials, has_key: key.is_some(), header_names, key_file })
+        // The value is not repeated in the message: it may be a key.
+        let header = |typed: &String| match typed.split_once(':') {
+            Some((name, value)) if !name.trim().is_empty() => {
+                Ok((name.trim().to_owned(), Secret::new(value.trim())))
+            }
+            _ => Err(Failure::usage("--header must be of the form \"Name: value\"")),
+        };
+        let headers = headers.iter().map(header).collect::<Result<_, _>>()?;
+        let whole = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.into());
+        Ok(Self { key_file: key_file.map(whole), ..Self::new(key, &source, headers)? })
     }
 
     /// The key in the file that a flag names now, and none from anywhere else.
     pub fn typed(flag: &str, key_file: Option<&Path>) -> Result<Self, Failure> {
-        let key = key_file.map(|path| key_by(flag, path)).transpose()?.map(Secret::new);
-        let credentials = Credentials::new(key.as_ref(), &[]).map_err(|_| {
-            Failure::usage(format!("{flag}: the key holds characters that no key can have"))
+        Self::new(key_file.map(|path| key_by(flag, path)).transpose()?, flag, Vec::new())
+    }
+
+    fn new(
+        key: Option<String>,
+        source: &str,
+        headers: Vec<(String, Secret)>,
+    ) -> Result<Self, Failure> {
+        let key = key.map(Secret::new);
+        Credentials::new(key.as_ref(), &[]).map_err(|_| {
+            Failure::usage(format!("{source}: the key holds characters that no key can have"))
         })?;
-        let (header_names, key_file) = (Vec::new(), None);
-        Ok(Self { credentials, has_key: key.is_some(), header_names, key_file })
-    }
-
-    /// The file that the key was read from.
-    pub fn key_file(&self) -> Option<PathBuf> {
-        self.key_file.clone()
-    }
-
-    /// The names of the headers; their values are stored nowhere.
-    pub fn header_names(&self) -> Vec<String> {
-        self.header_names.clone()
+        let credentials = Credentials::new(key.as_ref(), &headers)
+            .map_err(|error| Failure::usage(format!("--header: {error}")))?;
+        let header_names = headers.into_iter().map(|(name, _)| name).collect();
+        Ok(Self { credentials, has_key: key.is_some(), header_names, key_file: None })
     }
 }
 
@@ -75,11 +77,6 @@ pub fn key_in_environment(variable: &str) -> Result<Option<String>, Failure> {
     }
 }
 
-/// The key that `--api-key-file` names.
-pub fn key_in(path: &Path) -> Result<String, Failure> {
-    key_by("--api-key-file", path)
-}
-
 /// The key in the file that a flag names.
 pub fn key_by(flag: &str, path: &Path) -> Result<String, Failure> {
     let unusable = |reason: String| Failure::usage(format!("{flag} {}: {reason}", path.display()));
@@ -91,15 +88,5 @@ pub fn key_by(flag: &str, path: &Path) -> Result<String, Failure> {
     match text.trim() {
         "" => Err(unusable("is empty".to_owned())),
         key => Ok(key.to_owned()),
-    }
-}
-
-/// The value is not repeated in the message: it may be a key.
-fn header_of(typed: &str) -> Result<(String, Secret), Failure> {
-    match typed.split_once(':') {
-        Some((name, value)) if !name.trim().is_empty() => {
-            Ok((name.trim().to_owned(), Secret::new(value.trim())))
-        }
-        _ => Err(Failure::usage("--header must be of the form \"Name: value\"")),
     }
 }

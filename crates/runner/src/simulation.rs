@@ -27,8 +27,7 @@ use inferometer_model::observations::Simulated;
 use inferometer_model::outcome::{Cause, Stage};
 use inferometer_model::spec::{self, EngineTable};
 use inferometer_model::{
-    Ending, Moment, NotSent, Outcome, Plan, PlannedRequest, RequestId, RunEnding, Segment,
-    StartedRequest,
+    Ending, Moment, NotSent, Outcome, Plan, RequestId, RunEnding, Segment, StartedRequest,
 };
 use slab::Slab;
 
@@ -78,7 +77,7 @@ impl VirtualEngine {
     /// The engine of a profile, with noise from this seed.
     pub fn from_profile(profile: &Profile, seed: u64) -> Self {
         let timing = StepModel::Physics(Box::new(profile.step_time(seed)));
-        let facts = Simulated { profile: profile.name.clone(), engine: one_line_of(profile) };
+        let facts = Simulated { profile: profile.name.clone(), engine: profile_line(profile) };
         let scheduler = Scheduler::new(profile.scheduler.clone(), timing);
         Self::assemble(scheduler, profile.front, facts, profile.model.title.clone())
     }
@@ -128,20 +127,9 @@ impl VirtualEngine {
         self.end(Moment::ZERO + time);
     }
 
-    /// What has been counted in this run.
-    pub fn counters(&self) -> Counters {
-        let (now, before) = (self.scheduler.counters(), self.counted);
-        Counters {
-            steps: now.steps - before.steps,
-            preemptions: now.preemptions - before.preemptions,
-            prefix_queries: now.prefix_queries - before.prefix_queries,
-            prefix_hits: now.prefix_hits - before.prefix_hits,
-            prefix_queries_preempted: now.prefix_queries_preempted
-                - before.prefix_queries_preempted,
-            prefix_hits_preempted: now.prefix_hits_preempted - before.prefix_hits_preempted,
-            prompt_tokens: now.prompt_tokens - before.prompt_tokens,
-            generation_tokens: now.generation_tokens - before.generation_tokens,
-        }
+    /// What one of the scheduler's counters has counted in this run.
+    pub(crate) fn counted(&self, counter: fn(&Counters) -> u64) -> u64 {
+        counter(&self.scheduler.counters()) - counter(&self.counted)
     }
 
     /// Shows itself at even steps up to `now`, as it stands before what happens then. Nothing
@@ -223,7 +211,7 @@ impl<O: Observer> Listener for Wire<'_, '_, O> {
 
 /// What the profile says of itself first and last: what is served on what, and where the step times
 /// come from.
-fn one_line_of(profile: &Profile) -> String {
+fn profile_line(profile: &Profile) -> String {
     let text = profile.describe();
     let name = format!("{}: ", profile.name);
     let mut lines = text.strip_prefix(&name).unwrap_or(&text).lines();
@@ -293,7 +281,8 @@ pub(crate) struct Player<'a, O: Observer> {
     engine: &'a mut VirtualEngine,
     client: Client<'a, O>,
     dispatcher: Dispatcher,
-    conversations: Conversations,
+    /// What was said in each conversation that goes on, by its first request.
+    conversations: HashMap<RequestId, Vec<Segment>>,
     limits: Limits,
     /// The shortest of all limits: nothing is looked at later than after this.
     limit_min: Duration,
@@ -311,7 +300,7 @@ pub(crate) struct Player<'a, O: Observer> {
     refused: Option<NotSent>,
 }
 
-/// The client of the engine: its requests in flight, and who is told what happens to them.
+/// The client of the engine: its requests in flight, and the observer of what happens to them.
 struct Client<'a, O: Observer> {
     now: Moment,
     /// The place of a flight is its name in the scheduler, so that a token finds it without a search.
@@ -348,7 +337,7 @@ impl<'a, O: Observer> Player<'a, O> {
                 observer,
                 landed: Vec::new(),
             },
-            conversations: Conversations::default(),
+            conversations: HashMap::new(),
             limits: Limits::default(),
             limit_min: first_token.min(idle).min(total),
             rules,
@@ -428,7 +417,11 @@ impl<'a, O: Observer> Player<'a, O> {
     fn depart(&mut self, departure: Departure) -> Result<(), Failure> {
         let place = self.client.flights.vacant_key();
         let request = departure.request;
-        let said = self.conversations.prompt(self.plan.as_ref(), &request);
+        // All that the server is sent: what was said before, and the new turn.
+        let before =
+            (request.turn != 0).then(|| self.conversations.remove(&request.conversation()));
+        let mut said = before.flatten().unwrap_or_default();
+        said.extend(self.plan.segments(&request));
         let answer_seed = mix(self.rules.seed ^ mix(request.id.0.wrapping_add(1)));
         let prompt = self.hashed(&said);
         let prompt_tokens = prompt.tokens;
@@ -501,7 +494,12 @@ impl<'a, O: Observer> Player<'a, O> {
             let place = place_of(facts.id);
             let Some(flight) = self.client.flights.get_mut(place) else { continue };
             let ending = Ending::ok(flight.last.unwrap_or(self.client.now));
-            self.conversations.answered(flight);
+            let request = flight.departure.request;
+            if request.continues {
+                let mut said = std::mem::take(&mut flight.said);
+                said.push(Segment { seed: flight.answer_seed, tokens: flight.tokens });
+                self.conversations.insert(request.conversation(), said);
+            }
             let cached_tokens = Some(facts.cached_tokens);
             self.end(place, End { ending, status: Some(STATUS_OK), cached_tokens })?;
         }
@@ -511,8 +509,8 @@ impl<'a, O: Observer> Player<'a, O> {
 
     fn check_limit(&mut self, place: usize) -> Result<(), Failure> {
         let Some(flight) = self.client.flights.get_mut(place) else { return Ok(()) };
-        let standing = flight.standing(self.client.now, self.rules.streaming);
-        let (at, outcome) = standing.next_limit(&self.rules.limits);
+        let state = flight.state_at(self.client.now, self.rules.streaming);
+        let (at, outcome) = state.next_limit(&self.rules.limits);
         if self.client.now < at {
             // The next stage may bring a limit that comes sooner.
             self.limits.arm(place, at.min(self.client.now + self.limit_min));
@@ -573,8 +571,8 @@ impl<'a, O: Observer> Player<'a, O> {
         }
         self.is_cut = true;
         let places: Vec<usize> = self.client.flights.iter().map(|(place, _)| place).collect();
-        let is_told = self.stop == RunStop::Drained || self.obeyed == Stop::Cut;
-        if is_told && !places.is_empty() {
+        let is_requested = self.stop == RunStop::Drained || self.obeyed == Stop::Cut;
+        if is_requested && !places.is_empty() {
             self.stop = RunStop::Cut;
         }
         for place in places {
@@ -613,7 +611,12 @@ impl<'a, O: Observer> Player<'a, O> {
     }
 
     fn refuse(&mut self, id: RequestId, cause: Cause) -> Result<(), Failure> {
-        self.conversations.forget(self.plan.as_ref(), id);
+        // This request will not be sent, and nothing after it in its conversation.
+        if !self.conversations.is_empty()
+            && let Some(request) = self.plan.request(id)
+        {
+            self.conversations.remove(&request.conversation());
+        }
         match &mut self.refused {
             Some(part) if part.first.0 + part.count == id.0 && part.cause == cause => {
                 part.count += 1;
@@ -627,10 +630,7 @@ impl<'a, O: Observer> Player<'a, O> {
     }
 
     fn note_refused(&mut self) -> Result<(), Failure> {
-        match self.refused.take() {
-            Some(part) => self.client.observer.not_sent(part),
-            None => Ok(()),
-        }
+        self.refused.take().map_or(Ok(()), |part| self.client.observer.not_sent(part))
     }
 }
 
@@ -711,7 +711,7 @@ impl<N> Flight<N> {
     }
 
     /// As the client sees it.
-    fn standing(&self, now: Moment, streaming: bool) -> RequestState {
+    fn state_at(&self, now: Moment, streaming: bool) -> RequestState {
         let last_read = self.last_seen(now);
         RequestState {
             admitted: self.departure.admitted,
@@ -769,43 +769,6 @@ impl OnTheWay {
 
 fn place_of(id: u64) -> usize {
     usize::try_from(id).unwrap_or(usize::MAX)
-}
-
-/// By the first request of each conversation that goes on.
-#[derive(Debug, Default)]
-struct Conversations(HashMap<RequestId, Vec<Segment>>);
-
-impl Conversations {
-    /// All that the server is sent: what was said before, and the new turn.
-    fn prompt(&mut self, plan: &dyn Plan, request: &PlannedRequest) -> Vec<Segment> {
-        let new = plan.segments(request);
-        if request.turn == 0 {
-            return new;
-        }
-        let mut said = self.0.remove(&request.conversation()).unwrap_or_default();
-        said.extend(new);
-        said
-    }
-
-    /// A turn was answered: what was said and the answer are what the next goes on from.
-    fn answered<N>(&mut self, flight: &mut Flight<N>) {
-        let request = flight.departure.request;
-        if request.continues {
-            let mut said = std::mem::take(&mut flight.said);
-            said.push(Segment { seed: flight.answer_seed, tokens: flight.tokens });
-            self.0.insert(request.conversation(), said);
-        }
-    }
-
-    /// This request will not be sent, and nothing after it in its conversation.
-    fn forget(&mut self, plan: &dyn Plan, refused: RequestId) {
-        if self.0.is_empty() {
-            return;
-        }
-        if let Some(request) = plan.request(refused) {
-            self.0.remove(&request.conversation());
-        }
-    }
 }
 
 #[cfg(test)]

@@ -6,9 +6,10 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use inferometer_engine::scheduler::{Counters, Generation};
+use inferometer_engine::scheduler::Generation;
 use inferometer_load::SystemClock;
-use inferometer_model::journal::RunStop;
+use inferometer_model::endpoint::BaseUrlError;
+use inferometer_model::journal::{RunStop, log_step, log_step_limits};
 use inferometer_model::observations::{
     self, Connections, Endpoint, InputLength, Materials, PinnedOutput, UsageAsk, WarmUpFacts,
 };
@@ -19,10 +20,10 @@ use inferometer_model::telemetry::{
     self, DevicesAbsence, Dialect, TelemetryEntry, TelemetrySample, Timings,
 };
 use inferometer_model::{
-    BaseUrl, Clock, JournalEntry, Manifest, Moment, NotSent, Outcome, Plan, RequestRecord,
-    RunEnding, Spec, StartedRequest,
+    Clock, JournalEntry, Manifest, Moment, NotSent, Outcome, Plan, RequestRecord, RunEnding, Spec,
+    StartedRequest,
 };
-use inferometer_store::{RunWriter, StoreError, TelemetryWriter};
+use inferometer_store::{StoreError, TelemetryWriter};
 use serde::Serialize;
 
 use crate::failure::Failure;
@@ -81,55 +82,89 @@ impl Simulator<'_> {
         Ok(Ready { planned, warmed_up: warmed_up.transpose()?, clock })
     }
 
-    /// Plays it and keeps every record.
-    pub fn record(
-        &mut self,
-        ready: &Ready,
-        location: RunLocation<'_>,
-    ) -> Result<Simulated, Failure> {
-        let writer = location.create(self.new_run(ready)?)?;
-        let directory = writer.directory().clone();
-        // A set remembers its own command, which finishes this run, too.
-        if location.set().is_none() {
-            self.session.interruption.remember(directory.remedy());
-        }
-        let _sending = self.session.interruption.sending(Sending::Stored);
-        let (writer, kv_usage_max) = self.play(&ready.planned, writer)?;
-        let summary = seal_summary(&directory, &writer.seal()?)?;
-        let measured = Run { directory, summary, server_failure: None };
-        let speed = speed(&measured, kv_usage_max, ready.clock);
-        Ok(Simulated { measured, speed })
+    /// Plays what is not counted; the engine's cache keeps it.
+    fn warm_up(&mut self, spec: &Spec, plan: Arc<dyn Plan>) -> Result<WarmUpFacts, Failure> {
+        let _sending = self.session.interruption.sending(Sending::Unstored);
+        let mut tally = WarmUpTally::default();
+        let mut write = |entry| {
+            tally.add(entry);
+            Ok(())
+        };
+        let streaming = spec.workload.streaming;
+        let mut journal = Journal { streaming, write: &mut write, watch: &mut |_| {} };
+        let ending = self.play(spec, plan, spec.seed ^ WARM_UP, &mut journal)?;
+        tally.facts(&ending)
     }
 
     /// Plays it and keeps only a summary.
     pub fn summarize(&mut self, ready: Ready) -> Result<SimulationSummary, Failure> {
         let _sending = self.session.interruption.sending(Sending::Unstored);
         let Planned { spec, plan, .. } = ready.planned;
-        let mut tally = Tally::new(spec.workload.streaming);
-        let player = Player::new(plan, rules(&spec), &mut self.engine, &mut tally);
-        let ending = player.obeying(self.session.control.clone()).play()?;
-        let facts = self.engine.facts.clone();
-        Ok(tally.summarize(&ending, facts, spec.seed, &self.engine.counters()))
+        let mut tally = Tally { streaming: spec.workload.streaming, ..Tally::default() };
+        let ending = self.play(&spec, plan, spec.seed, &mut tally)?;
+        Ok(tally.summarize(&ending, &self.engine, spec.seed))
     }
 
-    /// Plays what is not counted; the engine's cache keeps it.
-    fn warm_up(&mut self, spec: &Spec, plan: Arc<dyn Plan>) -> Result<WarmUpFacts, Failure> {
-        let _sending = self.session.interruption.sending(Sending::Unstored);
-        let mut tally = WarmUpTally::default();
-        let write = |entry| {
-            tally.add(entry);
-            Ok(())
-        };
-        let mut journal = Journal::new(spec.workload.streaming, write, |_: &Sample| {});
-        let rules = Rules { seed: spec.seed ^ WARM_UP, ..rules(spec) };
-        let player = Player::new(plan, rules, &mut self.engine, &mut journal);
-        let ending = player.obeying(self.session.control.clone()).play()?;
-        tally.facts(&ending)
+    /// Plays it and keeps every record.
+    pub fn record(
+        &mut self,
+        ready: &Ready,
+        location: RunLocation<'_>,
+    ) -> Result<Simulated, Failure> {
+        let mut writer = location.create(self.new_run(ready)?)?;
+        let directory = writer.directory().clone();
+        // A set remembers its own command, which finishes this run, too.
+        if location.set().is_none() {
+            self.session.interruption.remember(directory.remedy());
+        }
+        let _sending = self.session.interruption.sending(Sending::Stored);
+        let Planned { spec, plan, .. } = &ready.planned;
+        let telemetry =
+            spec.telemetry.as_ref().map(|_| directory.create_telemetry()).transpose()?;
+        let mut recorder = TelemetryRecorder { writer: telemetry, failed: None, kv_usage_max: 0.0 };
+        recorder.write(&TelemetryEntry::DevicesAbsent(DevicesAbsence::Pretended));
+        let generation = self.engine.config().generation;
+        let ending = self.play(
+            spec,
+            Arc::clone(plan),
+            spec.seed,
+            &mut Journal {
+                streaming: spec.workload.streaming,
+                write: &mut |entry| Ok(writer.append(&entry)?),
+                watch: &mut |sample| recorder.note(sample, generation),
+            },
+        )?;
+        if let Err(error) = recorder.finish() {
+            self.session.warn(format!("the engine's metrics are not all stored: {error}"));
+        }
+        writer.append(&JournalEntry::RunEnded(ending))?;
+        writer.flush()?;
+        let summary = seal_summary(&directory, &writer.seal()?)?;
+        let virtual_s = summary.window.duration_s.unwrap_or_default();
+        let real_s = Duration::from_nanos(ready.clock.now().as_nanos()).as_secs_f64();
+        let speed = format!(
+            "simulated {virtual_s:.1} s in {real_s:.2} s, {:.0} times faster than real time; KV \
+             blocks in use: {:.0} % at most",
+            virtual_s / real_s.max(1e-9),
+            recorder.kv_usage_max * 100.0
+        );
+        Ok(Simulated { measured: Run { directory, summary, server_failure: None }, speed })
+    }
+
+    fn play<O: Observer>(
+        &mut self,
+        spec: &Spec,
+        plan: Arc<dyn Plan>,
+        seed: u64,
+        observer: &mut O,
+    ) -> Result<RunEnding, Failure> {
+        let rules = Rules { limits: spec.limits, streaming: spec.workload.streaming, seed };
+        let player = Player::new(plan, rules, &mut self.engine, observer);
+        player.obeying(self.session.control.clone()).play()
     }
 
     fn new_run(&self, ready: &Ready) -> Result<Manifest, Failure> {
         let Planned { spec, inputs, plan, fingerprints } = &ready.planned;
-        let materials = inputs.materials().clone();
         Ok(Manifest {
             format: 0,
             run: String::new(),
@@ -138,8 +173,19 @@ impl Simulator<'_> {
             bounds: plan.bounds(),
             fingerprints: fingerprints.clone(),
             // A word is a token of the engine, so nothing is an estimate.
-            materials: Materials { input_length: InputLength::Exact, ..materials },
-            endpoint: self.endpoint()?,
+            materials: Materials { input_length: InputLength::Exact, ..inputs.materials().clone() },
+            endpoint: Endpoint {
+                // An address that cannot be reached, by its very name.
+                base: "http://simulated.invalid"
+                    .parse()
+                    .map_err(|error: BaseUrlError| Failure::from_error(error))?,
+                address: SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0),
+                model: self.engine.model.clone(),
+                usage: UsageAsk::Continuous,
+                connections: Connections::Reuse,
+                pinned: PinnedOutput { ignore_eos: true, min_tokens: false },
+                embedded: true,
+            },
             warm_up: ready.warmed_up,
             seen_before: None,
             calibration: None,
@@ -150,94 +196,24 @@ impl Simulator<'_> {
             clock: ready.clock.anchor(),
         })
     }
-
-    fn endpoint(&self) -> Result<Endpoint, Failure> {
-        let nowhere: BaseUrl =
-            NOWHERE.parse().map_err(|error| Failure::internal(format!("{NOWHERE}: {error}")))?;
-        Ok(Endpoint {
-            base: nowhere,
-            address: SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0),
-            model: self.engine.model.clone(),
-            usage: UsageAsk::Continuous,
-            connections: Connections::Reuse,
-            pinned: PinnedOutput { ignore_eos: true, min_tokens: false },
-            embedded: true,
-        })
-    }
-
-    fn play(
-        &mut self,
-        planned: &Planned,
-        mut writer: RunWriter,
-    ) -> Result<(RunWriter, f64), Failure> {
-        let (spec, plan) = (&planned.spec, Arc::clone(&planned.plan));
-        let directory = writer.directory();
-        let telemetry =
-            spec.telemetry.as_ref().map(|_| directory.create_telemetry()).transpose()?;
-        let mut recorder = TelemetryRecorder::new(telemetry, self.engine.config().generation);
-        let write = |entry| Ok(writer.append(&entry)?);
-        let watch = |sample: &Sample| recorder.note(sample);
-        let mut journal = Journal::new(spec.workload.streaming, write, watch);
-        let player = Player::new(plan, rules(spec), &mut self.engine, &mut journal);
-        let ending = player.obeying(self.session.control.clone()).play()?;
-        if let Err(error) = recorder.finish() {
-            self.session.warn(format!("the engine's metrics are not all stored: {error}"));
-        }
-        writer.append(&JournalEntry::RunEnded(ending))?;
-        writer.flush()?;
-        Ok((writer, recorder.kv_usage_max))
-    }
-}
-
-fn speed(measured: &Run, kv_usage_max: f64, clock: SystemClock) -> String {
-    let virtual_s = measured.summary.window.duration_s.unwrap_or_default();
-    let real_s = Duration::from_nanos(clock.now().as_nanos()).as_secs_f64();
-    format!(
-        "simulated {virtual_s:.1} s in {real_s:.2} s, {:.0} times faster than real time; KV blocks \
-         in use: {:.0} % at most",
-        virtual_s / real_s.max(1e-9),
-        kv_usage_max * 100.0
-    )
 }
 
 /// Of the engine's state, where no telemetry is asked for.
 const SAMPLE_EVERY: Duration = Duration::from_secs(1);
 /// Keeps the answers of a warm-up apart from those of the run.
 const WARM_UP: u64 = 0x5761_726d_2d75_7021;
-/// An address that cannot be reached, by its very name.
-const NOWHERE: &str = "http://simulated.invalid";
-
-fn rules(spec: &Spec) -> Rules {
-    Rules { limits: spec.limits, streaming: spec.workload.streaming, seed: spec.seed }
-}
-
-/// Makes entries of what happens, and hands them on.
-pub(crate) struct Journal<F, S> {
-    streaming: bool,
-    write: F,
-    watch: S,
-}
-
 /// Bytes of a word, and of the event around it: about what a server sends.
 const TEXT_BYTES: u32 = 5;
 const EVENT_BYTES: u32 = 200;
 
-impl<F, S> Journal<F, S>
-where
-    F: FnMut(JournalEntry) -> Result<(), Failure>,
-    S: FnMut(&Sample),
-{
-    /// `watch` receives samples of the engine.
-    pub(crate) fn new(streaming: bool, write: F, watch: S) -> Self {
-        Self { streaming, write, watch }
-    }
+/// Makes entries of what happens, and hands them on; `watch` receives samples of the engine.
+struct Journal<'a> {
+    streaming: bool,
+    write: &'a mut dyn FnMut(JournalEntry) -> Result<(), Failure>,
+    watch: &'a mut dyn FnMut(&Sample),
 }
 
-impl<F, S> Observer for Journal<F, S>
-where
-    F: FnMut(JournalEntry) -> Result<(), Failure>,
-    S: FnMut(&Sample),
-{
+impl Observer for Journal<'_> {
     type Notes = Vec<Moment>;
 
     fn started(&mut self, started: &StartedRequest) -> Result<(), Failure> {
@@ -264,23 +240,35 @@ where
 
 fn record(flight: &Flight<Vec<Moment>>, end: End, streaming: bool) -> RequestRecord {
     let is_whole = end.ending.outcome == Outcome::Ok;
-    let (reads, events) = if streaming {
-        (streamed_reads(flight), streamed(flight, is_whole))
+    // No kernel had a hand in it, and nobody came late to read it.
+    let read = |at| Read { kernel: None, user: at, turn: at, bytes: EVENT_BYTES, drained: true };
+    let (mut reads, events): (Vec<Read>, _) = if streaming {
+        // One read for each token that came before the client left.
+        let seen = usize::try_from(flight.tokens).unwrap_or(usize::MAX);
+        (flight.notes.iter().copied().take(seen).map(read).collect(), streamed(flight, is_whole))
+    } else if is_whole {
+        // Nothing is seen of an answer before its end.
+        let carried = Carried::CHOICE | Carried::CONTENT | Carried::FINISH | Carried::USAGE;
+        let (tokens, text_bytes) = (Some(flight.tokens), TEXT_BYTES * flight.tokens);
+        let event = StreamEvent { read: 0, choice: 0, carried, tokens, text_bytes };
+        (vec![read(end.ending.at)], vec![event])
     } else {
-        whole(flight, &end)
+        (Vec::new(), Vec::new())
     };
-    let read_at_end = Some(read(end.ending.at)).filter(|_| reads.is_empty());
+    let head = end.status.map(|status| ResponseHead { status, read: 0, streamed: streaming });
+    if head.is_some() && reads.is_empty() {
+        // A head without an event came in a read of its own.
+        reads.push(read(end.ending.at));
+    }
     let usage = end.cached_tokens.map(|cached_tokens| Usage {
         prompt_tokens: Some(flight.prompt_tokens.into()),
         completion_tokens: Some(flight.tokens.into()),
         cached_tokens: Some(cached_tokens.into()),
     });
     let finish = Finish { choice: 0, reason: FinishReason::Length };
-    let head = end.status.map(|status| ResponseHead { status, read: 0, streamed: streaming });
     RequestRecord {
         sent: Some(flight.sent),
-        // A head without an event came in a read of its own.
-        reads: if head.is_some() { reads.into_iter().chain(read_at_end).collect() } else { reads },
+        reads,
         head,
         events,
         usage,
@@ -290,70 +278,39 @@ fn record(flight: &Flight<Vec<Moment>>, end: End, streaming: bool) -> RequestRec
     }
 }
 
-/// No kernel had a hand in it, and nobody came late to read it.
-fn read(at: Moment) -> Read {
-    Read { kernel: None, user: at, turn: at, bytes: EVENT_BYTES, drained: true }
-}
-
-/// One read for each token that came before the client left.
-fn streamed_reads(flight: &Flight<Vec<Moment>>) -> Vec<Read> {
-    let seen = usize::try_from(flight.tokens).unwrap_or(usize::MAX);
-    flight.notes.iter().copied().take(seen).map(read).collect()
-}
-
 /// One event for each token; the last says that it is the last, and usage and the mark of the end
 /// come right behind it, as a server sends them.
 fn streamed(flight: &Flight<Vec<Moment>>, is_whole: bool) -> Vec<StreamEvent> {
     let last = flight.tokens.saturating_sub(1);
     let token = |read: u32| {
-        let mut carried = Carried::CHOICE | Carried::CONTENT;
-        if is_whole && read == last {
-            carried |= Carried::FINISH;
-        }
+        let is_last = is_whole && read == last;
+        let finish = if is_last { Carried::FINISH } else { Carried::empty() };
+        let carried = Carried::CHOICE | Carried::CONTENT | finish;
         StreamEvent { read, choice: 0, carried, tokens: Some(1), text_bytes: TEXT_BYTES }
     };
-    let closing = [Carried::USAGE, Carried::DONE].map(|carried| StreamEvent {
-        read: last,
-        choice: 0,
+    let closing = [Carried::USAGE, Carried::DONE].into_iter().map(|carried| StreamEvent {
         carried,
         tokens: None,
         text_bytes: 0,
+        ..token(last)
     });
-    let closing = closing.into_iter().filter(|_| is_whole && 0 < flight.tokens);
+    let closing = closing.filter(|_| is_whole && 0 < flight.tokens);
     (0..flight.tokens).map(token).chain(closing).collect()
-}
-
-/// Nothing is seen of an answer before its end.
-fn whole(flight: &Flight<Vec<Moment>>, end: &End) -> (Vec<Read>, Vec<StreamEvent>) {
-    if end.ending.outcome != Outcome::Ok {
-        return (Vec::new(), Vec::new());
-    }
-    let carried = Carried::CHOICE | Carried::CONTENT | Carried::FINISH | Carried::USAGE;
-    let (tokens, text_bytes) = (Some(flight.tokens), TEXT_BYTES * flight.tokens);
-    let event = StreamEvent { read: 0, choice: 0, carried, tokens, text_bytes };
-    (vec![read(end.ending.at)], vec![event])
 }
 
 /// Writes samples down as they come. What cannot be written does not stop the simulation.
 #[derive(Debug)]
-pub(crate) struct TelemetryRecorder {
+struct TelemetryRecorder {
     /// `None` where nobody asked for it, and from the first failure on.
     writer: Option<TelemetryWriter>,
     failed: Option<StoreError>,
-    pub(crate) kv_usage_max: f64,
-    generation: Generation,
+    kv_usage_max: f64,
 }
 
 impl TelemetryRecorder {
-    pub(crate) fn new(writer: Option<TelemetryWriter>, generation: Generation) -> Self {
-        let mut recorder = Self { writer, failed: None, kv_usage_max: 0.0, generation };
-        recorder.write(&TelemetryEntry::DevicesAbsent(DevicesAbsence::Pretended));
-        recorder
-    }
-
-    pub(crate) fn note(&mut self, sample: &Sample) {
+    fn note(&mut self, sample: &Sample, generation: Generation) {
         self.kv_usage_max = self.kv_usage_max.max(sample.gauges.kv_usage);
-        self.write(&telemetry_entry(sample, self.generation));
+        self.write(&telemetry_entry(sample, generation));
     }
 
     fn write(&mut self, entry: &TelemetryEntry) {
@@ -365,7 +322,7 @@ impl TelemetryRecorder {
     }
 
     /// Puts everything on disk.
-    pub(crate) fn finish(&mut self) -> Result<(), StoreError> {
+    fn finish(&mut self) -> Result<(), StoreError> {
         match (self.failed.take(), self.writer.take()) {
             (Some(error), _) => Err(error),
             (None, Some(writer)) => writer.finish(),
@@ -406,7 +363,7 @@ fn telemetry_entry(sample: &Sample, generation: Generation) -> TelemetryEntry {
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Tally {
+struct Tally {
     /// Of an answer in one piece nobody sees when its tokens were made.
     streaming: bool,
     ttft: Histogram,
@@ -565,18 +522,8 @@ impl Times {
 }
 
 impl Tally {
-    pub(crate) fn new(streaming: bool) -> Self {
-        Self { streaming, ..Self::default() }
-    }
-
     /// The summary of the simulation.
-    pub(crate) fn summarize(
-        self,
-        ending: &RunEnding,
-        simulated: observations::Simulated,
-        seed: u64,
-        counters: &Counters,
-    ) -> SimulationSummary {
+    fn summarize(self, ending: &RunEnding, engine: &VirtualEngine, seed: u64) -> SimulationSummary {
         let began = self.first_sent.or(ending.began).unwrap_or_default();
         let duration_s = self.last_end.since(began).map_or(0.0, |duration| duration.as_secs_f64());
         let share = |part: u64, whole: u64| (0 < whole).then(|| part as f64 / whole as f64);
@@ -584,7 +531,7 @@ impl Tally {
         let sampled = 0 < self.samples;
         SimulationSummary {
             schema: "inferometer.simulation/1",
-            simulated,
+            simulated: engine.facts.clone(),
             seed,
             stopped: Some(ending.stop).filter(|stop| stop.is_partial()),
             duration_s,
@@ -596,9 +543,12 @@ impl Tally {
             itl_ms: Times::from_histogram(&self.itl),
             e2e_ms: Times::from_histogram(&self.e2e),
             cached_share: share(self.cached_tokens, self.input_tokens),
-            prefix_hit_rate: share(counters.prefix_hits, counters.prefix_queries),
-            preemptions: counters.preemptions,
-            steps: counters.steps,
+            prefix_hit_rate: share(
+                engine.counted(|counters| counters.prefix_hits),
+                engine.counted(|counters| counters.prefix_queries),
+            ),
+            preemptions: engine.counted(|counters| counters.preemptions),
+            steps: engine.counted(|counters| counters.steps),
             kv_usage_mean: sampled.then(|| self.kv_usage_sum / self.samples as f64),
             kv_usage_max: sampled.then_some(self.kv_usage_max),
             running_max: self.running_max,
@@ -637,12 +587,11 @@ struct Histogram {
     max_ns: u64,
 }
 
-const STEPS_PER_DOUBLING: u64 = 64;
-const STEP_BITS: u32 = STEPS_PER_DOUBLING.ilog2();
+const STEP_BITS: u32 = 6;
 
 impl Histogram {
     fn add(&mut self, ns: u64) {
-        let step = step_of(ns);
+        let step = log_step(ns, STEP_BITS);
         if self.counts.len() <= step {
             self.counts.resize(step + 1, 0);
         }
@@ -666,25 +615,9 @@ impl Histogram {
             seen += count;
             wanted <= seen
         })?;
-        Some(middle_of(step as u64).clamp(self.min_ns, self.max_ns))
+        let (first, end) = log_step_limits(step, STEP_BITS);
+        Some((first + (end - first) / 2).clamp(self.min_ns, self.max_ns))
     }
-}
-
-fn step_of(ns: u64) -> usize {
-    let step = match ns.checked_ilog2() {
-        Some(doubling) if STEP_BITS < doubling => {
-            let shift = doubling - STEP_BITS;
-            u64::from(shift) * STEPS_PER_DOUBLING + (ns >> shift)
-        }
-        Some(_) | None => ns,
-    };
-    usize::try_from(step).unwrap_or(usize::MAX)
-}
-
-fn middle_of(step: u64) -> u64 {
-    let shift = (step / STEPS_PER_DOUBLING).saturating_sub(1);
-    let first = (step - shift * STEPS_PER_DOUBLING) << shift;
-    first + (1 << shift) / 2
 }
 
 #[cfg(test)]
@@ -719,11 +652,13 @@ mod tests {
         let some = (0..5_000).chain((13..63).flat_map(|n| [(1 << n) - 1, 1 << n, (1 << n) + 7]));
         let mut last = 0;
         for ns in some {
-            let step = step_of(ns);
+            let step = log_step(ns, STEP_BITS);
             assert!(last <= step, "{ns}");
             last = step;
-            let off = middle_of(step as u64).abs_diff(ns);
-            assert!(off * 100 <= ns, "{ns} is taken for {}", middle_of(step as u64));
+            let (first, end) = log_step_limits(step, STEP_BITS);
+            let middle = first + (end - first) / 2;
+            let off = middle.abs_diff(ns);
+            assert!(off * 100 <= ns, "{ns} is taken for {middle}");
         }
     }
 

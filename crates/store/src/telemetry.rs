@@ -6,7 +6,7 @@ use std::io::ErrorKind;
 use std::path::PathBuf;
 
 use inferometer_model::Observations;
-use inferometer_model::telemetry::{Absence, Machines, Telemetry, TelemetryEntry};
+use inferometer_model::telemetry::{Absence, Machines, Telemetry, TelemetryEntry, gather};
 
 use crate::directory::RunDirectory;
 use crate::error::StoreError;
@@ -51,16 +51,15 @@ impl RunDirectory {
     }
 
     pub(crate) fn with_telemetry(&self, observations: Observations) -> Observations {
-        let entries = self.telemetry();
-        let machines = entries.as_ref().map(Machines::from_entries).unwrap_or_default();
-        let telemetry = match entries {
-            Ok(entries) => Telemetry::from_entries(entries),
+        let absent = |absence| (Telemetry::Absent(absence), Machines::default());
+        let (telemetry, machines) = match self.telemetry() {
+            Ok(entries) => gather(entries),
             Err(StoreError::Read { error, .. }) if error.kind() == ErrorKind::NotFound => {
                 let asked = observations.manifest.spec.telemetry.is_some();
                 let absence = if asked { Absence::NothingRecorded } else { Absence::NotAsked };
-                Telemetry::Absent(absence)
+                absent(absence)
             }
-            Err(_) => Telemetry::Absent(Absence::Unreadable),
+            Err(_) => absent(Absence::Unreadable),
         };
         Observations { telemetry, machines, ..observations }
     }

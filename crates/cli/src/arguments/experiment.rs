@@ -1,6 +1,5 @@
 //! The flags of an experiment: an experiment file, single values, and the tables as flags.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -62,7 +61,8 @@ pub(crate) struct Experiment {
     #[command(flatten)]
     pub(crate) load: LoadTable,
     #[arg(skip)]
-    pub(crate) slo: SloTable,
+    #[schemars(schema_with = "slo_schema")]
+    pub(crate) slo: BTreeMap<String, Value>,
     #[command(flatten)]
     pub(crate) repeat: RepeatTable,
     /// Flags of the command `sweep` alone; `run` measures the one load of `[load]`.
@@ -73,7 +73,8 @@ pub(crate) struct Experiment {
     #[command(flatten)]
     pub(crate) limits: LimitTable,
     #[arg(skip)]
-    pub(crate) metadata: MetadataTable,
+    #[schemars(schema_with = "metadata_schema")]
+    pub(crate) metadata: BTreeMap<String, Value>,
 }
 
 /// How often the measurement is repeated.
@@ -104,52 +105,32 @@ fn runs(text: &str) -> Result<u32, String> {
     text.parse().map_err(|_| "write a number from 1 to 1000".to_owned())
 }
 
-/// SLOs in both of their forms, in the order of their keys.
-#[derive(Clone, Debug, Default, Deserialize, Serialize)]
-pub(crate) struct SloTable(pub(crate) BTreeMap<String, Value>);
-
-impl JsonSchema for SloTable {
-    fn schema_name() -> Cow<'static, str> {
-        "Slo".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({
-            "type": "object",
-            "description": "SLOs of the service. A key is a metric, alone (of each request) \
-                or with a statistic (of the run), and its value the threshold: `ttft = \"500ms\"`, \
-                `ttft.p99 = \"1s\"`; a lower threshold is written \">1000\".",
-            "properties": {
-                "promises": {
-                    "type": "array",
-                    "items": { "type": "string" },
-                    "description": "SLOs as one text, such as \"ttft<500ms\" or \
-                        \"ttft.p99<1s\"",
-                },
+/// SLOs in both of their forms.
+fn slo_schema(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "object",
+        "description": "SLOs of the service. A key is a metric, alone (of each request) \
+            or with a statistic (of the run), and its value the threshold: `ttft = \"500ms\"`, \
+            `ttft.p99 = \"1s\"`; a lower threshold is written \">1000\".",
+        "properties": {
+            "promises": {
+                "type": "array",
+                "items": { "type": "string" },
+                "description": "SLOs as one text, such as \"ttft<500ms\" or \"ttft.p99<1s\"",
             },
-            "additionalProperties": {
-                "type": ["number", "string", "object"],
-                "additionalProperties": { "type": ["number", "string"] },
-            },
-        })
-    }
+        },
+        "additionalProperties": {
+            "type": ["number", "string", "object"],
+            "additionalProperties": { "type": ["number", "string"] },
+        },
+    })
 }
 
-/// Facts to store with the results.
-#[derive(Clone, Debug, Default, Deserialize, Serialize)]
-pub(crate) struct MetadataTable(pub(crate) BTreeMap<String, Value>);
-
-impl JsonSchema for MetadataTable {
-    fn schema_name() -> Cow<'static, str> {
-        "Metadata".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({
-            "type": "object",
-            "description": "Facts to store with the results: any keys, with text, numbers or truth \
-                values",
-            "additionalProperties": { "type": ["string", "number", "boolean"] },
-        })
-    }
+fn metadata_schema(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "object",
+        "description": "Facts to store with the results: any keys, with text, numbers or truth \
+            values",
+        "additionalProperties": { "type": ["string", "number", "boolean"] },
+    })
 }

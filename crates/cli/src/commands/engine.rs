@@ -169,7 +169,7 @@ fn serve_options(typed: &EngineArguments) -> Result<ServeOptions, Failure> {
 /// A key is never a flag: the list of processes shows flags to every user.
 fn api_key(file: Option<&Path>) -> Result<Option<ApiKey>, Failure> {
     let key = match file {
-        Some(path) => Some(secrets::key_in(path)?),
+        Some(path) => Some(secrets::key_by("--api-key-file", path)?),
         None => secrets::key_in_environment(KEY_VARIABLE)?,
     };
     Ok(key.and_then(|key| ApiKey::new(&key)))

@@ -69,7 +69,7 @@ fn page(
     match format {
         PageFormat::Json => inferometer_report::json::render(summary, &files, required),
         PageFormat::Vllm => {
-            // The block has no place for doubt or failure, and its form is not ours to change.
+            // The block has no place for warnings or failures, and its form is not ours to change.
             talk_of_doubts(summary, directory);
             tell_requirements(required);
             inferometer_interchange::vllm::block::from_summary(

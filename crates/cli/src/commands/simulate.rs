@@ -44,10 +44,7 @@ pub(super) fn play(
     records: Records,
 ) -> Result<ExitCode, Failure> {
     let mut experiments = experiments(experiment, more, results)?;
-    check_between(&experiments)?;
-    if records == Records::None {
-        check_without_records(&experiments, results)?;
-    }
+    check_flags(&experiments, results, records)?;
     if results.dry_run {
         for Experiment { spec, repeat } in &experiments {
             let planned = Planned::without_words(spec.clone())?;
@@ -77,7 +74,11 @@ pub(super) fn play(
         simulations.play(experiment).map(|exit| Exit::gravest([worst, exit].into_iter().flatten()))
     });
     // A failure in a later run takes nothing from the earlier ones.
-    simulations.print_documents()?;
+    match &simulations.pages[..] {
+        [] => {}
+        [only] => output::result(&format!("{only}\n"))?,
+        several => output::result(&format!("[{}]\n", several.join(",\n")))?,
+    }
     let told = simulations.requirements.write_files(&simulations.judged);
     Ok(simulated?.max(told).map_or(ExitCode::SUCCESS, ExitCode::from))
 }
@@ -131,35 +132,25 @@ fn experiments(
     Ok(experiments)
 }
 
-/// Several files are played one after the other on one engine: they are no set.
-fn check_between(experiments: &[Experiment]) -> Result<(), Failure> {
-    if experiments.len() < 2 {
-        return Ok(());
-    }
-    let asked =
-        |is_asked: fn(&Repetition) -> bool| experiments.iter().any(|it| is_asked(&it.repeat));
-    let flags = [
-        ("--stop-at", asked(|repeat| repeat.stop_at.is_some())),
-        ("--restart", asked(|repeat| repeat.restart.is_some())),
-    ];
-    match flags.into_iter().find(|(_, is_asked)| *is_asked) {
-        None => Ok(()),
-        Some((flag, _)) => Err(Failure::usage(format!(
-            "{flag} is for repeated runs of one file, and these are several"
-        ))
-        .hint("leave it out, or simulate the files one by one")),
-    }
-}
-
-/// Without records there is no verdict, and nothing to find it from later: what asks for one is
-/// refused, as it would mislead if it were ignored.
-fn check_without_records(
+/// Refuses flags that would mislead if they were ignored: several files on one engine are no set, and
+/// without records there is no verdict, and nothing to find it from later.
+fn check_flags(
     experiments: &[Experiment],
     results: &ResultArguments,
+    records: Records,
 ) -> Result<(), Failure> {
-    let stops = experiments.iter().any(|experiment| experiment.repeat.stop_at.is_some());
-    let asked = [
-        ("--slo", experiments.iter().any(|experiment| !experiment.spec.slos.is_empty())),
+    let any = |is_so: fn(&Experiment) -> bool| experiments.iter().any(is_so);
+    let stops = any(|experiment| experiment.repeat.stop_at.is_some());
+    let restarts = any(|experiment| experiment.repeat.restart.is_some());
+    let of_a_set = [("--stop-at", stops), ("--restart", restarts)];
+    if let Some((flag, _)) = of_a_set.into_iter().find(|(_, is_set)| *is_set)
+        && 1 < experiments.len()
+    {
+        let why = format!("{flag} is for repeated runs of one file, and these are several");
+        return Err(Failure::usage(why).hint("leave it out, or simulate the files one by one"));
+    }
+    let of_records = [
+        ("--slo", any(|experiment| !experiment.spec.slos.is_empty())),
         ("--stop-at", stops),
         ("--strict", results.strict),
         ("--require", !results.require.limits.is_empty()),
@@ -168,10 +159,12 @@ fn check_without_records(
         ("--format vllm", results.page.format() == PageFormat::Vllm),
         ("--output", results.store.folder.is_some()),
     ];
-    match asked.into_iter().find(|(_, is_asked)| *is_asked) {
-        None => Ok(()),
-        Some((flag, _)) => Err(Failure::usage(format!("{flag} needs records, and there are none"))
-            .hint("keep them with --records all, or leave it out")),
+    match of_records.into_iter().find(|(_, is_set)| *is_set) {
+        Some((flag, _)) if records == Records::None => {
+            Err(Failure::usage(format!("{flag} needs records, and there are none"))
+                .hint("keep them with --records all, or leave it out"))
+        }
+        Some(_) | None => Ok(()),
     }
 }
 
@@ -210,7 +203,15 @@ impl Simulations<'_> {
         let Some(store) = self.store.clone() else {
             let summary = self.simulator.summarize(ready)?;
             self.show(&summary_page(&summary), || summary.json())?;
-            return Ok(self.exit_without_records(&summary));
+            let interrupted = self.simulator.session.interruption.exit();
+            if let Some(exit) = interrupted.filter(|_| summary.stopped.is_some()) {
+                return Ok(Some(exit));
+            }
+            if 0 < summary.ok() {
+                return Ok(None);
+            }
+            output::talk("no request succeeded; --records all keeps the reason of each");
+            return Ok(Some(Exit::RunInvalid));
         };
         let simulated = self.simulator.record(&ready, RunLocation::in_store(&store))?;
         let Run { summary, directory, .. } = simulated.measured;
@@ -225,18 +226,6 @@ impl Simulations<'_> {
         Ok(exit)
     }
 
-    fn exit_without_records(&self, summary: &SimulationSummary) -> Option<Exit> {
-        let interruption = &self.simulator.session.interruption;
-        let interrupted = interruption.exit().filter(|_| summary.stopped.is_some());
-        interrupted.or_else(|| {
-            let failed = summary.ok() == 0;
-            if failed {
-                output::talk("no request succeeded; --records all keeps the reason of each");
-            }
-            failed.then_some(Exit::RunInvalid)
-        })
-    }
-
     /// Prints a page, or keeps a document until all are there.
     fn show(
         &mut self,
@@ -248,14 +237,6 @@ impl Simulations<'_> {
             return Ok(());
         }
         output::result(page)
-    }
-
-    fn print_documents(&self) -> Result<(), Failure> {
-        match &self.pages[..] {
-            [] => Ok(()),
-            [only] => output::result(&format!("{only}\n")),
-            several => output::result(&format!("[{}]\n", several.join(",\n"))),
-        }
     }
 }
 

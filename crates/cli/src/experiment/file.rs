@@ -99,8 +99,18 @@ fn plain_value(
 ) -> Value {
     match value.get_ref() {
         DeValue::String(text) => text.as_ref().into(),
-        DeValue::Integer(number) => integer(number.as_str(), number.radix()),
-        DeValue::Float(number) => float(number.as_str()),
+        DeValue::Integer(number) => {
+            let (digits, radix) = (number.as_str(), number.radix());
+            let signed = i64::from_str_radix(digits, radix).map(Value::from);
+            let number = signed.or_else(|_| u64::from_str_radix(digits, radix).map(Value::from));
+            number.unwrap_or_else(|_| digits.into())
+        }
+        // JSON has no infinity; a rate takes it as text.
+        DeValue::Float(number) => {
+            let digits = number.as_str();
+            let number = digits.parse().ok().and_then(serde_json::Number::from_f64);
+            number.map_or_else(|| digits.trim_start_matches('+').into(), Value::Number)
+        }
         DeValue::Boolean(truth) => (*truth).into(),
         DeValue::Datetime(moment) => moment.to_string().into(),
         DeValue::Array(items) => {
@@ -113,17 +123,6 @@ fn plain_value(
         }
         DeValue::Table(table) => plain_table(table, path, note),
     }
-}
-
-fn integer(digits: &str, radix: u32) -> Value {
-    let signed = i64::from_str_radix(digits, radix).map(Value::from);
-    signed.or_else(|_| u64::from_str_radix(digits, radix).map(Value::from)).unwrap_or(digits.into())
-}
-
-/// JSON has no infinity; a rate takes it as text.
-fn float(digits: &str) -> Value {
-    let number = digits.parse().ok().and_then(serde_json::Number::from_f64);
-    number.map_or_else(|| digits.trim_start_matches('+').into(), Value::Number)
 }
 
 fn find_beside(tree: &mut Value, folder: &Path) {
@@ -178,21 +177,20 @@ pub(super) fn read_named(path: &Path) -> Result<Layer, Failure> {
 
 /// All of them as one layer over an experiment.
 pub(super) fn read_sets(sets: &[String]) -> Result<Layer, Failure> {
-    together(sets, |one| one.checked(Lists::ByPlace))
+    let mut all = Layer::default();
+    for typed in sets {
+        all.merge(read_set(typed)?.checked(Lists::ByPlace)?)?;
+    }
+    Ok(all)
 }
 
 /// The same over a file of another schema, such as that of a matrix.
 pub(crate) fn read_sets_by(sets: &[String], schema: &Value) -> Result<Layer, Failure> {
-    together(sets, |one| one.check_by(schema, Lists::ByPlace).map(|()| one))
-}
-
-fn together(
-    sets: &[String],
-    check: impl Fn(Layer) -> Result<Layer, Failure>,
-) -> Result<Layer, Failure> {
     let mut all = Layer::default();
     for typed in sets {
-        all.merge(check(read_set(typed)?)?)?;
+        let one = read_set(typed)?;
+        one.check_by(schema, Lists::ByPlace)?;
+        all.merge(one)?;
     }
     Ok(all)
 }

@@ -263,7 +263,7 @@ fn secrets(typed: &ExperimentArguments, manifest: &SetManifest) -> Result<Vec<Se
 }
 
 fn check_headers(secrets: &Secrets, names: &[String]) -> Result<(), Failure> {
-    let (mut given, mut names) = (secrets.header_names(), names.to_vec());
+    let (mut given, mut names) = (secrets.header_names.clone(), names.to_vec());
     given.sort_unstable();
     names.sort_unstable();
     if given == names {

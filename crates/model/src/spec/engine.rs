@@ -225,22 +225,13 @@ impl<'de, T: DeserializeOwned> Deserialize<'de> for Spelled<T> {
     }
 }
 
-/// Merges two tables field by field; a field that is left out does not compile.
-macro_rules! merged {
-    ($upper:ident over $lower:ident: $($field:ident),+ $(,)?) => {
-        EngineTable { $($field: $upper.$field.clone().or_else(|| $lower.$field.clone())),+ }
-    };
-}
-
 impl EngineTable {
     /// What is set here, and what `lower` sets for the rest.
     #[must_use]
     pub fn over(&self, lower: &Self) -> Self {
-        merged!(self over lower: profile, hardware, model, tp, pp, dtype, quantization,
-            kv_cache_dtype, gpu_memory_utilization, block_size, max_model_len, max_num_seqs,
-            max_num_batched_tokens, long_prefill_token_threshold, num_gpu_blocks_override,
-            enable_prefix_caching, enable_chunked_prefill, generation, num_scheduler_steps,
-            scheduling_policy, async_scheduling, enforce_eager, noise, seed, speed, step)
+        let mut merged = set_keys(lower);
+        merged.extend(set_keys(self));
+        serde_json::from_value(merged.into()).unwrap_or_default()
     }
 
     /// Whether nothing is set: the default engine.

@@ -1,8 +1,6 @@
 //! Values that are text on the command line and in an experiment file: one grammar for both.
 
 use std::borrow::Cow;
-use std::fmt;
-use std::marker::PhantomData;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -60,47 +58,20 @@ impl<T: Grammar> Grammar for Written<T> {
     }
 }
 
-/// Reads a value from text, or from a number or list that is written without quotes. Whether these
-/// are allowed is decided by the schema.
+/// Reads a value from text, or from a number or list that is written without quotes: a list is its
+/// items joined with commas. Whether these are allowed is decided by the schema.
 pub(super) fn read_any<'de, T: Grammar, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<T, D::Error> {
-    deserializer.deserialize_any(Reader(PhantomData))
-}
-
-struct Reader<T>(PhantomData<T>);
-
-impl<'de, T: Grammar> de::Visitor<'de> for Reader<T> {
-    type Value = T;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("text")
-    }
-
-    fn visit_str<E: de::Error>(self, text: &str) -> Result<T, E> {
-        T::read(text).map_err(E::custom)
-    }
-
-    fn visit_u64<E: de::Error>(self, number: u64) -> Result<T, E> {
-        self.visit_str(&number.to_string())
-    }
-
-    fn visit_i64<E: de::Error>(self, number: i64) -> Result<T, E> {
-        self.visit_str(&number.to_string())
-    }
-
-    fn visit_f64<E: de::Error>(self, number: f64) -> Result<T, E> {
-        self.visit_str(&number.to_string())
-    }
-
-    /// A list is its items joined with commas.
-    fn visit_seq<A: de::SeqAccess<'de>>(self, mut list: A) -> Result<T, A::Error> {
-        let mut items = Vec::new();
-        while let Some(item) = list.next_element::<Value>()? {
-            items.push(item.as_str().map_or_else(|| item.to_string(), str::to_owned));
-        }
-        self.visit_str(&items.join(","))
-    }
+    let plain = |value: Value| match value {
+        Value::String(text) => text,
+        other => other.to_string(),
+    };
+    let text = match Value::deserialize(deserializer)? {
+        Value::Array(items) => items.into_iter().map(plain).collect::<Vec<_>>().join(","),
+        other => plain(other),
+    };
+    T::read(&text).map_err(de::Error::custom)
 }
 
 /// The schema of a type is that of its grammar.

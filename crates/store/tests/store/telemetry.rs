@@ -7,7 +7,7 @@ use inferometer_model::Telemetry;
 use inferometer_model::telemetry::{
     Absence, ClientSample, Counters, DeviceReading, DeviceSource, DevicesAbsence, DevicesSample,
     Dialect, Gauges, LookMiss, MissReason, MissedLook, MissedScrape, SkippedScrapes, SumCount,
-    TelemetryEntry, TelemetrySample, Timings,
+    TelemetryEntry, TelemetrySample, Timings, gather,
 };
 use inferometer_store::RunDirectory;
 use tempfile::TempDir;
@@ -85,7 +85,7 @@ fn telemetry(run: &RunDirectory) -> Telemetry {
 #[test]
 fn what_is_written_is_read() {
     let (_place, run) = finished_run(Some(&entries()));
-    assert_eq!(telemetry(&run), Telemetry::from_entries(entries()));
+    assert_eq!(telemetry(&run), gather(entries()).0);
     let recording = telemetry(&run).recording().cloned().unwrap();
     assert_eq!(recording.samples, [sample(0), sample(4)]);
     assert_eq!(recording.missed.len(), 3);

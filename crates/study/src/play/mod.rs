@@ -82,7 +82,8 @@ impl Backend {
     /// The files that the keys are read from again when the set is resumed.
     fn key_files(&self) -> Vec<Option<PathBuf>> {
         let secrets = self.secrets().unwrap_or_default();
-        let files: Vec<Option<PathBuf>> = secrets.iter().map(Secrets::key_file).collect();
+        let files: Vec<Option<PathBuf>> =
+            secrets.iter().map(|secrets| secrets.key_file.clone()).collect();
         if files.iter().all(Option::is_none) { Vec::new() } else { files }
     }
 }

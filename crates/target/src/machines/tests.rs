@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 use std::time::Instant;
 
-use inferometer_model::telemetry::Machines;
+use inferometer_model::telemetry::{Machines, gather};
 
 use super::*;
 
@@ -52,7 +52,7 @@ fn sampled(devices: Devices, enough: impl Fn(&TelemetryEntry) -> bool) -> Machin
     }
     drop(sampler.stop().unwrap().unwrap());
     received.extend(entries);
-    Machines::from_entries(&received)
+    gather(received).1
 }
 
 fn is_missed(entry: &TelemetryEntry, wanted: LookMiss) -> bool {
@@ -69,7 +69,7 @@ fn a_run_lies_between_the_first_look_and_the_last() {
     drop(sampler.stop().unwrap().unwrap());
     let after: Vec<TelemetryEntry> = entries.into_iter().collect();
     for looks in [before, after] {
-        let machines = Machines::from_entries(&looks);
+        let machines = gather(looks.clone()).1;
         assert_eq!((machines.devices.len(), machines.client.len()), (1, 1), "{looks:?}");
         assert_eq!(machines.devices[0].devices, [gpu(0), gpu(1)], "in the order of their numbers");
     }
@@ -128,7 +128,7 @@ fn a_look_that_comes_late_is_written_down_and_missed_once() {
     let is_look = |entry: &TelemetryEntry| matches!(entry, TelemetryEntry::Devices(_));
     hear_until(&is_look);
     drop(sampler.stop().unwrap().unwrap());
-    let machines = Machines::from_entries(&received);
+    let machines = gather(received).1;
     let [first, late] = machines.devices.try_into().unwrap();
     assert!(first.took < patient.look_limit && waited <= late.took, "{late:?} in {waited:?}");
     let is_given_up = |look: &&MissedLook| look.reason != LookMiss::BackedOff;
