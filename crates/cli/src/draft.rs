@@ -2,8 +2,8 @@
 
 pub(crate) mod deploy;
 
-use std::num::NonZeroU32;
 use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 use std::path::Path;
 use std::time::Duration;
 
