@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use inferometer_analysis::set::AcrossRuns;
 use inferometer_analysis::tool_result::{
     CountsFrom, Grain, LatencyDefinition as Definition, LatencyKind, Mark, ResultLatency,
-    ResultRate, Tool, ToolResult,
+    ResultRate, ToolResult,
 };
 use inferometer_analysis::{Estimate, Statistic};
 
@@ -32,7 +32,7 @@ pub(super) struct Line<'a> {
     pub(super) kind: Option<LoadKind>,
     /// By rising load.
     pub(super) levels: Vec<Level<'a>>,
-    key: Key<'a>,
+    properties: Properties,
 }
 
 /// One load; several results at it are repeats.
@@ -43,30 +43,37 @@ pub(super) struct Level<'a> {
     pub(super) sheets: Vec<&'a ToolResult>,
 }
 
-/// The properties that distinguish configurations.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Key<'a> {
-    configuration: &'a str,
-    model: Option<&'a str>,
-    tool: Tool,
-    tensor_parallel: Option<u32>,
-    simulated: bool,
-    /// Set where results at a rate have different limits.
-    max_concurrency: Option<u32>,
+/// The properties that distinguish configurations, in words, the most distinctive first. The last is the
+/// limit of requests in flight, where results at a rate have different ones.
+type Properties = [String; 6];
+
+fn properties(result: &ToolResult) -> Properties {
+    [
+        result.configuration.clone(),
+        result.model.clone().unwrap_or_else(|| unknown("model")),
+        result.source.tool.name().to_owned(),
+        result.tensor_parallel.map_or_else(|| unknown("TP"), |gpus| format!("TP {gpus}")),
+        if result.source.simulated { "simulated" } else { "measured" }.to_owned(),
+        "unlimited in flight".to_owned(),
+    ]
 }
 
 /// The lines in the order in which they appear.
 pub(super) fn lines(sheets: &[ToolResult]) -> Vec<Line<'_>> {
     let mut lines = Vec::new();
-    for (key, sheets) in grouped(sheets.iter(), |it| Key::new(it)) {
+    for (properties, sheets) in grouped(sheets.iter(), |it| properties(it)) {
         let kind = kind(&sheets);
         let limits = grouped(sheets.iter().copied(), |sheet| sheet.max_concurrency);
-        if kind == Some(LoadKind::Rate) && 1 < limits.len() {
-            lines.extend(limits.into_iter().map(|(limit, sheets)| {
-                Line::new(Key { max_concurrency: limit, ..key.clone() }, kind, &sheets)
-            }));
-        } else {
-            lines.push(Line::new(key, kind, &sheets));
+        if kind != Some(LoadKind::Rate) || limits.len() == 1 {
+            lines.push(Line::new(properties, kind, &sheets));
+            continue;
+        }
+        for (limit, sheets) in limits {
+            let mut properties = properties.clone();
+            if let Some(requests) = limit {
+                properties[5] = format!("at most {requests} in flight");
+            }
+            lines.push(Line::new(properties, kind, &sheets));
         }
     }
     name(&mut lines);
@@ -86,14 +93,14 @@ fn kind(sheets: &[&ToolResult]) -> Option<LoadKind> {
 }
 
 impl<'a> Line<'a> {
-    fn new(key: Key<'a>, kind: Option<LoadKind>, sheets: &[&'a ToolResult]) -> Self {
+    fn new(properties: Properties, kind: Option<LoadKind>, sheets: &[&'a ToolResult]) -> Self {
         let loads = grouped(sheets.iter().copied(), |sheet| load(sheet, kind).map(f64::to_bits));
         let level =
             |(load, sheets): (Option<u64>, _)| Level { load: load.map(f64::from_bits), sheets };
         let mut levels: Vec<Level<'a>> = loads.into_iter().map(level).collect();
         let place = |level: &Level<'_>| level.load.unwrap_or(f64::NAN);
         levels.sort_by(|one, other| place(one).total_cmp(&place(other)));
-        Self { name: String::new(), kind, levels, key }
+        Self { name: String::new(), kind, levels, properties }
     }
 
     /// How many of its levels have a place on an axis.
@@ -150,37 +157,9 @@ pub(super) fn load_words(kind: Option<LoadKind>, load: Option<f64>) -> String {
     kind.zip(load).map_or_else(|| unknown("load"), |(kind, load)| kind.words(load))
 }
 
-impl<'a> Key<'a> {
-    fn new(sheet: &'a ToolResult) -> Self {
-        Self {
-            configuration: &sheet.configuration,
-            model: sheet.model.as_deref(),
-            tool: sheet.source.tool,
-            tensor_parallel: sheet.tensor_parallel,
-            simulated: sheet.source.simulated,
-            max_concurrency: None,
-        }
-    }
-
-    /// The parts of its name, the most distinctive first.
-    fn parts(&self) -> [String; 6] {
-        [
-            self.configuration.to_owned(),
-            self.model.map_or_else(|| unknown("model"), str::to_owned),
-            self.tool.name().to_owned(),
-            self.tensor_parallel.map_or_else(|| unknown("TP"), |gpus| format!("TP {gpus}")),
-            if self.simulated { "simulated" } else { "measured" }.to_owned(),
-            self.max_concurrency.map_or_else(
-                || "unlimited in flight".to_owned(),
-                |requests| format!("at most {requests} in flight"),
-            ),
-        ]
-    }
-}
-
 /// Names lines by the first part and as many others as it takes to make them unique.
 fn name(lines: &mut [Line<'_>]) {
-    let parts: Vec<[String; 6]> = lines.iter().map(|line| line.key.parts()).collect();
+    let parts: Vec<Properties> = lines.iter().map(|line| line.properties.clone()).collect();
     let mut names: Vec<String> = parts.iter().map(|parts| parts[0].clone()).collect();
     for part in 1..6 {
         let distinct: BTreeSet<&String> = names.iter().collect();
@@ -490,7 +469,7 @@ mod tests {
     #[test]
     fn two_tools_are_two_lines() {
         let mut sheets = [sheet("", None, Some(8)), sheet("", None, Some(8))];
-        sheets[1].source.tool = Tool::Vllm;
+        sheets[1].source.tool = inferometer_analysis::tool_result::Tool::Vllm;
         let names: Vec<String> = loads_by_name(&sheets).into_iter().map(|(name, _)| name).collect();
         assert_eq!(names, ["m, Inferometer", "m, vLLM"]);
     }
