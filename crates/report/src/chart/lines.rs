@@ -8,13 +8,14 @@ use super::canvas::{
 };
 use super::palette::Paint;
 use super::{
-    LinePoint, LineSeries, Lines, LinesPanel, Measure, Panel, Timeline, TimelinePanel,
-    TimelineSeries,
+    Drawing, INTERVAL, LinePoint, LineSeries, Lines, LinesPanel, Measure, Panel, Series, Timeline,
+    TimelinePanel, TimelineSeries, interval_cell, noted_cell, number_cell, sorted, titled,
 };
+use crate::document::{Cell, Columns, Table, plain};
 use crate::fmt;
 
 /// What an infinite load is called.
-pub(super) const UNLIMITED: &str = "unlimited";
+const UNLIMITED: &str = "unlimited";
 pub(super) const TIME_LABEL: &str = "time since the run began (s)";
 /// From the end of the scale to the place of what has no limit.
 const TO_UNLIMITED: f64 = 72.0;
@@ -41,8 +42,7 @@ impl<'a> Frame<'a> {
     /// Draws a legend unless the names can stand at the ends of their lines. A page has a legend always:
     /// where it is narrow, its right end is out of sight, and names would take a quarter of what is left.
     fn new<T>(canvas: &mut Canvas, panels: &'a [Panel<T>], left: &[Axis], height: f64) -> Self {
-        let names =
-            distinct(panels.iter().flat_map(|panel| &panel.series).map(|it| it.name.as_str()));
+        let names = distinct(all_series(panels).map(|(_, series)| series.name.as_str()));
         // What is alone needs no name: the title has it.
         let are_named = 1 < names.len();
         let has_room = names.len() as f64 * NAME_HEIGHT <= height;
@@ -101,6 +101,11 @@ impl<'a> Frame<'a> {
             });
         }
     }
+}
+
+/// Every series with its panel.
+fn all_series<T>(panels: &[Panel<T>]) -> impl Iterator<Item = (&Panel<T>, &Series<T>)> {
+    panels.iter().flat_map(|panel| panel.series.iter().map(move |series| (panel, series)))
 }
 
 /// Sorted places pushed apart until each has `room`, as near to where they want to be as that
@@ -174,8 +179,8 @@ impl LoadAxis {
     }
 }
 
-impl Lines {
-    pub(super) fn draw(&self, canvas: &mut Canvas) {
+impl Drawing for Lines {
+    fn draw(&self, canvas: &mut Canvas) {
         if self.panels.iter().flat_map(LinesPanel::points).next().is_none() {
             return canvas.nothing("No level was measured.");
         }
@@ -209,6 +214,32 @@ impl Lines {
             }
             frame.draw_names(canvas, area, ends);
         }
+    }
+
+    /// A row for each measured place, a column for each line.
+    fn table(&self) -> Table {
+        let series = || all_series(&self.panels).filter(|(_, series)| !series.points.is_empty());
+        let load = |x: &f64| match *x {
+            f64::INFINITY => Cell::text(UNLIMITED),
+            x => number_cell(x),
+        };
+        let mut columns = Columns::number(self.x.title(), load);
+        for (panel, series) in series() {
+            let find = move |x: &f64| {
+                series.points.iter().find(|point: &&LinePoint| point.x.total_cmp(x).is_eq())
+            };
+            let name = fmt::joined(&[&panel.heading, &series.name]);
+            let has_intervals = series.points.iter().any(|point| point.interval.is_some());
+            columns = columns
+                .right(titled(&name, &panel.y.unit), move |x| match find(x) {
+                    Some(point) => noted_cell(point.y, point.hollow, point.note.as_ref()),
+                    None => number_cell(None),
+                })
+                .right(INTERVAL, move |x| interval_cell(find(x).and_then(|it| it.interval)))
+                .only_if(has_intervals);
+        }
+        let loads = sorted(series().flat_map(|(_, series)| &series.points).map(|point| point.x));
+        columns.table("", "", loads)
     }
 }
 
@@ -287,10 +318,12 @@ impl LineSeries {
     }
 }
 
-impl Timeline {
-    pub(super) fn draw(&self, canvas: &mut Canvas) {
+impl Drawing for Timeline {
+    fn draw(&self, canvas: &mut Canvas) {
         let steps = self.steps();
-        if steps == 0 || !self.series().any(|(_, series)| series.known().next().is_some()) {
+        if steps == 0
+            || !all_series(&self.panels).any(|(_, series)| series.known().next().is_some())
+        {
             return canvas.nothing("Nothing is known about this time.");
         }
         if self.panels.iter().any(|panel| !panel.gaps().is_empty()) {
@@ -327,12 +360,31 @@ impl Timeline {
         self.draw_bands(canvas, &x, (top, bottom));
     }
 
-    pub(super) fn series(&self) -> impl Iterator<Item = (&TimelinePanel, &TimelineSeries)> {
-        self.panels.iter().flat_map(|panel| panel.series.iter().map(move |series| (panel, series)))
+    /// A row for each step, or for every so many where there are many.
+    fn table(&self) -> Table {
+        const STEPS_MAX: usize = 60;
+        let steps = self.steps();
+        let stride = steps.div_ceil(STEPS_MAX).max(1);
+        let mut columns =
+            Columns::number("Time (s)", |step: &usize| number_cell(self.moment(*step)));
+        for (panel, series) in all_series(&self.panels) {
+            let name = fmt::joined(&[&panel.heading, &series.name]);
+            columns =
+                columns.right(titled(&name, &panel.y.unit), |step| number_cell(series.at(*step)));
+        }
+        let mut table = columns.table("", "", (0..steps).step_by(stride));
+        if 1 < stride {
+            let steps = fmt::count(steps as u64);
+            let note = format!("One row for every {stride} of the {steps} steps of the chart.");
+            table.notes.push(plain(note));
+        }
+        table
     }
+}
 
-    pub(super) fn steps(&self) -> usize {
-        self.series().map(|(_, series)| series.points.len()).max().unwrap_or_default()
+impl Timeline {
+    fn steps(&self) -> usize {
+        all_series(&self.panels).map(|(_, series)| series.points.len()).max().unwrap_or_default()
     }
 
     /// When a step begins.
@@ -341,7 +393,7 @@ impl Timeline {
     }
 
     /// The middle of a step.
-    pub(super) fn moment(&self, step: usize) -> f64 {
+    fn moment(&self, step: usize) -> f64 {
         self.from_s + (step as f64 + 0.5) * self.step_s
     }
 
@@ -387,7 +439,7 @@ impl Timeline {
         let stride = steps.div_ceil(BANDS_MAX).max(1);
         for step in (0..steps).step_by(stride) {
             let mut parts = vec![fmt::seconds(self.moment(step))];
-            parts.extend(self.series().map(|(panel, series)| {
+            parts.extend(all_series(&self.panels).map(|(panel, series)| {
                 let value = series.points.get(step).copied().flatten();
                 let value = value.map_or_else(|| fmt::NOTHING.to_owned(), |it| panel.y.show(it));
                 format!("{}: {value}", series.name)
@@ -424,7 +476,7 @@ impl TimelinePanel {
 }
 
 impl TimelineSeries {
-    pub(super) fn at(&self, step: usize) -> Option<f64> {
+    fn at(&self, step: usize) -> Option<f64> {
         self.points.get(step).copied().flatten().filter(|value| value.is_finite())
     }
 

@@ -10,9 +10,11 @@ mod lines;
 pub mod palette;
 mod plane;
 mod rows;
-mod table;
 
 use canvas::Canvas;
+
+use crate::document::{Cell, Table};
+use crate::fmt;
 
 /// A picture of numbers that can be read without its page.
 #[derive(Clone, Debug, PartialEq)]
@@ -43,19 +45,23 @@ impl Chart {
     /// The whole picture. The same numbers give the same bytes.
     pub fn to_svg(&self, theme: Theme) -> String {
         let mut canvas = Canvas::new(self, theme);
-        match &self.plot {
-            Plot::Lines(lines) => lines.draw(&mut canvas),
-            Plot::Distribution(distribution) => distribution.draw(&mut canvas),
-            Plot::Timeline(timeline) => timeline.draw(&mut canvas),
-            Plot::Gantt(gantt) => gantt.draw(&mut canvas),
-            Plot::HeatMap(heat_map) => heat_map.draw(&mut canvas),
-            Plot::Pareto(pareto) => pareto.draw(&mut canvas),
-            Plot::Bars(bars) => bars.draw(&mut canvas),
-            Plot::Shares(shares) => shares.draw(&mut canvas),
-            Plot::Tiles(tiles) => tiles.draw(&mut canvas),
-        }
+        self.plot.drawing().draw(&mut canvas);
         canvas.finish(self)
     }
+
+    /// All that the chart shows, for whoever wants the numbers.
+    pub fn table(&self) -> Table {
+        let (id, caption) = (format!("{}-data", self.id), self.title.clone());
+        Table { id, caption, ..self.plot.drawing().table() }
+    }
+}
+
+/// What each kind of chart can do.
+trait Drawing {
+    fn draw(&self, canvas: &mut Canvas);
+
+    /// The numbers, without an id and a caption.
+    fn table(&self) -> Table;
 }
 
 /// What is drawn in the frame of a chart.
@@ -72,6 +78,22 @@ pub enum Plot {
     Tiles(Tiles),
 }
 
+impl Plot {
+    fn drawing(&self) -> &dyn Drawing {
+        match self {
+            Self::Lines(lines) => lines,
+            Self::Distribution(distribution) => distribution,
+            Self::Timeline(timeline) => timeline,
+            Self::Gantt(gantt) => gantt,
+            Self::HeatMap(heat_map) => heat_map,
+            Self::Pareto(pareto) => pareto,
+            Self::Bars(bars) => bars,
+            Self::Shares(shares) => shares,
+            Self::Tiles(tiles) => tiles,
+        }
+    }
+}
+
 /// What an axis measures.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measure {
@@ -84,11 +106,11 @@ pub struct Measure {
 impl Measure {
     /// A value with the unit of this axis.
     pub(crate) fn show(&self, value: f64) -> String {
-        format!("{} {}", crate::fmt::compact(value), self.unit).trim_end().to_owned()
+        format!("{} {}", fmt::compact(value), self.unit).trim_end().to_owned()
     }
 
     fn show_interval(&self, value: f64, interval: Option<(f64, f64)>) -> String {
-        format!("{}{}", self.show(value), crate::fmt::confidence(interval))
+        format!("{}{}", self.show(value), fmt::confidence(interval))
     }
 }
 
@@ -192,8 +214,11 @@ pub struct GanttRow {
     pub note: String,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// How a request ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display)]
+#[strum(serialize_all = "lowercase")]
 pub enum GanttEnding {
+    #[strum(serialize = "completed")]
     Ok,
     Slowest,
     Failed,
@@ -312,4 +337,37 @@ pub struct ShareRow {
     pub label: String,
     /// One for each class.
     pub counts: Vec<u64>,
+}
+
+/// The title of a column of intervals.
+const INTERVAL: &str = "95 % interval";
+
+fn number_cell(value: impl Into<Option<f64>>) -> Cell {
+    match value.into().filter(|value| value.is_finite()) {
+        Some(value) => Cell::number(fmt::compact(value), value),
+        None => Cell::text(fmt::NOTHING),
+    }
+}
+
+fn noted_cell(value: impl Into<Option<f64>>, hollow: bool, note: Option<&String>) -> Cell {
+    Cell { detail: note.cloned(), doubtful: hollow, ..number_cell(value) }
+}
+
+fn count_cell(count: u64) -> Cell {
+    Cell::number(fmt::count(count), count as f64)
+}
+
+fn interval_cell(interval: Option<(f64, f64)>) -> Cell {
+    Cell::text(interval.map_or_else(|| fmt::NOTHING.to_owned(), fmt::ends))
+}
+
+fn titled(name: &str, unit: &str) -> String {
+    if unit.is_empty() { name.to_owned() } else { format!("{name} ({unit})") }
+}
+
+fn sorted(values: impl Iterator<Item = f64>) -> Vec<f64> {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values.dedup();
+    values
 }

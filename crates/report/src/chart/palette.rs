@@ -25,7 +25,10 @@ pub(super) enum Paint {
 /// The name of a CSS variable with its value on light and on dark ground.
 type Row = (&'static str, &'static str, &'static str);
 
-const SERIES: [Row; 8] = [
+const SERIES: usize = 8;
+/// First the colours of series, then those of texts and lines, and last those of heat: on dark ground more is
+/// brighter, on light ground darker.
+const ROWS: [Row; 22] = [
     ("--series-1", "#0072b2", "#56b4e9"),
     ("--series-2", "#d55e00", "#f08a4b"),
     ("--series-3", "#00906a", "#2fc49a"),
@@ -34,9 +37,6 @@ const SERIES: [Row; 8] = [
     ("--series-6", "#9a7200", "#efc648"),
     ("--series-7", "#5c6470", "#b4bac4"),
     ("--series-8", "#8a1f52", "#ee6c8c"),
-];
-
-const GROUND: [Row; 8] = [
     ("--ink", "#1b1f24", "#e8ebef"),
     ("--ink-soft", "#545b64", "#aab2bd"),
     ("--grid", "#e3e6ea", "#2c333d"),
@@ -45,10 +45,6 @@ const GROUND: [Row; 8] = [
     ("--good", "#0b7a5c", "#3ecf9a"),
     ("--bad", "#b3261e", "#ff7f71"),
     ("--doubt", "#8a5a00", "#f0b429"),
-];
-
-/// On dark ground more is brighter, on light ground darker.
-const HEAT: [Row; 6] = [
     ("--heat-0", "#d3e3f4", "#1f3a5a"),
     ("--heat-1", "#a6c8e8", "#265588"),
     ("--heat-2", "#6fa4d6", "#3177b8"),
@@ -59,41 +55,30 @@ const HEAT: [Row; 6] = [
 
 /// Every colour with the name of its CSS variable. A page has no colours of its own to ask for, so
 /// [`Theme::Page`] and [`Theme::Site`] have those of light ground.
-pub fn variables(theme: Theme) -> Vec<(&'static str, &'static str)> {
-    let rows = SERIES.iter().chain(&GROUND).chain(&HEAT);
-    rows.map(|row| (row.0, value(*row, theme))).collect()
+pub fn variables(theme: Theme) -> [(&'static str, &'static str); 22] {
+    ROWS.map(|(name, light, dark)| (name, if theme == Theme::Dark { dark } else { light }))
 }
 
 impl Paint {
     /// As the value of an attribute.
     pub(super) fn value(self, theme: Theme) -> String {
-        let row = self.row();
+        let index = match self {
+            Self::Series(index) => index % SERIES,
+            Self::Ink => 8,
+            Self::InkSoft => 9,
+            Self::Grid => 10,
+            Self::Frame => 11,
+            Self::Surface => 12,
+            Self::Good => 13,
+            Self::Bad => 14,
+            Self::Doubt => 15,
+            Self::Heat(level) => 16 + level.min(5),
+        };
         match theme {
-            Theme::Page | Theme::Site => format!("var({})", row.0),
-            Theme::Light | Theme::Dark => value(row, theme).to_owned(),
+            Theme::Page | Theme::Site => format!("var({})", ROWS[index].0),
+            Theme::Light => ROWS[index].1.to_owned(),
+            Theme::Dark => ROWS[index].2.to_owned(),
         }
-    }
-
-    fn row(self) -> Row {
-        match self {
-            Self::Series(place) => SERIES[place % SERIES.len()],
-            Self::Ink => GROUND[0],
-            Self::InkSoft => GROUND[1],
-            Self::Grid => GROUND[2],
-            Self::Frame => GROUND[3],
-            Self::Surface => GROUND[4],
-            Self::Good => GROUND[5],
-            Self::Bad => GROUND[6],
-            Self::Doubt => GROUND[7],
-            Self::Heat(level) => HEAT[level.min(HEAT.len() - 1)],
-        }
-    }
-}
-
-const fn value(row: Row, theme: Theme) -> &'static str {
-    match theme {
-        Theme::Light | Theme::Page | Theme::Site => row.1,
-        Theme::Dark => row.2,
     }
 }
 
@@ -126,7 +111,7 @@ mod tests {
                 let found = contrast(&text.value(theme), &ground);
                 assert!(4.5 <= found, "{text:?} {theme:?} {found:.2}");
             }
-            for mark in (0..SERIES.len()).map(Paint::Series).chain([Paint::Frame]) {
+            for mark in (0..SERIES).map(Paint::Series).chain([Paint::Frame]) {
                 let found = contrast(&mark.value(theme), &ground);
                 assert!(3.0 <= found, "{mark:?} {theme:?} {found:.2}");
             }

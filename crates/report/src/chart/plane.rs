@@ -8,7 +8,11 @@ use super::canvas::{
 };
 use super::lines::{TIME_LABEL, with_ends};
 use super::palette::Paint;
-use super::{Curve, Distribution, HeatMap, Measure, Pareto, ParetoPoint};
+use super::{
+    Curve, Distribution, Drawing, HeatMap, INTERVAL, Measure, Pareto, ParetoPoint, count_cell,
+    interval_cell, noted_cell, number_cell, sorted, titled,
+};
+use crate::document::{Cell, Columns, Table, plain};
 use crate::fmt;
 
 /// Reserves the area of a chart below the title of its upright axis.
@@ -37,13 +41,13 @@ fn draw_grid(canvas: &mut Canvas, area: Area, (x, y): (&Axis, &Axis), label: &st
 const NAMED: [f64; 7] = [0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 0.9999];
 
 /// Whether people name a share.
-pub(super) fn is_named(share: f64) -> bool {
+fn is_named(share: f64) -> bool {
     NAMED.into_iter().any(|known| (known - share).abs() < 1e-9)
 }
 
-impl Distribution {
+impl Drawing for Distribution {
     /// Shares against values, with as much room for the slowest hundredth as for the rest.
-    pub(super) fn draw(&self, canvas: &mut Canvas) {
+    fn draw(&self, canvas: &mut Canvas) {
         let points: Vec<(f64, f64)> = self.curves.iter().flat_map(Curve::known).collect();
         if points.is_empty() {
             return canvas.nothing("No values were measured.");
@@ -62,6 +66,31 @@ impl Distribution {
         }
     }
 
+    /// A row for each share, a column for each curve.
+    fn table(&self) -> Table {
+        /// So many shares are all shown; of more, those that people name.
+        const SHARES_MAX: usize = 16;
+        let known = |curve| Curve::known(curve).map(|(share, _)| share);
+        let mut shares = sorted(self.curves.iter().flat_map(known));
+        if SHARES_MAX < shares.len() {
+            shares.retain(|share| is_named(*share) || 1.0 <= *share);
+        }
+        let mut columns = Columns::new("Percentile", |share: &f64| Cell {
+            number: Some(*share),
+            ..Cell::text(fmt::percentile_name(*share))
+        });
+        for curve in &self.curves {
+            let name = format!("{}, n = {}", curve.name, fmt::count(curve.n));
+            columns = columns.right(titled(&name, &self.x.unit), move |share| {
+                let same = curve.known().find(|point| (point.0 - share).abs() < 1e-12);
+                number_cell(same.map(|(_, value)| value))
+            });
+        }
+        columns.table("", "", shares)
+    }
+}
+
+impl Distribution {
     /// Values close to each other have the axis to themselves: between round values they would be
     /// one upright line.
     fn axis(&self, values: &[f64]) -> Axis {
@@ -93,7 +122,7 @@ impl Distribution {
 
 impl Curve {
     /// Numbers that have a place.
-    pub(super) fn known(&self) -> impl Iterator<Item = (f64, f64)> {
+    fn known(&self) -> impl Iterator<Item = (f64, f64)> {
         let is_known = |point: &&(f64, f64)| (0.0..=1.0).contains(&point.0) && point.1.is_finite();
         self.points.iter().filter(is_known).copied()
     }
@@ -119,9 +148,9 @@ impl Curve {
 /// Colours of a heat map.
 const LEVELS: usize = 6;
 
-impl HeatMap {
+impl Drawing for HeatMap {
     /// Counts as colours of a few steps. A cell without counts stays empty.
-    pub(super) fn draw(&self, canvas: &mut Canvas) {
+    fn draw(&self, canvas: &mut Canvas) {
         let most = self.columns.iter().flatten().copied().max().unwrap_or_default();
         if most == 0 || self.edges.len() < 2 {
             return canvas.nothing(&format!("No {} were counted.", self.counted));
@@ -143,18 +172,31 @@ impl HeatMap {
         x.draw_below(canvas, area, TIME_LABEL);
     }
 
+    /// Over all time, because a row for each cell would be longer than any page.
+    fn table(&self) -> Table {
+        let unit = &self.y.unit;
+        let table =
+            Columns::number(titled("From", unit), |row: &usize| number_cell(self.edges[*row]))
+                .right(titled("To", unit), |row| number_cell(self.edges[row + 1]))
+                .right(self.counted.as_str(), |row| count_cell(self.row_count(*row)))
+                .table("", "", self.used_rows());
+        Table { notes: vec![plain("Counted over the whole time of the chart.")], ..table }
+    }
+}
+
+impl HeatMap {
     /// When a column begins.
     fn moment(&self, column: usize) -> f64 {
         self.from_s + column as f64 * self.step_s
     }
 
-    pub(super) fn used_rows(&self) -> Vec<usize> {
+    fn used_rows(&self) -> Vec<usize> {
         let rows = 0..self.edges.len().saturating_sub(1);
         rows.filter(|row| 0 < self.row_count(*row)).collect()
     }
 
     /// Over all time.
-    pub(super) fn row_count(&self, row: usize) -> u64 {
+    fn row_count(&self, row: usize) -> u64 {
         self.columns.iter().filter_map(|column| column.get(row)).sum()
     }
 
@@ -237,9 +279,9 @@ const fn heat(level: usize, levels: usize) -> Paint {
 /// The widest name of a point.
 const NAME_WIDTH_MAX: f64 = 160.0;
 
-impl Pareto {
+impl Drawing for Pareto {
     /// Each point with its name, and a line along those that nothing beats in both.
-    pub(super) fn draw(&self, canvas: &mut Canvas) {
+    fn draw(&self, canvas: &mut Canvas) {
         let is_known = |point: &&ParetoPoint| point.x.is_finite() && point.y.is_finite();
         let points: Vec<&ParetoPoint> = self.points.iter().filter(is_known).collect();
         if points.is_empty() {
@@ -274,6 +316,26 @@ impl Pareto {
         }
     }
 
+    fn table(&self) -> Table {
+        let points = || self.points.iter();
+        let noted =
+            |point: &ParetoPoint, value: f64| noted_cell(value, point.hollow, point.note.as_ref());
+        let table =
+            Columns::new("Series", |point: &&ParetoPoint| Cell::text(point.series.as_str()))
+                .left("Point", |point| Cell::text(point.label.as_str()))
+                .right(self.x.title(), |point| noted(point, point.x))
+                .right(INTERVAL, |point| interval_cell(point.x_interval))
+                .only_if(points().any(|point| point.x_interval.is_some()))
+                .right(self.y.title(), |point| noted(point, point.y))
+                .right(INTERVAL, |point| interval_cell(point.y_interval))
+                .only_if(points().any(|point| point.y_interval.is_some()))
+                .left("Best", |point| Cell::text(if point.on_frontier { "yes" } else { "no" }))
+                .table("", "", points());
+        Table { notes: vec![plain("Best: no other point is better in both.")], ..table }
+    }
+}
+
+impl Pareto {
     fn draw_point(
         &self,
         canvas: &mut Canvas,

@@ -9,9 +9,11 @@ use super::canvas::{
 use super::lines::{TIME_LABEL, with_ends};
 use super::palette::Paint;
 use super::{
-    Bar, BarGroup, Bars, Gantt, GanttEnding, GanttRow, Measure, ScaleKind, ShareRow, Shares, Tile,
-    TileRow, Tiles,
+    Bar, BarGroup, Bars, Drawing, Gantt, GanttEnding, GanttRow, INTERVAL, Measure, ScaleKind,
+    ShareClass, ShareRow, Shares, Tile, TileRow, Tiles, count_cell, interval_cell, noted_cell,
+    number_cell,
 };
+use crate::document::{Cell, Columns, Table, plain};
 use crate::fmt;
 
 const LABEL_WIDTH_MAX: f64 = 190.0;
@@ -24,10 +26,10 @@ fn left_of<'a>(labels: impl Iterator<Item = &'a str>, width_max: f64) -> f64 {
 /// The bars of a chart with their groups, each group with its upper edge and its height.
 type Placed<'a> = Vec<(&'a BarGroup, f64, f64)>;
 
-impl Bars {
+impl Drawing for Bars {
     /// Bars from left to right, each with its number at its end. What is missing is a dash, and what
     /// failed a cross.
-    pub(super) fn draw(&self, canvas: &mut Canvas) {
+    fn draw(&self, canvas: &mut Canvas) {
         let bars = || self.groups.iter().flat_map(|group| &group.bars);
         let names = distinct(bars().map(|bar| bar.series.as_str()));
         if names.is_empty() {
@@ -79,6 +81,18 @@ impl Bars {
         }
         let zero = x.place(0.0);
         canvas.stroke(xy(zero, area.top), xy(zero, area.bottom), Paint::Frame).end();
+    }
+
+    fn table(&self) -> Table {
+        type Row<'a> = (&'a BarGroup, &'a Bar);
+        let bars =
+            || self.groups.iter().flat_map(|group| group.bars.iter().map(move |bar| (group, bar)));
+        Columns::new("Group", |(group, _): &Row<'_>| Cell::text(group.label.as_str()))
+            .left("Series", |(_, bar)| Cell::text(bar.series.as_str()))
+            .right(self.y.title(), |(_, bar)| noted_cell(bar.value, bar.hollow, bar.note.as_ref()))
+            .right(INTERVAL, |(_, bar)| interval_cell(bar.interval))
+            .only_if(bars().any(|(_, bar)| bar.interval.is_some()))
+            .table("", "", bars())
     }
 }
 
@@ -169,9 +183,9 @@ impl Bar {
 /// The height of a bar of shares.
 const SHARES_BAR: f64 = 22.0;
 
-impl Shares {
+impl Drawing for Shares {
     /// One bar for each whole, as long as any other, its parts in proportion.
-    pub(super) fn draw(&self, canvas: &mut Canvas) {
+    fn draw(&self, canvas: &mut Canvas) {
         /// With the line of counts below the bar.
         const ROW: f64 = 50.0;
         if self.rows.is_empty() || self.classes.is_empty() {
@@ -180,7 +194,7 @@ impl Shares {
         let fills = self.fills();
         let is_met = |class: usize| self.rows.iter().any(|row| 0 < row.count(class));
         let met = self.classes.iter().zip(&fills).enumerate().filter(|(class, _)| is_met(*class));
-        let entry = |(class, fill): (&super::ShareClass, &Fill)| {
+        let entry = |(class, fill): (&ShareClass, &Fill)| {
             Entry::series(class.name.as_str(), Swatch::Surface(*fill))
         };
         canvas.legend(met.map(|(_, found)| entry(found)).collect());
@@ -196,6 +210,17 @@ impl Shares {
         x.draw_below(canvas, area, &format!("share of {}", self.counted));
     }
 
+    fn table(&self) -> Table {
+        let mut columns = Columns::new("Group", |row: &&ShareRow| Cell::text(row.label.as_str()));
+        for (index, class) in self.classes.iter().enumerate() {
+            columns = columns.right(class.name.as_str(), move |row| count_cell(row.count(index)));
+        }
+        let all = format!("all {}", self.counted);
+        columns.right(all, |row| count_cell(row.total())).table("", "", &self.rows)
+    }
+}
+
+impl Shares {
     /// Good classes are calm and plain, bad ones loud and hatched.
     fn fills(&self) -> Vec<Fill> {
         const GOOD: [Paint; 4] =
@@ -203,7 +228,7 @@ impl Shares {
         const BAD: [Paint; 4] = [Paint::Bad, Paint::Doubt, Paint::Series(3), Paint::Series(1)];
         let (mut good, mut bad) = (GOOD.into_iter().cycle(), BAD.into_iter().cycle());
         let mut hatchings = HATCHINGS.into_iter().cycle();
-        let fill = |class: &super::ShareClass| {
+        let fill = |class: &ShareClass| {
             let (paint, hatching) =
                 if class.is_good { (good.next(), None) } else { (bad.next(), hatchings.next()) };
             Fill { hatching, ..Fill::solid(paint.unwrap_or(Paint::Ink)) }
@@ -250,11 +275,11 @@ impl Shares {
 }
 
 impl ShareRow {
-    pub(super) fn count(&self, class: usize) -> u64 {
+    fn count(&self, class: usize) -> u64 {
         self.counts.get(class).copied().unwrap_or_default()
     }
 
-    pub(super) fn total(&self) -> u64 {
+    fn total(&self) -> u64 {
         self.counts.iter().sum()
     }
 }
@@ -267,9 +292,9 @@ const GANTT_HEIGHT_WANTED: f64 = 900.0;
 const WAITING: f64 = 0.38;
 const UNSENT: Fill = Fill { strength: 0.5, ..Fill::solid(Paint::Frame) };
 
-impl Gantt {
+impl Drawing for Gantt {
     /// How long each request waited to be sent, for its first token and until its end.
-    pub(super) fn draw(&self, canvas: &mut Canvas) {
+    fn draw(&self, canvas: &mut Canvas) {
         if self.rows.is_empty() {
             return canvas.nothing("No request was sent.");
         }
@@ -281,7 +306,7 @@ impl Gantt {
         entries.push(Entry::key("until its first token", pale));
         let is_met = |ending: &GanttEnding| self.rows.iter().any(|row| row.ending == *ending);
         let met: Vec<GanttEnding> = ENDINGS.into_iter().filter(is_met).collect();
-        entries.extend(met.iter().map(|it| Entry::series(it.name(), Swatch::Ending(*it))));
+        entries.extend(met.iter().map(|it| Entry::series(it.to_string(), Swatch::Ending(*it))));
         canvas.legend(entries);
         canvas.top += 2.0;
         let labels = TICK.widest(self.rows.iter().map(|row| row.label.as_str()));
@@ -308,7 +333,7 @@ impl Gantt {
             }
         }
         for ending in met {
-            canvas.series(ending.name(), |canvas| {
+            canvas.series(&ending.to_string(), |canvas| {
                 for (index, row) in self.rows.iter().enumerate() {
                     if row.ending == ending {
                         row.draw(canvas, &x, (middle(index), pitch));
@@ -317,18 +342,26 @@ impl Gantt {
             });
         }
     }
+
+    fn table(&self) -> Table {
+        let shown = fmt::count(self.rows.len() as u64);
+        let note = format!("{shown} of {} requests: {}", fmt::count(self.of), self.choice);
+        let ending = |row: &&GanttRow| {
+            let detail = Some(row.note.clone()).filter(|note| !note.is_empty());
+            Cell { detail, ..Cell::text(row.ending.to_string()) }
+        };
+        let table = Columns::new("Request", |row: &&GanttRow| Cell::text(row.label.as_str()))
+            .left("Ending", ending)
+            .right("Intended (s)", |row| number_cell(row.intended_s))
+            .right("Sent (s)", |row| number_cell(row.sent_s))
+            .right("First token (s)", |row| number_cell(row.first_s))
+            .right("Ended (s)", |row| number_cell(row.ended_s))
+            .table("", "", &self.rows);
+        Table { notes: vec![plain(note)], ..table }
+    }
 }
 
 impl GanttEnding {
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Self::Ok => "completed",
-            Self::Slowest => "slowest",
-            Self::Failed => "failed",
-            Self::Cancelled => "cancelled",
-        }
-    }
-
     pub(super) const fn fill(self) -> Fill {
         let (paint, hatching) = match self {
             Self::Ok => (Paint::Series(0), None),
@@ -404,7 +437,7 @@ impl GanttRow {
             .map(|first| format!("first token after {}", fmt::seconds(first - self.sent_s)));
         fmt::joined(&[
             &self.label,
-            self.ending.name(),
+            &self.ending.to_string(),
             &waited.unwrap_or_default(),
             &format!("sent at {}", fmt::seconds(self.sent_s)),
             first.as_deref().unwrap_or("no token"),
@@ -443,10 +476,10 @@ impl Range {
     }
 }
 
-impl Tiles {
+impl Drawing for Tiles {
     /// Each tile with its number. Shades say where the high ones are; what is not to be relied on has
     /// no shade, and what failed is a cross.
-    pub(super) fn draw(&self, canvas: &mut Canvas) {
+    fn draw(&self, canvas: &mut Canvas) {
         const LABEL_WIDTH_MAX: f64 = 210.0;
         const WIDTH_MAX: f64 = 130.0;
         if self.rows.is_empty() || self.columns.is_empty() {
@@ -482,6 +515,20 @@ impl Tiles {
         canvas.top += 8.0;
     }
 
+    fn table(&self) -> Table {
+        let cell = |tile: &Tile| noted_cell(tile.known(), tile.hollow, tile.note.as_ref());
+        let mut columns =
+            Columns::new(self.value.title(), |row: &&TileRow| Cell::text(row.label.as_str()));
+        for (index, column) in self.columns.iter().enumerate() {
+            columns = columns.right(column.as_str(), move |row| {
+                row.tiles.get(index).and_then(Option::as_ref).map_or_else(Cell::default, cell)
+            });
+        }
+        columns.table("", "", &self.rows)
+    }
+}
+
+impl Tiles {
     /// The range of what is to be relied on; without any there are no shades.
     fn range(&self) -> Option<Range> {
         let tiles = self.rows.iter().flat_map(|row| row.tiles.iter().flatten());
@@ -516,7 +563,7 @@ impl Tiles {
 }
 
 impl Tile {
-    pub(super) fn known(&self) -> Option<f64> {
+    fn known(&self) -> Option<f64> {
         self.value.filter(|value| value.is_finite() && !self.failed)
     }
 

@@ -17,24 +17,10 @@ const SCRIPT: &str = include_str!("html/page.js");
 const BYTES_MAX: usize = 2_000_000;
 /// Tables of charts that have more rows than this stay folded in print.
 const PRINTED_ROWS: usize = 40;
-const ALL: usize = usize::MAX;
-/// What charts may take in bytes, in steps, until the page is small enough: drawings with tooltips, tables
-/// of their numbers, and drawings. Tooltips go first, because the tables have their numbers.
-const ROOMS: [[usize; 3]; 13] = [
-    [ALL, ALL, ALL],
-    [48_000, ALL, ALL],
-    [24_000, ALL, ALL],
-    [12_000, ALL, ALL],
-    [0, ALL, ALL],
-    [0, 16_000, ALL],
-    [0, 6_000, ALL],
-    [0, 2_000, ALL],
-    [0, 0, ALL],
-    [0, 0, 32_000],
-    [0, 0, 16_000],
-    [0, 0, 8_000],
-    [0, 0, 0],
-];
+/// What charts may take in bytes, in steps, until the page is small enough: drawings with tooltips, then
+/// tables of their numbers, and last all drawings. Tooltips go first, because the tables have their numbers.
+const LIMITS: [[usize; 4]; 3] =
+    [[48_000, 24_000, 12_000, 0], [16_000, 6_000, 2_000, 0], [32_000, 16_000, 8_000, 0]];
 const TABLE_LEFT_OUT: &str = "The table of these numbers is left out, because the page would be \
                               larger than two megabytes; the stored summaries have them.";
 const CHART_LEFT_OUT: &str = "The chart is left out, because the page would be larger than two \
@@ -52,12 +38,14 @@ const COLOURS: [(&str, &str, &str); 8] = [
 ];
 
 pub fn render(document: &Document) -> String {
-    let mut html = String::new();
-    for room in ROOMS {
-        html = render_within(document, room);
+    let mut room = [usize::MAX; 3];
+    let mut html = render_within(document, room);
+    for (kind, limit) in (0..).zip(LIMITS).flat_map(|(kind, limits)| limits.map(|it| (kind, it))) {
         if html.len() < BYTES_MAX {
             break;
         }
+        room[kind] = limit;
+        html = render_within(document, room);
     }
     html
 }
@@ -100,10 +88,8 @@ fn render_within(document: &Document, room: [usize; 3]) -> String {
 /// The colours of both themes, then the page's own rules. Paper is always light.
 fn style() -> String {
     let variables = |theme| {
-        let own = COLOURS.map(|(name, light, dark)| match theme {
-            Theme::Light | Theme::Page | Theme::Site => (name, light),
-            Theme::Dark => (name, dark),
-        });
+        let is_dark = theme == Theme::Dark;
+        let own = COLOURS.map(|(name, light, dark)| (name, if is_dark { dark } else { light }));
         let all = palette::variables(theme).into_iter().chain(own);
         let lines: Vec<String> = all.map(|(name, value)| format!("{name}:{value}")).collect();
         lines.join(";")
@@ -292,7 +278,7 @@ impl Page {
             });
             page.raw(" ").spans("span", text);
         });
-        self.points(points);
+        self.list("points", points);
     }
 
     fn sign(&mut self, sign: &str) {
@@ -300,14 +286,10 @@ impl Page {
     }
 
     /// Texts one below the other; nothing where there are none.
-    fn points(&mut self, points: &[Text]) {
-        if !points.is_empty() {
-            self.list("points", points);
-        }
-    }
-
     fn list(&mut self, class: &str, items: &[Text]) {
-        self.classed("ul", class, |page| items.iter().for_each(|item| page.spans("li", item)));
+        if !items.is_empty() {
+            self.classed("ul", class, |page| items.iter().for_each(|item| page.spans("li", item)));
+        }
     }
 
     fn facts(&mut self, class: &str, facts: &[(String, Text)]) {
@@ -360,7 +342,7 @@ impl Page {
                     page.sign(sign);
                     page.classed("div", "", |page| {
                         page.spans("p", text);
-                        page.points(points);
+                        page.list("points", points);
                         if let Some(remedy) = remedy {
                             page.classed("p", "remedy", |page| {
                                 page.leaf("strong", "", "What to do:");

@@ -14,54 +14,41 @@ use crate::escape::{terminal, terminal_line};
 const SEGMENTS_TOLD: usize = 4;
 
 /// What comes at a rate, or keeps a slot: a request, or a user who talks for several turns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display)]
+#[strum(serialize_all = "lowercase")]
 pub enum Unit {
     Requests,
     Conversations,
 }
 
-impl Unit {
-    const fn plural(self) -> &'static str {
-        match self {
-            Self::Requests => "requests",
-            Self::Conversations => "conversations",
-        }
-    }
-}
-
 /// Numbers stand as they were typed.
 pub fn shape(load: &LoadFacts, unit: Unit) -> String {
-    match load {
+    let (rate, arrivals, cap) = match load {
         LoadFacts::Closed { concurrency, think } => {
-            let slots = count((*concurrency).into());
             let held = match unit {
-                Unit::Requests => format!("{slots} in flight"),
-                Unit::Conversations => format!("{slots} users, each in a conversation"),
+                Unit::Requests => "in flight",
+                Unit::Conversations => "users, each in a conversation",
             };
-            format!("closed loop, {held}{}", thinking(*think))
+            let slots = count((*concurrency).into());
+            return format!("closed loop, {slots} {held}{}", thinking(*think));
         }
-        LoadFacts::Open { rate, arrivals, max_concurrency } => {
-            let cap = max_concurrency.map_or_else(String::new, |cap| {
-                format!(", at most {} in flight (capped-open)", count(cap.into()))
-            });
-            match rate {
-                RateFacts::Steady { per_s } => {
-                    format!("open loop, {per_s} {}/s, {}{cap}", unit.plural(), spacing(*arrivals))
-                }
-                RateFacts::Ramp { segments, curve } => {
-                    let ramp = ramp(segments, *curve, unit);
-                    format!("open loop, {ramp}, {}{cap}", spacing(*arrivals))
-                }
-                RateFacts::Unlimited => format!("open loop, everything at once{cap}"),
-                RateFacts::Recorded { speed: 1.0, .. } => {
-                    format!("open loop, at the trace's moments{cap}")
-                }
-                RateFacts::Recorded { speed, .. } => {
-                    format!("open loop, at the trace's moments, {speed} times as fast{cap}")
-                }
-            }
+        LoadFacts::Open { rate, arrivals, max_concurrency } => (rate, *arrivals, max_concurrency),
+    };
+    let rate = match rate {
+        RateFacts::Steady { per_s } => format!("{per_s} {unit}/s, {}", spacing(arrivals)),
+        RateFacts::Ramp { segments, curve } => {
+            format!("{}, {}", ramp(segments, *curve, unit), spacing(arrivals))
         }
-    }
+        RateFacts::Unlimited => "everything at once".to_owned(),
+        RateFacts::Recorded { speed: 1.0, .. } => "at the trace's moments".to_owned(),
+        RateFacts::Recorded { speed, .. } => {
+            format!("at the trace's moments, {speed} times as fast")
+        }
+    };
+    let cap = cap.map_or_else(String::new, |cap| {
+        format!(", at most {} in flight (capped-open)", count(cap.into()))
+    });
+    format!("open loop, {rate}{cap}")
 }
 
 pub fn extent(extent: &ExtentFacts) -> String {
@@ -88,7 +75,7 @@ pub fn warm_up(facts: &WarmUpFacts) -> String {
     )
 }
 
-pub(crate) fn thinking(think: ThinkFacts) -> String {
+fn thinking(think: ThinkFacts) -> String {
     match think {
         ThinkFacts::None => String::new(),
         ThinkFacts::Fixed { time_s } => format!(", think time {time_s} s"),
@@ -119,7 +106,7 @@ fn ramp(segments: &[RampSegmentFacts], curve: RampCurve, unit: Unit) -> String {
     };
     let told = |segment: &RampSegmentFacts| {
         let RampSegmentFacts { from_per_s, to_per_s, over_s } = segment;
-        format!("{from_per_s} to {to_per_s} {}/s over {over_s} s", unit.plural())
+        format!("{from_per_s} to {to_per_s} {unit}/s over {over_s} s")
     };
     match segments {
         [first, .., last] if SEGMENTS_TOLD < segments.len() => {

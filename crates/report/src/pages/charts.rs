@@ -26,7 +26,7 @@ use crate::document::{Block, Figure};
 use crate::fmt::{self, count, counted, level_name, list, number, percent};
 
 /// Between values whose intervals do not tell them apart.
-const ABOUT_EQUAL: &str = "they differ by no more than their doubt";
+const ABOUT_EQUAL: &str = "the difference is within their uncertainty";
 
 pub(super) fn measure(label: &str, unit: &str, scale: ScaleKind) -> Measure {
     Measure { label: label.to_owned(), unit: unit.to_owned(), scale }
@@ -40,7 +40,8 @@ pub(super) fn pair(interval: Option<Interval>) -> Option<(f64, f64)> {
     interval.map(|interval| (interval.low, interval.high))
 }
 
-/// Whether two values differ by more than their doubt; without intervals, by more than runs do.
+/// Whether two values differ by more than their confidence intervals; without intervals, by more than
+/// runs usually do.
 fn is_apart(one: &AcrossRuns, other: &AcrossRuns) -> bool {
     /// As a share of the larger value.
     const TELLING: f64 = 0.05;
@@ -119,11 +120,23 @@ fn against_load(
 ) -> Option<Chart> {
     let lines = lines(series, wanted)?;
     let sentences: Vec<String> = series.iter().filter_map(sentence).collect();
+    let rows = || series.iter().flat_map(|one| one.rows.iter());
+    let counts = || rows().map(|row| row.tally().ok);
+    let requests = match (counts().min(), counts().max()) {
+        (Some(least), Some(most)) if least == most => format!("{} ok", counted(least, "request")),
+        (Some(least), Some(most)) => format!("{least} to {}", counted(most, "ok request")),
+        _ => String::new(),
+    };
+    let runs = rows().filter_map(|row| row.level).map(|level| level.points.len()).max();
+    let runs = match runs {
+        None | Some(0 | 1) => "in one run".to_owned(),
+        Some(most) => format!("in up to {most} runs"),
+    };
     Some(Chart {
         id: id.to_owned(),
         title: format!("{title} against {}", lines.x.label.to_lowercase()),
         finding: sentences.join(" "),
-        n: sample_size(series),
+        n: format!("{requests} at each level {runs}"),
         plot: Plot::Lines(lines),
     })
 }
@@ -147,9 +160,19 @@ fn lines(series: &[Series<'_>], wanted: &[(&str, Quantity, &str)]) -> Option<Lin
     let scale =
         if 0.0 < low && SPAN_OF_LOG <= high / low { ScaleKind::Log } else { ScaleKind::Linear };
     let panel = |(title, quantity, unit): &(&str, Quantity, &str)| {
+        let point = |row: &&Row<'_>| {
+            let across = row.quantity(*quantity);
+            let reservation = row.reservation();
+            let hollow = reservation.is_some();
+            let uncertain = (!across.certified).then(|| UNCERTIFIED.to_owned());
+            let notes: Vec<String> = reservation.into_iter().chain(uncertain).collect();
+            let note = (!notes.is_empty()).then(|| notes.join("; "));
+            let interval = pair(across.doubt());
+            Some(LinePoint { x: row.place()?, y: across.mean?, interval, hollow, note })
+        };
         let line = |one: &Series<'_>| LineSeries {
             name: one.name.clone(),
-            points: one.rows.iter().filter_map(|row| line_point(row, *quantity)).collect(),
+            points: one.rows.iter().filter_map(point).collect(),
         };
         let series: Vec<LineSeries> =
             series.iter().map(line).filter(|one| !one.points.is_empty()).collect();
@@ -162,21 +185,6 @@ fn lines(series: &[Series<'_>], wanted: &[(&str, Quantity, &str)]) -> Option<Lin
     let (label, unit) = load_name(series);
     let x = measure(label, unit, scale);
     (2 <= drawn).then_some(Lines { x, ticks_at_points: true, panels })
-}
-
-fn line_point(row: &Row<'_>, quantity: Quantity) -> Option<LinePoint> {
-    let across = row.quantity(quantity);
-    let reservation = row.reservation();
-    let hollow = reservation.is_some();
-    let uncertain = (!across.certified).then(|| UNCERTIFIED.to_owned());
-    let notes: Vec<String> = reservation.into_iter().chain(uncertain).collect();
-    Some(LinePoint {
-        x: row.place()?,
-        y: across.mean?,
-        interval: pair(across.doubt()),
-        hollow,
-        note: (!notes.is_empty()).then(|| notes.join("; ")),
-    })
 }
 
 /// The first panel of the throughput as text, in the notation that Markdown readers draw.
@@ -266,23 +274,6 @@ fn growth(
     Some(text)
 }
 
-/// How many requests and runs are behind each point.
-fn sample_size(series: &[Series<'_>]) -> String {
-    let rows = || series.iter().flat_map(|one| one.rows.iter());
-    let counts = || rows().map(|row| row.tally().ok);
-    let requests = match (counts().min(), counts().max()) {
-        (Some(least), Some(most)) if least == most => format!("{} ok", counted(least, "request")),
-        (Some(least), Some(most)) => format!("{least} to {}", counted(most, "ok request")),
-        _ => String::new(),
-    };
-    let runs = rows().filter_map(|row| row.level).map(|level| level.points.len()).max();
-    let runs = match runs {
-        None | Some(0 | 1) => "in one run".to_owned(),
-        Some(most) => format!("in up to {most} runs"),
-    };
-    format!("{requests} at each level {runs}")
-}
-
 /// What all users together get against what each of them gets. `None` with fewer than two points.
 pub(super) fn pareto(series: &[Series<'_>]) -> Option<Chart> {
     let gpus = common_gpus(series);
@@ -318,20 +309,19 @@ pub(super) fn pareto(series: &[Series<'_>]) -> Option<Chart> {
     })
 }
 
-/// GPUs of a server, where all rows know the same number of them.
+/// GPUs of a server, where all rows know the same number of them: as the server's facts say, else as the
+/// GPUs do on which its processes were seen.
 fn common_gpus(series: &[Series<'_>]) -> Option<u32> {
+    let used = |run: &Summary| {
+        run.system.gpus_used().or_else(|| {
+            let gpus = run.machines.gpus.as_ref().filter(|gpus| gpus.servers_by.is_some())?;
+            u32::try_from(gpus.devices.iter().filter(|device| device.counts()).count()).ok()
+        })
+    };
     let rows = series.iter().flat_map(|one| &one.rows);
-    let mut known = rows.filter_map(|row| row.drawn()).map(gpus_used);
+    let mut known = rows.filter_map(|row| row.drawn()).map(used);
     let first = known.next()??;
     (0 < first && known.all(|other| other == Some(first))).then_some(first)
-}
-
-/// As the server's facts say, else as the GPUs do on which its processes were seen.
-fn gpus_used(run: &Summary) -> Option<u32> {
-    run.system.gpus_used().or_else(|| {
-        let gpus = run.machines.gpus.as_ref().filter(|gpus| gpus.servers_by.is_some())?;
-        u32::try_from(gpus.devices.iter().filter(|device| device.counts()).count()).ok()
-    })
 }
 
 fn pareto_point(series: &str, row: &Row<'_>, share: f64) -> Option<ParetoPoint> {
@@ -452,7 +442,23 @@ fn scenario_finding(known: &[Measured]) -> Option<String> {
 pub(super) fn client_health(rows: &[Row<'_>]) -> Option<Chart> {
     let is_real = |row: &&Row<'_>| row.drawn().is_some_and(|run| run.run.simulated.is_none());
     let real = || rows.iter().filter(is_real);
-    let groups: Vec<BarGroup> = real().map(client_lags).collect();
+    // The worst run of a row: a mean over runs would hide the one that was late.
+    let group = |row: &Row<'_>| {
+        let p99 = |metric: &Metric| {
+            let values = row.runs.iter().filter_map(|run| run.metrics.distribution(metric)?.p99);
+            values.max_by(f64::total_cmp)
+        };
+        let loops = row.runs.iter().filter_map(|run| run.client.loop_lag_ms.p99_at_most);
+        let bars = [
+            ("send lag p99", p99(&metric::SEND_LAG)),
+            ("client lag p99", p99(&metric::CLIENT_LAG)),
+            ("loop lag p99, at most", loops.max_by(f64::total_cmp)),
+        ];
+        let bars =
+            bars.map(|(series, value)| Bar { series: series.to_owned(), value, ..Bar::default() });
+        BarGroup { label: row.name.clone(), bars: bars.into() }
+    };
+    let groups: Vec<BarGroup> = real().map(group).collect();
     let known = groups.iter().flat_map(|group| {
         group.bars.iter().filter_map(move |bar| Some((&group.label, &bar.series, bar.value?)))
     });
@@ -473,26 +479,20 @@ pub(super) fn client_health(rows: &[Row<'_>]) -> Option<Chart> {
     })
 }
 
-/// The worst run of a row: a mean over runs would hide the one that was late.
-fn client_lags(row: &Row<'_>) -> BarGroup {
-    let p99 = |metric: &Metric| {
-        let of_run = |run: &&Summary| run.metrics.distribution(metric)?.p99;
-        row.runs.iter().filter_map(of_run).max_by(f64::total_cmp)
-    };
-    let loops = row.runs.iter().filter_map(|run| run.client.loop_lag_ms.p99_at_most);
-    let bars = [
-        ("send lag p99", p99(&metric::SEND_LAG)),
-        ("client lag p99", p99(&metric::CLIENT_LAG)),
-        ("loop lag p99, at most", loops.max_by(f64::total_cmp)),
-    ];
-    let bar =
-        |(series, value): (&str, _)| Bar { series: series.to_owned(), value, ..Bar::default() };
-    BarGroup { label: row.name.clone(), bars: bars.map(bar).into() }
-}
-
 /// How requests ended, row by row.
 pub(super) fn outcomes(rows: &[Row<'_>]) -> Option<Chart> {
-    let counts: Vec<BTreeMap<Outcome, u64>> = rows.iter().map(outcome_counts).collect();
+    let counts = |row: &Row<'_>| {
+        let mut counts = BTreeMap::new();
+        for run in row.all_runs() {
+            for (outcome, number) in &run.outcomes {
+                // What the end of a run cut off was never due, and is not counted.
+                let over = if *outcome == Outcome::NotSent { run.time_over } else { 0 };
+                *counts.entry(*outcome).or_insert(0) += number.saturating_sub(over);
+            }
+        }
+        counts
+    };
+    let counts: Vec<BTreeMap<Outcome, u64>> = rows.iter().map(counts).collect();
     let total_of =
         |outcome: Outcome| -> u64 { counts.iter().filter_map(|counts| counts.get(&outcome)).sum() };
     let is_met = |outcome: &Outcome| *outcome == Outcome::Ok || 0 < total_of(*outcome);
@@ -534,18 +534,6 @@ pub(super) fn outcomes(rows: &[Row<'_>]) -> Option<Chart> {
             counted: "requests".to_owned(),
         }),
     })
-}
-
-/// What the end of a run cut off was never due, and is not counted.
-fn outcome_counts(row: &Row<'_>) -> BTreeMap<Outcome, u64> {
-    let mut counts = BTreeMap::new();
-    for run in row.all_runs() {
-        for (outcome, number) in &run.outcomes {
-            let over = if *outcome == Outcome::NotSent { run.time_over } else { 0 };
-            *counts.entry(*outcome).or_insert(0) += number.saturating_sub(over);
-        }
-    }
-    counts
 }
 
 #[cfg(test)]

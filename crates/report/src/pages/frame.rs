@@ -78,24 +78,20 @@ pub(super) fn target(url: &str, embedded: bool, simulated: bool, speed: Option<f
 /// That no real server answered, where none did.
 fn pretence(run: &Summary) -> Option<String> {
     let facts = &run.run;
-    if let Some(simulated) = &facts.simulated {
-        return Some(format!(
+    match (&facts.simulated, facts.engine_speed) {
+        (Some(simulated), _) => Some(format!(
             "nothing: simulated in virtual time by the profile {}, without a server",
             simulated.profile
-        ));
-    }
-    if !facts.embedded {
-        return None;
-    }
-    Some(match facts.engine_speed {
-        Some(speed) => {
-            format!(
-                "the embedded engine, no server; it answered {speed} times as fast as its profile, \
-                 so that all times are shorter"
-            )
+        )),
+        (None, _) if !facts.embedded => None,
+        (None, Some(speed)) => Some(format!(
+            "the embedded engine, no server; it answered {speed} times as fast as its profile, so that \
+             all times are shorter"
+        )),
+        (None, None) => {
+            Some("the embedded engine, no server; its times are those of its profile".to_owned())
         }
-        None => "the embedded engine, no server; its times are those of its profile".to_owned(),
-    })
+    }
 }
 
 pub(super) fn badge(verdict: Verdict, text: Text, points: Vec<Text>) -> Badge {
@@ -169,24 +165,26 @@ pub(super) fn author(author: &Author) -> String {
 
 /// The sentences, and why others are missing.
 pub(super) fn authorship(narrative: &Narrative) -> Vec<Block> {
-    let rejected = match &narrative.author {
+    let text = match &narrative.author {
         Author::Rules => return Vec::new(),
         Author::RulesInstead { name, why } => {
             let why = why.trim_end_matches('.');
-            let text = format!("The model {name} that was asked gave no sentence: {why}.");
-            return vec![Block::Paragraph(plain(text))];
+            format!("The model {name} that was asked gave no sentence: {why}.")
         }
-        Author::Model { rejected, .. } => rejected,
+        Author::Model { rejected, .. } => {
+            let reason = |(reason, number): (&String, &u32)| {
+                format!("{}: {reason}", counted((*number).into(), "sentence"))
+            };
+            let reasons: Vec<String> = rejected.iter().map(reason).collect();
+            let text = sentence(&author(&narrative.author));
+            if reasons.is_empty() {
+                text
+            } else {
+                format!("{text} Rejected: {}.", reasons.join("; "))
+            }
+        }
     };
-    let reasons: Vec<String> = rejected
-        .iter()
-        .map(|(reason, number)| format!("{}: {reason}", counted((*number).into(), "sentence")))
-        .collect();
-    let mut text = sentence(&author(&narrative.author));
-    if !reasons.is_empty() {
-        text = format!("{text} Rejected: {}.", reasons.join("; "));
-    }
-    vec![Block::Paragraph(plain(text))]
+    vec![Block::paragraph(text)]
 }
 
 pub(super) fn footer(about: &About<'_>, id: &str, narrative: &Narrative) -> Text {

@@ -10,9 +10,9 @@ use crate::document::{Block, Cell, Column, Section, Table, plain};
 use crate::fmt::{NOTHING, count, counted, memory};
 use crate::machine::{cpu, gpus};
 
-const NOT_TOLD: &str = "where the server runs is not known, and nobody told; see --server-info";
-const NOT_LOOKED: &str = "this run does not say: it was made by a version that did not look";
-const NOT_FOUND: &str = "the machine does not say";
+const NOT_DESCRIBED: &str = "the server's machine is not known; describe it with --server-info";
+const NOT_RECORDED: &str = "not recorded by the version that made this run";
+const NOT_REPORTED: &str = "not reported by the machine";
 
 /// The GPUs of the server, or what the engine pretends to be; a dash where nobody knows.
 pub(super) fn hardware(run: Option<&Summary>) -> String {
@@ -72,15 +72,15 @@ fn machines(run: &Summary) -> Vec<Vec<Cell>> {
     let machine = server.and_then(|server| server.machine.as_ref());
     if run.run.embedded || run.run.simulated.is_some() {
         // The engine has no machine of its own but the client's.
-        return machine_rows("Client: ", client.or(machine), false, NOT_LOOKED);
+        return machine_rows("Client: ", client.or(machine), false, NOT_RECORDED);
     }
-    let reason = if server.is_none() && client.is_none() { NOT_LOOKED } else { NOT_TOLD };
+    let reason = if server.is_none() && client.is_none() { NOT_RECORDED } else { NOT_DESCRIBED };
     let mut rows = machine_rows("", machine, true, reason);
     rows.extend(server.map(software_rows).into_iter().flatten());
     if server.and_then(|server| server.known_by) == Some(KnownBy::Loopback) {
         rows.push(row("Client", "on the same machine"));
     } else {
-        rows.extend(machine_rows("Client: ", client, false, NOT_LOOKED));
+        rows.extend(machine_rows("Client: ", client, false, NOT_RECORDED));
     }
     rows
 }
@@ -105,7 +105,7 @@ fn machine_rows(
         ("GPU runtime", true, |it| it.gpu_runtime.clone()),
         ("Interconnect", true, |it| it.interconnect.clone()),
     ];
-    let reason = if machine.is_some() { NOT_FOUND } else { unknown };
+    let reason = if machine.is_some() { NOT_REPORTED } else { unknown };
     let mut rows = Vec::new();
     for (name, _, fact) in FACTS.into_iter().filter(|(_, of_gpus, _)| with_gpus || !of_gpus) {
         let value = machine.and_then(fact);
@@ -122,7 +122,7 @@ fn software_rows(server: &ServerFacts) -> Vec<Vec<Cell>> {
     let parts: Vec<&str> =
         [&server.software, &server.version].into_iter().flatten().map(String::as_str).collect();
     let software = (!parts.is_empty()).then(|| parts.join(" "));
-    let software = known(software.as_deref(), "the server does not say");
+    let software = known(software.as_deref(), "not reported by the server");
     let mut rows = vec![vec![Cell::text("Server"), software]];
     for (name, value) in [
         ("GPUs used", server.gpus_used.map(|gpus| count(gpus.into()))),
@@ -144,10 +144,10 @@ fn deployment_rows(deployment: &DeploymentFacts) -> Vec<Vec<Cell>> {
         _ => "by us, with commands of the user",
     };
     let ready = crate::fmt::seconds(deployment.ready_after.as_secs_f64());
-    let mut rows = vec![row("Put up", how), row("From start to first token", ready)];
+    let mut rows = vec![row("Deployed", how), row("From start to first token", ready)];
     let restarts = u64::from(deployment.restarts);
     if 0 < restarts {
-        rows.push(row("Servers put up before it", count(restarts)));
+        rows.push(row("Servers deployed before it", count(restarts)));
     }
     rows.extend(deployment.image.clone().map(|image| row("Image", image)));
     // Where programs are found is of interest to nobody who reads a page.
@@ -176,7 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_of_ours_says_how_it_was_put_up() {
+    fn a_server_of_ours_says_how_it_was_deployed() {
         let deployment = DeploymentFacts {
             kind: "container".to_owned(),
             command: Vec::new(),
@@ -193,9 +193,9 @@ mod tests {
             .map(|row| [row[0].text.clone(), row[1].text.clone()])
             .collect();
         for wanted in [
-            ["Put up", "by us, as a container"],
+            ["Deployed", "by us, as a container"],
             ["From start to first token", "41.25 s"],
-            ["Servers put up before it", "4"],
+            ["Servers deployed before it", "4"],
             ["Image", "vllm@sha256:1"],
             ["Environment of the server", &format!("A=1 LONG={}…", "x".repeat(60))],
         ] {
@@ -205,7 +205,7 @@ mod tests {
 
     #[test]
     fn what_is_not_known_is_a_dash_with_its_reason() {
-        let rows = machine_rows("", None, true, NOT_TOLD);
+        let rows = machine_rows("", None, true, NOT_DESCRIBED);
         assert_eq!(rows.len(), 8);
         assert!(rows.iter().all(|row| row[1].text == NOTHING && row[1].detail.is_some()));
     }
