@@ -26,14 +26,14 @@ const PAGE_BYTES_MAX: u64 = 64 << 20;
 
 /// A set whose page is made.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct OfSet<'a> {
+pub(crate) struct SetPage<'a> {
     pub(crate) set: &'a SetDirectory,
     pub(crate) manifest: &'a SetManifest,
     pub(crate) summary: &'a SetSummary,
     pub(crate) points: &'a [PointResult],
 }
 
-impl<'a> OfSet<'a> {
+impl<'a> SetPage<'a> {
     pub(crate) fn facts(&self) -> Facts {
         Facts::from_set(self.summary, self.points)
     }
@@ -61,7 +61,7 @@ impl<'a> OfSet<'a> {
 }
 
 /// The page of a run, likewise.
-pub(crate) fn of_run(directory: &RunDirectory, summary: &Summary) -> Document {
+pub(crate) fn run_document(directory: &RunDirectory, summary: &Summary) -> Document {
     let facts = Facts::from_run(summary);
     let rules = findings::from_run(summary, &facts);
     pages::run(summary, &narrator::words(directory.path(), &facts, rules))
@@ -178,7 +178,7 @@ mod tests {
             })
             .collect();
         let summary = &SetSummary::summarize(manifest, &points);
-        let subject = OfSet { set, manifest, summary, points: &points }.subject().unwrap();
+        let subject = SetPage { set, manifest, summary, points: &points }.subject().unwrap();
         assert_eq!(subject.model, "model of 1");
         assert_eq!(subject.spec.target, TargetSpec::Url("http://two:8000".parse().unwrap()));
         assert_eq!(subject.condition, 1);

@@ -1,7 +1,7 @@
 //! Events as terminal lines: a progress bar on a terminal, a line now and then elsewhere.
 
 use std::io::IsTerminal;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use inferometer_model::plan::Bounds;
@@ -33,7 +33,7 @@ pub(crate) fn observer() -> Observer {
     })
 }
 
-fn locked(shown: &Mutex<Shown>) -> std::sync::MutexGuard<'_, Shown> {
+fn locked(shown: &Mutex<Shown>) -> MutexGuard<'_, Shown> {
     shown.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -47,11 +47,28 @@ struct Shown {
 impl Shown {
     fn update(&mut self, tick: &ProgressTick) {
         self.ticks += 1;
-        if std::io::stderr().is_terminal() {
-            draw(self.bar.get_or_insert_with(|| bar(tick.bounds)), tick);
-        } else if self.ticks.is_multiple_of(TICKS_PER_LINE) {
-            output::talk(&Event::Progress(*tick).to_string());
+        let message = Event::Progress(*tick).to_string();
+        if !std::io::stderr().is_terminal() {
+            if self.ticks.is_multiple_of(TICKS_PER_LINE) {
+                output::talk(&message);
+            }
+            return;
         }
+        let bar = self.bar.get_or_insert_with(|| bar(tick.bounds));
+        let length = bar.length().unwrap_or(u64::MAX);
+        let ended = tick.counts.ended();
+        let position = if tick.bounds.requests.is_some() {
+            ended
+        } else {
+            // Where a minimum number of requests must be reached too, the slower of the two counts.
+            let by_number = match tick.bounds.requests_min {
+                0 => length,
+                least => length.saturating_mul(ended.min(least)) / least,
+            };
+            by_number.min(u64::try_from(tick.elapsed.as_millis()).unwrap_or(u64::MAX))
+        };
+        bar.set_position(position.min(length));
+        bar.set_message(message);
     }
 }
 
@@ -75,21 +92,4 @@ fn bar(bounds: Bounds) -> ProgressBar {
     let bar = ProgressBar::with_draw_target(Some(length), ProgressDrawTarget::stderr_with_hz(4));
     bar.set_style(style);
     bar
-}
-
-fn draw(bar: &ProgressBar, tick: &ProgressTick) {
-    let length = bar.length().unwrap_or(u64::MAX);
-    let ended = tick.counts.ended();
-    let position = if tick.bounds.requests.is_some() {
-        ended
-    } else {
-        // Where a minimum number of requests must be reached too, the slower of the two counts.
-        let by_number = match tick.bounds.requests_min {
-            0 => length,
-            least => length.saturating_mul(ended.min(least)) / least,
-        };
-        by_number.min(u64::try_from(tick.elapsed.as_millis()).unwrap_or(u64::MAX))
-    };
-    bar.set_position(position.min(length));
-    bar.set_message(Event::Progress(*tick).to_string());
 }

@@ -23,7 +23,7 @@ use super::store;
 use crate::arguments::{ReportArguments, ReportFormat};
 use crate::failure::Failure;
 use crate::narrator::{Subject, Writer, leaving_pages_alone};
-use crate::report_files::{self, OfSet};
+use crate::report_files::{self, SetPage};
 use crate::results::Mapped;
 use crate::signals::Interruption;
 use crate::{output, results, study};
@@ -198,10 +198,35 @@ impl ReportSubject {
         Ok(())
     }
 
+    /// The page, in the words of whoever is to write it.
     fn document(&self, writer: &Writer, talk: impl Fn(&str)) -> Result<Document, Failure> {
+        let consult = |subject: Subject<'_>, facts: &Facts, folder: &Path| {
+            // Nothing is begun here that a signal may not end at once.
+            let never = &Interruption::default();
+            writer.write(subject, facts, folder, never, &talk).map_err(leaving_pages_alone)
+        };
         match self {
-            Self::Measured(source) => source.document(writer, talk),
             Self::Results(results) => Ok(of_sheets(&results.sheets, &results.words)),
+            Self::Measured(Source::Run { directory, summary }) => {
+                if writer.is_model() {
+                    let manifest = directory.manifest().map_err(Failure::from_usage);
+                    let subject = Subject {
+                        spec: &manifest.map_err(leaving_pages_alone)?.spec,
+                        condition: 0,
+                        model: &summary.run.model,
+                        simulated: summary.run.simulated.is_some(),
+                    };
+                    consult(subject, &Facts::from_run(summary), directory.path())?;
+                }
+                Ok(report_files::run_document(directory, summary))
+            }
+            Self::Measured(Source::Set { set, manifest, summary, points }) => {
+                let page = SetPage { set, manifest, summary, points };
+                if let Some(subject) = page.subject().filter(|_| writer.is_model()) {
+                    consult(subject, &page.facts(), set.path())?;
+                }
+                Ok(page.document())
+            }
         }
     }
 
@@ -317,43 +342,6 @@ impl Source {
             Self::Set { set, .. } => set.path(),
         }
     }
-
-    /// The page, in the words of whoever is to write it.
-    fn document(&self, writer: &Writer, talk: impl Fn(&str)) -> Result<Document, Failure> {
-        if writer.is_model() {
-            self.consult(writer, talk).map_err(leaving_pages_alone)?;
-        }
-        Ok(match self {
-            Self::Run { directory, summary } => report_files::of_run(directory, summary),
-            Self::Set { set, manifest, summary, points } => {
-                OfSet { set, manifest, summary, points }.document()
-            }
-        })
-    }
-
-    fn consult(&self, writer: &Writer, talk: impl Fn(&str)) -> Result<(), Failure> {
-        let narrate = |subject: Subject<'_>, facts: &Facts| {
-            // Nothing is begun here that a signal may not end at once.
-            let never = &Interruption::default();
-            writer.write(subject, facts, self.folder(), never, talk)
-        };
-        match self {
-            Self::Run { directory, summary } => {
-                let manifest = directory.manifest().map_err(Failure::from_usage)?;
-                let subject = Subject {
-                    spec: &manifest.spec,
-                    condition: 0,
-                    model: &summary.run.model,
-                    simulated: summary.run.simulated.is_some(),
-                };
-                narrate(subject, &Facts::from_run(summary))
-            }
-            Self::Set { set, manifest, summary, points } => {
-                let page = OfSet { set, manifest, summary, points };
-                page.subject().map_or(Ok(()), |subject| narrate(subject, &page.facts()))
-            }
-        }
-    }
 }
 
 fn summary_of_run(directory: &RunDirectory) -> Result<Summary, Failure> {
@@ -427,53 +415,43 @@ const OPENERS: [&[&str]; 1] = [&["cmd", "/C", "start", ""]];
 #[cfg(not(any(target_os = "macos", windows)))]
 const OPENERS: [&[&str]; 2] = [&["xdg-open"], &["gio", "open"]];
 
-/// A program that cannot open anything says so soon; one that lives on is the browser, perhaps.
-const LOOKS: u32 = 20;
-const LOOK: Duration = Duration::from_millis(50);
-
 /// Does not wait for the browser.
 fn open_in_browser(page: &Path) -> Result<(), Failure> {
     let unopened = |why: &str| {
         Failure::usage(format!("nothing was opened: {why}"))
             .hint(format!("the page is there all the same: open {} yourself", page.display()))
     };
-    if !has_desktop() {
+    // Without a desktop an opener may try a browser for terminals, and that one nobody sees. Whoever
+    // names a browser knows better.
+    let is_set = |name: &&str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    if cfg!(target_os = "linux") && !["DISPLAY", "WAYLAND_DISPLAY", "BROWSER"].iter().any(is_set) {
         return Err(unopened("there is no desktop here: DISPLAY, WAYLAND_DISPLAY are not set"));
     }
     let mut begun = Vec::new();
     for opener in OPENERS {
-        let child = Command::new(opener[0])
-            .args(&opener[1..])
-            .arg(page)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn();
-        let Ok(child) = child else { continue };
+        let mut command = Command::new(opener[0]);
+        command.args(&opener[1..]).arg(page).stdin(Stdio::null());
+        let Ok(child) = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn() else {
+            continue;
+        };
         if !fails_at_once(child) {
             return Ok(());
         }
         begun.push(opener[0]);
     }
-    if !begun.is_empty() {
-        return Err(unopened(&format!("{} failed", begun.join(" and "))));
-    }
     let tried = OPENERS.map(|opener| opener[0]).join(", ");
-    Err(unopened(&format!("no program to open a page was found; tried {tried}")))
+    Err(unopened(&match begun.as_slice() {
+        [] => format!("no program to open a page was found; tried {tried}"),
+        begun => format!("{} failed", begun.join(" and ")),
+    }))
 }
 
-/// Without a desktop an opener may try a browser for terminals, and that one nobody sees. Whoever
-/// names a browser knows better.
-fn has_desktop() -> bool {
-    let is_set = |name: &&str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-    !cfg!(target_os = "linux") || ["DISPLAY", "WAYLAND_DISPLAY", "BROWSER"].iter().any(is_set)
-}
-
+/// A program that cannot open anything says so soon; one that lives on is the browser, perhaps.
 fn fails_at_once(mut opener: Child) -> bool {
-    for _ in 0..LOOKS {
+    for _ in 0..20 {
         match opener.try_wait() {
             Ok(Some(status)) => return !status.success(),
-            Ok(None) => std::thread::sleep(LOOK),
+            Ok(None) => std::thread::sleep(Duration::from_millis(50)),
             Err(_) => return false,
         }
     }

@@ -17,21 +17,37 @@ use crate::failure::{Exit, Failure};
 use crate::results::{Mapped, sha256};
 use crate::{output, study};
 
+/// What was verified, and what is wrong with it.
+type Finding = (String, Vec<String>);
+
+/// Standard output holds one result: the finding, or the page that was asked for.
 pub(crate) fn run(arguments: &StoredRunArguments) -> Result<ExitCode, Failure> {
     let page = arguments.page.asked();
-    match find(arguments)? {
-        Stored::Run(directory) => verify_run(&directory, page),
-        Stored::Set(set) => verify_set(&set, page),
-        Stored::Import(import, _) => verify_import(&import, page),
+    let (verified, problems) = match find(arguments)? {
+        Stored::Run(directory) => verify_run(&directory, page)?,
+        Stored::Set(set) => verify_set(&set, page)?,
+        Stored::Import(import, _) => verify_import(&import, page)?,
+    };
+    let is_verified = problems.is_empty();
+    let problems = problems.into_iter().map(|problem| format!("not verified: {problem}"));
+    for line in is_verified.then_some(verified).into_iter().chain(problems) {
+        // A foreign file's name may be in it.
+        let line = terminal(&line);
+        if page.is_some() {
+            output::talk(&line);
+        } else {
+            output::result(&format!("{line}\n"))?;
+        }
     }
+    Ok(if is_verified { ExitCode::SUCCESS } else { Exit::RunInvalid.into() })
 }
 
 fn find(arguments: &StoredRunArguments) -> Result<Stored, Failure> {
     store(&arguments.store)?.find(&arguments.run).map_err(Failure::from_usage)
 }
 
-fn verify_run(directory: &RunDirectory, page: Option<PageFormat>) -> Result<ExitCode, Failure> {
-    let Checked { stored, summary, problems } = check_run(directory).map_err(unread)?;
+fn verify_run(directory: &RunDirectory, page: Option<PageFormat>) -> Result<Finding, Failure> {
+    let (stored, summary, problems) = check_run(directory).map_err(unread)?;
     if let Some(format) = page {
         show(&summary, directory, format)?;
     }
@@ -42,25 +58,24 @@ fn verify_run(directory: &RunDirectory, page: Option<PageFormat>) -> Result<Exit
         if simulated { " (simulated)" } else { "" },
         stored.observations.records.len()
     );
-    conclude(&verified, problems, page)
+    Ok((verified, problems))
 }
 
 /// Each run by itself, and then the summary of all.
-fn verify_set(set: &SetDirectory, page: Option<PageFormat>) -> Result<ExitCode, Failure> {
+fn verify_set(set: &SetDirectory, page: Option<PageFormat>) -> Result<Finding, Failure> {
     let manifest = set.manifest().map_err(invalid)?;
     let mut problems = Vec::new();
     let replay = play::replay(set, &manifest, |point, directory| {
         if !directory.path().exists() {
             return Ok(None);
         }
-        let checked = match check_run(directory) {
+        let (stored, summary, mut own) = match check_run(directory) {
             Err(StoreError::Unfinished { .. }) => return Ok(None),
             checked => checked.map_err(unread)?,
         };
-        if play::was_cut(&checked.summary) {
+        if play::was_cut(&summary) {
             return Ok(None);
         }
-        let Checked { stored, summary, problems: mut own } = checked;
         if manifest.campaign.spec_of(point).as_ref() != Some(&stored.observations.manifest.spec) {
             own.push("it was measured with another spec than set.json asks for".to_owned());
         }
@@ -96,34 +111,7 @@ fn verify_set(set: &SetDirectory, page: Option<PageFormat>) -> Result<ExitCode, 
             failed => format!(", {failed} failed"),
         }
     );
-    conclude(&verified, problems, page)
-}
-
-/// Standard output holds one result: the finding, or the page that was asked for.
-fn conclude(
-    verified: &str,
-    problems: Vec<String>,
-    page: Option<PageFormat>,
-) -> Result<ExitCode, Failure> {
-    let is_verified = problems.is_empty();
-    let problems = problems.into_iter().map(|problem| format!("not verified: {problem}"));
-    for line in is_verified.then(|| verified.to_owned()).into_iter().chain(problems) {
-        // A foreign file's name may be in it.
-        let line = terminal(&line);
-        if page.is_some() {
-            output::talk(&line);
-        } else {
-            output::result(&format!("{line}\n"))?;
-        }
-    }
-    Ok(if is_verified { ExitCode::SUCCESS } else { Exit::RunInvalid.into() })
-}
-
-/// A run read back and computed again.
-struct Checked {
-    stored: StoredRun,
-    summary: Summary,
-    problems: Vec<String>,
+    Ok((verified, problems))
 }
 
 /// What is stored cannot be trusted.
@@ -137,7 +125,8 @@ fn unread(error: StoreError) -> Failure {
     if too_early { Failure::from_usage(error) } else { invalid(error) }
 }
 
-fn check_run(directory: &RunDirectory) -> Result<Checked, StoreError> {
+/// A run read back, its summary computed again, and what is wrong with it.
+fn check_run(directory: &RunDirectory) -> Result<(StoredRun, Summary, Vec<String>), StoreError> {
     let stored = directory.read()?;
     let summary = summarize(&stored.observations);
     let kept = directory.read_summary()?;
@@ -146,7 +135,7 @@ fn check_run(directory: &RunDirectory) -> Result<Checked, StoreError> {
         problems.push(format!("the journal is damaged: {}", stored.integrity));
     }
     problems.extend(difference(&summary, kept.as_deref(), directory));
-    Ok(Checked { stored, summary, problems })
+    Ok((stored, summary, problems))
 }
 
 fn no_summary(command: &str) -> String {
@@ -173,7 +162,7 @@ fn difference(computed: &Summary, kept: Option<&[u8]>, directory: &RunDirectory)
 }
 
 /// Maps the file again and compares.
-fn verify_import(import: &ImportDirectory, page: Option<PageFormat>) -> Result<ExitCode, Failure> {
+fn verify_import(import: &ImportDirectory, page: Option<PageFormat>) -> Result<Finding, Failure> {
     let foreign = import.foreign().map_err(invalid)?;
     let manifest = import.manifest().map_err(invalid)?;
     if sha256(&foreign) != manifest.file.sha256 {
@@ -183,7 +172,7 @@ fn verify_import(import: &ImportDirectory, page: Option<PageFormat>) -> Result<E
             import.foreign_path().display(),
             foreign.len()
         );
-        return conclude("", vec![problem], page);
+        return Ok((String::new(), vec![problem]));
     }
     let mapped = Mapped::read(import).map_err(|failure| Failure::invalid(failure.message()))?;
     let mut problems = Vec::new();
@@ -215,7 +204,7 @@ fn verify_import(import: &ImportDirectory, page: Option<PageFormat>) -> Result<E
         manifest.file.name,
         mapped.import.sheets().count()
     );
-    conclude(&verified, problems, page)
+    Ok((verified, problems))
 }
 
 pub(crate) fn recover(arguments: &StoredRunArguments) -> Result<ExitCode, Failure> {

@@ -39,7 +39,7 @@ use crate::experiment;
 use crate::failure::{Exit, Failure};
 use crate::narrator::{self, Writer};
 use crate::output;
-use crate::report_files::{self, OfSet};
+use crate::report_files::{self, SetPage};
 use crate::requirements::{Judged, Requirements};
 use crate::secrets::Secrets;
 use crate::signals::begin_session;
@@ -297,7 +297,7 @@ fn conclude(
     let Player { set, session, .. } = player;
     let Played { manifest, summary, points, .. } = result;
     let question = &manifest.campaign.question;
-    let of_set = OfSet { set, manifest, summary, points };
+    let of_set = SetPage { set, manifest, summary, points };
     let requirements = Requirements::for_set(&results.require, &manifest.campaign)?;
     let runs: Vec<Summary> = points.iter().map(|it| it.summary.clone()).collect();
     let outcomes = requirements.judge(&runs)?;
@@ -347,7 +347,7 @@ fn exit_code(played: &Played, runs: &[Summary], is_strict: bool) -> Option<Exit>
 
 /// Writes the report of a set, for a matrix its table first: where the page is, everything is there.
 /// Returns the page, or `None` where it could not be written; the results are stored in any case.
-fn write_report(of_set: &OfSet<'_>) -> Option<PathBuf> {
+fn write_report(of_set: &SetPage<'_>) -> Option<PathBuf> {
     let folder = of_set.set.path();
     let table = match of_set.manifest.campaign.question {
         Question::Matrix(_) => {
