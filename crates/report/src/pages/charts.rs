@@ -570,7 +570,6 @@ mod tests {
             server: None,
             scenario: None,
             suite_place: None,
-            server: None,
             contaminated: None,
         };
         let rows: Vec<Row<'_>> = levels.iter().map(row).collect();
