@@ -48,8 +48,8 @@ pub struct LoopLag {
 
 impl ClientHealth {
     pub(crate) fn from_observations(observations: &Observations, measured: &Measured) -> Self {
-        let oddities = &measured.oddities;
-        let kernel_stamps = share(oddities.reads_stamped, oddities.reads);
+        let anomalies = &measured.anomalies;
+        let kernel_stamps = share(anomalies.reads_stamped, anomalies.reads);
         let streams = measured.concurrency.map_or(0, |concurrency| concurrency.peak);
         let facts = &observations.ending.client;
         let lag_at = |share| facts.loop_lag.quantile_ns_at_most(share).map(ns_to_ms);

@@ -75,7 +75,7 @@ pub struct DeviceFigures {
     /// Over the same time as the energy of all.
     pub energy_j: Option<f64>,
     pub energy_from: Option<EnergyFrom>,
-    /// Shares of the looks in which something held it back; null where nobody tells.
+    /// Shares of the looks in which something held it back; null where it is not reported.
     pub throttled_power: Option<f64>,
     pub throttled_thermal: Option<f64>,
     pub throttled_hardware: Option<f64>,
@@ -120,7 +120,7 @@ impl MeasuredMachines {
 }
 
 const IDLE: Missing = Missing("no GPU that was read did anything during the run");
-const UNTOLD: Missing =
+const UNKNOWN: Missing =
     Missing("the GPUs tell no energy, and their power too seldom to make one of it");
 const NO_WINDOW: Missing = Missing("the window has no length");
 
@@ -165,7 +165,7 @@ impl GpuFigures {
         let energy_j = match counted.len() {
             _ if bounds.is_none() => Err(NO_WINDOW),
             0 => Err(IDLE),
-            _ => used().map(|device| device.energy_j).sum::<Option<f64>>().ok_or(UNTOLD),
+            _ => used().map(|device| device.energy_j).sum::<Option<f64>>().ok_or(UNKNOWN),
         };
         let inside = || samples.iter().filter(|sample| is_inside(observations, sample.at));
         let summed = |of: fn(&DeviceReading) -> Option<f64>| {
@@ -199,8 +199,8 @@ fn sum(
     counted: &BTreeSet<u32>,
     of: fn(&DeviceReading) -> Option<f64>,
 ) -> Option<f64> {
-    let told: Vec<f64> = readings(sample, counted).filter_map(of).collect();
-    (!told.is_empty() && told.len() == counted.len()).then(|| told.iter().sum())
+    let values: Vec<f64> = readings(sample, counted).filter_map(of).collect();
+    (!values.is_empty() && values.len() == counted.len()).then(|| values.iter().sum())
 }
 
 fn readings<'a>(
@@ -220,9 +220,8 @@ fn device(index: u32, looks: &[Look<'_>], observations: &Observations) -> Device
         GaugeFigures::from_values(inside.iter().filter_map(|reading| of(reading)))
     };
     let throttled = |of: fn(&Throttle) -> bool| {
-        let told: Vec<bool> =
-            inside.iter().filter_map(|reading| reading.throttle.as_ref().map(of)).collect();
-        share(told.iter().filter(|held| **held).count() as u64, told.len() as u64)
+        let held: Vec<bool> = inside.iter().filter_map(|it| it.throttle.as_ref().map(of)).collect();
+        share(held.iter().filter(|held| **held).count() as u64, held.len() as u64)
     };
     let use_share = gauge(|reading| reading.use_share);
     let memory_used_bytes = gauge(|reading| reading.memory_used_bytes.map(|it| it as f64));
@@ -256,13 +255,13 @@ fn device(index: u32, looks: &[Look<'_>], observations: &Observations) -> Device
 /// Processes that no look before the run shows; without such a look, those that the first one inside
 /// does not.
 fn newcomers(looks: &[Look<'_>], began: Option<Moment>, inside: &[&DeviceReading]) -> u64 {
-    let told = |reading: &DeviceReading| reading.processes.clone();
     let earlier = looks.iter().filter(|(at, _)| began.is_some_and(|began| *at < began));
-    let before = earlier.filter_map(|(_, reading)| told(reading)).next_back();
-    let known = before.or_else(|| inside.iter().find_map(|reading| told(reading)));
-    let known: BTreeSet<u32> = known.into_iter().flatten().collect();
-    let seen: BTreeSet<u32> = inside.iter().filter_map(|reading| told(reading)).flatten().collect();
-    seen.difference(&known).count() as u64
+    let before = earlier.filter_map(|(_, reading)| reading.processes.as_ref()).next_back();
+    let reported = || inside.iter().filter_map(|reading| reading.processes.as_ref());
+    let known = before.or_else(|| reported().next());
+    let seen: BTreeSet<&u32> = reported().flatten().collect();
+    let is_known = |process: &u32| known.is_some_and(|known| known.contains(process));
+    seen.into_iter().filter(|process| !is_known(process)).count() as u64
 }
 
 /// How it is known which GPUs are the server's.
@@ -430,10 +429,9 @@ pub struct GpuTimeline {
 
 impl GpuTimeline {
     fn from_samples(samples: &[DevicesSample], counted: &BTreeSet<u32>, every: Duration) -> Self {
-        let (Some(first), Some(last)) = (samples.first(), samples.last()) else {
+        let Some(steps) = EvenSteps::over(samples, |sample| sample.at, Some(every)) else {
             return Self::default();
         };
-        let steps = EvenSteps::between(first.at, last.at, Some(every));
         let column = |of: &dyn Fn(&DevicesSample) -> Option<f64>| {
             steps.means(samples.iter().filter_map(|sample| Some((sample.at, of(sample)?))))
         };
@@ -514,11 +512,10 @@ impl ClientFigures {
 
 impl ClientTimeline {
     fn from_samples(samples: &[ClientSample], observations: &Observations) -> Self {
-        let (Some(first), Some(last)) = (samples.first(), samples.last()) else {
+        let every = observations.manifest.spec.telemetry.as_ref().map(|spec| spec.every);
+        let Some(steps) = EvenSteps::over(samples, |sample| sample.at, every) else {
             return Self::default();
         };
-        let every = observations.manifest.spec.telemetry.as_ref().map(|spec| spec.every);
-        let steps = EvenSteps::between(first.at, last.at, every);
         let gauge = |of: fn(&ClientSample) -> Option<f64>| {
             steps.means(samples.iter().filter_map(|sample| Some((sample.at, of(sample)?))))
         };
@@ -539,10 +536,10 @@ impl ClientTimeline {
 
 /// What a total grew by in each second, from the first look to the last.
 fn growth(samples: &[ClientSample], of: fn(&ClientSample) -> Option<u64>) -> Option<f64> {
-    let told: Vec<(Moment, u64)> =
+    let totals: Vec<(Moment, u64)> =
         samples.iter().filter_map(|sample| Some((sample.at, of(sample)?))).collect();
-    let ((from, first), (to, last)) = (told.first()?, told.last()?);
-    if told.windows(2).any(|pair| pair[1].1 < pair[0].1) {
+    let ((from, first), (to, last)) = (totals.first()?, totals.last()?);
+    if totals.windows(2).any(|pair| pair[1].1 < pair[0].1) {
         return None;
     }
     let seconds = to.since(*from)?.as_secs_f64();

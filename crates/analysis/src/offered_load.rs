@@ -285,8 +285,8 @@ impl Dispersion {
             }
         }
         let index = variance(&counts) / mean(&counts);
-        let tells = PER_STRETCH_MIN <= mean(&counts);
-        tells.then_some(Self { over_s: over_ns as f64 / 1e9, index })
+        let enough = PER_STRETCH_MIN <= mean(&counts);
+        enough.then_some(Self { over_s: over_ns as f64 / 1e9, index })
     }
 }
 

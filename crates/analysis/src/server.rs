@@ -71,7 +71,7 @@ pub(crate) struct ClientCounts<'a> {
 /// Totals further apart than this are not of the same requests.
 pub(crate) const TOKENS_APART: f64 = 0.01;
 
-/// How well the server was heard.
+/// How many scrapes of the server succeeded.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ScrapeFigures {
     pub ok: u64,
@@ -359,11 +359,10 @@ impl Timeline {
         segments: &Segments<'_>,
         observations: &Observations,
     ) -> Self {
-        let (Some(first), Some(last)) = (samples.first(), samples.last()) else {
+        let every = observations.manifest.spec.telemetry.as_ref().map(|spec| spec.every);
+        let Some(steps) = EvenSteps::over(samples, |sample| sample.at, every) else {
             return Self::default();
         };
-        let every = observations.manifest.spec.telemetry.as_ref().map(|spec| spec.every);
-        let steps = EvenSteps::between(first.at, last.at, every);
         let gauge = |of: fn(&TelemetrySample) -> Option<f64>| {
             steps.means(samples.iter().filter_map(|sample| Some((sample.at, of(sample)?))))
         };
@@ -400,15 +399,20 @@ pub(crate) struct EvenSteps {
 }
 
 impl EvenSteps {
-    /// From the first look to the last; `every` is how often they were to come.
-    pub(crate) fn between(first: Moment, last: Moment, every: Option<Duration>) -> Self {
+    /// From the first sample to the last; `every` is how often they were to come. `None` without one.
+    pub(crate) fn over<S>(
+        samples: &[S],
+        at: fn(&S) -> Moment,
+        every: Option<Duration>,
+    ) -> Option<Self> {
+        let (first, last) = (at(samples.first()?), at(samples.last()?));
         let every_ns = every.unwrap_or(EVERY_BY_DEFAULT).as_nanos().max(1);
         let span_ns = last.since(first).unwrap_or_default().as_nanos();
         // A whole number of periods to a step, so that no step is empty for its place alone.
         let periods = (span_ns / every_ns + 1).div_ceil(STEPS_MAX);
         let step_ns = every_ns * periods;
         let steps = usize::try_from(span_ns / step_ns + 1).unwrap_or(0);
-        Self { first, every_ns, step_ns, steps }
+        Some(Self { first, every_ns, step_ns, steps })
     }
 
     pub(crate) fn first_ms(&self) -> f64 {
@@ -428,20 +432,17 @@ impl EvenSteps {
     ) -> Vec<Option<f64>> {
         let mut sums = vec![(0.0, 0_u32); self.steps];
         for (at, value) in values {
-            let place = self.step_of(at).min(self.steps.saturating_sub(1));
+            // Samples come a little after their tick; the edges of the steps lie half a period apart
+            // from the ticks, so that each finds its own.
+            let since = at.since(self.first).unwrap_or_default().as_nanos();
+            let step = usize::try_from((since + self.every_ns / 2) / self.step_ns).unwrap_or(0);
+            let place = step.min(self.steps.saturating_sub(1));
             if let Some((sum, count)) = sums.get_mut(place) {
                 *sum += value;
                 *count += 1;
             }
         }
         sums.into_iter().map(|(sum, count)| (0 < count).then(|| sum / f64::from(count))).collect()
-    }
-
-    /// Looks come a little after their tick; the edges of the steps lie half a period apart from the
-    /// ticks, so that each finds its own.
-    fn step_of(&self, at: Moment) -> usize {
-        let since = at.since(self.first).unwrap_or_default().as_nanos();
-        usize::try_from((since + self.every_ns / 2) / self.step_ns).unwrap_or(0)
     }
 }
 

@@ -93,8 +93,9 @@ fn metric_sections(metric: &Metric, statistic: Option<Statistic>) -> Vec<Section
     let title = format!("{}  ·  {}{suffix}", metric.title, metric.name);
     let blocks = vec![Block::paragraph(metric.definition), facts(rows)];
     let mut sections = vec![Section::new(title, blocks)];
-    if !metric.elsewhere.is_empty() {
-        let rows = metric.elsewhere.iter().map(|(tool, meaning)| (*tool, (*meaning).to_owned()));
+    let elsewhere = metric.elsewhere();
+    if !elsewhere.is_empty() {
+        let rows = elsewhere.into_iter().map(|(tool, meaning)| (tool, meaning.to_owned()));
         sections.push(Section::new("in other tools", vec![facts(rows)]));
     }
     sections
@@ -168,7 +169,7 @@ fn names_document(names: &[&ForeignName]) -> Value {
 }
 
 fn metric_document(metric: &Metric, statistic: Option<Statistic>) -> Value {
-    let elsewhere = metric.elsewhere.iter();
+    let elsewhere = metric.elsewhere().into_iter();
     let elsewhere = elsewhere.map(|(tool, meaning)| json!({ "tool": tool, "meaning": meaning }));
     json!({
         "name": metric.name,

@@ -44,7 +44,7 @@ fn explained_metric(metric: &Metric) -> String {
     let [title, formula, null_when, interval] =
         [metric.title, metric.formula, metric.null_when, metric.interval].map(markdown);
     let name = metric.name;
-    let elsewhere = metric.elsewhere.iter();
+    let elsewhere = metric.elsewhere().into_iter();
     let elsewhere = elsewhere.map(|(tool, meaning)| format!("- {tool}: {}\n", markdown(meaning)));
     format!(
         "### {title} (`{name}`)\n\n- formula: {formula}\n- null when: {null_when}\n- interval: \

@@ -379,7 +379,7 @@ pub static CHECKS: &[CheckDefinition] = &[
         figure: figure("share", None, None),
         find: |run| {
             with_tokens(run.measured)?;
-            let off = share(run.measured.oddities.output_off, run.measured.ok).unwrap_or(0.0);
+            let off = share(run.measured.anomalies.output_off, run.measured.ok).unwrap_or(0.0);
             let text = format!("{:.1} % of answers are of another length", off * 100.0);
             Ok(Found::figure(off, text))
         },

@@ -64,7 +64,7 @@ pub enum Verdict {
     Invalid,
 }
 
-/// A reason to doubt a run or a set, and what to do about it.
+/// A reason not to rely on a run or a set, and what to do about it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Warning {
     pub key: String,

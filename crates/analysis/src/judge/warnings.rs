@@ -151,7 +151,7 @@ static RULES: &[Rule<Raise>] = &[
         (!run.observations.ending.stop.is_partial()).then(|| degraded(text, remedy))
     }),
     rule("stale-pool", CheckKind::Errors, |run| {
-        let requests = positive(run.measured.oddities.stale_pool)?;
+        let requests = positive(run.measured.anomalies.stale_pool)?;
         let why = "because the server had closed the pooled connection";
         let remedy = "use a fresh connection for each request (--connections new), or let the \
                       server keep idle ones longer";
@@ -357,7 +357,7 @@ static RULES: &[Rule<Raise>] = &[
     }),
     rule("client-resource", CheckKind::ClientCapacity, |run| {
         let not_sent = run.observations.not_sent_because(Cause::ClientResource);
-        let requests = positive(run.measured.oddities.client_resource + not_sent)?;
+        let requests = positive(run.measured.anomalies.client_resource + not_sent)?;
         let why = "because this machine ran out of descriptors, ports or memory";
         let remedy =
             "raise the limit of open files, widen the range of local ports, or lower the load";
@@ -420,7 +420,7 @@ static RULES: &[Rule<Raise>] = &[
         Some(note(format!("{turns} turns were not sent {why}"), remedy))
     }),
     rule("model-mismatch", CheckKind::Answerer, |run| {
-        let odd = &run.measured.oddities;
+        let odd = &run.measured.anomalies;
         let name = odd.other_model_name.as_ref()?;
         let answered: String = name.chars().take(NAME_CHARS_MAX).collect();
         let (asked, requests) = (&run.manifest.endpoint.model, odd.other_model);
@@ -431,7 +431,7 @@ static RULES: &[Rule<Raise>] = &[
         Some(invalid(text, remedy))
     }),
     rule("not-streaming", CheckKind::Stream, |run| {
-        let odd = &run.measured.oddities;
+        let odd = &run.measured.anomalies;
         let share = share(odd.streams_in_one_arrival, odd.streams)?;
         let text = format!("{} of the streamed answers came in one piece", percent(share));
         let remedy = "check that neither the server nor a proxy before it gathers the stream; as it \
@@ -445,7 +445,7 @@ static RULES: &[Rule<Raise>] = &[
         Some(note(format!("{requests} ok answers brought no text and no counted token"), remedy))
     }),
     rule("output-length", CheckKind::OutputLength, |run| {
-        let share = share(run.measured.oddities.output_off, run.measured.ok)?;
+        let share = share(run.measured.anomalies.output_off, run.measured.ok)?;
         let text = format!(
             "{} of the answers are more than {:.0} % longer or shorter than asked",
             percent(share),
@@ -469,13 +469,13 @@ static RULES: &[Rule<Raise>] = &[
         (INPUT_TOLERANCE * asked < (counted - asked).abs()).then(|| note(text, remedy))
     }),
     rule("usage-zero", CheckKind::TokenCounts, |run| {
-        let requests = positive(run.measured.oddities.zero_usage)?;
+        let requests = positive(run.measured.anomalies.zero_usage)?;
         let text = format!("usage says 0 output tokens on {requests} answers that have output");
         let remedy = "mend the server's usage; until then tokens are counted from the stream";
         Some(note(text, remedy))
     }),
     rule("usage-mismatch", CheckKind::TokenCounts, |run| {
-        let requests = positive(run.measured.oddities.usage_mismatch)?;
+        let requests = positive(run.measured.anomalies.usage_mismatch)?;
         let differ = "the tokens marked in the stream do not add up to the usage";
         let remedy = "totals follow the usage and gaps follow the stream; compare with runs of the \
                       same server only";
@@ -488,14 +488,14 @@ static RULES: &[Rule<Raise>] = &[
         Some(note(text, remedy))
     }),
     rule("data-after-done", CheckKind::Stream, |run| {
-        let streams = positive(run.measured.oddities.data_after_done)?;
+        let streams = positive(run.measured.anomalies.data_after_done)?;
         let remedy = "mend the server; what came after was ignored";
         Some(note(format!("{streams} streams went on after [DONE]"), remedy))
     }),
     rule("missing-done", CheckKind::Stream, |run| {
         // A server that never sends `[DONE]` does so by design; one that sometimes does lost some.
-        let seen = positive(run.measured.oddities.done_seen)?;
-        let missing = positive(run.measured.oddities.done_missing)?;
+        let seen = positive(run.measured.anomalies.done_seen)?;
+        let missing = positive(run.measured.anomalies.done_missing)?;
         let text = format!("{missing} of {} whole streams ended without [DONE]", seen + missing);
         Some(note(text, "look for a proxy that cuts streams, or for two servers"))
     }),

@@ -1,9 +1,6 @@
 //! The latencies: distributions of milliseconds.
 
-use super::{
-    AIPERF, Better, GENAI_PERF, GUIDELLM, Headline, INFERENCE_PERF, Metric, Missing, NOTHING_SENT,
-    PerRequest, Source, Unit, VLLM, Visible,
-};
+use super::{Better, Headline, Metric, Missing, NOTHING_SENT, PerRequest, Source, Unit, Visible};
 
 /// What most latencies have in common.
 pub(super) const LATENCY: Metric = Metric {
@@ -19,7 +16,6 @@ pub(super) const LATENCY: Metric = Metric {
     interval: "one value per request, in the order of time; the interval of the mean \
         and of each percentile comes from blocks of consecutive requests, because neighbours share \
         the server's state and tell less than independent ones would",
-    elsewhere: &[],
     source: Source::Pooled(Visible::OnAnswers, NO_OUTPUT),
 };
 
@@ -56,18 +52,6 @@ pub static TTFT: Metric = Metric {
     formula: "first output event − sent, where output is text, reasoning, a tool call or a \
             marked token, never a role-only delta or a usage chunk",
     null_when: "no ok answer carried output, or answers are not streamed",
-    elsewhere: &[
-        (
-            VLLM,
-            "to the first chunk with choices, so an empty role delta counts as the first \
-                 token; the clock starts after the concurrency limit let the request go, and \
-                 before its body is encoded and a connection is made",
-        ),
-        (AIPERF, "to the first response with content, from the start of the request"),
-        (GENAI_PERF, "passes over first responses without content, too"),
-        (INFERENCE_PERF, "to the first output that is not empty, from sending"),
-        (GUIDELLM, "to the first token, from the start of the request"),
-    ],
     source: Source::PerRequest(PerRequest {
         value: |request, ruler| ruler.ms(request.sent, request.first_streamed()?),
         in_groups: true,
@@ -85,10 +69,6 @@ pub static TTFT_SCHEDULE: Metric = Metric {
     headline: Headline::OpenLoop,
     formula: "first output event − intended, the moment at which the plan wanted it to leave",
     null_when: "no ok answer carried output, or answers are not streamed",
-    elsewhere: &[
-        (VLLM, "has none: what a request waits for the concurrency limit is in no latency"),
-        (GUIDELLM, "has none; the wait before sending is its request_dispatch_delay"),
-    ],
     source: Source::PerRequest(PerRequest {
         value: |request, ruler| ruler.ms(request.record.intended, request.first_streamed()?),
         ..IN_STREAMS
@@ -104,10 +84,6 @@ pub static TTFC: Metric = Metric {
     definition: "time to first content: first event with answer text − sent",
     formula: "first event with answer text − sent: behind TTFT where a model reasons first",
     null_when: "no ok answer carried content",
-    elsewhere: &[
-        (AIPERF, "calls it time to first output token (TTFO)"),
-        (GUIDELLM, "calls it time to first output token (TTFOT)"),
-    ],
     source: Source::PerRequest(PerRequest {
         value: |request, ruler| {
             let first = request.output.first_content.filter(|_| request.is_streamed());
@@ -130,10 +106,6 @@ pub static ICL: Metric = Metric {
             events that came in one read are one arrival",
     null_when: "no ok answer came in more than one arrival",
     interval: OF_GAPS,
-    elsewhere: &[
-        (VLLM, "calls the gaps between chunks ITL"),
-        (AIPERF, "has the same name for the gaps between responses with content"),
-    ],
     source: Source::Pooled(Visible::InStreams, NO_GAPS),
     ..LATENCY
 };
@@ -149,21 +121,6 @@ pub static ITL: Metric = Metric {
     null_when: "no ok answer came in more than one arrival, or the server does not say how \
             many tokens each event carries",
     interval: OF_GAPS,
-    elsewhere: &[
-        (
-            VLLM,
-            "gaps between chunks, whatever they carry: ICL here. Chunks of several tokens \
-                 (speculative decoding, a stream interval) make it too large",
-        ),
-        (
-            AIPERF,
-            "one mean per request, (latency − TTFT) / (tokens − 1): TPOT here. Its percentiles \
-                 are over requests, so a stall inside one answer does not show",
-        ),
-        (GENAI_PERF, "one mean per request that leaves the TTFT out, as AIPerf has it"),
-        (GUIDELLM, "one mean per request without the first token: TPOT here"),
-        (INFERENCE_PERF, "the time between tokens within a request, as here"),
-    ],
     source: Source::Pooled(Visible::InStreams, NO_GAPS),
     ..LATENCY
 };
@@ -178,16 +135,6 @@ pub static TPOT: Metric = Metric {
     formula: "(last arrival − first arrival) / (n − k₁) of a request with n tokens, k₁ of \
             them in its first arrival",
     null_when: "no ok answer has tokens after its first arrival",
-    elsewhere: &[
-        (
-            VLLM,
-            "(E2EL − TTFT) / (n − 1), as if the first chunk held one token; on chat the end is \
-                 the last message of any kind, so a late usage chunk makes every token slower",
-        ),
-        (AIPERF, "calls it inter token latency, with n − 1"),
-        (INFERENCE_PERF, "(latency − TTFT) / (n − 1), n by its own tokenizer unless told"),
-        (GUIDELLM, "its time per output token counts the first token, too; its ITL does not"),
-    ],
     source: Source::PerRequest(PerRequest {
         value: |request, ruler| {
             let [first, .., last] = request.output.arrivals.as_slice() else { return None };
@@ -211,16 +158,6 @@ pub static E2E: Metric = Metric {
     headline: Headline::ClosedLoop,
     formula: "last output event − sent",
     null_when: "no ok answer carried output",
-    elsewhere: &[
-        (
-            VLLM,
-            "E2EL: to the last chunk of a completion, but on chat to the last message of any \
-                 kind, mostly the usage chunk; not printed unless asked for",
-        ),
-        (AIPERF, "request latency: to the last response with content"),
-        (GUIDELLM, "request latency, in seconds"),
-        (INFERENCE_PERF, "time per request, in seconds: to its completion"),
-    ],
     source: Source::PerRequest(PerRequest {
         value: |request, ruler| ruler.ms(request.sent, request.last()?),
         in_groups: true,
@@ -238,11 +175,6 @@ pub static E2E_SCHEDULE: Metric = Metric {
     headline: Headline::OpenLoop,
     formula: "last output event − intended",
     null_when: "no ok answer carried output",
-    elsewhere: &[
-        (GUIDELLM, "request_scheduled_latency: from the targeted start to the end"),
-        (AIPERF, "effective latency: from the issue of its credit to the end"),
-        (VLLM, "none in the tables; newer versions can add the queue in the client"),
-    ],
     source: Source::PerRequest(PerRequest {
         value: |request, ruler| ruler.ms(request.record.intended, request.last()?),
         ..ON_ANSWERS
@@ -258,10 +190,6 @@ pub static CLIENT_QUEUE: Metric = Metric {
     definition: "admitted − intended: waiting for a slot of the concurrency cap",
     formula: "admitted − intended: the wait for a slot of the concurrency cap",
     null_when: "no request was sent",
-    elsewhere: &[
-        (VLLM, "left out of every latency; newer versions report it beside them"),
-        (GUIDELLM, "part of request_dispatch_delay, with the client's own delay"),
-    ],
     source: Source::PerRequest(PerRequest {
         value: |request, ruler| ruler.ms(request.record.intended, request.record.admitted),
         ..ON_REQUESTS
@@ -277,10 +205,6 @@ pub static SEND_LAG: Metric = Metric {
     definition: "sent − admitted: the client's own delay, connecting included",
     formula: "sent − admitted: the client's own delay, connecting included",
     null_when: "no request was sent",
-    elsewhere: &[
-        (VLLM, "neither measured nor reported; connecting is inside its TTFT"),
-        (AIPERF, "of replayed traces only, against the least late request of the run"),
-    ],
     source: Source::PerRequest(PerRequest {
         value: |request, ruler| ruler.ms(request.record.admitted, request.sent),
         ..ON_REQUESTS
@@ -297,7 +221,6 @@ pub static CLIENT_LAG: Metric = Metric {
     formula: "moment at which a read returned − the kernel's stamp of its last packet",
     null_when: "no read carries a kernel stamp (as over HTTP/2)",
     interval: OF_GAPS,
-    elsewhere: &[(VLLM, "stamps come from the event loop, so this delay is inside all of them")],
     source: Source::Pooled(Visible::OnRequests, Missing("no read carries a kernel stamp")),
     ..LATENCY
 };

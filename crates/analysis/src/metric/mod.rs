@@ -5,7 +5,7 @@
 //!
 //! To add a metric:
 //! 1. write its static in `latency.rs` or `rate.rs`, and add it to [`METRICS`] in the place where pages
-//!    should show it;
+//!    should show it; where other tools define it otherwise, say so in `other_tools.md`;
 //! 2. give it a test with a hand-made record, its null case included;
 //! 3. look at the snapshot of the summary, and generate the documents.
 
@@ -102,8 +102,6 @@ pub struct Metric {
     pub null_when: &'static str,
     /// How its confidence interval is computed.
     pub interval: &'static str,
-    /// Other tools, and how their definitions differ.
-    pub elsewhere: &'static [(&'static str, &'static str)],
     source: Source,
 }
 
@@ -202,6 +200,14 @@ impl Metric {
     /// it.
     pub const fn is_telemetry(&self) -> bool {
         matches!(self.source, Source::Telemetry(_))
+    }
+
+    /// Other tools, and how their definitions differ.
+    pub fn elsewhere(&self) -> Vec<(&'static str, &'static str)> {
+        let mut metrics = include_str!("other_tools.md").split("\n## ");
+        let own = metrics.find_map(|it| it.strip_prefix(self.name)?.strip_prefix('\n'));
+        let lines = own.into_iter().flat_map(str::lines);
+        lines.filter_map(|line| line.strip_prefix("- ")?.split_once(": ")).collect()
     }
 
     pub fn named(name: &str) -> Option<&'static Self> {
@@ -429,10 +435,18 @@ mod tests {
     }
 
     #[test]
+    fn other_tools_are_compared_by_metrics_that_exist() {
+        let sections = include_str!("other_tools.md").split("\n## ").skip(1);
+        for name in sections.filter_map(|section| section.lines().next()) {
+            assert!(Metric::named(name).is_some_and(|it| !it.elsewhere().is_empty()), "{name}");
+        }
+    }
+
+    #[test]
     fn explanations_are_fragments_that_stand_on_one_line() {
         for metric in METRICS {
             let texts = [metric.formula, metric.null_when, metric.interval];
-            let elsewhere = metric.elsewhere.iter().map(|(_, text)| *text);
+            let elsewhere = metric.elsewhere().into_iter().map(|(_, text)| text);
             for text in texts.into_iter().chain(elsewhere) {
                 assert!(!text.is_empty() && !text.contains("  "), "{}: {text}", metric.name);
                 assert!(!text.contains('\n') && !text.ends_with('.'), "{text}");

@@ -4,8 +4,7 @@
 use inferometer_model::spec::LoadShape;
 
 use super::{
-    AIPERF, Better, GUIDELLM, Headline, INFERENCE_PERF, LATENCY, Metric, Missing, NOTHING_OK,
-    NOTHING_SENT, Source, TPOT, TTFT, Unit, VLLM,
+    Better, Headline, LATENCY, Metric, Missing, NOTHING_OK, NOTHING_SENT, Source, TPOT, TTFT, Unit,
 };
 use crate::record::{Measured, NO_TIME, NOT_STREAMED};
 use crate::statistics::Interval;
@@ -44,10 +43,6 @@ pub static REQUEST_THROUGHPUT: Metric = Metric {
     headline: Headline::Always,
     formula: "ok requests / window, from the first request sent to the last completed",
     null_when: NO_ANSWER,
-    elsewhere: &[
-        (VLLM, "over the whole wall time, with the wait before the first arrival in it"),
-        (AIPERF, "the same window, by the wall clock"),
-    ],
     source: Source::Estimate(|m| m.per_second(m.ok as f64), |m| m.intervals.requests),
     ..RATE
 };
@@ -59,10 +54,6 @@ pub static INPUT_THROUGHPUT: Metric = Metric {
     definition: "input tokens of ok requests / window",
     formula: "input tokens of ok requests / window; tokens as the server counts them",
     null_when: NO_ANSWER,
-    elsewhere: &[
-        (AIPERF, "counts with its own tokenizer, without special tokens"),
-        (INFERENCE_PERF, "by the server's count where it gives one, else its own tokenizer's"),
-    ],
     source: Source::Estimate(|m| m.per_second(m.tokens.input_total as f64), |m| m.intervals.input),
     ..RATE
 };
@@ -75,20 +66,6 @@ pub static OUTPUT_THROUGHPUT: Metric = Metric {
     headline: Headline::Always,
     formula: "output tokens of ok requests / window",
     null_when: NO_OUTPUT,
-    elsewhere: &[
-        (
-            VLLM,
-            "over the whole wall time; usage that rides on the last choice is not read, and \
-                the text is tokenized again",
-        ),
-        (AIPERF, "output and reasoning tokens, by its own tokenizer unless told otherwise"),
-        (
-            GUIDELLM,
-            "tokens inside of its measurement window, interpolated between the first \
-                and the last of a stream",
-        ),
-        (INFERENCE_PERF, "by its own tokenizer unless told to use the server's count"),
-    ],
     source: Source::Estimate(Measured::output_throughput, |m| m.intervals.output),
     ..RATE
 };
@@ -101,7 +78,6 @@ pub static TOTAL_THROUGHPUT: Metric = Metric {
     headline: Headline::Always,
     formula: "(input + output tokens) of ok requests / window",
     null_when: NO_OUTPUT,
-    elsewhere: &[(VLLM, "the same sum, over the whole wall time")],
     source: Source::Estimate(
         |m| {
             m.generated()?;
@@ -121,11 +97,6 @@ pub static PER_USER_THROUGHPUT: Metric = Metric {
     formula: "output throughput / concurrency of the closed loop: what one user gets on \
             average, waiting for first tokens included",
     null_when: "an open loop has no fixed number of users",
-    elsewhere: &[(
-        AIPERF,
-        "1 / inter token latency of each request: without the wait for the first token, so it \
-             is larger; TG here is nearest",
-    )],
     source: Source::Estimate(
         |m| {
             m.generated()?;
@@ -149,10 +120,6 @@ pub static PEAK_OUTPUT_THROUGHPUT: Metric = Metric {
     formula: "the most output tokens of ok requests in any sliding second",
     null_when: "the run was shorter than a second, or nothing ended ok",
     interval: OF_EXTREME,
-    elsewhere: &[(
-        VLLM,
-        "the most chunks, not tokens, in a second of a fixed grid; it can lie below the mean",
-    )],
     source: Source::Scalar(|m| {
         m.generated()?;
         if m.ok == 0 {
@@ -197,11 +164,6 @@ pub static CONCURRENCY_PEAK: Metric = Metric {
     formula: "the most requests in flight at one moment",
     null_when: "no request was sent",
     interval: OF_EXTREME,
-    elsewhere: &[(
-        VLLM,
-        "requests that touched a second of a fixed grid, so short ones add up: 8 in flight for \
-             0.21 s each come to 48",
-    )],
     source: Source::Scalar(|m| Ok(m.concurrency.ok_or(NOTHING_SENT)?.peak as f64)),
     ..RATE
 };
@@ -217,10 +179,6 @@ pub static ERROR_RATE: Metric = Metric {
     formula: "attempted requests that did not end ok / attempted requests",
     null_when: "no request was attempted",
     interval: OF_SHARE,
-    elsewhere: &[
-        (VLLM, "counts failures; an error inside of a stream that began well is a success"),
-        (GUIDELLM, "tells errors and requests that the run's end cut off apart"),
-    ],
     source: Source::Estimate(
         |m| match m.attempted {
             0 => Err(Missing("no request was attempted")),
@@ -240,12 +198,6 @@ pub static GOODPUT: Metric = Metric {
     headline: Headline::Always,
     formula: "requests that kept every promise made of each / window",
     null_when: NO_PROMISE,
-    elsewhere: &[
-        (VLLM, "the same over the whole wall time; promises on TTFT, TPOT and E2EL only"),
-        (AIPERF, "good requests / duration"),
-        (GUIDELLM, "the same; an answer of one token has no TPOT to judge"),
-        (INFERENCE_PERF, "good requests / time, and tokens of good requests / time"),
-    ],
     source: Source::Estimate(|m| m.per_second(m.kept_slos()?.met as f64), |m| m.intervals.good),
     ..RATE
 };
@@ -261,12 +213,6 @@ pub static ATTAINMENT: Metric = Metric {
             and unsent ones broke it, turns that the run's end cut off do not count",
     null_when: NO_PROMISE,
     interval: OF_SHARE,
-    elsewhere: &[
-        (VLLM, "has none"),
-        (AIPERF, "good request fraction: of all attempted, errors included"),
-        (GUIDELLM, "SLO attainment: without what was cut off and what cannot be evaluated"),
-        (INFERENCE_PERF, "goodput %: of the successful requests only, so failures improve it"),
-    ],
     source: Source::Estimate(
         |m| match m.kept_slos()? {
             slos if slos.scheduled == 0 => Err(Missing("no request was scheduled")),
@@ -289,10 +235,6 @@ pub static FLUIDITY: Metric = Metric {
             saved is carried over until a deadline is missed",
     null_when: "ttft and tpot were not both promised of each request",
     interval: OF_SHARE,
-    elsewhere: &[(
-        "Etalon",
-        "where the idea comes from; it takes the first token's deadline from the prompt's length",
-    )],
     source: Source::Estimate(
         |m| {
             m.generated()?;
@@ -312,7 +254,6 @@ pub static PP: Metric = Metric {
             prefill's own only where nothing waits",
     null_when: "there is no TTFT to divide by",
     interval: OF_RATIO,
-    elsewhere: &[(AIPERF, "prefill throughput per user: input tokens / TTFT of each request")],
     source: Source::Estimate(
         |m| {
             let no_ttft = Missing("there is no TTFT to divide by");
@@ -333,7 +274,6 @@ pub static TG: Metric = Metric {
     formula: "1 / mean TPOT: how fast one stream flows once it has begun",
     null_when: "there is no TPOT to invert",
     interval: OF_RATIO,
-    elsewhere: &[(AIPERF, "output token throughput per user, the mean of 1 / ITL")],
     source: Source::Estimate(
         |m| {
             m.generated()?;
@@ -344,8 +284,6 @@ pub static TG: Metric = Metric {
     ),
     ..RATE
 };
-
-const MATRICES: &str = "deployment matrices";
 
 const NO_COUNTER: &str = "the server has no such counter, it was not read on both sides of the \
     load, or several servers answered by turns";
@@ -360,10 +298,6 @@ pub static SERVER_PROMPT_THROUGHPUT: Metric = Metric {
     formula: "what the server's counter of prompt tokens grew by, from the last scrape before the \
             load to the first after it / the time between these two; prompts from a cache count too",
     null_when: NO_COUNTER,
-    elsewhere: &[(
-        MATRICES,
-        "prompt TPS: the same difference over the time of polling, failed requests included",
-    )],
     source: Source::Telemetry(|m| m.server_rate(|server| server.prompt_tokens)),
     ..TELEMETRY
 };
@@ -376,10 +310,6 @@ pub static SERVER_GENERATION_THROUGHPUT: Metric = Metric {
     formula: "what the server's counter of generated tokens grew by / the same time; what it wrote \
             for requests that failed, or for other clients, is in it",
     null_when: NO_COUNTER,
-    elsewhere: &[(
-        MATRICES,
-        "generation TPS: the same difference over the time of polling, so a slow drain lowers it",
-    )],
     source: Source::Telemetry(|m| m.server_rate(|server| server.generation_tokens)),
     ..TELEMETRY
 };
@@ -394,7 +324,6 @@ pub static GPU_POWER: Metric = Metric {
     formula: "energy of all GPUs that were in use, over the window / window; energy by each \
             device's own counter, else as the area under its power with straight lines between looks",
     null_when: NO_ENERGY,
-    elsewhere: &[(AIPERF, "the mean of the readings of each GPU, by its exporter")],
     source: Source::Telemetry(|m| {
         Ok(m.machines.energy_j? / m.extremes.duration_s().ok_or(NO_TIME)?)
     }),

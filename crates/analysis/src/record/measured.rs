@@ -14,10 +14,9 @@ use crate::machines::MeasuredMachines;
 use crate::metric::{self, Distribution, METRICS, Metric, Missing, NOTHING_OK, Note, Visible};
 use crate::offered_load::Delivered;
 use crate::record::{
-    Clustered, Concurrency, Deliveries, Extremes, Flight, Fluidity, FluidityTally, Gaps,
-    InputTokens, NO_TOKENS, Oddities, Output, OutputTokens, PartFigures, RequestLatencies,
-    RequestRates, Ruler, RunIntervals, Series, Tokens, TurnFigures, Widths, WorkDone, client_lag,
-    group_figures,
+    Anomalies, Clustered, Concurrency, Deliveries, Extremes, Flight, Fluidity, FluidityTally, Gaps,
+    InputTokens, NO_TOKENS, Output, OutputTokens, PartFigures, RequestLatencies, RequestRates,
+    Ruler, RunIntervals, Series, Tokens, TurnFigures, Widths, WorkDone, client_lag, group_figures,
 };
 use crate::server::{ClientCounts, CounterFigures, ServerSide};
 use crate::steady::{Course, SteadyState};
@@ -49,7 +48,7 @@ pub(crate) struct Measured {
     pub(crate) intervals: RunIntervals,
     pub(crate) turns: Vec<TurnFigures>,
     pub(crate) parts: Vec<PartFigures>,
-    pub(crate) oddities: Oddities,
+    pub(crate) anomalies: Anomalies,
     pub(crate) request_rates: RequestRates,
     pub(crate) vllm: vllm::VllmResult,
     /// What the server said of itself, or why it said nothing.
@@ -129,7 +128,7 @@ struct Pass<'run> {
     tokens: Tokens,
     course: CourseTally,
     fluidity: FluidityTally,
-    oddities: Oddities,
+    anomalies: Anomalies,
     vllm: vllm::Pass,
 }
 
@@ -149,7 +148,7 @@ impl<'run> Pass<'run> {
             tokens: Tokens::default(),
             course: CourseTally::new(observations),
             fluidity: FluidityTally::new(observations),
-            oddities: Oddities::default(),
+            anomalies: Anomalies::default(),
             vllm: vllm::Pass::new(observations, error_ns),
         }
     }
@@ -160,7 +159,7 @@ impl<'run> Pass<'run> {
         let tokens = OutputTokens::count(record, output, self.generates);
         let latencies = RequestLatencies::measure(record, output, tokens, ruler);
         self.tokens.add(record, output, tokens);
-        self.oddities.add_attempt(record);
+        self.anomalies.add_attempt(record);
         self.vllm.add_attempt(record);
         self.course.add(record);
         self.fluidity.add(record, output, tokens);
@@ -170,7 +169,7 @@ impl<'run> Pass<'run> {
             self.widths.add_ok(record, output, ruler);
             self.tpot_assumed |= latencies.tpot_assumed;
             self.vllm.add_ok(record, tokens.count);
-            self.oddities.add_ok(self.manifest, record, output, tokens);
+            self.anomalies.add_ok(self.manifest, record, output, tokens);
         }
         let latencies = if self.streaming { latencies } else { latencies.without_stream() };
         Attempt {
@@ -286,7 +285,7 @@ impl<'run> Pass<'run> {
             intervals: RunIntervals::from_attempts(attempts, &work, extremes, unsent),
             turns,
             parts,
-            oddities: self.oddities,
+            anomalies: self.anomalies,
             request_rates: RequestRates::from_attempts(attempts),
             vllm: self.vllm.finish(observations),
             server,

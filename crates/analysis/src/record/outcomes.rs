@@ -111,7 +111,7 @@ pub(crate) fn finish_reasons(records: &[RequestRecord]) -> BTreeMap<String, u64>
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Oddities {
+pub(crate) struct Anomalies {
     /// Usage said zero tokens although there was output.
     pub(crate) zero_usage: u64,
     /// The marks of the stream do not add up to the usage.
@@ -158,7 +158,7 @@ fn is_length_kept(manifest: &Manifest, record: &RequestRecord, tokens: OutputTok
     !is_forced && off < 0.0 && came_to_its_end
 }
 
-impl Oddities {
+impl Anomalies {
     /// On a request that ended in any way.
     pub(crate) fn add_attempt(&mut self, record: &RequestRecord) {
         self.reads += record.reads.len() as u64;

@@ -1,5 +1,5 @@
 //! The values of one metric, request by request in the order of time, and what they come to with
-//! their doubt. The values of one request resemble each other, and so do neighbours in time.
+//! their confidence intervals. The values of one request resemble each other, and so do neighbours in time.
 
 use inferometer_model::{Outcome, RequestRecord};
 
@@ -126,7 +126,7 @@ impl Clustered {
     }
 
     /// In values. The mean is judged in requests, each of which may bring many: the variance that
-    /// single values have by themselves says how many of them its doubt is worth.
+    /// single values have by themselves says how many of them its error is worth.
     fn effective_n(&self, judged: &Judged, clusters: &[Cluster], variance: f64) -> f64 {
         if self.one_each {
             return judged.effective_n;

@@ -106,13 +106,13 @@ impl Ratio {
         let value = sum / count;
         // What each request adds to the difference between the two sums.
         let apart: Vec<f64> = used.map(|cluster| cluster.sum - value * cluster.count).collect();
-        let doubt = LongRun::estimate(&apart)?;
+        let long_run = LongRun::estimate(&apart)?;
         Some(Self {
             value,
-            error: doubt.variance.sqrt() / count,
-            degrees: doubt.degrees,
-            skewness: doubt.skewness,
-            naive_variance: doubt.naive / (count * count),
+            error: long_run.variance.sqrt() / count,
+            degrees: long_run.degrees,
+            skewness: long_run.skewness,
+            naive_variance: long_run.naive / (count * count),
             clusters: apart.len() as f64,
             count,
         })

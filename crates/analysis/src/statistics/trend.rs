@@ -47,10 +47,10 @@ pub fn ols_hac(values: &[f64]) -> Option<Trend> {
     let span = values.len() as f64 - 1.0;
     let times = (0..values.len()).map(|index| index as f64 - 0.5 * span);
     let pulls: Vec<f64> = times.zip(&line.residuals).map(|(time, rest)| time * rest).collect();
-    let doubt = LongRun::estimate(&pulls)?;
-    let error = doubt.variance.sqrt() / line.spread;
+    let long_run = LongRun::estimate(&pulls)?;
+    let error = long_run.variance.sqrt() / line.spread;
     let p = if error > 0.0 {
-        2.0 * student::cdf(-(line.slope / error).abs(), doubt.degrees)
+        2.0 * student::cdf(-(line.slope / error).abs(), long_run.degrees)
     } else {
         f64::from(u8::from(line.slope == 0.0))
     };
