@@ -341,13 +341,6 @@ impl Headline {
 pub(crate) const NOTHING_OK: Missing = Missing("no request ended ok");
 pub(crate) const NOTHING_SENT: Missing = Missing("no request was sent");
 
-/// Names of other tools.
-pub(crate) const VLLM: &str = "vllm bench serve";
-pub(crate) const AIPERF: &str = "AIPerf";
-pub(crate) const GENAI_PERF: &str = "GenAI-Perf";
-pub(crate) const GUIDELLM: &str = "GuideLLM";
-pub(crate) const INFERENCE_PERF: &str = "inference-perf";
-
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
