@@ -255,14 +255,27 @@ impl<'a> Segments<'a> {
             return Self { stretches: Vec::new(), replicas };
         }
         // Each sample is compared with the last that had the value: a gap hides no restart.
-        let mut known = Known::default();
+        let (mut counters, mut process_start_s) = ([None; 5], None);
         let mut starts = vec![0];
         for (place, sample) in samples.iter().enumerate() {
-            if known.contradicts(sample) {
+            let c = &sample.counters;
+            let found = [
+                c.prefix_queries,
+                c.prefix_hits,
+                c.preemptions,
+                c.prompt_tokens,
+                c.generation_tokens,
+            ];
+            let is_less = |(known, found): (f64, f64)| found < known;
+            let fell =
+                counters.iter().zip(found).any(|(known, it)| known.zip(it).is_some_and(is_less));
+            let is_other = |(known, found): (f64, f64)| START_ERROR_S < (known - found).abs();
+            if fell || process_start_s.zip(sample.process_start_s).is_some_and(is_other) {
                 starts.push(place);
-                known = Known::default();
+                (counters, process_start_s) = ([None; 5], None);
             }
-            known.learn(sample);
+            counters.iter_mut().zip(found).for_each(|(known, found)| *known = found.or(*known));
+            process_start_s = sample.process_start_s.or(process_start_s);
         }
         let ends = starts.iter().skip(1).copied().chain([samples.len()]);
         let spans = starts.iter().copied().zip(ends);
@@ -304,39 +317,8 @@ fn replicas(samples: &[TelemetrySample]) -> Option<u64> {
     Some(1 + starts.windows(2).filter(|pair| is_other(pair)).count() as u64)
 }
 
-/// What is known of the server's life so far.
-#[derive(Default)]
-struct Known {
-    counters: [Option<f64>; 5],
-    process_start_s: Option<f64>,
-}
-
-impl Known {
-    fn contradicts(&self, sample: &TelemetrySample) -> bool {
-        let fell = |(known, found): (&Option<f64>, Option<f64>)| {
-            known.zip(found).is_some_and(|(known, found)| found < known)
-        };
-        let other = self.process_start_s.zip(sample.process_start_s);
-        other.is_some_and(|(known, found)| START_ERROR_S < (known - found).abs())
-            || self.counters.iter().zip(values(&sample.counters)).any(fell)
-    }
-
-    fn learn(&mut self, sample: &TelemetrySample) {
-        for (known, found) in self.counters.iter_mut().zip(values(&sample.counters)) {
-            *known = found.or(*known);
-        }
-        self.process_start_s = sample.process_start_s.or(self.process_start_s);
-    }
-}
-
 /// A process that computes its start anew from its age may be off by ticks.
 const START_ERROR_S: f64 = 1.0;
-
-fn values(counters: &Counters) -> [Option<f64>; 5] {
-    let Counters { prefix_queries, prefix_hits, preemptions, prompt_tokens, generation_tokens } =
-        *counters;
-    [prefix_queries, prefix_hits, preemptions, prompt_tokens, generation_tokens]
-}
 
 /// Columns of equal length, a value for each step.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -428,6 +428,15 @@ mod tests {
     }
 
     #[test]
+    fn tables_of_requests_have_the_client_first() {
+        let names = PER_REQUEST.map(|metric| metric.name);
+        let client = ["client_queue", "send_lag"];
+        assert_eq!(names[..2], client);
+        let answers = ["ttft", "ttft_schedule", "ttfc", "tpot", "e2e", "e2e_schedule"];
+        assert_eq!(names[2..], answers);
+    }
+
+    #[test]
     fn other_tools_are_compared_by_metrics_that_exist() {
         let sections = include_str!("other_tools.md").split("\n## ").skip(1);
         for name in sections.filter_map(|section| section.lines().next()) {

@@ -198,25 +198,14 @@ pub fn requests(observations: &Observations) -> impl Iterator<Item = RequestDeta
 }
 
 fn arrivals(output: &Output, ruler: &mut Ruler, has_gaps: bool) -> Vec<ArrivalDetail> {
-    let mut before: Option<Moment> = None;
-    let mut carried_over = 0.0;
-    let read = output.arrivals.iter().map(|arrival| {
-        let before = before.replace(arrival.at).filter(|_| has_gaps);
-        let gap = before.and_then(|before| ruler.ms(before, arrival.at));
-        let per_token = match (gap, arrival.tokens) {
-            (Some(gap), Some(tokens)) if 0 < tokens => {
-                Some((std::mem::take(&mut carried_over) + gap) / tokens as f64)
-            }
-            (Some(gap), _) => {
-                carried_over += gap;
-                None
-            }
-            (None, _) => None,
-        };
+    let detail = |(arrival, icl_ms, itl_ms): (&Arrival, _, _)| {
         let (at, events, tokens) = (arrival.at, arrival.events, arrival.tokens);
-        ArrivalDetail { at, events, tokens, icl_ms: gap, itl_ms: per_token }
-    });
-    read.collect()
+        ArrivalDetail { at, events, tokens, icl_ms, itl_ms }
+    };
+    let (bare, gaps) = if has_gaps { (1, usize::MAX) } else { (usize::MAX, 0) };
+    let without_gap = output.arrivals.iter().take(bare);
+    let with_gap = output.gaps(ruler).take(gaps);
+    without_gap.map(|arrival| (arrival, None, None)).chain(with_gap).map(detail).collect()
 }
 
 #[cfg(test)]

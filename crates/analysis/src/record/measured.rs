@@ -1,5 +1,5 @@
 //! The pass over the records: everything that metrics and warnings are made of. What is gathered for
-//! each event, and not for each request, has a pass of its own (`pooled.rs`).
+//! each event, and not for each request, has a pass of its own (`series.rs`).
 
 use inferometer_model::observations::Manifest;
 use inferometer_model::spec::LoadShape;

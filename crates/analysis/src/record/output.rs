@@ -63,6 +63,29 @@ impl Output {
         }
     }
 
+    /// The gaps before the arrivals after the first, whole and for each token. An arrival may carry text
+    /// and no token, when the server lets go of text that it held back: its gap belongs to the tokens of
+    /// the next arrival, or they would lose that time.
+    pub(crate) fn gaps<'a>(
+        &'a self,
+        ruler: &'a mut Ruler,
+    ) -> impl Iterator<Item = (&'a Arrival, Option<f64>, Option<f64>)> {
+        let mut carried_over = 0.0;
+        self.arrivals.windows(2).map(move |pair| {
+            let gap = ruler.ms(pair[0].at, pair[1].at);
+            let per_token = match (gap, pair[1].tokens) {
+                (Some(gap), Some(tokens)) if 0 < tokens => {
+                    Some((std::mem::take(&mut carried_over) + gap) / tokens as f64)
+                }
+                (gap, _) => {
+                    carried_over += gap.unwrap_or(0.0);
+                    None
+                }
+            };
+            (&pair[1], gap, per_token)
+        })
+    }
+
     /// The tokens of all events, where the server says it for each of them.
     pub(crate) fn marked_tokens(&self) -> Option<u64> {
         if self.arrivals.is_empty() {

@@ -201,11 +201,11 @@ impl Gaps {
         let mut steps = GapSteps::new(records);
         let mut tokens = TokensEach::One;
         each_answer(records, |output| {
-            for pair in output.arrivals.windows(2) {
-                let Some(gap) = ruler.ms(pair[0].at, pair[1].at) else { continue };
+            for (arrival, gap, _) in output.gaps(ruler) {
+                let Some(gap) = gap else { continue };
                 icl.push(gap);
-                steps.push(pair[1].at);
-                tokens = tokens.max(match pair[1].tokens {
+                steps.push(arrival.at);
+                tokens = tokens.max(match arrival.tokens {
                     Some(1) => TokensEach::One,
                     Some(_) => TokensEach::Several,
                     None => TokensEach::Unknown,
@@ -231,18 +231,10 @@ fn per_token(records: &[&RequestRecord], mut ruler: Ruler) -> (Option<Series>, O
     let mut steps = GapSteps::new(records);
     let mut itl = Clustered::pooled(events(records));
     each_answer(records, |output| {
-        // An arrival may carry text and no token, when the server lets go of text that it held
-        // back. Its gap belongs to the tokens of the next arrival, or ITL would lose that time.
-        let mut carried_over = 0.0;
-        for pair in output.arrivals.windows(2) {
-            let Some(gap) = ruler.ms(pair[0].at, pair[1].at) else { continue };
-            match pair[1].tokens {
-                None | Some(0) => carried_over += gap,
-                Some(tokens) => {
-                    itl.push_counted((carried_over + gap) / tokens as f64, tokens);
-                    steps.push(pair[1].at);
-                    carried_over = 0.0;
-                }
+        for (arrival, _, per_token) in output.gaps(&mut ruler) {
+            if let Some((gap, tokens)) = per_token.zip(arrival.tokens) {
+                itl.push_counted(gap, tokens);
+                steps.push(arrival.at);
             }
         }
         itl.end_request();
