@@ -9,7 +9,7 @@ use inferometer_analysis::tool_result::{
 use inferometer_report::chart::{Chart, LinePoint, Plot};
 use inferometer_report::document::{Block, Document, html, markdown};
 use inferometer_report::pages::csv;
-use inferometer_report::pages::results::{PageWords, of_sheets, site};
+use inferometer_report::pages::results::{PageWords, results_page, site};
 use serde_json::Value;
 
 const PUBLISHED: [(&str, &str); 2] = [
@@ -100,7 +100,7 @@ fn points<'a>(chart: &'a Chart, heading: &str, line: &str) -> &'a [LinePoint] {
 #[test]
 fn the_published_charts_come_first_with_a_line_for_each_configuration() {
     let sheets = published();
-    let document = of_sheets(&sheets, &words());
+    let document = results_page(&sheets, &words());
     let charts = charts(&document);
     assert_eq!((charts[0].id.as_str(), charts[1].id.as_str()), ("mean-ttft", "mean-tpot"));
     for (chart, heading, kind) in [
@@ -119,7 +119,7 @@ fn the_published_charts_come_first_with_a_line_for_each_configuration() {
 
 #[test]
 fn cut_and_saturated_points_are_hollow_and_say_why() {
-    let document = of_sheets(&published(), &words());
+    let document = results_page(&published(), &words());
     let points = points(charts(&document)[0], "Mean TTFT from send", "v1");
     let hollow: Vec<bool> = points.iter().map(|point| point.hollow).collect();
     assert_eq!(hollow, [false, false, false, false, true, true, true]);
@@ -140,7 +140,7 @@ fn cut_and_saturated_points_are_hollow_and_say_why() {
 fn only_what_means_the_same_shares_a_panel() {
     let mut sheets = published();
     sheets.extend([measured("ours", 1.0, 120.0), measured("ours", 3.0, 140.0)]);
-    let document = of_sheets(&sheets, &words());
+    let document = results_page(&sheets, &words());
     let Plot::Lines(lines) = &charts(&document)[0].plot else { panic!("lines are drawn") };
     let names = |panel: usize| -> Vec<&str> {
         let drawn = lines.panels[panel].series.iter().filter(|series| !series.points.is_empty());
@@ -163,7 +163,7 @@ fn a_chart_tells_of_the_points_that_it_has() {
     for (rate, goodput) in [(1.0, 0.9), (3.0, 2.8)] {
         sheets.push(ToolResult { request_goodput: Some(goodput), ..measured("ours", rate, 100.0) });
     }
-    let document = of_sheets(&sheets, &words());
+    let document = results_page(&sheets, &words());
     let goodput = *charts(&document).iter().find(|chart| chart.id == "goodput").unwrap();
     assert!(!goodput.n.contains("Hollow"), "no point of it is: {}", goodput.n);
 }
@@ -173,7 +173,7 @@ fn results_that_say_no_load_are_named_below_the_chart() {
     let mut sheets = published();
     sheets.push(ToolResult { request_rate: None, ..measured("odd", 1.0, 100.0) });
     sheets.push(ToolResult { request_rate: None, ..sheets[0].clone() });
-    let document = of_sheets(&sheets, &words());
+    let document = results_page(&sheets, &words());
     let note = &charts(&document)[0].n;
     assert!(
         note.ends_with("Not drawn: 2 results of v0 and odd, because their load is not known."),
@@ -192,7 +192,7 @@ fn a_simulated_server_is_not_the_best_of_measured_ones() {
         sheets.push(sheet);
     }
     sheets[0].started = Some("20250424-225517".to_owned());
-    let document = of_sheets(&sheets, &words());
+    let document = results_page(&sheets, &words());
     let cards = &document.lead.headline;
     assert!(cards.iter().all(|card| !card.detail.contains("pretended")), "{cards:?}");
     let page = markdown::render(&document).text;
@@ -201,7 +201,7 @@ fn a_simulated_server_is_not_the_best_of_measured_ones() {
         page.contains("2025-04-24 22:55 to 2026-11-15 23:24; 13 results without a date"),
         "{page}"
     );
-    let alone = of_sheets(&sheets[14..], &words());
+    let alone = results_page(&sheets[14..], &words());
     assert!(!alone.lead.headline.is_empty(), "among themselves they may be compared");
 }
 
@@ -223,7 +223,7 @@ fn a_page_of_very_many_results_is_bounded_and_quick() {
         (&loads, "At most 200 loads of a line are drawn"),
         (&repeats, "Up to 50,000 results at each load"),
     ] {
-        let document = of_sheets(sheets, &words());
+        let document = results_page(sheets, &words());
         let note = &charts(&document)[0].n;
         assert!(note.contains(told), "{note}");
         assert!(html::render(&document).len() < 4 << 20);
@@ -235,7 +235,7 @@ fn repeats_are_one_point_with_an_interval_between_them() {
     let mut sheets: Vec<ToolResult> =
         [100.0, 110.0, 120.0].into_iter().map(|ttft| measured("a", 2.0, ttft)).collect();
     sheets.push(measured("a", 4.0, 200.0));
-    let document = of_sheets(&sheets, &words());
+    let document = results_page(&sheets, &words());
     let drawn = points(charts(&document)[0], "Mean TTFT from send", "a");
     assert_eq!(drawn.len(), 2);
     let (low, high) = drawn[0].interval.unwrap();
@@ -245,7 +245,7 @@ fn repeats_are_one_point_with_an_interval_between_them() {
     assert!((low - (110.0 - half)).abs() < 0.01 && (high - (110.0 + half)).abs() < 0.01);
     // An invalid one is in no number while others are there, and still makes its point hollow.
     sheets[2].marks.push(Mark::Invalid);
-    let document = of_sheets(&sheets, &words());
+    let document = results_page(&sheets, &words());
     let drawn = points(charts(&document)[0], "Mean TTFT from send", "a");
     assert!((drawn[0].y - 105.0).abs() < 1e-9 && drawn[0].hollow, "{:?}", drawn[0]);
 }
@@ -254,13 +254,13 @@ fn repeats_are_one_point_with_an_interval_between_them() {
 fn what_is_missing_is_a_dash_and_never_a_point() {
     let mut sheets = published();
     sheets[1].latencies.clear();
-    let document = of_sheets(&sheets, &words());
+    let document = results_page(&sheets, &words());
     let drawn = points(charts(&document)[0], "Mean TTFT from send", "v0");
     assert_eq!(drawn.iter().map(|point| point.x).take(2).collect::<Vec<_>>(), [1.0, 5.0]);
     assert!(charts(&document).iter().all(|chart| chart.id != "goodput" && chart.id != "e2e"));
-    let alone = of_sheets(&sheets[..1], &words());
+    let alone = results_page(&sheets[..1], &words());
     assert!(charts(&alone).is_empty(), "one result is no course");
-    assert!(of_sheets(&[], &words()).lead.verdict.is_none());
+    assert!(results_page(&[], &words()).lead.verdict.is_none());
 }
 
 #[test]
@@ -271,7 +271,7 @@ fn moments_are_told_in_their_order_however_a_tool_writes_them() {
     {
         sheet.started = Some(started.to_owned());
     }
-    let document = of_sheets(&sheets, &words());
+    let document = results_page(&sheets, &words());
     let told = document.header.iter().find(|(key, _)| key == "Measured").unwrap();
     assert_eq!(told.1, "2025-04-24 22:55 to 2026-11-15 23:17; 1 result without a date");
 }
@@ -337,13 +337,13 @@ fn a_name_steers_neither_the_page_nor_the_program_that_builds_the_site() {
             assert_eq!(back["model_id"], name);
         }
     }
-    let page = html::render(&of_sheets(&sheets, &words()));
+    let page = html::render(&results_page(&sheets, &words()));
     assert!(!page.contains("<img"));
 }
 
 #[test]
 fn a_spreadsheet_has_one_row_for_each_result_and_no_formula() {
-    let table = csv::of_sheets(&hostile("=cmd()"));
+    let table = csv::of_results(&hostile("=cmd()"));
     assert_eq!(table.lines().count(), 15);
     assert!(table.contains("\"'=cmd()v1\"") && table.contains("\"inf\""));
     assert!(table.contains("1015") && table.contains("60121.90333198242"), "{table}");

@@ -15,7 +15,7 @@ use inferometer_report::document::{Document, html, markdown};
 use inferometer_report::json;
 use inferometer_report::narrative::Facts;
 use inferometer_report::pages::csv;
-use inferometer_report::pages::results::{PageWords, of_sheets, site};
+use inferometer_report::pages::results::{PageWords, results_page, site};
 use inferometer_store::{RunDirectory, RunState, RunStore, SetDirectory, StoreError, Stored};
 use inferometer_study::play;
 
@@ -206,7 +206,7 @@ impl ReportSubject {
             writer.write(subject, facts, folder, never, &talk).map_err(leaving_pages_alone)
         };
         match self {
-            Self::Results(results) => Ok(of_sheets(&results.sheets, &results.words)),
+            Self::Results(results) => Ok(results_page(&results.sheets, &results.words)),
             Self::Measured(Source::Run { directory, summary }) => {
                 if writer.is_model() {
                     let manifest = directory.manifest().map_err(Failure::from_usage);
@@ -236,7 +236,7 @@ impl ReportSubject {
             Self::Measured(Source::Set { summary, points, .. }) => {
                 csv::of_matrix(summary).unwrap_or_else(|| csv::of_set(summary, points))
             }
-            Self::Results(results) => csv::of_sheets(&results.sheets),
+            Self::Results(results) => csv::of_results(&results.sheets),
         }
     }
 

@@ -11,7 +11,7 @@ use inferometer_model::campaign::Level;
 use inferometer_model::spreadsheet::guarded;
 
 pub use super::matrix::csv::of_matrix;
-pub use super::results::csv as of_sheets;
+pub use super::results::csv as of_results;
 use super::rows::{self, Row};
 use crate::fmt;
 

@@ -24,11 +24,11 @@ pub(super) fn findings(
     let of_concurrency = dimension != Some(Dimension::Rate);
     let of_rate = dimension != Some(Dimension::Concurrency);
     [
-        (true, "peak", told(&found.peak, peak)),
-        (true, "knee", told(&found.knee, knee)),
-        (of_concurrency, "sweet spot", told(&found.sweet_spot, sweet_spot)),
-        (of_rate, "saturation", told(&found.saturation, saturation)),
-        (of_concurrency, "scalability", told(&found.scalability, scalability)),
+        (true, "peak", words_or_reason(&found.peak, peak)),
+        (true, "knee", words_or_reason(&found.knee, knee)),
+        (of_concurrency, "sweet spot", words_or_reason(&found.sweet_spot, sweet_spot)),
+        (of_rate, "saturation", words_or_reason(&found.saturation, saturation)),
+        (of_concurrency, "scalability", words_or_reason(&found.scalability, scalability)),
         (!found.left_out.is_empty(), "left out", left_out(found)),
     ]
     .into_iter()
@@ -37,16 +37,16 @@ pub(super) fn findings(
 }
 
 fn left_out(found: &Findings) -> String {
-    let told = |levels: Vec<&Level>, why: &str| {
+    let words = |levels: Vec<&Level>, why: &str| {
         let levels: Vec<String> = levels.into_iter().map(|level| level_phrase(*level)).collect();
         (!levels.is_empty()).then(|| format!("{}: {why}", levels.join(", ")))
     };
     let is_reached = |level: &&Level| !found.not_reached.contains(level);
-    let cut = told(
+    let cut = words(
         found.left_out.iter().filter(is_reached).collect(),
         "cut by a limit of time, so that only quick requests ended",
     );
-    let not_reached = told(
+    let not_reached = words(
         found.not_reached.iter().collect(),
         "never so many in flight, so that figures per user count users who were not there",
     );
@@ -71,7 +71,7 @@ pub(super) fn search_result(limit: &FoundLimit) -> String {
     }
 }
 
-fn told<T>(finding: &Finding<T>, words: impl Fn(&T) -> String) -> String {
+fn words_or_reason<T>(finding: &Finding<T>, words: impl Fn(&T) -> String) -> String {
     match finding {
         Finding::Found(found) => words(found),
         Finding::Unknown(reason) => format!("{NOTHING} {reason}"),
@@ -169,7 +169,8 @@ fn scalability(found: &Scalability) -> String {
     match chosen {
         Model::Universal => {
             let law = &found.universal;
-            let peak = told(&law.peak, |peak| format!("falls beyond {} at once", figure(peak)));
+            let peak =
+                words_or_reason(&law.peak, |peak| format!("falls beyond {} at once", figure(peak)));
             format!(
                 "universal law: one alone {} {unit}, σ {}, κ {}; {peak}; R² {:.3}{doubt}",
                 figure(&law.lambda),
@@ -180,8 +181,9 @@ fn scalability(found: &Scalability) -> String {
         }
         Model::Saturating => {
             let curve = &found.saturating;
-            let ceiling =
-                told(&curve.ceiling, |ceiling| format!("goes towards {} {unit}", figure(ceiling)));
+            let ceiling = words_or_reason(&curve.ceiling, |ceiling| {
+                format!("goes towards {} {unit}", figure(ceiling))
+            });
             let half = curve.half_at.found().map_or_else(String::new, |half| {
                 format!(", half of it at {} at once", figure(half))
             });

@@ -59,7 +59,7 @@ const REMARKS_MAX: usize = 50;
 const UNMAPPED_MAX: usize = 40;
 const UNMAPPED_CHARS_MAX: usize = 200;
 
-pub fn of_sheets(sheets: &[ToolResult], words: &PageWords) -> Document {
+pub fn results_page(sheets: &[ToolResult], words: &PageWords) -> Document {
     let lines = lines(sheets);
     let facts = facts(sheets, &lines);
     let simulated = match sheets.iter().filter(|sheet| sheet.source.simulated).count() {
