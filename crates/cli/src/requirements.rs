@@ -77,7 +77,7 @@ impl Requirements {
     pub(crate) fn for_run(arguments: &RequireArguments, spec: &Spec) -> Result<Self, Failure> {
         let limits = &arguments.limits;
         check_requirements(limits, &spec.slos, spec.workload.streaming)
-            .map_err(|problem| Failure::usage(problem.to_string()))?;
+            .map_err(Failure::from_usage)?;
         Ok(Self::new(limits.clone(), &arguments.gate))
     }
 
@@ -160,7 +160,7 @@ impl Requirements {
 }
 
 fn requirement(limit: &Slo, origin: LatencyOrigin) -> Result<Requirement, Failure> {
-    Requirement::from_slo(limit, origin).map_err(|problem| Failure::usage(problem.to_string()))
+    Requirement::from_slo(limit, origin).map_err(Failure::from_usage)
 }
 
 fn unwritten(what: &str, file: &Path, error: &std::io::Error) -> Failure {

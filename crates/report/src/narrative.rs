@@ -85,7 +85,7 @@ pub struct Narrative {
     /// What changes from level to level; empty where nothing is varied.
     pub scaling: Vec<Sentence>,
     /// What is not certain.
-    pub doubts: Vec<Sentence>,
+    pub uncertainties: Vec<Sentence>,
     pub recommendations: Vec<Sentence>,
 }
 

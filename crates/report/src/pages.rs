@@ -14,7 +14,7 @@ mod findings;
 mod frame;
 pub mod matrix;
 pub mod results;
-mod rows;
+pub(crate) mod rows;
 mod run;
 mod set;
 mod suite;

@@ -113,24 +113,6 @@ impl LevelSummary {
         }
     }
 
-    /// A level of which only figures are known, such as one that others published.
-    pub fn from_figures(level: Level, quantities: BTreeMap<String, AcrossRuns>) -> Self {
-        Self {
-            level,
-            verdict: Verdict::Valid,
-            points: Vec::new(),
-            left_out: Vec::new(),
-            requests: Tally::default(),
-            failed_share: None,
-            cut: None,
-            reached: None,
-            partial: 0,
-            served: None,
-            enough: None,
-            quantities,
-        }
-    }
-
     pub fn quantity(&self, quantity: impl Into<Quantity>) -> Option<&AcrossRuns> {
         self.quantities.get(&quantity.into().to_string())
     }

@@ -107,7 +107,11 @@ fn without_key() -> Secrets {
 
 fn rules() -> Narrative {
     let by_rules = Sentence { text: plain("By the rules."), facts: Vec::new() };
-    Narrative { summary: vec![by_rules.clone()], doubts: vec![by_rules], ..Narrative::default() }
+    Narrative {
+        summary: vec![by_rules.clone()],
+        uncertainties: vec![by_rules],
+        ..Narrative::default()
+    }
 }
 
 #[test]
@@ -126,7 +130,7 @@ fn what_holds_is_kept_and_the_rest_is_counted() {
     let page = narration.narrative(&facts, rules());
     assert_eq!(page.summary.len(), 1);
     assert_eq!(page.scenarios["Scaling (c=4)"][0].text, plain("Mean TTFT is 115.15 ms."));
-    assert_eq!(page.doubts, rules().doubts, "what is not certain stays");
+    assert_eq!(page.uncertainties, rules().uncertainties, "what is not certain stays");
     let Author::Model { name, kept, rejected, .. } = page.author else {
         panic!("{:?}", page.author)
     };

@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use self::clause::{Clause, Defaults};
-use self::known::{Known, Place};
+use self::known::{Known, Location};
 use self::reading::{Term, terms};
 use self::vocabulary::{Meaning, PHRASES};
 use super::Facts;
@@ -153,9 +153,9 @@ pub fn check(sentence: &str, scope: Scope<'_>, facts: &Facts) -> Ruling {
     }
     let known = Known::new(facts);
     let place = match scope {
-        Scope::Page => Place::Page,
+        Scope::Page => Location::Page,
         Scope::Scenario(name) => match known.scenarios.iter().position(|it| it.name == name) {
-            Some(place) => Place::Scenario(place),
+            Some(place) => Location::Scenario(place),
             None => return Ruling::Uncheckable { reason: ReasonKind::NoSuchFact.with(name) },
         },
     };

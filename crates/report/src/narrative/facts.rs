@@ -17,6 +17,7 @@ use inferometer_model::study::Level;
 
 use super::{About, Fact, FactUnit, Facts};
 use crate::fmt::{decimals, number, percent, whole};
+use crate::pages::rows::{self, Row};
 
 /// Where the facts of one row belong; a page as a whole has no scenario.
 #[derive(Clone, Debug, Default)]
@@ -45,8 +46,9 @@ impl Facts {
         }
         facts.add_cache_suspicions(set);
         facts.add_sweet_spots(set, &levels);
-        let left_out = levels.into_iter().filter(|named| named.standing != Standing::Whole);
-        facts.add_derived(&left_out.map(|named| named.name).collect::<Vec<_>>());
+        let left_out =
+            levels.into_iter().filter(|named| named.completeness != Completeness::Complete);
+        facts.add_derived(&left_out.map(|named| named.row.name).collect::<Vec<_>>());
         facts
     }
 
@@ -166,7 +168,7 @@ impl Facts {
         ] {
             self.add(&page, table, quantity, value);
         }
-        let first = levels.iter().find_map(|named| named.runs.first());
+        let first = levels.iter().find_map(|named| named.row.runs.first());
         self.add(&page, "system-configuration", "gpus", first.and_then(|run| gpus(run)));
     }
 
@@ -174,7 +176,7 @@ impl Facts {
         let row = named.fact_row();
         let suite = set.suite.as_ref();
         let is_scaling = suite.is_some_and(|suite| suite.scaling == Some(named.condition));
-        let own = table_of_scenario(&named.name);
+        let own = table_of_scenario(&named.row.name);
         // Suites have several tables, other sets one.
         let table = |quantity: &str| match quantity {
             _ if suite.is_none() => "set-levels",
@@ -184,10 +186,10 @@ impl Facts {
             | "ttft.mean" | "tpot.mean" | "tpot.p99" => "performance-summary",
             _ => own.as_str(),
         };
-        let first = named.runs.first();
+        let first = named.row.runs.first();
         let (input, output) = first.map_or((None, None), |run| lengths(run));
         // Of one run: a percentile is certified by the requests of a run, not by those of all.
-        let requests = named.runs.iter().map(|run| run.attempted).min();
+        let requests = named.row.runs.iter().map(|run| run.attempted).min();
         let rate = match named.level.level {
             Level::Rate(per_s) => Some(per_s),
             Level::AsAsked => first.and_then(|run| steady_rate(run)),
@@ -211,7 +213,7 @@ impl Facts {
             self.add_within(&row, table(&name), &name, across.mean, across.doubt());
         }
         self.add_cached(&row, table("cached_share"), named.cached);
-        self.add_server(&row, table("kv_usage.max"), &named.runs);
+        self.add_server(&row, table("kv_usage.max"), &named.row.runs);
     }
 
     fn add_cached(&mut self, row: &FactRow, table: &str, (mean, most): CachedShares) {
@@ -449,84 +451,64 @@ fn cached_shares(runs: &[&Summary]) -> CachedShares {
 
 /// Whether the numbers of a level are of what was asked there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(super) enum Completeness {
     #[default]
-    Whole,
+    Complete,
     /// A limit of time ended it: its numbers are of the quick requests.
     Cut,
     /// Far fewer were ever in flight than its name says.
     NotReached,
 }
 
-/// A level with what pages call it.
+/// A level with its row on pages.
 pub(super) struct NamedLevel<'a> {
-    pub(super) name: String,
+    pub(super) row: Row<'a>,
     pub(super) condition: u32,
     pub(super) level: &'a LevelSummary,
     pub(super) concurrency: Option<u32>,
-    /// Those that count.
-    pub(super) runs: Vec<&'a Summary>,
-    /// The invalid ones: they count only where failures are counted.
-    pub(super) invalid: Vec<&'a Summary>,
-    pub(super) standing: Standing,
+    pub(super) completeness: Completeness,
     cached: CachedShares,
 }
 
-/// The rows of a set, in the order of its pages. A level without a run has none.
+/// The levels of a set, in the order of its pages. A level without a run has none.
 pub(super) fn named_levels<'a>(
     set: &'a SetSummary,
     points: &'a [PointResult],
 ) -> Vec<NamedLevel<'a>> {
-    if let Some(suite) = &set.suite {
-        let rows = suite.rows.iter().filter_map(|row| {
-            let condition = set.conditions.get(usize::try_from(row.condition).ok()?)?;
-            let level = condition.levels.iter().find(|known| known.level == row.level)?;
-            let named = NamedLevel::new(row.name.clone(), (row.condition, level), points);
-            let cached = (row.cached_share.or(named.cached.0), named.cached.1);
-            Some(NamedLevel { concurrency: row.concurrency, cached, ..named })
-        });
-        return rows.collect();
+    if set.suite.is_some() {
+        let rows = rows::of_suite(set, points).into_iter();
+        return rows.filter_map(|row| NamedLevel::new(row.scenario?.condition, row)).collect();
     }
-    let several = 1 < set.conditions.len();
-    let conditions = (0_u32..).zip(&set.conditions);
-    let levels = conditions.flat_map(|(place, condition)| {
-        condition.levels.iter().map(move |level| {
-            let name = row_name(&condition.name, level.level, several);
-            NamedLevel::new(name, (place, level), points)
-        })
+    let conditions = (0_u32..).zip(rows::of_conditions(set, points));
+    let levels = conditions.flat_map(|(place, rows)| {
+        rows.into_iter().filter_map(move |row| NamedLevel::new(place, row))
     });
     levels.collect()
 }
 
 impl<'a> NamedLevel<'a> {
-    fn new(
-        name: String,
-        (condition, level): (u32, &'a LevelSummary),
-        points: &'a [PointResult],
-    ) -> Self {
-        let runs_of = |numbers: &[u32]| -> Vec<&'a Summary> {
-            let own = points.iter().filter(|point| numbers.contains(&point.point.number));
-            own.map(|point| &point.summary).collect()
-        };
-        let runs = runs_of(&level.points);
-        let standing = if level.cut.as_ref().is_some_and(|cut| cut.answers_missing) {
-            Standing::Cut
+    fn new(condition: u32, row: Row<'a>) -> Option<Self> {
+        let level = row.level?;
+        let completeness = if level.cut.as_ref().is_some_and(|cut| cut.answers_missing) {
+            Completeness::Cut
         } else if level.is_reached() {
-            Standing::Whole
+            Completeness::Complete
         } else {
-            Standing::NotReached
+            Completeness::NotReached
         };
-        let concurrency = match level.level {
-            Level::Concurrency(requests) => Some(requests.get()),
-            Level::AsAsked => runs.first().and_then(|run| concurrency_of_load(run)),
-            Level::Rate(_) | Level::Unlimited => None,
+        let concurrency = match (row.scenario, level.level) {
+            (Some(scenario), _) => scenario.concurrency,
+            (None, Level::Concurrency(requests)) => Some(requests.get()),
+            (None, Level::AsAsked) => row.runs.first().and_then(|run| concurrency_of_load(run)),
+            (None, Level::Rate(_) | Level::Unlimited) => None,
         };
-        let (invalid, cached) = (runs_of(&level.left_out), cached_shares(&runs));
-        Self { name, condition, level, concurrency, runs, invalid, standing, cached }
+        let (mean, most) = cached_shares(&row.runs);
+        let cached = (row.scenario.and_then(|scenario| scenario.cached_share).or(mean), most);
+        Some(Self { row, condition, level, concurrency, completeness, cached })
     }
 
     fn fact_row(&self) -> FactRow {
-        FactRow { scenario: Some(self.name.clone()), concurrency: self.concurrency }
+        FactRow { scenario: Some(self.row.name.clone()), concurrency: self.concurrency }
     }
 }
 

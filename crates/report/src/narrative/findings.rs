@@ -34,7 +34,7 @@ fn narrate(page: &Page<'_>) -> Narrative {
         summary: rules::summary(page),
         scenarios: scenarios.filter(|(_, said)| !said.is_empty()).collect(),
         scaling: rules::scaling(page),
-        doubts: rules::uncertainty(page),
+        uncertainties: rules::uncertainty(page),
         recommendations: rules::advice(page),
     }
 }

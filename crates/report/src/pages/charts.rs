@@ -541,7 +541,8 @@ mod tests {
     use std::collections::BTreeMap;
     use std::num::NonZeroU32;
 
-    use inferometer_analysis::Interval;
+    use inferometer_analysis::set::Tally;
+    use inferometer_analysis::{Interval, Verdict};
 
     use super::*;
 
@@ -555,10 +556,20 @@ mod tests {
             ..AcrossRuns::from_runs(&[])
         };
         let level = Level::Concurrency(NonZeroU32::new(users).unwrap_or(NonZeroU32::MIN));
-        LevelSummary::from_figures(
+        LevelSummary {
             level,
-            BTreeMap::from([("output_throughput".to_owned(), across)]),
-        )
+            verdict: Verdict::Valid,
+            points: Vec::new(),
+            left_out: Vec::new(),
+            requests: Tally::default(),
+            failed_share: None,
+            cut: None,
+            reached: None,
+            partial: 0,
+            served: None,
+            enough: None,
+            quantities: BTreeMap::from([("output_throughput".to_owned(), across)]),
+        }
     }
 
     fn told(levels: &[LevelSummary]) -> String {

@@ -10,19 +10,19 @@ use crate::fmt::{percent, setting};
 use crate::narrative::facts::{row_name, table_of_scenario};
 
 #[derive(Clone, Debug)]
-pub(super) struct Row<'a> {
+pub(crate) struct Row<'a> {
     /// As every table and sentence of the page names it.
-    pub(super) name: String,
+    pub(crate) name: String,
     /// Runs that count, in their order.
-    pub(super) runs: Vec<&'a Summary>,
+    pub(crate) runs: Vec<&'a Summary>,
     /// Runs that are in no number.
-    pub(super) left_out: Vec<&'a Summary>,
+    pub(crate) left_out: Vec<&'a Summary>,
     /// `None` of a run that stands alone.
-    pub(super) level: Option<&'a LevelSummary>,
+    pub(crate) level: Option<&'a LevelSummary>,
     /// The server that it is of, in a sweep or in repeats.
     pub(super) server: Option<&'a str>,
     /// Of a suite.
-    pub(super) scenario: Option<&'a SuiteRow>,
+    pub(crate) scenario: Option<&'a SuiteRow>,
     /// Its place among the rows of the suite.
     pub(super) suite_place: Option<u32>,
     /// Where its prompts were in the server's prefix cache.
@@ -205,7 +205,7 @@ fn warm(found: &Contaminated) -> String {
 }
 
 /// The rows of a suite, in the order of its scenarios.
-pub(super) fn of_suite<'a>(set: &'a SetSummary, points: &'a [PointResult]) -> Vec<Row<'a>> {
+pub(crate) fn of_suite<'a>(set: &'a SetSummary, points: &'a [PointResult]) -> Vec<Row<'a>> {
     let Some(suite) = &set.suite else { return Vec::new() };
     let rows = (0_u32..).zip(&suite.rows);
     rows.filter_map(|(place, row)| {
@@ -219,7 +219,7 @@ pub(super) fn of_suite<'a>(set: &'a SetSummary, points: &'a [PointResult]) -> Ve
 }
 
 /// The rows of a sweep or of repeats, by condition.
-pub(super) fn of_conditions<'a>(
+pub(crate) fn of_conditions<'a>(
     set: &'a SetSummary,
     points: &'a [PointResult],
 ) -> Vec<Vec<Row<'a>>> {

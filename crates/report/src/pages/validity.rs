@@ -28,8 +28,8 @@ pub(super) fn section_of(
 ) -> Section {
     let alone = rows.iter().all(|row| row.level.is_none());
     let mut blocks = vec![data_behind(rows)];
-    if !narrative.doubts.is_empty() {
-        blocks.push(Block::List(frame::texts(&narrative.doubts)));
+    if !narrative.uncertainties.is_empty() {
+        blocks.push(Block::List(frame::texts(&narrative.uncertainties)));
     }
     blocks.extend(reasons(warnings, rows, alone));
     let id = if alone { "checks-of-the-run" } else { "checks-of-the-runs" };

@@ -6,8 +6,12 @@ use inferometer_report::document::{Span, Text};
 use inferometer_report::narrative::{Facts, Narrative, Sentence};
 
 pub(crate) fn all(narrative: &Narrative) -> Vec<&Sentence> {
-    let parts =
-        [&narrative.summary, &narrative.scaling, &narrative.doubts, &narrative.recommendations];
+    let parts = [
+        &narrative.summary,
+        &narrative.scaling,
+        &narrative.uncertainties,
+        &narrative.recommendations,
+    ];
     parts.into_iter().chain(narrative.scenarios.values()).flatten().collect()
 }
 
@@ -34,7 +38,7 @@ pub(crate) fn page(narrative: &Narrative) -> String {
     for (name, sentences) in &narrative.scenarios {
         part(name, sentences);
     }
-    part("Doubts", &narrative.doubts);
+    part("Doubts", &narrative.uncertainties);
     part("Recommendations", &narrative.recommendations);
     page
 }

@@ -3,7 +3,7 @@
 
 use std::cell::RefCell;
 
-use super::known::{Known, Place, Subject};
+use super::known::{Known, Location, Subject};
 use super::reading::{Number, Term, distinct};
 use super::vocabulary::{Meaning, Qualifier, Relation};
 use super::{Findings, ReasonKind};
@@ -14,7 +14,7 @@ pub(super) struct Defaults {
     pub(super) metric: Option<&'static str>,
     /// Goes with the metric.
     pub(super) statistic: Option<&'static str>,
-    pub(super) place: Place,
+    pub(super) place: Location,
     /// Which of several would be taken over is not clear.
     pub(super) several_subjects: bool,
     pub(super) several_places: bool,
@@ -74,7 +74,7 @@ impl Clause<'_> {
 
     /// What the next statement may leave out.
     pub(super) fn defaults_after(&self) -> Defaults {
-        let (metrics, statistics, places) = (self.metrics(), self.statistics(), self.places());
+        let (metrics, statistics, places) = (self.metrics(), self.statistics(), self.locations());
         let last = &self.defaults;
         let carried = last.statistic.filter(|_| metrics.is_empty());
         Defaults {
@@ -106,7 +106,7 @@ impl Clause<'_> {
 
     /// What a statement takes over must be one thing, and said of it without doubt.
     fn note_what_is_lost(&self) {
-        let (metrics, statistics, places) = (self.metrics(), self.statistics(), self.places());
+        let (metrics, statistics, places) = (self.metrics(), self.statistics(), self.locations());
         let names_no_subject = metrics.is_empty() && statistics.is_empty();
         let along_concurrency = self.has(Meaning::AlongConcurrency);
         if self.defaults.several_subjects && names_no_subject
@@ -124,7 +124,8 @@ impl Clause<'_> {
         let along = along_concurrency || self.terms.iter().any(is_trend);
         for family in distinct(self.terms.iter().filter_map(Term::family)) {
             let levels = self.known.levels_beside(family);
-            let is_its = |place: &Place| matches!(place, Place::Scenario(p) if levels.contains(p));
+            let is_its =
+                |place: &Location| matches!(place, Location::Scenario(p) if levels.contains(p));
             if !along && !places.iter().any(is_its) {
                 self.unchecked("a scenario without its level");
             }
@@ -206,12 +207,12 @@ impl Clause<'_> {
         or(found.into_iter().map(Some).collect(), Some(carried))
     }
 
-    pub(super) fn places(&self) -> Vec<Place> {
-        distinct(self.terms.iter().filter_map(Term::place))
+    pub(super) fn locations(&self) -> Vec<Location> {
+        distinct(self.terms.iter().filter_map(Term::location))
     }
 
-    pub(super) fn places_or_default(&self) -> Vec<Place> {
-        or(self.places(), Some(self.defaults.place))
+    pub(super) fn locations_or_default(&self) -> Vec<Location> {
+        or(self.locations(), Some(self.defaults.place))
     }
 
     pub(super) fn numbers(&self) -> Vec<Number> {
@@ -233,8 +234,8 @@ impl Clause<'_> {
         let families = distinct(self.terms.iter().filter_map(Term::family));
         let levels = match (families.as_slice(), self.defaults.place) {
             ([family], _) => self.known.levels_beside(*family),
-            ([], Place::Scenario(place)) => self.known.levels_beside(place),
-            ([], Place::Page) => self.known.only_family()?,
+            ([], Location::Scenario(place)) => self.known.levels_beside(place),
+            ([], Location::Page) => self.known.only_family()?,
             _ => return None,
         };
         (1 < levels.len()).then_some(levels)
@@ -243,7 +244,7 @@ impl Clause<'_> {
     /// All that the statement speaks of: each metric with each statistic at each place that it
     /// names.
     pub(super) fn subjects(&self) -> Vec<Subject> {
-        let (metrics, places) = (self.metrics_or_default(), self.places_or_default());
+        let (metrics, places) = (self.metrics_or_default(), self.locations_or_default());
         subjects(&metrics, &self.statistics_asked(), &places)
     }
 
@@ -251,15 +252,15 @@ impl Clause<'_> {
     pub(super) fn value(&self, subject: Subject) -> Option<usize> {
         let found = self.known.value(subject);
         if found.is_none() {
-            self.missing(self.words(subject));
+            self.missing(self.describe(subject));
         }
         found
     }
 
-    pub(super) fn words(&self, subject: Subject) -> String {
+    pub(super) fn describe(&self, subject: Subject) -> String {
         let place = match subject.place {
-            Place::Page => "the whole page",
-            Place::Scenario(place) => self.known.scenarios[place].name,
+            Location::Page => "the whole page",
+            Location::Scenario(place) => self.known.scenarios[place].name,
         };
         match subject.statistic {
             Some(statistic) => format!("{} {statistic} of {place}", subject.metric),
@@ -304,9 +305,9 @@ impl Clause<'_> {
         let measured = |number: &Number| !number.is_size && number.metric.is_none();
         let metrics = align(self.terms, Term::metric, measured);
         let statistics = align(self.terms, Term::statistic, measured);
-        let places = align(self.terms, Term::place, |number| !number.is_size);
+        let places = align(self.terms, Term::location, |number| !number.is_size);
         let (Some(metrics), Some(statistics), Some(places)) = (metrics, statistics, places) else {
-            let all = numbers.iter().map(Number::words).collect::<Vec<_>>().join(", ");
+            let all = numbers.iter().map(Number::describe).collect::<Vec<_>>().join(", ");
             let what = format!("it is not clear what {all} are of");
             return self.fails(ReasonKind::WrongSubject, what);
         };
@@ -320,7 +321,7 @@ impl Clause<'_> {
                 (or(metrics, self.defaults.metric), self.or_carried(statistics))
             };
             if metrics.is_empty() {
-                self.unchecked(format!("{} of nothing named", number.words()));
+                self.unchecked(format!("{} of nothing named", number.describe()));
             }
             for subject in subjects(&metrics, &statistics, &places) {
                 self.check_number(number, subject);
@@ -338,11 +339,11 @@ impl Clause<'_> {
         candidates.extend(self.best_level(subject));
         if candidates.is_empty() {
             return match subject.place {
-                Place::Page => {
-                    let what = format!("{} without its scenario", number.words());
+                Location::Page => {
+                    let what = format!("{} without its scenario", number.describe());
                     self.fails(ReasonKind::WrongSubject, what);
                 }
-                Place::Scenario(_) => self.missing(self.words(subject)),
+                Location::Scenario(_) => self.missing(self.describe(subject)),
             };
         }
         let said = |fact: &usize| {
@@ -350,21 +351,21 @@ impl Clause<'_> {
             number.says_in(fact.value, fact.unit)
         };
         if candidates.iter().all(|fact| said(fact).is_none()) {
-            return self.fails(ReasonKind::WrongUnit, number.words());
+            return self.fails(ReasonKind::WrongUnit, number.describe());
         }
         // A bound must hold for the mean and the median, where either may be meant.
         let is_bound = matches!(number.qualifier, Some(Qualifier::Over | Qualifier::Under));
         let readings = known.readings(subject).into_iter().filter_map(|one| known.value(one));
         if is_bound && readings.into_iter().any(|fact| said(&fact) == Some(false)) {
-            self.unchecked(format!("{} without its statistic", number.words()));
+            self.unchecked(format!("{} without its statistic", number.describe()));
         }
         match candidates.iter().find(|fact| said(fact) == Some(true)) {
             Some(fact) => self.holds([*fact]),
             None if (0..known.facts.len()).any(|fact| said(&fact) == Some(true)) => {
-                let what = format!("{} is not {}", number.words(), self.words(subject));
+                let what = format!("{} is not {}", number.describe(), self.describe(subject));
                 self.fails(ReasonKind::WrongSubject, what);
             }
-            None => self.fails(ReasonKind::UnknownNumber, number.words()),
+            None => self.fails(ReasonKind::UnknownNumber, number.describe()),
         }
     }
 
@@ -375,8 +376,8 @@ impl Clause<'_> {
         }
         let known = self.known;
         let levels = match subject.place {
-            Place::Scenario(place) => known.levels_beside(place),
-            Place::Page => known.only_family()?,
+            Location::Scenario(place) => known.levels_beside(place),
+            Location::Page => known.only_family()?,
         };
         let output = Subject { metric: "output_throughput", statistic: None, ..subject };
         let found = levels.iter().filter_map(|level| {
@@ -385,7 +386,7 @@ impl Clause<'_> {
         });
         let value = |fact: usize| known.facts[fact].value;
         let (place, best) = found.max_by(|(_, a), (_, b)| value(*a).total_cmp(&value(*b)))?;
-        let is_asked = subject.place == Place::Page || subject.place == place;
+        let is_asked = subject.place == Location::Page || subject.place == place;
         (is_asked && 1 < levels.len()).then_some(best)
     }
 }
@@ -393,7 +394,7 @@ impl Clause<'_> {
 pub(super) fn subjects(
     metrics: &[&'static str],
     statistics: &[Option<&'static str>],
-    places: &[Place],
+    places: &[Location],
 ) -> Vec<Subject> {
     let mut subjects = Vec::new();
     for metric in metrics {

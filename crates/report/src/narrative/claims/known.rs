@@ -23,7 +23,7 @@ pub(super) struct Scenario<'a> {
 
 /// Where a number was measured: a scenario by its place, or the page as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum Location {
     Page,
     Scenario(usize),
 }
@@ -34,12 +34,12 @@ pub(super) struct Subject {
     pub(super) metric: &'static str,
     /// `None` where the sentence names none: the mean, the median, or the only number there is.
     pub(super) statistic: Option<&'static str>,
-    pub(super) place: Place,
+    pub(super) place: Location,
 }
 
 impl Subject {
     pub(super) fn at(self, scenario: usize) -> Self {
-        Self { place: Place::Scenario(scenario), ..self }
+        Self { place: Location::Scenario(scenario), ..self }
     }
 }
 
@@ -55,15 +55,15 @@ impl<'a> Known<'a> {
     }
 
     pub(super) fn page_concurrency(&self) -> Option<f64> {
-        let subject = Subject { metric: "concurrency", statistic: None, place: Place::Page };
+        let subject = Subject { metric: "concurrency", statistic: None, place: Location::Page };
         self.about(subject).first().map(|fact| self.facts[*fact].value)
     }
 
     /// The facts that a subject may mean.
     pub(super) fn about(&self, subject: Subject) -> Vec<usize> {
         let scenario = match subject.place {
-            Place::Page => None,
-            Place::Scenario(place) => Some(self.scenarios[place].name),
+            Location::Page => None,
+            Location::Scenario(place) => Some(self.scenarios[place].name),
         };
         let is_about = |fact: &usize| {
             let about = &self.facts[*fact].about;

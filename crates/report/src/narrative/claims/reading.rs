@@ -1,6 +1,6 @@
 //! A sentence as terms: numbers with their units, places, and words with a meaning.
 
-use super::known::{Known, Place};
+use super::known::{Known, Location};
 use super::vocabulary::{
     Meaning, NumberUnit, PERCENT, PHRASES, QUALIFIERS, Qualifier, Relation, SHORT_NAMES, UNITS,
     USERS, longest,
@@ -202,7 +202,7 @@ impl Number {
         }
     }
 
-    pub(super) fn words(&self) -> String {
+    pub(super) fn describe(&self) -> String {
         let unit = match self.unit {
             None => "",
             Some(PERCENT) => " %",
@@ -218,9 +218,9 @@ impl Number {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Term {
     Number(Number),
-    Place(Place),
+    Location(Location),
     /// A place that was named by its concurrency.
-    Level(Place),
+    Level(Location),
     /// The name that several levels share, by the place of the first of them.
     Family(usize),
     /// A level that no scenario has, or that is not looked up yet.
@@ -249,8 +249,8 @@ impl Term {
         if let Self::Word(Meaning::Statistic(statistic)) = self { Some(statistic) } else { None }
     }
 
-    pub(super) fn place(&self) -> Option<Place> {
-        if let Self::Place(place) | Self::Level(place) = self { Some(*place) } else { None }
+    pub(super) fn location(&self) -> Option<Location> {
+        if let Self::Location(place) | Self::Level(place) = self { Some(*place) } else { None }
     }
 
     pub(super) fn family(&self) -> Option<usize> {
@@ -270,7 +270,7 @@ impl Term {
     }
 }
 
-pub(super) fn terms(sentence: &str, scope: Place, known: &Known<'_>) -> Vec<Term> {
+pub(super) fn terms(sentence: &str, scope: Location, known: &Known<'_>) -> Vec<Term> {
     let tokens = tokens(sentence);
     let mut terms = Vec::new();
     let mut rest = tokens.as_slice();
@@ -316,7 +316,7 @@ fn scenario(tokens: &[Token], known: &Known<'_>) -> Option<(Term, usize)> {
     let mut found: Vec<(Term, usize)> = Vec::new();
     let mut short: Vec<(Term, usize)> = Vec::new();
     for (place, scenario) in known.scenarios.iter().enumerate() {
-        let term = Term::Place(Place::Scenario(place));
+        let term = Term::Location(Location::Scenario(place));
         let end = scenario.words.iter().position(|word| word == "(").unwrap_or(0);
         if begins(&scenario.words) {
             found.push((term, scenario.words.len()));
@@ -385,7 +385,7 @@ fn number(tokens: &[Token]) -> Option<(Number, usize)> {
 }
 
 /// Gives each level of the sentence, such as `c=4`, its place, or says that it has none, or not one.
-fn look_up_levels(terms: &mut [Term], scope: Place, known: &Known<'_>) {
+fn look_up_levels(terms: &mut [Term], scope: Location, known: &Known<'_>) {
     let named = distinct(terms.iter().filter_map(Term::family));
     for at in 0..terms.len() {
         let Term::NoSuchLevel(value) = terms[at] else { continue };
@@ -396,7 +396,7 @@ fn look_up_levels(terms: &mut [Term], scope: Place, known: &Known<'_>) {
         let unclear = || Term::Unknown(format!("c={value} of which scenario"));
         let elsewhere = || if first.is_some() { unclear() } else { Term::NoSuchLevel(value) };
         let among = |places: Vec<usize>| match places.into_iter().find(is_at) {
-            Some(place) => Term::Level(Place::Scenario(place)),
+            Some(place) => Term::Level(Location::Scenario(place)),
             None => Term::NoSuchLevel(value),
         };
         let before = places_beside(terms[..at].iter().rev(), known);
@@ -407,16 +407,16 @@ fn look_up_levels(terms: &mut [Term], scope: Place, known: &Known<'_>) {
             (None, None, [family], _) => among(known.levels_beside(*family)),
             (None, None, [_, _, ..], _) => unclear(),
             // The scenario at hand or a level of it.
-            (None, None, [], Place::Scenario(place)) if is_at(&place) => Term::Level(scope),
-            (None, None, [], Place::Scenario(place)) => {
+            (None, None, [], Location::Scenario(place)) if is_at(&place) => Term::Level(scope),
+            (None, None, [], Location::Scenario(place)) => {
                 let levels = known.levels_beside(place);
                 if 1 < levels.len() { among(levels) } else { elsewhere() }
             }
             // That level of the one scenario that has several, else the only scenario that has it.
-            (None, None, [], Place::Page) => {
+            (None, None, [], Location::Page) => {
                 let own = known.only_family().unwrap_or_default().into_iter().find(is_at);
                 match own.or(first.filter(|_| second.is_none())) {
-                    Some(place) => Term::Level(Place::Scenario(place)),
+                    Some(place) => Term::Level(Location::Scenario(place)),
                     // The page of a single run has no scenarios.
                     None if known.page_concurrency() == Some(value) => Term::Level(scope),
                     None => elsewhere(),
@@ -432,7 +432,7 @@ fn places_beside<'t>(
     known: &Known<'_>,
 ) -> Option<Vec<usize>> {
     match terms.find(|term| !matches!(term, Term::Word(Meaning::Filler | Meaning::Open))) {
-        Some(Term::Place(Place::Scenario(place))) => Some(vec![*place]),
+        Some(Term::Location(Location::Scenario(place))) => Some(vec![*place]),
         Some(Term::Family(family)) => Some(known.levels_beside(*family)),
         _ => None,
     }

@@ -7,7 +7,7 @@ use super::ReasonKind::{
     self, FalseComparison, FalseEquality, FalseLevel, WrongSubject, WrongUnit,
 };
 use super::clause::{Clause, Defaults, or, subjects};
-use super::known::{Place, Subject};
+use super::known::{Location, Subject};
 use super::reading::{Number, Term};
 use super::vocabulary::{CLOSE, EXACT, Level, Meaning, Qualifier, SIMILAR, Sense, Strength};
 
@@ -54,7 +54,7 @@ impl Clause<'_> {
         let (left, right) = (Clause { terms: left, ..*self }, Clause { terms: right, ..*self });
         let names_nothing = right.metrics().is_empty()
             && right.statistics().is_empty()
-            && right.places().is_empty();
+            && right.locations().is_empty();
         match right.values().as_slice() {
             [threshold] if names_nothing => left.check_threshold(claim, threshold),
             _ if names_nothing => self.unchecked("a comparison with nothing"),
@@ -87,7 +87,7 @@ impl Clause<'_> {
         // Where the right side names a metric or a statistic of its own, its place is that of both;
         // where it names a place alone, the left side is at the place at hand.
         let own_subject = !right.metrics().is_empty() || !right.statistics().is_empty();
-        let place = match right.places().as_slice() {
+        let place = match right.locations().as_slice() {
             [place] if own_subject => *place,
             _ => self.defaults.place,
         };
@@ -105,7 +105,7 @@ impl Clause<'_> {
         }
         let defaults = Defaults {
             metric: left.metrics().first().copied().or(metric),
-            place: left.places().first().copied().unwrap_or(place),
+            place: left.locations().first().copied().unwrap_or(place),
             ..self.defaults
         };
         let right = Clause { terms: &terms, defaults, ..*self };
@@ -119,7 +119,7 @@ impl Clause<'_> {
             let others = subjects(
                 &or(right.metrics(), Some(a.metric)),
                 &or(statistics, Some(a.statistic)),
-                &or(right.places(), Some(a.place)),
+                &or(right.locations(), Some(a.place)),
             );
             for b in others {
                 left.check_pair(claim, a, b);
@@ -145,7 +145,7 @@ impl Clause<'_> {
             match self.contradiction(claim, left, right) {
                 None => self.holds([left, right]),
                 Some(kind) => {
-                    self.fails(kind, format!("{} against {}", self.words(a), self.words(b)));
+                    self.fails(kind, format!("{} against {}", self.describe(a), self.describe(b)));
                 }
             }
         }
@@ -185,7 +185,7 @@ impl Clause<'_> {
             let Some(place) = self.value(subject) else { continue };
             let fact = &self.known.facts[place];
             let Some(value) = threshold.in_its_unit(fact.value, fact.unit) else {
-                self.fails(WrongUnit, threshold.words());
+                self.fails(WrongUnit, threshold.describe());
                 continue;
             };
             let holds = match claim.sense.and_then(|sense| sense.wants_greater(fact.better)) {
@@ -196,7 +196,7 @@ impl Clause<'_> {
             if holds && claim.size.is_none() && claim.strength.is_none() {
                 self.holds([place]);
             } else {
-                let what = format!("{} against {}", self.words(subject), threshold.words());
+                let what = format!("{} against {}", self.describe(subject), threshold.describe());
                 self.fails(FalseComparison, what);
             }
         }
@@ -229,7 +229,7 @@ impl Clause<'_> {
             let (Some(left), Some(right)) = (self.value(a), self.value(b)) else { continue };
             let (one, other) = (&self.known.facts[left], &self.known.facts[right]);
             if one.unit != other.unit {
-                self.fails(WrongUnit, self.words(b));
+                self.fails(WrongUnit, self.describe(b));
                 continue;
             }
             let difference = (one.value - other.value).abs();
@@ -244,9 +244,9 @@ impl Clause<'_> {
                 Level::Middle => SIMILAR < ratio && ratio < LARGE,
                 Level::Good | Level::Bad => false,
             });
-            let gap = format!("the gap between {} and {}", self.words(a), self.words(b));
+            let gap = format!("the gap between {} and {}", self.describe(a), self.describe(b));
             if !is_size {
-                let size = size.as_ref().map(Number::words).unwrap_or_default();
+                let size = size.as_ref().map(Number::describe).unwrap_or_default();
                 self.fails(FalseComparison, format!("{gap} is not {size}"));
             } else if fits {
                 self.holds([left, right]);
@@ -260,7 +260,7 @@ impl Clause<'_> {
     /// rest.
     fn gap_ends(&self) -> Vec<(Subject, Subject)> {
         let metrics = self.metrics_or_default();
-        let (statistics, places) = (self.statistics_asked(), self.places_or_default());
+        let (statistics, places) = (self.statistics_asked(), self.locations_or_default());
         let ends = match (statistics.as_slice(), places.as_slice(), metrics.as_slice()) {
             ([a, b], places, metrics) => [*a, *b].map(|one| subjects(metrics, &[one], places)),
             ([_], [a, b], metrics) => [*a, *b].map(|one| subjects(metrics, &statistics, &[one])),
@@ -289,7 +289,7 @@ impl Clause<'_> {
         if metrics.is_empty() {
             return self.unchecked("a trend of nothing named");
         }
-        for subject in subjects(&metrics, &self.statistics_asked(), &[Place::Page]) {
+        for subject in subjects(&metrics, &self.statistics_asked(), &[Location::Page]) {
             let Some(levels) = self.trend_levels(subject) else {
                 self.unchecked("a trend from nowhere to nowhere");
                 continue;
@@ -345,12 +345,12 @@ impl Clause<'_> {
         let along = self.has(Meaning::AlongConcurrency);
         if along && !self.has(Meaning::From) {
             self.check_numbers();
-            return self.levels_at_hand().filter(|_| self.places().is_empty());
+            return self.levels_at_hand().filter(|_| self.locations().is_empty());
         }
         let at = |word| self.terms.iter().position(|term| *term == Term::Word(word));
         let (from, to) = (at(Meaning::From)?, at(Meaning::To)?);
         let before = Clause { terms: &self.terms[..from], ..*self };
-        if to < from || !before.places().is_empty() || !before.values().is_empty() {
+        if to < from || !before.locations().is_empty() || !before.values().is_empty() {
             return None;
         }
         let first = self.trend_end(&self.terms[from..to], subject)?;
@@ -369,8 +369,8 @@ impl Clause<'_> {
     /// number.
     fn trend_end(&self, terms: &[Term], subject: Subject) -> Option<usize> {
         let part = Clause { terms, ..*self };
-        match (part.places().as_slice(), part.values().as_slice()) {
-            ([Place::Scenario(place)], numbers) if numbers.len() < 2 => {
+        match (part.locations().as_slice(), part.values().as_slice()) {
+            ([Location::Scenario(place)], numbers) if numbers.len() < 2 => {
                 for number in numbers {
                     self.check_number(number, subject.at(*place));
                 }
@@ -385,7 +385,7 @@ impl Clause<'_> {
                 };
                 let mut found = self.levels_at_hand()?.into_iter().filter(says);
                 let Some(place) = found.next() else {
-                    self.fails(ReasonKind::UnknownNumber, number.words());
+                    self.fails(ReasonKind::UnknownNumber, number.describe());
                     return None;
                 };
                 found.next().is_none().then_some(place)
@@ -405,7 +405,7 @@ impl Clause<'_> {
         let (Some(sense), None, false) = (senses.next(), senses.next(), metrics.is_empty()) else {
             return self.unchecked("two extremes in one statement, or of nothing named");
         };
-        for subject in subjects(&metrics, &self.statistics_asked(), &[Place::Page]) {
+        for subject in subjects(&metrics, &self.statistics_asked(), &[Location::Page]) {
             self.check_extreme_of(sense, subject);
         }
     }
@@ -442,14 +442,14 @@ impl Clause<'_> {
         for other in others {
             self.check_pair(claim, subject.at(place), subject.at(other));
         }
-        let defaults = Defaults { place: Place::Scenario(place), ..self.defaults };
+        let defaults = Defaults { place: Location::Scenario(place), ..self.defaults };
         Clause { defaults, ..*self }.check_numbers();
     }
 
     /// The one place that is said to stand out.
     fn extreme_place(&self) -> Option<usize> {
-        match self.places_or_default().as_slice() {
-            [Place::Scenario(place)] => Some(*place),
+        match self.locations_or_default().as_slice() {
+            [Location::Scenario(place)] => Some(*place),
             _ => None,
         }
     }
@@ -457,7 +457,7 @@ impl Clause<'_> {
     /// `The highest output throughput is 387.1 tok/s`: whichever scenario has it, if a number says
     /// so.
     fn unnamed_extreme(&self, sense: Sense, subject: Subject) -> Option<usize> {
-        if self.numbers().is_empty() || !self.places().is_empty() {
+        if self.numbers().is_empty() || !self.locations().is_empty() {
             return None;
         }
         let mut best: Option<(usize, f64)> = None;
@@ -495,7 +495,7 @@ impl Clause<'_> {
         }
         let mut groups: Vec<Vec<Subject>> = Vec::new();
         if self.has(Meaning::AlongConcurrency) {
-            let Some(levels) = self.levels_at_hand().filter(|_| self.places().is_empty()) else {
+            let Some(levels) = self.levels_at_hand().filter(|_| self.locations().is_empty()) else {
                 return self.unchecked("a likeness along no levels");
             };
             let along = |one: &Subject| levels.iter().map(|level| one.at(*level)).collect();
@@ -544,7 +544,7 @@ impl Clause<'_> {
         } else {
             most <= least * tolerance
         };
-        let names = || group.iter().map(|s| self.words(*s)).collect::<Vec<_>>().join(", ");
+        let names = || group.iter().map(|s| self.describe(*s)).collect::<Vec<_>>().join(", ");
         if !facts().all(|fact| fact.unit == first.unit) {
             self.fails(WrongUnit, names());
         } else if is_alike {
@@ -581,7 +581,7 @@ impl Clause<'_> {
             for metric in &metrics {
                 let statistics =
                     if *metric == "concurrency" { vec![None] } else { self.statistics_asked() };
-                for subject in subjects(&[*metric], &statistics, &self.places_or_default()) {
+                for subject in subjects(&[*metric], &statistics, &self.locations_or_default()) {
                     for subject in self.known.readings(subject) {
                         self.check_level(level, very, subject);
                     }
@@ -647,7 +647,7 @@ impl Clause<'_> {
         if holds {
             self.holds([here]);
         } else {
-            self.fails(FalseLevel, self.words(subject));
+            self.fails(FalseLevel, self.describe(subject));
         }
     }
 
@@ -656,11 +656,11 @@ impl Clause<'_> {
         if !self.has(Meaning::SweetSpot) {
             return;
         }
-        if self.places().is_empty() {
+        if self.locations().is_empty() {
             self.unchecked("a sweet spot at no level");
         }
-        for place in self.places() {
-            let Place::Scenario(scenario) = place else {
+        for place in self.locations() {
+            let Location::Scenario(scenario) = place else {
                 self.missing("a sweet spot");
                 continue;
             };

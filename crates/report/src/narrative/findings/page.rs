@@ -21,7 +21,7 @@ use inferometer_model::Outcome;
 use inferometer_model::study::Level;
 
 use crate::document::Span;
-use crate::narrative::facts::{NamedLevel, Standing, named_levels, split_statistic};
+use crate::narrative::facts::{Completeness, NamedLevel, named_levels, split_statistic};
 use crate::narrative::{Fact, FactUnit, Facts, Sentence};
 
 /// Writes a sentence, or a part of one, of a page or a row: `say!(page, row => "TTFT p99 is
@@ -218,7 +218,7 @@ impl<'a> Page<'a> {
     /// The row of a level, where it can be compared.
     pub(super) fn row_at(&self, family: &Family<'_>, level: Level) -> Option<&Row> {
         let mut rows = family.rows.iter().map(|place| &self.rows[*place]);
-        rows.find(|row| row.level == Some(level)).filter(|row| row.is_whole())
+        rows.find(|row| row.level == Some(level)).filter(|row| row.is_comparable())
     }
 
     /// The rows that can be compared, from the lowest level to the highest.
@@ -226,7 +226,7 @@ impl<'a> Page<'a> {
         &'b self,
         family: &'b Family<'_>,
     ) -> impl DoubleEndedIterator<Item = &'b Row> {
-        self.every_row_of(family).filter(|row| row.is_whole())
+        self.every_row_of(family).filter(|row| row.is_comparable())
     }
 
     pub(super) fn every_row_of<'b>(
@@ -238,7 +238,7 @@ impl<'a> Page<'a> {
 
     /// All rows that can be compared.
     pub(super) fn compared(&self) -> impl Iterator<Item = &Row> {
-        self.rows.iter().filter(|row| row.is_whole())
+        self.rows.iter().filter(|row| row.is_comparable())
     }
 
     /// The first of the rows that have the number; `None` where none has.
@@ -311,7 +311,7 @@ pub(super) struct Row {
     pub(super) level: Option<Level>,
     pub(super) concurrency: Option<u32>,
     pub(super) verdict: Option<Verdict>,
-    pub(super) standing: Standing,
+    pub(super) completeness: Completeness,
     /// Where requests failed.
     pub(super) failure: Option<Failure>,
     /// Of requests that come at their own times.
@@ -350,15 +350,16 @@ impl Row {
     fn from_level(named: &NamedLevel<'_>) -> Self {
         let certified =
             |quantity: Quantity| named.level.quantity(quantity).map(|across| across.certified);
-        let every: Vec<&Summary> = named.runs.iter().chain(&named.invalid).copied().collect();
+        let every: Vec<&Summary> =
+            named.row.runs.iter().chain(&named.row.left_out).copied().collect();
         let behind = named.level.is_saturated().then_some(Overload::Behind);
         let own = Self::from_runs(&every);
         Self {
-            name: Some(named.name.clone()),
+            name: Some(named.row.name.clone()),
             level: Some(named.level.level),
             concurrency: named.concurrency,
             verdict: Some(named.level.verdict),
-            standing: named.standing,
+            completeness: named.completeness,
             overload: own.overload.or(behind),
             certified: certified(metric::TTFT.p99()).or_else(|| certified(metric::TPOT.p99())),
             tpot_certified: certified(metric::TPOT.p99()),
@@ -399,8 +400,8 @@ impl Row {
         }
     }
 
-    fn is_whole(&self) -> bool {
-        self.standing == Standing::Whole
+    fn is_comparable(&self) -> bool {
+        self.completeness == Completeness::Complete
     }
 }
 

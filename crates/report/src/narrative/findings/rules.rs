@@ -8,7 +8,7 @@ use inferometer_model::study::{Level, Prompts};
 
 use super::page::{Family, MeasuredBy, Order, Overload, Page, Row, say};
 use crate::narrative::Sentence;
-use crate::narrative::facts::Standing;
+use crate::narrative::facts::Completeness;
 
 /// p99 over median of TTFT: the slowest of a hundred waits as long again as a usual request takes.
 /// The rule of the interactive sweet spot has the same factor.
@@ -340,7 +340,7 @@ fn row_failures(page: &Page<'_>, row: &Row) -> Option<Sentence> {
 
 /// A row whose name says more users than there were.
 fn not_reached(page: &Page<'_>, row: &Row) -> Option<Sentence> {
-    (row.standing == Standing::NotReached).then_some(())?;
+    (row.completeness == Completeness::NotReached).then_some(())?;
     let words = "At most {=concurrency_peak} of the {=concurrency} users were ever in flight: this row \
                  describes fewer than its name says.";
     say!(page, row => words)
@@ -566,7 +566,8 @@ pub(super) fn scaling(page: &Page<'_>) -> Vec<Sentence> {
 /// Levels whose name says more users than there were, such as `c=500 (at most 100 in flight, for
 /// there were 100 requests in all)`.
 fn levels_not_reached(page: &Page<'_>, family: &Family<'_>) -> Option<Sentence> {
-    let missed = page.every_row_of(family).filter(|row| row.standing == Standing::NotReached);
+    let missed =
+        page.every_row_of(family).filter(|row| row.completeness == Completeness::NotReached);
     let mut listed = Sentence::default();
     for (place, row) in missed.enumerate() {
         let users = page.value(page.at(row, "concurrency")?);
@@ -799,7 +800,7 @@ fn names<'p>(page: &Page<'_>, rows: impl Iterator<Item = &'p Row>) -> Option<Sen
 
 /// Rows that a time limit ended: what is known of them is of the quick requests.
 fn cut(page: &Page<'_>) -> Option<Sentence> {
-    let rows = || page.rows.iter().filter(|row| row.standing == Standing::Cut);
+    let rows = || page.rows.iter().filter(|row| row.completeness == Completeness::Cut);
     let words = "{~attempted_requests}A time limit ended runs before their answers had come{}{}: \
                  nothing is compared with what was cut.";
     say!(page, rows().next()? => words, page.there(), names(page, rows())?)

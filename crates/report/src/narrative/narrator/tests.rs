@@ -25,7 +25,7 @@ fn by_rules() -> Narrative {
     let sentence = Sentence { text: document::plain("By the rules."), facts: Vec::new() };
     Narrative {
         summary: vec![sentence.clone()],
-        doubts: vec![sentence.clone()],
+        uncertainties: vec![sentence.clone()],
         scenarios: BTreeMap::from([("Batch".to_owned(), vec![sentence])]),
         ..Narrative::default()
     }
@@ -61,7 +61,7 @@ fn sections_and_sentences_are_found_in_markdown() {
     assert_eq!(texts(&page.scenarios["Chat"]), ["Mean TTFT is 43.29 ms."]);
     assert_eq!(texts(&page.scenarios["Batch"]), ["By the rules."], "where the model was silent");
     assert_eq!(texts(&page.recommendations), ["Mean TTFT in Batch is 158.72 ms."]);
-    assert_eq!(texts(&page.doubts), ["By the rules."]);
+    assert_eq!(texts(&page.uncertainties), ["By the rules."]);
     let Author::Model { kept, rejected, sections, .. } = page.author else { panic!() };
     assert_eq!(kept, 4);
     assert_eq!(rejected, BTreeMap::from([("words around the report".to_owned(), 2)]));
