@@ -6,7 +6,7 @@ use inferometer_analysis::tool_result::ToolResult;
 use inferometer_analysis::{RequirementOutcome, Summary, Verdict, check_requirements, summarize};
 use inferometer_model::spec::Slo;
 use inferometer_model::study::Question;
-use inferometer_store::{RunDirectory, RunState, StoreError, Stored};
+use inferometer_store::{RunDirectory, RunState, Stored};
 use inferometer_study::play;
 
 use super::{page, store, style};
@@ -31,32 +31,38 @@ pub(crate) fn run(arguments: &RequireCommand) -> Result<ExitCode, Failure> {
             .hint("name one before its limits: inferometer require latest 'ttft.p99<500ms'"));
     }
     let store = store(&arguments.store)?;
-    let refused = |error: StoreError| Failure::usage(error.to_string());
-    let found: Vec<Stored> = names
-        .into_iter()
-        .map(|name| store.find(name).map_err(refused))
-        .collect::<Result<_, _>>()?;
-    if found.iter().any(|found| matches!(found, Stored::Import(..))) {
-        return run_imported(arguments, limits, &found);
+    let found = names.into_iter().map(|name| store.find(name).map_err(Failure::from_usage));
+    let found: Vec<Stored> = found.collect::<Result<_, _>>()?;
+    let is_imported = found.iter().any(|found| matches!(found, Stored::Import(..)));
+    let (mut directories, mut runs, mut results) = (Vec::new(), Vec::new(), Vec::new());
+    if is_imported {
+        results = read_results(&found)?;
+    } else {
+        for found in found {
+            directories.extend(resolve(found)?);
+        }
+        for directory in &directories {
+            runs.push(read(directory, &limits)?);
+        }
+        check_alike(&runs)?;
     }
-    let found: Vec<Vec<RunDirectory>> = found.into_iter().map(resolve).collect::<Result<_, _>>()?;
-    let directories = found.concat();
-    let runs: Vec<Summary> =
-        directories.iter().map(|place| read(place, &limits)).collect::<Result<_, _>>()?;
-    check_alike(&runs)?;
     let requirements = Requirements::new(limits, &arguments.gate);
-    let outcomes = requirements.judge(&runs)?;
+    let outcomes = if is_imported {
+        requirements.judge_imported(&results)?
+    } else {
+        requirements.judge(&runs)?
+    };
     let format = arguments.page.format();
     output::result(&if let ([only], [directory]) = (&runs[..], &directories[..]) {
         page(only, directory, &outcomes, format)
     } else {
-        let ids: Vec<&str> = runs.iter().map(|run| run.run.id.as_str()).collect();
-        outcomes_page(&ids, &outcomes, format)
+        let ids = runs.iter().map(|run| run.run.id.as_str());
+        let names = results.iter().map(|result| result.source.name.as_str());
+        outcomes_page(&ids.chain(names).collect::<Vec<_>>(), &outcomes, format)
     })?;
     let invalid = runs.iter().any(|run| run.verdict == Verdict::Invalid);
     let exit = if invalid { Some(Exit::RunInvalid) } else { requirements.exit(&outcomes) };
-    let exit =
-        exit.max(requirements.write_files(&[Judged { runs, results: Vec::new(), outcomes }]));
+    let exit = exit.max(requirements.write_files(&[Judged { runs, results, outcomes }]));
     Ok(exit.map_or(ExitCode::SUCCESS, ExitCode::from))
 }
 
@@ -73,19 +79,18 @@ fn outcomes_page(runs: &[&str], outcomes: &[RequirementOutcome], format: PageFor
 
 /// The runs that a name means: one, or all that a set repeats.
 fn resolve(found: Stored) -> Result<Vec<RunDirectory>, Failure> {
-    let refused = |error: StoreError| Failure::usage(error.to_string());
     let set = match found {
         Stored::Run(run) => return Ok(vec![run]),
         Stored::Set(set) => set,
         Stored::Import(..) => return Err(beside_runs()),
     };
-    let manifest = set.manifest().map_err(refused)?;
+    let manifest = set.manifest().map_err(Failure::from_usage)?;
     if let Some(refused) = of_several(set.id(), &manifest.campaign.question) {
         return Err(refused);
     }
     let replay = play::replay(&set, &manifest, |_, point| match point.state() {
         RunState::Sealed | RunState::Finished => {
-            let stored = point.read().map_err(refused)?;
+            let stored = point.read().map_err(Failure::from_usage)?;
             Ok(Some(summarize(&stored.observations)).filter(|summary| !play::was_cut(summary)))
         }
         RunState::Unfinished | RunState::Running | RunState::Unreadable(_) => Ok(None),
@@ -119,7 +124,7 @@ fn of_several(set: &str, question: &Question) -> Option<Failure> {
 
 /// The summary as this version computes it, of a run that the limits can be about.
 fn read(place: &RunDirectory, limits: &[Slo]) -> Result<Summary, Failure> {
-    let stored = place.read().map_err(|error| Failure::usage(error.to_string()))?;
+    let stored = place.read().map_err(Failure::from_usage)?;
     let spec = &stored.observations.manifest.spec;
     check_requirements(limits, &spec.slos, spec.workload.streaming)
         .map_err(|problem| Failure::usage(format!("run {}: {problem}", place.id())))?;
@@ -143,37 +148,27 @@ fn first_unlike<T>(items: &[T], is_alike: impl Fn(&T, &T) -> bool) -> Option<(&T
     Some((first, others.iter().find(|other| !is_alike(first, other))?))
 }
 
-fn run_imported(
-    arguments: &RequireCommand,
-    limits: Vec<Slo>,
-    found: &[Stored],
-) -> Result<ExitCode, Failure> {
-    let mut results: Vec<ToolResult> = Vec::new();
+/// The results of imports, which must be alike.
+fn read_results(found: &[Stored]) -> Result<Vec<ToolResult>, Failure> {
+    let mut all: Vec<ToolResult> = Vec::new();
     for found in found {
-        let sheets = match found {
+        let results = match found {
             Stored::Import(..) => results::from_stored(found)?,
             Stored::Run(_) | Stored::Set(_) => return Err(beside_runs()),
         };
         // Files that are named together are taken for repeats, whatever each calls its own.
-        check_alike_results(&sheets, |one, other| one.configuration == other.configuration)?;
-        results.extend(sheets);
+        check_alike_results(&results, |one, other| one.configuration == other.configuration)?;
+        all.extend(results);
     }
-    if results.is_empty() {
+    if all.is_empty() {
         return Err(Failure::usage("no import has a result")
             .hint("`inferometer report IMPORT` says what is in it"));
     }
-    check_alike_results(&results, |one, other| {
+    check_alike_results(&all, |one, other| {
         (one.source.tool, &one.model) == (other.source.tool, &other.model)
             && one.level() == other.level()
     })?;
-    let requirements = Requirements::new(limits, &arguments.gate);
-    let outcomes = requirements.judge_imported(&results)?;
-    let names: Vec<&str> = results.iter().map(|sheet| sheet.source.name.as_str()).collect();
-    output::result(&outcomes_page(&names, &outcomes, arguments.page.format()))?;
-    let exit = requirements.exit(&outcomes);
-    let judged = Judged { runs: Vec::new(), results, outcomes };
-    let exit = exit.max(requirements.write_files(&[judged]));
-    Ok(exit.map_or(ExitCode::SUCCESS, ExitCode::from))
+    Ok(all)
 }
 
 /// Runs have intervals within them and imported results have none: one rule does not fit both.

@@ -10,7 +10,7 @@ use inferometer_model::campaign::{
     CampaignSpec, Condition, Dimension, Level, Order, Point, Prompts, Question, Repetition,
     Scenario, SetManifest, Stage, Suite, Sweep,
 };
-use inferometer_model::spec::WorkloadTable;
+use inferometer_model::spec::{LoadShape, Think, WorkloadTable};
 use serde_json::{Value, json};
 
 /// A set as a page gets it.
@@ -171,23 +171,28 @@ pub(crate) fn suite(seed: u32, runs: u32, change: Change) -> MadeSet {
     MadeSet { set: SetSummary::summarize(&manifest, &points), points }
 }
 
-/// Scenarios that are played once, and one at several levels, with these runs.
+/// Scenarios that are played once, each with its users, and one at several levels, with these runs.
 pub(crate) fn suite_of(
-    alone: &[&str],
+    alone: &[(&str, u32)],
     (scaling, levels): (&str, &[u32]),
-    documents: Vec<Value>,
+    documents: &[Value],
 ) -> MadeSet {
     let conditions = u32::try_from(alone.len()).unwrap();
     let mut played: Vec<(u32, Level)> = (0..conditions).map(|it| (it, Level::AsAsked)).collect();
     played.extend(levels.iter().map(|users| (conditions, at_once(*users))));
     let points =
-        (0_u32..).zip(played).zip(&documents).map(|((number, (condition, level)), run)| {
+        (0_u32..).zip(played).zip(documents).map(|((number, (condition, level)), run)| {
             let (seed, stage) = (u64::from(number), Stage::Planned);
             let point = Point { number, condition, level, repetition: 0, seed, stage };
             PointResult { point, summary: summary(run) }
         });
     let points: Vec<PointResult> = points.collect();
-    let manifest = suite_manifest(alone, (scaling, levels), 1);
+    let names: Vec<&str> = alone.iter().map(|(name, _)| *name).collect();
+    let mut manifest = suite_manifest(&names, (scaling, levels), 1);
+    for (condition, (_, users)) in manifest.campaign.conditions.iter_mut().zip(alone) {
+        let concurrency = NonZeroU32::new(*users).unwrap();
+        condition.spec.load.shape = LoadShape::Closed { concurrency, think: Think::None };
+    }
     MadeSet { set: SetSummary::summarize(&manifest, &points), points }
 }
 

@@ -291,7 +291,7 @@ fn links_lead_to_where_the_numbers_stand() {
 
 #[test]
 fn what_was_never_measured_has_nothing_to_say() {
-    let none = made::suite_of(&["bare"], ("Scaling", &[2, 4]), Vec::new());
+    let none = made::suite_of(&[("bare", 1)], ("Scaling", &[2, 4]), &[]);
     let facts = Facts::from_set(&none.set, &none.points);
     let narrative = findings::from_set(&none.set, &none.points, &facts);
     assert!(narrative.scenarios.is_empty() && narrative.scaling.is_empty(), "{narrative:?}");

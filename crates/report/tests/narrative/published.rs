@@ -35,10 +35,12 @@ pub(crate) fn mi100() -> MadeSet {
     let table: Table = toml::from_str(text).unwrap();
     assert_eq!(table.row.len(), PEAKS.len());
     let (alone, scaling) = table.row.split_at(5);
-    let names: Vec<&str> = alone.iter().map(|row| row.name.as_str()).collect();
+    let alone: Vec<(&str, u32)> =
+        alone.iter().map(|row| (row.name.as_str(), row.concurrency)).collect();
     let levels: Vec<u32> = scaling.iter().map(|row| row.concurrency).collect();
-    let documents = table.row.iter().zip(PEAKS).map(|(row, peak)| row.document(peak)).collect();
-    suite_of(&names, ("Concurrency Scaling", &levels), documents)
+    let documents: Vec<Value> =
+        table.row.iter().zip(PEAKS).map(|(row, peak)| row.document(peak)).collect();
+    suite_of(&alone, ("Concurrency Scaling", &levels), &documents)
 }
 
 impl Row {
