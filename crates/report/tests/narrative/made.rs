@@ -180,12 +180,11 @@ pub(crate) fn suite_of(
     let conditions = u32::try_from(alone.len()).unwrap();
     let mut played: Vec<(u32, Level)> = (0..conditions).map(|it| (it, Level::AsAsked)).collect();
     played.extend(levels.iter().map(|users| (conditions, at_once(*users))));
-    let points =
-        (0_u32..).zip(played).zip(documents).map(|((number, (condition, level)), run)| {
-            let (seed, stage) = (u64::from(number), Stage::Planned);
-            let point = Point { number, condition, level, repetition: 0, seed, stage };
-            PointResult { point, summary: summary(run) }
-        });
+    let points = (0_u32..).zip(played).zip(documents).map(|((number, (condition, level)), run)| {
+        let (seed, stage) = (u64::from(number), Stage::Planned);
+        let point = Point { number, condition, level, repetition: 0, seed, stage };
+        PointResult { point, summary: summary(run) }
+    });
     let points: Vec<PointResult> = points.collect();
     let names: Vec<&str> = alone.iter().map(|(name, _)| *name).collect();
     let mut manifest = suite_manifest(&names, (scaling, levels), 1);
