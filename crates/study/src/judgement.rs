@@ -71,16 +71,6 @@ pub(crate) enum LevelVerdict {
     NoNumbers,
 }
 
-impl LevelVerdict {
-    pub(crate) fn is_not_met(self) -> bool {
-        !matches!(self, Self::Met | Self::Open)
-    }
-
-    pub(crate) fn is_undecided(self) -> bool {
-        matches!(self, Self::Undecided | Self::TooFewRequests)
-    }
-}
-
 /// So many runs without numbers settle a level.
 const BLIND_MAX: usize = 2;
 /// Runs lie farther apart than their intervals explain when chance does so one time in twenty.

@@ -177,8 +177,9 @@ impl LimitSearch<'_> {
     }
 
     fn bracket(&self) -> Bracket {
-        let missed = self.known.iter().find(|level| level.verdict.is_not_met());
-        let missed = missed.map(|level| level.place);
+        let is_not_met =
+            |level: &&Evidence| !matches!(level.verdict, LevelVerdict::Met | LevelVerdict::Open);
+        let missed = self.known.iter().find(is_not_met).map(|level| level.place);
         Bracket { met: self.best_below(missed), missed }
     }
 
@@ -267,7 +268,9 @@ impl LimitSearch<'_> {
     fn found(&self, bracket: Bracket, confirmation: &Confirmation) -> FoundLimit {
         let lowest_missed = confirmation.refuted.last().copied().or(bracket.missed);
         let level = confirmation.confirmed.or_else(|| self.best_below(lowest_missed));
-        let undecided = self.known.iter().filter(|one| one.verdict.is_undecided());
+        let undecided = self.known.iter().filter(|level| {
+            matches!(level.verdict, LevelVerdict::Undecided | LevelVerdict::TooFewRequests)
+        });
         FoundLimit {
             condition: self.condition,
             goals: self.find.goals.iter().map(ToString::to_string).collect(),

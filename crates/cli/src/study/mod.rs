@@ -25,7 +25,7 @@ use inferometer_report::json;
 use inferometer_report::pages::csv;
 use inferometer_report::terminal::requirements;
 use inferometer_report::terminal::set::{SetFiles, render};
-use inferometer_store::{RunStore, SetDirectory, Stored};
+use inferometer_store::{SetDirectory, Stored};
 use inferometer_study::play::{
     self, Backend, Played, Player, ResumeOptions, found_nobody, resume_command, server_name,
 };
@@ -182,30 +182,26 @@ impl Resume<'_> {
             return Err(Failure::usage("--dry-run is for a new set, and this one has begun"));
         }
         let store = store(&results.store)?;
-        let (what, hint) = match store.find(self.name).map_err(Failure::from_usage)? {
-            Stored::Set(set) => return self.play(&store, &set, options),
-            Stored::Run(_) => ("one run", "finish a run that crashed with `inferometer recover`"),
-            Stored::Import(..) => ("an import", "begin a set of your own without --resume"),
+        let no_set = |what: &str, hint: &str| {
+            let message = format!("{} is {what}, and --resume needs a set", self.name);
+            Err(Failure::usage(message).hint(hint))
         };
-        let message = format!("{} is {what}, and --resume needs a set", self.name);
-        Err(Failure::usage(message).hint(hint))
-    }
-
-    fn play(
-        &self,
-        store: &RunStore,
-        set: &SetDirectory,
-        options: Option<&ChooseCells<'_>>,
-    ) -> Result<ExitCode, Failure> {
-        let results = self.results;
+        let set = match store.find(self.name).map_err(Failure::from_usage)? {
+            Stored::Set(set) => set,
+            Stored::Run(_) => {
+                return no_set("one run", "finish a run that crashed with `inferometer recover`");
+            }
+            Stored::Import(..) => {
+                return no_set("an import", "begin a set of your own without --resume");
+            }
+        };
         let manifest = set.manifest().map_err(Failure::from_usage)?;
         let study = &manifest.campaign;
-        let is_matrix = study.matrix().is_some();
-        let options = match (&study.question, options) {
-            (Question::Matrix(matrix), Some(options)) => options(matrix)?,
+        let options = match (study.matrix(), options) {
+            (Some(matrix), Some(options)) => options(matrix)?,
             (_, Some(_)) => {
                 return Err(Failure::usage(format!("{} is not a matrix", set.id()))
-                    .hint(format!("resume with: {}", resume_command(set))));
+                    .hint(format!("resume with: {}", resume_command(&set))));
             }
             (_, None) => ResumeOptions::default(),
         };
@@ -217,12 +213,12 @@ impl Resume<'_> {
             Backend::live(secrets(&self.typed, &manifest)?, restart_timeout)
         };
         check_format(results)?;
-        if is_matrix {
+        if study.matrix().is_some() {
             Requirements::for_set(&results.require, study)?;
             play::check(study, &backend)?;
         }
         let writer = match self.narrator.filter(|asked| asked.narrator.is_some()) {
-            Some(_) if !study.suite().is_some() => {
+            Some(_) if study.suite().is_none() => {
                 let path = set.path().display();
                 return Err(Failure::usage("--narrator: only a suite has a report when it ends")
                     .hint(format!(
@@ -232,7 +228,8 @@ impl Resume<'_> {
             asked => writer(asked, &backend)?,
         };
         let session = begin_session(play::checked_ceiling(study, &backend)?, results.quiet)?;
-        let player = Player { store, set, session: &session, options, is_resumed: true };
+        let player =
+            Player { store: &store, set: &set, session: &session, options, is_resumed: true };
         conclude(&player, &player.play(backend)?, results, &writer)
     }
 }

@@ -97,9 +97,12 @@ impl Work<'_> {
         let session = self.player.session;
         session.interruption.check()?;
         let mut left = Vec::new();
-        for point in deployment.points.iter().filter(|point| !self.ledger.has_failed(point)) {
+        for point in &deployment.points {
+            if self.ledger().failures.contains(&point.number) {
+                continue;
+            }
             match self.stored(point)? {
-                Some(summary) => self.ledger.measured(*point, without_figures(summary), false),
+                Some(summary) => self.ledger().measured(*point, without_figures(summary), false),
                 None if self.player.options.wants(point) => left.push(*point),
                 None => {}
             }
@@ -154,7 +157,7 @@ impl Work<'_> {
     pub(super) fn measured(self, point: &Point, summary: Summary) {
         let line = measured_cell(&self.manifest.campaign, point, &summary);
         self.player.session.talk(&line);
-        self.ledger.measured(*point, without_figures(summary), true);
+        self.ledger().measured(*point, without_figures(summary), true);
     }
 
     /// Stores that these points failed, all for the same reason.
@@ -169,7 +172,9 @@ impl Work<'_> {
             self.player.set.write_failure(&noted)?;
             let line = failed_cell(&self.manifest.campaign, point, failure);
             self.player.session.talk(&line);
-            self.ledger.failed(point);
+            let mut ledger = self.ledger();
+            ledger.failures.insert(point.number);
+            ledger.played += 1;
         }
         Ok(())
     }
@@ -261,8 +266,9 @@ fn measure_cell(
     match died? {
         None => Ok(()),
         Some(failure) => {
-            let lost = left.iter().filter(|point| !work.ledger.knows(point));
-            work.failed(&lost.copied().collect::<Vec<_>>(), &failure)
+            let mut lost = left.to_vec();
+            lost.retain(|point| !work.ledger().knows(point));
+            work.failed(&lost, &failure)
         }
     }
 }

@@ -253,7 +253,7 @@ impl Player<'_> {
         let mut sequence = Study::new(manifest.campaign.clone()).map_err(Failure::from_usage)?;
         self.session.interruption.remember(resume_command(self.set));
         let failures = self.failures()?;
-        let ledger = Ledger(Mutex::new(Entries { failures, ..Entries::default() }));
+        let ledger = Mutex::new(Ledger { failures, ..Ledger::default() });
         let work = Work { player: self, manifest: &manifest, ledger: &ledger };
         let planned = deployments(&manifest.campaign);
         let points: usize = planned.iter().map(|deployment| deployment.points.len()).sum();
@@ -263,31 +263,32 @@ impl Player<'_> {
         } else {
             work.measure_with(&mut sequence, backend)
         };
-        let counts = ledger.counts();
-        let is_complete = !is_matrix || counts.known() == points;
+        let ledger = ledger.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let Ledger { results, failures, played } = ledger;
+        let known = results.len() + failures.len();
+        let is_complete = !is_matrix || known == points;
         // A user who has just typed the command to resume knows it.
         let is_news =
-            |failure: &Failure| !self.is_resumed || 0 < counts.played || failure.is_interruption();
+            |failure: &Failure| !self.is_resumed || 0 < played || failure.is_interruption();
         if result.as_ref().map_or_else(is_news, |()| !is_complete) {
             let stored = if is_matrix {
                 format!(
                     "{} of {points} runs are measured, {} failed and {} are left,",
-                    counts.measured,
-                    counts.failed,
-                    points.saturating_sub(counts.known())
+                    results.len(),
+                    failures.len(),
+                    points.saturating_sub(known)
                 )
             } else {
-                stored_runs(counts.measured)
+                stored_runs(results.len())
             };
             let what = format!("{stored} in {}", self.set.path().display());
             self.session.emit(Event::Unfinished { what, command: resume_command(self.set) });
         }
         result?;
-        if is_complete && counts.played == 0 {
-            let runs = counts.known();
-            self.session.talk(&format!("the set is already complete ({runs} runs)"));
+        if is_complete && played == 0 {
+            self.session.talk(&format!("the set is already complete ({known} runs)"));
         }
-        let points = ledger.close();
+        let points: Vec<PointResult> = results.into_values().collect();
         let summary = summarize_stored(self.set, &manifest, &points)?;
         let summary = summary.with_limits(sequence.limits());
         precision(&summary).iter().for_each(|line| self.session.talk(line));
@@ -315,10 +316,7 @@ impl Player<'_> {
 
 /// The results so far, from all lanes.
 #[derive(Debug, Default)]
-struct Ledger(Mutex<Entries>);
-
-#[derive(Debug, Default)]
-struct Entries {
+struct Ledger {
     results: BTreeMap<u32, PointResult>,
     /// The points that failed, by their numbers.
     failures: BTreeSet<u32>,
@@ -326,59 +324,14 @@ struct Entries {
     played: usize,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Counts {
-    measured: usize,
-    failed: usize,
-    /// By this process.
-    played: usize,
-}
-
-impl Counts {
-    fn known(self) -> usize {
-        self.measured + self.failed
-    }
-}
-
 impl Ledger {
-    fn measured(&self, point: Point, summary: Summary, is_new: bool) {
-        let mut entries = self.entries();
-        entries.results.insert(point.number, PointResult { point, summary });
-        entries.played += usize::from(is_new);
-    }
-
-    fn failed(&self, point: &Point) {
-        let mut entries = self.entries();
-        entries.failures.insert(point.number);
-        entries.played += 1;
-    }
-
-    fn has_failed(&self, point: &Point) -> bool {
-        self.entries().failures.contains(&point.number)
+    fn measured(&mut self, point: Point, summary: Summary, is_new: bool) {
+        self.results.insert(point.number, PointResult { point, summary });
+        self.played += usize::from(is_new);
     }
 
     fn knows(&self, point: &Point) -> bool {
-        self.entries().results.contains_key(&point.number) || self.has_failed(point)
-    }
-
-    /// The points that were measured, in their order.
-    fn points(&self) -> Vec<Point> {
-        self.entries().results.values().map(|result| result.point).collect()
-    }
-
-    fn counts(&self) -> Counts {
-        let Entries { results, failures, played } = &*self.entries();
-        Counts { measured: results.len(), failed: failures.len(), played: *played }
-    }
-
-    /// All results, in the order of the points.
-    fn close(self) -> Vec<PointResult> {
-        let entries = self.0.into_inner().unwrap_or_else(PoisonError::into_inner);
-        entries.results.into_values().collect()
-    }
-
-    fn entries(&self) -> MutexGuard<'_, Entries> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.results.contains_key(&point.number) || self.failures.contains(&point.number)
     }
 }
 
@@ -450,10 +403,14 @@ impl VirtualRunner<'_> {
 struct Work<'a> {
     player: &'a Player<'a>,
     manifest: &'a SetManifest,
-    ledger: &'a Ledger,
+    ledger: &'a Mutex<Ledger>,
 }
 
 impl<'a> Work<'a> {
+    fn ledger(self) -> MutexGuard<'a, Ledger> {
+        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn measure_with(self, sequence: &mut Study, backend: Backend) -> Result<(), Failure> {
         let session = self.player.session;
         match backend {
@@ -485,7 +442,7 @@ impl<'a> Work<'a> {
                 None => self.measure_next(&point, sequence, measure)?,
             };
             sequence.finished(&summary);
-            self.ledger.measured(point, summary, is_new);
+            self.ledger().measured(point, summary, is_new);
         }
         Ok(())
     }
@@ -497,19 +454,19 @@ impl<'a> Work<'a> {
         measure: &mut dyn FnMut(&Job<'_>) -> Result<Summary, Failure>,
     ) -> Result<Summary, Failure> {
         let (session, study) = (self.player.session, &self.manifest.campaign);
-        let counts = self.ledger.counts();
-        if counts.played == 0 && 0 < counts.measured {
-            session.talk(&format!("{} already; resuming", stored_runs(counts.measured)));
+        let played = self.ledger().played;
+        let results: Vec<Point> = self.ledger().results.values().map(|it| it.point).collect();
+        if played == 0 && !results.is_empty() {
+            session.talk(&format!("{} already; resuming", stored_runs(results.len())));
         }
         let rest = study.repetition.cool_down;
-        if counts.played == 0 || rest.is_zero() || self.manifest.simulated {
+        if played == 0 || rest.is_zero() || self.manifest.simulated {
             session.interruption.check()?;
         } else {
             session.talk(&format!("resting for {rest:?} …"));
             session.interruption.rest(rest)?;
         }
         session.talk(&opening(study, sequence, point));
-        let results = self.ledger.points();
         let is_suite = study.suite().is_some();
         let in_round = results.iter().filter(|it| it.repetition == point.repetition);
         let before = is_suite.then(|| in_round.filter_map(|it| study.spec_of(it)).collect());
