@@ -109,7 +109,7 @@ impl<'a> Outline<'a> {
         let rows = match &study.question {
             Question::Sweep(sweep) => {
                 // The other servers have the same levels.
-                let servers = study.conditions.len().max(1);
+                let servers = study.conditions.len();
                 each = each.saturating_mul(u32::try_from(servers).unwrap_or(u32::MAX));
                 let specs = known_specs(study).into_iter().step_by(servers);
                 let row = |(level, spec): (&Level, Spec)| {
@@ -269,18 +269,18 @@ impl<'a> Outline<'a> {
     fn sweep_facts(&self) -> Vec<(&'static str, String)> {
         let conditions = &self.study.conditions;
         let names: Vec<&str> = conditions.iter().map(|condition| condition.name.as_str()).collect();
-        let mut facts = vec![("servers", names.join(", "))];
-        if let Some(condition) = conditions.first() {
-            let Spec { api, workload, load, .. } = &condition.spec;
-            let streamed = if workload.streaming { "streamed" } else { "not streamed" };
-            let source = workload.source.kind().name();
-            facts.push(("workload", format!("{source}, {api}, {streamed}")));
-            let warm_up = match load.warm_up {
-                0 => "none".to_owned(),
-                requests => format!("{requests} requests before each run, not counted"),
-            };
-            facts.push(("warm-up", warm_up));
-        }
+        let Spec { api, workload, load, .. } = &conditions[0].spec;
+        let streamed = if workload.streaming { "streamed" } else { "not streamed" };
+        let source = workload.source.kind().name();
+        let warm_up = match load.warm_up {
+            0 => "none".to_owned(),
+            requests => format!("{requests} requests before each run, not counted"),
+        };
+        let mut facts = vec![
+            ("servers", names.join(", ")),
+            ("workload", format!("{source}, {api}, {streamed}")),
+            ("warm-up", warm_up),
+        ];
         facts.extend(self.facts_between_runs());
         if let Some(sweep) = self.study.sweep()
             && let Some(Search { goals, from, at_most, resolution, runs_at_most }) = &sweep.find
@@ -315,8 +315,7 @@ impl<'a> Outline<'a> {
             let changes = suite.changes.join(", ");
             facts.push(("changes", format!("{changes} (not the original suite)")));
         }
-        let target = self.study.conditions.first().map(|condition| server_name(&condition.spec));
-        facts.push(("target", target.unwrap_or_default()));
+        facts.push(("target", server_name(&self.study.conditions[0].spec)));
         let prompts = match suite.prompts {
             Prompts::Fresh => "each scenario and level has its own",
             Prompts::Same => "the same in all scenarios: they may be in the prefix cache already",
@@ -386,8 +385,8 @@ impl<'a> Outline<'a> {
 
     fn matrix_facts(&self, matrix: &Matrix) -> Vec<(&'static str, String)> {
         // How servers are deployed, with the first command.
-        let first = self.study.conditions.first().map(|condition| &condition.spec.target);
-        let servers = if let Some(TargetSpec::Deployed(deployment)) = first {
+        let first = &self.study.conditions[0].spec.target;
+        let servers = if let TargetSpec::Deployed(deployment) = first {
             let joined = |words: &[String]| secret::hidden(words).join(" ");
             let how = match &deployment.how {
                 DeploymentHow::Process(process) => joined(&process.command),

@@ -46,20 +46,20 @@ pub(crate) fn plan(arguments: &SweepArguments) -> Result<StudyPlan, Failure> {
     let base = draft_sweep(&experiment, None)?;
     let (table, repetition) = (base.sweep.clone(), base.repetition.clone());
     let restart_timeout = base.restart_timeout;
-    let (dimension, rising) = levels(&base)?;
+    let (dimension, sorted) = levels(&base)?;
     let waves = waves(&base, dimension)?;
     let steps = table.fine.and_then(NonZeroU32::new);
     if table.fine_runs.is_some() && steps.is_none() {
         return Err(Failure::usage("--fine-runs are runs of --fine; set it too, or leave it out"));
     }
-    if steps.is_some() && rising.levels.len() < 2 {
+    if steps.is_some() && sorted.levels.len() < 2 {
         return Err(Failure::usage("--fine looks between levels, and there are fewer than two")
             .hint("give levels with --rates or --concurrencies"));
     }
     let runs = table.fine_runs.map_or(Some(repetition.runs), NonZeroU32::new);
     let fine = steps.zip(runs).map(|(steps, runs)| Fine { steps, runs });
-    let find = search(&table, repetition.runs.get(), &rising)?;
-    let sweep = Sweep { dimension, levels: rising.levels, waves, fine, find };
+    let find = search(&table, repetition.runs.get(), &sorted)?;
+    let sweep = Sweep { dimension, levels: sorted.levels, waves, fine, find };
     let named = match &table.targets {
         Some(targets) => drafts(&experiment, targets)?,
         None => vec![(String::new(), base)],
@@ -79,9 +79,9 @@ pub(crate) fn plan(arguments: &SweepArguments) -> Result<StudyPlan, Failure> {
     }
     let order = table.order.unwrap_or(Order::Interleaved);
     let plan = StudyPlan::new(Question::Sweep(sweep), conditions, repetition, order);
-    let sorted = "the levels did not rise: they are put in order, each once".to_owned();
-    let sorted = (!rising.as_typed).then_some(sorted);
-    let notes = sorted.into_iter().chain(few_waves(&plan.study)).collect();
+    let note = "the levels did not rise: they are put in order, each once".to_owned();
+    let note = (!sorted.was_sorted).then_some(note);
+    let notes = note.into_iter().chain(few_waves(&plan.study)).collect();
     Ok(StudyPlan { restart_timeout, notes, ..plan })
 }
 
@@ -103,17 +103,17 @@ fn check_load(arguments: &ExperimentArguments) -> Result<(), Failure> {
     }
 }
 
-fn levels(drafted: &Drafted) -> Result<(Dimension, Rising), Failure> {
+fn levels(drafted: &Drafted) -> Result<(Dimension, SortedLevels), Failure> {
     let (table, load) = (&drafted.sweep, &drafted.spec.load);
-    let (dimension, rising) = match (&table.rates, &table.concurrencies, &table.find) {
+    let (dimension, sorted) = match (&table.rates, &table.concurrencies, &table.find) {
         (Some(_), Some(_), _) => {
             return Err(Failure::usage(
                 "--rates and --concurrencies are two sweeps; choose one of them",
             ));
         }
-        (Some(rates), None, _) => (Dimension::Rate, rates.0.rising()),
-        (None, Some(concurrencies), _) => (Dimension::Concurrency, concurrencies.0.rising()),
-        (None, None, Some(find)) => (find.0.dimension, Levels::<true>(Vec::new()).rising()),
+        (Some(rates), None, _) => (Dimension::Rate, rates.0.sorted()),
+        (None, Some(concurrencies), _) => (Dimension::Concurrency, concurrencies.0.sorted()),
+        (None, None, Some(find)) => (find.0.dimension, Levels::<true>(Vec::new()).sorted()),
         // A file with rates must not become a sweep of concurrencies unnoticed.
         (None, None, None) if load.rate.is_some() || load.ramp.is_some() => {
             return Err(Failure::usage(
@@ -122,7 +122,7 @@ fn levels(drafted: &Drafted) -> Result<(Dimension, Rising), Failure> {
             .hint("say --rates or --concurrencies, such as --rates 1,2,4,8"));
         }
         (None, None, None) => {
-            (Dimension::Concurrency, Levels::<false>(CONCURRENCIES.to_vec()).rising())
+            (Dimension::Concurrency, Levels::<false>(CONCURRENCIES.to_vec()).sorted())
         }
     };
     match &table.find {
@@ -132,7 +132,7 @@ fn levels(drafted: &Drafted) -> Result<(Dimension, Rising), Failure> {
                 Dimension::Concurrency => "--find looks for a concurrency, and --rates are none",
             }))
         }
-        _ => Ok((dimension, rising)),
+        _ => Ok((dimension, sorted)),
     }
 }
 
@@ -174,7 +174,7 @@ fn few_waves(study: &StudySpec) -> Option<String> {
     ))
 }
 
-fn search(table: &SweepTable, runs: u32, rising: &Rising) -> Result<Option<Search>, Failure> {
+fn search(table: &SweepTable, runs: u32, sorted: &SortedLevels) -> Result<Option<Search>, Failure> {
     let Some(find) = &table.find else {
         let stray = [
             (table.from.is_some(), "--from"),
@@ -188,7 +188,7 @@ fn search(table: &SweepTable, runs: u32, rising: &Rising) -> Result<Option<Searc
             ))),
         };
     };
-    let lowest = rising.levels.first().and_then(|level| level.place());
+    let lowest = sorted.levels.first().and_then(|level| level.place());
     let lowest = lowest.filter(|level| level.is_finite());
     let bound = |bound: &Option<Written<Bound>>| bound.as_ref().map(|bound| bound.0.0);
     let from = bound(&table.from).or(lowest).unwrap_or(SEARCH_FROM);
@@ -349,31 +349,31 @@ pub(crate) type ConcurrencyLevels = Levels<false>;
 
 /// Levels from the lowest to the highest, each once; and whether they were typed so.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Rising {
+pub(super) struct SortedLevels {
     pub(super) levels: Vec<Level>,
-    pub(super) as_typed: bool,
+    pub(super) was_sorted: bool,
 }
 
-impl Rising {
+impl SortedLevels {
     /// The levels of a file, or the one that the spec of the condition has.
     pub(super) fn from_file(levels: Option<&Written<ConcurrencyLevels>>) -> Self {
-        let as_asked = || Self { levels: vec![Level::AsAsked], as_typed: true };
-        levels.map_or_else(as_asked, |levels| levels.0.rising())
+        let as_asked = || Self { levels: vec![Level::AsAsked], was_sorted: true };
+        levels.map_or_else(as_asked, |levels| levels.0.sorted())
     }
 }
 
 impl<const ARE_RATES: bool> Levels<ARE_RATES> {
-    fn rising(&self) -> Rising {
+    fn sorted(&self) -> SortedLevels {
         let mut numbers = self.0.clone();
         numbers.sort_by(f64::total_cmp);
         numbers.dedup();
-        let as_typed = numbers == self.0;
+        let was_sorted = numbers == self.0;
         let level = |number: f64| match (ARE_RATES, number.is_infinite()) {
             (true, true) => Level::Unlimited,
             (true, false) => Level::Rate(number),
             (false, _) => Level::Concurrency(whole(number).unwrap_or(NonZeroU32::MIN)),
         };
-        Rising { levels: numbers.into_iter().map(level).collect(), as_typed }
+        SortedLevels { levels: numbers.into_iter().map(level).collect(), was_sorted }
     }
 }
 
@@ -498,7 +498,7 @@ impl Grammar for Bound {
 
 /// Where one of several servers is.
 #[derive(Clone, Debug, PartialEq)]
-enum Whereabouts {
+enum TargetLocation {
     Url(BaseUrl),
     /// The engine of the experiment, or another profile.
     Embedded(Option<String>),
@@ -519,26 +519,26 @@ fn drafts(
     if let Some((name, _)) = named.iter().find(|(name, _)| !seen.insert(name)) {
         return Err(Failure::usage(format!("--target {name}: the name is given twice")));
     }
-    let draft = |(name, place): &(String, Whereabouts)| {
-        let file = if let Whereabouts::File(path) = place { Some(path.as_path()) } else { None };
+    let draft = |(name, place): &(String, TargetLocation)| {
+        let file = if let TargetLocation::File(path) = place { Some(path.as_path()) } else { None };
         let mut drafted = draft_sweep(arguments, file)?;
         let spec = &mut drafted.spec;
         match place {
-            Whereabouts::Url(base) => (spec.url, spec.deployment) = (Some(base.clone()), None),
-            Whereabouts::Embedded(profile) => {
+            TargetLocation::Url(base) => (spec.url, spec.deployment) = (Some(base.clone()), None),
+            TargetLocation::Embedded(profile) => {
                 (spec.url, spec.deployment) = (None, None);
                 if profile.is_some() {
                     spec.engine.profile.clone_from(profile);
                 }
             }
-            Whereabouts::File(_) => {}
+            TargetLocation::File(_) => {}
         }
         Ok((name.clone(), drafted))
     };
     named.iter().map(draft).collect()
 }
 
-fn read_target(text: &str) -> Result<(String, Whereabouts), Failure> {
+fn read_target(text: &str) -> Result<(String, TargetLocation), Failure> {
     let wanted = |why: &str| {
         Failure::usage(format!("--target {text}: {why}")).hint(
             "write NAME=URL, NAME=embedded:PROFILE, or NAME=FILE.toml with a [target], [engine] \
@@ -551,12 +551,12 @@ fn read_target(text: &str) -> Result<(String, Whereabouts), Failure> {
         return Err(wanted("a name has from 1 to 40 characters"));
     }
     let place = match place.strip_prefix("embedded") {
-        Some("") => Whereabouts::Embedded(None),
-        Some(rest) if rest.starts_with(':') => Whereabouts::Embedded(Some(rest[1..].to_owned())),
-        _ if is_file(place) => Whereabouts::File(PathBuf::from(place)),
+        Some("") => TargetLocation::Embedded(None),
+        Some(rest) if rest.starts_with(':') => TargetLocation::Embedded(Some(rest[1..].to_owned())),
+        _ if is_file(place) => TargetLocation::File(PathBuf::from(place)),
         _ => {
             let url = place.parse().map_err(|error: BaseUrlError| wanted(&error.to_string()))?;
-            Whereabouts::Url(url)
+            TargetLocation::Url(url)
         }
     };
     Ok((name.to_owned(), place))
@@ -623,11 +623,12 @@ mod tests {
 
     #[test]
     fn what_does_not_rise_is_put_in_order() {
-        let Rising { levels, as_typed } = ConcurrencyLevels::read("4,1,4").unwrap().rising();
+        let SortedLevels { levels, was_sorted } =
+            ConcurrencyLevels::read("4,1,4").unwrap().sorted();
         let level = |number| Level::Concurrency(NonZeroU32::new(number).unwrap());
-        assert_eq!((levels, as_typed), (vec![level(1), level(4)], false));
-        let Rising { levels, as_typed } = RateLevels::read("1,inf").unwrap().rising();
-        assert_eq!((levels, as_typed), (vec![Level::Rate(1.0), Level::Unlimited], true));
+        assert_eq!((levels, was_sorted), (vec![level(1), level(4)], false));
+        let SortedLevels { levels, was_sorted } = RateLevels::read("1,inf").unwrap().sorted();
+        assert_eq!((levels, was_sorted), (vec![Level::Rate(1.0), Level::Unlimited], true));
     }
 
     #[test]
@@ -668,10 +669,10 @@ mod tests {
     #[test]
     fn a_server_is_a_url_a_profile_or_a_file() {
         let place = |text: &str| read_target(text).unwrap().1;
-        assert_eq!(place("a=http://h:1"), Whereabouts::Url("http://h:1".parse().unwrap()));
-        assert_eq!(place("a=embedded"), Whereabouts::Embedded(None));
-        assert_eq!(place("a=embedded:h100"), Whereabouts::Embedded(Some("h100".to_owned())));
-        assert_eq!(place("a = v2.toml"), Whereabouts::File("v2.toml".into()));
+        assert_eq!(place("a=http://h:1"), TargetLocation::Url("http://h:1".parse().unwrap()));
+        assert_eq!(place("a=embedded"), TargetLocation::Embedded(None));
+        assert_eq!(place("a=embedded:h100"), TargetLocation::Embedded(Some("h100".to_owned())));
+        assert_eq!(place("a = v2.toml"), TargetLocation::File("v2.toml".into()));
         for wrong in ["a", "=http://h:1", "a=", "a=not a url"] {
             assert!(read_target(wrong).is_err(), "{wrong}");
         }

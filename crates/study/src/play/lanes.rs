@@ -51,12 +51,13 @@ impl Work<'_> {
             Backend::Live { .. } => Sharing::OneAtATime,
             Backend::Virtual => Sharing::Free,
         };
-        let desk = &Desk { queue: Mutex::new(Queue::new(planned, sharing)), freed: Condvar::new() };
+        let queue =
+            &SharedQueue { queue: Mutex::new(Queue::new(planned, sharing)), freed: Condvar::new() };
         let lane = || {
             let mut rest = Duration::ZERO;
-            while let Some(taken) = desk.take() {
+            while let Some(taken) = queue.take() {
                 let measured = self.measure_deployment(&taken.deployment, backend, &quiet, rest);
-                if measured.inspect_err(|_| desk.queue().give_up())? {
+                if measured.inspect_err(|_| queue.queue().give_up())? {
                     rest = self.manifest.campaign.repetition.cool_down;
                 }
             }
@@ -203,18 +204,18 @@ fn now() -> Option<String> {
 }
 
 /// Hands out the deployments.
-struct Desk {
+struct SharedQueue {
     queue: Mutex<Queue>,
     /// Notified whenever a preset is free again.
     freed: Condvar,
 }
 
-impl Desk {
-    fn take(&self) -> Option<Taken<'_>> {
+impl SharedQueue {
+    fn take(&self) -> Option<TakenDeployment<'_>> {
         let mut queue = self.queue();
         loop {
             if let Some(deployment) = queue.take() {
-                return Some(Taken { desk: self, deployment });
+                return Some(TakenDeployment { queue: self, deployment });
             }
             if queue.is_empty() {
                 return None;
@@ -229,20 +230,20 @@ impl Desk {
 }
 
 /// A deployment that a lane works on. Its preset is free when this is dropped, whatever happened.
-struct Taken<'desk> {
-    desk: &'desk Desk,
+struct TakenDeployment<'queue> {
+    queue: &'queue SharedQueue,
     deployment: Deployment,
 }
 
-impl Drop for Taken<'_> {
+impl Drop for TakenDeployment<'_> {
     fn drop(&mut self) {
-        let mut queue = self.desk.queue();
+        let mut queue = self.queue.queue();
         queue.finished(self.deployment.preset);
         if thread::panicking() {
             queue.give_up();
         }
         drop(queue);
-        self.desk.freed.notify_all();
+        self.queue.freed.notify_all();
     }
 }
 

@@ -38,7 +38,7 @@ const LINES_SHOWN: usize = 10;
 
 /// The server of one condition.
 #[derive(Debug)]
-pub struct Side {
+pub struct ConditionServer {
     pub(super) secrets: Secrets,
     /// `None` until the server was asked what it serves.
     live: Option<Arc<Live>>,
@@ -46,7 +46,7 @@ pub struct Side {
     spec: Option<Spec>,
 }
 
-impl Side {
+impl ConditionServer {
     pub(super) fn new(secrets: Secrets) -> Self {
         Self { secrets, live: None, spec: None }
     }
@@ -64,13 +64,13 @@ impl Side {
 
 /// Asks all servers that are already running what they serve.
 pub(super) fn probe(
-    sides: &mut [Side],
+    sides: &mut [ConditionServer],
     study: &StudySpec,
     talk: &dyn Fn(String),
 ) -> Result<(), Failure> {
     let is_suite = study.suite().is_some();
     for (place, Condition { name, spec }) in study.conditions.iter().enumerate() {
-        let known = if is_suite { Side::answered(sides, spec) } else { None };
+        let known = if is_suite { ConditionServer::answered(sides, spec) } else { None };
         let Some(side) = sides.get_mut(place) else { break };
         side.remember(known, spec);
         if !is_ours(spec) && side.live.is_none() {
@@ -87,7 +87,7 @@ pub(super) fn probe(
 pub(super) struct LiveRunner<'session> {
     pub(super) session: &'session Session,
     /// In the order of the conditions.
-    pub(super) sides: Vec<Side>,
+    pub(super) sides: Vec<ConditionServer>,
     /// The engine that a suite keeps.
     pub(super) engine: Option<Arc<Server>>,
     pub(super) restart: Option<Restart>,
@@ -162,7 +162,7 @@ impl LiveRunner<'_> {
     /// The server of a point, asked what it serves.
     fn live(&mut self, job: &Job<'_>, planned: &Planned) -> Result<Arc<Live>, Failure> {
         let is_shared = job.before.is_some();
-        let known = is_shared.then(|| Side::answered(&self.sides, &job.spec)).flatten();
+        let known = is_shared.then(|| ConditionServer::answered(&self.sides, &job.spec)).flatten();
         let side = side(&mut self.sides, job)?;
         if let Some(up) = &self.deployment.up {
             return Live::reach(Arc::clone(&up.server), &side.secrets, planned).map(Arc::new);
@@ -185,7 +185,10 @@ impl LiveRunner<'_> {
     }
 }
 
-fn side<'sides>(sides: &'sides mut [Side], job: &Job<'_>) -> Result<&'sides mut Side, Failure> {
+fn side<'sides>(
+    sides: &'sides mut [ConditionServer],
+    job: &Job<'_>,
+) -> Result<&'sides mut ConditionServer, Failure> {
     let side = sides.get_mut(job.point.condition as usize);
     side.ok_or_else(|| Failure::internal("a point of a server that is not listed"))
 }
@@ -218,10 +221,10 @@ fn asks_alike(one: &Spec, other: &Spec) -> bool {
 /// this is dropped.
 pub(super) struct CurrentDeployment<'session> {
     pub(super) session: &'session Session,
-    pub(super) up: Option<Up>,
+    pub(super) up: Option<RunningServer>,
 }
 
-pub(super) struct Up {
+pub(super) struct RunningServer {
     server: Arc<Server>,
     how: DeploymentSpec,
     condition: u32,
@@ -238,7 +241,7 @@ impl CurrentDeployment<'_> {
             return Ok(());
         };
         let (condition, repetition) = (job.point.condition, job.point.repetition);
-        let serves = |up: &Up| {
+        let serves = |up: &RunningServer| {
             up.how == **how
                 && match how.renewal {
                     Renewal::EachRepetition => up.repetition == repetition,
@@ -263,7 +266,7 @@ impl CurrentDeployment<'_> {
         };
         let server = Arc::new(Server::Deployed(Box::new(deployed)));
         let (how, set) = ((**how).clone(), job.location.set().cloned());
-        self.up = Some(Up { server, how, condition, repetition, log, set });
+        self.up = Some(RunningServer { server, how, condition, repetition, log, set });
         Ok(())
     }
 

@@ -35,7 +35,7 @@ use inferometer_store::{NewSet, RunDirectory, RunState, RunStore, SetDirectory, 
 use inferometer_workload::{Inputs, make_plan};
 
 pub use self::lanes::unfit;
-pub use self::live::Side;
+pub use self::live::ConditionServer;
 use self::live::{CurrentDeployment, LiveRunner, Restart};
 use crate::grid::planned_places;
 use crate::matrix::deployments;
@@ -47,7 +47,7 @@ pub enum Backend {
     /// Over the wire.
     Live {
         /// One for each condition.
-        sides: Vec<Side>,
+        sides: Vec<ConditionServer>,
         restart_timeout: Duration,
     },
     /// In virtual time.
@@ -57,7 +57,10 @@ pub enum Backend {
 impl Backend {
     /// Over the wire, with the secrets of each condition.
     pub fn live(secrets: Vec<Secrets>, restart_timeout: Duration) -> Self {
-        Self::Live { sides: secrets.into_iter().map(Side::new).collect(), restart_timeout }
+        Self::Live {
+            sides: secrets.into_iter().map(ConditionServer::new).collect(),
+            restart_timeout,
+        }
     }
 
     /// The secrets of each condition; `None` in virtual time.

@@ -13,7 +13,7 @@ use inferometer_study::play::unfit;
 use inferometer_target::deploy::placeholder::{escaped, fill_planned};
 use serde_json::{Map, Value, json};
 
-use super::{MatrixFile, Owned, axes};
+use super::{ExtraKeys, MatrixFile, axes};
 use crate::arguments::{Grammar, MatrixArguments};
 use crate::draft::{Drafted, draft_scenario};
 use crate::experiment::{Layer, nearest};
@@ -265,7 +265,7 @@ struct Placeholders<'a> {
     preset: &'a Preset,
     model: &'a MatrixModel,
     /// What the preset and the model say beyond their names.
-    owned: [&'a Owned; 2],
+    extra: [&'a ExtraKeys; 2],
 }
 
 /// The table with the values of the cell filled in; else the key that is wrong, and why.
@@ -275,7 +275,7 @@ fn fill_table(deploy: &Value, file: &MatrixFile, cell: &Cell) -> Result<Value, (
         cell,
         preset: &file.matrix.presets[preset],
         model: &file.matrix.models[model],
-        owned: [&file.presets[preset], &file.models[model]],
+        extra: [&file.presets[preset], &file.models[model]],
     };
     let Some(table) = deploy.as_object() else { return Ok(deploy.clone()) };
     let mut full = Map::new();
@@ -353,7 +353,7 @@ impl Placeholders<'_> {
 
     /// The words that a placeholder stands for; `None` where there is no such name.
     fn words(&self, name: &str) -> Result<Option<Vec<String>>, String> {
-        let Self { cell, preset, model, owned } = self;
+        let Self { cell, preset, model, extra } = self;
         let number = |number: Option<u32>| number.map(|number| number.to_string());
         let no_gpus = format!("preset `{}` has no `gpus`", preset.name);
         let (value, why) = match name {
@@ -377,7 +377,7 @@ impl Placeholders<'_> {
                     (cell.flags.get(flag).cloned(), format!("[flags] has {known}"))
                 }
                 Some(("value", key)) => {
-                    let value = owned.iter().find_map(|owned| owned.values.get(key));
+                    let value = extra.iter().find_map(|extra| extra.values.get(key));
                     let owners = format!("`{}` and `{}`", preset.name, model.label);
                     let value = value.map(|value| value.0.concat());
                     (value, format!("no such key in the `values` of {owners}"))

@@ -27,7 +27,7 @@ use self::axes::{Axis, Rule};
 pub(crate) use self::cell::needed_tokens;
 use super::StudyPlan;
 use super::file::{self, BuiltIns, check_one_load, count_tables, refuse_keys, without_keys};
-use super::sweep::{ConcurrencyLevels, Rising};
+use super::sweep::{ConcurrencyLevels, SortedLevels};
 use crate::arguments::{MatrixArguments, PageFormat, Written};
 use crate::experiment::{self, Layer, Lists, Origins, schema};
 use crate::failure::Failure;
@@ -107,7 +107,7 @@ struct PresetTable {
     #[serde(flatten)]
     preset: Preset,
     #[serde(flatten)]
-    owned: Owned,
+    extra: ExtraKeys,
 }
 
 /// A model that is served.
@@ -117,13 +117,13 @@ struct ModelTable {
     #[serde(flatten)]
     model: MatrixModel,
     #[serde(flatten)]
-    owned: Owned,
+    extra: ExtraKeys,
 }
 
 /// What a preset or a model says beyond its name.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
-struct Owned {
+struct ExtraKeys {
     engine: Map<String, Value>,
     /// What else commands need to know of it; {value:NAME} stands for each
     values: BTreeMap<String, Values>,
@@ -203,13 +203,13 @@ struct MatrixFile {
     /// Without its cells.
     matrix: Matrix,
     /// Whether the levels were written from the lowest to the highest.
-    is_rising: bool,
+    was_sorted: bool,
     axes: Vec<Axis>,
     includes: Vec<Rule>,
     excludes: Vec<Rule>,
     /// What each preset and each model says beyond its name.
-    presets: Vec<Owned>,
-    models: Vec<Owned>,
+    presets: Vec<ExtraKeys>,
+    models: Vec<ExtraKeys>,
     /// What holds for every cell.
     experiment: Layer,
     /// Keys of the workload that are others at a context length.
@@ -254,7 +254,7 @@ impl MatrixFile {
         check_one_load(whole, "matrix.concurrency")?;
         let (presets, preset_tables) = presets(whole)?;
         let (models, model_tables) = models(whole)?;
-        let rising = Rising::from_file(table.concurrency.as_ref());
+        let sorted = SortedLevels::from_file(table.concurrency.as_ref());
         let name = table.name.clone().unwrap_or_else(|| stem.trim_end_matches(".toml").to_owned());
         let matrix = Matrix {
             title: table.title.clone().unwrap_or_else(|| name.clone()),
@@ -262,7 +262,7 @@ impl MatrixFile {
             presets,
             models,
             cells: Vec::new(),
-            levels: rising.levels,
+            levels: sorted.levels,
             lanes: table.lanes.unwrap_or(NonZeroU32::MIN),
             currency: table.currency.clone().filter(|currency| !currency.trim().is_empty()),
         };
@@ -272,7 +272,7 @@ impl MatrixFile {
         Ok(Self {
             table,
             matrix,
-            is_rising: rising.as_typed,
+            was_sorted: sorted.was_sorted,
             includes,
             excludes: axes::read_rules(whole, "exclude", &axes, false)?,
             axes,
@@ -320,20 +320,20 @@ fn names(whole: &Layer, list: &str, what: &str) -> Result<Vec<String>, Failure> 
     file::read_names(whole, list, what, str::eq_ignore_ascii_case)
 }
 
-fn presets(whole: &Layer) -> Result<(Vec<Preset>, Vec<Owned>), Failure> {
+fn presets(whole: &Layer) -> Result<(Vec<Preset>, Vec<ExtraKeys>), Failure> {
     let names = names(whole, "preset", "what it is called, such as \"gpu-small\"")?;
     let preset = |place: usize| {
         let table: PresetTable = whole.table(&format!("preset.{place}"))?;
-        Ok((table.preset, table.owned))
+        Ok((table.preset, table.extra))
     };
     (0..names.len()).map(preset).collect()
 }
 
-fn models(whole: &Layer) -> Result<(Vec<MatrixModel>, Vec<Owned>), Failure> {
+fn models(whole: &Layer) -> Result<(Vec<MatrixModel>, Vec<ExtraKeys>), Failure> {
     let names = names(whole, "model", "as the server is asked for it")?;
     let (mut models, mut tables): (Vec<MatrixModel>, _) = (Vec::new(), Vec::new());
     for (place, name) in names.into_iter().enumerate() {
-        let ModelTable { mut model, owned } = whole.table(&format!("model.{place}"))?;
+        let ModelTable { mut model, extra } = whole.table(&format!("model.{place}"))?;
         if model.label.is_empty() {
             let last = name.trim_end_matches('/').rsplit('/').next();
             last.unwrap_or(&name).clone_into(&mut model.label);
@@ -345,7 +345,7 @@ fn models(whole: &Layer) -> Result<(Vec<MatrixModel>, Vec<Owned>), Failure> {
             return Err(whole.origins.failure(&at, &what));
         }
         models.push(model);
-        tables.push(owned);
+        tables.push(extra);
     }
     Ok((models, tables))
 }
@@ -393,7 +393,7 @@ pub(crate) fn plan(arguments: &MatrixArguments) -> Result<StudyPlan, Failure> {
 /// Every cell that is asked for as a whole spec.
 fn resolve(file: &MatrixFile, arguments: &MatrixArguments) -> Result<StudyPlan, Failure> {
     let mut notes = Vec::new();
-    if !file.is_rising {
+    if !file.was_sorted {
         let what = "the numbers in flight did not rise: they are put in order, each once";
         notes.push(what.to_owned());
     }

@@ -27,7 +27,7 @@ use sha2::{Digest, Sha256};
 use super::StudyPlan;
 use super::dry_run::expected;
 use super::file::{self, BuiltIns, check_one_load, count_tables, refuse_keys, without_keys};
-use super::sweep::{Rising, spec_at_levels};
+use super::sweep::{SortedLevels, spec_at_levels};
 use crate::arguments::{ExperimentArguments, Grammar, PageFormat, SuiteArguments};
 use crate::draft::draft_scenario;
 use crate::experiment::{self, Layer, schema};
@@ -270,11 +270,11 @@ fn resolve(
         let mut layer = layer.clone();
         layer.lay(overrides.clone())?;
         let drafted = draft_scenario(&arguments.experiment.headers, layer).map_err(about)?;
-        let rising = Rising::from_file(drafted.sweep.concurrencies.as_ref());
-        scenario.levels = rising.levels;
+        let sorted = SortedLevels::from_file(drafted.sweep.concurrencies.as_ref());
+        scenario.levels = sorted.levels;
         let spec = spec_at_levels(&drafted, &scenario.levels, None, 1, arguments.virtual_time);
         let spec = spec.map_err(about)?;
-        if !rising.as_typed {
+        if !sorted.was_sorted {
             let what = "did not rise: they are put in order, each once";
             notes.push(format!("the levels of `{name}` {what}"));
         }
