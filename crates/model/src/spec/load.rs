@@ -448,13 +448,12 @@ impl Load {
         if duration.is_some_and(|duration| duration.is_zero() || DURATION_MAX < duration) {
             return Err(SpecError::BadDuration(DURATION_MAX));
         }
-        match &self.shape {
-            LoadShape::Open { rate: Rate::Recorded(_), .. } => {}
-            LoadShape::Open { .. } | LoadShape::Closed { .. } if self.extent == Extent::Whole => {
-                return Err(SpecError::OddLoad);
-            }
-            LoadShape::Open { rate, .. } => check_schedule(rate, self.extent)?,
-            LoadShape::Closed { .. } => {}
+        let is_recorded = matches!(&self.shape, LoadShape::Open { rate: Rate::Recorded(_), .. });
+        if self.extent == Extent::Whole && !is_recorded {
+            return Err(SpecError::OddLoad);
+        }
+        if let LoadShape::Open { rate, .. } = &self.shape {
+            check_schedule(rate, self.extent)?;
         }
         at_most("--warm-up", self.warm_up, WARM_UP_MAX)
     }

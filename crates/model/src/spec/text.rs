@@ -63,13 +63,11 @@ impl<T: Grammar> Grammar for Written<T> {
 pub(super) fn read_any<'de, T: Grammar, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<T, D::Error> {
-    let plain = |value: Value| match value {
-        Value::String(text) => text,
-        other => other.to_string(),
-    };
-    let text = match Value::deserialize(deserializer)? {
-        Value::Array(items) => items.into_iter().map(plain).collect::<Vec<_>>().join(","),
-        other => plain(other),
+    let plain = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let value = Value::deserialize(deserializer)?;
+    let text = match value.as_array() {
+        Some(items) => items.iter().map(plain).collect::<Vec<_>>().join(","),
+        None => plain(&value),
     };
     T::read(&text).map_err(de::Error::custom)
 }

@@ -427,10 +427,10 @@ impl Source {
     }
 
     fn converses(&self) -> bool {
-        match self {
-            Self::Mix(parts) => parts.iter().any(|part| part.source.converses()),
-            other => matches!(other, Self::Conversations(_)),
+        if let Self::Mix(parts) = self {
+            return parts.iter().any(|part| part.source.converses());
         }
+        matches!(self, Self::Conversations(_))
     }
 
     /// Whether its words follow from the seed alone: with the same seed, prompts of other lengths
