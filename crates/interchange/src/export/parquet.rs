@@ -26,10 +26,8 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::Type;
 
-/// The name of each table's file.
-pub const REQUESTS: &str = "requests.parquet";
-pub const TOKENS: &str = "tokens.parquet";
-pub const TELEMETRY: &str = "telemetry.parquet";
+/// The names of the tables' files, in the order of the tables.
+pub const FILES: [&str; 3] = ["requests.parquet", "tokens.parquet", "telemetry.parquet"];
 
 #[derive(Debug, thiserror::Error)]
 pub enum ParquetError {
@@ -40,14 +38,6 @@ pub enum ParquetError {
          csv"
     )]
     NoRequests { name: String },
-}
-
-/// How many rows each table got.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rows {
-    pub requests: u64,
-    pub tokens: u64,
-    pub telemetry: u64,
 }
 
 /// The three tables of any number of results, one result after another.
@@ -64,7 +54,7 @@ impl<W: Write + Send> std::fmt::Debug for Tables<W> {
 }
 
 impl<W: Write + Send> Tables<W> {
-    pub fn new(requests: W, tokens: W, telemetry: W) -> Result<Self, ParquetError> {
+    pub fn new([requests, tokens, telemetry]: [W; 3]) -> Result<Self, ParquetError> {
         Ok(Self {
             requests: Table::new(requests, request_cells("", Request::NotSent(0, Cause::Refused)))?,
             tokens: Table::new(tokens, token_cells("", 0, 0, None, None))?,
@@ -110,12 +100,9 @@ impl<W: Write + Send> Tables<W> {
         Ok(())
     }
 
-    pub fn finish(self) -> Result<Rows, ParquetError> {
-        Ok(Rows {
-            requests: self.requests.finish()?,
-            tokens: self.tokens.finish()?,
-            telemetry: self.telemetry.finish()?,
-        })
+    /// How many rows each table got.
+    pub fn finish(self) -> Result<[u64; 3], ParquetError> {
+        Ok([self.requests.finish()?, self.tokens.finish()?, self.telemetry.finish()?])
     }
 }
 

@@ -142,14 +142,10 @@ mod tables {
     use std::io::BufWriter;
     use std::path::{Path, PathBuf};
 
-    use inferometer_interchange::export::parquet::{
-        ParquetError, REQUESTS, Rows, TELEMETRY, TOKENS, Tables,
-    };
+    use inferometer_interchange::export::parquet::{FILES, ParquetError, Tables};
 
     use super::{Subject, observations};
     use crate::failure::Failure;
-
-    const TABLES: [&str; 3] = [REQUESTS, TOKENS, TELEMETRY];
 
     /// The tables' files, and how many rows each has.
     pub(crate) fn write_tables(
@@ -157,8 +153,16 @@ mod tables {
         subjects: &[Subject],
     ) -> Result<Vec<(PathBuf, u64)>, Failure> {
         fs::create_dir_all(folder).map_err(|error| unwritten(folder, error))?;
-        let half_done = TABLES.map(|table| folder.join(format!(".{table}.{}", std::process::id())));
-        let written = fill(&half_done, subjects).and_then(|rows| put(folder, &half_done, rows));
+        let half_done = FILES.map(|table| folder.join(format!(".{table}.{}", std::process::id())));
+        let put = |rows: [u64; 3]| {
+            let placed = FILES.iter().zip(&half_done).zip(rows).map(|((table, from), rows)| {
+                let to = folder.join(table);
+                fs::rename(from, &to).map_err(|error| unwritten(&to, error))?;
+                Ok((to, rows))
+            });
+            placed.collect::<Result<Vec<_>, Failure>>()
+        };
+        let written = fill(&half_done, subjects).and_then(put);
         if written.is_err() {
             for path in &half_done {
                 let _ = fs::remove_file(path);
@@ -167,7 +171,7 @@ mod tables {
         written
     }
 
-    fn fill(paths: &[PathBuf; 3], subjects: &[Subject]) -> Result<Rows, Failure> {
+    fn fill(paths: &[PathBuf; 3], subjects: &[Subject]) -> Result<[u64; 3], Failure> {
         let open = |path: &PathBuf| {
             File::create(path).map(BufWriter::new).map_err(|error| unwritten(path, error))
         };
@@ -177,7 +181,7 @@ mod tables {
             ParquetError::Write(error) => unwritten(requests, error),
         };
         let mut tables =
-            Tables::new(open(requests)?, open(tokens)?, open(telemetry)?).map_err(refused)?;
+            Tables::new([open(requests)?, open(tokens)?, open(telemetry)?]).map_err(refused)?;
         for subject in subjects {
             match subject {
                 Subject::Run { directory, .. } => {
@@ -188,17 +192,6 @@ mod tables {
             .map_err(refused)?;
         }
         tables.finish().map_err(refused)
-    }
-
-    fn put(folder: &Path, from: &[PathBuf; 3], rows: Rows) -> Result<Vec<(PathBuf, u64)>, Failure> {
-        let counts = [rows.requests, rows.tokens, rows.telemetry];
-        let mut placed = Vec::new();
-        for ((table, from), rows) in TABLES.iter().zip(from).zip(counts) {
-            let to = folder.join(table);
-            fs::rename(from, &to).map_err(|error| unwritten(&to, error))?;
-            placed.push((to, rows));
-        }
-        Ok(placed)
     }
 
     fn unwritten(path: &Path, why: impl std::fmt::Display) -> Failure {
