@@ -113,7 +113,7 @@ impl Mapped {
             "tool_version": self.manifest.tool_version,
             "file": self.manifest.file,
             "reading": self.manifest.reading,
-            "results": self.import.sheets().count(),
+            "results": self.import.results().count(),
             "broken": self.import.broken().count(),
             "import": import,
         }))
@@ -122,7 +122,7 @@ impl Mapped {
     /// Every result as `vllm bench serve` prints one.
     pub(crate) fn blocks(&self) -> String {
         let block = |sheet| block::from_result(sheet, &BlockOptions::all_of(sheet));
-        self.import.sheets().map(block).collect::<Vec<_>>().join("\n")
+        self.import.results().map(block).collect::<Vec<_>>().join("\n")
     }
 
     pub(crate) fn page(&self) -> String {
@@ -132,7 +132,7 @@ impl Mapped {
             manifest: &self.manifest,
             folder: &folder,
             tool: self.import.tool,
-            sheets: self.import.sheets().collect(),
+            sheets: self.import.results().collect(),
             broken: broken
                 .map(|broken| BrokenLine { line: broken.line, reason: &broken.reason })
                 .collect(),

@@ -57,8 +57,8 @@ pub(crate) fn meant(
 }
 
 /// How much of the load was done, where that was not all of it.
-fn cut(sheet: &ToolResult) -> Option<String> {
-    sheet.marks.iter().find_map(|mark| match *mark {
+fn cut(result: &ToolResult) -> Option<String> {
+    result.marks.iter().find_map(|mark| match *mark {
         Mark::Cut { completed, planned } => {
             Some(format!("{completed} of {planned} requests completed"))
         }

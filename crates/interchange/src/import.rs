@@ -35,7 +35,7 @@ pub struct Import {
 
 impl Import {
     /// The results in the file's order: the N-th of them is what `ID/N` names.
-    pub fn sheets(&self) -> impl Iterator<Item = &ToolResult> {
+    pub fn results(&self) -> impl Iterator<Item = &ToolResult> {
         self.records.iter().filter_map(Imported::result)
     }
 

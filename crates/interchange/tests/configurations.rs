@@ -16,12 +16,12 @@ fn example(name: &str) -> String {
 fn read(bytes: &[u8], reading: &ImportReading) -> Vec<ToolResult> {
     let import = read_file("page.md", bytes, reading).unwrap();
     assert_eq!(import.broken().count(), 0);
-    import.sheets().cloned().collect()
+    import.results().cloned().collect()
 }
 
 fn names(text: &str) -> Vec<String> {
-    let sheets = read(text.as_bytes(), &ImportReading::default());
-    sheets.into_iter().map(|sheet| sheet.configuration).collect()
+    let results = read(text.as_bytes(), &ImportReading::default());
+    results.into_iter().map(|result| result.configuration).collect()
 }
 
 /// As it was published: front matter, Liquid, a damaged letter, and two sweeps between tags.
@@ -44,23 +44,26 @@ fn rate_page() -> Vec<u8> {
 
 #[test]
 fn both_sweeps_of_a_page_are_lines_and_their_last_points_are_cut() {
-    let sheets = read(&rate_page(), &ImportReading::default());
-    assert_eq!(sheets.len(), 14);
-    for (place, sheet) in sheets.iter().enumerate() {
+    let results = read(&rate_page(), &ImportReading::default());
+    assert_eq!(results.len(), 14);
+    for (place, result) in results.iter().enumerate() {
         let number = 1 + place / 7;
-        assert_eq!(sheet.configuration, format!("configuration {number}"));
+        assert_eq!(result.configuration, format!("configuration {number}"));
         let cut = Mark::Cut { completed: 1015, planned: 2000 };
-        assert_eq!(sheet.marks.contains(&cut), place % 7 == 6);
+        assert_eq!(result.marks.contains(&cut), place % 7 == 6);
     }
     let named = ImportReading {
         names: vec!["v0".to_owned(), "v1".to_owned()],
         repeats: false,
         nameless: None,
     };
-    let sheets = read(&rate_page(), &named);
-    assert_eq!((sheets[6].configuration.as_str(), sheets[7].configuration.as_str()), ("v0", "v1"));
+    let results = read(&rate_page(), &named);
+    assert_eq!(
+        (results[6].configuration.as_str(), results[7].configuration.as_str()),
+        ("v0", "v1")
+    );
     let joined = ImportReading { names: vec!["all".to_owned()], repeats: true, nameless: None };
-    assert!(read(&rate_page(), &joined).iter().all(|sheet| sheet.configuration == "all"));
+    assert!(read(&rate_page(), &joined).iter().all(|result| result.configuration == "all"));
     let few = ImportReading { names: vec!["v0".to_owned()], repeats: false, nameless: None };
     assert_eq!(read(&rate_page(), &few)[13].configuration, "configuration 2");
 }
@@ -122,12 +125,12 @@ fn commands_above_blocks_tell_their_servers_apart() {
     let text = page(wrapped, &format!("{wrapped} --max-num-seqs 4096"));
     let (first, second) = ("configuration 1", "--max-num-seqs 4096");
     assert_eq!(names(&text), [first, first, first, second, second, second]);
-    let sheets = read(text.as_bytes(), &ImportReading::default());
-    for sheet in &sheets {
-        assert_eq!(sheet.tensor_parallel, Some(4));
-        assert_eq!(sheet.backend.as_deref(), Some("openai-chat"));
+    let results = read(text.as_bytes(), &ImportReading::default());
+    for result in &results {
+        assert_eq!(result.tensor_parallel, Some(4));
+        assert_eq!(result.backend.as_deref(), Some("openai-chat"));
     }
-    let caps: Vec<_> = sheets.iter().filter_map(|sheet| sheet.max_concurrency).collect();
+    let caps: Vec<_> = results.iter().filter_map(|result| result.max_concurrency).collect();
     assert_eq!(caps, [128, 256, 512, 128, 256, 512]);
     let text = page("vllm serve -tp 4 org/m", "vllm serve --tensor-parallel-size=2 org/m");
     assert_eq!(names(&text), ["TP 4", "TP 4", "TP 4", "TP 2", "TP 2", "TP 2"]);
@@ -140,10 +143,10 @@ fn results_at_one_load_are_no_repeats_unless_they_are_said_to_be() {
     let unsaid = "{\"mean_itl_ms\": 1}\n".repeat(2);
     assert_eq!(names(&unsaid), ["configuration 1", "configuration 2"]);
     let joined = ImportReading { repeats: true, ..ImportReading::default() };
-    assert!(read(text.as_bytes(), &joined).iter().all(|sheet| sheet.configuration.is_empty()));
+    assert!(read(text.as_bytes(), &joined).iter().all(|result| result.configuration.is_empty()));
     let both = ["before".to_owned(), "after".to_owned()];
     let reading = ImportReading { names: both.to_vec(), ..ImportReading::default() };
-    let found = read(text.as_bytes(), &reading).into_iter().map(|sheet| sheet.configuration);
+    let found = read(text.as_bytes(), &reading).into_iter().map(|result| result.configuration);
     assert_eq!(found.collect::<Vec<_>>(), both);
     let labelled = row(8, ", \"label\": \"a\"").repeat(2);
     assert_eq!(names(&labelled), ["a", "a"], "the source gives them one name");
@@ -154,7 +157,7 @@ fn what_has_no_name_is_named_after_its_file() {
     let reading =
         ImportReading { nameless: Some("stock.json".to_owned()), ..ImportReading::default() };
     let named = |text: &str| -> Vec<String> {
-        read(text.as_bytes(), &reading).into_iter().map(|sheet| sheet.configuration).collect()
+        read(text.as_bytes(), &reading).into_iter().map(|result| result.configuration).collect()
     };
     assert_eq!(named(&row(1, "")), ["stock.json"]);
     let (first, second) = ("stock.json, configuration 1", "stock.json, configuration 2");
@@ -177,9 +180,9 @@ fn swept(cap: u32, parameters: &str) -> String {
 fn the_parameters_of_a_sweep_name_its_servers_and_its_runs_are_repeats() {
     let low = "\"ttft\": \"30ms\", \"_benchmark_name\": \"low\", \"max-concurrency\": 1";
     assert_eq!(names(&swept(1, low)), ["ttft=30ms"; 3]);
-    let sheets = read(swept(1, low).as_bytes(), &ImportReading::default());
-    assert_eq!(sheets[0].max_concurrency, Some(1));
-    assert_eq!(sheets[0].unmapped, ["line 2: odd"], "a number before the parameters is none");
+    let results = read(swept(1, low).as_bytes(), &ImportReading::default());
+    assert_eq!(results[0].max_concurrency, Some(1));
+    assert_eq!(results[0].unmapped, ["line 2: odd"], "a number before the parameters is none");
     let high = "\"ttft\": \"30ms\", \"_benchmark_name\": \"high\"";
     let other = "\"ttft\": \"10ms\", \"_benchmark_name\": \"low\"";
     let all = [swept(1, low), swept(4, high), swept(1, other)].join("\n");

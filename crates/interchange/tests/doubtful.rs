@@ -19,7 +19,7 @@ fn import(text: &str) -> Import {
 fn one(text: &str) -> ToolResult {
     let import = import(text);
     assert_eq!(import.records.len(), 1, "{:?}", import.records);
-    import.sheets().next().unwrap().clone()
+    import.results().next().unwrap().clone()
 }
 
 fn with(text: &str, old: &str, new: &str) -> String {
@@ -37,11 +37,14 @@ fn zeros_of_an_empty_list_are_no_latency() {
     let block = one("== Serving Benchmark Result ==\nSuccessful requests: 5\n\
                      Mean TTFT (ms): 12.50\nP99 TTFT (ms): 0.00\nMean TPOT (ms): 0.00\n\
                      P99 TPOT (ms): 0.00\nMean ITL (ms): 0.00\n====================\n");
-    for sheet in [&json, &block] {
-        let kinds: Vec<_> = sheet.latencies.iter().map(|latency| latency.kind).collect();
+    for result in [&json, &block] {
+        let kinds: Vec<_> = result.latencies.iter().map(|latency| latency.kind).collect();
         assert_eq!(kinds, [LatencyKind::Ttft]);
         let said = "has nothing but zeros: there was nothing to measure";
-        assert_eq!(sheet.unmapped, [format!("line 1: TPOT {said}"), format!("line 1: ITL {said}")]);
+        assert_eq!(
+            result.unmapped,
+            [format!("line 1: TPOT {said}"), format!("line 1: ITL {said}")]
+        );
     }
     assert_eq!(json.further.get("mean_client_queue_time_ms"), Some(&0.0), "nobody waited");
     let failed = one("{\"completed\": 0, \"failed\": 3, \"mean_ttft_ms\": 0, \"p99_ttft_ms\": 0}");
@@ -53,9 +56,9 @@ fn zeros_of_an_empty_list_are_no_latency() {
 #[test]
 fn a_bare_word_on_its_own_line_does_not_cost_its_record() {
     let text = "{\n  \"completed\": 2,\n  \"ttfts\": [\n    0.25,\n    NaN\n  ]\n}\n";
-    let sheet = one(text);
-    assert_eq!(sheet.completed, Some(2));
-    assert_eq!(sheet.unmapped, ["line 1: ttfts: 1 values are none"]);
+    let result = one(text);
+    assert_eq!(result.completed, Some(2));
+    assert_eq!(result.unmapped, ["line 1: ttfts: 1 values are none"]);
 }
 
 #[test]
@@ -72,8 +75,8 @@ fn a_report_in_the_order_of_the_alphabet_is_the_same_report() {
 #[test]
 fn any_report_may_say_that_it_is_of_a_simulation() {
     let text = with(LLM_D, "  eid: sweep-7\n", "  keywords: [simulated]\n");
-    let sheet = one(&text);
-    assert!(sheet.source.simulated && sheet.marks.contains(&Mark::Simulated));
+    let result = one(&text);
+    assert!(result.source.simulated && result.marks.contains(&Mark::Simulated));
     assert!(!one(LLM_D).source.simulated);
 }
 
@@ -106,10 +109,10 @@ fn what_was_begun_is_not_what_was_planned() {
     assert_eq!(asked.marks.first(), Some(&Mark::Cut { completed: 476, planned: 480 }));
     let timed = with(GUIDELLM, "\"max_requests\"", "\"max_seconds\"");
     let timed = with(&timed, "\"incomplete\":0,\"total\":4", "\"incomplete\":8,\"total\":12");
-    let sheets: Vec<_> = import(&timed).sheets().cloned().collect();
-    assert_eq!((sheets[0].completed, sheets[0].requests_planned), (Some(4), None));
-    assert!(sheets[0].metadata.contains(&incomplete("8")) && sheets[0].marks.is_empty());
-    assert_eq!(sheets[0].configuration, "", "how many were left names no configuration");
+    let results: Vec<_> = import(&timed).results().cloned().collect();
+    assert_eq!((results[0].completed, results[0].requests_planned), (Some(4), None));
+    assert!(results[0].metadata.contains(&incomplete("8")) && results[0].marks.is_empty());
+    assert_eq!(results[0].configuration, "", "how many were left names no configuration");
 }
 
 #[test]
@@ -118,7 +121,7 @@ fn a_broken_document_leaves_those_around_it() {
     let text = format!("%YAML 1.2\n---\n{LLM_D}--- # next\n{broken}---\n\n---\n{LLM_D}...\n");
     let import = import(&text);
     let lines = u32::try_from(LLM_D.lines().count()).unwrap();
-    let found: Vec<_> = import.sheets().map(|sheet| sheet.source.line.unwrap()).collect();
+    let found: Vec<_> = import.results().map(|result| result.source.line.unwrap()).collect();
     assert_eq!(found, [2, 2 + lines + 6]);
     let broken: Vec<_> = import.broken().collect();
     assert_eq!(broken.len(), 1);
@@ -129,9 +132,9 @@ fn a_broken_document_leaves_those_around_it() {
 
 #[test]
 fn a_bad_value_is_named_once() {
-    let sheet = one(&with(LLM_D, "p99: 0.25", "p99: soon"));
-    let named = sheet.unmapped.iter().filter(|what| what.contains("“soon”"));
-    assert_eq!(named.count(), 1, "{:?}", sheet.unmapped);
+    let result = one(&with(LLM_D, "p99: 0.25", "p99: soon"));
+    let named = result.unmapped.iter().filter(|what| what.contains("“soon”"));
+    assert_eq!(named.count(), 1, "{:?}", result.unmapped);
 }
 
 #[test]
@@ -139,12 +142,12 @@ fn a_clock_that_was_turned_back_gives_no_latency() {
     let first = AIPERF_LINES.lines().next().unwrap();
     let mut line: serde_json::Value = serde_json::from_str(first).unwrap();
     line["metadata"]["request_end_ns"] = 1.into();
-    let sheet = one(&line.to_string());
-    assert!(sheet.latency_from(LatencyKind::E2e, CountsFrom::Schedule).is_none());
-    assert_eq!(sheet.duration_s, Some(0.0));
-    assert!(sheet.latency(LatencyKind::Ttft).is_some());
+    let result = one(&line.to_string());
+    assert!(result.latency_from(LatencyKind::E2e, CountsFrom::Schedule).is_none());
+    assert_eq!(result.duration_s, Some(0.0));
+    assert!(result.latency(LatencyKind::Ttft).is_some());
     let said = "metadata.request_end_ns of 1 lines, which is none or before its beginning";
-    assert_eq!(sheet.unmapped, [said]);
+    assert_eq!(result.unmapped, [said]);
 }
 
 #[test]
@@ -152,8 +155,8 @@ fn a_line_with_its_effective_latency_counts_once() {
     let first = AIPERF_LINES.lines().next().unwrap();
     let mut line: serde_json::Value = serde_json::from_str(first).unwrap();
     line["metrics"]["effective_latency"] = serde_json::json!({ "value": 125.0, "unit": "ms" });
-    let sheet = one(&line.to_string());
-    let e2e = sheet.latency_from(LatencyKind::E2e, CountsFrom::Schedule).unwrap();
+    let result = one(&line.to_string());
+    let e2e = result.latency_from(LatencyKind::E2e, CountsFrom::Schedule).unwrap();
     assert_eq!((e2e.n, e2e.mean_ms), (Some(1), Some(125.0)));
 }
 

@@ -21,8 +21,8 @@ fn only(text: &str) -> ToolResult {
 }
 
 /// As that tool would have told it.
-fn sheet() -> ToolResult {
-    let mut sheet = ToolResult {
+fn result() -> ToolResult {
+    let mut result = ToolResult {
         source: ResultSource {
             tool: Tool::Vllm,
             form: Form::Document,
@@ -71,8 +71,8 @@ fn sheet() -> ToolResult {
         requests: Some(requests()),
         ..ToolResult::default()
     };
-    sheet.marks = Mark::found(&sheet);
-    sheet
+    result.marks = Mark::found(&result);
+    result
 }
 
 fn latency(kind: LatencyKind, from: CountsFrom, grain: Grain, mean_ms: f64) -> ResultLatency {
@@ -110,7 +110,7 @@ fn requests() -> Vec<ResultRequest> {
 
 #[test]
 fn a_detailed_result_loses_nothing() {
-    let given = sheet();
+    let given = result();
     let text = line(&given, &Writing { detail: true, ..Writing::default() }).unwrap();
     let mut read = only(&text);
     assert!(read.unmapped.is_empty(), "{:?}", read.unmapped);
@@ -121,7 +121,7 @@ fn a_detailed_result_loses_nothing() {
 
 #[test]
 fn a_run_of_ours_stays_the_run_that_it_was() {
-    let mut given = sheet();
+    let mut given = result();
     given.source = ResultSource {
         version: Some("0.1.0".to_owned()),
         name: "20260102-030405-calm".to_owned(),
@@ -147,7 +147,7 @@ fn a_run_of_ours_stays_the_run_that_it_was() {
 
 #[test]
 fn a_result_of_another_tool_says_who_measured_it_on_every_trip() {
-    let mut given = sheet();
+    let mut given = result();
     given.source.tool = Tool::Sglang;
     given.source.version = Some("0.4".to_owned());
     let read = only(&line(&given, &Writing::default()).unwrap());
@@ -175,16 +175,16 @@ fn results_of_a_published_page_are_different_series() {
     ]
     .join("\n");
     let import = read_file("page.md", page.as_bytes(), &ImportReading::default()).unwrap();
-    let sheets: Vec<ToolResult> = import.sheets().cloned().collect();
-    assert_eq!(sheets.len(), 14);
-    let text = export::figures::openmetrics(&sheets);
+    let results: Vec<ToolResult> = import.results().cloned().collect();
+    assert_eq!(results.len(), 14);
+    let text = export::figures::openmetrics(&results);
     let samples = text.lines().filter(|line| !line.starts_with('#'));
     let mut series: Vec<&str> = samples.map(|line| line.rsplit_once(' ').unwrap().0).collect();
     let count = series.len();
     series.sort_unstable();
     series.dedup();
     assert_eq!(series.len(), count);
-    let otlp: Value = serde_json::from_str(&export::figures::otlp(&sheets).unwrap()).unwrap();
+    let otlp: Value = serde_json::from_str(&export::figures::otlp(&results).unwrap()).unwrap();
     let resources = otlp["resourceMetrics"].as_array().unwrap().iter();
     let mut resources: Vec<String> = resources.map(|found| found["resource"].to_string()).collect();
     resources.sort_unstable();
@@ -199,7 +199,7 @@ fn levels_of_a_sweep_are_one_configuration_again() {
         [(1.0, Verdict::Valid), (2.0, Verdict::Valid), (4.0, Verdict::Invalid)]
             .into_iter()
             .map(|(rate, verdict)| {
-                let mut level = sheet();
+                let mut level = result();
                 level.source =
                     ResultSource { name: format!("level-{rate}"), ..ResultSource::default() };
                 level.request_rate = Some(ResultRate::PerSecond(rate));
@@ -252,7 +252,7 @@ fn own_run() -> ToolResult {
         max_ms: Some(900.0),
         ..latency
     };
-    let mut sheet = ToolResult {
+    let mut result = ToolResult {
         source: ResultSource {
             version: Some("0.1.0".to_owned()),
             name: "20260102-030405-calm".to_owned(),
@@ -261,21 +261,21 @@ fn own_run() -> ToolResult {
         },
         backend: Some("chat".to_owned()),
         started: Some("2026-01-02T03:04:05Z".to_owned()),
-        latencies: sheet().latencies.into_iter().map(whole).collect(),
+        latencies: result().latencies.into_iter().map(whole).collect(),
         request_rate: Some(ResultRate::PerSecond(2.5)),
         requests_planned: Some(2),
-        ..sheet()
+        ..result()
     };
-    sheet.verdict = Some(Verdict::Invalid);
-    sheet.latencies.push(whole(latency(LatencyKind::Itl, CountsFrom::Output, Grain::Token, 20.0)));
-    sheet.marks = Mark::found(&sheet);
-    sheet
+    result.verdict = Some(Verdict::Invalid);
+    result.latencies.push(whole(latency(LatencyKind::Itl, CountsFrom::Output, Grain::Token, 20.0)));
+    result.marks = Mark::found(&result);
+    result
 }
 
 fn of_file(text: &str) -> (Tool, ToolResult) {
     let import = read_file("file", text.as_bytes(), &ImportReading::default()).unwrap();
-    assert_eq!((import.sheets().count(), import.broken().count()), (1, 0));
-    (import.tool, import.sheets().next().unwrap().clone())
+    assert_eq!((import.results().count(), import.broken().count()), (1, 0));
+    (import.tool, import.results().next().unwrap().clone())
 }
 
 fn assert_same_figures(read: &ToolResult, given: &ToolResult) {

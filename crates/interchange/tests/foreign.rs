@@ -28,68 +28,69 @@ fn refused(bytes: &[u8]) -> ImportError {
     read_file("file", bytes, &ImportReading::default()).unwrap_err()
 }
 
-fn sheets(text: &str) -> Vec<ToolResult> {
-    import(text).sheets().cloned().collect()
+fn results(text: &str) -> Vec<ToolResult> {
+    import(text).results().cloned().collect()
 }
 
-fn latency(sheet: &ToolResult, kind: LatencyKind, from: CountsFrom) -> &ResultLatency {
-    sheet.latency_from(kind, from).unwrap()
+fn latency(result: &ToolResult, kind: LatencyKind, from: CountsFrom) -> &ResultLatency {
+    result.latency_from(kind, from).unwrap()
 }
 
 #[test]
 fn guidellm_has_a_result_for_each_load() {
     let import = import(GUIDELLM);
     assert_eq!(import.tool, Tool::GuideLlm);
-    let sheets: Vec<_> = import.sheets().collect();
-    let caps: Vec<_> = sheets.iter().map(|sheet| sheet.max_concurrency.unwrap()).collect();
+    let results: Vec<_> = import.results().collect();
+    let caps: Vec<_> = results.iter().map(|result| result.max_concurrency.unwrap()).collect();
     assert_eq!(caps, [1, 2]);
-    let sheet = sheets[0];
-    assert_eq!(sheet.source.version.as_deref(), Some("0.8.1"));
+    let result = results[0];
+    assert_eq!(result.source.version.as_deref(), Some("0.8.1"));
     assert_eq!(
-        (sheet.model.as_deref(), sheet.tokenizer.as_deref()),
+        (result.model.as_deref(), result.tokenizer.as_deref()),
         (Some("paced"), Some("words"))
     );
-    assert_eq!(sheet.request_rate, Some(ResultRate::Unlimited));
+    assert_eq!(result.request_rate, Some(ResultRate::Unlimited));
     assert_eq!(
-        (sheet.completed, sheet.failed, sheet.requests_planned),
+        (result.completed, result.failed, result.requests_planned),
         (Some(4), Some(0), Some(4))
     );
-    assert_eq!((sheet.input_tokens, sheet.output_tokens), (Some(64), Some(80)));
-    assert_eq!(sheet.output_throughput, Some(123.145_065_544_524_73));
-    let ttft = latency(sheet, LatencyKind::Ttft, CountsFrom::Send);
+    assert_eq!((result.input_tokens, result.output_tokens), (Some(64), Some(80)));
+    assert_eq!(result.output_throughput, Some(123.145_065_544_524_73));
+    let ttft = latency(result, LatencyKind::Ttft, CountsFrom::Send);
     assert_eq!((ttft.n, ttft.mean_ms), (Some(4), Some(55.384_993_553_161_62)));
     assert_eq!(ttft.percentile_ms("99"), Some(59.530_496_597_290_04));
     assert!(ttft.percentile_ms("99.9").is_some() && ttft.percentile_ms("0.1").is_some());
     let interval = ttft.intervals_ms["mean"];
     assert_eq!(Some(interval), Interval::new(50.608_439_624_854_09, 60.161_547_481_469_15));
-    let e2e = latency(sheet, LatencyKind::E2e, CountsFrom::Send);
+    let e2e = latency(result, LatencyKind::E2e, CountsFrom::Send);
     assert_eq!(e2e.mean_ms, Some(148.146_629_333_496_1), "seconds in the file");
 }
 
 #[test]
 fn guidellms_means_of_answers_are_not_taken_for_gaps() {
-    let sheet = &sheets(GUIDELLM)[0];
-    assert!(sheet.latency(LatencyKind::Itl).is_none());
-    let tpot = latency(sheet, LatencyKind::Tpot, CountsFrom::Output);
+    let result = &results(GUIDELLM)[0];
+    assert!(result.latency(LatencyKind::Itl).is_none());
+    let tpot = latency(result, LatencyKind::Tpot, CountsFrom::Output);
     assert_eq!((tpot.grain, tpot.n), (Grain::Request, None), "answers of one length");
     assert_eq!(tpot.mean_ms, Some(4.860_382_331_045_050_5));
-    let listed = |name: &str| sheet.unmapped.contains(&format!("benchmarks.0.metrics.{name}"));
-    assert!(listed("time_per_output_token_ms"), "{:?}", sheet.unmapped);
+    let listed = |name: &str| result.unmapped.contains(&format!("benchmarks.0.metrics.{name}"));
+    assert!(listed("time_per_output_token_ms"), "{:?}", result.unmapped);
     let other = GUIDELLM.replacen("\"output_token_count\":{\"successful\":{\"mean\":20.0,\"median\":20.0,\"mode\":20.0,\"variance\":0.0,\"std_dev\":0.0,\"min\":20.0", "\"output_token_count\":{\"successful\":{\"min\":4.0", 1);
     assert_ne!(other, GUIDELLM);
-    let tpot_of = |sheet: &ToolResult| latency(sheet, LatencyKind::Tpot, CountsFrom::Output).grain;
-    assert_eq!(tpot_of(&sheets(&other)[0]), Grain::Unknown, "long answers count more often");
+    let tpot_of =
+        |result: &ToolResult| latency(result, LatencyKind::Tpot, CountsFrom::Output).grain;
+    assert_eq!(tpot_of(&results(&other)[0]), Grain::Unknown, "long answers count more often");
 }
 
 #[test]
 fn guidellm_with_a_rate_counts_from_the_schedule_too() {
-    let sheet = &sheets(include_str!("foreign/guidellm-poisson.json"))[0];
-    assert_eq!(sheet.request_rate, Some(ResultRate::PerSecond(20.0)));
-    assert_eq!((sheet.burstiness, sheet.max_concurrency), (Some(1.0), None));
-    let e2e = |from| latency(sheet, LatencyKind::E2e, from).mean_ms;
+    let result = &results(include_str!("foreign/guidellm-poisson.json"))[0];
+    assert_eq!(result.request_rate, Some(ResultRate::PerSecond(20.0)));
+    assert_eq!((result.burstiness, result.max_concurrency), (Some(1.0), None));
+    let e2e = |from| latency(result, LatencyKind::E2e, from).mean_ms;
     assert_eq!(e2e(CountsFrom::Send), Some(147.118_628_025_054_93));
     assert_eq!(e2e(CountsFrom::Schedule), Some(151.341_199_874_877_93));
-    let requests = sheet.requests.as_ref().unwrap();
+    let requests = result.requests.as_ref().unwrap();
     assert_eq!(requests.len(), 4);
     assert!(requests.iter().all(|request| request.output_tokens == Some(20)
         && request.ttft_s.is_some_and(|ttft| ttft > 0.05)
@@ -100,7 +101,7 @@ fn guidellm_with_a_rate_counts_from_the_schedule_too() {
 fn the_whole_benchmarks_of_a_cut_file_are_kept() {
     let second = GUIDELLM.rfind("\"run_index\"").unwrap();
     let import = import(&GUIDELLM[..second + 500]);
-    assert_eq!(import.sheets().count(), 1);
+    assert_eq!(import.results().count(), 1);
     let broken: Vec<_> = import.broken().collect();
     assert_eq!(broken.len(), 1);
     assert!(broken[0].reason.starts_with("is not JSON: EOF"), "{}", broken[0].reason);
@@ -111,56 +112,56 @@ fn the_whole_benchmarks_of_a_cut_file_are_kept() {
 #[test]
 fn aiperfs_summary_is_read_with_its_units() {
     let import = import(AIPERF);
-    assert_eq!((import.tool, import.sheets().count()), (Tool::AiPerf, 1));
-    let sheet = import.sheets().next().unwrap();
-    assert_eq!(sheet.source.form, Form::Document);
+    assert_eq!((import.tool, import.results().count()), (Tool::AiPerf, 1));
+    let result = import.results().next().unwrap();
+    assert_eq!(result.source.form, Form::Document);
     assert_eq!(
-        (sheet.source.version.as_deref(), sheet.source.name.as_str()),
+        (result.source.version.as_deref(), result.source.name.as_str()),
         (Some("0.13.0"), "e27e9e269da1")
     );
     assert_eq!(
-        (sheet.model.as_deref(), sheet.backend.as_deref()),
+        (result.model.as_deref(), result.backend.as_deref()),
         (Some("paced"), Some("completions"))
     );
-    assert_eq!(sheet.request_rate, Some(ResultRate::PerSecond(20.0)));
-    assert_eq!((sheet.burstiness, sheet.max_concurrency), (Some(1.0), Some(4)));
+    assert_eq!(result.request_rate, Some(ResultRate::PerSecond(20.0)));
+    assert_eq!((result.burstiness, result.max_concurrency), (Some(1.0), Some(4)));
     assert_eq!(
-        (sheet.completed, sheet.failed, sheet.requests_planned),
+        (result.completed, result.failed, result.requests_planned),
         (Some(6), Some(0), Some(6))
     );
     assert_eq!(
-        (sheet.duration_s, sheet.request_goodput),
+        (result.duration_s, result.request_goodput),
         (Some(0.314_874_88), Some(17.682_404_493_914_728))
     );
     assert_eq!(
-        latency(sheet, LatencyKind::Tpot, CountsFrom::Output).mean_ms,
+        latency(result, LatencyKind::Tpot, CountsFrom::Output).mean_ms,
         Some(4.960_522_462_962_962)
     );
-    let itl = latency(sheet, LatencyKind::Itl, CountsFrom::Output);
+    let itl = latency(result, LatencyKind::Itl, CountsFrom::Output);
     assert_eq!((itl.grain, itl.n, itl.min_ms), (Grain::Chunk, Some(54), Some(0.0)));
     assert_eq!(
-        latency(sheet, LatencyKind::E2e, CountsFrom::Schedule).median_ms(),
+        latency(result, LatencyKind::E2e, CountsFrom::Schedule).median_ms(),
         Some(99.501_824)
     );
     assert!(
-        sheet.marks.is_empty(),
+        result.marks.is_empty(),
         "six requests are too few to tell what the server keeps up with"
     );
-    assert!(sheet.unmapped.iter().any(|place| place == "time_to_second_token"));
+    assert!(result.unmapped.iter().any(|place| place == "time_to_second_token"));
     let in_seconds = AIPERF.replace("\"unit\": \"ms\"", "\"unit\": \"fortnights\"");
-    let sheet = &sheets(&in_seconds)[0];
-    assert!(sheet.latencies.is_empty());
+    let result = &results(&in_seconds)[0];
+    assert!(result.latencies.is_empty());
     let note = "request_latency.unit is not a unit of time that is known here";
-    assert!(sheet.unmapped.iter().any(|place| place == note), "{:?}", sheet.unmapped);
+    assert!(result.unmapped.iter().any(|place| place == note), "{:?}", result.unmapped);
 }
 
 #[test]
 fn aiperfs_lines_give_the_figures_of_its_summary() {
     let import = import(AIPERF_LINES);
-    assert_eq!((import.tool, import.sheets().count()), (Tool::AiPerf, 1));
-    let computed = import.sheets().next().unwrap();
+    assert_eq!((import.tool, import.results().count()), (Tool::AiPerf, 1));
+    let computed = import.results().next().unwrap();
     assert_eq!(computed.source.form, Form::Requests);
-    let told = &sheets(AIPERF)[0];
+    let told = &results(AIPERF)[0];
     assert_eq!(computed.latencies.len(), told.latencies.len());
     for told in &told.latencies {
         let found = computed.latencies.iter().find(|found| {
@@ -192,13 +193,13 @@ fn failed_cancelled_and_warm_up_lines_are_told_apart() {
         [&failed, &warm_up, "{\"metadata\": {", lines[2], "{\"metadata\": {}, \"metrics\": {}}"]
             .join("\n");
     let import = import(&text);
-    let sheet = import.sheets().next().unwrap();
-    assert_eq!((sheet.completed, sheet.failed), (Some(1), Some(1)));
-    assert_eq!(sheet.marks, [Mark::Failures { failed: 1 }]);
-    let requests = sheet.requests.as_ref().unwrap();
+    let result = import.results().next().unwrap();
+    assert_eq!((result.completed, result.failed), (Some(1), Some(1)));
+    assert_eq!(result.marks, [Mark::Failures { failed: 1 }]);
+    let requests = result.requests.as_ref().unwrap();
     assert_eq!(requests[0].error.as_deref(), Some("no room"));
-    assert_eq!(latency(sheet, LatencyKind::Ttft, CountsFrom::Send).n, Some(1));
-    assert_eq!(sheet.unmapped, ["1 lines of warm-up requests"]);
+    assert_eq!(latency(result, LatencyKind::Ttft, CountsFrom::Send).n, Some(1));
+    assert_eq!(result.unmapped, ["1 lines of warm-up requests"]);
     let broken: Vec<_> =
         import.broken().map(|broken| (broken.line, broken.reason.as_str())).collect();
     assert_eq!((broken[0].0, broken[1]), (3, (5, "has no `request_start_ns`")));
@@ -211,8 +212,8 @@ fn sglangs_lines_stand_with_the_broken_ones_between_them() {
     let lines: Vec<_> =
         import.records.iter().map(|record| (record.line(), record.broken().is_some())).collect();
     assert_eq!(lines, [(1, false), (2, true), (3, false), (4, false)]);
-    let sheets: Vec<_> = import.sheets().collect();
-    let (first, second, nothing) = (sheets[0], sheets[1], sheets[2]);
+    let results: Vec<_> = import.results().collect();
+    let (first, second, nothing) = (results[0], results[1], results[2]);
     assert_eq!(
         (first.request_rate, first.burstiness),
         (Some(ResultRate::PerSecond(4.0)), Some(1.0))
@@ -239,17 +240,17 @@ fn sglangs_lines_stand_with_the_broken_ones_between_them() {
 
 #[test]
 fn sglangs_own_file_has_the_requests_that_its_figures_come_from() {
-    let sheet = &sheets(include_str!("foreign/sglang-details.jsonl"))[0];
+    let result = &results(include_str!("foreign/sglang-details.jsonl"))[0];
     assert_eq!(
-        (sheet.completed, sheet.failed, sheet.requests_planned),
+        (result.completed, result.failed, result.requests_planned),
         (Some(4), Some(0), Some(4))
     );
-    assert_eq!((sheet.input_tokens, sheet.output_tokens), (Some(64), Some(40)));
-    assert_eq!(sheet.total_token_throughput, Some(447.522_970_280_280_6));
-    assert_eq!(sheet.peak_concurrent_requests, Some(4));
-    let requests = sheet.requests.as_ref().unwrap();
+    assert_eq!((result.input_tokens, result.output_tokens), (Some(64), Some(40)));
+    assert_eq!(result.total_token_throughput, Some(447.522_970_280_280_6));
+    assert_eq!(result.peak_concurrent_requests, Some(4));
+    let requests = result.requests.as_ref().unwrap();
     let first_tokens: f64 = requests.iter().map(|request| request.ttft_s.unwrap()).sum();
-    let mean_ms = latency(sheet, LatencyKind::Ttft, CountsFrom::Send).mean_ms.unwrap();
+    let mean_ms = latency(result, LatencyKind::Ttft, CountsFrom::Send).mean_ms.unwrap();
     assert!((first_tokens / 4.0 * 1e3 - mean_ms).abs() < 1e-9);
     assert!(requests.iter().all(|request| request.gaps_s.len() == 9));
 }
@@ -258,19 +259,25 @@ fn sglangs_own_file_has_the_requests_that_its_figures_come_from() {
 fn genai_bench_is_read_with_its_requests() {
     let import = import(GENAI_BENCH);
     assert_eq!(import.tool, Tool::GenaiBench);
-    let sheet = import.sheets().next().unwrap();
-    assert_eq!((sheet.max_concurrency, sheet.request_rate), (Some(2), Some(ResultRate::Unlimited)));
-    assert_eq!((sheet.duration_s, sheet.request_throughput), (Some(8.0), Some(0.25)));
-    assert_eq!(latency(sheet, LatencyKind::Ttft, CountsFrom::Send).percentile_ms("95"), Some(49.0));
-    assert_eq!(latency(sheet, LatencyKind::Tpot, CountsFrom::Output).mean_ms, Some(20.0));
-    assert_eq!(sheet.metadata, [("scenario".to_owned(), "D(100,100)".to_owned())]);
-    assert_eq!(sheet.marks, [Mark::Failures { failed: 1 }]);
-    assert_eq!(sheet.requests.as_ref().unwrap()[2].error.as_deref(), Some("no room"));
+    let result = import.results().next().unwrap();
+    assert_eq!(
+        (result.max_concurrency, result.request_rate),
+        (Some(2), Some(ResultRate::Unlimited))
+    );
+    assert_eq!((result.duration_s, result.request_throughput), (Some(8.0), Some(0.25)));
+    assert_eq!(
+        latency(result, LatencyKind::Ttft, CountsFrom::Send).percentile_ms("95"),
+        Some(49.0)
+    );
+    assert_eq!(latency(result, LatencyKind::Tpot, CountsFrom::Output).mean_ms, Some(20.0));
+    assert_eq!(result.metadata, [("scenario".to_owned(), "D(100,100)".to_owned())]);
+    assert_eq!(result.marks, [Mark::Failures { failed: 1 }]);
+    assert_eq!(result.requests.as_ref().unwrap()[2].error.as_deref(), Some("no room"));
     let open = GENAI_BENCH
         .replace("\"arrival_requests_per_second\": null", "\"arrival_requests_per_second\": 1.9");
-    let sheet = &sheets(&open)[0];
+    let result = &results(&open)[0];
     assert_eq!(
-        (sheet.max_concurrency, sheet.request_rate),
+        (result.max_concurrency, result.request_rate),
         (None, Some(ResultRate::PerSecond(2.0)))
     );
 }
@@ -279,27 +286,30 @@ fn genai_bench_is_read_with_its_requests() {
 fn an_llm_d_report_says_whose_figures_it_took_over() {
     let import = import(LLM_D);
     assert_eq!(import.tool, Tool::LlmD);
-    let sheet = import.sheets().next().unwrap();
-    assert_eq!((sheet.model.as_deref(), sheet.tensor_parallel), (Some("org/model-8b"), Some(4)));
-    assert_eq!((sheet.backend.as_deref(), sheet.duration_s), (Some("inference-perf"), Some(63.0)));
+    let result = import.results().next().unwrap();
+    assert_eq!((result.model.as_deref(), result.tensor_parallel), (Some("org/model-8b"), Some(4)));
     assert_eq!(
-        (sheet.request_rate, sheet.max_concurrency),
+        (result.backend.as_deref(), result.duration_s),
+        (Some("inference-perf"), Some(63.0))
+    );
+    assert_eq!(
+        (result.request_rate, result.max_concurrency),
         (Some(ResultRate::PerSecond(8.0)), None)
     );
-    assert_eq!((sheet.completed, sheet.failed), (Some(476), Some(3)));
-    let ttft = latency(sheet, LatencyKind::Ttft, CountsFrom::Send);
+    assert_eq!((result.completed, result.failed), (Some(476), Some(3)));
+    let ttft = latency(result, LatencyKind::Ttft, CountsFrom::Send);
     assert_eq!((ttft.mean_ms, ttft.percentile_ms("99.9")), (Some(125.0), Some(375.0)));
     assert_eq!(
-        latency(sheet, LatencyKind::Tpot, CountsFrom::Output).percentile_ms("99"),
+        latency(result, LatencyKind::Tpot, CountsFrom::Output).percentile_ms("99"),
         Some(20.0)
     );
     let place = "results.request_performance.aggregate.latency.normalized_time_per_output_token";
-    assert!(sheet.unmapped.iter().any(|listed| place.starts_with(listed.trim_end_matches('…'))));
+    assert!(result.unmapped.iter().any(|listed| place.starts_with(listed.trim_end_matches('…'))));
     let unknown = LLM_D.replace("tool: inference-perf", "tool: my-own");
-    assert!(sheets(&unknown)[0].latency_from(LatencyKind::Ttft, CountsFrom::Unknown).is_some());
+    assert!(results(&unknown)[0].latency_from(LatencyKind::Ttft, CountsFrom::Unknown).is_some());
     let twice = format!("{LLM_D}---\n{}", LLM_D.replace("'0.2'", "'0.1'"));
     let import = self::import(&twice);
-    assert_eq!((import.sheets().count(), import.broken().count()), (1, 1));
+    assert_eq!((import.results().count(), import.broken().count()), (1, 1));
     assert!(import.broken().next().unwrap().reason.contains("version 0.1"));
 }
 
@@ -332,7 +342,7 @@ fn an_import_is_written_and_read_again() {
         assert!(json.starts_with("{\"schema\":\"inferometer.import/1\""));
         assert_eq!(serde_json::from_str::<Import>(&json).unwrap(), import);
         assert!(!meaning(import.tool).is_empty());
-        assert!(import.sheets().all(|sheet| !sheet.source.name.is_empty()));
+        assert!(import.results().all(|result| !result.source.name.is_empty()));
     }
 }
 
@@ -356,7 +366,7 @@ proptest! {
             bytes.truncate(end);
         }
         if let Ok(import) = read_file("file", &bytes, &ImportReading::default()) {
-            prop_assert!(import.sheets().count() > 0);
+            prop_assert!(import.results().count() > 0);
             prop_assert!(import.records.iter().all(|record| record.line() > 0));
         }
     }

@@ -127,11 +127,11 @@ fn a_latency_keeps_so_many_percentiles() {
     let text = include_str!("foreign/llm-d.yaml")
         .replace("mean: 1.75", &format!("{}mean: 1.75", ranks.concat()));
     let import = read_file("file", text.as_bytes(), &ImportReading::default()).unwrap();
-    let sheet = import.sheets().next().unwrap();
-    let most = sheet.latencies.iter().map(|latency| latency.percentiles_ms.len()).max();
+    let result = import.results().next().unwrap();
+    let most = result.latencies.iter().map(|latency| latency.percentiles_ms.len()).max();
     assert_eq!(most, Some(256));
-    assert_eq!(sheet.unmapped.len(), 257);
-    assert!(sheet.unmapped[0].ends_with("is beyond the 256 percentiles that are kept"));
+    assert_eq!(result.unmapped.len(), 257);
+    assert!(result.unmapped[0].ends_with("is beyond the 256 percentiles that are kept"));
 }
 
 #[test]

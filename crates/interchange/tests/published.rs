@@ -15,9 +15,9 @@ fn example(name: &str) -> String {
 }
 
 /// What is known of a latency; nothing where it is not there.
-fn of(sheet: &ToolResult, kind: LatencyKind) -> ResultLatency {
+fn of(result: &ToolResult, kind: LatencyKind) -> ResultLatency {
     let nothing = || ResultLatency::new(kind, CountsFrom::Unknown, Grain::Unknown);
-    sheet.latency(kind).cloned().unwrap_or_else(nothing)
+    result.latency(kind).cloned().unwrap_or_else(nothing)
 }
 
 /// All of a file's records; none may be broken.

@@ -8,7 +8,7 @@ use inferometer_analysis::tool_result::{Form, ToolResult};
 use inferometer_interchange::vllm::block::{BlockOptions, from_result};
 use inferometer_interchange::{Imported, read_results};
 
-fn sheets(text: &str) -> Vec<ToolResult> {
+fn results(text: &str) -> Vec<ToolResult> {
     read_results(text).unwrap().iter().filter_map(Imported::result).cloned().collect()
 }
 
@@ -30,16 +30,16 @@ fn blocks(text: &str) -> Vec<Vec<&str>> {
 }
 
 fn assert_reprinted(text: &str) -> Vec<ToolResult> {
-    let sheets = sheets(text);
+    let results = results(text);
     let published = blocks(text);
-    assert_eq!(sheets.len(), published.len());
-    for (sheet, published) in sheets.iter().zip(published) {
-        let printed = from_result(sheet, &BlockOptions::all_of(sheet));
+    assert_eq!(results.len(), published.len());
+    for (result, published) in results.iter().zip(published) {
+        let printed = from_result(result, &BlockOptions::all_of(result));
         let printed: Vec<_> = printed.lines().map(str::trim_end).collect();
         assert_eq!(printed, published);
-        assert!(sheet.unmapped.is_empty(), "{:?}", sheet.unmapped);
+        assert!(result.unmapped.is_empty(), "{:?}", result.unmapped);
     }
-    sheets
+    results
 }
 
 #[test]
@@ -53,28 +53,28 @@ fn published_blocks_are_printed_again_line_by_line() {
 
 #[test]
 fn blocks_of_every_version_are_printed_again() {
-    let sheets = assert_reprinted(include_str!("versions.txt"));
-    let forms: Vec<_> = sheets.iter().map(|sheet| sheet.source.form).collect();
+    let results = assert_reprinted(include_str!("versions.txt"));
+    let forms: Vec<_> = results.iter().map(|result| result.source.form).collect();
     assert_eq!(forms, [Form::OldBlock, Form::OldBlock, Form::Block, Form::Block, Form::Block]);
-    assert!(sheets[2].further.contains_key("p90_client_queue_time_ms"));
-    assert_eq!(sheets[3].further.len(), 1);
+    assert!(results[2].further.contains_key("p90_client_queue_time_ms"));
+    assert_eq!(results[3].further.len(), 1);
 }
 
 #[test]
 fn a_printed_block_is_read_as_it_was() {
-    for sheet in sheets(include_str!("versions.txt")) {
-        let again = sheets(&from_result(&sheet, &BlockOptions::all_of(&sheet)));
+    for result in results(include_str!("versions.txt")) {
+        let again = results(&from_result(&result, &BlockOptions::all_of(&result)));
         let mut again = again.into_iter().next().unwrap();
-        again.source.line = sheet.source.line;
-        assert_eq!(again, sheet);
+        again.source.line = result.source.line;
+        assert_eq!(again, result);
     }
 }
 
 #[test]
 fn a_simulated_block_stays_simulated() {
-    let mut sheet = sheets(include_str!("versions.txt")).remove(0);
-    sheet.source.simulated = true;
-    let again = sheets(&from_result(&sheet, &BlockOptions::all_of(&sheet)));
+    let mut result = results(include_str!("versions.txt")).remove(0);
+    result.source.simulated = true;
+    let again = results(&from_result(&result, &BlockOptions::all_of(&result)));
     assert!(again[0].source.simulated);
 }
 
@@ -85,12 +85,12 @@ fn a_p50_beside_the_median_is_printed_again() {
         "P99 TTFT (ms):                           109.00",
         "P50 TTFT (ms):                           9.00\nP99 TTFT (ms):                           109.00",
     );
-    let first = sheets(&text).remove(0);
+    let first = results(&text).remove(0);
     assert!(first.latencies[0].has_p50);
     let printed = from_result(&first, &BlockOptions::all_of(&first));
     assert!(
         printed.contains("Median TTFT (ms):                        9.00      \nP50 TTFT (ms):  ")
     );
-    let plain = sheets(include_str!("versions.txt")).remove(0);
+    let plain = results(include_str!("versions.txt")).remove(0);
     assert!(!from_result(&plain, &BlockOptions::all_of(&plain)).contains("P50 TTFT"));
 }

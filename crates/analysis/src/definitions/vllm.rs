@@ -346,7 +346,7 @@ impl Buckets {
 
 /// What that tool takes with `--metric-percentiles`, `--goodput` and `--save-detailed`.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct VllmAsked {
+pub struct VllmOptions {
     /// As written, in any order. One that is no [`Rank`] is passed over: whoever reads arguments
     /// refuses it.
     pub percentiles: Vec<String>,
@@ -380,7 +380,7 @@ impl ToolResult {
     pub fn of_vllm_summed(
         summary: &Summary,
         observations: &Observations,
-        asked: &VllmAsked,
+        asked: &VllmOptions,
     ) -> Self {
         let ranks: Vec<Rank> =
             asked.percentiles.iter().filter_map(|written| Rank::parse(written)).collect();

@@ -131,23 +131,27 @@ impl Bench {
 
 impl Bench {
     /// The result with the load and the names as they were typed: the other client repeats them.
-    pub(crate) fn as_typed(&self, mut sheet: ToolResult, said: &ServeBenchArguments) -> ToolResult {
+    pub(crate) fn as_typed(
+        &self,
+        mut result: ToolResult,
+        said: &ServeBenchArguments,
+    ) -> ToolResult {
         let load = &said.load;
         let rate = load.request_rate.filter(|rate| rate.is_finite());
-        sheet.backend = Some(self.backend.clone());
-        sheet.model = Some(self.model.clone());
-        sheet.tokenizer.clone_from(&self.tokenizer);
-        sheet.request_rate = Some(rate.map_or(ResultRate::Unlimited, ResultRate::PerSecond));
-        sheet.burstiness = Some(load.burstiness.unwrap_or(1.0));
-        sheet.max_concurrency = load.max_concurrency;
+        result.backend = Some(self.backend.clone());
+        result.model = Some(self.model.clone());
+        result.tokenizer.clone_from(&self.tokenizer);
+        result.request_rate = Some(rate.map_or(ResultRate::Unlimited, ResultRate::PerSecond));
+        result.burstiness = Some(load.burstiness.unwrap_or(1.0));
+        result.max_concurrency = load.max_concurrency;
         // The other client repeats what was typed, also where its data has fewer.
-        sheet.requests_planned = requests(load).ok();
+        result.requests_planned = requests(load).ok();
         let place = |key: &str| {
             let is_it = |typed: &String| typed.split('=').next().map(str::trim) == Some(key);
             said.report.metadata.iter().position(is_it)
         };
-        sheet.metadata.sort_by_key(|(key, _)| place(key));
-        sheet
+        result.metadata.sort_by_key(|(key, _)| place(key));
+        result
     }
 }
 

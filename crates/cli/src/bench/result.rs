@@ -4,7 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use inferometer_analysis::definitions::vllm::{Rank, VllmAsked};
+use inferometer_analysis::definitions::vllm::{Rank, VllmOptions};
 use inferometer_analysis::tool_result::{LatencyKind, ToolResult};
 use inferometer_interchange::vllm::block::{BlockOptions, Labels};
 use inferometer_interchange::vllm::{self, Ramp, Writing};
@@ -16,7 +16,7 @@ use crate::failure::Failure;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Figures {
-    pub(crate) of_run: VllmAsked,
+    pub(crate) of_run: VllmOptions,
     pub(crate) of_block: BlockOptions,
     /// The limits of a good request as SLOs.
     pub(crate) slos: Vec<Slo>,
@@ -34,7 +34,7 @@ impl Figures {
         let limits = said.goodput.iter().map(|text| limit(text));
         let (goodput, slos) = limits.collect::<Result<(Vec<_>, Vec<_>), Failure>>()?;
         Ok(Self {
-            of_run: VllmAsked {
+            of_run: VllmOptions {
                 percentiles: percentiles.clone(),
                 goodput,
                 detail: said.save_detailed,

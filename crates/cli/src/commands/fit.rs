@@ -191,7 +191,7 @@ fn rows_of_file(path: &Path, spreads: Spreads) -> Result<Vec<Row>, Failure> {
         return Err(named(format!("line {}: {}", broken.line, broken.reason))
             .hint("a fit wants every row; take the broken ones out"));
     }
-    rows_of_results(found.sheets(), spreads).map_err(named)
+    rows_of_results(found.results(), spreads).map_err(named)
 }
 
 fn rows_of_results<'a>(

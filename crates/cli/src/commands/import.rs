@@ -162,7 +162,7 @@ fn map(
         return Ok((import, unnamed));
     }
     let configurations: BTreeSet<&str> =
-        import.sheets().map(|sheet| sheet.configuration.as_str()).collect();
+        import.results().map(|sheet| sheet.configuration.as_str()).collect();
     // The names behind those belong to the next file.
     let names = asked.names.iter().take(configurations.len()).cloned().collect();
     let reading = ImportReading { names, ..asked };

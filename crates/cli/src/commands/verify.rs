@@ -202,7 +202,7 @@ fn verify_import(import: &ImportDirectory, page: Option<PageFormat>) -> Result<F
         "verified {}: {} is as it was, and its {} results are what it gives",
         import.id(),
         manifest.file.name,
-        mapped.import.sheets().count()
+        mapped.import.results().count()
     );
     Ok((verified, problems))
 }

@@ -560,20 +560,20 @@ mod figure_tests {
         for (rank, value) in [("99.9", 9.0), ("5", 1.0), ("50", 2.0)] {
             latency.percentiles_ms.insert(rank.to_owned(), value);
         }
-        let sheet = ToolResult { latencies: vec![latency], ..ToolResult::default() };
-        let titles: Vec<String> = figures(&sheet).iter().map(Figure::title).collect();
+        let result = ToolResult { latencies: vec![latency], ..ToolResult::default() };
+        let titles: Vec<String> = figures(&result).iter().map(Figure::title).collect();
         assert_eq!(titles, ["ttft.mean", "ttft.p5", "ttft.p50", "ttft.p99.9"]);
     }
 
     #[test]
     fn benchmarks_are_named_by_what_was_measured_and_repeats_are_numbered() {
-        let sheet = |configuration: &str| ToolResult {
+        let result = |configuration: &str| ToolResult {
             configuration: configuration.to_owned(),
             model: Some("m".to_owned()),
             request_rate: Some(ResultRate::PerSecond(4.0)),
             ..ToolResult::default()
         };
-        let names = benchmark_names(&[sheet("tp8"), sheet("tp8"), sheet("")]);
+        let names = benchmark_names(&[result("tp8"), result("tp8"), result("")]);
         assert_eq!(names, ["tp8 · 4 req/s", "tp8 · 4 req/s (2)", "m · 4 req/s"]);
     }
 }
@@ -582,17 +582,17 @@ mod figure_tests {
 mod csv_tests {
     use super::*;
 
-    fn sheet(name: &str) -> ToolResult {
-        let mut sheet = ToolResult { completed: Some(3), ..ToolResult::default() };
-        name.clone_into(&mut sheet.source.name);
-        sheet
+    fn result(name: &str) -> ToolResult {
+        let mut result = ToolResult { completed: Some(3), ..ToolResult::default() };
+        name.clone_into(&mut result.source.name);
+        result
     }
 
     #[test]
     fn columns_are_those_of_all_results_and_nothing_is_an_empty_cell() {
-        let first = ToolResult { request_throughput: Some(0.5), ..sheet("a") };
+        let first = ToolResult { request_throughput: Some(0.5), ..result("a") };
         let mut second =
-            ToolResult { failed: Some(1), request_throughput: Some(2.0), ..sheet("b") };
+            ToolResult { failed: Some(1), request_throughput: Some(2.0), ..result("b") };
         let interval = Interval { low: 1.0, high: 3.0 };
         second.intervals.insert("request_throughput".to_owned(), interval);
         let table = csv(&[first, second]);
@@ -609,10 +609,10 @@ mod csv_tests {
     #[test]
     fn what_a_spreadsheet_would_run_is_text() {
         for hostile in ["=cmd()", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", " =x", ";=x", "＝x"] {
-            let table = csv(&[sheet(hostile)]);
+            let table = csv(&[result(hostile)]);
             assert!(table.contains(&format!("\r\n\"'{hostile}\",")), "{hostile:?}: {table}");
         }
-        assert!(csv(&[sheet("a \"b\", c=4")]).contains("\r\n\"a \"\"b\"\", c=4\","));
+        assert!(csv(&[result("a \"b\", c=4")]).contains("\r\n\"a \"\"b\"\", c=4\","));
     }
 }
 
@@ -624,17 +624,17 @@ mod github_tests {
 
     #[test]
     fn each_direction_has_its_own_list_and_doubts_go_along() {
-        let mut sheet = ToolResult {
+        let mut result = ToolResult {
             model: Some("m".to_owned()),
             failed: Some(2),
             output_throughput: Some(100.0),
             marks: vec![Mark::Failures { failed: 2 }],
             ..ToolResult::default()
         };
-        "r1".clone_into(&mut sheet.source.name);
+        "r1".clone_into(&mut result.source.name);
         let interval = Interval { low: 95.0, high: 105.0 };
-        sheet.intervals.insert("output_throughput".to_owned(), interval);
-        let [(_, smaller), (_, bigger)] = github(&[sheet]).unwrap();
+        result.intervals.insert("output_throughput".to_owned(), interval);
+        let [(_, smaller), (_, bigger)] = github(&[result]).unwrap();
         let read = |text: &str| serde_json::from_str::<Value>(text).unwrap();
         assert_eq!(
             read(&smaller),
@@ -658,17 +658,17 @@ mod bencher_tests {
 
     #[test]
     fn a_measure_has_its_interval_and_counts_of_work_are_none() {
-        let mut sheet = ToolResult {
+        let mut result = ToolResult {
             model: Some("m".to_owned()),
             completed: Some(9),
             max_concurrency: Some(8),
             ..ToolResult::default()
         };
-        let latency = sheet.latency_mut(LatencyKind::Ttft, CountsFrom::Schedule, Grain::Request);
+        let latency = result.latency_mut(LatencyKind::Ttft, CountsFrom::Schedule, Grain::Request);
         latency.percentiles_ms.insert("99".to_owned(), 50.0);
         latency.percentiles_ms.insert("90".to_owned(), 40.0);
         latency.intervals_ms.insert("99".to_owned(), Interval { low: 45.0, high: 60.0 });
-        let document: Value = serde_json::from_str(&bencher(&[sheet]).unwrap()).unwrap();
+        let document: Value = serde_json::from_str(&bencher(&[result]).unwrap()).unwrap();
         let measure = json!({ "value": 50.0, "lower_value": 45.0, "upper_value": 60.0 });
         assert_eq!(document, json!({ "m · 8 at once": { "ttft-schedule-p99-ms": measure } }));
     }
@@ -678,18 +678,18 @@ mod bencher_tests {
 mod openmetrics_tests {
     use super::*;
 
-    fn sheet(name: &str) -> ToolResult {
-        let mut sheet = ToolResult::default();
-        name.clone_into(&mut sheet.source.name);
-        let latency = sheet.latency_mut(LatencyKind::Ttft, CountsFrom::Send, Grain::Request);
+    fn result(name: &str) -> ToolResult {
+        let mut result = ToolResult::default();
+        name.clone_into(&mut result.source.name);
+        let latency = result.latency_mut(LatencyKind::Ttft, CountsFrom::Send, Grain::Request);
         latency.mean_ms = Some(250.0);
         latency.intervals_ms.insert("mean".to_owned(), Interval { low: 200.0, high: 300.0 });
-        sheet
+        result
     }
 
     #[test]
     fn a_family_stands_in_one_piece_and_its_interval_apart() {
-        let text = openmetrics(&[sheet("a"), sheet("b\"\\\n")]);
+        let text = openmetrics(&[result("a"), result("b\"\\\n")]);
         let family = "# TYPE inferometer_ttft_seconds gauge\n\
                       # UNIT inferometer_ttft_seconds seconds\n\
                       # HELP inferometer_ttft_seconds ttft of the result\n\
@@ -704,7 +704,7 @@ mod openmetrics_tests {
 
     #[test]
     fn repeats_of_a_result_are_numbered() {
-        let text = openmetrics(&[sheet("a"), sheet("a")]);
+        let text = openmetrics(&[result("a"), result("a")]);
         assert!(text.contains("{result=\"a\",repeat=\"2\",statistic=\"mean\"} 0.25\n"), "{text}");
         assert!(text.contains("{result=\"a\",statistic=\"mean\"} 0.25\n"), "{text}");
     }
@@ -718,13 +718,13 @@ mod otlp_tests {
 
     #[test]
     fn a_figure_is_a_point_in_the_window_of_its_run() {
-        let sheet = ToolResult {
+        let result = ToolResult {
             started: Some("1970-01-01T00:00:01Z".to_owned()),
             duration_s: Some(2.5),
             request_throughput: Some(4.0),
             ..ToolResult::default()
         };
-        let document: Value = serde_json::from_str(&otlp(&[sheet]).unwrap()).unwrap();
+        let document: Value = serde_json::from_str(&otlp(&[result]).unwrap()).unwrap();
         let metrics = &document["resourceMetrics"][0]["scopeMetrics"][0]["metrics"];
         let expected = json!({
             "name": "inferometer.request_throughput",
@@ -738,12 +738,12 @@ mod otlp_tests {
 
     #[test]
     fn a_date_in_another_form_is_unknown_and_never_zero() {
-        let sheet = ToolResult {
+        let result = ToolResult {
             started: Some("20240811-143000".to_owned()),
             completed: Some(7),
             ..ToolResult::default()
         };
-        let text = otlp(&[sheet]).unwrap();
+        let text = otlp(&[result]).unwrap();
         assert!(text.contains("\"asDouble\":7.0"), "{text}");
         assert!(!text.contains("UnixNano"), "{text}");
     }

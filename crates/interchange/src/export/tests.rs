@@ -19,8 +19,8 @@ fn latency(kind: LatencyKind, from: CountsFrom, grain: Grain, mean_ms: f64) -> R
     }
 }
 
-fn sheet() -> ToolResult {
-    let mut sheet = ToolResult {
+fn result() -> ToolResult {
+    let mut result = ToolResult {
         source: ResultSource {
             version: Some("0.1.0".to_owned()),
             name: "calm-1".to_owned(),
@@ -55,24 +55,24 @@ fn sheet() -> ToolResult {
         ],
         ..ToolResult::default()
     };
-    sheet.marks = Mark::found(&sheet);
-    sheet
+    result.marks = Mark::found(&result);
+    result
 }
 
 /// Half of it was never done, some failed, and no server was there.
 fn poor() -> ToolResult {
-    let mut sheet = ToolResult { completed: Some(20), failed: Some(4), ..sheet() };
-    sheet.source.simulated = true;
-    sheet.marks = Mark::found(&sheet);
-    sheet
+    let mut result = ToolResult { completed: Some(20), failed: Some(4), ..result() };
+    result.source.simulated = true;
+    result.marks = Mark::found(&result);
+    result
 }
 
-fn aiperf(sheet: &ToolResult) -> Value {
-    serde_json::from_str(&aiperf::document(sheet).unwrap()).unwrap()
+fn aiperf(result: &ToolResult) -> Value {
+    serde_json::from_str(&aiperf::document(result).unwrap()).unwrap()
 }
 
-fn llm_d(sheet: &ToolResult) -> Value {
-    serde_json::from_str(&llm_d::document(sheet).unwrap()).unwrap()
+fn llm_d(result: &ToolResult) -> Value {
+    serde_json::from_str(&llm_d::document(result).unwrap()).unwrap()
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn moments_are_those_of_iso_8601() {
 
 #[test]
 fn aiperf_has_its_own_names_for_latencies() {
-    let found = aiperf(&sheet());
+    let found = aiperf(&result());
     assert_eq!(found["time_to_first_token"]["avg"], 50.0, "from the sending");
     assert_eq!(found["inter_token_latency"]["avg"], 9.0, "one for each answer");
     assert_eq!(found["inter_chunk_latency"]["avg"], 8.0);
@@ -101,7 +101,7 @@ fn aiperf_has_its_own_names_for_latencies() {
 
 #[test]
 fn aiperf_is_told_the_load_and_that_all_went_well() {
-    let found = aiperf(&sheet());
+    let found = aiperf(&result());
     let phase = json!([{
         "name": "profiling", "kind": "profiling", "type": "poisson",
         "requests": 40, "concurrency": 8, "rate": 10.0,
@@ -128,7 +128,7 @@ fn aiperf_is_told_what_to_doubt() {
 #[test]
 fn a_verdict_does_not_make_a_run_incomplete() {
     let mut invalid =
-        ToolResult { verdict: Some(inferometer_analysis::Verdict::Invalid), ..sheet() };
+        ToolResult { verdict: Some(inferometer_analysis::Verdict::Invalid), ..result() };
     invalid.marks = Mark::found(&invalid);
     let found = aiperf(&invalid);
     assert_eq!(
@@ -145,7 +145,7 @@ fn what_is_not_defined_is_not_written_as_if_it_were() {
         latency(LatencyKind::Ttft, CountsFrom::Unknown, Grain::Request, 50.0),
         latency(LatencyKind::Itl, CountsFrom::Output, Grain::Unknown, 7.0),
     ];
-    let mut given = ToolResult { latencies: open, ..sheet() };
+    let mut given = ToolResult { latencies: open, ..result() };
     given.source.tool = Tool::Sglang;
     let vllm = vllm::line(&given, &vllm::Writing::default()).unwrap();
     assert!(!vllm.contains("itl") && !vllm.contains("ttft"), "{vllm}");
@@ -160,11 +160,11 @@ fn what_is_not_defined_is_not_written_as_if_it_were() {
 #[test]
 fn who_measured_is_told_once() {
     let of = |tool, version: &str| {
-        measured_by(&ResultSource { tool, version: Some(version.to_owned()), ..sheet().source })
+        measured_by(&ResultSource { tool, version: Some(version.to_owned()), ..result().source })
     };
     assert_eq!(of(Tool::Sglang, "0.4"), "sglang 0.4");
     assert_eq!(of(Tool::AiPerf, "inferometer 0.1.0"), "inferometer 0.1.0");
-    let mut given = sheet();
+    let mut given = result();
     given.source = ResultSource {
         tool: Tool::AiPerf,
         version: Some("0.3".to_owned()),
@@ -176,18 +176,18 @@ fn who_measured_is_told_once() {
 
 #[test]
 fn a_load_that_aiperf_does_not_have_is_left_out() {
-    let traced = ToolResult { request_rate: None, ..sheet() };
+    let traced = ToolResult { request_rate: None, ..result() };
     assert_eq!(aiperf(&traced).get("input_config"), None);
     let at_once = ResultRate::Unlimited;
-    let burst = ToolResult { request_rate: Some(at_once), max_concurrency: None, ..sheet() };
+    let burst = ToolResult { request_rate: Some(at_once), max_concurrency: None, ..result() };
     assert_eq!(aiperf(&burst)["input_config"]["phases"][0]["concurrency"], 40);
     assert_eq!(aiperf(&burst)["all_at_once"], true, "it is no cap");
-    assert_eq!(aiperf(&sheet()).get("all_at_once"), None);
+    assert_eq!(aiperf(&result()).get("all_at_once"), None);
 }
 
 #[test]
 fn llm_d_has_a_gap_for_each_token() {
-    let found = llm_d(&sheet());
+    let found = llm_d(&result());
     let aggregate = &found["results"]["request_performance"]["aggregate"];
     let latency = &aggregate["latency"];
     assert_eq!(latency["time_to_first_token"]["mean"], 50.0);
@@ -198,7 +198,7 @@ fn llm_d_has_a_gap_for_each_token() {
     assert_eq!(aggregate["throughput"]["input_token_rate"]["mean"], 950.0);
     assert_eq!(aggregate["throughput"]["request_rate"]["units"], "queries/s");
     let of_chunks = |tool| {
-        let mut given = sheet();
+        let mut given = result();
         given.source.tool = tool;
         given.latencies.retain(|latency| latency.grain != Grain::Token);
         llm_d(&given)["results"]["request_performance"]["aggregate"]["latency"].clone()

@@ -291,7 +291,7 @@ mod tests {
 
     #[test]
     fn the_newest_labels_have_their_order_and_widths() {
-        let mut sheet = ToolResult {
+        let mut result = ToolResult {
             max_concurrency: Some(32),
             request_rate: Some(ResultRate::PerSecond(4.0)),
             completed: Some(50),
@@ -302,12 +302,12 @@ mod tests {
             peak_concurrent_requests: Some(49),
             ..ToolResult::default()
         };
-        let latency = sheet.latency_mut(LatencyKind::E2e, CountsFrom::Send, Grain::Request);
+        let latency = result.latency_mut(LatencyKind::E2e, CountsFrom::Send, Grain::Request);
         latency.mean_ms = Some(1334.0);
         latency.percentiles_ms.insert("99.9".to_owned(), 1700.25);
-        sheet.further.insert("spec_decode_acceptance_rate".to_owned(), 61.2);
-        sheet.further.insert("spec_decode_num_drafts".to_owned(), 6393.0);
-        sheet.further.insert(extra::position_key(0), 0.8342);
+        result.further.insert("spec_decode_acceptance_rate".to_owned(), 61.2);
+        result.further.insert("spec_decode_num_drafts".to_owned(), 6393.0);
+        result.further.insert(extra::position_key(0), 0.8342);
         let options = BlockOptions {
             latencies: vec![LatencyKind::E2e],
             percentiles: vec!["99.9".to_owned()],
@@ -342,7 +342,7 @@ Per-position acceptance (%):
   Position 0:                            83.42
 ==================================================
 ";
-        let block = from_result(&sheet, &options);
+        let block = from_result(&result, &options);
         let lines: Vec<_> = block.lines().map(str::trim_end).collect();
         assert_eq!(lines, expected.lines().collect::<Vec<_>>());
         let widths: Vec<_> = block.lines().map(str::len).filter(|width| *width < 50).collect();
@@ -360,11 +360,11 @@ Per-position acceptance (%):
 
     #[test]
     fn a_latency_from_the_schedule_never_stands_under_the_tools_labels() {
-        let mut sheet = ToolResult::default();
-        sheet.latency_mut(LatencyKind::Ttft, CountsFrom::Schedule, Grain::Request).mean_ms =
+        let mut result = ToolResult::default();
+        result.latency_mut(LatencyKind::Ttft, CountsFrom::Schedule, Grain::Request).mean_ms =
             Some(5.0);
-        let block = from_result(&sheet, &BlockOptions::default());
+        let block = from_result(&result, &BlockOptions::default());
         assert!(block.contains("Mean TTFT (ms):                          nan"), "{block}");
-        assert!(BlockOptions::all_of(&sheet).latencies.is_empty());
+        assert!(BlockOptions::all_of(&result).latencies.is_empty());
     }
 }

@@ -34,8 +34,8 @@ fn random_is_drawn_as_there_and_has_its_defaults() {
     assert_eq!(written(found.source.output_tokens), "128");
     let ratio = r#"--random-range-ratio {"input":0.25,"output":0.5} --input-len 64"#;
     let found = data(ratio, BESIDE).unwrap().source;
-    assert_eq!(found.input_tokens.unwrap(), Lengths::Context { mean: 64, share: 0.25 });
-    assert_eq!(found.output_tokens.unwrap(), Lengths::Context { mean: 128, share: 0.5 });
+    assert_eq!(found.input_tokens.unwrap(), Lengths::Around { mean: 64, share: 0.25 });
+    assert_eq!(found.output_tokens.unwrap(), Lengths::Around { mean: 128, share: 0.5 });
     for wrong in ["1", "-0.1", "x", "nan"] {
         let typed = format!("--random-range-ratio={wrong}");
         assert!(data(&typed, BESIDE).unwrap_err().contains("range-ratio"), "{wrong}");

@@ -6,12 +6,12 @@ use inferometer_analysis::tool_result::{ResultRequest, Tool};
 
 use super::*;
 
-fn written(sheets: &[ToolResult]) -> Result<[Vec<Row>; 2], ParquetError> {
+fn written(results: &[ToolResult]) -> Result<[Vec<Row>; 2], ParquetError> {
     let [requests, tokens, telemetry] = [(); 3].map(|()| tempfile::NamedTempFile::new().unwrap());
     let open = |file: &tempfile::NamedTempFile| file.reopen().unwrap();
     let mut tables = Tables::new([open(&requests), open(&tokens), open(&telemetry)])?;
-    for sheet in sheets {
-        tables.add_result(sheet)?;
+    for result in results {
+        tables.add_result(result)?;
     }
     let rows = tables.finish()?;
     let read = |file: &tempfile::NamedTempFile| -> Vec<Row> {
@@ -28,11 +28,11 @@ fn cell(row: &Row, name: &str) -> Field {
     row.get_column_iter().find(|(found, _)| *found == name).unwrap().1.clone()
 }
 
-fn sheet(requests: Option<Vec<ResultRequest>>) -> ToolResult {
-    let mut sheet = ToolResult { requests, ..ToolResult::default() };
-    sheet.source.tool = Tool::Vllm;
-    "record 1".clone_into(&mut sheet.source.name);
-    sheet
+fn result(requests: Option<Vec<ResultRequest>>) -> ToolResult {
+    let mut result = ToolResult { requests, ..ToolResult::default() };
+    result.source.tool = Tool::Vllm;
+    "record 1".clone_into(&mut result.source.name);
+    result
 }
 
 #[test]
@@ -52,7 +52,7 @@ fn a_foreign_request_has_what_its_file_says_and_nulls_besides() {
         error: Some("refused".to_owned()),
         ..ResultRequest::default()
     };
-    let [requests, tokens] = written(&[sheet(Some(vec![answered, failed]))]).unwrap();
+    let [requests, tokens] = written(&[result(Some(vec![answered, failed]))]).unwrap();
     assert_eq!(cell(&requests[0], "result"), Field::Str("record 1".to_owned()));
     assert_eq!(cell(&requests[0], "outcome"), Field::Str("ok".to_owned()));
     assert_eq!(cell(&requests[0], "sent_ns"), Field::Long(1_500_000_000));
@@ -70,13 +70,13 @@ fn a_foreign_request_has_what_its_file_says_and_nulls_besides() {
 #[test]
 fn rows_beyond_one_group_are_all_there() {
     let many = 70_000;
-    let [requests, _] = written(&[sheet(Some(vec![ResultRequest::default(); many]))]).unwrap();
+    let [requests, _] = written(&[result(Some(vec![ResultRequest::default(); many]))]).unwrap();
     assert_eq!(requests.len(), many);
     assert_eq!(cell(&requests[many - 1], "request"), Field::Long(69_999));
 }
 
 #[test]
 fn a_result_without_requests_is_refused_by_name() {
-    let refused = written(&[sheet(None)]).unwrap_err().to_string();
+    let refused = written(&[result(None)]).unwrap_err().to_string();
     assert!(refused.starts_with("record 1 has no single requests"), "{refused}");
 }

@@ -34,7 +34,7 @@ fn requests() -> Vec<ResultRequest> {
     vec![good, ResultRequest { input_tokens: Some(8), error, ..ResultRequest::default() }]
 }
 
-fn sheet() -> ToolResult {
+fn result() -> ToolResult {
     ToolResult {
         source: ResultSource {
             version: Some("0.1.0".to_owned()),
@@ -84,8 +84,8 @@ fn keys(line: &str) -> Vec<String> {
     keys
 }
 
-fn parsed(sheet: &ToolResult, writing: &Writing) -> BTreeMap<String, Value> {
-    serde_json::from_str(&line(sheet, writing).unwrap()).unwrap()
+fn parsed(result: &ToolResult, writing: &Writing) -> BTreeMap<String, Value> {
+    serde_json::from_str(&line(result, writing).unwrap()).unwrap()
 }
 
 #[test]
@@ -101,7 +101,7 @@ fn keys_stand_in_the_order_of_that_tool() {
                     max_output_tokens_per_s max_concurrent_requests rtfx \
                     mean_ttft_ms median_ttft_ms std_ttft_ms p99_ttft_ms p99.9_ttft_ms \
                     mean_e2el_ms median_e2el_ms std_e2el_ms p99_e2el_ms p99.9_e2el_ms";
-    let mut told = sheet();
+    let mut told = result();
     told.requests.iter_mut().flatten().for_each(|row| {
         row.error = Some(String::new());
         row.text = Some(String::new());
@@ -114,7 +114,7 @@ fn keys_stand_in_the_order_of_that_tool() {
 
 #[test]
 fn only_figures_of_that_meaning_are_written() {
-    let found = parsed(&sheet(), &Writing::default());
+    let found = parsed(&result(), &Writing::default());
     assert_eq!(found["mean_ttft_ms"], 50.0, "from the sending, not from the schedule");
     assert!(!found.contains_key("mean_itl_ms"), "ours is of tokens, theirs of chunks");
     assert_eq!(found["burstiness"], "inf");
@@ -131,14 +131,14 @@ fn what_was_asked_for_is_written_even_when_it_is_nothing() {
         percentiles: Some(vec!["50".to_owned(), "99.0".to_owned()]),
         ..Writing::default()
     };
-    let found = line(&sheet(), &writing).unwrap();
+    let found = line(&result(), &writing).unwrap();
     let expected = r#""mean_ttft_ms": 50.0, "median_ttft_ms": 49.0, "std_ttft_ms": 0.5, "p50_ttft_ms": 49.0, "p99_ttft_ms": 51.0, "mean_tpot_ms": null, "median_tpot_ms": null, "std_tpot_ms": null, "p50_tpot_ms": null, "p99_tpot_ms": null}"#;
     assert!(found.ends_with(expected), "{found}");
 }
 
 #[test]
 fn a_failed_request_has_zeroes_only_in_the_file() {
-    let found = parsed(&sheet(), &Writing { detail: true, ..Writing::default() });
+    let found = parsed(&result(), &Writing { detail: true, ..Writing::default() });
     assert_eq!(found["ttfts"], serde_json::json!([0.05, 0.0]));
     assert_eq!(found["itls"], serde_json::json!([[0.06, 0.01], []]));
     assert_eq!(found["output_lens"], serde_json::json!([3, 0]));
@@ -155,7 +155,7 @@ fn a_list_of_which_no_request_has_anything_is_left_out() {
         ttft_s: Some(ttft_s),
         ..ResultRequest::default()
     });
-    let given = ToolResult { requests: Some(rows.to_vec()), ..sheet() };
+    let given = ToolResult { requests: Some(rows.to_vec()), ..result() };
     let writing = Writing { detail: true, ..Writing::default() };
     let found = parsed(&given, &writing);
     for absent in ["input_lens", "latencies", "start_times", "generated_texts", "errors"] {
@@ -167,7 +167,7 @@ fn a_list_of_which_no_request_has_anything_is_left_out() {
 
 #[test]
 fn where_nothing_is_generated_the_keys_are_others() {
-    let mut given = sheet();
+    let mut given = result();
     given.output_tokens = None;
     for (figure, value) in [(extra::INPUTS, 1.0), (extra::INPUT_THROUGHPUT, 0.4)] {
         given.further.insert(figure.key.to_owned(), value);
@@ -192,7 +192,7 @@ fn who_measured_is_said_of_all_but_that_tool() {
     let of = |tool, version: Option<&str>| {
         let version = version.map(str::to_owned);
         let source = ResultSource { tool, version, ..ResultSource::default() };
-        parsed(&ToolResult { source, ..sheet() }, &Writing::default())
+        parsed(&ToolResult { source, ..result() }, &Writing::default())
             .get(read::MEASURED_BY)
             .cloned()
     };
@@ -204,7 +204,7 @@ fn who_measured_is_said_of_all_but_that_tool() {
 
 #[test]
 fn detail_that_is_not_there_is_refused() {
-    let without = ToolResult { requests: None, ..sheet() };
+    let without = ToolResult { requests: None, ..result() };
     let refused = line(&without, &Writing { detail: true, ..Writing::default() }).unwrap_err();
     assert_eq!(
         refused.to_string(),
@@ -215,7 +215,7 @@ fn detail_that_is_not_there_is_refused() {
 
 #[test]
 fn figures_win_over_metadata_and_a_simulation_stays_one() {
-    let mut given = sheet();
+    let mut given = result();
     given.source.simulated = true;
     given.metadata = vec![
         ("completed".to_owned(), "9999".to_owned()),
@@ -234,7 +234,7 @@ fn figures_win_over_metadata_and_a_simulation_stays_one() {
 fn the_old_shape_has_the_old_keys() {
     let given = ToolResult {
         source: ResultSource { tool: Tool::Vllm, form: Form::Document, ..ResultSource::default() },
-        ..sheet()
+        ..result()
     };
     let writing = Writing { shape: Shape::Old, ..Writing::default() };
     let expected = "date backend model_id tokenizer_id num_prompts site request_rate burstiness \
@@ -250,7 +250,7 @@ fn lines_are_put_after_each_other() {
     let mut file = String::new();
     for _ in 0..3 {
         file += separator(file.len() as u64);
-        file += &line(&sheet(), &writing).unwrap();
+        file += &line(&result(), &writing).unwrap();
     }
     assert_eq!(file.lines().count(), 3);
     assert_eq!(read_results(&file).unwrap().len(), 3);
@@ -258,7 +258,7 @@ fn lines_are_put_after_each_other() {
 
 #[test]
 fn what_is_written_is_read_again() {
-    let given = sheet();
+    let given = result();
     let text = line(&given, &Writing { detail: true, ..Writing::default() }).unwrap();
     let read = read_results(&text).unwrap();
     let found = read[0].result().unwrap();

@@ -14,12 +14,12 @@ fn close(found: Option<f64>, expected: f64) {
     assert!((found - expected).abs() < 1e-9, "found {found}, expected {expected}");
 }
 
-fn vllm_result(observations: &Observations, asked: &VllmAsked) -> ToolResult {
+fn vllm_result(observations: &Observations, asked: &VllmOptions) -> ToolResult {
     ToolResult::of_vllm_summed(&summarize(observations), observations, asked)
 }
 
-fn asked(percentiles: &[&str], goodput: &[(LatencyKind, f64)]) -> VllmAsked {
-    VllmAsked {
+fn asked(percentiles: &[&str], goodput: &[(LatencyKind, f64)]) -> VllmOptions {
+    VllmOptions {
         percentiles: percentiles.iter().map(|&rank| rank.to_owned()).collect(),
         goodput: goodput.to_vec(),
         detail: true,
