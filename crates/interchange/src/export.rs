@@ -62,7 +62,7 @@ fn cut(result: &ToolResult) -> Option<String> {
         Mark::Cut { completed, planned } => {
             Some(format!("{completed} of {planned} requests completed"))
         }
-        _ => None,
+        Mark::Failures { .. } | Mark::Saturated { .. } | Mark::Invalid | Mark::Simulated => None,
     })
 }
 

@@ -70,13 +70,10 @@ pub(crate) use object;
 
 impl Json {
     pub(crate) fn get(&self, key: &str) -> Option<&Self> {
-        match self {
-            Self::Map(entries) => {
-                entries.iter().rev().find(|(name, _)| name == key).map(|(_, value)| value)
-            }
-            Self::List(items) => items.get(key.parse::<usize>().ok()?),
-            _ => None,
+        if let Self::List(items) = self {
+            return items.get(key.parse::<usize>().ok()?);
         }
+        self.entries().iter().rev().find(|(name, _)| name == key).map(|(_, value)| value)
     }
 
     /// By keys with dots between them; a place in a list is a key. A null is as good as nothing.

@@ -74,7 +74,7 @@ fn repeated_runs_are_one_report() {
         undecided,
     });
     assert_eq!(page.matches("## Inferometer").count(), 1, "{page}");
-    assert!(page.contains("| metric | mean of 3 runs | 95 % between runs | |"), "{page}");
+    assert!(page.contains("| metric | mean of 3 runs | 95 % between runs |  |"), "{page}");
     assert_eq!(page.matches("(3 of 3 runs)").count(), runs[0].warnings.len());
     insta::assert_snapshot!(page);
 }

@@ -467,17 +467,18 @@ impl TestEngine {
 /// zero, are left out.
 fn answers(truth: &Truth, clock: SystemClock) -> Vec<TrueAnswer> {
     let zero_ns = clock.anchor().monotonic_ns;
+    truth.requests.iter().filter_map(|request| answer(request, zero_ns)).collect()
+}
+
+fn answer(request: &RequestTruth, zero_ns: u64) -> Option<TrueAnswer> {
     let moment = |ns: u64| ns.checked_sub(zero_ns).map(Moment::from_nanos);
-    let answer = |request: &RequestTruth| {
-        let id = request.request_id.as_deref()?.strip_prefix(REQUEST_ID_PREFIX)?;
-        let id = RequestId(id.strip_prefix('-')?.parse().ok()?);
-        let received = moment(request.received_kernel_ns.unwrap_or(request.received_user_ns))?;
-        let writes = request.writes.iter();
-        let events = writes
-            .flat_map(|write| std::iter::repeat_n(moment(write.before_ns), write.events as usize));
-        Some(TrueAnswer { id, received, events: events.collect::<Option<_>>()? })
-    };
-    truth.requests.iter().filter_map(answer).collect()
+    let id = request.request_id.as_deref()?.strip_prefix(REQUEST_ID_PREFIX)?;
+    let id = RequestId(id.strip_prefix('-')?.parse().ok()?);
+    let received = moment(request.received_kernel_ns.unwrap_or(request.received_user_ns))?;
+    let writes = request.writes.iter();
+    let events = writes
+        .flat_map(|write| std::iter::repeat_n(moment(write.before_ns), write.events as usize));
+    Some(TrueAnswer { id, received, events: events.collect::<Option<_>>()? })
 }
 
 /// The machine that a calibration is valid for.

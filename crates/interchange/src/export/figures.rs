@@ -232,7 +232,9 @@ pub fn csv(results: &[ToolResult]) -> String {
         let written = cells.into_iter().map(|cell| match cell {
             Json::Number(value) => value.to_string(),
             Json::Text(text) => format!("\"{}\"", guarded(&text).replace('"', "\"\"")),
-            _ => String::new(),
+            Json::Null | Json::Flag(_) | Json::Count(_) | Json::List(_) | Json::Map(_) => {
+                String::new()
+            }
         });
         written.collect::<Vec<_>>().join(",") + "\r\n"
     };

@@ -133,7 +133,11 @@ fn load_tool(result: &ToolResult) -> &str {
     match result.source.tool {
         Tool::Vllm => "vllm-benchmark",
         Tool::LlmD => result.backend.as_deref().unwrap_or(UNKNOWN),
-        tool => tool.key(),
+        tool @ (Tool::Inferometer
+        | Tool::Sglang
+        | Tool::GuideLlm
+        | Tool::AiPerf
+        | Tool::GenaiBench) => tool.key(),
     }
 }
 

@@ -139,10 +139,11 @@ impl<'a> Groups<'a> {
         for stated in self.all.iter().flat_map(|group| group.traits) {
             *shared.entry(stated).or_default() += 1;
         }
-        let tells = |stated: &&Trait| match stated.kind {
-            Kind::Named | Kind::Parameter(_) => true,
-            Kind::Label if self.all.len() == 1 => true,
-            _ => self.all.len() != 1 && shared[*stated] < self.all.len(),
+        let tells = |stated: &&Trait| {
+            let is_only = self.all.len() == 1;
+            matches!(stated.kind, Kind::Named | Kind::Parameter(_))
+                || (is_only && stated.kind == Kind::Label)
+                || (!is_only && shared[*stated] < self.all.len())
         };
         let name = |group: &Group<'_>| {
             let words: Vec<_> =

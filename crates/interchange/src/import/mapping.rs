@@ -218,11 +218,11 @@ pub(super) fn unit_in_ms(unit: &str) -> Option<f64> {
 
 /// A number that is finite and not negative.
 pub(crate) fn figure(node: &Json) -> Result<f64, String> {
-    match node {
-        Json::Number(number) if number.is_finite() && *number >= 0.0 => Ok(*number),
-        Json::Number(number) => Err(format!("is {number}, which no figure can be")),
-        Json::Text(text) => Err(format!("is the text “{}”, not a number", shown(text))),
-        _ => Err("is not a number".to_owned()),
+    match (node.number(), node.text()) {
+        (Some(number), _) if number.is_finite() && number >= 0.0 => Ok(number),
+        (Some(number), _) => Err(format!("is {number}, which no figure can be")),
+        (None, Some(text)) => Err(format!("is the text “{}”, not a number", shown(text))),
+        (None, None) => Err("is not a number".to_owned()),
     }
 }
 

@@ -248,7 +248,7 @@ impl Block<'_> {
             Json::Number(value) => format!("{value:.2}"),
             Json::Count(count) => count.to_string(),
             Json::Text(text) => text,
-            _ => "nan".to_owned(),
+            Json::Null | Json::Flag(_) | Json::List(_) | Json::Map(_) => "nan".to_owned(),
         };
         let label = format!("{label}:");
         let _ = writeln!(self.text, "{label:<LABEL_WIDTH$} {value:<VALUE_WIDTH$}");

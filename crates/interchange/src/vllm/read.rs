@@ -443,7 +443,12 @@ fn read_entries(entries: Vec<(String, Json)>, line: u32) -> ToolResult {
             Json::Text(text) => Some(text),
             Json::Number(number) if is_parameter => Some(number.to_string()),
             Json::Flag(flag) if is_parameter => Some(flag.to_string()),
-            _ => None,
+            Json::Null
+            | Json::Flag(_)
+            | Json::Count(_)
+            | Json::Number(_)
+            | Json::List(_)
+            | Json::Map(_) => None,
         };
         match described.filter(|_| result.metadata.len() < LISTED_MAX) {
             Some(text) => result.metadata.push((shown(&key), text)),
