@@ -385,8 +385,8 @@ const FEWEST_PER_SLOT: usize = 10;
 impl SlotsDelivered {
     fn from_records(records: &[RequestRecord], asked: u32) -> Result<Self, &'static str> {
         let slots = usize::try_from(asked).unwrap_or(usize::MAX);
-        let used = |record: &RequestRecord| Flight::new(record.admitted, record.ending.at);
-        let uses: Vec<Flight> = records.iter().filter_map(used).collect();
+        let slot_use = |record: &RequestRecord| Flight::new(record.admitted, record.ending.at);
+        let uses: Vec<Flight> = records.iter().filter_map(slot_use).collect();
         if uses.len() < FEWEST_IN_SLOTS.max(FEWEST_PER_SLOT.saturating_mul(slots)) {
             return Err("too few requests for the slots to tell");
         }

@@ -234,9 +234,11 @@ impl Growth {
 
 impl SeriesTrend {
     fn new(reading: &Reading) -> Self {
-        let (drift, p) = match reading.settling {
-            Settling::NeverSettled(Unsettled::Trend { drift, p }) => (Some(drift), Some(p)),
-            _ => (None, None),
+        let trend = reading.settling;
+        let (drift, p) = if let Settling::NeverSettled(Unsettled::Trend { drift, p }) = trend {
+            (Some(drift), Some(p))
+        } else {
+            (None, None)
         };
         Self {
             series: reading.series,

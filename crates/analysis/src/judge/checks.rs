@@ -194,7 +194,7 @@ pub static CHECKS: &[CheckDefinition] = &[
         kind: CheckKind::Errors,
         title: "Did the requests succeed?",
         help: "the share of attempted requests that failed, without those that we cut",
-        figure: figure("share", Some(ERRORS_SHARE), Some(0.5)),
+        figure: Some(figure("share", Some(ERRORS_SHARE), Some(0.5))),
         find: |run| {
             let Measured { attempted, ok, .. } = *run.measured;
             let failed = attempted - ok - cancelled(run);
@@ -208,7 +208,7 @@ pub static CHECKS: &[CheckDefinition] = &[
         help: "on an open loop the rate that left against the planned one, how it varies (the \
                index of dispersion), and the plan against its process; below 95 % of the slots \
                of a closed loop in use degrades; with a cap, what it held back",
-        figure: figure("share", Some(RATE_APART), Some(RATE_APART_GRAVE)),
+        figure: Some(figure("share", Some(RATE_APART), Some(RATE_APART_GRAVE))),
         find: |run| delivered(run.measured),
     },
     CheckDefinition {
@@ -216,7 +216,7 @@ pub static CHECKS: &[CheckDefinition] = &[
         title: "Did the run settle?",
         help: "MSER-5 and a trend test over requests in flight, output and TTFT; an open loop \
                that piles up requests beyond chance is degraded, other drifts are noted",
-        figure: figure("s", None, None),
+        figure: Some(figure("s", None, None)),
         find: |run| {
             let steady = &run.measured.steady;
             let (SteadyKind::Settled, Some(window)) = (steady.state, &steady.window) else {
@@ -233,14 +233,14 @@ pub static CHECKS: &[CheckDefinition] = &[
         title: "Do arrivals, times and requests in flight agree?",
         help: "N = X·R, where requests that were lost, end before they begin or lie outside of \
                the run show; the server's gauges of running and waiting against N, which is noted",
-        figure: figure("share", Some(LITTLE_APART), None),
+        figure: Some(figure("share", Some(LITTLE_APART), None)),
         find: |run| littles_law(run.measured),
     },
     CheckDefinition {
         kind: CheckKind::SampleSize,
         title: "Are there enough requests?",
         help: "below 30 ok requests it is noted; percentiles have floors of their own",
-        figure: figure("requests", None, None),
+        figure: Some(figure("requests", None, None)),
         find: |run| {
             let ok = run.measured.ok;
             Ok(Found::figure(ok as f64, format!("{ok} requests ended ok")))
@@ -250,7 +250,7 @@ pub static CHECKS: &[CheckDefinition] = &[
         kind: CheckKind::SendLag,
         title: "Did requests leave when they were due?",
         help: "p99 from when a request was let go to its first byte, on an open loop",
-        figure: figure("ms", Some(SENT_LATE_MS.degraded), Some(SENT_LATE_MS.invalid)),
+        figure: Some(figure("ms", Some(SENT_LATE_MS.degraded), Some(SENT_LATE_MS.invalid))),
         find: |run| {
             if !run.manifest.spec.is_open_loop() {
                 return Err("a closed loop plans no moments".to_owned());
@@ -262,7 +262,7 @@ pub static CHECKS: &[CheckDefinition] = &[
         kind: CheckKind::ClientLag,
         title: "Did the client read in time?",
         help: "p99 of how long bytes lay in the kernel before they were read",
-        figure: figure("ms", Some(CLIENT_MS.degraded), Some(CLIENT_MS.invalid)),
+        figure: Some(figure("ms", Some(CLIENT_MS.degraded), Some(CLIENT_MS.invalid))),
         find: |run| {
             let missing = "no read has the kernel's stamp";
             p99(run.p99(&metric::CLIENT_LAG), "bytes lay unread for", missing)
@@ -273,7 +273,7 @@ pub static CHECKS: &[CheckDefinition] = &[
         title: "Is it known when each event came?",
         help: "p99 over all events of how much older they may be than their stamps, because \
                they were read together",
-        figure: figure("ms", Some(CLIENT_MS.degraded), Some(CLIENT_MS.invalid)),
+        figure: Some(figure("ms", Some(CLIENT_MS.degraded), Some(CLIENT_MS.invalid))),
         find: |run| {
             let width = run.measured.event_width.as_ref().and_then(|found| found.p99);
             p99(width, "events are older than their stamps by", "no ok answer came in events")
@@ -284,7 +284,7 @@ pub static CHECKS: &[CheckDefinition] = &[
         title: "Did the client keep turning?",
         help: "p99 of how late its loop woke; a pause above 100 ms, or 2 % of the processor \
                given to others, degrades; above 1,000 ms, or 10 %, is invalid",
-        figure: figure("ms", Some(CLIENT_MS.degraded), Some(CLIENT_MS.invalid)),
+        figure: Some(figure("ms", Some(CLIENT_MS.degraded), Some(CLIENT_MS.invalid))),
         find: |run| {
             let late = run.health.loop_lag_ms.p99_at_most.ok_or("the client noted nothing")?;
             Ok(Found::figure(late, format!("the loop woke at most {late:.3} ms late (p99)")))
@@ -296,7 +296,7 @@ pub static CHECKS: &[CheckDefinition] = &[
         help: "the busiest second against what the client carries by its calibration; waiting \
                for the journal above 1 % of requests degrades; a machine out of descriptors, \
                ports or memory is invalid",
-        figure: figure("share", Some(CAPACITY_SHARE.degraded), Some(CAPACITY_SHARE.invalid)),
+        figure: Some(figure("share", Some(CAPACITY_SHARE.degraded), Some(CAPACITY_SHARE.invalid))),
         find: |run| {
             let missing = if is_calibrated_wire(run.manifest) {
                 "the client was not calibrated on this machine (inferometer calibrate)"
@@ -313,7 +313,7 @@ pub static CHECKS: &[CheckDefinition] = &[
         title: "Did the clock run evenly?",
         help: "a jump of the wall clock degrades; moments that are out of order beyond the \
                clock's error are invalid",
-        figure: figure("times", None, None),
+        figure: Some(figure("times", None, None)),
         find: |run| {
             let odd = run.health.clock_jumps.unwrap_or(0) + run.measured.out_of_order;
             Ok(Found::figure(odd as f64, "no jump, and every moment is in order"))
@@ -323,7 +323,7 @@ pub static CHECKS: &[CheckDefinition] = &[
         kind: CheckKind::KernelStamps,
         title: "Are arrivals stamped by the kernel?",
         help: "the share of reads with the kernel's stamp; less than all is noted",
-        figure: figure("share", None, None),
+        figure: Some(figure("share", None, None)),
         find: |run| {
             let stamped = run.health.kernel_stamps.ok_or("nothing was read")?;
             Ok(Found::figure(stamped, "every read has the kernel's stamp"))
@@ -358,7 +358,7 @@ pub static CHECKS: &[CheckDefinition] = &[
         kind: CheckKind::TokenCounts,
         title: "Does the server count its tokens?",
         help: "usage that is missing, zero or unlike the stream is noted",
-        figure: figure("requests", None, None),
+        figure: Some(figure("requests", None, None)),
         find: |run| {
             with_tokens(run.measured)?;
             let events = run.measured.tokens.output_source.events as f64;
@@ -369,14 +369,14 @@ pub static CHECKS: &[CheckDefinition] = &[
         kind: CheckKind::InputLength,
         title: "Are prompts as long as asked?",
         help: "the server's count off by more than 20 % on average is noted",
-        figure: figure("share", None, None),
+        figure: Some(figure("share", None, None)),
         find: input_length,
     },
     CheckDefinition {
         kind: CheckKind::OutputLength,
         title: "Are answers as long as asked?",
         help: "more than 10 % of answers off by more than 10 % is noted",
-        figure: figure("share", None, None),
+        figure: Some(figure("share", None, None)),
         find: |run| {
             with_tokens(run.measured)?;
             let off = share(run.measured.anomalies.output_off, run.measured.ok).unwrap_or(0.0);
@@ -390,7 +390,7 @@ pub static CHECKS: &[CheckDefinition] = &[
         help: "the share of the input from the prefix cache, by usage or by the server's \
                counters, where every prompt was to be new; above 5 % it is noted, and so are \
                prompts that were sent before",
-        figure: figure("share", Some(CACHED_SHARE_GRAVE), None),
+        figure: Some(figure("share", Some(CACHED_SHARE_GRAVE), None)),
         find: |run| {
             if new_prompts(&run.manifest.spec.workload.source).is_none() {
                 return Err("prompts of this workload need not be new to the server".to_owned());
@@ -405,7 +405,7 @@ pub static CHECKS: &[CheckDefinition] = &[
         title: "Was it one server all the time?",
         help: "a counter that falls, or another process, is a restart; replicas that answer by \
                turns are noted",
-        figure: figure("restarts", None, Some(0.0)),
+        figure: Some(figure("restarts", None, Some(0.0))),
         find: |run| {
             let restarts = server(run)?.restarts as f64;
             Ok(Found::figure(restarts, "no restart in the server's metrics"))
@@ -416,7 +416,7 @@ pub static CHECKS: &[CheckDefinition] = &[
         title: "Did the server work for this run alone?",
         help: "its totals of tokens against the client's; above 1 % it is noted, and fewer are \
                only noted",
-        figure: figure("share", Some(FOREIGN_SHARE_GRAVE), None),
+        figure: Some(figure("share", Some(FOREIGN_SHARE_GRAVE), None)),
         find: |run| {
             let apart = server(run)?.tokens_apart;
             let shares = [apart.prompt, apart.generation].into_iter().flatten();
@@ -433,7 +433,7 @@ pub static CHECKS: &[CheckDefinition] = &[
         title: "Did the GPUs run as fast as they can?",
         help: "the share of looks in which heat or a brake of the board held one back; a power \
                limit, 85 °C, memory that is 98 % full and GPUs that do nothing are noted",
-        figure: figure("share", Some(THROTTLED_SHARE), None),
+        figure: Some(figure("share", Some(THROTTLED_SHARE), None)),
         find: |run| {
             let used = gpus(run)?.devices.iter().filter(|device| device.counts());
             let worst = used
@@ -448,7 +448,7 @@ pub static CHECKS: &[CheckDefinition] = &[
         kind: CheckKind::GpuAlone,
         title: "Had the server its GPUs to itself?",
         help: "processes that came to its GPUs while the run went on",
-        figure: figure("processes", Some(0.0), None),
+        figure: Some(figure("processes", Some(0.0), None)),
         find: |run| {
             let gpus = gpus(run)?;
             let samples = &run.observations.machines.devices;
@@ -465,7 +465,7 @@ pub static CHECKS: &[CheckDefinition] = &[
         kind: CheckKind::ClientMachine,
         title: "Had the client's machine room?",
         help: "the mean use of its processors; less than 512 MiB of memory left degrades too",
-        figure: figure("share", Some(CPU_FULL_SHARE), None),
+        figure: Some(figure("share", Some(CPU_FULL_SHARE), None)),
         find: |run| {
             let client = run.client_machine();
             let busy = client.and_then(|client| client.cpu_share).ok_or("nobody looked at it")?;
@@ -481,12 +481,12 @@ const fn figure(
     unit: &'static str,
     degraded: Option<f64>,
     invalid: Option<f64>,
-) -> Option<CheckFigure> {
+) -> CheckFigure {
     let limits = match (degraded, invalid) {
         (None, None) => None,
         _ => Some(Limits { degraded, invalid }),
     };
-    Some(CheckFigure { unit, limits })
+    CheckFigure { unit, limits }
 }
 
 impl Found {

@@ -174,13 +174,15 @@ impl Threshold {
 /// `or_none` continues the list of statistics.
 fn parse_quantity(slo: &Slo, origin: LatencyOrigin, or_none: &str) -> Result<Quantity, SloProblem> {
     let found = Quantity::parse(&slo.metric, slo.statistic.as_deref(), origin);
-    found.map_err(|problem| match problem {
+    found.map_err(|problem| match &problem {
         QuantityProblem::UnknownStatistic { .. } => {
             let statistic = slo.statistic.clone().unwrap_or_default();
             let problem = QuantityProblem::UnknownStatistic { statistic };
             SloProblem::new(slo, format!(": {problem}{or_none}"))
         }
-        problem => SloProblem::new(slo, format!(": {problem}")),
+        QuantityProblem::UnknownMetric { .. }
+        | QuantityProblem::OneValue { .. }
+        | QuantityProblem::WhichStatistic { .. } => SloProblem::new(slo, format!(": {problem}")),
     })
 }
 

@@ -61,7 +61,7 @@ pub static METRICS: &[&Metric] = &[
 /// those of the client first.
 pub static PER_REQUEST: [&Metric; PER_REQUEST_COUNT] = {
     let (metrics, _) = per_request_metrics();
-    *metrics.first_chunk().unwrap()
+    *metrics.first_chunk().expect("there are no more of them than metrics")
 };
 pub(crate) const PER_REQUEST_COUNT: usize = per_request_metrics().1;
 

@@ -90,18 +90,16 @@ pub(crate) fn group_figures(
         turns.clear();
     }
     // A saved plan does not say what its parts were called.
-    let names: Option<Vec<&str>> = match source {
-        Source::Mix(parts) => Some(parts.iter().map(|part| part.name.as_str()).collect()),
-        _ => None,
-    };
     let mut parts = grouped(|record| record.asked.part);
-    match &names {
-        None if parts.keys().all(|part| *part == 0) => parts.clear(),
-        None => {}
-        // A part that got no request at all should be seen.
-        Some(names) => (0..).zip(names).for_each(|(part, _)| {
+    let mut names: Vec<&str> = Vec::new();
+    if let Source::Mix(mixed) = source {
+        for (part, mixed) in (0..).zip(mixed) {
+            names.push(&mixed.name);
+            // A part that got no request at all should be seen.
             parts.entry(part).or_default();
-        }),
+        }
+    } else if parts.keys().all(|part| *part == 0) {
+        parts.clear();
     }
     let turn = |(turn, attempts): (u16, Vec<&Attempt<'_>>)| TurnFigures {
         turn: u32::from(turn) + 1,
@@ -109,7 +107,7 @@ pub(crate) fn group_figures(
         figures: GroupFigures::from_attempts(&attempts),
     };
     let part = |(part, attempts): (u16, Vec<&Attempt<'_>>)| {
-        let name = names.as_ref().and_then(|names| names.get(usize::from(part)));
+        let name = names.get(usize::from(part));
         PartFigures {
             part: name.map_or_else(|| format!("part {}", u32::from(part) + 1), ToString::to_string),
             figures: GroupFigures::from_attempts(&attempts),

@@ -807,12 +807,12 @@ fn calibrated(summary: &Summary) -> String {
 
 /// How many checks passed, and the warnings with their remedies.
 fn checked(summary: &Summary) -> Section {
+    use CheckState::{Degraded, Invalid, NotChecked, Noted, Passed};
     let warnings = validity::warnings(&summary.warnings);
     let total = summary.checks.len();
     if total == 0 {
         return warnings;
     }
-    use CheckState::{Degraded, Invalid, NotChecked, Noted, Passed};
     let tally = |state| {
         let number = summary.checks.iter().filter(|check| check.state == state).count();
         (0 < number).then(|| format!("{number} {}", frame::state_word(state)))

@@ -333,13 +333,13 @@ fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
 
 /// The instrument's view of itself; in a simulation there is none.
 fn client(rows: &[Row<'_>]) -> Vec<Block> {
+    type Value<'a> = &'a dyn Fn(&Summary) -> Option<f64>;
+    const UNCALIBRATED: &str =
+        "this client was not calibrated on this machine; see inferometer calibrate";
     if rows.iter().all(|row| row.drawn().is_none_or(|run| run.run.simulated.is_some())) {
         let text = "No client took part: the runs are simulated, and nothing was late.";
         return vec![Block::Paragraph(plain(text))];
     }
-    const UNCALIBRATED: &str =
-        "this client was not calibrated on this machine; see inferometer calibrate";
-    type Value<'a> = &'a dyn Fn(&Summary) -> Option<f64>;
     let worst = |row: &Row<'_>, of: Value<'_>, text: fn(f64) -> String, reason: &str| {
         number_cell(row.all_runs().filter_map(of).max_by(f64::total_cmp), text, reason)
     };
