@@ -477,11 +477,7 @@ pub static CHECKS: &[CheckDefinition] = &[
 ];
 
 /// A number with the values above which it degrades a run, and above which it invalidates it.
-const fn figure(
-    unit: &'static str,
-    degraded: Option<f64>,
-    invalid: Option<f64>,
-) -> CheckFigure {
+const fn figure(unit: &'static str, degraded: Option<f64>, invalid: Option<f64>) -> CheckFigure {
     let limits = match (degraded, invalid) {
         (None, None) => None,
         _ => Some(Limits { degraded, invalid }),

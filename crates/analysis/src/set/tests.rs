@@ -57,7 +57,7 @@ fn result(number: u32, condition: u32, level: Level, throughput: f64) -> PointRe
             level,
             repetition: 0,
             seed: number.into(),
-            stage: Stage::Planned,
+            stage: inferometer_model::campaign::Stage::Planned,
         },
         summary: with_throughput(&summary(), throughput),
     }
