@@ -331,9 +331,10 @@ impl<'a> Outline<'a> {
             remarks.push("Requests, tokens and time are per run.".to_owned());
         }
         for Row { name, level, estimate, .. } in &self.rows {
-            let place = match level {
-                Level::AsAsked => format!("`{name}`"),
-                level => format!("`{name}`, {level}"),
+            let place = if *level == Level::AsAsked {
+                format!("`{name}`")
+            } else {
+                format!("`{name}`, {level}")
             };
             if 0 < estimate.failing {
                 remarks.push(format!(

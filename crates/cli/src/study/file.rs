@@ -81,11 +81,12 @@ impl BuiltIns {
 }
 
 fn cell(row: &Value, key: &str) -> Cell {
-    Cell::text(match &row[key] {
-        Value::Array(items) => items.len().to_string(),
-        Value::String(hash) if key == "hash" => hash[..HASH_PREFIX].to_owned(),
-        Value::String(text) => text.clone(),
-        number => number.as_u64().map_or_else(|| NOTHING.to_owned(), count),
+    let value = &row[key];
+    Cell::text(match (value.as_str(), value.as_array()) {
+        (Some(hash), _) if key == "hash" => hash[..HASH_PREFIX].to_owned(),
+        (Some(text), _) => text.to_owned(),
+        (None, Some(items)) => items.len().to_string(),
+        (None, None) => value.as_u64().map_or_else(|| NOTHING.to_owned(), count),
     })
 }
 

@@ -58,8 +58,8 @@ pub(crate) fn plan(arguments: &SweepArguments) -> Result<StudyPlan, Failure> {
     }
     let runs = table.fine_runs.map_or(Some(repetition.runs), NonZeroU32::new);
     let fine = steps.zip(runs).map(|(steps, runs)| Fine { steps, runs });
-    let find = search(&table, repetition.runs.get(), &sorted)?;
-    let sweep = Sweep { dimension, levels: sorted.levels, waves, fine, find };
+    let searched = search(&table, repetition.runs.get(), &sorted)?;
+    let sweep = Sweep { dimension, levels: sorted.levels, waves, fine, find: searched };
     let named = match &table.targets {
         Some(targets) => drafts(&experiment, targets)?,
         None => vec![(String::new(), base)],
@@ -312,10 +312,7 @@ impl Grammar for Find {
             ["max", "concurrency"] => Dimension::Concurrency,
             _ => return Err(wanted()),
         };
-        let goals = goals
-            .split(',')
-            .map(|goal| goal.trim().parse::<Slo>().map_err(|error| error.to_string()))
-            .collect::<Result<_, _>>()?;
+        let goals = goals.split(',').map(|goal| goal.trim().parse()).collect::<Result<_, _>>()?;
         Ok(Self { dimension, goals })
     }
 

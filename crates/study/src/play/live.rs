@@ -241,7 +241,7 @@ impl CurrentDeployment<'_> {
             return Ok(());
         };
         let (condition, repetition) = (job.point.condition, job.point.repetition);
-        let serves = |up: &RunningServer| {
+        let can_answer = |up: &RunningServer| {
             up.how == **how
                 && match how.renewal {
                     Renewal::EachRepetition => up.repetition == repetition,
@@ -249,7 +249,7 @@ impl CurrentDeployment<'_> {
                     Renewal::Never => true,
                 }
         };
-        if self.up.as_ref().is_some_and(serves) {
+        if self.up.as_ref().is_some_and(can_answer) {
             return Ok(());
         }
         self.stop();

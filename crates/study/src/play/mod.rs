@@ -294,7 +294,9 @@ impl Player<'_> {
         let points: Vec<PointResult> = results.into_values().collect();
         let summary = summarize_stored(self.set, &manifest, &points)?;
         let summary = summary.with_limits(sequence.limits());
-        precision(&summary).iter().for_each(|line| self.session.talk(line));
+        for line in precision(&summary) {
+            self.session.talk(&line);
+        }
         if is_complete {
             self.set.write_summary(&summary.to_json_bytes())?;
         }

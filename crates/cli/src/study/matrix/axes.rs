@@ -139,12 +139,12 @@ fn read_rule(
     let mut rule = Rule::new();
     for (name, Values(values)) in table {
         let varies = |axis: &&Axis| !axis.values.is_empty() || may_be_new && axis.name == "context";
-        let Some(axis) = axes.iter().filter(varies).find(|axis| axis.name == *name) else {
+        let Some(found) = axes.iter().filter(varies).find(|axis| axis.name == *name) else {
             let known = axes.iter().filter(|axis| !axis.values.is_empty());
             let known: Vec<&str> = known.map(|axis| axis.name.as_str()).collect();
             return Err((name.clone(), unknown("axis", name, &known)));
         };
-        let values = values.iter().map(|value| axis.read(value.trim(), may_be_new));
+        let values = values.iter().map(|value| found.read(value.trim(), may_be_new));
         let values = values.collect::<Result<_, _>>().map_err(|what| (name.clone(), what))?;
         rule.insert(name.clone(), values);
     }
@@ -329,8 +329,8 @@ impl Selection {
         let mut axes = fixed_axes(matrix, Vec::new(), Vec::new());
         for (name, value) in matrix.cells.iter().flat_map(|cell| coordinates(matrix, cell)) {
             match axes.iter_mut().find(|axis| axis.name == name) {
-                Some(axis) if axis.values.contains(&value) => {}
-                Some(axis) => axis.values.push(value),
+                Some(known) if known.values.contains(&value) => {}
+                Some(known) => known.values.push(value),
                 None => {
                     let (values, aliases) = (vec![value], Vec::new());
                     axes.push(Axis { name: name.to_owned(), values, aliases });

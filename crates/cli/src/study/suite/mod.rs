@@ -223,7 +223,7 @@ pub(crate) fn plan(arguments: &SuiteArguments) -> Result<StudyPlan, Failure> {
     check_overrides(&file, &layer)?;
     let mut files = Files::default();
     let mut plan = resolve(&file, arguments, &layer, &mut files)?;
-    let changes = changes(&file, arguments, &layer, &plan, &mut files)?;
+    let changes = changes(&file, arguments, &layer, &plan, &mut files);
     if let Question::Suite(suite) = &mut plan.study.question {
         suite.changes = changes;
     }
@@ -392,7 +392,7 @@ fn changes(
     overrides: &Layer,
     plan: &StudyPlan,
     files: &mut Files,
-) -> Result<Vec<String>, Failure> {
+) -> Vec<String> {
     let mut changes: Vec<String> = Vec::new();
     for leaf in leaves(&overrides.tree).into_iter().filter(|leaf| may_change(leaf)) {
         let mut layer = overrides.clone();
@@ -408,9 +408,10 @@ fn changes(
             continue;
         }
         let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-        let value = match removed.unwrap_or_default() {
-            Value::Array(items) => items.iter().map(text).collect::<Vec<_>>().join(" "),
-            value => text(&value),
+        let removed = removed.unwrap_or_default();
+        let value = match removed.as_array() {
+            Some(items) => items.iter().map(text).collect::<Vec<_>>().join(" "),
+            None => text(&removed),
         };
         let path = leaf.join(".");
         changes.push(match schema::flag(&path) {
@@ -421,7 +422,7 @@ fn changes(
     if let Some(prompts) = arguments.prompts.filter(|prompts| *prompts != file.suite.prompts) {
         changes.push(format!("--prompts {}", prompts.write()));
     }
-    Ok(changes)
+    changes
 }
 
 /// Who is asked and how tokens are counted is no part of what is asked.
