@@ -289,8 +289,7 @@ impl fmt::Display for Api {
 
 /// The part of the server's URL that all its paths share. It holds no credentials, so it may be
 /// stored and shown.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(into = "String", try_from = "String")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BaseUrl {
     pub tls: bool,
     pub host: String,
@@ -400,16 +399,4 @@ impl fmt::Display for BaseUrl {
     }
 }
 
-impl From<BaseUrl> for String {
-    fn from(base: BaseUrl) -> Self {
-        base.to_string()
-    }
-}
-
-impl TryFrom<String> for BaseUrl {
-    type Error = BaseUrlError;
-
-    fn try_from(text: String) -> Result<Self, BaseUrlError> {
-        text.parse()
-    }
-}
+stored_as_text!(BaseUrl);

@@ -3,11 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Deserialize, Serialize};
-
 /// One SLO. Written as text, in files too.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(into = "String", try_from = "String")]
+#[derive(Clone, Debug)]
 pub struct Slo {
     /// As it was typed, without blanks: who wrote `<=1s` reads `<=1s` on every page.
     text: String,
@@ -114,19 +111,7 @@ impl fmt::Display for Slo {
     }
 }
 
-impl From<Slo> for String {
-    fn from(slo: Slo) -> Self {
-        slo.text
-    }
-}
-
-impl TryFrom<String> for Slo {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        text.parse()
-    }
-}
+stored_as_text!(Slo);
 
 #[cfg(test)]
 mod tests {
