@@ -166,9 +166,9 @@ fn stop(deployment: Deployment, session: &Session) -> Departure {
 fn troubles(departure: &Departure) -> Vec<String> {
     let mut lines = departure.troubles.clone();
     if !departure.left.is_empty() {
-        let left: String =
-            departure.left.iter().map(|(pid, name)| format!(" {pid} ({name})")).collect();
-        lines.push(format!("processes of the server are left, end them by hand:{left}"));
+        let left = departure.left.iter().map(|(pid, name)| format!("{pid} ({name})"));
+        let left = left.collect::<Vec<_>>().join(" ");
+        lines.push(format!("processes of the server are left, end them by hand: {left}"));
     }
     lines
 }

@@ -89,7 +89,7 @@ fn check_mode(arguments: &EngineArguments) -> Result<(), Failure> {
     };
     match foreign {
         None => Ok(()),
-        Some(flag) => Err(Failure::usage(format!("{flag} has no meaning in mode {}", mode))
+        Some(flag) => Err(Failure::usage(format!("{flag} has no meaning in mode {mode}"))
             .hint(format!("leave it out, or choose --mode {home}"))),
     }
 }

@@ -62,7 +62,6 @@ pub(super) fn properties(schema: &Value) -> Option<&Map<String, Value>> {
 /// too little without their table. What has no flag of its own is within the reach of `--set`.
 pub(crate) fn flag(path: &str) -> Option<String> {
     let name = match path.split('.').collect::<Vec<_>>()[..] {
-        ["target", "url"] | ["workload", "mix" | "body"] | ["metadata", _] => return None,
         ["limits", limit] => &format!("{limit}-timeout"),
         // The target, the load and the plan have such keys as well.
         ["engine", key @ ("model" | "seed" | "speed" | "step")] => &format!("engine-{key}"),
@@ -71,7 +70,9 @@ pub(crate) fn flag(path: &str) -> Option<String> {
         ["deploy", key @ ("ready_timeout" | "stop_grace" | "renew")] => key,
         ["slo", "promises"] => "slo",
         // A container and commands are described in a file, as are SLOs by their metrics.
-        ["deploy" | "slo", _] => return None,
+        ["target", "url"] | ["workload", "mix" | "body"] | ["metadata" | "deploy" | "slo", _] => {
+            return None;
+        }
         ["client", "cores"] => "client-cores",
         ["repeat", "runs"] => "repeat",
         ["sweep", "targets"] => "target",
@@ -129,8 +130,10 @@ pub(super) fn join(above: &str, key: &str) -> String {
     if above.is_empty() { key.to_owned() } else { format!("{above}.{key}") }
 }
 
+type Kind = (&'static str, &'static str, fn(&Value) -> bool);
+
 /// The JSON types, what people call them, and which values they have.
-const KINDS: [(&str, &str, fn(&Value) -> bool); 6] = [
+const KINDS: [Kind; 6] = [
     ("string", "text", Value::is_string),
     ("integer", "a whole number", |value| value.is_i64() || value.is_u64()),
     ("number", "a number", Value::is_number),
@@ -243,13 +246,14 @@ fn unfit(value: &Value, schema: &Value) -> Option<String> {
         return Some(format!("must be one of {}, not {}", names.join(", "), found(value)));
     }
     let number = value.as_f64()?;
-    let bounds: [(&str, &str, fn(f64, f64) -> bool); 3] = [
-        ("minimum", "at least", |number, bound| number < bound),
-        ("exclusiveMinimum", "above", |number, bound| number <= bound),
-        ("maximum", "at most", |number, bound| bound < number),
-    ];
-    bounds.into_iter().find_map(|(key, words, is_out)| {
+    let bounds = [("minimum", "at least"), ("exclusiveMinimum", "above"), ("maximum", "at most")];
+    bounds.into_iter().find_map(|(key, words)| {
         let bound = schema.get(key)?.as_f64()?;
-        is_out(number, bound).then(|| format!("must be {words} {bound}, not {value}"))
+        let is_out = match key {
+            "minimum" => number < bound,
+            "maximum" => bound < number,
+            _ => number <= bound,
+        };
+        is_out.then(|| format!("must be {words} {bound}, not {value}"))
     })
 }

@@ -369,7 +369,9 @@ impl LoadTable {
 
     fn arrivals(&self) -> Result<Arrivals, SpecError> {
         match (self.arrivals, self.burstiness) {
-            (None | Some(ArrivalsKind::Poisson), None) => Ok(Arrivals::Poisson),
+            // One name for one thing: equal workloads have equal fingerprints.
+            (None | Some(ArrivalsKind::Poisson), None)
+            | (None | Some(ArrivalsKind::Gamma), Some(1.0)) => Ok(Arrivals::Poisson),
             (Some(ArrivalsKind::Constant), None) => Ok(Arrivals::Constant),
             (Some(ArrivalsKind::Gamma), None) => Err(SpecError::GammaWithoutBurstiness),
             (Some(ArrivalsKind::Stretched), burstiness) => {
@@ -378,8 +380,6 @@ impl LoadTable {
             (Some(ArrivalsKind::Constant | ArrivalsKind::Poisson), Some(_)) => {
                 Err(SpecError::BurstinessOfOthers)
             }
-            // One name for one thing: equal workloads have equal fingerprints.
-            (None | Some(ArrivalsKind::Gamma), Some(1.0)) => Ok(Arrivals::Poisson),
             (None | Some(ArrivalsKind::Gamma), Some(burstiness)) => {
                 Ok(Arrivals::Gamma { burstiness })
             }
