@@ -447,6 +447,7 @@ pub struct AbsoluteError {
 impl FidelityRow {
     /// Compares `records` with the engine's answers; both are all of a closed loop with as many slots
     /// as the row has streams. The row holds what was asked for and how late the engine was.
+    #[must_use]
     pub fn compare(mut self, records: &[RequestRecord], answers: &[TrueAnswer]) -> Self {
         let by_id: HashMap<RequestId, &TrueAnswer> =
             answers.iter().map(|truth| (truth.id, truth)).collect();
