@@ -127,9 +127,7 @@ impl Bench {
             notes,
         })
     }
-}
 
-impl Bench {
     /// The result with the load and the names as they were typed: the other client repeats them.
     pub(crate) fn as_typed(
         &self,

@@ -37,7 +37,22 @@ pub(crate) fn run(arguments: &CheckArguments) -> Result<ExitCode, Failure> {
         format!("`{}` answers {} at {}", found.target.model, spec.api, found.target.base),
     )];
     findings.extend(examine(&spec, &inputs, &found.target, talk)?);
-    output::result(&if arguments.json { json(&findings) } else { page(&findings) })?;
+    let problems = findings.iter().filter(|finding| finding.state == State::Problem).count();
+    output::result(&if arguments.json {
+        let document = serde_json::json!({
+            "schema": "inferometer.check/1",
+            "problems": problems,
+            "findings": findings,
+        });
+        format!("{document:#}\n")
+    } else {
+        let end = match problems {
+            0 => "usable: nothing that a measurement would suffer from".to_owned(),
+            1 => "usable, with one problem".to_owned(),
+            problems => format!("usable, with {problems} problems"),
+        };
+        format!("{}\n{end}\n", findings.iter().map(lines).collect::<String>())
+    })?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -48,25 +63,6 @@ fn server(spec: &Spec, secrets: &Secrets, quiet: bool) -> Result<Server, Failure
     }
     let session = begin_session(0, quiet)?;
     Deployed::server(spec, secrets, &deployed::log_in(&std::env::temp_dir()), &session)
-}
-
-fn json(findings: &[Finding]) -> String {
-    let document = serde_json::json!({
-        "schema": "inferometer.check/1",
-        "problems": problems(findings),
-        "findings": findings,
-    });
-    format!("{document:#}\n")
-}
-
-fn page(findings: &[Finding]) -> String {
-    let lines: Vec<String> = findings.iter().map(lines).collect();
-    let end = match problems(findings) {
-        0 => "usable: nothing that a measurement would suffer from".to_owned(),
-        1 => "usable, with one problem".to_owned(),
-        problems => format!("usable, with {problems} problems"),
-    };
-    format!("{}\n{end}\n", lines.concat())
 }
 
 /// The finding, and below it what to do. Words may be a server's.
@@ -87,10 +83,6 @@ fn lines(finding: &Finding) -> String {
 
 /// Columns before the words.
 const HEAD_WIDTH: usize = 25;
-
-fn problems(findings: &[Finding]) -> usize {
-    findings.iter().filter(|finding| finding.state == State::Problem).count()
-}
 
 #[cfg(test)]
 mod tests {
