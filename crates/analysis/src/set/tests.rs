@@ -3,7 +3,7 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use inferometer_model::campaign::{Condition, Dimension, Order, Repetition, Sweep};
+use inferometer_model::campaign::{Condition, Dimension, Order, Repetition, Stage, Sweep};
 
 use super::fixture::{summary, with_throughput};
 use super::*;
