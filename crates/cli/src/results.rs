@@ -105,7 +105,7 @@ impl Mapped {
 
     /// One document for programs.
     pub(crate) fn json(&self) -> Result<serde_json::Value, Failure> {
-        let import = serde_json::to_value(&self.import).map_err(unwritable)?;
+        let import = serde_json::to_value(&self.import).map_err(|error| unwritable(&error))?;
         Ok(serde_json::json!({
             "id": self.directory.id(),
             "path": self.directory.path().display().to_string(),
@@ -178,7 +178,7 @@ fn number_names(results: &mut [ToolResult], id: &str, file: &str) {
 }
 
 pub(crate) fn summary_of(import: &Import) -> Result<Vec<u8>, Failure> {
-    let mut json = serde_json::to_vec_pretty(import).map_err(unwritable)?;
+    let mut json = serde_json::to_vec_pretty(import).map_err(|error| unwritable(&error))?;
     json.push(b'\n');
     Ok(json)
 }
@@ -190,7 +190,7 @@ pub(crate) fn sha256(bytes: &[u8]) -> String {
     })
 }
 
-fn unwritable(error: serde_json::Error) -> Failure {
+fn unwritable(error: &serde_json::Error) -> Failure {
     Failure::internal(format!("the results cannot be written as JSON: {error}"))
 }
 

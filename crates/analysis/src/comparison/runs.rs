@@ -196,9 +196,11 @@ const WORKLOAD: [Fact<Summary>; 13] = [
         Some(it.run.warm_up.map_or(0, |facts| facts.requests).to_string())
     }),
     workload("source", "the source of prompts", |it| Some(it.workload.source.name().to_owned())),
-    workload("input_tokens", "the length of prompts", |it| length(&it.workload.input_tokens)),
-    workload("output_tokens", "the length of answers", |it| length(&it.workload.output_tokens)),
-    workload("turns", "the number of turns", |it| length(&it.workload.turns)),
+    workload("input_tokens", "the length of prompts", |it| Some(length(&it.workload.input_tokens))),
+    workload("output_tokens", "the length of answers", |it| {
+        Some(length(&it.workload.output_tokens))
+    }),
+    workload("turns", "the number of turns", |it| Some(length(&it.workload.turns))),
     workload("files", "the data", |it| {
         let hashes = it.workload.files.iter().map(|file| file.sha256.chars().take(12));
         let hashes: Vec<String> = hashes.map(Iterator::collect).collect();
@@ -221,8 +223,8 @@ fn json(value: &impl Serialize) -> String {
 }
 
 #[expect(clippy::ref_option, reason = "the fields are borrowed as they are")]
-fn length(lengths: &Option<Lengths>) -> Option<String> {
-    Some(lengths.as_ref().map_or_else(|| "none".to_owned(), ToString::to_string))
+fn length(lengths: &Option<Lengths>) -> String {
+    lengths.as_ref().map_or_else(|| "none".to_owned(), ToString::to_string)
 }
 
 /// Who counted tokens, and what was promised: without the same, some quantities mean another thing.

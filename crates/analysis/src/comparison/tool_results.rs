@@ -205,12 +205,12 @@ const SUBJECT_FACTS: [Fact<ToolResult>; 4] = [
 
 /// What was asked of the server, what answered, and who counted.
 fn facts(first: &ToolResult, other: &ToolResult, side: &str) -> Vec<Objection> {
+    type Tokens = fn(&ToolResult) -> Option<u64>;
     let mut found = differing(&LOAD_FACTS, first, other, side);
     // Another load has another limit.
     if first.level() != other.level() {
         found.retain(|found| found.key != "max_concurrency");
     }
-    type Tokens = fn(&ToolResult) -> Option<u64>;
     let lengths: [(&str, Weight, &str, Tokens); 2] = [
         ("input_tokens", Weight::Forbids, "prompts", |it| it.input_tokens),
         ("output_tokens", Weight::Warning, "answers", |it| it.output_tokens),

@@ -758,16 +758,10 @@ fn across(row: &Row<'_>, detail: Detail) -> Table {
         Cell::text(format!("{} {statistic}", quantity.metric().title).trim_end())
     })
     .right("Mean", |(quantity, across, mean)| {
-        let unit = quantity.metric().unit;
-        let text = match (is_brief, unit, across.doubt()) {
-            (true, Unit::Share, Some(Interval { low, high })) => {
-                let low = percent(low);
-                format!("{} ({}–{})", percent(*mean), low.trim_end_matches(" %"), percent(high))
-            }
-            (true, unit, interval) if unit != Unit::Share => {
-                fmt::with_interval(Some(*mean), interval)
-            }
-            _ => in_unit(*mean, unit),
+        let text = if is_brief {
+            mean_with_interval(*mean, across.doubt(), quantity.metric().unit)
+        } else {
+            in_unit(*mean, quantity.metric().unit)
         };
         Cell { text, ..quantity_cell(row, *quantity) }
     })
@@ -805,6 +799,17 @@ fn across(row: &Row<'_>, detail: Detail) -> Table {
         notes.push(plain(format!("{ok} requests ok, {failed} failed, all runs added up")));
     }
     Table { notes, ..table }
+}
+
+fn mean_with_interval(mean: f64, interval: Option<Interval>, unit: Unit) -> String {
+    match (unit, interval) {
+        (Unit::Share, Some(Interval { low, high })) => {
+            let low = percent(low);
+            format!("{} ({}–{})", percent(mean), low.trim_end_matches(" %"), percent(high))
+        }
+        (Unit::Share, None) => in_unit(mean, unit),
+        _ => fmt::with_interval(Some(mean), interval),
+    }
 }
 
 /// Every run of the set.
