@@ -63,7 +63,7 @@ fn verify_run(directory: &RunDirectory, page: Option<PageFormat>) -> Result<Find
 
 /// Each run by itself, and then the summary of all.
 fn verify_set(set: &SetDirectory, page: Option<PageFormat>) -> Result<Finding, Failure> {
-    let manifest = set.manifest().map_err(invalid)?;
+    let manifest = set.manifest().map_err(|error| invalid(&error))?;
     let mut problems = Vec::new();
     let replay = play::replay(set, &manifest, |point, directory| {
         if !directory.path().exists() {
@@ -115,14 +115,14 @@ fn verify_set(set: &SetDirectory, page: Option<PageFormat>) -> Result<Finding, F
 }
 
 /// What is stored cannot be trusted.
-fn invalid(error: impl std::fmt::Display) -> Failure {
+fn invalid(error: &StoreError) -> Failure {
     Failure::invalid(error.to_string())
 }
 
 /// Why there is nothing to verify.
 fn unread(error: StoreError) -> Failure {
     let too_early = matches!(error, StoreError::Unfinished { .. } | StoreError::Busy { .. });
-    if too_early { Failure::from_usage(error) } else { invalid(error) }
+    if too_early { Failure::from_usage(error) } else { invalid(&error) }
 }
 
 /// A run read back, its summary computed again, and what is wrong with it.
@@ -163,8 +163,8 @@ fn difference(computed: &Summary, kept: Option<&[u8]>, directory: &RunDirectory)
 
 /// Maps the file again and compares.
 fn verify_import(import: &ImportDirectory, page: Option<PageFormat>) -> Result<Finding, Failure> {
-    let foreign = import.foreign().map_err(invalid)?;
-    let manifest = import.manifest().map_err(invalid)?;
+    let foreign = import.foreign().map_err(|error| invalid(&error))?;
+    let manifest = import.manifest().map_err(|error| invalid(&error))?;
     if sha256(&foreign) != manifest.file.sha256 {
         let problem = format!(
             "{} is not the file that was imported: it has {} bytes and another SHA-256 than \

@@ -73,7 +73,9 @@ fn render_within(document: &Document, room: [usize; 3]) -> String {
         });
     });
     page.raw("<main id=\"content\" tabindex=\"-1\">\n");
-    document.lead.verdict.iter().for_each(|badge| page.badge(badge));
+    if let Some(badge) = &document.lead.verdict {
+        page.badge(badge);
+    }
     if !document.lead.headline.is_empty() {
         page.classed("dl", "cards", |page| {
             document.lead.headline.iter().for_each(|it| page.card(it))
@@ -313,7 +315,9 @@ impl Page {
             let attributes = [("class", "anchor"), ("href", &*to), ("aria-label", &*label)];
             page.element("a", &attributes, |page| page.text("#"));
         });
-        section.blocks.iter().for_each(|block| self.block(block));
+        for block in &section.blocks {
+            self.block(block);
+        }
         let inner = section.sections.iter().map(|inner| self.section(inner, level + 1)).collect();
         self.close("section");
         Entry { id, title: section.title.clone(), inner }
@@ -355,7 +359,9 @@ impl Page {
             Block::Verdict(badge) => self.badge(badge),
             Block::Details { summary, blocks } => self.classed("details", "fold", |page| {
                 page.leaf("summary", "", summary);
-                blocks.iter().for_each(|block| page.block(block));
+                for block in blocks {
+                    page.block(block);
+                }
             }),
         }
     }
@@ -421,7 +427,9 @@ impl Page {
                 return;
             }
             page.classed("ul", "notes", |page| {
-                table.notes.iter().for_each(|note| page.spans("li", note));
+                for note in &table.notes {
+                    page.spans("li", note);
+                }
                 for (index, reason) in reasons.iter().enumerate() {
                     page.classed("li", "", |page| {
                         page.leaf("sup", "", &(index + 1).to_string());

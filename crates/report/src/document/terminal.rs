@@ -125,7 +125,8 @@ fn block(block: &Block, indent: usize, style: Style) -> String {
             hanging(&" ".repeat(indent), indent, &terminal(&words))
         }
         Block::Code { text, .. } => {
-            text.lines().map(|line| format!("  {}\n", terminal(line))).collect()
+            let line = |line: &str| format!("  {}\n", terminal(line));
+            text.lines().map(line).collect()
         }
         Block::Notice { mood, text, points, remedy } => {
             let word = match mood {

@@ -87,7 +87,7 @@ pub(super) fn latency(series: &[Series<'_>]) -> Option<Chart> {
     let wanted = [(title, ttft, "ms"), ("TPOT p99", metric::TPOT.p99(), "ms")];
     against_load(series, ("latency-by-level", "Latency"), &wanted, |one| {
         let grown = wanted.iter().filter_map(|(title, quantity, _)| {
-            growth(one, &format!("{title} is"), *quantity, |ms| fmt::latency(ms), true)
+            growth(one, &format!("{title} is"), *quantity, fmt::latency, true)
         });
         let parts: Vec<String> = grown.collect();
         let head = if 1 < series.len() { format!("{}: ", one.name) } else { String::new() };
