@@ -96,11 +96,6 @@ pub(crate) fn write_markdown(path: &Path, document: &Document) -> Result<(), Fai
     Ok(())
 }
 
-/// The page of a fragment is the first of its files and written last: where it is, all is there.
-pub(crate) fn write_site(folder: &Path, files: Vec<(String, String)>) -> Result<(), Failure> {
-    files.into_iter().rev().try_for_each(|(name, text)| write_file(&folder.join(name), &text))
-}
-
 /// Removes the charts that the page showed before and shows no more. Others in that folder are not
 /// ours. One that cannot be removed does no harm: no page shows it.
 fn remove_stale(folder: &Path, charts: &str, before: &str, shown: &BTreeSet<String>) {

@@ -25,15 +25,13 @@ pub fn number(value: impl Into<Option<f64>>) -> String {
     match size {
         0.0 => "0".to_owned(),
         _ if !(PLAIN_LEAST..PLAIN_MOST).contains(&size) => power_of_ten(value),
-        _ => decimals(value, significant_decimals(size)),
+        // Three or four significant digits, and two of a value below 0.1. A value that is rounded up to the
+        // next power of ten has the decimals of that.
+        _ => {
+            let limits = [999.95, 99.995, 0.9995, 0.009_95, 0.000_995, 0.0];
+            decimals(value, limits.iter().position(|limit| *limit <= size).unwrap_or(0))
+        }
     }
-}
-
-/// Decimals that leave three or four significant digits, and two of a value below 0.1. A value that is rounded up to the next
-/// power of ten has the decimals of that.
-fn significant_decimals(size: f64) -> usize {
-    const LIMITS: [f64; 6] = [999.95, 99.995, 0.9995, 0.009_95, 0.000_995, 0.0];
-    LIMITS.iter().position(|limit| *limit <= size).unwrap_or(0)
 }
 
 /// [`number`] without a fraction of zeros: 8 requests in flight, not 8.00.
@@ -214,7 +212,10 @@ const ASYMMETRIC_FROM: f64 = 0.2;
 pub fn with_interval(value: Option<f64>, around: Option<Interval>) -> String {
     let (Some(value), Some(around)) = (value, around) else { return number(value) };
     let shown = number(value);
-    if is_asymmetric(value, around) {
+    let (below, above) = (value - around.low, around.high - value);
+    let differs = ASYMMETRIC_FROM * below.abs().max(above.abs()) < (above - below).abs();
+    let has_width = value.abs() * 1e-9 < around.half_width();
+    if has_width && (around.low <= 0.0 || differs) {
         return format!("{shown} ({})", interval(around));
     }
     let digits = shown.split_once('.').map_or(0, |(_, fraction)| fraction.len());
@@ -225,13 +226,6 @@ pub fn with_interval(value: Option<f64>, around: Option<Interval>) -> String {
     // A width that vanishes with the decimals of its value has its own, unless it is next to nothing.
     let half = if is_zero(&same) && PLAIN_LEAST <= half { own } else { same };
     format!("{shown} ±{half}")
-}
-
-fn is_asymmetric(value: f64, around: Interval) -> bool {
-    let (below, above) = (value - around.low, around.high - value);
-    let differs = ASYMMETRIC_FROM * below.abs().max(above.abs()) < (above - below).abs();
-    let has_width = value.abs() * 1e-9 < around.half_width();
-    has_width && (around.low <= 0.0 || differs)
 }
 
 pub fn figure(found: &Figure) -> String {

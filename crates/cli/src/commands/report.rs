@@ -140,7 +140,12 @@ fn make(
     };
     match form {
         ReportFormat::Md => report_files::write_markdown(&path, &document()?)?,
-        ReportFormat::Site => report_files::write_site(&path, subject.site()?)?,
+        // The page is the first of the files and written last: where it is, all is there.
+        ReportFormat::Site => {
+            for (name, text) in subject.site()?.into_iter().rev() {
+                report_files::write_file(&path.join(name), &text)?;
+            }
+        }
         ReportFormat::Html | ReportFormat::Csv | ReportFormat::Json => {
             report_files::write_file(&path, &printed()?)?;
         }

@@ -460,12 +460,16 @@ impl TimelinePanel {
 
     /// First and last steps of the times where some series has no value.
     fn gaps(&self) -> Vec<(usize, usize)> {
+        // Values that stand alone have steps between them in which nobody looked.
+        let is_rare = |series: &&TimelineSeries| {
+            let stretches = series.stretches();
+            let alone = stretches.iter().filter(|stretch| stretch.len() == 1).count();
+            1 < stretches.len() && stretches.len() < 2 * alone
+        };
         let steps = self.series.iter().map(|series| series.points.len()).max().unwrap_or_default();
+        let whole: Vec<&TimelineSeries> = self.series.iter().filter(|it| !is_rare(it)).collect();
         let mut gaps: Vec<(usize, usize)> = Vec::new();
-        for step in 0..steps {
-            if self.series.iter().all(|series| series.is_rare() || series.at(step).is_some()) {
-                continue;
-            }
+        for step in (0..steps).filter(|step| whole.iter().any(|it| it.at(*step).is_none())) {
             match gaps.last_mut() {
                 Some((_, last)) if *last + 1 == step => *last = step,
                 _ => gaps.push((step, step)),
@@ -482,13 +486,6 @@ impl TimelineSeries {
 
     fn known(&self) -> impl Iterator<Item = (usize, f64)> {
         (0..self.points.len()).filter_map(|step| Some((step, self.at(step)?)))
-    }
-
-    /// Whether its values stand alone, with steps between them in which nobody looked.
-    fn is_rare(&self) -> bool {
-        let stretches = self.stretches();
-        let alone = stretches.iter().filter(|stretch| stretch.len() == 1).count();
-        1 < stretches.len() && stretches.len() < 2 * alone
     }
 
     /// Steps with values, divided where some are missing.

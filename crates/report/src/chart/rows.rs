@@ -23,9 +23,6 @@ fn left_of<'a>(labels: impl Iterator<Item = &'a str>, width_max: f64) -> f64 {
     MARGIN + NAME.widest(labels).min(width_max) + 10.0
 }
 
-/// The bars of a chart with their groups, each group with its upper edge and its height.
-type Placed<'a> = Vec<(&'a BarGroup, f64, f64)>;
-
 impl Drawing for Bars {
     /// Bars from left to right, each with its number at its end. What is missing is a dash, and what
     /// failed a cross.
@@ -48,7 +45,8 @@ impl Drawing for Bars {
         let values: Vec<f64> = bars().filter_map(ends).flatten().collect();
         let numbers = bars().map(|bar| TICK.width(&bar.number())).fold(0.0, f64::max);
         let left = left_of(self.groups.iter().map(|it| it.label.as_str()), LABEL_WIDTH_MAX);
-        let mut groups: Placed<'_> = Vec::new();
+        // Each group with its upper edge and its height.
+        let mut groups: Vec<(&BarGroup, f64, f64)> = Vec::new();
         let mut top = canvas.top;
         for group in &self.groups {
             let height = group.height(thickness);

@@ -278,10 +278,24 @@ fn growth(
 pub(super) fn pareto(series: &[Series<'_>]) -> Option<Chart> {
     let gpus = common_gpus(series);
     let share = f64::from(gpus.unwrap_or(1));
-    let mut points: Vec<ParetoPoint> = series
-        .iter()
-        .flat_map(|one| one.rows.iter().filter_map(|row| pareto_point(&one.name, row, share)))
-        .collect();
+    let point = |series: &Series<'_>, row: &Row<'_>| {
+        let reservation = row.reservation();
+        let speed = row.quantity(&metric::PER_USER_THROUGHPUT);
+        let total = row.quantity(&metric::OUTPUT_THROUGHPUT);
+        Some(ParetoPoint {
+            series: series.name.clone(),
+            label: row.level.map_or_else(|| row.name.clone(), |level| level_name(level.level)),
+            x: speed.mean?,
+            y: total.mean? / share,
+            x_interval: pair(speed.doubt()),
+            y_interval: pair(total.doubt()).map(|(low, high)| (low / share, high / share)),
+            on_frontier: false,
+            hollow: reservation.is_some(),
+            note: reservation,
+        })
+    };
+    let mut points: Vec<ParetoPoint> =
+        series.iter().flat_map(|one| one.rows.iter().filter_map(|row| point(one, row))).collect();
     if points.len() < 2 {
         return None;
     }
@@ -322,23 +336,6 @@ fn common_gpus(series: &[Series<'_>]) -> Option<u32> {
     let mut known = rows.filter_map(|row| row.drawn()).map(used);
     let first = known.next()??;
     (0 < first && known.all(|other| other == Some(first))).then_some(first)
-}
-
-fn pareto_point(series: &str, row: &Row<'_>, share: f64) -> Option<ParetoPoint> {
-    let reservation = row.reservation();
-    let speed = row.quantity(&metric::PER_USER_THROUGHPUT);
-    let total = row.quantity(&metric::OUTPUT_THROUGHPUT);
-    Some(ParetoPoint {
-        series: series.to_owned(),
-        label: row.level.map_or_else(|| row.name.clone(), |level| level_name(level.level)),
-        x: speed.mean?,
-        y: total.mean? / share,
-        x_interval: pair(speed.doubt()),
-        y_interval: pair(total.doubt()).map(|(low, high)| (low / share, high / share)),
-        on_frontier: false,
-        hollow: reservation.is_some(),
-        note: reservation,
-    })
 }
 
 fn mark_frontier(points: &mut [ParetoPoint]) {
