@@ -1,5 +1,7 @@
 //! What review would repeat, as tests: the arrows between crates, sizes, headers, leftovers.
 
+#![expect(clippy::unwrap_used, reason = "a test may fail by panicking")]
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 

@@ -116,12 +116,48 @@ fn scaled(ns: u64, factor: f64) -> u64 {
 /// What is the same in all JSON of one answer.
 #[derive(Clone, Debug)]
 pub(crate) struct AnswerJson {
-    is_chat: bool,
+    envelope: Envelope,
+    prompt_tokens: u32,
+    detail: Detail,
+}
+
+/// What all documents of a chat's or a completion's answer begin with.
+#[derive(Clone, Debug)]
+pub(crate) struct Envelope {
+    pub(crate) is_chat: bool,
     id: String,
     model: String,
     created_s: u64,
-    prompt_tokens: u32,
-    detail: Detail,
+}
+
+impl Envelope {
+    pub(crate) fn new(api: Api, identity: &Identity<'_>, name: Option<&str>) -> Self {
+        let is_chat = api == Api::Chat;
+        let id = identity.text(if is_chat { "chatcmpl-" } else { "cmpl-" }, name);
+        Self { is_chat, id, model: identity.model.to_owned(), created_s: identity.created_s }
+    }
+
+    pub(crate) fn around<'a>(
+        &'a self,
+        chat_object: &'a str,
+        choices: impl Iterator<Item = Members<'a>>,
+    ) -> Members<'a> {
+        members! {
+            "id": &*self.id,
+            "object": if self.is_chat { chat_object } else { "text_completion" },
+            "created": Json::Count(self.created_s),
+            "model": &*self.model,
+            "choices": Json::List(choices.map(Json::from).collect()),
+        }
+    }
+}
+
+pub(crate) fn usage_counts(prompt: u32, tokens: u32) -> Members<'static> {
+    members! {
+        "prompt_tokens": prompt,
+        "total_tokens": prompt.saturating_add(tokens),
+        "completion_tokens": tokens,
+    }
 }
 
 /// What the client asked for with every token.
@@ -168,20 +204,12 @@ impl AnswerJson {
         prompt_tokens: u32,
         detail: Detail,
     ) -> Self {
-        let is_chat = api == Api::Chat;
-        Self {
-            is_chat,
-            id: identity.text(if is_chat { "chatcmpl-" } else { "cmpl-" }, None),
-            model: identity.model.to_owned(),
-            created_s: identity.created_s,
-            prompt_tokens,
-            detail,
-        }
+        Self { envelope: Envelope::new(api, identity, None), prompt_tokens, detail }
     }
 
     /// Where an event may be broken into two lines: behind its id.
     pub(crate) fn seam(&self) -> usize {
-        self.id.len() + "{\"id\":\"\",".len()
+        self.envelope.id.len() + "{\"id\":\"\",".len()
     }
 
     /// The event that names the role: alone as transformers sends it, or as vLLM sends it with the
@@ -203,7 +231,7 @@ impl AnswerJson {
     /// An event with tokens.
     pub(crate) fn tokens(&self, event: &TokenEvent<'_>) -> Vec<u8> {
         let text = joined(event.words);
-        let (name, content): (_, Json<'_>) = if self.is_chat {
+        let (name, content): (_, Json<'_>) = if self.envelope.is_chat {
             ("delta", members! {"content": &*text}.into())
         } else {
             ("text", text.as_str().into())
@@ -214,7 +242,7 @@ impl AnswerJson {
             "logprobs": Json::Null,
             "finish_reason": event.is_last.then_some("length"),
         };
-        if event.is_last || !self.is_chat {
+        if event.is_last || !self.envelope.is_chat {
             choice.push(("stop_reason", Json::Null));
         }
         choice.push(("token_ids", self.token_ids(event.words)));
@@ -231,8 +259,11 @@ impl AnswerJson {
     pub(crate) fn whole(&self, words: &[WordId]) -> Vec<u8> {
         let text = joined(words);
         let message = members! {"role": "assistant", "content": &*text, "refusal": Json::Null};
-        let (name, content): (_, Json<'_>) =
-            if self.is_chat { ("message", message.into()) } else { ("text", (&*text).into()) };
+        let (name, content): (_, Json<'_>) = if self.envelope.is_chat {
+            ("message", message.into())
+        } else {
+            ("text", (&*text).into())
+        };
         let choice = members! {
             "index": 0,
             name: content,
@@ -256,20 +287,10 @@ impl AnswerJson {
         choice: Option<Members<'_>>,
         usage: Option<u32>,
     ) -> Vec<u8> {
-        let mut object = members! {
-            "id": &*self.id,
-            "object": if self.is_chat { chat_object } else { "text_completion" },
-            "created": Json::Count(self.created_s),
-            "model": &*self.model,
-            "choices": Json::List(choice.into_iter().map(Json::from).collect()),
-        };
+        let mut object = self.envelope.around(chat_object, choice.into_iter());
         object.extend(usage.map(|tokens| {
-            let usage = members! {
-                "prompt_tokens": self.prompt_tokens,
-                "total_tokens": self.prompt_tokens.saturating_add(tokens),
-                "completion_tokens": tokens,
-                "prompt_tokens_details": members! {"cached_tokens": 0},
-            };
+            let mut usage = usage_counts(self.prompt_tokens, tokens);
+            usage.push(("prompt_tokens_details", members! {"cached_tokens": 0}.into()));
             ("usage", usage.into())
         }));
         Json::from(object).bytes()
@@ -370,7 +391,11 @@ impl TokenStream {
     ) -> Self {
         Self {
             framing: Framing::with(shape.faults),
-            stage: Stage::first(&shape),
+            stage: if shape.faults.contains(Fault::Comments) {
+                Stage::EarlyComment
+            } else {
+                Stage::after_comment(&shape)
+            },
             shape,
             json,
             schedule,
@@ -470,16 +495,13 @@ impl TokenStream {
 }
 
 impl Stage {
-    fn first(shape: &StreamShape) -> Self {
-        let has_comment = shape.faults.contains(Fault::Comments);
-        if has_comment { Self::EarlyComment } else { Self::after_comment(shape) }
-    }
-
     fn after_comment(shape: &StreamShape) -> Self {
-        match shape.api == Api::Chat {
-            true if shape.faults.contains(Fault::RoleFirst) => Self::EarlyRole,
-            true => Self::Role,
-            false => Self::Tokens,
+        if shape.api != Api::Chat {
+            Self::Tokens
+        } else if shape.faults.contains(Fault::RoleFirst) {
+            Self::EarlyRole
+        } else {
+            Self::Role
         }
     }
 }

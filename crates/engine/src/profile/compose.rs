@@ -227,9 +227,10 @@ fn machine(deployment: &Deployment<'_>) -> Machine {
         kv_bytes_per_token: kv_numbers * f64::from(numbers.kv_bytes()),
         prefill_flops_per_pair: model.prefill_flops_per_pair(),
         decode_flops_per_pair: model.decode_flops_per_pair(),
-        graphs_max: match eager {
-            true => 0,
-            false => scheduler.max_num_seqs.saturating_mul(2).min(gpu.graphs_max),
+        graphs_max: if eager {
+            0
+        } else {
+            scheduler.max_num_seqs.saturating_mul(2).min(gpu.graphs_max)
         },
         async_scheduling: scheduler.async_scheduling,
         scheduler_steps: match scheduler.generation {

@@ -70,6 +70,11 @@ impl Profile {
         compose::over(file::ProfileFile::read(text, origin)?, &EngineTable::default())
     }
 
+    /// The profile as a file.
+    ///
+    /// # Panics
+    ///
+    /// Never: numbers, words and tables always have a TOML form.
     pub fn to_toml(&self) -> String {
         let file = ProfileFile {
             name: self.name.clone(),

@@ -104,13 +104,14 @@ impl Serve {
                     self.core.render_metrics(&mut text);
                     http::body(metrics::CONTENT_TYPE, text.into_bytes())
                 }
-                Route::Steps => match &self.core.events.log {
-                    Some(log) => http::body("application/jsonl", log.text()),
-                    None => {
+                Route::Steps => {
+                    let unlogged = || {
                         let message = "steps are not logged; start the engine with --log-steps";
                         ErrorBody::new(Status::NotFound, message.to_owned()).reply()
-                    }
-                },
+                    };
+                    let log = self.core.events.log.as_ref();
+                    log.map_or_else(unlogged, |log| http::body("application/jsonl", log.text()))
+                }
                 Route::Tokenizer => {
                     let vocabulary = self.vocabulary;
                     Rc::clone(self.tokenizer.get_or_insert_with(|| {

@@ -178,31 +178,21 @@ struct SglangFinish<'a> {
 
 /// A whole answer.
 fn read_sglang(json: &[u8]) -> Result<Chunk<'_>, ChunkError> {
-    document(json).map(|document| sglang_event(document).chunk)
+    document(json).map(|document| sglang_event(document).0)
 }
 
 /// The content of an event, and how many token ids it listed.
-struct SglangEvent<'a> {
-    chunk: Chunk<'a>,
-    listed_tokens: Option<u32>,
-}
-
-fn sglang_event(document: SglangDocument<'_>) -> SglangEvent<'_> {
+fn sglang_event(document: SglangDocument<'_>) -> (Chunk<'_>, Option<u32>) {
     let listed_tokens = document.output_ids.list_length();
-    let failed = |error| {
-        let chunk = Chunk { error: Some(error), ..Chunk::default() };
-        SglangEvent { chunk, listed_tokens: None }
-    };
     if let Some(error) = document.error {
-        return failed(error_text(&error));
+        return (Chunk::failed(error_text(&error)), None);
     }
-    let Some(meta) = document.meta_info else {
-        return SglangEvent { chunk: Chunk::default(), listed_tokens: None };
-    };
+    let Some(meta) = document.meta_info else { return (Chunk::default(), None) };
     if let Some(SglangFinish { kind: Some(kind), message }) = &meta.finish_reason
         && kind.bytes() == b"abort"
     {
-        return failed(message.as_ref().map_or_else(|| "aborted".to_owned(), error_text));
+        let error = message.as_ref().map_or_else(|| "aborted".to_owned(), error_text);
+        return (Chunk::failed(error), None);
     }
     let index = document.index.number().and_then(|index| u16::try_from(index).ok());
     let delta = ChoiceDelta {
@@ -216,7 +206,7 @@ fn sglang_event(document: SglangDocument<'_>) -> SglangEvent<'_> {
         completion_tokens: meta.completion_tokens.number(),
         cached_tokens: meta.cached_tokens.number(),
     };
-    SglangEvent { chunk: Chunk { usage: Some(usage), ..Chunk::from(delta) }, listed_tokens }
+    (Chunk { usage: Some(usage), ..Chunk::from(delta) }, listed_tokens)
 }
 
 /// What came before in a stream, so that only what is new is taken of each event.
@@ -236,7 +226,7 @@ struct GrowingText {
 
 impl GrowingAnswer {
     pub(crate) fn read<'a>(&mut self, json: &'a [u8]) -> Result<Chunk<'a>, ChunkError> {
-        let SglangEvent { mut chunk, listed_tokens } = sglang_event(document(json)?);
+        let (mut chunk, listed_tokens) = sglang_event(document(json)?);
         let tokens = chunk.usage.and_then(|usage| usage.completion_tokens);
         if let [delta] = chunk.choices.as_mut_slice() {
             let choice = self.choice(delta.index);

@@ -24,7 +24,7 @@ pub(super) static DIALECTS: [Dialect; 2] = [
     Dialect {
         add_images: |message, images| {
             let part = |url: &str| json!({"type": "image_url", "image_url": {"url": url}});
-            body::add_parts(message, images, part)
+            body::add_parts(message, images, part);
         },
         ..Dialect::new(Api::Chat, chat_body, read)
     },

@@ -46,6 +46,7 @@ pub(super) struct ProcessEnd {
 }
 
 /// What a process is started with besides its words, variables and log.
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Start<'a> {
     pub(super) mark: &'a str,
     pub(super) folder: Option<&'a str>,

@@ -12,7 +12,7 @@ use std::rc::Rc;
 
 use super::request::GenerationRequest;
 use crate::framing::LAST_CHUNK;
-use crate::generation::Identity;
+use crate::generation::{Envelope, Identity, usage_counts};
 use crate::http::{self, STREAM_HEAD};
 use crate::json::{Json, Members, members};
 use crate::scheduler::blocks::{SPECIAL_TOKENS, VOCABULARY, mix};
@@ -287,9 +287,8 @@ fn data(out: &mut Vec<u8>, event: Members<'_>) {
 
 /// An event whose name is repeated in its data.
 fn named(out: &mut Vec<u8>, event: Members<'_>) {
-    let name = event.iter().find_map(|(name, value)| match value {
-        Json::Text(text) if *name == "type" => Some(text.clone()),
-        _ => None,
+    let name = event.iter().find_map(|(name, value)| {
+        if let ("type", Json::Text(text)) = (*name, value) { Some(text.clone()) } else { None }
     });
     let (name, json) = (name.unwrap_or_default(), Json::from(event).bytes());
     chunk(out, &[b"event: ", name.as_bytes(), b"\ndata: ", &json, b"\n\n"]);
@@ -298,17 +297,16 @@ fn named(out: &mut Vec<u8>, event: Members<'_>) {
 fn chunk(out: &mut Vec<u8>, parts: &[&[u8]]) {
     let length: usize = parts.iter().map(|part| part.len()).sum();
     out.extend_from_slice(format!("{length:x}\r\n").as_bytes());
-    parts.iter().for_each(|part| out.extend_from_slice(part));
+    for part in parts {
+        out.extend_from_slice(part);
+    }
     out.extend_from_slice(b"\r\n");
 }
 
 /// Chat and completions.
 #[derive(Debug)]
 struct Completion {
-    is_chat: bool,
-    id: String,
-    model: String,
-    created_s: u64,
+    envelope: Envelope,
     vocabulary: &'static Vocabulary,
     /// Where the answers to each prompt begin behind what is repeated of it, in characters.
     answers_begin: Vec<usize>,
@@ -320,31 +318,16 @@ impl Completion {
         identity: &Identity<'_>,
         vocabulary: &'static Vocabulary,
     ) -> Self {
-        let is_chat = ask.api == Api::Chat;
-        let prefix = if is_chat { "chatcmpl-" } else { "cmpl-" };
         let echoes = ask.echo.as_deref().unwrap_or_default();
         Self {
-            is_chat,
-            id: identity.text(prefix, ask.request_id.as_deref()),
-            model: identity.model.to_owned(),
-            created_s: identity.created_s,
+            envelope: Envelope::new(ask.api, identity, ask.request_id.as_deref()),
             vocabulary,
             answers_begin: echoes.iter().map(|echo| echo.chars().count() + 1).collect(),
         }
     }
 
-    fn envelope<'a>(&'a self, chat_object: &'static str, choices: Vec<Json<'a>>) -> Members<'a> {
-        members! {
-            "id": &*self.id,
-            "object": if self.is_chat { chat_object } else { "text_completion" },
-            "created": Json::Count(self.created_s),
-            "model": &*self.model,
-            "choices": choices,
-        }
-    }
-
     fn event<'a>(&'a self, choice: Option<Members<'a>>) -> Members<'a> {
-        self.envelope("chat.completion.chunk", choice.into_iter().map(Json::from).collect())
+        self.envelope.around("chat.completion.chunk", choice.into_iter())
     }
 
     /// The tokens whose probabilities are sent: those of a prompt that is repeated, and those of
@@ -377,7 +360,7 @@ impl Completion {
         let Some(count) = ask.logprobs else { return Json::Null };
         let list =
             |of: &dyn Fn(&Entry) -> Json<'static>| Json::List(entries.iter().map(of).collect());
-        if self.is_chat {
+        if self.envelope.is_chat {
             let token = |(id, logprob): (u32, f64)| {
                 let text = vocabulary.text(id);
                 let bytes: Vec<Json<'_>> =
@@ -430,7 +413,7 @@ impl Completion {
             "reasoning": Json::Null,
         };
         let (name, content): (_, Json<'_>) =
-            if self.is_chat { ("message", message.into()) } else { ("text", text.into()) };
+            if self.envelope.is_chat { ("message", message.into()) } else { ("text", text.into()) };
         let generated = (0..).zip(answered.ids.iter().zip(&answered.offsets));
         let generated = generated.map(|(index, (id, offset))| (index, *id, *offset));
         let entries = self.entries(ask, choice, true, generated);
@@ -441,7 +424,7 @@ impl Completion {
         };
         json.extend(ending(ask, answered.finish));
         json.push(("token_ids", token_ids(ask.token_ids, answered.ids)));
-        if !self.is_chat {
+        if !self.envelope.is_chat {
             json.push(("prompt_logprobs", Json::Null));
             json.push(("prompt_token_ids", token_ids(ask.token_ids, ask.prompt_of(choice))));
         }
@@ -453,7 +436,7 @@ impl Completion {
 impl Dialect for Completion {
     /// The events that name the role, one per choice; completions have no roles.
     fn begin(&mut self, ask: &GenerationRequest, out: &mut Vec<u8>) {
-        for choice in (0..ask.choices()).filter(|_| self.is_chat) {
+        for choice in (0..ask.choices()).filter(|_| self.envelope.is_chat) {
             let role = members! {
                 "index": u32::from(choice),
                 "delta": members! {"role": "assistant", "content": ""},
@@ -472,7 +455,7 @@ impl Dialect for Completion {
     fn piece(&mut self, ask: &GenerationRequest, piece: &Piece<'_>, out: &mut Vec<u8>) {
         let echo = prompt_text(ask, piece.choice).filter(|_| piece.first);
         let text = repeated(ask, echo, piece.text);
-        let (name, content): (_, Json<'_>) = if self.is_chat {
+        let (name, content): (_, Json<'_>) = if self.envelope.is_chat {
             ("delta", members! {"content": text}.into())
         } else {
             ("text", text.into())
@@ -487,10 +470,10 @@ impl Dialect for Completion {
         match piece.finish {
             Some(finish) => choice.extend(ending(ask, finish)),
             // A chat's events have no `stop_reason` while they go on.
-            None if self.is_chat => choice.push(("finish_reason", Json::Null)),
+            None if self.envelope.is_chat => choice.push(("finish_reason", Json::Null)),
             None => choice.extend([("finish_reason", Json::Null), ("stop_reason", Json::Null)]),
         }
-        if !self.is_chat {
+        if !self.envelope.is_chat {
             let ids = token_ids(ask.token_ids && piece.first, ask.prompt_of(piece.choice));
             choice.push(("prompt_token_ids", ids));
         }
@@ -507,7 +490,7 @@ impl Dialect for Completion {
     /// Usage if it was asked for, and the end.
     fn closing(&mut self, ask: &GenerationRequest, usage: &Usage, out: &mut Vec<u8>) {
         if ask.include_usage {
-            let mut counts = usage_counts(usage);
+            let mut counts = usage_counts(usage.prompt_tokens, usage.completion_tokens);
             if 0 < usage.cached_tokens {
                 counts.push(("prompt_tokens_details", cached_details(usage)));
             }
@@ -526,16 +509,15 @@ impl Dialect for Completion {
         usage: &Usage,
     ) -> Vec<u8> {
         let choices = (0..).zip(answered);
-        let choices =
-            choices.map(|(choice, answered)| self.whole_choice(ask, choice, answered).into());
-        let mut counts = usage_counts(usage);
+        let choices = choices.map(|(choice, answered)| self.whole_choice(ask, choice, answered));
+        let mut counts = usage_counts(usage.prompt_tokens, usage.completion_tokens);
         counts.push(("prompt_tokens_details", cached_details(usage)));
         counts.push(("completion_tokens_details", Json::Null));
-        let mut json = self.envelope("chat.completion", choices.collect());
+        let mut json = self.envelope.around("chat.completion", choices);
         json.push(("service_tier", Json::Null));
         json.push(("system_fingerprint", FINGERPRINT.into()));
         json.push(("usage", counts.into()));
-        if self.is_chat {
+        if self.envelope.is_chat {
             json.push(("prompt_logprobs", Json::Null));
             json.push(("prompt_token_ids", token_ids(ask.token_ids, ask.prompt_of(0))));
             json.push(("prompt_text", Json::Null));
@@ -583,19 +565,9 @@ fn continuous_usage(
     tokens: u32,
 ) -> Option<(&'static str, Json<'static>)> {
     let prompt_tokens = u32::try_from(ask.prompt_of(choice).len()).unwrap_or(u32::MAX);
-    let usage = Usage { prompt_tokens, completion_tokens: tokens, cached_tokens: 0 };
-    let mut counts = usage_counts(&usage);
+    let mut counts = usage_counts(prompt_tokens, tokens);
     counts.push(("completion_tokens_details", Json::Null));
     ask.continuous_usage.then(|| ("usage", counts.into()))
-}
-
-fn usage_counts(usage: &Usage) -> Members<'static> {
-    let (prompt, tokens) = (usage.prompt_tokens, usage.completion_tokens);
-    members! {
-        "prompt_tokens": prompt,
-        "total_tokens": prompt.saturating_add(tokens),
-        "completion_tokens": tokens,
-    }
 }
 
 fn cached_details(usage: &Usage) -> Json<'static> {

@@ -357,10 +357,9 @@ pub(super) fn prompts(
         texts: ids.iter().map(|ids| vocabulary.decode(ids)).collect(),
         ids,
     };
-    let items = match fields.required(name)? {
-        Value::String(text) => return Ok(of_texts(vec![text.clone()])),
-        Value::Array(items) => items,
-        _ => return Err(wrong_type(&place, "string_type", "a valid string or list")),
+    let items = match text_or_list(fields.required(name)?, &place)? {
+        Ok(text) => return Ok(of_texts(vec![text.to_owned()])),
+        Err(items) => items,
     };
     match items.first() {
         None => Err(empty_prompt()),
@@ -368,14 +367,24 @@ pub(super) fn prompts(
             items.iter().map(|item| text_at(item, &place)).collect::<Result<_, _>>().map(of_texts)
         }
         Some(Value::Array(_)) => {
-            let list = |item: &Value| match item {
-                Value::Array(items) => token_ids(items, &place),
-                _ => Err(wrong_type(&place, "list_type", "a valid list")),
+            let list = |item: &Value| {
+                let wrong = || wrong_type(&place, "list_type", "a valid list");
+                token_ids(item.as_array().ok_or_else(wrong)?, &place)
             };
             items.iter().map(list).collect::<Result<_, _>>().map(of_ids)
         }
         Some(_) => Ok(of_ids(vec![token_ids(items, &place)?])),
     }
+}
+
+/// A text, or else a list.
+fn text_or_list<'v>(
+    value: &'v Value,
+    place: &str,
+) -> Result<Result<&'v str, &'v [Value]>, ErrorBody> {
+    let list = || value.as_array().map(|items| Err(items.as_slice()));
+    let wrong = || wrong_type(place, "string_type", "a valid string or list");
+    value.as_str().map(Ok).or_else(list).ok_or_else(wrong)
 }
 
 /// `messages`, as OpenAI's chat has them.
@@ -403,14 +412,13 @@ fn response_turns(fields: &Fields<'_>) -> Result<Vec<Turn>, ErrorBody> {
     if let Some(instructions) = fields.text("instructions")? {
         turns.push(Turn { role: Role::System, text: instructions.to_owned() });
     }
-    match fields.required("input")? {
-        Value::String(text) => turns.push(Turn { role: Role::User, text: text.clone() }),
-        Value::Array(items) => {
+    match text_or_list(fields.required("input")?, "input")? {
+        Ok(text) => turns.push(Turn { role: Role::User, text: text.to_owned() }),
+        Err(items) => {
             for (at, item) in items.iter().enumerate() {
                 turns.extend(input_item(item, &format!("input.{at}"))?);
             }
         }
-        _ => return Err(wrong_type("input", "string_type", "a valid string or list")),
     }
     Ok(turns)
 }
@@ -442,10 +450,9 @@ fn turn(item: &Value, place: &str) -> Result<Turn, ErrorBody> {
 /// The text of a string or of a list of parts. Parts without text (pictures) have no tokens here;
 /// the results of tools have their text one storey deeper.
 fn content(value: &Value, place: &str) -> Result<String, ErrorBody> {
-    let parts = match value {
-        Value::String(text) => return Ok(text.clone()),
-        Value::Array(parts) => parts,
-        _ => return Err(wrong_type(place, "string_type", "a valid string or list")),
+    let parts = match text_or_list(value, place)? {
+        Ok(text) => return Ok(text.to_owned()),
+        Err(parts) => parts,
     };
     let mut texts = Vec::new();
     for (at, part) in parts.iter().enumerate() {

@@ -68,13 +68,13 @@ fn stand_in(word: &str) -> u32 {
     SPECIAL_TOKENS + below
 }
 
-/// Who speaks.
+/// Who speaks, by the id that marks it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
-    System,
-    User,
-    Assistant,
-    Tool,
+    System = 4,
+    User = 5,
+    Assistant = 6,
+    Tool = 7,
 }
 
 impl Role {
@@ -85,15 +85,6 @@ impl Role {
             "assistant" => Self::Assistant,
             "tool" | "function" => Self::Tool,
             _ => Self::User,
-        }
-    }
-
-    fn mark(self) -> u32 {
-        match self {
-            Self::System => 4,
-            Self::User => 5,
-            Self::Assistant => 6,
-            Self::Tool => 7,
         }
     }
 }
@@ -112,11 +103,11 @@ impl Vocabulary {
     pub(crate) fn encode_chat(&self, turns: &[Turn], awaits_answer: bool) -> Vec<u32> {
         let mut ids = Vec::new();
         for turn in turns {
-            ids.push(turn.role.mark());
+            ids.push(turn.role as u32);
             ids.extend(turn.text.split_whitespace().map(|word| self.id(word)));
             ids.push(END_OF_TURN);
         }
-        ids.extend(awaits_answer.then(|| Role::Assistant.mark()));
+        ids.extend(awaits_answer.then_some(Role::Assistant as u32));
         ids
     }
 }
@@ -175,7 +166,8 @@ const CHAT_TEMPLATE: &str = "\
 /// The word of an id below the size of the vocabulary.
 fn word(id: u32) -> String {
     let Some(number) = id.checked_sub(SPECIAL_TOKENS) else {
-        return special(id);
+        let name = SPECIAL.split(' ').nth(id as usize);
+        return name.map_or_else(|| format!("<|reserved_{id}|>"), str::to_owned);
     };
     let (c1, v1) = syllable(number);
     let (c2, v2) = syllable(number / SYLLABLES);
@@ -189,34 +181,16 @@ fn word(id: u32) -> String {
 }
 
 fn syllable(number: u32) -> (char, char) {
-    let place = number % SYLLABLES;
-    let vowels = u32::try_from(VOWELS.len()).unwrap_or(1);
-    (CONSONANTS[(place / vowels) as usize], VOWELS[(place % vowels) as usize])
+    let place = (number % SYLLABLES) as usize;
+    let (consonant, vowel) = (CONSONANTS[place / VOWELS.len()], VOWELS[place % VOWELS.len()]);
+    (consonant.into(), vowel.into())
 }
 
-/// Padding, begin, end, unknown, the marks of a chat, and some for later.
-fn special(id: u32) -> String {
-    match NAMED.get(id as usize) {
-        Some(name) => (*name).to_owned(),
-        None => format!("<|reserved_{id}|>"),
-    }
-}
+/// Padding, begin, end, unknown, and the marks of a chat; some more are for later.
+const SPECIAL: &str = "<pad> <s> </s> <unk> <|system|> <|user|> <|assistant|> <|tool|> <|end|>";
 
-const NAMED: [&str; 9] = [
-    "<pad>",
-    "<s>",
-    "</s>",
-    "<unk>",
-    "<|system|>",
-    "<|user|>",
-    "<|assistant|>",
-    "<|tool|>",
-    "<|end|>",
-];
-
-const CONSONANTS: [char; 16] =
-    ['b', 'd', 'f', 'g', 'h', 'j', 'k', 'l', 'm', 'n', 'p', 'r', 's', 't', 'v', 'z'];
-const VOWELS: [char; 5] = ['a', 'e', 'i', 'o', 'u'];
+const CONSONANTS: &[u8; 16] = b"bdfghjklmnprstvz";
+const VOWELS: &[u8; 5] = b"aeiou";
 const SYLLABLES: u32 = 80;
 
 #[cfg(test)]
