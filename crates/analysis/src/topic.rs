@@ -80,8 +80,8 @@ static FOREIGN_NAMES: LazyLock<Vec<ForeignName>> = LazyLock::new(|| {
 
 /// The headings below a heading of `topics.md`, each with its text.
 fn sections(heading: &str) -> impl Iterator<Item = (&'static str, &'static str)> {
-    let parts = include_str!("topics.md").split("\n\n\n");
-    let part = parts.filter_map(|part| part.strip_prefix(heading)).next().unwrap_or_default();
+    let mut parts = include_str!("topics.md").split("\n\n\n");
+    let part = parts.find_map(|part| part.strip_prefix(heading)).unwrap_or_default();
     part.split("\n## ")
         .skip(1)
         .filter_map(|section| section.split_once("\n\n"))

@@ -1,5 +1,7 @@
 //! What a server sends is untrusted: here it is made harmless for the page it goes to.
 
+use std::fmt::Write;
+
 /// For a terminal: control characters, escape sequences and text-direction marks are shown, not
 /// obeyed. Line feeds and tabs become spaces.
 pub fn terminal(text: &str) -> String {
@@ -84,9 +86,14 @@ pub fn terminal_lines(text: &str) -> String {
 /// nothing in it is invisible.
 pub fn json_in_html(json: &str) -> String {
     replaced(json, |character| {
-        let is_escaped = matches!(character, '<' | '>' | '&') || is_unsafe(character);
-        let units = || character.encode_utf16(&mut [0; 2]).to_vec();
-        is_escaped.then(|| units().iter().map(|unit| format!("\\u{unit:04x}")).collect())
+        if !matches!(character, '<' | '>' | '&') && !is_unsafe(character) {
+            return None;
+        }
+        let mut escaped = String::new();
+        for unit in character.encode_utf16(&mut [0; 2]) {
+            let _ = write!(escaped, "\\u{unit:04x}");
+        }
+        Some(escaped)
     })
 }
 

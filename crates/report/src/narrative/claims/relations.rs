@@ -323,8 +323,8 @@ impl Clause<'_> {
     /// `None` where there is more than one.
     fn trend_claim(&self) -> Option<Claim> {
         let mut claim = self.claim_of_size()?;
-        for meaning in self.terms.iter().filter_map(Term::meaning) {
-            let (sense, times) = match Some(meaning) {
+        for term in self.terms {
+            let (sense, times) = match term.meaning() {
                 Some(Meaning::Trend(sense)) => (sense, None),
                 Some(Meaning::Multiply(times)) if times < 1.0 => (Sense::Less, Some(1.0 / times)),
                 Some(Meaning::Multiply(times)) => (Sense::More, Some(times)),

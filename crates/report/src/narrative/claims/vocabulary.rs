@@ -68,10 +68,16 @@ impl Meaning {
     /// no relation reads are read with the number that they stand beside.
     pub(super) const fn readers(self) -> Option<&'static [Relation]> {
         match self {
-            Self::Metric(_) | Self::Statistic(_) | Self::Level(_) | Self::SweetSpot => None,
-            Self::Advice | Self::Break | Self::Open | Self::Close | Self::And | Self::Filler => {
-                None
-            }
+            Self::Metric(_)
+            | Self::Statistic(_)
+            | Self::Level(_)
+            | Self::SweetSpot
+            | Self::Advice
+            | Self::Break
+            | Self::Open
+            | Self::Close
+            | Self::And
+            | Self::Filler => None,
             Self::Compare(_) | Self::Exceed(_) | Self::Than => Some(&[Relation::Comparison]),
             Self::Trend(_) | Self::Multiply(_) | Self::From => Some(&[Relation::Trend]),
             Self::To | Self::AlongConcurrency => Some(&[Relation::Trend, Relation::Sameness]),
