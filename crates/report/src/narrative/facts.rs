@@ -536,7 +536,7 @@ pub(super) fn family(name: &str, concurrency: Option<u32>) -> Option<&str> {
 fn families<'n>(
     rows: impl Iterator<Item = (Option<&'n str>, Option<u32>)>,
 ) -> Vec<(&'n str, Vec<usize>)> {
-    let mut families: Vec<(&str, Vec<(Option<u32>, usize)>)> = Vec::new();
+    let mut families: Vec<(&str, Vec<_>)> = Vec::new();
     for (place, (name, concurrency)) in rows.enumerate() {
         let Some(name) = name.and_then(|name| family(name, concurrency)) else { continue };
         match families.iter_mut().find(|(known, _)| *known == name) {

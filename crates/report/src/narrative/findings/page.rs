@@ -450,7 +450,7 @@ impl From<usize> for Part<'_> {
     }
 }
 
-impl<'a, T> From<Option<T>> for Part<'a>
+impl<T> From<Option<T>> for Part<'_>
 where
     Self: From<T>,
 {

@@ -729,12 +729,12 @@ impl Limit {
         if page.when(row, "kv_usage.max", |usage| KV_FULL <= usage).is_some() {
             return Self::KvCache;
         }
-        match (page.at(row, "readings"), page.at(row, "kv_usage.max"), waiting) {
-            (None, _, _) => Self::NotReported,
-            (Some(readings), _, _) if page.value(readings) < READINGS_FEWEST => Self::Unseen,
-            (Some(_), _, Some(waiting)) if is_queue(waiting) => Self::Queue,
-            (Some(_), Some(_), Some(_)) => Self::Neither,
-            (Some(_), _, _) => Self::NotReported,
+        let Some(readings) = page.at(row, "readings") else { return Self::NotReported };
+        match (page.at(row, "kv_usage.max"), waiting) {
+            _ if page.value(readings) < READINGS_FEWEST => Self::Unseen,
+            (_, Some(waiting)) if is_queue(waiting) => Self::Queue,
+            (Some(_), Some(_)) => Self::Neither,
+            _ => Self::NotReported,
         }
     }
 }
