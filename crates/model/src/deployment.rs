@@ -9,8 +9,6 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use strum::VariantArray;
 
-use crate::variant_name;
-
 /// A server that is ours for the time of a measurement. What is left of placeholders in it is known
 /// only when it starts: `{port}`, `{name}` and `{env:NAME}`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -236,8 +234,12 @@ impl LikelyCause {
 }
 
 impl DeploymentHow {
-    pub fn kind(&self) -> &'static str {
-        variant_name(self)
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::Process(_) => "process",
+            Self::Container(_) => "container",
+            Self::Commands(_) => "commands",
+        }
     }
 
     /// The program with its arguments, in one line, with quotes where a shell would need them;
