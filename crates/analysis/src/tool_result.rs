@@ -346,7 +346,7 @@ impl ToolResult {
         };
         for (metric, kind, from, grain) in LATENCIES {
             let Some(values) = summary.metrics.distribution(metric) else { continue };
-            result.latencies.extend(latency(values, ResultLatency::new(kind, from, grain)));
+            result.latencies.extend(latency(values, (kind, from, grain)));
         }
         for (field, metric) in &THROUGHPUTS[..4] {
             let interval = scalar(metric).and_then(|scalar| scalar.interval);
@@ -638,7 +638,10 @@ const RANKS: [(Percentile, &str); 5] = [
 ];
 
 /// `None` when there is nothing to take it of.
-fn latency(values: &Distribution, empty: ResultLatency) -> Option<ResultLatency> {
+fn latency(
+    values: &Distribution,
+    (kind, from, grain): (LatencyKind, CountsFrom, Grain),
+) -> Option<ResultLatency> {
     let mean_ms = Some(values.mean?);
     let at = |(percentile, rank): (Percentile, &str)| {
         values.percentile(percentile).map(|value| (rank.to_owned(), value))
@@ -659,7 +662,7 @@ fn latency(values: &Distribution, empty: ResultLatency) -> Option<ResultLatency>
             .chain(ranks)
             .filter_map(within)
             .collect(),
-        ..empty
+        ..ResultLatency::new(kind, from, grain)
     })
 }
 

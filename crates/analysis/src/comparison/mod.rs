@@ -876,9 +876,10 @@ fn failed_rows<R>(side: &Side<R>, sides: &[Side<R>]) -> Vec<Objection> {
             let named = rows.iter().take(most).map(|(row, why)| format!("{row} ({why})"));
             let more = rows.len().saturating_sub(most);
             let more = (0 < more).then(|| format!("and {more} more"));
-            let names = named.chain(more).collect::<Vec<_>>().join(", ");
+            let listed = named.chain(more).collect::<Vec<_>>().join(", ");
             let noun = if rows.len() == 1 { "row" } else { "rows" };
-            let text = format!("{} {noun} of {name} came to nothing, {which}: {names}", rows.len());
+            let text =
+                format!("{} {noun} of {name} came to nothing, {which}: {listed}", rows.len());
             Objection::new(key, weight, name, text, &remedy)
         })
         .collect()

@@ -292,9 +292,7 @@ const fn note(
 
 const NOTES: [Fact<Summary>; 5] = [
     note("profile", "the simulated profile", |it| Some(it.run.simulated.as_ref()?.profile.clone())),
-    note("engine", "the simulated engine", |it| {
-        Some(it.run.simulated.as_ref()?.engine.to_string())
-    }),
+    note("engine", "the simulated engine", |it| Some(it.run.simulated.as_ref()?.engine.clone())),
     note("target", "the server", |it| {
         let is_server = it.run.simulated.is_none() && !it.run.embedded;
         is_server.then(|| it.run.target.clone())

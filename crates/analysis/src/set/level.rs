@@ -348,7 +348,8 @@ impl Cut {
             (asked.is_some(), "the time was over before all requests had left"),
         ]
         .into_iter()
-        .filter_map(|(is_so, words)| is_so.then(|| words.to_owned()))
+        .filter(|(is_so, _)| *is_so)
+        .map(|(_, words)| words.to_owned())
         .collect();
         (!limits.is_empty()).then(|| Self {
             runs: 1,

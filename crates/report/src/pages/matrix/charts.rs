@@ -220,7 +220,9 @@ fn tiles_n(view: View<'_>, rows: &[&MatrixRow], deployments: usize) -> String {
 }
 
 /// Panels over the load: a figure, or another value in its unit with a heading of its own.
-const PANELS: [(MatrixFigure, Option<(&str, fn(&MatrixRow) -> &AcrossRuns)>); 5] = [
+type Panel = (MatrixFigure, Option<(&'static str, fn(&MatrixRow) -> &AcrossRuns)>);
+
+const PANELS: [Panel; 5] = [
     (MatrixFigure::GenerationTps, None),
     (MatrixFigure::PromptTps, None),
     (
@@ -233,7 +235,7 @@ const PANELS: [(MatrixFigure, Option<(&str, fn(&MatrixRow) -> &AcrossRuns)>); 5]
 
 /// One deployment at several loads, a line for each preset.
 pub(super) fn loads(view: View<'_>, table: &LoadTable, index: u32, title: &str) -> Option<Chart> {
-    let panel = |(figure, other): (MatrixFigure, Option<(&str, fn(&MatrixRow) -> &AcrossRuns)>)| {
+    let panel = |(figure, other): Panel| {
         let heading = other.map_or_else(|| view::figure_name(figure), |(heading, _)| heading);
         let point = |row| {
             load_point(row, other.map_or_else(|| view.figure(row, figure), |(_, get)| get(row)))
