@@ -1,6 +1,8 @@
 //! Charts in one area between two axes: distributions, counts over time and value, and pairs of
 //! things that are wanted at once.
 
+use std::fmt::Write;
+
 use super::axis::{Axis, BELOW, INSET};
 use super::canvas::{
     Anchor, Area, Canvas, Entry, Fill, LABEL, Look, MARGIN, Point, RADIUS, RIGHT, Swatch, TICK,
@@ -112,7 +114,7 @@ impl Distribution {
         let entry = |(index, curve): (usize, &Curve)| {
             let mut entry = Entry::series(curve.name.as_str(), Swatch::Line(Look::new(index)));
             if !same_n {
-                entry.name += &format!(" (n = {})", fmt::count(curve.n));
+                let _ = write!(entry.name, " (n = {})", fmt::count(curve.n));
             }
             entry
         };
@@ -205,11 +207,11 @@ impl HeatMap {
             let first = level.checked_sub(1).map_or(1, |before| bounds[before] + 1);
             let mut name = fmt::count(first);
             if first != *last {
-                name += &format!(" to {}", fmt::count(*last));
+                let _ = write!(name, " to {}", fmt::count(*last));
             }
             // The first range says what is counted.
             if level == 0 {
-                name += &format!(" {}", self.counted);
+                let _ = write!(name, " {}", self.counted);
             }
             Entry::key(name, Fill::solid(heat(level, bounds.len())))
         };

@@ -78,7 +78,9 @@ fn render_within(document: &Document, room: [usize; 3]) -> String {
     }
     if !document.lead.headline.is_empty() {
         page.classed("dl", "cards", |page| {
-            document.lead.headline.iter().for_each(|it| page.card(it))
+            for card in &document.lead.headline {
+                page.card(card);
+            }
         });
     }
     page.raw(&body.html).raw("</main>\n</div>\n");

@@ -139,10 +139,10 @@ impl Page {
                 let mut notice = format!("> [!{kind}]\n> {}", text(words));
                 if !points.is_empty() {
                     let points = lines(points, |point| format!("> - {}", text(point)));
-                    notice += &format!("\n>\n{points}");
+                    let _ = write!(notice, "\n>\n{points}");
                 }
                 if let Some(remedy) = remedy {
-                    notice += &format!("\n>\n> **What to do:** {}", spans(remedy));
+                    let _ = write!(notice, "\n>\n> **What to do:** {}", spans(remedy));
                 }
                 self.part(notice);
             }

@@ -7,6 +7,7 @@
 mod run;
 
 use std::collections::BTreeMap;
+use std::fmt::Write;
 
 use inferometer_analysis::set::{AcrossRuns, LevelSummary};
 use inferometer_analysis::{Interval, LatencyOrigin, Metric, Quantity, Summary, metric};
@@ -267,9 +268,9 @@ fn growth(
     let [from, to] = [first.2, last.2].map(show);
     let mut text = format!("{subject} {from} at {} and {to} at {}", first.0, last.0);
     if !is_apart(&first.1, &last.1) {
-        text += &format!(", about equal: {ABOUT_EQUAL}");
+        let _ = write!(text, ", about equal: {ABOUT_EQUAL}");
     } else if has_ratio && 0.0 < first.2 {
-        text += &format!(", {} times as long", number(last.2 / first.2));
+        let _ = write!(text, ", {} times as long", number(last.2 / first.2));
     }
     Some(text)
 }

@@ -1,5 +1,7 @@
 //! The charts of a single run: how latencies are distributed, the run over time, and its requests.
 
+use std::fmt::Write;
+
 use inferometer_analysis::machines::GpuFigures;
 use inferometer_analysis::{
     DistributionFigure, LatencyOrigin, Metric, Percentile, RequestRow, RowReason, Summary, metric,
@@ -62,17 +64,17 @@ fn tails(rows: &[&Row<'_>], metric: &'static Metric, subject: &str) -> Option<Ch
         points: found.points.clone(),
     });
     let counts = || drawn.iter().map(|(_, _, found)| found.n);
-    let (least, most) = (counts().min()?, counts().max()?);
-    let mut n = match (least == most, alone) {
-        (false, _) => format!("{} to {} each", count(least), counted(most, "value")),
-        (true, false) => counted(least, "value") + " each",
-        (true, true) => counted(least, "value"),
+    let (fewest, most) = (counts().min()?, counts().max()?);
+    let mut n = match (fewest == most, alone) {
+        (false, _) => format!("{} to {} each", count(fewest), counted(most, "value")),
+        (true, false) => counted(fewest, "value") + " each",
+        (true, true) => counted(fewest, "value"),
     };
     if rows.iter().any(|row| 1 < row.runs.len()) {
         n += &if alone { first.0.which_run() } else { "; of the first run of each".to_owned() };
     }
     if drawn.len() < found.len() {
-        n += &format!("; {} of {} rows are drawn", drawn.len(), found.len());
+        let _ = write!(n, "; {} of {} rows are drawn", drawn.len(), found.len());
     }
     Some(Chart {
         id: chart_id(&format!("{}-tail", metric.name).replace('_', "-"), subject),
@@ -129,7 +131,7 @@ fn tail_finding(first: &Drawn<'_>, last: &Drawn<'_>, metric: &Metric) -> Option<
         latency(tail),
     );
     if 0.0 < middle {
-        text += &format!(", {} times the median", number(tail / middle));
+        let _ = write!(text, ", {} times the median", number(tail / middle));
     }
     if !is_certified {
         text += "; too few independent values to certify it";
