@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 
 use inferometer_model::Outcome;
-use inferometer_model::campaign::Level;
 use inferometer_model::spec::Arrivals;
+use inferometer_model::study::Level;
 use jiff::civil::DateTime;
 use jiff::{Timestamp, tz::TimeZone};
 use serde::{Deserialize, Serialize};

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use inferometer_analysis::Summary;
 use inferometer_analysis::set::{PointResult, SetSummary};
-use inferometer_model::campaign::SetManifest;
+use inferometer_model::study::SetManifest;
 use inferometer_report::document::markdown::link;
 use inferometer_report::document::{Document, html, markdown};
 use inferometer_report::narrative::{Facts, findings};
@@ -43,7 +43,7 @@ impl<'a> SetPage<'a> {
         let first = self.points.first()?;
         let condition = usize::try_from(first.point.condition).ok()?;
         Some(Subject {
-            spec: &self.manifest.campaign.conditions.get(condition)?.spec,
+            spec: &self.manifest.study.conditions.get(condition)?.spec,
             condition,
             model: &first.summary.run.model,
             simulated: self.manifest.simulated,
@@ -126,15 +126,15 @@ mod tests {
     use std::time::Duration;
 
     use inferometer_model::SpecDraft;
-    use inferometer_model::campaign::{
-        CampaignSpec, Condition, Level, Order, Point, Question, Repetition, Stage,
-    };
     use inferometer_model::spec::TargetSpec;
+    use inferometer_model::study::{
+        Condition, Level, Order, Point, Question, Repetition, Stage, StudySpec,
+    };
     use inferometer_store::{NewSet, RunStore};
 
     use super::*;
 
-    fn campaign(urls: [&str; 2]) -> CampaignSpec {
+    fn study(urls: [&str; 2]) -> StudySpec {
         let condition = |url: &str| {
             let draft = SpecDraft { url: Some(url.parse().unwrap()), ..SpecDraft::default() };
             Condition { name: url.to_owned(), spec: draft.resolve().unwrap() }
@@ -142,7 +142,7 @@ mod tests {
         let runs = NonZeroU32::MIN;
         let repetition =
             Repetition { runs, cool_down: Duration::ZERO, restart: None, stop_at: None };
-        CampaignSpec {
+        StudySpec {
             question: Question::Repeat,
             conditions: urls.map(condition).to_vec(),
             repetition,
@@ -155,8 +155,8 @@ mod tests {
     fn a_model_is_asked_at_the_server_where_it_was_measured() {
         let folder = tempfile::tempdir().unwrap();
         let (tool_version, key_files) = ("0.1.0".to_owned(), Vec::new());
-        let campaign = campaign(["http://one:8000", "http://two:8000"]);
-        let new = NewSet { campaign, simulated: false, key_files, tool_version, realtime_ns: 0 };
+        let study = study(["http://one:8000", "http://two:8000"]);
+        let new = NewSet { study, simulated: false, key_files, tool_version, realtime_ns: 0 };
         let set = &RunStore::open(folder.path().into()).unwrap().create_set(new).unwrap();
         let manifest = &set.manifest().unwrap();
         let stored = include_bytes!("../../report/tests/summary.json");

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::Output;
 use std::time::Duration;
 
-use inferometer_model::campaign::{CampaignSpec, Condition, Order, Question, Repetition};
+use inferometer_model::study::{Condition, Order, Question, Repetition, StudySpec};
 use inferometer_store::{NewSet, RunStore};
 use serde_json::Value;
 
@@ -36,7 +36,7 @@ fn set(folder: &Path, step: &str, seeds: [u64; 3]) -> String {
     let set = store
         .create_set(NewSet {
             key_files: Vec::new(),
-            campaign: CampaignSpec {
+            study: StudySpec {
                 question: Question::Repeat,
                 conditions: vec![Condition { name: step.to_owned(), spec }],
                 repetition: Repetition {

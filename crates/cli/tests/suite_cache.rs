@@ -8,8 +8,8 @@ use crate::support;
 
 use std::path::Path;
 
-use inferometer_model::campaign::Prompts;
 use inferometer_model::spec::EngineTable;
+use inferometer_model::study::Prompts;
 use serde_json::Value;
 
 use support::suites::{Asks, Common, stored, summary};
@@ -40,7 +40,7 @@ fn played(folder: &Path, vllm_random: bool, prompts: Prompts) -> Value {
     let engine =
         EngineTable { profile: Some("mi100x4-devstral-24b".to_owned()), ..EngineTable::default() };
     let common = Common { engine, url: None, vllm_random, prompts, runs: 1 };
-    let set = stored(folder, common.campaign(&SCENARIOS), true);
+    let set = stored(folder, common.study(&SCENARIOS), true);
     let ran = output(&["sweep", "--resume", "latest", "-q"], folder);
     assert_eq!(ran.status.code(), Some(0), "{}", text(&ran.stderr));
     summary(&set)

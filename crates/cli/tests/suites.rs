@@ -8,8 +8,8 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use inferometer_model::campaign::Prompts;
 use inferometer_model::spec::EngineTable;
+use inferometer_model::study::Prompts;
 use serde_json::Value;
 
 use support::suites::{Asks, Common, stored, summary};
@@ -75,7 +75,7 @@ fn target(set: &Path, point: u32) -> String {
 #[test]
 fn a_suite_that_was_stopped_goes_on_to_the_same_bytes() {
     let folder = tempfile::tempdir().unwrap();
-    let set = stored(folder.path(), common(2).campaign(&SCENARIOS), true);
+    let set = stored(folder.path(), common(2).study(&SCENARIOS), true);
     let said = go_on(folder.path());
     assert!(said.contains("[3/6] Scaling, 4 at once, round 1 of 2: …"), "{said}");
     let whole = fs::read(set.join("summary.json")).unwrap();
@@ -102,7 +102,7 @@ fn a_suite_that_was_stopped_goes_on_to_the_same_bytes() {
 #[test]
 fn a_live_engine_is_kept_through_each_round_and_says_when_it_was_not() {
     let folder = tempfile::tempdir().unwrap();
-    let set = stored(folder.path(), common(2).campaign(&SCENARIOS), false);
+    let set = stored(folder.path(), common(2).study(&SCENARIOS), false);
     go_on_live(folder.path());
     let targets: Vec<String> = (0..6).map(|point| target(&set, point)).collect();
     let rounds: Vec<&[String]> = targets.chunks(3).collect();
@@ -129,7 +129,7 @@ fn a_server_of_others_is_asked_once_for_all_scenarios() {
     let folder = tempfile::tempdir().unwrap();
     let nothing = EngineTable::default();
     let common = Common { url: Some(engine.url()), engine: nothing, ..common(1) };
-    let set = stored(folder.path(), common.campaign(&SCENARIOS), false);
+    let set = stored(folder.path(), common.study(&SCENARIOS), false);
     go_on_live(folder.path());
     assert_eq!(target(&set, 0), target(&set, 2));
     let (requests, warm_ups) = (18, 3);
@@ -141,7 +141,7 @@ fn a_server_of_others_is_asked_once_for_all_scenarios() {
 #[test]
 fn a_suite_is_listed_by_its_name_and_compared_row_by_row() {
     let folder = tempfile::tempdir().unwrap();
-    let set = stored(folder.path(), common(1).campaign(&SCENARIOS), true);
+    let set = stored(folder.path(), common(1).study(&SCENARIOS), true);
     let listed = text(&output(&["runs"], folder.path()).stdout);
     assert!(listed.contains("suite own") && listed.contains("2 scenarios, 3 levels"), "{listed}");
     let required = ["sweep", "--resume", "latest", "--require", "ttft.p99<1s"];

@@ -70,8 +70,6 @@ pub use plan::{
 pub use record::RequestRecord;
 pub use secret::{Redactor, Secret};
 pub use spec::{Spec, SpecDraft};
-/// The old name of the module.
-pub use study as campaign;
 pub use study::{Point, SetManifest, StudySpec};
 pub use system::Environment;
 pub use telemetry::Telemetry;

@@ -26,7 +26,8 @@ pub struct SetManifest {
     pub tool_version: String,
     /// Whether it happens in virtual time.
     pub simulated: bool,
-    pub campaign: StudySpec,
+    #[serde(rename = "campaign")]
+    pub study: StudySpec,
     /// Where the key of each condition is read from; the keys themselves are stored nowhere.
     /// Empty where no condition has a file of its own.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -45,9 +46,6 @@ pub struct StudySpec {
     /// The seeds of all runs come from it.
     pub seed: u64,
 }
-
-/// The old name of the type.
-pub use self::StudySpec as CampaignSpec;
 
 /// One server with one workload; the points change its load and its seed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -7,7 +7,7 @@ pub mod load;
 
 use inferometer_analysis::set::{AcrossRuns, Figure};
 use inferometer_analysis::{Interval, Unit};
-use inferometer_model::campaign::Level;
+use inferometer_model::study::Level;
 
 /// Shown where there is no value.
 pub const NOTHING: &str = "–";

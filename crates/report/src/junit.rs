@@ -55,7 +55,9 @@ fn render_suites(suites: &[Suite]) -> String {
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"inferometer\"{}>\n",
         totals(cases)
     );
-    suites.iter().for_each(|suite| suite.write(&mut text));
+    for suite in suites {
+        suite.write(&mut text);
+    }
     text + "</testsuites>\n"
 }
 

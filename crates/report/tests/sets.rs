@@ -6,7 +6,7 @@ mod made;
 
 use inferometer_analysis::Severity;
 use inferometer_analysis::set::{Finding, PointResult, Saturation, SetSummary};
-use inferometer_model::campaign::{Dimension, Level, Question, StopAt};
+use inferometer_model::study::{Dimension, Level, Question, StopAt};
 use inferometer_report::json;
 use inferometer_report::terminal::Style;
 use inferometer_report::terminal::set::{SetFiles, render};
@@ -177,7 +177,7 @@ fn a_server_cannot_steer_the_terminal_and_colour_changes_nothing_but_colour() {
 #[test]
 fn a_target_that_was_missed_is_told_with_what_to_do() {
     let mut manifest = manifest(Question::Repeat, &["stock"], 3);
-    manifest.campaign.repetition.stop_at =
+    manifest.study.repetition.stop_at =
         Some(StopAt { quantity: "output_throughput".to_owned(), half_width: 0.001 });
     let results: Vec<PointResult> = (0..3)
         .map(|number| result(number, 0, Level::AsAsked, &closed(number, 16, 6.0, 200)))

@@ -11,13 +11,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use inferometer_load::SystemClock;
-use inferometer_model::campaign::DeploymentRecord;
 use inferometer_model::deployment::{
     Departure, DeploymentFacts, DeploymentFailure, DeploymentHow, DeploymentSpec, DeploymentStage,
     LikelyCause,
 };
 use inferometer_model::journal::RunStop;
 use inferometer_model::spec::TargetSpec;
+use inferometer_model::study::DeploymentRecord;
 use inferometer_model::{BaseUrl, Clock, Spec};
 use inferometer_target::deploy::{Deployment, IsOver, Probe, Waited};
 

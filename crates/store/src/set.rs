@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use inferometer_model::Manifest;
-use inferometer_model::campaign::{CampaignSpec, DeploymentRecord, PointFailure, SetManifest};
+use inferometer_model::study::{DeploymentRecord, PointFailure, SetManifest, StudySpec};
 use jiff::Timestamp;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -39,7 +39,7 @@ const SUMMARY_BYTES_MAX: u64 = 256 << 20;
 /// All that is known of a set before its first run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewSet {
-    pub campaign: CampaignSpec,
+    pub study: StudySpec,
     /// Whether it happens in virtual time.
     pub simulated: bool,
     /// One for each condition, or none at all; see [`SetManifest`].
@@ -83,7 +83,7 @@ impl NewSet {
             started: started.to_string(),
             tool_version: self.tool_version,
             simulated: self.simulated,
-            campaign: self.campaign,
+            study: self.study,
             key_files: self.key_files,
         }
     }

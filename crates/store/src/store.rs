@@ -5,9 +5,9 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use inferometer_model::campaign::SetManifest;
 use inferometer_model::import::ImportManifest;
 use inferometer_model::spec::Source;
+use inferometer_model::study::SetManifest;
 use inferometer_model::{BaseUrl, Manifest, Spec};
 use jiff::Timestamp;
 
@@ -97,7 +97,7 @@ impl RunStore {
 
     /// Makes a set's directory and writes what it asks. It has no point yet.
     pub fn create_set(&self, new: NewSet) -> Result<SetDirectory, StoreError> {
-        let asked = new.campaign.seed.to_le_bytes();
+        let asked = new.study.seed.to_le_bytes();
         let (id, started, path) = self.claim(&asked, new.realtime_ns)?;
         let set = SetDirectory::at(path);
         let path = set.path().join(SET_FILE);

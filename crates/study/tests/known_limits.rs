@@ -11,7 +11,7 @@ use std::sync::LazyLock;
 use inferometer_model::study::StudySpec;
 use inferometer_study::{Reading, Study};
 use support::queue::Queue;
-use support::{campaign, rates, search};
+use support::{rates, search, study};
 
 const RESOLUTION: f64 = 0.1;
 
@@ -30,7 +30,7 @@ fn spec(number: u64, levels: &[f64]) -> (Queue, f64, StudySpec) {
     let from = truth * 0.05 * 1.1_f64.powi(i32::try_from(number % 46).unwrap());
     let levels: Vec<f64> = levels.iter().map(|share| share * truth).collect();
     let find = search(queue.p99(truth), from, truth * 64.0);
-    (queue, truth, StudySpec { seed: number, ..campaign(rates(&levels, Some(find)), 2) })
+    (queue, truth, StudySpec { seed: number, ..study(rates(&levels, Some(find)), 2) })
 }
 
 /// What a search came to: how many steps above the truth, and by how many runs.
@@ -42,16 +42,12 @@ struct Searched {
 
 fn found(number: u64, levels: &[f64]) -> Searched {
     let (queue, truth, spec) = spec(number, levels);
-    let mut campaign = Study::new(spec).unwrap();
-    while let Some(point) = campaign.next() {
+    let mut study = Study::new(spec).unwrap();
+    while let Some(point) = study.next() {
         let estimate = queue.measured(point.level.place().unwrap(), point.seed);
-        campaign.record(Reading {
-            is_valid: true,
-            goals: vec![Some(estimate)],
-            ..Reading::default()
-        });
+        study.record(Reading { is_valid: true, goals: vec![Some(estimate)], ..Reading::default() });
     }
-    let [limit] = campaign.limits().try_into().unwrap();
+    let [limit] = study.limits().try_into().unwrap();
     Searched { error: steps_above(limit.level.unwrap(), truth), runs: limit.runs }
 }
 

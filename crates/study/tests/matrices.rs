@@ -9,7 +9,7 @@ use inferometer_model::study::{
 };
 use inferometer_study::matrix::{Deployment, Queue, Sharing, deployments};
 use inferometer_study::{Reading, Study};
-use support::{assert_refused, campaign, conditions, number};
+use support::{assert_refused, conditions, number, study};
 
 /// Cells by the places of their presets, in the order of the plan.
 fn matrix(presets: &[u32], levels: &[u32], runs: u32, order: Order) -> StudySpec {
@@ -37,7 +37,7 @@ fn matrix(presets: &[u32], levels: &[u32], runs: u32, order: Order) -> StudySpec
     let spec = conditions(1).remove(0).spec;
     let condition = |place: usize| Condition { name: format!("cell {place}"), spec: spec.clone() };
     let conditions = (0..presets.len()).map(condition).collect();
-    StudySpec { conditions, order, ..campaign(question, runs) }
+    StudySpec { conditions, order, ..study(question, runs) }
 }
 
 fn places(deployments: &[Deployment]) -> Vec<(u32, u32)> {
@@ -78,13 +78,13 @@ fn loads_share_a_server_and_cells_share_their_seeds() {
         let seeds: BTreeSet<u64> = points.iter().map(|point| point.seed).collect();
         assert_eq!(seeds.len(), 6, "each load and repetition has its own");
 
-        let mut campaign = Study::new(spec).unwrap();
-        assert_eq!(campaign.progress().expected, Some(12));
+        let mut study = Study::new(spec).unwrap();
+        assert_eq!(study.progress().expected, Some(12));
         for point in points {
-            assert_eq!(campaign.next(), Some(point), "the same from both sides");
-            campaign.record(Reading::default());
+            assert_eq!(study.next(), Some(point), "the same from both sides");
+            study.record(Reading::default());
         }
-        assert_eq!(campaign.next(), None);
+        assert_eq!(study.next(), None);
     }
 }
 

@@ -1,4 +1,4 @@
-//! What holds for every campaign, whatever its runs come to.
+//! What holds for every study, whatever its runs come to.
 
 use crate::support;
 
@@ -9,7 +9,7 @@ use inferometer_model::study::{
 };
 use inferometer_study::{Reading, Study};
 use proptest::prelude::*;
-use support::{campaign, conditions, latency, number, search};
+use support::{conditions, latency, number, search, study};
 
 /// What a run says, drawn without regard to its point.
 fn answer() -> impl Strategy<Value = Reading> {
@@ -44,7 +44,7 @@ fn question() -> impl Strategy<Value = Question> {
 fn spec() -> impl Strategy<Value = StudySpec> {
     (question(), 1..4_usize, 1..6_u32, any::<u64>(), any::<bool>(), any::<bool>()).prop_map(
         |(question, servers, runs, seed, listed, stops)| {
-            let mut spec = campaign(question, runs);
+            let mut spec = study(question, runs);
             spec.conditions = conditions(servers);
             spec.seed = seed;
             spec.order = if listed { Order::Listed } else { Order::Interleaved };
@@ -55,23 +55,23 @@ fn spec() -> impl Strategy<Value = StudySpec> {
     )
 }
 
-/// More runs than any of these campaigns may ask for.
+/// More runs than any of these studies may ask for.
 const RUNS_MAX: usize = 2_000;
 
 fn played(spec: &StudySpec, answers: &[Reading]) -> Vec<Point> {
-    let mut campaign = Study::new(spec.clone()).expect("only good specs are drawn");
+    let mut study = Study::new(spec.clone()).expect("only good specs are drawn");
     let mut points = Vec::new();
     for reading in answers.iter().cycle().take(RUNS_MAX) {
-        let Some(point) = campaign.next() else { break };
-        assert_eq!(campaign.next(), Some(point), "asking changes nothing");
-        assert!(campaign.why().is_some());
-        let progress = campaign.progress();
+        let Some(point) = study.next() else { break };
+        assert_eq!(study.next(), Some(point), "asking changes nothing");
+        assert!(study.why().is_some());
+        let progress = study.progress();
         assert_eq!(progress.done as usize, points.len());
         assert!(progress.expected.is_none_or(|all| progress.done < all));
         points.push(point);
-        campaign.record(reading.clone());
+        study.record(reading.clone());
     }
-    let progress = campaign.progress();
+    let progress = study.progress();
     assert_eq!(progress.expected, Some(progress.done), "it is over");
     points
 }
@@ -80,7 +80,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_campaign_ends_and_follows_from_its_spec_and_what_it_was_told(
+    fn a_study_ends_and_follows_from_its_spec_and_what_it_was_told(
         spec in spec(),
         answers in prop::collection::vec(answer(), 1..40),
     ) {

@@ -9,21 +9,21 @@ use inferometer_model::study::{
     Dimension, Level, Point, Question, Search, Stage, StudySpec, Sweep,
 };
 use inferometer_study::{Reading, Study};
-use support::{assert_refused, campaign, conditions, latency, number, rates, search};
+use support::{assert_refused, conditions, latency, number, rates, search, study};
 
 fn played(spec: StudySpec, reading: impl Fn(&Point) -> Reading) -> (Vec<Point>, Vec<FoundLimit>) {
-    let mut campaign = Study::new(spec).unwrap();
+    let mut study = Study::new(spec).unwrap();
     let mut points = Vec::new();
-    while let Some(point) = campaign.next() {
-        campaign.record(reading(&point));
+    while let Some(point) = study.next() {
+        study.record(reading(&point));
         points.push(point);
         assert!(points.len() < 500);
     }
-    (points, campaign.limits())
+    (points, study.limits())
 }
 
 fn searched(find: Search, reading: impl Fn(&Point) -> Reading) -> (Vec<Point>, FoundLimit) {
-    let (points, limits) = played(campaign(rates(&[], Some(find)), 1), reading);
+    let (points, limits) = played(study(rates(&[], Some(find)), 1), reading);
     let [limit] = limits.try_into().unwrap();
     (points, limit)
 }
@@ -65,7 +65,7 @@ fn concurrency_is_whole_and_found_to_one_request() {
         fine: None,
         find: Some(search(100.0, 1.0, 64.0)),
     });
-    let (points, limits) = played(campaign(question, 1), exact(14.0));
+    let (points, limits) = played(study(question, 1), exact(14.0));
     assert!(points.iter().all(|point| matches!(point.level, Level::Concurrency(_))));
     assert_eq!((limits[0].level, limits[0].lowest_missed), (Some(7.0), Some(8.0)));
     assert_eq!(limits[0].words, "7 at once meets ttft.p99<100ms; 8 at once does not");
@@ -80,7 +80,7 @@ fn half_a_request_is_never_asked() {
         fine: None,
         find: Some(search(100.0, 1.5, 10.5)),
     });
-    let (points, limits) = played(campaign(question, 1), exact(9.2));
+    let (points, limits) = played(study(question, 1), exact(9.2));
     assert!(points.iter().skip(1).all(|point| point.level.place().unwrap() <= 10.0));
     assert_eq!((limits[0].level, limits[0].open_ended), (Some(10.0), false));
 }
@@ -200,7 +200,7 @@ fn a_rate_that_piles_up_is_missed_however_good_its_answers() {
 
 #[test]
 fn conditions_share_their_seeds_however_often_each_was_at_a_level_before() {
-    let mut spec = campaign(rates(&[], Some(search(100.0, 2.0, 1_000.0))), 1);
+    let mut spec = study(rates(&[], Some(search(100.0, 2.0, 1_000.0))), 1);
     spec.conditions = conditions(2);
     // The second one needs more than one run of every level, and both have the same limit.
     let reading = |point: &Point| {
@@ -218,7 +218,7 @@ fn conditions_share_their_seeds_however_often_each_was_at_a_level_before() {
 
 #[test]
 fn a_sweep_leaves_little_to_search() {
-    let spec = campaign(rates(&[2.0, 5.0, 9.8, 10.1, 20.0], Some(search(100.0, 1.0, 100.0))), 1);
+    let spec = study(rates(&[2.0, 5.0, 9.8, 10.1, 20.0], Some(search(100.0, 1.0, 100.0))), 1);
     let (points, limits) = played(spec, exact(10.0));
     let probes = points.iter().filter(|point| point.stage == Stage::Probe).count();
     assert_eq!((probes, points.len()), (0, 6));
@@ -227,7 +227,7 @@ fn a_sweep_leaves_little_to_search() {
 
 #[test]
 fn every_condition_has_a_limit_of_its_own_and_they_take_turns() {
-    let mut spec = campaign(rates(&[], Some(search(100.0, 2.0, 1_000.0))), 1);
+    let mut spec = study(rates(&[], Some(search(100.0, 2.0, 1_000.0))), 1);
     spec.conditions = conditions(2);
     let reading = |point: &Point| exact(if point.condition == 0 { 10.0 } else { 30.0 })(point);
     let (points, limits) = played(spec, reading);
@@ -240,13 +240,12 @@ fn every_condition_has_a_limit_of_its_own_and_they_take_turns() {
 
 #[test]
 fn the_live_view_is_told_why() {
-    let mut campaign =
-        Study::new(campaign(rates(&[], Some(search(100.0, 8.0, 100.0))), 1)).unwrap();
+    let mut study = Study::new(study(rates(&[], Some(search(100.0, 8.0, 100.0))), 1)).unwrap();
     let mut why = Vec::new();
-    while let Some(point) = campaign.next() {
-        why.push(campaign.why().unwrap());
-        assert_eq!(campaign.progress().expected, None);
-        campaign.record(exact(10.0)(&point));
+    while let Some(point) = study.next() {
+        why.push(study.why().unwrap());
+        assert_eq!(study.progress().expected, None);
+        study.record(exact(10.0)(&point));
     }
     assert_eq!(why[0], "searches the limit: the first level");
     assert_eq!(why[1], "searches the limit: above 8/s");
@@ -257,7 +256,7 @@ fn the_live_view_is_told_why() {
 #[test]
 fn a_search_that_means_nothing_is_refused() {
     let refused = |find: Search, why: &str| {
-        assert_refused(campaign(rates(&[], Some(find)), 1), why);
+        assert_refused(study(rates(&[], Some(find)), 1), why);
     };
     let good = || search(100.0, 2.0, 64.0);
     let goal = |goal: &str| Search { goals: vec![goal.parse().unwrap()], ..good() };

@@ -10,7 +10,7 @@ use inferometer_model::study::{
     Condition, Level, Order, Point, Prompts, Question, Scenario, StudySpec, Suite,
 };
 use inferometer_study::{Reading, Study};
-use support::{assert_refused, campaign, conditions, number};
+use support::{assert_refused, conditions, number, study};
 
 const SCALING: &str = "Concurrency Scaling";
 
@@ -39,7 +39,7 @@ fn suite(prompts: Prompts, scenarios: &[(&str, &[Level])], runs: u32) -> StudySp
     StudySpec {
         conditions: scenarios.iter().map(named).collect(),
         order: Order::Listed,
-        ..campaign(question, runs)
+        ..study(question, runs)
     }
 }
 
@@ -53,10 +53,10 @@ fn three(prompts: Prompts, runs: u32) -> StudySpec {
 }
 
 fn played(spec: StudySpec) -> Vec<Point> {
-    let mut campaign = Study::new(spec).unwrap();
+    let mut study = Study::new(spec).unwrap();
     let mut points = Vec::new();
-    while let Some(point) = campaign.next() {
-        campaign.record(Reading { is_valid: true, ..Reading::default() });
+    while let Some(point) = study.next() {
+        study.record(Reading { is_valid: true, ..Reading::default() });
         points.push(point);
     }
     points
@@ -87,13 +87,13 @@ fn a_suite_is_played_scenario_by_scenario_and_round_by_round() {
 
 #[test]
 fn a_suite_says_which_scenario_is_next() {
-    let mut campaign = Study::new(three(Prompts::Fresh, 1)).unwrap();
-    assert_eq!(campaign.progress().expected, Some(5));
-    assert_eq!(campaign.why().as_deref(), Some("Single User"));
+    let mut study = Study::new(three(Prompts::Fresh, 1)).unwrap();
+    assert_eq!(study.progress().expected, Some(5));
+    assert_eq!(study.why().as_deref(), Some("Single User"));
     for _ in 0..3 {
-        campaign.record(Reading { is_valid: true, ..Reading::default() });
+        study.record(Reading { is_valid: true, ..Reading::default() });
     }
-    assert_eq!(campaign.why().as_deref(), Some("Concurrency Scaling, 4 at once"));
+    assert_eq!(study.why().as_deref(), Some("Concurrency Scaling, 4 at once"));
     let twice = Study::new(three(Prompts::Fresh, 2)).unwrap();
     assert_eq!(twice.why().as_deref(), Some("Single User, round 1 of 2"));
 }

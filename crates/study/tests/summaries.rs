@@ -1,11 +1,11 @@
-//! What a campaign reads in a stored summary.
+//! What a study reads in a stored summary.
 
 use crate::support;
 
 use inferometer_analysis::{Severity, Summary, Verdict, Warning};
 use inferometer_model::study::{Dimension, Level, Question, Search, StopAt, StudySpec, Sweep};
 use inferometer_study::Study;
-use support::{campaign, number, search};
+use support::{number, search, study};
 
 /// Valid, on a closed loop, 60 requests: TTFT p50 75.9 ± 3.5 ms from the send and 76.6 ± 3.5 ms from
 /// the schedule; three such runs know theirs to ± 1.7 ms.
@@ -26,11 +26,11 @@ fn found_of(dimension: Dimension, goal: &str, summary: &Summary) -> Option<f64> 
         Dimension::Concurrency => Level::Concurrency(number(8)),
     };
     let sweep = Sweep { dimension, levels: vec![level], waves: None, fine: None, find: Some(find) };
-    let mut campaign = Study::new(campaign(Question::Sweep(sweep), 3)).expect("it can be asked");
-    while campaign.next().is_some() {
-        campaign.finished(summary);
+    let mut study = Study::new(study(Question::Sweep(sweep), 3)).expect("it can be asked");
+    while study.next().is_some() {
+        study.finished(summary);
     }
-    campaign.limits()[0].level
+    study.limits()[0].level
 }
 
 #[test]
@@ -64,16 +64,16 @@ fn a_run_that_warns_of_piling_up_meets_no_goal() {
 fn an_invalid_summary_counts_for_nothing() {
     let quantity = "output_throughput".to_owned();
     let stopping = |runs| {
-        let mut spec: StudySpec = campaign(Question::Repeat, runs);
+        let mut spec: StudySpec = study(Question::Repeat, runs);
         spec.repetition.stop_at = Some(StopAt { quantity: quantity.clone(), half_width: 0.1 });
         Study::new(spec).unwrap()
     };
     let runs = |verdict| {
-        let mut campaign = stopping(9);
-        while campaign.next().is_some() {
-            campaign.finished(&Summary { verdict, ..summary() });
+        let mut study = stopping(9);
+        while study.next().is_some() {
+            study.finished(&Summary { verdict, ..summary() });
         }
-        campaign.progress().done
+        study.progress().done
     };
     assert_eq!(runs(Verdict::Valid), 3);
     assert_eq!(runs(Verdict::Degraded), 3);

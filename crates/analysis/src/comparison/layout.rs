@@ -142,7 +142,7 @@ fn scaled(interval: Interval, factor: f64) -> Interval {
 
 #[cfg(test)]
 mod tests {
-    use inferometer_model::campaign::Level;
+    use inferometer_model::study::Level;
 
     use super::*;
 

@@ -14,7 +14,7 @@ mod tool_results;
 
 use std::fmt;
 
-use inferometer_model::campaign::Level;
+use inferometer_model::study::Level;
 use serde::{Deserialize, Serialize};
 
 pub use self::change::{Basis, Change, Judgement, Margins, Scale};

@@ -5,8 +5,8 @@
 use std::collections::BTreeSet;
 use std::num::NonZeroU32;
 
-use inferometer_model::campaign::Level;
 use inferometer_model::spec::Lengths;
+use inferometer_model::study::Level;
 use serde::Serialize;
 
 use super::{

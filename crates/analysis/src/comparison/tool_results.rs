@@ -3,7 +3,7 @@
 //! Their figures are compared where they mean the same. One result a side says how far apart they
 //! are and not how certain that is, so it is shown and not judged; several are judged as our runs are.
 
-use inferometer_model::campaign::Level;
+use inferometer_model::study::Level;
 
 use super::{Compared, Fact, Objection, PROMISES, Side, TOKENIZER, Trouble, Weight, differing};
 use crate::judge::Verdict;

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use inferometer_model::campaign::Matrix;
 use inferometer_model::spec::{Lengths, Source, Spec, TargetSpec};
+use inferometer_model::study::Matrix;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -114,8 +114,8 @@ fn engine(specs: &[&Spec]) -> BTreeMap<String, Value> {
 mod tests {
     use std::num::NonZeroU32;
 
-    use inferometer_model::campaign::{Cell, Level, MatrixModel, Preset};
     use inferometer_model::spec::{Dtype, FixedPrompt};
+    use inferometer_model::study::{Cell, Level, MatrixModel, Preset};
     use serde_json::json;
 
     use super::*;

@@ -10,7 +10,7 @@ mod tables;
 #[cfg(test)]
 mod tests;
 
-use inferometer_model::campaign::{
+use inferometer_model::study::{
     DeploymentRecord, Level, MatrixModel, PointFailure, Preset, Question, SetManifest, Strategy,
 };
 use serde::{Deserialize, Serialize};
@@ -164,7 +164,7 @@ impl MatrixSummary {
         failures: &[PointFailure],
         deployments: &[DeploymentRecord],
     ) -> Option<Self> {
-        let Question::Matrix(matrix) = &manifest.campaign.question else { return None };
+        let Question::Matrix(matrix) = &manifest.study.question else { return None };
         let mut rows = rows(matrix, results, failures);
         let tps_by = TpsBy::for_rows(&rows);
         for row in &mut rows {
@@ -174,7 +174,7 @@ impl MatrixSummary {
         }
         let (levels, presets) = (&matrix.levels, &matrix.presets);
         let all = Table { rows: &rows, levels, presets, tps_by };
-        let specs: Vec<_> = manifest.campaign.conditions.iter().map(|one| &one.spec).collect();
+        let specs: Vec<_> = manifest.study.conditions.iter().map(|one| &one.spec).collect();
         Some(Self {
             name: matrix.name.clone(),
             title: matrix.title.clone(),

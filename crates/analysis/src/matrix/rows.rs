@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use inferometer_model::Outcome;
-use inferometer_model::campaign::{Cell, Level, Matrix, PointFailure, Preset, Strategy};
 use inferometer_model::deployment::{DeploymentFailure, DeploymentStage, LikelyCause};
+use inferometer_model::study::{Cell, Level, Matrix, PointFailure, Preset, Strategy};
 use serde::{Deserialize, Serialize};
 
 use crate::judge::Verdict;

@@ -10,7 +10,7 @@
 
 use std::collections::BTreeMap;
 
-use inferometer_model::campaign::{Level, Preset, Strategy};
+use inferometer_model::study::{Level, Preset, Strategy};
 
 use super::{
     Certainty, Highest, LoadTable, MatrixFigure, MatrixRow, MatrixSection, Speedup, StrategyRow,

@@ -9,10 +9,10 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use inferometer_model::Outcome;
-use inferometer_model::campaign::{
-    CampaignSpec, Cell, Condition, Level, Matrix, Order, Point, Repetition, Stage,
-};
 use inferometer_model::deployment::{DeploymentFailure, DeploymentStage, LikelyCause};
+use inferometer_model::study::{
+    Cell, Condition, Level, Matrix, Order, Point, Repetition, Stage, StudySpec,
+};
 
 use self::published::{COMPARED, Line, MODELS, ONE_AT_ONCE, PRESETS, SECTIONS, TEN_AT_ONCE};
 use super::*;
@@ -154,7 +154,7 @@ impl Made {
             started: "2026-01-01T00:00:00Z".to_owned(),
             tool_version: "0.1.0".to_owned(),
             simulated: false,
-            campaign: CampaignSpec {
+            study: StudySpec {
                 conditions: self
                     .matrix
                     .cells

@@ -4,7 +4,7 @@
 //! and a finding that changes from one draw to the next is not one. The knee is found by the Kneedle
 //! algorithm (Satopää, Albrecht, Irwin and Raghavan, 2011), for a rising curve that bends down.
 
-use inferometer_model::campaign::Level;
+use inferometer_model::study::Level;
 use serde::{Deserialize, Serialize};
 
 use super::level::{AcrossRuns, LevelSummary, Served, falls_behind};

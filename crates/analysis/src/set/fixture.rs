@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 
-use inferometer_model::campaign::Level;
+use inferometer_model::study::Level;
 
 use super::findings::{Curve, Finding, Knee};
 use super::level::{AcrossRuns, LevelSummary, Tally};

@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 
 use inferometer_model::Outcome;
-use inferometer_model::campaign::{Level, Repetition, StopAt};
 use inferometer_model::outcome::Cause;
 use inferometer_model::spec::Arrivals;
+use inferometer_model::study::{Level, Repetition, StopAt};
 use serde::{Deserialize, Serialize};
 
 use super::PointResult;

@@ -14,13 +14,13 @@ mod suite;
 mod tests;
 mod warnings;
 
-use inferometer_model::campaign::{
-    CampaignSpec, DeploymentRecord, Dimension, Level, Order, Point, PointFailure, Question,
-    SetManifest, StopAt,
-};
 use inferometer_model::endpoint::Api;
 use inferometer_model::observations::Simulated;
 use inferometer_model::spec::{Lengths, SourceKind};
+use inferometer_model::study::{
+    DeploymentRecord, Dimension, Level, Order, Point, PointFailure, Question, SetManifest, StopAt,
+    StudySpec,
+};
 use serde::{Deserialize, Serialize};
 
 pub use self::findings::{
@@ -184,27 +184,24 @@ impl SetSummary {
         failures: &[PointFailure],
         deployments: &[DeploymentRecord],
     ) -> Self {
-        let campaign = &manifest.campaign;
+        let study = &manifest.study;
         let mut ordered: Vec<&PointResult> = results.iter().collect();
         ordered.sort_by_key(|result| result.point.number);
-        let asked = Asked::from_campaign(campaign);
+        let asked = Asked::from_study(study);
         let conditions: Vec<ConditionSummary> = (0_u32..)
-            .zip(&campaign.conditions)
+            .zip(&study.conditions)
             .map(|(place, condition)| {
                 let own = ordered.iter().copied().filter(|one| one.point.condition == place);
-                ConditionSummary::summarize(&condition.name, &own.collect::<Vec<_>>(), campaign)
+                ConditionSummary::summarize(&condition.name, &own.collect::<Vec<_>>(), study)
             })
             .collect();
-        let suite = SuiteSummary::summarize(campaign, &conditions, &ordered);
+        let suite = SuiteSummary::summarize(study, &conditions, &ordered);
         let matrix = MatrixSummary::summarize(manifest, results, failures, deployments);
         let results = ordered.as_slice();
         let warnings = match &matrix {
-            Some(matrix) => matrix_warnings(&MatrixContext {
-                matrix,
-                campaign,
-                conditions: &conditions,
-                results,
-            }),
+            Some(matrix) => {
+                matrix_warnings(&MatrixContext { matrix, study, conditions: &conditions, results })
+            }
             None => set_warnings(&SetContext {
                 asked: &asked,
                 conditions: &conditions,
@@ -218,7 +215,7 @@ impl SetSummary {
             started: manifest.started.clone(),
             tool_version: manifest.tool_version.clone(),
             simulated: manifest.simulated,
-            seed: campaign.seed,
+            seed: study.seed,
             verdict: verdict(&conditions, matrix.as_ref(), &warnings),
             warnings,
             asked,
@@ -272,7 +269,7 @@ struct Named {
 }
 
 impl ConditionSummary {
-    fn summarize(name: &str, results: &[&PointResult], campaign: &CampaignSpec) -> Self {
+    fn summarize(name: &str, results: &[&PointResult], study: &StudySpec) -> Self {
         let mut by_level: Vec<(Level, Vec<&PointResult>)> = Vec::new();
         for result in results {
             let level = result.point.level;
@@ -285,16 +282,16 @@ impl ConditionSummary {
         by_level.sort_by(|(a, _), (b, _)| place(a).total_cmp(&place(b)));
         let mut levels: Vec<LevelSummary> = by_level
             .into_iter()
-            .map(|(level, own)| LevelSummary::summarize(level, &own, &campaign.repetition))
+            .map(|(level, own)| LevelSummary::summarize(level, &own, &study.repetition))
             .collect();
-        let findings = match campaign.question {
+        let findings = match study.question {
             Question::Repeat => None,
             Question::Suite(_) | Question::Matrix(_) if levels.len() < 2 => None,
             Question::Sweep(_) | Question::Suite(_) | Question::Matrix(_) => {
                 Some(Findings::find(&levels))
             }
         };
-        if matches!(campaign.question, Question::Matrix(_)) {
+        if matches!(study.question, Question::Matrix(_)) {
             levels.iter_mut().for_each(LevelSummary::shorten);
         }
         Self {
@@ -331,11 +328,11 @@ fn verdict(
 }
 
 impl Asked {
-    fn from_campaign(campaign: &CampaignSpec) -> Self {
-        let sweep = if let Question::Sweep(it) = &campaign.question { Some(it) } else { None };
+    fn from_study(study: &StudySpec) -> Self {
+        let sweep = if let Question::Sweep(it) = &study.question { Some(it) } else { None };
         let search = sweep.and_then(|sweep| sweep.find.as_ref());
         Self {
-            question: match &campaign.question {
+            question: match &study.question {
                 Question::Repeat => QuestionKind::Repeat,
                 Question::Suite(_) => QuestionKind::Suite,
                 Question::Matrix(_) => QuestionKind::Matrix,
@@ -346,12 +343,12 @@ impl Asked {
             goals: search.map_or_else(Vec::new, |search| {
                 search.goals.iter().map(ToString::to_string).collect()
             }),
-            runs: campaign.repetition.runs.get(),
-            order: campaign.order,
-            cool_down_s: campaign.repetition.cool_down.as_secs_f64(),
-            restarted: campaign.repetition.restart.is_some()
-                || matches!(campaign.question, Question::Matrix(_)),
-            stop_at: campaign.repetition.stop_at.clone(),
+            runs: study.repetition.runs.get(),
+            order: study.order,
+            cool_down_s: study.repetition.cool_down.as_secs_f64(),
+            restarted: study.repetition.restart.is_some()
+                || matches!(study.question, Question::Matrix(_)),
+            stop_at: study.repetition.stop_at.clone(),
         }
     }
 }

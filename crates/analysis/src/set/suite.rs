@@ -1,10 +1,10 @@
 //! The summary of a suite: the rows of its tables, in the order of its scenarios, and whether their
 //! figures are those of a prefix cache, by the server's report or by the speed of prefill.
 
-use inferometer_model::campaign::{
-    CampaignSpec, Condition, Level, Point, Prompts, Question, Scenario, Stage,
-};
 use inferometer_model::spec::{Extent, LoadShape, Source};
+use inferometer_model::study::{
+    Condition, Level, Point, Prompts, Question, Scenario, Stage, StudySpec,
+};
 use serde::{Deserialize, Serialize};
 
 use super::warnings::CONTAMINATION;
@@ -63,19 +63,17 @@ pub struct SuiteRow {
 impl SuiteSummary {
     /// `None` where no suite was asked. The results are in the order of their numbers.
     pub(super) fn summarize(
-        campaign: &CampaignSpec,
+        study: &StudySpec,
         conditions: &[ConditionSummary],
         results: &[&PointResult],
     ) -> Option<Self> {
-        let Question::Suite(suite) = &campaign.question else { return None };
+        let Question::Suite(suite) = &study.question else { return None };
         let mut rows: Vec<SuiteRow> = Vec::new();
         for (place, (condition, scenario)) in
-            (0_u32..).zip(campaign.conditions.iter().zip(&suite.scenarios))
+            (0_u32..).zip(study.conditions.iter().zip(&suite.scenarios))
         {
             let levels = scenario.levels.iter();
-            rows.extend(
-                levels.map(|it| SuiteRow::new(campaign, (place, condition, scenario), *it)),
-            );
+            rows.extend(levels.map(|it| SuiteRow::new(study, (place, condition, scenario), *it)));
         }
         // The runs that count.
         for row in &mut rows {
@@ -92,7 +90,7 @@ impl SuiteSummary {
             hash: suite.hash.clone(),
             changes: suite.changes.clone(),
             prompts: suite.prompts,
-            contaminated: contaminated(campaign, &rows, conditions, results),
+            contaminated: contaminated(study, &rows, conditions, results),
             rows,
             scaling: scaling.and_then(|place| u32::try_from(place).ok()),
         })
@@ -102,14 +100,14 @@ impl SuiteSummary {
 impl SuiteRow {
     /// What the level of a scenario asks.
     fn new(
-        campaign: &CampaignSpec,
+        study: &StudySpec,
         (place, condition, scenario): (u32, &Condition, &Scenario),
         level: Level,
     ) -> Self {
         let stage = Stage::Planned;
         let point =
-            Point { number: 0, condition: place, level, repetition: 0, seed: campaign.seed, stage };
-        let spec = campaign.spec_of(&point).unwrap_or_else(|| condition.spec.clone());
+            Point { number: 0, condition: place, level, repetition: 0, seed: study.seed, stage };
+        let spec = study.spec_of(&point).unwrap_or_else(|| condition.spec.clone());
         let concurrency = match &spec.load.shape {
             LoadShape::Closed { concurrency, .. } => Some(concurrency.get()),
             LoadShape::Open { cap, .. } => cap.map(std::num::NonZeroU32::get),
@@ -198,7 +196,7 @@ pub struct Contaminated {
 }
 
 fn contaminated(
-    campaign: &CampaignSpec,
+    study: &StudySpec,
     rows: &[SuiteRow],
     conditions: &[ConditionSummary],
     results: &[&PointResult],
@@ -206,7 +204,7 @@ fn contaminated(
     let quantity = |row: &SuiteRow, of: Quantity| row.summary(conditions)?.quantity(of)?.mean;
     let pp = Quantity::from(&metric::PP);
     let states: Vec<Option<CacheState>> =
-        rows.iter().map(|row| state(campaign, row, results)).collect();
+        rows.iter().map(|row| state(study, row, results)).collect();
     let prefills: Vec<Option<Prefill>> = rows
         .iter()
         .zip(&states)
@@ -215,14 +213,14 @@ fn contaminated(
             let input_tokens = speed * ttft / 1e3;
             let state = (*state)?;
             // Requests of an open loop come when they come, and how many wait is not asked.
-            let condition = campaign.conditions.get(row.condition as usize)?;
+            let condition = study.conditions.get(row.condition as usize)?;
             let is_closed = matches!(condition.spec.load.shape, LoadShape::Closed { .. });
             let concurrency = row.concurrency.filter(|_| is_closed)?;
             Some(Prefill { concurrency, input_tokens, speed, state })
         })
         .collect();
     let shown = compare_prefills(&prefills);
-    let sent_before = rows.iter().map(|row| sent_before(campaign, row, rows, results));
+    let sent_before = rows.iter().map(|row| sent_before(study, row, rows, results));
     (0_u32..)
         .zip(rows)
         .zip(states.into_iter().zip(shown))
@@ -250,8 +248,8 @@ fn contaminated(
 }
 
 /// `None` of a row whose prompts need not be new.
-fn state(campaign: &CampaignSpec, row: &SuiteRow, results: &[&PointResult]) -> Option<CacheState> {
-    let condition = campaign.conditions.get(row.condition as usize)?;
+fn state(study: &StudySpec, row: &SuiteRow, results: &[&PointResult]) -> Option<CacheState> {
+    let condition = study.conditions.get(row.condition as usize)?;
     new_prompts(&condition.spec.workload.source)?;
     let says_so = |result: &PointResult| {
         result.summary.warnings.iter().any(|notice| notice.key == CONTAMINATION)
@@ -338,13 +336,13 @@ fn compare_prefills(rows: &[Option<Prefill>]) -> Vec<Shown> {
 /// The rows that had sent prompts which begin alike, or the same data, before this row, in the order
 /// in which they did.
 fn sent_before(
-    campaign: &CampaignSpec,
+    study: &StudySpec,
     row: &SuiteRow,
     rows: &[SuiteRow],
     results: &[&PointResult],
 ) -> Vec<u32> {
     let source = |condition: u32| {
-        let condition = campaign.conditions.get(condition as usize)?;
+        let condition = study.conditions.get(condition as usize)?;
         Some(&condition.spec.workload.source)
     };
     let Some(own) = source(row.condition) else { return Vec::new() };

@@ -3,7 +3,7 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use inferometer_model::campaign::{Condition, Dimension, Order, Repetition, Stage, Sweep};
+use inferometer_model::study::{Condition, Dimension, Order, Repetition, Sweep};
 
 use super::fixture::{summary, with_throughput};
 use super::*;
@@ -24,7 +24,7 @@ fn manifest(question: Question, conditions: &[&str]) -> SetManifest {
         started: "2026-01-01T00:00:00Z".to_owned(),
         tool_version: "0.1.0".to_owned(),
         simulated: false,
-        campaign: CampaignSpec {
+        study: StudySpec {
             question,
             conditions: conditions.iter().map(condition).collect(),
             repetition: Repetition {
@@ -57,7 +57,7 @@ fn result(number: u32, condition: u32, level: Level, throughput: f64) -> PointRe
             level,
             repetition: 0,
             seed: number.into(),
-            stage: inferometer_model::campaign::Stage::Planned,
+            stage: inferometer_model::study::Stage::Planned,
         },
         summary: with_throughput(&summary(), throughput),
     }
@@ -295,15 +295,15 @@ fn the_quantity_that_ended_the_runs_has_the_interval_of_all_looks() {
         .map(|(value, number)| result(number, 0, Level::AsAsked, value))
         .collect();
     let mut manifest = manifest(Question::Repeat, &["a"]);
-    manifest.campaign.repetition.runs = NonZeroU32::new(10).unwrap();
+    manifest.study.repetition.runs = NonZeroU32::new(10).unwrap();
     let half = |manifest: &SetManifest| {
         let found = SetSummary::summarize(manifest, &results);
         throughput(&found.conditions[0].levels[0]).interval.unwrap().half_width()
     };
     let once = half(&manifest);
     let quantity = "output_throughput".to_owned();
-    manifest.campaign.repetition.stop_at =
-        Some(inferometer_model::campaign::StopAt { quantity, half_width: 0.1 });
+    manifest.study.repetition.stop_at =
+        Some(inferometer_model::study::StopAt { quantity, half_width: 0.1 });
     let often = half(&manifest);
     assert!((once - 2.484_137_7).abs() < 1e-6 && 2.7 < often / once, "{once} and {often}");
     let enough =

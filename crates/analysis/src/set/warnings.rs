@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use inferometer_model::campaign::{CampaignSpec, DeploymentRecord, Level, Prompts};
 use inferometer_model::spec::Source;
+use inferometer_model::study::{DeploymentRecord, Level, Prompts, StudySpec};
 
 use super::level::{AcrossRuns, Cut, LevelSummary, Reached};
 use super::suite::{Contaminated, SuiteSummary, cached_share};
@@ -47,7 +47,7 @@ pub(super) struct SetContext<'a> {
 
 pub(super) struct MatrixContext<'a> {
     pub(super) matrix: &'a MatrixSummary,
-    pub(super) campaign: &'a CampaignSpec,
+    pub(super) study: &'a StudySpec,
     pub(super) conditions: &'a [ConditionSummary],
     pub(super) results: &'a [&'a PointResult],
 }
@@ -354,7 +354,7 @@ static MATRIX_RULES: &[MatrixRule] = &[
         ))
     }),
     rule("cells-missing", |it| {
-        let runs = it.campaign.repetition.runs.get() as usize;
+        let runs = it.study.repetition.runs.get() as usize;
         let is_missing = |row: &MatrixRow| row.points.len() + row.failed_points.len() < runs;
         let (cells, listed) = it.cells(is_missing, |_| None)?;
         Some(degraded(
@@ -410,7 +410,7 @@ static MATRIX_RULES: &[MatrixRule] = &[
 /// One prompt for all requests is in the cache from the second request on.
 fn same_prompt(it: &MatrixContext<'_>) -> Option<Raised> {
     let is_fixed = |cell: u32| {
-        let condition = it.campaign.conditions.get(cell as usize);
+        let condition = it.study.conditions.get(cell as usize);
         condition.is_some_and(|it| matches!(it.spec.workload.source, Source::Fixed(_)))
     };
     let fixed = it.results.iter().filter(|result| is_fixed(result.point.condition));
@@ -564,7 +564,7 @@ impl MatrixContext<'_> {
     ) -> Option<(String, String)> {
         cells.dedup();
         let named = cells.iter().take(NAMED_MAX).map(|cell| {
-            let condition = self.campaign.conditions.get(*cell as usize);
+            let condition = self.study.conditions.get(*cell as usize);
             let name = condition.map_or("a cell that is not in the plan", |it| it.name.as_str());
             let mut own = self.matrix.rows.iter().filter(|row| row.cell == *cell);
             match own.find_map(&detail) {
@@ -574,7 +574,7 @@ impl MatrixContext<'_> {
         });
         let more = cells.len().saturating_sub(NAMED_MAX);
         let named = named.chain((0 < more).then(|| format!("and {more} more")));
-        let count = format!("{} of {} cells", cells.len(), self.campaign.conditions.len());
+        let count = format!("{} of {} cells", cells.len(), self.study.conditions.len());
         (!cells.is_empty()).then(|| (count, named.collect::<Vec<_>>().join(", ")))
     }
 }

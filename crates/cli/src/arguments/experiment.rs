@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use clap::Args;
-use inferometer_model::campaign::StopAt;
 use inferometer_model::spec::{
     ClientTable, EngineTable, LimitTable, LoadTable, Slo, TargetTable, Time, WorkloadTable, Written,
 };
+use inferometer_model::study::StopAt;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -361,14 +361,13 @@ pub(crate) fn theirs(failure: Failure) -> Failure {
 }
 
 fn reworded(text: &str) -> String {
-    text.split_inclusive(|c: char| !(c.is_ascii_alphanumeric() || c == '-'))
-        .map(|piece| {
-            let word = piece.trim_end_matches(|c: char| !(c.is_ascii_alphanumeric() || c == '-'));
-            let theirs = FLAGS.iter().find(|(ours, _)| *ours == word);
-            let word_or_theirs = theirs.map_or(word, |(_, theirs)| *theirs);
-            format!("{word_or_theirs}{}", &piece[word.len()..])
-        })
-        .collect()
+    let is_boundary = |c: char| !(c.is_ascii_alphanumeric() || c == '-');
+    let pieces = text.split_inclusive(is_boundary).flat_map(|piece| {
+        let word = piece.trim_end_matches(is_boundary);
+        let theirs = FLAGS.iter().find(|(ours, _)| *ours == word);
+        [theirs.map_or(word, |(_, theirs)| *theirs), &piece[word.len()..]]
+    });
+    pieces.collect()
 }
 
 /// The same command line; behind `bench`, flags have dashes where they were typed with underscores.

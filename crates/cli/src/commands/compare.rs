@@ -9,7 +9,7 @@ use inferometer_analysis::comparison::{
 use inferometer_analysis::set::{PointResult, SetSummary};
 use inferometer_analysis::tool_result::ToolResult;
 use inferometer_analysis::{LatencyOrigin, Quantity, Summary, summarize};
-use inferometer_model::campaign::{Point, Question, SetManifest};
+use inferometer_model::study::{Point, Question, SetManifest};
 use inferometer_report::comparison as page;
 use inferometer_store::{RunDirectory, RunState, SetDirectory, Stored};
 use inferometer_study::play::{replay, was_cut};
@@ -194,7 +194,7 @@ fn load_runs(
         talk(&format!("warning: set {source} is not finished; it is compared as far as it goes"));
     }
     let results = replay.results;
-    let (rows, suite) = match &manifest.campaign.question {
+    let (rows, suite) = match &manifest.study.question {
         Question::Suite(suite) => {
             if results.is_empty() {
                 return Err(Failure::usage(format!("suite {source} has no finished run"))
@@ -256,7 +256,7 @@ fn are_matrices(typed: &[Typed<'_>]) -> bool {
     typed.iter().all(|(_, found)| match found {
         Stored::Set(set) => set
             .manifest()
-            .is_ok_and(|manifest| matches!(manifest.campaign.question, Question::Matrix(_))),
+            .is_ok_and(|manifest| matches!(manifest.study.question, Question::Matrix(_))),
         Stored::Run(_) | Stored::Import(..) => false,
     })
 }
@@ -267,7 +267,7 @@ fn matrix_rows(
     results: &[PointResult],
 ) -> Result<Rows, Failure> {
     let row_of = |point: &Point| {
-        let cell = manifest.campaign.conditions.get(point.condition as usize);
+        let cell = manifest.study.conditions.get(point.condition as usize);
         format!("{} · {}", cell.map_or("", |condition| &condition.name), point.level)
     };
     let failures = set.failures().map_err(Failure::from_usage)?;
@@ -285,8 +285,8 @@ fn conditions(
 ) -> Result<Vec<Part<Summary>>, Failure> {
     /// A comparison of more cells is too large to read.
     const CELLS_MAX: usize = 26;
-    let is_matrix = matches!(manifest.campaign.question, Question::Matrix(_));
-    let names = manifest.campaign.conditions.into_iter().map(|condition| condition.name);
+    let is_matrix = matches!(manifest.study.question, Question::Matrix(_));
+    let names = manifest.study.conditions.into_iter().map(|condition| condition.name);
     let mut conditions: Vec<Part<Summary>> = names.map(|name| (name, Vec::new())).collect();
     for PointResult { point, summary } in results {
         if let Some((_, runs)) = conditions.get_mut(point.condition as usize) {
@@ -327,7 +327,7 @@ fn load_results(found: Stored, talk: &impl Fn(&str)) -> Result<Loaded<ToolResult
         return Ok(Loaded { source, parts: configurations(results), rows: None, suite: None });
     }
     if let Stored::Set(set) = &found
-        && let Question::Suite(_) = set.manifest().map_err(Failure::from_usage)?.campaign.question
+        && let Question::Suite(_) = set.manifest().map_err(Failure::from_usage)?.study.question
     {
         let id = set.id();
         return Err(Failure::usage(format!(

@@ -10,7 +10,7 @@ use inferometer_analysis::tool_result::{Tool, ToolResult};
 use inferometer_analysis::{Severity, Summary, Verdict, Warning, summarize};
 use inferometer_interchange::meaning;
 use inferometer_interchange::vllm::{Writing, line};
-use inferometer_model::campaign::SetManifest;
+use inferometer_model::study::SetManifest;
 use inferometer_report::document::{Document, html, markdown};
 use inferometer_report::json;
 use inferometer_report::narrative::Facts;

@@ -85,7 +85,7 @@ fn resolve(found: Stored) -> Result<Vec<RunDirectory>, Failure> {
         Stored::Import(..) => return Err(beside_runs()),
     };
     let manifest = set.manifest().map_err(Failure::from_usage)?;
-    if let Some(refused) = of_several(set.id(), &manifest.campaign.question) {
+    if let Some(refused) = of_several(set.id(), &manifest.study.question) {
         return Err(refused);
     }
     let replay = play::replay(&set, &manifest, |_, point| match point.state() {

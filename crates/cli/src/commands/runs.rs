@@ -6,8 +6,8 @@ use std::process::ExitCode;
 use inferometer_analysis::tool_result::Tool;
 use inferometer_analysis::{Percentile, Summary, metric};
 use inferometer_model::Outcome;
-use inferometer_model::campaign::{CampaignSpec, Level, Question};
 use inferometer_model::spec::{LoadShape, Rate};
+use inferometer_model::study::{Level, Question, StudySpec};
 use inferometer_report::document::terminal::table;
 use inferometer_report::document::{Cell, Columns, Table};
 use inferometer_report::escape::{terminal_cut, terminal_line};
@@ -151,8 +151,8 @@ struct SetQuestion<'a> {
 }
 
 impl<'a> SetQuestion<'a> {
-    fn new(campaign: &'a CampaignSpec) -> Self {
-        let names: Vec<&str> = campaign.conditions.iter().map(|it| it.name.as_str()).collect();
+    fn new(study: &'a StudySpec) -> Self {
+        let names: Vec<&str> = study.conditions.iter().map(|it| it.name.as_str()).collect();
         let plain = Self {
             kind: "repeat",
             name: None,
@@ -160,7 +160,7 @@ impl<'a> SetQuestion<'a> {
             levels: &[],
             level_text: "as asked".to_owned(),
         };
-        match &campaign.question {
+        match &study.question {
             Question::Repeat => plain,
             Question::Sweep(sweep) => {
                 let levels = sweep.levels.as_slice();
@@ -182,7 +182,7 @@ impl<'a> SetQuestion<'a> {
             Question::Suite(suite) => {
                 let levels: usize = suite.scenarios.iter().map(|it| it.levels.len()).sum();
                 // The conditions of a suite are its scenarios, all on one server.
-                let server = campaign.conditions.first().map(|first| server_name(&first.spec));
+                let server = study.conditions.first().map(|first| server_name(&first.spec));
                 Self {
                     kind: "suite",
                     name: Some(&suite.name),
@@ -211,7 +211,7 @@ fn set_table(sets: &[SetListing]) -> Table {
     type Row<'a> = (&'a SetListing, Option<SetQuestion<'a>>);
     let rows = sets.iter().map(|listing| {
         let manifest = listing.manifest.as_ref();
-        (listing, manifest.map(|manifest| SetQuestion::new(&manifest.campaign)))
+        (listing, manifest.map(|manifest| SetQuestion::new(&manifest.study)))
     });
     let of_question = |text: fn(&SetQuestion<'_>) -> String| {
         move |(_, question): &Row<'_>| known(question.as_ref().map(text))
@@ -240,10 +240,10 @@ fn set_table(sets: &[SetListing]) -> Table {
 
 fn set_json(listing: &SetListing) -> Value {
     let manifest = listing.manifest.as_ref();
-    let campaign = manifest.map(|manifest| &manifest.campaign);
-    let question = campaign.map(SetQuestion::new);
+    let study = manifest.map(|manifest| &manifest.study);
+    let question = study.map(SetQuestion::new);
     let name = |kind: &str| question.as_ref().filter(|it| it.kind == kind).and_then(|it| it.name);
-    let expected = campaign.and_then(expected);
+    let expected = study.and_then(expected);
     let (state, reason) = set_state(&listing.state);
     json!({
         "id": listing.set.id(),
@@ -255,15 +255,15 @@ fn set_json(listing: &SetListing) -> Value {
         "simulated": manifest.map(|manifest| manifest.simulated),
         "kind": question.as_ref().map(|question| question.kind),
         "suite": name("suite"),
-        "conditions": campaign.map(|campaign| {
-            campaign.conditions.iter().map(|condition| &condition.name).collect::<Vec<_>>()
+        "conditions": study.map(|study| {
+            study.conditions.iter().map(|condition| &condition.name).collect::<Vec<_>>()
         }),
         "levels": question.as_ref().map(|question| question.levels),
         "matrix": name("matrix"),
         "runs_done": done(listing),
         "runs_failed": failed(listing),
         "runs_planned": expected,
-        "more_runs": campaign.map(|_| expected.is_none()),
+        "more_runs": study.map(|_| expected.is_none()),
     })
 }
 
@@ -284,8 +284,8 @@ fn verdict(listing: &SetListing) -> Option<String> {
 }
 
 /// The number of all runs; `None` where it depends on their results.
-fn expected(campaign: &CampaignSpec) -> Option<u32> {
-    Study::new(campaign.clone()).ok()?.progress().expected
+fn expected(study: &StudySpec) -> Option<u32> {
+    Study::new(study.clone()).ok()?.progress().expected
 }
 
 /// Measured points.
@@ -304,9 +304,9 @@ fn failed(listing: &SetListing) -> usize {
 }
 
 fn set_runs(listing: &SetListing) -> Option<String> {
-    let campaign = &listing.manifest.as_ref()?.campaign;
+    let study = &listing.manifest.as_ref()?.study;
     let done = done(listing) + failed(listing);
-    let expected = expected(campaign).filter(|_| listing.state != SetState::Sealed);
+    let expected = expected(study).filter(|_| listing.state != SetState::Sealed);
     Some(expected.map_or_else(|| done.to_string(), |expected| format!("{done}/{expected}")))
 }
 

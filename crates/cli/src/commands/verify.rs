@@ -76,7 +76,7 @@ fn verify_set(set: &SetDirectory, page: Option<PageFormat>) -> Result<Finding, F
         if play::was_cut(&summary) {
             return Ok(None);
         }
-        if manifest.campaign.spec_of(point).as_ref() != Some(&stored.observations.manifest.spec) {
+        if manifest.study.spec_of(point).as_ref() != Some(&stored.observations.manifest.spec) {
             own.push("it was measured with another spec than set.json asks for".to_owned());
         }
         problems.extend(own.into_iter().map(|problem| format!("{}: {problem}", directory.id())));

@@ -1011,7 +1011,7 @@ mod tests {
 
     fn cost(price: &str, time: Option<Duration>, tokens: [Option<u64>; 2]) -> Cost {
         let [input_tokens, output_tokens] = tokens;
-        let total = Estimate { time, input_tokens, output_tokens, ..Estimate::UNKNOWN };
+        let total = Estimate { input_tokens, output_tokens, time, ..Estimate::UNKNOWN };
         price.parse::<Price>().unwrap().cost(&total)
     }
 

@@ -196,7 +196,7 @@ impl Resume<'_> {
             }
         };
         let manifest = set.manifest().map_err(Failure::from_usage)?;
-        let study = &manifest.campaign;
+        let study = &manifest.study;
         let options = match (study.matrix(), options) {
             (Some(matrix), Some(options)) => options(matrix)?,
             (_, Some(_)) => {
@@ -239,7 +239,7 @@ impl Resume<'_> {
 fn secrets(typed: &ExperimentArguments, manifest: &SetManifest) -> Result<Vec<Secrets>, Failure> {
     let typed_file = typed.tables.target.api_key_file.as_deref();
     let mut files: Vec<Option<&Path>> = manifest.key_files.iter().map(Option::as_deref).collect();
-    let conditions = &manifest.campaign.conditions;
+    let conditions = &manifest.study.conditions;
     files.resize(conditions.len(), None);
     if typed_file.is_some() && files.windows(2).any(|pair| pair[0] != pair[1]) {
         return Err(Failure::usage(
@@ -293,9 +293,9 @@ fn conclude(
 ) -> Result<ExitCode, Failure> {
     let Player { set, session, .. } = player;
     let Played { manifest, summary, points, .. } = result;
-    let question = &manifest.campaign.question;
+    let question = &manifest.study.question;
     let of_set = SetPage { set, manifest, summary, points };
-    let requirements = Requirements::for_set(&results.require, &manifest.campaign)?;
+    let requirements = Requirements::for_set(&results.require, &manifest.study)?;
     let runs: Vec<Summary> = points.iter().map(|it| it.summary.clone()).collect();
     let outcomes = requirements.judge(&runs)?;
     let verdict = exit_code(result, &runs, results.strict);
@@ -326,7 +326,7 @@ fn conclude(
 }
 
 fn exit_code(played: &Played, runs: &[Summary], is_strict: bool) -> Option<Exit> {
-    match (&played.manifest.campaign.question, played.summary.verdict) {
+    match (&played.manifest.study.question, played.summary.verdict) {
         (Question::Repeat, _) => {
             Exit::gravest(runs.iter().filter_map(|run| exit_of(run, is_strict)))
         }
@@ -346,7 +346,7 @@ fn exit_code(played: &Played, runs: &[Summary], is_strict: bool) -> Option<Exit>
 /// Returns the page, or `None` where it could not be written; the results are stored in any case.
 fn write_report(of_set: &SetPage<'_>) -> Option<PathBuf> {
     let folder = of_set.set.path();
-    let table = match of_set.manifest.campaign.question {
+    let table = match of_set.manifest.study.question {
         Question::Matrix(_) => {
             let whole = || csv::of_set(of_set.summary, of_set.points);
             let table = csv::of_matrix(of_set.summary).unwrap_or_else(whole);

@@ -5,11 +5,11 @@ use std::num::{NonZeroU32, NonZeroU64};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use inferometer_model::campaign::{
-    CampaignSpec, Cell, Condition, Level, Matrix, MatrixModel, Order, Preset, Question, Repetition,
-};
 use inferometer_model::deployment::{DeploymentHow, DeploymentSpec, ProcessSpec};
 use inferometer_model::spec::{Dtype, EngineTable, Extent, WorkloadTable};
+use inferometer_model::study::{
+    Cell, Condition, Level, Matrix, MatrixModel, Order, Preset, Question, Repetition, StudySpec,
+};
 use inferometer_model::{Spec, SpecDraft};
 use inferometer_store::{NewSet, RunStore};
 
@@ -38,7 +38,7 @@ fn number(number: u32) -> NonZeroU32 {
 }
 
 impl Asked<'_> {
-    pub(crate) fn campaign(&self) -> CampaignSpec {
+    pub(crate) fn study(&self) -> StudySpec {
         let presets = distinct(self.cells.iter().map(|(hardware, _)| *hardware));
         let models = distinct(self.cells.iter().map(|(_, model)| *model));
         let place = |list: &[&str], name: &str| {
@@ -79,7 +79,7 @@ impl Asked<'_> {
             spec: self.spec(place, hardware, model),
         };
         let conditions = self.cells.iter().enumerate().map(condition).collect();
-        CampaignSpec { question, conditions, repetition, order: Order::Listed, seed: 7 }
+        StudySpec { question, conditions, repetition, order: Order::Listed, seed: 7 }
     }
 
     fn spec(&self, place: usize, hardware: &str, model: &str) -> Spec {
@@ -107,7 +107,7 @@ impl Asked<'_> {
     pub(crate) fn make(&self, folder: &Path) -> PathBuf {
         let store = RunStore::open(folder.join("runs")).unwrap();
         let set = store.create_set(NewSet {
-            campaign: self.campaign(),
+            study: self.study(),
             simulated: self.simulated,
             key_files: Vec::new(),
             tool_version: "0.1.0".to_owned(),

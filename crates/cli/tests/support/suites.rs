@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use inferometer_model::SpecDraft;
-use inferometer_model::campaign::{
-    CampaignSpec, Condition, Level, Order, Prompts, Question, Repetition, Scenario, Suite,
-};
 use inferometer_model::endpoint::Api;
 use inferometer_model::spec::{
     EngineTable, Lengths, LoadTable, SourceName, SourceTable, TargetTable, WorkloadTable,
+};
+use inferometer_model::study::{
+    Condition, Level, Order, Prompts, Question, Repetition, Scenario, StudySpec, Suite,
 };
 use inferometer_store::{NewSet, RunStore};
 use serde_json::Value;
@@ -71,7 +71,7 @@ impl Common {
         Condition { name: asks.name.to_owned(), spec: draft.resolve().unwrap() }
     }
 
-    pub(crate) fn campaign(&self, asked: &[Asks]) -> CampaignSpec {
+    pub(crate) fn study(&self, asked: &[Asks]) -> StudySpec {
         let levels = |asks: &Asks| match asks.concurrency {
             [_] => vec![Level::AsAsked],
             several => several
@@ -84,7 +84,7 @@ impl Common {
             purpose: "shows something".to_owned(),
             levels: levels(asks),
         };
-        CampaignSpec {
+        StudySpec {
             question: Question::Suite(Suite {
                 name: "own".to_owned(),
                 title: "Own".to_owned(),
@@ -107,10 +107,10 @@ impl Common {
 }
 
 /// Stores a suite of which nothing is played yet, in the folder's `runs`.
-pub(crate) fn stored(folder: &Path, campaign: CampaignSpec, simulated: bool) -> PathBuf {
+pub(crate) fn stored(folder: &Path, study: StudySpec, simulated: bool) -> PathBuf {
     let store = RunStore::open(folder.join("runs")).unwrap();
     let set = store.create_set(NewSet {
-        campaign,
+        study,
         simulated,
         key_files: Vec::new(),
         tool_version: "0.1.0".to_owned(),

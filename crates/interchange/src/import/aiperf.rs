@@ -57,12 +57,12 @@ fn read_summary(json: &Json, line: u32) -> ToolResult {
         ..ToolResult::default()
     };
     result.duration_s = found
-        .to_ms("benchmark_duration", "unit")
+        .factor_to_ms("benchmark_duration", "unit")
         .and_then(|to_ms| found.figure("benchmark_duration.avg").map(|value| value * to_ms / 1e3));
     let no_errors = matches!(found.find("error_summary"), Some(Json::List(all)) if all.is_empty());
     result.failed = found.count("error_request_count.avg").or_else(|| no_errors.then_some(0));
     for (path, kind, from, grain) in LATENCIES {
-        let Some(to_ms) = found.to_ms(path, "unit") else { continue };
+        let Some(to_ms) = found.factor_to_ms(path, "unit") else { continue };
         let (shape, empty) =
             (Shape { to_ms, rank: plain_rank }, ResultLatency::new(kind, from, grain));
         result.latencies.extend(found.latency(path, shape, empty));

@@ -216,7 +216,7 @@ fn latencies(found: &mut Mapping<'_>, result: &mut ToolResult) {
     let tool = result.backend.clone().unwrap_or_default();
     for (name, kind) in LATENCIES {
         let path = format!("{RESULTS}.latency.{name}");
-        let Some(to_ms) = found.to_ms(&path, "units") else { continue };
+        let Some(to_ms) = found.factor_to_ms(&path, "units") else { continue };
         let (from, grain) = meaning(kind, &tool);
         let empty = ResultLatency::new(kind, from, grain);
         result.latencies.extend(found.latency(&path, Shape { to_ms, rank }, empty));

@@ -86,7 +86,7 @@ impl<'a> Mapping<'a> {
 
     /// What a metric's values must be multiplied by to be milliseconds, by the unit that stands beside
     /// them; `None` where the metric is missing.
-    pub(super) fn to_ms(&mut self, path: &str, key: &str) -> Option<f64> {
+    pub(super) fn factor_to_ms(&mut self, path: &str, key: &str) -> Option<f64> {
         self.find(path)?;
         let path = format!("{path}.{key}");
         let unit = self.name(&path)?;

@@ -224,7 +224,9 @@ impl Block<'_> {
         let has_any = figures.iter().any(|figure| self.result.further.contains_key(figure.key));
         if has_any {
             self.text += &rule('-', title);
-            figures.iter().for_each(|figure| self.extra(figure));
+            for figure in figures {
+                self.extra(figure);
+            }
         }
         has_any
     }

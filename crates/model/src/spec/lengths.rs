@@ -274,7 +274,7 @@ mod tests {
 
     #[test]
     fn nonsense_is_refused_with_the_reason() {
-        let refused = |text: &str| text.parse::<Lengths>().unwrap_err().to_string();
+        let refused = |text: &str| text.parse::<Lengths>().unwrap_err();
         assert!(refused("many").contains("uniform:256..1024"));
         assert!(refused("0").contains("from 1 to"));
         assert!(refused("uniform:9..3").contains("lower end"));

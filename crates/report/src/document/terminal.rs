@@ -153,7 +153,7 @@ fn facts(all: &[(String, Text)], style: Style) -> String {
     let mut page = String::new();
     for (label, (_, words)) in labels.iter().zip(all) {
         if width < label.chars().count() {
-            let _ = write!(page, "  {}\n", style.paint(Ink::Dim, label));
+            let _ = writeln!(page, "  {}", style.paint(Ink::Dim, label));
             page += &hanging("    ", 4, &plain(words));
         } else {
             let head = format!("  {}  ", style.paint(Ink::Dim, &format!("{label:<width$}")));

@@ -12,7 +12,7 @@ use std::fmt::Write;
 use inferometer_analysis::set::{AcrossRuns, LevelSummary};
 use inferometer_analysis::{Interval, LatencyOrigin, Metric, Quantity, Summary, metric};
 use inferometer_model::Outcome;
-use inferometer_model::campaign::Level;
+use inferometer_model::study::Level;
 
 pub(super) use self::run::{
     client_machine, course, first_token_metric, first_tokens, gaps, gpus, requests, token_gaps,

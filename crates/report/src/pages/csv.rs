@@ -7,8 +7,8 @@
 use inferometer_analysis::set::{PointResult, STATISTICS, SetSummary};
 use inferometer_analysis::tool_result::ResultRate;
 use inferometer_analysis::{Interval, METRICS, Summary};
-use inferometer_model::campaign::Level;
 use inferometer_model::spreadsheet::guarded;
+use inferometer_model::study::Level;
 
 pub use super::matrix::csv::of_matrix;
 pub use super::results::csv as of_results;

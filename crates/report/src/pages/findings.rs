@@ -7,7 +7,7 @@ use inferometer_analysis::metric;
 use inferometer_analysis::set::{
     Finding, Findings, FoundLimit, Knee, Model, Peak, Saturation, Scalability, SweetSpot,
 };
-use inferometer_model::campaign::{Dimension, Level};
+use inferometer_model::study::{Dimension, Level};
 
 use crate::fmt::{NOTHING, count, figure, level_phrase, number, percent, setting};
 

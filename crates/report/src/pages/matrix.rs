@@ -12,7 +12,7 @@ use inferometer_analysis::matrix::{
     StrategyTable, TpsBy, Winner,
 };
 use inferometer_analysis::set::{AcrossRuns, SetSummary};
-use inferometer_model::campaign::Level;
+use inferometer_model::study::Level;
 
 use self::view::{NO_SPREAD, NOT_COMPARED, ONE_RUN, View};
 use super::cells::{Behind, missing, of_across};

@@ -11,8 +11,8 @@ use inferometer_analysis::{
     Interval, LatencyOrigin, METRICS, Metric, Percentile, Quantity, Shape, Statistic, Summary,
     Unit, Verdict, metric,
 };
-use inferometer_model::campaign::{Dimension, Order};
 use inferometer_model::spec::Lengths;
+use inferometer_model::study::{Dimension, Order};
 use serde::Serialize;
 
 use super::cells::{brief_cell, missing, quantity_cell, quantity_columns, reserved};

@@ -8,7 +8,7 @@ use inferometer_analysis::set::{
     SweetSpot,
 };
 use inferometer_analysis::{Metric, Quantity, ServerSide, Summary, Verdict, metric};
-use inferometer_model::campaign::{Dimension, Level, Prompts};
+use inferometer_model::study::{Dimension, Level, Prompts};
 
 use super::cells::{
     brief_cell, known, missing, quantity_cell, quantity_columns, reserved, uncertified,

@@ -7,8 +7,8 @@ use inferometer_analysis::set::Contaminated;
 use inferometer_analysis::{
     Check, CheckState, FailureGroup, Metric, Summary, Verdict, Warning, metric,
 };
-use inferometer_model::campaign::Prompts;
 use inferometer_model::outcome::Cause;
+use inferometer_model::study::Prompts;
 
 use super::cells::{missing, number_cell, quantity_cell};
 use super::frame::{self, ended, notice, section, sentence, state_word};

@@ -3,7 +3,7 @@
 use inferometer_analysis::Summary;
 use inferometer_analysis::machines::ServersBy;
 use inferometer_analysis::set::{PointResult, SetSummary};
-use inferometer_model::campaign::{Dimension, Question, Sweep};
+use inferometer_model::study::{Dimension, Question, Sweep};
 use inferometer_report::document::{Document, markdown};
 use inferometer_report::narrative::Narrative;
 use inferometer_report::pages::{self, SuiteInput, csv};

@@ -6,11 +6,11 @@ use std::time::Duration;
 use inferometer_analysis::Summary;
 use inferometer_analysis::set::{PointResult, SetSummary, SuiteRow, SuiteSummary};
 use inferometer_model::SpecDraft;
-use inferometer_model::campaign::{
-    CampaignSpec, Condition, Level, Order, Point, Prompts, Question, Repetition, Scenario,
-    SetManifest, Stage, Suite,
-};
 use inferometer_model::spec::WorkloadTable;
+use inferometer_model::study::{
+    Condition, Level, Order, Point, Prompts, Question, Repetition, Scenario, SetManifest, Stage,
+    StudySpec, Suite,
+};
 use inferometer_report::document::plain;
 use inferometer_report::narrative::{Narrative, Sentence};
 use serde_json::{Value, json};
@@ -197,7 +197,7 @@ pub(crate) fn manifest(question: Question, names: &[&str]) -> SetManifest {
         started: "2026-01-02T03:04:05Z".to_owned(),
         tool_version: "0.1.0".to_owned(),
         simulated: false,
-        campaign: CampaignSpec {
+        study: StudySpec {
             question,
             conditions: names
                 .iter()

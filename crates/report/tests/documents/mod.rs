@@ -7,7 +7,7 @@ mod machines;
 mod made;
 
 use inferometer_analysis::set::{PointResult, SetSummary};
-use inferometer_model::campaign::{Dimension, Question, Sweep};
+use inferometer_model::study::{Dimension, Question, Sweep};
 use inferometer_report::document::{Block, Document, Section, Table, html, markdown};
 use inferometer_report::narrative::{Facts, Narrative, findings};
 use inferometer_report::pages::{self, SuiteInput, csv};

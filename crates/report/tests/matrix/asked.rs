@@ -1,7 +1,7 @@
 //! What the page of a matrix answers first, and that it answers the same in all its places.
 
 use inferometer_analysis::matrix::{MatrixFigure, RowEnding};
-use inferometer_model::campaign::Strategy;
+use inferometer_model::study::Strategy;
 use inferometer_report::document::Span;
 
 use super::*;

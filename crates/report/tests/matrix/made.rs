@@ -16,11 +16,11 @@ use inferometer_analysis::set::{
     AcrossRuns, Asked, ConditionSummary, QuestionKind, SET_SCHEMA, SetSummary, Subject,
 };
 use inferometer_analysis::{Estimate, Interval, Severity, Verdict, Warning};
-use inferometer_model::campaign::{DeploymentRecord, Level, MatrixModel, Order, Preset, Strategy};
 use inferometer_model::deployment::{
     Departure, DepartureEnding, DeploymentFacts, DeploymentFailure, DeploymentStage, LikelyCause,
 };
 use inferometer_model::spec::Lengths;
+use inferometer_model::study::{DeploymentRecord, Level, MatrixModel, Order, Preset, Strategy};
 use serde_json::json;
 
 use self::tables::{loads, sections, strategies, winners};

@@ -1,6 +1,6 @@
 //! What findings say of causes: caches, failures, queues and pauses, and how sure they are of them.
 
-use inferometer_model::campaign::Prompts;
+use inferometer_model::study::Prompts;
 use serde_json::{Value, json};
 
 use crate::narrative::made::{Change, MadeSet, suite, sweep_with};

@@ -6,11 +6,11 @@ use std::time::Duration;
 use inferometer_analysis::Summary;
 use inferometer_analysis::set::{PointResult, SetSummary};
 use inferometer_model::SpecDraft;
-use inferometer_model::campaign::{
-    CampaignSpec, Condition, Dimension, Level, Order, Point, Prompts, Question, Repetition,
-    Scenario, SetManifest, Stage, Suite, Sweep,
-};
 use inferometer_model::spec::{LoadShape, Think, WorkloadTable};
+use inferometer_model::study::{
+    Condition, Dimension, Level, Order, Point, Prompts, Question, Repetition, Scenario,
+    SetManifest, Stage, StudySpec, Suite, Sweep,
+};
 use serde_json::{Value, json};
 
 /// A set as a page gets it.
@@ -119,7 +119,7 @@ fn manifest(question: Question, names: &[&str], runs: u32) -> SetManifest {
         started: "2026-01-02T03:04:05Z".to_owned(),
         tool_version: "0.1.0".to_owned(),
         simulated: false,
-        campaign: CampaignSpec {
+        study: StudySpec {
             question,
             conditions: names.iter().map(condition).collect(),
             repetition: Repetition {
@@ -188,7 +188,7 @@ pub(crate) fn suite_of(
     let points: Vec<PointResult> = points.collect();
     let names: Vec<&str> = alone.iter().map(|(name, _)| *name).collect();
     let mut manifest = suite_manifest(&names, (scaling, levels), 1);
-    for (condition, (_, users)) in manifest.campaign.conditions.iter_mut().zip(alone) {
+    for (condition, (_, users)) in manifest.study.conditions.iter_mut().zip(alone) {
         let concurrency = NonZeroU32::new(*users).unwrap();
         condition.spec.load.shape = LoadShape::Closed { concurrency, think: Think::None };
     }

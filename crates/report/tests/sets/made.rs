@@ -6,11 +6,11 @@ use std::time::Duration;
 use inferometer_analysis::set::{FoundLimit, PointResult, SetSummary};
 use inferometer_analysis::{Severity, Summary, Verdict, Warning};
 use inferometer_model::SpecDraft;
-use inferometer_model::campaign::{
-    CampaignSpec, Condition, Dimension, Level, Order, Point, Prompts, Question, Repetition,
-    Scenario, Search, SetManifest, Stage, Suite, Sweep,
-};
 use inferometer_model::spec::{LoadTable, WorkloadTable};
+use inferometer_model::study::{
+    Condition, Dimension, Level, Order, Point, Prompts, Question, Repetition, Scenario, Search,
+    SetManifest, Stage, StudySpec, Suite, Sweep,
+};
 use serde_json::{Value, json};
 
 /// What a run of a made-up server measures.
@@ -197,7 +197,7 @@ pub(super) fn manifest(question: Question, names: &[&str], runs: u32) -> SetMani
         started: "2026-01-02T03:04:05Z".to_owned(),
         tool_version: "0.1.0".to_owned(),
         simulated: false,
-        campaign: CampaignSpec {
+        study: StudySpec {
             question,
             conditions: names.iter().map(condition).collect(),
             repetition: Repetition {
@@ -261,7 +261,7 @@ pub(super) fn repeated() -> SetSummary {
         .map(|number| result(number, 0, Level::AsAsked, &closed(number, 16, 6.0, 200)))
         .collect();
     let mut manifest = manifest(Question::Repeat, &["stock"], 5);
-    manifest.campaign.repetition.restart = Some("systemctl restart server".to_owned());
+    manifest.study.repetition.restart = Some("systemctl restart server".to_owned());
     SetSummary::summarize(&manifest, &results)
 }
 
@@ -287,8 +287,8 @@ pub(super) fn suite() -> SetSummary {
     let names =
         ["Single User Latency", "Crowd\u{1b}[2J of Many Users Who Wait", "Concurrency Scaling"];
     let mut manifest = manifest(question, &names, 1);
-    manifest.campaign.order = Order::Listed;
-    for condition in &mut manifest.campaign.conditions {
+    manifest.study.order = Order::Listed;
+    for condition in &mut manifest.study.conditions {
         let load = LoadTable { concurrency: Some(16), ..LoadTable::default() };
         condition.spec = SpecDraft { load, ..SpecDraft::default() }.resolve().unwrap();
     }

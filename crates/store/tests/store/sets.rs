@@ -5,10 +5,10 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use inferometer_model::Manifest;
-use inferometer_model::campaign::{
-    CampaignSpec, Condition, DeploymentRecord, Order, Question, Repetition,
-};
 use inferometer_model::observations::ClockAnchor;
+use inferometer_model::study::{
+    Condition, DeploymentRecord, Order, Question, Repetition, StudySpec,
+};
 use inferometer_store::{
     NewSet, RunDirectory, RunState, RunStore, RunWriter, SetDirectory, SetListing, SetState,
     StoreError, Stored,
@@ -22,7 +22,7 @@ fn new_set() -> NewSet {
     let spec = new_run(Some(5)).spec;
     NewSet {
         key_files: Vec::new(),
-        campaign: CampaignSpec {
+        study: StudySpec {
             question: Question::Repeat,
             conditions: vec![Condition { name: "as asked".to_owned(), spec }],
             repetition: Repetition {
@@ -63,7 +63,7 @@ fn finish(mut writer: RunWriter) -> RunDirectory {
 fn a_set_says_what_it_asks_before_it_has_a_point() {
     let (_place, store, set) = set();
     let manifest = set.manifest().unwrap();
-    assert_eq!(manifest.campaign, new_set().campaign);
+    assert_eq!(manifest.study, new_set().study);
     assert_eq!((manifest.format, manifest.started.as_str()), (1, "2026-01-02T03:04:05.5Z"));
     assert_eq!(manifest.set, set.id());
     assert!(set.id().starts_with("20260102-030405-"), "{}", set.id());

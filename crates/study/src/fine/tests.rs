@@ -38,16 +38,16 @@ fn sweep(conditions: usize, steps: u32, seed: u64) -> StudySpec {
 }
 
 /// Each engine serves so many at once and no more; runs scatter by half a per cent.
-fn measured(campaign: &mut Study, slots: &[f64]) -> Vec<(Point, f64)> {
+fn measured(study: &mut Study, slots: &[f64]) -> Vec<(Point, f64)> {
     let mut runs = Vec::new();
-    while let Some(point) = campaign.next() {
+    while let Some(point) = study.next() {
         let served = point.level.place().unwrap().min(slots[point.condition as usize]);
         let scatter = 1.0 + 0.005 * Draws::new(point.seed, point.condition.into()).normal();
         let throughput = served * 40.0 * scatter;
         runs.push((point, throughput));
         let reading =
             Reading { is_valid: true, output_throughput: Some(throughput), ..Reading::default() };
-        campaign.record(reading);
+        study.record(reading);
     }
     runs
 }
@@ -69,8 +69,8 @@ fn the_knee_is_found_within_one_step_on_engines_drawn_at_random() {
     for number in 0..60 {
         // Lower knees are narrower than what such a scatter leaves of the curve over 256 levels.
         let slots = (16 + Draws::new(number, 0).below(140)) as f64;
-        let mut campaign = Study::new(sweep(1, STEPS, number)).unwrap();
-        let runs = measured(&mut campaign, &[slots]);
+        let mut study = Study::new(sweep(1, STEPS, number)).unwrap();
+        let runs = measured(&mut study, &[slots]);
         let fine = runs.iter().filter(|(point, _)| point.stage == Stage::Fine);
         let places: Vec<f64> = fine.map(|(point, _)| point.level.place().unwrap()).collect();
         let (low, high) = places
@@ -96,14 +96,14 @@ fn the_stretch_around_the_knee_is_cut_into_steps_that_are_new() {
 
 /// Reading of planned runs at powers of two, served up to 16 at once.
 fn told_of(reading: impl Fn(f64) -> Reading) -> Vec<f64> {
-    let mut campaign = Study::new(sweep(1, 4, 1)).unwrap();
+    let mut study = Study::new(sweep(1, 4, 1)).unwrap();
     let mut fine = Vec::new();
-    while let Some(point) = campaign.next() {
+    while let Some(point) = study.next() {
         let place = point.level.place().unwrap();
         if point.stage == Stage::Fine {
             fine.push(place);
         }
-        campaign.record(reading(place));
+        study.record(reading(place));
     }
     fine
 }
@@ -133,8 +133,8 @@ fn a_level_that_was_cut_bends_no_curve() {
 
 #[test]
 fn conditions_are_measured_at_the_levels_of_all_knees() {
-    let mut campaign = Study::new(sweep(2, 4, 1)).unwrap();
-    let runs = measured(&mut campaign, &[12.0, 100.0]);
+    let mut study = Study::new(sweep(2, 4, 1)).unwrap();
+    let runs = measured(&mut study, &[12.0, 100.0]);
     let levels = |condition: u32| {
         let fine = runs.iter().map(|(point, _)| point);
         let mut found: Vec<(u64, u32, u64)> = fine

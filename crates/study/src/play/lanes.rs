@@ -58,7 +58,7 @@ impl Work<'_> {
             while let Some(taken) = queue.take() {
                 let measured = self.measure_deployment(&taken.deployment, backend, &quiet, rest);
                 if measured.inspect_err(|_| queue.queue().give_up())? {
-                    rest = self.manifest.campaign.repetition.cool_down;
+                    rest = self.manifest.study.repetition.cool_down;
                 }
             }
             Ok(())
@@ -77,7 +77,7 @@ impl Work<'_> {
     /// Presets that are measured at the same time; in virtual time as many cells as there are cores,
     /// because no cell disturbs another.
     fn lanes(self, backend: &Backend, deployments: usize) -> usize {
-        let Some(matrix) = self.manifest.campaign.matrix() else { return 1 };
+        let Some(matrix) = self.manifest.study.matrix() else { return 1 };
         let lanes = self.player.options.lanes.unwrap_or(matrix.lanes).get() as usize;
         let lanes = match backend {
             Backend::Live { .. } => lanes.min(matrix.presets.len()),
@@ -112,7 +112,7 @@ impl Work<'_> {
         if let Backend::Live { .. } = backend {
             session.interruption.rest(rest)?;
         }
-        session.talk(&opening_cell(&self.manifest.campaign, first));
+        session.talk(&opening_cell(&self.manifest.study, first));
         let spec = self.job(first, None)?.spec;
         if spec.target == TargetSpec::Embedded
             && let Some(failure) = unfit(&spec.engine)?
@@ -141,7 +141,7 @@ impl Work<'_> {
         let mut runner = VirtualRunner { session: quiet, kept: None };
         for point in left {
             let before = deployment.points.iter().take_while(|it| it.number < point.number);
-            let before = before.filter_map(|it| self.manifest.campaign.spec_of(it)).collect();
+            let before = before.filter_map(|it| self.manifest.study.spec_of(it)).collect();
             let job = self.job(point, Some(before))?;
             match runner.measure(&job) {
                 Ok(summary) => {
@@ -156,7 +156,7 @@ impl Work<'_> {
     }
 
     pub(super) fn measured(self, point: &Point, summary: Summary) {
-        let line = measured_cell(&self.manifest.campaign, point, &summary);
+        let line = measured_cell(&self.manifest.study, point, &summary);
         self.player.session.talk(&line);
         self.ledger().measured(*point, without_figures(summary), true);
     }
@@ -171,7 +171,7 @@ impl Work<'_> {
         for point in points {
             let noted = PointFailure { point: *point, at: at.clone(), failure: failure.clone() };
             self.player.set.write_failure(&noted)?;
-            let line = failed_cell(&self.manifest.campaign, point, failure);
+            let line = failed_cell(&self.manifest.study, point, failure);
             self.player.session.talk(&line);
             let mut ledger = self.ledger();
             ledger.failures.insert(point.number);

@@ -193,7 +193,7 @@ pub fn create(
     backend: &Backend,
 ) -> Result<SetDirectory, Failure> {
     Ok(store.create_set(NewSet {
-        campaign: study,
+        study,
         simulated: matches!(backend, Backend::Virtual),
         key_files: backend.key_files(),
         tool_version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -203,7 +203,7 @@ pub fn create(
 
 /// The command that resumes a set.
 pub fn resume_command(set: &SetDirectory) -> String {
-    let command = match set.manifest().map(|manifest| manifest.campaign.question) {
+    let command = match set.manifest().map(|manifest| manifest.study.question) {
         Ok(Question::Suite(_)) => "suite",
         Ok(Question::Matrix(_)) => "matrix",
         Ok(Question::Repeat | Question::Sweep(_)) | Err(_) => "sweep",
@@ -253,14 +253,14 @@ impl Player<'_> {
     pub fn play(&self, backend: Backend) -> Result<Played, Failure> {
         let _lock = self.set.lock().map_err(Failure::from_usage)?;
         let manifest = self.set.manifest()?;
-        let mut sequence = Study::new(manifest.campaign.clone()).map_err(Failure::from_usage)?;
+        let mut sequence = Study::new(manifest.study.clone()).map_err(Failure::from_usage)?;
         self.session.interruption.remember(resume_command(self.set));
         let failures = self.failures()?;
         let ledger = Mutex::new(Ledger { failures, ..Ledger::default() });
         let work = Work { player: self, manifest: &manifest, ledger: &ledger };
-        let planned = deployments(&manifest.campaign);
+        let planned = deployments(&manifest.study);
         let points: usize = planned.iter().map(|deployment| deployment.points.len()).sum();
-        let is_matrix = manifest.campaign.matrix().is_some();
+        let is_matrix = manifest.study.matrix().is_some();
         let result = if is_matrix {
             work.measure_deployments(planned, &backend)
         } else {
@@ -424,7 +424,7 @@ impl<'a> Work<'a> {
                 self.measure_points(sequence, &mut |job| runner.measure(job))
             }
             Backend::Live { sides, restart_timeout: timeout } => {
-                let command = self.manifest.campaign.repetition.restart.clone();
+                let command = self.manifest.study.repetition.restart.clone();
                 let restart = command.map(|command| Restart { command, timeout });
                 let deployment = CurrentDeployment { session, up: None };
                 let mut runner = LiveRunner { session, sides, engine: None, restart, deployment };
@@ -458,7 +458,7 @@ impl<'a> Work<'a> {
         sequence: &Study,
         measure: &mut dyn FnMut(&Job<'_>) -> Result<Summary, Failure>,
     ) -> Result<Summary, Failure> {
-        let (session, study) = (self.player.session, &self.manifest.campaign);
+        let (session, study) = (self.player.session, &self.manifest.study);
         let played = self.ledger().played;
         let results: Vec<Point> = self.ledger().results.values().map(|it| it.point).collect();
         if played == 0 && !results.is_empty() {
@@ -505,7 +505,7 @@ impl<'a> Work<'a> {
     }
 
     fn job(self, point: &Point, before: Option<Vec<Spec>>) -> Result<Job<'a>, Failure> {
-        let study = &self.manifest.campaign;
+        let study = &self.manifest.study;
         let condition = study.conditions.get(point.condition as usize);
         let (Some(condition), Some(spec)) = (condition, study.spec_of(point)) else {
             return Err(Failure::internal("a point of a condition that is not listed"));
@@ -758,8 +758,8 @@ pub fn replay(
     manifest: &SetManifest,
     mut read: impl FnMut(&Point, &RunDirectory) -> Result<Option<Summary>, Failure>,
 ) -> Result<Replay, Failure> {
-    let mut study = Study::new(manifest.campaign.clone()).map_err(Failure::from_usage)?;
-    let is_matrix = manifest.campaign.matrix().is_some();
+    let mut study = Study::new(manifest.study.clone()).map_err(Failure::from_usage)?;
+    let is_matrix = manifest.study.matrix().is_some();
     let failures = set.failures().map_err(Failure::from_usage)?;
     let (mut results, mut is_complete) = (Vec::new(), true);
     while let Some(point) = study.next() {
@@ -786,7 +786,7 @@ pub fn summarize_stored(
     manifest: &SetManifest,
     results: &[PointResult],
 ) -> Result<SetSummary, Failure> {
-    let Some(_) = manifest.campaign.matrix() else {
+    let Some(_) = manifest.study.matrix() else {
         return Ok(SetSummary::summarize(manifest, results));
     };
     let failures = set.failures().map_err(Failure::from_usage)?;

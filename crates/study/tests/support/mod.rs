@@ -1,4 +1,4 @@
-//! What the tests of campaigns share: specs, and queues whose limit is known.
+//! What the tests of studies share: specs, and queues whose limit is known.
 
 #![expect(clippy::unwrap_used, reason = "a test may fail by panicking")]
 
@@ -24,7 +24,7 @@ pub(crate) fn conditions(count: usize) -> Vec<Condition> {
     vec![Condition { name: "server".to_owned(), spec: draft.resolve().unwrap() }; count]
 }
 
-pub(crate) fn campaign(question: Question, runs: u32) -> StudySpec {
+pub(crate) fn study(question: Question, runs: u32) -> StudySpec {
     StudySpec {
         question,
         conditions: conditions(1),

@@ -345,7 +345,7 @@ fn one_prompt_for_all_is_told_where_the_cache_may_answer_it() {
         let mut manifest = made.manifest();
         if is_fixed {
             let (prompt, output) = ("Say something.".to_owned(), Lengths::Fixed(9));
-            manifest.campaign.conditions[0].spec.workload.source =
+            manifest.study.conditions[0].spec.workload.source =
                 Source::Fixed(FixedPrompt { prompt, output });
         }
         let set = SetSummary::summarize_matrix(&manifest, &made.results, &[], &[]);

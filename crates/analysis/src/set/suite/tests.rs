@@ -4,10 +4,10 @@ use std::num::{NonZeroU32, NonZeroU64};
 use std::time::Duration;
 
 use inferometer_model::Moment;
-use inferometer_model::campaign::{
+use inferometer_model::spec::{Extent, Lengths, LoadShape, Source, Think, VllmRandom};
+use inferometer_model::study::{
     Condition, Level, Order, Point, Question, Repetition, Scenario, SetManifest, Stage, Suite,
 };
-use inferometer_model::spec::{Extent, Lengths, LoadShape, Source, Think, VllmRandom};
 
 use super::*;
 use crate::fixture::{Given, calm, run};
@@ -77,7 +77,7 @@ fn manifest(prompts: Prompts, rows: &[PublishedRow]) -> SetManifest {
         tool_version: "0.1.0".to_owned(),
         simulated: false,
         key_files: Vec::new(),
-        campaign: CampaignSpec {
+        study: StudySpec {
             question: Question::Suite(Suite {
                 name: "standard".to_owned(),
                 title: "Standard".to_owned(),

@@ -7,7 +7,7 @@ use inferometer_analysis::{
     DistributionFigure, LatencyOrigin, Metric, Percentile, RequestRow, RowReason, Summary, metric,
 };
 use inferometer_model::Outcome;
-use inferometer_model::campaign::Level;
+use inferometer_model::study::Level;
 
 use super::measure;
 use crate::chart::{
@@ -322,7 +322,7 @@ pub(in crate::pages) fn client_machine(summary: &Summary, subject: &str) -> Opti
 }
 
 /// `None` where nothing is known of any step. Panels without a value are left out.
-fn timeline((from_ms, step_ms): (f64, f64), wanted: &[Wanted<'_>]) -> Option<Timeline> {
+fn timeline((begin_ms, width_ms): (f64, f64), wanted: &[Wanted<'_>]) -> Option<Timeline> {
     let lines = || wanted.iter().flat_map(|(_, _, lines)| lines).map(|(_, values, _)| *values);
     // The first look has none before it, and so tells no rate.
     let unknown = lines().filter_map(|values| values.iter().position(Option::is_some)).min()?;
@@ -337,8 +337,8 @@ fn timeline((from_ms, step_ms): (f64, f64), wanted: &[Wanted<'_>]) -> Option<Tim
         Some(panel(heading, unit, series.collect())).filter(|panel| !panel.series.is_empty())
     };
     let panels: Vec<TimelinePanel> = wanted.iter().filter_map(panel).collect();
-    let from_s = (from_ms + step_ms * unknown as f64) / 1e3;
-    let step_s = step_ms / 1e3 * joined as f64;
+    let from_s = (begin_ms + width_ms * unknown as f64) / 1e3;
+    let step_s = width_ms / 1e3 * joined as f64;
     (!panels.is_empty() && 0.0 < step_s).then_some(Timeline { from_s, step_s, panels })
 }
 

@@ -4,7 +4,7 @@ use inferometer_analysis::matrix::{
     LoadTable, MatrixFigure, MatrixRow, Speedup, StrategyRow, StrategyTable,
 };
 use inferometer_analysis::set::AcrossRuns;
-use inferometer_model::campaign::Level;
+use inferometer_model::study::Level;
 
 use super::view::{self, View};
 use super::{SAME_DEPLOYMENT, compared, span_words};

@@ -3,8 +3,8 @@
 
 use inferometer_analysis::matrix::{MatrixRow, MatrixSummary, RowEnding};
 use inferometer_analysis::set::{AcrossRuns, SetSummary};
-use inferometer_model::campaign::{Level, Strategy};
 use inferometer_model::deployment::LikelyCause;
+use inferometer_model::study::{Level, Strategy};
 
 use super::{GAUGES, view};
 use crate::pages::csv::{Csv, level_field};
@@ -110,11 +110,11 @@ mod tests {
     use inferometer_analysis::set::PointResult;
     use inferometer_analysis::{Summary, Verdict};
     use inferometer_model::SpecDraft;
-    use inferometer_model::campaign::{
-        CampaignSpec, Cell, Condition, Matrix, MatrixModel, Order, Point, PointFailure, Preset,
-        Question, Repetition, SetManifest, Stage,
-    };
     use inferometer_model::deployment::{DeploymentFailure, DeploymentStage};
+    use inferometer_model::study::{
+        Cell, Condition, Matrix, MatrixModel, Order, Point, PointFailure, Preset, Question,
+        Repetition, SetManifest, Stage, StudySpec,
+    };
 
     use super::*;
 
@@ -151,7 +151,7 @@ mod tests {
             started: "2026-01-01T00:00:00Z".to_owned(),
             tool_version: "0.1.0".to_owned(),
             simulated: false,
-            campaign: CampaignSpec {
+            study: StudySpec {
                 question: Question::Matrix(Matrix {
                     name: "two".to_owned(),
                     title: "Two".to_owned(),

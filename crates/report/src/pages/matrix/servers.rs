@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use inferometer_analysis::matrix::MatrixRow;
-use inferometer_model::campaign::{DeploymentRecord, Preset};
 use inferometer_model::deployment::{
     Departure, DepartureEnding, DeploymentFailure, DeploymentStage, LikelyCause,
 };
 use inferometer_model::spec::SourceKind;
+use inferometer_model::study::{DeploymentRecord, Preset};
 use serde_json::Value;
 
 use super::view::{self, NAME_CHARS_MAX, View};

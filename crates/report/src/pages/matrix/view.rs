@@ -6,8 +6,8 @@ use inferometer_analysis::matrix::{
     Certainty, MatrixFigure, MatrixRow, MatrixSummary, RowEnding, Speedup, TpsBy, Winner,
 };
 use inferometer_analysis::set::{AcrossRuns, SetSummary};
-use inferometer_model::campaign::{Level, Strategy};
 use inferometer_model::deployment::DeploymentFailure;
+use inferometer_model::study::{Level, Strategy};
 
 use crate::escape::terminal_line;
 use crate::fmt::{NOTHING, count, counted, level_name, number};

@@ -81,7 +81,7 @@ fn a_run_without_a_value_keeps_its_place_and_says_why_when_it_is_alone() {
     assert!(AcrossRuns::from_runs(&[]).reason.is_some());
 }
 
-/// Runs of a known mean, ended as a campaign ends them: how often the interval holds the mean.
+/// Runs of a known mean, ended as a study ends them: how often the interval holds the mean.
 #[test]
 fn the_interval_of_runs_that_ended_when_it_was_narrow_still_holds_95_percent() {
     const MEAN: f64 = 100.0;

@@ -8,9 +8,9 @@ use super::*;
 fn asked(conditions: Vec<(Condition, Summary)>) -> SetSummary {
     let mut manifest = manifest(Prompts::Fresh, &published());
     let (conditions, summaries): (Vec<Condition>, Vec<Summary>) = conditions.into_iter().unzip();
-    let Question::Suite(suite) = &mut manifest.campaign.question else { panic!("a suite") };
+    let Question::Suite(suite) = &mut manifest.study.question else { panic!("a suite") };
     suite.scenarios.truncate(conditions.len());
-    manifest.campaign.conditions = conditions;
+    manifest.study.conditions = conditions;
     let results: Vec<PointResult> = (0..)
         .zip(summaries)
         .map(|(number, summary)| {
@@ -90,9 +90,9 @@ fn the_same_file_in_two_scenarios_is_told_with_what_the_server_cached_of_it() {
 fn one_warm_round_is_not_made_cold_by_the_others() {
     let rows = published();
     let mut manifest = manifest(Prompts::Fresh, &rows);
-    let Question::Suite(suite) = &mut manifest.campaign.question else { panic!("a suite") };
+    let Question::Suite(suite) = &mut manifest.study.question else { panic!("a suite") };
     suite.scenarios.truncate(1);
-    manifest.campaign.conditions.truncate(1);
+    manifest.study.conditions.truncate(1);
     let results: Vec<PointResult> = (0..5)
         .map(|number| {
             let (level, stage, seed) = (Level::AsAsked, Stage::Planned, number.into());

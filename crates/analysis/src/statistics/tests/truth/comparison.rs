@@ -1,6 +1,8 @@
 //! Servers of which we know whether they differ: how often a comparison of a few runs a side says so
 //! wrongly, and how often it finds what is there. All is asked of the rule that decides itself.
 
+use std::fmt::Write as _;
+
 use crate::comparison::{Change, Judgement, Scale, Values, upper_among};
 use crate::metric::Better;
 use crate::statistics::{Estimate, draws::Draws, permutation};
@@ -167,8 +169,9 @@ fn identical_servers_raise_few_alarms_and_five_per_cent_are_found() {
     let mut failed = Vec::new();
     for noise in NOISES {
         let compared = Comparison::simulate(noise, runs, seed);
-        table += &format!(
-            "{:<28} {:>10.1} % {:>16.1} % {:>7.1} % {:>7.1} %  {}\n",
+        let _ = writeln!(
+            table,
+            "{:<28} {:>10.1} % {:>16.1} % {:>7.1} % {:>7.1} %  {}",
             noise.name,
             100.0 * compared.false_alarms,
             100.0 * compared.permutation_alarms,
