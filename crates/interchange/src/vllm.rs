@@ -1,6 +1,6 @@
 //! Everything that belongs to `vllm bench serve`: its result files in and out, and its printed block.
 //!
-//! [`FIELDS`] and [`COLUMNS`] are the only lists of its fields: readers and writers share them.
+//! `FIELDS` and `COLUMNS` are the only lists of its fields: readers and writers share them.
 
 pub mod block;
 pub(crate) mod read;
