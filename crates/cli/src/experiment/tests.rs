@@ -7,7 +7,8 @@ use inferometer_model::Spec;
 use inferometer_model::spec::{Extent, Source};
 use serde_json::{Value, json};
 
-use super::schema::{document, flag, properties};
+use super::layer::Layer;
+use super::schema::{document, flag, nearest, properties};
 use crate::arguments::{Arguments, Command, Experiment, ExperimentArguments};
 use crate::draft::{Drafted, draft};
 use crate::failure::Failure;
@@ -362,4 +363,120 @@ fn flags_reach_the_body() {
     let images = body.images.unwrap();
     assert_eq!((images.count, images.width, images.height), (2, 64, 32));
     assert_eq!(body.adapters.unwrap().names, ["x", "y"]);
+}
+
+fn layer(tree: Value) -> Layer {
+    Layer { tree, ..Layer::default() }
+}
+
+/// The tree of two layers.
+fn laid(below: Value, above: Value) -> Value {
+    let mut below = layer(below);
+    below.lay(layer(above)).unwrap();
+    below.tree
+}
+
+#[test]
+fn a_key_above_wins_and_the_rest_stays() {
+    let below = json!({ "load": { "rate": 5, "arrivals": "constant", "warm_up": 3 } });
+    let above = json!({ "load": { "rate": 7 } });
+    let wanted = json!({ "load": { "rate": 7, "arrivals": "constant", "warm_up": 3 } });
+    assert_eq!(laid(below, above), wanted);
+}
+
+#[test]
+fn another_loop_drops_the_one_below_and_what_belongs_to_it() {
+    let below = json!({ "load": { "concurrency": 8, "think_time": "1s", "requests": 9 } });
+    let above = json!({ "load": { "rate": 5 } });
+    assert_eq!(laid(below, above), json!({ "load": { "rate": 5, "requests": 9 } }));
+    let below = json!({ "load": { "ramp": "1..2:3s", "ramp_curve": "linear", "burstiness": 2 } });
+    let above = json!({ "load": { "rate": 5 } });
+    assert_eq!(laid(below, above), json!({ "load": { "rate": 5, "burstiness": 2 } }));
+}
+
+#[test]
+fn another_end_replaces_the_end_below() {
+    let below = || json!({ "load": { "duration": "1m", "until": "first", "requests": 9 } });
+    let above = json!({ "load": { "requests": 5 } });
+    assert_eq!(laid(below(), above), json!({ "load": { "requests": 5 } }));
+    let above = json!({ "load": { "until": "both" } });
+    let wanted = json!({ "load": { "duration": "1m", "until": "both", "requests": 9 } });
+    assert_eq!(laid(below(), above), wanted);
+}
+
+#[test]
+fn both_ends_anew_leave_alone_which_of_them_counts() {
+    let below = json!({ "load": { "duration": "1m", "until": "first", "requests": 9 } });
+    let above = json!({ "load": { "duration": "2m", "requests": 5 } });
+    let wanted = json!({ "load": { "duration": "2m", "until": "first", "requests": 5 } });
+    assert_eq!(laid(below, above), wanted);
+}
+
+#[test]
+fn another_source_keeps_only_what_it_can_use() {
+    let below = json!({
+        "workload": { "trace": "t", "keep": 0.5, "output_tokens": 9, "input_tokens": 3 },
+        "load": { "speed": 2 },
+    });
+    let above = json!({ "workload": { "prompt": "hi" } });
+    let wanted = json!({ "workload": { "prompt": "hi", "output_tokens": 9 }, "load": {} });
+    assert_eq!(laid(below, above), wanted);
+    let below = json!({ "workload": { "mix": [{ "weight": 1 }], "seed": 4 } });
+    let above = json!({ "workload": { "turns": 3 } });
+    assert_eq!(laid(below, above), json!({ "workload": { "turns": 3, "seed": 4 } }));
+}
+
+#[test]
+fn a_url_and_the_embedded_engine_exclude_each_other() {
+    let below = json!({ "engine": { "profile": "a" }, "load": { "rate": 5 } });
+    let url = json!({ "target": { "url": "http://h" } });
+    let wanted = json!({ "target": { "url": "http://h" }, "load": { "rate": 5 } });
+    assert_eq!(laid(below, url), wanted);
+    let below = json!({ "target": { "url": "http://h", "api": "chat" } });
+    let above = json!({ "engine": { "tp": 4 } });
+    let wanted = json!({ "target": { "api": "chat" }, "engine": { "tp": 4 } });
+    assert_eq!(laid(below, above), wanted);
+}
+
+#[test]
+fn another_kind_of_deployment_drops_the_one_below() {
+    let below =
+        || json!({ "deploy": { "kind": "container", "image": "i", "port": 80, "renew": "never" } });
+    let serve = json!({ "deploy": { "command": ["s"] } });
+    let wanted = json!({ "deploy": { "command": ["s"], "renew": "never" } });
+    assert_eq!(laid(below(), serve.clone()), wanted);
+    let url = json!({ "target": { "url": "http://h" } });
+    assert_eq!(laid(below(), url.clone()), url);
+    assert_eq!(laid(url, serve.clone()), json!({ "target": {}, "deploy": { "command": ["s"] } }));
+    assert_eq!(laid(json!({ "engine": { "tp": 2 } }), serve.clone()), serve);
+    let later = json!({ "deploy": { "renew": "each-run" } });
+    assert_eq!(laid(below(), later)["deploy"]["image"], "i");
+}
+
+#[test]
+fn parts_of_a_mix_are_reached_by_their_place() {
+    let part = |place: &str| json!({ "workload": { "mix": { place: { "weight": 2 } } } });
+    let below = || json!({ "workload": { "mix": [{ "name": "a", "weight": 1 }] } });
+    let wanted = json!({ "workload": { "mix": [{ "name": "a", "weight": 2 }] } });
+    assert_eq!(laid(below(), part("0")), wanted);
+    assert_eq!(laid(below(), part("1"))["workload"]["mix"][1], json!({ "weight": 2 }));
+    let wrong = layer(below()).lay(layer(part("3"))).unwrap_err().to_string();
+    assert!(wrong.contains("workload.mix.3") && wrong.contains("1 parts"), "{wrong}");
+}
+
+#[test]
+fn a_slip_finds_its_key_and_nonsense_finds_none() {
+    let known = ["input_tokens", "output_tokens", "prompt", "prefixes"];
+    for (typed, wanted) in [
+        ("outptu_tokens", "output_tokens"),
+        ("output-tokens", "output_tokens"),
+        ("outputtokens", "output_tokens"),
+        ("promt", "prompt"),
+        ("Prefixes", "prefixes"),
+    ] {
+        assert_eq!(nearest(typed, &known), Some(wanted), "{typed}");
+    }
+    for typed in ["gpu", "colour", "x"] {
+        assert_eq!(nearest(typed, &known), None, "{typed}");
+    }
 }

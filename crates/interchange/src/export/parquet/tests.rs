@@ -3,6 +3,7 @@
 use ::parquet::file::reader::{FileReader, SerializedFileReader};
 use ::parquet::record::{Field, Row};
 use inferometer_analysis::tool_result::{ResultRequest, Tool};
+use inferometer_model::telemetry::Throttle;
 
 use super::*;
 
@@ -79,4 +80,60 @@ fn rows_beyond_one_group_are_all_there() {
 fn a_result_without_requests_is_refused_by_name() {
     let refused = written(&[result(None)]).unwrap_err().to_string();
     assert!(refused.starts_with("record 1 has no single requests"), "{refused}");
+}
+
+/// Rows of telemetry, written and read back.
+fn telemetry(rows: &[TelemetryRow<'_>]) -> Vec<Row> {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let empty = TelemetryRow::default();
+    let mut table = Table::new(file.reopen().unwrap(), empty.cells()).unwrap();
+    for row in rows {
+        table.push(row.cells()).unwrap();
+    }
+    table.finish().unwrap();
+    let reader = SerializedFileReader::new(file.reopen().unwrap()).unwrap();
+    reader.get_row_iter(None).unwrap().map(Result::unwrap).collect()
+}
+
+#[test]
+fn a_gpu_and_the_client_have_rows_of_their_own_and_nulls_besides() {
+    let reading = DeviceReading {
+        index: 3,
+        power_w: Some(412.5),
+        memory_used_bytes: Some(1 << 40),
+        throttle: Some(Throttle { power: true, ..Throttle::default() }),
+        processes: Some(vec![7, 8]),
+        ..DeviceReading::default()
+    };
+    let client = ClientSample {
+        at: Moment::ZERO,
+        cpu_share: Some(0.5),
+        steal_share: None,
+        own_cpus: None,
+        received_bytes: Some(9),
+        sent_bytes: None,
+        memory_available_bytes: None,
+    };
+    let row = |about| TelemetryRow { result: "r", about, ..TelemetryRow::default() };
+    let took = Some(Duration::from_millis(2));
+    let rows = telemetry(&[
+        TelemetryRow { took, gpu: Some(("NVML", &reading)), ..row("gpu") },
+        TelemetryRow { client: Some(&client), ..row("client") },
+        TelemetryRow { missed: Some("timeout"), ..row("server") },
+    ]);
+    let about: Vec<Field> = rows.iter().map(|row| cell(row, "about")).collect();
+    assert_eq!(about, ["gpu", "client", "server"].map(|text| Field::Str(text.to_owned())));
+    assert_eq!(cell(&rows[0], "gpu"), Field::Long(3));
+    assert_eq!(cell(&rows[0], "gpu_source"), Field::Str("NVML".to_owned()));
+    assert_eq!(cell(&rows[0], "gpu_power_w"), Field::Double(412.5));
+    assert_eq!(cell(&rows[0], "gpu_memory_used_bytes"), Field::Long(1 << 40));
+    assert_eq!(cell(&rows[0], "gpu_throttled_power"), Field::Bool(true));
+    assert_eq!(cell(&rows[0], "gpu_processes"), Field::Long(2));
+    assert_eq!(cell(&rows[0], "took_ms"), Field::Double(2.0));
+    for unknown in ["gpu_energy_total_j", "client_cpu_share", "running_requests", "missed"] {
+        assert_eq!(cell(&rows[0], unknown), Field::Null, "{unknown}");
+    }
+    assert_eq!(cell(&rows[1], "client_cpu_share"), Field::Double(0.5));
+    assert_eq!(cell(&rows[1], "gpu"), Field::Null);
+    assert_eq!(cell(&rows[2], "missed"), Field::Str("timeout".to_owned()));
 }

@@ -2,8 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::super::{Finish, GeneratedToken, Usage};
+use super::super::{Entry, Finish, GeneratedToken, Usage, likeliest};
 use super::{USAGE, chat, completion, events, ids, keys, streamed, values, whole};
+use crate::scheduler::blocks::{SPECIAL_TOKENS, VOCABULARY};
 use crate::serve::vocabulary::END_OF_SEQUENCE;
 
 #[test]
@@ -296,4 +297,19 @@ fn an_echo_alone_has_the_prompt_and_no_more() {
     let expected = vec!["bana".to_owned(), "mika".to_owned()];
     assert_eq!(streamed, ("bana mika".to_owned(), vec![0, 4], expected));
     assert_eq!(streamed, told_offsets(&[whole(&completion(&options), Finish::Length)]));
+}
+
+#[test]
+fn probabilities_fall_with_the_rank_and_add_up_to_less_than_one() {
+    for id in SPECIAL_TOKENS..VOCABULARY {
+        let entry = Entry { id, index: id % 97, offset: 0, is_first_of_prompt: false };
+        let listed: Vec<(u32, f64)> = likeliest(entry, 20).collect();
+        assert!(listed.is_sorted_by(|(_, more), (_, less)| less < more));
+        let sum: f64 = listed.iter().map(|(_, logprob)| logprob.exp()).sum();
+        assert!(sum < 1.0, "{sum}");
+        let mut ids: Vec<u32> = listed.iter().map(|(id, _)| *id).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        assert_eq!(ids.len(), 20);
+    }
 }
