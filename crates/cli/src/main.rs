@@ -23,7 +23,7 @@ use arguments::{Arguments, Command};
 // The measuring library under the names that commands use.
 use inferometer_runner::{
     calibration, check, deployed, embedded, environment, failure, live, measurement, preflight,
-    secrets, simulation, simulator,
+    secrets, simulation,
 };
 
 use failure::Failure;

@@ -297,7 +297,7 @@ fn wrong_input_is_refused_before_anything_starts() {
     refused("vllm serve m", "vllm bench serve", &["--serve-params", "no.json"], "no such file");
     refused("vllm serve m", "vllm bench serve", &["--serve-params", "bad.json"], "`a`: [1]");
     refused("vllm serve m", "vllm bench serve", &["--num-runs", "0"], "nothing would be measured");
-    refused("vllm serve m", "vllm bench serve", &["--resume"], "not there to be resumed");
+    refused("vllm serve m", "vllm bench serve", &["--resume"], "cannot be resumed");
 
     let serve = "vllm serve m";
     refused(serve, "vllm bench serve --no-such-flag", &[], "--no-such-flag");

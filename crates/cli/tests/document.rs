@@ -91,10 +91,11 @@ fn dry_run(arguments: &[&str]) -> impl Fn(&str) -> String {
     assert!(ran.status.success(), "{}", text(&ran.stderr));
     let page = text(&ran.stdout);
     move |name: &str| {
-        let mut lines = page.lines().skip_while(|line| line.split(' ').next() != Some(name));
-        let first = lines.next().unwrap()[name.len()..].trim();
+        let mut lines =
+            page.lines().skip_while(|line| line.split_whitespace().next() != Some(name));
+        let first = lines.next().unwrap().trim_start()[name.len()..].trim();
         // A long line goes on below itself.
-        let more = lines.take_while(|line| line.starts_with(' ')).map(str::trim);
+        let more = lines.take_while(|line| line.starts_with("    ")).map(str::trim);
         [first].into_iter().chain(more).collect::<Vec<_>>().join(" ")
     }
 }

@@ -17,11 +17,10 @@ use inferometer_model::deployment::{
 };
 use inferometer_model::journal::RunStop;
 use inferometer_model::spec::TargetSpec;
-use inferometer_model::study::DeploymentRecord;
 use inferometer_model::{BaseUrl, Clock, Spec};
 use inferometer_target::deploy::{Deployment, IsOver, Probe, Waited};
 
-use crate::failure::{Exit, Failure, Refusal};
+use crate::failure::{Failure, Refusal};
 use crate::interruption::Companion;
 use crate::live::Server;
 use crate::preflight;
@@ -37,7 +36,8 @@ static STARTED: AtomicU32 = AtomicU32::new(0);
 pub struct Deployed {
     /// The base URL of the server.
     pub base: BaseUrl,
-    how: DeploymentSpec,
+    /// How it was deployed.
+    pub how: DeploymentSpec,
     /// What is stored of the deployment.
     pub facts: DeploymentFacts,
     /// The file that the server's output goes to.
@@ -57,19 +57,19 @@ impl Deployed {
         session: &Session,
     ) -> Result<Self, Box<NotDeployed>> {
         let TargetSpec::Deployed(how) = &spec.target else {
-            return Err(NotDeployed::not_started("the target is not a deployment".to_owned()));
+            return Err(Failure::internal("the target is not a deployment").into());
         };
-        if let Some(exit) = session.interruption.exit() {
-            return Err(NotDeployed::unbegun(Reason::Interrupted(exit)));
-        }
+        session.interruption.check()?;
         if let Some(folder) = log.parent() {
             std::fs::create_dir_all(folder).map_err(|error| {
-                NotDeployed::not_started(format!("{}: {error}", folder.display()))
+                let what = format!("{}: {error}", folder.display());
+                let found = failed_at(DeploymentStage::Start, what);
+                NotDeployed::new(found, None, how, log)
             })?;
         }
         session.emit(Event::Deploying { what: how.how.words() });
-        let mut deployment = Deployment::start(how, log)
-            .map_err(|found| NotDeployed::unbegun(Reason::Failed { found, refusal: None }))?;
+        let mut deployment =
+            Deployment::start(how, log).map_err(|found| NotDeployed::new(found, None, how, log))?;
         let restarts = STARTED.fetch_add(1, Ordering::Relaxed);
         let companion = session.interruption.accompanied_by(deployment.group());
         let waiting = Waiting {
@@ -87,7 +87,11 @@ impl Deployed {
             Ok(ready_after) => ready_after,
             Err(reason) => {
                 let departure = Some(stop(deployment, session));
-                return Err(Box::new(NotDeployed { reason, departure }));
+                let not_deployed = match reason {
+                    Ok((found, refusal)) => NotDeployed::new(found, refusal, how, log),
+                    Err(interrupted) => interrupted.into(),
+                };
+                return Err(Box::new(NotDeployed { departure, ..*not_deployed }));
             }
         };
         session.emit(Event::Ready { after: ready_after });
@@ -101,7 +105,7 @@ impl Deployed {
         })
     }
 
-    /// The same as a server, or what to tell the user.
+    /// The same as a server, or the error for the user.
     pub fn server(
         spec: &Spec,
         secrets: &Secrets,
@@ -110,14 +114,14 @@ impl Deployed {
     ) -> Result<Server, Failure> {
         Self::start(spec, secrets, log, session)
             .map(|deployed| Server::Deployed(Box::new(deployed)))
-            .map_err(|not_deployed| not_deployed.failure(spec, log))
+            .map_err(|not_deployed| not_deployed.failure)
     }
 
     /// Why a run has lost it: the server ended, or it cannot be reached any more.
     pub fn lost(&self, stop: Option<RunStop>) -> Option<DeploymentFailure> {
         let ended = self.held().as_mut().and_then(Deployment::ended);
         ended.or_else(|| {
-            let what = "it runs, and cannot be reached any more".to_owned();
+            let what = "its process runs, but it cannot be reached any more".to_owned();
             (stop == Some(RunStop::Unreachable)).then(|| self.failure(DeploymentStage::Died, what))
         })
     }
@@ -131,11 +135,11 @@ impl Deployed {
     pub fn failure(&self, stage: DeploymentStage, what: String) -> DeploymentFailure {
         match self.held().as_mut() {
             Some(deployment) => deployment.failure(stage, what),
-            None => DeploymentFailure { stage, what, cause: None, log: Vec::new() },
+            None => failed_at(stage, what),
         }
     }
 
-    /// What to tell the user about a failure of this server, whose log is there.
+    /// The error for the user about a failure of this server, whose log is at `log`.
     pub fn explain(&self, found: &DeploymentFailure, log: &Path) -> Failure {
         explain(found, &self.how, log)
     }
@@ -173,6 +177,11 @@ fn troubles(departure: &Departure) -> Vec<String> {
     lines
 }
 
+/// A failure of which nothing is known but this.
+pub fn failed_at(stage: DeploymentStage, what: impl Into<String>) -> DeploymentFailure {
+    DeploymentFailure { stage, what: what.into(), cause: None, log: Vec::new() }
+}
+
 /// Why the server cannot be measured, with its last lines and what to do.
 fn explain(found: &DeploymentFailure, how: &DeploymentSpec, log: &Path) -> Failure {
     let mut shown: Vec<String> = found.log.iter().map(|line| format!("  {line}")).collect();
@@ -203,64 +212,36 @@ fn explain(found: &DeploymentFailure, how: &DeploymentSpec, log: &Path) -> Failu
     Failure::target(format!("server {}: {}", found.stage, found.what)).shown(shown).hint(hint)
 }
 
-const KEY: &str = "it refuses the key that was sent, or wants one: give the server's own with \
-                   --api-key-file FILE or OPENAI_API_KEY";
+const KEY: &str = "the server refused the key, or needs one: set its key with --api-key-file FILE or \
+                   OPENAI_API_KEY";
 
 /// A server that was to be deployed and is not running.
 #[derive(Debug)]
 pub struct NotDeployed {
-    /// Why it is not running.
-    pub reason: Reason,
+    /// The error for the user.
+    pub failure: Failure,
+    /// What went wrong with the server; `None` after a signal.
+    pub found: Option<DeploymentFailure>,
     /// How it was stopped; `None` if it was never started.
     pub departure: Option<Departure>,
 }
 
-/// Why a server is not running.
-#[derive(Debug)]
-pub enum Reason {
-    /// A signal was received.
-    Interrupted(Exit),
-    /// It did not start, or does not generate.
-    Failed {
-        /// What went wrong.
+impl NotDeployed {
+    fn new(
         found: DeploymentFailure,
-        /// What it refused last, if it answered.
         refusal: Option<Refusal>,
-    },
+        how: &DeploymentSpec,
+        log: &Path,
+    ) -> Box<Self> {
+        let failure = explain(&found, how, log);
+        let failure = if refusal == Some(Refusal::Key) { failure.hint(KEY) } else { failure };
+        Box::new(Self { failure, found: Some(found), departure: None })
+    }
 }
 
-impl NotDeployed {
-    fn unbegun(reason: Reason) -> Box<Self> {
-        Box::new(Self { reason, departure: None })
-    }
-
-    fn not_started(what: String) -> Box<Self> {
-        let stage = DeploymentStage::Start;
-        let found = DeploymentFailure { stage, what, cause: None, log: Vec::new() };
-        Self::unbegun(Reason::Failed { found, refusal: None })
-    }
-
-    /// What a set stores of it; `None` if it was never started.
-    pub fn record(&self, condition: u32, repetition: u32, log: &Path) -> Option<DeploymentRecord> {
-        Some(DeploymentRecord {
-            condition,
-            repetition,
-            facts: None,
-            departure: Some(self.departure.clone()?),
-            drained_after_s: None,
-            log: name_of(log),
-        })
-    }
-
-    /// What to tell the user.
-    pub fn failure(self, spec: &Spec, log: &Path) -> Failure {
-        let (found, refusal) = match self.reason {
-            Reason::Interrupted(exit) => return Failure::interrupted(exit),
-            Reason::Failed { found, refusal } => (found, refusal),
-        };
-        let TargetSpec::Deployed(how) = &spec.target else { return Failure::target(found.what) };
-        let failure = explain(&found, how, log);
-        if refusal == Some(Refusal::Key) { failure.hint(KEY) } else { failure }
+impl From<Failure> for Box<NotDeployed> {
+    fn from(failure: Failure) -> Self {
+        Self::new(NotDeployed { failure, found: None, departure: None })
     }
 }
 
@@ -273,9 +254,6 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 const REFUSAL_PATIENCE: Duration = Duration::from_secs(30);
 /// A server that does not know the model has loaded its own by then.
 const MODEL_PATIENCE: Duration = Duration::from_secs(2);
-
-/// The answer to a probe, and what it refuses.
-type Answer = (Probe, Option<Refusal>);
 
 /// Waiting for the first token.
 struct Waiting<'a> {
@@ -292,7 +270,12 @@ struct Waiting<'a> {
 }
 
 impl Waiting<'_> {
-    fn until_ready(mut self, deployment: &mut Deployment) -> Result<Duration, Reason> {
+    /// The time until the first token; or a failure of the server with what it refused, or an
+    /// interruption.
+    fn until_ready(
+        mut self,
+        deployment: &mut Deployment,
+    ) -> Result<Duration, Result<(DeploymentFailure, Option<Refusal>), Failure>> {
         let (spec, secrets, session) = (self.spec, self.secrets, self.session);
         let this = RefCell::new(&mut self);
         let waited = deployment.wait(
@@ -305,14 +288,14 @@ impl Waiting<'_> {
         );
         let found = match (waited, session.interruption.exit()) {
             (Ok(Waited::Ready(after)), _) => return Ok(after),
-            (Ok(Waited::Stopped), Some(exit)) => return Err(Reason::Interrupted(exit)),
+            (Ok(Waited::Stopped), Some(exit)) => return Err(Err(Failure::interrupted(exit))),
             (Ok(Waited::Stopped), None) => {
                 let answer = self.last_answer().unwrap_or_else(|| "it was not waited for".into());
                 deployment.failure(DeploymentStage::Generate, answer)
             }
             (Err(found), _) => found,
         };
-        Err(blamed(found, self.refusal))
+        Err(Ok(blamed(found, self.refusal)))
     }
 
     fn last_answer(&self) -> Option<String> {
@@ -363,24 +346,28 @@ fn patience(how: &DeploymentHow, refusal: Option<Refusal>) -> Option<Duration> {
 }
 
 /// Adds the cause that the last answer names: it is more certain than what the log looks like.
-fn blamed(mut found: DeploymentFailure, refusal: Option<Refusal>) -> Reason {
+fn blamed(
+    mut found: DeploymentFailure,
+    refusal: Option<Refusal>,
+) -> (DeploymentFailure, Option<Refusal>) {
     let refusal = refusal.filter(|_| found.stage == DeploymentStage::Generate);
     match refusal {
         Some(Refusal::Model) => found.cause = Some(LikelyCause::NoSuchModel),
         Some(Refusal::Key) => found.cause = None,
         None => {}
     }
-    Reason::Failed { found, refusal }
+    (found, refusal)
 }
 
-/// Asks for one token on a thread of its own, so that a signal need not wait for the answer.
+/// Requests one token on another thread, so that a signal need not wait for the answer. Returns the
+/// answer, and what the server refused.
 fn ask(
     spec: &Spec,
     secrets: &Secrets,
     base: &BaseUrl,
     session: &Session,
     is_over: IsOver<'_>,
-) -> Answer {
+) -> (Probe, Option<Refusal>) {
     let not_yet = |words: &str| (Probe::NotYet(words.to_owned()), None);
     let (answered, answers) = channel();
     let (spec, secrets, base) = (spec.clone(), secrets.clone(), base.clone());
@@ -447,11 +434,6 @@ pub fn keep_log(log: &Path, run: &Path) -> PathBuf {
     }
 }
 
-/// The file name by which a record refers to a log.
-pub fn name_of(log: &Path) -> Option<String> {
-    Some(log.file_name()?.to_string_lossy().into_owned())
-}
-
 const BYTES_SHOWN: u64 = 16 << 10;
 
 /// At most so many lines of a log, of what was written from this byte on.
@@ -468,7 +450,6 @@ pub fn last_lines(log: &Path, from: u64, count: usize) -> io::Result<Vec<String>
 
 #[cfg(test)]
 mod tests {
-    use inferometer_model::SpecDraft;
     use inferometer_model::deployment::{CommandsSpec, DepartureEnding, ProcessSpec};
 
     use super::*;
@@ -529,14 +510,10 @@ mod tests {
     fn who_is_refused_for_a_key_is_not_asked_for_the_model() {
         let process = ProcessSpec { command: Vec::new(), folder: None };
         let how = DeploymentSpec::new(DeploymentHow::Process(process));
-        let target = TargetSpec::Deployed(Box::new(how));
-        let spec = Spec { target, ..SpecDraft::default().resolve().unwrap() };
         let told = |refusal| {
-            let what = "HTTP 401".to_owned();
-            let stage = DeploymentStage::Generate;
-            let found = DeploymentFailure { stage, what, cause: None, log: Vec::new() };
-            let not_up = NotDeployed::unbegun(Reason::Failed { found, refusal });
-            format!("{:?}", not_up.failure(&spec, Path::new("/nonexistent/log")))
+            let found = failed_at(DeploymentStage::Generate, "HTTP 401");
+            let not_up = NotDeployed::new(found, refusal, &how, Path::new("/nonexistent/log"));
+            format!("{:?}", not_up.failure)
         };
         assert!(told(Some(Refusal::Key)).contains("--api-key-file"));
         assert!(!told(Some(Refusal::Key)).contains("does it serve that model"));
@@ -574,7 +551,7 @@ mod tests {
             (DeploymentStage::Generate, None, Some(LikelyCause::Permission)),
             (DeploymentStage::Ended, Some(Refusal::Key), Some(LikelyCause::Permission)),
         ] {
-            let Reason::Failed { found, .. } = blamed(found(stage), refusal) else { panic!() };
+            let (found, _) = blamed(found(stage), refusal);
             assert_eq!(found.cause, wanted, "{stage} {refusal:?}");
         }
     }

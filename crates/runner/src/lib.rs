@@ -20,7 +20,7 @@
 //!
 //! Nothing here prints. What happens is reported as [`Event`]s; [`Event`]'s `Display` is a line for
 //! people. Errors are [`Failure`]s with a message, a hint and an exit code. Other modules do parts of
-//! a benchmark, or something beside one: [`simulator`] plays it in virtual time, [`calibration`]
+//! a benchmark, or something beside one: [`simulation`] plays it in virtual time, [`calibration`]
 //! measures the client itself, [`check`] examines an endpoint, [`fit`] fits an engine's profile.
 
 #![warn(missing_docs)]
@@ -39,7 +39,6 @@ pub mod preflight;
 pub mod secrets;
 mod session;
 pub mod simulation;
-pub mod simulator;
 mod telemetry;
 
 pub use inferometer_model as model;

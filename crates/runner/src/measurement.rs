@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, SyncSender, channel, sync_channel};
 use std::time::Duration;
@@ -48,34 +48,6 @@ impl<'a> RunLocation<'a> {
     /// A point of a set.
     pub fn in_set(store: &'a RunStore, set: &'a SetDirectory, number: u32) -> Self {
         Self { store, point: Some((set, number)), server_log: None }
-    }
-
-    /// The log of restarts, in a set.
-    pub fn restart_log(self) -> Option<PathBuf> {
-        self.point.map(|(set, _)| set.restart_log())
-    }
-
-    /// The log of a server that is deployed for this point.
-    pub fn deployment_log(self, condition: u32, repetition: u32) -> PathBuf {
-        match self.point {
-            Some((set, _)) => set.deployment_log(condition, repetition),
-            None => self.store.path().join("server.log"),
-        }
-    }
-
-    /// The set that it is a point of.
-    pub fn set(self) -> Option<&'a SetDirectory> {
-        self.point.map(|(set, _)| set)
-    }
-
-    /// Moves what was measured of a point aside, if anything was.
-    pub fn abandon(self) -> Result<(), StoreError> {
-        match self.point {
-            Some((set, number)) if set.point(number).path().exists() => {
-                set.abandon(number).map(drop)
-            }
-            Some(_) | None => Ok(()),
-        }
     }
 
     /// Creates the directory of the run.
@@ -220,7 +192,7 @@ impl Measurement<'_> {
         })?;
         let directory = writer.directory().clone();
         // A set remembers its own command, which finishes this run, too.
-        if location.set().is_none() {
+        if location.point.is_none() {
             session.interruption.remember(directory.remedy());
         }
         let _sending = session.interruption.sending(Sending::Stored);

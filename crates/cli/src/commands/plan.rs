@@ -1,4 +1,4 @@
-//! What would be sent: `inferometer plan`, and `run --dry-run`.
+//! `inferometer plan` and `run --dry-run`: what a run would send.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -12,10 +12,10 @@ use inferometer_model::observations::{InputLength, Materials};
 use inferometer_model::plan::Bounds;
 use inferometer_model::spec::{Extent, Source, TargetSpec};
 use inferometer_model::study::Repetition;
-use inferometer_report::escape::terminal;
+use inferometer_report::document::{Document, Lead, facts, terminal};
 use inferometer_report::fmt::load;
-use inferometer_report::lines::hanging;
 use inferometer_report::outline;
+use inferometer_report::terminal::Style;
 use inferometer_workload::Inputs;
 use inferometer_workload::saved::{SavedPlanError, print, save};
 
@@ -26,6 +26,7 @@ use crate::measurement::Planned;
 use crate::output;
 use crate::preflight::{correction, preflight};
 use crate::secrets::Secrets;
+use crate::study::dry_run::format_warm_up;
 
 /// `inferometer plan`: shows what a run would send, and saves it where it is asked to.
 pub(crate) fn run(arguments: &PlanArguments) -> Result<ExitCode, Failure> {
@@ -34,7 +35,7 @@ pub(crate) fn run(arguments: &PlanArguments) -> Result<ExitCode, Failure> {
     check_slos(&spec.slos, spec.workload.streaming).map_err(Failure::from_usage)?;
     let mut inputs = Inputs::gather(&spec)?;
     if arguments.save.is_some() && inputs.wants_correction() {
-        ask_how_it_counts(&spec, &drafted.secrets, &mut inputs);
+        correct_lengths(&spec, &drafted.secrets, &mut inputs);
     }
     let planned = Planned::from_ingredients(spec, inputs);
     let Planned { spec, inputs, plan, fingerprints } = &planned;
@@ -60,21 +61,20 @@ pub(crate) fn run(arguments: &PlanArguments) -> Result<ExitCode, Failure> {
     show(&planned, &drafted.repetition, format)
 }
 
-/// A saved plan is played as it is, so its words must be counted before it is saved. Without a
-/// tokenizer only the server knows how.
-fn ask_how_it_counts(spec: &Spec, secrets: &Secrets, inputs: &mut Inputs) {
+/// A saved plan is sent as it is, so its lengths must be counted before it is saved. Without a
+/// tokenizer only the server can count them.
+fn correct_lengths(spec: &Spec, secrets: &Secrets, inputs: &mut Inputs) {
     let TargetSpec::Url(base) = &spec.target else {
         output::talk(
-            "lengths are estimated by words: give --tokenizer, or the URL of the server, which is \
-             then asked how it counts",
+            "lengths are estimated by words: set --tokenizer, or give the URL of the server, which \
+             can count them",
         );
         return;
     };
-    output::talk(&format!("asking {base} how it counts words …"));
-    let asked = preflight(spec, secrets, base, false).and_then(|found| correction(&found.target));
-    match asked {
+    output::talk(&format!("asking {base} how many tokens its prompts have …"));
+    match preflight(spec, secrets, base, false).and_then(|found| correction(&found.target)) {
         Ok(Some(correction)) => inputs.correct(correction),
-        Ok(None) => output::talk("it does not say; lengths stay estimates by words"),
+        Ok(None) => output::talk("not reported by this server; lengths stay estimates by words"),
         Err(failure) => {
             output::report(&failure);
             output::talk("lengths stay estimates by words");
@@ -118,39 +118,37 @@ fn page(planned: &Planned, repeat: &Repetition) -> String {
     let source = spec.workload.source.kind().name();
     let target = match &spec.target {
         TargetSpec::Embedded => "the embedded engine".to_owned(),
-        TargetSpec::Deployed(deployment) => format!("a {} of ours", deployment.how.kind()),
+        TargetSpec::Deployed(deployment) => {
+            format!("a {} that is deployed for it", deployment.how.kind())
+        }
         TargetSpec::Url(base) => base.to_string(),
     };
     let streamed = if spec.workload.streaming { "streamed" } else { "not streamed" };
-    let talks = matches!(spec.workload.source, Source::Conversations(_));
-    let unit = if talks { load::Unit::Conversations } else { load::Unit::Requests };
-    let warm_up = match spec.load.warm_up {
-        0 => "none".to_owned(),
-        requests => format!("{requests} requests before the run, not counted"),
-    };
+    let has_turns = matches!(spec.workload.source, Source::Conversations(_));
+    let unit = if has_turns { load::Unit::Conversations } else { load::Unit::Requests };
     let runs = match (repeat.runs.get(), repeat.cool_down) {
         (1, _) => "1".to_owned(),
         (runs, Duration::ZERO) => format!("{runs}, each with the next seed"),
-        (runs, rest) => format!("{runs}, each with the next seed, and {rest:?} of rest between"),
+        (runs, rest) => format!("{runs}, each with the next seed, with a rest of {rest:?} between"),
     };
+    let model = spec.model.as_deref().unwrap_or("the first that the server lists");
     let tokenizer = materials.tokenizer.as_ref();
     let tokenizer = tokenizer.map_or_else(String::new, |it| format!(", tokenizer {}", it.name));
     let mut lines = vec![
         ("target", target),
-        ("model", terminal(spec.model.as_deref().unwrap_or("the first that the server lists"))),
+        ("model", model.to_owned()),
         ("api", format!("{}, {streamed}", spec.api)),
         ("load", load::shape(&LoadFacts::new(&spec.load.shape), unit)),
         ("requests", requests(spec, plan.bounds())),
-        ("warm-up", warm_up),
+        ("warm-up", format_warm_up(spec.load.warm_up, "the run")),
         ("runs", runs),
-        ("prompts", terminal(&format!("{source}{tokenizer}"))),
+        ("prompts", format!("{source}{tokenizer}")),
         ("lengths", lengths(materials, inputs.wants_correction())),
     ];
     lines.extend(materials.files.iter().map(|file| {
         let dropped: u64 = file.dropped.values().sum();
         let left_out = if dropped == 0 { String::new() } else { format!(", {dropped} left out") };
-        let text = format!("{} ({}): {} items{left_out}", file.name, file.kind, file.items);
-        ("file", terminal(&text))
+        ("file", format!("{} ({}): {} items{left_out}", file.name, file.kind, file.items))
     }));
     // More requests than a dataset has prompts.
     if let (Source::Dataset(_), Some(file), Some(requests)) =
@@ -158,23 +156,24 @@ fn page(planned: &Planned, repeat: &Repetition) -> String {
         && file.items < requests
     {
         let items = file.items;
-        let note = format!("the data has {items} prompts for {requests} requests: some come again");
+        let note = format!("the dataset has {items} prompts for {requests} requests: some repeat");
         lines.push(("note", note));
     }
-    lines.extend(materials.notes.iter().map(|note| ("note", terminal(note))));
+    lines.extend(materials.notes.iter().map(|note| ("note", note.clone())));
     lines.push(("seed", spec.seed.to_string()));
     lines.push(("workload", fingerprints.workload.clone()));
     lines.push(("plan", fingerprints.plan.clone()));
-    let line = |(name, text): (&str, String)| hanging(&format!("{name:<10} "), 11, &text);
-    format!("plan (nothing was sent)\n{}", lines.into_iter().map(line).collect::<String>())
+    let lead = Lead { subject: facts(lines), ..Lead::default() };
+    let document = Document::new("plan (dry run: nothing was sent)", Vec::new());
+    terminal::render(&Document { lead, ..document }, Style::Plain)
 }
 
-/// `asks` says whether a run would ask the server how it counts.
-fn lengths(materials: &Materials, asks: bool) -> String {
+/// How prompt lengths are counted; `is_asked` is whether a run would ask the server for them.
+fn lengths(materials: &Materials, is_asked: bool) -> String {
     match materials.input_length {
         InputLength::Exact => "exact, by the tokenizer".to_owned(),
-        InputLength::Estimated if asks => {
-            "estimated by words (no tokenizer); a run asks the server how it counts".to_owned()
+        InputLength::Estimated if is_asked => {
+            "estimated by words (no tokenizer); a run asks the server for its count".to_owned()
         }
         InputLength::Estimated => "estimated by words (no tokenizer)".to_owned(),
         InputLength::Corrected(correction) => format!(
@@ -184,7 +183,7 @@ fn lengths(materials: &Materials, asks: bool) -> String {
     }
 }
 
-/// How many, as far as it is known beforehand.
+/// How many requests there are, as far as it is known before the run.
 fn requests(spec: &Spec, bounds: Bounds) -> String {
     let extent = spec.load.extent;
     let words = load::extent(&ExtentFacts::new(extent));
@@ -194,7 +193,7 @@ fn requests(spec: &Spec, bounds: Bounds) -> String {
         }
         (Extent::Whole, None) => words,
         (Extent::Requests(asked), Some(requests)) if asked.get() != requests => {
-            format!("{requests} (asked: {asked})")
+            format!("{requests} (requested: {asked})")
         }
         (Extent::Requests(requests), _) => requests.to_string(),
         (Extent::Duration(duration), Some(requests)) => format!("{requests} in {duration:?}"),

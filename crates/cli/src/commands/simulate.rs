@@ -27,8 +27,7 @@ use crate::output;
 use crate::requirements::{Judged, Requirements};
 use crate::secrets::Secrets;
 use crate::signals::begin_session;
-use crate::simulation::{SimulationSummary, Times, VirtualEngine};
-use crate::simulator::Simulator;
+use crate::simulation::{SimulationSummary, Simulator, Times, VirtualEngine};
 use crate::study::{Begin, StudyPlan};
 
 pub(crate) fn run(arguments: &SimulateArguments) -> Result<ExitCode, Failure> {
