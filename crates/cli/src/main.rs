@@ -22,8 +22,8 @@ use clap::Parser;
 use arguments::{Arguments, Command};
 // The measuring library under the names that commands use.
 use inferometer_runner::{
-    calibration, check, deployed, embedded, environment, failure, live, measurement, preflight,
-    secrets, simulation,
+    calibration, check, deployed, embedded, environment, failure, measurement, preflight, secrets,
+    simulation,
 };
 
 use failure::Failure;
@@ -48,9 +48,9 @@ fn run(command: Command) -> Result<ExitCode, Failure> {
     match command {
         Command::Run(arguments) => commands::run::run(&arguments),
         Command::Compare(arguments) => commands::compare::run(&arguments),
-        Command::Suite(arguments) => commands::study::suite(&arguments),
-        Command::Matrix(arguments) => commands::study::matrix(&arguments),
-        Command::Sweep(arguments) => commands::study::sweep(&arguments),
+        Command::Suite(arguments) => study::suite(&arguments),
+        Command::Matrix(arguments) => study::matrix(&arguments),
+        Command::Sweep(arguments) => study::sweep(&arguments),
         Command::Fit(arguments) => commands::fit::run(&arguments),
         Command::Simulate(arguments) => commands::simulate::run(&arguments),
         Command::Calibrate(arguments) => commands::calibrate::run(&arguments),

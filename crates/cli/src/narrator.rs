@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 
 use crate::arguments::{NarratorArguments, NarratorChoice};
 use crate::failure::Failure;
-use crate::live::Server;
+use crate::measurement::Server;
 use crate::output;
 use crate::preflight::{bare_target, fetching};
 use crate::secrets::Secrets;

@@ -289,7 +289,7 @@ fn commands_for_measured_runs_say_that_an_import_is_none() {
         assert!(text(&refused.stderr).contains(why), "{}", text(&refused.stderr));
     };
     refused(&["recover", "latest"], "only runs that were measured here can be recovered");
-    refused(&["sweep", "--resume", "latest"], "is an import, and --resume needs a set");
+    refused(&["sweep", "--resume", "latest"], "needs a set of runs, and latest is an import");
 }
 
 #[test]

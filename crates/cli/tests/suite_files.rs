@@ -180,7 +180,7 @@ fn a_suite_that_is_not_there_is_named() {
     let priced = ["--price applies to a dry run only", "add --dry-run"];
     assert_refused(&["suite", "quick", "--price", "5/h"], folder.path(), &priced);
     let resumed = ["suite", "--resume", "x", "--prompts", "same"];
-    assert_refused(&resumed, folder.path(), &["--prompts does not go with --resume"]);
+    assert_refused(&resumed, folder.path(), &["--prompts cannot be combined with --resume"]);
 }
 
 #[test]

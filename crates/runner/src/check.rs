@@ -1,5 +1,5 @@
-//! What an endpoint supports and what is wrong with it, found by asking: one line for each finding, and
-//! a remedy for each problem.
+//! What an endpoint supports and what is wrong with it, found by requests: one line for each finding,
+//! and a remedy for each problem.
 
 use std::time::Duration;
 
@@ -11,20 +11,20 @@ use inferometer_model::fetch::{FetchReply, FetchRequest};
 use inferometer_model::observations::{
     Connections, Correction, InputLength, PinnedOutput, UsageAsk,
 };
-use inferometer_model::record::{Event, FinishReason};
+use inferometer_model::record::FinishReason;
 use inferometer_model::spec::Limits;
 use inferometer_model::{Fetch, Outcome, RequestRecord, Spec};
 use inferometer_workload::Inputs;
 use inferometer_workload::text::{Segment, TextMaker};
 use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::failure::Failure;
 use crate::preflight::{
     PROBE_PROMPT, Pinning, ask_once, ask_pinning, correction, fetching, is_refusal, probe_tokens,
 };
 
-/// Asks everything. `target` has answered before.
+/// Examines an endpoint that has answered before.
 pub fn examine(
     spec: &Spec,
     inputs: &Inputs,
@@ -32,10 +32,22 @@ pub fn examine(
     report: impl Fn(&str),
 ) -> Result<Vec<Finding>, Failure> {
     let mut findings = Vec::new();
-    report("asking for an answer, with and without streaming …");
-    findings.extend(examine_answers(target)?);
-    report("asking which fields it accepts …");
-    // Vectors and scores are neither drawn nor ended.
+    report("requesting answers, with and without streaming …");
+    if target.streaming {
+        let Probe { record, connections } = ask_once(target.clone(), PROBE_PROMPT, ANSWER_TOKENS)?;
+        findings.extend(stream(target, &record));
+        findings.push(keep_alive(connections));
+        findings.extend(length(&record));
+    }
+    let whole = Target { streaming: false, usage: UsageAsk::None, ..target.clone() };
+    let record = ask_once(whole, PROBE_PROMPT, ANSWER_TOKENS)?.record;
+    findings.push(match failure_of(&record) {
+        None => Finding::good("whole answers", "works without streaming too"),
+        Some(words) => Finding::note("whole answers", format!("fails without streaming: {words}")),
+    });
+    findings.push(at_once(target)?);
+    report("testing which fields it accepts …");
+    // Embeddings and scores are neither sampled nor ended.
     if target.api.generates() {
         findings.push(pinned(target)?);
         findings.push(sampling(target)?);
@@ -44,14 +56,23 @@ pub fn examine(
     if target.api.facts().names_model {
         findings.push(other_model(target)?);
     }
-    report("asking how it counts and caches prompts …");
+    report("testing how it counts and caches prompts …");
     findings.push(match inputs.materials().input_length {
         InputLength::Exact => by_tokenizer(inputs, target)?,
         InputLength::Estimated | InputLength::Corrected(_) => by_words(target)?,
     });
     findings.push(cache(spec, target)?);
     report("looking for its other endpoints …");
-    findings.extend(examine_endpoints(target)?);
+    findings.push(match get(target, "/metrics")? {
+        Some(reply) => Finding::good("/metrics", metrics_of(&reply)),
+        None => Finding::note("/metrics", "none: queue and cache of the server cannot be read")
+            .remedy("llama-server needs --metrics; vLLM and SGLang serve it by default or by flag"),
+    });
+    if let Some(version) = get(target, "/version")? {
+        let words = String::from_utf8_lossy(&version.body).trim().to_owned();
+        findings.push(Finding::good("/version", words));
+    }
+    findings.push(other_apis(target)?);
     Ok(findings)
 }
 
@@ -63,11 +84,11 @@ pub enum State {
     Good,
     /// Worth knowing; nothing is wrong.
     Note,
-    /// A measurement will suffer from it.
+    /// It affects measurements.
     Problem,
 }
 
-/// What was found out about one subject.
+/// What was found about one subject.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[must_use]
 pub struct Finding {
@@ -92,43 +113,19 @@ impl Finding {
         Self { state: State::Note, ..Self::good(subject, words) }
     }
 
-    /// Something that a measurement will suffer from.
-    pub fn problem(
-        subject: &'static str,
-        words: impl Into<String>,
-        remedy: impl Into<String>,
-    ) -> Self {
-        let remedy = Some(remedy.into());
-        Self { state: State::Problem, remedy, ..Self::good(subject, words) }
+    /// Something that affects measurements.
+    pub fn problem(subject: &'static str, words: impl Into<String>, remedy: &str) -> Self {
+        Self { state: State::Problem, ..Self::good(subject, words) }.remedy(remedy)
     }
 
     /// Adds what to do about it.
-    pub fn remedy(mut self, remedy: impl Into<String>) -> Self {
-        self.remedy = Some(remedy.into());
-        self
+    pub fn remedy(self, remedy: &str) -> Self {
+        Self { remedy: Some(remedy.to_owned()), ..self }
     }
 }
 
 const ANSWER_TOKENS: u32 = 16;
 const AT_ONCE: usize = 4;
-
-fn examine_answers(target: &Target) -> Result<Vec<Finding>, Failure> {
-    let mut findings = Vec::new();
-    if target.streaming {
-        let Probe { record, connections } = ask_once(target.clone(), PROBE_PROMPT, ANSWER_TOKENS)?;
-        findings.extend(stream(target, &record));
-        findings.push(keep_alive(connections));
-        findings.extend(length(&record));
-    }
-    let whole = Target { streaming: false, usage: UsageAsk::None, ..target.clone() };
-    let record = ask_once(whole, PROBE_PROMPT, ANSWER_TOKENS)?.record;
-    findings.push(match failure_of(&record) {
-        None => Finding::good("whole answers", "answers without streaming too"),
-        Some(words) => Finding::note("whole answers", format!("not without streaming: {words}")),
-    });
-    findings.push(at_once(target)?);
-    Ok(findings)
-}
 
 /// Why it failed, or `None`.
 fn failure_of(record: &RequestRecord) -> Option<String> {
@@ -143,14 +140,12 @@ fn failure_of(record: &RequestRecord) -> Option<String> {
 
 fn stream(target: &Target, record: &RequestRecord) -> Vec<Finding> {
     if let Some(words) = failure_of(record) {
-        let remedy = "a run would fail the same way; mend the server, or try --no-stream";
+        let remedy = "a run would fail in the same way; repair the server, or try --no-stream";
         return vec![Finding::problem("streaming", words, remedy)];
     }
-    let outputs: Vec<&Event> = record.events.iter().filter(|event| event.is_output()).collect();
-    let mut findings = vec![Finding::good(
-        "streaming",
-        format!("{} output events in {} reads", outputs.len(), record.reads.len()),
-    )];
+    let outputs = record.events.iter().filter(|event| event.is_output()).count();
+    let words = format!("{outputs} output events in {} reads", record.reads.len());
+    let mut findings = vec![Finding::good("streaming", words)];
     findings.push(match target.usage {
         UsageAsk::Continuous => {
             Finding::good("token counts", "usage on every event: the tokens of each are known")
@@ -165,12 +160,9 @@ fn stream(target: &Target, record: &RequestRecord) -> Vec<Finding> {
             "lengths and throughput will be counted by events, and the page will say so",
         ),
     });
-    let first = record.events.first();
-    if first.is_some_and(|event| !event.is_output()) {
-        findings.push(Finding::note(
-            "first event",
-            "the stream begins without output (a role); TTFT is taken at the first token all the same",
-        ));
+    if record.events.first().is_some_and(|event| !event.is_output()) {
+        let words = "the stream begins without output (a role); TTFT ends at the first token";
+        findings.push(Finding::note("first event", words));
     }
     if !record.done.seen {
         let words = "the stream ends without [DONE]; a finish reason and a clean end are enough";
@@ -186,112 +178,107 @@ fn keep_alive(connections: Connections) -> Finding {
         }
         Connections::New => Finding::note(
             "connections",
-            "closed after each answer: every request of a run dials first, which is in its send lag",
+            "closed after each answer: every request of a run connects first, which adds to its \
+             send lag",
         ),
     }
 }
 
-/// Whether the server keeps to the length that it was asked for.
+/// Whether the server respects `max_tokens`.
 fn length(record: &RequestRecord) -> Option<Finding> {
     let tokens = record.usage?.completion_tokens?;
     let stopped = record.finishes.iter().any(|finish| finish.reason == FinishReason::Stop);
-    let asked = u64::from(ANSWER_TOKENS);
-    Some(if tokens == asked {
-        Finding::good("answer length", format!("{ANSWER_TOKENS} tokens asked for, {tokens} came"))
-    } else if tokens < asked && stopped {
-        Finding::note(
-            "answer length",
-            format!("{ANSWER_TOKENS} tokens asked for, {tokens} came: the model ended its answer"),
-        )
+    let words = format!("{ANSWER_TOKENS} tokens requested, {tokens} received");
+    let requested = u64::from(ANSWER_TOKENS);
+    Some(if tokens == requested {
+        Finding::good("answer length", words)
+    } else if tokens < requested && stopped {
+        Finding::note("answer length", format!("{words}: the model ended its answer"))
     } else {
-        Finding::problem(
-            "answer length",
-            format!("{ANSWER_TOKENS} tokens asked for, {tokens} came"),
-            "the server does not keep to max_tokens: compare runs by tokens, not by requests",
-        )
+        let remedy =
+            "the server does not respect max_tokens: compare runs by tokens, not by requests";
+        Finding::problem("answer length", words, remedy)
     })
 }
 
-/// Some servers end one answer when another request comes.
+/// Some servers end one answer when another request arrives.
 fn at_once(target: &Target) -> Result<Finding, Failure> {
-    let asked: Vec<Result<Probe, Failure>> = std::thread::scope(|scope| {
-        let asking: Vec<_> = (0..AT_ONCE)
-            .map(|_| scope.spawn(|| ask_once(target.clone(), PROBE_PROMPT, ANSWER_TOKENS)))
-            .collect();
-        let joined = asking.into_iter().map(|thread| {
-            thread.join().unwrap_or_else(|_| Err(Failure::internal("a probe ended abnormally")))
-        });
-        joined.collect()
+    let probes: Vec<Result<Probe, Failure>> = std::thread::scope(|scope| {
+        let probe = |_| scope.spawn(|| ask_once(target.clone(), PROBE_PROMPT, ANSWER_TOKENS));
+        let threads: Vec<_> = (0..AT_ONCE).map(probe).collect();
+        let panicked = |_| Err(Failure::internal("a probe ended abnormally"));
+        threads.into_iter().map(|thread| thread.join().unwrap_or_else(panicked)).collect()
     });
     let mut failed = Vec::new();
-    for probe in asked {
+    for probe in probes {
         failed.extend(failure_of(&probe?.record));
     }
     Ok(match failed.first() {
-        None => {
-            Finding::good("several at once", format!("{AT_ONCE} requests at once all ended well"))
-        }
+        None => Finding::good("several at once", format!("{AT_ONCE} requests at once succeeded")),
         Some(words) => Finding::problem(
             "several at once",
             format!("{} of {AT_ONCE} requests at once failed: {words}", failed.len()),
-            "the server does not serve requests side by side; look for its concurrency settings",
+            "the server does not serve requests side by side; check its concurrency settings",
         ),
     })
 }
 
 const TOKENS: u32 = 4;
-/// Long enough that most models would end by themselves before it.
+/// Long enough that most models would end their answer before it.
 const PINNED_TOKENS: u32 = 48;
 
 fn pinned(target: &Target) -> Result<Finding, Failure> {
-    let audited = "nothing to do: a run leaves them out; its audit shows how long answers were";
-    let note = |words: &str| Finding::note("ignore_eos", words).remedy(audited);
+    let note = |words: &str| {
+        Finding::note("ignore_eos", words)
+            .remedy("nothing to do: a run leaves them out; its audit shows the length of answers")
+    };
     Ok(match ask_pinning(target)? {
-        Pinning::Accepted(pinned) => kept(target, pinned)?,
+        Pinning::Accepted(pinned) => return kept(target, pinned),
         Pinning::Refused => {
             note("ignore_eos and min_tokens are refused: answers may end before their length")
         }
         Pinning::NoSuchFields => {
             note("this API has no such fields: answers may end before their length")
         }
-        Pinning::NotKnown => note("not known: the question with ignore_eos failed"),
+        Pinning::NotKnown => note("not known: the request with ignore_eos failed"),
     })
 }
 
-/// Whether what was accepted has an effect.
+/// Whether the accepted fields have an effect.
 fn kept(target: &Target, pinned: PinnedOutput) -> Result<Finding, Failure> {
-    let asking = Target { pinned, ..target.clone() };
-    let record = ask_once(asking, PROBE_PROMPT, PINNED_TOKENS)?.record;
     let names = match (pinned.ignore_eos, pinned.min_tokens) {
         (true, true) => "ignore_eos and min_tokens",
         (true, false) => "ignore_eos",
         _ => "min_tokens",
     };
-    let came = record.usage.and_then(|usage| usage.completion_tokens);
-    Ok(match came {
-        Some(tokens) if tokens == u64::from(PINNED_TOKENS) => {
-            Finding::good("ignore_eos", format!("{names} accepted and kept: {tokens} tokens came"))
-        }
+    let record = ask_once(Target { pinned, ..target.clone() }, PROBE_PROMPT, PINNED_TOKENS)?.record;
+    Ok(match record.usage.and_then(|usage| usage.completion_tokens) {
+        Some(tokens) if tokens == u64::from(PINNED_TOKENS) => Finding::good(
+            "ignore_eos",
+            format!("{names} accepted and respected: {tokens} tokens received"),
+        ),
         Some(tokens) => Finding::problem(
             "ignore_eos",
-            format!("{names} accepted, but {tokens} of {PINNED_TOKENS} tokens came"),
-            "answers will not have the length that was asked for; see the audit of a run",
+            format!("{names} accepted, but {tokens} of {PINNED_TOKENS} tokens received"),
+            "answers will not have the requested length; see the audit of a run",
         ),
-        None => Finding::note("ignore_eos", format!("{names} accepted; no usage says if kept")),
+        None => Finding::note(
+            "ignore_eos",
+            format!("{names} accepted; without usage the effect is not known"),
+        ),
     })
 }
 
-/// How a question ended that the server may refuse.
+/// How a request ended that the server may refuse.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Reply {
     Accepted,
     Refused(String),
-    /// It failed, and that says nothing about what was asked.
+    /// It failed for another reason.
     NotKnown(String),
 }
 
 impl Reply {
-    /// By the status codes that say no to what was asked.
     fn from_record(record: &RequestRecord, is_refusal: impl Fn(&RequestRecord) -> bool) -> Self {
         match failure_of(record) {
             None => Self::Accepted,
@@ -309,12 +296,12 @@ impl Reply {
     }
 }
 
-/// Asks with more fields.
-fn ask_with(target: &Target, fields: &[(&str, Value)]) -> Result<Reply, Failure> {
-    let mut all: Map<String, Value> = target.fields.clone();
-    all.extend(fields.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
+/// Sends a request with more fields.
+fn ask_with(target: &Target, more: &[(&str, Value)]) -> Result<Reply, Failure> {
+    let mut fields = target.fields.clone();
+    fields.extend(more.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
     let tokens = probe_tokens(target.api, TOKENS);
-    let record = ask_once(Target { fields: all, ..target.clone() }, PROBE_PROMPT, tokens)?.record;
+    let record = ask_once(Target { fields, ..target.clone() }, PROBE_PROMPT, tokens)?.record;
     Ok(Reply::from_record(&record, is_refusal))
 }
 
@@ -322,16 +309,13 @@ fn sampling(target: &Target) -> Result<Finding, Failure> {
     let fields = [("temperature", json!(0.7)), ("top_p", json!(0.9)), ("seed", json!(1))];
     let accepted = Finding::good("sampling", "temperature, top_p and seed accepted");
     Ok(ask_with(target, &fields)?.finding(accepted, |words| {
-        Finding::problem(
-            "sampling",
-            format!("temperature, top_p and seed together are refused: {words}"),
-            "leave out what the server names",
-        )
+        let words = format!("temperature, top_p and seed together are refused: {words}");
+        Finding::problem("sampling", words, "leave out the fields that the server names")
     }))
 }
 
 fn unknown_field(target: &Target) -> Result<Finding, Failure> {
-    let ignored = "ignored in silence: a misspelt --extra-body field will have no effect";
+    let ignored = "ignored without an error: a misspelt --extra-body field will have no effect";
     let reply = ask_with(target, &[("inferometer_unknown_field", json!(true))])?;
     Ok(reply.finding(Finding::note("unknown fields", ignored), |_| {
         Finding::good("unknown fields", "refused: a misspelt field is noticed")
@@ -340,9 +324,8 @@ fn unknown_field(target: &Target) -> Result<Finding, Failure> {
 
 fn other_model(target: &Target) -> Result<Finding, Failure> {
     let asking = Target { model: "inferometer-no-such-model".to_owned(), ..target.clone() };
-    let tokens = probe_tokens(target.api, TOKENS);
-    let record = ask_once(asking, PROBE_PROMPT, tokens)?.record;
-    let any = "any name is answered: the server does not tell whether it serves the model you mean";
+    let record = ask_once(asking, PROBE_PROMPT, probe_tokens(target.api, TOKENS))?.record;
+    let any = "any name is answered: the server does not report whether it serves this model";
     let reply = Reply::from_record(&record, is_no_such_model);
     Ok(reply.finding(Finding::note("model names", any), |_| {
         Finding::good("model names", "a model that it does not serve is refused")
@@ -353,40 +336,34 @@ fn is_no_such_model(record: &RequestRecord) -> bool {
     record.head.is_some_and(|head| matches!(head.status, 400 | 404))
 }
 
-/// Several blocks of any cache, and room for it in any context.
+/// Several blocks of any cache, and short enough for any context.
 const CACHE_WORDS: u32 = 160;
 const EXACT_TOKENS: u32 = 200;
+const NO_PROMPT_LENGTH: &str = "the server does not report the length of prompts";
 
 fn by_words(target: &Target) -> Result<Finding, Failure> {
-    Ok(match correction(target)? {
-        Some(Correction { tokens_per_word, overhead_tokens }) => Finding::good(
-            "prompt length",
-            format!(
-                "reported; a word of ours is {tokens_per_word:.2} tokens, and each prompt has \
-                 {overhead_tokens} more (its template)"
-            ),
-        )
-        .remedy("for exact lengths give the model's tokenizer: --tokenizer"),
-        None => Finding::problem(
-            "prompt length",
-            "the server does not say how long prompts are",
-            "lengths stay estimates: give the model's tokenizer with --tokenizer",
-        ),
-    })
+    let Some(Correction { tokens_per_word, overhead_tokens }) = correction(target)? else {
+        let remedy = "lengths stay estimates: set the model's tokenizer with --tokenizer";
+        return Ok(Finding::problem("prompt length", NO_PROMPT_LENGTH, remedy));
+    };
+    let words = format!(
+        "reported; a generated word has {tokens_per_word:.2} tokens, and each prompt has \
+         {overhead_tokens} more (its template)"
+    );
+    let remedy = "for exact lengths set the model's tokenizer: --tokenizer";
+    Ok(Finding::good("prompt length", words).remedy(remedy))
 }
 
 fn by_tokenizer(inputs: &Inputs, target: &Target) -> Result<Finding, Failure> {
-    let segment = Segment { seed: 1, tokens: EXACT_TOKENS };
-    let text = inputs.text().framed(&[segment]);
+    let text = inputs.text().framed(&[Segment { seed: 1, tokens: EXACT_TOKENS }]);
     let record = ask_once(target.clone(), &text, probe_tokens(target.api, 1))?.record;
-    let counted = record.usage.and_then(|usage| usage.prompt_tokens);
-    Ok(match counted {
+    Ok(match record.usage.and_then(|usage| usage.prompt_tokens) {
         Some(tokens) if tokens == u64::from(EXACT_TOKENS) => {
             Finding::good("prompt length", "the server counts exactly as the tokenizer does")
         }
         Some(tokens) => Finding::note(
             "prompt length",
-            format!("{EXACT_TOKENS} tokens by the tokenizer are {tokens} to the server"),
+            format!("{EXACT_TOKENS} tokens by the tokenizer are {tokens} by the server"),
         )
         .remedy(
             "a chat template adds to each prompt: --count with-template makes it part of the \
@@ -394,13 +371,13 @@ fn by_tokenizer(inputs: &Inputs, target: &Target) -> Result<Finding, Failure> {
         ),
         None => Finding::problem(
             "prompt length",
-            "the server does not say how long prompts are",
+            NO_PROMPT_LENGTH,
             "the audit of a run cannot compare lengths",
         ),
     })
 }
 
-/// The same prompt twice: does the second cost less?
+/// Sends the same prompt twice: is the second one cached?
 fn cache(spec: &Spec, target: &Target) -> Result<Finding, Failure> {
     let seed = spec.seed ^ 0x6361_6368_6500;
     let text = TextMaker::estimating(None).bare(&[Segment { seed, tokens: CACHE_WORDS }]);
@@ -408,39 +385,25 @@ fn cache(spec: &Spec, target: &Target) -> Result<Finding, Failure> {
     let first = ask_once(target.clone(), &text, tokens)?.record;
     let second = ask_once(target.clone(), &text, tokens)?.record;
     if [&first, &second].iter().any(|record| record.ending.outcome != Outcome::Ok) {
-        return Ok(Finding::note("prefix cache", "not known: the question was not answered"));
+        return Ok(Finding::note("prefix cache", "not known: the request failed"));
     }
-    let cached = second.usage.and_then(|usage| usage.cached_tokens);
-    Ok(match cached {
-        Some(0) => Finding::good("prefix cache", "off, as far as its usage tells"),
+    Ok(match second.usage.and_then(|usage| usage.cached_tokens) {
+        Some(0) => Finding::good("prefix cache", "off, as far as its usage shows"),
         Some(tokens) => Finding::note(
             "prefix cache",
-            format!("on: a prompt sent twice found {tokens} of its tokens cached"),
+            format!("on: {tokens} tokens of a prompt that was sent twice were cached"),
         )
-        .remedy("prompts are unique unless asked otherwise; a run's audit shows what was cached"),
-        None => Finding::note("prefix cache", "its usage does not tell what was cached")
-            .remedy("vLLM tells with --enable-prompt-tokens-details; another --seed is always new"),
+        .remedy("prompts are unique by default; the audit of a run shows what was cached"),
+        None => Finding::note("prefix cache", "its usage does not report cached tokens").remedy(
+            "vLLM reports them with --enable-prompt-tokens-details; another --seed sends new prompts",
+        ),
     })
 }
 
 const BODY_LIMIT: usize = 16 << 20;
 const OTHER_API_WAIT: Duration = Duration::from_secs(20);
 
-fn examine_endpoints(target: &Target) -> Result<Vec<Finding>, Failure> {
-    let mut findings = vec![match get(target, "/metrics")? {
-        Some(reply) => Finding::good("/metrics", server_of(&reply)),
-        None => Finding::note("/metrics", "none: the server's own queue and cache stay unseen")
-            .remedy("llama-server wants --metrics; vLLM and SGLang serve it by default or by flag"),
-    }];
-    if let Some(version) = get(target, "/version")? {
-        let words = String::from_utf8_lossy(&version.body).trim().to_owned();
-        findings.push(Finding::good("/version", words));
-    }
-    findings.push(other_apis(target)?);
-    Ok(findings)
-}
-
-/// Which of the other APIs answer a small question.
+/// Which of the other APIs answer a small request.
 fn other_apis(target: &Target) -> Result<Finding, Failure> {
     let mut served = Vec::new();
     for api in Api::all().filter(|api| *api != target.api) {
@@ -452,30 +415,29 @@ fn other_apis(target: &Target) -> Result<Finding, Failure> {
             served.push(api.name());
         }
     }
-    Ok(if served.is_empty() {
-        Finding::note("other APIs", "none of the others answered")
-    } else {
-        Finding::good("other APIs", format!("also answered: {}", served.join(", ")))
+    Ok(match &served[..] {
+        [] => Finding::note("other APIs", "none of the others answered"),
+        served => Finding::good("other APIs", format!("also answered: {}", served.join(", "))),
     })
 }
 
-/// Whose metrics these are, by their names.
-fn server_of(reply: &FetchReply) -> String {
+/// Names the software whose metrics these are, by their prefix.
+fn metrics_of(reply: &FetchReply) -> String {
     let text = String::from_utf8_lossy(&reply.body);
     let known = [
-        ("vllm:", "vLLM's"),
-        ("sglang:", "SGLang's"),
-        ("llamacpp:", "llama.cpp's"),
-        ("tgi_", "TGI's"),
-        ("nv_inference", "Triton's"),
+        ("vllm:", "vLLM"),
+        ("sglang:", "SGLang"),
+        ("llamacpp:", "llama.cpp"),
+        ("tgi_", "TGI"),
+        ("nv_inference", "Triton"),
     ];
     match known.iter().find(|(prefix, _)| text.contains(prefix)) {
-        Some((_, whose)) => format!("{whose} metrics"),
-        None => "served, in no vocabulary that is known here".to_owned(),
+        Some((_, software)) => format!("metrics of {software}"),
+        None => "served, with unknown metric names".to_owned(),
     }
 }
 
-/// A page that is there; anything else is `None`.
+/// A page that exists; anything else is `None`.
 fn get(target: &Target, path: &str) -> Result<Option<FetchReply>, Failure> {
     let request = FetchRequest { path, body_limit: BODY_LIMIT };
     let reply = fetching(target, async |fetch| fetch.fetch(request).await)?;

@@ -22,7 +22,7 @@ use inferometer_target::deploy::{Deployment, IsOver, Probe, Waited};
 
 use crate::failure::{Failure, Refusal};
 use crate::interruption::Companion;
-use crate::live::Server;
+use crate::measurement::Server;
 use crate::preflight;
 use crate::secrets::Secrets;
 use crate::session::{Event, Session};

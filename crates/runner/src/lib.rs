@@ -33,17 +33,14 @@ pub mod environment;
 pub mod failure;
 pub mod fit;
 pub mod interruption;
-pub mod live;
 pub mod measurement;
 pub mod preflight;
 pub mod secrets;
 mod session;
 pub mod simulation;
-mod telemetry;
 
 pub use inferometer_model as model;
 
 pub use failure::{Exit, Failure};
-pub use live::{Connected, Runner};
-pub use measurement::Run;
+pub use measurement::{Connected, Run, Runner};
 pub use session::{Event, Observer, ProgressTick, Session};

@@ -1,32 +1,435 @@
-//! One measurement: where it is stored, its warm-up, the drive of its plan, and its summary.
+//! One benchmark from its spec to a stored run: the server that it measures (reached, deployed or
+//! embedded, and probed), the warm-up, the drive of its plan, the telemetry of server and machines, and
+//! the summary.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::num::NonZeroUsize;
-use std::path::Path;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{RecvTimeoutError, SyncSender, channel, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use inferometer_analysis::{Summary, summarize};
+use inferometer_analysis::{Summary, check_slos, summarize};
 use inferometer_load::answer::Failure as LoadFailure;
-use inferometer_load::{Drive, Drivers, LoadError, Progress, SystemClock, Target, drive};
-use inferometer_model::journal::JournalBatch;
-use inferometer_model::observations::{Correction, Endpoint, WarmUpFacts};
-use inferometer_model::plan::Fingerprints;
-use inferometer_model::spec::ClientSpec;
-use inferometer_model::{Clock, JournalEntry, Manifest, Outcome, Plan, RunEnding, Spec};
-use inferometer_store::{
-    RunDirectory, RunStore, RunWriter, SetDirectory, StoreError, StoredRun, spawn_writer,
+use inferometer_load::target::Credentials;
+use inferometer_load::{
+    Drive, Drivers, HttpFetch, LoadError, Progress, SystemClock, Target, drive, resources,
 };
+use inferometer_model::journal::JournalBatch;
+use inferometer_model::observations::{Correction, Endpoint, HttpVersion, WarmUpFacts};
+use inferometer_model::plan::Fingerprints;
+use inferometer_model::spec::{ClientSpec, DevicesAsked, Extent, LoadShape, Rate, TargetSpec};
+use inferometer_model::system::ServerFacts;
+use inferometer_model::telemetry::{DevicesAbsence, TelemetryEntry};
+use inferometer_model::{
+    BaseUrl, Clock, Environment, JournalEntry, Manifest, Outcome, Plan, RunEnding, Spec,
+};
+use inferometer_store::{
+    RunDirectory, RunStore, RunWriter, SetDirectory, StoreError, StoredRun, TelemetryWriter,
+    spawn_writer,
+};
+use inferometer_target::gpu::GpuProbe;
+use inferometer_target::machines::{Devices, Sampler, Sampling};
+use inferometer_target::{Poller, Polling};
 use inferometer_workload::{Inputs, make_plan, make_warm_up};
 
+use crate::deployed::{self, Deployed};
+use crate::embedded::Engine;
 use crate::failure::Failure;
 use crate::interruption::Sending;
-use crate::live::Live;
+use crate::preflight::{self, Found};
+use crate::secrets::Secrets;
 use crate::session::{Event, ProgressTick, Session};
-use crate::telemetry::{self, Listening};
-use crate::{calibration, deployed, environment};
+use crate::{calibration, environment};
+
+/// A benchmark that is planned and checked, and has sent nothing yet.
+#[derive(Debug)]
+#[must_use]
+pub struct Runner {
+    planned: Planned,
+    secrets: Secrets,
+    folder: PathBuf,
+    ceiling: usize,
+}
+
+impl Runner {
+    /// Reads what the spec names, plans every request, and checks what can be checked without a
+    /// server.
+    pub fn new(spec: Spec) -> Result<Self, Failure> {
+        check_slos(&spec.slos, spec.workload.streaming).map_err(Failure::from_usage)?;
+        Self::from_planned(Planned::new(spec)?)
+    }
+
+    /// The same for a plan that was made before.
+    pub fn from_planned(planned: Planned) -> Result<Self, Failure> {
+        planned.check_sends_something()?;
+        let ceiling = ceiling(&planned.spec);
+        check_ceiling(&planned.spec, ceiling)?;
+        Ok(Self { planned, secrets: Secrets::default(), folder: PathBuf::from("runs"), ceiling })
+    }
+
+    /// Keys and headers to send. The default is none.
+    pub fn secrets(self, secrets: Secrets) -> Self {
+        Self { secrets, ..self }
+    }
+
+    /// The folder in which runs are stored. The default is `./runs`.
+    pub fn store_in(self, folder: impl Into<PathBuf>) -> Self {
+        Self { folder: folder.into(), ..self }
+    }
+
+    /// Requests that may be in flight before the system runs out of file descriptors.
+    pub fn ceiling(&self) -> usize {
+        self.ceiling
+    }
+
+    /// Runs the benchmark to its end. Every [`Event`] is passed to `observe`, from several threads.
+    /// Signals are not handled; see [`Runner::connect`].
+    pub fn run(self, observe: impl Fn(Event) + Send + Sync + 'static) -> Result<Run, Failure> {
+        let session = Session::new(self.ceiling, Arc::new(observe));
+        self.connect(&session)?.measure(&session)
+    }
+
+    /// Deploys or reaches the server and probes it. What comes next is [`Connected::measure`].
+    pub fn connect(self, session: &Session) -> Result<Connected, Failure> {
+        let store = RunStore::open(self.folder).map_err(Failure::from_usage)?;
+        store.check_writable().map_err(Failure::from_usage)?;
+        let spec = &self.planned.spec;
+        let is_deployed = matches!(spec.target, TargetSpec::Deployed(_));
+        let log = is_deployed.then(|| deployed::log_in(store.path()));
+        let server = if let Some(log) = &log {
+            Deployed::server(spec, &self.secrets, log, session)?
+        } else {
+            let server = Server::new(spec)?;
+            session.emit(Event::Probing { base: server.base().clone() });
+            server
+        };
+        let server = Arc::new(server);
+        let live = Live::reach(Arc::clone(&server), &self.secrets, &self.planned)
+            .map_err(|failure| explain(failure, &server, session))?;
+        session.emit(live.opening());
+        Ok(Connected { planned: self.planned, store, log, server, live })
+    }
+}
+
+/// A benchmark whose server was probed.
+#[derive(Debug)]
+pub struct Connected {
+    planned: Planned,
+    store: RunStore,
+    log: Option<PathBuf>,
+    server: Arc<Server>,
+    live: Live,
+}
+
+impl Connected {
+    /// Measures, stores and summarizes. A server that was deployed for it is stopped, whatever
+    /// happens.
+    pub fn measure(self, session: &Session) -> Result<Run, Failure> {
+        let Self { planned, store, log, server, live } = self;
+        let location = RunLocation { server_log: log.as_deref(), ..RunLocation::in_store(&store) };
+        let run = live
+            .measure(planned, location, session)
+            .map_err(|failure| explain(failure, &server, session))?;
+        let (Some(deployed), Some(log)) = (server.deployed(), log) else { return Ok(run) };
+        let lost = deployed.lost(Some(run.summary.run.stop));
+        deployed.stop(session);
+        let log = deployed::keep_log(&log, run.directory.path());
+        let server_failure = lost
+            .filter(|_| session.interruption.exit().is_none())
+            .map(|lost| deployed.explain(&lost, &log));
+        Ok(Run { server_failure, ..run })
+    }
+}
+
+/// What a deployed server wrote last explains a failure better than the failure does. The server is
+/// stopped.
+fn explain(failure: Failure, server: &Server, session: &Session) -> Failure {
+    let Some(deployed) = server.deployed() else { return failure };
+    let lost = deployed.lost(None);
+    let failure = failure.shown(deployed.last_lines());
+    deployed.stop(session);
+    match lost {
+        Some(lost) if !failure.is_interruption() => deployed.explain(&lost, &deployed.log),
+        Some(_) | None => failure,
+    }
+}
+
+/// A server that was probed and is ready to be measured.
+#[derive(Debug)]
+#[must_use]
+pub struct Live {
+    pub(crate) found: Found,
+    /// What the server is and what it runs on.
+    pub(crate) facts: ServerFacts,
+    /// How the server counts our words, where it was asked.
+    correction: Option<Correction>,
+    /// Begins the id of every request; `None` uses the id of the run.
+    pub(crate) request_id_prefix: Option<String>,
+    /// Ends with the last measurement, where it is ours.
+    _server: Arc<Server>,
+}
+
+impl Live {
+    /// Probes everything that must be known before a run.
+    pub fn reach(
+        server: Arc<Server>,
+        secrets: &Secrets,
+        planned: &Planned,
+    ) -> Result<Self, Failure> {
+        let Planned { spec, inputs, plan, .. } = planned;
+        let found = preflight::preflight(spec, secrets, server.base(), server.is_embedded())?;
+        let facts = environment::find_server(
+            spec,
+            &found,
+            server.deployed().map(|deployed| &deployed.facts),
+        )?;
+        let body = &spec.workload.body;
+        if body.images.is_some() || body.adapters.is_some() {
+            preflight::check_carried(&found.target, secrets, plan.as_ref())?;
+        }
+        let correction =
+            if inputs.wants_correction() { preflight::correction(&found.target)? } else { None };
+        Ok(Self { found, facts, correction, request_id_prefix: None, _server: server })
+    }
+
+    /// The same server, with request ids that begin with this prefix.
+    pub fn naming_requests(self, request_id_prefix: Option<String>) -> Self {
+        Self { request_id_prefix, ..self }
+    }
+
+    /// Where requests are sent.
+    pub fn target(&self) -> &Target {
+        &self.found.target
+    }
+
+    /// The event that opens the measurement.
+    pub fn opening(&self) -> Event {
+        let Endpoint { model, base, .. } = self.found.endpoint.clone();
+        Event::Measuring { api: self.found.target.api, model, base }
+    }
+
+    /// Measures. A signal before the first request is a failure, and nothing is stored.
+    pub fn measure(
+        &self,
+        planned: Planned,
+        location: RunLocation<'_>,
+        session: &Session,
+    ) -> Result<Run, Failure> {
+        // Only lengths as the server counts them change the plan.
+        let planned = match self.correction {
+            Some(correction) => planned.corrected(correction),
+            None => planned,
+        };
+        planned.check_sends_something()?;
+        let warm_up = planned.warm_up();
+        let has_warm_up = warm_up.is_some();
+        let warmed_up = warm_up.map(|plan| self.warm_up(plan, &planned.spec, session));
+        // Goes first: a warm-up that was cut has no request that succeeded, and that is no fault.
+        session.interruption.check().inspect_err(|_| {
+            let when = if has_warm_up { "in the warm-up" } else { "before the run began" };
+            session.emit(Event::Interrupted { when });
+        })?;
+        let warmed_up = warmed_up.transpose()?;
+        let clock = SystemClock::new();
+        let endpoint = self.found.endpoint.clone();
+        let devices = devices(&planned.spec, &endpoint, &self.facts, clock);
+        // What the embedded engine has cached in a suite is known from its own counters.
+        let seen_before = if endpoint.embedded {
+            None
+        } else {
+            let (plan, now_ns) = (&planned.fingerprints.plan, clock.anchor().realtime_ns);
+            let Endpoint { base, model, .. } = &endpoint;
+            location.store.sent_before(&planned.spec, plan, base, model, now_ns)
+        };
+        let environment = environment::capture();
+        let writer = location.create(Manifest {
+            seen_before,
+            calibration: calibration::known(session),
+            ..planned.manifest(endpoint, warmed_up, environment, self.facts.clone(), clock)
+        })?;
+        let directory = writer.directory().clone();
+        // A set remembers its own command, which finishes this run, too.
+        if location.point.is_none() {
+            session.interruption.remember(directory.remedy());
+        }
+        let _sending = session.interruption.sending(Sending::Stored);
+        let run_prefix = || format!("inferometer-{}", directory.id().replace('/', "-"));
+        let request_id_prefix = self.request_id_prefix.clone().unwrap_or_else(run_prefix);
+        let target = Target { request_id_prefix, ..self.found.target.clone() };
+        let listening =
+            Listening::start(&planned.spec, &target, clock, devices, &directory, session);
+        let writer = play(writer, &planned, target, clock, session)?;
+        listening.stop(session);
+        let summary = seal_summary(&directory, &writer.seal()?)?;
+        session.emit(Event::Finished { directory: directory.path().to_owned() });
+        Ok(Run { directory, summary, server_failure: None })
+    }
+
+    /// Sends requests that are not counted. Of their records only a few facts are kept.
+    fn warm_up(
+        &self,
+        plan: Arc<dyn Plan>,
+        spec: &Spec,
+        session: &Session,
+    ) -> Result<WarmUpFacts, Failure> {
+        let _sending = session.interruption.sending(Sending::Unstored);
+        let requests = plan.bounds().requests.unwrap_or_default();
+        session.emit(Event::WarmingUp { requests });
+        let (journal, entries) = sync_channel::<JournalBatch>(JOURNAL_QUEUE);
+        let counting = std::thread::spawn(move || {
+            let mut tally = WarmUpTally::default();
+            entries.into_iter().flatten().for_each(|entry| tally.add(entry));
+            tally
+        });
+        let request_id_prefix = "inferometer-warm-up".to_owned();
+        let target = Target { request_id_prefix, ..self.found.target.clone() };
+        let ending = drive_plan(plan, target, SystemClock::new(), journal, (spec, session))
+            .map_err(Failure::from_error)?;
+        let tally = counting.join().map_err(|_| Failure::internal("the warm-up's tally ended"))?;
+        tally.facts(&ending)
+    }
+}
+
+/// Drives the plan and writes what comes back.
+fn play(
+    writer: RunWriter,
+    planned: &Planned,
+    target: Target,
+    clock: SystemClock,
+    session: &Session,
+) -> Result<RunWriter, Failure> {
+    let remedy = writer.directory().remedy();
+    let (journal, batches) = sync_channel(JOURNAL_QUEUE);
+    let writing = spawn_writer(writer, batches)?;
+    let plan = Arc::clone(&planned.plan);
+    let driven = drive_plan(plan, target, clock, journal, (&planned.spec, session));
+    let unfinished = |what: String| {
+        Failure::internal(what).hint(format!("what was recorded is kept; finish it with: {remedy}"))
+    };
+    // A writer that failed is the reason why a driver found its journal closed: it goes first.
+    let written = writing
+        .join()
+        .map_err(|_| unfinished("the journal's writer ended abnormally".to_owned()))?;
+    let writer = written.map_err(|error| unfinished(error.to_string()))?;
+    driven.map(|_| writer).map_err(|error| unfinished(error.to_string()))
+}
+
+fn drive_plan(
+    plan: Arc<dyn Plan>,
+    target: Target,
+    clock: SystemClock,
+    journal: SyncSender<JournalBatch>,
+    (spec, session): (&Spec, &Session),
+) -> Result<RunEnding, LoadError> {
+    let progress = Arc::new(Progress::default());
+    let (bounds, observer) = (plan.bounds(), &session.observer);
+    std::thread::scope(|scope| {
+        let (stop, stopped) = channel::<()>();
+        let counts = Arc::clone(&progress);
+        let ticker = scope.spawn(move || {
+            while stopped.recv_timeout(TICK_EVERY) == Err(RecvTimeoutError::Timeout) {
+                let elapsed = Duration::from_nanos(clock.now().as_nanos());
+                let tick = ProgressTick { counts: counts.view(), bounds, elapsed };
+                observer(Event::Progress(tick));
+            }
+            observer(Event::ProgressEnded);
+        });
+        let ended = drive(Drive {
+            plan,
+            target: Arc::new(target),
+            clock,
+            control: session.control.clone(),
+            progress,
+            ceiling: session.ceiling,
+            drivers: drivers(&spec.client),
+            stall_grace: Drive::STALL_GRACE,
+            journal,
+        });
+        drop(stop);
+        // An observer that panicked must not end the measurement.
+        let _ = ticker.join();
+        ended
+    })
+}
+
+/// Raises the limit on file descriptors, and returns how many requests may be in flight then.
+pub fn ceiling(spec: &Spec) -> usize {
+    resources::raise_in_flight_ceiling(spec.client.drivers)
+}
+
+/// Fails if requests that are certain to be in flight at once need more file descriptors.
+pub fn check_ceiling(spec: &Spec, ceiling: usize) -> Result<(), Failure> {
+    if ceiling == 0 {
+        return Err(Failure::usage(
+            "this system gives too few file descriptors: no request can be in flight",
+        )
+        .hint("raise the limit with `ulimit -n`"));
+    }
+    let (flag, wanted) = match (&spec.load.shape, spec.load.extent) {
+        (LoadShape::Closed { concurrency, .. }, _) => ("--concurrency", concurrency.get().into()),
+        (LoadShape::Open { cap: Some(cap), .. }, _) => ("--max-concurrency", cap.get().into()),
+        (LoadShape::Open { rate: Rate::Unlimited, .. }, Extent::Requests(requests)) => {
+            ("--rate inf with --requests", requests.get())
+        }
+        (LoadShape::Open { .. }, _) => return Ok(()),
+    };
+    if wanted <= ceiling as u64 {
+        return Ok(());
+    }
+    Err(Failure::usage(format!(
+        "{flag} {wanted} needs more file descriptors than this system gives: {ceiling} requests \
+         can be in flight"
+    ))
+    .hint("raise the limit with `ulimit -n`, or ask for fewer requests at once"))
+}
+
+/// The server to measure, kept alive while it is needed.
+#[derive(Debug)]
+pub enum Server {
+    /// The engine of this program.
+    Embedded(Engine),
+    /// A server that runs already.
+    Remote(BaseUrl),
+    /// A server that we deployed.
+    Deployed(Box<Deployed>),
+}
+
+impl Server {
+    /// A server that runs already, or the embedded engine. A server that must be deployed needs
+    /// more than its spec: see [`Deployed::start`].
+    pub fn new(spec: &Spec) -> Result<Self, Failure> {
+        match &spec.target {
+            TargetSpec::Url(base) => Ok(Self::Remote(base.clone())),
+            TargetSpec::Deployed(_) => Err(Failure::usage("this command does not deploy servers")
+                .hint("start the server by hand and give its URL")),
+            TargetSpec::Embedded => Engine::for_spec(spec).map(Self::Embedded),
+        }
+    }
+
+    /// The base URL of the server.
+    pub fn base(&self) -> &BaseUrl {
+        match self {
+            Self::Embedded(engine) => engine.base(),
+            Self::Remote(base) => base,
+            Self::Deployed(deployed) => &deployed.base,
+        }
+    }
+
+    /// The deployment, if we deployed the server.
+    pub fn deployed(&self) -> Option<&Deployed> {
+        match self {
+            Self::Deployed(deployed) => Some(deployed),
+            Self::Embedded(_) | Self::Remote(_) => None,
+        }
+    }
+
+    /// Whether it is the embedded engine.
+    pub fn is_embedded(&self) -> bool {
+        matches!(self, Self::Embedded(_))
+    }
+}
 
 /// Where a run is stored.
 #[derive(Clone, Copy, Debug)]
@@ -116,6 +519,34 @@ impl Planned {
         Self::from_ingredients(self.spec, self.inputs)
     }
 
+    /// The manifest of a run of this plan; the store adds its name and its time.
+    pub(crate) fn manifest(
+        &self,
+        endpoint: Endpoint,
+        warm_up: Option<WarmUpFacts>,
+        environment: Environment,
+        server: ServerFacts,
+        clock: SystemClock,
+    ) -> Manifest {
+        Manifest {
+            format: 0,
+            run: String::new(),
+            started: String::new(),
+            spec: self.spec.clone(),
+            bounds: self.plan.bounds(),
+            fingerprints: self.fingerprints.clone(),
+            materials: self.inputs.materials().clone(),
+            endpoint,
+            warm_up,
+            seen_before: None,
+            calibration: None,
+            environment,
+            server: Some(server),
+            simulated: None,
+            clock: clock.anchor(),
+        }
+    }
+
     /// The requests that are sent before the run and not counted.
     pub fn warm_up(&self) -> Option<Arc<dyn Plan>> {
         make_warm_up(&self.spec, &self.inputs)
@@ -140,153 +571,6 @@ pub struct Run {
     pub summary: Summary,
     /// Why the server that was deployed for this run ended during it, if it did.
     pub server_failure: Option<Failure>,
-}
-
-/// What a measurement needs while it is made.
-pub(crate) struct Measurement<'a> {
-    pub(crate) planned: Planned,
-    pub(crate) live: &'a Live,
-    pub(crate) session: &'a Session,
-}
-
-impl Measurement<'_> {
-    /// Measures. A signal before the first request is a failure, and nothing is stored.
-    pub(crate) fn make(&self, location: RunLocation<'_>) -> Result<Run, Failure> {
-        let Self { planned, live, session } = self;
-        let warm_up = planned.warm_up();
-        let has_warm_up = warm_up.is_some();
-        let warmed_up = warm_up.map(|plan| self.warm_up(plan));
-        // Goes first: a warm-up that was cut has no request that succeeded, and that is no fault.
-        session.interruption.check().inspect_err(|_| {
-            let when = if has_warm_up { "in the warm-up" } else { "before the run began" };
-            session.emit(Event::Interrupted { when });
-        })?;
-        let warmed_up = warmed_up.transpose()?;
-        let clock = SystemClock::new();
-        let endpoint = live.found.endpoint.clone();
-        let devices = telemetry::devices(&planned.spec, &endpoint, &live.facts, clock);
-        // What the embedded engine has cached in a suite is known from its own counters.
-        let seen_before = if endpoint.embedded {
-            None
-        } else {
-            let (plan, now_ns) = (&planned.fingerprints.plan, clock.anchor().realtime_ns);
-            let Endpoint { base, model, .. } = &endpoint;
-            location.store.sent_before(&planned.spec, plan, base, model, now_ns)
-        };
-        let writer = location.create(Manifest {
-            format: 0,
-            run: String::new(),
-            started: String::new(),
-            spec: planned.spec.clone(),
-            bounds: planned.plan.bounds(),
-            fingerprints: planned.fingerprints.clone(),
-            materials: planned.inputs.materials().clone(),
-            endpoint,
-            warm_up: warmed_up,
-            seen_before,
-            calibration: calibration::known(session),
-            environment: environment::capture(),
-            server: Some(live.facts.clone()),
-            simulated: None,
-            clock: clock.anchor(),
-        })?;
-        let directory = writer.directory().clone();
-        // A set remembers its own command, which finishes this run, too.
-        if location.point.is_none() {
-            session.interruption.remember(directory.remedy());
-        }
-        let _sending = session.interruption.sending(Sending::Stored);
-        let run_prefix = || format!("inferometer-{}", directory.id().replace('/', "-"));
-        let request_id_prefix = live.request_id_prefix.clone().unwrap_or_else(run_prefix);
-        let target = Target { request_id_prefix, ..live.found.target.clone() };
-        let listening =
-            Listening::start(&planned.spec, &target, clock, devices, &directory, session);
-        let writer = self.play(writer, target, clock, &directory)?;
-        listening.stop(session);
-        let summary = seal_summary(&directory, &writer.seal()?)?;
-        session.emit(Event::Finished { directory: directory.path().to_owned() });
-        Ok(Run { directory, summary, server_failure: None })
-    }
-
-    /// Sends requests that are not counted. Of their records only a few facts are kept.
-    fn warm_up(&self, plan: Arc<dyn Plan>) -> Result<WarmUpFacts, Failure> {
-        let _sending = self.session.interruption.sending(Sending::Unstored);
-        let requests = plan.bounds().requests.unwrap_or_default();
-        self.session.emit(Event::WarmingUp { requests });
-        let (journal, entries) = sync_channel::<JournalBatch>(JOURNAL_QUEUE);
-        let counting = std::thread::spawn(move || {
-            let mut tally = WarmUpTally::default();
-            entries.into_iter().flatten().for_each(|entry| tally.add(entry));
-            tally
-        });
-        let request_id_prefix = "inferometer-warm-up".to_owned();
-        let target = Target { request_id_prefix, ..self.live.found.target.clone() };
-        let ending =
-            self.drive(plan, target, SystemClock::new(), journal).map_err(Failure::from_error)?;
-        let tally = counting.join().map_err(|_| Failure::internal("the warm-up's tally ended"))?;
-        tally.facts(&ending)
-    }
-
-    /// Drives the plan and writes what comes back.
-    fn play(
-        &self,
-        writer: RunWriter,
-        target: Target,
-        clock: SystemClock,
-        directory: &RunDirectory,
-    ) -> Result<RunWriter, Failure> {
-        let (journal, batches) = sync_channel(JOURNAL_QUEUE);
-        let writing = spawn_writer(writer, batches)?;
-        let driven = self.drive(Arc::clone(&self.planned.plan), target, clock, journal);
-        let unfinished = |what: String| {
-            Failure::internal(what)
-                .hint(format!("what was recorded is kept; finish it with: {}", directory.remedy()))
-        };
-        // A writer that failed is the reason why a driver found its journal closed: it goes first.
-        let written = writing
-            .join()
-            .map_err(|_| unfinished("the journal's writer ended abnormally".to_owned()))?;
-        let writer = written.map_err(|error| unfinished(error.to_string()))?;
-        driven.map(|_| writer).map_err(|error| unfinished(error.to_string()))
-    }
-
-    fn drive(
-        &self,
-        plan: Arc<dyn Plan>,
-        target: Target,
-        clock: SystemClock,
-        journal: SyncSender<JournalBatch>,
-    ) -> Result<RunEnding, LoadError> {
-        let progress = Arc::new(Progress::default());
-        let (bounds, observer) = (plan.bounds(), &self.session.observer);
-        std::thread::scope(|scope| {
-            let (stop, stopped) = channel::<()>();
-            let counts = Arc::clone(&progress);
-            let ticker = scope.spawn(move || {
-                while stopped.recv_timeout(TICK_EVERY) == Err(RecvTimeoutError::Timeout) {
-                    let elapsed = Duration::from_nanos(clock.now().as_nanos());
-                    let tick = ProgressTick { counts: counts.view(), bounds, elapsed };
-                    observer(Event::Progress(tick));
-                }
-                observer(Event::ProgressEnded);
-            });
-            let ended = drive(Drive {
-                plan,
-                target: Arc::new(target),
-                clock,
-                control: self.session.control.clone(),
-                progress,
-                ceiling: self.session.ceiling,
-                drivers: drivers(&self.planned.spec.client),
-                stall_grace: Drive::STALL_GRACE,
-                journal,
-            });
-            drop(stop);
-            // An observer that panicked must not end the measurement.
-            let _ = ticker.join();
-            ended
-        })
-    }
 }
 
 /// The outcomes of a warm-up.
@@ -344,4 +628,118 @@ pub fn seal_summary(directory: &RunDirectory, stored: &StoredRun) -> Result<Summ
 pub(crate) fn drivers(client: &ClientSpec) -> Drivers {
     let count = NonZeroUsize::try_from(client.drivers).unwrap_or(NonZeroUsize::MIN);
     Drivers { count, cores: client.cores.iter().map(|core| *core as usize).collect() }
+}
+
+/// A poller and a sampler at work, or none where nobody asked for them.
+#[derive(Default)]
+pub(crate) struct Listening {
+    journal: Option<Journal>,
+    poller: Option<Poller<Journal, StoreError>>,
+    sampler: Option<Sampler<Journal, StoreError>>,
+}
+
+/// One file, and two threads that write to it: each entry goes there whole.
+#[derive(Clone)]
+struct Journal(Arc<Mutex<TelemetryWriter>>);
+
+impl Journal {
+    fn append(&mut self, entry: &TelemetryEntry) -> Result<(), StoreError> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).append(entry)
+    }
+
+    /// Everything is on disk; the threads have ended.
+    fn finish(self) -> Result<(), StoreError> {
+        let writer = Arc::into_inner(self.0).map(Mutex::into_inner);
+        writer.map_or(Ok(()), |writer| writer.unwrap_or_else(PoisonError::into_inner).finish())
+    }
+}
+
+impl Listening {
+    /// Returns when the server was asked and the machines were looked at for the first time: the run
+    /// may begin.
+    pub(crate) fn start(
+        spec: &Spec,
+        target: &Target,
+        clock: SystemClock,
+        devices: Devices,
+        directory: &RunDirectory,
+        session: &Session,
+    ) -> Self {
+        let warn_of = |what: &str, error: &dyn std::error::Error| {
+            session.warn(format!("{what}: {error}"));
+        };
+        let Some(asked) = spec.telemetry.clone() else { return Self::default() };
+        let journal = match directory.create_telemetry() {
+            Ok(writer) => Journal(Arc::new(Mutex::new(writer))),
+            Err(error) => {
+                warn_of("the server's metrics and the machines are not read", &error);
+                return Self::default();
+            }
+        };
+        let polling =
+            Polling { path: asked.path, every: asked.every, time_limit: Polling::TIME_LIMIT };
+        let target = Arc::new(target.clone());
+        let fetch = move || HttpFetch::new(target, clock);
+        let poller = Poller::start(polling, clock, fetch, journal.clone(), Journal::append)
+            .map_err(|error| warn_of("the server's metrics are not read", &error));
+        let sampling = Sampling::new(asked.every);
+        let sampler = Sampler::start(sampling, clock, devices, journal.clone(), Journal::append)
+            .map_err(|error| warn_of("the machines are not looked at", &error));
+        Self { journal: Some(journal), poller: poller.ok(), sampler: sampler.ok() }
+    }
+
+    /// Asks once more, and puts everything on disk.
+    pub(crate) fn stop(self, session: &Session) {
+        let mut failed = None;
+        let polled = self.poller.map(|poller| poller.stop().map_err(|error| error.to_string()));
+        let sampled = self.sampler.map(|sampler| sampler.stop().map_err(|error| error.to_string()));
+        for ended in [polled, sampled].into_iter().flatten() {
+            let written = ended.and_then(|written| written.map_err(|error| error.to_string()));
+            failed = failed.or(written.err());
+        }
+        let finished = self.journal.map_or(Ok(()), Journal::finish);
+        if let Some(error) = failed.or(finished.err().map(|error| error.to_string())) {
+            session.warn(format!("the server's metrics are not all stored: {error}"));
+        }
+    }
+}
+
+/// Who will tell of the GPUs of this server.
+pub(crate) fn devices(
+    spec: &Spec,
+    endpoint: &Endpoint,
+    server: &ServerFacts,
+    clock: SystemClock,
+) -> Devices {
+    let asked = spec.telemetry.as_ref().map_or(&DevicesAsked::Off, |telemetry| &telemetry.devices);
+    let absence = match asked {
+        DevicesAsked::Dcgm(base) => return exporter(spec, base, clock),
+        DevicesAsked::Auto if endpoint.embedded => DevicesAbsence::Pretended,
+        DevicesAsked::Auto if !environment::is_here(spec, endpoint.address, server) => {
+            DevicesAbsence::Elsewhere
+        }
+        DevicesAsked::Auto
+        | DevicesAsked::Off
+        | DevicesAsked::Nvml
+        | DevicesAsked::NvidiaSmi
+        | DevicesAsked::AmdSmi
+        | DevicesAsked::RocmSmi => DevicesAbsence::NotAsked,
+    };
+    match GpuProbe::local(asked).filter(|_| absence == DevicesAbsence::NotAsked) {
+        Some(opening) => Devices::Asked(opening),
+        None => Devices::Absent(absence),
+    }
+}
+
+/// Keys are for the server, and not for whoever counts its GPUs.
+fn exporter(spec: &Spec, base: &BaseUrl, clock: SystemClock) -> Devices {
+    let address = match resources::resolve(base, spec.limits.connect) {
+        Ok(address) => address,
+        Err(error) => return Devices::Absent(DevicesAbsence::Failed(error.to_string())),
+    };
+    let client = ClientSpec { http: HttpVersion::Http1, ..spec.client.clone() };
+    let plain = Spec { client, ..spec.clone() };
+    let target = preflight::bare_target(&plain, Credentials::default(), base, address);
+    let target = Arc::new(target);
+    Devices::Asked(GpuProbe::exporter(move || HttpFetch::new(target, clock)))
 }

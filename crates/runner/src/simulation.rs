@@ -182,36 +182,28 @@ impl Simulator<'_> {
     }
 
     fn new_run(&self, ready: &Ready) -> Result<Manifest, Failure> {
-        let Planned { spec, inputs, plan, fingerprints } = &ready.planned;
+        let endpoint = Endpoint {
+            // An address that cannot be reached, by its very name.
+            base: "http://simulated.invalid"
+                .parse()
+                .map_err(|error: BaseUrlError| Failure::from_error(error))?,
+            address: SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0),
+            model: self.engine.model.clone(),
+            usage: UsageAsk::Continuous,
+            connections: Connections::Reuse,
+            pinned: PinnedOutput { ignore_eos: true, min_tokens: false },
+            embedded: true,
+        };
+        let Ready { planned, warmed_up, clock } = ready;
+        // No request leaves this program, so no proxy could affect it.
+        let environment = environment::capture_host();
+        let server = environment::from_engine(&planned.spec.engine)?;
+        let materials = planned.inputs.materials().clone();
         Ok(Manifest {
-            format: 0,
-            run: String::new(),
-            started: String::new(),
-            spec: spec.clone(),
-            bounds: plan.bounds(),
-            fingerprints: fingerprints.clone(),
             // A word is a token of the engine, so nothing is an estimate.
-            materials: Materials { input_length: InputLength::Exact, ..inputs.materials().clone() },
-            endpoint: Endpoint {
-                // An address that cannot be reached, by its very name.
-                base: "http://simulated.invalid"
-                    .parse()
-                    .map_err(|error: BaseUrlError| Failure::from_error(error))?,
-                address: SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0),
-                model: self.engine.model.clone(),
-                usage: UsageAsk::Continuous,
-                connections: Connections::Reuse,
-                pinned: PinnedOutput { ignore_eos: true, min_tokens: false },
-                embedded: true,
-            },
-            warm_up: ready.warmed_up,
-            seen_before: None,
-            calibration: None,
-            // No request leaves this program, so no proxy could have had a hand in it.
-            environment: environment::capture_host(),
-            server: Some(environment::from_engine(&spec.engine)?),
+            materials: Materials { input_length: InputLength::Exact, ..materials },
             simulated: Some(self.engine.facts.clone()),
-            clock: ready.clock.anchor(),
+            ..planned.manifest(endpoint, *warmed_up, environment, server, *clock)
         })
     }
 }

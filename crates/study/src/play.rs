@@ -39,8 +39,7 @@ use inferometer_model::{Clock, Outcome, Spec};
 use inferometer_report::fmt;
 use inferometer_runner::deployed::{self, Deployed, NotDeployed, failed_at};
 use inferometer_runner::interruption::Interruption;
-use inferometer_runner::live::{Live, Server, ceiling, check_ceiling};
-use inferometer_runner::measurement::{Planned, RunLocation, seal_summary};
+use inferometer_runner::measurement::{self, Live, Planned, RunLocation, Server};
 use inferometer_runner::secrets::Secrets;
 use inferometer_runner::simulation::{Simulator, VirtualEngine};
 use inferometer_runner::{Event, Exit, Failure, Session, embedded, preflight};
@@ -50,7 +49,7 @@ use inferometer_workload::{Inputs, make_plan};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
-use crate::grid::planned_places;
+use crate::grid::{self, planned_places};
 use crate::matrix::{Deployment, Queue, Sharing, deployments};
 use crate::{Progress, Reading, Study};
 
@@ -172,23 +171,30 @@ fn check_restart(study: &StudySpec, backend: &Backend) -> Result<(), Failure> {
 /// how many requests may be in flight.
 pub fn checked_ceiling(study: &StudySpec, backend: &Backend) -> Result<usize, Failure> {
     let ceiling = match (backend, study.conditions.first()) {
-        (Backend::Live { .. }, Some(condition)) => ceiling(&condition.spec),
+        (Backend::Live { .. }, Some(condition)) => measurement::ceiling(&condition.spec),
         (Backend::Virtual, _) | (_, None) => usize::MAX,
     };
-    known_specs(study).iter().try_for_each(|spec| check_ceiling(spec, ceiling))?;
+    known_specs(study).iter().try_for_each(|spec| measurement::check_ceiling(spec, ceiling))?;
     Ok(ceiling)
 }
 
-/// The specs of all levels that are known in advance, one for each condition of each level.
-pub fn known_specs(study: &StudySpec) -> Vec<Spec> {
+/// The points of the first repetition that are known in advance: every level of each condition.
+pub fn known_points(study: &StudySpec) -> Vec<Point> {
     let places = planned_places(study).into_iter();
     let points = places.flat_map(|place| {
-        let (seed, stage, level) = (study.seed, Stage::Planned, place.level);
-        let point =
-            move |condition| Point { number: 0, condition, level, repetition: 0, seed, stage };
+        let point = move |condition| {
+            let (level, stage) = (place.level, Stage::Planned);
+            let point = Point { number: 0, condition, level, repetition: 0, seed: 0, stage };
+            Point { seed: grid::seed(study, &point), ..point }
+        };
         place.conditions.into_iter().map(point)
     });
-    points.filter_map(|point| study.spec_of(&point)).collect()
+    points.collect()
+}
+
+/// The specs of [`known_points`].
+pub fn known_specs(study: &StudySpec) -> Vec<Spec> {
+    known_points(study).iter().filter_map(|point| study.spec_of(point)).collect()
 }
 
 /// Creates the set of a study.
@@ -1502,7 +1508,7 @@ fn find_stored(directory: &RunDirectory) -> Result<Result<Summary, String>, Fail
             // The summary may be of another version: the records count.
             known.unwrap_or_else(|| summarize(&stored.observations))
         }
-        RunState::Finished => seal_summary(directory, &stored)?,
+        RunState::Finished => measurement::seal_summary(directory, &stored)?,
         RunState::Running => {
             let busy = StoreError::Busy { run: directory.path().to_owned() };
             return Err(Failure::from_usage(busy));
@@ -1698,8 +1704,6 @@ mod tests {
     }
 
     use inferometer_model::SpecDraft;
-
-    use super::*;
 
     fn run(command: &str, timeout: Duration) -> (Result<(), Failure>, String) {
         let folder = tempfile::tempdir().unwrap();

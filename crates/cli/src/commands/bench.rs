@@ -8,6 +8,7 @@ use inferometer_analysis::{Verdict, check_slos};
 use inferometer_interchange::vllm::block;
 use inferometer_model::{Observations, Outcome};
 use inferometer_report::escape;
+use inferometer_runner::Session;
 use inferometer_workload::{Inputs, WorkloadError};
 
 use crate::arguments::{
@@ -17,8 +18,7 @@ use crate::bench::{Bench, Profiler, ResultFile, theirs, traffic_lines, until_rea
 use crate::commands::{page, store, talk_of_doubts};
 use crate::draft::draft;
 use crate::failure::{Exit, Failure};
-use crate::live::{self, Live, Server, Session};
-use crate::measurement::{Planned, Run, RunLocation};
+use crate::measurement::{self, Live, Planned, Run, RunLocation, Server};
 use crate::signals::begin_session;
 use crate::{bench_sweep, output};
 
@@ -45,8 +45,8 @@ fn serve(said: &ServeBenchArguments) -> Result<ExitCode, Failure> {
     let inputs = Inputs::gather(&spec).map_err(ungathered)?;
     let planned = Planned::from_ingredients(spec, inputs);
     planned.check_sends_something()?;
-    let ceiling = live::ceiling(&planned.spec);
-    live::check_ceiling(&planned.spec, ceiling).map_err(theirs)?;
+    let ceiling = measurement::ceiling(&planned.spec);
+    measurement::check_ceiling(&planned.spec, ceiling).map_err(theirs)?;
     let store = store(&said.report.store)?;
     store.check_writable().map_err(Failure::from_usage)?;
     let prints_block = said.report.definitions != Some(Definitions::Inferometer);

@@ -4,8 +4,7 @@ use std::process::ExitCode;
 
 use inferometer_model::Spec;
 use inferometer_model::spec::TargetSpec;
-use inferometer_report::escape::terminal_line;
-use inferometer_report::lines::hanging;
+use inferometer_report::document::{Block, Mood, Section, plain, terminal};
 use inferometer_workload::Inputs;
 
 use crate::arguments::CheckArguments;
@@ -13,7 +12,7 @@ use crate::check::{Finding, State, examine};
 use crate::deployed::{self, Deployed};
 use crate::draft::draft;
 use crate::failure::Failure;
-use crate::live::Server;
+use crate::measurement::Server;
 use crate::output;
 use crate::preflight::preflight;
 use crate::secrets::Secrets;
@@ -46,12 +45,7 @@ pub(crate) fn run(arguments: &CheckArguments) -> Result<ExitCode, Failure> {
         });
         format!("{document:#}\n")
     } else {
-        let end = match problems {
-            0 => "usable: nothing that a measurement would suffer from".to_owned(),
-            1 => "usable, with one problem".to_owned(),
-            problems => format!("usable, with {problems} problems"),
-        };
-        format!("{}\n{end}\n", findings.iter().map(lines).collect::<String>())
+        page(&findings, problems)
     })?;
     Ok(ExitCode::SUCCESS)
 }
@@ -65,24 +59,27 @@ fn server(spec: &Spec, secrets: &Secrets, quiet: bool) -> Result<Server, Failure
     Deployed::server(spec, secrets, &deployed::log_in(&std::env::temp_dir()), &session)
 }
 
-/// The finding, and below it what to do. Words may be a server's.
-fn lines(finding: &Finding) -> String {
-    let mark = match finding.state {
-        State::Good => "ok     ",
-        State::Note => "note   ",
-        State::Problem => "PROBLEM",
+/// Each finding, and below it what to do.
+fn page(findings: &[Finding], problems: usize) -> String {
+    let end = match problems {
+        0 => "usable: no problems found".to_owned(),
+        1 => "usable, with one problem".to_owned(),
+        problems => format!("usable, with {problems} problems"),
     };
-    let head = format!("{mark}  {:<15} ", finding.subject);
-    let line = hanging(&head, HEAD_WIDTH, &terminal_line(&finding.words, 300));
-    let remedy = finding.remedy.as_ref().map_or_else(String::new, |remedy| {
-        let head = format!("{:<HEAD_WIDTH$}→ ", "");
-        hanging(&head, HEAD_WIDTH + 2, &terminal_line(remedy, 300))
-    });
-    line + &remedy
+    let notice = |finding: &Finding| Block::Notice {
+        mood: match finding.state {
+            State::Good => Mood::Good,
+            State::Note => Mood::Note,
+            State::Problem => Mood::Doubt,
+        },
+        text: plain(format!("{}: {}", finding.subject, finding.words)),
+        points: Vec::new(),
+        remedy: finding.remedy.as_ref().map(plain),
+    };
+    let findings = Section::new("", findings.iter().map(notice).collect());
+    let end = Section::new("", vec![Block::paragraph(end)]);
+    terminal::sections(&[findings, end], super::style())
 }
-
-/// Columns before the words.
-const HEAD_WIDTH: usize = 25;
 
 #[cfg(test)]
 mod tests {
@@ -91,7 +88,8 @@ mod tests {
     #[test]
     fn lines_stay_on_the_page() {
         let words = "words that go on ".repeat(12);
-        for line in lines(&Finding::problem("prompt length", words.clone(), words)).lines() {
+        let finding = Finding::problem("prompt length", words.clone(), &words);
+        for line in page(&[finding], 1).lines() {
             assert!(line.chars().count() <= 100, "{line}");
         }
     }

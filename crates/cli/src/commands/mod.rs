@@ -16,7 +16,6 @@ pub(crate) mod run;
 pub(crate) mod runs;
 pub(crate) mod schema;
 pub(crate) mod simulate;
-pub(crate) mod study;
 pub(crate) mod system;
 pub(crate) mod verify;
 

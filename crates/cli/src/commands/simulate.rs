@@ -1,7 +1,7 @@
 //! `inferometer simulate`: the experiment of `run` in virtual time, against the embedded engine.
 //!
 //! Several files are played in their order on one engine, which keeps its prefix cache. Repeated
-//! runs of one file are a set, and each has an engine of its own.
+//! runs of one file are a set, and each has its own engine.
 
 use std::process::ExitCode;
 
@@ -10,13 +10,14 @@ use inferometer_model::observations::Simulated;
 use inferometer_model::spec::{ClientTable, TargetTable};
 use inferometer_model::study::Repetition;
 use inferometer_model::{Spec, SpecDraft};
-use inferometer_report::escape::terminal;
+use inferometer_report::document::{
+    Block, Cell, Columns, Document, Lead, Section, facts, plain, terminal,
+};
 use inferometer_report::fmt::{count, number, percent};
-use inferometer_report::lines::hanging;
 use inferometer_store::RunStore;
 
 use super::run::exit_of_run;
-use super::{page, store};
+use super::{page, store, style};
 use crate::arguments::{
     ExperimentArguments, PageFormat, Records, ResultArguments, SimulateArguments,
 };
@@ -82,8 +83,7 @@ pub(super) fn play(
     Ok(simulated?.max(told).map_or(ExitCode::SUCCESS, ExitCode::from))
 }
 
-/// The experiment as it is simulated: whose URL it is, and how it would be reached, does not
-/// matter.
+/// The experiment as it is simulated: its URL, and how the server would be reached, do not matter.
 pub(crate) fn virtual_spec(drafted: &Drafted, draft: SpecDraft) -> Result<Spec, Failure> {
     let draft = SpecDraft {
         url: None,
@@ -124,9 +124,9 @@ fn experiments(
     }
     if experiments.iter().any(|other| other.spec.engine != experiments[0].spec.engine) {
         return Err(Failure::usage(
-            "several files are played on one engine, and their [engine] tables differ",
+            "several files are simulated on one engine, but their [engine] tables differ",
         )
-        .hint("say the engine with flags, or simulate the files one by one"));
+        .hint("set the engine with flags, or simulate the files one by one"));
     }
     Ok(experiments)
 }
@@ -145,7 +145,7 @@ fn check_flags(
     if let Some((flag, _)) = of_a_set.into_iter().find(|(_, is_set)| *is_set)
         && 1 < experiments.len()
     {
-        let why = format!("{flag} is for repeated runs of one file, and these are several");
+        let why = format!("{flag} is for repeated runs of one file, and there are several files");
         return Err(Failure::usage(why).hint("leave it out, or simulate the files one by one"));
     }
     let of_records = [
@@ -242,57 +242,56 @@ impl Simulations<'_> {
 /// The page of a simulation without records.
 fn summary_page(summary: &SimulationSummary) -> String {
     let Simulated { profile, engine } = &summary.simulated;
+    let alert =
+        format!("SIMULATED in virtual time: no server was measured. Profile {profile}: {engine}");
     let outcomes = summary.outcomes.iter();
     let outcomes: Vec<String> =
         outcomes.map(|(outcome, number)| format!("{} {outcome}", count(*number))).collect();
-    let header = ["mean", "p50", "p90", "p95", "p99", "max"].map(|name| format!("{name:>10}"));
-    let rates = format!(
-        "{:<22}{:>10} requests/s, {} output tokens/s, {} tokens/s in all\n",
-        "throughput",
+    let duration = number(summary.duration_s);
+    let subject = facts([
+        ("partial", summary.stopped.map(|stop| stop.text().to_owned())),
+        ("requests", Some(format!("{} in {duration} s", outcomes.join(", ")))),
+    ]);
+    let mut columns =
+        Columns::new("latency (ms)", |(title, _): &(&str, &Times)| Cell::text(*title));
+    let titles = ["mean", "p50", "p90", "p95", "p99", "max"];
+    for (index, title) in titles.into_iter().enumerate() {
+        columns = columns.right(title, move |(_, times)| {
+            let Times { mean, p50, p90, p95, p99, max, .. } = **times;
+            Cell::text(number([mean, p50, p90, p95, p99, max][index]))
+        });
+    }
+    let SimulationSummary { ttft_ms, tpot_ms, itl_ms, e2e_ms, .. } = summary;
+    let latencies = columns.right("n", |(_, times)| Cell::text(count(times.n))).table(
+        "",
+        "",
+        [("TTFT", ttft_ms), ("TPOT", tpot_ms), ("ITL", itl_ms), ("E2E", e2e_ms)],
+    );
+    let throughput = format!(
+        "{} requests/s, {} output tokens/s, {} tokens/s in all",
         number(summary.request_throughput),
         number(summary.output_throughput),
         number(summary.total_throughput),
     );
-    let server = format!(
-        "{:<22}{:>10} of the tokens looked up, {} preemptions, {} steps\n{:<22}{:>10} on \
-         average, {} at most; {} running and {} waiting at most\n",
-        "prefix cache",
+    let cache = format!(
+        "{} of the tokens looked up, {} preemptions, {} steps",
         percent(summary.prefix_hit_rate),
         count(summary.preemptions),
         count(summary.steps),
-        "KV blocks in use",
+    );
+    let blocks = format!(
+        "{} on average, {} at most; {} running and {} waiting at most",
         percent(summary.kv_usage_mean),
         percent(summary.kv_usage_max),
         count(summary.running_max.into()),
         count(summary.waiting_max.into()),
     );
-    // A profile's file may say anything.
-    let title = format!(
-        "SIMULATED in virtual time: no server was measured. Profile {}: {}",
-        terminal(profile),
-        terminal(engine)
-    );
-    let partial = summary.stopped.map(|stop| format!("partial: {}\n", stop.text()));
-    [
-        hanging("", 0, &title),
-        "\n".to_owned(),
-        format!("Inferometer simulation without records, seed {}\n", summary.seed),
-        partial.unwrap_or_default(),
-        format!("{} in {} s\n\n", outcomes.join(", "), number(summary.duration_s)),
-        format!("{:<22}{}{:>12}\n", "latency (ms)", header.concat(), "n"),
-        times_row("TTFT", &summary.ttft_ms),
-        times_row("TPOT", &summary.tpot_ms),
-        times_row("ITL", &summary.itl_ms),
-        times_row("E2E", &summary.e2e_ms),
-        "\n".to_owned(),
-        rates,
-        server,
-    ]
-    .concat()
-}
-
-fn times_row(title: &str, times: &Times) -> String {
-    let figures = [times.mean, times.p50, times.p90, times.p95, times.p99, times.max];
-    let figures = figures.map(|value| format!("{:>10}", number(value)));
-    format!("{title:<22}{}{:>12}\n", figures.concat(), count(times.n))
+    let rates = [("throughput", throughput), ("prefix cache", cache), ("KV blocks in use", blocks)];
+    let title = format!("Inferometer simulation without records, seed {}", summary.seed);
+    let sections = vec![
+        Section::new("", vec![Block::Table(latencies)]),
+        Section::new("", vec![Block::facts(rates)]),
+    ];
+    let lead = Lead { alert: Some(plain(alert)), subject, ..Lead::default() };
+    terminal::render(&Document { lead, ..Document::new(title, sections) }, style())
 }

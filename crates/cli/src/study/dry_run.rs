@@ -9,7 +9,7 @@ use std::time::Duration;
 use inferometer_model::deployment::DeploymentHow;
 use inferometer_model::spec::{Extent, LoadShape, Rate, TargetSpec};
 use inferometer_model::study::{
-    Cell as MatrixCell, Level, Matrix, Point, Prompts, Question, Search, Stage, StudySpec, Suite,
+    Cell as MatrixCell, Level, Matrix, Prompts, Question, Search, StudySpec, Suite,
 };
 use inferometer_model::{Plan, RequestId, Spec};
 use inferometer_report::document::{
@@ -17,8 +17,8 @@ use inferometer_report::document::{
 };
 use inferometer_report::fmt::{NOTHING, count, counted};
 use inferometer_report::terminal::Style;
-use inferometer_study::play::{known_specs, server_name};
-use inferometer_study::{Reading, Study};
+use inferometer_runner::Session;
+use inferometer_study::play::{known_points, server_name};
 use inferometer_target::deploy::secret;
 use inferometer_workload::{Inputs, make_plan};
 use serde_json::{Map, Value, json};
@@ -28,7 +28,6 @@ use super::file::HASH_PREFIX;
 use super::matrix::needed_tokens;
 use crate::arguments::{PageFormat, ResultArguments};
 use crate::failure::Failure;
-use crate::live::Session;
 use crate::signals::begin_session;
 use crate::simulation::{Simulator, VirtualEngine};
 
@@ -105,22 +104,11 @@ impl<'a> Outline<'a> {
     ) -> Result<Self, Failure> {
         let study = &plan.study;
         let mut each = study.repetition.runs.get();
-        let rows = match &study.question {
-            Question::Sweep(sweep) => {
-                // The other servers have the same levels.
-                let servers = study.conditions.len();
-                each = each.saturating_mul(u32::try_from(servers).unwrap_or(u32::MAX));
-                let specs = known_specs(study).into_iter().step_by(servers);
-                let row = |(level, spec): (&Level, Spec)| {
-                    let (level, estimate) = (Some(*level), Estimate::from_load(&spec));
-                    Row { level, estimate, ..Row::default() }
-                };
-                sweep.levels.iter().zip(specs).map(row).collect()
-            }
-            Question::Suite(suite) => suite_rows(study, suite, session)?,
-            Question::Matrix(matrix) => matrix_rows(plan, matrix, session, is_simulated)?,
-            Question::Repeat => return Err(Failure::internal("repeated runs have no outline")),
-        };
+        if study.sweep().is_some() {
+            // All servers have the same levels.
+            each = each.saturating_mul(u32::try_from(study.conditions.len()).unwrap_or(u32::MAX));
+        }
+        let rows = rows(plan, session, is_simulated)?;
         let possible = || rows.iter().filter(|row| row.impossible.is_none());
         let servers = possible().count() as u64 * u64::from(each);
         let (runs, lanes) = study.matrix().map_or((servers, 1), |matrix| {
@@ -468,59 +456,43 @@ pub(crate) fn format_warm_up(requests: u64, when: &str) -> String {
     }
 }
 
-/// The levels of all scenarios, in their order, with the seeds of the first round.
-fn suite_rows<'a>(
-    study: &'a StudySpec,
-    suite: &Suite,
-    session: &Session,
-) -> Result<Vec<Row<'a>>, Failure> {
-    let mut sequence = Study::new(study.clone()).map_err(Failure::from_usage)?;
-    let mut points = Vec::new();
-    while let Some(point) = sequence.next().filter(|point| point.repetition == 0) {
-        points.push(point);
-        sequence.record(Reading { is_valid: true, ..Reading::default() });
-    }
-    points.sort_by_key(|point| {
-        let levels = suite.scenarios.get(point.condition as usize).map(|it| &it.levels);
-        let level = levels.and_then(|levels| levels.iter().position(|it| *it == point.level));
-        (point.condition, level)
-    });
-    let mut budget = BUDGET;
-    let row = |point: Point| {
-        let spec = study.spec_of(&point);
-        let spec = spec.ok_or_else(|| Failure::internal("a scenario that is not listed"))?;
-        let estimate = Estimate::from_plan(&spec, &mut budget, session)?;
-        let name = &study.conditions[point.condition as usize].name;
-        Ok(Row { name, level: Some(point.level), estimate, ..Row::default() })
-    };
-    points.into_iter().map(row).collect()
-}
-
-fn matrix_rows<'a>(
+/// The planned points of the first repetition: of a sweep those of the first server, of a matrix those of
+/// a cell together.
+fn rows<'a>(
     plan: &'a StudyPlan,
-    matrix: &'a Matrix,
     session: &Session,
     is_simulated: bool,
 ) -> Result<Vec<Row<'a>>, Failure> {
     let study = &plan.study;
-    let mut written = if is_simulated { 0 } else { u64::MAX };
-    let mut rows = Vec::new();
-    for (index, (condition, cell)) in study.conditions.iter().zip(&matrix.cells).enumerate() {
-        let foreseen = plan.foreseen.iter().find(|(condition, _)| *condition == index);
-        let impossible = foreseen.map(|(_, reason)| reason.as_slice());
-        let mut estimates = Vec::new();
-        for &level in matrix.levels.iter().filter(|_| impossible.is_none()) {
-            let condition = u32::try_from(index).unwrap_or(u32::MAX);
-            let (seed, stage) = (study.seed, Stage::Planned);
-            let point = Point { number: 0, condition, level, repetition: 0, seed, stage };
-            let spec = study.spec_of(&point);
-            let spec = spec.ok_or_else(|| Failure::internal("a cell that is not listed"))?;
-            estimates.push(Estimate::from_simulation(&spec, &mut written, session)?);
-        }
-        let estimate = match impossible {
-            Some(_) => Estimate::default(),
-            None => Estimate::sum(estimates.iter()),
+    let (mut budget, mut written) = (BUDGET, if is_simulated { 0 } else { u64::MAX });
+    let foreseen: BTreeMap<usize, &[String]> =
+        plan.foreseen.iter().map(|(cell, reason)| (*cell, reason.as_slice())).collect();
+    let mut rows: Vec<Row<'a>> = Vec::new();
+    let mut cells: BTreeMap<usize, Vec<Estimate>> = BTreeMap::new();
+    for point in known_points(study) {
+        let index = point.condition as usize;
+        let spec = study.spec_of(&point);
+        let spec = spec.ok_or_else(|| Failure::internal("a condition that is not listed"))?;
+        let row = |estimate| {
+            let (name, level) = (study.conditions[index].name.as_str(), Some(point.level));
+            Row { name, level, estimate, ..Row::default() }
         };
+        match &study.question {
+            Question::Matrix(_) if foreseen.contains_key(&index) => {}
+            Question::Matrix(_) => {
+                let estimate = Estimate::from_simulation(&spec, &mut written, session)?;
+                cells.entry(index).or_default().push(estimate);
+            }
+            Question::Suite(_) => rows.push(row(Estimate::from_plan(&spec, &mut budget, session)?)),
+            Question::Sweep(_) | Question::Repeat if index == 0 => {
+                rows.push(row(Estimate::from_load(&spec)));
+            }
+            Question::Sweep(_) | Question::Repeat => {}
+        }
+    }
+    let Some(matrix) = study.matrix() else { return Ok(rows) };
+    for (index, (condition, cell)) in study.conditions.iter().zip(&matrix.cells).enumerate() {
+        let estimate = cells.get(&index).map(|all| Estimate::sum(all.iter())).unwrap_or_default();
         let preset = matrix.presets.get(cell.preset as usize);
         let price = preset.and_then(|preset| preset.price_per_hour);
         let hours = estimate.time.map(|time| time.as_secs_f64() / SECONDS_PER_HOUR);
@@ -531,7 +503,7 @@ fn matrix_rows<'a>(
             estimate,
             cell: Some(cell),
             cost: price.zip(hours).map(|(price, hours)| price * hours),
-            impossible,
+            impossible: foreseen.get(&index).copied(),
             needed: needed.filter(|it| cell.context.is_some_and(|has| has < *it)),
         });
     }

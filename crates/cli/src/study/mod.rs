@@ -1,5 +1,5 @@
-//! Studies on the command line: a repeat, sweep, suite or matrix is begun, outlined or resumed here,
-//! and its result is shown.
+//! Studies on the command line: a repeat, sweep, suite or matrix is begun, outlined, listed or resumed
+//! here, and its result is shown.
 //!
 //! `sweep`, `suite` and `matrix` turn flags and files into a [`StudyPlan`]; from there on all kinds of
 //! studies are alike.
@@ -10,6 +10,7 @@ pub(crate) mod matrix;
 pub(crate) mod suite;
 pub(crate) mod sweep;
 
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -31,7 +32,11 @@ use inferometer_study::play::{
 };
 
 use self::dry_run::Price;
-use crate::arguments::{ExperimentArguments, NarratorArguments, PageFormat, ResultArguments};
+use self::file::BuiltIns;
+use crate::arguments::{
+    ExperimentArguments, MatrixArguments, NarratorArguments, PageFormat, ResultArguments,
+    SuiteArguments, SweepArguments,
+};
 use crate::commands::run::exit_of;
 use crate::commands::{store, style};
 use crate::draft::RESTART_TIMEOUT;
@@ -43,6 +48,86 @@ use crate::report_files::{self, SetPage};
 use crate::requirements::{Judged, Requirements};
 use crate::secrets::Secrets;
 use crate::signals::begin_session;
+
+/// `inferometer sweep`: many loads, servers side by side, and searches.
+pub(crate) fn sweep(arguments: &SweepArguments) -> Result<ExitCode, Failure> {
+    let results = &arguments.results;
+    if let Some(name) = &arguments.resume {
+        let refused = vec![("--virtual", arguments.virtual_time)];
+        let typed = arguments.merged();
+        return Resume { name, typed, refused, results, narrator: None, cells: None }.run();
+    }
+    Begin::new(arguments.virtual_time, results).run(sweep::plan(arguments)?)
+}
+
+/// `inferometer suite`: a list of scenarios on one server.
+pub(crate) fn suite(arguments: &SuiteArguments) -> Result<ExitCode, Failure> {
+    let SuiteArguments { results, virtual_time, price, list, show, .. } = arguments;
+    if *list || show.is_some() {
+        return print_built_in(&suite::SUITES, show.as_deref(), suite::list, results.page.format());
+    }
+    if price.is_some() && !results.dry_run {
+        return Err(Failure::usage("--price applies to a dry run only, and is not stored")
+            .hint("add --dry-run, or leave it out"));
+    }
+    let narrator = Some(&arguments.narrator);
+    if let Some(name) = &arguments.resume {
+        let refused =
+            vec![("--prompts", arguments.prompts.is_some()), ("--virtual", *virtual_time)];
+        let typed = arguments.experiment.clone();
+        return Resume { name, typed, refused, results, narrator, cells: None }.run();
+    }
+    let begin = Begin { is_virtual: *virtual_time, results, narrator, price: *price };
+    begin.run(suite::plan(arguments)?)
+}
+
+/// `inferometer matrix`: servers that are deployed one after the other, each measured in the same way.
+pub(crate) fn matrix(arguments: &MatrixArguments) -> Result<ExitCode, Failure> {
+    let MatrixArguments { results, virtual_time, list, show, .. } = arguments;
+    if *list || show.is_some() {
+        let format = results.page.format();
+        return print_built_in(&matrix::MATRICES, show.as_deref(), matrix::list, format);
+    }
+    if let Some(name) = &arguments.resume {
+        let refused = vec![("a matrix", arguments.matrix.is_some()), ("--virtual", *virtual_time)];
+        let headers = arguments.headers.clone();
+        let typed = ExperimentArguments { headers, ..ExperimentArguments::default() };
+        let cells = Some(arguments);
+        return Resume { name, typed, refused, results, narrator: None, cells }.run();
+    }
+    Begin::new(*virtual_time, results).run(matrix::plan(arguments)?)
+}
+
+/// `--show NAME`, or else `--list`.
+fn print_built_in(
+    built_ins: &BuiltIns,
+    show: Option<&str>,
+    list: fn(PageFormat) -> Result<String, Failure>,
+    format: PageFormat,
+) -> Result<ExitCode, Failure> {
+    match show {
+        Some(name) => output::result(built_ins.show(name)?)?,
+        None => output::result(&list(format)?)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What is measured of a matrix that is resumed.
+fn resume_options(arguments: &MatrixArguments, matrix: &Matrix) -> Result<ResumeOptions, Failure> {
+    let lanes = arguments.lanes.map(|lanes| {
+        NonZeroU32::new(lanes).ok_or_else(|| Failure::usage("--lanes must be at least 1"))
+    });
+    let only = if arguments.only.is_empty() {
+        None
+    } else {
+        let selection = matrix::Selection::read(&arguments.only, matrix)?;
+        let cells = (0_u32..).zip(&matrix.cells);
+        let cells = cells.filter(|(_, cell)| selection.takes(matrix, cell));
+        let levels = matrix.levels.iter().filter(|level| selection.takes_load(level));
+        Some((cells.map(|(index, _)| index).collect(), levels.copied().collect()))
+    };
+    Ok(ResumeOptions { retry_failed: arguments.retry_failed, only, lanes: lanes.transpose()? })
+}
 
 /// A study that is ready to be measured.
 #[derive(Debug)]
@@ -151,39 +236,38 @@ fn writer(narrator: Option<&NarratorArguments>, backend: &Backend) -> Result<Wri
     }
 }
 
-/// A set to resume, and what was typed beside it.
-pub(crate) struct Resume<'a> {
-    pub(crate) name: &'a str,
-    pub(crate) typed: ExperimentArguments,
-    /// Other flags that say what the set says already.
-    pub(crate) refused: Vec<(&'static str, bool)>,
-    pub(crate) results: &'a ResultArguments,
-    /// Who writes the report of a suite.
-    pub(crate) narrator: Option<&'a NarratorArguments>,
+/// A set to resume, and the flags beside it.
+struct Resume<'a> {
+    name: &'a str,
+    typed: ExperimentArguments,
+    /// Other flags that the set has set already.
+    refused: Vec<(&'static str, bool)>,
+    results: &'a ResultArguments,
+    /// The narrator that writes the report of a suite.
+    narrator: Option<&'a NarratorArguments>,
+    /// Which cells of a matrix are measured; `None` for a set of another kind.
+    cells: Option<&'a MatrixArguments>,
 }
 
-/// Chooses what is measured of a matrix that is resumed.
-type ChooseCells<'a> = dyn Fn(&Matrix) -> Result<ResumeOptions, Failure> + 'a;
-
 impl Resume<'_> {
-    /// `options` chooses what is measured of a matrix; a set of another kind refuses to be chosen
-    /// from.
-    pub(crate) fn run(&self, options: Option<&ChooseCells<'_>>) -> Result<ExitCode, Failure> {
+    fn run(&self) -> Result<ExitCode, Failure> {
         let results = self.results;
         let refused = self.refused.iter().find(|(_, is_typed)| *is_typed);
         let refused = refused.map(|(flag, _)| (*flag).to_owned());
         if let Some(flag) = experiment::first_said(&self.typed)?.or(refused) {
             return Err(Failure::usage(format!(
-                "{flag} does not go with --resume: the set says what is measured"
+                "{flag} cannot be combined with --resume: the set has its own settings"
             ))
             .hint("leave it out, or begin a new set"));
         }
         if results.dry_run {
-            return Err(Failure::usage("--dry-run is for a new set, and this one has begun"));
+            return Err(Failure::usage(
+                "--dry-run is for a new set and cannot be combined with --resume",
+            ));
         }
         let store = store(&results.store)?;
         let no_set = |what: &str, hint: &str| {
-            let message = format!("{} is {what}, and --resume needs a set", self.name);
+            let message = format!("--resume needs a set of runs, and {} is {what}", self.name);
             Err(Failure::usage(message).hint(hint))
         };
         let set = match store.find(self.name).map_err(Failure::from_usage)? {
@@ -192,13 +276,13 @@ impl Resume<'_> {
                 return no_set("one run", "finish a run that crashed with `inferometer recover`");
             }
             Stored::Import(..) => {
-                return no_set("an import", "begin a set of your own without --resume");
+                return no_set("an import", "begin a new set without --resume");
             }
         };
         let manifest = set.manifest().map_err(Failure::from_usage)?;
         let study = &manifest.study;
-        let options = match (study.matrix(), options) {
-            (Some(matrix), Some(options)) => options(matrix)?,
+        let options = match (study.matrix(), self.cells) {
+            (Some(matrix), Some(arguments)) => resume_options(arguments, matrix)?,
             (_, Some(_)) => {
                 return Err(Failure::usage(format!("{} is not a matrix", set.id()))
                     .hint(format!("resume with: {}", resume_command(&set))));
@@ -243,15 +327,15 @@ fn secrets(typed: &ExperimentArguments, manifest: &SetManifest) -> Result<Vec<Se
     files.resize(conditions.len(), None);
     if typed_file.is_some() && files.windows(2).any(|pair| pair[0] != pair[1]) {
         return Err(Failure::usage(
-            "--api-key-file is one key, and the servers of this set have keys of their own",
+            "--api-key-file sets one key, but the servers of this set have different keys",
         )
-        .hint("leave it out: each key is read again where it was read first"));
+        .hint("leave it out: each key is read again from its own file"));
     }
     let mut read: Vec<Secrets> = Vec::new();
-    for (place, condition) in conditions.iter().enumerate() {
+    for (index, condition) in conditions.iter().enumerate() {
         let secrets = match read.last() {
-            Some(last) if files[place] == files[place - 1] => last.clone(),
-            Some(_) | None => Secrets::read(typed_file.or(files[place]), &typed.headers)?,
+            Some(last) if files[index] == files[index - 1] => last.clone(),
+            Some(_) | None => Secrets::read(typed_file.or(files[index]), &typed.headers)?,
         };
         check_headers(&secrets, &condition.spec.header_names)?;
         read.push(secrets);
