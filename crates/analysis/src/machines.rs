@@ -1,6 +1,6 @@
-//! The machines over a run: the GPUs of the server, and the client's own.
+//! The machines during a run: the GPUs of the server, and the client's own machine.
 //!
-//! Figures are of the looks while the plan was played. What a tool does not tell is null, never
+//! Figures are of the samples while the plan was played. What a tool does not report is null, never
 //! zero. Energy is over the window of the throughputs, so that it can be divided by their tokens.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::client::share;
 use crate::metric::Missing;
 use crate::record::Extremes;
-use crate::server::{EvenSteps, GaugeFigures, is_inside};
+use crate::server::{EVERY_BY_DEFAULT, EvenSteps, GaugeFigures, is_inside};
 
 /// Of the looks inside the run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -90,38 +90,29 @@ impl DeviceFigures {
     }
 }
 
-/// The figures, and what the metrics need of them.
-#[derive(Debug)]
-pub(crate) struct MeasuredMachines {
-    pub(crate) figures: MachineFigures,
-    /// Of the server's GPUs over the window.
-    pub(crate) energy_j: Result<f64, Missing>,
-}
-
 const NO_GPUS: Missing = Missing("nothing is known of the server's GPUs");
 
-impl MeasuredMachines {
-    /// `output_tokens` are those of answers that are whole; `None` where there are none to divide by.
+impl MachineFigures {
+    /// The figures, and the energy of the server's GPUs over the window. `output_tokens` are those of
+    /// complete answers; `None` where there are none to divide by.
     pub(crate) fn from_observations(
         observations: &Observations,
         window: Extremes,
         output_tokens: Option<u64>,
-    ) -> Self {
-        let machines = &observations.machines;
-        let client = ClientFigures::from_observations(observations);
+    ) -> (Self, Result<f64, Missing>) {
         let found = GpuFigures::from_observations(observations, window, output_tokens);
-        let absence = machines.devices_absence.as_ref().map(ToString::to_string);
+        let absence = observations.machines.devices_absence.as_ref().map(ToString::to_string);
         let missing = absence.unwrap_or_else(|| "no GPU was in what was read".to_owned());
         let gpus_missing = found.is_none().then_some(missing);
         let (gpus, energy_j) = found.unzip();
-        let figures = MachineFigures { gpus, gpus_missing, client };
-        Self { figures, energy_j: energy_j.unwrap_or(Err(NO_GPUS)) }
+        let client = ClientFigures::from_observations(observations);
+        (Self { gpus, gpus_missing, client }, energy_j.unwrap_or(Err(NO_GPUS)))
     }
 }
 
 const IDLE: Missing = Missing("no GPU that was read did anything during the run");
 const UNKNOWN: Missing =
-    Missing("the GPUs tell no energy, and their power too seldom to make one of it");
+    Missing("the GPUs report no energy, and their power too rarely to compute it");
 const NO_WINDOW: Missing = Missing("the window has no length");
 
 /// Used no more than this, and filled no more than that, a GPU is not the server's.
@@ -139,8 +130,9 @@ impl GpuFigures {
     ) -> Option<(Self, Result<f64, Missing>)> {
         let samples = &observations.machines.devices;
         let source = samples.last()?.source;
-        let spec = observations.manifest.spec.telemetry.as_ref();
-        let every = spec.map_or(Duration::from_secs(1), |spec| spec.every);
+        let every = observations.manifest.spec.telemetry.as_ref().map(|spec| spec.every);
+        let steps = EvenSteps::over(samples, |sample| sample.at, every)?;
+        let every = every.unwrap_or(EVERY_BY_DEFAULT);
         let mut by_index: BTreeMap<u32, Vec<Look<'_>>> = BTreeMap::new();
         for sample in samples {
             for reading in &sample.devices {
@@ -154,9 +146,8 @@ impl GpuFigures {
         let servers = server_gpus(observations);
         let device = |(index, looks): (&u32, &Vec<Look<'_>>)| {
             let energy = bounds.and_then(|bounds| energy_over(bounds, looks, every));
-            let (energy_j, energy_from) = energy.unzip();
             let foreign = servers.as_ref().is_some_and(|(_, own)| !own.contains(index));
-            DeviceFigures { foreign, energy_j, energy_from, ..device(*index, looks, observations) }
+            device(*index, looks, observations, energy.unzip(), foreign)
         };
         let devices: Vec<DeviceFigures> = by_index.iter().map(device).collect();
         let used = || devices.iter().filter(|device| device.counts());
@@ -186,7 +177,7 @@ impl GpuFigures {
             energy_missing: energy_j.err().map(|Missing(reason)| reason.to_owned()),
             energy_per_output_token_j: per_token,
             energy_per_million_tokens_kwh: per_token.map(|joules| joules * 1e6 / JOULES_IN_KWH),
-            timeline: GpuTimeline::from_samples(samples, &counted, every),
+            timeline: GpuTimeline::new(samples, &counted, &steps),
             devices,
         };
         Some((figures, energy_j))
@@ -210,12 +201,15 @@ fn readings<'a>(
     sample.devices.iter().filter(|reading| counted.contains(&reading.index))
 }
 
-fn device(index: u32, looks: &[Look<'_>], observations: &Observations) -> DeviceFigures {
-    let inside: Vec<&DeviceReading> = looks
-        .iter()
-        .filter(|(at, _)| is_inside(observations, *at))
-        .map(|(_, reading)| *reading)
-        .collect();
+fn device(
+    index: u32,
+    looks: &[Look<'_>],
+    observations: &Observations,
+    (energy_j, energy_from): (Option<f64>, Option<EnergyFrom>),
+    foreign: bool,
+) -> DeviceFigures {
+    let inside = looks.iter().filter(|(at, _)| is_inside(observations, *at));
+    let inside: Vec<&DeviceReading> = inside.map(|(_, reading)| *reading).collect();
     let gauge = |of: fn(&DeviceReading) -> Option<f64>| {
         GaugeFigures::from_values(inside.iter().filter_map(|reading| of(reading)))
     };
@@ -242,9 +236,9 @@ fn device(index: u32, looks: &[Look<'_>], observations: &Observations) -> Device
         core_clock_mhz: gauge(|reading| reading.core_clock_mhz),
         memory_clock_mhz: gauge(|reading| reading.memory_clock_mhz),
         temperature_c: gauge(|reading| reading.temperature_c),
-        energy_j: None,
-        energy_from: None,
-        foreign: false,
+        energy_j,
+        energy_from,
+        foreign,
         throttled_power: throttled(|throttle| throttle.power),
         throttled_thermal: throttled(|throttle| throttle.thermal),
         throttled_hardware: throttled(|throttle| throttle.hardware),
@@ -428,10 +422,7 @@ pub struct GpuTimeline {
 }
 
 impl GpuTimeline {
-    fn from_samples(samples: &[DevicesSample], counted: &BTreeSet<u32>, every: Duration) -> Self {
-        let Some(steps) = EvenSteps::over(samples, |sample| sample.at, Some(every)) else {
-            return Self::default();
-        };
+    fn new(samples: &[DevicesSample], counted: &BTreeSet<u32>, steps: &EvenSteps) -> Self {
         let column = |of: &dyn Fn(&DevicesSample) -> Option<f64>| {
             steps.means(samples.iter().filter_map(|sample| Some((sample.at, of(sample)?))))
         };
@@ -485,15 +476,24 @@ pub struct ClientTimeline {
 }
 
 impl ClientFigures {
-    /// `None` where nobody looked.
+    /// `None` where there is no sample.
     fn from_observations(observations: &Observations) -> Option<Self> {
         let samples = &observations.machines.client;
-        samples.first()?;
+        let every = observations.manifest.spec.telemetry.as_ref().map(|spec| spec.every);
+        let steps = EvenSteps::over(samples, |sample| sample.at, every)?;
         let inside: Vec<ClientSample> =
             samples.iter().filter(|it| is_inside(observations, it.at)).copied().collect();
         let gauge = |of: fn(&ClientSample) -> Option<f64>| {
             GaugeFigures::from_values(inside.iter().filter_map(of))
         };
+        let means = |of: fn(&ClientSample) -> Option<f64>| {
+            steps.means(samples.iter().filter_map(|sample| Some((sample.at, of(sample)?))))
+        };
+        let rates = |of: fn(&ClientSample) -> Option<u64>| {
+            let pairs = samples.windows(2);
+            steps.means(pairs.filter_map(|pair| Some((pair[1].at, growth(pair, of)?))))
+        };
+        let memory = inside.iter().filter_map(|sample| sample.memory_available_bytes);
         Some(Self {
             looks: inside.len() as u64,
             cpu_share: gauge(|sample| sample.cpu_share),
@@ -501,36 +501,16 @@ impl ClientFigures {
             own_cpus: gauge(|sample| sample.own_cpus),
             received_bytes_per_s: growth(&inside, |sample| sample.received_bytes),
             sent_bytes_per_s: growth(&inside, |sample| sample.sent_bytes),
-            memory_available_bytes_min: inside
-                .iter()
-                .filter_map(|sample| sample.memory_available_bytes)
-                .min(),
-            timeline: ClientTimeline::from_samples(samples, observations),
+            memory_available_bytes_min: memory.min(),
+            timeline: ClientTimeline {
+                from_ms: steps.first_ms(),
+                step_ms: steps.step_ms(),
+                cpu_share: means(|sample| sample.cpu_share),
+                own_cpus: means(|sample| sample.own_cpus),
+                received_bytes_per_s: rates(|sample| sample.received_bytes),
+                sent_bytes_per_s: rates(|sample| sample.sent_bytes),
+            },
         })
-    }
-}
-
-impl ClientTimeline {
-    fn from_samples(samples: &[ClientSample], observations: &Observations) -> Self {
-        let every = observations.manifest.spec.telemetry.as_ref().map(|spec| spec.every);
-        let Some(steps) = EvenSteps::over(samples, |sample| sample.at, every) else {
-            return Self::default();
-        };
-        let gauge = |of: fn(&ClientSample) -> Option<f64>| {
-            steps.means(samples.iter().filter_map(|sample| Some((sample.at, of(sample)?))))
-        };
-        let rate = |of: fn(&ClientSample) -> Option<u64>| {
-            let pairs = samples.windows(2);
-            steps.means(pairs.filter_map(|pair| Some((pair[1].at, growth(pair, of)?))))
-        };
-        Self {
-            from_ms: steps.first_ms(),
-            step_ms: steps.step_ms(),
-            cpu_share: gauge(|sample| sample.cpu_share),
-            own_cpus: gauge(|sample| sample.own_cpus),
-            received_bytes_per_s: rate(|sample| sample.received_bytes),
-            sent_bytes_per_s: rate(|sample| sample.sent_bytes),
-        }
     }
 }
 

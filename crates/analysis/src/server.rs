@@ -1,7 +1,7 @@
-//! What the server said of itself, over the run: a second witness beside the client.
+//! What the server reported about itself during the run: a second witness beside the client.
 //!
 //! Gauges are of the scrapes inside the run. Counters are differences between the scrape before the
-//! run and the one after it. A word that the server does not have is null, never zero.
+//! run and the one after it. A metric that the server does not report is null, never zero.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -60,14 +60,6 @@ pub struct TokensApart {
     pub generation: Option<f64>,
 }
 
-/// What the client counted, to compare with.
-pub(crate) struct ClientCounts<'a> {
-    pub(crate) tokens: &'a Tokens,
-    pub(crate) window: Extremes,
-    /// Every attempted request ended `ok`.
-    pub(crate) all_ok: bool,
-}
-
 /// Totals further apart than this are not of the same requests.
 pub(crate) const TOKENS_APART: f64 = 0.01;
 
@@ -107,17 +99,25 @@ pub struct CounterFigures {
 }
 
 impl ServerSide {
-    /// What was scraped, or why nothing was.
+    /// What was scraped, or why nothing was. The client's tokens, its window and whether every
+    /// attempted request ended `ok` are what the server's totals are compared with.
     pub(crate) fn from_observations(
         observations: &Observations,
-        client: &ClientCounts<'_>,
+        tokens: &Tokens,
+        window: Extremes,
+        all_ok: bool,
     ) -> Result<Self, String> {
         let recording = match &observations.telemetry {
             Telemetry::Recorded(recording) => recording,
             Telemetry::Absent(absence) => return Err(absence.to_string()),
         };
         let samples = &recording.samples;
-        let last = samples.last().ok_or("the recording holds no sample")?;
+        let every = observations.manifest.spec.telemetry.as_ref().map(|spec| spec.every);
+        let steps = EvenSteps::over(samples, |sample| sample.at, every);
+        let (Some(steps), Some(first), Some(last)) = (steps, samples.first(), samples.last())
+        else {
+            return Err("the recording holds no sample".to_owned());
+        };
         let inside = || samples.iter().filter(|sample| is_inside(observations, sample.at));
         let gauge = |of: fn(&Gauges) -> Option<f64>| {
             GaugeFigures::from_values(inside().filter_map(|sample| of(&sample.gauges)))
@@ -132,13 +132,13 @@ impl ServerSide {
         let (queries, hits) = (counter(|c| c.prefix_queries), counter(|c| c.prefix_hits));
         let (prompt, generation) = (counter(|c| c.prompt_tokens), counter(|c| c.generation_tokens));
         let looked_up = queries.map(|queries| queries.total).filter(|total| 0.0 < *total);
-        let not_compared = client.incomparable(&segments, (samples[0].at, last.at));
+        let is_covered = window.0.is_some_and(|(from, to)| first.at <= from && to <= last.at);
+        let not_compared = segments.incomparable(all_ok, is_covered);
         let apart = |server: Option<CounterFigures>, client: u64, foreign: u64| {
             let is_compared = not_compared.is_none() && foreign == 0 && 0 < client;
             let client = is_compared.then_some(client as f64)?;
             Some((server?.total - client) / client)
         };
-        let tokens = client.tokens;
         Ok(Self {
             dialect: last.dialect,
             scrapes: ScrapeFigures::new(recording, inside().count() as u64, observations),
@@ -163,7 +163,7 @@ impl ServerSide {
                 generation: apart(generation, tokens.output_total, tokens.output_source.events),
             },
             tokens_not_compared: not_compared.map(str::to_owned),
-            timeline: Timeline::from_samples(samples, &segments, observations),
+            timeline: segments.timeline(samples, &steps),
         })
     }
 
@@ -174,30 +174,8 @@ impl ServerSide {
     }
 }
 
-impl ClientCounts<'_> {
-    /// Why the server's totals, read between two moments, cannot be those of the client's requests
-    /// alone.
-    fn incomparable(
-        &self,
-        segments: &Segments<'_>,
-        (first, last): (Moment, Moment),
-    ) -> Option<&'static str> {
-        if !self.all_ok {
-            Some("a request failed, and what the server did for it is not known")
-        } else if segments.replicas.is_some() {
-            Some("several servers answered by turns")
-        } else if 0 < segments.restarts() {
-            Some("the server was restarted meanwhile")
-        } else if !self.window.0.is_some_and(|(from, to)| first <= from && to <= last) {
-            Some("its counters were not read both before and after all requests")
-        } else {
-            None
-        }
-    }
-}
-
-/// Whether a moment lies in the time in which the plan was played: samples before and after it see a
-/// server at rest. A run that died does not know when it began, and all its samples count.
+/// Whether a timestamp lies in the time in which the plan was played: samples before and after it see
+/// an idle server. A run that died does not know when it began, and all its samples count.
 pub(crate) fn is_inside(observations: &Observations, at: Moment) -> bool {
     let ending = &observations.ending;
     ending.began.is_none_or(|began| (began..=ending.at).contains(&at))
@@ -287,6 +265,42 @@ impl<'a> Segments<'a> {
         self.stretches.len().saturating_sub(1) as u64
     }
 
+    /// Why the server's totals may include more or less than the client's requests; `is_covered` if
+    /// they were read before and after all requests.
+    fn incomparable(&self, all_ok: bool, is_covered: bool) -> Option<&'static str> {
+        let reasons = [
+            (!all_ok, "a request failed, and what the server did for it is not known"),
+            (self.replicas.is_some(), "several servers answered by turns"),
+            (0 < self.restarts(), "the server was restarted meanwhile"),
+            (!is_covered, "its counters were not read both before and after all requests"),
+        ];
+        reasons.into_iter().find(|(applies, _)| *applies).map(|(_, reason)| reason)
+    }
+
+    fn timeline(&self, samples: &[TelemetrySample], steps: &EvenSteps) -> Timeline {
+        let gauge = |of: fn(&Gauges) -> Option<f64>| {
+            steps.means(samples.iter().filter_map(|it| Some((it.at, of(&it.gauges)?))))
+        };
+        let rate = |of: fn(&Counters) -> Option<f64>| {
+            // Between neighbours of one server process.
+            let pairs = self.stretches.iter().flat_map(|segment| segment.windows(2));
+            steps.means(pairs.filter_map(|pair| {
+                let seconds = pair[1].at.since(pair[0].at)?.as_secs_f64();
+                let grown = of(&pair[1].counters)? - of(&pair[0].counters)?;
+                (0.0 < seconds).then(|| (pair[1].at, grown / seconds))
+            }))
+        };
+        Timeline {
+            from_ms: steps.first_ms(),
+            step_ms: steps.step_ms(),
+            running: gauge(|gauges| gauges.running),
+            waiting: gauge(|gauges| gauges.waiting),
+            kv_usage: gauge(|gauges| gauges.kv_usage),
+            prompt_tokens_per_s: rate(|counters| counters.prompt_tokens),
+            generation_tokens_per_s: rate(|counters| counters.generation_tokens),
+        }
+    }
+
     /// What a counter grew by from the first to the last scrape of each segment, and the rate over
     /// the same times. What it grew by around a restart is not known, and not guessed.
     fn growth(&self, of: impl Fn(&TelemetrySample) -> Option<f64>) -> Option<CounterFigures> {
@@ -335,43 +349,8 @@ pub struct Timeline {
     pub generation_tokens_per_s: Vec<Option<f64>>,
 }
 
-impl Timeline {
-    fn from_samples(
-        samples: &[TelemetrySample],
-        segments: &Segments<'_>,
-        observations: &Observations,
-    ) -> Self {
-        let every = observations.manifest.spec.telemetry.as_ref().map(|spec| spec.every);
-        let Some(steps) = EvenSteps::over(samples, |sample| sample.at, every) else {
-            return Self::default();
-        };
-        let gauge = |of: fn(&TelemetrySample) -> Option<f64>| {
-            steps.means(samples.iter().filter_map(|sample| Some((sample.at, of(sample)?))))
-        };
-        let rate = |of: fn(&TelemetrySample) -> Option<f64>| {
-            // Between neighbours of which the server went on.
-            let pairs = segments.stretches.iter().flat_map(|segment| segment.windows(2));
-            let rates = pairs.filter_map(|pair| {
-                let seconds = pair[1].at.since(pair[0].at)?.as_secs_f64();
-                let grown = of(&pair[1])? - of(&pair[0])?;
-                (0.0 < seconds).then(|| (pair[1].at, grown / seconds))
-            });
-            steps.means(rates)
-        };
-        Self {
-            from_ms: steps.first_ms(),
-            step_ms: steps.step_ms(),
-            running: gauge(|sample| sample.gauges.running),
-            waiting: gauge(|sample| sample.gauges.waiting),
-            kv_usage: gauge(|sample| sample.gauges.kv_usage),
-            prompt_tokens_per_s: rate(|sample| sample.counters.prompt_tokens),
-            generation_tokens_per_s: rate(|sample| sample.counters.generation_tokens),
-        }
-    }
-}
-
 const STEPS_MAX: u128 = 600;
-const EVERY_BY_DEFAULT: Duration = Duration::from_secs(1);
+pub(crate) const EVERY_BY_DEFAULT: Duration = Duration::from_secs(1);
 
 pub(crate) struct EvenSteps {
     first: Moment,

@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use crate::figures::Steps;
 use crate::metric::{self, ByMetric, Distribution, METRICS, Metric};
 use crate::record::{
-    Attempt, Clustered, Concurrency, Deliveries, Flight, Window, WindowKind, WorkDone, ns_to_ms,
+    Attempt, Clustered, Concurrency, Flight, Window, WindowKind, Work, ns_to_ms, rates_within,
 };
 use crate::statistics::Interval;
 use crate::statistics::steady::{Settling, Unsettled, settle};
@@ -294,7 +294,7 @@ impl SteadyFigures {
         };
         let ended = answers().filter(|answer| inside(answer.record.ending.at.as_nanos())).count();
         let came = course.deliveries.iter().filter(|(at_ns, _)| inside(*at_ns));
-        let output: f64 = came.map(|(_, tokens)| tokens as f64).sum();
+        let output: f64 = came.map(|(_, tokens)| *tokens as f64).sum();
         let begun = answers().filter(|it| it.first.is_some_and(|at| inside(at.as_nanos())));
         let input: f64 = begun.map(|answer| answer.input.count as f64).sum();
         let flown: Vec<Flight> =
@@ -304,7 +304,7 @@ impl SteadyFigures {
         let output_throughput = per_s(output).filter(|_| course.generates);
         let total_throughput = per_s(input + output).filter(|_| course.generates);
         let throughputs = [request_throughput, output_throughput, total_throughput];
-        let [requests, output, total] = course.work.within(window, throughputs);
+        let [requests, output, total] = rates_within(course.work, window, throughputs);
         Self {
             requests: sent().count() as u64,
             request_throughput,
@@ -333,8 +333,9 @@ pub(crate) struct Course<'a> {
     pub(crate) last_first_turn_ns: Option<u64>,
     /// The `ok` answers to requests that were sent, and when they were.
     pub(crate) answers: Vec<(u64, &'a Attempt<'a>)>,
-    pub(crate) deliveries: &'a Deliveries,
-    pub(crate) work: &'a WorkDone,
+    /// Output tokens, and when they came.
+    pub(crate) deliveries: &'a [(u64, u64)],
+    pub(crate) work: &'a [Work<'a>],
     /// Whether answers are made of tokens.
     pub(crate) generates: bool,
 }
@@ -383,7 +384,7 @@ impl Course<'_> {
             }
         };
         if self.generates {
-            self.deliveries.iter().for_each(|(at_ns, tokens)| add(at_ns, tokens as f64));
+            self.deliveries.iter().for_each(|(at_ns, tokens)| add(*at_ns, *tokens as f64));
         } else {
             let ends = self.answers.iter().map(|(_, answer)| answer.record.ending.at.as_nanos());
             ends.for_each(|at_ns| add(at_ns, 1.0));

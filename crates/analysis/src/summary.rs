@@ -19,7 +19,7 @@ use crate::machines::MachineFigures;
 use crate::metric::{LatencyOrigin, METRICS, MetricValues};
 use crate::offered_load::{Delivered, HeldByCap};
 use crate::record::{
-    FailureGroup, Failures, Measured, PartFigures, RequestRates, Tokens, TurnFigures, Window,
+    FailureGroup, Measured, PartFigures, RequestRates, Tokens, TurnFigures, Window, failure_groups,
     finish_reasons,
 };
 use crate::run::{PlanFacts, RunFacts, SystemFacts, WorkloadFacts};
@@ -110,7 +110,7 @@ pub fn summarize(observations: &Observations) -> Summary {
     let run = RunContext::new(observations, &measured);
     let warnings = run_warnings(&run);
     let checks = run_checks(&run, &warnings);
-    let failures = Failures::from_observations(observations);
+    let (failures, failures_not_listed) = failure_groups(observations);
     let manifest = &observations.manifest;
     let metrics: MetricValues =
         METRICS.iter().map(|metric| (*metric, metric.value(&measured))).collect();
@@ -125,8 +125,8 @@ pub fn summarize(observations: &Observations) -> Summary {
         time_over: observations.not_sent_because(Cause::TimeOver),
         held_by_cap: HeldByCap::from_observations(observations),
         outcomes: observations.outcome_counts(),
-        failures: failures.groups,
-        failures_not_listed: failures.not_listed,
+        failures,
+        failures_not_listed,
         finish_reasons: finish_reasons(&observations.records),
         workload: WorkloadFacts::from_observations(observations, measured.audit.clone()),
         plan: PlanFacts { fingerprint: manifest.fingerprints.plan.clone() },
@@ -144,7 +144,7 @@ pub fn summarize(observations: &Observations) -> Summary {
         server_missing: measured.server.as_ref().err().cloned(),
         server: measured.server.ok(),
         request_rates: measured.request_rates,
-        machines: measured.machines.figures,
+        machines: measured.machines,
         steady: measured.steady,
         delivered: measured.delivered,
         littles_law: measured.littles_law,

@@ -92,7 +92,19 @@ pub struct ResultSource {
 }
 
 /// Whose numbers they are.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    strum::VariantArray,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Tool {
     #[default]
@@ -104,7 +116,6 @@ pub enum Tool {
     GuideLlm,
     #[serde(rename = "aiperf")]
     AiPerf,
-    #[serde(rename = "llm-d")]
     LlmD,
     GenaiBench,
 }
@@ -134,8 +145,11 @@ pub enum ResultRate {
     Unlimited,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, strum::IntoStaticStr,
+)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "UPPERCASE")]
 pub enum LatencyKind {
     Ttft,
     Tpot,
@@ -210,6 +224,12 @@ pub struct ResultRequest {
     pub error: Option<String>,
 }
 
+impl ResultRequest {
+    pub fn is_ok(&self) -> bool {
+        self.error.as_deref() == Some("")
+    }
+}
+
 /// The definition of a latency: what it is, from where it counts, and what one value of it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LatencyDefinition {
@@ -229,13 +249,15 @@ static LATENCIES: [(&Metric, LatencyKind, CountsFrom, Grain); 7] = [
     (&metric::E2E, LatencyKind::E2e, CountsFrom::Send, Grain::Request),
 ];
 
+type Throughput = fn(&ToolResult) -> Option<f64>;
+
 /// Throughputs by the names of their fields, and our metrics for them. The last has no interval.
-static THROUGHPUTS: [(&str, &Metric); 5] = [
-    ("request_throughput", &metric::REQUEST_THROUGHPUT),
-    ("request_goodput", &metric::GOODPUT),
-    ("output_throughput", &metric::OUTPUT_THROUGHPUT),
-    ("total_token_throughput", &metric::TOTAL_THROUGHPUT),
-    ("peak_output_throughput", &metric::PEAK_OUTPUT_THROUGHPUT),
+static THROUGHPUTS: [(&str, &Metric, Throughput); 5] = [
+    ("request_throughput", &metric::REQUEST_THROUGHPUT, |it| it.request_throughput),
+    ("request_goodput", &metric::GOODPUT, |it| it.request_goodput),
+    ("output_throughput", &metric::OUTPUT_THROUGHPUT, |it| it.output_throughput),
+    ("total_token_throughput", &metric::TOTAL_THROUGHPUT, |it| it.total_token_throughput),
+    ("peak_output_throughput", &metric::PEAK_OUTPUT_THROUGHPUT, |it| it.peak_output_throughput),
 ];
 
 impl ResultLatency {
@@ -294,16 +316,10 @@ fn moved(interval: Interval, from: f64, to: f64) -> Option<Interval> {
     Some(Interval { low: interval.low * scale, high: interval.high * scale })
 }
 
-/// JSON has no infinity: it is the word `inf`, as vLLM writes it.
+/// JSON has no infinity: it is the text `inf`, as vLLM writes it.
 mod infinite {
     use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
-
-    #[derive(Deserialize)]
-    #[serde(untagged)]
-    enum Written {
-        Number(f64),
-        Word(String),
-    }
+    use serde_json::Value;
 
     #[expect(clippy::ref_option, reason = "serde asks for it")]
     pub(super) fn serialize<S: Serializer>(
@@ -311,7 +327,7 @@ mod infinite {
         serializer: S,
     ) -> Result<S::Ok, S::Error> {
         match value {
-            Some(f64::INFINITY) => serializer.serialize_some("inf"),
+            Some(f64::INFINITY) => "inf".serialize(serializer),
             value => value.serialize(serializer),
         }
     }
@@ -319,13 +335,11 @@ mod infinite {
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<Option<f64>, D::Error> {
-        match Option::<Written>::deserialize(deserializer)? {
-            None => Ok(None),
-            Some(Written::Number(value)) => Ok(Some(value)),
-            Some(Written::Word(word)) if word == "inf" => Ok(Some(f64::INFINITY)),
-            Some(Written::Word(word)) => Err(D::Error::custom(format!(
-                "the word “{word}” is no number; `inf` is the only one"
-            ))),
+        let value = Value::deserialize(deserializer)?;
+        match value.as_str() {
+            Some("inf") => Ok(Some(f64::INFINITY)),
+            Some(text) => Err(D::Error::custom(format!("“{text}” is neither a number nor `inf`"))),
+            None => Option::deserialize(value).map_err(D::Error::custom),
         }
     }
 }
@@ -346,9 +360,9 @@ impl ToolResult {
         };
         for (metric, kind, from, grain) in LATENCIES {
             let Some(values) = summary.metrics.distribution(metric) else { continue };
-            result.latencies.extend(latency(values, (kind, from, grain)));
+            result.latencies.extend(latency(values, ResultLatency::new(kind, from, grain)));
         }
-        for (field, metric) in &THROUGHPUTS[..4] {
+        for (field, metric, _) in &THROUGHPUTS[..4] {
             let interval = scalar(metric).and_then(|scalar| scalar.interval);
             result.intervals.extend(interval.map(|interval| ((*field).to_owned(), interval)));
         }
@@ -384,13 +398,9 @@ impl ToolResult {
                 result.further.extend(value.map(|value| (figure.key.to_owned(), value)));
             }
         }
-        for (values, kind, from, grain) in [
-            (&figures.ttft_ms, LatencyKind::Ttft, CountsFrom::Send, Grain::Request),
-            (&figures.tpot_ms, LatencyKind::Tpot, CountsFrom::Output, Grain::Request),
-            (&figures.itl_ms, LatencyKind::Itl, CountsFrom::Output, Grain::Chunk),
-            (&figures.e2el_ms, LatencyKind::E2e, CountsFrom::Send, Grain::Request),
-        ] {
-            result.latencies.extend(vllm_latency(values, ResultLatency::new(kind, from, grain)));
+        let latencies = [figures.ttft_ms, figures.tpot_ms, figures.itl_ms, figures.e2el_ms];
+        for ((kind, from, grain), values) in vllm::LATENCIES.into_iter().zip(latencies) {
+            result.latencies.extend(vllm_latency(&values, ResultLatency::new(kind, from, grain)));
         }
         result.marks = Mark::found_in(&result, summary);
         result
@@ -401,15 +411,9 @@ impl ToolResult {
     pub fn beside_others(summary: &Summary) -> Self {
         let mut result = Self::of_vllm(summary);
         let own = Self::from_summary(summary);
-        for (field, _) in &THROUGHPUTS[..4] {
-            let moved = || {
-                moved(
-                    *own.intervals.get(*field)?,
-                    own.throughput(field)?,
-                    result.throughput(field)?,
-                )
-            };
-            let moved = moved();
+        for (field, _, get) in &THROUGHPUTS[..4] {
+            let interval = own.intervals.get(*field).zip(get(&own).zip(get(&result)));
+            let moved = interval.and_then(|(interval, (from, to))| moved(*interval, from, to));
             result.intervals.extend(moved.map(|interval| ((*field).to_owned(), interval)));
         }
         for own in own.latencies {
@@ -424,18 +428,28 @@ impl ToolResult {
 
     fn from_facts(summary: &Summary) -> Self {
         let run = &summary.run;
-        let (request_rate, max_concurrency) = match &run.load {
+        // A closed loop and a trace have no gaps to draw, and a ramp and a trace have no single rate.
+        let (request_rate, burstiness, max_concurrency) = match &run.load {
             LoadFacts::Closed { concurrency, .. } => {
-                (Some(ResultRate::Unlimited), Some(*concurrency))
+                (Some(ResultRate::Unlimited), None, Some(*concurrency))
             }
-            LoadFacts::Open { rate, max_concurrency, .. } => {
-                let rate = match rate {
-                    RateFacts::Steady { per_s } => Some(ResultRate::PerSecond(*per_s)),
-                    RateFacts::Unlimited => Some(ResultRate::Unlimited),
-                    // They have no one rate.
-                    RateFacts::Ramp { .. } | RateFacts::Recorded { .. } => None,
+            LoadFacts::Open { rate, arrivals, max_concurrency } => {
+                let burstiness = match arrivals {
+                    Arrivals::Constant => f64::INFINITY,
+                    Arrivals::Poisson => 1.0,
+                    Arrivals::Gamma { burstiness } | Arrivals::Stretched { burstiness } => {
+                        *burstiness
+                    }
                 };
-                (rate, *max_concurrency)
+                let (rate, burstiness) = match rate {
+                    RateFacts::Steady { per_s } => {
+                        (Some(ResultRate::PerSecond(*per_s)), Some(burstiness))
+                    }
+                    RateFacts::Unlimited => (Some(ResultRate::Unlimited), Some(burstiness)),
+                    RateFacts::Ramp { .. } => (None, Some(burstiness)),
+                    RateFacts::Recorded { .. } => (None, None),
+                };
+                (rate, burstiness, *max_concurrency)
             }
         };
         let ok = summary.count(Outcome::Ok);
@@ -451,7 +465,7 @@ impl ToolResult {
             backend: Some(run.api.name().to_owned()),
             started: Some(run.started.clone()),
             request_rate,
-            burstiness: burstiness(&run.load),
+            burstiness,
             max_concurrency,
             requests_planned: Some(summary.scheduled),
             completed: Some(ok),
@@ -535,8 +549,8 @@ impl ToolResult {
         let found = match quantity.statistic() {
             None if *metric == metric::ERROR_RATE => self.error_rate(),
             None => {
-                let field = THROUGHPUTS.iter().find(|(_, known)| *known == metric);
-                field.and_then(|(field, _)| self.throughput_estimate(field))
+                let field = THROUGHPUTS.iter().find(|(_, known, _)| *known == metric);
+                field.and_then(|(field, ..)| self.throughput_estimate(field))
             }
             Some(statistic) => {
                 self.latency_of(metric).and_then(|latency| self.statistic_of(latency, statistic))
@@ -548,20 +562,9 @@ impl ToolResult {
 
     /// A throughput by the name of its field, with its interval.
     pub fn throughput_estimate(&self, field: &str) -> Option<Estimate> {
+        let (.., get) = THROUGHPUTS.iter().find(|(known, ..)| *known == field)?;
         let interval = self.intervals.get(field).copied();
-        let n = self.completed.unwrap_or(1);
-        Some(Estimate::new(self.throughput(field)?, interval, n))
-    }
-
-    fn throughput(&self, field: &str) -> Option<f64> {
-        match field {
-            "request_throughput" => self.request_throughput,
-            "request_goodput" => self.request_goodput,
-            "output_throughput" => self.output_throughput,
-            "total_token_throughput" => self.total_token_throughput,
-            "peak_output_throughput" => self.peak_output_throughput,
-            _ => None,
-        }
+        Some(Estimate::new(get(self)?, interval, self.completed.unwrap_or(1)))
     }
 
     /// The latency that one of our metrics names: of exactly its definition; else, of a metric without
@@ -617,53 +620,25 @@ impl ToolResult {
     }
 }
 
-/// `None` where a schedule has no gaps to draw: of a closed loop and of a trace.
-fn burstiness(load: &LoadFacts) -> Option<f64> {
-    match load {
-        LoadFacts::Closed { .. } | LoadFacts::Open { rate: RateFacts::Recorded { .. }, .. } => None,
-        LoadFacts::Open { arrivals, .. } => Some(match arrivals {
-            Arrivals::Constant => f64::INFINITY,
-            Arrivals::Poisson => 1.0,
-            Arrivals::Gamma { burstiness } | Arrivals::Stretched { burstiness } => *burstiness,
-        }),
-    }
-}
-
-const RANKS: [(Percentile, &str); 5] = [
-    (Percentile::P50, "50"),
-    (Percentile::P90, "90"),
-    (Percentile::P95, "95"),
-    (Percentile::P99, "99"),
-    (Percentile::P999, "99.9"),
-];
-
-/// `None` when there is nothing to take it of.
-fn latency(
-    values: &Distribution,
-    (kind, from, grain): (LatencyKind, CountsFrom, Grain),
-) -> Option<ResultLatency> {
-    let mean_ms = Some(values.mean?);
-    let at = |(percentile, rank): (Percentile, &str)| {
-        values.percentile(percentile).map(|value| (rank.to_owned(), value))
-    };
-    let within = |(statistic, name): (Statistic, &str)| {
-        values.intervals.get(statistic).map(|interval| (name.to_owned(), interval))
-    };
-    let ranks = RANKS.map(|(percentile, rank)| (Statistic::Percentile(percentile), rank));
-    Some(ResultLatency {
+/// `None` where the metric has no value.
+fn latency(values: &Distribution, empty: ResultLatency) -> Option<ResultLatency> {
+    let mut latency = ResultLatency {
         n: Some(values.n),
-        mean_ms,
+        mean_ms: Some(values.mean?),
         std_ms: values.std,
         min_ms: values.min,
         max_ms: values.max,
-        percentiles_ms: RANKS.into_iter().filter_map(at).collect(),
-        intervals_ms: [(Statistic::Mean, "mean")]
-            .into_iter()
-            .chain(ranks)
-            .filter_map(within)
-            .collect(),
-        ..ResultLatency::new(kind, from, grain)
-    })
+        ..empty
+    };
+    for statistic in Percentile::ALL.map(Statistic::Percentile).into_iter().chain([Statistic::Mean])
+    {
+        let rank = statistic.name().trim_start_matches('p').to_owned();
+        let interval = values.intervals.get(statistic);
+        latency.intervals_ms.extend(interval.map(|interval| (rank.clone(), interval)));
+        let percentile = statistic.stored(values).filter(|_| statistic != Statistic::Mean);
+        latency.percentiles_ms.extend(percentile.map(|value| (rank, value)));
+    }
+    Some(latency)
 }
 
 fn vllm_latency(values: &VllmLatency, empty: ResultLatency) -> Option<ResultLatency> {
@@ -674,17 +649,9 @@ fn vllm_latency(values: &VllmLatency, empty: ResultLatency) -> Option<ResultLate
 }
 
 impl Tool {
-    pub const ALL: [Self; 7] = [
-        Self::Inferometer,
-        Self::Vllm,
-        Self::Sglang,
-        Self::GuideLlm,
-        Self::AiPerf,
-        Self::LlmD,
-        Self::GenaiBench,
-    ];
+    pub const ALL: &[Self] = <Self as strum::VariantArray>::VARIANTS;
 
-    /// The key in files, the name, and the program that writes its results, as people call it.
+    /// The key in files, the name, and the program that writes its results.
     const fn names(self) -> [&'static str; 3] {
         match self {
             Self::Inferometer => ["inferometer", "Inferometer", "Inferometer"],
@@ -713,24 +680,20 @@ impl Tool {
 impl LatencyKind {
     pub const ALL: [Self; 4] = [Self::Ttft, Self::Tpot, Self::Itl, Self::E2e];
 
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Ttft => "TTFT",
-            Self::Tpot => "TPOT",
-            Self::Itl => "ITL",
-            Self::E2e => "E2E",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, strum::IntoStaticStr)]
 #[serde(tag = "kind", rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum Mark {
     /// Fewer requests ended than were planned.
     Cut { completed: u64, planned: u64 },
-    /// Some requests failed; those that did not are all that the figures describe.
+    /// Some requests failed; the figures describe the others.
     Failures { failed: u64 },
-    /// The server gave less than the rate that was asked of it.
+    /// The server served less than the requested rate.
     Saturated { asked_per_s: f64, served_per_s: f64 },
     /// By our own checks.
     Invalid,
@@ -742,53 +705,39 @@ pub enum Mark {
 const KEPT_UP: f64 = 0.95;
 
 impl Mark {
-    /// Those that follow from a sheet's figures alone.
-    pub fn found(sheet: &ToolResult) -> Vec<Self> {
-        Self::with(sheet, behind(sheet))
+    /// The marks that follow from a result's figures alone.
+    pub fn found(result: &ToolResult) -> Vec<Self> {
+        Self::with(result, behind(result))
     }
 
-    /// Those of a run of our own, of which more is known than its sheet says.
-    fn found_in(sheet: &ToolResult, summary: &Summary) -> Vec<Self> {
-        let Some(ResultRate::PerSecond(rate)) = sheet.request_rate else {
-            return Self::with(sheet, None);
-        };
-        let served = Served::from_runs(Level::Rate(rate), std::iter::once(summary));
+    /// The marks of a run of our own, about which more is known than its result holds.
+    fn found_in(result: &ToolResult, summary: &Summary) -> Vec<Self> {
+        let served = Served::from_runs(result.level(), std::iter::once(summary));
         let behind = served.filter(|served| served.saturated).map(|served| Self::Saturated {
             asked_per_s: served.asked_per_s,
             served_per_s: served.served_per_s,
         });
-        Self::with(sheet, behind)
+        Self::with(result, behind)
     }
 
-    fn with(sheet: &ToolResult, behind: Option<Self>) -> Vec<Self> {
+    fn with(result: &ToolResult, behind: Option<Self>) -> Vec<Self> {
         let mut marks = Vec::new();
-        if let (Some(completed), Some(planned)) = (sheet.completed, sheet.requests_planned)
-            && completed.saturating_add(sheet.failed.unwrap_or(0)) < planned
+        if let (Some(completed), Some(planned)) = (result.completed, result.requests_planned)
+            && completed.saturating_add(result.failed.unwrap_or(0)) < planned
         {
             marks.push(Self::Cut { completed, planned });
         }
-        if let Some(failed) = sheet.failed.filter(|failed| 0 < *failed) {
-            marks.push(Self::Failures { failed });
-        }
+        let failed = result.failed.filter(|failed| 0 < *failed);
+        marks.extend(failed.map(|failed| Self::Failures { failed }));
         marks.extend(behind);
-        if sheet.verdict == Some(Verdict::Invalid) {
-            marks.push(Self::Invalid);
-        }
-        if sheet.source.simulated {
-            marks.push(Self::Simulated);
-        }
+        marks.extend((result.verdict == Some(Verdict::Invalid)).then_some(Self::Invalid));
+        marks.extend(result.source.simulated.then_some(Self::Simulated));
         marks
     }
 
     /// In files and in cells.
-    pub const fn key(&self) -> &'static str {
-        match self {
-            Self::Cut { .. } => "cut",
-            Self::Failures { .. } => "failures",
-            Self::Saturated { .. } => "saturated",
-            Self::Invalid => "invalid",
-            Self::Simulated => "simulated",
-        }
+    pub fn key(&self) -> &'static str {
+        self.into()
     }
 
     /// Whether its figures must not be set beside those of clean runs.
@@ -797,7 +746,7 @@ impl Mark {
     }
 }
 
-/// Whether less came than was asked for, chance set aside: the span of n random arrivals scatters
+/// Whether less was served than was requested, chance set aside: the span of n random arrivals scatters
 /// by about one part in √n, and of a few requests the last answer takes as much.
 fn behind(sheet: &ToolResult) -> Option<Mark> {
     let ResultRate::PerSecond(asked_per_s) = sheet.request_rate? else { return None };

@@ -136,7 +136,7 @@ impl Mapped {
             broken: broken
                 .map(|broken| BrokenLine { line: broken.line, reason: &broken.reason })
                 .collect(),
-            notes: meaning(self.import.tool).to_vec(),
+            notes: meaning(self.import.tool),
         };
         render(&page, style())
     }

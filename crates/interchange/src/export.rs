@@ -6,9 +6,7 @@
 //! [`Observations`](inferometer_model::Observations). To add a format of figures: a function in
 //! [`figures`], and an arm in the command.
 
-pub mod aiperf;
 pub mod figures;
-pub mod llm_d;
 #[cfg(feature = "parquet")]
 pub mod parquet;
 
@@ -57,7 +55,7 @@ pub(crate) fn meant(
 }
 
 /// How much of the load was done, where that was not all of it.
-fn cut(result: &ToolResult) -> Option<String> {
+pub(crate) fn cut(result: &ToolResult) -> Option<String> {
     result.marks.iter().find_map(|mark| match *mark {
         Mark::Cut { completed, planned } => {
             Some(format!("{completed} of {planned} requests completed"))
@@ -68,7 +66,7 @@ fn cut(result: &ToolResult) -> Option<String> {
 
 /// The moment as ISO 8601 has it; `None` of a text that is no moment. Without a zone where its
 /// source does not say one.
-fn moment(started: &str) -> Option<String> {
+pub(crate) fn moment(started: &str) -> Option<String> {
     if has_form(started, "0000-00-00T00:00:00") {
         return started.is_ascii().then(|| started.to_owned());
     }
@@ -91,8 +89,12 @@ pub(crate) fn has_form(text: &str, form: &str) -> bool {
     text.len() >= form.len() && text.bytes().zip(form.bytes()).all(fits)
 }
 
+pub(crate) fn pretty(document: &impl serde::Serialize) -> Result<String, ExportError> {
+    Ok(serde_json::to_string_pretty(document)? + "\n")
+}
+
 /// A mean of whole numbers; `None` where there is nothing to divide by.
-fn mean(total: Option<u64>, count: Option<u64>) -> Option<f64> {
+pub(crate) fn mean(total: Option<u64>, count: Option<u64>) -> Option<f64> {
     let count = count.filter(|count| 0 < *count)?;
     total.map(|total| total as f64 / count as f64)
 }

@@ -1,13 +1,9 @@
 //! From a file of another tool to the results in it.
 
-pub(crate) mod aiperf;
 mod configuration;
-mod genai_bench;
-mod guidellm;
-pub(crate) mod llm_d;
 pub(crate) mod mapping;
 pub(crate) mod records;
-mod sglang;
+mod tools;
 
 use std::borrow::Cow;
 
@@ -16,11 +12,12 @@ use inferometer_model::import::ImportReading;
 use serde::{Deserialize, Serialize};
 
 use crate::vllm::read as vllm;
+use crate::{aiperf, llm_d};
 pub use mapping::meaning;
 
 const RESULTS_MAX: usize = 100_000;
-/// What a result's metadata call the requests that were on their way when the run ended.
-const INCOMPLETE: &str = "incomplete_requests";
+/// The key in a result's metadata of the requests that were in flight when the run ended.
+pub(crate) const INCOMPLETE: &str = "incomplete_requests";
 const SCHEMA: &str = "inferometer.import/1";
 
 /// All that was found in one file.
@@ -75,18 +72,18 @@ type Reader = fn(&str) -> Result<Vec<Imported>, ImportError>;
 /// cannot be part of a text inside of JSON, where quotes have backslashes. A key behind a line break
 /// may begin any line, the first too.
 const FORMATS: [(&[&str], Tool, Reader); 12] = [
-    (&["\"benchmarks\"", "\"request_totals\""], Tool::GuideLlm, guidellm::read),
-    (&["\"benchmarks\"", "\"generative_benchmark\""], Tool::GuideLlm, guidellm::read),
+    (&["\"benchmarks\"", "\"request_totals\""], Tool::GuideLlm, tools::read_guidellm),
+    (&["\"benchmarks\"", "\"generative_benchmark\""], Tool::GuideLlm, tools::read_guidellm),
     (&["\"aiperf_version\""], Tool::AiPerf, aiperf::read),
     (&["\"input_config\"", "\"request_throughput\"", "\"unit\""], Tool::AiPerf, aiperf::read),
     (&["\"request_start_ns\"", "\"metrics\""], Tool::AiPerf, aiperf::read_requests),
-    (&["\"aggregated_metrics\""], Tool::GenaiBench, genai_bench::read),
-    (&["\"traffic_scenario\"", "\"server_engine\""], Tool::GenaiBench, genai_bench::refuse),
+    (&["\"aggregated_metrics\""], Tool::GenaiBench, tools::read_genai_bench),
+    (&["\"traffic_scenario\"", "\"server_engine\""], Tool::GenaiBench, tools::refuse_genai_bench),
     (&["\"scenario\"", "\"results\"", "\"request_performance\""], Tool::LlmD, llm_d::read),
     (&["\nscenario:", "\nresults:", "request_performance:"], Tool::LlmD, llm_d::read),
     (&["\nscenario:", "\nmetrics:", "version: "], Tool::LlmD, llm_d::read),
-    (&["\"mean_e2e_latency_ms\"", "\"output_throughput\""], Tool::Sglang, sglang::read),
-    (&["\"total_output_tokens_retokenized\""], Tool::Sglang, sglang::read),
+    (&["\"mean_e2e_latency_ms\"", "\"output_throughput\""], Tool::Sglang, tools::read_sglang),
+    (&["\"total_output_tokens_retokenized\""], Tool::Sglang, tools::read_sglang),
 ];
 
 /// What files that are no text begin with, and what to do about it.
@@ -110,8 +107,8 @@ fn text_of(bytes: &[u8]) -> Result<Cow<'_, str>, ImportError> {
     })
 }
 
-/// Of a record that begins in this line of a document.
-fn document(tool: Tool, line: u32) -> ResultSource {
+/// The source of a record that begins in this line of a document.
+pub(crate) fn document_source(tool: Tool, line: u32) -> ResultSource {
     ResultSource { tool, form: Form::Document, line: Some(line), ..ResultSource::default() }
 }
 

@@ -5,9 +5,11 @@
 //! [`PublishedTable`] is a table of figures that was typed in. All of them are summary figures,
 //! as [`ToolResult`](inferometer_analysis::tool_result::ToolResult)s: what a file does not say stays missing.
 
+pub mod aiperf;
 pub mod export;
 mod import;
 mod json;
+pub mod llm_d;
 mod published;
 pub mod vllm;
 

@@ -146,7 +146,7 @@ fn a_clock_that_was_turned_back_gives_no_latency() {
     assert!(result.latency_from(LatencyKind::E2e, CountsFrom::Schedule).is_none());
     assert_eq!(result.duration_s, Some(0.0));
     assert!(result.latency(LatencyKind::Ttft).is_some());
-    let said = "metadata.request_end_ns of 1 lines, which is none or before its beginning";
+    let said = "metadata.request_end_ns of 1 lines, which is missing or before its beginning";
     assert_eq!(result.unmapped, [said]);
 }
 

@@ -10,7 +10,7 @@ use inferometer_analysis::tool_result::{
     ResultSource, Tool, ToolResult,
 };
 use inferometer_interchange::vllm::{Shape, Writing, line};
-use inferometer_interchange::{Imported, export, read_file, read_results};
+use inferometer_interchange::{Imported, aiperf, export, llm_d, read_file, read_results};
 use inferometer_model::import::ImportReading;
 use serde_json::Value;
 
@@ -154,7 +154,7 @@ fn a_result_of_another_tool_says_who_measured_it_on_every_trip() {
     assert_eq!(read.source.version.as_deref(), Some("sglang 0.4"));
     let again = only(&line(&read, &Writing::default()).unwrap());
     assert_eq!(again.source.version, read.source.version);
-    let (_, read) = of_file(&export::aiperf::document(&read).unwrap());
+    let (_, read) = of_file(&aiperf::document(&read).unwrap());
     assert_eq!(read.source.version.as_deref(), Some("sglang 0.4"));
 }
 
@@ -298,7 +298,7 @@ fn assert_same_figures(read: &ToolResult, given: &ToolResult) {
 #[test]
 fn a_summary_for_aiperf_is_read_again() {
     let given = own_run();
-    let (tool, read) = of_file(&export::aiperf::document(&given).unwrap());
+    let (tool, read) = of_file(&aiperf::document(&given).unwrap());
     assert_eq!(tool, Tool::AiPerf);
     assert_same_figures(&read, &given);
     assert_eq!((read.input_tokens, read.output_tokens), (given.input_tokens, given.output_tokens));
@@ -314,7 +314,7 @@ fn a_summary_for_aiperf_is_read_again() {
 #[test]
 fn a_report_for_llm_d_is_read_again() {
     let given = own_run();
-    let (tool, read) = of_file(&export::llm_d::document(&given).unwrap());
+    let (tool, read) = of_file(&llm_d::document(&given).unwrap());
     assert_eq!(tool, Tool::LlmD);
     assert_same_figures(&read, &given);
     assert_eq!(read.tensor_parallel, given.tensor_parallel);
@@ -329,7 +329,7 @@ fn a_report_for_llm_d_is_read_again() {
 
 #[test]
 fn all_at_once_is_no_cap_when_it_is_read_again() {
-    for document in [export::aiperf::document, export::llm_d::document] {
+    for document in [aiperf::document, llm_d::document] {
         let mut given = own_run();
         given.request_rate = Some(ResultRate::Unlimited);
         given.max_concurrency = None;
@@ -341,7 +341,7 @@ fn all_at_once_is_no_cap_when_it_is_read_again() {
 #[test]
 fn what_completed_is_known_though_failures_were_not_counted() {
     let given = ToolResult { failed: None, ..own_run() };
-    let (_, read) = of_file(&export::llm_d::document(&given).unwrap());
+    let (_, read) = of_file(&llm_d::document(&given).unwrap());
     assert_eq!((read.completed, read.failed), (given.completed, None));
     assert_eq!(read.requests_planned, given.requests_planned);
 }

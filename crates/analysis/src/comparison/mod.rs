@@ -771,7 +771,7 @@ fn counts_output(metric: &'static Metric) -> bool {
     [&metric::ITL, &metric::TPOT, &metric::FLUIDITY].contains(&metric)
         || matches!(metric.unit, Unit::JoulesPerToken | Unit::TokensPerJoule)
         || metric.unit == Unit::TokensPerSecond
-            && !metric.is_telemetry()
+            && !metric.is_telemetry
             && ![&metric::INPUT_THROUGHPUT, &metric::PP].contains(&metric)
 }
 

@@ -573,7 +573,7 @@ fn server<'a>(run: &'a RunContext<'_>) -> Result<&'a ServerSide, String> {
 }
 
 fn gpus<'a>(run: &'a RunContext<'_>) -> Result<&'a GpuFigures, String> {
-    let machines = &run.measured.machines.figures;
+    let machines = &run.measured.machines;
     let gpus = machines.gpus.as_ref();
     match gpus.ok_or_else(|| machines.gpus_missing.clone().unwrap_or_default())? {
         gpus if gpus.looks == 0 => Err("no look at the GPUs was inside the run".to_owned()),

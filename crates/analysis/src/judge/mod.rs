@@ -111,7 +111,7 @@ impl<'a> RunContext<'a> {
     }
 
     fn client_machine(&self) -> Option<&ClientFigures> {
-        self.measured.machines.figures.client.as_ref()
+        self.measured.machines.client.as_ref()
     }
 }
 

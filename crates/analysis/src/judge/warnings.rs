@@ -534,7 +534,7 @@ static RULES: &[Rule<Raise>] = &[
         Some(note(text, remedy))
     }),
     rule("gpus-idle", CheckKind::GpuSpeed, |run| {
-        let gpus = run.measured.machines.figures.gpus.as_ref()?;
+        let gpus = run.measured.machines.gpus.as_ref()?;
         let read = match gpus.devices.iter().filter(|device| !device.foreign).count() {
             0 => return None,
             1 => "the GPU that was read".to_owned(),
@@ -563,7 +563,7 @@ static RULES: &[Rule<Raise>] = &[
         Some(note(text, remedy))
     }),
     rule("gpu-hot", CheckKind::GpuSpeed, |run| {
-        let limit = match run.measured.machines.figures.gpus.as_ref()?.source {
+        let limit = match run.measured.machines.gpus.as_ref()?.source {
             DeviceSource::AmdSmi | DeviceSource::RocmSmi => HOT_JUNCTION_C,
             DeviceSource::Nvml | DeviceSource::NvidiaSmi | DeviceSource::Dcgm => HOT_C,
         };
@@ -713,7 +713,7 @@ fn server_tokens_apart(run: &RunContext<'_>) -> Option<(&'static str, f64)> {
 }
 
 fn used_gpus<'a>(run: &'a RunContext<'_>) -> impl Iterator<Item = &'a DeviceFigures> {
-    let gpus: Option<&GpuFigures> = run.measured.machines.figures.gpus.as_ref();
+    let gpus: Option<&GpuFigures> = run.measured.machines.gpus.as_ref();
     gpus.into_iter().flat_map(|gpus| &gpus.devices).filter(|device| device.counts())
 }
 

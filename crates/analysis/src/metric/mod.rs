@@ -72,7 +72,7 @@ const fn per_request_metrics() -> ([&'static Metric; METRICS.len()], usize) {
     while looked_at < 2 * METRICS.len() {
         let metric = METRICS[looked_at % METRICS.len()];
         let is_first_pass = looked_at < METRICS.len();
-        if let Some(PerRequest { visible, .. }) = metric.per_request()
+        if let Some(Latency { visible, value: Some(_), .. }) = metric.latency()
             && matches!(visible, Visible::OnRequests) == is_first_pass
         {
             found[count] = metric;
@@ -102,6 +102,8 @@ pub struct Metric {
     pub null_when: &'static str,
     /// How its confidence interval is computed.
     pub interval: &'static str,
+    /// Reported by the server or its GPUs: a run without them lacks nothing, and pages leave it out.
+    pub is_telemetry: bool,
     source: Source,
 }
 
@@ -145,14 +147,15 @@ pub enum Shape {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Missing(pub(crate) &'static str);
 
-/// A latency with one value per request.
+/// How a latency is measured.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct PerRequest {
-    /// The value in milliseconds; `None` where it cannot be measured on this request.
-    pub(crate) value: fn(&Request<'_>, &mut Ruler) -> Option<f64>,
+pub(crate) struct Latency {
+    /// Its value on one request in milliseconds, `None` where it cannot be measured there. A latency
+    /// with several values per request has no such function; a separate pass gathers it.
+    pub(crate) value: Option<fn(&Request<'_>, &mut Ruler) -> Option<f64>>,
     pub(crate) visible: Visible,
     /// Why there is no value when there is none.
-    absent: Missing,
+    pub(crate) absent: Missing,
     /// Whether the figures of the steady window have it.
     pub(crate) in_steady_window: bool,
     /// Whether the figures of turns and of a mix's parts have it.
@@ -166,21 +169,15 @@ pub(crate) enum Visible {
     OnRequests,
     /// Requests that ended `ok`: a failure that came fast is not a fast answer.
     OnAnswers,
-    /// Answers that were asked for as a stream.
+    /// Answers that were requested as a stream.
     InStreams,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Source {
-    PerRequest(PerRequest),
-    /// A latency with several values per request, gathered in a pass of its own; and why there is no
-    /// value when there is none.
-    Pooled(Visible, Missing),
-    Scalar(fn(&Measured) -> Result<f64, Missing>),
-    /// A value with its confidence interval within the run.
-    Estimate(fn(&Measured) -> Result<f64, Missing>, fn(&Measured) -> Option<Interval>),
-    /// Reported by the server or its GPUs, which need not report anything.
-    Telemetry(fn(&Measured) -> Result<f64, Missing>),
+    Latency(Latency),
+    /// A single number, and its confidence interval within the run.
+    Scalar(fn(&Measured) -> Result<f64, Missing>, fn(&Measured) -> Option<Interval>),
 }
 
 impl Metric {
@@ -190,16 +187,7 @@ impl Metric {
     }
 
     pub const fn shape(&self) -> Shape {
-        match self.source {
-            Source::PerRequest(_) | Source::Pooled(..) => Shape::Distribution,
-            Source::Scalar(_) | Source::Estimate(..) | Source::Telemetry(_) => Shape::Scalar,
-        }
-    }
-
-    /// Whether others than the client tell it: a run without them lacks nothing, and pages pass over
-    /// it.
-    pub const fn is_telemetry(&self) -> bool {
-        matches!(self.source, Source::Telemetry(_))
+        if self.latency().is_some() { Shape::Distribution } else { Shape::Scalar }
     }
 
     /// Other tools, and how their definitions differ.
@@ -247,44 +235,28 @@ impl Metric {
         }
     }
 
-    /// How it is measured on one request; `None` for what has no single value per request.
-    pub(crate) const fn per_request(&self) -> Option<&PerRequest> {
-        match &self.source {
-            Source::PerRequest(per_request) => Some(per_request),
-            Source::Pooled(..)
-            | Source::Scalar(_)
-            | Source::Estimate(..)
-            | Source::Telemetry(_) => None,
-        }
+    /// How a latency is measured; `None` for a single number.
+    pub(crate) const fn latency(&self) -> Option<&Latency> {
+        if let Source::Latency(latency) = &self.source { Some(latency) } else { None }
     }
 
-    /// The requests on which a latency is measured, and why it has no value when it has none; `None`
-    /// for a single number.
-    pub(crate) const fn visible(&self) -> Option<(Visible, Missing)> {
-        match self.source {
-            Source::PerRequest(PerRequest { visible, absent, .. })
-            | Source::Pooled(visible, absent) => Some((visible, absent)),
-            Source::Scalar(_) | Source::Estimate(..) | Source::Telemetry(_) => None,
-        }
+    /// How it is measured on one request; `None` unless it has one value per request.
+    pub(crate) fn per_request(&self) -> Option<&Latency> {
+        self.latency().filter(|latency| latency.value.is_some())
     }
 
     /// Whether only a streamed answer shows it.
-    pub(crate) const fn is_within_stream(&self) -> bool {
-        matches!(self.visible(), Some((Visible::InStreams, _)))
+    pub(crate) fn is_within_stream(&self) -> bool {
+        self.latency().is_some_and(|latency| latency.visible == Visible::InStreams)
     }
 
     pub(crate) fn value(&'static self, measured: &Measured) -> MetricValue {
         match self.source {
-            Source::PerRequest(_) | Source::Pooled(..) => {
-                MetricValue::Distribution(match &measured.series(self).found {
-                    Ok(found) => found.clone(),
-                    Err(Missing(reason)) => Distribution::nothing(reason),
-                })
-            }
-            Source::Scalar(formula) | Source::Telemetry(formula) => {
-                MetricValue::Scalar(self.scalar(formula(measured), None))
-            }
-            Source::Estimate(formula, interval) => {
+            Source::Latency(_) => MetricValue::Distribution(match &measured.series(self).found {
+                Ok(found) => found.clone(),
+                Err(Missing(reason)) => Distribution::nothing(reason),
+            }),
+            Source::Scalar(formula, interval) => {
                 MetricValue::Scalar(self.scalar(formula(measured), interval(measured)))
             }
         }

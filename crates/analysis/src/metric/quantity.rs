@@ -32,7 +32,7 @@ pub enum QuantityProblem {
     UnknownStatistic { statistic: String },
     #[error("{metric} is one value for the whole run; leave out `.{statistic}`")]
     OneValue { metric: &'static str, statistic: String },
-    #[error("{metric} is a distribution; say which of it, such as {metric}.p99 or {metric}.mean")]
+    #[error("{metric} is a distribution; add a statistic, such as {metric}.p99 or {metric}.mean")]
     WhichStatistic { metric: &'static str },
 }
 
@@ -83,17 +83,13 @@ impl Quantity {
         origin: LatencyOrigin,
     ) -> Result<Self, QuantityProblem> {
         let (metric, statistic) = metric_of(first, rest, origin)?;
-        let statistic = match (metric.shape(), statistic) {
-            (_, None) => None,
-            (Shape::Scalar, Some(statistic)) => {
-                let statistic = statistic.to_owned();
-                return Err(QuantityProblem::OneValue { metric: metric.name, statistic });
-            }
-            (Shape::Distribution, Some(statistic)) => {
-                Some(Statistic::named(statistic).ok_or_else(|| unknown_statistic(statistic))?)
-            }
-        };
-        Ok(Self { metric, statistic })
+        let Some(statistic) = statistic else { return Ok(Self { metric, statistic: None }) };
+        if metric.shape() == Shape::Scalar {
+            let statistic = statistic.to_owned();
+            return Err(QuantityProblem::OneValue { metric: metric.name, statistic });
+        }
+        let found = Statistic::named(statistic).ok_or_else(|| unknown_statistic(statistic))?;
+        Ok(Self { metric, statistic: Some(found) })
     }
 
     /// Whether it is a latency of each request, and no number of a run.
@@ -162,30 +158,26 @@ pub(crate) fn metric_of<'name>(
     rest: Option<&'name str>,
     origin: LatencyOrigin,
 ) -> Result<(&'static Metric, Option<&'name str>), QuantityProblem> {
-    let (written, statistic) = split_origin(rest);
-    let named = Metric::named(first).ok_or_else(|| QuantityProblem::UnknownMetric {
-        metric: first.to_owned(),
-        nearest: nearest(first),
+    let named = Metric::named(first).ok_or_else(|| {
+        // The name that takes the fewest changes of a letter.
+        let nearest = METRICS.iter().min_by_key(|it| strsim::levenshtein(first, it.name));
+        let nearest = nearest.map_or(metric::TTFT.name, |metric| metric.name);
+        QuantityProblem::UnknownMetric { metric: first.to_owned(), nearest }
     })?;
-    let from = written.unwrap_or(origin);
-    let metric = match named {
-        ttft if *ttft == metric::TTFT => from.ttft(),
-        e2e if *e2e == metric::E2E => from.e2e(),
-        other => match (written, rest) {
-            (Some(_), Some(rest)) => return Err(unknown_statistic(rest)),
-            _ => other,
-        },
-    };
-    Ok((metric, statistic))
-}
-
-/// `schedule.p99` is an origin and a statistic; either may be alone.
-fn split_origin(text: Option<&str>) -> (Option<LatencyOrigin>, Option<&str>) {
-    match text.map(split) {
+    // `schedule.p99` is an origin and a statistic; either may be alone.
+    let (written, statistic) = match rest.map(split) {
         Some(("sent", rest)) => (Some(LatencyOrigin::Sent), rest),
         Some(("schedule", rest)) => (Some(LatencyOrigin::Schedule), rest),
-        _ => (None, text),
-    }
+        _ => (None, rest),
+    };
+    let from = written.unwrap_or(origin);
+    let metric = match (named, written.and(rest)) {
+        (ttft, _) if *ttft == metric::TTFT => from.ttft(),
+        (e2e, _) if *e2e == metric::E2E => from.e2e(),
+        (_, Some(rest)) => return Err(unknown_statistic(rest)),
+        (other, None) => other,
+    };
+    Ok((metric, statistic))
 }
 
 /// At the first dot.
@@ -197,12 +189,6 @@ fn unknown_statistic(statistic: &str) -> QuantityProblem {
     QuantityProblem::UnknownStatistic { statistic: statistic.to_owned() }
 }
 
-/// The metric whose name takes the fewest changes of a letter.
-pub(crate) fn nearest(typed: &str) -> &'static str {
-    let names = METRICS.iter().map(|metric| metric.name);
-    names.min_by_key(|name| strsim::levenshtein(typed, name)).unwrap_or(metric::TTFT.name)
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Statistic {
     Mean,
@@ -212,14 +198,9 @@ pub enum Statistic {
 
 impl Statistic {
     pub fn named(name: &str) -> Option<Self> {
-        match name {
-            "mean" => Some(Self::Mean),
-            "max" => Some(Self::Max),
-            _ => Percentile::ALL
-                .into_iter()
-                .find(|percentile| percentile.name() == name)
-                .map(Self::Percentile),
-        }
+        let percentiles = Percentile::ALL.map(Self::Percentile);
+        let mut all = [Self::Mean, Self::Max].into_iter().chain(percentiles);
+        all.find(|statistic| statistic.name() == name)
     }
 
     pub const fn name(self) -> &'static str {

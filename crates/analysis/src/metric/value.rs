@@ -1,8 +1,8 @@
-//! What a metric comes to: a distribution or a single number, or nothing and the reason why.
+//! The value of a metric: a distribution or a single number, or the reason why there is none.
 
-use std::marker::PhantomData;
+use std::collections::BTreeMap;
 
-use serde::de::{IgnoredAny, MapAccess, Visitor};
+use serde::de::{DeserializeOwned, Error};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::metric::{METRICS, Metric, Statistic};
@@ -190,33 +190,15 @@ impl<T: Serialize> Serialize for ByMetric<T> {
     }
 }
 
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for ByMetric<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(ByMetricVisitor(PhantomData))
-    }
-}
-
-struct ByMetricVisitor<T>(PhantomData<T>);
-
-impl<'de, T: Deserialize<'de>> Visitor<'de> for ByMetricVisitor<T> {
-    type Value = ByMetric<T>;
-
-    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("a map from metric keys to their values")
-    }
-
+impl<'de, T: DeserializeOwned> Deserialize<'de> for ByMetric<T> {
     /// A metric that this version does not know is ignored: a newer version may have added it.
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<ByMetric<T>, A::Error> {
-        let mut values = Vec::new();
-        while let Some(key) = map.next_key::<String>()? {
-            match METRICS.iter().copied().find(|metric| metric.key() == key) {
-                Some(metric) => values.push((metric, map.next_value()?)),
-                None => {
-                    map.next_value::<IgnoredAny>()?;
-                }
-            }
-        }
-        Ok(ByMetric(values))
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut found = BTreeMap::<String, serde_json::Value>::deserialize(deserializer)?;
+        let known =
+            METRICS.iter().filter_map(|metric| Some((*metric, found.remove(metric.key())?)));
+        let read = |value| T::deserialize(value).map_err(D::Error::custom);
+        let values = known.map(|(metric, value)| Ok((metric, read(value)?)));
+        values.collect::<Result<_, _>>().map(Self)
     }
 }
 

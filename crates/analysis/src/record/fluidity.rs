@@ -1,11 +1,11 @@
 //! The share of tokens that came when a reader needed them.
 //!
-//! The first token is due after the promised TTFT, and each later one the promised TPOT after the one
-//! before it. Time that a token saves is kept for those after it; a token that misses its moment is
-//! forgiven, and the count begins anew with it. The tokens of one arrival come at one moment.
+//! The first token is due after the TTFT of its SLO, and each later one the TPOT of its SLO after the
+//! one before it. Time that a token saves is kept for those after it; a token that misses its deadline
+//! is forgiven, and the count begins anew with it. The tokens of one arrival come at one time.
 //!
-//! A request that failed, or was due and not sent, misses as many tokens as it would have brought: as
-//! many as the answers that came have on average, or as were asked for where the length is forced.
+//! A request that failed, or was due and not sent, misses as many tokens as it would have brought: the
+//! mean of the answers that came, or the requested length where the length is forced.
 
 use inferometer_model::{Observations, Outcome, RequestRecord};
 
@@ -32,18 +32,15 @@ pub(crate) struct FluidityTally {
     /// Which of them failed.
     failed: Vec<usize>,
     asked: f64,
-    /// Whether the server goes on to the length that was asked for, whatever it has to say.
+    /// Whether the server generates the requested length whatever the answer.
     is_forced: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Fluidity {
-    pub(crate) share: Result<f64, Missing>,
-    pub(crate) interval: Option<Interval>,
-}
+/// The share of tokens in time, and its interval.
+pub(crate) type Fluidity = (Result<f64, Missing>, Option<Interval>);
 
 const NO_DEADLINES: Missing = Missing(
-    "promise ttft and tpot of each request (--slo ttft<500ms --slo tpot<50ms) to have deadlines",
+    "deadlines need SLOs on ttft and tpot of each request (--slo ttft<500ms --slo tpot<50ms)",
 );
 
 impl FluidityTally {
@@ -74,36 +71,29 @@ impl FluidityTally {
     /// `unsent` requests were due and brought nothing.
     pub(crate) fn finish(mut self, unsent: u64) -> Fluidity {
         if self.deadlines.is_none() {
-            return Fluidity { share: Err(NO_DEADLINES), interval: None };
+            return (Err(NO_DEADLINES), None);
         }
-        let missed = self.missed_each();
-        if !self.is_forced {
-            for place in &self.failed {
-                self.requests[*place] = missed;
-            }
-        }
-        let met: f64 = self.requests.iter().map(|request| request.sum).sum();
-        let attempted: f64 = self.requests.iter().map(|request| request.count).sum();
-        let due = attempted + unsent as f64 * missed.count;
-        let share = if 0.0 < due { Ok(met / due) } else { Err(Missing("no token was due")) };
-        let listed = usize::try_from(unsent).unwrap_or(usize::MAX).min(UNSENT_MAX);
-        self.requests.extend(std::iter::repeat_n(missed, listed));
-        let interval = share_interval(&self.requests).and_then(|judged| judged.interval);
-        Fluidity { share, interval }
-    }
-
-    /// What a request that brought nothing misses. Where nothing came at all, what was asked for
-    /// stands in for what would have come: the share is zero either way.
-    fn missed_each(&self) -> Cluster {
+        // What a request that brought nothing misses. Where nothing came at all, the requested length
+        // stands in for what would have come: the share is zero either way.
+        let count_of = |requests: &[Cluster]| -> f64 { requests.iter().map(|it| it.count).sum() };
         let ok = self.requests.len() - self.failed.len();
         let count = if self.is_forced || ok == 0 {
             self.asked / (self.requests.len() as f64).max(1.0)
         } else {
-            let all: f64 = self.requests.iter().map(|request| request.count).sum();
-            let failed: f64 = self.failed.iter().map(|place| self.requests[*place].count).sum();
-            (all - failed) / ok as f64
+            let failed: f64 = self.failed.iter().map(|index| self.requests[*index].count).sum();
+            (count_of(&self.requests) - failed) / ok as f64
         };
-        Cluster { count, sum: 0.0 }
+        let missed = Cluster { count, sum: 0.0 };
+        if !self.is_forced {
+            self.failed.iter().for_each(|index| self.requests[*index] = missed);
+        }
+        let met: f64 = self.requests.iter().map(|request| request.sum).sum();
+        let due = count_of(&self.requests) + unsent as f64 * missed.count;
+        let share = if 0.0 < due { Ok(met / due) } else { Err(Missing("no token was due")) };
+        let listed = usize::try_from(unsent).unwrap_or(usize::MAX).min(UNSENT_MAX);
+        self.requests.extend(std::iter::repeat_n(missed, listed));
+        let interval = share_interval(&self.requests).and_then(|judged| judged.interval);
+        (share, interval)
     }
 }
 
@@ -149,7 +139,7 @@ impl Deadlines {
             found.sum += with_it + f64::from(u8::from(is_met));
             (before, due_ms) = (at, self.next_ms);
         }
-        // Tokens that nobody saw came to nobody.
+        // Tokens without an arrival met no deadline.
         let unseen = if found.count <= 0.0 { tokens.count as f64 } else { 0.0 };
         Cluster { count: found.count + unseen, ..found }
     }

@@ -65,9 +65,9 @@ impl RequestLatencies {
         };
         let request = Request { record, sent, output, tokens };
         let values = PER_REQUEST.map(|metric| {
-            let latency = metric.per_request()?;
+            let latency = metric.latency()?;
             let is_measured = is_ok || latency.visible == Visible::OnRequests;
-            is_measured.then(|| (latency.value)(&request, ruler)).flatten()
+            latency.value.filter(|_| is_measured)?(&request, ruler)
         });
         let one_token = is_ok && tokens.count == 1 && request.first_streamed().is_some();
         let first_unknown = output.arrivals.first().is_some_and(|first| first.tokens.is_none());

@@ -10,15 +10,18 @@ use crate::definitions::vllm;
 use crate::figures::{CourseFigure, CourseTally, GapsFigure};
 use crate::judge::{RequestSlo, RequestSlos, Threshold, due_requests, per_request_slos};
 use crate::littles_law::LittlesLaw;
-use crate::machines::MeasuredMachines;
-use crate::metric::{self, Distribution, METRICS, Metric, Missing, NOTHING_OK, Note, Visible};
+use crate::machines::MachineFigures;
+use crate::metric::{
+    self, Distribution, Latency, METRICS, Metric, Missing, NOTHING_OK, Note, Visible,
+};
 use crate::offered_load::Delivered;
 use crate::record::{
-    Anomalies, Clustered, Concurrency, Deliveries, Extremes, Flight, Fluidity, FluidityTally, Gaps,
+    Anomalies, Clustered, Concurrency, Extremes, Flight, Fluidity, FluidityTally, Gaps,
     InputTokens, NO_TOKENS, Output, OutputTokens, PartFigures, RequestLatencies, RequestRates,
-    Ruler, RunIntervals, Series, Tokens, TurnFigures, Widths, WorkDone, client_lag, group_figures,
+    Ruler, RunIntervals, Series, Tokens, TurnFigures, Widths, busiest_second, client_lag,
+    deliveries, group_figures, work_done,
 };
-use crate::server::{ClientCounts, CounterFigures, ServerSide};
+use crate::server::{CounterFigures, ServerSide};
 use crate::steady::{Course, SteadyState};
 
 #[derive(Debug)]
@@ -53,7 +56,9 @@ pub(crate) struct Measured {
     pub(crate) vllm: vllm::VllmResult,
     /// What the server said of itself, or why it said nothing.
     pub(crate) server: Result<ServerSide, String>,
-    pub(crate) machines: MeasuredMachines,
+    pub(crate) machines: MachineFigures,
+    /// Of the server's GPUs over the window.
+    pub(crate) energy_j: Result<f64, Missing>,
     /// Distances between moments that made no sense.
     pub(crate) out_of_order: u64,
     pub(crate) steady: SteadyState,
@@ -134,14 +139,12 @@ struct Pass<'run> {
 
 impl<'run> Pass<'run> {
     fn new(observations: &'run Observations) -> Self {
-        let mapping = observations.ending.client.mapping;
-        let error_ns = mapping.map_or(0, |mapping| mapping.error_ns_max);
         Self {
             manifest: &observations.manifest,
             streaming: observations.manifest.spec.workload.streaming,
             generates: observations.manifest.spec.api.generates(),
             slos: per_request_slos(observations),
-            ruler: Ruler::new(error_ns),
+            ruler: Ruler::from_observations(observations),
             output: Output::default(),
             widths: Widths::default(),
             tpot_assumed: false,
@@ -149,7 +152,7 @@ impl<'run> Pass<'run> {
             course: CourseTally::new(observations),
             fluidity: FluidityTally::new(observations),
             anomalies: Anomalies::default(),
-            vllm: vllm::Pass::new(observations, error_ns),
+            vllm: vllm::Pass::new(observations),
         }
     }
 
@@ -199,19 +202,19 @@ impl<'run> Pass<'run> {
         ];
         let mut found = Vec::new();
         for metric in METRICS.iter().copied() {
-            let Some((visible, absent)) = metric.visible() else { continue };
-            let series = if metric.per_request().is_some() {
+            let Some(Latency { visible, absent, value, .. }) = metric.latency() else { continue };
+            let series = if value.is_some() {
                 let values = attempts.iter().filter_map(|attempt| attempt.latencies.get(metric));
                 Clustered::one_each(values.collect()).series()
             } else {
                 pooled.iter_mut().find(|one| one.0 == metric).and_then(|one| one.1.take())
             };
-            let is_hidden = visible == Visible::InStreams && !self.streaming;
+            let is_hidden = *visible == Visible::InStreams && !self.streaming;
             let missing = match visible {
                 Visible::OnAnswers | Visible::InStreams if !has_answer => NOTHING_OK,
                 Visible::InStreams if is_hidden => NOT_STREAMED,
                 _ if *metric == metric::ITL && gaps.itl_unknown => ITL_UNKNOWN,
-                Visible::OnRequests | Visible::OnAnswers | Visible::InStreams => absent,
+                Visible::OnRequests | Visible::OnAnswers | Visible::InStreams => *absent,
             };
             let absent = Series { found: Err(missing), curve: Vec::new() };
             let mut series = series.filter(|_| !is_hidden).unwrap_or(absent);
@@ -240,8 +243,8 @@ impl<'run> Pass<'run> {
         let flights: Vec<Flight> =
             attempts.iter().filter_map(|attempt| Flight::from_record(attempt.record)).collect();
         self.ruler.out_of_order += (sent().count() - flights.len()) as u64;
-        let deliveries = Deliveries::gather(records, self.generates);
-        let work = WorkDone::from_attempts(attempts);
+        let deliveries = deliveries(records, self.generates);
+        let work = work_done(attempts);
         let first_turns = sent().filter(|(_, attempt)| attempt.record.asked.turn == 0);
         let answers = sent().filter(|(_, attempt)| attempt.is_ok());
         let course = Course {
@@ -260,9 +263,10 @@ impl<'run> Pass<'run> {
         let prefilled = ok_answers.filter(|it| it.latencies.get(&metric::TTFT).is_some());
         let unsent = due_requests(observations).saturating_sub(attempted);
         let all_ok = 0 < ok && ok == attempted;
-        let client = ClientCounts { tokens: &self.tokens, window: extremes, all_ok };
-        let server = ServerSide::from_observations(observations, &client);
+        let server = ServerSide::from_observations(observations, &self.tokens, extremes, all_ok);
         let written = (self.generates && 0 < ok).then_some(self.tokens.output_total);
+        let (machines, energy_j) =
+            MachineFigures::from_observations(observations, extremes, written);
         Measured {
             steady,
             delivered: Delivered::from_observations(observations),
@@ -275,7 +279,7 @@ impl<'run> Pass<'run> {
             tokens: self.tokens,
             extremes,
             concurrency: Concurrency::sweep(&flights),
-            busiest_second: deliveries.busiest_second(),
+            busiest_second: busiest_second(deliveries),
             prefilled: prefilled.map(|attempt| u128::from(attempt.input.count)).sum(),
             series,
             event_width: self.widths.by_event(),
@@ -289,7 +293,8 @@ impl<'run> Pass<'run> {
             request_rates: RequestRates::from_attempts(attempts),
             vllm: self.vllm.finish(observations),
             server,
-            machines: MeasuredMachines::from_observations(observations, extremes, written),
+            machines,
+            energy_j,
             out_of_order: self.ruler.out_of_order,
             course: self.course.finish(&flights),
             gaps: gaps.figure.filter(|_| self.streaming),

@@ -28,67 +28,51 @@ pub struct FailureGroup {
     pub example: Option<String>,
 }
 
-/// The groups with the most requests, and how many requests are in the groups left out.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Failures {
-    pub(crate) groups: Vec<FailureGroup>,
-    pub(crate) not_listed: u64,
-}
-
 /// A server may fail in endless ways; a summary stays readable.
 const GROUPS_MAX: usize = 20;
 const FINISH_REASONS_MAX: usize = 20;
 /// Stands for all finish reasons past the bound.
 const OTHER_REASONS: &str = "(other)";
 
-impl Failures {
-    pub(crate) fn from_observations(observations: &Observations) -> Self {
-        let records = observations.records.iter();
-        let failed = records.filter(|record| record.ending.outcome != Outcome::Ok).map(|record| {
-            let ending = &record.ending;
-            let status = record.head.map(|head| head.status);
-            let key = (ending.outcome, ending.cause, Some(ending.stage), status);
-            let message = ending.message.as_ref().map(|message| (ending.at, record.id, message));
-            (key, 1, ending.at, message)
-        });
-        let not_sent = observations.not_sent.iter().map(|part| {
-            let key = (Outcome::NotSent, Some(part.cause), None, None);
-            (key, part.count, part.at, None)
-        });
-        let mut groups = BTreeMap::new();
-        for (key, count, at, message) in failed.chain(not_sent) {
-            let (outcome, cause, stage, status) = key;
-            let (first_ms, last_ms) = (moment_to_ms(at), moment_to_ms(at));
-            let example = None;
-            let empty = FailureGroup {
-                outcome,
-                cause,
-                stage,
-                status,
-                count: 0,
-                first_ms,
-                last_ms,
-                example,
-            };
-            let (group, earliest) = groups.entry(key).or_insert((empty, None));
-            group.count += count;
-            group.first_ms = group.first_ms.min(first_ms);
-            group.last_ms = group.last_ms.max(last_ms);
-            // The earliest message; the id settles a tie, so that the order of records does not matter.
-            if let Some((at, id, message)) = message
-                && earliest.is_none_or(|earliest| (at, id) < earliest)
-            {
-                *earliest = Some((at, id));
-                group.example = Some(message.clone());
-            }
+/// The groups with the most requests, and how many requests are in the groups left out.
+pub(crate) fn failure_groups(observations: &Observations) -> (Vec<FailureGroup>, u64) {
+    let records = observations.records.iter();
+    let failed = records.filter(|record| record.ending.outcome != Outcome::Ok).map(|record| {
+        let ending = &record.ending;
+        let status = record.head.map(|head| head.status);
+        let key = (ending.outcome, ending.cause, Some(ending.stage), status);
+        let message = ending.message.as_ref().map(|message| (ending.at, record.id, message));
+        (key, 1, ending.at, message)
+    });
+    let not_sent = observations.not_sent.iter().map(|part| {
+        let key = (Outcome::NotSent, Some(part.cause), None, None);
+        (key, part.count, part.at, None)
+    });
+    let mut groups = BTreeMap::new();
+    for (key, count, at, message) in failed.chain(not_sent) {
+        let (outcome, cause, stage, status) = key;
+        let (first_ms, last_ms) = (moment_to_ms(at), moment_to_ms(at));
+        let example = None;
+        let empty =
+            FailureGroup { outcome, cause, stage, status, count: 0, first_ms, last_ms, example };
+        let (group, earliest) = groups.entry(key).or_insert((empty, None));
+        group.count += count;
+        group.first_ms = group.first_ms.min(first_ms);
+        group.last_ms = group.last_ms.max(last_ms);
+        // The earliest message; the id settles a tie, so that the order of records does not matter.
+        if let Some((at, id, message)) = message
+            && earliest.is_none_or(|earliest| (at, id) < earliest)
+        {
+            *earliest = Some((at, id));
+            group.example = Some(message.clone());
         }
-        // The map has put them into the order of their keys; the sort is stable.
-        let mut groups: Vec<FailureGroup> = groups.into_values().map(|(group, _)| group).collect();
-        groups.sort_by_key(|group| std::cmp::Reverse(group.count));
-        let not_listed = groups.iter().skip(GROUPS_MAX).map(|group| group.count).sum();
-        groups.truncate(GROUPS_MAX);
-        Self { groups, not_listed }
     }
+    // The map has sorted them by their keys; the sort is stable.
+    let mut groups: Vec<FailureGroup> = groups.into_values().map(|(group, _)| group).collect();
+    groups.sort_by_key(|group| std::cmp::Reverse(group.count));
+    let not_listed = groups.iter().skip(GROUPS_MAX).map(|group| group.count).sum();
+    groups.truncate(GROUPS_MAX);
+    (groups, not_listed)
 }
 
 /// How often each finish reason came, one per choice. The names are the server's, so there may be

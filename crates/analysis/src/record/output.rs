@@ -154,8 +154,9 @@ const ERROR_NS_MAX: u64 = 100_000;
 pub(crate) const NO_TOKENS: Missing = Missing("this API generates no tokens");
 
 /// Who counted the output of a request, best first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum TokenSource {
     /// The server's `usage`.
     Usage,

@@ -1,4 +1,4 @@
-//! How far off the single numbers of a run may be, judged from this run alone.
+//! The confidence intervals of the single numbers of a run, from this run alone.
 
 use serde::{Deserialize, Serialize};
 
@@ -21,62 +21,59 @@ pub(crate) struct RunIntervals {
     pub(crate) decode: Option<Interval>,
 }
 
-/// The answers of a run, each with what it was worth and when it was made, in the order of time.
-#[derive(Debug)]
-pub(crate) struct WorkDone(Vec<Work>);
+/// An `ok` answer, and when the server worked on it.
+pub(crate) type Work<'a> = (Flight, &'a Attempt<'a>);
 
-#[derive(Clone, Copy, Debug)]
-struct Work {
-    flight: Flight,
-    input: f64,
-    output: f64,
-    kept: bool,
+/// The answers of a run in the order of time.
+pub(crate) fn work_done<'a>(attempts: &'a [Attempt<'a>]) -> Vec<Work<'a>> {
+    let ok = attempts.iter().filter(|attempt| attempt.is_ok());
+    ok.filter_map(|attempt| Some((Flight::from_record(attempt.record)?, attempt))).collect()
 }
 
-impl WorkDone {
-    pub(crate) fn from_attempts(attempts: &[Attempt<'_>]) -> Self {
-        let work = attempts.iter().filter(|attempt| attempt.is_ok()).filter_map(|attempt| {
-            Some(Work {
-                flight: Flight::from_record(attempt.record)?,
-                input: attempt.input.count as f64,
-                output: attempt.output.count as f64,
-                kept: attempt.meets_slos,
-            })
-        });
-        Self(work.collect())
-    }
+/// The intervals around the throughputs of a part of the run: of requests, of output tokens and of
+/// all tokens.
+///
+/// Slices spread an answer over its time, and a rate counts what came: at the edges of a part they
+/// differ by a few answers, so the interval is moved to where the rate is.
+pub(crate) fn rates_within(
+    work: &[Work<'_>],
+    part: Flight,
+    per_s: [Option<f64>; 3],
+) -> [Option<Interval>; 3] {
+    let overlaps = |(flight, _): &&Work<'_>| flight.within(part).is_some();
+    let work: Vec<Work<'_>> = work.iter().filter(overlaps).copied().collect();
+    let slices = Slices::new((part.from_ns, part.to_ns), &work);
+    let worths: [Worth; 3] = [|_| 1.0, output_tokens, all_tokens];
+    let around = |place: usize| {
+        let per_s = per_s[place]?;
+        let slices = slices.as_ref()?.rates(&work, worths[place]);
+        let interval = positive(&slices)?;
+        let (done, over_s) = slices
+            .iter()
+            .fold((0.0, 0.0), |(done, over_s), slice| (done + slice.sum, over_s + slice.count));
+        let moved = per_s - done / over_s;
+        let interval = Interval::new(interval.low + moved, interval.high + moved)?;
+        Some(interval.clamped(0.0, f64::INFINITY))
+    };
+    std::array::from_fn(around)
+}
 
-    /// The intervals around the throughputs of a part of the run: of requests, of output tokens and of
-    /// all tokens.
-    ///
-    /// Slices spread an answer over its time, and a rate counts what came: at the edges of a part they
-    /// differ by a few answers, so the interval is moved to where the rate is.
-    pub(crate) fn within(&self, part: Flight, per_s: [Option<f64>; 3]) -> [Option<Interval>; 3] {
-        let overlaps = |work: &&Work| work.flight.within(part).is_some();
-        let work: Vec<Work> = self.0.iter().filter(overlaps).copied().collect();
-        let slices = Slices::new((part.from_ns, part.to_ns), &work);
-        let worths: [fn(&Work) -> f64; 3] =
-            [|_| 1.0, |work| work.output, |work| work.input + work.output];
-        let around = |place: usize| {
-            let per_s = per_s[place]?;
-            let slices = slices.as_ref()?.rates(&work, worths[place]);
-            let interval = positive(&slices)?;
-            let (done, over_s) = slices
-                .iter()
-                .fold((0.0, 0.0), |(done, over_s), slice| (done + slice.sum, over_s + slice.count));
-            let moved = per_s - done / over_s;
-            let interval = Interval::new(interval.low + moved, interval.high + moved)?;
-            Some(interval.clamped(0.0, f64::INFINITY))
-        };
-        std::array::from_fn(around)
-    }
+/// What an answer adds to a rate.
+type Worth = fn(&Attempt<'_>) -> f64;
+
+fn output_tokens(attempt: &Attempt<'_>) -> f64 {
+    attempt.output.count as f64
+}
+
+fn all_tokens(attempt: &Attempt<'_>) -> f64 {
+    attempt.input.count as f64 + output_tokens(attempt)
 }
 
 impl RunIntervals {
     /// `unsent` requests were due and kept nothing.
     pub(crate) fn from_attempts(
         attempts: &[Attempt<'_>],
-        work: &WorkDone,
+        work: &[Work<'_>],
         window: Extremes,
         unsent: u64,
     ) -> Self {
@@ -96,15 +93,15 @@ impl RunIntervals {
             positive(&ok.filter_map(cluster).collect::<Vec<_>>())
         };
         let bounds = window.0.map(|(first, last)| (first.as_nanos(), last.as_nanos()));
-        let slices = bounds.and_then(|bounds| Slices::new(bounds, &work.0));
-        let rate = |worth: fn(&Work) -> f64| positive(&slices.as_ref()?.rates(&work.0, worth));
+        let slices = bounds.and_then(|bounds| Slices::new(bounds, work));
+        let rate = |worth: Worth| positive(&slices.as_ref()?.rates(work, worth));
         let listed = usize::try_from(unsent).unwrap_or(usize::MAX).min(UNSENT_MAX);
         Self {
             requests: rate(|_| 1.0),
-            input: rate(|work| work.input),
-            output: rate(|work| work.output),
-            total: rate(|work| work.input + work.output),
-            good: rate(|work| f64::from(u8::from(work.kept))),
+            input: rate(|attempt| attempt.input.count as f64),
+            output: rate(output_tokens),
+            total: rate(all_tokens),
+            good: rate(|attempt| f64::from(u8::from(attempt.meets_slos))),
             failed: share_of(|attempt| !attempt.is_ok(), 0),
             kept: share_of(|attempt| attempt.meets_slos, listed),
             prefill: speed(&metric::TTFT, |attempt| attempt.input.count as f64),
@@ -136,9 +133,9 @@ const SLICES_MAX: f64 = 100.0;
 pub(crate) const UNSENT_MAX: usize = 1_000_000;
 
 impl Slices {
-    fn new((from_ns, to_ns): (u64, u64), work: &[Work]) -> Option<Self> {
+    fn new((from_ns, to_ns): (u64, u64), work: &[Work<'_>]) -> Option<Self> {
         let duration_ns = to_ns.checked_sub(from_ns).filter(|ns| 0 < *ns)? as f64;
-        let length_ns = |work: &Work| (work.flight.to_ns - work.flight.from_ns) as f64;
+        let length_ns = |(flight, _): &Work<'_>| (flight.to_ns - flight.from_ns) as f64;
         let flights_ns: f64 = work.iter().map(length_ns).sum();
         let flights = duration_ns * work.len() as f64 / flights_ns.max(1.0);
         let count = flights.min(work.len() as f64).min(SLICES_MAX).floor();
@@ -152,16 +149,16 @@ impl Slices {
 
     /// What was done in each slice. An answer is spread evenly over the time it took: counted at its
     /// end, streams that run in step would make a steady server look like a pulse.
-    fn rates(&self, work: &[Work], worth: fn(&Work) -> f64) -> Vec<Cluster> {
+    fn rates(&self, work: &[Work<'_>], worth: Worth) -> Vec<Cluster> {
         let mut slices = vec![Cluster { count: self.length_ns / 1e9, sum: 0.0 }; self.count];
-        for work in work {
-            let (from, to) = (self.at(work.flight.from_ns), self.at(work.flight.to_ns));
+        for (flight, attempt) in work {
+            let (from, to) = (self.at(flight.from_ns), self.at(flight.to_ns));
             let (first, last) = (self.place(from), self.place(to));
             if to <= from {
-                slices[first].sum += worth(work);
+                slices[first].sum += worth(attempt);
                 continue;
             }
-            let per_slice = worth(work) / (to - from);
+            let per_slice = worth(attempt) / (to - from);
             for (place, slice) in slices.iter_mut().enumerate().take(last + 1).skip(first) {
                 let within = to.min(place as f64 + 1.0) - from.max(place as f64);
                 slice.sum += per_slice * within;

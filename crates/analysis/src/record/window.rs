@@ -55,50 +55,35 @@ impl Extremes {
     }
 }
 
-/// Output tokens and when they came.
-#[derive(Debug, Default)]
-pub(crate) struct Deliveries(Vec<(u64, u64)>);
+/// The output tokens of complete answers and when they came, in nanoseconds on the run's clock, in no
+/// order. A pass over the records for them alone, so that a long run's memory holds one list of
+/// timestamps at a time.
+pub(crate) fn deliveries(records: &[&RequestRecord], generates: bool) -> Vec<(u64, u64)> {
+    let ok = || records.iter().filter(|record| record.ending.outcome == Outcome::Ok);
+    let mut deliveries = Vec::with_capacity(ok().map(|record| record.events.len()).sum());
+    let mut output = Output::default();
+    for record in ok() {
+        output.read(record, &mut Ruler::new(0));
+        let tokens = OutputTokens::count(record, &output, generates);
+        deliveries.extend(delivered(&output, tokens).map(|(at, count)| (at.as_nanos(), count)));
+    }
+    deliveries
+}
 
-impl Deliveries {
-    /// Of the answers that are whole. A pass of its own, so that a long run's memory holds one list
-    /// of moments at a time.
-    pub(crate) fn gather(records: &[&RequestRecord], generates: bool) -> Self {
-        let ok = || records.iter().filter(|record| record.ending.outcome == Outcome::Ok);
-        let mut deliveries = Self(Vec::with_capacity(ok().map(|record| record.events.len()).sum()));
-        let mut output = Output::default();
-        for record in ok() {
-            output.read(record, &mut Ruler::new(0));
-            deliveries.add(&output, OutputTokens::count(record, &output, generates));
+/// The most tokens in any one second; `None` when nothing was delivered.
+pub(crate) fn busiest_second(mut deliveries: Vec<(u64, u64)>) -> Option<u128> {
+    // Equal times may stay in any order: all of them are within before the last is judged.
+    deliveries.sort_unstable_by_key(|(at, _)| *at);
+    let (mut oldest, mut within, mut busiest) = (0, 0_u128, None);
+    for &(at, count) in &deliveries {
+        within += u128::from(count);
+        while SECOND_NS <= at - deliveries[oldest].0 {
+            within -= u128::from(deliveries[oldest].1);
+            oldest += 1;
         }
-        deliveries
+        busiest = busiest.max(Some(within));
     }
-
-    fn add(&mut self, output: &Output, tokens: OutputTokens) {
-        self.0.extend(delivered(output, tokens).map(|(at, count)| (at.as_nanos(), count)));
-    }
-
-    /// In nanoseconds on the run's clock, in no order.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, u64)> {
-        self.0.iter().copied()
-    }
-
-    /// The most tokens in any one second; `None` when nothing was delivered.
-    pub(crate) fn busiest_second(mut self) -> Option<u128> {
-        // Equal moments may stay in any order: all of them are within before the last is judged.
-        self.0.sort_unstable_by_key(|(at, _)| *at);
-        let mut oldest = 0;
-        let mut within: u128 = 0;
-        let mut busiest = None;
-        for &(at, count) in &self.0 {
-            within += u128::from(count);
-            while SECOND_NS <= at - self.0[oldest].0 {
-                within -= u128::from(self.0[oldest].1);
-                oldest += 1;
-            }
-            busiest = busiest.max(Some(within));
-        }
-        busiest
-    }
+    busiest
 }
 
 /// When the tokens of an answer came. Takes each arrival's own count; where one is unknown, the

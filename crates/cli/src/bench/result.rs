@@ -4,7 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use inferometer_analysis::definitions::vllm::{Rank, VllmOptions};
+use inferometer_analysis::definitions::vllm::Rank;
 use inferometer_analysis::tool_result::{LatencyKind, ToolResult};
 use inferometer_interchange::vllm::block::{BlockOptions, Labels};
 use inferometer_interchange::vllm::{self, Ramp, Writing};
@@ -16,9 +16,8 @@ use crate::failure::Failure;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Figures {
-    pub(crate) of_run: VllmOptions,
     pub(crate) of_block: BlockOptions,
-    /// The limits of a good request as SLOs.
+    /// The limits of a good request as SLOs, one for each latency.
     pub(crate) slos: Vec<Slo>,
 }
 
@@ -31,17 +30,14 @@ impl Figures {
         let default = if generates { "ttft,tpot,itl" } else { "e2el" };
         let latencies = latencies(said.percentile_metrics.as_deref().unwrap_or(default))?;
         let percentiles = percentiles(said.metric_percentiles.as_deref().unwrap_or("99"))?;
-        let limits = said.goodput.iter().map(|text| limit(text));
-        let (goodput, slos) = limits.collect::<Result<(Vec<_>, Vec<_>), Failure>>()?;
-        Ok(Self {
-            of_run: VllmOptions {
-                percentiles: percentiles.clone(),
-                goodput,
-                detail: said.save_detailed,
-            },
-            of_block: BlockOptions { labels: Labels::New, latencies, percentiles },
-            slos,
-        })
+        let mut slos: Vec<Slo> = Vec::new();
+        for text in &said.goodput {
+            // The last limit of a latency counts, as there.
+            let slo = limit(text)?;
+            slos.retain(|known| known.metric != slo.metric);
+            slos.push(slo);
+        }
+        Ok(Self { of_block: BlockOptions { labels: Labels::New, latencies, percentiles }, slos })
     }
 }
 
@@ -80,7 +76,7 @@ fn percentiles(text: &str) -> Result<Vec<String>, Failure> {
     each.collect()
 }
 
-fn limit(text: &str) -> Result<((LatencyKind, f64), Slo), Failure> {
+fn limit(text: &str) -> Result<Slo, Failure> {
     let wrong = || {
         Failure::usage(format!(
             "--goodput {text}: write limits in milliseconds of ttft, tpot or e2el, such as \
@@ -94,8 +90,7 @@ fn limit(text: &str) -> Result<((LatencyKind, f64), Slo), Failure> {
     }
     let kind = vllm::latency_kind(name.trim()).filter(|kind| *kind != LatencyKind::Itl);
     let kind = kind.ok_or_else(wrong)?;
-    let slo = format!("{}<={ms}ms", kind.name().to_lowercase()).parse().map_err(|_| wrong())?;
-    Ok(((kind, ms), slo))
+    format!("{}<={ms}ms", kind.name().to_lowercase()).parse().map_err(|_| wrong())
 }
 
 #[derive(Debug)]
@@ -203,17 +198,16 @@ mod tests {
             [LatencyKind::Ttft, LatencyKind::Tpot, LatencyKind::Itl]
         );
         assert_eq!(found.of_block.percentiles, ["99"]);
-        assert!(found.slos.is_empty() && !found.of_run.detail);
+        assert!(found.slos.is_empty());
         assert_eq!(figures("", false).unwrap().of_block.latencies, [LatencyKind::E2e]);
     }
 
     #[test]
     fn lists_and_limits_are_read_and_nonsense_is_refused() {
         let typed = "--percentile-metrics e2el,ttft --metric-percentiles 50,99.9,99.0 \
-                     --goodput ttft:500 e2el:1500.5";
+                     --goodput ttft:9 ttft:500 e2el:1500.5";
         let found = figures(typed, true).unwrap();
         assert_eq!(found.of_block.percentiles, ["50", "99.9", "99"]);
-        assert_eq!(found.of_run.goodput, [(LatencyKind::Ttft, 500.0), (LatencyKind::E2e, 1500.5)]);
         let slos: Vec<String> = found.slos.iter().map(ToString::to_string).collect();
         assert_eq!(slos, ["ttft<=500ms", "e2e<=1500.5ms"]);
         for queue in OF_QUEUE {

@@ -88,7 +88,8 @@ fn show(
     let Run { summary, directory, .. } = measured;
     let definitions = said.report.definitions.unwrap_or_default();
     let observations = directory.read()?.observations;
-    let result = ToolResult::of_vllm_summed(summary, &observations, &bench.figures.of_run);
+    let (percentiles, detail) = (&bench.figures.of_block.percentiles, said.report.save_detailed);
+    let result = ToolResult::of_vllm_summed(summary, &observations, percentiles, detail);
     let result = bench.as_typed(result, said);
     if definitions != Definitions::Inferometer {
         tell_failures(&observations);

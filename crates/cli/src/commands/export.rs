@@ -9,8 +9,9 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use inferometer_analysis::tool_result::{Mark, ToolResult};
-use inferometer_interchange::export::{ExportError, aiperf, figures, llm_d};
+use inferometer_interchange::export::{ExportError, figures};
 use inferometer_interchange::vllm::{self, Writing};
+use inferometer_interchange::{aiperf, llm_d};
 use inferometer_report::junit;
 
 use self::subject::Subject;

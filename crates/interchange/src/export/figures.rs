@@ -10,9 +10,8 @@ use inferometer_analysis::tool_result::{
 use inferometer_analysis::{Better, Interval};
 use inferometer_model::spreadsheet::guarded;
 use jiff::{SignedDuration, Timestamp};
-use serde::Serialize;
 
-use super::ExportError;
+use super::{ExportError, pretty};
 use crate::json::{Json, object};
 
 #[derive(Clone, Debug, PartialEq)]
@@ -215,10 +214,6 @@ fn mark_keys(result: &ToolResult, separator: &str) -> String {
     result.marks.iter().map(Mark::key).collect::<Vec<_>>().join(separator)
 }
 
-fn pretty(document: &impl Serialize) -> Result<String, ExportError> {
-    Ok(serde_json::to_string_pretty(document)? + "\n")
-}
-
 /// A table for spreadsheets: one row for each result, one column for each figure that any of them has.
 ///
 /// It has a head, and lines end as RFC 4180 has it. A text that a spreadsheet would take for a formula
@@ -383,30 +378,24 @@ pub fn openmetrics(results: &[ToolResult]) -> String {
             ("started", result.started.clone()),
             ("verdict", result.verdict.map(|verdict| verdict.to_string())),
         ]);
-        let info = Family { kind: "info", unit: None, help: "what was measured".to_owned() };
-        families.add("inferometer_result", info, "_info", [&identity, &facts], 1.0);
+        let head = ("info", None, "what was measured");
+        families.add("inferometer_result", head, [&identity, &facts], 1.0);
         for mark in &result.marks {
-            let help = "why the result is not that of a clean run".to_owned();
-            let family = Family { kind: "gauge", unit: None, help };
+            let head = ("gauge", None, "why the result is not that of a clean run");
             let mark = vec![("mark", mark.key().to_owned())];
-            families.add("inferometer_result_mark", family, "", [&identity, &mark], 1.0);
+            families.add("inferometer_result_mark", head, [&identity, &mark], 1.0);
         }
         for figure in figures(result) {
             families.add_figure(&identity, &figure);
         }
     }
-    families.into_text()
+    families.0.into_values().collect::<String>() + "# EOF\n"
 }
 
-/// Samples by family: a family must stand in one piece, whichever result they come from.
+/// The head and the samples of each family: a family must stand in one piece, whichever result its
+/// samples come from.
 #[derive(Default)]
-struct Families(BTreeMap<String, (Family, String)>);
-
-struct Family {
-    kind: &'static str,
-    unit: Option<&'static str>,
-    help: String,
-}
+struct Families(BTreeMap<String, String>);
 
 impl Families {
     fn add_figure(&mut self, identity: &Labels, figure: &Figure) {
@@ -416,8 +405,7 @@ impl Families {
         labels.extend(figure.statistic.clone().map(|statistic| ("statistic", statistic)));
         let mut add = |part: &str, help: String, bound: &Labels, value: f64| {
             let name = format!("inferometer_{}{part}{suffix}", figure.name);
-            let family = Family { kind: "gauge", unit, help };
-            self.add(&name, family, "", [&labels, bound], value * scale);
+            self.add(&name, ("gauge", unit, &help), [&labels, bound], value * scale);
         };
         add("", format!("{} of the result", figure.name), &Vec::new(), figure.value);
         let Some(interval) = figure.interval else { return };
@@ -427,8 +415,14 @@ impl Families {
         }
     }
 
-    fn add(&mut self, name: &str, family: Family, suffix: &str, labels: [&Labels; 2], value: f64) {
-        // A carriage return may end a line for a reader, and the format has no sign for it.
+    fn add(
+        &mut self,
+        name: &str,
+        (kind, unit, help): (&str, Option<&str>, &str),
+        labels: [&Labels; 2],
+        value: f64,
+    ) {
+        // A carriage return may end a line for a reader, and the format has no escape for it.
         let escaped = |value: &str| {
             let plain = value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
             plain.replace('\r', " ")
@@ -436,22 +430,12 @@ impl Families {
         let labels = labels.into_iter().flatten();
         let labels: Vec<String> =
             labels.map(|(name, value)| format!("{name}=\"{}\"", escaped(value))).collect();
-        let (_, samples) = self.0.entry(name.to_owned()).or_insert_with(|| (family, String::new()));
-        let _ = writeln!(samples, "{name}{suffix}{{{}}} {value}", labels.join(","));
-    }
-
-    /// The whole exposition, with the mark of its end.
-    fn into_text(self) -> String {
-        let mut text = String::new();
-        for (name, (Family { kind, unit, help }, samples)) in self.0 {
-            let _ = writeln!(text, "# TYPE {name} {kind}");
-            if let Some(unit) = unit {
-                let _ = writeln!(text, "# UNIT {name} {unit}");
-            }
-            let _ = writeln!(text, "# HELP {name} {help}");
-            text += &samples;
-        }
-        text + "# EOF\n"
+        let text = self.0.entry(name.to_owned()).or_insert_with(|| {
+            let unit = unit.map_or_else(String::new, |unit| format!("# UNIT {name} {unit}\n"));
+            format!("# TYPE {name} {kind}\n{unit}# HELP {name} {help}\n")
+        });
+        let suffix = if kind == "info" { "_info" } else { "" };
+        let _ = writeln!(text, "{name}{suffix}{{{}}} {value}", labels.join(","));
     }
 }
 

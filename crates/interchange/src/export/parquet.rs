@@ -10,7 +10,6 @@ use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
-use inferometer_analysis::TokenSource;
 use inferometer_analysis::detail::{self, ArrivalDetail, RequestDetail};
 use inferometer_analysis::metric::{self, PER_REQUEST};
 use inferometer_analysis::tool_result::{ResultRequest, Tool, ToolResult};
@@ -23,7 +22,7 @@ use parquet::basic::{
 use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
 use parquet::errors::Result;
 use parquet::file::properties::WriterProperties;
-use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
+use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
 use parquet::schema::types::Type;
 
 /// The names of the tables' files, in the order of the tables.
@@ -124,10 +123,23 @@ type Row<'a> = Vec<(&'static str, Cell<'a>)>;
 
 struct Table<W: Write + Send> {
     writer: SerializedFileWriter<W>,
+    /// The cells that are not written yet, by column.
     columns: Vec<Column>,
-    /// Rows of the columns that are not written yet.
     rows: usize,
     written: u64,
+}
+
+/// The values of a column, and one level for each cell: a level of one means that it has a value.
+struct Column {
+    values: Values,
+    levels: Vec<i16>,
+}
+
+enum Values {
+    Text(Vec<ByteArray>),
+    Whole(Vec<i64>),
+    Real(Vec<f64>),
+    Flag(Vec<bool>),
 }
 
 impl<W: Write + Send> Table<W> {
@@ -141,28 +153,30 @@ impl<W: Write + Send> Table<W> {
             .set_created_by(format!("inferometer {}", env!("CARGO_PKG_VERSION")))
             .build();
         let writer = SerializedFileWriter::new(file, Arc::new(schema), Arc::new(properties))?;
-        let column = |(_, cell): (&str, Cell<'_>)| match cell {
-            Cell::Text(_) => Column::Text(Batch::default()),
-            Cell::Whole(_) | Cell::Time(_) => Column::Whole(Batch::default()),
-            Cell::Real(_) => Column::Real(Batch::default()),
-            Cell::Flag(_) => Column::Flag(Batch::default()),
+        let values = |(_, cell): (&str, Cell<'_>)| match cell {
+            Cell::Text(_) => Values::Text(Vec::new()),
+            Cell::Whole(_) | Cell::Time(_) => Values::Whole(Vec::new()),
+            Cell::Real(_) => Values::Real(Vec::new()),
+            Cell::Flag(_) => Values::Flag(Vec::new()),
         };
-        let columns = row.into_iter().map(column).collect();
+        let columns = row.into_iter().map(values);
+        let columns = columns.map(|values| Column { values, levels: Vec::new() }).collect();
         Ok(Self { writer, columns, rows: 0, written: 0 })
     }
 
     fn push(&mut self, row: Row<'_>) -> Result<()> {
-        for (column, (_, cell)) in self.columns.iter_mut().zip(row) {
-            match (column, cell) {
-                (Column::Text(all), Cell::Text(cell)) => all.push(cell.map(ByteArray::from)),
-                (Column::Whole(all), Cell::Whole(cell)) => {
-                    all.push(cell.map(|count| i64::try_from(count).unwrap_or(i64::MAX)));
+        for (Column { values, levels }, (_, cell)) in self.columns.iter_mut().zip(row) {
+            let is_known = match (values, cell) {
+                (Values::Text(all), Cell::Text(cell)) => push(all, cell.map(ByteArray::from)),
+                (Values::Whole(all), Cell::Whole(cell)) => {
+                    push(all, cell.map(|count| i64::try_from(count).unwrap_or(i64::MAX)))
                 }
-                (Column::Whole(all), Cell::Time(cell)) => all.push(cell),
-                (Column::Real(all), Cell::Real(cell)) => all.push(cell),
-                (Column::Flag(all), Cell::Flag(cell)) => all.push(cell),
+                (Values::Whole(all), Cell::Time(cell)) => push(all, cell),
+                (Values::Real(all), Cell::Real(cell)) => push(all, cell),
+                (Values::Flag(all), Cell::Flag(cell)) => push(all, cell),
                 _ => return Err(of_another_schema()),
-            }
+            };
+            levels.push(i16::from(is_known));
         }
         self.rows += 1;
         if self.rows < GROUP_ROWS { Ok(()) } else { self.flush() }
@@ -180,13 +194,16 @@ impl<W: Write + Send> Table<W> {
             return Ok(());
         }
         let mut group = self.writer.next_row_group()?;
-        for column in &mut self.columns {
-            match column {
-                Column::Text(all) => all.write(&mut group),
-                Column::Whole(all) => all.write(&mut group),
-                Column::Real(all) => all.write(&mut group),
-                Column::Flag(all) => all.write(&mut group),
+        for Column { values, levels } in &mut self.columns {
+            let mut column = group.next_column()?.ok_or_else(of_another_schema)?;
+            let levels = std::mem::take(levels);
+            match values {
+                Values::Text(all) => write::<ByteArrayType>(&mut column, all, &levels),
+                Values::Whole(all) => write::<Int64Type>(&mut column, all, &levels),
+                Values::Real(all) => write::<DoubleType>(&mut column, all, &levels),
+                Values::Flag(all) => write::<BoolType>(&mut column, all, &levels),
             }?;
+            column.close()?;
         }
         group.close()?;
         self.written += std::mem::take(&mut self.rows) as u64;
@@ -194,42 +211,21 @@ impl<W: Write + Send> Table<W> {
     }
 }
 
-enum Column {
-    Text(Batch<ByteArrayType>),
-    Whole(Batch<Int64Type>),
-    Real(Batch<DoubleType>),
-    Flag(Batch<BoolType>),
+/// Whether there was a value.
+fn push<T>(all: &mut Vec<T>, value: Option<T>) -> bool {
+    let is_known = value.is_some();
+    all.extend(value);
+    is_known
 }
 
-/// The cells of a column that are not written yet.
-struct Batch<Of: DataType> {
-    values: Vec<Of::T>,
-    /// One for each cell: a level of one means that there is a value.
-    levels: Vec<i16>,
-}
-
-impl<Of: DataType> Default for Batch<Of> {
-    fn default() -> Self {
-        Self { values: Vec::new(), levels: Vec::new() }
-    }
-}
-
-impl<Of: DataType> Batch<Of> {
-    fn push(&mut self, cell: Option<Of::T>) {
-        self.levels.push(i16::from(cell.is_some()));
-        self.values.extend(cell);
-    }
-
-    fn write<W: Write + Send>(
-        &mut self,
-        group: &mut SerializedRowGroupWriter<'_, W>,
-    ) -> Result<()> {
-        let mut column = group.next_column()?.ok_or_else(of_another_schema)?;
-        column.typed::<Of>().write_batch(&self.values, Some(&self.levels), None)?;
-        self.values.clear();
-        self.levels.clear();
-        column.close()
-    }
+fn write<Of: DataType>(
+    column: &mut SerializedColumnWriter<'_>,
+    values: &mut Vec<Of::T>,
+    levels: &[i16],
+) -> Result<()> {
+    column.typed::<Of>().write_batch(values, Some(levels), None)?;
+    values.clear();
+    Ok(())
 }
 
 fn of_another_schema() -> parquet::errors::ParquetError {
@@ -328,7 +324,7 @@ fn request_cells<'a>(result: &'a str, row: Request<'a>) -> Row<'a> {
         ("input_tokens_source", Text(detail.map(input_source))),
         ("cached_tokens", Whole(record.and_then(|record| record.usage?.cached_tokens))),
         ("output_tokens", Whole(output_tokens.or(foreign.and_then(|it| it.output_tokens)))),
-        ("output_tokens_source", Text(output.map(|(_, source)| source_key(source)))),
+        ("output_tokens_source", Text(output.map(|(_, source)| source.into()))),
     ];
     let latencies = match (detail, foreign) {
         (Some(detail), _) => detail.latencies.values,
@@ -367,14 +363,6 @@ fn nanos(seconds: f64) -> Option<u64> {
 fn wall_ns(run: &Observations, at: Moment) -> Option<i64> {
     let wall = run.manifest.clock.realtime_ns.checked_add(at.as_nanos())?;
     i64::try_from(wall).ok()
-}
-
-const fn source_key(source: TokenSource) -> &'static str {
-    match source {
-        TokenSource::Usage => "usage",
-        TokenSource::StreamMarks => "stream_marks",
-        TokenSource::Events => "events",
-    }
 }
 
 fn token_cells<'a>(

@@ -4,7 +4,7 @@ use inferometer_analysis::tool_result::ResultRate;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::vllm;
+use crate::{aiperf, llm_d, vllm};
 
 fn latency(kind: LatencyKind, from: CountsFrom, grain: Grain, mean_ms: f64) -> ResultLatency {
     let ranks = [("50", mean_ms - 1.0), ("99", mean_ms + 1.0), ("99.9", mean_ms + 2.0)];

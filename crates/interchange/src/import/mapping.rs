@@ -1,4 +1,4 @@
-//! From a JSON tree to a result: what is asked for is taken, and the rest is listed.
+//! From a JSON tree to a result: known keys are read, and the rest is listed.
 
 use std::collections::BTreeSet;
 
@@ -10,68 +10,65 @@ use crate::json::Json;
 /// Longer texts are answers and prompts, not names.
 pub(crate) const NAME_BYTES_MAX: usize = 1024;
 
-/// One record of a document while its values are put into a result.
+/// One record of a document while its values are read into a result.
 #[derive(Debug)]
-pub(super) struct Mapping<'a> {
+pub(crate) struct Mapping<'a> {
     node: &'a Json,
     /// Where the record is in its document; empty when it is the document.
     place: String,
-    /// Paths that were asked for, whether or not they are there.
+    /// Paths that were looked up, whether or not they are there.
     asked: BTreeSet<String>,
     notes: Vec<String>,
 }
 
-/// How a tool writes the statistics of one latency.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Shape {
-    /// What a value must be multiplied by to be milliseconds.
-    pub(super) to_ms: f64,
-    /// The rank that a key names, as `99.9`.
-    pub(super) rank: fn(&str) -> Option<String>,
-}
-
 impl<'a> Mapping<'a> {
-    pub(super) fn new(node: &'a Json, place: String) -> Self {
+    pub(crate) fn new(node: &'a Json, place: String) -> Self {
         Self { node, place, asked: BTreeSet::new(), notes: Vec::new() }
     }
 
-    pub(super) fn find(&mut self, path: &str) -> Option<&'a Json> {
+    pub(crate) fn find(&mut self, path: &str) -> Option<&'a Json> {
         self.asked.insert(path.to_owned());
         self.node.at(path)
     }
 
     /// Known to say nothing that a result could hold and a reader could miss.
-    pub(super) fn pass_over(&mut self, paths: &[&str]) {
+    pub(crate) fn pass_over(&mut self, paths: &[&str]) {
         self.asked.extend(paths.iter().map(|path| (*path).to_owned()));
     }
 
     /// A number that is finite and not negative.
-    pub(super) fn figure(&mut self, path: &str) -> Option<f64> {
-        let found = self.find(path)?;
-        self.checked(path, figure(found))
+    pub(crate) fn figure(&mut self, path: &str) -> Option<f64> {
+        self.read(path, figure)
     }
 
     /// A figure above zero.
-    pub(super) fn positive(&mut self, path: &str) -> Option<f64> {
+    pub(crate) fn positive(&mut self, path: &str) -> Option<f64> {
         self.figure(path).filter(|figure| *figure > 0.0)
     }
 
-    pub(super) fn count(&mut self, path: &str) -> Option<u64> {
-        let found = self.find(path)?;
-        self.checked(path, count(found))
+    pub(crate) fn count(&mut self, path: &str) -> Option<u64> {
+        self.read(path, count)
     }
 
-    pub(super) fn small_count(&mut self, path: &str) -> Option<u32> {
-        let found = self.find(path)?;
-        self.checked(path, small_count(found))
+    pub(crate) fn small_count(&mut self, path: &str) -> Option<u32> {
+        self.read(path, small_count)
     }
 
-    pub(super) fn is_set(&mut self, path: &str) -> bool {
+    pub(crate) fn name(&mut self, path: &str) -> Option<String> {
+        self.read(path, name)
+    }
+
+    fn read<T>(&mut self, path: &str, read: fn(&Json) -> Result<T, String>) -> Option<T> {
+        let found = self.find(path)?;
+        read(found).map_err(|reason| self.note(path, &reason)).ok()
+    }
+
+    pub(crate) fn is_set(&mut self, path: &str) -> bool {
         self.find(path) == Some(&Json::Flag(true))
     }
 
     /// What `read` finds at the first of the paths that has a value.
-    pub(super) fn first<T>(
+    pub(crate) fn first<T>(
         &mut self,
         paths: &[&str],
         read: fn(&mut Self, &str) -> Option<T>,
@@ -80,13 +77,13 @@ impl<'a> Mapping<'a> {
     }
 
     /// Keeps a text as a note on the result.
-    pub(super) fn describe(&mut self, result: &mut ToolResult, path: &str, key: &str) {
+    pub(crate) fn describe(&mut self, result: &mut ToolResult, path: &str, key: &str) {
         result.metadata.extend(self.name(path).map(|text| (key.to_owned(), text)));
     }
 
     /// What a metric's values must be multiplied by to be milliseconds, by the unit that stands beside
     /// them; `None` where the metric is missing.
-    pub(super) fn factor_to_ms(&mut self, path: &str, key: &str) -> Option<f64> {
+    pub(crate) fn factor_to_ms(&mut self, path: &str, key: &str) -> Option<f64> {
         self.find(path)?;
         let path = format!("{path}.{key}");
         let unit = self.name(&path)?;
@@ -95,15 +92,6 @@ impl<'a> Mapping<'a> {
             self.note(&path, "is not a unit of time that is known here");
         }
         to_ms
-    }
-
-    pub(super) fn name(&mut self, path: &str) -> Option<String> {
-        let found = self.find(path)?;
-        self.checked(path, name(found))
-    }
-
-    fn checked<T>(&mut self, path: &str, value: Result<T, String>) -> Option<T> {
-        value.map_err(|reason| self.note(path, &reason)).ok()
     }
 
     /// Notes why the value at a path is not in the result.
@@ -119,18 +107,48 @@ impl<'a> Mapping<'a> {
         format!("{place}{}", shown(path))
     }
 
-    /// A latency's statistics, or nothing where there were no values.
-    pub(super) fn latency(
+    /// A latency's statistics, or nothing where there were no values. `to_ms` turns its values into
+    /// milliseconds, and `rank` returns the rank that a key names, as `99.9`.
+    pub(crate) fn latency(
         &mut self,
         path: &str,
-        shape: Shape,
+        to_ms: f64,
+        rank: fn(&str) -> Option<String>,
         mut latency: ResultLatency,
     ) -> Option<ResultLatency> {
         let node = self.find(path)?;
         let ranks = node.get("percentiles").map_or(&[][..], Json::entries);
         let mut is_known = false;
         for (key, value) in node.entries().iter().chain(ranks) {
-            is_known |= self.statistic(&format!("{path}.{key}"), key, value, shape, &mut latency);
+            let (at, rank) = (format!("{path}.{key}"), rank(key));
+            let is_statistic = rank.is_some() || STATISTICS.contains(&key.as_str());
+            if !is_statistic || *value == Json::Null {
+                continue;
+            }
+            let Ok(ms) =
+                figure(value).map(|figure| figure * to_ms).map_err(|it| self.note(&at, &it))
+            else {
+                continue;
+            };
+            match (key.as_str(), rank) {
+                ("count", _) => {
+                    latency.n = count(value).ok();
+                    continue;
+                }
+                ("mean" | "avg", _) => latency.mean_ms = Some(ms),
+                ("min", _) => latency.min_ms = Some(ms),
+                ("max", _) => latency.max_ms = Some(ms),
+                (_, None) => latency.std_ms = Some(ms),
+                (_, Some(_)) if LISTED_MAX <= latency.percentiles_ms.len() => {
+                    self.note(
+                        &at,
+                        &format!("is beyond the {LISTED_MAX} percentiles that are kept"),
+                    );
+                    continue;
+                }
+                (_, Some(rank)) => latency.percentiles_ms.extend([(rank, ms)]),
+            }
+            is_known = true;
         }
         if !is_known {
             self.note(path, "has no statistics");
@@ -138,45 +156,8 @@ impl<'a> Mapping<'a> {
         (is_known && latency.n != Some(0)).then_some(latency)
     }
 
-    /// Whether it was one that is kept.
-    fn statistic(
-        &mut self,
-        path: &str,
-        key: &str,
-        value: &Json,
-        shape: Shape,
-        latency: &mut ResultLatency,
-    ) -> bool {
-        let rank = (shape.rank)(key);
-        let is_figure =
-            matches!(key, "mean" | "avg" | "std" | "std_dev" | "stddev" | "min" | "max" | "count");
-        if (rank.is_none() && !is_figure) || *value == Json::Null {
-            return false;
-        }
-        let Some(figure) = self.checked(path, figure(value)) else { return false };
-        let ms = figure * shape.to_ms;
-        match (key, rank) {
-            (_, Some(_)) if LISTED_MAX <= latency.percentiles_ms.len() => {
-                self.note(path, &format!("is beyond the {LISTED_MAX} percentiles that are kept"));
-                return false;
-            }
-            (_, Some(rank)) => {
-                latency.percentiles_ms.insert(rank, ms);
-            }
-            ("mean" | "avg", None) => latency.mean_ms = Some(ms),
-            ("std" | "std_dev" | "stddev", None) => latency.std_ms = Some(ms),
-            ("min", None) => latency.min_ms = Some(ms),
-            ("max", None) => latency.max_ms = Some(ms),
-            (_, None) => {
-                latency.n = count(value).ok();
-                return false;
-            }
-        }
-        true
-    }
-
     /// The result with the list of what was not asked for.
-    pub(super) fn finish(mut self, mut result: ToolResult) -> ToolResult {
+    pub(crate) fn finish(mut self, mut result: ToolResult) -> ToolResult {
         let mut unread = Vec::new();
         self.unread(self.node, "", &mut unread);
         for what in self.notes.drain(..).chain(unread) {
@@ -205,8 +186,10 @@ impl<'a> Mapping<'a> {
     }
 }
 
+const STATISTICS: [&str; 8] = ["mean", "avg", "std", "std_dev", "stddev", "min", "max", "count"];
+
 /// Milliseconds of a unit of time.
-pub(super) fn unit_in_ms(unit: &str) -> Option<f64> {
+pub(crate) fn unit_in_ms(unit: &str) -> Option<f64> {
     match unit.strip_suffix("/token").unwrap_or(unit) {
         "ms" => Some(1.0),
         "s" | "sec" | "seconds" => Some(1e3),
@@ -214,6 +197,14 @@ pub(super) fn unit_in_ms(unit: &str) -> Option<f64> {
         "ns" => Some(1e-6),
         _ => None,
     }
+}
+
+pub(crate) fn figure_at(json: &Json, path: &str) -> Option<f64> {
+    figure(json.at(path)?).ok()
+}
+
+pub(crate) fn count_at(json: &Json, path: &str) -> Option<u64> {
+    count(json.at(path)?).ok()
 }
 
 /// A number that is finite and not negative.
@@ -288,7 +279,7 @@ const RANKS: [(f64, &str); 6] =
     [(0.5, "50"), (0.75, "75"), (0.9, "90"), (0.95, "95"), (0.99, "99"), (0.999, "99.9")];
 
 /// With percentiles between neighbouring values, as the tools that write such files have them.
-pub(super) fn sample_latency(values: Vec<f64>, empty: ResultLatency) -> Option<ResultLatency> {
+pub(crate) fn sample_latency(values: Vec<f64>, empty: ResultLatency) -> Option<ResultLatency> {
     let sample = Sample::new(values)?;
     let percentiles = RANKS.iter().filter_map(|(share, rank)| {
         Some(((*rank).to_owned(), sample.quantile(Probability::new(*share)?)))
@@ -304,50 +295,9 @@ pub(super) fn sample_latency(values: Vec<f64>, empty: ResultLatency) -> Option<R
     })
 }
 
-const FROM_SEND: &str = "TTFT and E2E count from the moment at which a request was sent: waiting in the client is hidden.";
-
-/// One sentence for each thing that a reader must know before figures are compared with others.
-pub fn meaning(tool: Tool) -> &'static [&'static str] {
-    match tool {
-        Tool::Inferometer => &[
-            "Latencies from the schedule count from the moment at which the load was to send a \
-             request, latencies from the send from when it was sent.",
-            "ITL has one value for each gap, divided by the tokens that it brought.",
-        ],
-        Tool::Vllm => &[
-            FROM_SEND,
-            "ITL has one value for each event of a stream, however many tokens it carried.",
-            "TPOT is one mean for each answer, without its first token.",
-        ],
-        Tool::Sglang => &[
-            FROM_SEND,
-            "ITL has one value for each event of a stream; on SGLang's own API later versions \
-             divide it by the tokens, and the file does not say which version wrote it.",
-            "Failed requests are counted only in files with the detail of every request.",
-        ],
-        Tool::GuideLlm => &[
-            "TTFT and E2E count from the moment at which a request was sent; with a rate there is \
-             also an E2E from its schedule.",
-            "Its inter-token latency is one mean for each answer, without its first token, and is \
-             shown as TPOT. Each mean counts once for each token of its answer.",
-            "Its time per output token has the first token in it, and is not shown as TPOT.",
-            "Its intervals take the requests as independent of each other.",
-        ],
-        Tool::AiPerf => &[
-            "TTFT and E2E count from the moment at which a request was sent. Its effective latency \
-             counts from when the load released it, and is shown as E2E from the schedule.",
-            "Its inter-token latency is one mean for each answer, without its first token, and is \
-             shown as TPOT. Its inter-chunk latency is shown as ITL, one value for each event.",
-        ],
-        Tool::LlmD => &[
-            "A report takes over another tool's figures. From where latencies count is known only \
-             of tools that are known here.",
-            "TPOT is one mean for each answer, without its first token; taken over from GuideLLM, it \
-             may have the first token in it.",
-        ],
-        Tool::GenaiBench => &[
-            FROM_SEND,
-            "TPOT is one mean for each answer, without its first token. There is no ITL.",
-        ],
-    }
+/// One sentence for each thing that a reader must know before a tool's figures are compared with others.
+pub fn meaning(tool: Tool) -> Vec<&'static str> {
+    let mut tools = include_str!("meaning.md").split("## ");
+    let own = tools.find_map(|it| it.strip_prefix(tool.key())?.strip_prefix('\n'));
+    own.into_iter().flat_map(str::lines).filter_map(|line| line.strip_prefix("- ")).collect()
 }

@@ -10,16 +10,18 @@ const BROKEN_MAX: usize = 1000;
 /// every line be followed to the end.
 const FOLLOWED_TIMES: usize = 8;
 
-/// One result for each object of a text; `check` returns what an object lacks to be one.
-pub(super) fn read_objects(
+/// One result for each object of a text; an object that is no result is broken, for the reason `lacks`.
+pub(crate) fn read_objects(
     text: &str,
-    check: impl Fn(&Json) -> Result<(), String>,
+    is_result: impl Fn(&Json) -> bool,
+    lacks: &str,
     result: impl Fn(&Json, u32) -> ToolResult,
 ) -> Result<Vec<Imported>, ImportError> {
     let mut records = Records::default();
     each_object(text, |line, read| {
-        match read.and_then(|json| check(&json).map(|()| json)) {
-            Ok(json) => records.push(result(&json, line)),
+        match read {
+            Ok(json) if is_result(&json) => records.push(result(&json, line)),
+            Ok(_) => records.break_off(line, lacks.to_owned()),
             Err(reason) => records.break_off(line, reason),
         }
         !records.are_too_many()
@@ -29,7 +31,7 @@ pub(super) fn read_objects(
 
 /// Gives every object to `take` with the line on which it begins, and every one that cannot be read
 /// with the reason, until `take` returns that it has enough.
-pub(super) fn each_object(text: &str, mut take: impl FnMut(u32, Result<Json, String>) -> bool) {
+pub(crate) fn each_object(text: &str, mut take: impl FnMut(u32, Result<Json, String>) -> bool) {
     scan(
         text,
         |_, rest| rest.starts_with('{'),
@@ -92,7 +94,7 @@ pub(crate) fn scan<'a>(
     number
 }
 
-pub(super) fn newlines(text: &str) -> u32 {
+pub(crate) fn newlines(text: &str) -> u32 {
     u32::try_from(text.bytes().filter(|byte| *byte == b'\n').count()).unwrap_or(u32::MAX)
 }
 
@@ -104,7 +106,7 @@ fn parse(text: &str) -> Result<(Json, usize), serde_json::Error> {
 }
 
 /// An error in a line at which reading stopped.
-pub(super) fn not_json_there(error: &serde_json::Error) -> String {
+pub(crate) fn not_json_there(error: &serde_json::Error) -> String {
     format!("is not JSON: {} (column {})", what_is_wrong(error), error.column())
 }
 
@@ -170,7 +172,7 @@ impl Records {
         self.results > 0
     }
 
-    pub(super) fn finish(self) -> Result<Vec<Imported>, ImportError> {
+    pub(crate) fn finish(self) -> Result<Vec<Imported>, ImportError> {
         self.finish_or(|| {
             "the file has keys of another tool's results, but no such result".to_owned()
         })

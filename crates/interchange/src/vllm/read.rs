@@ -118,9 +118,8 @@ impl Reader {
     fn read_line(&mut self, number: u32, text: &str) {
         if text.contains(HEADER) && text.contains("==") {
             self.end_early(number);
-            let mut result = new_result(Form::OldBlock, number);
+            let mut result = self.above.new_block(number);
             result.source.simulated = text.contains("(simulated)");
-            self.above.describe_block(&mut result);
             self.open = Some(OpenBlock { result, figures: 0, latencies: 0 });
             return;
         }
@@ -174,7 +173,7 @@ impl Reader {
                     .contains(&field.key)
             }
             Some(Target::Statistic { from, .. }) => from != CountsFrom::Schedule,
-            Some(Target::Extra { .. }) | None => false,
+            Some(Target::Extra(_)) | None => false,
         };
         if lists.iter().any(|(key, _)| is_timed(key))
             || entries.iter().any(|(key, _)| is_figure(key))
@@ -257,10 +256,7 @@ enum Target {
         statistic: String,
     },
     /// A figure of this tool only, by its key.
-    Extra {
-        key: String,
-        divisor: f64,
-    },
+    Extra(String),
 }
 
 impl Target {
@@ -281,7 +277,7 @@ impl Target {
         }
         if let Some(position) = label.strip_prefix("Position ") {
             let position = position.parse().ok().filter(|position| *position < POSITIONS_MAX)?;
-            return Some(Self::Extra { key: extra::position_key(position), divisor: 100.0 });
+            return Some(Self::Extra(extra::position_key(position)));
         }
         Self::extra(|figure| is_meant(figure.label)).or_else(|| {
             let (statistic, latency) = label.strip_suffix(" (ms)")?.split_once(' ')?;
@@ -290,8 +286,7 @@ impl Target {
     }
 
     fn extra(is_meant: impl Fn(&extra::ExtraFigure) -> bool) -> Option<Self> {
-        let figure = extra::known().find(is_meant)?;
-        Some(Self::Extra { key: figure.key.to_owned(), divisor: 1.0 })
+        extra::known().find(is_meant).map(|figure| Self::Extra(figure.key.to_owned()))
     }
 
     /// By the names that keys and labels have for a latency and its statistic.
@@ -303,8 +298,7 @@ impl Target {
         let is_either =
             |names: [&str; 2]| names.iter().any(|name| name.eq_ignore_ascii_case(&latency));
         if is_either(["client_queue_time", "client queue time"]) {
-            let key = format!("{statistic}_{}", extra::CLIENT_QUEUE.0);
-            return Some(Self::Extra { key, divisor: 1.0 });
+            return Some(Self::Extra(format!("{statistic}_{}", extra::CLIENT_QUEUE.0)));
         }
         let (kind, (from, grain)) = if is_either([QUEUED_E2E.0, QUEUED_E2E.1]) {
             (LatencyKind::E2e, (CountsFrom::Schedule, Grain::Request))
@@ -343,7 +337,7 @@ impl Target {
                     }
                 }
             }
-            Self::Extra { key, divisor } => {
+            Self::Extra(key) => {
                 let value = figure(value)?;
                 // So the tool writes it for a run without audio.
                 if *key == extra::REAL_TIME_FACTOR.key && value == 0.0 {
@@ -354,7 +348,7 @@ impl Target {
                         "is beyond the {LISTED_MAX} further figures that are kept"
                     ));
                 }
-                result.further.insert(key.clone(), value / divisor);
+                result.further.insert(key.clone(), value);
             }
         }
         Ok(())
@@ -367,7 +361,10 @@ fn labelled(text: &str) -> Option<(&str, Target, Option<Json>)> {
     let label = label.trim();
     let target = Target::from_label(label)?;
     let value = value.split_whitespace().next().filter(|value| *value != "None");
-    let value = value.map(|value| value.parse().map_or_else(|_| shown(value).into(), Json::Number));
+    // A position is printed in per cent.
+    let scale = if label.starts_with("Position ") { 100.0 } else { 1.0 };
+    let number = |value: &str| value.parse::<f64>().ok().map(|number| Json::Number(number / scale));
+    let value = value.map(|value| number(value).unwrap_or_else(|| shown(value).into()));
     Some((label, target, value))
 }
 
@@ -490,7 +487,7 @@ fn take_lists(result: &mut ToolResult, line: u32, lists: Vec<(String, Json)>) {
         };
         let Some(column) = COLUMNS.iter().find(|column| column.key == key) else {
             for (position, share) in values.iter().enumerate() {
-                let target = Target::Extra { key: extra::position_key(position), divisor: 1.0 };
+                let target = Target::Extra(extra::position_key(position));
                 if let Err(reason) = target.set(result, share) {
                     note(result, line, &format!("{key}, position {position}, {reason}"));
                     break;
@@ -531,25 +528,15 @@ const COMMAND_BYTES_MAX: usize = 4096;
 struct Above {
     /// Stated since the last block, for the next one: the line, the label, the field and the value.
     settings: Vec<(u32, String, &'static Field, Json)>,
-    /// The total of the last progress bar.
-    planned: Option<u64>,
-    /// From the last command that names one: several blocks may follow it.
-    model: Option<String>,
-    tokenizer: Option<String>,
-    backend: Option<String>,
-    tensor_parallel: Option<u32>,
+    /// The total of the last progress bar, and what the last command names: several blocks may follow
+    /// it.
+    stated: ToolResult,
     heading: String,
     server: String,
-    command: Option<Command>,
+    /// Whether the open command is the server's, and whether its lines are comments.
+    command: Option<(bool, bool)>,
     /// Inside of a block of code, where `#` begins a comment and not a heading.
     is_fenced: bool,
-}
-
-/// Whose command the lines are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Command {
-    is_server: bool,
-    is_comment: bool,
 }
 
 impl Above {
@@ -561,27 +548,27 @@ impl Above {
             self.settings.retain(|(_, _, stated, _)| stated.key != field.key);
             self.settings.extend(value.map(|value| (line, label.to_owned(), field, value)));
         }
-        self.planned = progress_total(text).or(self.planned);
+        self.stated.requests_planned = progress_total(text).or(self.stated.requests_planned);
         self.read_command(text);
     }
 
-    /// To a block below all this. What was stated for one run does not apply to the next.
-    fn describe_block(&mut self, result: &mut ToolResult) {
-        result.model.clone_from(&self.model);
-        result.tokenizer.clone_from(&self.tokenizer);
-        result.backend.clone_from(&self.backend);
-        result.requests_planned = self.planned.take();
-        self.describe(result);
+    /// A block below all this. What was stated for one run does not apply to the next.
+    fn new_block(&mut self, line: u32) -> ToolResult {
+        let source = new_result(Form::OldBlock, line).source;
+        let mut result = ToolResult { source, ..self.stated.clone() };
+        self.stated.requests_planned = None;
+        self.describe(&mut result);
         for (line, label, field, value) in self.settings.drain(..) {
-            if let Err(reason) = (field.set)(result, &value) {
-                note(result, line, &format!("{label} {reason}"));
+            if let Err(reason) = (field.set)(&mut result, &value) {
+                note(&mut result, line, &format!("{label} {reason}"));
             }
         }
+        result
     }
 
     /// The heading and command above a result: two lines, for its configuration to be found from.
     fn describe(&self, result: &mut ToolResult) {
-        result.tensor_parallel = result.tensor_parallel.or(self.tensor_parallel);
+        result.tensor_parallel = result.tensor_parallel.or(self.stated.tensor_parallel);
         if !self.heading.is_empty() || !self.server.is_empty() {
             result.configuration = format!("{}\n{}", self.heading, self.server);
         }
@@ -595,15 +582,18 @@ impl Above {
         }
         let words = text.trim_start_matches('#').trim();
         let is_comment = text.starts_with('#');
+        let stated = &mut self.stated;
         if let Some(is_server) = begins_command(words, is_comment) {
             if is_server {
                 self.server.clear();
-                self.tensor_parallel = None;
+                stated.tensor_parallel = None;
             } else {
-                (self.tokenizer, self.backend) = (None, None);
+                (stated.tokenizer, stated.backend) = (None, None);
             }
-            self.command = Some(Command { is_server, is_comment });
-        } else if text.is_empty() || self.command.is_none_or(|open| open.is_comment != is_comment) {
+            self.command = Some((is_server, is_comment));
+        } else if text.is_empty()
+            || self.command.is_none_or(|(_, commented)| commented != is_comment)
+        {
             self.command = None;
             // Neither `#!` nor `#word`.
             let is_heading = is_comment && text.trim_start_matches('#').starts_with(' ');
@@ -611,23 +601,22 @@ impl Above {
                 self.heading = shown(words);
             }
         }
-        self.model = model_named(words).or_else(|| self.model.take());
+        let set = |field: &mut Option<String>, named: Option<&str>| {
+            *field = named.map(shown).or_else(|| field.take());
+        };
+        set(&mut stated.model, argument_of(words, "model"));
         match self.command {
-            Some(Command { is_server: true, .. }) => {
+            Some((true, _)) => {
                 let room = COMMAND_BYTES_MAX.saturating_sub(self.server.len());
                 self.server.extend(words.chars().filter(|c| !c.is_control()).take(room / 4));
                 self.server.push(' ');
                 let gpus = value_of(words, &["-tp", "--tp", "--tp-size", "--tensor-parallel-size"]);
                 let gpus = gpus.and_then(|gpus| gpus.parse().ok()).filter(|gpus| 0 < *gpus);
-                self.tensor_parallel = gpus.or(self.tensor_parallel);
+                stated.tensor_parallel = gpus.or(stated.tensor_parallel);
             }
-            Some(_) => {
-                let stated = |flag: &str| {
-                    let argument = || argument_of(words, flag.trim_start_matches('-'));
-                    value_of(words, &[flag]).or_else(argument).map(shown)
-                };
-                self.tokenizer = stated("--tokenizer").or_else(|| self.tokenizer.take());
-                self.backend = stated("--backend").or_else(|| self.backend.take());
+            Some((false, _)) => {
+                set(&mut stated.tokenizer, argument_of(words, "tokenizer"));
+                set(&mut stated.backend, argument_of(words, "backend"));
             }
             None => {}
         }
@@ -664,16 +653,13 @@ fn value_of<'a>(words: &'a str, flags: &[&str]) -> Option<&'a str> {
     None
 }
 
-/// The value of an argument that the tool prints: `name='value'`.
+/// The value of an argument as the tool prints it, `name='value'`, or of its flag.
 fn argument_of<'a>(words: &'a str, name: &str) -> Option<&'a str> {
-    ["(", " "].into_iter().find_map(|before| {
+    let printed = ["(", " "].into_iter().find_map(|before| {
         let (_, rest) = words.split_once(&format!("{before}{name}='"))?;
         rest.split_once('\'').map(|(value, _)| value)
-    })
-}
-
-fn model_named(words: &str) -> Option<String> {
-    argument_of(words, "model").or_else(|| value_of(words, &["--model"])).map(shown)
+    });
+    printed.or_else(|| value_of(words, &[&format!("--{name}")]))
 }
 
 /// The right side of `| 1015/2000 [`, of the last state of a progress bar.
@@ -734,12 +720,12 @@ mod above_tests {
     #[test]
     fn a_command_names_its_model() {
         let command = "python benchmark_serving.py --model org/name --tokenizer other";
-        assert_eq!(model_named(command).as_deref(), Some("org/name"));
-        assert_eq!(model_named("bench --model='org/name' -x").as_deref(), Some("org/name"));
+        assert_eq!(argument_of(command, "model"), Some("org/name"));
+        assert_eq!(argument_of("bench --model='org/name' -x", "model"), Some("org/name"));
         let arguments = "Namespace(backend='vllm', model='org/name', served_model_name='x')";
-        assert_eq!(model_named(arguments).as_deref(), Some("org/name"));
-        assert_eq!(model_named("--model-impl vllm"), None);
-        assert_eq!(model_named("--model "), None);
+        assert_eq!(argument_of(arguments, "model"), Some("org/name"));
+        assert_eq!(argument_of("--model-impl vllm", "model"), None);
+        assert_eq!(argument_of("--model ", "model"), None);
     }
 
     fn read_lines(lines: &[&str]) -> ToolResult {
@@ -747,9 +733,7 @@ mod above_tests {
         for (number, text) in (1..).zip(lines) {
             above.read(number, text);
         }
-        let mut result = ToolResult::default();
-        above.describe_block(&mut result);
-        result
+        above.new_block(1)
     }
 
     #[test]
@@ -792,8 +776,7 @@ mod block_tests {
         Some(match Target::from_label(label)? {
             Target::Field(field) => field.key.to_owned(),
             Target::Statistic { kind, statistic, .. } => format!("{statistic} of {kind:?}"),
-            Target::Extra { key, divisor: 1.0 } => key,
-            Target::Extra { key, .. } => format!("{key} in per cent"),
+            Target::Extra(key) => key,
         })
     }
 

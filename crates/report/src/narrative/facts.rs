@@ -393,7 +393,7 @@ fn certified_from() -> f64 {
 
 /// What narratives are about: what the client saw.
 fn client_quantities() -> impl Iterator<Item = Quantity> {
-    let metrics = METRICS.iter().filter(|metric| !metric.is_telemetry());
+    let metrics = METRICS.iter().filter(|metric| !metric.is_telemetry);
     metrics.flat_map(|metric| metric.quantities(&STATISTICS))
 }
 

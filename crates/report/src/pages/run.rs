@@ -356,7 +356,7 @@ fn numbers(summary: &Summary, detail: Detail) -> Table {
     let is_brief = detail == Detail::Brief;
     let without_slos = [&metric::GOODPUT, &metric::ATTAINMENT, &metric::FLUIDITY];
     let scalars = summary.metrics.iter().filter_map(|(metric, value)| match value {
-        MetricValue::Scalar(scalar) if scalar.value.is_none() && metric.is_telemetry() => None,
+        MetricValue::Scalar(scalar) if scalar.value.is_none() && metric.is_telemetry => None,
         // Without SLOs there is no share of requests that met them.
         _ if summary.request_slos.is_none() && without_slos.contains(&metric) => None,
         MetricValue::Scalar(scalar) => Some((metric, scalar)),

@@ -1,7 +1,6 @@
 //! What is exported: finished runs of ours with all that is stored of them, and imported results.
 
 use inferometer_analysis::Summary;
-use inferometer_analysis::definitions::vllm::VllmOptions;
 use inferometer_analysis::tool_result::ToolResult;
 use inferometer_model::Observations;
 use inferometer_report::junit::Exported;
@@ -109,9 +108,8 @@ impl Subject {
             return Ok(self.result());
         };
         let result = if detail {
-            let percentiles = ["90", "95", "99"].map(str::to_owned).to_vec();
-            let asked = VllmOptions { percentiles, goodput: Vec::new(), detail };
-            ToolResult::of_vllm_summed(summary, &observations(directory)?, &asked)
+            let percentiles = ["90", "95", "99"].map(str::to_owned);
+            ToolResult::of_vllm_summed(summary, &observations(directory)?, &percentiles, detail)
         } else {
             ToolResult::of_vllm(summary)
         };

@@ -14,16 +14,14 @@ fn close(found: Option<f64>, expected: f64) {
     assert!((found - expected).abs() < 1e-9, "found {found}, expected {expected}");
 }
 
-fn vllm_result(observations: &Observations, asked: &VllmOptions) -> ToolResult {
-    ToolResult::of_vllm_summed(&summarize(observations), observations, asked)
+fn vllm_result(observations: &Observations, percentiles: &[&str]) -> ToolResult {
+    let percentiles: Vec<String> = percentiles.iter().map(|&rank| rank.to_owned()).collect();
+    ToolResult::of_vllm_summed(&summarize(observations), observations, &percentiles, true)
 }
 
-fn asked(percentiles: &[&str], goodput: &[(LatencyKind, f64)]) -> VllmOptions {
-    VllmOptions {
-        percentiles: percentiles.iter().map(|&rank| rank.to_owned()).collect(),
-        goodput: goodput.to_vec(),
-        detail: true,
-    }
+fn promising(mut observations: Observations, slos: &[&str]) -> Observations {
+    observations.manifest.spec.slos = slos.iter().map(|slo| slo.parse().unwrap()).collect();
+    observations
 }
 
 /// One that waits 10 ms for its slot and gets two chunks, one that is refused, and one that breaks
@@ -58,7 +56,7 @@ fn ranks_have_the_names_of_that_tool() {
 
 #[test]
 fn any_percentile_is_given_and_the_median_always() {
-    let sheet = vllm_result(&run(spread()), &asked(&["25.0", "99.9"], &[]));
+    let sheet = vllm_result(&run(spread()), &["25.0", "99.9"]);
     let ttft = sheet.latency(LatencyKind::Ttft).unwrap();
     // TTFTs are 1 to 5 ms. np.percentile([1, 2, 3, 4, 5], [25, 50, 99.9])
     assert_eq!(ttft.percentiles_ms.keys().collect::<Vec<_>>(), ["25", "50", "99.9"]);
@@ -76,27 +74,24 @@ fn spread() -> Vec<RequestRecord> {
 
 #[test]
 fn a_request_is_good_within_every_limit_and_one_token_has_no_tpot() {
-    let observations = run(spread());
-    let good = |goodput: &[(LatencyKind, f64)]| {
-        let sheet = vllm_result(&observations, &asked(&[], goodput));
+    let good = |slos: &[&str]| {
+        let sheet = vllm_result(&promising(run(spread()), slos), &[]);
         sheet.request_goodput.zip(sheet.duration_s).map(|(per_s, s)| (per_s * s).round())
     };
-    assert_eq!(good(&[(LatencyKind::Ttft, 3.0)]), Some(3.0), "the limit itself is kept");
-    assert_eq!(good(&[(LatencyKind::Ttft, 3.0), (LatencyKind::E2e, 2.5)]), Some(2.0));
-    assert_eq!(good(&[(LatencyKind::Tpot, 0.0)]), Some(5.0));
-    assert_eq!(good(&[(LatencyKind::Ttft, 3.0), (LatencyKind::Ttft, 1.0)]), Some(1.0));
-    assert_eq!(good(&[(LatencyKind::Ttft, 0.5)]), Some(0.0), "none is a number");
-    assert_eq!(good(&[(LatencyKind::Itl, 9.0)]), None);
+    assert_eq!(good(&["ttft<=3ms"]), Some(3.0), "the limit itself is kept");
+    assert_eq!(good(&["ttft<=3ms", "e2e<=2.5ms"]), Some(2.0));
+    assert_eq!(good(&["tpot<=0.1ms"]), Some(5.0));
+    assert_eq!(good(&["ttft<=3ms", "ttft<=1ms"]), Some(1.0));
+    assert_eq!(good(&["ttft<=0.5ms"]), Some(0.0), "none is a number");
+    assert_eq!(good(&[]), None);
 }
 
 #[test]
 fn a_run_that_promised_something_has_its_goodput() {
     let good = |promises: &[&str]| {
-        let mut observations = run(spread());
-        observations.manifest.spec.slos =
-            promises.iter().map(|promise| promise.parse().unwrap()).collect();
+        let observations = promising(run(spread()), promises);
         let told = ToolResult::of_vllm(&summarize(&observations)).request_goodput;
-        let sheet = vllm_result(&observations, &asked(&[], &[]));
+        let sheet = vllm_result(&observations, &[]);
         assert_eq!(sheet.request_goodput, told, "the detailed form says the same");
         told.zip(sheet.duration_s).map(|(per_s, s)| (per_s * s).round())
     };
@@ -111,7 +106,7 @@ fn a_run_that_promised_something_has_its_goodput() {
 fn where_nothing_is_generated_inputs_are_counted() {
     let mut observations = run(spread());
     observations.manifest.spec.api = Api::Embeddings;
-    let sheet = vllm_result(&observations, &asked(&[], &[]));
+    let sheet = vllm_result(&observations, &[]);
     assert_eq!(sheet.further.get(extra::INPUTS.key), Some(&5.0));
     assert_eq!(sheet.further.get(extra::INPUT_THROUGHPUT.key).copied(), sheet.request_throughput);
     assert_eq!((sheet.output_tokens, sheet.output_throughput), (None, None));
@@ -120,7 +115,7 @@ fn where_nothing_is_generated_inputs_are_counted() {
 
 #[test]
 fn rows_say_what_came_and_why_the_rest_did_not() {
-    let sheet = vllm_result(&mixed(), &asked(&["99"], &[]));
+    let sheet = vllm_result(&mixed(), &["99"]);
     let rows = sheet.requests.unwrap();
     let good = &rows[0];
     close(good.start_s, 0.01);
@@ -147,12 +142,12 @@ fn rows_say_what_came_and_why_the_rest_did_not() {
 
 #[test]
 fn failures_are_in_no_latency() {
-    let sheet = vllm_result(&mixed(), &asked(&["99"], &[(LatencyKind::Ttft, 500.0)]));
+    let sheet = vllm_result(&promising(mixed(), &["ttft<=500ms"]), &["99"]);
     assert_eq!(sheet.latency(LatencyKind::Ttft).and_then(|ttft| ttft.n), Some(1));
     close(sheet.latency(LatencyKind::Tpot).unwrap().mean_ms, 25.0);
     close(sheet.request_goodput, 1.0);
     let nothing = run(vec![Given::failed(0, Outcome::HttpError).ends(50).record()]);
-    let sheet = vllm_result(&nothing, &asked(&["99"], &[(LatencyKind::Ttft, 1.0)]));
+    let sheet = vllm_result(&promising(nothing, &["ttft<=1ms"]), &["99"]);
     assert!(sheet.latencies.is_empty());
     assert_eq!(sheet.request_goodput, Some(0.0), "none of those that were sent was good");
 }
@@ -160,7 +155,7 @@ fn failures_are_in_no_latency() {
 #[test]
 fn the_figures_are_those_of_the_summary() {
     let observations = calm();
-    let mut whole = vllm_result(&observations, &asked(&["90", "95", "99"], &[]));
+    let mut whole = vllm_result(&observations, &["90", "95", "99"]);
     assert_eq!(whole.requests.take().map(|rows| rows.len()), Some(40));
     assert_eq!(whole.backend.as_deref(), Some("openai"), "that tool's word");
     for latency in &mut whole.latencies {

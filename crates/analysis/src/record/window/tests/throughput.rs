@@ -3,32 +3,28 @@
 use crate::fixture::{Given, ms};
 use crate::record::window::*;
 
-fn deliver(deliveries: &mut Deliveries, given: Given) {
-    let record = given.record();
-    let mut output = Output::default();
-    output.read(&record, &mut Ruler::new(0));
-    deliveries.add(&output, OutputTokens::from_record(&record, &output));
+fn delivered_by(given: impl IntoIterator<Item = Given>) -> Vec<(u64, u64)> {
+    let records: Vec<RequestRecord> = given.into_iter().map(Given::record).collect();
+    deliveries(&records.iter().collect::<Vec<_>>(), true)
 }
 
 #[test]
 fn the_busiest_second_slides_and_is_half_open() {
-    let mut deliveries = Deliveries::default();
     let first = Given::ok(0).arrival(600, &[Some(3)]).arrival(1_599, &[Some(4)]);
-    deliver(&mut deliveries, first.arrival(1_600, &[Some(5)]));
-    deliver(&mut deliveries, Given::ok(1).arrival(2_598, &[Some(1)]));
+    let first = first.arrival(1_600, &[Some(5)]);
+    let found = delivered_by([first, Given::ok(1).arrival(2_598, &[Some(1)])]);
     // 3 + 4 lie within a second, 3 and 5 do not; 4 + 5 + 1 do.
-    assert_eq!(deliveries.busiest_second(), Some(10));
-    assert_eq!(Deliveries::default().busiest_second(), None);
+    assert_eq!(busiest_second(found), Some(10));
+    assert_eq!(busiest_second(Vec::new()), None);
 }
 
 #[test]
 fn an_unknown_count_is_spread_over_the_events_and_loses_no_token() {
-    let mut deliveries = Deliveries::default();
     let given = Given::ok(0).arrival(0, &[None]).arrival(500, &[None, None]);
-    deliver(&mut deliveries, given.arrival(5_000, &[None]).usage(1, 10));
-    let counts: Vec<u64> = deliveries.0.iter().map(|(_, count)| *count).collect();
+    let found = delivered_by([given.arrival(5_000, &[None]).usage(1, 10)]);
+    let counts: Vec<u64> = found.iter().map(|(_, count)| *count).collect();
     assert_eq!(counts, [2, 5, 3]);
-    assert_eq!(deliveries.busiest_second(), Some(7));
+    assert_eq!(busiest_second(found), Some(7));
 }
 
 #[test]

@@ -1,13 +1,20 @@
-//! llm-d's Benchmark Report of version 0.2, as YAML or JSON.
+//! llm-d's Benchmark Report of version 0.2: read as YAML or JSON, and written as JSON, which its YAML
+//! readers read too.
+//!
+//! The report takes the figures of many tools and names the tool; what they mean follows from
+//! that. So a latency is written only where a reader takes it for no more than it is. Missing values
+//! are left out, because the report's readers refuse some nulls.
 
 use inferometer_analysis::tool_result::{
-    CountsFrom, Grain, LatencyKind, ResultLatency, ResultRate, ResultSource, Tool, ToolResult,
+    CountsFrom, Grain, LatencyKind, Mark, ResultLatency, ResultRate, ResultSource, Tool, ToolResult,
 };
 
-use super::mapping::{Mapping, Shape, shown};
-use super::records::{Records, not_json_there};
-use super::{INCOMPLETE, ImportError, Imported, document, vllm};
-use crate::json::Json;
+use crate::export::{ExportError, cut, mean, measured_by, moment, pretty};
+use crate::import::mapping::{Mapping, shown};
+use crate::import::records::{Records, not_json_there};
+use crate::import::{INCOMPLETE, ImportError, Imported, document_source};
+use crate::json::{Json, object};
+use crate::vllm::read::verdict;
 
 const VERSION: &str = "0.2";
 const RESULTS: &str = "results.request_performance.aggregate";
@@ -34,10 +41,10 @@ const TOTAL_IS_PLAN: [&str; 3] = ["vllm-benchmark", "inferencemax", OURS];
 /// Reports that we wrote: a gap is one for each token, and a simulation is marked.
 const OURS: &str = "inferometer";
 /// Keywords of ours: a verdict behind the first, and that what did not complete may have failed.
-pub(crate) const VERDICT: &str = "inferometer_verdict:";
-pub(crate) const FAILURES_NOT_COUNTED: &str = "failures not counted";
+const VERDICT: &str = "inferometer_verdict:";
+const FAILURES_NOT_COUNTED: &str = "failures not counted";
 
-pub(super) fn read(text: &str) -> Result<Vec<Imported>, ImportError> {
+pub(crate) fn read(text: &str) -> Result<Vec<Imported>, ImportError> {
     let mut records = Records::default();
     if text.trim_start().starts_with('{') {
         let document = serde_json::from_str(text).map_err(|error| {
@@ -140,7 +147,7 @@ fn read_report(report: &Json, line: u32) -> ToolResult {
             name: found.name("run.uid").unwrap_or_default(),
             version: found.name("version"),
             simulated: keywords().any(|word| word == "simulated"),
-            ..document(Tool::LlmD, line)
+            ..document_source(Tool::LlmD, line)
         },
         started: found.name("run.time.start"),
         backend: found.name("scenario.load.standardized.tool"),
@@ -163,23 +170,23 @@ fn read_report(report: &Json, line: u32) -> ToolResult {
     if incomplete > 0 {
         result.metadata.push((INCOMPLETE.to_owned(), incomplete.to_string()));
     }
-    load(&mut found, &mut result);
-    stack(&mut found, &mut result);
-    latencies(&mut found, &mut result);
+    read_load(&mut found, &mut result);
+    read_stack(&mut found, &mut result);
+    read_latencies(&mut found, &mut result);
     found.describe(&mut result, "run.description", "description");
     // How our reports state what the format has no field for.
     for word in keywords() {
         if word == FAILURES_NOT_COUNTED && result.failed.is_none() {
             result.completed = ended;
         } else if let Some(key) = word.strip_prefix(VERDICT) {
-            result.verdict = vllm::verdict(key);
+            result.verdict = verdict(key);
         }
     }
     found.pass_over(&["run", "scenario"]);
     found.finish(result)
 }
 
-fn load(found: &mut Mapping<'_>, result: &mut ToolResult) {
+fn read_load(found: &mut Mapping<'_>, result: &mut ToolResult) {
     let at = "scenario.load.standardized";
     let rate = found.positive(&format!("{at}.rate_qps"));
     // No bound at all is written as infinity.
@@ -197,7 +204,7 @@ fn load(found: &mut Mapping<'_>, result: &mut ToolResult) {
 }
 
 /// The engines of the stack: of several, the model and the spread are taken where all agree.
-fn stack(found: &mut Mapping<'_>, result: &mut ToolResult) {
+fn read_stack(found: &mut Mapping<'_>, result: &mut ToolResult) {
     let parts = found.find("scenario.stack").map_or(0, |stack| stack.items().len());
     let mut models = Vec::new();
     let mut spreads = Vec::new();
@@ -212,14 +219,14 @@ fn stack(found: &mut Mapping<'_>, result: &mut ToolResult) {
     result.tensor_parallel = spreads.pop().filter(|_| spreads.is_empty());
 }
 
-fn latencies(found: &mut Mapping<'_>, result: &mut ToolResult) {
+fn read_latencies(found: &mut Mapping<'_>, result: &mut ToolResult) {
     let tool = result.backend.clone().unwrap_or_default();
     for (name, kind) in LATENCIES {
         let path = format!("{RESULTS}.latency.{name}");
         let Some(to_ms) = found.factor_to_ms(&path, "units") else { continue };
         let (from, grain) = meaning(kind, &tool);
         let empty = ResultLatency::new(kind, from, grain);
-        result.latencies.extend(found.latency(&path, Shape { to_ms, rank }, empty));
+        result.latencies.extend(found.latency(&path, to_ms, rank, empty));
     }
     let mean = |kind| result.latency(kind).and_then(|latency| latency.mean_ms);
     if let Some((e2e, ttft)) = mean(LatencyKind::E2e).zip(mean(LatencyKind::Ttft))
@@ -232,7 +239,7 @@ fn latencies(found: &mut Mapping<'_>, result: &mut ToolResult) {
 }
 
 /// A report takes the figures of another tool over, and with them what that tool means by them.
-pub(crate) fn meaning(kind: LatencyKind, tool: &str) -> (CountsFrom, Grain) {
+fn meaning(kind: LatencyKind, tool: &str) -> (CountsFrom, Grain) {
     match kind {
         LatencyKind::Ttft | LatencyKind::E2e if FROM_SEND.contains(&tool) => {
             (CountsFrom::Send, Grain::Request)
@@ -277,6 +284,175 @@ fn seconds(text: &str) -> Option<f64> {
         rest = &rest[end + 1..];
     }
     (total > 0.0).then_some(total)
+}
+
+/// For what the report requires and a result does not have.
+const UNKNOWN: &str = "unknown";
+
+/// The percentiles that a report has room for.
+const RANKS: [&str; 11] = ["0.1", "1", "5", "10", "25", "50", "75", "90", "95", "99", "99.9"];
+
+/// The whole file.
+pub fn document(result: &ToolResult) -> Result<String, ExportError> {
+    let aggregate = object! {
+        "latency": latencies(result),
+        "requests": requests(result),
+        "throughput": throughput(result),
+    };
+    pretty(&object! {
+        "version": VERSION,
+        "run": run(result),
+        "scenario": object! {"stack": stack(result), "load": load(result)},
+        "results": object! {"request_performance": object! {"aggregate": aggregate}},
+    })
+}
+
+fn run(result: &ToolResult) -> Json {
+    let is_invalid = result.marks.contains(&Mark::Invalid);
+    let remarks = [
+        Some(format!("measured by {}", measured_by(&result.source))),
+        result.source.simulated.then(|| "no server was measured".to_owned()),
+        cut(result),
+        is_invalid.then(|| "judged invalid by the tool that measured it".to_owned()),
+    ];
+    // What a report has no field for.
+    let is_uncounted = result.completed.is_some() && result.failed.is_none();
+    let keywords = [
+        result.source.simulated.then(|| "simulated".to_owned()),
+        is_uncounted.then(|| FAILURES_NOT_COUNTED.to_owned()),
+        result.verdict.map(|verdict| format!("{VERDICT}{verdict}")),
+    ];
+    let keywords: Vec<Json> = keywords.into_iter().flatten().map(Json::from).collect();
+    object! {
+        "description": remarks.into_iter().flatten().collect::<Vec<_>>().join("; "),
+        "keywords": (!keywords.is_empty()).then_some(keywords),
+        "time": object! {
+            "duration": result.duration_s.map(|s| format!("PT{s}S")),
+            "start": result.started.as_deref().and_then(moment),
+        },
+        "uid": result.source.name.as_str(),
+    }
+}
+
+/// The server, of which only the model and its tensor parallelism are known.
+fn stack(result: &ToolResult) -> Option<Vec<Json>> {
+    let parallelism = |tp: u32| object! {"parallelism": object! {"tp": tp}};
+    Some(vec![object! {
+        "metadata": object! {"cfg_id": UNKNOWN, "label": "server"},
+        "native": object! {},
+        "standardized": object! {
+            "accelerator": result.tensor_parallel.map(parallelism),
+            "kind": "generic",
+            "model": object! {"name": result.model.as_deref()?},
+            "tool": UNKNOWN,
+            "tool_version": UNKNOWN,
+        },
+    }])
+}
+
+/// `None` where the length of prompts is not known: a report has no load without it.
+fn load(result: &ToolResult) -> Option<Json> {
+    let length = |tokens: f64| object! {"distribution": "other", "value": tokens};
+    // JSON has no infinity, and the report's readers take this text for it.
+    let (rate, endless) = match result.request_rate {
+        Some(ResultRate::PerSecond(rate)) => (Some(rate), None),
+        Some(ResultRate::Unlimited) => (None, Some(Json::from("inf"))),
+        None => (None, None),
+    };
+    let standardized = object! {
+        "concurrency": result.max_concurrency.map(Json::from).or(endless),
+        "input_seq_len": length(mean(result.input_tokens, result.completed)?),
+        "output_seq_len": mean(result.output_tokens, result.completed).map(length),
+        "rate_qps": rate,
+        "source": UNKNOWN,
+        "tool": load_tool(result),
+        "tool_version": result.source.version.as_deref().unwrap_or(UNKNOWN),
+    };
+    Some(object! {"metadata": object! {}, "native": object! {}, "standardized": standardized})
+}
+
+/// The report's names of tools.
+fn load_tool(result: &ToolResult) -> &str {
+    let tool = result.source.tool;
+    let named = (tool == Tool::LlmD).then(|| result.backend.as_deref().unwrap_or(UNKNOWN));
+    named.unwrap_or(if tool == Tool::Vllm { "vllm-benchmark" } else { tool.key() })
+}
+
+/// Requests that were planned and neither completed nor failed are incomplete, so that a run that
+/// was cut short is seen to be one.
+fn requests(result: &ToolResult) -> Option<Json> {
+    let ended = result.completed? + result.failed.unwrap_or(0);
+    let total = result.requests_planned.map_or(ended, |planned| planned.max(ended));
+    let lengths = |tokens| mean(tokens, result.completed).map(|mean| single("count", mean));
+    Some(object! {
+        "failures": result.failed,
+        "incomplete": (ended < total).then(|| total - ended),
+        "input_length": lengths(result.input_tokens),
+        "output_length": lengths(result.output_tokens),
+        "total": total,
+    })
+}
+
+fn latencies(result: &ToolResult) -> Json {
+    let member = |(name, kind): (&str, LatencyKind)| {
+        let is_per_token = matches!(kind, LatencyKind::Tpot | LatencyKind::Itl);
+        let units = if is_per_token { "ms/token" } else { "ms" };
+        let found = latency_of(result, kind).and_then(|latency| statistics(units, latency));
+        (name.to_owned(), found.into())
+    };
+    sorted(LATENCIES.map(member).into())
+}
+
+fn sorted(mut members: Vec<(String, Json)>) -> Json {
+    members.sort_by(|(one, _), (other, _)| one.cmp(other));
+    Json::Map(members)
+}
+
+/// The latency that a reader takes for what it is; else one of which a reader takes something for
+/// unknown, as its place in the report may hold many things. That is never a latency from the
+/// schedule.
+fn latency_of(result: &ToolResult, kind: LatencyKind) -> Option<&ResultLatency> {
+    let (from, grain) = meaning(kind, load_tool(result));
+    let of_kind = || result.latencies.iter().filter(|latency| latency.kind == kind);
+    let exact = of_kind().find(|latency| (latency.from, latency.grain) == (from, grain));
+    exact.or_else(|| {
+        of_kind().find(|latency| {
+            latency.from != CountsFrom::Schedule
+                && [latency.from, CountsFrom::Unknown].contains(&from)
+                && [latency.grain, Grain::Unknown].contains(&grain)
+        })
+    })
+}
+
+fn throughput(result: &ToolResult) -> Json {
+    let input = result.total_token_throughput.zip(result.output_throughput);
+    let input = input.map(|(total, output)| total - output).filter(|input| *input >= 0.0);
+    let tokens = |rate: Option<f64>| rate.map(|rate| single("tokens/s", rate));
+    object! {
+        "input_token_rate": tokens(input),
+        "output_token_rate": tokens(result.output_throughput),
+        "request_rate": result.request_throughput.map(|rate| single("queries/s", rate)),
+        "total_token_rate": tokens(result.total_token_throughput),
+    }
+}
+
+fn single(units: &str, mean: f64) -> Json {
+    object! {"mean": mean, "units": units}
+}
+
+/// `None` without a mean, which a report requires.
+fn statistics(units: &str, latency: &ResultLatency) -> Option<Json> {
+    let named = [
+        ("max", latency.max_ms),
+        ("mean", Some(latency.mean_ms?)),
+        ("min", latency.min_ms),
+        ("stddev", latency.std_ms),
+    ];
+    let named = named.into_iter().map(|(name, value)| (name.to_owned(), value.into()));
+    let rank =
+        |rank: &str| (format!("p{}", rank.replace('.', "p")), latency.percentile_ms(rank).into());
+    let units = [("units".to_owned(), units.into())];
+    Some(sorted(named.chain(RANKS.map(rank)).chain(units).collect()))
 }
 
 #[cfg(test)]
