@@ -80,13 +80,13 @@ fn metric_sections(metric: &Metric, statistic: Option<Statistic>) -> Vec<Section
         Shape::Scalar => "one number of the run",
     };
     let mut rows = vec![
-        ("formula", metric.formula.to_owned()),
+        ("formula", metric.formula().to_owned()),
         ("unit", format!("{}; {values}", metric.unit.name())),
         ("better", better(metric).to_owned()),
     ];
     rows.extend(statistic.map(|statistic| (statistic.name(), statistic_meaning(statistic))));
     rows.extend([
-        ("null when", metric.null_when.to_owned()),
+        ("null when", metric.null_when().to_owned()),
         ("interval", metric.interval.to_owned()),
         ("in JSON", format!("metrics.{}", metric.key())),
     ]);
@@ -176,13 +176,13 @@ fn metric_document(metric: &Metric, statistic: Option<Statistic>) -> Value {
         "key": metric.key(),
         "title": metric.title,
         "definition": metric.definition,
-        "formula": metric.formula,
+        "formula": metric.formula(),
         "unit": metric.unit.name(),
         "better": better(metric),
         "statistic": statistic.map(|statistic| {
             json!({ "name": statistic.name(), "meaning": statistic_meaning(statistic) })
         }),
-        "null_when": metric.null_when,
+        "null_when": metric.null_when(),
         "interval": metric.interval,
         "elsewhere": elsewhere.collect::<Vec<_>>(),
     })

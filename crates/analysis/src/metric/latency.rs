@@ -12,8 +12,6 @@ pub(super) const LATENCY: Metric = Metric {
     unit: Unit::Milliseconds,
     better: Better::Lower,
     headline: Headline::Never,
-    formula: "",
-    null_when: "",
     interval: "one value per request, in the order of time; the interval of the mean \
         and of each percentile comes from blocks of consecutive requests, because neighbours share \
         the server's state and tell less than independent ones would",
@@ -63,9 +61,6 @@ const NO_GAPS: Missing = Missing("no ok answer came in more than one arrival");
 pub static TTFT: Metric = Metric {
     definition: "time to first token: first output event − sent",
     headline: Headline::ClosedLoop,
-    formula: "first output event − sent, where output is text, reasoning, a tool call or a \
-            marked token, never a role-only delta or a usage chunk",
-    null_when: "no ok answer carried output, or answers are not streamed",
     source: measured(IN_GROUPS, |request, ruler| ruler.ms(request.sent, request.first_streamed()?)),
     ..latency_named("ttft", "ttft_ms", "TTFT")
 };
@@ -74,8 +69,6 @@ pub static TTFT: Metric = Metric {
 pub static TTFT_SCHEDULE: Metric = Metric {
     definition: "first output event − intended: waiting in the client counts",
     headline: Headline::OpenLoop,
-    formula: "first output event − intended, the time at which the schedule sends it",
-    null_when: "no ok answer carried output, or answers are not streamed",
     source: measured(IN_STREAMS, |request, ruler| {
         ruler.ms(request.record.intended, request.first_streamed()?)
     }),
@@ -85,8 +78,6 @@ pub static TTFT_SCHEDULE: Metric = Metric {
 /// TTFC.
 pub static TTFC: Metric = Metric {
     definition: "time to first content: first event with answer text − sent",
-    formula: "first event with answer text − sent: behind TTFT where a model reasons first",
-    null_when: "no ok answer carried content",
     source: measured(
         Latency {
             absent: Missing("no ok answer carried content"),
@@ -104,9 +95,6 @@ pub static TTFC: Metric = Metric {
 /// ICL.
 pub static ICL: Metric = Metric {
     definition: "inter-chunk latency: gaps between consecutive arrivals, pooled over requests",
-    formula: "gaps between consecutive arrivals of a request, of all requests in one pool; \
-            events that came in one read are one arrival",
-    null_when: "no ok answer came in more than one arrival",
     interval: OF_GAPS,
     source: pooled(Visible::InStreams, NO_GAPS),
     ..latency_named("icl", "icl_ms", "ICL")
@@ -116,9 +104,6 @@ pub static ICL: Metric = Metric {
 pub static ITL: Metric = Metric {
     definition: "inter-token latency: the same gaps per token, k of gap/k for an arrival of k",
     headline: Headline::Always,
-    formula: "the gaps of ICL per token: an arrival of k tokens gives k gaps of gap / k",
-    null_when: "no ok answer came in more than one arrival, or the server does not say how \
-            many tokens each event carries",
     interval: OF_GAPS,
     source: pooled(Visible::InStreams, NO_GAPS),
     ..latency_named("itl", "itl_ms", "ITL")
@@ -128,9 +113,6 @@ pub static ITL: Metric = Metric {
 pub static TPOT: Metric = Metric {
     definition: "time per output token: (last arrival − first) / tokens after the first arrival",
     headline: Headline::Always,
-    formula: "(last arrival − first arrival) / (n − k₁) of a request with n tokens, k₁ of \
-            them in its first arrival",
-    null_when: "no ok answer has tokens after its first arrival",
     source: measured(
         Latency { absent: Missing("no ok answer has tokens after its first arrival"), ..IN_GROUPS },
         |request, ruler| {
@@ -147,8 +129,6 @@ pub static TPOT: Metric = Metric {
 pub static E2E: Metric = Metric {
     definition: "end to end: last output event − sent",
     headline: Headline::ClosedLoop,
-    formula: "last output event − sent",
-    null_when: "no ok answer carried output",
     source: measured(Latency { visible: Visible::OnAnswers, ..IN_GROUPS }, |request, ruler| {
         ruler.ms(request.sent, request.last()?)
     }),
@@ -159,8 +139,6 @@ pub static E2E: Metric = Metric {
 pub static E2E_SCHEDULE: Metric = Metric {
     definition: "last output event − intended: waiting in the client counts",
     headline: Headline::OpenLoop,
-    formula: "last output event − intended",
-    null_when: "no ok answer carried output",
     source: measured(ON_ANSWERS, |request, ruler| {
         ruler.ms(request.record.intended, request.last()?)
     }),
@@ -170,8 +148,6 @@ pub static E2E_SCHEDULE: Metric = Metric {
 /// Client queue.
 pub static CLIENT_QUEUE: Metric = Metric {
     definition: "admitted − intended: waiting for a slot of the concurrency cap",
-    formula: "admitted − intended: the wait for a slot of the concurrency cap",
-    null_when: "no request was sent",
     source: measured(ON_REQUESTS, |request, ruler| {
         ruler.ms(request.record.intended, request.record.admitted)
     }),
@@ -181,8 +157,6 @@ pub static CLIENT_QUEUE: Metric = Metric {
 /// Send lag.
 pub static SEND_LAG: Metric = Metric {
     definition: "sent − admitted: the client's own delay, connecting included",
-    formula: "sent − admitted: the client's own delay, connecting included",
-    null_when: "no request was sent",
     source: measured(ON_REQUESTS, |request, ruler| ruler.ms(request.record.admitted, request.sent)),
     ..latency_named("send_lag", "send_lag_ms", "Send lag")
 };
@@ -190,8 +164,6 @@ pub static SEND_LAG: Metric = Metric {
 /// Client lag.
 pub static CLIENT_LAG: Metric = Metric {
     definition: "how long bytes lay in the kernel: read returned − kernel receive stamp, per read",
-    formula: "time at which a read returned − the kernel's stamp of its last packet",
-    null_when: "no read carries a kernel stamp (as over HTTP/2)",
     interval: OF_GAPS,
     source: pooled(Visible::OnRequests, Missing("no read carries a kernel stamp")),
     ..latency_named("client_lag", "client_lag_ms", "Client lag")
@@ -200,8 +172,6 @@ pub static CLIENT_LAG: Metric = Metric {
 /// Arrival width.
 pub static ARRIVAL_WIDTH: Metric = Metric {
     definition: "how far back the events of a coalesced arrival may really lie",
-    formula: "stamp of a read that brought several output events − stamp of the read before it",
-    null_when: "no read brought more than one output event",
     interval: OF_GAPS,
     source: pooled(Visible::OnAnswers, Missing("no read brought more than one output event")),
     ..latency_named("arrival_width", "arrival_width_ms", "Arrival width")

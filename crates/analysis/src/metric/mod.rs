@@ -4,8 +4,8 @@
 //! for JSON, files and users. The summary, the pages and the documents walk [`METRICS`].
 //!
 //! To add a metric:
-//! 1. write its static in `latency.rs` or `rate.rs`, and add it to [`METRICS`] in the place where pages
-//!    should show it; where other tools define it otherwise, say so in `other_tools.md`;
+//! 1. write its static in `latency.rs` or `rate.rs`, and add it to [`METRICS`] where pages
+//!    should show it; its formula and the definitions of other tools are in `metrics.md`;
 //! 2. give it a test with a hand-made record, its null case included;
 //! 3. look at the snapshot of the summary, and generate the documents.
 
@@ -97,9 +97,6 @@ pub struct Metric {
     pub unit: Unit,
     pub better: Better,
     pub headline: Headline,
-    /// The definition in full.
-    pub formula: &'static str,
-    pub null_when: &'static str,
     /// How its confidence interval is computed.
     pub interval: &'static str,
     /// Reported by the server or its GPUs: a run without them lacks nothing, and pages leave it out.
@@ -190,12 +187,26 @@ impl Metric {
         if self.latency().is_some() { Shape::Distribution } else { Shape::Scalar }
     }
 
+    /// The definition in full; the short one where `metrics.md` has none.
+    pub fn formula(&self) -> &'static str {
+        self.described().find_map(|line| line.strip_prefix("Formula: ")).unwrap_or(self.definition)
+    }
+
+    pub fn null_when(&self) -> &'static str {
+        let absent = self.latency().map_or(NOTHING_OK.0, |latency| latency.absent.0);
+        self.described().find_map(|line| line.strip_prefix("Null when: ")).unwrap_or(absent)
+    }
+
     /// Other tools, and how their definitions differ.
     pub fn elsewhere(&self) -> Vec<(&'static str, &'static str)> {
-        let mut metrics = include_str!("other_tools.md").split("\n## ");
+        self.described().filter_map(|line| line.strip_prefix("- ")?.split_once(": ")).collect()
+    }
+
+    /// The lines of `metrics.md` about it.
+    fn described(&self) -> impl Iterator<Item = &'static str> {
+        let mut metrics = include_str!("metrics.md").split("\n## ");
         let own = metrics.find_map(|it| it.strip_prefix(self.name)?.strip_prefix('\n'));
-        let lines = own.into_iter().flat_map(str::lines);
-        lines.filter_map(|line| line.strip_prefix("- ")?.split_once(": ")).collect()
+        own.into_iter().flat_map(str::lines)
     }
 
     pub fn named(name: &str) -> Option<&'static Self> {
@@ -410,16 +421,18 @@ mod tests {
 
     #[test]
     fn other_tools_are_compared_by_metrics_that_exist() {
-        let sections = include_str!("other_tools.md").split("\n## ").skip(1);
-        for name in sections.filter_map(|section| section.lines().next()) {
-            assert!(Metric::named(name).is_some_and(|it| !it.elsewhere().is_empty()), "{name}");
+        let sections = include_str!("metrics.md").split("\n## ").skip(1);
+        for section in sections {
+            let name = section.lines().next().unwrap();
+            let compared = Metric::named(name).map(|it| it.elsewhere().is_empty());
+            assert_eq!(compared, Some(!section.contains("\n- ")), "{name}");
         }
     }
 
     #[test]
     fn explanations_are_fragments_that_stand_on_one_line() {
         for metric in METRICS {
-            let texts = [metric.formula, metric.null_when, metric.interval];
+            let texts = [metric.formula(), metric.null_when(), metric.interval];
             let elsewhere = metric.elsewhere().into_iter().map(|(_, text)| text);
             for text in texts.into_iter().chain(elsewhere) {
                 assert!(!text.is_empty() && !text.contains("  "), "{}: {text}", metric.name);

@@ -41,17 +41,11 @@ const OF_SHARE: &str = "Wilson's interval on the effective number of requests, w
 const OF_EXTREME: &str = "none within a run: nothing bounds the largest of its values; between \
     repeated runs by Student's t";
 
-const NO_ANSWER: &str = "no request ended ok, or the window has no length";
-const NO_OUTPUT: &str = "no request ended ok, or the API generates no tokens";
-const NO_SLO: &str = "no SLO was set for each request (--slo 'ttft<500ms')";
-
 /// Request throughput.
 pub static REQUEST_THROUGHPUT: Metric = Metric {
     definition: "ok requests / window",
     unit: Unit::RequestsPerSecond,
     headline: Headline::Always,
-    formula: "ok requests / window, from the first request sent to the last completed",
-    null_when: NO_ANSWER,
     source: Source::Scalar(|m| m.per_second(m.ok as f64), |m| m.intervals.requests),
     ..rate_named("request_throughput", "Request throughput")
 };
@@ -59,8 +53,6 @@ pub static REQUEST_THROUGHPUT: Metric = Metric {
 /// Input throughput.
 pub static INPUT_THROUGHPUT: Metric = Metric {
     definition: "input tokens of ok requests / window",
-    formula: "input tokens of ok requests / window; tokens as the server counts them",
-    null_when: NO_ANSWER,
     source: Source::Scalar(|m| m.per_second(m.tokens.input_total as f64), |m| m.intervals.input),
     ..rate_named("input_throughput", "Input throughput")
 };
@@ -69,8 +61,6 @@ pub static INPUT_THROUGHPUT: Metric = Metric {
 pub static OUTPUT_THROUGHPUT: Metric = Metric {
     definition: "output tokens of ok requests / window",
     headline: Headline::Always,
-    formula: "output tokens of ok requests / window",
-    null_when: NO_OUTPUT,
     source: Source::Scalar(Measured::output_throughput, |m| m.intervals.output),
     ..rate_named("output_throughput", "Output throughput")
 };
@@ -79,8 +69,6 @@ pub static OUTPUT_THROUGHPUT: Metric = Metric {
 pub static TOTAL_THROUGHPUT: Metric = Metric {
     definition: "input and output tokens of ok requests / window",
     headline: Headline::Always,
-    formula: "(input + output tokens) of ok requests / window",
-    null_when: NO_OUTPUT,
     source: Source::Scalar(
         |m| {
             m.generated()?;
@@ -95,9 +83,6 @@ pub static TOTAL_THROUGHPUT: Metric = Metric {
 pub static PER_USER_THROUGHPUT: Metric = Metric {
     definition: "output throughput / concurrency of the closed loop",
     headline: Headline::ClosedLoop,
-    formula: "output throughput / concurrency of the closed loop: what one user gets on \
-            average, waiting for first tokens included",
-    null_when: "an open loop has no fixed number of users",
     source: Source::Scalar(
         |m| {
             m.generated()?;
@@ -116,8 +101,6 @@ pub static PER_USER_THROUGHPUT: Metric = Metric {
 /// Peak output throughput.
 pub static PEAK_OUTPUT_THROUGHPUT: Metric = Metric {
     definition: "the most output tokens of ok requests in any sliding second",
-    formula: "the most output tokens of ok requests in any sliding second",
-    null_when: "the run was shorter than a second, or nothing ended ok",
     interval: OF_EXTREME,
     source: plain(|m| {
         m.generated()?;
@@ -139,8 +122,6 @@ pub static CONCURRENCY_MEAN: Metric = Metric {
     unit: Unit::Requests,
     better: Better::Neither,
     headline: Headline::OpenLoop,
-    formula: "∫ requests in flight dt / window, exact (each counts from sent to its end)",
-    null_when: "no request was sent, or the window has no length",
     interval: WITHIN_NONE,
     source: plain(|m| {
         let concurrency = m.concurrency.ok_or(NOTHING_SENT)?;
@@ -156,8 +137,6 @@ pub static CONCURRENCY_PEAK: Metric = Metric {
     unit: Unit::Requests,
     better: Better::Neither,
     headline: Headline::OpenLoop,
-    formula: "the most requests in flight at one time",
-    null_when: "no request was sent",
     interval: OF_EXTREME,
     source: plain(|m| Ok(m.concurrency.ok_or(NOTHING_SENT)?.peak as f64)),
     ..rate_named("concurrency_peak", "Peak concurrency")
@@ -169,8 +148,6 @@ pub static ERROR_RATE: Metric = Metric {
     unit: Unit::Share,
     better: Better::Lower,
     headline: Headline::Always,
-    formula: "attempted requests that did not end ok / attempted requests",
-    null_when: "no request was attempted",
     interval: OF_SHARE,
     source: Source::Scalar(
         |m| match m.attempted {
@@ -187,8 +164,6 @@ pub static GOODPUT: Metric = Metric {
     definition: "requests that met every SLO on each request / window",
     unit: Unit::RequestsPerSecond,
     headline: Headline::Always,
-    formula: "requests that met every SLO on each request / window",
-    null_when: NO_SLO,
     source: Source::Scalar(|m| m.per_second(m.kept_slos()?.met as f64), |m| m.intervals.good),
     ..rate_named("goodput", "Goodput")
 };
@@ -198,9 +173,6 @@ pub static ATTAINMENT: Metric = Metric {
     definition: "their share of all scheduled requests, turns that the run's end cut off left out",
     unit: Unit::Share,
     headline: Headline::Always,
-    formula: "requests that met every SLO on each request / all scheduled requests; failed \
-            and unsent ones missed it, turns that the run's end cut off do not count",
-    null_when: NO_SLO,
     interval: OF_SHARE,
     source: Source::Scalar(
         |m| match m.kept_slos()? {
@@ -217,10 +189,6 @@ pub static FLUIDITY: Metric = Metric {
     definition: "share of all tokens due that met their deadline (the SLO on ttft, then on tpot for \
                each), time saved carried over",
     unit: Unit::Share,
-    formula: "tokens that met their deadline / all that came or should have; the first is due after \
-            the TTFT of the SLO, each later one the TPOT of the SLO after the one before it, and time \
-            saved is carried over until a deadline is missed",
-    null_when: "there are no SLOs on both ttft and tpot of each request",
     interval: OF_SHARE,
     source: Source::Scalar(
         |m| {
@@ -235,9 +203,6 @@ pub static FLUIDITY: Metric = Metric {
 /// Prefill speed (PP).
 pub static PP: Metric = Metric {
     definition: "prefill speed: mean input tokens / mean TTFT",
-    formula: "mean input tokens / mean TTFT: a speed that has the queue in it, so it is the \
-            prefill's own only where nothing waits",
-    null_when: "there is no TTFT to divide by",
     interval: OF_RATIO,
     source: Source::Scalar(
         |m| {
@@ -254,8 +219,6 @@ pub static PP: Metric = Metric {
 /// Decode speed (TG).
 pub static TG: Metric = Metric {
     definition: "decode speed of one stream: 1 / mean TPOT",
-    formula: "1 / mean TPOT: how fast one stream flows once it has begun",
-    null_when: "there is no TPOT to invert",
     interval: OF_RATIO,
     source: Source::Scalar(
         |m| {
@@ -268,17 +231,9 @@ pub static TG: Metric = Metric {
     ..rate_named("tg", "Decode speed (TG)")
 };
 
-const NO_COUNTER: &str = "the server has no such counter, it was not read before and after the \
-    load, or several servers answered by turns";
-const NO_ENERGY: &str = "nothing is known of the server's GPUs, none of those that were read did \
-    anything, or they report no energy and their power for less than nine tenths of the window";
-
 /// Prompt TPS (server).
 pub static SERVER_PROMPT_THROUGHPUT: Metric = Metric {
     definition: "prompt tokens by the server's counter / time between its first and last scrape",
-    formula: "what the server's counter of prompt tokens grew by, from the last scrape before the \
-            load to the first after it / the time between these two; prompts from a cache count too",
-    null_when: NO_COUNTER,
     source: plain(|m| m.server_rate(|server| server.prompt_tokens)),
     ..telemetry_named("server_prompt_throughput", "Prompt TPS (server)")
 };
@@ -286,9 +241,6 @@ pub static SERVER_PROMPT_THROUGHPUT: Metric = Metric {
 /// Generation TPS (server).
 pub static SERVER_GENERATION_THROUGHPUT: Metric = Metric {
     definition: "generated tokens by the server's counter / the same time",
-    formula: "what the server's counter of generated tokens grew by / the same time; what it wrote \
-            for requests that failed, or for other clients, is in it",
-    null_when: NO_COUNTER,
     source: plain(|m| m.server_rate(|server| server.generation_tokens)),
     ..telemetry_named("server_generation_throughput", "Generation TPS (server)")
 };
@@ -298,9 +250,6 @@ pub static GPU_POWER: Metric = Metric {
     definition: "energy of the server's GPUs / window, all that were in use together",
     unit: Unit::Watts,
     better: Better::Neither,
-    formula: "energy of all GPUs that were in use, over the window / window; energy by each \
-            device's own counter, else as the area under its power with straight lines between looks",
-    null_when: NO_ENERGY,
     source: plain(|m| Ok(m.energy_j? / m.extremes.duration_s().ok_or(NO_TIME)?)),
     ..telemetry_named("gpu_power", "GPU power")
 };
@@ -310,10 +259,6 @@ pub static ENERGY_PER_OUTPUT_TOKEN: Metric = Metric {
     definition: "energy of the server's GPUs over the window / output tokens of ok requests",
     unit: Unit::JoulesPerToken,
     better: Better::Lower,
-    formula: "energy of all GPUs that were in use, over the window / output tokens of ok requests; \
-            the energy of failed requests and of prompts is in it, that of the rest of the machine is \
-            not",
-    null_when: NO_ENERGY,
     source: plain(|m| Ok(m.energy_j? / m.output_tokens()?)),
     ..telemetry_named("energy_per_output_token", "Energy per output token")
 };
@@ -322,8 +267,6 @@ pub static ENERGY_PER_OUTPUT_TOKEN: Metric = Metric {
 pub static OUTPUT_TOKENS_PER_JOULE: Metric = Metric {
     definition: "the inverse: output tokens of ok requests / energy of the server's GPUs",
     unit: Unit::TokensPerJoule,
-    formula: "output tokens of ok requests / energy of all GPUs that were in use, over the window",
-    null_when: NO_ENERGY,
     source: plain(|m| Ok(m.output_tokens()? / m.energy_j?)),
     ..telemetry_named("output_tokens_per_joule", "Output tokens per joule")
 };
