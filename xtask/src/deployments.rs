@@ -1,4 +1,4 @@
-//! Real servers, put up by us: started, measured, scraped, renewed five times, and gone.
+//! Real servers: deployed, measured, scraped, restarted five times, and stopped.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -8,15 +8,15 @@ use std::process::Command;
 use serde_json::Value;
 
 pub(crate) const HELP: &str = "\
-cargo xtask deployments [PROGRAM]   does PROGRAM (a release build where none is named) put up real
-                                servers, measure and renew them five times, and leave nothing behind?
-                                INFEROMETER_DEPLOY_VLLM, …_LLAMA and …_TRANSFORMERS hold the commands,
-                                each with {port} in it; …_MODEL behind one of them names its model
+cargo xtask deployments [PROGRAM]   deploys real servers with PROGRAM (a release build by default),
+                                measures and restarts them five times, and checks that no process is
+                                left. INFEROMETER_DEPLOY_VLLM, …_LLAMA and …_TRANSFORMERS hold the
+                                commands, each with {port} in it; …_MODEL behind one names its model
 ";
 
 const SERVERS: [&str; 3] = ["VLLM", "LLAMA", "TRANSFORMERS"];
 const RENEWALS: usize = 5;
-/// What every process of a server that was put up finds in its environment.
+/// The variable in the environment of every process of a deployed server.
 const MARKER: &str = "INFEROMETER_DEPLOYMENT=";
 
 pub(crate) fn deployments(program: &Path, target: &Path) -> Result<(), String> {
@@ -32,12 +32,16 @@ pub(crate) fn deployments(program: &Path, target: &Path) -> Result<(), String> {
         let before = marked();
         measure(program, &folder, &command, model.as_deref())
             .and_then(|()| check(&folder, name != "TRANSFORMERS"))
-            .and_then(|()| check_gone(&before))
             .map_err(|why| format!("{name}: {why}"))?;
-        eprintln!("{name}: put up {RENEWALS} times, measured, scraped, and gone");
+        let mut left = marked();
+        left.retain(|process| !before.contains(process));
+        if !left.is_empty() {
+            return Err(format!("{name}: processes are left: {left:?}"));
+        }
+        eprintln!("{name}: deployed {RENEWALS} times, measured, scraped and stopped");
         tried += 1;
     }
-    if tried == 0 { Err("no server was named".to_owned()) } else { Ok(()) }
+    if tried == 0 { Err("no server is set".to_owned()) } else { Ok(()) }
 }
 
 fn measure(
@@ -69,17 +73,19 @@ fn measure(
 
 /// Every server of the set was ready, was scraped where it has metrics, and left nothing.
 fn check(folder: &Path, has_metrics: bool) -> Result<(), String> {
-    let set = only_folder(&folder.join("runs"))?;
+    let runs = folder.join("runs");
+    let set = paths_in(&runs)?.into_iter().find(|path| path.is_dir());
+    let set = set.ok_or_else(|| format!("{} holds no set", runs.display()))?;
     let records = json_files(&set.join("deployments"))?;
     if records.len() != RENEWALS {
-        return Err(format!("{} servers are told of, not {RENEWALS}", records.len()));
+        return Err(format!("{} servers are recorded, and not {RENEWALS}", records.len()));
     }
     for record in &records {
         let departure = &record["departure"];
         let is_gone = departure["port_closed"] == true
             && departure["left"].as_array().is_some_and(Vec::is_empty);
         if !is_gone || record["facts"]["ready_after"].is_null() {
-            return Err(format!("a server did not go as it should: {record}"));
+            return Err(format!("a server was not stopped cleanly: {record}"));
         }
     }
     for number in 0..RENEWALS {
@@ -92,35 +98,23 @@ fn check(folder: &Path, has_metrics: bool) -> Result<(), String> {
     Ok(())
 }
 
-/// Nobody carries our mark who did not before.
-fn check_gone(before: &[PathBuf]) -> Result<(), String> {
-    let mut left = marked();
-    left.retain(|process| !before.contains(process));
-    if left.is_empty() { Ok(()) } else { Err(format!("processes are left: {left:?}")) }
-}
-
-fn only_folder(folder: &Path) -> Result<PathBuf, String> {
-    let unread = |error| format!("{}: {error}", folder.display());
-    let entries = fs::read_dir(folder).map_err(unread)?;
-    let mut folders = entries.filter_map(|entry| Some(entry.ok()?.path())).filter(|it| it.is_dir());
-    folders.next().ok_or_else(|| format!("{} holds no set", folder.display()))
+fn paths_in(folder: &Path) -> Result<Vec<PathBuf>, String> {
+    let entries = fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    Ok(entries.filter_map(|entry| Some(entry.ok()?.path())).collect())
 }
 
 fn json_files(folder: &Path) -> Result<Vec<Value>, String> {
-    let unread = |error| format!("{}: {error}", folder.display());
-    let mut documents = Vec::new();
-    for entry in fs::read_dir(folder).map_err(unread)? {
-        let path = entry.map_err(unread)?.path();
-        if path.extension() == Some(OsStr::new("json")) {
-            let bytes = fs::read(&path).map_err(unread)?;
-            let document = serde_json::from_slice(&bytes);
-            documents.push(document.map_err(|error| format!("{}: {error}", path.display()))?);
-        }
-    }
-    Ok(documents)
+    let mut paths = paths_in(folder)?;
+    paths.retain(|path| path.extension() == Some(OsStr::new("json")));
+    let read = |path: &PathBuf| {
+        let unread = |error: String| format!("{}: {error}", path.display());
+        let bytes = fs::read(path).map_err(|error| unread(error.to_string()))?;
+        serde_json::from_slice(&bytes).map_err(|error| unread(error.to_string()))
+    };
+    paths.iter().map(read).collect()
 }
 
-/// Processes that carry the mark of a deployment, whosever they are.
+/// Processes that carry the mark of a deployment.
 fn marked() -> Vec<PathBuf> {
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
     let is_marked = |path: &PathBuf| {

@@ -4,8 +4,8 @@
 use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::path::Path;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 pub(crate) const HELP: &str = "\
@@ -21,16 +21,10 @@ const GAP_MS: u64 = 25;
 const BLOCK: u64 = 512;
 /// Beginnings that requests share.
 const PREFIXES: u64 = 64;
-const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 pub(crate) fn simulate_speed(binary: &Path, words: &[&str]) -> Result<String, String> {
-    let (requests, flags) = match words.split_first() {
-        None => (REQUESTS, words),
-        Some((first, rest)) => match first.parse() {
-            Ok(requests) => (requests, rest),
-            Err(_) => (REQUESTS, words),
-        },
-    };
+    let number = words.split_first().and_then(|(first, rest)| Some((first.parse().ok()?, rest)));
+    let (requests, flags) = number.unwrap_or((REQUESTS, words));
     let folder = std::env::temp_dir().join(format!("inferometer-speed-{}", std::process::id()));
     fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     let table = measure(binary, &folder, requests, flags);
@@ -92,28 +86,25 @@ fn simulate(binary: &Path, trace: &Path, flags: &[&str]) -> Result<(Duration, u6
         .stdout(Stdio::null())
         .spawn()
         .map_err(|error| format!("{}: {error}", binary.display()))?;
+    // The kernel keeps the highest value, so a look now and then misses little.
+    let id = child.id();
+    let memory_kib = || {
+        let status = fs::read_to_string(format!("/proc/{id}/status")).ok()?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+        line.split_whitespace().next()?.parse::<u64>().ok()
+    };
     let mut peak_kib = 0;
     let ended = loop {
-        peak_kib = peak_kib.max(memory_kib(&child).unwrap_or(0));
-        if let Some(ended) = waited(&mut child)? {
+        peak_kib = peak_kib.max(memory_kib().unwrap_or(0));
+        let waited = child.try_wait();
+        if let Some(ended) = waited.map_err(|error| format!("the simulation was lost: {error}"))? {
             break ended;
         }
-        std::thread::sleep(LOOK_EVERY);
+        std::thread::sleep(Duration::from_millis(20));
     };
     if ended.success() {
         Ok((began.elapsed(), peak_kib))
     } else {
         Err(format!("the simulation ended with {ended}"))
     }
-}
-
-fn waited(child: &mut Child) -> Result<Option<ExitStatus>, String> {
-    child.try_wait().map_err(|error| format!("the simulation was lost: {error}"))
-}
-
-/// The kernel keeps the most that it ever was, so a look now and then misses little.
-fn memory_kib(child: &Child) -> Option<u64> {
-    let status = fs::read_to_string(PathBuf::from(format!("/proc/{}/status", child.id()))).ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-    line.split_whitespace().next()?.parse().ok()
 }

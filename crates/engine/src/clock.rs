@@ -150,40 +150,51 @@ impl TimerQueue {
     }
 }
 
-/// Wakes the loop at a moment, to tens of microseconds.
-#[cfg(any(target_os = "linux", target_os = "android"))]
+/// Wakes the loop at a given time: on Linux to tens of microseconds, elsewhere as exactly as the
+/// poll's time-out can.
 #[derive(Debug)]
 pub(crate) struct Alarm {
+    #[cfg(any(target_os = "linux", target_os = "android"))]
     timer: nix::sys::timerfd::TimerFd,
     set_for: Option<Moment>,
 }
 
-#[cfg(any(target_os = "linux", target_os = "android"))]
+#[cfg_attr(
+    not(any(target_os = "linux", target_os = "android")),
+    expect(unused_variables, reason = "there is no timer to register")
+)]
 impl Alarm {
     pub(crate) fn new(registry: &Registry, token: Token) -> io::Result<Self> {
-        use nix::sys::timerfd::{ClockId, TimerFd, TimerFlags};
-        use std::os::fd::{AsFd, AsRawFd};
+        #[cfg(any(target_os = "linux", target_os = "android"))]
+        let timer = {
+            use nix::sys::timerfd::{ClockId, TimerFd, TimerFlags};
+            use std::os::fd::{AsFd, AsRawFd};
 
-        let flags = TimerFlags::TFD_NONBLOCK | TimerFlags::TFD_CLOEXEC;
-        let timer = TimerFd::new(ClockId::CLOCK_MONOTONIC, flags)?;
-        let fd = timer.as_fd().as_raw_fd();
-        registry.register(&mut mio::unix::SourceFd(&fd), token, mio::Interest::READABLE)?;
-        Ok(Self { timer, set_for: None })
+            let flags = TimerFlags::TFD_NONBLOCK | TimerFlags::TFD_CLOEXEC;
+            let timer = TimerFd::new(ClockId::CLOCK_MONOTONIC, flags)?;
+            let fd = timer.as_fd().as_raw_fd();
+            registry.register(&mut mio::unix::SourceFd(&fd), token, mio::Interest::READABLE)?;
+            timer
+        };
+        Ok(Self {
+            #[cfg(any(target_os = "linux", target_os = "android"))]
+            timer,
+            set_for: None,
+        })
     }
 
     /// Sets the alarm for `at`, unless it is set for it already.
     ///
     /// The timer is never read: the registration is edge-triggered, and setting it anew clears it.
     pub(crate) fn set(&mut self, at: Moment) -> io::Result<()> {
-        use nix::sys::timerfd::{Expiration, TimerSetTimeFlags};
+        #[cfg(any(target_os = "linux", target_os = "android"))]
+        if self.set_for != Some(at) {
+            use nix::sys::timerfd::{Expiration, TimerSetTimeFlags};
 
-        if self.set_for == Some(at) {
-            return Ok(());
+            // Zero would switch the timer off; no time after boot is zero.
+            let expiration = Expiration::OneShot(Duration::from_nanos(at.ns().max(1)).into());
+            self.timer.set(expiration, TimerSetTimeFlags::TFD_TIMER_ABSTIME)?;
         }
-        // Zero would switch the timer off; no moment after boot is zero.
-        let since_boot = Duration::from_nanos(at.ns().max(1));
-        let expiration = Expiration::OneShot(since_boot.into());
-        self.timer.set(expiration, TimerSetTimeFlags::TFD_TIMER_ABSTIME)?;
         self.set_for = Some(at);
         Ok(())
     }
@@ -193,37 +204,10 @@ impl Alarm {
         self.set_for = None;
     }
 
-    /// How long the poll may sleep on its own account: for ever, the timer wakes it.
-    #[expect(clippy::unused_self, reason = "the alarm of other systems needs both")]
-    pub(crate) fn poll_timeout(&self, _now: Moment) -> Option<Duration> {
-        None
-    }
-}
-
-/// Wakes the loop at a moment, as exactly as the poll's time-out can.
-#[cfg(not(any(target_os = "linux", target_os = "android")))]
-#[derive(Debug)]
-pub(crate) struct Alarm {
-    set_for: Option<Moment>,
-}
-
-#[cfg(not(any(target_os = "linux", target_os = "android")))]
-impl Alarm {
-    pub(crate) fn new(_registry: &Registry, _token: Token) -> io::Result<Self> {
-        Ok(Self { set_for: None })
-    }
-
-    pub(crate) fn set(&mut self, at: Moment) -> io::Result<()> {
-        self.set_for = Some(at);
-        Ok(())
-    }
-
-    pub(crate) fn went_off(&mut self) {
-        self.set_for = None;
-    }
-
+    /// How long the poll may sleep: without an end where a timer wakes it.
     pub(crate) fn poll_timeout(&self, now: Moment) -> Option<Duration> {
-        self.set_for.map(|at| at.since(now).unwrap_or_default())
+        let has_timer = cfg!(any(target_os = "linux", target_os = "android"));
+        self.set_for.filter(|_| !has_timer).map(|at| at.since(now).unwrap_or_default())
     }
 }
 

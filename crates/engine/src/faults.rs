@@ -4,22 +4,12 @@
 //! test of its bytes in `tests/faults.rs`.
 
 use serde::{Deserialize, Deserializer};
-use strum::VariantArray as _;
+use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 
 use crate::options::UnknownName;
 
 /// One way in which a stream is made hard to read. Faults can be combined.
-#[derive(
-    Clone,
-    Copy,
-    Debug,
-    PartialEq,
-    Eq,
-    strum::Display,
-    strum::EnumString,
-    strum::IntoStaticStr,
-    strum::VariantArray,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Display, EnumString, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "kebab-case")]
 #[strum(parse_err_ty = UnknownName, parse_err_fn = unknown_fault)]
 pub enum Fault {
@@ -31,11 +21,11 @@ pub enum Fault {
     Crlf,
     /// Lines of the stream end in a lone CR.
     Cr,
-    /// A comment goes ahead of every event, and one leaves as soon as the request is there.
+    /// A comment precedes every event, and one is sent as soon as the request is received.
     Comments,
-    /// The role leaves alone as soon as the request is there, long before the first token.
+    /// The role is sent alone as soon as the request is received, long before the first token.
     RoleFirst,
-    /// Usage rides on the last choice, asked for or not, and has no event of its own.
+    /// Usage is part of the last choice, requested or not, and has no separate event.
     UsageOnLastChoice,
     /// The stream ends without `[DONE]`.
     NoDone,

@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use strum::VariantArray as _;
+use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 
 use crate::faults::Faults;
 use crate::serve::ServeOptions;
@@ -67,20 +67,9 @@ impl EngineOptions {
 }
 
 /// What an engine does with a request.
-#[derive(
-    Clone,
-    Copy,
-    Debug,
-    PartialEq,
-    Eq,
-    Serialize,
-    Deserialize,
-    strum::Display,
-    strum::EnumString,
-    strum::IntoStaticStr,
-    strum::VariantArray,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[derive(Display, EnumString, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "kebab-case")]
 #[strum(parse_err_ty = UnknownName, parse_err_fn = unknown_mode)]
 pub enum Mode {

@@ -93,8 +93,16 @@ impl<S: Service> Server<S> {
     pub(crate) fn run(mut self) -> Result<(), EngineError> {
         let mut events = Events::with_capacity(EVENTS_PER_ROUND);
         loop {
-            self.set_alarm().map_err(EngineError::doing("set its timer"))?;
-            match self.stop.poll.poll(&mut events, self.poll_timeout()) {
+            let of_mode = self.shared.service.next_due();
+            if let Some(at) = self.timers.next_at().into_iter().chain(of_mode).min() {
+                self.alarm.set(at).map_err(EngineError::doing("set its timer"))?;
+            }
+            let timeout = if self.waiting.is_empty() && self.ready.is_empty() {
+                self.alarm.poll_timeout(self.shared.clock.now())
+            } else {
+                Some(std::time::Duration::ZERO)
+            };
+            match self.stop.poll.poll(&mut events, timeout) {
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                 result => result.map_err(EngineError::doing("wait for events"))?,
             }
@@ -109,19 +117,6 @@ impl<S: Service> Server<S> {
             self.visit_waiting();
             self.end_round();
         }
-    }
-
-    fn set_alarm(&mut self) -> io::Result<()> {
-        let of_mode = self.shared.service.next_due();
-        let next = self.timers.next_at().into_iter().chain(of_mode).min();
-        next.map_or(Ok(()), |at| self.alarm.set(at))
-    }
-
-    fn poll_timeout(&self) -> Option<std::time::Duration> {
-        if self.waiting.is_empty() && self.ready.is_empty() {
-            return self.alarm.poll_timeout(self.shared.clock.now());
-        }
-        Some(std::time::Duration::ZERO)
     }
 
     fn handle(&mut self, event: &Event) {
@@ -248,10 +243,15 @@ impl<S: Service> Server<S> {
         }
     }
 
-    fn admit(&mut self, stream: TcpStream) {
+    fn admit(&mut self, mut stream: TcpStream) {
         let open = self.slots.len() - self.free.len() - self.emptied.len();
-        if self.shared.limits.connections <= open {
-            self.refuse(stream);
+        let most = self.shared.limits.connections;
+        if most <= open {
+            self.shared.service.refused_connection();
+            let message = format!("{most} connections are open already");
+            let reply = ErrorBody::new(Status::UNAVAILABLE, message).closing_reply();
+            // A new socket has room for it; if not, the closed connection shows it.
+            let _written: io::Result<usize> = stream.write(&reply);
             return;
         }
         let index = self.free.pop().unwrap_or_else(|| {
@@ -277,14 +277,6 @@ impl<S: Service> Server<S> {
         // Registered once for both, so that no system call is spent on changing it.
         let interest = Interest::READABLE | Interest::WRITABLE;
         self.stop.poll.registry().register(stream, Token(FIRST_SLOT + index), interest)
-    }
-
-    fn refuse(&mut self, mut stream: TcpStream) {
-        self.shared.service.refused_connection();
-        let message = format!("{} connections are open already", self.shared.limits.connections);
-        let reply = ErrorBody::new(Status::Unavailable, message).closing_reply();
-        // A new socket has room for it; if not, the closed connection shows it.
-        let _written: io::Result<usize> = stream.write(&reply);
     }
 }
 
@@ -350,7 +342,7 @@ impl Housekeeping {
             | Route::Detokenize => {
                 let mode = self.options.mode;
                 let message = format!("there is nothing at `{path}` in mode {mode}");
-                ErrorBody::new(Status::NotFound, message).reply()
+                ErrorBody::new(Status::NOT_FOUND, message).reply()
             }
         }
     }

@@ -29,7 +29,7 @@ pub struct Truth {
     pub steps: Option<StepsTruth>,
 }
 
-/// How late steps were: from the moment at which one was to end to that at which the engine knew.
+/// How late steps were: from the time at which one was to end to that at which the engine knew.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StepsTruth {
     pub count: u64,
@@ -46,7 +46,7 @@ pub struct StepsTruth {
 /// One generation request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequestTruth {
-    /// Its place among all generation requests of this process, from 0.
+    /// Its number among all generation requests of this process, from 0.
     pub ordinal: u64,
     /// The client's `x-request-id`.
     pub request_id: Option<String>,
@@ -205,48 +205,33 @@ impl Ledger {
         written: &Written,
         passed: Passed,
     ) {
+        if entry.chapter != self.chapter {
+            return;
+        }
         let due_ns = due.map(Moment::ns);
         let (before_ns, after_ns) = (written.before.ns(), written.after.ns());
         if let Some(due_ns) = due_ns.filter(|_| passed.is_start) {
-            let held_up = written.room_since.is_some_and(|room| due_ns < room.ns());
-            self.late(entry, before_ns.saturating_sub(due_ns), held_up);
+            // The client had not read the writes before this one.
+            if written.room_since.is_some_and(|room| due_ns < room.ns()) {
+                self.lateness.held_up += 1;
+            } else {
+                self.lateness.add(before_ns.saturating_sub(due_ns));
+            }
         }
-        let write = WriteTruth {
+        let request = entry.place.and_then(|place| self.truth.requests.get_mut(place));
+        let Some(request) = request.filter(|_| 0 < self.writes_free) else {
+            self.truth.writes_dropped += 1;
+            return;
+        };
+        self.writes_free -= 1;
+        request.writes.push(WriteTruth {
             due_ns,
             before_ns,
             after_ns,
             bytes: u32::try_from(written.bytes).unwrap_or(u32::MAX),
             events: passed.events,
             tokens: passed.tokens,
-        };
-        self.wrote(entry, write);
-    }
-
-    /// Notes a write, or counts it as dropped.
-    fn wrote(&mut self, entry: Entry, write: WriteTruth) {
-        if entry.chapter != self.chapter {
-            return;
-        }
-        let request = entry.place.and_then(|place| self.truth.requests.get_mut(place));
-        match request.filter(|_| 0 < self.writes_free) {
-            Some(request) => {
-                request.writes.push(write);
-                self.writes_free -= 1;
-            }
-            None => self.truth.writes_dropped += 1,
-        }
-    }
-
-    /// Notes how late a write was made; `held_up` if the client was the reason.
-    fn late(&mut self, entry: Entry, late_ns: u64, held_up: bool) {
-        if entry.chapter != self.chapter {
-            return;
-        }
-        if held_up {
-            self.lateness.held_up += 1;
-        } else {
-            self.lateness.add(late_ns);
-        }
+        });
     }
 
     pub(crate) fn close(&mut self, entry: Entry, ended: Ended) {
@@ -395,8 +380,13 @@ mod truth_tests {
         }
     }
 
-    const WRITE: WriteTruth =
-        WriteTruth { due_ns: None, before_ns: 1, after_ns: 2, bytes: 3, events: 1, tokens: 1 };
+    /// A write that was due at once.
+    fn write(ledger: &mut Ledger, entry: Entry) {
+        let (before, after) = (Moment::from_ns(1), Moment::from_ns(2));
+        let written = Written { bytes: 3, before, after, room_since: None };
+        let passed = Passed { events: 1, tokens: 1, is_start: true };
+        ledger.written(entry, Some(Moment::from_ns(1)), &written, passed);
+    }
 
     fn small() -> Ledger {
         let limits = Limits { requests_kept: 1, writes_kept: 2, ..Limits::default() };
@@ -408,8 +398,8 @@ mod truth_tests {
         let mut ledger = small();
         let kept = ledger.open(request(0));
         let dropped = ledger.open(request(1));
-        ledger.wrote(dropped, WRITE);
-        (0..3).for_each(|_| ledger.wrote(kept, WRITE));
+        write(&mut ledger, dropped);
+        (0..3).for_each(|_| write(&mut ledger, kept));
         ledger.close(kept, Ended::Complete);
         ledger.close(dropped, Ended::Complete);
         let truth = ledger.truth();
@@ -424,14 +414,14 @@ mod truth_tests {
         let old = ledger.open(request(0));
         ledger.clear();
         let new = ledger.open(request(1));
-        ledger.wrote(old, WRITE);
-        ledger.late(old, 5, false);
+        write(&mut ledger, old);
         ledger.close(old, Ended::Aborted);
-        ledger.wrote(new, WRITE);
+        assert_eq!((ledger.truth().lateness.count, ledger.truth().writes_dropped), (0, 0));
+        write(&mut ledger, new);
         let truth = ledger.truth();
         assert_eq!(truth.requests[0].ordinal, 1);
         assert_eq!((truth.requests[0].writes.len(), truth.requests[0].ended), (1, Ended::Running));
-        assert_eq!((truth.lateness.count, truth.writes_dropped), (0, 0));
+        assert_eq!((truth.lateness.count, truth.writes_dropped), (1, 0));
     }
 }
 

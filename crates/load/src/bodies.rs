@@ -12,7 +12,7 @@ use inferometer_model::endpoint::Api;
 use inferometer_model::{Content, Message, Plan, PlannedRequest, Prompt, RequestId};
 
 use crate::dialect::{self, BodyRecipe};
-use crate::flight::Flight;
+use crate::exchange::Flight;
 use crate::target::Target;
 
 /// What leaves with a request, and what is remembered of it until its answer.
@@ -64,7 +64,7 @@ impl Bodies {
             .name("bodies".to_owned())
             .spawn(move || make_ahead(making_plan.as_ref(), &making_target, &sender))?;
         let turns = Turns::start(Arc::clone(&plan), target.api)?;
-        let mut shelf = Shelf::new(ready);
+        let mut shelf = Shelf { ready, first: 0, bodies: VecDeque::new() };
         let slots = plan.bounds().slots.map_or(FIRST_MAX, |slots| slots.get() as usize);
         shelf.wait_for(slots.min(FIRST_MAX));
         Ok(Self { plan, target, shelf: Mutex::new(shelf), turns })
@@ -107,10 +107,6 @@ struct Shelf {
 }
 
 impl Shelf {
-    fn new(ready: Receiver<Batch>) -> Self {
-        Self { ready, first: 0, bodies: VecDeque::new() }
-    }
-
     fn take(&mut self, id: RequestId) -> Option<Outgoing> {
         while self.first + self.bodies.len() as u64 <= id.0 {
             self.put(self.ready.try_recv().ok()?);
@@ -229,9 +225,18 @@ impl Turns {
         let (wanted, to_make) = channel();
         let foreseen: Arc<Foreseen> = Arc::default();
         let making = Arc::clone(&foreseen);
-        std::thread::Builder::new()
-            .name("turns".to_owned())
-            .spawn(move || make(plan.as_ref(), api, &to_make, &making))?;
+        std::thread::Builder::new().name("turns".to_owned()).spawn(move || {
+            for id in to_make {
+                if !making.lock().contains_key(&id) {
+                    continue;
+                }
+                let Some(request) = plan.request(id) else { continue };
+                let turn = Box::new(turn_of(plan.as_ref(), api, &request));
+                if let Some(made) = making.lock().get_mut(&id) {
+                    *made = Some(turn);
+                }
+            }
+        })?;
         Ok(Self { wanted, foreseen })
     }
 
@@ -256,19 +261,6 @@ impl Turns {
 impl Foreseen {
     fn lock(&self) -> MutexGuard<'_, HashMap<RequestId, Option<Box<Content>>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-fn make(plan: &dyn Plan, api: Api, to_make: &Receiver<RequestId>, foreseen: &Foreseen) {
-    for id in to_make {
-        if !foreseen.lock().contains_key(&id) {
-            continue;
-        }
-        let Some(request) = plan.request(id) else { continue };
-        let turn = Box::new(turn_of(plan, api, &request));
-        if let Some(place) = foreseen.lock().get_mut(&id) {
-            *place = Some(turn);
-        }
     }
 }
 
@@ -326,7 +318,7 @@ mod bodies_tests {
             let bodies = bodies.iter().map(made).collect();
             sender.send(Batch { first: RequestId(*first), bodies }).unwrap();
         }
-        Shelf::new(ready)
+        Shelf { ready, first: 0, bodies: VecDeque::new() }
     }
 
     #[test]

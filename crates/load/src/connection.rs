@@ -30,8 +30,8 @@ use tokio_rustls::client::TlsStream;
 
 use crate::answer::Failure;
 use crate::socket::StampedSocket;
+use crate::socket::{DriverClock, Wire};
 use crate::target::Target;
-use crate::wire::{DriverClock, Wire};
 
 pub(crate) type Request = http::Request<Full<Bytes>>;
 pub(crate) type Response = http::Response<Incoming>;

@@ -1,4 +1,4 @@
-//! The user's hand on a running drive.
+//! How the user stops a run, and how its progress is read.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -98,38 +98,20 @@ impl Progress {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum AbortReason {
-    Unauthorized,
-    Unreachable,
-    ClientExhausted,
-}
-
-impl AbortReason {
-    /// How often in a row before the run is stopped, and how the run is then recorded. A closed loop
-    /// against a dead server would fail as fast as it can, for as long as it may.
-    const fn limit(self) -> (u32, RunStop) {
-        match self {
-            Self::Unauthorized => (3, RunStop::Unauthorized),
-            Self::Unreachable => (100, RunStop::Unreachable),
-            Self::ClientExhausted => (100, RunStop::ClientExhausted),
-        }
-    }
-}
-
-/// Endings in a row that have the same reason to abort the run, over all drivers.
+/// Endings in a row that have the same reason to abort the run, over all drivers. A closed loop
+/// against a dead server would fail as fast as it can, for as long as it may.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct FailureStreak {
-    last: Option<AbortReason>,
+    last: Option<RunStop>,
     in_a_row: u32,
 }
 
 impl FailureStreak {
-    pub(crate) fn after(&mut self, reason: Option<AbortReason>) -> Option<RunStop> {
+    pub(crate) fn after(&mut self, reason: Option<RunStop>) -> Option<RunStop> {
         self.in_a_row = if reason.is_some() && reason == self.last { self.in_a_row + 1 } else { 1 };
         self.last = reason;
-        let (limit, why) = reason?.limit();
-        (self.in_a_row == limit).then_some(why)
+        let limit = if reason == Some(RunStop::Unauthorized) { 3 } else { 100 };
+        reason.filter(|_| self.in_a_row == limit)
     }
 }
 
@@ -140,7 +122,7 @@ mod tests {
     #[test]
     fn only_a_row_without_a_gap_ends_hope() {
         let mut failures = FailureStreak::default();
-        let refused = Some(AbortReason::Unauthorized);
+        let refused = Some(RunStop::Unauthorized);
         assert_eq!(failures.after(refused), None);
         assert_eq!(failures.after(refused), None);
         assert_eq!(failures.after(None), None, "one answer, and we hope again");

@@ -1,31 +1,43 @@
-//! Driving a plan: the threads, and what they bring back together.
+//! Driving a plan: the driver threads, and how their results are joined.
+//!
+//! A driver is one thread that plays its part of the plan and feeds the journal. It acts and decides
+//! nothing: the dispatcher decides what to do next, the exchanges do it, each as a task of this
+//! thread. Once per tick it does what needs no haste: it looks for time-outs, hands its facts over,
+//! and measures how late it is.
 
+use std::cell::{Cell, RefCell};
 use std::io;
 use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::SyncSender;
+use std::sync::mpsc::{SyncSender, TrySendError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Poll, Waker};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use inferometer_model::journal::{ClientFacts, JournalBatch, RunStop};
-use inferometer_model::spec::Limits;
-use inferometer_model::{Clock, JournalEntry, Moment, NotSent, Plan, RequestId, RunEnding};
+use inferometer_model::journal::{ClientFacts, JournalBatch, LagHistogram, RunStop};
+use inferometer_model::outcome::{Cause, Outcome};
+use inferometer_model::record::{Event, Read};
+use inferometer_model::{
+    Clock, JournalEntry, Message, Moment, NotSent, Plan, RequestId, RequestRecord, RunEnding, spec,
+};
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc::{self, UnboundedSender};
 use tokio::sync::{Notify, watch};
+use tokio::task::{AbortHandle, LocalSet};
 
-use crate::bodies::Bodies;
-use crate::clock::SystemClock;
-use crate::control::{AbortReason, Control, FailureStreak, Progress, Stop};
+use crate::answer::Failure;
+use crate::bodies::{Bodies, Histories, Outgoing};
+use crate::clock::{Pacer, SystemClock};
+use crate::control::{Control, FailureStreak, Progress, Stop};
 use crate::dispatcher::{Command, Departure, Dispatcher, Reply};
-use crate::driver::{Feed, JournalClosed, Part, play, runtime};
-use crate::limits::before;
-use crate::resources::{CpuReading, SmallPages, pin_to};
-use crate::socket::switch_stamps_on;
+use crate::exchange::{Exchanges, Flight};
+use crate::limits::{Limits, before};
+use crate::resources::{SmallPages, cpu_reading, cpu_since, pin_to};
+use crate::socket::{DriverClock, Turn, switch_stamps_on};
 use crate::target::Target;
-use crate::wire::Turn;
 
 /// All that a run needs. Driving blocks the calling thread until the run is over.
 #[derive(Clone)]
@@ -96,7 +108,7 @@ pub fn drive(drive: Drive) -> Result<RunEnding, LoadError> {
     let conducting = runtime(drive.clock, Turn::default())?;
     let drivers = Dispatcher::lanes_of(&drive.plan.bounds(), drive.drivers.count.get());
     let prepared = prepare(&drive, drivers)?;
-    let cpu_before = CpuReading::take();
+    let cpu_before = cpu_reading();
     // The plan's moments count from here: a little ahead, so that every driver is there by then.
     let parts = u32::try_from(drivers).unwrap_or(u32::MAX);
     let began = drive.clock.now() + START_AHEAD + START_AHEAD_PER_DRIVER * parts;
@@ -118,7 +130,7 @@ pub fn drive(drive: Drive) -> Result<RunEnding, LoadError> {
     for thread in threads {
         thread.join().map_err(|_| LoadError::Driver)?;
     }
-    let cpu = cpu_before.and_then(CpuReading::until_now);
+    let cpu = cpu_before.and_then(cpu_since);
     let mut client = ClientFacts { cpu, ..ClientFacts::default() };
     for report in reports {
         client.merge(&report?);
@@ -162,7 +174,7 @@ fn start(
 
 /// How long the limits let a request wait for output.
 fn output_limit(target: &Target) -> Duration {
-    let Limits { connect, first_token, idle, total, .. } = target.limits;
+    let spec::Limits { connect, first_token, idle, total, .. } = target.limits;
     let longest = if target.streams() { connect + first_token.max(idle) } else { total };
     longest.min(total)
 }
@@ -210,7 +222,7 @@ impl Conductor {
         lane: usize,
         departure: &Departure,
         reply: Reply,
-        reason: Option<AbortReason>,
+        reason: Option<RunStop>,
     ) {
         let mut score = self.score();
         score.dispatcher.replied(lane, departure, reply);
@@ -402,4 +414,482 @@ impl<'a> Watch<'a> {
 
 async fn pause(clock: SystemClock) {
     before(clock, clock.now() + LOOK_EVERY, std::future::pending::<()>()).await;
+}
+
+pub(crate) struct Driver {
+    drive: Drive,
+    lane: usize,
+    conductor: Arc<Conductor>,
+    bodies: Arc<Bodies>,
+    exchanges: Rc<Exchanges>,
+    places: Vec<Option<InFlight>>,
+    free_places: Vec<usize>,
+    completions: Rc<CompletionQueue>,
+    /// Room for what has come down, used again each turn.
+    finished: Vec<(usize, Finished)>,
+    limits: Limits,
+    /// No limit of a request can come sooner after anything than this.
+    limit_min: Duration,
+    pacer: Pacer,
+    ticker: Pacer,
+    tick_due: Moment,
+    ticks: u64,
+    turn: Turn,
+    feed: Feed,
+    loop_lag: LagHistogram,
+    histories: Histories,
+    /// Requests in a row that were given up for one reason: one fact, not one each.
+    refused: Option<NotSent>,
+    is_cut: bool,
+}
+
+struct InFlight {
+    flight: Rc<Flight>,
+    /// Its messages, for the turns after it.
+    sent_messages: Vec<Message>,
+    task: AbortHandle,
+}
+
+/// The tick whose lateness is the loop's lag. An absence shorter than this may go unnoticed.
+const TICK: Duration = Duration::from_millis(2);
+/// Ticks between two hand-overs of what has been noted.
+const HAND_OVER_TICKS: u64 = 5;
+/// Commands in a row before others get their turn.
+const BURST_MAX: u32 = 32;
+
+/// A driver's place in the run.
+pub(crate) struct Part {
+    pub(crate) lane: usize,
+    pub(crate) drivers: usize,
+    pub(crate) conductor: Arc<Conductor>,
+    pub(crate) bodies: Arc<Bodies>,
+}
+
+/// Plays one part to its end.
+pub(crate) fn play(
+    runtime: &tokio::runtime::Runtime,
+    drive: Drive,
+    part: Part,
+    turn: Turn,
+) -> Result<ClientFacts, LoadError> {
+    LocalSet::new().block_on(runtime, async move { Driver::new(drive, part, turn)?.run().await })
+}
+
+pub(crate) fn runtime(clock: SystemClock, turn: Turn) -> io::Result<tokio::runtime::Runtime> {
+    let waiting = turn.clone();
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .on_thread_park(move || waiting.waits(clock.now()))
+        .on_thread_unpark(move || turn.wakes(clock.now()))
+        .build()
+}
+
+impl Driver {
+    fn new(drive: Drive, part: Part, turn: Turn) -> Result<Self, LoadError> {
+        let clock = Rc::new(DriverClock::new(drive.clock, turn.clone()));
+        let Part { lane, drivers, conductor, bodies } = part;
+        let exchanges = Exchanges::new(Arc::clone(&drive.target), clock, lane, drivers);
+        let limits = &drive.target.limits;
+        Ok(Self {
+            lane,
+            conductor,
+            bodies,
+            exchanges: Rc::new(exchanges),
+            places: Vec::new(),
+            free_places: Vec::new(),
+            completions: Rc::default(),
+            finished: Vec::new(),
+            limits: Limits::default(),
+            limit_min: [limits.connect, limits.first_token, limits.idle, limits.total]
+                .into_iter()
+                .min()
+                .unwrap_or_default(),
+            pacer: Pacer::new(drive.clock)?,
+            ticker: Pacer::new(drive.clock)?,
+            tick_due: Moment::ZERO,
+            ticks: 0,
+            turn,
+            feed: Feed::new(drive.journal.clone()),
+            loop_lag: LagHistogram::default(),
+            histories: Histories::default(),
+            refused: None,
+            is_cut: false,
+            drive,
+        })
+    }
+
+    async fn run(&mut self) -> Result<ClientFacts, LoadError> {
+        self.tick_due = self.drive.clock.now() + TICK;
+        self.turn.tick_due(self.tick_due);
+        let mut burst = 0;
+        loop {
+            // However much is due, finished requests are taken in and the conductor is asked.
+            self.take_in()?;
+            match self.conductor.next(self.lane, self.drive.clock.now()) {
+                Command::Send(departure) => self.start(departure)?,
+                Command::Refuse { id, cause } => self.refuse(id, cause)?,
+                Command::WaitUntil(moment) => self.wait(Some(moment)).await?,
+                Command::WaitForReply => self.wait(None).await?,
+                Command::Done => break,
+            }
+            burst += 1;
+            if burst % BURST_MAX == 0 {
+                tokio::task::yield_now().await;
+            }
+        }
+        self.note_refused()?;
+        self.feed.hand_over()?;
+        Ok(ClientFacts {
+            drivers: 1,
+            mapping: Some(self.exchanges.clock.mapper.facts()),
+            loop_lag: std::mem::take(&mut self.loop_lag),
+            journal_waits: self.feed.waits(),
+            // Of the process, not of a driver.
+            cpu: None,
+        })
+    }
+
+    fn start(&mut self, departure: Departure) -> Result<(), LoadError> {
+        self.note_refused()?;
+        let before = self.histories.before(&departure.request);
+        let Outgoing { body, model, sent_messages } = self.bodies.take(&departure.request, before);
+        let flight = Rc::new(Flight::new(departure, model));
+        self.feed.note(JournalEntry::Started(flight.started()))?;
+        self.drive.progress.start();
+        let place = self.free_places.pop().unwrap_or_else(|| {
+            self.places.push(None);
+            self.places.len() - 1
+        });
+        let completion = Completion::new(Rc::clone(&self.completions), place);
+        let (exchanges, flying) = (Rc::clone(&self.exchanges), Rc::clone(&flight));
+        let task = tokio::task::spawn_local(async move {
+            let failure = exchanges.attempt(&flying, body).await;
+            // Before anything else runs: the connection may carry another request from here on.
+            completion.finish(exchanges.finished(&flying, failure));
+        });
+        self.limits.arm(place, departure.admitted + self.limit_min);
+        self.places[place] = Some(InFlight { flight, sent_messages, task: task.abort_handle() });
+        Ok(())
+    }
+
+    fn take_in(&mut self) -> Result<(), LoadError> {
+        if !self.completions.is_empty() {
+            let mut finished = std::mem::take(&mut self.finished);
+            self.completions.take(&mut finished);
+            for (place, finished) in finished.drain(..) {
+                self.finish(place, finished)?;
+            }
+            self.finished = finished;
+        }
+        if self.conductor.is_cut() && !self.is_cut {
+            self.is_cut = true;
+            self.cut_everything()?;
+        }
+        let now = self.drive.clock.now();
+        if self.tick_due <= now { self.tick(now) } else { Ok(()) }
+    }
+
+    /// Waits for a moment, a landing or the tick, whichever comes first.
+    async fn wait(&mut self, until: Option<Moment>) -> Result<(), LoadError> {
+        self.note_refused()?;
+        std::future::poll_fn(|cx| {
+            if !self.completions.is_empty() {
+                return Poll::Ready(Ok(()));
+            }
+            self.completions.wake(cx.waker());
+            if let Some(moment) = until
+                && let Poll::Ready(rang) = self.pacer.poll_until(cx, moment)
+            {
+                return Poll::Ready(rang);
+            }
+            self.ticker.poll_until(cx, self.tick_due)
+        })
+        .await
+        .map_err(LoadError::Start)
+    }
+
+    fn tick(&mut self, now: Moment) -> Result<(), LoadError> {
+        let lag = now.since(self.tick_due).unwrap_or_default();
+        self.loop_lag.add(u64::try_from(lag.as_nanos()).unwrap_or(u64::MAX));
+        // After a long pause one late tick is enough; the missed ones would only repeat it.
+        self.tick_due = (self.tick_due + TICK).max(now);
+        self.turn.tick_due(self.tick_due);
+        while let Some(place) = self.limits.due(now) {
+            self.check_limit(place, now)?;
+        }
+        // Batches are for the writer's sake: a small one goes out now and then.
+        self.ticks += 1;
+        if self.ticks.is_multiple_of(HAND_OVER_TICKS) {
+            self.feed.hand_over()?;
+        }
+        Ok(())
+    }
+
+    fn check_limit(&mut self, place: usize, now: Moment) -> Result<(), LoadError> {
+        let Some(InFlight { flight, .. }) = &self.places[place] else { return Ok(()) };
+        let target = &self.drive.target;
+        let (at, outcome) = flight.state(target.streams()).next_limit(&target.limits);
+        if now < at {
+            // The next stage may bring a limit that comes sooner.
+            self.limits.arm(place, at.min(now + self.limit_min));
+            return Ok(());
+        }
+        self.end(place, Failure { outcome, cause: None, message: None })
+    }
+
+    fn cut_everything(&mut self) -> Result<(), LoadError> {
+        for place in 0..self.places.len() {
+            self.end(place, Failure::new(Outcome::Cancelled, Cause::RunStopped))?;
+        }
+        Ok(())
+    }
+
+    /// Ends a flight from outside, with what is known of it.
+    fn end(&mut self, place: usize, failure: Failure) -> Result<(), LoadError> {
+        let Some(InFlight { flight, task, .. }) = &self.places[place] else { return Ok(()) };
+        task.abort();
+        let now = self.drive.clock.now();
+        let record = flight.record(&self.drive.target, Some(failure), now);
+        self.finish(place, Finished::Ended(Box::new(record)))
+    }
+
+    fn finish(&mut self, place: usize, finished: Finished) -> Result<(), LoadError> {
+        let Some(InFlight { flight, sent_messages, .. }) = self.places[place].take() else {
+            return Ok(());
+        };
+        self.free_places.push(place);
+        let request = flight.request();
+        match finished {
+            Finished::Ended(record) => {
+                let ok = record.ending.outcome == Outcome::Ok;
+                let outputs = record.events.iter().filter(|event| Event::is_output(event)).count();
+                self.drive.progress.end(ok, outputs as u64);
+                let reason = abort_reason(&record).filter(|_| !self.is_cut);
+                self.histories.finished(&flight, ok.then_some(sent_messages));
+                let ending = Reply { at: record.ending.at, ok };
+                self.conductor.ended(self.lane, &flight.departure, ending, reason);
+                self.feed.note(JournalEntry::Ended(record))?;
+            }
+            Finished::NotSent(cause) => {
+                self.drive.progress.end(false, 0);
+                let now = self.drive.clock.now();
+                let reason = Some(RunStop::ClientExhausted);
+                self.histories.finished(&flight, None);
+                let ending = Reply { at: now, ok: false };
+                self.conductor.ended(self.lane, &flight.departure, ending, reason);
+                let part = NotSent { first: request.id, count: 1, cause, at: now };
+                self.feed.note(JournalEntry::NotSent(part))?;
+            }
+            Finished::Panicked => return Err(LoadError::Task(request.id)),
+        }
+        Ok(())
+    }
+
+    fn refuse(&mut self, id: RequestId, cause: Cause) -> Result<(), LoadError> {
+        self.bodies.forget(id);
+        self.histories.forget(self.drive.plan.as_ref(), id);
+        match &mut self.refused {
+            Some(part) if part.first.0 + part.count == id.0 && part.cause == cause => {
+                part.count += 1;
+                Ok(())
+            }
+            _ => {
+                self.note_refused()?;
+                let at = self.drive.clock.now();
+                self.refused = Some(NotSent { first: id, count: 1, cause, at });
+                Ok(())
+            }
+        }
+    }
+
+    fn note_refused(&mut self) -> Result<(), LoadError> {
+        if let Some(part) = self.refused.take() {
+            self.feed.note(JournalEntry::NotSent(part))?;
+        }
+        Ok(())
+    }
+}
+
+/// Whether a record is of a kind that the next request cannot escape.
+fn abort_reason(record: &RequestRecord) -> Option<RunStop> {
+    if record.head.is_some_and(|head| matches!(head.status, 401 | 403)) {
+        Some(RunStop::Unauthorized)
+    } else if record.ending.outcome != Outcome::Ok && record.connection.is_none() {
+        Some(RunStop::Unreachable)
+    } else {
+        None
+    }
+}
+
+/// How a flight came down.
+#[derive(Debug)]
+pub(crate) enum Finished {
+    Ended(Box<RequestRecord>),
+    /// This machine could not even dial: no fault of the server's, so no failure of a request.
+    NotSent(Cause),
+    /// A bug of ours.
+    Panicked,
+}
+
+#[derive(Default)]
+pub(crate) struct CompletionQueue {
+    finished: RefCell<Vec<(usize, Finished)>>,
+    /// The driver's loop, while it waits.
+    waiting: Cell<Option<Waker>>,
+}
+
+impl CompletionQueue {
+    fn push(&self, place: usize, finished: Finished) {
+        self.finished.borrow_mut().push((place, finished));
+        if let Some(waker) = self.waiting.take() {
+            waker.wake();
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.finished.borrow().is_empty()
+    }
+
+    /// Takes all, in the order in which they finished, in exchange for an empty list: two lists
+    /// take turns, and neither grows anew.
+    pub(crate) fn take(&self, taken: &mut Vec<(usize, Finished)>) {
+        debug_assert!(taken.is_empty(), "what was taken before is dealt with");
+        std::mem::swap(taken, &mut self.finished.borrow_mut());
+    }
+
+    /// Wakes `waker` with the next completion.
+    pub(crate) fn wake(&self, waker: &Waker) {
+        self.waiting.set(Some(waker.clone()));
+    }
+}
+
+/// Reports the end of one request. Dropped without use it reports nothing, as when its request was
+/// cut, unless a panic dropped it.
+pub(crate) struct Completion {
+    completions: Rc<CompletionQueue>,
+    place: usize,
+}
+
+impl Completion {
+    pub(crate) fn new(completions: Rc<CompletionQueue>, place: usize) -> Self {
+        Self { completions, place }
+    }
+
+    pub(crate) fn finish(&self, finished: Finished) {
+        self.completions.push(self.place, finished);
+    }
+}
+
+impl Drop for Completion {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.completions.push(self.place, Finished::Panicked);
+        }
+    }
+}
+
+/// The journal takes no more: its writer failed and reports why itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct JournalClosed;
+
+/// One driver's end of the queue.
+#[derive(Debug)]
+pub(crate) struct Feed {
+    queue: SyncSender<JournalBatch>,
+    batch: JournalBatch,
+    batch_bytes: usize,
+    waits: u64,
+}
+
+/// A batch goes out at this size at the latest, so that a bounded number of batches is a bounded
+/// number of bytes.
+const BATCH_BYTES: usize = 64 << 10;
+/// Bytes of an entry apart from its lists.
+const ENTRY_BYTES: usize = 512;
+
+impl Feed {
+    pub(crate) fn new(queue: SyncSender<JournalBatch>) -> Self {
+        Self { queue, batch: Vec::new(), batch_bytes: 0, waits: 0 }
+    }
+
+    pub(crate) fn note(&mut self, entry: JournalEntry) -> Result<(), JournalClosed> {
+        self.batch_bytes += bytes_of(&entry);
+        self.batch.push(entry);
+        if BATCH_BYTES <= self.batch_bytes { self.hand_over() } else { Ok(()) }
+    }
+
+    /// Passes on what was noted. A full queue is waited for and counted, never dropped.
+    pub(crate) fn hand_over(&mut self) -> Result<(), JournalClosed> {
+        if self.batch.is_empty() {
+            return Ok(());
+        }
+        let room = self.batch.len();
+        let batch = std::mem::replace(&mut self.batch, Vec::with_capacity(room));
+        self.batch_bytes = 0;
+        match self.queue.try_send(batch) {
+            Ok(()) => Ok(()),
+            Err(TrySendError::Full(batch)) => {
+                self.waits += room as u64;
+                self.queue.send(batch).map_err(|_| JournalClosed)
+            }
+            Err(TrySendError::Disconnected(_)) => Err(JournalClosed),
+        }
+    }
+
+    /// Entries that found the queue full.
+    pub(crate) fn waits(&self) -> u64 {
+        self.waits
+    }
+}
+
+/// About what an entry takes in memory.
+fn bytes_of(entry: &JournalEntry) -> usize {
+    let lists = match entry {
+        JournalEntry::Ended(record) => {
+            size_of::<Read>() * record.reads.len() + size_of::<Event>() * record.events.len()
+        }
+        JournalEntry::Started(_) | JournalEntry::NotSent(_) | JournalEntry::RunEnded(_) => 0,
+    };
+    ENTRY_BYTES + lists
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::sync_channel;
+
+    use inferometer_model::outcome::Cause;
+    use inferometer_model::{Moment, NotSent, RequestId};
+
+    use super::*;
+
+    fn entry(id: u64) -> JournalEntry {
+        let cause = Cause::RunStopped;
+        JournalEntry::NotSent(NotSent { first: RequestId(id), count: 1, cause, at: Moment::ZERO })
+    }
+
+    #[test]
+    fn entries_leave_in_order_and_in_bounded_batches() {
+        let (queue, batches) = sync_channel(1_000);
+        let mut feed = Feed::new(queue);
+        for id in 0..1_000 {
+            feed.note(entry(id)).unwrap();
+        }
+        feed.hand_over().unwrap();
+        feed.hand_over().unwrap();
+        drop(feed);
+        let batches: Vec<JournalBatch> = batches.into_iter().collect();
+        assert!(batches.iter().all(|batch| batch.len() <= BATCH_BYTES / ENTRY_BYTES));
+        assert!(batches.len() < 10, "{} batches", batches.len());
+        let entries: Vec<JournalEntry> = batches.into_iter().flatten().collect();
+        assert_eq!(entries, (0..1_000).map(entry).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_writer_that_is_gone_is_noticed() {
+        let (queue, batches) = sync_channel(1);
+        drop(batches);
+        let mut feed = Feed::new(queue);
+        feed.note(entry(0)).unwrap();
+        assert_eq!(feed.hand_over(), Err(JournalClosed));
+    }
 }

@@ -11,21 +11,20 @@ use bytes::Bytes;
 use http::{StatusCode, header};
 use http_body_util::BodyExt;
 use hyper::body::{Body as _, Incoming};
-use inferometer_model::Clock;
 use inferometer_model::endpoint::Api;
 use inferometer_model::observations::{Connections, HttpVersion};
-use inferometer_model::outcome::{Cause, Outcome, Stage};
-use inferometer_model::record::ResponseHead;
+use inferometer_model::outcome::{Cause, Ending, Outcome, Stage};
+use inferometer_model::record::{ConnectionFacts, Finish, FinishReason, ResponseHead};
+use inferometer_model::{Clock, Moment, PlannedRequest, RequestRecord, StartedRequest};
 
-use crate::answer::{AnswerReader, Failure, Framing};
+use crate::answer::{Answer, AnswerReader, Failure, Framing};
 use crate::connection::{Connection, Links, NotAnswered, Response, Writing, dial, http_failure};
 use crate::dialect::openai::error_body_text;
-use crate::dispatcher::SlotId;
-use crate::driver::Finished;
-use crate::flight::Flight;
-use crate::limits::before;
+use crate::dispatcher::{Departure, SlotId};
+use crate::drive::Finished;
+use crate::limits::{RequestState, before};
+use crate::socket::{DriverClock, Wire};
 use crate::target::{RequestTemplate, Target};
-use crate::wire::DriverClock;
 
 /// What the exchanges of one driver share. Nothing of it is touched per token.
 pub(crate) struct Exchanges {
@@ -402,6 +401,145 @@ pub(crate) fn title(page: &str) -> Option<&str> {
     page.get(start..start + length).map(str::trim).filter(|title| !title.is_empty())
 }
 
+/// What is known of a request in flight, and the record that it becomes. The exchange fills it in;
+/// whatever ends the request, the exchange, a time-out or the end of the run, takes it as it is.
+pub(crate) struct Flight {
+    pub(crate) departure: Departure,
+    /// The model that its body asks for, where it is not the target's.
+    model: Option<Arc<str>>,
+    pub(crate) stage: Cell<Stage>,
+    pub(crate) facts: Cell<Option<ConnectionFacts>>,
+    pub(crate) wire: RefCell<Option<Wire>>,
+    pub(crate) head: Cell<Option<ResponseHead>>,
+    pub(crate) reader: RefCell<Option<AnswerReader>>,
+    /// What was answered, where the conversation goes on.
+    pub(crate) reply: RefCell<String>,
+}
+
+const ERROR_BODY_BYTES_MAX: usize = 4 << 10;
+const NAME_BYTES_MAX: usize = 256;
+const STALE_WITHIN: Duration = Duration::from_millis(20);
+
+impl Flight {
+    pub(crate) fn new(departure: Departure, model: Option<Arc<str>>) -> Self {
+        Self {
+            departure,
+            model,
+            stage: Cell::new(Stage::Connect),
+            facts: Cell::new(None),
+            wire: RefCell::default(),
+            head: Cell::new(None),
+            reader: RefCell::default(),
+            reply: RefCell::default(),
+        }
+    }
+
+    pub(crate) fn request(&self) -> &PlannedRequest {
+        &self.departure.request
+    }
+
+    pub(crate) fn started(&self) -> StartedRequest {
+        let Departure { request, intended, admitted, slot: _ } = self.departure;
+        StartedRequest { id: request.id, intended, admitted, asked: request.asked() }
+    }
+
+    /// From here on its moments are those of this wire.
+    pub(crate) fn departs_over(&self, wire: &Wire) {
+        *self.wire.borrow_mut() = Some(wire.clone());
+        self.stage.set(Stage::Headers);
+    }
+
+    pub(crate) fn state(&self, streaming: bool) -> RequestState {
+        let wire = self.wire.borrow();
+        RequestState {
+            admitted: self.departure.admitted,
+            connected: self.facts.get().is_some(),
+            sent: wire.as_ref().and_then(Wire::sent),
+            last_read: wire.as_ref().and_then(Wire::last_read),
+            has_output: self.reader.borrow().as_ref().is_some_and(AnswerReader::has_output),
+            streaming,
+        }
+    }
+
+    /// A reused connection that breaks at once, without a byte, was closed before. Later than
+    /// that the server must have taken the request, and broke it.
+    pub(crate) fn is_stale(&self, wire: &Wire, now: Moment) -> bool {
+        let at_once = wire.sent().is_none_or(|sent| now <= sent + STALE_WITHIN);
+        self.facts.get().is_some_and(|facts| facts.reused) && !wire.has_reads() && at_once
+    }
+
+    /// The record of this flight, which ends here.
+    pub(crate) fn record(
+        &self,
+        target: &Target,
+        failure: Option<Failure>,
+        now: Moment,
+    ) -> RequestRecord {
+        let wire = self.wire.take();
+        let answer = self.reader.take().map(AnswerReader::into_answer);
+        let Answer { events, comments, usage, finishes, done, model, texts } =
+            answer.unwrap_or_default();
+        if let Some(first) = texts.first() {
+            *self.reply.borrow_mut() = String::from_utf8_lossy(&first.content).into_owned();
+        }
+        let ending = match failure {
+            None => Ending::ok(wire.as_ref().and_then(Wire::last_arrival).unwrap_or(now)),
+            Some(failure) => Ending {
+                outcome: failure.outcome,
+                at: now,
+                stage: self.stage.get(),
+                cause: failure.cause,
+                message: failure
+                    .message
+                    .map(|message| bounded(target, &message, ERROR_BODY_BYTES_MAX)),
+            },
+        };
+        // A reason that we do not know is text of the server's.
+        let harmless = |finish: Finish| match finish.reason {
+            FinishReason::Other(text) => {
+                let reason = FinishReason::Other(bounded(target, &text, NAME_BYTES_MAX));
+                Finish { reason, ..finish }
+            }
+            FinishReason::Stop
+            | FinishReason::Length
+            | FinishReason::ToolCalls
+            | FinishReason::ContentFilter => finish,
+        };
+        RequestRecord {
+            sent: wire.as_ref().and_then(Wire::sent),
+            connection: self.facts.get(),
+            head: self.head.get(),
+            reads: wire.as_ref().map(Wire::take_reads).unwrap_or_default(),
+            events,
+            comments,
+            usage,
+            finishes: finishes.into_iter().map(harmless).collect(),
+            done,
+            other_model: model
+                .filter(|answered| {
+                    let asked = self.model.as_deref().unwrap_or(&target.model);
+                    !is_same_model(asked, answered)
+                })
+                .map(|model| bounded(target, &model, NAME_BYTES_MAX)),
+            ..RequestRecord::without_answer(&self.started(), ending)
+        }
+    }
+}
+
+/// Redacted before it is cut.
+fn bounded(target: &Target, text: &str, bytes_max: usize) -> String {
+    let mut redacted = target.credentials.redactor().redact(text);
+    redacted.truncate(redacted.floor_char_boundary(bytes_max));
+    redacted
+}
+
+/// Servers extend the name they were asked for: `PATH@main`, `name-2024-08-06`, `name:latest`.
+fn is_same_model(asked: &str, answered: &str) -> bool {
+    answered
+        .strip_prefix(asked)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with(['@', '-', ':']))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -423,5 +561,19 @@ mod tests {
         ] {
             assert_eq!(framing_of(essence, api, streaming), framing, "{essence} {api}");
         }
+    }
+}
+
+#[cfg(test)]
+mod flight_tests {
+    use super::*;
+
+    #[test]
+    fn an_extended_model_name_is_the_same_model() {
+        assert!(is_same_model("tiny", "tiny"));
+        assert!(is_same_model("models/tiny", "models/tiny@main"));
+        assert!(is_same_model("gpt-4o", "gpt-4o-2024-08-06"));
+        assert!(!is_same_model("tiny", "tinyer"));
+        assert!(!is_same_model("tiny", "large"));
     }
 }

@@ -23,12 +23,12 @@ use crate::clock::SystemClock;
 use crate::connection::{Links, Writing, dial};
 use crate::dispatcher::Departure;
 use crate::drive::LoadError;
-use crate::driver::{Finished, runtime};
+use crate::drive::{Finished, runtime};
 use crate::exchange::Exchanges;
-use crate::flight::Flight;
+use crate::exchange::Flight;
 use crate::limits::{Deadline, before};
+use crate::socket::{DriverClock, Turn};
 use crate::target::Target;
-use crate::wire::{DriverClock, Turn};
 
 /// Fetches over a fresh connection each time. Must be used inside a runtime, and a `LocalSet`.
 #[derive(Debug)]

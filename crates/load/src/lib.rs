@@ -13,16 +13,13 @@ mod control;
 pub mod dialect;
 pub mod dispatcher;
 mod drive;
-mod driver;
 mod exchange;
 pub mod fetch;
-mod flight;
 pub mod limits;
 pub mod resources;
 mod socket;
 pub mod sse;
 pub mod target;
-mod wire;
 
 pub use clock::SystemClock;
 pub use control::{Control, Progress, ProgressView, Stop};

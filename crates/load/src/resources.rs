@@ -62,30 +62,22 @@ pub fn raise_in_flight_ceiling(drivers: NonZeroU32) -> usize {
     usize::try_from(ceiling.saturating_sub(reserved)).unwrap_or(usize::MAX)
 }
 
-/// Processor time up to a moment.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct CpuReading {
-    process_ns: u64,
-    ticks: u64,
-    stolen_ticks: u64,
+/// Processor time up to now.
+pub(crate) fn cpu_reading() -> Option<CpuFacts> {
+    let usage = getrusage(UsageWho::RUSAGE_SELF).ok()?;
+    let process = usage.user_time().num_microseconds() + usage.system_time().num_microseconds();
+    let (ticks, stolen_ticks) = machine_ticks(&std::fs::read_to_string("/proc/stat").ok()?)?;
+    Some(CpuFacts { process_ns: u64::try_from(process).ok()? * 1_000, ticks, stolen_ticks })
 }
 
-impl CpuReading {
-    pub(crate) fn take() -> Option<Self> {
-        let usage = getrusage(UsageWho::RUSAGE_SELF).ok()?;
-        let process = usage.user_time().num_microseconds() + usage.system_time().num_microseconds();
-        let (ticks, stolen_ticks) = machine_ticks(&std::fs::read_to_string("/proc/stat").ok()?)?;
-        Some(Self { process_ns: u64::try_from(process).ok()? * 1_000, ticks, stolen_ticks })
-    }
-
-    pub(crate) fn until_now(self) -> Option<CpuFacts> {
-        let now = Self::take()?;
-        Some(CpuFacts {
-            process_ns: now.process_ns.saturating_sub(self.process_ns),
-            ticks: now.ticks.saturating_sub(self.ticks),
-            stolen_ticks: now.stolen_ticks.saturating_sub(self.stolen_ticks),
-        })
-    }
+/// Processor time since a reading.
+pub(crate) fn cpu_since(before: CpuFacts) -> Option<CpuFacts> {
+    let now = cpu_reading()?;
+    Some(CpuFacts {
+        process_ns: now.process_ns.saturating_sub(before.process_ns),
+        ticks: now.ticks.saturating_sub(before.ticks),
+        stolen_ticks: now.stolen_ticks.saturating_sub(before.stolen_ticks),
+    })
 }
 
 /// All ticks and the stolen ones, from the first line of `/proc/stat`: user, nice, system, idle,
@@ -96,45 +88,27 @@ fn machine_ticks(stat: &str) -> Option<(u64, u64)> {
     Some((ticks.iter().sum(), *ticks.get(7)?))
 }
 
-/// The cores that this process may use, by number; empty where the system does not say.
+/// The cores that this process may use, by number; empty where the system does not report them.
 pub fn allowed() -> Vec<usize> {
-    affinity::allowed()
-}
-
-/// Keeps the calling thread on one core. A core that is not there leaves it where it was: the
-/// cores were checked when they were chosen.
-pub fn pin_to(core: usize) {
-    affinity::pin_to(core);
-}
-
-#[cfg(target_os = "linux")]
-mod affinity {
-    use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
-    use nix::unistd::Pid;
-
-    const THIS_THREAD: Pid = Pid::from_raw(0);
-
-    pub(super) fn allowed() -> Vec<usize> {
-        let Ok(set) = sched_getaffinity(THIS_THREAD) else { return Vec::new() };
-        (0..CpuSet::count()).filter(|core| set.is_set(*core).unwrap_or(false)).collect()
+    #[cfg(target_os = "linux")]
+    if let Ok(set) = nix::sched::sched_getaffinity(nix::unistd::Pid::from_raw(0)) {
+        let cores = 0..nix::sched::CpuSet::count();
+        return cores.filter(|core| set.is_set(*core).unwrap_or(false)).collect();
     }
+    Vec::new()
+}
 
-    pub(super) fn pin_to(core: usize) {
-        let mut set = CpuSet::new();
+/// Keeps the calling thread on one core, where the system can. A core that does not exist leaves
+/// the thread where it was: the cores were checked when they were chosen.
+#[cfg_attr(not(target_os = "linux"), expect(unused_variables, reason = "threads are not pinned"))]
+pub fn pin_to(core: usize) {
+    #[cfg(target_os = "linux")]
+    {
+        let mut set = nix::sched::CpuSet::new();
         if set.set(core).is_ok() {
-            let _ = sched_setaffinity(THIS_THREAD, &set);
+            let _ = nix::sched::sched_setaffinity(nix::unistd::Pid::from_raw(0), &set);
         }
     }
-}
-
-/// Elsewhere threads cannot be pinned in this way.
-#[cfg(not(target_os = "linux"))]
-mod affinity {
-    pub(super) fn allowed() -> Vec<usize> {
-        Vec::new()
-    }
-
-    pub(super) fn pin_to(_: usize) {}
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -164,14 +138,10 @@ pub fn resolve(base: &BaseUrl, connect: Duration) -> Result<SocketAddr, ResolveE
     let Some((address, error)) = last else {
         return Err(no_address("no addresses".to_owned()));
     };
-    let failure = io_failure(&error);
-    Err(ResolveError::NoConnection {
-        base: base.clone(),
-        reason: failure.cause.map_or_else(
-            || format!("{error} (at {address})"),
-            |cause| format!("{} (at {address})", cause.text()),
-        ),
-    })
+    let cause = io_failure(&error).cause;
+    let what = cause.map_or_else(|| error.to_string(), |cause| cause.text().to_owned());
+    let reason = format!("{what} (at {address})");
+    Err(ResolveError::NoConnection { base: base.clone(), reason })
 }
 
 #[cfg(test)]

@@ -1,13 +1,20 @@
-//! A TCP socket whose reads carry the kernel's receive stamps.
+//! A TCP socket whose reads carry the kernel's receive stamps, and the notes that it takes while
+//! hyper reads and writes through it.
 
+use std::cell::{Cell, RefCell, RefMut};
 use std::io::{self, IoSlice, IoSliceMut};
 use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 
+use inferometer_model::record::Read;
+use inferometer_model::{Clock, Moment};
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::TcpStream;
 
-use crate::wire::Wire;
+use crate::clock::{StampMapper, SystemClock};
 
 #[derive(Debug)]
 pub(crate) struct StampedSocket {
@@ -228,5 +235,267 @@ mod stamps {
         let mut slices = [IoSliceMut::new(room)];
         let message = recvmsg::<()>(tcp.as_raw_fd(), &mut slices, None, MsgFlags::MSG_DONTWAIT)?;
         Ok(Received { bytes: message.bytes, stamp_realtime_ns: None })
+    }
+}
+
+/// Since when the driver's loop may not have looked at its sockets. The runtime's own hooks keep
+/// it: the loop goes to wait, and wakes.
+///
+/// A loop that wakes in time has lost nothing: the first bytes woke it. A process that was stopped
+/// or not scheduled wakes late, and everything since it went to wait may have lain unread. A
+/// regular tick tells the two apart: when its moment is long past, the loop is late.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Turn(Arc<TurnMoments>);
+
+#[derive(Debug, Default)]
+#[expect(clippy::struct_field_names, reason = "the unit comes last, and here all share it")]
+struct TurnMoments {
+    since_ns: AtomicU64,
+    waiting_from_ns: AtomicU64,
+    woke_ns: AtomicU64,
+    /// When the next tick is due; zero while nothing ticks.
+    tick_due_ns: AtomicU64,
+    /// When output was last read; zero before the first.
+    output_ns: AtomicU64,
+}
+
+/// How late a tick may be, and how long a turn may take, before the loop counts as away.
+const SLACK_NS: u64 = 500_000;
+
+impl Turn {
+    pub(crate) fn waits(&self, now: Moment) {
+        // A signal ends a wait without a look at the sockets, and the loop waits again at once:
+        // as long as the tick is overdue, it is still the same absence.
+        if !self.is_late(now) {
+            self.0.waiting_from_ns.store(now.as_nanos(), Ordering::Relaxed);
+        }
+    }
+
+    pub(crate) fn wakes(&self, now: Moment) {
+        let waiting_from_ns = self.0.waiting_from_ns.load(Ordering::Relaxed);
+        let woke_ns = self.0.woke_ns.swap(now.as_nanos(), Ordering::Relaxed);
+        let since_ns = if self.is_late(now) {
+            waiting_from_ns
+        } else if woke_ns + SLACK_NS < waiting_from_ns {
+            // The turn before was long, and what came during it is only found now.
+            woke_ns
+        } else {
+            now.as_nanos()
+        };
+        self.0.since_ns.store(since_ns, Ordering::Relaxed);
+    }
+
+    fn is_late(&self, now: Moment) -> bool {
+        let due_ns = self.0.tick_due_ns.load(Ordering::Relaxed);
+        0 < due_ns && due_ns + SLACK_NS < now.as_nanos()
+    }
+
+    pub(crate) fn tick_due(&self, due: Moment) {
+        self.0.tick_due_ns.store(due.as_nanos(), Ordering::Relaxed);
+    }
+
+    /// Output arrived: shows that the run is alive.
+    pub(crate) fn output_came(&self, at: Moment) {
+        self.0.output_ns.store(at.as_nanos(), Ordering::Relaxed);
+    }
+
+    pub(crate) fn last_output(&self) -> Moment {
+        Moment::from_nanos(self.0.output_ns.load(Ordering::Relaxed))
+    }
+
+    fn moment(&self) -> Moment {
+        Moment::from_nanos(self.0.since_ns.load(Ordering::Relaxed))
+    }
+}
+
+/// The clocks of one driver.
+#[derive(Debug)]
+pub(crate) struct DriverClock {
+    pub(crate) system: SystemClock,
+    pub(crate) mapper: StampMapper,
+    pub(crate) turn: Turn,
+    /// Where reads land before they are handed on: one room for all sockets of a driver, and no
+    /// byte of it has to be wiped before each read.
+    pub(crate) room: RefCell<Vec<u8>>,
+}
+
+/// As much as hyper asks for at its largest.
+const ROOM_BYTES: usize = 512 << 10;
+
+impl DriverClock {
+    pub(crate) fn new(system: SystemClock, turn: Turn) -> Self {
+        switch_stamps_on();
+        let room = RefCell::new(vec![0; ROOM_BYTES]);
+        Self { system, mapper: StampMapper::new(system), turn, room }
+    }
+}
+
+/// The reads and the first write of the exchange that a connection now carries.
+#[derive(Clone, Debug)]
+pub(crate) struct Wire {
+    clock: Rc<DriverClock>,
+    notes: Rc<Notes>,
+}
+
+#[derive(Debug, Default)]
+struct Notes {
+    sent: Cell<Option<Moment>>,
+    last_read: Cell<Option<Moment>>,
+    /// Bytes that came later than this cannot carry an earlier stamp: the socket was empty.
+    emptied: Cell<Option<Moment>>,
+    reads: RefCell<Vec<Read>>,
+    is_shared: Cell<bool>,
+    is_secured: Cell<bool>,
+}
+
+impl Wire {
+    pub(crate) fn new(clock: Rc<DriverClock>) -> Self {
+        Self { clock, notes: Rc::default() }
+    }
+
+    /// For a socket that carries many exchanges: it notes nothing, they do so themselves.
+    pub(crate) fn shared(clock: Rc<DriverClock>) -> Self {
+        let wire = Self::new(clock);
+        wire.notes.is_shared.set(true);
+        wire
+    }
+
+    /// The socket below speaks TLS, which has words of its own.
+    pub(crate) fn secured(&self) {
+        self.notes.is_secured.set(true);
+    }
+
+    /// Called when a part of an answer was handed over by a shared socket.
+    pub(crate) fn handed(&self, bytes: usize) {
+        self.read(bytes, false, None);
+    }
+
+    /// Forgets the exchange before.
+    pub(crate) fn begin(&self) {
+        self.notes.sent.set(None);
+        self.notes.last_read.set(None);
+        self.notes.emptied.set(None);
+        self.notes.reads.borrow_mut().clear();
+    }
+
+    /// Called before each write; the first one of an exchange is its `sent`.
+    pub(crate) fn writing(&self) {
+        if self.notes.sent.get().is_none() {
+            let now = self.clock.system.now();
+            self.notes.sent.set(Some(now));
+            // An answer cannot come before its request; a TLS session ticket can.
+            if !self.notes.is_secured.get() {
+                self.notes.emptied.set(Some(now));
+            }
+        }
+    }
+
+    /// Called when a read returned, before anything looks at its bytes.
+    pub(crate) fn read(&self, bytes: usize, drained: bool, stamp_realtime_ns: Option<u64>) {
+        if self.notes.is_shared.get() {
+            return;
+        }
+        let user = self.clock.system.now();
+        let earliest = self.notes.emptied.get().unwrap_or_default();
+        let kernel =
+            stamp_realtime_ns.and_then(|stamp| self.clock.mapper.moment(stamp, earliest, user));
+        self.notes.last_read.set(Some(user));
+        let read = Read {
+            kernel,
+            user,
+            turn: self.clock.turn.moment().min(user),
+            bytes: u32::try_from(bytes).unwrap_or(u32::MAX),
+            drained,
+        };
+        if drained {
+            self.notes.emptied.set(Some(read.at()));
+        }
+        self.notes.reads.borrow_mut().push(read);
+    }
+
+    pub(crate) fn room(&self) -> RefMut<'_, Vec<u8>> {
+        self.clock.room.borrow_mut()
+    }
+
+    pub(crate) fn sent(&self) -> Option<Moment> {
+        self.notes.sent.get()
+    }
+
+    /// When bytes last came, by the user-space clock.
+    pub(crate) fn last_read(&self) -> Option<Moment> {
+        self.notes.last_read.get()
+    }
+
+    /// Index of the read whose bytes are being handed out now.
+    ///
+    /// hyper holds at most one read's bytes of a body at a time: it reads again only when its
+    /// buffer is empty and the frame before has been taken, so the latest read is the right one.
+    pub(crate) fn current_read(&self) -> u32 {
+        let count = self.notes.reads.borrow().len();
+        u32::try_from(count.saturating_sub(1)).unwrap_or(u32::MAX)
+    }
+
+    pub(crate) fn has_reads(&self) -> bool {
+        !self.notes.reads.borrow().is_empty()
+    }
+
+    /// When the last bytes arrived, by the best stamp there is.
+    pub(crate) fn last_arrival(&self) -> Option<Moment> {
+        self.notes.reads.borrow().last().map(Read::at)
+    }
+
+    pub(crate) fn take_reads(&self) -> Vec<Read> {
+        std::mem::take(&mut *self.notes.reads.borrow_mut())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn micros(count: u64) -> Moment {
+        Moment::from_nanos(count * 1_000)
+    }
+
+    #[test]
+    fn a_loop_that_wakes_in_time_has_looked_since_it_woke() {
+        let turn = Turn::default();
+        turn.tick_due(micros(2_000));
+        turn.waits(micros(100));
+        turn.wakes(micros(1_900));
+        assert_eq!(turn.moment(), micros(1_900));
+    }
+
+    #[test]
+    fn what_came_during_a_long_turn_is_only_found_in_the_next() {
+        let turn = Turn::default();
+        turn.tick_due(micros(2_000));
+        turn.waits(micros(50));
+        turn.wakes(micros(100));
+        // The turn takes five milliseconds, and serves its tick in the middle of them.
+        turn.tick_due(micros(7_000));
+        turn.waits(micros(5_100));
+        turn.wakes(micros(5_110));
+        assert_eq!(turn.moment(), micros(100));
+        turn.waits(micros(5_200));
+        turn.wakes(micros(5_300));
+        assert_eq!(turn.moment(), micros(5_300));
+    }
+
+    #[test]
+    fn a_loop_that_wakes_late_has_not_looked_since_it_went_to_wait() {
+        let turn = Turn::default();
+        turn.tick_due(micros(2_000));
+        turn.waits(micros(100));
+        turn.wakes(micros(400_000));
+        assert_eq!(turn.moment(), micros(100));
+        // A signal woke it; it waits and wakes again before it has served its tick.
+        turn.waits(micros(400_010));
+        turn.wakes(micros(400_020));
+        assert_eq!(turn.moment(), micros(100));
+        turn.tick_due(micros(402_000));
+        turn.waits(micros(400_100));
+        turn.wakes(micros(401_000));
+        assert_eq!(turn.moment(), micros(401_000));
     }
 }

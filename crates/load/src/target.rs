@@ -145,7 +145,6 @@ impl RequestTemplate {
 }
 
 const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
-const ANTHROPIC_VERSION: HeaderName = HeaderName::from_static("anthropic-version");
 
 impl Target {
     /// Whether answers are asked for piece by piece.
@@ -169,17 +168,6 @@ impl Target {
         }
     }
 
-    /// HTTP/2 names the host in the address instead of in a header.
-    fn address_line(&self, path: &str) -> String {
-        match self.http {
-            HttpVersion::Http1 => path.to_owned(),
-            HttpVersion::Http2 => {
-                let scheme = if self.base.tls { "https" } else { "http" };
-                format!("{scheme}://{}{path}", self.base.authority())
-            }
-        }
-    }
-
     pub(crate) fn plain_request(
         &self,
         method: http::Method,
@@ -187,10 +175,18 @@ impl Target {
         body: Bytes,
     ) -> http::Request<Full<Bytes>> {
         let has_body = method == http::Method::POST;
+        // HTTP/2 names the host in the address instead of in a header.
+        let address = match self.http {
+            HttpVersion::Http1 => path.to_owned(),
+            HttpVersion::Http2 => {
+                let scheme = if self.base.tls { "https" } else { "http" };
+                format!("{scheme}://{}{path}", self.base.authority())
+            }
+        };
         let mut request = http::Request::new(Full::new(body));
         *request.method_mut() = method;
         // The prefix came out of a parsed URL, so it is a legal path.
-        *request.uri_mut() = self.address_line(path).parse().unwrap_or_default();
+        *request.uri_mut() = address.parse().unwrap_or_default();
         let headers = request.headers_mut();
         headers.reserve(8 + self.credentials.headers.len());
         if self.http == HttpVersion::Http1
@@ -207,28 +203,23 @@ impl Target {
         );
         // A compressed stream would hold tokens back and hide their timing.
         headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
-        headers.insert(header::USER_AGENT, HeaderValue::from_static(USER_AGENT));
+        let agent = concat!("inferometer/", env!("CARGO_PKG_VERSION"));
+        headers.insert(header::USER_AGENT, HeaderValue::from_static(agent));
         for (name, value) in &self.credentials.headers {
             headers.insert(name, value.clone());
         }
+        // Anthropic's own servers refuse a request without these, their list of models included;
+        // other servers of this API read the bearer token. Headers set by the user stay.
         if Dialect::for_api(self.api).anthropic_headers {
-            self.add_anthropic(headers);
+            let version = HeaderValue::from_static("2023-06-01");
+            headers.entry("anthropic-version").or_insert(version);
+            if let Some(key) = &self.credentials.key {
+                headers.entry(API_KEY).or_insert_with(|| key.clone());
+            }
         }
         request
     }
-
-    /// What Anthropic's own servers refuse a request without, their list of models included;
-    /// other servers of this API look for the bearer token. What was set by hand stays.
-    fn add_anthropic(&self, headers: &mut HeaderMap) {
-        let version = HeaderValue::from_static("2023-06-01");
-        headers.entry(ANTHROPIC_VERSION).or_insert(version);
-        if let Some(key) = &self.credentials.key {
-            headers.entry(API_KEY).or_insert_with(|| key.clone());
-        }
-    }
 }
-
-const USER_AGENT: &str = concat!("inferometer/", env!("CARGO_PKG_VERSION"));
 
 /// Whether the server must prove who it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -240,29 +231,24 @@ pub enum CertificateCheck {
 
 pub fn connector(check: CertificateCheck, http: HttpVersion) -> TlsConnector {
     let mut config = match check {
-        CertificateCheck::System => verifying(),
-        CertificateCheck::None => trusting_any_certificate(),
+        CertificateCheck::System => {
+            let mut roots = rustls::RootCertStore::empty();
+            // A store with one unreadable certificate still serves with the others.
+            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+            ClientConfig::builder().with_root_certificates(roots).with_no_client_auth()
+        }
+        CertificateCheck::None => {
+            let provider = Arc::new(rustls::crypto::ring::default_provider());
+            let verifier = Arc::new(AnyCertificate(provider));
+            let config = ClientConfig::builder().dangerous();
+            config.with_custom_certificate_verifier(verifier).with_no_client_auth()
+        }
     };
     config.alpn_protocols = match http {
         HttpVersion::Http1 => vec![b"http/1.1".to_vec()],
         HttpVersion::Http2 => vec![b"h2".to_vec()],
     };
     TlsConnector::from(Arc::new(config))
-}
-
-fn verifying() -> ClientConfig {
-    let mut roots = rustls::RootCertStore::empty();
-    // A store with one unreadable certificate still serves with the others.
-    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-    ClientConfig::builder().with_root_certificates(roots).with_no_client_auth()
-}
-
-fn trusting_any_certificate() -> ClientConfig {
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    ClientConfig::builder()
-        .dangerous()
-        .with_custom_certificate_verifier(Arc::new(AnyCertificate(provider)))
-        .with_no_client_auth()
 }
 
 /// Asks for no proof of identity. Signatures are still checked: the handshake itself must be sound.
@@ -358,7 +344,7 @@ mod tests {
         let name = "anthropic-version".to_owned();
         let sent = |api, headers: &[(String, Secret)]| {
             let template = template(api, headers);
-            let value = template.headers.get(ANTHROPIC_VERSION).cloned();
+            let value = template.headers.get("anthropic-version").cloned();
             value.map(|value| value.to_str().unwrap().to_owned())
         };
         assert_eq!(sent(Api::Messages, &[]).as_deref(), Some("2023-06-01"));

@@ -380,7 +380,7 @@ fn by_tokenizer(inputs: &Inputs, target: &Target) -> Result<Finding, Failure> {
 /// Sends the same prompt twice: is the second one cached?
 fn cache(spec: &Spec, target: &Target) -> Result<Finding, Failure> {
     let seed = spec.seed ^ 0x6361_6368_6500;
-    let text = TextMaker::estimating(None).bare(&[Segment { seed, tokens: CACHE_WORDS }]);
+    let text = TextMaker::Estimating(None).bare(&[Segment { seed, tokens: CACHE_WORDS }]);
     let tokens = probe_tokens(target.api, 1);
     let first = ask_once(target.clone(), &text, tokens)?.record;
     let second = ask_once(target.clone(), &text, tokens)?.record;

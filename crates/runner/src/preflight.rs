@@ -352,7 +352,7 @@ const TOKENS_PER_WORD: std::ops::RangeInclusive<f64> = 0.2..=20.0;
 pub fn correction(target: &Target) -> Result<Option<Correction>, Failure> {
     for words in COUNTED_WORDS {
         let text =
-            TextMaker::estimating(None).bare(&[Segment { seed: COUNTING_SEED, tokens: words }]);
+            TextMaker::Estimating(None).bare(&[Segment { seed: COUNTING_SEED, tokens: words }]);
         // Twice the text is twice its words, and what the server adds is there once.
         let twice = format!("{text} {text}");
         let Some(once) = counted(target, &text)? else { continue };

@@ -1,5 +1,23 @@
 //! Servers that are deployed for a measurement and stopped after it, whatever happens meanwhile.
 
+use std::io;
+use std::net::{Ipv4Addr, TcpStream, ToSocketAddrs};
+use std::path::Path;
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use inferometer_model::deployment::{
+    Departure, DepartureEnding, DeploymentFacts, DeploymentFailure, DeploymentHow, DeploymentSpec,
+    DeploymentStage, EnvironmentSpec, LikelyCause, ProcessSpec,
+};
+use inferometer_model::{BaseUrl, Redactor, Secret};
+
+use self::environment::Environment;
+use self::log::Log;
+use self::placeholder::{AtStart, FillError, PlaceholderError};
+use self::process::{Exit, GivenPort, Process, Start, Stopwatch, until};
+use crate::gpu::memory_in_use;
+
 mod commands;
 mod container;
 mod environment;
@@ -7,26 +25,9 @@ mod log;
 pub mod placeholder;
 mod process;
 pub mod secret;
-mod server;
 
-use std::path::Path;
-use std::time::Duration;
-
-use inferometer_model::BaseUrl;
-use inferometer_model::deployment::{
-    Departure, DepartureEnding, DeploymentFacts, DeploymentFailure, DeploymentSpec,
-    DeploymentStage, LikelyCause,
-};
-
-use self::log::Log;
-use self::process::Exit;
-pub use self::server::says_port;
-use self::server::{Presence, Server};
 pub use placeholder::{fill_shell, fill_shell_planned, shell_quoted};
-use process::GivenPort;
 pub use process::serving;
-use process::{Stopwatch, until};
-use server::Turn;
 
 /// A server that we have deployed. It is stopped when this is dropped, if not before.
 #[derive(Debug)]
@@ -88,7 +89,7 @@ impl Deployment {
     /// Deploys it on a free port and returns at once. What it prints goes to `log`, bounded: its
     /// beginning and its end.
     pub fn start(spec: &DeploymentSpec, log: &Path) -> Result<Self, DeploymentFailure> {
-        server::start(spec, log, None)
+        start(spec, log, None)
     }
 
     /// Deploys a server whose command has a port of its own. Refused where the port is in use.
@@ -97,7 +98,7 @@ impl Deployment {
         port: u16,
         log: &Path,
     ) -> Result<Self, DeploymentFailure> {
-        server::start(spec, log, Some(port))
+        start(spec, log, Some(port))
     }
 
     /// Asks again and again until it has generated a token. `probe` has to return soon when its time
@@ -144,16 +145,14 @@ impl Deployment {
     fn late(&mut self, last: &Probe) -> DeploymentFailure {
         let seconds = self.ready_timeout.as_secs_f64();
         match last {
-            Probe::Unable(words) => self.failure(
-                DeploymentStage::Generate,
-                format!("it answered, and had generated nothing after {seconds} s: {words}"),
-            ),
-            Probe::NotYet(words) => self.failure(
-                DeploymentStage::Ready,
-                format!(
-                    "it was not ready within {seconds} s: {words}; give it longer, or see its log"
-                ),
-            ),
+            Probe::Unable(why) => {
+                let what = format!("it answered, but generated no token within {seconds} s: {why}");
+                self.failure(DeploymentStage::Generate, what)
+            }
+            Probe::NotYet(why) => {
+                let what = format!("it was not ready within {seconds} s: {why}; see its log");
+                self.failure(DeploymentStage::Ready, what)
+            }
             Probe::Generated => {
                 self.failure(DeploymentStage::Ended, "it ended when it was ready".to_owned())
             }
@@ -223,14 +222,14 @@ impl Deployment {
         self.is_down = true;
         let since = Stopwatch::start();
         let mut gone = self.server.end(self.grace);
-        let port_closed = until(PORT_PATIENCE, || server::is_closed(&self.base));
+        let port_closed = until(PORT_PATIENCE, || is_closed(&self.base));
         if !port_closed {
-            let behind = "; it may be a gateway that stays";
-            let hint = if self.base.host == "127.0.0.1" { "" } else { behind };
-            gone.troubles.push(format!("something still listens on {}{hint}", self.base));
+            let gateway = "; it may be a permanent gateway";
+            let hint = if self.base.host == "127.0.0.1" { "" } else { gateway };
+            gone.troubles.push(format!("{} still accepts connections{hint}", self.base));
         }
         let took = since.passed();
-        let (gpu_memory, kept) = server::given_back(self.gpu_memory_before);
+        let (gpu_memory, kept) = given_back(self.gpu_memory_before);
         gone.troubles.extend(kept);
         gone.troubles.extend(self.log.close());
         Departure {
@@ -253,8 +252,326 @@ impl Drop for Deployment {
 }
 
 /// How a server of any kind ended.
+#[derive(Debug)]
 struct Stopped {
     ending: DepartureEnding,
+    exit: Option<Exit>,
+    /// Processes that are left, by number and name.
     left: Vec<(u32, String)>,
     troubles: Vec<String>,
+}
+
+/// A server that was deployed as a process, in a container or by commands.
+trait Server: std::fmt::Debug + Send {
+    /// How the process of it that we started ended; what commands deploy has none.
+    fn ended(&self) -> Option<Exit>;
+
+    /// Found out within a time.
+    fn presence(&mut self, base: &mut BaseUrl, within: Duration) -> Presence;
+
+    /// Reads the rest of its log. Returns whether there was any to wait for.
+    fn read_rest_of_log(&mut self) -> bool {
+        false
+    }
+
+    /// When it is ready: remembers all its processes while their parents exist, and its image.
+    fn look_around(&mut self) {}
+
+    /// The process group that it leads.
+    fn group(&self) -> Option<i32> {
+        None
+    }
+
+    fn image(&self) -> Option<String> {
+        None
+    }
+
+    fn end(&mut self, grace: Duration) -> Stopped;
+}
+
+/// Whether there is something to be asked.
+enum Presence {
+    Ready,
+    NotYet(String),
+    Failed(DeploymentStage, String),
+}
+
+/// All that one start needs.
+struct StartContext<'a> {
+    spec: &'a DeploymentSpec,
+    start: AtStart,
+    environment: Environment,
+    mark: String,
+}
+
+/// The started server, before it is ready.
+struct StartedServer {
+    server: Box<dyn Server>,
+    log: Log,
+    /// As it may be shown.
+    command: Vec<String>,
+    environment: Vec<(String, String)>,
+}
+
+#[derive(Debug, thiserror::Error)]
+enum StartError {
+    #[error(transparent)]
+    Fill(#[from] FillError),
+    #[error("port {0} is in use already; stop the process that listens on it, or use another port")]
+    Taken(u16),
+    #[error("the command sets no port; write `{{port}}` in it, such as `--port {{port}}`")]
+    NoPort,
+    #[error("no free port was found: {0}")]
+    Port(io::Error),
+    #[error("its log {path} cannot be written: {error}")]
+    Log { path: String, error: io::Error },
+    #[error("`{0}` was not found; check its spelling and PATH")]
+    NotFound(String),
+    #[error("the folder `{0}` does not exist; create it, or correct its name")]
+    Folder(String),
+    #[error("`{program}` could not be started: {error}")]
+    Spawn { program: String, error: io::Error },
+}
+
+fn start(
+    spec: &DeploymentSpec,
+    log: &Path,
+    port: Option<u16>,
+) -> Result<Deployment, DeploymentFailure> {
+    begin(spec, log, port).map_err(|error| DeploymentFailure {
+        stage: DeploymentStage::Start,
+        what: error.to_string(),
+        cause: match error {
+            StartError::Taken(_) => Some(LikelyCause::PortInUse),
+            StartError::Fill(FillError::NotSet(_)) => Some(LikelyCause::VariableNotSet),
+            StartError::NotFound(_) => Some(LikelyCause::NoSuchProgram),
+            StartError::Log { .. } | StartError::Spawn { .. } => log::likely(&error.to_string()),
+            StartError::Fill(FillError::Placeholder(_))
+            | StartError::NoPort
+            | StartError::Port(_)
+            | StartError::Folder(_) => None,
+        },
+        log: Vec::new(),
+    })
+}
+
+fn begin(spec: &DeploymentSpec, log: &Path, port: Option<u16>) -> Result<Deployment, StartError> {
+    let given = match port {
+        Some(port) if !process::is_free(port) => return Err(StartError::Taken(port)),
+        Some(_) => None,
+        None if !says_port(&spec.how, &spec.environment).map_err(FillError::from)? => {
+            return Err(StartError::NoPort);
+        }
+        None => Some(process::free().map_err(StartError::Port)?),
+    };
+    let port = port.or_else(|| given.as_ref().map(|GivenPort(port)| *port)).unwrap_or_default();
+    let turn = Turn::begin();
+    let gpu_memory_before = memory_in_use();
+    let since = Stopwatch::start();
+    let mark = unique();
+    let ours = std::env::vars_os();
+    let ours = ours.filter_map(|(name, value)| Some((name.into_string().ok()?, value))).collect();
+    let start = AtStart { port, name: format!("inferometer-{mark}"), ours };
+    let environment = Environment::resolve(&spec.environment, &start)?;
+    let beginning = StartContext { spec, start, environment, mark };
+    let begun = match &spec.how {
+        DeploymentHow::Process(how) => beginning.process(how, log)?,
+        DeploymentHow::Container(how) => beginning.container(how, log)?,
+        DeploymentHow::Commands(how) => beginning.commands(how, log)?,
+    };
+    Ok(Deployment {
+        server: begun.server,
+        kind: spec.how.kind(),
+        base: BaseUrl {
+            tls: false,
+            host: Ipv4Addr::LOCALHOST.to_string(),
+            port,
+            prefix: String::new(),
+        },
+        log: begun.log,
+        command: begun.command,
+        environment: begun.environment,
+        since,
+        ready_timeout: spec.ready_timeout,
+        grace: spec.grace,
+        was_ready: false,
+        gpu_memory_before,
+        is_down: false,
+        _turn: turn,
+        _port: given,
+    })
+}
+
+/// Whether it is given its port: a program that does not know its port would listen where we
+/// do not look. Containers and commands know theirs.
+pub fn says_port(
+    how: &DeploymentHow,
+    environment: &EnvironmentSpec,
+) -> Result<bool, PlaceholderError> {
+    let DeploymentHow::Process(process) = how else { return Ok(true) };
+    for word in process.command.iter().chain(environment.set.values()) {
+        if placeholder::names(word)?.iter().any(|name| name == "port") {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+impl StartContext<'_> {
+    fn process(&self, how: &ProcessSpec, log: &Path) -> Result<StartedServer, StartError> {
+        let fill = |words: &String| self.start.fill(words);
+        let words = how.command.iter().map(fill).collect::<Result<Vec<String>, FillError>>()?;
+        let folder = how.folder.as_ref().map(fill).transpose()?;
+        if folder.as_ref().is_some_and(|folder| !Path::new(folder).is_dir()) {
+            let shown = how.folder.as_ref().map(|folder| self.start.redact(folder));
+            return Err(StartError::Folder(shown.unwrap_or_default()));
+        }
+        let shown: Vec<String> = how.command.iter().map(|word| self.start.redact(word)).collect();
+        let named: Vec<String> = how.command.iter().chain(&how.folder).cloned().collect();
+        let (log, writer) = self.log(log, &named)?;
+        let start = Start { folder: folder.as_deref(), ..self.spawned(&[]) };
+        let process = Process::start(&words, &self.environment.variables(), writer, start)
+            .map_err(|error| not_started(&shown, error))?;
+        Ok(StartedServer {
+            server: Box::new(process),
+            log,
+            command: secret::hidden(&shown),
+            environment: self.environment.redacted(),
+        })
+    }
+
+    fn spawned<'b>(&'b self, farewell: &'b [String]) -> Start<'b> {
+        Start { mark: &self.mark, folder: None, grace: self.spec.grace, farewell }
+    }
+
+    /// A log without the keys that these words and the environment have.
+    fn log(&self, path: &Path, words: &[String]) -> Result<(Log, io::PipeWriter), StartError> {
+        let mut keys: Vec<Secret> = self.environment.keys();
+        keys.extend(secret::values(words).into_iter().map(Secret::new));
+        keys.extend(words.iter().flat_map(|word| self.start.keys(word)));
+        keys.extend(self.spec.environment.set.values().flat_map(|value| self.start.keys(value)));
+        let failed = |error| StartError::Log { path: path.display().to_string(), error };
+        Log::create(path, Redactor::new(&keys)).map_err(failed)
+    }
+}
+
+/// With the command as it may be shown.
+fn not_started(words: &[String], error: io::Error) -> StartError {
+    let program = words.first().cloned().unwrap_or_default();
+    if error.kind() == io::ErrorKind::NotFound {
+        return StartError::NotFound(program);
+    }
+    StartError::Spawn { program, error }
+}
+
+/// A name that no other process has, now or later.
+fn unique() -> String {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    let process = std::process::id();
+    // The number of a process comes again; its start does not, as ticks since boot.
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let after_name = stat.rsplit(')').next().unwrap_or_default();
+    let started = after_name.split_whitespace().nth(19).unwrap_or("0");
+    format!("{process}-{started}-{count}")
+}
+
+/// Whether the port is closed again. On this machine that is looked up: connections that are not accepted
+/// would fill the queue of a listener until it seems to be gone.
+fn is_closed(base: &BaseUrl) -> bool {
+    const CONNECT: Duration = Duration::from_secs(1);
+    let Ok(mut addresses) = (base.host.as_str(), base.port).to_socket_addrs() else { return true };
+    addresses.all(|address| {
+        if address.ip().is_loopback() {
+            process::is_free(base.port)
+        } else {
+            TcpStream::connect_timeout(&address, CONNECT).is_err()
+        }
+    })
+}
+
+/// Drivers take a moment to clean up after a process.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Tolerance for other programs that start and end.
+const TOLERANCE: u64 = 64 << 20;
+
+/// Servers of this process, from before their start until they are gone.
+static TURNS: AtomicUsize = AtomicUsize::new(0);
+
+/// The time of one of them.
+#[derive(Debug)]
+struct Turn(());
+
+impl Turn {
+    fn begin() -> Self {
+        TURNS.fetch_add(1, Ordering::SeqCst);
+        Self(())
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        TURNS.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// GPU memory in use before and after, and a warning when it was not released. To be called while
+/// the turn of the server lasts.
+fn given_back(before: Option<u64>) -> (Option<(u64, u64)>, Option<String>) {
+    let Some(before) = before else { return (None, None) };
+    let is_alone = TURNS.load(Ordering::SeqCst) <= 1;
+    compared(before, is_alone, &mut memory_in_use)
+}
+
+/// Waits until the memory is released. While another server of this process runs, the memory may be
+/// that server's: then it is neither waited for nor reported.
+fn compared(
+    before: u64,
+    is_alone: bool,
+    look: &mut dyn FnMut() -> Option<u64>,
+) -> (Option<(u64, u64)>, Option<String>) {
+    let mut after = None;
+    until(if is_alone { PATIENCE } else { Duration::ZERO }, || {
+        after = look();
+        after.is_none_or(|after| after <= before.saturating_add(TOLERANCE))
+    });
+    let figures = after.map(|after| (before, after));
+    (figures, figures.filter(|_| is_alone).and_then(trouble))
+}
+
+fn trouble((before, after): (u64, u64)) -> Option<String> {
+    let kept = after.checked_sub(before).filter(|kept| TOLERANCE < *kept)?;
+    let mebibytes = kept >> 20;
+    Some(format!(
+        "{mebibytes} MiB more of GPU memory are in use than before the start; nvidia-smi or \
+         rocm-smi shows the processes that use them"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_that_is_not_given_back_is_reported() {
+        assert_eq!(trouble((1 << 30, (1 << 30) + 5)), None);
+        assert!(trouble((0, 1 << 30)).unwrap().starts_with("1024 MiB"));
+    }
+
+    #[test]
+    fn what_another_server_of_ours_has_is_not_missed() {
+        let mut looks = 0;
+        let other = compared(0, false, &mut || {
+            looks += 1;
+            Some(1 << 30)
+        });
+        assert_eq!((other, looks), ((Some((0, 1 << 30)), None), 1));
+        let mut looks = 0;
+        let late = compared(0, true, &mut || {
+            looks += 1;
+            Some(if looks < 3 { 1 << 30 } else { 5 })
+        });
+        assert_eq!((late, looks), ((Some((0, 5)), None), 3));
+        assert_eq!(compared(0, true, &mut || None), (None, None));
+    }
 }

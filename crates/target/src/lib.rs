@@ -4,7 +4,6 @@
 pub mod deploy;
 pub mod discovery;
 pub mod gpu;
-mod grid;
 pub mod machines;
 pub mod metrics;
 pub mod process;

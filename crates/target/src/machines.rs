@@ -1,8 +1,8 @@
 //! What machines do while a run goes on: the GPUs and the client's own
 //! processors and network.
 //!
-//! `reading` is what the readers have in common; `nvml`, `nvidia`, `amd` and `dcgm` are the readers;
-//! `client` reads the kernel's files; `sampler` asks them all again and again.
+//! The readers of GPUs are in [`gpu`](crate::gpu); the client's own figures come from the kernel's
+//! files. A [`Sampler`] reads all of them periodically.
 
 #[cfg(test)]
 mod tests;
@@ -21,7 +21,29 @@ use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 
 use crate::gpu::{DEVICES_MAX, GpuProbe, LOOK_LIMIT};
-use crate::grid::Grid;
+use crate::system::memory_bytes;
+
+/// Moments at whole periods after the beginning, whatever the looks take.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Grid {
+    pub(crate) begin: Moment,
+    pub(crate) every: Duration,
+}
+
+impl Grid {
+    /// The tick to wait for after that of number `last`: never one that has passed, and not before
+    /// the server had as much rest as the last look took.
+    pub(crate) fn next(self, last: u64, now: Moment, took: Duration) -> u64 {
+        let rested = (now + took).since(self.begin).unwrap_or_default();
+        let due = rested.as_nanos().div_ceil(self.every.as_nanos().max(1));
+        u64::try_from(due).unwrap_or(u64::MAX).max(last + 1)
+    }
+
+    pub(crate) fn moment(self, tick: u64) -> Moment {
+        let every = u64::try_from(self.every.as_nanos()).unwrap_or(u64::MAX);
+        self.begin + Duration::from_nanos(every.saturating_mul(tick))
+    }
+}
 
 /// Remembers the totals of the look before, for the shares of the time between.
 #[derive(Debug, Default)]
@@ -49,7 +71,9 @@ impl ClientWatch {
         let text = |path: &str| fs::read_to_string(path).ok();
         let now = Totals { at, cpu: text("/proc/stat").as_deref().and_then(ticks), own: own() };
         let net = text("/proc/net/dev").as_deref().and_then(traffic);
-        let memory_available_bytes = text("/proc/meminfo").as_deref().and_then(available);
+        let memory = text("/proc/meminfo");
+        let memory_available_bytes =
+            memory.as_deref().and_then(|text| memory_bytes(text, "MemAvailable:"));
         let (cpu_share, steal_share, own_cpus) = self.since(&now);
         self.before = Some(now);
         ClientSample {
@@ -112,12 +136,6 @@ fn traffic(table: &str) -> Option<(u64, u64)> {
         .reduce(|sum, one| (sum.0.saturating_add(one.0), sum.1.saturating_add(one.1)))
 }
 
-fn available(meminfo: &str) -> Option<u64> {
-    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    kibibytes.checked_mul(1 << 10)
-}
-
 /// How often, and how long a look may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sampling {
@@ -136,9 +154,9 @@ pub enum Devices {
 
 #[derive(Debug, thiserror::Error)]
 pub enum SamplerError {
-    #[error("cannot start the thread that looks at the machines: {0}")]
+    #[error("cannot start the thread that samples the machines: {0}")]
     Thread(io::Error),
-    #[error("the thread that looks at the machines ended abnormally")]
+    #[error("the thread that samples the machines ended abnormally")]
     Panicked,
 }
 
@@ -151,10 +169,8 @@ pub struct Sampler<J, E> {
 }
 
 impl Sampling {
-    const OPEN_LIMIT: Duration = Duration::from_secs(10);
-
     pub fn new(every: Duration) -> Self {
-        Self { every, open_limit: Self::OPEN_LIMIT, look_limit: LOOK_LIMIT }
+        Self { every, open_limit: Duration::from_secs(10), look_limit: LOOK_LIMIT }
     }
 }
 
@@ -216,16 +232,13 @@ enum Event {
     Stop,
     /// The GPUs are not read.
     Blind(DevicesAbsence),
-    Looked(Looked),
-}
-
-#[derive(Debug)]
-struct Looked {
-    source: DeviceSource,
-    began: Moment,
-    ended: Moment,
-    /// `None` when it failed.
-    devices: Option<Vec<DeviceReading>>,
+    Looked {
+        source: DeviceSource,
+        began: Moment,
+        ended: Moment,
+        /// `None` when it failed.
+        devices: Option<Vec<DeviceReading>>,
+    },
 }
 
 /// The thread that looks at the GPUs. It may hang in a driver; then it is left behind.
@@ -263,8 +276,9 @@ impl Watcher {
             loop {
                 let began = clock.now();
                 let devices = reader.look().ok().filter(|devices| !devices.is_empty());
-                let looked = Looked { source: reader.source, began, ended: clock.now(), devices };
-                if events.send(Event::Looked(looked)).is_err() || asked.recv().is_err() {
+                let (source, ended) = (reader.source, clock.now());
+                let looked = Event::Looked { source, began, ended, devices };
+                if events.send(looked).is_err() || asked.recv().is_err() {
                     return;
                 }
             }
@@ -339,37 +353,33 @@ impl<C: Clock, J, E> Rounds<C, J, E> {
         Ok(self.journal)
     }
 
-    /// Writes down an event; returns true when it is over.
+    /// Writes an event; returns true when it is the last.
     fn hear(&mut self, event: Event) -> Result<bool, E> {
-        match event {
+        let (source, began, ended, devices) = match event {
             Event::Stop => return Ok(true),
             Event::Blind(absence) => {
                 self.reader = None;
-                self.write(&TelemetryEntry::DevicesAbsent(absence))?;
+                return self.write(&TelemetryEntry::DevicesAbsent(absence)).map(|()| false);
             }
-            Event::Looked(looked) => self.hear_look(looked)?,
-        }
-        Ok(false)
-    }
-
-    fn hear_look(&mut self, looked: Looked) -> Result<(), E> {
-        let Looked { source, began, ended, devices } = looked;
-        let Some(watcher) = &mut self.reader else { return Ok(()) };
+            Event::Looked { source, began, ended, devices } => (source, began, ended, devices),
+        };
+        let Some(watcher) = &mut self.reader else { return Ok(false) };
         let took = ended.since(began).unwrap_or_default();
         let was_late = watcher.state == State::Late;
         watcher.state = State::Resting(ended + took);
         let at = began + took / 2;
         match devices {
-            // What comes late is as good: it carries its own moment and duration.
+            // A late reading is as good: it has its time and duration.
             Some(mut devices) => {
                 devices.truncate(DEVICES_MAX as usize);
                 devices.sort_by_key(|device| device.index);
-                self.write(&TelemetryEntry::Devices(DevicesSample { at, took, source, devices }))
+                self.write(&TelemetryEntry::Devices(DevicesSample { at, took, source, devices }))?;
             }
             // It was counted when it was given up.
-            None if was_late => Ok(()),
-            None => self.miss(at, LookMiss::Failed),
+            None if was_late => {}
+            None => self.miss(at, LookMiss::Failed)?,
         }
+        Ok(false)
     }
 
     fn look_at_client(&mut self) -> Result<(), E> {
@@ -422,8 +432,11 @@ mod client_tests {
                    eth0:2000 1 0 0 0 0 0 0 30 1 0 0 0 0 0 0\n";
         assert_eq!(traffic(net), Some((3_000, 1_030)));
         assert_eq!(traffic("nothing"), None);
-        assert_eq!(available("MemTotal: 9 kB\nMemAvailable:   2048 kB\n"), Some(2 << 20));
-        assert_eq!(available("MemTotal: 9 kB\n"), None);
+        assert_eq!(
+            memory_bytes("MemTotal: 9 kB\nMemAvailable:   2048 kB\n", "MemAvailable:"),
+            Some(2 << 20)
+        );
+        assert_eq!(memory_bytes("MemTotal: 9 kB\n", "MemAvailable:"), None);
     }
 
     #[test]

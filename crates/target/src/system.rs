@@ -3,12 +3,10 @@
 
 pub(crate) mod listener;
 mod server;
-mod server_info;
 pub(crate) mod tool;
 
 pub use listener::serves_here;
-pub use server::ask_server;
-pub use server_info::{ServerInfo, ServerInfoError, gpus_used, read_server_info};
+pub use server::{ServerInfo, ServerInfoError, ask_server, gpus_used, read_server_info};
 
 use std::fs;
 use std::path::Path;
@@ -40,7 +38,7 @@ pub fn host() -> Machine {
             .as_deref()
             .and_then(cpu_count)
             .or_else(|| u32::try_from(std::thread::available_parallelism().ok()?.get()).ok()),
-        memory_bytes: read("/proc/meminfo").as_deref().and_then(memory_bytes),
+        memory_bytes: read("/proc/meminfo").and_then(|text| memory_bytes(&text, "MemTotal:")),
         container: container(
             Path::new("/.dockerenv").exists(),
             Path::new("/run/.containerenv").exists(),
@@ -66,25 +64,21 @@ fn cpu_count(cpuinfo: &str) -> Option<u32> {
     u32::try_from(count).ok().filter(|count| 0 < *count)
 }
 
-fn memory_bytes(meminfo: &str) -> Option<u64> {
-    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+/// The bytes of a line of `/proc/meminfo`.
+pub(crate) fn memory_bytes(meminfo: &str, name: &str) -> Option<u64> {
+    let line = meminfo.lines().find_map(|line| line.strip_prefix(name))?;
     let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     kilobytes.checked_mul(1024)
 }
 
 fn container(docker: bool, podman: bool, kubernetes: bool, cgroup: &str) -> Option<String> {
-    let kind = if kubernetes {
-        "Kubernetes"
-    } else if docker || cgroup.contains("/docker") {
-        "Docker"
-    } else if podman || cgroup.contains("libpod") {
-        "Podman"
-    } else if cgroup.contains("/lxc") {
-        "LXC"
-    } else {
-        return None;
-    };
-    Some(kind.to_owned())
+    let kinds = [
+        (kubernetes, "Kubernetes"),
+        (docker || cgroup.contains("/docker"), "Docker"),
+        (podman || cgroup.contains("libpod"), "Podman"),
+        (cgroup.contains("/lxc"), "LXC"),
+    ];
+    kinds.into_iter().find_map(|(is_it, name)| is_it.then(|| name.to_owned()))
 }
 
 fn named(text: &str) -> Option<String> {
@@ -103,7 +97,10 @@ mod tests {
             "processor\t: 0\nmodel name\t: AMD Ryzen X\n\nprocessor\t: 1\nmodel name\t: b\n";
         assert_eq!(cpu_model(cpuinfo).as_deref(), Some("AMD Ryzen X"));
         assert_eq!(cpu_count(cpuinfo), Some(2));
-        assert_eq!(memory_bytes("MemTotal:  263833600 kB\nMemFree: 1 kB"), Some(270_165_606_400));
+        assert_eq!(
+            memory_bytes("MemTotal:  263833600 kB\nMemFree: 1 kB", "MemTotal:"),
+            Some(270_165_606_400)
+        );
     }
 
     #[test]
@@ -111,7 +108,7 @@ mod tests {
         assert_eq!(os_name("NAME=x"), None);
         assert_eq!(cpu_model("Hardware : BCM2711"), None);
         assert_eq!(cpu_count(""), None);
-        assert_eq!(memory_bytes("MemTotal: many"), None);
+        assert_eq!(memory_bytes("MemTotal: many", "MemTotal:"), None);
         assert_eq!(container(false, false, false, "0::/init.scope"), None);
         assert_eq!(container(true, false, true, "").as_deref(), Some("Kubernetes"));
         assert_eq!(container(false, true, false, "").as_deref(), Some("Podman"));

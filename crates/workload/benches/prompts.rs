@@ -46,7 +46,7 @@ fn exact_mended(bencher: divan::Bencher<'_, '_>) {
 
 #[divan::bench(sample_count = 3)]
 fn estimating(bencher: divan::Bencher<'_, '_>) {
-    measure(bencher, &TextMaker::estimating(None), prompts());
+    measure(bencher, &TextMaker::Estimating(None), prompts());
 }
 
 /// Once per run, before anything is planned.
@@ -70,7 +70,7 @@ fn measure(bencher: divan::Bencher<'_, '_>, maker: &TextMaker, prompts: u64) {
 
 /// Learns the common words, with or without what stands beside them.
 fn trained(splits_words: bool) -> Tokenizer {
-    let maker = TextMaker::estimating(None);
+    let maker = TextMaker::Estimating(None);
     let lines: Vec<String> =
         (0..2000).map(|seed| maker.bare(&[Segment { seed, tokens: 16 }]) + ".").collect();
     let letters = ByteLevel::new(false, true, splits_words);

@@ -1,61 +1,54 @@
-//! How long the prompts of others are: by the model's tokenizer or by words, bare or as the model
-//! sees them.
+//! Counts the tokens of prompts: by the model's tokenizer or by words, alone or as the model sees
+//! them.
 
 use std::fmt;
+use std::sync::Arc;
 
-use inferometer_model::{Message, Prompt, TokenCounter};
+use inferometer_model::{Message, Prompt, TokenCounter as _};
 
 use crate::tokenizer::Tokenizer;
 
 pub(crate) trait Counter: Sync + fmt::Debug {
-    /// The length of a text by itself.
+    /// The length of a text alone.
     fn words(&self, text: &str) -> usize;
+
+    /// The tokenizer whose chat template counts as part of a prompt.
+    fn template(&self) -> Option<&Tokenizer> {
+        None
+    }
 
     /// The length of a whole prompt; `None` when it cannot be sent.
     fn prompt(&self, prompt: &Prompt) -> Option<usize> {
-        Some(match prompt {
-            Prompt::Text(text) => self.words(text),
-            Prompt::Messages(messages) => {
-                messages.iter().map(|message| self.words(&message.text())).sum()
+        let rendered = match (self.template(), prompt) {
+            (None, Prompt::Text(text)) => return Some(self.words(text)),
+            (None, Prompt::Messages(messages)) => {
+                return Some(messages.iter().map(|message| self.words(&message.text())).sum());
             }
-        })
+            (Some(tokenizer), Prompt::Text(text)) => {
+                tokenizer.render_chat(&[Message::new("user", text.as_str())], true)
+            }
+            (Some(tokenizer), Prompt::Messages(messages)) => tokenizer.render_chat(messages, true),
+        };
+        Some(self.words(&rendered.ok().flatten()?))
     }
 }
 
-/// Words, as if each were a token.
-#[derive(Debug)]
-pub(crate) struct Words;
-
-impl Counter for Words {
-    fn words(&self, text: &str) -> usize {
-        text.split_whitespace().count()
-    }
+#[derive(Debug, Default)]
+pub(crate) struct PromptCounter {
+    /// Without one, words count as if each were a token.
+    pub(crate) tokenizer: Option<Arc<Tokenizer>>,
+    pub(crate) with_template: bool,
 }
 
-impl Counter for Tokenizer {
+impl Counter for PromptCounter {
     fn words(&self, text: &str) -> usize {
-        self.count(text)
-    }
-}
-
-/// With all that the model's chat template writes around a prompt.
-#[derive(Debug)]
-pub(crate) struct Rendered<'t>(pub(crate) &'t Tokenizer);
-
-impl Counter for Rendered<'_> {
-    fn words(&self, text: &str) -> usize {
-        self.0.count(text)
-    }
-
-    fn prompt(&self, prompt: &Prompt) -> Option<usize> {
-        match prompt {
-            Prompt::Text(text) => rendered(self.0, &[Message::new("user", text.as_str())]),
-            Prompt::Messages(messages) => rendered(self.0, messages),
+        match &self.tokenizer {
+            Some(tokenizer) => tokenizer.count(text),
+            None => text.split_whitespace().count(),
         }
     }
-}
 
-fn rendered(tokenizer: &Tokenizer, messages: &[Message]) -> Option<usize> {
-    let text = tokenizer.render_chat(messages, true).ok().flatten()?;
-    Some(tokenizer.count(&text))
+    fn template(&self) -> Option<&Tokenizer> {
+        self.tokenizer.as_deref().filter(|_| self.with_template)
+    }
 }

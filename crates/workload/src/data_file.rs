@@ -123,11 +123,6 @@ impl DataFile {
         &self.path
     }
 
-    /// Its name without its folder.
-    pub(crate) fn name(&self) -> String {
-        name_of(&self.path)
-    }
-
     /// How it begins.
     pub(crate) fn head(&self) -> &[u8] {
         &self.head

@@ -9,13 +9,11 @@ use std::sync::Arc;
 
 use inferometer_model::endpoint::{Api, PromptForm};
 use inferometer_model::observations::{Correction, FileFacts, InputLength, Materials};
-use inferometer_model::spec::{
-    self, Counting, Extent, FixedPrompt, LoadShape, MixPart, Rate, Replay, Source,
-};
+use inferometer_model::spec::{self, Counting, Extent, LoadShape, MixPart, Rate, Replay, Source};
 use inferometer_model::{Plan, Prompt, Spec};
 
 use crate::arrivals::Schedule;
-use crate::counter::{Counter, Rendered, Words};
+use crate::counter::{Counter as _, PromptCounter};
 use crate::data_file::name_of;
 use crate::dataset::{self, Dataset};
 use crate::error::WorkloadError;
@@ -73,10 +71,13 @@ impl Inputs {
     }
 
     fn gather_from(spec: &Spec, ids: Option<Alphabet>) -> Result<Self, WorkloadError> {
-        let tokenizer = if ids.is_some() { None } else { open_tokenizer(spec)? }.map(Arc::new);
+        // A saved plan has its words already, and needs no tokenizer.
+        let has_words = ids.is_some() || matches!(spec.workload.source, Source::Saved { .. });
+        let name = spec.workload.tokenizer.as_deref().filter(|_| !has_words);
+        let tokenizer = name.map(Tokenizer::open).transpose()?.map(Arc::new);
         let text = Arc::new(match &tokenizer {
             Some(tokenizer) => TextMaker::exact(Arc::clone(tokenizer), frame_for(spec)?)?,
-            None => TextMaker::estimating(None),
+            None => TextMaker::Estimating(None),
         });
         let besides = TokenizerParts {
             template: spec.workload.counting == Counting::WithTemplate,
@@ -90,17 +91,18 @@ impl Inputs {
         };
         let mut reader = Reader { tokenizer, ids, spec, materials };
         let loaded = reader.load(&spec.workload.source)?;
-        if loaded.has_system() && !text.knows_openings() {
+        // First turns with a prefix begin with a system message.
+        let has_system = matches!(&loaded, Loaded::Conversations(spec) if spec.prefix.is_some());
+        if has_system && !text.knows_openings() {
             return Err(TextError::NoSystem(facts.map_or_else(String::new, |it| it.name)).into());
         }
         let recorded = if let Loaded::Trace(trace) = &loaded {
-            let moments = trace.entries.iter().map(|entry| u64::try_from(entry.at_ns));
-            Some(moments.map(Result::unwrap_or_default).collect())
+            let times = trace.entries.iter().map(|entry| u64::try_from(entry.at_ns));
+            Some(times.map(Result::unwrap_or_default).collect())
         } else {
             None
         };
-        let materials = reader.materials;
-        let mut inputs = Self { text, loaded, recorded, materials };
+        let mut inputs = Self { text, loaded, recorded, materials: reader.materials };
         inputs.note_shortest();
         Ok(inputs)
     }
@@ -129,17 +131,17 @@ impl Inputs {
 
     /// Takes in how the server counts.
     pub fn correct(&mut self, correction: Correction) {
-        self.text = Arc::new(TextMaker::estimating(Some(correction)));
+        self.text = Arc::new(TextMaker::Estimating(Some(correction)));
         self.materials.input_length = self.text.input_length();
         self.note_shortest();
     }
 
-    /// Prompts that cannot be as short as they were asked are recorded as they are sent.
+    /// Notes prompts that cannot be as short as requested.
     fn note_shortest(&mut self) {
         if let Some(shortest) = self.loaded.shortest_above_asked(&self.text) {
             self.materials.notes.push(format!(
-                "prompts shorter than {shortest} tokens are not possible, with what surrounds \
-                 them here; those that were asked to be shorter have {shortest}"
+                "prompts shorter than {shortest} tokens are not possible with what surrounds them \
+                 here; those that were requested shorter have {shortest}"
             ));
         }
     }
@@ -218,12 +220,7 @@ impl Loaded {
         }
     }
 
-    /// Whether its first turns begin with a system message.
-    fn has_system(&self) -> bool {
-        matches!(self, Self::Conversations(spec) if spec.prefix.is_some())
-    }
-
-    /// The fewest tokens that its prompts can have, where some are asked to have fewer.
+    /// The fewest tokens that its prompts can have, where some are requested to have fewer.
     fn shortest_above_asked(&self, text: &TextMaker) -> Option<u32> {
         let (asked, shortest) = match self {
             Self::Synthetic(spec) => (spec.input.least(), text.shortest()),
@@ -247,14 +244,6 @@ impl Loaded {
         };
         (asked < shortest).then_some(shortest)
     }
-}
-
-/// A saved plan has its words already, and needs none.
-fn open_tokenizer(spec: &Spec) -> Result<Option<Tokenizer>, WorkloadError> {
-    if matches!(spec.workload.source, Source::Saved { .. }) {
-        return Ok(None);
-    }
-    Ok(spec.workload.tokenizer.as_deref().map(Tokenizer::open).transpose()?)
 }
 
 /// Whether prompts are drawn as token ids, special ones left out.
@@ -298,9 +287,13 @@ impl Reader<'_> {
         Ok(match source {
             Source::Synthetic(spec) => Loaded::Synthetic(spec.clone()),
             Source::Conversations(spec) => Loaded::Conversations(spec.clone()),
-            Source::Fixed(spec) => Loaded::Fixed(spec.clone(), self.count(spec)?),
+            Source::Fixed(spec) => {
+                let tokens = self.counter().prompt(&Prompt::Text(spec.prompt.clone()));
+                let tokens = tokens.ok_or(WorkloadError::TemplateRefuses)?;
+                Loaded::Fixed(spec.clone(), u32::try_from(tokens).unwrap_or(u32::MAX))
+            }
             Source::Dataset(spec) => {
-                let dataset = self.with_counter(|counter| dataset::read(spec, counter))?;
+                let dataset = dataset::read(spec, &self.counter())?;
                 self.materials.files.push(dataset.facts.clone());
                 self.materials.notes.extend(dataset.notes.iter().cloned());
                 Loaded::Dataset(spec.clone(), Arc::new(dataset))
@@ -309,7 +302,17 @@ impl Reader<'_> {
                 let trace = trace::read(spec, self.replay(), self.spec.seed)?;
                 self.materials.files.push(trace.facts.clone());
                 self.materials.notes.extend(trace.notes.iter().cloned());
-                self.note_short(&trace);
+                // A recording ends, however many requests were requested.
+                let found = trace.entries.len();
+                if let Extent::Requests(wanted)
+                | Extent::UntilBoth { requests: wanted, .. }
+                | Extent::UntilFirst { requests: wanted, .. } = self.spec.load.extent
+                    && self.replay().is_some()
+                    && (found as u64) < wanted.get()
+                {
+                    let note = format!("the trace has {found} requests, and not {wanted}");
+                    self.materials.notes.push(note);
+                }
                 Loaded::Trace(Arc::new(trace))
             }
             Source::Mix(parts) => Loaded::Mix(self.load_parts(parts)?),
@@ -360,19 +363,9 @@ impl Reader<'_> {
         Ok(saved)
     }
 
-    fn count(&self, spec: &FixedPrompt) -> Result<u32, WorkloadError> {
-        let prompt = Prompt::Text(spec.prompt.clone());
-        let tokens = self.with_counter(|counter| counter.prompt(&prompt));
-        let tokens = tokens.ok_or(WorkloadError::TemplateRefuses)?;
-        Ok(u32::try_from(tokens).unwrap_or(u32::MAX))
-    }
-
-    fn with_counter<T>(&self, count: impl FnOnce(&dyn Counter) -> T) -> T {
-        match (&self.tokenizer, self.spec.workload.counting) {
-            (None, _) => count(&Words),
-            (Some(tokenizer), Counting::Prompt) => count(tokenizer.as_ref()),
-            (Some(tokenizer), Counting::WithTemplate) => count(&Rendered(tokenizer)),
-        }
+    fn counter(&self) -> PromptCounter {
+        let with_template = self.spec.workload.counting == Counting::WithTemplate;
+        PromptCounter { tokenizer: self.tokenizer.clone(), with_template }
     }
 
     fn vllm_random(
@@ -410,22 +403,6 @@ impl Reader<'_> {
         match &self.spec.load.shape {
             LoadShape::Open { rate: Rate::Recorded(replay), .. } => Some(replay),
             LoadShape::Open { .. } | LoadShape::Closed { .. } => None,
-        }
-    }
-
-    /// A recording ends, however many requests were asked for.
-    fn note_short(&mut self, trace: &Trace) {
-        let asked = match self.spec.load.extent {
-            Extent::Requests(requests)
-            | Extent::UntilBoth { requests, .. }
-            | Extent::UntilFirst { requests, .. } => requests.get(),
-            Extent::Whole | Extent::Duration(_) => return,
-        };
-        let found = trace.entries.len();
-        if self.replay().is_some() && (found as u64) < asked {
-            self.materials
-                .notes
-                .push(format!("the trace has {found} requests, fewer than the {asked} asked for"));
         }
     }
 }

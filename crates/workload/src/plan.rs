@@ -251,17 +251,14 @@ impl Plan for WorkloadPlan {
             id,
             release,
             think,
-            prompt_seed: recipe.prompt_seed,
-            input_tokens: recipe.input_tokens,
-            output_tokens: recipe.output_tokens,
             // The turns of a conversation have its number in common.
             item: match &self.conversations {
                 Some(_) => u32::try_from(standing.conversation).unwrap_or(u32::MAX),
                 None => recipe.item,
             },
-            part: recipe.part,
             turn: standing.turn,
             continues: !standing.is_last,
+            ..recipe
         })
     }
 

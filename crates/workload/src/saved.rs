@@ -3,7 +3,6 @@
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
-use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -21,7 +20,7 @@ use sha2::{Digest, Sha256};
 
 use crate::data_file::reason_of;
 use crate::fingerprint::{half, nanos};
-use crate::prompts::{PromptIndex, Prompts, Recipe};
+use crate::prompts::{PromptIndex, Prompts, RECIPE};
 
 #[derive(Debug, thiserror::Error)]
 pub enum SavedPlanError {
@@ -52,14 +51,18 @@ pub enum SavedPlanError {
 
 /// The first line alone: a run must know its load before anything else.
 pub fn read_header(path: &Path) -> Result<Header, SavedPlanError> {
-    let file = File::open(path)
-        .map_err(|error| SavedPlanError::Unreadable { path: path.to_owned(), error })?;
-    header_of(&mut Lines::new(path, BufReader::new(file), LINE_BYTES_MAX))
+    Ok(open_lines(path)?.1)
 }
 
-fn header_of<R: std::io::BufRead>(lines: &mut Lines<R>) -> Result<Header, SavedPlanError> {
+/// The lines of a file, behind its header.
+fn open_lines(path: &Path) -> Result<(Lines<BufReader<File>>, Header), SavedPlanError> {
+    let file = File::open(path)
+        .map_err(|error| SavedPlanError::Unreadable { path: path.to_owned(), error })?;
+    let bytes = BufReader::with_capacity(1 << 20, file);
+    let mut lines = Lines::new(path, bytes, LINE_BYTES_MAX);
     lines.advance()?;
-    Header::read(&lines.line).map_err(|reason| lines.wrong(reason))
+    let header = Header::read(&lines.line).map_err(|reason| lines.wrong(reason))?;
+    Ok((lines, header))
 }
 
 /// A saved plan: its recipes in memory, its words in the file.
@@ -87,11 +90,7 @@ const ENTRIES_MAX: usize = 100_000_000;
 impl SavedPlan {
     /// Reads and checks every line; keeps the recipes.
     pub fn open(path: &Path) -> Result<Self, SavedPlanError> {
-        let file = File::open(path)
-            .map_err(|error| SavedPlanError::Unreadable { path: path.to_owned(), error })?;
-        let bytes = BufReader::with_capacity(1 << 20, &file);
-        let mut lines = Lines::new(path, bytes, LINE_BYTES_MAX);
-        let header = header_of(&mut lines)?;
+        let (mut lines, header) = open_lines(path)?;
         let mut hash = Sha256::new_with_prefix(&lines.line);
         let mut sequence = Sequence::new(&header);
         let mut entries = Vec::new();
@@ -116,15 +115,17 @@ impl SavedPlan {
             entries.push(Entry { request, offset, bytes });
         };
         if lines.advance()? {
-            return Err(lines.wrong("it comes after the end of the plan".to_owned()));
+            return Err(lines.wrong("it is behind the end of the plan".to_owned()));
         }
-        drop(lines);
         let requests = entries.len() as u64;
         if requests == 0 {
             return Err(SavedPlanError::Empty { path: path.to_owned() });
         }
         let wrong = |line, reason| SavedPlanError::Line { path: path.to_owned(), line, reason };
-        sequence.finish().map_err(|reason| wrong(requests + 1, reason))?;
+        if sequence.before.is_some_and(|before| before.continues) {
+            let reason = "it continues, but no request follows it";
+            return Err(wrong(requests + 1, reason.to_owned()));
+        }
         if header.bounds.requests != Some(requests) {
             let stated = header.bounds.requests.map_or("null".to_owned(), |it| it.to_string());
             let reason = format!("`bounds.requests` is {stated}, and {requests} requests follow");
@@ -132,7 +133,8 @@ impl SavedPlan {
         }
         let sha256 = half(hash);
         let is_changed = end.requests != requests || end.sha256 != sha256;
-        Ok(Self { file: Mutex::new(file), entries, sha256, is_changed, header })
+        let file = Mutex::new(lines.bytes.into_inner());
+        Ok(Self { file, entries, sha256, is_changed, header })
     }
 
     /// The line of a request, from the file. Every line was read before, so what fails now was
@@ -164,16 +166,9 @@ impl Plan for SavedPlan {
 
 /// A warm-up is as long as the saved requests.
 impl Prompts for SavedPlan {
-    fn recipe(&self, place: PromptIndex) -> Recipe {
+    fn recipe(&self, place: PromptIndex) -> PlannedRequest {
         let number = place.id % (self.entries.len() as u64).max(1);
-        let request = self.request(RequestId(number));
-        request.map_or_else(Recipe::default, |request| Recipe {
-            prompt_seed: request.prompt_seed,
-            input_tokens: request.input_tokens,
-            output_tokens: request.output_tokens,
-            item: request.item,
-            part: request.part,
-        })
+        self.request(RequestId(number)).unwrap_or(RECIPE)
     }
 
     fn content(&self, request: &PlannedRequest) -> Content {
@@ -427,8 +422,6 @@ impl<R: BufRead> Lines<R> {
     }
 }
 
-const TOKENS: RangeInclusive<u32> = 1..=TOKENS_MAX;
-
 /// Checks requests one after the other.
 #[derive(Debug)]
 struct Sequence {
@@ -460,76 +453,63 @@ impl Sequence {
     fn take(&mut self, request: &PlannedRequest) -> Result<(), String> {
         let expected = self.before.map_or(0, |before| before.id.0 + 1);
         if request.id.0 != expected {
-            return Err(format!("request {} is in the place of request {expected}", request.id));
+            return Err(format!("it is request {}, and request {expected} is due", request.id));
         }
         self.check_turn(request)?;
         self.check_release(request)?;
-        let lengths =
-            [("input_tokens", request.input_tokens), ("output_tokens", request.output_tokens)];
-        if let Some((name, length)) = lengths.iter().find(|(_, length)| !TOKENS.contains(length)) {
-            return Err(format!("{name} is {length} and must be from 1 to {TOKENS_MAX}"));
+        let PlannedRequest { input_tokens, output_tokens, .. } = *request;
+        for (name, length) in [("input_tokens", input_tokens), ("output_tokens", output_tokens)] {
+            if !(1..=TOKENS_MAX).contains(&length) {
+                return Err(format!("{name} is {length} and must be from 1 to {TOKENS_MAX}"));
+            }
         }
         if let Some(parts) = self.parts
             && parts <= usize::from(request.part)
         {
-            return Err(format!(
-                "part {} is not there: the workload has {parts}, counted from 0",
-                request.part
-            ));
+            let part = request.part;
+            return Err(format!("there is no part {part}: the workload has {parts}, from 0"));
         }
         self.before = Some(*request);
-        Ok(())
-    }
-
-    /// A conversation that goes on must find its next turn.
-    fn finish(&self) -> Result<(), String> {
-        if self.before.is_some_and(|before| before.continues) {
-            return Err("it continues, but no request follows it".to_owned());
-        }
         Ok(())
     }
 
     fn check_turn(&self, request: &PlannedRequest) -> Result<(), String> {
         let follows = matches!(request.release, Release::After { .. });
         let goes_on = self.before.filter(|before| before.continues);
-        let expected = match (goes_on, follows) {
-            (None, true) => {
-                return Err(
-                    "it follows an answer, but the request before it does not continue".to_owned()
-                );
-            }
+        let mistake = match (goes_on, follows) {
+            (None, true) => "it follows an answer, but the request before it does not continue",
             (Some(_), false) => {
-                return Err(
-                    "the request before it continues, so it must follow that answer (`after_ns`)"
-                        .to_owned(),
-                );
+                "the request before it continues, so it must follow that answer (`after_ns`)"
             }
-            (None, false) => 0,
-            (Some(before), true) => u32::from(before.turn) + 1,
+            (None, false) | (Some(_), true) => {
+                let expected = goes_on.map_or(0, |before| u32::from(before.turn) + 1);
+                if u32::from(request.turn) == expected {
+                    return Ok(());
+                }
+                return Err(format!("it is turn {}, and turn {expected} is due", request.turn));
+            }
         };
-        if u32::from(request.turn) != expected {
-            return Err(format!("it is turn {} where turn {expected} belongs", request.turn));
-        }
-        Ok(())
+        Err(mistake.to_owned())
     }
 
     fn check_release(&mut self, request: &PlannedRequest) -> Result<(), String> {
-        match request.release {
+        let mistake = match request.release {
             Release::At(_) if !self.is_open_loop => {
-                Err("it leaves at a moment, and the load is a closed loop".to_owned())
+                "it is sent at a given time, and the load is a closed loop"
             }
             Release::WhenSlotFree if self.is_open_loop => {
-                Err("it waits for a free slot, and the load is an open loop".to_owned())
+                "it waits for a free slot, and the load is an open loop"
             }
-            Release::At(moment) if moment < self.latest => {
-                Err("it leaves before a request above it; moments must not decrease".to_owned())
+            Release::At(time) if time < self.latest => {
+                "it is sent before a request above it; times must not decrease"
             }
-            Release::At(moment) => {
-                self.latest = moment;
-                Ok(())
+            Release::At(time) => {
+                self.latest = time;
+                return Ok(());
             }
-            Release::WhenSlotFree | Release::After { .. } => Ok(()),
-        }
+            Release::WhenSlotFree | Release::After { .. } => return Ok(()),
+        };
+        Err(mistake.to_owned())
     }
 }
 

@@ -21,102 +21,86 @@ use crate::plan::Stream;
 use crate::tokenizer::Tokenizer;
 use exact::Exact;
 
-/// Makes texts of so many tokens.
+/// Makes texts of a requested number of tokens.
 #[derive(Clone, Debug)]
-pub struct TextMaker {
-    manner: Manner,
-}
-
-#[derive(Clone, Debug)]
-enum Manner {
+pub enum TextMaker {
+    /// By words, as if each were a token, or as a probe has shown the server to count them.
     Estimating(Option<Correction>),
     Exact(Arc<Exact>),
 }
 
 impl TextMaker {
-    /// By words, as if each were a token, or as a probe has shown the server to count them.
-    pub fn estimating(correction: Option<Correction>) -> Self {
-        Self { manner: Manner::Estimating(correction) }
-    }
-
     /// By the model's tokenizer, with what surrounds a prompt as a part of its length.
     pub fn exact(tokenizer: Arc<Tokenizer>, frame: Frame) -> Result<Self, TextError> {
-        Ok(Self { manner: Manner::Exact(Arc::new(Exact::new(tokenizer, frame)?)) })
+        Ok(Self::Exact(Arc::new(Exact::new(tokenizer, frame)?)))
     }
 
     pub fn input_length(&self) -> InputLength {
-        match &self.manner {
-            Manner::Estimating(None) => InputLength::Estimated,
-            Manner::Estimating(Some(correction)) => InputLength::Corrected(*correction),
-            Manner::Exact(_) => InputLength::Exact,
+        match self {
+            Self::Estimating(None) => InputLength::Estimated,
+            Self::Estimating(Some(correction)) => InputLength::Corrected(*correction),
+            Self::Exact(_) => InputLength::Exact,
         }
     }
 
     /// The fewest tokens that a whole prompt can have; one that is asked to be shorter has these.
     pub fn shortest(&self) -> u32 {
-        match &self.manner {
-            Manner::Estimating(None) => 1,
-            Manner::Estimating(Some(correction)) => {
+        match self {
+            Self::Estimating(None) => 1,
+            Self::Estimating(Some(correction)) => {
                 let tokens = correction.overhead_tokens + correction.tokens_per_word;
                 u32::try_from(whole(tokens)).unwrap_or(u32::MAX).max(1)
             }
-            Manner::Exact(exact) => exact.shortest(),
+            Self::Exact(exact) => exact.framed.overhead + 1,
         }
     }
 
     /// The fewest tokens that a conversation's first turn can have behind a system message of so
     /// many.
     pub fn shortest_after(&self, system: u32) -> u32 {
-        let beside = match &self.manner {
-            Manner::Estimating(_) => 1,
-            Manner::Exact(exact) => exact.shortest_after_system(),
+        let beside = match self {
+            Self::Estimating(_) => 1,
+            Self::Exact(exact) => exact.around_opening.unwrap_or(0) + 1,
         };
         system.saturating_add(beside)
     }
 
     /// Whether what surrounds a system message and a user's is known, where it is counted.
     pub fn knows_openings(&self) -> bool {
-        match &self.manner {
-            Manner::Estimating(_) => true,
-            Manner::Exact(exact) => exact.knows_openings(),
+        match self {
+            Self::Estimating(_) => true,
+            Self::Exact(exact) => exact.around_opening.is_some(),
         }
     }
 
     /// The system message and the user's first words; what surrounds the two is taken from the
     /// user's, where it is counted.
     pub fn opening(&self, system: Segment, own: Segment) -> [String; 2] {
-        match &self.manner {
-            Manner::Estimating(_) => [self.bare(&[system]), self.bare(&[own])],
-            Manner::Exact(exact) => exact.opening(system, own),
+        match self {
+            Self::Estimating(_) => [self.bare(&[system]), self.bare(&[own])],
+            Self::Exact(exact) => exact.opening(system, own),
         }
     }
 
     /// A whole prompt: what the server adds around it is part of its length, where that is
     /// counted. Equal beginnings of the segments are equal beginnings of the text.
     pub fn framed(&self, segments: &[Segment]) -> String {
-        match &self.manner {
-            Manner::Estimating(None) => by_words(segments, |tokens| tokens),
-            Manner::Estimating(Some(correction)) => by_words(segments, |tokens| {
-                words_for(tokens, correction.overhead_tokens, correction)
-            }),
-            Manner::Exact(exact) => exact.framed(segments),
+        match self {
+            Self::Estimating(correction) => {
+                let overhead = correction.map_or(0.0, |correction| correction.overhead_tokens);
+                by_words(segments, overhead, *correction)
+            }
+            Self::Exact(exact) => exact.text(segments, &exact.framed),
         }
     }
 
     /// Text inside a prompt.
     pub fn bare(&self, segments: &[Segment]) -> String {
-        match &self.manner {
-            Manner::Estimating(None) => by_words(segments, |tokens| tokens),
-            Manner::Estimating(Some(correction)) => {
-                by_words(segments, |tokens| words_for(tokens, 0.0, correction))
-            }
-            Manner::Exact(exact) => exact.bare(segments),
+        match self {
+            Self::Estimating(correction) => by_words(segments, 0.0, *correction),
+            Self::Exact(exact) => exact.bare(segments),
         }
     }
-}
-
-fn words_for(tokens: u64, overhead: f64, correction: &Correction) -> u64 {
-    whole((tokens as f64 - overhead) / correction.tokens_per_word)
 }
 
 #[expect(
@@ -130,7 +114,11 @@ fn whole(number: f64) -> u64 {
 
 /// Segments of as many words as their tokens, summed from the beginning, stand for: so the whole is
 /// as near as it can be, and what others share does not depend on what follows.
-fn by_words(segments: &[Segment], words_for: impl Fn(u64) -> u64) -> String {
+fn by_words(segments: &[Segment], overhead: f64, correction: Option<Correction>) -> String {
+    let words_for = |tokens: u64| match correction {
+        None => tokens,
+        Some(correction) => whole((tokens as f64 - overhead) / correction.tokens_per_word),
+    };
     let mut text = String::new();
     let (mut tokens, mut words) = (0_u64, 0_u64);
     for segment in segments {
@@ -189,14 +177,13 @@ impl<'a> Speech<'a> {
     /// The first words of a text have no space before them, and are chosen by what they cost there.
     fn say_first(&mut self, text: &mut String, firsts: &[String]) {
         self.begin_sentence();
-        let place = self.below(firsts.len());
-        text.push_str(&firsts[place]);
+        text.push_str(&firsts[self.below(firsts.len())]);
         self.begins = false;
     }
 
     fn say(&mut self, text: &mut String) {
         let units = self.units;
-        if self.words_left == 0 && !self.begins {
+        if self.stops() {
             text.push('.');
             self.begins = true;
             return;
@@ -211,9 +198,7 @@ impl<'a> Speech<'a> {
             (false, 0) => &units.enders,
             (false, _) => &units.words,
         };
-        text.push_str(units.gap);
-        let place = self.below(words.len());
-        text.push_str(&words[place]);
+        self.say_word(text, words);
         self.begins = false;
     }
 
@@ -222,25 +207,22 @@ impl<'a> Speech<'a> {
         self.words_left == 0 && !self.begins
     }
 
-    /// Goes on with a word where a full stop would be.
-    fn say_word(&mut self, text: &mut String) {
+    /// One of these words, behind the others.
+    fn say_word(&mut self, text: &mut String, words: &[String]) {
         text.push_str(self.units.gap);
-        let place = self.below(self.units.words.len());
-        text.push_str(&self.units.words[place]);
+        text.push_str(&words[self.below(words.len())]);
     }
 
     /// A letter or a mark behind the last word: the least that a text can be longer by.
     fn say_crumb(&mut self, text: &mut String) {
-        let place = self.below(CRUMBS.len());
-        text.push_str(CRUMBS[place]);
+        text.push_str(CRUMBS[self.below(CRUMBS.len())]);
     }
 
     fn begin_sentence(&mut self) {
         self.words_left = if self.units.enders.is_empty() {
             u32::MAX
         } else {
-            let lengths = SENTENCE_WORDS.len();
-            SENTENCE_WORDS[self.below(lengths)]
+            SENTENCE_WORDS[self.below(SENTENCE_WORDS.len())]
         };
     }
 
@@ -275,7 +257,6 @@ struct Units {
 const WORDS_ENOUGH: usize = 256;
 /// With four bits a word, sixteen words have the sixty-four that make a beginning unique.
 const WORDS_MIN: usize = 16;
-const PIECES_MAX: usize = 4096;
 /// Long enough that a tokenizer joins nothing to it.
 const ANCHOR: &str = "one two";
 
@@ -393,16 +374,17 @@ fn costs_one(tokenizer: &Tokenizer, gap: &str, word: &str) -> bool {
 
 /// The vocabulary's own pieces, without the mark of a space before them.
 fn pieces(tokenizer: &Tokenizer, is_usable: impl Fn(char) -> bool) -> Vec<String> {
-    let mut pieces: Vec<String> = Vec::new();
-    for piece in tokenizer.vocabulary() {
-        let word = piece.trim_start_matches(['\u{2581}', '\u{120}']).trim_start_matches("##");
-        if !word.is_empty() && word.len() <= 24 && word.chars().all(&is_usable) {
-            pieces.push(word.to_owned());
-        }
-    }
     let mut seen = std::collections::BTreeSet::new();
-    pieces.retain(|piece| seen.insert(piece.clone()));
-    pieces.truncate(PIECES_MAX);
+    let mut pieces = tokenizer.vocabulary();
+    for piece in &mut pieces {
+        let word = piece.trim_start_matches(['\u{2581}', '\u{120}']).trim_start_matches("##");
+        *piece = word.to_owned();
+    }
+    pieces.retain(|word| {
+        let is_word = !word.is_empty() && word.len() <= 24 && word.chars().all(&is_usable);
+        is_word && seen.insert(word.clone())
+    });
+    pieces.truncate(4096);
     pieces
 }
 

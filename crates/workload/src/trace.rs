@@ -1,27 +1,22 @@
 //! Recorded traffic: when requests came, how long they and their answers were, what they shared.
 //!
-//! To add a dialect: a reader beside these, its name in `TraceKind` and in [`kind_name`], its sign
-//! in [`kind_of`], and broken files of it in the tests.
-
-mod json;
-mod ticks;
-
-#[cfg(test)]
-mod tests;
+//! To add a dialect: a reader beside these, its name in `TraceKind`, its sign in [`kind_of`], and
+//! broken files of it in the tests.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use inferometer_model::observations::FileFacts;
-use inferometer_model::spec::{Replay, TOKENS_MAX, TraceKind, TraceSpec};
+use inferometer_model::spec::{Replay, TOKENS_MAX, Ticks, TraceKind, TraceSpec};
 use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
+use serde::Deserialize;
+use serde_json::value::RawValue;
 
-use crate::data_file::{DataFile, DataFileError};
+use crate::data_file::{DataFile, DataFileError, name_of, reason_of};
 use crate::plan::Stream;
-use ticks::Grid;
 
 #[derive(Debug)]
 pub(crate) struct Trace {
@@ -51,7 +46,7 @@ pub enum TraceError {
     #[error(transparent)]
     File(#[from] DataFileError),
     #[error(
-        "cannot tell whose trace {path} is ({found}); name its kind: mooncake or bailian (JSON \
+        "cannot detect the kind of the trace {path} ({found}); name it: mooncake or bailian (JSON \
          lines), azure or burstgpt (CSV)"
     )]
     UnknownKind { path: PathBuf, found: String },
@@ -81,16 +76,24 @@ fn read_within(
         Some(kind) => kind,
         None => kind_of(path, file.head())?,
     };
-    let mut recording = Recording::new(path, bounds);
+    let mut recording = Recording {
+        path,
+        bounds,
+        entries: Vec::new(),
+        hash_ids: Vec::new(),
+        dropped: BTreeMap::new(),
+        notes: Vec::new(),
+    };
     match kind {
-        TraceKind::Mooncake => json::read(&mut file, Unit::Milliseconds, &mut recording)?,
-        TraceKind::Bailian => json::read(&mut file, Unit::Seconds, &mut recording)?,
-        TraceKind::Azure => json::read_azure(&mut file, &mut recording)?,
-        TraceKind::BurstGpt => json::read_burst_gpt(&mut file, &mut recording)?,
+        TraceKind::Mooncake => read_lines(&mut file, Unit::Milliseconds, &mut recording)?,
+        TraceKind::Bailian => read_lines(&mut file, Unit::Seconds, &mut recording)?,
+        TraceKind::Azure => read_azure(&mut file, &mut recording)?,
+        TraceKind::BurstGpt => read_burst_gpt(&mut file, &mut recording)?,
     }
-    let name = file.name();
+    let name = name_of(path);
     let sha256 = file.finish()?;
-    let block_tokens = block_tokens(kind);
+    // The tables have no hash ids.
+    let block_tokens = if kind == TraceKind::Bailian { BAILIAN_BLOCK } else { MOONCAKE_BLOCK };
     recording.put_in_order();
     recording.rebase();
     recording.judge_blocks(block_tokens);
@@ -98,26 +101,18 @@ fn read_within(
     recording.thin(spec.keep, seed)?;
     recording.rebase();
     if let Some(replay) = replay {
-        let notes = ticks::spread(&mut recording.entries, grid, replay.ticks, seed);
+        let notes = spread(&mut recording.entries, grid, replay.ticks, seed);
         recording.notes.extend(notes);
         recording.warp(replay.speed);
     }
     let Recording { entries, hash_ids, dropped, notes, .. } = recording;
     let items = entries.len() as u64;
-    let facts = FileFacts { name, kind: kind_name(kind).to_owned(), sha256, items, dropped };
+    let facts = FileFacts { name, kind: kind.to_string(), sha256, items, dropped };
     Ok(Trace { entries, hash_ids, block_tokens, facts, notes })
 }
 
 const MOONCAKE_BLOCK: u32 = 512;
 const BAILIAN_BLOCK: u32 = 16;
-
-fn block_tokens(kind: TraceKind) -> u32 {
-    match kind {
-        TraceKind::Bailian => BAILIAN_BLOCK,
-        // The others name no blocks.
-        TraceKind::Mooncake | TraceKind::Azure | TraceKind::BurstGpt => MOONCAKE_BLOCK,
-    }
-}
 
 /// By the keys of its first line, or by its columns.
 fn kind_of(path: &Path, head: &[u8]) -> Result<TraceKind, TraceError> {
@@ -126,25 +121,24 @@ fn kind_of(path: &Path, head: &[u8]) -> Result<TraceKind, TraceError> {
         return Err(DataFileError::Empty { path: path.to_path_buf() }.into());
     };
     let text = String::from_utf8_lossy(line);
-    let kind = if text.trim_start().starts_with('{') {
-        json::kind_of(&text)
-    } else {
-        json::table_kind(&text)
-    };
-    kind.ok_or_else(|| {
-        let found =
-            format!("it begins with `{}`", text.trim().chars().take(80).collect::<String>());
-        TraceError::UnknownKind { path: path.to_path_buf(), found }
-    })
-}
-
-fn kind_name(kind: TraceKind) -> &'static str {
-    match kind {
-        TraceKind::Mooncake => "mooncake",
-        TraceKind::Azure => "azure",
-        TraceKind::BurstGpt => "burstgpt",
-        TraceKind::Bailian => "bailian",
+    let names = || text.split(',').map(|name| name.trim().trim_matches('"'));
+    let has = |name: &str| names().any(|found| found.eq_ignore_ascii_case(name));
+    if text.trim_start().starts_with('{') {
+        if let Ok(signs) = serde_json::from_str::<Signs>(&text) {
+            // One dialect names its chats; otherwise the length of a block decides.
+            let blocks_are =
+                |tokens: u32| signs.input_length.div_ceil(tokens) as usize == signs.hash_ids.len();
+            let is_bailian = signs.chat_id.is_some()
+                || (!blocks_are(MOONCAKE_BLOCK) && blocks_are(BAILIAN_BLOCK));
+            return Ok(if is_bailian { TraceKind::Bailian } else { TraceKind::Mooncake });
+        }
+    } else if has("ContextTokens") {
+        return Ok(TraceKind::Azure);
+    } else if has("Request tokens") {
+        return Ok(TraceKind::BurstGpt);
     }
+    let found = format!("it begins with `{}`", text.trim().chars().take(80).collect::<String>());
+    Err(TraceError::UnknownKind { path: path.to_path_buf(), found })
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -155,8 +149,8 @@ struct Bounds {
 }
 
 #[derive(Debug)]
-struct Recording {
-    path: PathBuf,
+struct Recording<'p> {
+    path: &'p Path,
     bounds: Bounds,
     entries: Vec<TraceEntry>,
     hash_ids: Vec<u64>,
@@ -164,18 +158,7 @@ struct Recording {
     notes: Vec<String>,
 }
 
-impl Recording {
-    fn new(path: &Path, bounds: Bounds) -> Self {
-        Self {
-            path: path.to_path_buf(),
-            bounds,
-            entries: Vec::new(),
-            hash_ids: Vec::new(),
-            dropped: BTreeMap::new(),
-            notes: Vec::new(),
-        }
-    }
-
+impl Recording<'_> {
     fn push(
         &mut self,
         at: i64,
@@ -193,25 +176,21 @@ impl Recording {
             self.leave_out(reason);
             return Ok(());
         }
-        self.stay_within(self.entries.len() + 1, self.bounds.entries, "requests")?;
-        self.stay_within(self.hash_ids.len() + hash_ids.len(), self.bounds.blocks, "hash ids")?;
-        let start = place(self.hash_ids.len());
+        let counts = [
+            (self.entries.len() + 1, self.bounds.entries, "requests"),
+            (self.hash_ids.len() + hash_ids.len(), self.bounds.blocks, "hash ids"),
+        ];
+        for (count, bound, what) in counts {
+            if bound < count as u64 {
+                return Err(DataFileError::TooMany { path: self.path.to_path_buf(), bound, what });
+            }
+        }
+        let position = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
+        let start = position(self.hash_ids.len());
         self.hash_ids.extend_from_slice(hash_ids);
-        let blocks = start..place(self.hash_ids.len());
+        let blocks = start..position(self.hash_ids.len());
         self.entries.push(TraceEntry { at_ns: at, input_tokens, output_tokens, blocks });
         Ok(())
-    }
-
-    fn stay_within(
-        &self,
-        count: usize,
-        bound: u64,
-        what: &'static str,
-    ) -> Result<(), DataFileError> {
-        if count as u64 <= bound {
-            return Ok(());
-        }
-        Err(DataFileError::TooMany { path: self.path.clone(), bound, what })
     }
 
     fn leave_out(&mut self, reason: &str) {
@@ -225,7 +204,7 @@ impl Recording {
             self.entries.sort_by_key(|entry| entry.at_ns);
             self.notes.push(format!(
                 "{early} of the recorded requests were earlier than the one before them; \
-                 all were put in order of their moments"
+                 all were sorted by their times"
             ));
         }
     }
@@ -238,7 +217,7 @@ impl Recording {
         if 0 < odd {
             self.notes.push(format!(
                 "{odd} of {} requests have more or fewer hash ids than blocks of {block_tokens} \
-                 tokens; what is missing is text of their own, what is too much is ignored",
+                 tokens; missing blocks are filled with unique text, surplus ids are ignored",
                 with_ids().count()
             ));
         }
@@ -257,7 +236,7 @@ impl Recording {
             self.dropped.insert(format!("not drawn (keep {keep})"), thinned);
         }
         if self.entries.is_empty() {
-            return Err(DataFileError::nothing_left(&self.path, &self.dropped));
+            return Err(DataFileError::nothing_left(self.path, &self.dropped));
         }
         Ok(())
     }
@@ -280,10 +259,6 @@ impl Recording {
             entry.at_ns = at_ns;
         }
     }
-}
-
-fn place(length: usize) -> u32 {
-    u32::try_from(length).unwrap_or(u32::MAX)
 }
 
 /// `None` where there is no gap, or no time.
@@ -340,6 +315,314 @@ fn date_nanos(text: &str) -> Option<i64> {
     });
     i64::try_from(moment.ok()?.as_nanosecond()).ok()
 }
+
+#[derive(Deserialize)]
+struct Line<'l> {
+    #[serde(borrow)]
+    timestamp: &'l RawValue,
+    input_length: u32,
+    output_length: u32,
+    #[serde(default)]
+    hash_ids: Vec<u64>,
+}
+
+fn read_lines(
+    file: &mut DataFile,
+    unit: Unit,
+    recording: &mut Recording<'_>,
+) -> Result<(), DataFileError> {
+    let path = file.path().to_path_buf();
+    let mut lines = file.lines();
+    while let Some((place, line)) = lines.next()? {
+        if line.trim().is_empty() {
+            continue;
+        }
+        let wrong = |reason| DataFileError::Wrong { path: path.clone(), place, reason };
+        let entry: Line<'_> =
+            serde_json::from_str(line).map_err(|error| wrong(reason_of(&error)))?;
+        let timestamp = entry.timestamp.get();
+        let at = nanos(timestamp, unit)
+            .ok_or_else(|| wrong(format!("`timestamp` is {timestamp}, not a number of time")))?;
+        recording.push(at, (entry.input_length, entry.output_length), &entry.hash_ids)?;
+    }
+    Ok(())
+}
+
+/// What tells the dialects apart.
+#[derive(Deserialize)]
+struct Signs {
+    chat_id: Option<serde::de::IgnoredAny>,
+    #[expect(dead_code, reason = "both dialects must have it")]
+    timestamp: serde::de::IgnoredAny,
+    input_length: u32,
+    #[serde(default)]
+    hash_ids: Vec<serde::de::IgnoredAny>,
+}
+
+/// `TIMESTAMP,ContextTokens,GeneratedTokens`, and since 2025 `NumImages`.
+fn read_azure(file: &mut DataFile, recording: &mut Recording<'_>) -> Result<(), DataFileError> {
+    let columns = ["TIMESTAMP", "ContextTokens", "GeneratedTokens"];
+    let (mut with_images, mut images) = (0_u64, 0_u64);
+    let moment = ("a date with a time", date_nanos as fn(&str) -> Option<i64>);
+    read_rows(file, columns, moment, Some("NumImages"), |at, lengths, pictures| {
+        with_images += u64::from(0 < pictures);
+        images += u64::from(pictures);
+        recording.push(at, lengths, &[])
+    })?;
+    if 0 < with_images {
+        recording.notes.push(format!(
+            "{with_images} of the recorded requests had {images} images, which are not sent; \
+             their tokens are words here"
+        ));
+    }
+    Ok(())
+}
+
+/// Seconds, and failures among the requests: those have no answer.
+fn read_burst_gpt(file: &mut DataFile, recording: &mut Recording<'_>) -> Result<(), DataFileError> {
+    let columns = ["Timestamp", "Request tokens", "Response tokens"];
+    let moment = ("a number of seconds", |text: &str| nanos(text, Unit::Seconds));
+    read_rows(file, columns, moment, None, |at, lengths, _| match lengths {
+        (_, 0) => {
+            recording.leave_out("failed (no response tokens)");
+            Ok(())
+        }
+        lengths => recording.push(at, lengths, &[]),
+    })
+}
+
+/// Walks the rows of a table with columns for the moment, the input and the output, and perhaps one
+/// more number. A moment is `what` it should be, and how it is read.
+fn read_rows(
+    file: &mut DataFile,
+    names: [&'static str; 3],
+    (what, moment): (&str, impl Fn(&str) -> Option<i64>),
+    extra: Option<&'static str>,
+    mut on_row: impl FnMut(i64, (u32, u32), u32) -> Result<(), DataFileError>,
+) -> Result<(), DataFileError> {
+    let path = file.path().to_path_buf();
+    let mut table = file.table()?;
+    let mut columns = [0; 3];
+    for (column, name) in columns.iter_mut().zip(names) {
+        *column = table.needed(name)?;
+    }
+    let extra = extra.and_then(|name| Some((name, table.column(name)?)));
+    while let Some((place, fields)) = table.next()? {
+        let field = |column: usize| fields.get(column).unwrap_or_default().trim();
+        let wrong = |name: &str, text: &str, what: &str| {
+            let reason = format!("`{name}` is `{text}`, not {what}");
+            DataFileError::Wrong { path: path.clone(), place, reason }
+        };
+        let count = |name: &str, column: usize| {
+            let text = field(column);
+            text.parse::<u32>().map_err(|_| wrong(name, text, "a whole number"))
+        };
+        let text = field(columns[0]);
+        let at = moment(text).ok_or_else(|| wrong(names[0], text, what))?;
+        let extra = extra.map_or(Ok(0), |(name, column)| count(name, column))?;
+        on_row(at, (count(names[1], columns[1])?, count(names[2], columns[2])?), extra)?;
+    }
+    Ok(())
+}
+
+/// The grid that moments lie on, or seem to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Grid {
+    /// The most common gap between ticks.
+    tick_ns: i64,
+    /// Moments this far around a tick belong to it.
+    jitter_ns: i64,
+    /// Share of the requests that have company in their tick.
+    shared: f64,
+    /// Share of the gaps between ticks that are whole multiples of the most common one.
+    regular: f64,
+}
+
+/// How far recorders that write milliseconds are seen to miss their own tick.
+const JITTER_NS: i64 = 2_000_000;
+const JITTER_SHARE: i64 = 1_000;
+/// Below this many jitters a tick could as well be busy traffic.
+const TICK_JITTERS_MIN: i64 = 20;
+const SHARED_MIN: f64 = 0.5;
+const REGULAR_MIN: f64 = 0.8;
+
+impl Grid {
+    /// For entries in order; `None` when they have one moment or none.
+    fn find(entries: &[TraceEntry]) -> Option<Self> {
+        let rough = Self::around(entries, JITTER_NS)
+            .filter(|grid| TICK_JITTERS_MIN * JITTER_NS <= grid.tick_ns && grid.is_artefact());
+        match rough {
+            None => Self::around(entries, 0),
+            Some(grid) => {
+                let jitter_ns = JITTER_NS.max(grid.tick_ns / JITTER_SHARE);
+                Self::around(entries, jitter_ns).or(rough)
+            }
+        }
+    }
+
+    fn around(entries: &[TraceEntry], jitter_ns: i64) -> Option<Self> {
+        let ticks = || ticks(entries, jitter_ns);
+        let starts = || ticks().map(|tick| tick[0].at_ns);
+        let mut gaps: Vec<i64> =
+            starts().zip(starts().skip(1)).map(|(early, late)| late - early).collect();
+        gaps.sort_unstable();
+        let tick_ns = most_common(&gaps, 2 * jitter_ns)?;
+        let off_grid = |gap: i64| {
+            let beyond = gap.rem_euclid(tick_ns);
+            2 * jitter_ns < beyond.min(tick_ns - beyond)
+        };
+        let irregular = gaps.iter().filter(|gap| off_grid(**gap)).count();
+        let alone = ticks().filter(|tick| tick.len() == 1).count();
+        let share = |part: usize, whole: usize| (whole - part) as f64 / whole as f64;
+        Some(Self {
+            tick_ns,
+            jitter_ns,
+            shared: share(alone, entries.len()),
+            regular: share(irregular, gaps.len()),
+        })
+    }
+
+    /// Whether the recorder made it, and not the traffic.
+    fn is_artefact(&self) -> bool {
+        SHARED_MIN < self.shared && REGULAR_MIN <= self.regular
+    }
+}
+
+/// Entries that belong to one tick, in order.
+fn ticks(entries: &[TraceEntry], jitter_ns: i64) -> impl Iterator<Item = &[TraceEntry]> {
+    let mut rest = entries;
+    std::iter::from_fn(move || {
+        let first = rest.first()?.at_ns;
+        let width = rest.iter().take_while(|entry| entry.at_ns - first <= 2 * jitter_ns).count();
+        let (tick, after) = rest.split_at(width);
+        rest = after;
+        Some(tick)
+    })
+}
+
+/// The mean of the gaps in the window of this width that holds the most of them; the smallest such
+/// window.
+fn most_common(sorted: &[i64], width: i64) -> Option<i64> {
+    let mut start = 0;
+    let mut best = 0..0;
+    for end in 0..sorted.len() {
+        while width < sorted[end] - sorted[start] {
+            start += 1;
+        }
+        if best.len() < end + 1 - start {
+            best = start..end + 1;
+        }
+    }
+    let sum: i128 = sorted[best.clone()].iter().map(|gap| i128::from(*gap)).sum();
+    let mean = sum.checked_div(i128::try_from(best.len()).ok()?)?;
+    i64::try_from(mean).ok()
+}
+
+/// Gives each request a moment within its tick, where that is asked for or called for, and says
+/// so. Their order stays as it is.
+fn spread(entries: &mut [TraceEntry], grid: Option<Grid>, ticks: Ticks, seed: u64) -> Vec<String> {
+    let moments = |entries: &[TraceEntry]| variation(entries.iter().map(|entry| entry.at_ns));
+    let before = moments(entries);
+    let done = match (ticks, grid) {
+        (_, None) => None,
+        (Ticks::Keep, Some(grid)) => grid.is_artefact().then(|| {
+            format!("{}; they are played as recorded, each tick at once", grid.description())
+        }),
+        (Ticks::Auto, Some(grid)) if !grid.is_artefact() => (SHARED_MIN < grid.shared).then(|| {
+            format!(
+                "{:.0} % of the requests share a timestamp with others, but the timestamps lie on \
+                     no grid; they are played as recorded (--ticks uniform spreads them)",
+                100.0 * grid.shared
+            )
+        }),
+        (Ticks::Auto | Ticks::Uniform, Some(grid)) => {
+            place_anew(entries, grid, seed, uniform);
+            Some(format!(
+                "{}; they were spread evenly within the tick (--ticks keep plays them as recorded)",
+                grid.description()
+            ))
+        }
+        (Ticks::Poisson, Some(grid)) => {
+            place_anew(entries, grid, seed, poisson);
+            Some(format!("{}; they were given Poisson gaps within the tick", grid.description()))
+        }
+    };
+    let variation = before.map(|before| {
+        let after = moments(entries).filter(|after| before.to_bits() != after.to_bits());
+        let after = after.map_or(String::new(), |after| format!("; as played it is {after:.2}"));
+        format!(
+            "the gaps between the recorded requests have a coefficient of variation of \
+                 {before:.2}{after}"
+        )
+    });
+    done.into_iter().chain(variation).collect()
+}
+
+fn place_anew(
+    entries: &mut [TraceEntry],
+    grid: Grid,
+    seed: u64,
+    draw: impl Fn(&mut Stream, usize) -> Vec<f64>,
+) {
+    let sizes: Vec<usize> = ticks(entries, grid.jitter_ns).map(<[TraceEntry]>::len).collect();
+    let mut rest = entries;
+    for (number, size) in sizes.into_iter().enumerate() {
+        let (tick, after) = rest.split_at_mut(size);
+        let start = tick[0].at_ns;
+        let next = after.first().map_or(i64::MAX, |entry| entry.at_ns);
+        let width = grid.tick_ns.min(next - start) as f64;
+        let shares = draw(&mut Stream::new(seed, "ticks", number as u64), size);
+        for (entry, share) in tick.iter_mut().zip(shares) {
+            #[expect(clippy::cast_possible_truncation, reason = "shorter than the tick")]
+            let into_tick = (share * width) as i64;
+            entry.at_ns = start.saturating_add(into_tick);
+        }
+        rest = after;
+    }
+}
+
+/// Places that do not know of each other, anywhere in the tick alike.
+fn uniform(stream: &mut Stream, count: usize) -> Vec<f64> {
+    let mut places: Vec<f64> = (0..count).map(|_| 1.0 - stream.unit()).collect();
+    places.sort_unstable_by(f64::total_cmp);
+    places
+}
+
+/// Exponential gaps that fill the tick: a Poisson process of which the count is known. (Its law is
+/// that of [`uniform`]; the draws are others.)
+fn poisson(stream: &mut Stream, count: usize) -> Vec<f64> {
+    let gaps: Vec<f64> = (0..=count).map(|_| stream.exponential()).collect();
+    let whole: f64 = gaps.iter().sum();
+    let mut place = 0.0;
+    gaps[..count]
+        .iter()
+        .map(|gap| {
+            place += gap;
+            (place / whole).min(1.0 - f64::EPSILON)
+        })
+        .collect()
+}
+
+impl Grid {
+    fn description(&self) -> String {
+        let (unit, per_unit) = match self.tick_ns {
+            1_000_000_000.. => ("s", 1e9),
+            1_000_000.. => ("ms", 1e6),
+            1_000.. => ("µs", 1e3),
+            _ => ("ns", 1.0),
+        };
+        let length = format!("{:.2}", self.tick_ns as f64 / per_unit);
+        let length = length.trim_end_matches('0').trim_end_matches('.');
+        format!(
+            "the timestamps lie on a grid of {length} {unit}; {:.0} % of the requests share one \
+             with others",
+            100.0 * self.shared
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests;
 
 #[cfg(test)]
 mod gaps_tests {

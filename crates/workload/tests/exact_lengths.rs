@@ -32,7 +32,7 @@ const TEMPLATE: &str = "{{ bos_token }}{% for message in messages %}\
 
 /// Sentences of common words.
 fn corpus() -> Vec<String> {
-    let maker = TextMaker::estimating(None);
+    let maker = TextMaker::Estimating(None);
     (0..1500)
         .map(|seed| {
             let sentence = |seed| {

@@ -122,7 +122,7 @@ fn a_broken_file_is_refused_with_the_place() {
     let misspelt = text.replacen("\"output_tokens\"", "\"output_token\"", 2);
     assert!(refused(&misspelt).contains("line 2"), "{}", refused(&misspelt));
     let swapped = [&lines[..1], &lines[2..3], &lines[1..2], &lines[3..]].concat().join("\n");
-    assert!(refused(&swapped).contains("is in the place of request 0"), "{}", refused(&swapped));
+    assert!(refused(&swapped).contains("and request 0 is due"), "{}", refused(&swapped));
     assert!(refused("hello\n").contains("line 1"), "{}", refused("hello\n"));
     assert!(refused("").contains("line 1"));
 }
@@ -198,12 +198,12 @@ fn continues(line: &Value) -> bool {
 #[test]
 fn turns_stand_in_their_order() {
     let of_the_first = said_of(closed(), |lines| lines[1]["turn"] = json!(1));
-    assert_said(&of_the_first, "line 2", "it is turn 1 where turn 0 belongs");
+    assert_said(&of_the_first, "line 2", "it is turn 1, and turn 0 is due");
     let skipped = said_of(conversations(), |lines| {
         let place = place_of(lines, continues);
         lines[place + 1]["turn"] = json!(2);
     });
-    assert_said(&skipped, ", line ", "it is turn 2 where turn 1 belongs");
+    assert_said(&skipped, ", line ", "it is turn 2, and turn 1 is due");
     let unanswered = said_of(conversations(), |lines| {
         let place = place_of(lines, continues);
         lines[place]["continues"] = json!(false);
@@ -226,7 +226,7 @@ fn moments_do_not_decrease_over_conversations() {
         lines[talk]["release"]["at_ns"] = json!(u64::MAX);
         assert!(talk + 1 < next, "a turn stands between them");
     });
-    assert_said(&said, ", line ", "moments must not decrease");
+    assert_said(&said, ", line ", "times must not decrease");
     let said = said_of(closed(), |lines| lines[1]["release"] = json!({"at_ns": 0}));
     assert_said(&said, "line 2", "the load is a closed loop");
     let said = said_of(conversations(), |lines| lines[1]["release"] = json!("slot_free"));
@@ -241,7 +241,7 @@ fn lengths_and_parts_are_bounded() {
         assert_said(&said, "line 4", &format!("{name} is {length} and must be from 1"));
     }
     let said = said_of(closed(), |lines| lines[1]["part"] = json!(1));
-    assert_said(&said, "line 2", "part 1 is not there: the workload has 1");
+    assert_said(&said, "line 2", "there is no part 1: the workload has 1");
     let mix = WorkloadTable { mix: vec![MixTable::default(); 2], ..WorkloadTable::default() };
     let mix = SpecDraft { workload: mix, ..closed() };
     let played = said_of(mix.clone(), |lines| lines[1]["part"] = json!(1));
@@ -253,9 +253,9 @@ fn lengths_and_parts_are_bounded() {
 #[test]
 fn the_end_is_the_end_and_comes_after_something() {
     let after = said_of(closed(), |lines| lines.push(lines[4].clone()));
-    assert_said(&after, "line 7", "it comes after the end of the plan");
+    assert_said(&after, "line 7", "it is behind the end of the plan");
     let twice = said_of(closed(), |lines| lines.push(lines[5].clone()));
-    assert_said(&twice, "line 7", "it comes after the end of the plan");
+    assert_said(&twice, "line 7", "it is behind the end of the plan");
     let empty = said_of(closed(), |lines| drop(lines.drain(1..5)));
     assert!(empty.contains("the plan has no requests"), "{empty}");
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use inferometer_engine::metrics::MetricNames;
-use inferometer_engine::profile::{Gpu, Model, Profile, ProfileFile, list};
+use inferometer_engine::profile::{Gpu, Model, Profile, ProfileFile, catalogue};
 use inferometer_engine::{
     ApiKey, EngineError, EngineOptions, Fault, Faults, Mode, Pacing, ServeOptions, Stop, serve,
 };
@@ -176,7 +176,7 @@ fn api_key(file: Option<&Path>) -> Result<Option<ApiKey>, Failure> {
 }
 
 fn tables() -> String {
-    let known = list();
+    let known = catalogue();
     let billions = |parameters: f64| format!("{:.1} B", parameters / 1e9);
     let teraflops =
         |flops: Option<f64>| flops.map_or_else(|| "-".to_owned(), |flops| tera(flops, "FLOP/s"));
@@ -189,7 +189,7 @@ fn tables() -> String {
             let fitted = row.fitted.as_ref().map(|fitted| format!("fitted to {}", fitted.source));
             Cell::text(fitted.unwrap_or_else(|| "generic".to_owned()))
         })
-        .table("", "", known.profiles);
+        .table("", "", &known.profiles);
     let note = "a GPU and a model joined are a profile too, as in mi300x-qwen3-32b-tp2 or \
                 h100-llama-3.1-70b-tp4-fp8";
     let hardware = Columns::new("--hardware", |gpu: &&Gpu| Cell::text(&gpu.name))
@@ -199,7 +199,7 @@ fn tables() -> String {
         .left("FP16", |gpu| Cell::text(teraflops(Some(gpu.flops.fp16))))
         .left("FP8", |gpu| Cell::text(teraflops(gpu.flops.fp8)))
         .left("link", |gpu| Cell::text(&gpu.link.kind))
-        .table("", "", known.hardware);
+        .table("", "", &known.hardware);
     let models = Columns::new("--model", |model: &&Model| Cell::text(&model.name))
         .left("id", |model| Cell::text(&model.id))
         .left("parameters", |model| Cell::text(billions(model.parameters)))
@@ -209,7 +209,7 @@ fn tables() -> String {
         })
         .left("layers", |model| Cell::text(model.layers.to_string()))
         .left("context", |model| Cell::text(model.max_position_embeddings.to_string()))
-        .table("", "", known.models);
+        .table("", "", &known.models);
     let tables = [Table { notes: vec![plain(note)], ..profiles }, hardware, models];
     tables.map(|shown| table(&shown, Style::Plain)).join("\n")
 }

@@ -15,23 +15,20 @@ use crate::truth::Api;
 
 /// The tokens of one answer, in order.
 #[derive(Clone, Debug)]
-pub(crate) struct Words {
-    draws: Draws,
-}
+pub(crate) struct Words(Draws);
 
 impl Words {
     pub(crate) fn new(seed: u64, ordinal: u64) -> Self {
-        Self { draws: Draws::new(seed, ordinal, Purpose::Words) }
+        Self(Draws::new(seed, ordinal, Purpose::Words))
     }
 
-    /// The next token's place in the vocabulary.
     pub(crate) fn next(&mut self) -> WordId {
         // The top six bits choose one of the 64 words evenly.
-        WordId((self.draws.next() >> 58) as u8)
+        WordId((self.0.next() >> 58) as u8)
     }
 }
 
-/// A token's place in the vocabulary.
+/// A token's position in the vocabulary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct WordId(u8);
 
@@ -43,12 +40,10 @@ impl WordId {
 
     /// The token id as a tokenizer would number it.
     pub(crate) fn token_id(self) -> u32 {
-        FIRST_TOKEN_ID + u32::from(self.0)
+        // Lower ids are those that tokenizers keep for special tokens.
+        256 + u32::from(self.0)
     }
 }
-
-/// Below it are the ids that tokenizers keep for special tokens.
-const FIRST_TOKEN_ID: u32 = 256;
 
 /// Plain ASCII without quotes, so that a word needs no escaping in JSON.
 const VOCABULARY: [&str; 64] = [
@@ -61,14 +56,14 @@ const VOCABULARY: [&str; 64] = [
     "slate", "spruce", "tide", "valley", "willow", "winter",
 ];
 
-/// The due moments of an answer's tokens, one after another, for as long as anyone asks.
+/// When the tokens of an answer are due, one after another, without an end.
 ///
-/// They depend on the receipt and the seed alone: a late token never moves the ones after it.
+/// The times depend on the receipt and the seed alone: a late token never delays the next ones.
 #[derive(Clone, Debug)]
 pub(crate) struct Schedule {
-    /// The last due moment; the receipt, ahead of the first token.
+    /// When the last token was due; the receipt, ahead of the first token.
     last: Moment,
-    /// What comes next: the time to the first token, then gaps.
+    /// The next interval: the time to the first token, then gaps.
     next_ns: u64,
     gap_ns: u64,
     jitter: f64,
@@ -77,6 +72,7 @@ pub(crate) struct Schedule {
 
 impl Schedule {
     pub(crate) fn new(received: Moment, pacing: &Pacing, seed: u64, ordinal: u64) -> Self {
+        let whole_ns = |interval: Duration| u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX);
         Self {
             last: received,
             next_ns: whole_ns(pacing.ttft),
@@ -89,7 +85,13 @@ impl Schedule {
     /// When the next token is due.
     pub(crate) fn next(&mut self) -> Moment {
         let factor = 1.0 + self.jitter * (2.0 * self.draws.unit() - 1.0);
-        self.last = self.last.plus_ns(scaled(self.next_ns, factor));
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "an interval is at most INTERVAL_MAX and a factor lies in [0, 2]"
+        )]
+        let interval_ns = (self.next_ns as f64 * factor).round() as u64;
+        self.last = self.last.plus_ns(interval_ns);
         self.next_ns = self.gap_ns;
         self.last
     }
@@ -100,19 +102,6 @@ impl Schedule {
     }
 }
 
-fn whole_ns(interval: Duration) -> u64 {
-    u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX)
-}
-
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "an interval is at most INTERVAL_MAX and a factor lies in [0, 2]"
-)]
-fn scaled(ns: u64, factor: f64) -> u64 {
-    (ns as f64 * factor).round() as u64
-}
-
 /// What is the same in all JSON of one answer.
 #[derive(Clone, Debug)]
 pub(crate) struct AnswerJson {
@@ -121,22 +110,28 @@ pub(crate) struct AnswerJson {
     detail: Detail,
 }
 
-/// What all documents of a chat's or a completion's answer begin with.
+/// What all documents of an answer begin with.
 #[derive(Clone, Debug)]
 pub(crate) struct Envelope {
     pub(crate) is_chat: bool,
-    id: String,
-    model: String,
-    created_s: u64,
+    pub(crate) id: String,
+    pub(crate) model: String,
+    pub(crate) created_s: u64,
 }
 
 impl Envelope {
     pub(crate) fn new(api: Api, identity: &Identity<'_>, name: Option<&str>) -> Self {
-        let is_chat = api == Api::Chat;
-        let id = identity.text(if is_chat { "chatcmpl-" } else { "cmpl-" }, name);
-        Self { is_chat, id, model: identity.model.to_owned(), created_s: identity.created_s }
+        let prefix = match api {
+            // vLLM makes messages out of chats, and the id shows it.
+            Api::Chat | Api::Messages => "chatcmpl-",
+            Api::Responses => "resp_",
+            Api::Completions | Api::Embeddings => "cmpl-",
+        };
+        let (id, model) = (identity.text(prefix, name), identity.model.to_owned());
+        Self { is_chat: api == Api::Chat, id, model, created_s: identity.created_s }
     }
 
+    /// The members of a chat's or a completion's document.
     pub(crate) fn around<'a>(
         &'a self,
         chat_object: &'a str,
@@ -145,8 +140,7 @@ impl Envelope {
         members! {
             "id": &*self.id,
             "object": if self.is_chat { chat_object } else { "text_completion" },
-            "created": Json::Count(self.created_s),
-            "model": &*self.model,
+            "created": Json::Count(self.created_s), "model": &*self.model,
             "choices": Json::List(choices.map(Json::from).collect()),
         }
     }
@@ -186,7 +180,7 @@ impl Identity<'_> {
     }
 }
 
-/// The tokens of one event, and its place in the answer.
+/// The tokens of one event, and its position in the answer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TokenEvent<'a> {
     pub(crate) words: &'a [WordId],
@@ -216,16 +210,11 @@ impl AnswerJson {
     /// first token.
     pub(crate) fn role(&self, is_alone: bool) -> Vec<u8> {
         let mut delta = members! {"role": "assistant"};
-        if !is_alone {
-            delta.push(("content", "".into()));
-        }
+        delta.extend((!is_alone).then(|| ("content", "".into())));
         let choice = members! {
-            "index": 0,
-            "delta": delta,
-            "logprobs": Json::Null,
-            "finish_reason": Json::Null,
+            "index": 0, "delta": delta, "logprobs": Json::Null, "finish_reason": Json::Null,
         };
-        self.event(Some(choice), self.detail.continuous_usage.then_some(0))
+        self.document(EVENT, Some(choice), self.detail.continuous_usage.then_some(0))
     }
 
     /// An event with tokens.
@@ -237,9 +226,7 @@ impl AnswerJson {
             ("text", text.as_str().into())
         };
         let mut choice = members! {
-            "index": 0,
-            name: content,
-            "logprobs": Json::Null,
+            "index": 0, name: content, "logprobs": Json::Null,
             "finish_reason": event.is_last.then_some("length"),
         };
         if event.is_last || !self.envelope.is_chat {
@@ -247,12 +234,12 @@ impl AnswerJson {
         }
         choice.push(("token_ids", self.token_ids(event.words)));
         let usage = self.detail.continuous_usage || event.with_usage;
-        self.event(Some(choice), usage.then_some(event.tokens_so_far))
+        self.document(EVENT, Some(choice), usage.then_some(event.tokens_so_far))
     }
 
-    /// The event that tells usage and has no choices.
+    /// The event with the usage, which has no choices.
     pub(crate) fn usage(&self, tokens: u32) -> Vec<u8> {
-        self.event(None, Some(tokens))
+        self.document(EVENT, None, Some(tokens))
     }
 
     /// An answer in one piece.
@@ -265,35 +252,27 @@ impl AnswerJson {
             ("text", (&*text).into())
         };
         let choice = members! {
-            "index": 0,
-            name: content,
-            "logprobs": Json::Null,
-            "finish_reason": "length",
-            "stop_reason": Json::Null,
-            "token_ids": self.token_ids(words),
+            "index": 0, name: content, "logprobs": Json::Null, "finish_reason": "length",
+            "stop_reason": Json::Null, "token_ids": self.token_ids(words),
         };
         let tokens = u32::try_from(words.len()).unwrap_or(u32::MAX);
-        self.object("chat.completion", Some(choice), Some(tokens))
-    }
-
-    fn event(&self, choice: Option<Members<'_>>, usage: Option<u32>) -> Vec<u8> {
-        self.object("chat.completion.chunk", choice, usage)
+        self.document("chat.completion", Some(choice), Some(tokens))
     }
 
     /// `usage` counts the tokens of the answer so far.
-    fn object(
+    fn document(
         &self,
         chat_object: &str,
         choice: Option<Members<'_>>,
         usage: Option<u32>,
     ) -> Vec<u8> {
-        let mut object = self.envelope.around(chat_object, choice.into_iter());
-        object.extend(usage.map(|tokens| {
+        let mut document = self.envelope.around(chat_object, choice.into_iter());
+        document.extend(usage.map(|tokens| {
             let mut usage = usage_counts(self.prompt_tokens, tokens);
             usage.push(("prompt_tokens_details", members! {"cached_tokens": 0}.into()));
             ("usage", usage.into())
         }));
-        Json::from(object).bytes()
+        Json::from(document).bytes()
     }
 
     fn token_ids(&self, words: &[WordId]) -> Json<'static> {
@@ -301,6 +280,9 @@ impl AnswerJson {
         if self.detail.token_ids { Json::List(ids()) } else { Json::Null }
     }
 }
+
+/// What vLLM calls an event of a chat.
+const EVENT: &str = "chat.completion.chunk";
 
 /// Words with a space ahead of each.
 fn joined(words: &[WordId]) -> String {

@@ -93,11 +93,11 @@ impl Refusal {
     /// The reply, after which the connection ends.
     pub(crate) fn reply(self) -> Vec<u8> {
         let status = match self {
-            Self::Malformed(_) | Self::BadLength => Status::BadRequest,
-            Self::HeadTooLarge { .. } => Status::HeadTooLarge,
-            Self::BodyTooLarge { .. } => Status::BodyTooLarge,
-            Self::LengthRequired => Status::LengthRequired,
-            Self::Version => Status::VersionNotSupported,
+            Self::Malformed(_) | Self::BadLength => Status::BAD_REQUEST,
+            Self::HeadTooLarge { .. } => Status::HEAD_TOO_LARGE,
+            Self::BodyTooLarge { .. } => Status::BODY_TOO_LARGE,
+            Self::LengthRequired => Status::LENGTH_REQUIRED,
+            Self::Version => Status::VERSION_NOT_SUPPORTED,
         };
         ErrorBody::new(status, self.to_string()).closing_reply()
     }
@@ -178,10 +178,10 @@ impl<'a> HeaderFacts<'a> {
     }
 }
 
-/// The token of a bearer, whose name may be written in any case.
+/// The token of a bearer; the name of the scheme may be written in any case.
 fn bearer(value: &[u8]) -> Option<&[u8]> {
-    let (scheme, token) = value.split_at_checked(BEARER.len())?;
-    scheme.eq_ignore_ascii_case(BEARER).then(|| token.trim_ascii())
+    let (scheme, token) = value.split_at_checked(b"bearer ".len())?;
+    scheme.eq_ignore_ascii_case(b"bearer ").then(|| token.trim_ascii())
 }
 
 /// Digits only: a sign or a space is how requests are smuggled.
@@ -191,8 +191,6 @@ fn decimal(value: &[u8]) -> Option<usize> {
     }
     str::from_utf8(value).ok()?.parse().ok()
 }
-
-const BEARER: &[u8] = b"bearer ";
 
 /// The truth is bounded, and so are the events of an answer that repeat it.
 pub(crate) const ID_BYTES_KEPT: usize = 256;
@@ -244,109 +242,64 @@ impl Route {
     }
 }
 
-/// Why a request is for no endpoint.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum RouteError {
-    #[error("there is nothing at `{path}`")]
-    UnknownPath { path: String },
-    #[error("`{path}` does not take {method}; it takes {allowed}")]
-    WrongMethod { path: String, method: String, allowed: &'static str },
-}
-
-impl RouteError {
-    pub(crate) fn reply(&self) -> Rc<Vec<u8>> {
-        match self {
-            Self::UnknownPath { .. } => ErrorBody::new(Status::NotFound, self.to_string()).reply(),
-            Self::WrongMethod { allowed, .. } => {
-                ErrorBody::new(Status::MethodNotAllowed, self.to_string()).allowing(allowed).reply()
-            }
-        }
-    }
-}
-
-pub(crate) fn route(request: &Request<'_>) -> Result<Route, RouteError> {
-    let Some((_, allowed, route)) = ROUTES.iter().find(|(path, ..)| *path == request.path) else {
-        return Err(RouteError::UnknownPath { path: request.path.to_owned() });
+/// The endpoint of a request, or the error that names the right methods.
+pub(crate) fn route(request: &Request<'_>) -> Result<Route, ErrorBody> {
+    let (method, path) = (request.method, request.path);
+    let Some((_, allowed, route)) = ROUTES.iter().find(|(known, ..)| *known == path) else {
+        return Err(ErrorBody::new(Status::NOT_FOUND, format!("there is nothing at `{path}`")));
     };
-    if allowed.split(", ").any(|method| method == request.method) {
-        let clears = *route == Route::ReadTruth && request.method == "DELETE";
+    if allowed.split(", ").any(|known| known == method) {
+        let clears = *route == Route::ReadTruth && method == "DELETE";
         return Ok(if clears { Route::ClearTruth } else { *route });
     }
-    Err(RouteError::WrongMethod {
-        path: request.path.to_owned(),
-        method: request.method.to_owned(),
-        allowed,
-    })
+    let message = format!("`{path}` does not take {method}; it takes {allowed}");
+    Err(ErrorBody::new(Status::METHOD_NOT_ALLOWED, message).allowing(allowed))
 }
 
-/// The statuses that this server answers with.
+/// A status that this server answers with: its code and its reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Status {
-    Ok = 200,
-    BadRequest = 400,
-    Unauthorized = 401,
-    NotFound = 404,
-    MethodNotAllowed = 405,
-    LengthRequired = 411,
-    BodyTooLarge = 413,
-    HeadTooLarge = 431,
-    InternalError = 500,
-    Unavailable = 503,
-    VersionNotSupported = 505,
-}
+pub(crate) struct Status(pub(crate) u16, &'static str);
 
 impl Status {
-    pub(crate) fn code(self) -> u16 {
-        self as u16
-    }
-
-    fn reason(self) -> &'static str {
-        match self {
-            Self::Ok => "OK",
-            Self::BadRequest => "Bad Request",
-            Self::Unauthorized => "Unauthorized",
-            Self::NotFound => "Not Found",
-            Self::MethodNotAllowed => "Method Not Allowed",
-            Self::LengthRequired => "Length Required",
-            Self::BodyTooLarge => "Content Too Large",
-            Self::HeadTooLarge => "Request Header Fields Too Large",
-            Self::InternalError => "Internal Server Error",
-            Self::Unavailable => "Service Unavailable",
-            Self::VersionNotSupported => "HTTP Version Not Supported",
-        }
-    }
-
-    /// The `type` of an error body, as vLLM names it.
-    fn error_type(self) -> &'static str {
-        match self.code() {
-            404 => "NotFoundError",
-            ..500 => "BadRequestError",
-            _ => "InternalServerError",
-        }
-    }
+    pub(crate) const OK: Self = Self(200, "OK");
+    pub(crate) const BAD_REQUEST: Self = Self(400, "Bad Request");
+    pub(crate) const UNAUTHORIZED: Self = Self(401, "Unauthorized");
+    pub(crate) const NOT_FOUND: Self = Self(404, "Not Found");
+    pub(crate) const METHOD_NOT_ALLOWED: Self = Self(405, "Method Not Allowed");
+    const LENGTH_REQUIRED: Self = Self(411, "Length Required");
+    const BODY_TOO_LARGE: Self = Self(413, "Content Too Large");
+    const HEAD_TOO_LARGE: Self = Self(431, "Request Header Fields Too Large");
+    pub(crate) const INTERNAL_ERROR: Self = Self(500, "Internal Server Error");
+    pub(crate) const UNAVAILABLE: Self = Self(503, "Service Unavailable");
+    const VERSION_NOT_SUPPORTED: Self = Self(505, "HTTP Version Not Supported");
 }
 
 /// An error in vLLM's shape.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub(crate) struct ErrorBody {
-    status: Status,
+    pub(crate) status: Status,
     pub(crate) message: String,
     r#type: &'static str,
     param: Option<Cow<'static, str>>,
-    allow: Option<&'static str>,
+    pub(crate) allow: Option<&'static str>,
     /// Whether clients of Anthropic's API are to understand it.
     for_anthropic: bool,
 }
 
 impl ErrorBody {
     pub(crate) fn new(status: Status, message: String) -> Self {
-        let r#type = status.error_type();
+        // As vLLM names it.
+        let r#type = match status.0 {
+            404 => "NotFoundError",
+            ..500 => "BadRequestError",
+            _ => "InternalServerError",
+        };
         Self { status, message, r#type, param: None, allow: None, for_anthropic: false }
     }
 
     pub(crate) fn unknown_model(model: &str, known: &str) -> Self {
         let message = format!("The model `{model}` does not exist. Valid aliases: {known}.");
-        Self::new(Status::NotFound, message).about(Some("model"))
+        Self::new(Status::NOT_FOUND, message).about(Some("model"))
     }
 
     /// Names the field of the request that is wrong.
@@ -356,7 +309,7 @@ impl ErrorBody {
 
     /// The body is not what the endpoint takes at `place`; for that vLLM has a type of its own.
     pub(crate) fn malformed_at(self, place: String) -> Self {
-        Self { param: Some(Cow::Owned(place)), r#type: self.status.reason(), ..self }
+        Self { param: Some(Cow::Owned(place)), r#type: self.status.1, ..self }
     }
 
     /// In the shape that the API's clients understand.
@@ -387,7 +340,7 @@ impl ErrorBody {
         }
         let mut error = members! {"message": message, "type": kind};
         error.extend(self.param.as_deref().map(|param| ("param", param.into())));
-        error.push(("code", u32::from(self.status.code()).into()));
+        error.push(("code", u32::from(self.status.0).into()));
         Json::from(members! {"error": error}).bytes()
     }
 }
@@ -399,7 +352,7 @@ pub(crate) fn framework_error(
     allowed: Option<&str>,
 ) -> Rc<Vec<u8>> {
     let allow = allowed.map(|methods| format!("allow: {methods}\r\n")).unwrap_or_default();
-    let body = Json::from(members! {name: status.reason()}).bytes();
+    let body = Json::from(members! {name: status.1}).bytes();
     Rc::new(render(status, &allow, JSON, body))
 }
 
@@ -414,9 +367,14 @@ pub(crate) fn empty() -> Rc<Vec<u8>> {
     Rc::new(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n".to_vec())
 }
 
-/// Puts the head in front of `body` where it lies: the whole truth is too large to copy.
-fn render(status: Status, headers: &str, content_type: &str, mut body: Vec<u8>) -> Vec<u8> {
-    let (code, reason, length) = (status.code(), status.reason(), body.len());
+/// Puts the head in front of `body` in place: the whole truth is too large to copy.
+fn render(
+    Status(code, reason): Status,
+    headers: &str,
+    content_type: &str,
+    mut body: Vec<u8>,
+) -> Vec<u8> {
+    let length = body.len();
     let head = format!(
         "HTTP/1.1 {code} {reason}\r\n{headers}content-length: {length}\r\n\
          content-type: {content_type}\r\n\r\n"
@@ -437,27 +395,22 @@ pub(crate) const STREAM_HEAD: &[u8] = b"HTTP/1.1 200 OK\r\n\
 
 /// A reply of status 200 with a body of any type.
 pub(crate) fn body(content_type: &str, body: Vec<u8>) -> Rc<Vec<u8>> {
-    Rc::new(render(Status::Ok, "", content_type, body))
+    Rc::new(render(Status::OK, "", content_type, body))
 }
 
 /// The status of a rendered reply, which follows the version.
 pub(crate) fn status_of(reply: &[u8]) -> u16 {
-    let digits = reply.get(STATUS_START..STATUS_START + 3).unwrap_or_default();
-    digits.iter().fold(0, |code, digit| code * 10 + u16::from(digit.wrapping_sub(b'0')))
+    let digits = reply.strip_prefix(b"HTTP/1.1 ").and_then(|rest| rest.get(..3));
+    let digits = digits.unwrap_or_default().iter();
+    digits.fold(0, |code, digit| code * 10 + u16::from(digit.wrapping_sub(b'0')))
 }
-
-const STATUS_START: usize = "HTTP/1.1 ".len();
 
 /// The list of the one model.
 pub(crate) fn models_reply(options: &EngineOptions, created_s: u64) -> Rc<Vec<u8>> {
     let id = options.model_id();
     let model = members! {
-        "id": id,
-        "object": "model",
-        "created": Json::Count(created_s),
-        "owned_by": "inferometer",
-        "root": id,
-        "parent": Json::Null,
+        "id": id, "object": "model", "created": Json::Count(created_s),
+        "owned_by": "inferometer", "root": id, "parent": Json::Null,
         "max_model_len": options.limits.tokens,
     };
     json(&Json::from(members! {"object": "list", "data": vec![Json::from(model)]}))
@@ -550,7 +503,7 @@ mod route_tests {
     use super::GivenKeys;
     use super::*;
 
-    fn route_of(method: &str, path: &str) -> Result<Route, RouteError> {
+    fn route_of(method: &str, path: &str) -> Result<Route, ErrorBody> {
         route(&Request {
             method,
             path,
@@ -573,9 +526,9 @@ mod route_tests {
     #[test]
     fn a_wrong_method_is_not_an_unknown_path() {
         let wrong = route_of("GET", "/v1/completions").unwrap_err();
-        assert_eq!(wrong.to_string(), "`/v1/completions` does not take GET; it takes POST");
+        assert_eq!(wrong.message, "`/v1/completions` does not take GET; it takes POST");
         let unknown = route_of("GET", "/v2").unwrap_err();
-        assert_eq!(unknown.to_string(), "there is nothing at `/v2`");
+        assert_eq!(unknown.message, "there is nothing at `/v2`");
     }
 }
 
@@ -585,7 +538,7 @@ mod reply_tests {
 
     #[test]
     fn an_error_has_the_shape_of_vllm() {
-        let error = ErrorBody::new(Status::NotFound, "no \"such\" model".to_owned());
+        let error = ErrorBody::new(Status::NOT_FOUND, "no \"such\" model".to_owned());
         let reply = error.about(Some("model")).reply();
         let text = str::from_utf8(&reply).unwrap();
         assert_eq!(
@@ -599,18 +552,18 @@ mod reply_tests {
     #[test]
     fn errors_of_the_framework_have_its_bodies() {
         let seen = |reply: Rc<Vec<u8>>| String::from_utf8(reply.to_vec()).unwrap();
-        let path = seen(framework_error(Status::NotFound, "detail", None));
+        let path = seen(framework_error(Status::NOT_FOUND, "detail", None));
         assert!(path.starts_with("HTTP/1.1 404 Not Found\r\ncontent-length: 22\r\n"), "{path}");
         assert!(path.ends_with("\r\n\r\n{\"detail\":\"Not Found\"}"), "{path}");
-        let key = seen(framework_error(Status::Unauthorized, "error", None));
+        let key = seen(framework_error(Status::UNAUTHORIZED, "error", None));
         assert!(key.ends_with("\r\n\r\n{\"error\":\"Unauthorized\"}"));
-        let method = seen(framework_error(Status::MethodNotAllowed, "detail", Some("POST")));
+        let method = seen(framework_error(Status::METHOD_NOT_ALLOWED, "detail", Some("POST")));
         assert!(method.contains("\r\nallow: POST\r\n"));
     }
 
     #[test]
     fn a_wrong_method_is_told_the_right_one() {
-        let error = ErrorBody::new(Status::MethodNotAllowed, "no".to_owned()).allowing("GET");
+        let error = ErrorBody::new(Status::METHOD_NOT_ALLOWED, "no".to_owned()).allowing("GET");
         let reply = error.reply();
         assert!(str::from_utf8(&reply).unwrap().contains("\r\nallow: GET\r\n"));
     }

@@ -86,13 +86,13 @@ pub struct Metrics {
     /// Tokens of answers per second, over the last full window, and the window under way.
     tokens_per_s: f64,
     window: Window,
-    /// Share of the prompt tokens that the cache spared the last step with prompts.
+    /// Share of the prompt tokens of the last step with prompts that the cache held.
     hit_rate: f64,
     /// Tokens of the step that ended last, prompts and answers: its tokens come one by one.
     step_tokens: u64,
     /// Cached tokens of the prompts that have a first token.
     cached_prompt_tokens: u64,
-    /// Requests that are over: those that stopped by themselves, at their length, and taken back.
+    /// Requests that ended by a stop, at their length, and aborted.
     ended: [u64; 3],
     /// HTTP answers by handler, method and status (`2xx`, `4xx`, …), in the order of their coming.
     answers: Vec<((&'static str, &'static str, &'static str), u64)>,
@@ -142,19 +142,14 @@ impl Metrics {
     /// The client left while its request was still with the front end.
     pub fn left(&mut self, id: u64) {
         self.leave(id, None);
-        self.ended[2] += 1;
+        self.ended[RequestEnd::Abort as usize] += 1;
     }
 
     /// An HTTP request was answered; `handler` is the route, or `none`.
     pub fn answered(&mut self, handler: &'static str, method: &'static str, status: u16) {
-        let status = match status / 100 {
-            1 => "1xx",
-            2 => "2xx",
-            3 => "3xx",
-            4 => "4xx",
-            _ => "5xx",
-        };
-        let kind = (handler, method, status);
+        let classes = ["1xx", "2xx", "3xx", "4xx"];
+        let class = usize::from(status / 100).checked_sub(1).and_then(|at| classes.get(at));
+        let kind = (handler, method, *class.unwrap_or(&"5xx"));
         match self.answers.iter_mut().find(|(known, _)| *known == kind) {
             Some((_, count)) => *count += 1,
             None => self.answers.push((kind, 1)),
@@ -164,10 +159,8 @@ impl Metrics {
     /// Appends the whole text; what the scheduler counts itself is taken from it.
     pub fn render(&self, gauges: Gauges, counters: Counters, out: &mut String) {
         match self.names {
-            MetricNames::VllmV1 | MetricNames::VllmV0 => {
-                pages::render_vllm(self, gauges, counters, out);
-            }
-            MetricNames::Sglang => pages::render_sglang(self, gauges, counters, out),
+            MetricNames::VllmV1 | MetricNames::VllmV0 => pages::vllm(self, gauges, counters, out),
+            MetricNames::Sglang => pages::sglang(self, gauges, counters, out),
         }
     }
 
@@ -279,12 +272,7 @@ impl Listener for Metrics {
         if let (None, Some(first_ns)) = (front_ns, facts.first_token_ns) {
             self.observed.first_token.observe_ns(first_ns.saturating_sub(facts.arrived_ns));
         }
-        let [stop, length, abort] = &mut self.ended;
-        *match facts.end {
-            RequestEnd::Stop => stop,
-            RequestEnd::Length => length,
-            RequestEnd::Abort => abort,
-        } += 1;
+        self.ended[facts.end as usize] += 1;
         if complete {
             self.observed.request(facts, front_ns.unwrap_or(facts.arrived_ns));
         }

@@ -1,6 +1,6 @@
 //! The metrics under the names of each server: vLLM's v1 engine, its v0 engine, and SGLang.
 
-use super::text::{Exposition, Histogram, Label, number};
+use super::text::{COUNTER, Exposition, GAUGE, Histogram, Label, number};
 use super::{MetricNames, Metrics};
 use crate::scheduler::{Counters, Gauges};
 
@@ -20,12 +20,10 @@ enum Family<'a> {
     Gauge(f64),
     Counter(u64),
     Distribution(&'a Histogram),
-    /// By the values of a label.
-    Gauges(&'static str, &'a [(&'static str, f64)]),
-    Counters(&'static str, &'a [(&'static str, u64)]),
+    /// Gauges or counters, by the values of a label.
+    By(&'static str, &'static str, &'a [(&'static str, f64)]),
 }
-
-use Family::{Counter, Counters as CountersBy, Distribution, Gauge, Gauges as GaugesBy};
+use Family::{By, Counter, Distribution, Gauge};
 
 /// Whether this server has the family, its name, its meaning, and what it holds.
 type Row<'a> = (bool, &'static str, &'static str, Family<'a>);
@@ -35,27 +33,21 @@ fn write<'a>(page: &mut Exposition<'_>, prefix: &str, rows: impl IntoIterator<It
     for (_, name, help, family) in rows.into_iter().filter(|row| row.0) {
         let name = format!("{prefix}:{name}");
         match family {
-            Gauge(value) => page.gauges(&name, help, &[(&[], value)]),
-            Counter(value) => page.counters(&name, help, &[(&[], value)]),
+            Gauge(value) => page.samples(GAUGE, &name, help, &[(&[], value)]),
+            Counter(value) => page.samples(COUNTER, &name, help, &[(&[], value as f64)]),
             Distribution(histogram) => page.histogram(&name, help, histogram),
-            GaugesBy(label, samples) => {
+            By(kind, label, samples) => {
                 let labels: Vec<_> = samples.iter().map(|sample| [(label, sample.0)]).collect();
                 let samples = labels.iter().zip(samples);
                 let samples: Vec<_> = samples.map(|(label, of)| (label.as_slice(), of.1)).collect();
-                page.gauges(&name, help, &samples);
-            }
-            CountersBy(label, samples) => {
-                let labels: Vec<_> = samples.iter().map(|sample| [(label, sample.0)]).collect();
-                let samples = labels.iter().zip(samples);
-                let samples: Vec<_> = samples.map(|(label, of)| (label.as_slice(), of.1)).collect();
-                page.counters(&name, help, &samples);
+                page.samples(kind, &name, help, &samples);
             }
         }
     }
 }
 
 /// The v0 engine had no label `engine`, and left out `_created`.
-pub(super) fn render_vllm(metrics: &Metrics, gauges: Gauges, counters: Counters, out: &mut String) {
+pub(super) fn vllm(metrics: &Metrics, gauges: Gauges, counters: Counters, out: &mut String) {
     let v1 = metrics.names == MetricNames::VllmV1;
     let labels = [("engine", "0"), ("model_name", &metrics.labels.model)];
     let created = v1.then_some(metrics.labels.started_unix_s);
@@ -70,8 +62,9 @@ pub(super) fn render_vllm(metrics: &Metrics, gauges: Gauges, counters: Counters,
     });
     let labels: Vec<[Label<'_>; 3]> = labels.collect();
     let samples = labels.iter().zip(&metrics.answers);
-    let samples: Vec<_> = samples.map(|(labels, (_, count))| (labels.as_slice(), *count)).collect();
-    page.counters("http_requests_total", "HTTP requests that were answered.", &samples);
+    let samples = samples.map(|(labels, (_, count))| (labels.as_slice(), *count as f64));
+    let samples: Vec<_> = samples.collect();
+    page.samples(COUNTER, "http_requests_total", "HTTP requests that were answered.", &samples);
 }
 
 fn counted(page: &mut Exposition<'_>, metrics: &Metrics, gauges: Gauges, counters: Counters) {
@@ -94,20 +87,20 @@ fn counted(page: &mut Exposition<'_>, metrics: &Metrics, gauges: Gauges, counter
         "Tokens of the prompts that are computed, by where their keys and values came from.";
     let cached = metrics.cached_prompt_tokens;
     let sources = [
-        ("local_compute", counters.prompt_tokens.saturating_sub(cached)),
-        ("local_cache_hit", cached),
-        ("external_kv_transfer", 0),
+        ("local_compute", counters.prompt_tokens.saturating_sub(cached) as f64),
+        ("local_cache_hit", cached as f64),
+        ("external_kv_transfer", 0.0),
     ];
-    let [stop, length, abort] = metrics.ended;
+    let [stop, length, abort] = metrics.ended.map(|count| count as f64);
     // This engine does not fail a request, and knows no repetition.
     let ends =
-        [("stop", stop), ("length", length), ("abort", abort), ("error", 0), ("repetition", 0)];
-    let ends = CountersBy("finished_reason", if v1 { &ends } else { &ends[..3] });
+        [("stop", stop), ("length", length), ("abort", abort), ("error", 0.0), ("repetition", 0.0)];
+    let ends = By(COUNTER, "finished_reason", if v1 { &ends } else { &ends[..3] });
     let rows = [
         (true, "num_requests_running", RUNNING, Gauge(gauges.running.into())),
         (true, "num_requests_waiting", QUEUED, Gauge(gauges.waiting.into())),
-        (v1, "num_requests_waiting_by_reason", reasons, GaugesBy("reason", &waiting)),
-        (v1, "engine_sleep_state", SLEEPS, GaugesBy("sleep_state", &sleeps)),
+        (v1, "num_requests_waiting_by_reason", reasons, By(GAUGE, "reason", &waiting)),
+        (v1, "engine_sleep_state", SLEEPS, By(GAUGE, "sleep_state", &sleeps)),
         (v1, "kv_cache_usage_perc", USAGE, Gauge(gauges.kv_usage)),
         (!v1, "num_requests_swapped", swapped, Gauge(0.0)),
         (!v1, "gpu_cache_usage_perc", USAGE, Gauge(gauges.kv_usage)),
@@ -117,7 +110,7 @@ fn counted(page: &mut Exposition<'_>, metrics: &Metrics, gauges: Gauges, counter
         (v1, "prefix_cache_hits_total", hits, Counter(counters.prefix_hits)),
         (true, "num_preemptions_total", preemptions, Counter(counters.preemptions)),
         (true, "prompt_tokens_total", PROMPT_TOKENS, Counter(counters.prompt_tokens)),
-        (v1, "prompt_tokens_by_source_total", by_source, CountersBy("source", &sources)),
+        (v1, "prompt_tokens_by_source_total", by_source, By(COUNTER, "source", &sources)),
         (v1, "prompt_tokens_cached_total", CACHED_TOKENS, Counter(cached)),
         (true, "generation_tokens_total", OUTPUT_TOKENS, Counter(counters.generation_tokens)),
         (true, "request_success_total", "Requests that ended, by how.", ends),
@@ -171,7 +164,8 @@ fn cache_config(page: &mut Exposition<'_>, metrics: &Metrics) {
     let tokens = u64::from(cache.blocks) * u64::from(cache.block_size);
     let concurrency = tokens as f64 / f64::from(metrics.labels.max_model_len.max(1));
     let utilization = number(cache.gpu_memory_utilization);
-    page.gauges(
+    page.samples(
+        GAUGE,
         "vllm:cache_config_info",
         "The KV cache, in labels.",
         &[(
@@ -193,12 +187,7 @@ fn cache_config(page: &mut Exposition<'_>, metrics: &Metrics) {
 /// SGLang's scheduler labels its samples with its rank; its front end does not. Both write to files
 /// that a third process reads, and `_created` is lost on that way. SGLang counts the tokens of a
 /// request when it ends; here they are counted as they come, so that a rate over them is one.
-pub(super) fn render_sglang(
-    metrics: &Metrics,
-    gauges: Gauges,
-    counters: Counters,
-    out: &mut String,
-) {
+pub(super) fn sglang(metrics: &Metrics, gauges: Gauges, counters: Counters, out: &mut String) {
     let model = ("model_name", metrics.labels.model.as_str());
     let ranks = [("engine_type", "unified"), model, ("pp_rank", "0"), ("tp_rank", "0")];
     let mut page = Exposition::new(out, &ranks, None);
@@ -206,7 +195,7 @@ pub(super) fn render_sglang(
     // The null block holds nothing.
     let capacity = f64::from(cache.blocks.saturating_sub(1)) * f64::from(cache.block_size);
     let used = (gauges.kv_usage * capacity).round();
-    let usage = "Share of the places for tokens in use, from 0 to 1.";
+    let usage = "Share of the KV cache's tokens in use, from 0 to 1.";
     let rate = "Tokens of answers per second in the last 40 steps; 0 when nothing runs.";
     let per_s = if gauges.running == 0 { 0.0 } else { metrics.tokens_per_s };
     let hits = "Share of the prompt tokens that the cache had, in the last step with prompts.";
@@ -214,9 +203,9 @@ pub(super) fn render_sglang(
     let scheduler = [
         (true, "num_running_reqs", RUNNING, Gauge(gauges.running.into())),
         (true, "num_queue_reqs", QUEUED, Gauge(gauges.waiting.into())),
-        (true, "num_used_tokens", "Places for tokens in use.", Gauge(used)),
+        (true, "num_used_tokens", "Tokens of the KV cache in use.", Gauge(used)),
         (true, "token_usage", usage, Gauge(gauges.kv_usage)),
-        (true, "max_total_num_tokens", "Places for tokens.", Gauge(capacity)),
+        (true, "max_total_num_tokens", "Tokens that the KV cache can hold.", Gauge(capacity)),
         (true, "gen_throughput", rate, Gauge(per_s)),
         (true, "cache_hit_rate", hits, Gauge(metrics.hit_rate)),
         (true, "num_retracted_requests_total", retracted, Counter(counters.preemptions)),
@@ -229,13 +218,8 @@ pub(super) fn render_sglang(
         (true, "prompt_tokens_total", PROMPT_TOKENS, Counter(counters.prompt_tokens)),
         (true, "generation_tokens_total", OUTPUT_TOKENS, Counter(counters.generation_tokens)),
         (true, "cached_tokens_total", CACHED_TOKENS, Counter(metrics.cached_prompt_tokens)),
-        (
-            true,
-            "num_requests_total",
-            "Requests whose answers are complete.",
-            Counter(stop + length),
-        ),
-        (true, "num_aborted_requests_total", "Requests that were taken back.", Counter(abort)),
+        (true, "num_requests_total", "Requests with a whole answer.", Counter(stop + length)),
+        (true, "num_aborted_requests_total", "Requests that were aborted.", Counter(abort)),
         (true, "time_to_first_token_seconds", FIRST_TOKEN, Distribution(&seen.first_token)),
         (true, "inter_token_latency_seconds", INTER_TOKEN, Distribution(&seen.inter_token)),
         (true, "e2e_request_latency_seconds", REQUEST, Distribution(&seen.request)),

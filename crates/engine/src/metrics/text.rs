@@ -1,5 +1,5 @@
 //! The Prometheus text format, to the letter as the Python client writes it: labels by name,
-//! numbers as floats, and for each counter and histogram the moment of its making.
+//! numbers as floats, and for each counter and histogram the time of its creation.
 
 use std::fmt::Write as _;
 
@@ -25,21 +25,22 @@ impl<'a> Exposition<'a> {
         self.common = common.to_vec();
     }
 
-    pub(super) fn gauges(&mut self, name: &str, help: &str, samples: &[(&[Label<'_>], f64)]) {
-        self.family(name, help, "gauge");
+    /// A family of gauges or counters; the names of counters end in `_total`.
+    pub(super) fn samples(
+        &mut self,
+        kind: &str,
+        name: &str,
+        help: &str,
+        samples: &[(&[Label<'_>], f64)],
+    ) {
+        self.family(name, help, kind);
         for (labels, value) in samples {
             self.sample(name, labels, *value);
         }
-    }
-
-    /// `name` ends in `_total`.
-    pub(super) fn counters(&mut self, name: &str, help: &str, samples: &[(&[Label<'_>], u64)]) {
-        self.family(name, help, "counter");
-        for (labels, value) in samples {
-            self.sample(name, labels, *value as f64);
+        if kind == COUNTER {
+            let stem = name.strip_suffix("_total").unwrap_or(name);
+            self.created(stem, help, samples.iter().map(|(labels, _)| *labels));
         }
-        let stem = name.strip_suffix("_total").unwrap_or(name);
-        self.created(stem, help, samples.iter().map(|(labels, _)| *labels));
     }
 
     pub(super) fn histogram(&mut self, name: &str, help: &str, histogram: &Histogram) {
@@ -59,11 +60,11 @@ impl<'a> Exposition<'a> {
         help: &str,
         samples: impl IntoIterator<Item = &'b [Label<'b>]>,
     ) {
-        let Some(moment) = self.created else { return };
+        let Some(unix_s) = self.created else { return };
         let name = format!("{stem}_created");
-        self.family(&name, help, "gauge");
+        self.family(&name, help, GAUGE);
         for labels in samples {
-            self.sample(&name, labels, moment);
+            self.sample(&name, labels, unix_s);
         }
     }
 
@@ -76,33 +77,17 @@ impl<'a> Exposition<'a> {
         self.out.push_str(name);
         let mut labels: Vec<Label<'_>> = self.common.iter().chain(labels).copied().collect();
         labels.sort_unstable();
-        for (place, (label, text)) in labels.iter().enumerate() {
-            self.out.push(if place == 0 { '{' } else { ',' });
-            self.out.push_str(label);
-            self.out.push_str("=\"");
-            escape(text, self.out);
-            self.out.push('"');
+        for (index, (label, text)) in labels.iter().enumerate() {
+            let text = text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+            let _ = write!(self.out, "{}{label}=\"{text}\"", if index == 0 { '{' } else { ',' });
         }
-        if !labels.is_empty() {
-            self.out.push('}');
-        }
-        self.out.push(' ');
-        self.out.push_str(&number(value));
-        self.out.push('\n');
+        let end = if labels.is_empty() { "" } else { "}" };
+        let _ = writeln!(self.out, "{end} {}", number(value));
     }
 }
 
-/// A label's value between its quotes.
-fn escape(text: &str, out: &mut String) {
-    for letter in text.chars() {
-        match letter {
-            '\\' => out.push_str("\\\\"),
-            '"' => out.push_str("\\\""),
-            '\n' => out.push_str("\\n"),
-            other => out.push(other),
-        }
-    }
-}
+pub(super) const GAUGE: &str = "gauge";
+pub(super) const COUNTER: &str = "counter";
 
 /// The shortest digits that read back as `value`, always with a point or an exponent, and with an
 /// exponent from a million on.
@@ -214,7 +199,7 @@ impl Histogram {
 
 #[cfg(test)]
 mod text_tests {
-    use super::{Exposition, number};
+    use super::{COUNTER, Exposition, GAUGE, number};
 
     /// The right-hand sides are what Python's client prints for them.
     #[test]
@@ -240,9 +225,9 @@ mod text_tests {
     fn label_values_are_escaped_and_labels_are_in_order_of_their_names() {
         let mut out = String::new();
         let mut exposition = Exposition::new(&mut out, &[("model_name", "a\"b\\c\nd")], None);
-        exposition.gauges("g", "One.", &[(&[("z", "1"), ("le", "2")], 3.0)]);
+        exposition.samples(GAUGE, "g", "One.", &[(&[("z", "1"), ("le", "2")], 3.0)]);
         exposition.relabel(&[]);
-        exposition.gauges("h", "Two.", &[(&[], 0.5)]);
+        exposition.samples(GAUGE, "h", "Two.", &[(&[], 0.5)]);
         assert_eq!(
             out,
             "# HELP g One.\n# TYPE g gauge\n\
@@ -254,7 +239,8 @@ mod text_tests {
     #[test]
     fn a_counter_is_created_under_its_name_without_total() {
         let mut out = String::new();
-        Exposition::new(&mut out, &[], Some(2e9)).counters("c_total", "Some.", &[(&[], 7)]);
+        let mut exposition = Exposition::new(&mut out, &[], Some(2e9));
+        exposition.samples(COUNTER, "c_total", "Some.", &[(&[], 7.0)]);
         assert_eq!(
             out,
             "# HELP c_total Some.\n# TYPE c_total counter\nc_total 7.0\n\

@@ -83,7 +83,7 @@ pub(crate) fn parse(
 }
 
 fn bad_request(param: Option<&'static str>, message: String) -> ErrorBody {
-    ErrorBody::new(Status::BadRequest, message).about(param)
+    ErrorBody::new(Status::BAD_REQUEST, message).about(param)
 }
 
 /// The body as sent. Fields that are not listed are accepted and ignored, as vLLM does.

@@ -182,9 +182,7 @@ impl Default for HostCost {
 /// Why a set of coefficients cannot be that of a real server.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum CoefficientError {
-    #[error(
-        "{name} = {value} would beat the hardware: a share of the peak lies above 0 and is at most 1"
-    )]
+    #[error("{name} = {value} exceeds the hardware: a share of the peak is above 0 and at most 1")]
     BeatsHardware { name: &'static str, value: f64 },
     #[error("{name} = {value}: a cost is 0 to {COST_MAX_S} seconds")]
     BadCost { name: &'static str, value: f64 },
@@ -200,12 +198,31 @@ const P_NORM_MAX: f64 = 64.0;
 impl Coefficients {
     /// Refuses what no hardware can do, by name.
     pub fn check(&self) -> Result<(), CoefficientError> {
-        for (name, value) in self.shares() {
+        let shares = [
+            ("eta_compute", Some(self.eta_compute)),
+            ("eta_memory", Some(self.eta_memory)),
+            ("eta_attention", Some(self.eta_attention)),
+            ("eta_kv", Some(self.eta_kv)),
+            ("eta_link", Some(self.eta_link)),
+            ("eta_small", self.eta_small),
+        ];
+        for (name, value) in shares.into_iter().filter_map(|(name, value)| Some((name, value?))) {
             if !(value > 0.0 && value <= 1.0) {
                 return Err(CoefficientError::BeatsHardware { name, value });
             }
         }
-        for (name, value) in self.costs() {
+        let costs = [
+            ("large_step_s", Some(self.large_step_s)),
+            ("step_s", Some(self.step_s)),
+            ("layer_s", Some(self.layer_s)),
+            ("launch_s", Some(self.launch_s)),
+            ("launch_stage_s", Some(self.launch_stage_s)),
+            ("host.per_step_s", Some(self.host.per_step_s)),
+            ("host.per_request_s", Some(self.host.per_request_s)),
+            ("host.per_finished_s", Some(self.host.per_finished_s)),
+            ("link_latency_s", self.link_latency_s),
+        ];
+        for (name, value) in costs.into_iter().filter_map(|(name, value)| Some((name, value?))) {
             if !(0.0..=COST_MAX_S).contains(&value) {
                 return Err(CoefficientError::BadCost { name, value });
             }
@@ -221,31 +238,6 @@ impl Coefficients {
             }
         }
         Ok(())
-    }
-
-    fn shares(&self) -> impl Iterator<Item = (&'static str, f64)> {
-        let always = [
-            ("eta_compute", self.eta_compute),
-            ("eta_memory", self.eta_memory),
-            ("eta_attention", self.eta_attention),
-            ("eta_kv", self.eta_kv),
-            ("eta_link", self.eta_link),
-        ];
-        always.into_iter().chain(self.eta_small.map(|value| ("eta_small", value)))
-    }
-
-    fn costs(&self) -> impl Iterator<Item = (&'static str, f64)> {
-        let always = [
-            ("large_step_s", self.large_step_s),
-            ("step_s", self.step_s),
-            ("layer_s", self.layer_s),
-            ("launch_s", self.launch_s),
-            ("launch_stage_s", self.launch_stage_s),
-            ("host.per_step_s", self.host.per_step_s),
-            ("host.per_request_s", self.host.per_request_s),
-            ("host.per_finished_s", self.host.per_finished_s),
-        ];
-        always.into_iter().chain(self.link_latency_s.map(|value| ("link_latency_s", value)))
     }
 }
 
@@ -388,7 +380,11 @@ impl PhysicsStep {
     /// Where the time of a step goes; no noise.
     pub fn parts(&self, shape: &StepShape) -> StepParts {
         let (machine, coefficients) = (&self.machine, &self.coefficients);
-        let tokens = self.padded_tokens(shape);
+        let tokens = if shape.is_decode_only() && coefficients.cuda_graphs {
+            f64::from(padded(shape.decodes, machine.graphs_max))
+        } else {
+            shape.tokens() as f64
+        };
         let small = shape.tokens() <= u64::from(coefficients.small_tokens_max);
         let eta_compute =
             coefficients.eta_small.filter(|_| small).unwrap_or(coefficients.eta_compute);
@@ -398,7 +394,11 @@ impl PhysicsStep {
             / (self.rate(machine.memory_bandwidth) * coefficients.eta_memory);
         let attention_prefill = machine.prefill_flops_per_pair * shape.prefill_pairs
             / (self.rate(machine.attention_flops) * coefficients.eta_attention);
-        let context = self.skewed_context(shape);
+        // Tokens of context that the decodes wait for: a batch ends with its longest.
+        let context = shape.decode_context as f64;
+        let as_the_longest = f64::from(shape.decodes) * f64::from(shape.decode_context_max);
+        let skew = coefficients.kv_skew;
+        let skewed = (1.0 - skew) * context + skew * as_the_longest.max(context);
         let latency = coefficients.link_latency_s.unwrap_or(machine.link_latency_s);
         StepParts {
             compute,
@@ -407,13 +407,15 @@ impl PhysicsStep {
             attention_prefill,
             attention_decode: self.decode_s(
                 shape,
-                context,
+                skewed,
                 coefficients.eta_kv,
                 coefficients.eta_attention,
             ),
             communication: machine.communication_s(tokens, latency, coefficients.eta_link)
                 + machine.handover_s(tokens, latency, coefficients.eta_link),
-            fixed: self.fixed_s(small),
+            fixed: coefficients.step_s * f64::from(machine.pipeline_parallel.max(1))
+                + coefficients.layer_s * f64::from(machine.layers)
+                + if small { 0.0 } else { coefficients.large_step_s },
             launch: self.launch_s(),
             host: self.host_s(shape),
         }
@@ -429,22 +431,6 @@ impl PhysicsStep {
         2.0 * (self.machine.active_parameters * tokens + self.machine.head_parameters * sampled)
     }
 
-    fn padded_tokens(&self, shape: &StepShape) -> f64 {
-        if shape.is_decode_only() && self.coefficients.cuda_graphs {
-            f64::from(padded(shape.decodes, self.machine.graphs_max))
-        } else {
-            shape.tokens() as f64
-        }
-    }
-
-    /// Tokens of context that the decodes wait for: a batch ends with its longest.
-    fn skewed_context(&self, shape: &StepShape) -> f64 {
-        let skew = self.coefficients.kv_skew;
-        let sum = shape.decode_context as f64;
-        let as_the_longest = f64::from(shape.decodes) * f64::from(shape.decode_context_max);
-        (1.0 - skew) * sum + skew * as_the_longest.max(sum)
-    }
-
     /// Decodes read their context and multiply with it; the slower of the two counts.
     fn decode_s(&self, shape: &StepShape, context: f64, eta_kv: f64, eta_attention: f64) -> f64 {
         if shape.decodes == 0 {
@@ -456,14 +442,6 @@ impl PhysicsStep {
         let multiply = machine.decode_flops_per_pair * context
             / (self.rate(machine.attention_flops) * eta_attention);
         read.max(multiply)
-    }
-
-    fn fixed_s(&self, small: bool) -> f64 {
-        let coefficients = &self.coefficients;
-        let large = if small { 0.0 } else { coefficients.large_step_s };
-        coefficients.step_s * f64::from(self.machine.pipeline_parallel.max(1))
-            + coefficients.layer_s * f64::from(self.machine.layers)
-            + large
     }
 
     fn launch_s(&self) -> f64 {
@@ -485,15 +463,6 @@ impl PhysicsStep {
         let steps = if shape.is_decode_only() { self.machine.scheduler_steps.max(1) } else { 1 };
         decision / f64::from(steps) + host.per_request_s * requests
     }
-
-    /// One draw of a log-normal factor whose mean is one.
-    fn noise_factor(&mut self) -> f64 {
-        let sigma = self.coefficients.noise;
-        if sigma <= 0.0 {
-            return 1.0;
-        }
-        libm::exp(sigma * self.noise.normal() - sigma * sigma / 2.0)
-    }
 }
 
 impl StepTime for PhysicsStep {
@@ -504,8 +473,15 @@ impl StepTime for PhysicsStep {
         } else {
             parts.launched() + parts.host
         };
+        // One draw of a log-normal factor whose mean is one.
+        let sigma = self.coefficients.noise;
+        let factor = if sigma <= 0.0 {
+            1.0
+        } else {
+            libm::exp(sigma * self.noise.normal() - sigma * sigma / 2.0)
+        };
         // Noise shortens a step, but not below what the hardware can do.
-        whole(libm::ceil(step * self.noise_factor() * 1e9)).max(self.bound_ns(shape))
+        whole(libm::ceil(step * factor * 1e9)).max(self.bound_ns(shape))
     }
 }
 

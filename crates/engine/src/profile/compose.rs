@@ -1,26 +1,25 @@
-//! From a choice to a profile.
+//! From a choice to a profile: profiles as TOML files, the types of numbers, how a GPU's memory is
+//! divided, and how many KV blocks are left.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
 
 use super::catalogue::catalogue;
-use super::file::ProfileFile;
-use super::memory::{self, Deployment, Memory, UTILIZATION};
 use super::{
-    DEFAULT, EngineGeneration, EngineTable, Gpu, Model, Numbers, Profile, ProfileError,
-    Quantization, Shortage,
+    DEFAULT, Dtype, EngineGeneration, EngineTable, GIB, Gpu, KvCacheDtype, MIB, Model, Profile,
+    ProfileError, Quantization, SchedulingPolicy, Shortage,
 };
-use crate::physics::{Coefficients, Machine};
-use crate::scheduler::Generation;
+use crate::physics::{Coefficients, Front, Machine};
+use crate::scheduler::{Generation, Policy, SchedulerConfig};
 
 /// Most GPUs of a tensor-parallel group that a remedy proposes.
 const REMEDY_TP_MAX: u32 = 16;
 /// Smallest context that is worth proposing.
 const REMEDY_LEN_MIN: u32 = 256;
 
-pub(super) fn profile(choice: &EngineTable) -> Result<Profile, ProfileError> {
-    over(base(choice.profile.as_deref())?, choice)
-}
-
 /// The file behind a profile's name.
-fn base(name: Option<&str>) -> Result<ProfileFile, ProfileError> {
+pub(super) fn base(name: Option<&str>) -> Result<ProfileFile, ProfileError> {
     let name = name.unwrap_or(DEFAULT);
     let known = catalogue();
     if let Some(file) = known.profile(name) {
@@ -82,7 +81,7 @@ fn build(
     numbers: Numbers,
 ) -> Result<Profile, ProfileError> {
     let (tp, pp) = parallel(&choice, model)?;
-    let mut scheduler = memory::scheduler(&choice, gpu, model)?;
+    let mut scheduler = scheduler(&choice, gpu, model)?;
     let deployment = Deployment {
         gpu,
         model,
@@ -96,7 +95,7 @@ fn build(
     let memory = Memory::divide(&deployment);
     let blocks = match choice.num_gpu_blocks_override {
         // One block is never given away, so a server needs two.
-        Some(blocks @ 2..=memory::SETTING_MAX) => blocks,
+        Some(blocks @ 2..=SETTING_MAX) => blocks,
         Some(blocks) => {
             let range = "2 to 16777216";
             return Err(ProfileError::setting("--num-gpu-blocks-override", blocks, range));
@@ -161,8 +160,8 @@ fn same_settings(own: &EngineTable, other: &EngineTable) -> bool {
 }
 
 fn parallel(choice: &EngineTable, model: &Model) -> Result<(u32, u32), ProfileError> {
-    let tp = memory::positive("--tp", choice.tp, 1)?;
-    let pp = memory::positive("--pp", choice.pp, 1)?;
+    let tp = positive("--tp", choice.tp, 1)?;
+    let pp = positive("--pp", choice.pp, 1)?;
     let title = &model.title;
     if let Some((kind, heads)) = indivisible(tp, model) {
         let choices: Vec<String> = (1..=model.attention_heads.min(64))
@@ -197,8 +196,8 @@ fn indivisible(tp: u32, model: &Model) -> Option<(&'static str, u32)> {
 
 fn utilization(choice: &EngineTable) -> Result<f64, ProfileError> {
     match choice.gpu_memory_utilization.unwrap_or(UTILIZATION) {
-        asked if asked > 0.0 && asked <= 1.0 => Ok(asked),
-        asked => Err(ProfileError::setting("--gpu-memory-utilization", asked, "above 0 up to 1")),
+        share if share > 0.0 && share <= 1.0 => Ok(share),
+        share => Err(ProfileError::setting("--gpu-memory-utilization", share, "above 0 up to 1")),
     }
 }
 
@@ -301,4 +300,384 @@ fn narrower_weights(deployment: &Deployment<'_>) -> Option<String> {
             Some(format!("--quantization {flag} --max-model-len {longest}"))
         })
     })
+}
+
+/// The content of a file; what it leaves out is generic or follows.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProfileFile {
+    pub name: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    pub serve: EngineTable,
+    #[serde(default)]
+    pub coefficients: Coefficients,
+    #[serde(default)]
+    pub front: Front,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fitted: Option<Fitted>,
+}
+
+/// Where a profile's coefficients come from.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Fitted {
+    /// What was measured, by whom, as a sentence.
+    pub source: String,
+    /// Rows of data behind the fit.
+    pub rows: u32,
+    /// Coefficients that were free.
+    #[serde(default)]
+    pub free: Vec<String>,
+    /// Relative error by figure, as in `"rate 5 mean_tpot" = 0.03`.
+    #[serde(default)]
+    pub residuals: BTreeMap<String, f64>,
+    /// The same with the figure's row left out of the fit.
+    #[serde(default)]
+    pub leave_one_out: BTreeMap<String, f64>,
+}
+
+impl ProfileFile {
+    pub(super) fn read(text: &str, origin: &str) -> Result<Self, ProfileError> {
+        let no_profile = |why: &dyn std::fmt::Display| format!("{origin} is not a profile: {why}");
+        let file: Self =
+            toml::from_str(text).map_err(|error| ProfileError::Invalid(no_profile(&error)))?;
+        let serve = &file.serve;
+        let mistake = if serve.speed.is_some() || serve.step.is_some() {
+            no_profile(&"`speed` and `step` are options of a run, not of a profile")
+        } else if serve.profile.is_some() {
+            format!(
+                "a profile's file cannot name another profile; name hardware and model in {origin}"
+            )
+        } else if serve.hardware.is_none() || serve.model.is_none() {
+            format!("{origin} must name `hardware` and `model` in its table [serve]")
+        } else {
+            return Ok(file);
+        };
+        Err(ProfileError::Invalid(mistake))
+    }
+}
+
+/// Types, resolved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Numbers {
+    /// `Half` or `Bfloat16`.
+    pub dtype: Dtype,
+    pub quantization: Quantization,
+    pub fp8_kv_cache: bool,
+}
+
+impl Numbers {
+    pub(super) fn resolve(
+        choice: &EngineTable,
+        gpu: &Gpu,
+        model: &Model,
+    ) -> Result<Self, ProfileError> {
+        let asked = choice.dtype.as_ref().map_or(Dtype::Auto, |dtype| dtype.value);
+        let published = model.quantization.unwrap_or(Quantization::None);
+        let quantization = match (asked, choice.quantization.as_ref().map(|kind| kind.value)) {
+            (Dtype::Fp8, None | Some(Quantization::Fp8)) => Quantization::Fp8,
+            (Dtype::Fp8, Some(_)) => {
+                let mistake = "--dtype fp8 is a quantisation itself; leave out one of --dtype and \
+                               --quantization";
+                return Err(ProfileError::Unsupported(mistake.to_owned()));
+            }
+            (_, chosen) => chosen.unwrap_or(published),
+        };
+        let kv_cache = choice.kv_cache_dtype.as_ref();
+        let fp8_kv_cache = kv_cache.is_some_and(|it| it.value == KvCacheDtype::Fp8);
+        let numbers = Self { dtype: dtype(asked, quantization, gpu)?, quantization, fp8_kv_cache };
+        let what = match quantization {
+            Quantization::Fp8 if !gpu.takes_fp8_weights() && model.quantization.is_some() => {
+                let (model, gpu) = (&model.title, &gpu.title);
+                let mistake = format!(
+                    "{model} is published in fp8, which {gpu} cannot multiply in; use \
+                     --quantization int4, or none"
+                );
+                return Err(ProfileError::Unsupported(mistake));
+            }
+            Quantization::Fp8 if !gpu.takes_fp8_weights() => "fp8",
+            Quantization::Int8 if gpu.flops.int8.is_none() => "int8",
+            _ if fp8_kv_cache && gpu.flops.fp8.is_none() => "fp8 (KV cache)",
+            Quantization::None | Quantization::Fp8 | Quantization::Int8 | Quantization::Int4 => {
+                return Ok(numbers);
+            }
+        };
+        let remedy = "use --quantization int4, or none";
+        let mistake = format!("{} cannot multiply in {what}; {remedy}", gpu.title);
+        Err(ProfileError::Unsupported(mistake))
+    }
+
+    /// Bytes of one parameter of a layer. Four bits come with a 16-bit scale and a zero point for
+    /// each group of 128.
+    pub fn weight_bytes(self) -> f64 {
+        match self.quantization {
+            Quantization::None => 2.0,
+            Quantization::Fp8 | Quantization::Int8 => 1.0,
+            Quantization::Int4 => (4.0 + (16.0 + 4.0) / 128.0) / 8.0,
+        }
+    }
+
+    /// Bytes of one number of the KV cache.
+    pub fn kv_bytes(self) -> u32 {
+        if self.fp8_kv_cache { 1 } else { 2 }
+    }
+
+    /// FLOP/s of 16-bit multiplication.
+    pub(super) fn wide_flops(self, gpu: &Gpu) -> f64 {
+        match self.dtype {
+            Dtype::Bfloat16 => gpu.flops.bf16.unwrap_or(gpu.flops.fp16),
+            Dtype::Auto | Dtype::Half | Dtype::Fp8 => gpu.flops.fp16,
+        }
+    }
+
+    /// FLOP/s of the linear layers. Four-bit weights are unpacked to 16 bits before they multiply,
+    /// and so are fp8 ones where the GPU has no such type.
+    pub(super) fn linear_flops(self, gpu: &Gpu) -> f64 {
+        let narrow = match self.quantization {
+            Quantization::Fp8 => gpu.flops.fp8,
+            Quantization::Int8 => gpu.flops.int8,
+            Quantization::None | Quantization::Int4 => None,
+        };
+        narrow.unwrap_or_else(|| self.wide_flops(gpu))
+    }
+
+    /// As in `bfloat16` or `half, int4 weights, fp8 KV cache`.
+    pub fn description(self) -> String {
+        let dtype = if self.dtype == Dtype::Bfloat16 { "bfloat16" } else { "half" };
+        let weights = match self.quantization {
+            Quantization::None => "",
+            Quantization::Fp8 => ", fp8 weights",
+            Quantization::Int8 => ", int8 weights",
+            Quantization::Int4 => ", int4 weights",
+        };
+        let cache = if self.fp8_kv_cache { ", fp8 KV cache" } else { "" };
+        format!("{dtype}{weights}{cache}")
+    }
+}
+
+/// All models here are published in bfloat16; `auto` takes half where the GPU has no such type, and
+/// for four-bit weights, whose kernels know no other.
+fn dtype(asked: Dtype, quantization: Quantization, gpu: &Gpu) -> Result<Dtype, ProfileError> {
+    let has_bf16 = gpu.flops.bf16.is_some();
+    match asked {
+        Dtype::Bfloat16 if has_bf16 => Ok(Dtype::Bfloat16),
+        Dtype::Bfloat16 => Err(ProfileError::Unsupported(format!(
+            "bfloat16 needs a GPU with such matrix units (compute capability 8.0 or later), which \
+             {} is not; use float16 instead: --dtype half",
+            gpu.title
+        ))),
+        Dtype::Auto | Dtype::Fp8 if has_bf16 && quantization != Quantization::Int4 => {
+            Ok(Dtype::Bfloat16)
+        }
+        Dtype::Half | Dtype::Auto | Dtype::Fp8 => Ok(Dtype::Half),
+    }
+}
+
+/// The share of memory that a server takes unless set otherwise.
+pub(super) const UTILIZATION: f64 = 0.92;
+
+/// Memory of one GPU, in bytes; that of the fullest one where they differ.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Memory {
+    /// What the driver gives.
+    pub total: f64,
+    pub utilization: f64,
+    /// Total times utilisation.
+    pub budget: f64,
+    pub weights: f64,
+    /// Peak of a step of the greatest size.
+    pub activations: f64,
+    /// What libraries take in addition to the framework.
+    pub other: f64,
+    /// Captured decode steps.
+    pub graphs: f64,
+    /// What is left for the KV cache; below zero where nothing is.
+    pub left: f64,
+    /// One KV block.
+    pub block: f64,
+    /// The KV cache of one request of the greatest length, with the block that is never given away.
+    pub needed: f64,
+}
+
+/// What memory depends on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Deployment<'a> {
+    pub gpu: &'a Gpu,
+    pub model: &'a Model,
+    pub numbers: Numbers,
+    pub tp: u32,
+    pub pp: u32,
+    pub utilization: f64,
+    pub eager: bool,
+    pub scheduler: &'a SchedulerConfig,
+}
+
+impl Memory {
+    pub(super) fn divide(deployment: &Deployment<'_>) -> Self {
+        let total = deployment.gpu.memory_bytes() as f64;
+        let budget = libm::ceil(total * deployment.utilization);
+        let Deployment { model, numbers, tp, pp, scheduler, .. } = *deployment;
+        // Layers of the longest pipeline stage.
+        let layers = f64::from(model.layers.div_ceil(pp));
+        let count = model.count();
+        let stage = layers / f64::from(model.layers);
+        let layer_weights = (count.dense + count.routed) * numbers.weight_bytes() * stage;
+        // The table is on the first stage and the output layer on the last; both stay at 16 bits.
+        let vocabulary = if pp > 1 { count.embedding } else { count.vocabulary() } * 2.0;
+        let weights = (layer_weights + vocabulary) / f64::from(tp);
+        let activations = activations(deployment);
+        let other = if tp * pp > 1 { 0.6 * GIB } else { 0.15 * GIB };
+        // An estimate: all captured sizes take 20 MiB per layer.
+        let graphs = if deployment.eager { 0.0 } else { layers * 20.0 * MIB };
+        // Bytes that one token takes in the KV cache of one GPU.
+        let token = layers * f64::from(model.kv_numbers(tp)) * f64::from(numbers.kv_bytes());
+        let block = f64::from(scheduler.block_size) * token;
+        let blocks = scheduler.max_model_len.div_ceil(scheduler.block_size);
+        Self {
+            total,
+            utilization: deployment.utilization,
+            budget,
+            weights,
+            activations,
+            other,
+            graphs,
+            left: budget - weights - activations - other - graphs,
+            block,
+            needed: (f64::from(blocks) + 1.0) * block,
+        }
+    }
+
+    /// Whether one request of the greatest length can be served.
+    pub fn fits(&self) -> bool {
+        self.needed <= self.left
+    }
+
+    /// KV blocks, with the one that is never given away.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "not negative here, and the cast saturates"
+    )]
+    pub fn blocks(&self) -> u32 {
+        libm::floor((self.left / self.block).max(0.0)) as u32
+    }
+}
+
+/// An estimate, as no dummy step can be run: what an MLP holds of all tokens at once, or the
+/// sampler of all requests, whichever is more.
+fn activations(deployment: &Deployment<'_>) -> f64 {
+    let (model, tp) = (deployment.model, f64::from(deployment.tp));
+    let tokens = f64::from(deployment.scheduler.max_num_batched_tokens);
+    let hidden = f64::from(model.hidden_size);
+    // Gate and up projection with their product; an expert's, once for each expert of a token.
+    let dense = 3.0 * f64::from(model.intermediate_size) / tp;
+    let widest = model.moe.map_or(dense, |moe| {
+        let expert = 3.0 * f64::from(moe.intermediate_size) / tp + hidden;
+        dense.max(f64::from(moe.experts_per_token) * expert)
+    });
+    // Residual, normed input, queries with keys and values, output.
+    let forward = tokens * (widest + 6.0 * hidden) * 2.0;
+    // Logits at 16 bits, then twice at 32 for the sampler's sort.
+    let requests = f64::from(deployment.scheduler.max_num_seqs);
+    let sampler = tokens * hidden * 2.0 + requests * f64::from(model.vocab_size) * 10.0;
+    forward.max(sampler)
+}
+
+/// Above it steps and KV blocks do not fit their types; no server is near it.
+pub(super) const SETTING_MAX: u32 = 1 << 24;
+
+/// The configuration but for its blocks, which follow from memory.
+fn scheduler(
+    choice: &EngineTable,
+    gpu: &Gpu,
+    model: &Model,
+) -> Result<SchedulerConfig, ProfileError> {
+    let max_model_len = max_model_len(choice, model)?;
+    let generation = generation(choice)?;
+    let v1 = generation == Generation::V1;
+    let chunked = choice.enable_chunked_prefill.unwrap_or(v1);
+    let unsupported = |mistake: String| Err(ProfileError::Unsupported(mistake));
+    if chunked && !v1 {
+        return unsupported(
+            "--enable-chunked-prefill belongs to the newer scheduler: the older one, as it is \
+             played here, takes prompts whole; leave out one of it and --generation v0"
+                .to_owned(),
+        );
+    }
+    // Tokens and requests of a step, by the GPU's memory.
+    let memory = gpu.memory_bytes() as f64;
+    let (tokens, seqs) = match () {
+        () if !v1 => (2048, 256),
+        () if memory >= 160.0 * GIB => (16_384, 1024),
+        () if memory >= 70.0 * GIB && !gpu.name.starts_with("a100") => (8192, 1024),
+        () => (2048, 256),
+    };
+    let max_num_seqs = positive("--max-num-seqs", choice.max_num_seqs, seqs)?;
+    // Whole prompts need a step that can hold the longest.
+    let tokens = if chunked { tokens } else { tokens.max(max_model_len) };
+    let most = max_num_seqs.saturating_mul(max_model_len);
+    let max_num_batched_tokens =
+        positive("--max-num-batched-tokens", choice.max_num_batched_tokens, tokens.min(most))?;
+    if !chunked && max_num_batched_tokens < max_model_len {
+        return unsupported(format!(
+            "--max-num-batched-tokens {max_num_batched_tokens} is less than the {max_model_len} \
+             tokens of the longest request, and prompts are not chunked; raise it, lower \
+             --max-model-len, or turn chunked prefill on"
+        ));
+    }
+    if choice.max_num_seqs.is_some() && max_num_seqs > max_num_batched_tokens {
+        return unsupported(format!(
+            "--max-num-seqs {max_num_seqs} is more than --max-num-batched-tokens \
+             {max_num_batched_tokens}; each request needs a token of the step"
+        ));
+    }
+    Ok(SchedulerConfig {
+        block_size: positive("--block-size", choice.block_size, 16)?,
+        max_num_seqs: max_num_seqs.min(max_num_batched_tokens),
+        max_num_batched_tokens,
+        max_model_len,
+        long_prefill_token_threshold: choice.long_prefill_token_threshold.unwrap_or(0),
+        chunked_prefill: chunked,
+        prefix_caching: choice.enable_prefix_caching.unwrap_or(v1),
+        policy: match choice.scheduling_policy {
+            Some(SchedulingPolicy::Priority) => Policy::Priority,
+            Some(SchedulingPolicy::Fcfs) | None => Policy::Fcfs,
+        },
+        generation,
+        async_scheduling: choice.async_scheduling.unwrap_or(v1),
+        pipeline_stages: choice.pp.unwrap_or(1),
+        ..SchedulerConfig::default()
+    })
+}
+
+fn max_model_len(choice: &EngineTable, model: &Model) -> Result<u32, ProfileError> {
+    let limit = model.max_position_embeddings;
+    let asked = positive("--max-model-len", choice.max_model_len, limit)?;
+    if asked <= limit {
+        return Ok(asked);
+    }
+    Err(ProfileError::Unsupported(format!(
+        "--max-model-len {asked} is more than the {limit} positions of {}; use at most {limit}",
+        model.title
+    )))
+}
+
+fn generation(choice: &EngineTable) -> Result<Generation, ProfileError> {
+    match (choice.generation.unwrap_or(EngineGeneration::V1), choice.num_scheduler_steps) {
+        (EngineGeneration::V0, steps) => {
+            Ok(Generation::V0 { scheduler_steps: positive("--num-scheduler-steps", steps, 1)? })
+        }
+        (EngineGeneration::V1, None | Some(1)) => Ok(Generation::V1),
+        (EngineGeneration::V1, Some(steps)) => Err(ProfileError::Unsupported(format!(
+            "--num-scheduler-steps {steps} belongs to the older scheduler; add --generation v0"
+        ))),
+    }
+}
+
+fn positive(name: &'static str, asked: Option<u32>, default: u32) -> Result<u32, ProfileError> {
+    match asked.unwrap_or(default) {
+        value @ 1..=SETTING_MAX => Ok(value),
+        value => Err(ProfileError::setting(name, value, "1 to 16777216")),
+    }
 }

@@ -6,9 +6,6 @@
 
 mod catalogue;
 mod compose;
-mod file;
-mod hardware;
-mod memory;
 #[cfg(test)]
 mod tests;
 
@@ -21,11 +18,8 @@ use inferometer_model::spec::{
 use crate::physics::{CoefficientError, Coefficients, Front, Machine, PhysicsStep};
 use crate::scheduler::SchedulerConfig;
 
-use catalogue::{Catalogue, catalogue};
-
-pub use file::{Fitted, Numbers, ProfileFile};
-pub use hardware::{Flops, Gpu, Link, Mla, Model, Moe, Parameters, Vendor};
-pub use memory::Memory;
+pub use catalogue::{Catalogue, Flops, Gpu, Link, Mla, Model, Moe, Parameters, Vendor, catalogue};
+pub use compose::{Fitted, Memory, Numbers, ProfileFile};
 
 /// The profile that is used when none is given.
 pub const DEFAULT: &str = "h100-llama-3.1-8b";
@@ -62,12 +56,12 @@ impl Profile {
 
     /// A choice laid over the profile that it names, or over the default one.
     pub fn compose(choice: &EngineTable) -> Result<Self, ProfileError> {
-        compose::profile(choice)
+        compose::over(compose::base(choice.profile.as_deref())?, choice)
     }
 
     /// Reads a profile as [`to_toml`](Self::to_toml) writes it; `origin` is named in errors.
     pub fn from_toml(text: &str, origin: &str) -> Result<Self, ProfileError> {
-        compose::over(file::ProfileFile::read(text, origin)?, &EngineTable::default())
+        compose::over(ProfileFile::read(text, origin)?, &EngineTable::default())
     }
 
     /// The profile as a file.
@@ -134,28 +128,34 @@ impl Profile {
 
     /// A few lines with the arithmetic, as a server prints when it starts.
     pub fn describe(&self) -> String {
-        describe(self)
-    }
-}
-
-/// What a server reports about itself when it starts.
-fn describe(profile: &Profile) -> String {
-    let Profile { scheduler, memory, .. } = profile;
-    let capacity = u64::from(scheduler.blocks) * u64::from(scheduler.block_size);
-    let lines = [
+        let Self { scheduler, memory, machine, name, model, gpu, .. } = self;
+        let capacity = u64::from(scheduler.blocks) * u64::from(scheduler.block_size);
+        let from_fit =
+            |how: &str, fit: &Fitted| format!("{how} to {} rows: {}", fit.rows, fit.source);
+        let origin = match (&self.fitted, &self.carried) {
+            (Some(fit), _) => from_fit("fitted", fit),
+            (None, Some(fit)) => {
+                from_fit("carried over from a fit of another layout or schedule", fit)
+            }
+            (None, None) => {
+                "from generic coefficients: they are not fitted to a measurement".to_owned()
+            }
+        };
         format!(
-            "{}: {} ({:.3} billion parameters, {}) on {} x {} (tp {}, pp {})",
-            profile.name,
-            profile.model.title,
-            profile.model.count().total() / 1e9,
-            profile.numbers.description(),
-            profile.gpus(),
-            profile.gpu.title,
-            profile.machine().tensor_parallel,
-            profile.machine().pipeline_parallel,
-        ),
-        format!(
-            "per GPU: {} GiB x {} = {} GiB; weights {}, activations {} (estimate), other {}: {} GiB left for the KV cache",
+            "{name}: {} ({:.3} billion parameters, {}) on {} x {} (tp {}, pp {})\n\
+             per GPU: {} GiB x {} = {} GiB; weights {}, activations {} (estimate), other {}: {} GiB \
+             left for the KV cache\n\
+             GPU KV cache size: {} tokens ({} blocks of {}, {:.2} MiB each)\n\
+             maximum concurrency for {} tokens per request: {:.2}x\n\
+             a step holds at most {} tokens of {} requests\n\
+             step times {origin}",
+            model.title,
+            model.count().total() / 1e9,
+            self.numbers.description(),
+            self.gpus(),
+            gpu.title,
+            machine.tensor_parallel,
+            machine.pipeline_parallel,
             gib(memory.total),
             memory.utilization,
             gib(memory.budget),
@@ -163,53 +163,16 @@ fn describe(profile: &Profile) -> String {
             gib(memory.activations),
             gib(memory.other + memory.graphs),
             gib(memory.left),
-        ),
-        format!(
-            "GPU KV cache size: {} tokens ({} blocks of {}, {:.2} MiB each)",
             grouped(capacity),
-            grouped(u64::from(scheduler.blocks)),
+            grouped(scheduler.blocks.into()),
             scheduler.block_size,
             memory.block / MIB,
-        ),
-        format!(
-            "maximum concurrency for {} tokens per request: {:.2}x",
-            grouped(u64::from(scheduler.max_model_len)),
-            profile.max_concurrency(),
-        ),
-        format!(
-            "a step holds at most {} tokens of {} requests",
-            grouped(u64::from(scheduler.max_num_batched_tokens)),
-            grouped(u64::from(scheduler.max_num_seqs)),
-        ),
-        origin(profile),
-    ];
-    lines.join("\n")
-}
-
-/// Where the times of steps come from.
-fn origin(profile: &Profile) -> String {
-    let (from, fitted) = match (&profile.fitted, &profile.carried) {
-        (Some(fitted), _) => ("fitted", fitted),
-        (None, Some(fitted)) => ("carried over from a fit of another layout or schedule", fitted),
-        (None, None) => {
-            return "step times from generic coefficients: they are not fitted to a measurement"
-                .to_owned();
-        }
-    };
-    format!("step times {from} to {} rows: {}", fitted.rows, fitted.source)
-}
-
-/// All that is built in, for tables.
-#[derive(Clone, Copy, Debug)]
-pub struct Listing {
-    pub profiles: &'static [ProfileFile],
-    pub hardware: &'static [Gpu],
-    pub models: &'static [Model],
-}
-
-pub fn list() -> Listing {
-    let Catalogue { gpus, models, profiles } = catalogue();
-    Listing { profiles, hardware: gpus, models }
+            grouped(scheduler.max_model_len.into()),
+            self.max_concurrency(),
+            grouped(scheduler.max_num_batched_tokens.into()),
+            grouped(scheduler.max_num_seqs.into()),
+        )
+    }
 }
 
 pub(super) const GIB: f64 = (1_u64 << 30) as f64;
@@ -276,23 +239,26 @@ impl fmt::Display for Shortage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { model, numbers, gpu, tp, pp, max_model_len, memory, remedies } = self;
         writeln!(f, "{model} ({numbers}) does not fit {} x {gpu} (tp {tp}, pp {pp}):", tp * pp)?;
-        let row = |f: &mut fmt::Formatter<'_>, what: &str, bytes: f64| {
-            writeln!(f, "  {what:<22} {:>9} GiB", gib(bytes))
-        };
-        writeln!(
-            f,
-            "  {:<22} {:>9} GiB  ({} GiB x {} utilisation)",
-            "budget per GPU",
-            gib(memory.budget),
-            gib(memory.total),
-            memory.utilization
-        )?;
-        row(f, "weights", memory.weights)?;
-        row(f, "activations (estimate)", memory.activations)?;
-        row(f, "other", memory.other + memory.graphs)?;
-        row(f, "left for the KV cache", memory.left)?;
-        let longest = format!("{} tokens need", grouped(u64::from(*max_model_len)));
-        row(f, &longest, memory.needed)?;
+        let (total, utilization) = (gib(memory.total), memory.utilization);
+        let rows = [
+            (
+                "budget per GPU",
+                memory.budget,
+                format!("  ({total} GiB x {utilization} utilisation)"),
+            ),
+            ("weights", memory.weights, String::new()),
+            ("activations (estimate)", memory.activations, String::new()),
+            ("other", memory.other + memory.graphs, String::new()),
+            ("left for the KV cache", memory.left, String::new()),
+            (
+                &format!("{} tokens need", grouped((*max_model_len).into())),
+                memory.needed,
+                String::new(),
+            ),
+        ];
+        for (what, bytes, note) in rows {
+            writeln!(f, "  {what:<22} {:>9} GiB{note}", gib(bytes))?;
+        }
         write!(f, "try {}", remedies.join(", or "))
     }
 }

@@ -39,7 +39,7 @@ fn every_name_leads_to_one_thing() {
         names.extend([model.name.clone(), model.id.clone()]);
         names.extend(model.aliases.clone());
     }
-    for gpu in &known.gpus {
+    for gpu in &known.hardware {
         names.push(gpu.name.clone());
         names.extend(gpu.aliases.clone());
     }
@@ -332,7 +332,7 @@ fn files_that_cannot_be_are_refused() {
     };
     assert_eq!(file("").unwrap(), "x");
     let text = file("[coefficients]\neta_memory = 1.4\n").unwrap_err().to_string();
-    assert!(text.contains("coefficients of x: eta_memory = 1.4 would beat the hardware"), "{text}");
+    assert!(text.contains("coefficients of x: eta_memory = 1.4 exceeds the hardware"), "{text}");
     let text = file("[coefficients]\neta_memry = 0.4\n").unwrap_err().to_string();
     assert!(text.contains("x.toml") && text.contains("eta_memry"), "{text}");
     assert!(file("profile = \"y\"\n").unwrap_err().to_string().contains("another profile"));
@@ -384,10 +384,10 @@ fn a_fit_that_is_carried_over_is_not_claimed() {
 
 #[test]
 fn what_is_listed_can_be_played() {
-    let listing = list();
+    let listing = catalogue();
     assert_eq!(listing.profiles[0].name, DEFAULT);
     assert_eq!((listing.hardware.len(), listing.models.len()), (12, 17));
-    for row in listing.profiles {
+    for row in &listing.profiles {
         let profile = Profile::named(&row.name).expect(&row.name);
         let names = (profile.gpu.name, profile.model.name);
         assert_eq!(names, (row.serve.hardware.clone().unwrap(), row.serve.model.clone().unwrap()));

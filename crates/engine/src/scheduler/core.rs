@@ -1,17 +1,19 @@
-//! The scheduler as a value: requests and moments in, tokens out.
+//! The scheduler as a value: requests and times in, tokens out.
 //!
-//! Two kinds of things happen by themselves: a step is put together and launched, and a step ends.
-//! A request that arrives at the moment of such a thing comes before it. What comes later than
-//! something that has already happened is dated right behind that, so the moments which the
-//! listener receives are all that a replay needs.
+//! Two kinds of events have no outside cause: a step is put together and launched, and a step ends.
+//! A request that arrives at the time of such an event comes before it. A request that is dated
+//! before an event that has already happened is dated right behind it, so the times that the
+//! listener receives are all that a replay needs. Steps are put together as vLLM v1 does it: running
+//! requests first, then those that wait; prompts and answers alike are requests with tokens to
+//! catch up on.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
-use super::assemble::{self, Batch, Part, Until, assemble};
+use super::blocks::{BlockId, BlockPool, PromptHasher, token};
 use super::request::{
-    Generation, Listener, RequestEnd, SchedulerConfig, SchedulerRequest, Step, StepTime,
+    Generation, Listener, Policy, RequestEnd, RequestFacts, SchedulerConfig, SchedulerRequest,
+    Step, StepShape, StepTime, StopRules,
 };
-use super::state::{Entry, State};
 
 /// A scheduler with its queues, blocks and steps under way.
 #[derive(Debug)]
@@ -255,18 +257,18 @@ impl<T: StepTime> Scheduler<T> {
     fn put_together_v0(&mut self, at_ns: u64, scheduler_steps: u32) -> Batch {
         if 0 < self.steps_held {
             self.steps_held -= 1;
-            let answers = assemble::answers(&mut self.state);
-            if !answers.parts.is_empty() {
-                return answers;
+            let batch = answers(&mut self.state);
+            if !batch.parts.is_empty() {
+                return batch;
             }
             self.steps_held = 0;
         }
-        let prompts = assemble::prompts(&mut self.state, at_ns);
-        if !prompts.parts.is_empty() {
-            return prompts;
+        let batch = prompts(&mut self.state, at_ns);
+        if !batch.parts.is_empty() {
+            return batch;
         }
         self.steps_held = scheduler_steps.saturating_sub(1);
-        assemble::answers(&mut self.state)
+        answers(&mut self.state)
     }
 
     fn end_step(&mut self, listener: &mut impl Listener) {
@@ -282,5 +284,699 @@ impl<T: StepTime> Scheduler<T> {
             self.state.forget_finished();
         }
         self.look(step.ends_ns);
+    }
+}
+
+#[derive(Debug)]
+struct State {
+    config: SchedulerConfig,
+    entries: Vec<Option<Entry>>,
+    free_places: Vec<usize>,
+    places: HashMap<u64, usize>,
+    /// In the order of their admission.
+    running: Vec<usize>,
+    waiting: Waiting,
+    pool: BlockPool,
+    counters: Counters,
+}
+
+impl State {
+    fn new(config: SchedulerConfig) -> Self {
+        Self {
+            entries: Vec::new(),
+            free_places: Vec::new(),
+            places: HashMap::new(),
+            running: Vec::new(),
+            waiting: Waiting::new(config.policy),
+            pool: BlockPool::new(config.blocks),
+            counters: Counters::default(),
+            config,
+        }
+    }
+
+    fn entry(&self, place: usize) -> &Entry {
+        self.entries[place].as_ref().expect("a place in a queue has its request")
+    }
+
+    fn entry_mut(&mut self, place: usize) -> &mut Entry {
+        self.entries[place].as_mut().expect("a place in a queue has its request")
+    }
+
+    fn place_of(&self, id: u64) -> Option<usize> {
+        self.places.get(&id).copied()
+    }
+
+    fn take_in(&mut self, entry: Entry) {
+        let place = self.free_places.pop().unwrap_or_else(|| {
+            self.entries.push(None);
+            self.entries.len() - 1
+        });
+        self.places.insert(entry.facts.id, place);
+        self.waiting.push(place, &entry);
+        self.entries[place] = Some(entry);
+    }
+
+    /// Removes a request, wherever it is; its blocks are free.
+    fn take_out(&mut self, place: usize) -> Entry {
+        if let Some(index) = self.running.iter().position(|other| *other == place) {
+            self.running.remove(index);
+        } else {
+            self.leave_queue(place);
+        }
+        self.let_go(place)
+    }
+
+    /// Who is next among those who had arrived `until` then; among all without it.
+    fn first_waiting(&self, until: Until) -> Option<usize> {
+        let place = self.waiting.first(until)?;
+        // Requests are in order, so none after one that is too new is older.
+        let is_known = until.is_none_or(|until| self.entry(place).facts.arrived_ns <= until);
+        is_known.then_some(place)
+    }
+
+    /// A waiting request becomes a running one.
+    fn admit(&mut self, place: usize) {
+        self.leave_queue(place);
+        self.running.push(place);
+    }
+
+    fn leave_queue(&mut self, place: usize) {
+        let entry = self.entries[place].as_ref().expect("a place in a queue has its request");
+        self.waiting.remove(entry);
+    }
+
+    /// A request's part in a step is over: perhaps a token, and perhaps the last. Returns whether it was the last.
+    fn end_part(&mut self, part: &Part, at_ns: u64, listener: &mut impl Listener) -> bool {
+        let SchedulerConfig { max_model_len, prefix_caching, .. } = self.config;
+        let Some(entry) = self.entries[part.place].as_mut() else { return false };
+        // It was taken back, or it lost what this step computed.
+        let is_void = entry.serial != part.serial || entry.facts.preemptions != part.preemptions;
+        if is_void || !part.yields {
+            return false;
+        }
+        if entry.facts.output_tokens == 0 {
+            self.counters.prompt_tokens += u64::from(entry.facts.prompt_tokens);
+        }
+        let end = if entry.wants_answer() {
+            self.counters.generation_tokens += 1;
+            listener.token(entry.facts.id, entry.facts.output_tokens, at_ns);
+            let Some(end) = entry.grow(at_ns, max_model_len, prefix_caching) else { return false };
+            end
+        } else {
+            RequestEnd::Stop
+        };
+        let entry = self.let_go(part.place);
+        listener.ended(&entry.facts(at_ns, end));
+        true
+    }
+
+    /// Takes those who have left out of the list of running ones.
+    fn forget_finished(&mut self) {
+        let Self { running, entries, .. } = self;
+        running.retain(|place| entries[*place].is_some());
+    }
+
+    /// Lets a request go; its blocks are free.
+    fn let_go(&mut self, place: usize) -> Entry {
+        self.free_blocks(place);
+        let entry = self.entries[place].take().expect("a request leaves once");
+        self.places.remove(&entry.facts.id);
+        self.free_places.push(place);
+        entry
+    }
+
+    fn free_blocks(&mut self, place: usize) {
+        let blocks = std::mem::take(&mut self.entry_mut(place).blocks);
+        // The last first: of a chain of names the end is worth least.
+        for id in blocks.iter().rev() {
+            self.pool.release(*id);
+        }
+    }
+
+    /// Takes all blocks from a running request and lets it wait again.
+    fn preempt(&mut self, place: usize) {
+        self.free_blocks(place);
+        let entry = self.entry_mut(place);
+        (entry.computed, entry.named) = (0, 0);
+        entry.facts.preemptions += 1;
+        self.counters.preemptions += 1;
+        let entry = self.entries[place].as_ref().expect("a place in a queue has its request");
+        self.waiting.push_again(place, entry);
+    }
+
+    /// The blocks that hold the beginning of what a request knows: as many full ones in a row as
+    /// the cache has, but never its last token, which must be computed to go on from.
+    fn cached_blocks(&self, place: usize, found: &mut Vec<BlockId>) {
+        found.clear();
+        if !self.config.prefix_caching {
+            return;
+        }
+        let entry = self.entry(place);
+        let most = (entry.known() - 1) / self.config.block_size;
+        let names = entry.names.iter().take(most as usize);
+        found.extend(names.map_while(|name| self.pool.find(*name)));
+    }
+
+    /// Blocks that a request would take from the free list to hold `tokens`, with blocks of the
+    /// cache that is not in use now.
+    fn blocks_missing(&self, place: usize, tokens: u32, found: &[BlockId]) -> u32 {
+        let entry = self.entry(place);
+        let needed = tokens.min(self.config.max_model_len).div_ceil(self.config.block_size);
+        let had = u32::try_from(found.len() + entry.blocks.len()).unwrap_or(u32::MAX);
+        let idle = found.iter().filter(|id| self.pool.is_free(**id)).count();
+        needed.saturating_sub(had) + u32::try_from(idle).unwrap_or(u32::MAX)
+    }
+
+    /// Gives a request the blocks for its first `tokens` tokens, behind those `found` in the cache.
+    /// Returns whether there were enough; if not, nothing changes.
+    fn allocate(&mut self, place: usize, tokens: u32, found: &[BlockId]) -> bool {
+        let missing = self.blocks_missing(place, tokens, found);
+        if self.pool.free() < missing {
+            return false;
+        }
+        let Self { entries, pool, config, .. } = self;
+        let entry = entries[place].as_mut().expect("a place in a queue has its request");
+        for id in found {
+            pool.share(*id);
+        }
+        entry.blocks.extend_from_slice(found);
+        entry.named += u32::try_from(found.len()).unwrap_or(u32::MAX);
+        let needed = tokens.min(config.max_model_len).div_ceil(config.block_size) as usize;
+        while entry.blocks.len() < needed {
+            entry.blocks.push(pool.take());
+        }
+        if config.prefix_caching {
+            // Named at once, so that others in the same step find them.
+            let full = tokens.min(entry.known()) / config.block_size;
+            for index in entry.named..full {
+                pool.name(entry.blocks[index as usize], entry.names[index as usize]);
+            }
+            entry.named = entry.named.max(full);
+        }
+        true
+    }
+
+    fn gauges(&self) -> Gauges {
+        let used = self.pool.total() - self.pool.free();
+        Gauges {
+            running: u32::try_from(self.running.len()).unwrap_or(u32::MAX),
+            waiting: u32::try_from(self.waiting.len()).unwrap_or(u32::MAX),
+            kv_usage: f64::from(used) / f64::from(self.pool.total()),
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Entry {
+    /// Counts requests since the start: order among equals, and proof that a place has not
+    /// changed hands.
+    serial: u64,
+    priority: i32,
+    /// Tokens whose keys and values are computed, or will be when the steps under way have ended.
+    computed: u32,
+    blocks: Vec<BlockId>,
+    /// Blocks of those that have their name.
+    named: u32,
+    /// Names of full blocks, of the prompt and then of the answer.
+    names: Vec<u64>,
+    hasher: PromptHasher,
+    answer_seed: u64,
+    stop: StopRules,
+    /// What is known so far; its end is still to come.
+    facts: RequestFacts,
+}
+
+impl Entry {
+    fn new(request: SchedulerRequest, serial: u64, arrived_ns: u64) -> Self {
+        Self {
+            serial,
+            priority: request.priority,
+            computed: 0,
+            blocks: Vec::new(),
+            named: 0,
+            names: request.prompt.hashes,
+            hasher: request.prompt.rest,
+            answer_seed: request.answer_seed,
+            stop: request.stop,
+            facts: RequestFacts {
+                id: request.id,
+                arrived_ns,
+                prompt_tokens: request.prompt.tokens,
+                max_tokens: request.stop.max_tokens,
+                ..RequestFacts::default()
+            },
+        }
+    }
+
+    /// Tokens of the prompt and of the answer so far.
+    fn known(&self) -> u32 {
+        self.facts.prompt_tokens + self.facts.output_tokens
+    }
+
+    /// Whether more is asked for than that the prompt is computed.
+    fn wants_answer(&self) -> bool {
+        0 < self.stop.max_tokens
+    }
+
+    /// One more token of the answer; returns whether it is the last.
+    fn grow(&mut self, at_ns: u64, max_model_len: u32, names: bool) -> Option<RequestEnd> {
+        if names
+            && let Some(name) = self.hasher.push(token(self.answer_seed, self.facts.output_tokens))
+        {
+            self.names.push(name);
+        }
+        self.facts.output_tokens += 1;
+        self.facts.first_token_ns.get_or_insert(at_ns);
+        self.facts.last_token_ns = Some(at_ns);
+        let StopRules { min_tokens, eos_at, stop_at, max_tokens } = self.stop;
+        let reached = |at: Option<u32>| at.is_some_and(|at| at <= self.facts.output_tokens);
+        let may_stop = min_tokens <= self.facts.output_tokens;
+        if may_stop && (reached(eos_at) || reached(stop_at)) {
+            return Some(RequestEnd::Stop);
+        }
+        let is_full = max_tokens <= self.facts.output_tokens || max_model_len <= self.known();
+        is_full.then_some(RequestEnd::Length)
+    }
+
+    fn facts(&self, ended_ns: u64, end: RequestEnd) -> RequestFacts {
+        RequestFacts { ended_ns, end, ..self.facts }
+    }
+}
+
+/// Places of the requests that wait.
+#[derive(Debug)]
+enum Waiting {
+    Fcfs(Line),
+    Priority(BTreeMap<Rank, usize>),
+}
+
+/// The smaller goes first. No two are equal: equals that take blocks from each other in turn would
+/// do so for ever.
+type Rank = (i32, u64, u64);
+
+fn rank(entry: &Entry) -> Rank {
+    (entry.priority, entry.facts.arrived_ns, entry.serial)
+}
+
+impl Waiting {
+    fn new(policy: Policy) -> Self {
+        match policy {
+            Policy::Fcfs => Self::Fcfs(Line::default()),
+            Policy::Priority => Self::Priority(BTreeMap::new()),
+        }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Self::Fcfs(line) => line.len(),
+            Self::Priority(places) => places.len(),
+        }
+    }
+
+    /// The next request. By priority, one that came after `until` does not delay those that came before.
+    fn first(&self, until: Until) -> Option<usize> {
+        match (self, until) {
+            (Self::Fcfs(line), _) => line.first(),
+            (Self::Priority(places), None) => places.values().next().copied(),
+            (Self::Priority(places), Some(until)) => {
+                let known = places.iter().find(|((_, arrived_ns, _), _)| *arrived_ns <= until);
+                known.map(|(_, place)| *place)
+            }
+        }
+    }
+
+    fn push(&mut self, place: usize, entry: &Entry) {
+        match self {
+            Self::Fcfs(line) => line.places.push_back((place, entry.serial)),
+            Self::Priority(places) => drop(places.insert(rank(entry), place)),
+        }
+    }
+
+    /// One that had its place before and goes ahead of those that had none.
+    fn push_again(&mut self, place: usize, entry: &Entry) {
+        match self {
+            Self::Fcfs(line) => line.places.push_front((place, entry.serial)),
+            Self::Priority(_) => self.push(place, entry),
+        }
+    }
+
+    fn remove(&mut self, entry: &Entry) {
+        match self {
+            Self::Fcfs(line) => line.remove(entry.serial),
+            Self::Priority(places) => drop(places.remove(&rank(entry))),
+        }
+    }
+}
+
+/// Places in order, with the serials of their requests. Who leaves from the middle is only struck
+/// off, and dropped when all before it are gone, so that leaving a long line takes no longer than
+/// leaving a short one. The first is never one that was struck off.
+#[derive(Debug, Default)]
+struct Line {
+    places: VecDeque<(usize, u64)>,
+    struck: HashSet<u64>,
+}
+
+impl Line {
+    fn len(&self) -> usize {
+        self.places.len() - self.struck.len()
+    }
+
+    fn first(&self) -> Option<usize> {
+        self.places.front().map(|(place, _)| *place)
+    }
+
+    fn remove(&mut self, serial: u64) {
+        if self.places.front().is_some_and(|(_, first)| *first == serial) {
+            self.places.pop_front();
+        } else {
+            self.struck.insert(serial);
+        }
+        while let Some((_, first)) = self.places.front()
+            && self.struck.remove(first)
+        {
+            self.places.pop_front();
+        }
+        // A first that stays for long must not let those who come and leave behind it pile up.
+        if self.places.len() < 2 * self.struck.len() {
+            let struck = std::mem::take(&mut self.struck);
+            self.places.retain(|(_, serial)| !struck.contains(serial));
+        }
+    }
+}
+
+/// Who may come in from the queue: those who had arrived by this moment; all without one.
+type Until = Option<u64>;
+
+fn assemble(state: &mut State, now_ns: u64, until: Until) -> Batch {
+    let mut batch = Batch::default();
+    let mut budget = state.config.max_num_batched_tokens;
+    go_on(state, &mut batch, &mut budget);
+    // Who has just lost blocks would only lose them again to newcomers.
+    if batch.preempted.is_empty() {
+        admit(state, &mut batch, &mut budget, now_ns, until);
+    }
+    batch
+}
+
+/// Gives running requests their next tokens, in order.
+fn go_on(state: &mut State, batch: &mut Batch, budget: &mut u32) {
+    let mut next = 0;
+    while next < state.running.len() && 0 < *budget {
+        let place = state.running[next];
+        let entry = state.entry(place);
+        let room = state.config.max_model_len.saturating_sub(entry.computed + 1);
+        let missing = entry.known().saturating_sub(entry.computed);
+        let tokens = capped(state, missing).min(*budget).min(room);
+        if tokens == 0 {
+            // Its step is under way.
+            next += 1;
+            continue;
+        }
+        let target = entry.computed + tokens;
+        if !make_room(state, batch, budget, &mut next, place, target) {
+            return;
+        }
+        batch.add(place, state.entry(place), tokens);
+        *budget -= tokens;
+        next += 1;
+    }
+}
+
+/// Allocates blocks for a running request, if need be at the cost of others. Returns whether it kept
+/// its own.
+fn make_room(
+    state: &mut State,
+    batch: &mut Batch,
+    budget: &mut u32,
+    next: &mut usize,
+    place: usize,
+    tokens: u32,
+) -> bool {
+    while !state.allocate(place, tokens, &[]) {
+        let index = victim(state);
+        let loser = state.running.remove(index);
+        if index < *next {
+            *next -= 1;
+        }
+        *budget += batch.remove(loser).unwrap_or(0);
+        batch.preempted.push(state.entry(loser).facts.id);
+        state.preempt(loser);
+        if loser == place {
+            return false;
+        }
+    }
+    true
+}
+
+/// The index in the running list of the request that gives way.
+fn victim(state: &State) -> usize {
+    let last = state.running.len() - 1;
+    match state.config.policy {
+        Policy::Fcfs => last,
+        Policy::Priority => {
+            let worst = (0..=last).max_by_key(|index| rank(state.entry(state.running[*index])));
+            worst.unwrap_or(last)
+        }
+    }
+}
+
+/// Lets requests in from the queue until one does not fit: none overtakes.
+fn admit(state: &mut State, batch: &mut Batch, budget: &mut u32, now_ns: u64, until: Until) {
+    let mut found = Vec::new();
+    while 0 < *budget
+        && state.running.len() < state.config.max_num_seqs as usize
+        && let Some(place) = state.first_waiting(until)
+    {
+        state.cached_blocks(place, &mut found);
+        let Some(tokens) = first_part(state, place, &found, *budget) else { return };
+        enter(state, batch, place, &found, tokens, now_ns);
+        *budget -= tokens;
+    }
+}
+
+/// How many tokens of a waiting request the step takes, and gives it its blocks; `None` when it
+/// does not fit.
+fn first_part(state: &mut State, place: usize, found: &[BlockId], budget: u32) -> Option<u32> {
+    let known = state.entry(place).known();
+    let cached = cached_tokens(state, found);
+    let wanted = capped(state, known - cached);
+    if !state.config.chunked_prefill && budget < wanted {
+        return None;
+    }
+    let tokens = wanted.min(budget);
+    let whole = if state.config.reserve_full_prompt { known } else { cached + tokens };
+    if state.pool.free() < state.blocks_missing(place, whole, found) + watermark(state) {
+        return None;
+    }
+    state.allocate(place, cached + tokens, found).then_some(tokens)
+}
+
+/// A waiting request that has its blocks becomes a running one.
+fn enter(
+    state: &mut State,
+    batch: &mut Batch,
+    place: usize,
+    found: &[BlockId],
+    tokens: u32,
+    now_ns: u64,
+) {
+    state.admit(place);
+    let cached = cached_tokens(state, found);
+    let looked_up = state.config.prefix_caching;
+    let entry = state.entry_mut(place);
+    entry.computed = cached;
+    if entry.facts.scheduled_ns.is_none() {
+        entry.facts.scheduled_ns = Some(now_ns);
+        entry.facts.cached_tokens = cached;
+    }
+    let (known, again) = (u64::from(entry.known()), 0 < entry.facts.preemptions);
+    batch.admitted.push((entry.facts.id, cached));
+    batch.add(place, state.entry(place), tokens);
+    if looked_up {
+        let counters = &mut state.counters;
+        let (queries, hits) = if again {
+            (&mut counters.prefix_queries_preempted, &mut counters.prefix_hits_preempted)
+        } else {
+            (&mut counters.prefix_queries, &mut counters.prefix_hits)
+        };
+        *queries += known;
+        *hits += u64::from(cached);
+    }
+}
+
+fn cached_tokens(state: &State, found: &[BlockId]) -> u32 {
+    u32::try_from(found.len()).unwrap_or(u32::MAX) * state.config.block_size
+}
+
+/// A long prompt leaves some of the step to others, if there are others.
+fn capped(state: &State, tokens: u32) -> u32 {
+    match state.config.long_prefill_token_threshold {
+        0 => tokens,
+        _ if state.running.len() + state.waiting.len() <= 1 => tokens,
+        most => tokens.min(most),
+    }
+}
+
+/// Blocks that admission leaves free; none while nothing runs, or nothing ever would.
+fn watermark(state: &State) -> u32 {
+    if state.running.is_empty() {
+        return 0;
+    }
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a share of a count that fits"
+    )]
+    let blocks = (state.config.watermark * f64::from(state.config.blocks)) as u32;
+    blocks
+}
+
+/// A step of prompts; empty when none waits or none fits.
+fn prompts(state: &mut State, now_ns: u64) -> Batch {
+    let mut batch = Batch::default();
+    let mut budget = state.config.max_num_batched_tokens;
+    let mut found = Vec::new();
+    while state.running.len() < state.config.max_num_seqs as usize
+        && let Some(place) = state.first_waiting(None)
+    {
+        let known = state.entry(place).known();
+        // The budget counts whole prompts, whatever the cache spares.
+        if budget < known && !batch.parts.is_empty() {
+            break;
+        }
+        state.cached_blocks(place, &mut found);
+        let fits = state.blocks_missing(place, known, &found) + watermark(state);
+        if state.pool.free() < fits || !state.allocate(place, known, &found) {
+            break;
+        }
+        let cached = cached_tokens(state, &found);
+        enter(state, &mut batch, place, &found, known - cached, now_ns);
+        budget = budget.saturating_sub(known);
+    }
+    batch
+}
+
+/// A step of one token for each running answer. Those that find no block give way, the last first.
+fn answers(state: &mut State) -> Batch {
+    let mut batch = Batch::default();
+    let mut next = 0;
+    while next < state.running.len() {
+        let place = state.running[next];
+        let entry = state.entry(place);
+        let tokens = entry.known().saturating_sub(entry.computed);
+        let target = entry.computed + tokens;
+        let mut kept = true;
+        while kept && !state.allocate(place, target, &[]) {
+            let loser = state.running.pop().unwrap_or(place);
+            batch.preempted.push(state.entry(loser).facts.id);
+            state.preempt(loser);
+            kept = loser != place;
+        }
+        if !kept {
+            break;
+        }
+        if 0 < tokens {
+            batch.add(place, state.entry(place), tokens);
+        }
+        next += 1;
+    }
+    batch
+}
+
+/// A request's part in a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Part {
+    place: usize,
+    serial: u64,
+    /// How often it had lost its blocks: what a step computed for blocks that are gone is void.
+    preemptions: u32,
+    tokens: u32,
+    /// Whether it brings a token: all that was known is computed with it.
+    yields: bool,
+}
+
+#[derive(Debug, Default)]
+struct Batch {
+    parts: Vec<Part>,
+    /// Ids of requests that lost their blocks.
+    preempted: Vec<u64>,
+    /// Ids of requests that came in, with the tokens that the cache spared them.
+    admitted: Vec<(u64, u32)>,
+}
+
+impl Batch {
+    fn add(&mut self, place: usize, entry: &Entry, tokens: u32) {
+        let (serial, preemptions) = (entry.serial, entry.facts.preemptions);
+        let yields = entry.computed + tokens == entry.known();
+        self.parts.push(Part { place, serial, preemptions, tokens, yields });
+    }
+
+    /// Takes a request out again; gives back the tokens of its part.
+    fn remove(&mut self, place: usize) -> Option<u32> {
+        let index = self.parts.iter().position(|part| part.place == place)?;
+        Some(self.parts.remove(index).tokens)
+    }
+
+    /// Counts the tokens of all parts as computed, and returns what computing them takes.
+    fn settle(&self, state: &mut State) -> StepShape {
+        let mut shape = StepShape::default();
+        for part in &self.parts {
+            let entry = state.entry_mut(part.place);
+            let before = entry.computed;
+            entry.computed += part.tokens;
+            let is_decode = part.tokens == 1
+                && 0 < entry.facts.output_tokens
+                && entry.computed == entry.known();
+            if is_decode {
+                shape.decodes += 1;
+                shape.decode_context += u64::from(entry.computed);
+                shape.decode_context_max = shape.decode_context_max.max(entry.computed);
+            } else {
+                let (tokens, before) = (f64::from(part.tokens), f64::from(before));
+                shape.prefills += 1;
+                shape.prefill_tokens += u64::from(part.tokens);
+                shape.prefill_pairs += tokens * (before + tokens / 2.0);
+            }
+        }
+        shape
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(serials: std::ops::Range<u64>) -> Line {
+        let places = serials.map(|serial| (usize::try_from(serial).unwrap() + 100, serial));
+        Line { places: places.collect(), struck: HashSet::new() }
+    }
+
+    #[test]
+    fn who_leaves_the_line_is_never_first() {
+        let mut line = line(0..6);
+        for serial in [1, 4] {
+            line.remove(serial);
+        }
+        assert_eq!((line.len(), line.first()), (4, Some(100)));
+        line.remove(0);
+        assert_eq!((line.len(), line.first()), (3, Some(102)));
+        for serial in [2, 3] {
+            line.remove(serial);
+        }
+        assert_eq!((line.len(), line.first()), (1, Some(105)));
+        line.remove(5);
+        assert_eq!((line.len(), line.first()), (0, None));
+    }
+
+    #[test]
+    fn those_who_come_and_leave_behind_one_that_stays_do_not_pile_up() {
+        let mut line = line(0..1);
+        for serial in 1..10_000 {
+            line.places.push_back((7, serial));
+            line.remove(serial);
+        }
+        assert_eq!((line.len(), line.first()), (1, Some(100)));
+        assert!(line.places.len() < 4, "{}", line.places.len());
     }
 }

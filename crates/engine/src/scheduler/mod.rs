@@ -4,11 +4,9 @@
 //! clock, so a live server and a simulation run the same code: what it does depends on nothing but
 //! the requests, the moments of their arrival and the seed of its step times.
 
-mod assemble;
 pub mod blocks;
 mod core;
 mod request;
-mod state;
 #[cfg(test)]
 mod tests;
 

@@ -1,15 +1,19 @@
 //! A request as the scheduler sees it: lengths, hashes and rules, but no text.
 
+use serde::Serialize;
+
 use super::blocks::{PromptHasher, token};
 
 /// A request to generate.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct SchedulerRequest {
-    /// Unique among the requests that are under way.
+    /// Unique among the requests that are in flight.
     pub id: u64,
+    #[serde(flatten)]
     pub prompt: HashedPrompt,
     /// Decides the tokens of the answer: the one at `index` is `tokens::token(seed, index)`.
     pub answer_seed: u64,
+    #[serde(flatten)]
     pub stop: StopRules,
     /// Counts under `Policy::Priority` only; the smaller number goes first.
     pub priority: i32,
@@ -17,7 +21,7 @@ pub struct SchedulerRequest {
 
 /// When an answer ends. Checked in vLLM's order after each token: nothing before `min_tokens`,
 /// then the end of sequence, then stop strings, then the bounds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct StopRules {
     pub min_tokens: u32,
     /// The answer would end by itself with this many tokens, its last one the end of sequence;
@@ -40,11 +44,14 @@ impl StopRules {
 }
 
 /// The prompt's length, and the chained hashes of its full blocks.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct HashedPrompt {
+    #[serde(rename = "prompt_tokens")]
     pub tokens: u32,
+    #[serde(rename = "prompt_hashes")]
     pub hashes: Vec<u64>,
     /// What the answer's blocks are chained to: the tokens behind the last full block.
+    #[serde(rename = "prompt_rest")]
     pub rest: PromptHasher,
 }
 
@@ -159,8 +166,8 @@ pub trait Listener {
 /// Ignores all events.
 impl Listener for () {}
 
-/// What became of one request: moments and counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What became of one request: times and counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RequestFacts {
     pub id: u64,
     pub arrived_ns: u64,
@@ -179,18 +186,19 @@ pub struct RequestFacts {
 }
 
 /// Why a request is no longer here.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RequestEnd {
-    /// The end of sequence, or a stop string; also a prompt that was to be computed and no more.
+    /// The end of sequence, or a stop string; also a prompt without an answer.
     Stop,
     /// `max_tokens` or the model's length.
     Length,
-    /// Its client took it back.
+    /// Its client aborted it.
+    #[default]
     Abort,
 }
 
 /// One step as it was put together.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Step {
     /// From zero.
     pub ordinal: u64,
@@ -202,6 +210,7 @@ pub struct Step {
     pub preempted: Vec<u64>,
     /// Requests that came in from the queue, with the tokens that the prefix cache spared them.
     pub admitted: Vec<(u64, u32)>,
+    #[serde(skip)]
     pub shape: StepShape,
 }
 

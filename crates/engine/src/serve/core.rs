@@ -14,7 +14,6 @@ use super::flights::{Flight, FlightKey, Flights};
 use crate::clock::Moment;
 use crate::metrics::Metrics;
 use crate::physics::{Front, StepModel};
-use crate::scheduler::blocks::PromptHasher;
 use crate::scheduler::{
     Listener, RequestFacts, Scheduler, SchedulerConfig, SchedulerRequest, Step,
 };
@@ -177,7 +176,7 @@ impl Core {
         self.turns.remove(&id);
         let at_ns = at_ns.max(self.passed_ns);
         if let Some(log) = &mut self.events.log {
-            log.arrival(at_ns, &request);
+            log.add(&Line::Arrival { at_ns, request: &request });
         }
         if self.scheduler.submit(at_ns, request, &mut self.events).is_err() {
             self.events.metrics.refused(id);
@@ -195,7 +194,7 @@ impl Core {
         if self.scheduler.abort(at_ns, id, &mut self.events)
             && let Some(log) = &mut self.events.log
         {
-            log.abort(at_ns, id);
+            log.add(&Line::Abort { at_ns, id });
         }
     }
 
@@ -214,7 +213,7 @@ impl Listener for SchedulerEvents {
     fn step_began(&mut self, step: &Step) {
         self.metrics.step_began(step);
         if let Some(log) = &mut self.log {
-            log.step(step);
+            log.add(&Line::Step(step));
         }
     }
 
@@ -326,70 +325,24 @@ pub(crate) struct StepLog {
     dropped: u64,
 }
 
-/// One line. All moments are engine time.
+/// One line. All times are engine time.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum Line<'a> {
     Arrival {
         at_ns: u64,
-        id: u64,
-        prompt_tokens: u32,
-        prompt_hashes: &'a [u64],
-        prompt_rest: &'a PromptHasher,
-        answer_seed: u64,
-        min_tokens: u32,
-        eos_at: Option<u32>,
-        stop_at: Option<u32>,
-        max_tokens: u32,
-        priority: i32,
+        #[serde(flatten)]
+        request: &'a SchedulerRequest,
     },
     Abort {
         at_ns: u64,
         id: u64,
     },
-    Step {
-        ordinal: u64,
-        began_ns: u64,
-        ends_ns: u64,
-        scheduled: &'a [(u64, u32)],
-        preempted: &'a [u64],
-        admitted: &'a [(u64, u32)],
-    },
+    Step(&'a Step),
     Dropped(u64),
 }
 
 impl StepLog {
-    pub(crate) fn arrival(&mut self, at_ns: u64, request: &SchedulerRequest) {
-        self.add(&Line::Arrival {
-            at_ns,
-            id: request.id,
-            prompt_tokens: request.prompt.tokens,
-            prompt_hashes: &request.prompt.hashes,
-            prompt_rest: &request.prompt.rest,
-            answer_seed: request.answer_seed,
-            min_tokens: request.stop.min_tokens,
-            eos_at: request.stop.eos_at,
-            stop_at: request.stop.stop_at,
-            max_tokens: request.stop.max_tokens,
-            priority: request.priority,
-        });
-    }
-
-    pub(crate) fn abort(&mut self, at_ns: u64, id: u64) {
-        self.add(&Line::Abort { at_ns, id });
-    }
-
-    pub(crate) fn step(&mut self, step: &Step) {
-        self.add(&Line::Step {
-            ordinal: step.ordinal,
-            began_ns: step.began_ns,
-            ends_ns: step.ends_ns,
-            scheduled: &step.scheduled,
-            preempted: &step.preempted,
-            admitted: &step.admitted,
-        });
-    }
-
     /// All lines; the last gives how many there was no room for, if any.
     pub(crate) fn text(&self) -> Vec<u8> {
         let mut text = self.lines.clone();

@@ -169,7 +169,7 @@ impl Serve {
             return Ok(());
         }
         let message = format!("{waiting_max} requests are waiting already; try again later");
-        Err(ErrorBody::new(Status::Unavailable, message).for_clients_of(api))
+        Err(ErrorBody::new(Status::UNAVAILABLE, message).for_clients_of(api))
     }
 
     fn new_ordinal(&mut self) -> u64 {
@@ -261,7 +261,7 @@ fn compose(answer: &mut ServeAnswer, pending: Option<Pending>, choices: &[Choice
             if choices.iter().any(|choice| choice.end == Some(RequestEnd::Abort)) =>
         {
             let message = "an input was taken back before its vector was there".to_owned();
-            let error = ErrorBody::new(Status::InternalError, message);
+            let error = ErrorBody::new(Status::INTERNAL_ERROR, message);
             write.bytes = Rc::unwrap_or_clone(error.reply());
             return;
         }

@@ -8,10 +8,11 @@ use inferometer_model::spec::KvCacheDtype;
 
 use super::api::{self, Serving};
 use super::core::{ApiProcess, Core, Pace};
+use super::flights::Flight;
 use super::generate::ServeAnswer;
 use super::vocabulary::Vocabulary;
 use crate::clock::{Clock, Moment};
-use crate::http::{self, ErrorBody, Request, Route, RouteError, Status};
+use crate::http::{self, ErrorBody, Request, Route, Status};
 use crate::metrics::{self, CacheConfig, Labels, MetricNames, Metrics};
 use crate::options::{EngineOptions, Limits, OptionsError, check_interval};
 use crate::physics::{Front, StepModel};
@@ -78,19 +79,13 @@ impl Serve {
         let key = self.house.options.serve.api_key.as_ref();
         let key = key.filter(|_| request.path.starts_with("/v1"));
         if key.is_some_and(|key| !request.keys.any(|given| key.is(given))) {
-            let reply = http::framework_error(Status::Unauthorized, "error", None);
+            let reply = http::framework_error(Status::UNAUTHORIZED, "error", None);
             return ("none", Reply::Plain(reply));
         }
         let route = match http::route(request) {
             Ok(route) => route,
-            Err(error) => {
-                let (status, allowed) = match error {
-                    RouteError::UnknownPath { .. } => (Status::NotFound, None),
-                    RouteError::WrongMethod { allowed, .. } => {
-                        (Status::MethodNotAllowed, Some(allowed))
-                    }
-                };
-                return ("none", Reply::Plain(http::framework_error(status, "detail", allowed)));
+            Err(ErrorBody { status, allow, .. }) => {
+                return ("none", Reply::Plain(http::framework_error(status, "detail", allow)));
             }
         };
         let reply =
@@ -107,7 +102,7 @@ impl Serve {
                 Route::Steps => {
                     let unlogged = || {
                         let message = "steps are not logged; start the engine with --log-steps";
-                        ErrorBody::new(Status::NotFound, message.to_owned()).reply()
+                        ErrorBody::new(Status::NOT_FOUND, message.to_owned()).reply()
                     };
                     let log = self.core.events.log.as_ref();
                     log.map_or_else(unlogged, |log| http::body("application/jsonl", log.text()))
@@ -142,7 +137,8 @@ impl Serve {
         (route.path(), Reply::Plain(reply))
     }
 
-    fn end(&mut self, answer: &ServeAnswer, tokens: u32, ended: Ended) {
+    fn end(&mut self, answer: &ServeAnswer, flight: Option<Flight>, ended: Ended) {
+        let tokens = flight.map_or(0, |flight| flight.tokens());
         self.house.ledger.set_tokens(answer.entry, tokens);
         self.house.ledger.close(answer.entry, ended);
     }
@@ -157,7 +153,7 @@ impl Service for Serve {
         let (handler, reply) = self.reply(request, context);
         let status = match &reply {
             Reply::Plain(bytes) => http::status_of(bytes),
-            Reply::Generated(_) => Status::Ok.code(),
+            Reply::Generated(_) => Status::OK.0,
         };
         let method = ["GET", "POST", "DELETE"].into_iter().find(|known| *known == request.method);
         self.core.events.metrics.answered(handler, method.unwrap_or("other"), status);
@@ -183,12 +179,12 @@ impl Service for Serve {
 
     fn completed(&mut self, answer: ServeAnswer) {
         let flight = self.core.events.flights.close(answer.flight);
-        self.end(&answer, flight.map_or(0, |flight| flight.tokens()), Ended::Complete);
+        self.end(&answer, flight, Ended::Complete);
     }
 
     fn abandoned(&mut self, answer: ServeAnswer, clock: &Clock) {
         let flight = self.core.abandon(answer.flight, clock.now());
-        self.end(&answer, flight.map_or(0, |flight| flight.tokens()), Ended::Aborted);
+        self.end(&answer, flight, Ended::Aborted);
     }
 
     fn refused_connection(&mut self) {

@@ -28,8 +28,8 @@ use super::{
 use crate::answer::Failure;
 use crate::clock::SystemClock;
 use crate::limits::before;
+use crate::socket::{DriverClock, Wire};
 use crate::target::Target;
-use crate::wire::{DriverClock, Wire};
 
 /// The shared connections of one driver.
 #[derive(Default)]

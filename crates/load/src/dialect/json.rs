@@ -188,6 +188,13 @@ impl WireToolCall {
     }
 }
 
+/// What usage reports of the prompt's tokens.
+#[derive(Default, serde::Deserialize)]
+#[serde(default)]
+pub(super) struct CachedTokens {
+    pub(super) cached_tokens: Loose,
+}
+
 /// The type that an event or an answer states.
 #[derive(Default, serde::Deserialize)]
 #[serde(default, bound(deserialize = "'de: 'a"))]

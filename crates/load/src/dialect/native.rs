@@ -1,19 +1,23 @@
-//! The APIs of one server each: text-generation-inference, SGLang, llama.cpp, Ollama and Triton.
+//! The APIs of one server each: text-generation-inference, SGLang, llama.cpp, Ollama and Triton; and
+//! the APIs without generated tokens: OpenAI's embeddings, a whole answer of vectors, and reranking,
+//! as Jina defined it and vLLM, SGLang and llama.cpp serve it: a query, documents, and a whole answer
+//! of scores.
 
 use std::borrow::Cow;
 
-use inferometer_model::Message;
 use inferometer_model::endpoint::Api;
 use inferometer_model::record::Usage;
+use inferometer_model::{Message, Prompt};
 use serde::Deserialize;
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::body::{self, Field, embedded};
 use super::json::{Loose, Text, WireToolCall, document};
 use super::openai::error_text;
 use super::{BodyRecipe, ChoiceDelta, Chunk, ChunkError, Dialect, UNSTATED};
 
-pub(super) static DIALECTS: [Dialect; 6] = [
+pub(super) static DIALECTS: [Dialect; 8] = [
     Dialect::new(Api::TgiGenerate, tgi_body, read_tgi),
     Dialect { repeats_text: true, ..Dialect::new(Api::SglangGenerate, sglang_body, read_sglang) },
     Dialect::new(Api::LlamaCompletion, llama_body, read_llama),
@@ -29,6 +33,8 @@ pub(super) static DIALECTS: [Dialect; 6] = [
         needs_finish_reason: false,
         ..Dialect::new(Api::TritonGenerate, triton_body, read_triton)
     },
+    Dialect::new(Api::Embeddings, embeddings_body, read_embeddings),
+    Dialect::new(Api::Rerank, rerank_body, read_rerank),
 ];
 
 // Text-generation-inference: a stream has one token per event, and the last one repeats the whole
@@ -74,17 +80,6 @@ struct TgiDetails<'a> {
     prefill: Loose,
 }
 
-impl From<&TgiDetails<'_>> for Usage {
-    fn from(details: &TgiDetails<'_>) -> Self {
-        let listed = details.prefill.list_length().filter(|length| 0 < *length).map(u64::from);
-        Self {
-            prompt_tokens: details.input_length.number().or(listed),
-            completion_tokens: details.generated_tokens.number(),
-            cached_tokens: None,
-        }
-    }
-}
-
 fn read_tgi(json: &[u8]) -> Result<Chunk<'_>, ChunkError> {
     let document: TgiDocument<'_> = document(json)?;
     if let Some(error) = document.error {
@@ -94,7 +89,14 @@ fn read_tgi(json: &[u8]) -> Result<Chunk<'_>, ChunkError> {
     if token.is_none() && generated_text.is_none() {
         return Ok(Chunk::default());
     }
-    let usage = details.as_ref().map(Usage::from);
+    let usage = details.as_ref().map(|details| {
+        let listed = details.prefill.list_length().filter(|length| 0 < *length).map(u64::from);
+        Usage {
+            prompt_tokens: details.input_length.number().or(listed),
+            completion_tokens: details.generated_tokens.number(),
+            cached_tokens: None,
+        }
+    });
     let mut delta = ChoiceDelta {
         finish: generated_text.is_some().then(|| tgi_finish(details)),
         ..ChoiceDelta::default()
@@ -318,25 +320,24 @@ struct LlamaTimings {
     cache_n: Loose,
 }
 
-impl LlamaDocument<'_> {
-    fn usage(&self) -> Option<Usage> {
-        let usage = Usage {
-            prompt_tokens: self.tokens_evaluated.number(),
-            completion_tokens: self.tokens_predicted.number(),
-            cached_tokens: self.timings.as_ref().and_then(|timings| timings.cache_n.number()),
-        };
-        (usage.prompt_tokens.is_some() || usage.completion_tokens.is_some()).then_some(usage)
-    }
-}
-
 fn read_llama(json: &[u8]) -> Result<Chunk<'_>, ChunkError> {
     let document: LlamaDocument<'_> = document(json)?;
     if let Some(error) = &document.error {
         return Ok(Chunk::failed(error_text(error)));
     }
-    let usage = document.usage();
-    let finish = document.stop.then(|| llama_finish(&document));
-    let is_counted = usage.is_some_and(|usage| usage.completion_tokens.is_some());
+    let usage = Usage {
+        prompt_tokens: document.tokens_evaluated.number(),
+        completion_tokens: document.tokens_predicted.number(),
+        cached_tokens: document.timings.as_ref().and_then(|timings| timings.cache_n.number()),
+    };
+    let is_counted = usage.completion_tokens.is_some();
+    let usage = (is_counted || usage.prompt_tokens.is_some()).then_some(usage);
+    let finish = document.stop.then(|| match document.stop_type.as_ref().map(Text::bytes) {
+        Some(b"limit") => Cow::Borrowed("length"),
+        Some(b"eos" | b"word") => Cow::Borrowed("stop"),
+        Some(other) if other != b"none" => Cow::Owned(String::from_utf8_lossy(other).into_owned()),
+        _ => Cow::Borrowed(UNSTATED),
+    });
     let Some(content) = document.content else { return Ok(Chunk::default()) };
     let index = document.index.number().and_then(|index| u16::try_from(index).ok());
     let delta = ChoiceDelta {
@@ -347,16 +348,6 @@ fn read_llama(json: &[u8]) -> Result<Chunk<'_>, ChunkError> {
         ..ChoiceDelta::default()
     };
     Ok(Chunk { usage, model: document.model.map(Text::into_name), ..Chunk::from(delta) })
-}
-
-fn llama_finish(document: &LlamaDocument<'_>) -> Cow<'static, str> {
-    let stated = document.stop_type.as_ref().map(Text::bytes);
-    match stated {
-        Some(b"limit") => Cow::Borrowed("length"),
-        Some(b"eos" | b"word") => Cow::Borrowed("stop"),
-        Some(other) if other != b"none" => Cow::Owned(String::from_utf8_lossy(other).into_owned()),
-        _ => Cow::Borrowed(UNSTATED),
-    }
 }
 
 // Ollama: a stream is one JSON document per line.
@@ -519,4 +510,123 @@ fn read_triton(json: &[u8]) -> Result<Chunk<'_>, ChunkError> {
     });
     let model = document.model_name.map(Text::into_name);
     Ok(Chunk { usage, model, ..Chunk::from(delta) })
+}
+
+// Embeddings and reranking: the bytes of the answer are its output.
+
+/// A text is one input; messages are a batch, one input each.
+fn embeddings_body(recipe: &BodyRecipe<'_>) -> Vec<u8> {
+    let input = match &recipe.content.prompt {
+        Prompt::Text(text) if recipe.history.is_empty() => Field::text(text),
+        Prompt::Text(_) | Prompt::Messages(_) => texts_field(body::texts(recipe)),
+    };
+    body::write(recipe, [("model", Field::text(recipe.model)), ("input", input)])
+}
+
+fn texts_field(texts: Vec<String>) -> Field<'static> {
+    Field::List(texts.into_iter().map(|text| Field::Text(Cow::Owned(text))).collect())
+}
+
+fn rerank_body(recipe: &BodyRecipe<'_>) -> Vec<u8> {
+    let (query, documents) = query_and_documents(recipe);
+    let members = [
+        ("model", Field::text(recipe.model)),
+        ("query", Field::Text(Cow::Owned(query))),
+        ("documents", texts_field(documents)),
+    ];
+    body::write(recipe, members)
+}
+
+/// The first of several messages is the query and the others are the documents. In a text the first line
+/// is the query and every other line with something in it a document; in a text of one line the
+/// first sentence is the query and the rest the document. What cannot be split is both.
+fn query_and_documents(recipe: &BodyRecipe<'_>) -> (String, Vec<String>) {
+    let texts = match &recipe.content.prompt {
+        Prompt::Text(text) if recipe.history.is_empty() => lines_or_sentences(text),
+        Prompt::Text(_) | Prompt::Messages(_) => body::texts(recipe),
+    };
+    let (query, documents) = texts
+        .split_first()
+        .map_or((String::new(), Vec::new()), |(first, rest)| (first.clone(), rest.to_vec()));
+    if documents.is_empty() { (query.clone(), vec![query]) } else { (query, documents) }
+}
+
+fn lines_or_sentences(text: &str) -> Vec<String> {
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let lines: Vec<String> = lines.map(str::to_owned).collect();
+    let [line] = lines.as_slice() else { return lines };
+    let ends = [". ", "? ", "! "].iter().filter_map(|end| line.find(end));
+    let end = ends.min().map_or(line.len(), |place| place + 1);
+    let (first, rest) = line.split_at(end);
+    [first, rest.trim()].into_iter().filter(|text| !text.is_empty()).map(str::to_owned).collect()
+}
+
+/// An answer of either API.
+#[derive(Default, Deserialize)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
+struct ScoreDocument<'a> {
+    model: Option<Text<'a>>,
+    data: Vec<Item<'a>>,
+    results: Loose,
+    usage: Option<ScoreUsage>,
+    error: Option<serde_json::Value>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
+struct Item<'a> {
+    /// Numbers, or Base64 where that was asked for.
+    embedding: Option<&'a RawValue>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct ScoreUsage {
+    prompt_tokens: Loose,
+    total_tokens: Loose,
+}
+
+impl From<ScoreUsage> for Usage {
+    fn from(usage: ScoreUsage) -> Self {
+        let prompt_tokens = usage.prompt_tokens.number().or_else(|| usage.total_tokens.number());
+        Self { prompt_tokens, completion_tokens: None, cached_tokens: None }
+    }
+}
+
+fn read_embeddings(json: &[u8]) -> Result<Chunk<'_>, ChunkError> {
+    let document: ScoreDocument<'_> = document(json)?;
+    let mut vectors = document.data.iter().map(|item| item.embedding.map(RawValue::get));
+    let is_whole = !document.data.is_empty()
+        && vectors.all(|vector| vector.is_some_and(|json| !matches!(json, "[]" | "\"\"" | "null")));
+    Ok(whole_answer(json, document, is_whole))
+}
+
+/// SGLang answers with the bare list of results.
+fn read_rerank(json: &[u8]) -> Result<Chunk<'_>, ChunkError> {
+    let document = if json.trim_ascii_start().starts_with(b"[") {
+        let results = document(json)?;
+        ScoreDocument { model: None, data: Vec::new(), results, usage: None, error: None }
+    } else {
+        document::<ScoreDocument<'_>>(json)?
+    };
+    let is_whole = document.results.list_length().is_some_and(|length| 0 < length);
+    Ok(whole_answer(json, document, is_whole))
+}
+
+/// An answer without tokens: all of it is output, and it ends with itself.
+fn whole_answer<'a>(json: &'a [u8], document: ScoreDocument<'a>, is_whole: bool) -> Chunk<'a> {
+    if let Some(error) = document.error {
+        return Chunk::failed(error_text(&error));
+    }
+    let chunk = if is_whole {
+        Chunk::from(ChoiceDelta {
+            content: Some(Cow::Borrowed(json)),
+            finish: Some(Cow::Borrowed("stop")),
+            ..ChoiceDelta::default()
+        })
+    } else {
+        Chunk::default()
+    };
+    let model = document.model.map(Text::into_name);
+    Chunk { usage: document.usage.map(Usage::from), model, ..chunk }
 }

@@ -4,7 +4,6 @@
 //! documents are read by `quick.rs` in half the time. Known keys must not come twice; unknown
 //! keys are passed over.
 
-use std::borrow::Cow;
 use std::fmt;
 
 use inferometer_model::Prompt;
@@ -16,7 +15,7 @@ use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, Visitor};
 use serde_json::{Value, json};
 
 use super::body::{self, Field};
-use super::json::{Loose, Parts, Text, WireToolCall, document};
+use super::json::{CachedTokens, Loose, Parts, Text, WireToolCall, document};
 use super::quick::{self, NotOrdinary};
 use super::{BodyRecipe, ChoiceDelta, Chunk, ChunkError, Dialect};
 
@@ -175,8 +174,9 @@ impl<'de> Visitor<'de> for ChoiceVisitor {
                 }
                 b"delta" | b"message" => {
                     keys.note(1, "delta")?;
-                    if let Some(message) = members.next_value::<Option<ChoiceMessage<'de>>>()? {
-                        message.fill(&mut choice.delta);
+                    if let Some(ChoiceMessage(message)) = members.next_value()? {
+                        let ChoiceDelta { index, finish, marked_tokens, .. } = choice.delta;
+                        choice.delta = ChoiceDelta { index, finish, marked_tokens, ..message };
                     }
                 }
                 b"text" => {
@@ -213,23 +213,8 @@ impl<'de> Visitor<'de> for ChoiceVisitor {
     }
 }
 
-/// A delta, or a whole message.
-#[derive(Default)]
-struct ChoiceMessage<'a> {
-    role: bool,
-    content: Option<Cow<'a, [u8]>>,
-    reasoning: Option<Cow<'a, [u8]>>,
-    tool_call_bytes: Option<usize>,
-}
-
-impl<'a> ChoiceMessage<'a> {
-    fn fill(self, delta: &mut ChoiceDelta<'a>) {
-        delta.role = self.role;
-        delta.content = self.content;
-        delta.reasoning = self.reasoning;
-        delta.tool_call_bytes = self.tool_call_bytes;
-    }
-}
+/// A delta, or a whole message: role, content, reasoning and tool calls.
+struct ChoiceMessage<'a>(ChoiceDelta<'a>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for ChoiceMessage<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -247,7 +232,7 @@ impl<'de> Visitor<'de> for ChoiceMessageVisitor {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<ChoiceMessage<'de>, A::Error> {
-        let mut message = ChoiceMessage::default();
+        let mut message = ChoiceDelta::default();
         let mut keys = Keys::default();
         while let Some(key) = members.next_key::<Text<'de>>()? {
             match key.bytes() {
@@ -276,7 +261,7 @@ impl<'de> Visitor<'de> for ChoiceMessageVisitor {
                 }
             }
         }
-        Ok(message)
+        Ok(ChoiceMessage(message))
     }
 }
 
@@ -299,13 +284,7 @@ impl WireLogprobs {
 struct WireUsage {
     prompt_tokens: Loose,
     completion_tokens: Loose,
-    prompt_tokens_details: Option<WirePromptDetails>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct WirePromptDetails {
-    cached_tokens: Loose,
+    prompt_tokens_details: Option<CachedTokens>,
 }
 
 impl From<WireUsage> for Usage {

@@ -17,7 +17,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::body::{self, Field};
-use super::json::{Kind, Loose, Parts, Sized, Text, document};
+use super::json::{CachedTokens, Kind, Loose, Parts, Sized, Text, document};
 use super::openai::{error_body_text, error_text};
 use super::{BodyRecipe, ChoiceDelta, Chunk, ChunkError, Dialect, UNSTATED};
 
@@ -137,13 +137,7 @@ impl WireItem<'_> {
 struct ResponsesUsage {
     input_tokens: Loose,
     output_tokens: Loose,
-    input_tokens_details: Option<WireInputDetails>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct WireInputDetails {
-    cached_tokens: Loose,
+    input_tokens_details: Option<CachedTokens>,
 }
 
 impl From<ResponsesUsage> for Usage {

@@ -7,7 +7,7 @@ use clap::Args;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use strum::VariantArray;
+use strum::{Display, VariantArray};
 
 use super::error::{SpecError, at_most, refuse_first};
 use super::lengths::Lengths;
@@ -286,10 +286,10 @@ pub struct DatasetSpec {
     pub keep_order: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, VariantArray)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Display, VariantArray)]
+#[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub enum DatasetKind {
-    #[serde(rename = "sharegpt")]
     ShareGpt,
     Jsonl,
     Csv,
@@ -314,12 +314,12 @@ pub struct TraceSpec {
     pub keep: f64,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, VariantArray)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Display, VariantArray)]
+#[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub enum TraceKind {
     Mooncake,
     Azure,
-    #[serde(rename = "burstgpt")]
     BurstGpt,
     Bailian,
 }

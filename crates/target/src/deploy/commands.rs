@@ -13,10 +13,9 @@ use inferometer_model::deployment::{CommandsSpec, DepartureEnding, DeploymentSta
 
 use super::placeholder::{self, FillError};
 use super::process::{Exit, Process, Start, Stopwatch, until};
-use super::server::{
-    Presence, Server, StartContext, StartError, StartedServer, not_started, stopped,
+use super::{
+    Presence, Server, StartContext, StartError, StartedServer, Stopped, not_started, secret,
 };
-use super::{Stopped, secret};
 use crate::system::listener;
 use crate::system::tool::output;
 
@@ -120,17 +119,14 @@ impl Server for Commands {
         if self.is_known {
             return Presence::Ready;
         }
-        match self.up.ended() {
+        let failed = match self.up.ended() {
             None => return Presence::NotYet("the command `up` has not ended".to_owned()),
-            Some(Exit::Code(0)) => {}
-            Some(Exit::Code(code)) => {
-                let what = format!("the command `up` ended with status {code}");
-                return Presence::Failed(DeploymentStage::Start, what);
-            }
-            Some(Exit::Signal(signal)) => {
-                let what = format!("the command `up` was ended by {signal}");
-                return Presence::Failed(DeploymentStage::Start, what);
-            }
+            Some(Exit::Code(0)) => None,
+            Some(Exit::Code(code)) => Some(format!("ended with status {code}")),
+            Some(Exit::Signal(signal)) => Some(format!("was ended by {signal}")),
+        };
+        if let Some(how) = failed {
+            return Presence::Failed(DeploymentStage::Start, format!("the command `up` {how}"));
         }
         let found = match self.ask_url(URL_MAX.min(within)) {
             Ok(found) => found,
@@ -138,8 +134,8 @@ impl Server for Commands {
         };
         if self.was_open_before(&found) {
             let what = format!(
-                "something listened on {found} before the command `up` was run; nothing was sent there. \
-                 End that server first, or let `up` use {{port}}"
+                "{found} was in use before the command `up` was run; nothing was sent there. Stop \
+                 that server first, or let `up` use {{port}}"
             );
             return Presence::Failed(DeploymentStage::Start, what);
         }
@@ -166,7 +162,7 @@ impl Server for Commands {
     }
 
     fn end(&mut self, grace: Duration) -> Stopped {
-        // What it was about to do must not come after what takes it down.
+        // It must not start anything after `down` has stopped the server.
         let interrupted = self.up.ended().is_none().then(|| self.up.end(COMMAND_GRACE));
         if interrupted.is_none() {
             self.read_rest_of_log();
@@ -176,7 +172,7 @@ impl Server for Commands {
             follower.end(COMMAND_GRACE);
         }
         self.log = None;
-        let mut stopped = stopped(interrupted.unwrap_or_else(|| self.up.end(grace)));
+        let mut stopped = interrupted.unwrap_or_else(|| self.up.end(grace));
         stopped.ending = DepartureEnding::Told;
         stopped.troubles.extend(down.err());
         stopped
@@ -238,11 +234,12 @@ impl Commands {
         match exit {
             Some(Exit::Code(0)) => Ok(()),
             Some(Exit::Code(code)) => Err(format!(
-                "the command `down` ended with status {code}; see the log, and look whether the server is gone"
+                "the command `down` ended with status {code}; see the log, and check that the \
+                 server has stopped"
             )),
             Some(Exit::Signal(signal)) => Err(format!("the command `down` was ended by {signal}")),
             None => Err(format!(
-                "the command `down` had not ended after {} s; look whether the server is gone",
+                "the command `down` had not ended after {} s; check that the server has stopped",
                 within.as_secs()
             )),
         }

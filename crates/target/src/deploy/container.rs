@@ -12,10 +12,9 @@ use inferometer_model::{BaseUrl, Redactor};
 
 use super::placeholder::FillError;
 use super::process::{Exit, Process, until};
-use super::server::{
-    Presence, Server, StartContext, StartError, StartedServer, not_started, stopped,
+use super::{
+    Presence, Server, StartContext, StartError, StartedServer, Stopped, not_started, secret,
 };
-use super::{Stopped, secret};
 use crate::system::tool::{ToolError, output};
 
 /// For an engine to answer, beyond what it waits for itself.
@@ -137,7 +136,7 @@ impl Server for Container {
     }
 
     fn group(&self) -> Option<i32> {
-        Some(self.client.group())
+        self.client.group()
     }
 
     fn image(&self) -> Option<String> {
@@ -185,24 +184,27 @@ impl Server for Container {
             // It ends by itself with the status of the server, which tells whether that was killed.
             until(CLIENT_GRACE, || self.client.ended().is_some());
         }
-        let gone = self.client.end(CLIENT_GRACE);
+        let mut stopped = self.client.end(CLIENT_GRACE);
         let was_killed =
-            gone.ending == DepartureEnding::Killed || gone.exit == Some(Exit::Code(KILLED));
-        // It is not there any more unless something went wrong, and then this reports it as well.
+            stopped.ending == DepartureEnding::Killed || stopped.exit == Some(Exit::Code(KILLED));
+        // It does not exist any more unless something went wrong, and then the list shows it.
         let _ = self.ask(&["rm", "-f", &self.name], ANSWER);
-        let mut stopped = stopped(gone);
         stopped.ending = match (was_gone, was_killed) {
             (true, _) => DepartureEnding::Before,
             (false, true) => DepartureEnding::Killed,
             (false, false) => DepartureEnding::Told,
         };
-        match self.is_there() {
-            Ok(true) => {
-                stopped.left.push((self.pid().unwrap_or(0), format!("container {}", self.name)));
+        let filter = format!("name={}", self.name);
+        match self.ask(&["ps", "-a", "--filter", &filter, "--format", "{{.Names}}"], ANSWER) {
+            // The filter finds parts of names.
+            Ok(all) if all.lines().any(|line| line.trim() == self.name) => {
+                let pid = self.ask(&["inspect", "--format", "{{.State.Pid}}", &self.name], ANSWER);
+                let pid = pid.ok().and_then(|pid| pid.trim().parse().ok()).unwrap_or(0);
+                stopped.left.push((pid, format!("container {}", self.name)));
             }
-            Ok(false) => {}
+            Ok(_) => {}
             Err(error) => troubles.push(format!(
-                "`{}` did not say whether the container {} is gone: {error}",
+                "`{}` did not report whether the container {} is gone: {error}",
                 self.engine_shown, self.name
             )),
         }
@@ -212,18 +214,6 @@ impl Server for Container {
 }
 
 impl Container {
-    fn is_there(&self) -> Result<bool, ToolError> {
-        let filter = format!("name={}", self.name);
-        let all = self.ask(&["ps", "-a", "--filter", &filter, "--format", "{{.Names}}"], ANSWER)?;
-        // The filter finds parts of names.
-        Ok(all.lines().any(|line| line.trim() == self.name))
-    }
-
-    fn pid(&self) -> Option<u32> {
-        let asked = self.ask(&["inspect", "--format", "{{.State.Pid}}", &self.name], ANSWER);
-        asked.ok()?.trim().parse().ok()
-    }
-
     fn ask(&self, arguments: &[&str], within: Duration) -> Result<String, ToolError> {
         let mut command = Command::new(&self.engine);
         command.args(arguments).env_clear().envs(&self.variables);

@@ -15,8 +15,8 @@ pub enum PlaceholderError {
     #[error("a `{{` in `{0}` is not closed; write `{{{{` for a brace")]
     Open(String),
     #[error(
-        "the value of `{{{0}}}` has signs with a meaning for the shell, in a place where they cannot be quoted \
-         (in backticks, in a command within double quotes, or in a command with `<<`); put it elsewhere"
+        "the value of `{{{0}}}` has characters that are special to the shell, and cannot be quoted here \
+         (in backticks, in a command within double quotes, or in a command with `<<`); move it elsewhere"
     )]
     Unquotable(String),
 }
@@ -33,7 +33,7 @@ pub(super) enum Piece<'a> {
 
 /// The text with its placeholders filled in. `known` is for the error that names the nearest.
 pub fn fill(text: &str, known: &[&str], lookup: Lookup<'_>) -> Result<String, PlaceholderError> {
-    filled(text, known, &|name| lookup(name), "{")
+    fill_pieces(text, known, lookup, None, false)
 }
 
 /// Fills placeholders while it is planned: what is known only at the start stays, and values mean themselves
@@ -43,45 +43,12 @@ pub fn fill_planned(
     known: &[&str],
     lookup: Lookup<'_>,
 ) -> Result<String, PlaceholderError> {
-    let value = |name: &str| {
-        if is_known_at_start(name) {
-            Some(format!("{{{name}}}"))
-        } else {
-            lookup(name).map(|value| escaped(&value))
-        }
-    };
     let known: Vec<&str> = known.iter().copied().chain(AT_START).collect();
-    filled(text, &known, &value, "{{")
-}
-
-/// Each word by itself: a value is never split into several words.
-pub fn fill_words(
-    words: &[String],
-    known: &[&str],
-    lookup: Lookup<'_>,
-) -> Result<Vec<String>, PlaceholderError> {
-    words.iter().map(|word| fill(word, known, lookup)).collect()
+    fill_pieces(text, &known, lookup, None, true)
 }
 
 pub fn is_known_at_start(name: &str) -> bool {
     matches!(name, "port" | "name") || name.starts_with("env:")
-}
-
-fn filled(
-    text: &str,
-    known: &[&str],
-    value: Lookup<'_>,
-    brace: &str,
-) -> Result<String, PlaceholderError> {
-    let mut filled = String::with_capacity(text.len());
-    for piece in pieces(text)? {
-        match piece {
-            Piece::Text(text) => filled.push_str(text),
-            Piece::Brace => filled.push_str(brace),
-            Piece::Name(name) => filled.push_str(&value(name).ok_or_else(|| unknown(name, known))?),
-        }
-    }
-    Ok(filled)
 }
 
 /// The names in a text, in their order.
@@ -146,17 +113,7 @@ pub(super) fn unknown(name: &str, known: &[&str]) -> PlaceholderError {
     }
 }
 
-/// What comes in the place of a placeholder.
-enum Insert {
-    Value(String),
-    /// A variable that the shell finds in its environment, so that its value is not visible in a list
-    /// of processes.
-    Variable(String),
-    /// It stays, to be filled in later.
-    Later,
-}
-
-/// Where a place lies in a command.
+/// The quotes around a position in a command.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Quoting {
     Plain,
@@ -167,38 +124,31 @@ enum Quoting {
 
 /// Reads a command as far as quotes go.
 struct Reader {
-    place: Quoting,
+    quoting: Quoting,
     is_escaped: bool,
     /// From here on it is not clear what a quote means: only values without special signs are let in.
     is_unclear: bool,
     before: char,
 }
 
-/// `{env:NAME}` becomes the variable itself, which must be in the environment of the shell.
+/// Fills a command for the shell: `{env:NAME}` becomes the variable itself, which must be in the
+/// environment of the shell, so that its value is not visible in a list of processes.
 pub fn fill_shell(
     text: &str,
     known: &[&str],
     lookup: Lookup<'_>,
 ) -> Result<String, PlaceholderError> {
-    let insert = |name: &str| match name.strip_prefix("env:") {
-        Some(variable) if is_variable(variable) => Some(Insert::Variable(variable.to_owned())),
-        Some(_) => None,
-        None => lookup(name).map(Insert::Value),
-    };
-    fill_quoted(text, known, &insert, false)
+    fill_pieces(text, known, lookup, Some(Reader::NEW), false)
 }
 
-/// Fills placeholders while it is planned: what is known only at the start stays.
+/// Fills a command for the shell while it is planned: what is known only at the start stays.
 pub fn fill_shell_planned(
     text: &str,
     known: &[&str],
     lookup: Lookup<'_>,
 ) -> Result<String, PlaceholderError> {
-    let insert = |name: &str| {
-        if is_known_at_start(name) { Some(Insert::Later) } else { lookup(name).map(Insert::Value) }
-    };
     let known: Vec<&str> = known.iter().copied().chain(AT_START).collect();
-    fill_quoted(text, &known, &insert, true)
+    fill_pieces(text, &known, lookup, Some(Reader::NEW), true)
 }
 
 /// One word for the shell, in quotes where it needs them.
@@ -206,45 +156,54 @@ pub fn shell_quoted(value: &str) -> String {
     if is_plain(value) { value.to_owned() } else { format!("'{}'", value.replace('\'', r"'\''")) }
 }
 
-fn fill_quoted(
+/// Fills a text, quoted as the `reader` of a shell's command requires it. While a text is planned,
+/// what is known only at the start stays, and values are escaped to mean themselves then.
+fn fill_pieces(
     text: &str,
     known: &[&str],
-    insert: &dyn Fn(&str) -> Option<Insert>,
+    lookup: Lookup<'_>,
+    mut reader: Option<Reader>,
     is_planned: bool,
 ) -> Result<String, PlaceholderError> {
-    let mut reader =
-        Reader { place: Quoting::Plain, is_escaped: false, is_unclear: false, before: '\n' };
     let mut filled = String::with_capacity(text.len());
     for piece in pieces(text)? {
-        match piece {
-            Piece::Text(text) => {
-                text.chars().for_each(|sign| reader.read(sign));
-                filled.push_str(text);
-            }
-            Piece::Brace => {
-                reader.read('{');
-                filled.push_str(if is_planned { "{{" } else { "{" });
-            }
-            Piece::Name(name) => {
-                let inserted = match insert(name).ok_or_else(|| unknown(name, known))? {
-                    Insert::Later => format!("{{{name}}}"),
-                    Insert::Variable(variable) => reader.variable(&variable),
-                    Insert::Value(value) => {
-                        let quoted = reader
-                            .quoted(&value)
-                            .ok_or_else(|| PlaceholderError::Unquotable(name.to_owned()))?;
-                        if is_planned { escaped(&quoted) } else { quoted }
-                    }
+        let name = match piece {
+            Piece::Name(name) => name,
+            Piece::Text(_) | Piece::Brace => {
+                let (read, written) = match piece {
+                    Piece::Text(text) => (text, text),
+                    Piece::Brace | Piece::Name(_) => ("{", if is_planned { "{{" } else { "{" }),
                 };
-                filled.push_str(&inserted);
-                (reader.before, reader.is_escaped) = ('x', false);
+                reader.iter_mut().for_each(|reader| read.chars().for_each(|c| reader.read(c)));
+                filled.push_str(written);
+                continue;
             }
+        };
+        let variable = name.strip_prefix("env:").filter(|_| !is_planned);
+        match (variable, &reader) {
+            _ if is_planned && is_known_at_start(name) => filled.push_str(&format!("{{{name}}}")),
+            (Some(variable), Some(reader)) if is_variable(variable) => {
+                filled.push_str(&reader.variable(variable));
+            }
+            (Some(_), Some(_)) => return Err(unknown(name, known)),
+            (_, reader) => {
+                let value = lookup(name).ok_or_else(|| unknown(name, known))?;
+                let quoted = reader.as_ref().map_or(Some(value.clone()), |it| it.quoted(&value));
+                let quoted = quoted.ok_or_else(|| PlaceholderError::Unquotable(name.to_owned()))?;
+                filled.push_str(&if is_planned { escaped(&quoted) } else { quoted });
+            }
+        }
+        if let Some(reader) = &mut reader {
+            (reader.before, reader.is_escaped) = ('x', false);
         }
     }
     Ok(filled)
 }
 
 impl Reader {
+    const NEW: Self =
+        Self { quoting: Quoting::Plain, is_escaped: false, is_unclear: false, before: '\n' };
+
     fn read(&mut self, sign: char) {
         let before = std::mem::replace(&mut self.before, sign);
         if std::mem::take(&mut self.is_escaped) {
@@ -252,9 +211,9 @@ impl Reader {
             self.before = 'x';
             return;
         }
-        match (self.place, sign) {
+        match (self.quoting, sign) {
             (Quoting::Comment, '\n') | (Quoting::Single, '\'') | (Quoting::Double, '"') => {
-                self.place = Quoting::Plain;
+                self.quoting = Quoting::Plain;
             }
             (Quoting::Plain | Quoting::Double, '\\') => self.is_escaped = true,
             (Quoting::Plain | Quoting::Double, '`') => self.is_unclear = true,
@@ -262,13 +221,13 @@ impl Reader {
                 self.is_unclear = true;
             }
             (Quoting::Plain, '<') if before == '<' => self.is_unclear = true,
-            (Quoting::Plain, '"') => self.place = Quoting::Double,
+            (Quoting::Plain, '"') => self.quoting = Quoting::Double,
             (Quoting::Plain, '\'') => {
                 self.is_unclear |= before == '$';
-                self.place = Quoting::Single;
+                self.quoting = Quoting::Single;
             }
             (Quoting::Plain, '#') if before.is_whitespace() || ";&|()".contains(before) => {
-                self.place = Quoting::Comment;
+                self.quoting = Quoting::Comment;
             }
             (Quoting::Plain | Quoting::Single | Quoting::Double | Quoting::Comment, _) => {}
         }
@@ -281,7 +240,7 @@ impl Reader {
         if self.is_unclear || self.is_escaped {
             return None;
         }
-        match self.place {
+        match self.quoting {
             Quoting::Plain => Some(shell_quoted(value)),
             Quoting::Single => Some(value.replace('\'', r"'\''")),
             Quoting::Double => Some(value.chars().fold(String::new(), |mut text, sign| {
@@ -296,7 +255,7 @@ impl Reader {
     }
 
     fn variable(&self, name: &str) -> String {
-        match self.place {
+        match self.quoting {
             Quoting::Plain if !self.is_unclear => format!("\"${{{name}}}\""),
             Quoting::Single if !self.is_unclear => format!("'\"${{{name}}}\"'"),
             Quoting::Plain | Quoting::Single | Quoting::Double | Quoting::Comment => {
@@ -333,17 +292,13 @@ pub(super) enum FillError {
 
 impl AtStart {
     pub(super) fn fill(&self, text: &str) -> Result<String, FillError> {
-        for name in names(text)? {
-            self.check(&name)?;
-        }
+        self.check(text)?;
         Ok(fill(text, &AT_START, &|name| self.value(name))?)
     }
 
     /// For the shell, which finds the variables in its environment.
     pub(super) fn fill_shell(&self, text: &str) -> Result<String, FillError> {
-        for name in names(text)? {
-            self.check(&name)?;
-        }
+        self.check(text)?;
         Ok(fill_shell(text, &AT_START, &|name| self.value(name))?)
     }
 
@@ -363,13 +318,15 @@ impl AtStart {
         variables.filter_map(|name| self.value(name)).map(Secret::new).collect()
     }
 
-    fn check(&self, name: &str) -> Result<(), FillError> {
-        match name.strip_prefix("env:") {
-            Some(variable) if !self.ours.contains_key(variable) => {
-                Err(FillError::NotSet(variable.to_owned()))
+    fn check(&self, text: &str) -> Result<(), FillError> {
+        for name in names(text)? {
+            if let Some(variable) = name.strip_prefix("env:")
+                && !self.ours.contains_key(variable)
+            {
+                return Err(FillError::NotSet(variable.to_owned()));
             }
-            Some(_) | None => Ok(()),
         }
+        Ok(())
     }
 
     fn value(&self, name: &str) -> Option<String> {

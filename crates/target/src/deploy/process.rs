@@ -11,11 +11,13 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use inferometer_model::deployment::DepartureEnding;
+use inferometer_model::BaseUrl;
+use inferometer_model::deployment::{DepartureEnding, DeploymentStage};
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::Pid;
 
+use super::{Presence, Server, Stopped};
 use crate::system::listener;
 
 /// What is killed is gone after that, or hangs in the kernel.
@@ -33,16 +35,6 @@ pub(super) struct Process {
 pub(super) enum Exit {
     Code(i32),
     Signal(Signal),
-}
-
-/// How it went.
-#[derive(Debug)]
-pub(super) struct ProcessEnd {
-    pub(super) ending: DepartureEnding,
-    pub(super) exit: Option<Exit>,
-    pub(super) left: Vec<Member>,
-    /// Those that had to be ended after it had ended by itself.
-    pub(super) outlived: Vec<Member>,
 }
 
 /// What a process is started with besides its words, variables and log.
@@ -84,20 +76,42 @@ impl Process {
         let child = command.spawn()?;
         let leader = i32::try_from(child.id()).map_err(io::Error::other)?;
         guard.watch(leader);
-        Ok(Self { child, leader, family: Family::new(leader, start.mark), _guard: guard })
+        let mark = format!("{MARK}={}", start.mark);
+        let family = Family { leader, mark, seen: BTreeMap::new() };
+        Ok(Self { child, leader, family, _guard: guard })
     }
 
-    pub(super) const fn group(&self) -> i32 {
-        self.leader
+    fn is_gone(&mut self) -> bool {
+        self.ended().is_some() && self.family.members().is_empty()
+    }
+}
+
+impl Server for Process {
+    fn group(&self) -> Option<i32> {
+        Some(self.leader)
     }
 
-    pub(super) fn members(&mut self) -> Vec<Member> {
-        self.family.members()
+    fn presence(&mut self, base: &mut BaseUrl, _within: Duration) -> Presence {
+        let port = base.port;
+        let who = match find_listener(port, &mut || self.family.members()) {
+            Listener::Absent => return Presence::NotYet(format!("port {port} is not open yet")),
+            Listener::Ours => return Presence::Ready,
+            Listener::Stranger(None) => "an unknown process".to_owned(),
+            Listener::Stranger(Some((pid, name))) => format!("`{name}` (process {pid})"),
+        };
+        let what = format!(
+            "{who} listens on port {port} and was not started by us; nothing was sent there. \
+             A server in a container must be deployed as one",
+        );
+        Presence::Failed(DeploymentStage::Start, what)
     }
 
-    /// How it ended; `None` while it runs. It is looked at and not reaped, so that its group stays
-    /// its own.
-    pub(super) fn ended(&self) -> Option<Exit> {
+    fn look_around(&mut self) {
+        drop(self.family.members());
+    }
+
+    /// It is looked at and not reaped, so that its group stays its own.
+    fn ended(&self) -> Option<Exit> {
         let look = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
         match waitid(Id::Pid(Pid::from_raw(self.leader)), look) {
             Ok(WaitStatus::Exited(_, code)) => Some(Exit::Code(code)),
@@ -106,10 +120,10 @@ impl Process {
         }
     }
 
-    /// Tells it to go, waits, kills.
-    pub(super) fn end(&mut self, grace: Duration) -> ProcessEnd {
+    /// Sends SIGTERM, waits, and kills.
+    fn end(&mut self, grace: Duration) -> Stopped {
         let exit_before = self.ended();
-        let alive = self.members();
+        let alive = self.family.members();
         let mut ending = DepartureEnding::Before;
         if exit_before.is_none() || !alive.is_empty() {
             self.family.signal(Signal::SIGTERM);
@@ -126,15 +140,17 @@ impl Process {
         if exit.is_some() {
             let _ = self.child.wait();
         }
-        let outlived = if exit_before.is_some() { alive } else { Vec::new() };
+        let mut troubles = Vec::new();
         if exit_before.is_some() {
             ending = DepartureEnding::Before;
+            let outlived: Vec<String> =
+                alive.iter().map(|(pid, name)| format!("{name} ({pid})")).collect();
+            if !outlived.is_empty() {
+                let outlived = outlived.join(", ");
+                troubles.push(format!("processes that outlived it were killed: {outlived}"));
+            }
         }
-        ProcessEnd { ending, exit, left: self.members(), outlived }
-    }
-
-    fn is_gone(&mut self) -> bool {
-        self.ended().is_some() && self.family.members().is_empty()
+        Stopped { ending, exit, left: self.family.members(), troubles }
     }
 }
 
@@ -142,7 +158,7 @@ impl Exit {
     pub(super) fn words(self) -> String {
         match self {
             Self::Code(0) => {
-                "it ended by itself, with status 0; a server must stay in the foreground".to_owned()
+                "it ended with status 0; a server must stay in the foreground".to_owned()
             }
             Self::Code(code) => format!("it ended with status {code}"),
             Self::Signal(Signal::SIGKILL) => {
@@ -166,13 +182,10 @@ pub(super) struct Family {
     seen: BTreeMap<i32, u64>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Member {
-    pub(super) pid: u32,
-    pub(super) name: String,
-}
+/// The number and the name of a process.
+type Member = (u32, String);
 
-/// A process as `/proc` tells it.
+/// A process as `/proc` reports it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Seen {
     pid: i32,
@@ -184,10 +197,6 @@ struct Seen {
 }
 
 impl Family {
-    pub(super) fn new(leader: i32, mark: &str) -> Self {
-        Self { leader, mark: format!("{MARK}={mark}"), seen: BTreeMap::new() }
-    }
-
     /// Those that are alive.
     pub(super) fn members(&mut self) -> Vec<Member> {
         let all = processes();
@@ -211,17 +220,15 @@ impl Family {
             }
         }
         self.seen.extend(own.values().map(|process| (process.pid, process.started)));
-        own.into_values()
-            .filter(|process| !process.is_dead)
-            .filter_map(|process| {
-                Some(Member { pid: process.pid.try_into().ok()?, name: process.name.clone() })
-            })
+        let alive = own.into_values().filter(|process| !process.is_dead);
+        alive
+            .filter_map(|process| Some((process.pid.try_into().ok()?, process.name.clone())))
             .collect()
     }
 
     /// To the group at once and to all others one by one.
     pub(super) fn signal(&mut self, signal: Signal) {
-        let pids = self.members().into_iter().filter_map(|member| i32::try_from(member.pid).ok());
+        let pids = self.members().into_iter().filter_map(|(pid, _)| i32::try_from(pid).ok());
         let (group, others): (Vec<Seen>, Vec<Seen>) =
             pids.filter_map(process).partition(|process| process.group == self.leader);
         if !group.is_empty() {
@@ -246,7 +253,7 @@ pub fn serving(address: SocketAddr) -> Vec<u32> {
             continue;
         };
         let mut family = Family { leader: seen.group, mark: mark(seen.pid), seen: BTreeMap::new() };
-        found.extend(family.members().into_iter().map(|member| member.pid));
+        found.extend(family.members().into_iter().map(|(pid, _)| pid));
     }
     // We may be of its group, where a script started us both.
     found.remove(&std::process::id());
@@ -395,8 +402,7 @@ pub(super) fn find_listener(port: u16, members: &mut dyn FnMut() -> Vec<Member>)
         return Listener::Absent;
     }
     let members = members();
-    let is_ours =
-        |socket: &&String| members.iter().any(|member| listener::holds(member.pid, socket));
+    let is_ours = |socket: &&String| members.iter().any(|(pid, _)| listener::holds(*pid, socket));
     match sockets.iter().find(|socket| !is_ours(socket)) {
         None => Listener::Ours,
         Some(foreign) => Listener::Stranger(listener::owner(foreign)),

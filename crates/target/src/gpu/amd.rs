@@ -1,5 +1,6 @@
 //! AMD's GPUs: by `amd-smi`, by the older `rocm-smi`, and by the driver's own files.
 
+use std::collections::BTreeSet;
 use std::fs;
 
 use inferometer_model::system::{Gpu, Machine};
@@ -73,10 +74,15 @@ pub(crate) fn add_to(machine: &mut Machine) {
     let runtime = read("/opt/rocm/.info/version")
         .filter(has_text)
         .map(|version| format!("ROCm {}", version.split('-').next().unwrap_or(&version)));
-    let links = match hives().as_slice() {
-        [] => None,
-        hives => Some(format!("xGMI (hive {})", hives.join(", "))),
-    };
+    // GPUs that are joined directly have a hive in common.
+    let cards = fs::read_dir("/sys/class/drm").into_iter().flatten().flatten();
+    let hives = cards.filter_map(|card| {
+        let path = card.path().join("device/xgmi_hive_info/xgmi_hive_id");
+        let number: u64 = fs::read_to_string(path).ok()?.trim().parse().ok()?;
+        (0 < number).then(|| format!("{number:#x}"))
+    });
+    let hives: Vec<String> = hives.collect::<BTreeSet<_>>().into_iter().collect();
+    let links = (!hives.is_empty()).then(|| format!("xGMI (hive {})", hives.join(", ")));
     add(&mut machine.gpu_driver, driver);
     add(&mut machine.gpu_runtime, runtime);
     add(&mut machine.interconnect, links);
@@ -90,63 +96,38 @@ fn add(known: &mut Option<String>, more: Option<String>) {
     };
 }
 
-/// GPUs that are joined directly have a hive in common.
-fn hives() -> Vec<String> {
-    let cards = fs::read_dir("/sys/class/drm").into_iter().flatten().flatten();
-    let mut hives: Vec<String> = cards
-        .filter_map(|card| {
-            let path = card.path().join("device/xgmi_hive_info/xgmi_hive_id");
-            let number: u64 = fs::read_to_string(path).ok()?.trim().parse().ok()?;
-            (0 < number).then(|| format!("{number:#x}"))
-        })
-        .collect();
-    hives.sort_unstable();
-    hives.dedup();
-    hives
-}
-
 fn amd_smi_inventory(json: &str) -> Vec<Gpu> {
-    gpus(json).iter().filter_map(amd_smi_gpu).collect()
-}
-
-fn amd_smi_gpu(gpu: &Value) -> Option<Gpu> {
-    let text = |pointer: &str| gpu.pointer(pointer).and_then(Value::as_str).and_then(known);
-    // The market name is that of the chip; the board has the one on the box.
-    let name = text("/board/product_name").or_else(|| text("/asic/market_name"))?;
-    Some(Gpu {
-        name,
-        architecture: text("/asic/target_graphics_version").and_then(|name| architecture(&name)),
-        memory_bytes: gpu.pointer("/vram/size").and_then(bytes),
-        power_limit_w: [
-            "/limit/max_power",
-            "/limit/socket_power_limit",
-            "/limit/ppt0/socket_power_limit",
-        ]
-        .into_iter()
-        .find_map(|pointer| gpu.pointer(pointer).and_then(quantity)),
-    })
-}
-
-fn rocm_smi_inventory(json: &str) -> Vec<Gpu> {
-    cards(json).iter().filter_map(|(_, card)| rocm_smi_gpu(card)).collect()
+    let limits =
+        ["/limit/max_power", "/limit/socket_power_limit", "/limit/ppt0/socket_power_limit"];
+    let installed = |gpu: &Value| {
+        let text = |pointer: &str| gpu.pointer(pointer).and_then(Value::as_str).and_then(known);
+        Some(Gpu {
+            // The market name is that of the chip; the board has the one on the box.
+            name: text("/board/product_name").or_else(|| text("/asic/market_name"))?,
+            architecture: text("/asic/target_graphics_version").filter(|it| it.starts_with("gfx")),
+            memory_bytes: gpu.pointer("/vram/size").and_then(bytes),
+            power_limit_w: limits.iter().find_map(|limit| quantity(gpu.pointer(limit)?)),
+        })
+    };
+    gpus(json).iter().filter_map(installed).collect()
 }
 
 /// The names of the fields changed their case over time.
-fn rocm_smi_gpu(card: &Map<String, Value>) -> Option<Gpu> {
-    let text = |name: &str| {
-        let found = card.iter().find(|(key, _)| key.eq_ignore_ascii_case(name))?;
-        known(found.1.as_str()?)
+fn rocm_smi_inventory(json: &str) -> Vec<Gpu> {
+    let installed = |(_, card): &(u32, Map<String, Value>)| {
+        let text = |name: &str| {
+            let found = card.iter().find(|(key, _)| key.eq_ignore_ascii_case(name))?;
+            known(found.1.as_str()?)
+        };
+        let power = text("Max Graphics Package Power (W)");
+        Some(Gpu {
+            name: text("Card Series").or_else(|| text("Device Name"))?,
+            architecture: text("GFX Version").filter(|name| name.starts_with("gfx")),
+            memory_bytes: text("VRAM Total Memory (B)").and_then(|bytes| bytes.parse().ok()),
+            power_limit_w: power.and_then(|watts| watts.parse().ok()),
+        })
     };
-    Some(Gpu {
-        name: text("Card Series").or_else(|| text("Device Name"))?,
-        architecture: text("GFX Version").and_then(|name| architecture(&name)),
-        memory_bytes: text("VRAM Total Memory (B)").and_then(|bytes| bytes.parse().ok()),
-        power_limit_w: text("Max Graphics Package Power (W)").and_then(|watts| watts.parse().ok()),
-    })
-}
-
-fn architecture(name: &str) -> Option<String> {
-    name.starts_with("gfx").then(|| name.to_owned())
+    cards(json).iter().filter_map(installed).collect()
 }
 
 fn known(text: &str) -> Option<String> {
@@ -168,17 +149,10 @@ pub(super) fn look_amd_smi() -> Result<Vec<DeviceReading>, LookError> {
 }
 
 pub(super) fn look_rocm_smi() -> Result<Vec<DeviceReading>, LookError> {
-    const FLAGS: [&str; 8] = [
-        "--showuse",
-        "--showmeminfo",
-        "vram",
-        "--showpower",
-        "--showclocks",
-        "--showtemp",
-        "--showenergycounter",
-        "--json",
-    ];
-    let found = rocm_smi_readings(&run_tool(ROCM_SMI, &FLAGS)?);
+    let flags = "--showuse --showmeminfo vram --showpower --showclocks --showtemp \
+                 --showenergycounter --json";
+    let flags: Vec<&str> = flags.split(' ').collect();
+    let found = rocm_smi_readings(&run_tool(ROCM_SMI, &flags)?);
     if found.is_empty() { Err(LookError::Nothing(ROCM_SMI)) } else { Ok(found) }
 }
 
@@ -245,26 +219,29 @@ fn add_processes(found: &mut [DeviceReading], json: &str) {
 }
 
 fn rocm_smi_readings(json: &str) -> Vec<DeviceReading> {
-    cards(json).iter().map(|(index, card)| card_reading(*index, card)).collect()
-}
-
-fn card_reading(index: u32, card: &Map<String, Value>) -> DeviceReading {
-    let get = |name: &str| quantity(card.get(name)?);
     let power = ["Current Socket Graphics Package Power (W)", "Average Graphics Package Power (W)"];
     let heat = ["Temperature (Sensor junction) (C)", "Temperature (Sensor edge) (C)"];
-    DeviceReading {
-        index,
-        use_share: get("GPU use (%)").and_then(share),
-        memory_used_bytes: card_bytes(card, VRAM_USED),
-        memory_total_bytes: card_bytes(card, "VRAM Total Memory (B)"),
-        power_w: power.into_iter().find_map(get),
-        energy_j: get("Accumulated Energy (uJ)").map(|microjoules| microjoules / 1e6),
-        core_clock_mhz: clock(card, "sclk clock speed:"),
-        memory_clock_mhz: clock(card, "mclk clock speed:"),
-        temperature_c: heat.into_iter().find_map(get),
-        throttle: None,
-        processes: None,
-    }
+    let reading = |(index, card): &(u32, Map<String, Value>)| {
+        let get = |name: &str| quantity(card.get(name)?);
+        // Written `(1700Mhz)`.
+        let clock = |name: &str| {
+            let text = card.get(name)?.as_str()?.trim_matches(['(', ')']).to_ascii_lowercase();
+            text.strip_suffix("mhz")?.trim().parse().ok()
+        };
+        DeviceReading {
+            index: *index,
+            use_share: get("GPU use (%)").and_then(share),
+            memory_used_bytes: card_bytes(card, VRAM_USED),
+            memory_total_bytes: card_bytes(card, "VRAM Total Memory (B)"),
+            power_w: power.into_iter().find_map(get),
+            energy_j: get("Accumulated Energy (uJ)").map(|microjoules| microjoules / 1e6),
+            core_clock_mhz: clock("sclk clock speed:"),
+            memory_clock_mhz: clock("mclk clock speed:"),
+            temperature_c: heat.into_iter().find_map(get),
+            ..DeviceReading::default()
+        }
+    };
+    cards(json).iter().map(reading).collect()
 }
 
 const VRAM_USED: &str = "VRAM Total Used Memory (B)";
@@ -283,12 +260,6 @@ fn parse_memory(text: &str) -> Option<u64> {
     let cards = cards(text);
     let used: Vec<u64> = cards.iter().filter_map(|(_, card)| card_bytes(card, VRAM_USED)).collect();
     (!used.is_empty()).then(|| used.iter().sum())
-}
-
-/// Written `(1700Mhz)`.
-fn clock(card: &Map<String, Value>, name: &str) -> Option<f64> {
-    let text = card.get(name)?.as_str()?.trim_matches(['(', ')']).to_ascii_lowercase();
-    text.strip_suffix("mhz")?.trim().parse().ok()
 }
 
 #[cfg(test)]

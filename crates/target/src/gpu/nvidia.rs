@@ -8,7 +8,7 @@ use inferometer_model::telemetry::{DeviceReading, Throttle};
 
 use super::{LOOK_LIMIT, Look, LookError, run_tool, share};
 use crate::metrics::BODY_BYTES_MAX;
-use crate::metrics::text::{Line, Series, lines};
+use crate::metrics::text::{Line, lines};
 use crate::system::tool;
 
 const PROGRAM: &str = "nvidia-smi";
@@ -37,33 +37,32 @@ pub(crate) fn add_to(machine: &mut Machine) {
     machine.gpus.extend(found.into_iter().map(|(gpu, _)| gpu));
 }
 
-/// The GPUs with their drivers.
+/// The GPUs with their drivers. A field that a GPU does not have reads `[N/A]` or
+/// `[Not Supported]`.
 fn installed_gpus(csv: &str, has_capability: bool) -> Vec<(Gpu, Option<String>)> {
-    csv.lines().filter_map(|line| installed_gpu(line, has_capability)).collect()
-}
-
-/// A field that a GPU does not have reads `[N/A]` or `[Not Supported]`.
-fn installed_gpu(line: &str, has_capability: bool) -> Option<(Gpu, Option<String>)> {
-    let fields: Vec<Option<&str>> = line
-        .split(',')
-        .map(str::trim)
-        .map(|field| (!field.is_empty() && !field.starts_with('[')).then_some(field))
-        .collect();
-    let (name, memory, power, capability, driver) = match *fields.as_slice() {
-        [name, memory, power, capability, driver] if has_capability => {
-            (name?, memory, power, capability, driver)
-        }
-        [name, memory, power, driver] if !has_capability => (name?, memory, power, None, driver),
-        _ => return None,
+    let installed = |line: &str| {
+        let fields = line.split(',').map(str::trim);
+        let fields: Vec<Option<&str>> = fields
+            .map(|field| (!field.is_empty() && !field.starts_with('[')).then_some(field))
+            .collect();
+        let (name, memory, power, capability, driver) = match *fields.as_slice() {
+            [name, memory, power, capability, driver] if has_capability => {
+                (name?, memory, power, capability, driver)
+            }
+            [name, memory, power, driver] if !has_capability => {
+                (name?, memory, power, None, driver)
+            }
+            _ => return None,
+        };
+        let gpu = Gpu {
+            name: name.to_owned(),
+            architecture: capability.map(|number| format!("sm_{}", number.replace('.', ""))),
+            memory_bytes: memory.and_then(|it| it.parse::<u64>().ok()?.checked_mul(1 << 20)),
+            power_limit_w: power.and_then(|power| power.parse().ok()),
+        };
+        Some((gpu, driver.map(str::to_owned)))
     };
-    let mebibytes = memory.and_then(|memory| memory.parse::<u64>().ok());
-    let gpu = Gpu {
-        name: name.to_owned(),
-        architecture: capability.map(|capability| format!("sm_{}", capability.replace('.', ""))),
-        memory_bytes: mebibytes.and_then(|mebibytes| mebibytes.checked_mul(1 << 20)),
-        power_limit_w: power.and_then(|power| power.parse().ok()),
-    };
-    Some((gpu, driver.map(str::to_owned)))
+    csv.lines().filter_map(installed).collect()
 }
 
 /// From the banner. Newer drivers have another name for the highest CUDA version they support.
@@ -156,33 +155,33 @@ impl NvidiaSmi {
 /// By the identifiers of the devices, which are all that the list of processes has.
 type Rows = BTreeMap<(u32, String), DeviceReading>;
 
-fn rows(table: &str) -> Rows {
-    table.lines().filter_map(row).collect()
-}
-
 /// A field that a GPU does not have reads `[N/A]`, `N/A` or `[Not Supported]`.
-fn row(line: &str) -> Option<((u32, String), DeviceReading)> {
-    let fields: Vec<&str> = line.split(',').map(str::trim).collect();
-    let [index, uuid, busy, used, total, power, core, memory, temperature, ..] = *fields.as_slice()
-    else {
-        return None;
-    };
-    let index = index.parse().ok()?;
+fn rows(table: &str) -> Rows {
     let mebibytes = |text: &str| text.parse::<u64>().ok()?.checked_mul(1 << 20);
-    let reading = DeviceReading {
-        index,
-        use_share: number(busy).and_then(share),
-        memory_used_bytes: mebibytes(used),
-        memory_total_bytes: mebibytes(total),
-        power_w: number(power),
-        energy_j: None,
-        core_clock_mhz: number(core),
-        memory_clock_mhz: number(memory),
-        temperature_c: number(temperature),
-        throttle: fields.get(9).and_then(|mask| hexadecimal(mask)).map(throttle),
-        processes: None,
+    let number = |text: &str| text.parse().ok().filter(|it: &f64| it.is_finite() && 0.0 <= *it);
+    let hexadecimal = |text: &&str| u64::from_str_radix(text.strip_prefix("0x")?, 16).ok();
+    let row = |line: &str| {
+        let fields: Vec<&str> = line.split(',').map(str::trim).collect();
+        let [index, uuid, busy, used, total, power, core, memory, heat, ..] = *fields.as_slice()
+        else {
+            return None;
+        };
+        let index = index.parse().ok()?;
+        let reading = DeviceReading {
+            index,
+            use_share: number(busy).and_then(share),
+            memory_used_bytes: mebibytes(used),
+            memory_total_bytes: mebibytes(total),
+            power_w: number(power),
+            core_clock_mhz: number(core),
+            memory_clock_mhz: number(memory),
+            temperature_c: number(heat),
+            throttle: fields.get(9).and_then(hexadecimal).map(throttle),
+            ..DeviceReading::default()
+        };
+        Some(((index, uuid.to_owned()), reading))
     };
-    Some(((index, uuid.to_owned()), reading))
+    table.lines().filter_map(row).collect()
 }
 
 /// Where there is a list, a device without a line in it has no processes.
@@ -196,14 +195,6 @@ fn add_processes(rows: &mut Rows, list: &str) {
         processes.sort_unstable();
         reading.processes = Some(processes);
     }
-}
-
-fn number(text: &str) -> Option<f64> {
-    text.parse().ok().filter(|number: &f64| number.is_finite() && 0.0 <= *number)
-}
-
-fn hexadecimal(text: &str) -> Option<u64> {
-    u64::from_str_radix(text.strip_prefix("0x")?, 16).ok()
 }
 
 /// The driver's bits. Idle, fixed clocks and boost in step with another GPU are not throttling.
@@ -271,36 +262,29 @@ pub(super) mod nvml {
     fn reading(index: u32, device: &Device<'_>) -> DeviceReading {
         let memory = device.memory_info().ok();
         let clock = |of| device.clock_info(of).ok().map(f64::from);
+        let energy = device.total_energy_consumption().ok();
+        let reasons = device.current_throttle_reasons().ok();
+        let running = device.running_compute_processes().ok();
         DeviceReading {
             index,
             use_share: device.utilization_rates().ok().and_then(|rates| share(rates.gpu.into())),
             memory_used_bytes: memory.as_ref().map(|memory| memory.used),
             memory_total_bytes: memory.as_ref().map(|memory| memory.total),
             power_w: device.power_usage().ok().map(|milliwatts| f64::from(milliwatts) / 1e3),
-            energy_j: device
-                .total_energy_consumption()
-                .ok()
-                .map(|millijoules| millijoules as f64 / 1e3),
+            energy_j: energy.map(|millijoules| millijoules as f64 / 1e3),
             core_clock_mhz: clock(Clock::SM),
             memory_clock_mhz: clock(Clock::Memory),
             temperature_c: device.temperature(TemperatureSensor::Gpu).ok().map(f64::from),
-            throttle: device
-                .current_throttle_reasons()
-                .ok()
-                .map(|reasons| throttle(reasons.bits())),
-            processes: processes(device),
+            throttle: reasons.map(|reasons| throttle(reasons.bits())),
+            processes: running.map(|running| {
+                let mut processes: Vec<u32> = running.iter().map(|it| it.pid).collect();
+                processes.sort_unstable();
+                processes
+            }),
         }
-    }
-
-    fn processes(device: &Device<'_>) -> Option<Vec<u32>> {
-        let running = device.running_compute_processes().ok()?;
-        let mut processes: Vec<u32> = running.iter().map(|process| process.pid).collect();
-        processes.sort_unstable();
-        Some(processes)
     }
 }
 
-const PATH: &str = "/metrics";
 /// A DCGM exporter, for servers on other machines. A look asks once, on a runtime of its own.
 pub(super) fn open_exporter<F: Fetch + 'static>(fetch: F) -> Result<Look, LookError> {
     let failed = |error: std::io::Error| LookError::Exporter(error.to_string());
@@ -308,7 +292,7 @@ pub(super) fn open_exporter<F: Fetch + 'static>(fetch: F) -> Result<Look, LookEr
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
     let tasks = tokio::task::LocalSet::new();
     Ok(Box::new(move || {
-        let request = FetchRequest { path: PATH, body_limit: BODY_BYTES_MAX };
+        let request = FetchRequest { path: "/metrics", body_limit: BODY_BYTES_MAX };
         #[expect(
             clippy::disallowed_methods,
             reason = "nothing is measured here, and the module for time-outs is the client's own"
@@ -334,22 +318,17 @@ fn exporter_devices(text: &str) -> Vec<DeviceReading> {
     for line in lines(text) {
         let Line::Series(series) = line else { continue };
         let name = series.name.strip_prefix("DCGM_FI_DEV_");
-        let Some((index, name)) = exporter_device(&series).zip(name) else { continue };
-        if !series.value.is_finite() || series.value < 0.0 {
+        let index = series.label("gpu").and_then(|gpu| gpu.parse().ok());
+        let Some((index, name)) = index.zip(name) else { continue };
+        // Series of a slice are ignored: its use and memory are not the GPU's.
+        let is_slice = series.label("GPU_I_ID").is_some_and(|slice| !slice.is_empty());
+        if is_slice || !series.value.is_finite() || series.value < 0.0 {
             continue;
         }
         let value = values.entry(index).or_default().entry(name).or_insert(series.value);
         *value = value.max(series.value);
     }
     values.into_iter().map(|(index, values)| exporter_reading(index, &values)).collect()
-}
-
-/// Series of a slice are ignored: its use and memory are not the GPU's.
-fn exporter_device(series: &Series<'_>) -> Option<u32> {
-    if series.label("GPU_I_ID").is_some_and(|slice| !slice.is_empty()) {
-        return None;
-    }
-    series.label("gpu")?.parse().ok()
 }
 
 /// A device's reading from its metrics, by their names without the common prefix.

@@ -15,7 +15,7 @@ use inferometer_model::telemetry::{
 };
 
 use super::reading::read;
-use crate::grid::Grid;
+use crate::machines::Grid;
 
 /// What is asked for, and how often.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -109,21 +109,16 @@ async fn within(
         reason = "nothing is measured here, and the module for time-outs is the client's own"
     )]
     let answered = tokio::time::timeout(limit, exchange).await;
-    match answered {
-        Ok(Ok(reply)) => Ok(reply),
-        Ok(Err(error)) => Err(miss_reason(error.outcome)),
-        Err(_elapsed) => Err(MissReason::Timeout),
-    }
-}
-
-fn miss_reason(outcome: Outcome) -> MissReason {
-    if matches!(outcome, Outcome::TimeoutConnect | Outcome::TimeoutTotal) {
-        MissReason::Timeout
-    } else if outcome == Outcome::ProtocolError {
-        MissReason::Protocol
-    } else {
-        MissReason::Transport
-    }
+    let Ok(answered) = answered else { return Err(MissReason::Timeout) };
+    answered.map_err(|error| {
+        if matches!(error.outcome, Outcome::TimeoutConnect | Outcome::TimeoutTotal) {
+            MissReason::Timeout
+        } else if error.outcome == Outcome::ProtocolError {
+            MissReason::Protocol
+        } else {
+            MissReason::Transport
+        }
+    })
 }
 
 /// The thread's work.

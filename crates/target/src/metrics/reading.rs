@@ -154,9 +154,11 @@ fn rules(words: &str) -> impl Iterator<Item = (&str, SplitWhitespace<'_>)> {
 
 /// What a series is called in the rules.
 fn key<'a>(series: &Series<'a>) -> &'a str {
-    let mut labelled = LABELLED.iter().filter(|(name, ..)| *name == series.name);
-    let fitting = labelled.find(|(_, label, value, _)| series.label(label) == Some(value));
-    fitting.map_or(series.name, |(.., key)| key)
+    let is_it = |(key, label, value): &&(&str, &str, &str)| {
+        key.split_once('/').is_some_and(|(name, _)| name == series.name)
+            && series.label(label) == Some(value)
+    };
+    LABELLED.iter().find(is_it).map_or(series.name, |(key, ..)| key)
 }
 
 /// All names that some rule asks for.
@@ -182,21 +184,14 @@ const PROCESS_START: &str = "process_start_time_seconds";
 /// first of them is read; parallel engines (`engine`, `dp_rank`) are added up.
 const RANK_LABELS: [&str; 2] = ["tp_rank", "pp_rank"];
 
-/// Names under which several things are distinguished by a label: the name, the label, its value,
-/// and what such a thing is called in the rules.
-const LABELLED: [(&str, &str, &str, &str); 4] = [
-    (TRITON_REQUESTS, "request_type", "scheduled", "nv_trt_llm_request_metrics/scheduled"),
-    (TRITON_REQUESTS, "request_type", "active", "nv_trt_llm_request_metrics/active"),
-    (TRITON_REQUESTS, "request_type", "waiting", "nv_trt_llm_request_metrics/waiting"),
-    (
-        TRITON_BLOCKS,
-        "kv_cache_block_type",
-        "fraction",
-        "nv_trt_llm_kv_cache_block_metrics/fraction",
-    ),
+/// Names under which several things are distinguished by a label: what such a thing is called in
+/// the rules, which begins with the name, the label, and its value.
+const LABELLED: [(&str, &str, &str); 4] = [
+    ("nv_trt_llm_request_metrics/scheduled", "request_type", "scheduled"),
+    ("nv_trt_llm_request_metrics/active", "request_type", "active"),
+    ("nv_trt_llm_request_metrics/waiting", "request_type", "waiting"),
+    ("nv_trt_llm_kv_cache_block_metrics/fraction", "kv_cache_block_type", "fraction"),
 ];
-const TRITON_REQUESTS: &str = "nv_trt_llm_request_metrics";
-const TRITON_BLOCKS: &str = "nv_trt_llm_kv_cache_block_metrics";
 
 /// Words whose names have `_sum` and `_count` behind them.
 const HISTOGRAMS: [&str; 3] = ["ttft", "e2e", "queue"];

@@ -1,9 +1,17 @@
 //! What a server reports about itself, where it has an endpoint for it: its software, version, context and
 //! layout. Asked before a run, a few small questions; what it does not answer stays unknown.
 
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
 use inferometer_model::fetch::{Fetch, FetchRequest};
-use inferometer_model::system::ServerFacts;
+use inferometer_model::system::{Gpu, KnownBy, Machine, ServerFacts};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+use super::tool::{self, ToolError};
 
 const BODY_BYTES_MAX: usize = 1 << 20;
 /// What a server calls itself goes into every stored run.
@@ -105,6 +113,163 @@ fn number(value: &Value, pointer: &str) -> Option<u64> {
     value.pointer(pointer)?.as_u64()
 }
 
+/// The word for a server that runs on the client's machine.
+const LOCAL: &str = "local";
+/// A machine far away may think for a while.
+const WAIT_MAX: Duration = Duration::from_secs(30);
+const BYTES_MAX: u64 = 1 << 20;
+
+/// What may be stated. `inferometer system --json` prints it for its own machine.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ServerInfo {
+    /// The schema of a printed document; it is ignored.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub schema: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub software: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub start_command: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model_revision: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gpus_used: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub machine: Option<Machine>,
+    /// Anything else worth a line in the table, such as the image's digest.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub other: BTreeMap<String, String>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum ServerInfoError {
+    #[error("--server-info {given}: {error}")]
+    File { given: String, error: std::io::Error },
+    #[error("--server-info {given} is too long to be about a server")]
+    TooLong { given: String },
+    #[error("--server-info `{given}` is no file, and as a command {error}")]
+    Command { given: String, error: ToolError },
+    #[error("--server-info {given} is neither TOML nor JSON of the known keys: {error}")]
+    Words { given: String, error: String },
+}
+
+/// Reads a file or the output of a command, or takes this machine for the server's.
+pub fn read_server_info(
+    given: &str,
+    own: impl FnOnce() -> Machine,
+) -> Result<ServerInfo, ServerInfoError> {
+    if given == LOCAL {
+        return Ok(ServerInfo { machine: Some(own()), ..ServerInfo::default() });
+    }
+    let owned = || given.to_owned();
+    let is_name = |ending: &str| given.ends_with(ending) && !given.contains(char::is_whitespace);
+    let text = if Path::new(given).is_file() || is_name(".toml") || is_name(".json") {
+        let not_read = |error| ServerInfoError::File { given: owned(), error };
+        if BYTES_MAX < std::fs::metadata(given).map_err(not_read)?.len() {
+            return Err(ServerInfoError::TooLong { given: owned() });
+        }
+        std::fs::read_to_string(given).map_err(not_read)?
+    } else {
+        let mut command = Command::new("sh");
+        command.args(["-c", given]);
+        tool::output(command, WAIT_MAX)
+            .map_err(|error| ServerInfoError::Command { given: owned(), error })?
+    };
+    read(&text).map_err(|error| ServerInfoError::Words { given: owned(), error })
+}
+
+fn read(text: &str) -> Result<ServerInfo, String> {
+    let tree: Value = if text.trim_start().starts_with('{') {
+        serde_json::from_str(text).map_err(|error| error.to_string())?
+    } else {
+        toml::from_str(text).map_err(|error| error.message().to_owned())?
+    };
+    let known = template();
+    check_keys(&tree, &known)?;
+    serde_json::from_value(tree).map_err(|error| error.to_string())
+}
+
+/// A document with every key: what is not in it is misspelt.
+fn template() -> Value {
+    let nothing = || Some(String::new());
+    let machine = Machine { gpus: vec![Gpu::default()], ..Machine::default() };
+    let whole = ServerInfo {
+        schema: nothing(),
+        software: nothing(),
+        version: nothing(),
+        start_command: nothing(),
+        model_revision: nothing(),
+        gpus_used: Some(0),
+        machine: Some(machine),
+        other: BTreeMap::new(),
+    };
+    let mut template = serde_json::to_value(whole).unwrap_or_default();
+    // Its keys are free.
+    template[OTHER] = Value::Null;
+    template
+}
+
+fn check_keys(stated: &Value, known: &Value) -> Result<(), String> {
+    match (stated, known) {
+        (Value::Object(stated), Value::Object(known)) => {
+            stated.iter().try_for_each(|(key, value)| {
+                let Some(known) = known.get(key) else {
+                    let names: Vec<&str> = known.keys().map(String::as_str).collect();
+                    return Err(format!("`{key}` is no key here; known are {}", names.join(", ")));
+                };
+                check_keys(value, known)
+            })
+        }
+        (Value::Array(stated), Value::Array(known)) => {
+            let first = known.first().unwrap_or(&Value::Null);
+            stated.iter().try_for_each(|item| check_keys(item, first))
+        }
+        _ => Ok(()),
+    }
+}
+
+const OTHER: &str = "other";
+
+impl ServerInfo {
+    /// Overrides what the server itself reports.
+    #[must_use]
+    pub fn over(self, reported: ServerFacts) -> ServerFacts {
+        let by_command = self.start_command.as_deref().and_then(gpus_used);
+        ServerFacts {
+            software: self.software.or(reported.software),
+            version: self.version.or(reported.version),
+            start_command: self.start_command.or(reported.start_command),
+            model_revision: self.model_revision.or(reported.model_revision),
+            known_by: self.machine.as_ref().map(|_| KnownBy::Told).or(reported.known_by),
+            machine: self.machine.or(reported.machine),
+            gpus_used: self.gpus_used.or(by_command).or(reported.gpus_used),
+            told: self.other.into_iter().collect(),
+            ..reported
+        }
+    }
+}
+
+/// GPUs that the model is spread over, by the flags of the engines that we know.
+pub fn gpus_used(command: &str) -> Option<u32> {
+    let words: Vec<&str> = command.split(|c: char| c.is_whitespace() || c == '=').collect();
+    let after = |flags: &[&str]| {
+        let place = words.iter().position(|word| flags.contains(word))?;
+        let value = words[place + 1..].iter().find(|word| !word.is_empty())?;
+        value.parse::<u32>().ok().filter(|count| 0 < *count)
+    };
+    let factors = [
+        after(&["--tensor-parallel-size", "-tp", "--tp", "--tp-size", "--tp_size", "--num-shard"]),
+        after(&["--pipeline-parallel-size", "-pp", "--pp", "--pp-size", "--pp_size"]),
+        after(&["--data-parallel-size", "-dp", "--dp", "--dp-size"]),
+    ];
+    factors
+        .iter()
+        .any(Option::is_some)
+        .then(|| factors.into_iter().flatten().fold(1, u32::saturating_mul))
+}
+
 #[cfg(test)]
 mod tests {
     use std::future::Future;
@@ -176,5 +341,78 @@ mod tests {
             ("/info", "<html>"),
         ]);
         assert_eq!(odd, ServerFacts::default());
+    }
+}
+
+#[cfg(test)]
+mod told_tests {
+    use super::*;
+
+    fn no_machine() -> Machine {
+        Machine::default()
+    }
+
+    #[test]
+    fn a_command_may_print_toml_or_json() {
+        let toml = "printf 'software = \"vLLM\"\\nstart_command = \"vllm serve m -tp 4\"\\n[machine]\\ncpus = 8\\n'";
+        let facts = read_server_info(toml, no_machine).unwrap().over(ServerFacts::default());
+        assert_eq!((facts.software.as_deref(), facts.gpus_used), (Some("vLLM"), Some(4)));
+        let machine = facts.machine.unwrap();
+        assert_eq!((machine.cpus, facts.known_by), (Some(8), Some(KnownBy::Told)));
+        let json = r#"echo '{"schema":"x","gpus_used":2,"other":{"image":"sha256:1"}}'"#;
+        let facts = read_server_info(json, no_machine).unwrap().over(ServerFacts::default());
+        assert_eq!(facts.gpus_used, Some(2));
+        assert_eq!(facts.told, [("image".to_owned(), "sha256:1".to_owned())]);
+    }
+
+    #[test]
+    fn what_is_told_goes_before_what_the_server_says() {
+        let reported = ServerFacts {
+            software: Some("vLLM".to_owned()),
+            version: Some("1".to_owned()),
+            ..ServerFacts::default()
+        };
+        let stated = ServerInfo { version: Some("1+patch".to_owned()), ..ServerInfo::default() };
+        let facts = stated.over(reported);
+        assert_eq!(
+            (facts.software.as_deref(), facts.version.as_deref()),
+            (Some("vLLM"), Some("1+patch"))
+        );
+        assert_eq!(facts.known_by, None);
+    }
+
+    #[test]
+    fn wrong_words_say_what_is_wrong() {
+        for (given, wanted) in [
+            ("no-such-file-or-command", "no-such-file-or-command"),
+            ("no-such-file.toml", "No such file"),
+            ("echo '[machine.other]'", "`other` is no key here"),
+            ("echo 'sofware = 1'", "`sofware` is no key here; known are"),
+            ("echo '[[machine.gpus]]\nnmae = \"x\"'", "`nmae` is no key here"),
+            ("echo '{\"gpus_used\": \"four\"}'", "neither TOML nor JSON"),
+        ] {
+            let error = read_server_info(given, no_machine).unwrap_err().to_string();
+            assert!(error.contains(wanted), "{error}");
+        }
+    }
+
+    #[test]
+    fn local_is_this_machine() {
+        let own = || Machine { cpus: Some(3), ..Machine::default() };
+        assert_eq!(read_server_info("local", own).unwrap().machine.unwrap().cpus, Some(3));
+    }
+}
+
+#[cfg(test)]
+mod start_command_tests {
+    use super::*;
+
+    #[test]
+    fn the_layout_is_read_and_silence_is_none() {
+        assert_eq!(gpus_used("vllm serve m --tensor-parallel-size 4 \\\n --port 1"), Some(4));
+        assert_eq!(gpus_used("vllm serve m -tp=2 --pipeline-parallel-size=3"), Some(6));
+        assert_eq!(gpus_used("vllm serve m"), None);
+        assert_eq!(gpus_used("x --tp many"), None);
+        assert_eq!(gpus_used("x --tp"), None);
     }
 }

@@ -1,8 +1,8 @@
-//! Programs that tell something, bounded in time and words.
+//! The output of programs, bounded in time and size.
 
 use std::io::Read;
 use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -46,9 +46,20 @@ pub(crate) fn output(mut command: Command, within: Duration) -> Result<String, T
     let mut child = child.map_err(ToolError::Start)?;
     let printed = drained(child.stdout.take(), BYTES_MAX);
     let complained = drained(child.stderr.take(), BYTES_MAX);
-    let ended = ended(&mut child, within);
+    let looks = within.as_millis() / LOOK_EVERY.as_millis().max(1);
+    let ended = (0..=looks).find_map(|_| {
+        let status = child.try_wait().ok().flatten();
+        if status.is_none() {
+            std::thread::sleep(LOOK_EVERY);
+        }
+        status
+    });
     let Some(status) = ended else {
-        abandon(child);
+        if let Ok(group) = i32::try_from(child.id()) {
+            let _ = killpg(Pid::from_raw(group), Signal::SIGKILL);
+        }
+        // A process that hangs in the kernel cannot be killed: a thread waits for it.
+        std::thread::spawn(move || child.wait());
         return Err(ToolError::TooLong(within));
     };
     let printed = printed.recv_timeout(DRAIN_MAX).unwrap_or_default();
@@ -70,26 +81,6 @@ pub(crate) fn output(mut command: Command, within: Duration) -> Result<String, T
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 /// For what an ended child has left in its pipes.
 const DRAIN_MAX: Duration = Duration::from_secs(2);
-
-fn ended(child: &mut Child, within: Duration) -> Option<ExitStatus> {
-    let looks = within.as_millis() / LOOK_EVERY.as_millis().max(1);
-    (0..=looks).find_map(|_| {
-        let status = child.try_wait().ok().flatten();
-        if status.is_none() {
-            std::thread::sleep(LOOK_EVERY);
-        }
-        status
-    })
-}
-
-/// Kills a child with its children. One that hangs in the kernel cannot be killed, and is not waited
-/// for here: a thread does.
-fn abandon(mut child: Child) {
-    if let Ok(group) = i32::try_from(child.id()) {
-        let _ = killpg(Pid::from_raw(group), Signal::SIGKILL);
-    }
-    std::thread::spawn(move || child.wait());
-}
 
 /// The beginning of what comes, when all of it has come. Reading has no time-out of its own, so a
 /// thread reads.

@@ -10,7 +10,12 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use super::*;
-use crate::counter::Words;
+use crate::counter::PromptCounter;
+
+/// Counts words.
+fn by_words() -> PromptCounter {
+    PromptCounter::default()
+}
 
 fn spec(path: &Path) -> DatasetSpec {
     let path = path.to_path_buf();
@@ -31,11 +36,11 @@ fn made(name: &str, content: impl AsRef<[u8]>) -> Made {
 
 impl Made {
     fn read(&self) -> Dataset {
-        read(&self.spec, &Words).unwrap()
+        read(&self.spec, &by_words()).unwrap()
     }
 
     fn refused(&self) -> String {
-        read(&self.spec, &Words).unwrap_err().to_string()
+        read(&self.spec, &by_words()).unwrap_err().to_string()
     }
 
     fn with_kind(mut self, kind: DatasetKind) -> Self {
@@ -123,9 +128,9 @@ fn a_pretty_array_and_a_batch_of_thousands_are_read_alike() {
 fn a_broken_array_is_refused_by_its_item() {
     let whole = share_gpt().to_string();
     let cut = made("data.json", &whole[..whole.len() / 2]).refused();
-    assert!(cut.contains("data.json, item ") && cut.contains("is it whole?"), "{cut}");
+    assert!(cut.contains("data.json, item ") && cut.contains("is it complete?"), "{cut}");
     let unclosed = made("data.json", &whole[..whole.len() - 1]).refused();
-    assert!(unclosed.contains("item 9") && unclosed.contains("is it whole?"), "{unclosed}");
+    assert!(unclosed.contains("item 9") && unclosed.contains("is it complete?"), "{unclosed}");
     let strange = json!([conversation(&[9, 9]), { "prompt": "x" }]).to_string();
     let strange = made("data.json", strange).refused();
     assert!(strange.contains("item 2") && strange.contains("conversations"), "{strange}");
@@ -158,8 +163,7 @@ fn json_lines_keep_messages_lengths_and_bodies() {
     assert_eq!((tokens.input_tokens, tokens.output_tokens), (4, None));
     assert_eq!(tokens.prompt, Prompt::Text("five six seven eight".to_owned()));
     assert_eq!(dropped(&dataset), [("empty prompt", 1)]);
-    let note =
-        "ignored in the data, as it means nothing here: key `id` (2 times), key `tag` (once)";
+    let note = "ignored because it has no meaning here: key `id` (2 times), key `tag` (once)";
     assert_eq!(dataset.notes, [note]);
 }
 
@@ -272,14 +276,14 @@ fn the_kind_is_told_by_name_and_beginning_or_asked_for() {
     assert!(wrong.contains("item 1"), "{wrong}");
     let file = made("data.txt", "hello").with_kind(DatasetKind::Directory).refused();
     assert!(file.contains("is not a folder"), "{file}");
-    let missing = read(&spec(Path::new("no such file")), &Words).unwrap_err().to_string();
+    let missing = read(&spec(Path::new("no such file")), &by_words()).unwrap_err().to_string();
     assert!(missing.contains("cannot read no such file"), "{missing}");
 }
 
 #[test]
 fn what_does_not_fit_into_memory_is_refused() {
     let made = made("data.txt", "a\nb\nc\n");
-    let refused = |bounds| read_within(&made.spec, &Words, bounds).unwrap_err().to_string();
+    let refused = |bounds| read_within(&made.spec, &by_words(), bounds).unwrap_err().to_string();
     let items = refused(FileBounds { bytes: 100, items: 2 });
     assert!(items.contains("more than 2 prompts; use a part"), "{items}");
     let bytes = refused(FileBounds { bytes: 5, items: 100 });
@@ -316,7 +320,7 @@ fn a_folder_is_cut_into_pieces_in_the_order_of_its_names() {
         ("a.txt", "four five"),
         ("skipped.rs", "fn main() {}"),
     ]);
-    let dataset = pieces_of(&made, 4, &Words);
+    let dataset = pieces_of(&made, 4, &by_words());
     // `a.txt` comes before `a/z.md`: a dot before a slash.
     let texts: Vec<_> = dataset.items.iter().map(text).collect();
     assert_eq!(texts, ["four five\n\none two", "three\n\nsix  seven\neight"]);
@@ -324,10 +328,10 @@ fn a_folder_is_cut_into_pieces_in_the_order_of_its_names() {
     assert_eq!(dropped(&dataset), [("last piece, shorter than asked", 1)]);
     assert_eq!(dataset.facts.kind, "directory");
     let other = folder(&[("b.txt", "six"), ("a.txt", "four five")]);
-    assert_ne!(pieces_of(&other, 4, &Words).facts.sha256, dataset.facts.sha256);
+    assert_ne!(pieces_of(&other, 4, &by_words()).facts.sha256, dataset.facts.sha256);
     // All that there is, when it is too short for a piece.
-    assert_eq!(text(&pieces_of(&other, 9, &Words).items[0]), "four five\n\nsix");
-    assert_eq!(read(&other.spec, &Words).unwrap().items.len(), 1);
+    assert_eq!(text(&pieces_of(&other, 9, &by_words()).items[0]), "four five\n\nsix");
+    assert_eq!(read(&other.spec, &by_words()).unwrap().items.len(), 1);
 }
 
 /// Every character is a token, spaces too: words are then far longer than a token.
@@ -369,7 +373,7 @@ proptest::proptest! {
     ) {
         let content = words.join(" ");
         let made = folder(&[("a.txt", &content)]);
-        for counter in [&Words as &dyn Counter, &Characters] {
+        for counter in [&by_words() as &dyn Counter, &Characters] {
             let dataset = pieces_of(&made, tokens, counter);
             let joined: String = dataset.items.iter().map(text).collect();
             let all: String = words.concat();

@@ -222,7 +222,7 @@ fn a_trace_that_ends_before_the_requests_do_is_noted() {
         plan_of(SpecDraft { workload, load, ..SpecDraft::default() }).1.materials().notes.join(" ")
     };
     let requests = |requests| LoadTable { requests: Some(requests), ..LoadTable::default() };
-    let said = "the trace has 2 requests, fewer than the 3 asked for";
+    let said = "the trace has 2 requests, and not 3";
     assert!(notes(requests(3)).contains(said));
     assert!(!notes(requests(2)).contains("fewer than"));
     // A closed loop begins again.

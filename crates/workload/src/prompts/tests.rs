@@ -6,7 +6,10 @@ use inferometer_model::Prompt;
 use inferometer_model::observations::{Correction, FileFacts};
 
 use super::*;
+
+mod decorated;
 use crate::prompts::planned;
+use crate::trace::TraceEntry;
 
 /// Entries by their lengths and hash ids.
 fn prompts(seed: u64, entries: &[(u32, &[u64])]) -> TracePrompts {
@@ -21,7 +24,7 @@ fn prompts(seed: u64, entries: &[(u32, &[u64])]) -> TracePrompts {
     let (name, kind, sha256) = (String::new(), String::new(), String::new());
     let facts = FileFacts { name, kind, sha256, items: 0, dropped: BTreeMap::new() };
     let trace = Trace { entries, hash_ids, block_tokens: 16, facts, notes: Vec::new() };
-    TracePrompts { seed, text: Arc::new(TextMaker::estimating(None)), trace: Arc::new(trace) }
+    TracePrompts { seed, text: Arc::new(TextMaker::Estimating(None)), trace: Arc::new(trace) }
 }
 
 fn words(prompts: &TracePrompts, id: u64) -> Vec<String> {
@@ -82,7 +85,7 @@ fn another_seed_has_other_words() {
 #[test]
 fn a_prompt_is_recorded_no_shorter_than_it_can_be() {
     let correction = Correction { tokens_per_word: 1.0, overhead_tokens: 10.0 };
-    let text = Arc::new(TextMaker::estimating(Some(correction)));
+    let text = Arc::new(TextMaker::Estimating(Some(correction)));
     let prompts = TracePrompts { text, ..prompts(1, &[(3, &[]), (40, &[])]) };
     let tokens = [0, 1].map(|id| planned(&prompts, id).input_tokens);
     assert_eq!(tokens, [11, 40]);

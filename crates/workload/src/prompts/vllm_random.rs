@@ -15,8 +15,7 @@ use inferometer_model::{Content, PlannedRequest, Segment};
 use rand_core::Rng as _;
 use rand_pcg::Pcg64;
 
-use super::synthetic::Alphabet;
-use super::{PromptIndex, Prompts, Recipe};
+use super::{Alphabet, PromptIndex, Prompts, RECIPE};
 use crate::error::WorkloadError;
 use crate::lengths::{Draw, ends_around};
 use crate::plan::Stream;
@@ -231,10 +230,10 @@ fn draw(
 }
 
 impl Prompts for VllmRandom {
-    fn recipe(&self, place: PromptIndex) -> Recipe {
+    fn recipe(&self, place: PromptIndex) -> PlannedRequest {
         let drawn = self.requests[self.place(place.id)];
         let input_tokens = self.prefix_tokens + drawn.input;
-        Recipe { input_tokens, output_tokens: drawn.output, ..Recipe::default() }
+        PlannedRequest { input_tokens, output_tokens: drawn.output, ..RECIPE }
     }
 
     fn content(&self, request: &PlannedRequest) -> Content {

@@ -41,29 +41,28 @@ pub enum TextError {
     #[error("the tokenizer `{0}` has no tokens to write text with; run without a tokenizer")]
     NoWords(String),
     #[error(
-        "text of {asked} tokens came out as {made} with the tokenizer `{name}`; run without a \
-         tokenizer"
+        "a text of {asked} tokens has {made} with the tokenizer `{name}`; run without a tokenizer"
     )]
     NotExact { name: String, asked: u32, made: u32 },
 }
 
 #[derive(Debug)]
-pub(super) struct Exact {
+pub struct Exact {
     tokenizer: Arc<Tokenizer>,
     units: Units,
-    framed: Surroundings,
+    pub(super) framed: Surroundings,
     bare: Surroundings,
     /// What the frame adds to a system message and a user's; `None` when the template refuses
     /// them.
-    around_opening: Option<u32>,
+    pub(super) around_opening: Option<u32>,
 }
 
-/// How a text begins and ends in its place.
+/// What surrounds a text, and how the text begins and ends in it.
 #[derive(Debug)]
-struct Surroundings {
+pub(super) struct Surroundings {
     frame: Frame,
     /// Tokens beside one for each word.
-    overhead: u32,
+    pub(super) overhead: u32,
     /// Words to begin with, without a space before them.
     firsts: Vec<String>,
     /// Whether a full stop costs the same where nothing of ours follows.
@@ -114,18 +113,6 @@ impl Exact {
         }
     }
 
-    pub(super) fn shortest(&self) -> u32 {
-        self.framed.overhead + 1
-    }
-
-    pub(super) fn shortest_after_system(&self) -> u32 {
-        self.around_opening.unwrap_or(0) + 1
-    }
-
-    pub(super) fn knows_openings(&self) -> bool {
-        self.around_opening.is_some()
-    }
-
     pub(super) fn opening(&self, system: Segment, own: Segment) -> [String; 2] {
         let around = self.around_opening.unwrap_or(0);
         let asked = system.tokens.saturating_add(own.tokens);
@@ -166,15 +153,11 @@ impl Exact {
         Some(made.saturating_sub(2 * OPENING_PROBE))
     }
 
-    pub(super) fn framed(&self, segments: &[Segment]) -> String {
-        self.text(segments, &self.framed)
-    }
-
     pub(super) fn bare(&self, segments: &[Segment]) -> String {
         self.text(segments, &self.bare)
     }
 
-    fn text(&self, segments: &[Segment], around: &Surroundings) -> String {
+    pub(super) fn text(&self, segments: &[Segment], around: &Surroundings) -> String {
         if self.units.additive { self.sum(segments, around) } else { self.mend(segments, around) }
     }
 
@@ -191,23 +174,18 @@ impl Exact {
             if is_last && text.is_empty() {
                 words = words.max(1);
             }
-            self.say(&mut text, segment.seed, words, (is_last, around));
-        }
-        text
-    }
-
-    fn say(&self, text: &mut String, seed: u64, tokens: u32, end: (bool, &Surroundings)) {
-        let (is_last, around) = end;
-        let mut speech = Speech::new(&self.units, seed);
-        for left in (1..=tokens).rev() {
-            if text.is_empty() {
-                speech.say_first(text, &around.firsts);
-            } else if left == 1 && is_last && !around.stop_may_end && speech.stops() {
-                speech.say_word(text);
-            } else {
-                speech.say(text);
+            let mut speech = Speech::new(&self.units, segment.seed);
+            for left in (1..=words).rev() {
+                if text.is_empty() {
+                    speech.say_first(&mut text, &around.firsts);
+                } else if left == 1 && is_last && !around.stop_may_end && speech.stops() {
+                    speech.say_word(&mut text, &self.units.words);
+                } else {
+                    speech.say(&mut text);
+                }
             }
         }
+        text
     }
 
     /// Segment by segment, so that what follows cannot change what is shared.

@@ -12,7 +12,7 @@ fn segment(seed: u64, tokens: u32) -> Segment {
 
 #[test]
 fn an_estimate_has_a_word_for_each_token() {
-    let maker = TextMaker::estimating(None);
+    let maker = TextMaker::Estimating(None);
     for tokens in [1, 7, 8, 9, 100] {
         assert_eq!(words(&maker.framed(&[segment(1, tokens)])), tokens as usize);
     }
@@ -45,7 +45,7 @@ fn an_exact_text_is_the_same_on_every_machine() {
 #[test]
 fn a_correction_takes_the_overhead_off_whole_prompts_only() {
     let correction = Correction { tokens_per_word: 1.25, overhead_tokens: 10.0 };
-    let maker = TextMaker::estimating(Some(correction));
+    let maker = TextMaker::Estimating(Some(correction));
     assert_eq!(words(&maker.framed(&[segment(1, 110)])), 80);
     assert_eq!(words(&maker.bare(&[segment(1, 100)])), 80);
     assert_eq!(words(&maker.framed(&[segment(1, 60), segment(2, 50)])), 80);

@@ -10,6 +10,8 @@ use tempfile::TempDir;
 
 use super::*;
 
+mod ticks;
+
 const AS_RECORDED: Replay = Replay { speed: 1.0, ticks: Ticks::Keep };
 
 struct Made {
@@ -190,7 +192,7 @@ fn a_trace_of_another_kind_or_of_none_is_refused() {
     assert!(column.contains("no column `GeneratedTokens`"), "{column}");
     for text in ["hello\n", "{\"prompt\": \"a\"}\n", "a,b\n1,2\n", "[1]"] {
         let unknown = made("t.csv", text).refused();
-        assert!(unknown.contains("cannot tell whose trace"), "{unknown}");
+        assert!(unknown.contains("cannot detect the kind of the trace"), "{unknown}");
     }
     let azure = "TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:17:03,1,1\n";
     let wrong = made("t.csv", azure).with_kind(TraceKind::BurstGpt).refused();

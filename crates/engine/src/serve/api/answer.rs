@@ -7,7 +7,6 @@
 mod tests;
 
 use std::borrow::Cow;
-use std::fmt;
 use std::rc::Rc;
 
 use super::request::GenerationRequest;
@@ -63,39 +62,27 @@ pub(crate) struct Usage {
     pub(crate) cached_tokens: u32,
 }
 
-/// Puts one answer into bytes.
+/// Writes one answer as bytes.
 #[derive(Debug)]
 pub(crate) struct AnswerWriter {
     ask: Rc<GenerationRequest>,
     vocabulary: &'static Vocabulary,
+    envelope: Envelope,
     choices: Vec<Choice>,
-    /// A token has come.
+    /// A token has been generated.
     begun: bool,
-    dialect: Box<dyn Dialect>,
     /// Reused for the text of every token.
     text: String,
-}
-
-/// The events of one API.
-trait Dialect: fmt::Debug {
-    /// What leaves as soon as the request is accepted.
-    fn opening(&mut self, _ask: &GenerationRequest, _out: &mut Vec<u8>) {}
-
-    /// What vLLM sends ahead of the first token, and together with it.
-    fn begin(&mut self, ask: &GenerationRequest, out: &mut Vec<u8>);
-
-    fn piece(&mut self, ask: &GenerationRequest, piece: &Piece<'_>, out: &mut Vec<u8>);
-
-    /// All choices are over: what is left to say.
-    fn closing(&mut self, ask: &GenerationRequest, usage: &Usage, out: &mut Vec<u8>);
-
-    /// The answer in one piece.
-    fn whole(
-        &self,
-        ask: &GenerationRequest,
-        answered: &[WholeChoice<'_>],
-        usage: &Usage,
-    ) -> Vec<u8>;
+    /// Where the answers to each prompt begin behind its repetition, in characters.
+    answers_begin: Vec<usize>,
+    /// The id of the one message of a response.
+    item_id: String,
+    /// The number of the next event of a response.
+    next_event: u32,
+    /// The text of a response so far.
+    whole_text: String,
+    /// Why the first choice of messages and responses ended.
+    finish: Option<Finish>,
 }
 
 /// The part of one choice in one event.
@@ -130,15 +117,20 @@ impl AnswerWriter {
         identity: &Identity<'_>,
         vocabulary: &'static Vocabulary,
     ) -> Self {
-        let dialect: Box<dyn Dialect> = match ask.api {
-            Api::Responses => Box::new(Responses::new(&ask, identity)),
-            Api::Messages => Box::new(Messages::new(&ask, identity)),
-            Api::Chat | Api::Completions | Api::Embeddings => {
-                Box::new(Completion::new(&ask, identity, vocabulary))
-            }
-        };
-        let choices = vec![Choice::default(); usize::from(ask.choices())];
-        Self { ask, vocabulary, choices, begun: false, dialect, text: String::new() }
+        let echoes = ask.echo.as_deref().unwrap_or_default();
+        Self {
+            envelope: Envelope::new(ask.api, identity, ask.request_id.as_deref()),
+            choices: vec![Choice::default(); usize::from(ask.choices())],
+            begun: false,
+            text: String::new(),
+            answers_begin: echoes.iter().map(|echo| echo.chars().count() + 1).collect(),
+            item_id: format!("msg_{:016x}", mix(identity.id.wrapping_add(1))),
+            next_event: 0,
+            whole_text: String::new(),
+            finish: None,
+            vocabulary,
+            ask,
+        }
     }
 
     /// Keeps only the first bytes of a choice's text: a stop string is going to end it. To be called
@@ -149,20 +141,28 @@ impl AnswerWriter {
         }
     }
 
-    /// What leaves as soon as the request is accepted: the head, and the first events of
+    /// What is sent as soon as the request is accepted: the head, and the first events of
     /// responses. (vLLM sends the role of a chat and `message_start` with the first token; so
     /// does [`AnswerWriter::token`].)
     pub(crate) fn opening(&mut self, out: &mut Vec<u8>) {
         out.extend_from_slice(STREAM_HEAD);
-        self.dialect.opening(&self.ask, out);
+        if self.ask.api == Api::Responses {
+            for name in ["response.created", "response.in_progress"] {
+                let number = self.next_number();
+                let response = self.response(None);
+                let event =
+                    members! {"response": response, "sequence_number": number, "type": name};
+                named(out, event);
+            }
+        }
     }
 
-    /// A token came. Responses and messages say nothing of tokens without text.
+    /// Writes a token. Responses and messages have no event for tokens without text.
     pub(crate) fn token(&mut self, token: &GeneratedToken, out: &mut Vec<u8>) {
         self.piece(token.choice, Some((token.index, token.id)), token.finish, out);
     }
 
-    /// A choice is over without a further token.
+    /// Ends a choice without a further token.
     pub(crate) fn finish(&mut self, choice: u16, finish: Finish, out: &mut Vec<u8>) {
         self.piece(choice, None, Some(finish), out);
     }
@@ -175,38 +175,141 @@ impl AnswerWriter {
         out: &mut Vec<u8>,
     ) {
         self.begin(out);
+        let mut text = std::mem::take(&mut self.text);
+        text.clear();
         let Some(state) = self.choices.get_mut(usize::from(choice)) else { return };
         let offset = state.offset();
-        self.text.clear();
         if let Some((_, id)) = token {
-            state.say(id, finish, &self.ask, self.vocabulary, &mut self.text);
+            state.say(id, finish, &self.ask, self.vocabulary, &mut text);
         }
         let tokens = state.tokens;
         let first = tokens == u32::from(token.is_some());
-        let piece = Piece { choice, text: &self.text, token, tokens, offset, finish, first };
-        self.dialect.piece(&self.ask, &piece, out);
+        self.finish = self.finish.or(finish);
+        let piece = Piece { choice, text: &text, token, tokens, offset, finish, first };
+        match self.ask.api {
+            Api::Messages | Api::Responses if text.is_empty() => {}
+            Api::Messages => {
+                let delta = members! {"type": "text_delta", "text": &*text};
+                named(out, members! {"type": "content_block_delta", "delta": delta, "index": 0});
+            }
+            Api::Responses => {
+                self.whole_text.push_str(&text);
+                let number = self.next_number();
+                named(
+                    out,
+                    members! {
+                        "content_index": 0, "delta": &*text, "item_id": &*self.item_id,
+                        "logprobs": Json::List(Vec::new()), "output_index": 0,
+                        "sequence_number": number, "type": "response.output_text.delta",
+                    },
+                );
+            }
+            Api::Chat | Api::Completions | Api::Embeddings => self.completion_piece(&piece, out),
+        }
+        self.text = text;
     }
 
-    /// All choices are over: what is left to say, and the last chunk.
+    /// All choices are over: the last events, and the last chunk.
     pub(crate) fn closing(&mut self, usage: &Usage, out: &mut Vec<u8>) {
         self.begin(out);
-        self.dialect.closing(&self.ask, usage, out);
+        let finish = self.finish.unwrap_or(Finish::Length);
+        match self.ask.api {
+            Api::Messages => {
+                named(out, members! {"type": "content_block_stop", "index": 0});
+                let (reason, sequence) = message_stop(&self.ask, finish);
+                let delta = members! {"stop_reason": reason, "stop_sequence": sequence};
+                let usage = message_counts(usage);
+                named(out, members! {"type": "message_delta", "delta": delta, "usage": usage});
+                named(out, members! {"type": "message_stop"});
+            }
+            Api::Responses => self.close_response(finish, usage, out),
+            Api::Chat | Api::Completions | Api::Embeddings => {
+                if self.ask.include_usage {
+                    let mut counts = usage_counts(usage.prompt_tokens, usage.completion_tokens);
+                    if 0 < usage.cached_tokens {
+                        counts.push(("prompt_tokens_details", cached_details(usage)));
+                    }
+                    let mut event = self.event(None);
+                    event.push(("usage", counts.into()));
+                    event.push(("system_fingerprint", FINGERPRINT.into()));
+                    data(out, event);
+                }
+                chunk(out, &[b"data: [DONE]\n\n"]);
+            }
+        }
         out.extend_from_slice(LAST_CHUNK);
     }
 
     /// The whole reply to a request that is not streamed, one element per choice.
     pub(crate) fn whole(&self, answered: &[FinishedChoice], usage: &Usage) -> Rc<Vec<u8>> {
-        let choices: Vec<WholeChoice<'_>> = answered
-            .iter()
-            .zip(&self.choices)
+        let choices = answered.iter().zip(&self.choices);
+        let choices: Vec<WholeChoice<'_>> = choices
             .map(|(answered, choice)| choice.whole(answered, &self.ask, self.vocabulary))
             .collect();
-        http::body("application/json", self.dialect.whole(&self.ask, &choices, usage))
+        let first = choices.first();
+        let finish = first.map_or(Finish::Length, |first| first.finish);
+        let json = match self.ask.api {
+            Api::Responses => {
+                let text = first.map_or("", |first| &*first.text);
+                self.response(Some((text, finish, usage)))
+            }
+            Api::Messages => {
+                let (reason, sequence) = message_stop(&self.ask, finish);
+                let blocks =
+                    choices.iter().map(|one| members! {"type": "text", "text": &*one.text}.into());
+                let mut message = self.message(blocks.collect(), Some(reason));
+                // A message in one piece leaves out the stop sequence if there is none.
+                message.extend(sequence.map(|sequence| ("stop_sequence", sequence.into())));
+                message.push(("usage", message_counts(usage)));
+                message.into()
+            }
+            Api::Chat | Api::Completions | Api::Embeddings => {
+                self.whole_completion(&choices, usage).into()
+            }
+        };
+        http::body("application/json", json.bytes())
     }
 
+    /// What vLLM sends ahead of the first token, and together with it.
     fn begin(&mut self, out: &mut Vec<u8>) {
-        if !std::mem::replace(&mut self.begun, true) {
-            self.dialect.begin(&self.ask, out);
+        if std::mem::replace(&mut self.begun, true) {
+            return;
+        }
+        match self.ask.api {
+            // The message without content, and the beginning of its one block.
+            Api::Messages => {
+                let prompt_tokens = self.ask.prompt_tokens();
+                let mut message = self.message(Vec::new(), None);
+                message.push(("stop_sequence", Json::Null));
+                let usage = Usage { prompt_tokens, ..Usage::default() };
+                message.push(("usage", message_counts(&usage)));
+                named(out, members! {"type": "message_start", "message": message});
+                let block = members! {"type": "text", "text": ""};
+                let start =
+                    members! {"type": "content_block_start", "content_block": block, "index": 0};
+                named(out, start);
+            }
+            Api::Responses => {
+                self.item_event(None, "response.output_item.added", out);
+                let part = output_text("", Json::List(Vec::new()));
+                self.part_event(part, "response.content_part.added", out);
+            }
+            // The role of each choice; completions have no roles.
+            Api::Chat | Api::Completions | Api::Embeddings => {
+                let ask = &self.ask;
+                for choice in (0..ask.choices()).filter(|_| self.envelope.is_chat) {
+                    let role = members! {
+                        "index": u32::from(choice),
+                        "delta": members! {"role": "assistant", "content": ""},
+                        "logprobs": Json::Null, "finish_reason": Json::Null,
+                    };
+                    let mut event = self.event(Some(role));
+                    event.extend(self.continuous_usage(choice, 0));
+                    let ids = token_ids(ask.token_ids, ask.prompt_of(choice));
+                    event.extend(members! {"prompt_token_ids": ids, "prompt_text": Json::Null});
+                    data(out, event);
+                }
+            }
         }
     }
 }
@@ -246,7 +349,7 @@ impl Choice {
         text.push_str(vocabulary.text(id));
         let room = self.kept.map_or(usize::MAX, |kept| kept.saturating_sub(self.bytes));
         self.bytes += text.len();
-        // Words are ASCII, so any byte is a place to cut at.
+        // Words are ASCII, so the text can be cut at any byte.
         text.truncate(room);
     }
 
@@ -297,51 +400,26 @@ fn named(out: &mut Vec<u8>, event: Members<'_>) {
 fn chunk(out: &mut Vec<u8>, parts: &[&[u8]]) {
     let length: usize = parts.iter().map(|part| part.len()).sum();
     out.extend_from_slice(format!("{length:x}\r\n").as_bytes());
-    for part in parts {
-        out.extend_from_slice(part);
-    }
+    parts.iter().for_each(|part| out.extend_from_slice(part));
     out.extend_from_slice(b"\r\n");
 }
 
 /// Chat and completions.
-#[derive(Debug)]
-struct Completion {
-    envelope: Envelope,
-    vocabulary: &'static Vocabulary,
-    /// Where the answers to each prompt begin behind what is repeated of it, in characters.
-    answers_begin: Vec<usize>,
-}
-
-impl Completion {
-    fn new(
-        ask: &GenerationRequest,
-        identity: &Identity<'_>,
-        vocabulary: &'static Vocabulary,
-    ) -> Self {
-        let echoes = ask.echo.as_deref().unwrap_or_default();
-        Self {
-            envelope: Envelope::new(ask.api, identity, ask.request_id.as_deref()),
-            vocabulary,
-            answers_begin: echoes.iter().map(|echo| echo.chars().count() + 1).collect(),
-        }
-    }
-
+impl AnswerWriter {
     fn event<'a>(&'a self, choice: Option<Members<'a>>) -> Members<'a> {
         self.envelope.around("chat.completion.chunk", choice.into_iter())
     }
 
-    /// The tokens whose probabilities are sent: those of a prompt that is repeated, and those of
-    /// the answer, each with its index, its id and where in the answer it begins.
-    fn entries(
+    /// The logprobs of a choice: of the tokens of a prompt that is repeated, and of those of the
+    /// answer, each given by its index, its id and where in the answer it begins.
+    fn logprobs(
         &self,
-        ask: &GenerationRequest,
         choice: u16,
         with_prompt: bool,
         generated: impl Iterator<Item = (u32, u32, usize)>,
-    ) -> Vec<Entry> {
-        if ask.logprobs.is_none() {
-            return Vec::new();
-        }
+    ) -> Json<'static> {
+        let (ask, vocabulary) = (&self.ask, self.vocabulary);
+        let Some(count) = ask.logprobs else { return Json::Null };
         let mut entries = if with_prompt { prompt_entries(ask, choice) } else { Vec::new() };
         let ahead = self.answers_begin.get(usize::from(choice / ask.n)).copied().unwrap_or(0);
         if !ask.echo_alone {
@@ -352,20 +430,15 @@ impl Completion {
                 is_first_of_prompt: false,
             }));
         }
-        entries
-    }
-
-    fn logprobs(&self, ask: &GenerationRequest, entries: &[Entry]) -> Json<'static> {
-        let vocabulary = self.vocabulary;
-        let Some(count) = ask.logprobs else { return Json::Null };
         let list =
             |of: &dyn Fn(&Entry) -> Json<'static>| Json::List(entries.iter().map(of).collect());
+        let digits = |logprob: f64| Json::Digits(format!("{logprob:.6}"));
         if self.envelope.is_chat {
             let token = |(id, logprob): (u32, f64)| {
                 let text = vocabulary.text(id);
                 let bytes: Vec<Json<'_>> =
                     text.bytes().map(|byte| u32::from(byte).into()).collect();
-                members! {"token": text, "logprob": six_decimals(logprob), "bytes": bytes}
+                members! {"token": text, "logprob": digits(logprob), "bytes": bytes}
             };
             let content = list(&|entry| {
                 let top = likeliest(*entry, count).map(|alternative| token(alternative).into());
@@ -377,13 +450,13 @@ impl Completion {
         }
         // The first token of a prompt has no probability: nothing is ahead of it.
         let chosen = |entry: &Entry| match likeliest(*entry, 1).next() {
-            Some((_, logprob)) if !entry.is_first_of_prompt => six_decimals(logprob),
+            Some((_, logprob)) if !entry.is_first_of_prompt => digits(logprob),
             _ => Json::Null,
         };
         // The chosen token is sent even if no alternatives are.
         let alternatives = |entry: &Entry| {
             let texts = likeliest(*entry, count.max(1))
-                .map(|(id, logprob)| (vocabulary.text(id), six_decimals(logprob)));
+                .map(|(id, logprob)| (vocabulary.text(id), digits(logprob)));
             if entry.is_first_of_prompt { Json::Null } else { Json::Object(texts.collect()) }
         };
         members! {
@@ -395,136 +468,97 @@ impl Completion {
         .into()
     }
 
-    /// A choice of an answer in one piece.
-    fn whole_choice<'a>(
-        &self,
-        ask: &'a GenerationRequest,
-        choice: u16,
-        answered: &'a WholeChoice<'_>,
-    ) -> Members<'a> {
-        let text = repeated(ask, prompt_text(ask, choice), &answered.text);
-        let message = members! {
-            "role": "assistant",
-            "content": text.clone(),
-            "refusal": Json::Null,
-            "annotations": Json::Null,
-            "audio": Json::Null,
-            "function_call": Json::Null,
-            "reasoning": Json::Null,
-        };
-        let (name, content): (_, Json<'_>) =
-            if self.envelope.is_chat { ("message", message.into()) } else { ("text", text.into()) };
-        let generated = (0..).zip(answered.ids.iter().zip(&answered.offsets));
-        let generated = generated.map(|(index, (id, offset))| (index, *id, *offset));
-        let entries = self.entries(ask, choice, true, generated);
-        let mut json = members! {
-            "index": u32::from(choice),
-            name: content,
-            "logprobs": self.logprobs(ask, &entries),
-        };
-        json.extend(ending(ask, answered.finish));
-        json.push(("token_ids", token_ids(ask.token_ids, answered.ids)));
-        if !self.envelope.is_chat {
-            json.push(("prompt_logprobs", Json::Null));
-            json.push(("prompt_token_ids", token_ids(ask.token_ids, ask.prompt_of(choice))));
-        }
-        json.push(("routed_experts", Json::Null));
-        json
-    }
-}
-
-impl Dialect for Completion {
-    /// The events that name the role, one per choice; completions have no roles.
-    fn begin(&mut self, ask: &GenerationRequest, out: &mut Vec<u8>) {
-        for choice in (0..ask.choices()).filter(|_| self.envelope.is_chat) {
-            let role = members! {
-                "index": u32::from(choice),
-                "delta": members! {"role": "assistant", "content": ""},
-                "logprobs": Json::Null,
-                "finish_reason": Json::Null,
-            };
-            let mut event = self.event(Some(role));
-            event.extend(continuous_usage(ask, choice, 0));
-            event.push(("prompt_token_ids", token_ids(ask.token_ids, ask.prompt_of(choice))));
-            event.push(("prompt_text", Json::Null));
-            data(out, event);
-        }
-    }
-
     /// An event with a token, or with an end alone.
-    fn piece(&mut self, ask: &GenerationRequest, piece: &Piece<'_>, out: &mut Vec<u8>) {
+    fn completion_piece(&self, piece: &Piece<'_>, out: &mut Vec<u8>) {
+        let (ask, is_chat) = (&*self.ask, self.envelope.is_chat);
         let echo = prompt_text(ask, piece.choice).filter(|_| piece.first);
         let text = repeated(ask, echo, piece.text);
-        let (name, content): (_, Json<'_>) = if self.envelope.is_chat {
+        let (name, content): (_, Json<'_>) = if is_chat {
             ("delta", members! {"content": text}.into())
         } else {
             ("text", text.into())
         };
         let generated = piece.token.map(|(index, id)| (index, id, piece.offset)).into_iter();
-        let entries = self.entries(ask, piece.choice, piece.first, generated);
         let mut choice = members! {
             "index": u32::from(piece.choice),
             name: content,
-            "logprobs": self.logprobs(ask, &entries),
+            "logprobs": self.logprobs(piece.choice, piece.first, generated),
         };
         match piece.finish {
             Some(finish) => choice.extend(ending(ask, finish)),
             // A chat's events have no `stop_reason` while they go on.
-            None if self.envelope.is_chat => choice.push(("finish_reason", Json::Null)),
+            None if is_chat => choice.push(("finish_reason", Json::Null)),
             None => choice.extend([("finish_reason", Json::Null), ("stop_reason", Json::Null)]),
         }
-        if !self.envelope.is_chat {
+        if !is_chat {
             let ids = token_ids(ask.token_ids && piece.first, ask.prompt_of(piece.choice));
             choice.push(("prompt_token_ids", ids));
         }
         let id = piece.token.map(|(_, id)| id);
         choice.push(("token_ids", token_ids(ask.token_ids, id.as_slice())));
         let mut event = self.event(Some(choice));
-        event.extend(continuous_usage(ask, piece.choice, piece.tokens));
+        event.extend(self.continuous_usage(piece.choice, piece.tokens));
         if piece.finish.is_some() && !ask.include_usage {
             event.push(("system_fingerprint", FINGERPRINT.into()));
         }
         data(out, event);
     }
 
-    /// Usage if it was asked for, and the end.
-    fn closing(&mut self, ask: &GenerationRequest, usage: &Usage, out: &mut Vec<u8>) {
-        if ask.include_usage {
-            let mut counts = usage_counts(usage.prompt_tokens, usage.completion_tokens);
-            if 0 < usage.cached_tokens {
-                counts.push(("prompt_tokens_details", cached_details(usage)));
-            }
-            let mut event = self.event(None);
-            event.push(("usage", counts.into()));
-            event.push(("system_fingerprint", FINGERPRINT.into()));
-            data(out, event);
-        }
-        chunk(out, &[b"data: [DONE]\n\n"]);
-    }
-
-    fn whole(
-        &self,
-        ask: &GenerationRequest,
-        answered: &[WholeChoice<'_>],
+    fn whole_completion<'a>(
+        &'a self,
+        choices: &'a [WholeChoice<'_>],
         usage: &Usage,
-    ) -> Vec<u8> {
-        let choices = (0..).zip(answered);
-        let choices = choices.map(|(choice, answered)| self.whole_choice(ask, choice, answered));
+    ) -> Members<'a> {
+        let (ask, is_chat) = (&*self.ask, self.envelope.is_chat);
+        let choices = (0..).zip(choices).map(|(choice, answered)| {
+            let text = repeated(ask, prompt_text(ask, choice), &answered.text);
+            let message = members! {
+                "role": "assistant", "content": text.clone(), "refusal": Json::Null,
+                "annotations": Json::Null, "audio": Json::Null, "function_call": Json::Null,
+                "reasoning": Json::Null,
+            };
+            let (name, content): (_, Json<'_>) =
+                if is_chat { ("message", message.into()) } else { ("text", text.into()) };
+            let generated = (0..).zip(answered.ids.iter().zip(&answered.offsets));
+            let generated = generated.map(|(index, (id, offset))| (index, *id, *offset));
+            let logprobs = self.logprobs(choice, true, generated);
+            let mut json =
+                members! {"index": u32::from(choice), name: content, "logprobs": logprobs};
+            json.extend(ending(ask, answered.finish));
+            json.push(("token_ids", token_ids(ask.token_ids, answered.ids)));
+            if !is_chat {
+                let ids = token_ids(ask.token_ids, ask.prompt_of(choice));
+                json.extend(members! {"prompt_logprobs": Json::Null, "prompt_token_ids": ids});
+            }
+            json.push(("routed_experts", Json::Null));
+            json
+        });
         let mut counts = usage_counts(usage.prompt_tokens, usage.completion_tokens);
         counts.push(("prompt_tokens_details", cached_details(usage)));
         counts.push(("completion_tokens_details", Json::Null));
         let mut json = self.envelope.around("chat.completion", choices);
-        json.push(("service_tier", Json::Null));
-        json.push(("system_fingerprint", FINGERPRINT.into()));
-        json.push(("usage", counts.into()));
-        if self.envelope.is_chat {
-            json.push(("prompt_logprobs", Json::Null));
-            json.push(("prompt_token_ids", token_ids(ask.token_ids, ask.prompt_of(0))));
-            json.push(("prompt_text", Json::Null));
+        json.extend(members! {
+            "service_tier": Json::Null, "system_fingerprint": FINGERPRINT, "usage": counts,
+        });
+        if is_chat {
+            json.extend(members! {
+                "prompt_logprobs": Json::Null,
+                "prompt_token_ids": token_ids(ask.token_ids, ask.prompt_of(0)),
+                "prompt_text": Json::Null,
+            });
         }
         let absent = ["kv_transfer_params", "ec_transfer_params", "metrics"];
         json.extend(absent.map(|name| (name, Json::Null)));
-        Json::from(json).bytes()
+        json
+    }
+
+    fn continuous_usage(&self, choice: u16, tokens: u32) -> Option<(&'static str, Json<'static>)> {
+        self.ask.continuous_usage.then(|| {
+            let prompt_tokens = self.ask.prompt_of(choice).len();
+            let mut counts = usage_counts(u32::try_from(prompt_tokens).unwrap_or(u32::MAX), tokens);
+            counts.push(("completion_tokens_details", Json::Null));
+            ("usage", counts.into())
+        })
     }
 }
 
@@ -535,7 +569,7 @@ fn prompt_text(ask: &GenerationRequest, choice: u16) -> Option<&str> {
     ask.echo.as_ref()?.get(usize::from(choice / ask.n)).map(String::as_str)
 }
 
-/// The text of an answer, behind what is repeated of its prompt.
+/// The text of an answer, behind the repetition of its prompt.
 fn repeated<'a>(ask: &GenerationRequest, echo: Option<&'a str>, text: &'a str) -> Cow<'a, str> {
     match echo {
         Some(echo) if ask.echo_alone => Cow::Borrowed(echo),
@@ -559,17 +593,6 @@ fn ending(ask: &GenerationRequest, finish: Finish) -> Members<'_> {
     members! {"finish_reason": finish_reason, "stop_reason": stop_reason}
 }
 
-fn continuous_usage(
-    ask: &GenerationRequest,
-    choice: u16,
-    tokens: u32,
-) -> Option<(&'static str, Json<'static>)> {
-    let prompt_tokens = u32::try_from(ask.prompt_of(choice).len()).unwrap_or(u32::MAX);
-    let mut counts = usage_counts(prompt_tokens, tokens);
-    counts.push(("completion_tokens_details", Json::Null));
-    ask.continuous_usage.then(|| ("usage", counts.into()))
-}
-
 fn cached_details(usage: &Usage) -> Json<'static> {
     match usage.cached_tokens {
         0 => Json::Null,
@@ -577,11 +600,11 @@ fn cached_details(usage: &Usage) -> Json<'static> {
     }
 }
 
-/// A token whose probabilities are sent.
+/// A token with its probabilities.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     id: u32,
-    /// Its place in the answer.
+    /// Its position in the answer.
     index: u32,
     /// Where in the text it begins.
     offset: usize,
@@ -608,7 +631,7 @@ fn prompt_entries(ask: &GenerationRequest, choice: u16) -> Vec<Entry> {
 /// The likeliest tokens, the chosen one first.
 fn likeliest(entry: Entry, count: u32) -> impl Iterator<Item = (u32, f64)> {
     let words = VOCABULARY - SPECIAL_TOKENS;
-    let place = entry.id.saturating_sub(SPECIAL_TOKENS);
+    let first = entry.id.saturating_sub(SPECIAL_TOKENS);
     let unit = move |rank: u32| {
         let seed = (u64::from(entry.id) << 32) | (u64::from(entry.index) ^ u64::from(rank) << 27);
         (mix(seed.wrapping_add(1)) >> 44) as f64 / f64::from(1_u32 << 20)
@@ -619,87 +642,19 @@ fn likeliest(entry: Entry, count: u32) -> impl Iterator<Item = (u32, f64)> {
             return (entry.id, -0.11 - 0.6 * unit(0));
         }
         // A prime stride: no two ranks give the same word.
-        let id = SPECIAL_TOKENS + (place + rank * 7_919) % words;
+        let id = SPECIAL_TOKENS + (first + rank * 7_919) % words;
         // At most 0.05, and each at most half of the one before: all of them less than 0.10.
         (id, -3.0 - 0.7 * f64::from(rank - 1) - 0.05 * unit(rank))
     })
 }
 
-fn six_decimals(number: f64) -> Json<'static> {
-    Json::Digits(format!("{number:.6}"))
-}
-
 /// Anthropic's messages.
-#[derive(Debug)]
-struct Messages {
-    id: String,
-    model: String,
-    finish: Option<Finish>,
-}
-
-impl Messages {
-    fn new(ask: &GenerationRequest, identity: &Identity<'_>) -> Self {
-        // vLLM makes messages out of chats, and the id shows it.
-        let id = identity.text("chatcmpl-", ask.request_id.as_deref());
-        Self { id, model: identity.model.to_owned(), finish: None }
-    }
-
+impl AnswerWriter {
     fn message<'a>(&'a self, content: Vec<Json<'a>>, reason: Option<&'a str>) -> Members<'a> {
         members! {
-            "id": &*self.id,
-            "type": "message",
-            "role": "assistant",
-            "content": content,
-            "model": &*self.model,
-            "stop_reason": reason,
+            "id": &*self.envelope.id, "type": "message", "role": "assistant", "content": content,
+            "model": &*self.envelope.model, "stop_reason": reason,
         }
-    }
-}
-
-impl Dialect for Messages {
-    /// The message without content, and the beginning of its one block.
-    fn begin(&mut self, ask: &GenerationRequest, out: &mut Vec<u8>) {
-        let usage = Usage { prompt_tokens: ask.prompt_tokens(), ..Usage::default() };
-        let mut message = self.message(Vec::new(), None);
-        message.push(("stop_sequence", Json::Null));
-        message.push(("usage", message_counts(&usage)));
-        named(out, members! {"type": "message_start", "message": message});
-        let block = members! {"type": "text", "text": ""};
-        named(out, members! {"type": "content_block_start", "content_block": block, "index": 0});
-    }
-
-    fn piece(&mut self, _: &GenerationRequest, piece: &Piece<'_>, out: &mut Vec<u8>) {
-        self.finish = self.finish.or(piece.finish);
-        if !piece.text.is_empty() {
-            let delta = members! {"type": "text_delta", "text": piece.text};
-            named(out, members! {"type": "content_block_delta", "delta": delta, "index": 0});
-        }
-    }
-
-    fn closing(&mut self, ask: &GenerationRequest, usage: &Usage, out: &mut Vec<u8>) {
-        named(out, members! {"type": "content_block_stop", "index": 0});
-        let (reason, sequence) = message_stop(ask, self.finish.unwrap_or(Finish::Length));
-        let delta = members! {"stop_reason": reason, "stop_sequence": sequence};
-        let usage = message_counts(usage);
-        named(out, members! {"type": "message_delta", "delta": delta, "usage": usage});
-        named(out, members! {"type": "message_stop"});
-    }
-
-    /// A message in one piece leaves out the stop sequence if there is none.
-    fn whole(
-        &self,
-        ask: &GenerationRequest,
-        answered: &[WholeChoice<'_>],
-        usage: &Usage,
-    ) -> Vec<u8> {
-        let finish = answered.first().map_or(Finish::Length, |answered| answered.finish);
-        let (reason, sequence) = message_stop(ask, finish);
-        let blocks =
-            answered.iter().map(|one| members! {"type": "text", "text": &*one.text}.into());
-        let mut message = self.message(blocks.collect(), Some(reason));
-        message.extend(sequence.map(|sequence| ("stop_sequence", sequence.into())));
-        message.push(("usage", message_counts(usage)));
-        Json::from(message).bytes()
     }
 }
 
@@ -711,7 +666,7 @@ fn message_stop(ask: &GenerationRequest, finish: Finish) -> (&'static str, Optio
     }
 }
 
-/// Anthropic's `input_tokens` does not include what came from the cache.
+/// Anthropic's `input_tokens` does not include the tokens that came from the cache.
 fn message_counts(usage: &Usage) -> Json<'static> {
     let mut counts = members! {
         "input_tokens": usage.prompt_tokens.saturating_sub(usage.cached_tokens),
@@ -724,30 +679,7 @@ fn message_counts(usage: &Usage) -> Json<'static> {
 }
 
 /// `OpenAI`'s responses: a response holds one message with one text.
-#[derive(Debug)]
-struct Responses {
-    id: String,
-    item_id: String,
-    model: String,
-    created_s: u64,
-    next_event: u32,
-    text: String,
-    finish: Option<Finish>,
-}
-
-impl Responses {
-    fn new(ask: &GenerationRequest, identity: &Identity<'_>) -> Self {
-        Self {
-            id: identity.text("resp_", ask.request_id.as_deref()),
-            item_id: format!("msg_{:016x}", mix(identity.id.wrapping_add(1))),
-            model: identity.model.to_owned(),
-            created_s: identity.created_s,
-            next_event: 0,
-            text: String::new(),
-            finish: None,
-        }
-    }
-
+impl AnswerWriter {
     fn next_number(&mut self) -> u32 {
         self.next_event += 1;
         self.next_event - 1
@@ -756,47 +688,33 @@ impl Responses {
     fn part_event(&mut self, part: Json<'_>, name: &'static str, out: &mut Vec<u8>) {
         let number = self.next_number();
         let event = members! {
-            "content_index": 0,
-            "item_id": &*self.item_id,
-            "output_index": 0,
-            "part": part,
-            "sequence_number": number,
-            "type": name,
+            "content_index": 0, "item_id": &*self.item_id, "output_index": 0, "part": part,
+            "sequence_number": number, "type": name,
         };
         named(out, event);
     }
 
     fn item_event(&mut self, text: Option<&str>, name: &'static str, out: &mut Vec<u8>) {
         let number = self.next_number();
-        let event = members! {
-            "item": self.item(text),
-            "output_index": 0,
-            "sequence_number": number,
-            "type": name,
-        };
+        let item = self.item(text);
+        let event =
+            members! {"item": item, "output_index": 0, "sequence_number": number, "type": name};
         named(out, event);
     }
 
     fn item<'a>(&'a self, text: Option<&'a str>) -> Json<'a> {
         let parts: Vec<Json<'_>> =
             text.map(|text| output_text(text, Json::Null)).into_iter().collect();
+        let status = if text.is_some() { "completed" } else { "in_progress" };
         members! {
-            "id": &*self.item_id,
-            "content": parts,
-            "role": "assistant",
-            "status": if text.is_some() { "completed" } else { "in_progress" },
-            "type": "message",
-            "phase": Json::Null,
+            "id": &*self.item_id, "content": parts, "role": "assistant", "status": status,
+            "type": "message", "phase": Json::Null,
         }
         .into()
     }
 
-    /// The response as it is before its end, or with what it ended with.
-    fn response<'a>(
-        &'a self,
-        ask: &'a GenerationRequest,
-        over: Option<(&'a str, Finish, &'a Usage)>,
-    ) -> Json<'a> {
+    /// The response before its end, or with its text, its end and its usage.
+    fn response<'a>(&'a self, over: Option<(&'a str, Finish, &'a Usage)>) -> Json<'a> {
         let status = match over.map(|(_, finish, _)| finish) {
             None => "in_progress",
             Some(Finish::Length) => "incomplete",
@@ -808,116 +726,49 @@ impl Responses {
         let cut = (status == "incomplete").then(|| members! {"reason": "max_output_tokens"});
         let output: Vec<Json<'_>> =
             over.map(|(text, ..)| self.item(Some(text))).into_iter().collect();
-        let echoed = &ask.echo_fields;
+        let echoed = &self.ask.echo_fields;
         members! {
-            "id": &*self.id,
-            "created_at": Json::Count(self.created_s),
+            "id": &*self.envelope.id, "created_at": Json::Count(self.envelope.created_s),
             "incomplete_details": cut,
             "instructions": echoed.instructions.as_deref(),
             "metadata": echoed.metadata.as_ref().map(Json::Value),
-            "model": &*self.model,
-            "object": "response",
-            "output": output,
+            "model": &*self.envelope.model, "object": "response", "output": output,
             "parallel_tool_calls": Json::Bool(true),
             "temperature": Json::Number(echoed.temperature),
-            "tool_choice": "none",
-            "tools": Json::List(Vec::new()),
+            "tool_choice": "none", "tools": Json::List(Vec::new()),
             "top_p": Json::Number(echoed.top_p),
             "background": Json::Bool(false),
-            "max_output_tokens": ask.max_tokens,
-            "max_tool_calls": Json::Null,
-            "previous_response_id": Json::Null,
-            "prompt": Json::Null,
-            "reasoning": Json::Null,
-            "service_tier": "auto",
-            "status": status,
-            "text": Json::Null,
-            "top_logprobs": Json::Null,
-            "truncation": "disabled",
+            "max_output_tokens": self.ask.max_tokens,
+            "max_tool_calls": Json::Null, "previous_response_id": Json::Null,
+            "prompt": Json::Null, "reasoning": Json::Null,
+            "service_tier": "auto", "status": status,
+            "text": Json::Null, "top_logprobs": Json::Null, "truncation": "disabled",
             "usage": over.map(|(.., usage)| response_counts(usage)),
             "user": echoed.user.as_deref(),
             "presence_penalty": Json::Number(echoed.presence_penalty),
             "frequency_penalty": Json::Number(echoed.frequency_penalty),
-            "kv_transfer_params": Json::Null,
-            "ec_transfer_params": Json::Null,
-            "input_messages": Json::Null,
-            "output_messages": Json::Null,
+            "kv_transfer_params": Json::Null, "ec_transfer_params": Json::Null,
+            "input_messages": Json::Null, "output_messages": Json::Null,
         }
         .into()
     }
-}
-
-impl Dialect for Responses {
-    /// What vLLM sends before anything is computed.
-    fn opening(&mut self, ask: &GenerationRequest, out: &mut Vec<u8>) {
-        for name in ["response.created", "response.in_progress"] {
-            let number = self.next_number();
-            let response = self.response(ask, None);
-            named(out, members! {"response": response, "sequence_number": number, "type": name});
-        }
-    }
-
-    /// The message and its text begin.
-    fn begin(&mut self, _: &GenerationRequest, out: &mut Vec<u8>) {
-        self.item_event(None, "response.output_item.added", out);
-        let part = output_text("", Json::List(Vec::new()));
-        self.part_event(part, "response.content_part.added", out);
-    }
-
-    fn piece(&mut self, _: &GenerationRequest, piece: &Piece<'_>, out: &mut Vec<u8>) {
-        self.finish = self.finish.or(piece.finish);
-        if piece.text.is_empty() {
-            return;
-        }
-        self.text.push_str(piece.text);
-        let number = self.next_number();
-        let delta = members! {
-            "content_index": 0,
-            "delta": piece.text,
-            "item_id": &*self.item_id,
-            "logprobs": Json::List(Vec::new()),
-            "output_index": 0,
-            "sequence_number": number,
-            "type": "response.output_text.delta",
-        };
-        named(out, delta);
-    }
 
     /// The text, the message and the response end.
-    fn closing(&mut self, ask: &GenerationRequest, usage: &Usage, out: &mut Vec<u8>) {
-        let text = std::mem::take(&mut self.text);
+    fn close_response(&mut self, finish: Finish, usage: &Usage, out: &mut Vec<u8>) {
+        let text = std::mem::take(&mut self.whole_text);
         let number = self.next_number();
         let done = members! {
-            "content_index": 0,
-            "item_id": &*self.item_id,
-            "logprobs": Json::List(Vec::new()),
-            "output_index": 0,
-            "sequence_number": number,
-            "text": &*text,
+            "content_index": 0, "item_id": &*self.item_id, "logprobs": Json::List(Vec::new()),
+            "output_index": 0, "sequence_number": number, "text": &*text,
             "type": "response.output_text.done",
         };
         named(out, done);
         self.part_event(output_text(&text, Json::Null), "response.content_part.done", out);
         self.item_event(Some(&text), "response.output_item.done", out);
         let number = self.next_number();
-        let finish = self.finish.unwrap_or(Finish::Length);
-        let completed = members! {
-            "response": self.response(ask, Some((&text, finish, usage))),
-            "sequence_number": number,
-            "type": "response.completed",
-        };
-        named(out, completed);
-    }
-
-    fn whole(
-        &self,
-        ask: &GenerationRequest,
-        answered: &[WholeChoice<'_>],
-        usage: &Usage,
-    ) -> Vec<u8> {
-        let (finish, text) =
-            answered.first().map_or((Finish::Length, ""), |one| (one.finish, &*one.text));
-        self.response(ask, Some((text, finish, usage))).bytes()
+        let response = self.response(Some((&text, finish, usage)));
+        let name = "response.completed";
+        named(out, members! {"response": response, "sequence_number": number, "type": name});
     }
 }
 
@@ -932,17 +783,13 @@ fn response_counts(usage: &Usage) -> Members<'static> {
     members! {
         "input_tokens": usage.prompt_tokens,
         "input_tokens_details": members! {
-            "cached_tokens": usage.cached_tokens,
-            "cache_write_tokens": 0,
-            "input_tokens_per_turn": none(),
-            "cached_tokens_per_turn": none(),
+            "cached_tokens": usage.cached_tokens, "cache_write_tokens": 0,
+            "input_tokens_per_turn": none(), "cached_tokens_per_turn": none(),
         },
         "output_tokens": usage.completion_tokens,
         "output_tokens_details": members! {
-            "reasoning_tokens": 0,
-            "tool_output_tokens": 0,
-            "output_tokens_per_turn": none(),
-            "tool_output_tokens_per_turn": none(),
+            "reasoning_tokens": 0, "tool_output_tokens": 0,
+            "output_tokens_per_turn": none(), "tool_output_tokens_per_turn": none(),
         },
         "total_tokens": usage.prompt_tokens.saturating_add(usage.completion_tokens),
     }

@@ -113,7 +113,7 @@ pub(super) fn read(body: &[u8]) -> Result<Map<String, Value>, ErrorBody> {
         }
         Err(error) => error,
     };
-    // The place as Python counts it, and serde's message without its own.
+    // The position as Python counts it, and serde's message without its own.
     let lines_before = body.split_inclusive(|byte| *byte == b'\n').take(error.line() - 1);
     let at = lines_before.map(<[u8]>::len).sum::<usize>() + error.column().saturating_sub(1);
     let mut reason = error.to_string();
@@ -122,7 +122,7 @@ pub(super) fn read(body: &[u8]) -> Result<Map<String, Value>, ErrorBody> {
         "1 validation error:\n  {{'type': 'json_invalid', 'loc': 'body.{at}', 'msg': 'JSON decode \
          error', 'input': '<dict of 0 items>', 'ctx': {{'error': '{reason}'}}}}"
     );
-    Err(ErrorBody::new(Status::BadRequest, message).malformed_at(format!("body.{at}")))
+    Err(ErrorBody::new(Status::BAD_REQUEST, message).malformed_at(format!("body.{at}")))
 }
 
 impl<'a> Fields<'a> {
@@ -153,7 +153,7 @@ impl<'a> Fields<'a> {
                 "1 validation error:\n  {{'type': 'missing', 'loc': 'body.{place}', 'msg': 'Field \
                  required', 'input': '<dict of {fields} items>'}}"
             );
-            ErrorBody::new(Status::BadRequest, message).malformed_at(format!("body.{place}"))
+            ErrorBody::new(Status::BAD_REQUEST, message).malformed_at(format!("body.{place}"))
         })
     }
 
@@ -241,11 +241,11 @@ fn wrong_type(place: &str, kind: &str, expected: &str) -> ErrorBody {
         "1 validation error:\n  {{'type': '{kind}', 'loc': '{loc}', 'msg': 'Input should be \
          {expected}'}}"
     );
-    ErrorBody::new(Status::BadRequest, message).malformed_at(loc)
+    ErrorBody::new(Status::BAD_REQUEST, message).malformed_at(loc)
 }
 
 fn bad_request(param: Option<&'static str>, message: String) -> ErrorBody {
-    ErrorBody::new(Status::BadRequest, message).about(param)
+    ErrorBody::new(Status::BAD_REQUEST, message).about(param)
 }
 
 pub(super) fn out_of_range(param: &'static str, rule: &str, value: &impl ToString) -> ErrorBody {
@@ -332,12 +332,33 @@ fn generation_prompts(
     fields: &Fields<'_>,
     vocabulary: &Vocabulary,
 ) -> Result<Prompts, ErrorBody> {
-    let turns = match api {
-        Api::Chat => chat_turns(fields)?,
-        Api::Responses => response_turns(fields)?,
-        Api::Messages => message_turns(fields)?,
+    let mut turns = Vec::new();
+    match api {
         Api::Completions | Api::Embeddings => return prompts(fields, "prompt", vocabulary),
-    };
+        Api::Chat => turns = chat_turns(fields)?,
+        // `system` and `messages`, as Anthropic has them.
+        Api::Messages => {
+            if let Some(system) = fields.value("system") {
+                let text = content(system, &fields.place("system"))?;
+                turns.push(Turn { role: Role::System, text });
+            }
+            turns.extend(chat_turns(fields)?);
+        }
+        // `instructions` and `input`, as OpenAI's responses have them.
+        Api::Responses => {
+            if let Some(instructions) = fields.text("instructions")? {
+                turns.push(Turn { role: Role::System, text: instructions.to_owned() });
+            }
+            match text_or_list(fields.required("input")?, "input")? {
+                Ok(text) => turns.push(Turn { role: Role::User, text: text.to_owned() }),
+                Err(items) => {
+                    for (at, item) in items.iter().enumerate() {
+                        turns.extend(input_item(item, &format!("input.{at}"))?);
+                    }
+                }
+            }
+        }
+    }
     let ids = vec![vocabulary.encode_chat(&turns, fields.awaits_answer()?)];
     Ok(Prompts { ids, texts: Vec::new() })
 }
@@ -393,34 +414,6 @@ pub(super) fn chat_turns(fields: &Fields<'_>) -> Result<Vec<Turn>, ErrorBody> {
     let place = fields.place("messages");
     let messages = fields.list("messages")?.iter().enumerate();
     messages.map(|(at, item)| turn(item, &format!("{place}.{at}"))).collect()
-}
-
-/// `system` and `messages`, as Anthropic has them.
-fn message_turns(fields: &Fields<'_>) -> Result<Vec<Turn>, ErrorBody> {
-    let mut turns = Vec::new();
-    if let Some(system) = fields.value("system") {
-        let text = content(system, &fields.place("system"))?;
-        turns.push(Turn { role: Role::System, text });
-    }
-    turns.extend(chat_turns(fields)?);
-    Ok(turns)
-}
-
-/// `instructions` and `input`, as OpenAI's responses have them.
-fn response_turns(fields: &Fields<'_>) -> Result<Vec<Turn>, ErrorBody> {
-    let mut turns = Vec::new();
-    if let Some(instructions) = fields.text("instructions")? {
-        turns.push(Turn { role: Role::System, text: instructions.to_owned() });
-    }
-    match text_or_list(fields.required("input")?, "input")? {
-        Ok(text) => turns.push(Turn { role: Role::User, text: text.to_owned() }),
-        Err(items) => {
-            for (at, item) in items.iter().enumerate() {
-                turns.extend(input_item(item, &format!("input.{at}"))?);
-            }
-        }
-    }
-    Ok(turns)
 }
 
 /// Items without words of their own, such as reasoning, are no turns.
@@ -528,7 +521,7 @@ fn echoed_fields(api: Api, fields: &Fields<'_>) -> Result<EchoedFields, ErrorBod
     let is_response = api == Api::Responses;
     if let Some(id) = fields.text("previous_response_id")?.filter(|_| is_response) {
         let message = format!("Response with id '{id}' not found.");
-        let error = ErrorBody::new(Status::NotFound, message);
+        let error = ErrorBody::new(Status::NOT_FOUND, message);
         return Err(error.about(Some("previous_response_id")));
     }
     let instructions = if is_response { fields.text("instructions")? } else { None };
@@ -600,22 +593,17 @@ fn answers(api: Api, fields: &Fields<'_>, prompts: &[Vec<u32>]) -> Result<u16, E
 
 /// `None` fills the model's length; completions do that only on an explicit `null`.
 fn max_tokens(api: Api, fields: &Fields<'_>, limit: u32) -> Result<Option<u32>, ErrorBody> {
-    let asked = match api {
-        Api::Chat if fields.value("max_completion_tokens").is_some() => {
-            fields.integer("max_completion_tokens")?
-        }
-        Api::Chat => fields.integer("max_tokens")?,
-        Api::Responses => fields.integer("max_output_tokens")?,
-        Api::Messages => {
-            fields.required("max_tokens")?;
-            fields.integer("max_tokens")?
-        }
-        Api::Completions | Api::Embeddings if fields.map.contains_key("max_tokens") => {
-            fields.integer("max_tokens")?
-        }
-        Api::Completions | Api::Embeddings => Some(COMPLETION_TOKENS),
+    let has_default = matches!(api, Api::Completions | Api::Embeddings);
+    let name = match api {
+        Api::Chat if fields.value("max_completion_tokens").is_some() => "max_completion_tokens",
+        Api::Responses => "max_output_tokens",
+        Api::Chat | Api::Messages | Api::Completions | Api::Embeddings => "max_tokens",
     };
-    let Some(asked) = asked else { return Ok(None) };
+    if api == Api::Messages {
+        fields.required(name)?;
+    }
+    let default = (has_default && !fields.map.contains_key(name)).then_some(COMPLETION_TOKENS);
+    let Some(asked) = fields.integer(name)?.or(default) else { return Ok(None) };
     if asked < 1 {
         return Err(out_of_range("max_tokens", "at least 1", &asked));
     }
@@ -668,18 +656,16 @@ fn stop(api: Api, fields: &Fields<'_>) -> Result<Vec<String>, ErrorBody> {
 fn logprobs(api: Api, fields: &Fields<'_>) -> Result<Option<u32>, ErrorBody> {
     let (param, asked) = match api {
         Api::Chat => {
-            let top = fields.integer("top_logprobs")?;
-            match (fields.flag("logprobs")?, top) {
-                (true, top) => ("top_logprobs", Some(top.unwrap_or(0))),
-                (false, None | Some(0)) => return Ok(None),
-                (false, Some(_)) => {
-                    let message = "when using `top_logprobs`, `logprobs` must be set to true.";
-                    return Err(conflict("top_logprobs", message));
-                }
+            let top = fields.integer("top_logprobs")?.unwrap_or(0);
+            let wanted = fields.flag("logprobs")?;
+            if !wanted && top != 0 {
+                let message = "when using `top_logprobs`, `logprobs` must be set to true.";
+                return Err(conflict("top_logprobs", message));
             }
+            ("top_logprobs", wanted.then_some(top))
         }
         Api::Completions => ("logprobs", fields.integer("logprobs")?),
-        Api::Responses | Api::Messages | Api::Embeddings => return Ok(None),
+        Api::Responses | Api::Messages | Api::Embeddings => ("", None),
     };
     let Some(asked) = asked else { return Ok(None) };
     let rule = format!("between 0 and {LOGPROBS_MAX}");

@@ -1,6 +1,6 @@
 //! Traffic of a known law, put on a grid as recorders do it, and what becomes of it.
 
-use super::*;
+use super::super::*;
 
 /// Requests of a Poisson process, in nanoseconds.
 fn poisson_traffic(per_second: f64, count: usize) -> Vec<i64> {
@@ -61,7 +61,7 @@ fn spreading_brings_back_the_variation_of_the_traffic() {
             let moved = after.at_ns - before.at_ns;
             assert!((-4 * MILLISECOND..TICK + 4 * MILLISECOND).contains(&moved), "{moved}");
         }
-        assert!(notes[0].starts_with("moments lie on a grid of 3 s; 100 % of the requests"));
+        assert!(notes[0].starts_with("the timestamps lie on a grid of 3 s; 100 % of the requests"));
         assert!(notes[1].ends_with(&format!("as played it is {after:.2}")), "{notes:?}");
     }
 }
@@ -84,7 +84,7 @@ fn traffic_is_left_alone_when_it_lies_on_no_grid_or_when_asked() {
     let mut entries = on_a_grid();
     let notes = spread(&mut entries, Grid::find(&before), Ticks::Keep, 1);
     assert!(entries.iter().map(|entry| entry.at_ns).eq(before.iter().map(|entry| entry.at_ns)));
-    assert!(notes[0].contains("played as recorded, a tick at once, as asked"), "{notes:?}");
+    assert!(notes[0].contains("played as recorded, each tick at once"), "{notes:?}");
     assert!(!notes[1].contains("as played"), "{notes:?}");
 }
 
@@ -118,6 +118,9 @@ fn the_most_common_gap_is_the_middle_of_the_fullest_window() {
 
 #[test]
 fn lengths_are_said_in_their_unit() {
-    let said = [3_000_000_000, 2_999_600_000, 40_500_000, 1_000, 7].map(length_in_words);
-    assert_eq!(said, ["3 s", "3 s", "40.5 ms", "1 µs", "7 ns"]);
+    let ticks = [3_000_000_000, 2_999_600_000, 40_500_000, 1_000, 7];
+    for (tick_ns, length) in ticks.into_iter().zip(["3 s", "3 s", "40.5 ms", "1 µs", "7 ns"]) {
+        let said = Grid { tick_ns, jitter_ns: 0, shared: 1.0, regular: 1.0 }.description();
+        assert!(said.contains(&format!("a grid of {length}; 100 %")), "{said}");
+    }
 }

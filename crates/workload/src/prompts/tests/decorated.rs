@@ -4,7 +4,7 @@ use std::io::Cursor;
 
 use inferometer_model::spec::Lengths;
 
-use super::*;
+use super::super::*;
 use crate::lengths::Draw;
 use crate::prompts::{Fixed, planned};
 
