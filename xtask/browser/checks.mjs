@@ -114,7 +114,7 @@ export const checks = {
     const { page } = await look();
     const tip = page.locator("#tip");
     let seen = 0;
-    for (const kind of [".told[data-tip]", "svg .mark[data-tip]"]) {
+    for (const kind of [".detailed[data-tip]", "svg .mark[data-tip]"]) {
       // What lies below another mark is reached by keyboard only.
       const pointed = await page.evaluateHandle(uppermost, kind);
       const element = pointed.asElement();

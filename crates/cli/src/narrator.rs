@@ -1,5 +1,5 @@
-//! A model that writes the prose of a report: how it is reached and asked, and where its answers are
-//! stored.
+//! A model that writes the prose of a report: its server, the questions to it, and the file with its
+//! answers.
 
 use std::path::Path;
 use std::time::Duration;
@@ -31,117 +31,119 @@ mod tests;
 
 const CONNECT: Duration = Duration::from_secs(10);
 const KEY_FLAG: &str = "--narrator-key-file";
-const GIVE_A_KEY: &str = "give its key with --narrator-key-file";
+const KEY_MISSING: &str = "it refuses to answer without a key";
+const KEY_HINT: &str = "give its key with --narrator-key-file";
 
 /// The server whose model writes.
 #[derive(Debug)]
 pub(crate) struct Narrator {
     target: Target,
     has_key: bool,
-    /// Kept while it writes, where it is ours.
+    /// Runs while the model writes, where we have deployed it.
     _server: Option<Server>,
 }
 
 impl Narrator {
-    /// The model that was measured, at the server where it was.
+    /// The measured model at its server.
     fn measured(spec: &Spec, secrets: &Secrets, model: &str) -> Result<Self, Failure> {
         let server = Server::new(spec)?;
-        let base = server.base();
-        let address = resolve(base, CONNECT)
-            .map_err(|error| Failure::target(format!("--narrator target: {error}")))?;
-        let plain = bare_target(spec, secrets.credentials.clone(), base, address);
-        let (api, model) = (Api::Chat, model.to_owned());
-        let target =
-            Target { api, model, streaming: false, fields: serde_json::Map::new(), ..plain };
+        let target = Self::target(spec, secrets, server.base(), "target")?;
+        let target = Target { model: model.to_owned(), ..target };
         Ok(Self { target, has_key: secrets.has_key, _server: Some(server) })
     }
 
     /// Another server; its first model writes.
     fn at(base: &BaseUrl, secrets: &Secrets) -> Result<Self, Failure> {
-        let unusable = |why: String| Failure::target(format!("--narrator {base}: {why}"));
-        let address = resolve(base, CONNECT).map_err(|error| {
-            unusable(error.to_string()).hint("is it running, and is the URL right?")
-        })?;
+        let unusable = |why: &str| Failure::target(format!("--narrator {base}: {why}"));
         let spec = SpecDraft::default().resolve()?;
         let mut target = Target {
-            api: Api::Chat,
-            streaming: false,
             usage: UsageAsk::None,
             request_id_prefix: "inferometer-narrator".to_owned(),
             kernel_stamps: false,
-            ..bare_target(&spec, secrets.credentials.clone(), base, address)
+            ..Self::target(&spec, secrets, base, &base.to_string())?
         };
         let has_key = secrets.has_key;
         let models = fetching(&target, async |fetch| discover_models(&fetch).await)?;
-        let models = models.map_err(|error| {
-            if !has_key && matches!(error, DiscoveryError::Unauthorized { .. }) {
-                return unusable("it refuses to answer without a key".to_owned()).hint(GIVE_A_KEY);
-            }
-            unusable(error.to_string())
+        let models = models.map_err(|error| match error {
+            DiscoveryError::Unauthorized { .. } if !has_key => unusable(KEY_MISSING).hint(KEY_HINT),
+            error => unusable(&error.to_string()),
         })?;
-        let first = models.into_iter().next();
-        target.model = first.ok_or_else(|| unusable("it lists no model".to_owned()))?;
+        target.model = models.into_iter().next().ok_or_else(|| unusable("it lists no model"))?;
         Ok(Self { target, has_key, _server: None })
     }
 
-    /// Who it is, and where what it is told goes to.
+    fn target(
+        spec: &Spec,
+        secrets: &Secrets,
+        base: &BaseUrl,
+        name: &str,
+    ) -> Result<Target, Failure> {
+        let address = resolve(base, CONNECT).map_err(|error| {
+            Failure::target(format!("--narrator {name}: {error}"))
+                .hint("is it running, and is the URL right?")
+        })?;
+        Ok(Target {
+            api: Api::Chat,
+            streaming: false,
+            fields: serde_json::Map::new(),
+            ..bare_target(spec, secrets.credentials.clone(), base, address)
+        })
+    }
+
+    /// The model and its server, which receives the facts.
     fn name(&self) -> String {
         format!("`{}` at {}", terminal(&self.target.model), self.target.base)
     }
 }
 
-/// Who is to write a page.
+/// The author of a page.
 #[derive(Debug, Default)]
 pub(crate) enum Writer {
     #[default]
     Rules,
-    /// The model that was measured, with the secrets for each condition. The last ones are for all
-    /// conditions that follow.
+    /// The measured model, with the secrets of each condition. The last ones are for all conditions
+    /// that follow.
     Measured(Vec<Secrets>),
-    /// Another, which has answered already.
+    /// A model at another server, which has answered already.
     Other(Box<Narrator>),
 }
 
 impl Writer {
-    /// For a suite, before anything is measured for it. Its secrets are those that it is measured
-    /// with; in virtual time there are none.
+    /// The author for a suite, before anything is measured for it. The secrets are those of its
+    /// targets; in virtual time there are none.
     pub(crate) fn for_suite(
         asked: &NarratorArguments,
         secrets: Option<&[Secrets]>,
     ) -> Result<Self, Failure> {
-        match (&asked.narrator, secrets) {
-            (None, _) => Ok(Self::Rules),
-            (Some(NarratorChoice::Target), None) => Err(no_model_measured()),
-            (Some(NarratorChoice::Target), Some(_)) if asked.narrator_key_file.is_some() => {
-                Err(Failure::usage(format!(
-                    "{KEY_FLAG} beside `--narrator target`: the target has its own key"
-                ))
-                .hint("leave it out; the key of the target is given with --api-key-file"))
-            }
-            (Some(NarratorChoice::Target), Some(secrets)) => Ok(Self::Measured(secrets.to_vec())),
-            (Some(NarratorChoice::Url(base)), _) => Self::other(base, asked),
+        let is_target = matches!(asked.narrator, Some(NarratorChoice::Target));
+        if is_target && secrets.is_some() && asked.narrator_key_file.is_some() {
+            let what = format!("{KEY_FLAG} beside `--narrator target`: the target has its own key");
+            return Err(Failure::usage(what)
+                .hint("leave it out; the key of the target is given with --api-key-file"));
+        }
+        match secrets {
+            Some(secrets) if is_target => Ok(Self::Measured(secrets.to_vec())),
+            None if is_target => Err(no_model_measured()),
+            _ => Self::for_stored(asked),
         }
     }
 
-    /// For a page of what is stored. Where its files come from nobody knows, and they name a server
-    /// and files with keys: only a key that is typed now is sent there.
+    /// The author for a page of a stored run or set. Stored files may come from anywhere, and they name
+    /// a server and files with keys: only a key that is given now is sent there.
     pub(crate) fn for_stored(asked: &NarratorArguments) -> Result<Self, Failure> {
-        match &asked.narrator {
-            None => Ok(Self::Rules),
-            Some(NarratorChoice::Target) => Ok(Self::Measured(vec![typed_key(asked)?])),
-            Some(NarratorChoice::Url(base)) => Self::other(base, asked),
-        }
+        let key = || Secrets::typed(KEY_FLAG, asked.narrator_key_file.as_deref());
+        Ok(match &asked.narrator {
+            None => Self::Rules,
+            Some(NarratorChoice::Target) => Self::Measured(vec![key()?]),
+            Some(NarratorChoice::Url(base)) => Self::Other(Box::new(Narrator::at(base, &key()?)?)),
+        })
     }
 
     pub(crate) fn is_model(&self) -> bool {
         !matches!(self, Self::Rules)
     }
 
-    fn other(base: &BaseUrl, asked: &NarratorArguments) -> Result<Self, Failure> {
-        Ok(Self::Other(Box::new(Narrator::at(base, &typed_key(asked)?)?)))
-    }
-
-    /// Lets the model write about the facts, where a model is to write, and stores its words beside
+    /// Lets the model write about the facts, where a model is to write, and stores its answers beside
     /// the results. A model that cannot be reached is a failure.
     pub(crate) fn write(
         &self,
@@ -170,23 +172,21 @@ impl Writer {
     }
 }
 
-/// Where results have just been measured, rules write the page of a model that cannot be reached.
+/// Leaves the page of new results to the rules where the model cannot be reached.
 pub(crate) fn leave_to_rules(failure: &Failure, model: &str, facts: &Facts, folder: &Path) {
     warn(failure.message());
     let why = Some("it could not be reached".to_owned());
     store(folder, &Narration::new(model, Vec::new(), why, facts));
 }
 
-fn typed_key(asked: &NarratorArguments) -> Result<Secrets, Failure> {
-    Secrets::typed(KEY_FLAG, asked.narrator_key_file.as_deref())
-}
-
 fn no_model_measured() -> Failure {
-    Failure::usage("--narrator target: in virtual time no model was measured")
-        .hint("give the URL of a server whose model is to write, or leave it out")
+    Failure::usage(
+        "--narrator target: no model was measured, because the run was simulated in virtual time",
+    )
+    .hint("give the URL of a server whose model is to write, or leave it out")
 }
 
-/// The server that was measured; of several conditions, the one whose model is named.
+/// The measured server; of several conditions, the one whose model is named.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Subject<'a> {
     pub(crate) spec: &'a Spec,
@@ -195,12 +195,12 @@ pub(crate) struct Subject<'a> {
     pub(crate) simulated: bool,
 }
 
-/// A page is made again with the words that were wanted, or it is left as it is.
+/// A page is made again with the requested author, or it is left as it is.
 pub(crate) fn leaving_pages_alone(failure: Failure) -> Failure {
     failure.shown(vec!["no page was changed; without --narrator it is made as before".to_owned()])
 }
 
-/// Something that was asked for is not there: no chat, so that whoever asked for quiet is told too.
+/// Prints a warning, also with `--quiet`: something that was requested is missing.
 fn warn(what: &str) {
     output::talk(&format!("warning: {}", terminal(what)));
 }
@@ -209,51 +209,26 @@ fn warn(what: &str) {
 const TOKENS_MAX: u32 = 8192;
 const ANSWER_BYTES_MAX: usize = 1 << 20;
 const ANSWER_PATIENCE: Duration = Duration::from_mins(3);
-/// For all questions together; what is not said by then is left to the rules.
+/// For all questions together; sections without an answer by then are left to the rules.
 const WHOLE_PATIENCE: Duration = Duration::from_mins(15);
 /// Between two looks for a signal.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-
-/// Why there is no answer.
-#[derive(Debug)]
-struct NoAnswer {
-    /// For the page, which others read: no paths and no messages of systems.
-    short: String,
-    /// For the user who asked for it.
-    detail: String,
-}
-
-impl NoAnswer {
-    /// `detail` may be empty.
-    fn new(short: impl Into<String>, detail: &str) -> Self {
-        let short = short.into();
-        let detail = if detail.is_empty() { short.clone() } else { format!("{short}: {detail}") };
-        Self { short, detail }
-    }
-}
 
 /// Lets the model write about the facts, until it is done, out of time, or a signal comes.
 fn narrate(narrator: &Narrator, facts: &Facts, interruption: &Interruption) -> Narration {
     let clock = SystemClock::new();
     let started = clock.now();
-    let left = || {
-        let spent = clock.now().since(started).unwrap_or(WHOLE_PATIENCE);
-        WHOLE_PATIENCE.saturating_sub(spent)
-    };
     let mut answers = Vec::new();
     let mut failure = None;
     for question in questions(facts) {
-        let patience = ANSWER_PATIENCE.min(left());
-        let said = if patience.is_zero() {
-            let minutes = WHOLE_PATIENCE.as_secs() / 60;
-            Err(NoAnswer::new(format!("it had not written everything after {minutes} minutes"), ""))
-        } else {
-            ask(narrator, &prompt(facts, &question), patience, interruption)
-        };
-        match said {
+        let spent = clock.now().since(started).unwrap_or(WHOLE_PATIENCE);
+        let patience = ANSWER_PATIENCE.min(WHOLE_PATIENCE.saturating_sub(spent));
+        match ask(narrator, &prompt(facts, &question), patience, interruption) {
             Ok(said) => answers.push(Answer { question, said }),
-            Err(NoAnswer { short, detail }) => {
-                warn(&format!("the narrator, {}: {detail}", narrator.name()));
+            // The page, which others read, has no paths and no messages of systems.
+            Err((short, detail)) => {
+                let separator = if detail.is_empty() { "" } else { ": " };
+                warn(&format!("the narrator, {}: {short}{separator}{detail}", narrator.name()));
                 failure = Some(short);
                 break;
             }
@@ -262,13 +237,18 @@ fn narrate(narrator: &Narrator, facts: &Facts, interruption: &Interruption) -> N
     Narration::new(&narrator.target.model, answers, failure, facts)
 }
 
-/// One question and its whole answer.
+/// One question and its whole answer, or why there is none: for the page, and a detail for the user.
 fn ask(
     narrator: &Narrator,
     question: &str,
     patience: Duration,
     interruption: &Interruption,
-) -> Result<String, NoAnswer> {
+) -> Result<String, (String, String)> {
+    let failed = |short: &str, detail: &str| (short.to_owned(), detail.to_owned());
+    if patience.is_zero() {
+        let minutes = WHOLE_PATIENCE.as_secs() / 60;
+        return Err(failed(&format!("it had not written everything after {minutes} minutes"), ""));
+    }
     let body = json!({
         "model": narrator.target.model,
         "messages": [{ "role": "user", "content": question }],
@@ -290,20 +270,18 @@ fn ask(
         }
     });
     let reply = reply
-        .map_err(|failure| NoAnswer::new("no request could be made", failure.message()))?
-        .ok_or_else(|| NoAnswer::new("it was stopped by a signal", ""))?
-        .map_err(|error| NoAnswer::new("it did not answer", &error.to_string()))?;
+        .map_err(|failure| failed("no request could be made", failure.message()))?
+        .ok_or_else(|| failed("it was stopped by a signal", ""))?
+        .map_err(|error| failed("it did not answer", &error.to_string()))?;
     match reply.status {
         200 => {
             let answer: Value = serde_json::from_slice(&reply.body)
-                .map_err(|error| NoAnswer::new("its answer is not JSON", &error.to_string()))?;
+                .map_err(|error| failed("its answer is not JSON", &error.to_string()))?;
             let said = answer["choices"][0]["message"]["content"].as_str().map(str::to_owned);
-            said.ok_or_else(|| NoAnswer::new("its answer has no `choices[0].message.content`", ""))
+            said.ok_or_else(|| failed("its answer has no `choices[0].message.content`", ""))
         }
-        401 | 403 if !narrator.has_key => {
-            Err(NoAnswer::new("it refuses to answer without a key", GIVE_A_KEY))
-        }
-        status => Err(NoAnswer::new(format!("it answered with status {status}"), "")),
+        401 | 403 if !narrator.has_key => Err(failed(KEY_MISSING, KEY_HINT)),
+        status => Err(failed(&format!("it answered with status {status}"), "")),
     }
 }
 
@@ -315,31 +293,32 @@ async fn signal(interruption: &Interruption) {
     }
 }
 
-/// The name of its file beside a run or a set.
+/// The file beside a run or a set.
 const FILE: &str = "narration.json";
 const FILE_BYTES_MAX: u64 = 8 << 20;
 
-/// Stores what was said in the folder of a run or a set. What was said before is worth more than a
-/// failure to say it again.
+/// Stores the answers in the folder of a run or a set. Earlier answers are kept where the model fails
+/// to answer again.
 fn store(folder: &Path, narration: &Narration) {
-    let failed = narration.failure.is_some();
     match stored_narration(folder) {
-        Ok(Some(earlier)) if failed && narration.answers.len() < earlier.answers.len() => {
+        Ok(Some(earlier))
+            if narration.failure.is_some() && narration.answers.len() < earlier.answers.len() =>
+        {
             warn(&format!("the page keeps what `{}` wrote before", earlier.model));
         }
-        // It may hold words that a newer version can read.
+        // It may hold answers that a newer version can read.
         Err(_) if narration.answers.is_empty() => {}
         Ok(_) | Err(_) => {
-            // It has text for keys, so it always has a JSON form.
+            // Its keys are text, so it always has a JSON form.
             let json = serde_json::to_string_pretty(narration).unwrap_or_default() + "\n";
             if let Err(why) = write_atomically(&folder.join(FILE), json.as_bytes()) {
-                warn(&format!("what the narrator said could not be stored, so rules write: {why}"));
+                warn(&format!("the narration could not be stored, so rules write the page: {why}"));
             }
         }
     }
 }
 
-/// What was said when the results were new; `None` where nobody was asked.
+/// The stored answers; `None` where no model has written.
 fn stored_narration(folder: &Path) -> Result<Option<Narration>, String> {
     let path = folder.join(FILE);
     let unreadable = |why: String| format!("{}: {why}", path.display());
@@ -353,15 +332,14 @@ fn stored_narration(folder: &Path) -> Result<Option<Narration>, String> {
     Ok(Some(narration))
 }
 
-/// The words of a page: those of a stored narration as far as they hold, else those of the rules.
+/// The sentences of a page: those of a stored narration that hold, else those of the rules.
 pub(crate) fn words(folder: &Path, facts: &Facts, rules: Narrative) -> Narrative {
     match stored_narration(folder) {
         Ok(Some(narration)) => narration.narrative(facts, rules),
         Ok(None) => rules,
         Err(why) => {
-            warn(&format!(
-                "{why}; rules write the page. Remove the file, or ask again with --narrator"
-            ));
+            let remedy = "Remove the file, or use --narrator again";
+            warn(&format!("{why}; rules write the page. {remedy}"));
             rules
         }
     }

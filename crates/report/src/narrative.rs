@@ -1,8 +1,8 @@
-//! What the numbers say, in sentences.
+//! The findings of a page in sentences.
 //!
-//! [`Facts`] are the numbers of a page, each with its subject, its unit and the table where it
-//! stands. Sentences are made from them by rules, or by a model whose every sentence is checked
-//! against them before it reaches a page.
+//! [`Facts`] are the numbers of a page, each with its subject, its unit and its table. Sentences are
+//! made from them by rules, or by a model; every sentence of a model is checked against them before it
+//! reaches a page.
 
 pub mod claims;
 pub mod facts;
@@ -11,11 +11,11 @@ pub mod narrator;
 
 use std::collections::BTreeMap;
 
-use inferometer_analysis::Better;
+use inferometer_analysis::{Better, Unit};
 
 use crate::document::Text;
 
-/// All that a page knows.
+/// All numbers of a page.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Facts {
     pub facts: Vec<Fact>,
@@ -25,39 +25,31 @@ pub struct Facts {
 pub struct Fact {
     pub about: About,
     pub value: f64,
-    /// As the table has it, such as `1,082.2`.
+    /// As the table prints it, such as `1,082.2`.
     pub printed: String,
     pub unit: FactUnit,
     pub better: Better,
-    /// Where the true value lies; `None` where nobody knows.
+    /// The confidence interval, where it is known.
     pub interval: Option<(f64, f64)>,
-    /// The id of the table where it stands.
+    /// The id of its table.
     pub table: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FactUnit {
-    Milliseconds,
-    Seconds,
-    TokensPerSecond,
-    RequestsPerSecond,
+    /// The unit of a metric.
+    Metric(Unit),
     Tokens,
-    Requests,
-    /// From 0 to 1.
-    Share,
-    Watts,
-    JoulesPerToken,
-    TokensPerJoule,
     /// A plain number, such as a concurrency.
     Number,
 }
 
-/// What a number is about.
+/// The subject of a number.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct About {
-    /// As the page has it, such as `Concurrency Scaling (c=4)`; `None` for the whole page.
+    /// The name on the page, such as `Concurrency Scaling (c=4)`; `None` for the whole page.
     pub scenario: Option<String>,
-    /// Of the level, where the scenario has one.
+    /// The concurrency of the level, where the scenario has one.
     pub concurrency: Option<u32>,
     /// The name of a metric, such as `ttft`, or another number of the page, such as
     /// `input_tokens`, `requests` or `concurrency`.
@@ -66,25 +58,25 @@ pub struct About {
     pub statistic: Option<String>,
 }
 
-/// One statement with where its numbers stand.
+/// One statement with the facts that it states.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sentence {
     pub text: Text,
-    /// The facts that it rests on, by their places in [`Facts`].
+    /// The facts that it rests on, by their indices in [`Facts`].
     pub facts: Vec<usize>,
 }
 
-/// The words of a page.
+/// The sentences of a page.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Narrative {
     pub author: Author,
     /// The executive summary.
     pub summary: Vec<Sentence>,
-    /// By the name of the scenario as [`About`] has it.
+    /// By the name of the scenario in [`About`].
     pub scenarios: BTreeMap<String, Vec<Sentence>>,
-    /// What changes from level to level; empty where nothing is varied.
+    /// The changes from level to level; empty where there is one level.
     pub scaling: Vec<Sentence>,
-    /// What is not certain.
+    /// The uncertainties.
     pub uncertainties: Vec<Sentence>,
     pub recommendations: Vec<Sentence>,
 }
@@ -94,17 +86,17 @@ pub enum Author {
     /// Made from the numbers by rules.
     #[default]
     Rules,
-    /// Written by a model, and checked.
+    /// Written by a model and checked.
     Model {
         name: String,
-        /// Sentences that stand on the page.
+        /// Sentences that are on the page.
         kept: u32,
-        /// Sentences that do not, by the reason.
+        /// Rejected sentences by the reason.
         rejected: BTreeMap<String, u32>,
-        /// What the model wrote, in its order: `summary`, `recommendations` or the name of a
-        /// scenario. The rest of the page is by rules.
+        /// The sections that the model wrote, in its order: `summary`, `recommendations` or the name
+        /// of a scenario. The other sections are made by rules.
         sections: Vec<String>,
     },
-    /// Made by rules because the model that was asked wrote nothing that stands.
+    /// Made by rules, because no sentence of the model was accepted.
     RulesInstead { name: String, why: String },
 }

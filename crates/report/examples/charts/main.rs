@@ -9,7 +9,7 @@ mod of_sets;
 use std::fmt::Write;
 use std::path::PathBuf;
 
-use inferometer_report::chart::palette::variables;
+use inferometer_report::chart::variables;
 use inferometer_report::chart::{Chart, Measure, Plot, ScaleKind, Theme};
 
 fn main() -> std::io::Result<()> {

@@ -4,14 +4,12 @@
 //! Colours are told apart by people who see fewer of them, and marks differ in shape too, so that
 //! a print without colour still reads.
 
-mod axis;
 mod canvas;
 mod lines;
-pub mod palette;
-mod plane;
 mod rows;
 
 use canvas::Canvas;
+pub use canvas::variables;
 
 use crate::document::{Cell, Table};
 use crate::fmt;

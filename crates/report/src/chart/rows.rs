@@ -1,13 +1,11 @@
 //! Charts of rows one below the other, each with its label on the left: bars in groups, shares of
 //! wholes, requests over time, and tiles.
 
-use super::axis::{Axis, BELOW};
 use super::canvas::{
-    Anchor, Area, Canvas, Entry, Fill, HATCHINGS, LABEL, Look, MARGIN, NAME, Point, RIGHT, Swatch,
-    TICK, distinct, xy,
+    Anchor, Area, Axis, BELOW, Canvas, Entry, Fill, HATCHINGS, LABEL, Look, MARGIN, NAME, Paint,
+    Point, RIGHT, Swatch, TICK, distinct, xy,
 };
 use super::lines::{TIME_LABEL, with_ends};
-use super::palette::Paint;
 use super::{
     Bar, BarGroup, Bars, Drawing, Gantt, GanttEnding, GanttRow, INTERVAL, Measure, ScaleKind,
     ShareClass, ShareRow, Shares, Tile, TileRow, Tiles, count_cell, interval_cell, noted_cell,
@@ -56,7 +54,7 @@ impl Drawing for Bars {
         let height = groups.iter().map(|(_, _, height)| height).sum();
         let area = canvas.area((left, RIGHT - numbers - 10.0), height);
         canvas.top += BELOW;
-        let x = Axis::on_both_sides(self.y.scale, &values).across((area.left, area.right));
+        let x = Axis::round(self.y.scale, &values).across((area.left, area.right));
         x.draw_upright_grid(canvas, area);
         x.draw_below(canvas, area, &self.y.title());
         for (group, top, height) in &groups {

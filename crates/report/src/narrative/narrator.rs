@@ -1,8 +1,8 @@
-//! A model writes the page: what it is asked, and what of its answer is believed.
+//! A model writes the page: the questions to it, and the check of its answers.
 //!
-//! The model gets the facts and nothing else. Every sentence of its answer is held against them
-//! ([`super::claims`]); what does not hold is dropped and counted. What it said is kept beside the
-//! results, so that the same page can be made again without asking; it is checked again then.
+//! The model gets the facts and nothing else. Every sentence of its answer is checked against them
+//! ([`super::claims`]); sentences that fail are dropped and counted. The answers are stored beside the
+//! results, so that the same page can be made again without the model; they are checked again then.
 
 #[cfg(test)]
 mod tests;
@@ -10,9 +10,10 @@ mod tests;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use inferometer_analysis::Unit;
 use serde::{Deserialize, Serialize};
 
-use super::claims::{Reason, Ruling, Scope, check, quantity_name};
+use super::claims::{Ruling, Scope, check, quantity_name};
 use super::{Author, Fact, FactUnit, Facts, Narrative, Sentence};
 use crate::document;
 
@@ -24,11 +25,11 @@ const SENTENCES_MAX: usize = 200;
 /// Facts of more bytes than this are asked about scenario by scenario.
 const WHOLE_BYTES_MAX: usize = 16 << 10;
 
-/// What a model is asked to write about at once.
+/// The part of a page that one request asks for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Question {
-    /// Everything: where the facts are few.
+    /// The whole page, where the facts are few.
     Whole,
     /// The summary and the recommendations.
     Page,
@@ -36,20 +37,20 @@ pub enum Question {
     Scenario(String),
 }
 
-/// What a model said, as it said it.
+/// The answer of a model as it came.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Answer {
     pub question: Question,
     pub said: String,
 }
 
-/// What is stored: who spoke, what was said, and what became of each sentence.
+/// The stored file: the model, its answers, and the verdict on each sentence.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Narration {
     pub schema: u32,
     pub model: String,
     pub answers: Vec<Answer>,
-    /// Why nothing, or not all, was said.
+    /// Why there is no answer, or not every one.
     pub failure: Option<String>,
     /// For readers; pages are made from a fresh check.
     pub rulings: Vec<Ruled>,
@@ -60,26 +61,26 @@ pub struct Ruled {
     /// `summary`, `recommendations` or the name of a scenario.
     pub section: String,
     pub sentence: String,
-    /// Why it was rejected; null for one that stands on the page.
+    /// Why it was rejected; null for one that is on the page.
     pub rejected: Option<String>,
 }
 
 pub const SCHEMA: u32 = 1;
 
 impl Narration {
-    /// Checks what was said.
+    /// Checks the answers.
     pub fn new(model: &str, answers: Vec<Answer>, failure: Option<String>, facts: &Facts) -> Self {
         let ruled = |read: ReadSentence| Ruled {
             section: read.section.name().to_owned(),
             sentence: read.text,
-            rejected: read.outcome.err().map(|rejection| rejection.text),
+            rejected: read.outcome.err().map(|(_, reason)| reason),
         };
         let rulings = read_answers(&answers, facts).into_iter().map(ruled).collect();
         Self { schema: SCHEMA, model: model.to_owned(), answers, failure, rulings }
     }
 
-    /// The words of the page: what holds of the model's, and those of the rules where it left
-    /// nothing, or where only rules may speak (what is not certain).
+    /// The sentences of the page: those of the model that hold, and those of the rules in sections
+    /// where none does, and in the sections that only rules write (uncertainties).
     pub fn narrative(&self, facts: &Facts, rules: Narrative) -> Narrative {
         let mut written = Narrative::default();
         let mut rejected: BTreeMap<String, u32> = BTreeMap::new();
@@ -88,8 +89,9 @@ impl Narration {
         for read in read_answers(&self.answers, facts) {
             let facts = match read.outcome {
                 Ok(facts) => facts,
-                Err(Rejection { counted_as, .. }) => {
-                    *rejected.entry(counted_as.to_owned()).or_default() += read.sentences;
+                Err((counted_as, _)) => {
+                    let sentences = u32::try_from(read.sentences).unwrap_or(u32::MAX);
+                    *rejected.entry(counted_as.to_owned()).or_default() += sentences;
                     continue;
                 }
             };
@@ -98,7 +100,7 @@ impl Narration {
                 Section::Summary => &mut written.summary,
                 Section::Recommendations => &mut written.recommendations,
                 Section::Scenario(name) => written.scenarios.entry(name).or_default(),
-                // What stands there is dropped when it is read.
+                // Such sentences are rejected when they are read.
                 Section::Unknown => continue,
             };
             section.push(Sentence { text: document::plain(read.text), facts });
@@ -112,8 +114,8 @@ impl Narration {
             let why = match (&self.failure, rejected.values().sum()) {
                 (Some(failure), 0) => failure.clone(),
                 (None, 0) => "it wrote no sentence".to_owned(),
-                (_, 1) => "its one sentence did not stand up to the data".to_owned(),
-                (_, several) => format!("none of its {several} sentences stood up to the data"),
+                (_, 1) => "its one sentence failed the check against the data".to_owned(),
+                (_, several) => format!("none of its {several} sentences passed the check"),
             };
             return Narrative { author: Author::RulesInstead { name, why }, ..rules };
         }
@@ -138,7 +140,7 @@ enum Section {
     Recommendations,
     /// By its name.
     Scenario(String),
-    /// Under a heading that nobody asked for.
+    /// Under a heading that was not requested.
     Unknown,
 }
 
@@ -153,51 +155,33 @@ impl Section {
     }
 }
 
-/// What became of a sentence, or of several that are counted together.
+/// A sentence, or several that are counted together, with its verdict.
 struct ReadSentence {
     section: Section,
     text: String,
-    sentences: u32,
-    /// The facts that it rests on, or why it is not on the page.
-    outcome: Result<Vec<usize>, Rejection>,
+    sentences: usize,
+    /// The facts that it rests on, or why it is not on the page: the reason that it is counted under,
+    /// and the whole reason.
+    outcome: Result<Vec<usize>, (&'static str, String)>,
 }
 
-struct Rejection {
-    counted_as: &'static str,
-    text: String,
-}
-
-impl From<&'static str> for Rejection {
-    fn from(counted_as: &'static str) -> Self {
-        Self { counted_as, text: counted_as.to_owned() }
-    }
-}
-
-impl From<Reason> for Rejection {
-    fn from(reason: Reason) -> Self {
-        Self { counted_as: reason.kind.name(), text: reason.to_string() }
-    }
-}
-
-/// Every sentence that was written is in it once: on the page, or dropped for a reason.
+/// Every sentence of the answers is in it once: on the page, or rejected for a reason.
 fn read_answers(answers: &[Answer], facts: &Facts) -> Vec<ReadSentence> {
     let names: Vec<&str> = facts.scenarios().into_iter().filter_map(|(name, _)| name).collect();
-    let dropped = |text: String, sentences: usize, why: &'static str| ReadSentence {
-        section: Section::Unknown,
-        text,
-        sentences: u32::try_from(sentences).unwrap_or(u32::MAX),
-        outcome: Err(why.into()),
+    let dropped = |text: String, sentences: usize, why: &'static str| {
+        let outcome = Err((why, why.to_owned()));
+        ReadSentence { section: Section::Unknown, text, sentences, outcome }
     };
     let mut found: Vec<ReadSentence> = Vec::new();
     for answer in answers {
-        let Sentences { read, preamble, beyond } = sentences(answer, &names);
-        found.extend(preamble.into_iter().map(|text| dropped(text, 1, "words around the report")));
+        let (read, preamble, beyond) = sentences(answer, &names);
+        found.extend(preamble.into_iter().map(|text| dropped(text, 1, "text around the report")));
         for (section, text) in read {
             let outcome = check_sentence(&section, &text, &found, facts);
             found.push(ReadSentence { section, text, sentences: 1, outcome });
         }
         if 0 < beyond {
-            let why = "past what is read of one answer";
+            let why = "beyond the part of an answer that is read";
             found.push(dropped(format!("{beyond} more"), beyond, why));
         }
     }
@@ -209,80 +193,68 @@ fn check_sentence(
     text: &str,
     before: &[ReadSentence],
     facts: &Facts,
-) -> Result<Vec<usize>, Rejection> {
+) -> Result<Vec<usize>, (&'static str, String)> {
+    let rejected = |why: &'static str| Err((why, why.to_owned()));
     let scope = match section {
         Section::Summary | Section::Recommendations => Scope::Page,
         Section::Scenario(name) => Scope::Scenario(name),
-        Section::Unknown => return Err("under a heading that the page does not have".into()),
+        Section::Unknown => return rejected("under a heading that the page does not have"),
     };
-    let rests = match check(text, scope, facts) {
-        Ruling::Holds { facts } => facts,
-        Ruling::Uncheckable { reason } => return Err(reason.into()),
-        Ruling::Fails { reasons } => {
-            let first = reasons.into_iter().next();
-            return Err(first.map_or_else(|| "no claim that can be checked".into(), Into::into));
-        }
+    let reason = match check(text, scope, facts) {
+        Ruling::Holds { facts } => Ok(facts),
+        Ruling::Uncheckable { reason } => Err(reason),
+        Ruling::Fails { mut reasons } => Err(reasons.swap_remove(0)),
     };
+    let rests = reason.map_err(|reason| (reason.kind.name(), reason.to_string()))?;
     let kept = || before.iter().filter(|read| read.outcome.is_ok() && read.section == *section);
     if kept().any(|read| read.text == text) {
-        return Err("said before in the same section".into());
+        return rejected("repeated in the same section");
     }
     if SECTION_SENTENCES_MAX <= kept().count() {
-        return Err("more than a section has room for".into());
+        return rejected("more sentences than a section may have");
     }
     Ok(rests)
 }
 
-/// The words of an answer.
-#[derive(Debug, Default)]
-struct Sentences {
-    /// Each with the section that it stands in, as plain text.
-    read: Vec<(Section, String)>,
-    /// Around the report: `Here it is.`
-    preamble: Vec<String>,
-    /// How many are past what is read.
-    beyond: usize,
-}
-
-fn sentences(answer: &Answer, scenarios: &[&str]) -> Sentences {
+/// The sentences of an answer as plain text, each with its section; those around the report (`Here it
+/// is.`); and how many are beyond the part that is read.
+fn sentences(answer: &Answer, scenarios: &[&str]) -> (Vec<(Section, String)>, Vec<String>, usize) {
     let (begun, rest) = answer.said.split_at(end_of_reading(&answer.said));
-    let mut section = match &answer.question {
-        Question::Whole | Question::Page => Section::Summary,
-        Question::Scenario(name) => Section::Scenario(name.clone()),
+    let own = match &answer.question {
+        Question::Whole | Question::Page => None,
+        Question::Scenario(name) => Some(Section::Scenario(name.clone())),
     };
-    let mut found = Sentences::default();
+    let mut section = own.clone().unwrap_or(Section::Summary);
+    let (mut read, mut preamble) = (Vec::new(), Vec::new());
     for written in without_reasoning(begun).lines() {
         let line = plain(written);
         if !has_words(&line) {
             continue;
         }
         if is_preamble(&line) {
-            found.preamble.extend(split(&line));
+            preamble.extend(split(&line));
         } else if let Some(named) = heading(written, &line, scenarios) {
-            match (&answer.question, named) {
-                (Question::Whole | Question::Page, named) => section = named,
-                (Question::Scenario(own), Section::Scenario(name)) if *own != name => {
-                    section = Section::Unknown;
-                }
-                (Question::Scenario(own), Section::Scenario(_)) => {
-                    section = Section::Scenario(own.clone());
+            match (&own, named) {
+                (None, named) => section = named,
+                (Some(own), named @ Section::Scenario(_)) => {
+                    section = if named == *own { named } else { Section::Unknown };
                 }
                 // Other headings within one scenario's answer change nothing.
-                (Question::Scenario(_), _) => {}
+                (Some(_), _) => {}
             }
         } else {
-            found.read.extend(split(&line).into_iter().map(|text| (section.clone(), text)));
+            read.extend(split(&line).into_iter().map(|text| (section.clone(), text)));
         }
     }
     let cut = rest.lines().map(plain).filter(|line| has_words(line));
-    found.beyond = found.read.len().saturating_sub(SENTENCES_MAX)
-        + cut.map(|line| split(&line).len()).sum::<usize>();
-    found.read.truncate(SENTENCES_MAX);
-    found
+    let cut: usize = cut.map(|line| split(&line).len()).sum();
+    let beyond = read.len().saturating_sub(SENTENCES_MAX) + cut;
+    read.truncate(SENTENCES_MAX);
+    (read, preamble, beyond)
 }
 
-/// Where the reading of a long answer ends: behind a whole sentence, since half of one may say
-/// something else.
+/// Where the reading of a long answer ends: behind a whole sentence, since half of one may have another
+/// meaning.
 fn end_of_reading(text: &str) -> usize {
     let limit = text.floor_char_boundary(ANSWER_BYTES_MAX);
     if limit == text.len() {
@@ -293,13 +265,13 @@ fn end_of_reading(text: &str) -> usize {
     stop.map_or(0, |stop| stop + 1)
 }
 
-/// Drops what stands between `<think>` and `</think>`, all before an end without a beginning, and
+/// Drops the text between `<think>` and `</think>`, all before an end without a beginning, and
 /// all after a beginning without an end.
 fn without_reasoning(text: &str) -> String {
     let mut text = text.to_owned();
     for name in ["think", "thinking", "reasoning"] {
         let (open, close) = (format!("<{name}>"), format!("</{name}>"));
-        // Lower-casing ASCII alone keeps the places of all bytes.
+        // Lower-casing ASCII alone keeps the positions of all bytes.
         let lower = |text: &str| text.to_ascii_lowercase();
         while let Some(end) = lower(&text).find(&close) {
             let start = lower(&text[..end]).find(&open).unwrap_or(0);
@@ -381,7 +353,7 @@ fn split(line: &str) -> Vec<String> {
     trimmed.filter(|sentence| !sentence.is_empty()).collect()
 }
 
-/// What the page as a whole is judged by where the facts are many.
+/// The facts for the page as a whole, where the facts are many.
 const HEADLINES: [(&str, Option<&str>); 6] = [
     ("sweet_spot", None),
     ("concurrency", None),
@@ -393,7 +365,7 @@ const HEADLINES: [(&str, Option<&str>); 6] = [
 
 const RULES: &str = include_str!("narrator/rules.md");
 
-/// What to ask, so that no question is too long.
+/// The questions to the model, so that none is too long.
 pub fn questions(facts: &Facts) -> Vec<Question> {
     if table(facts, |_| true).len() <= WHOLE_BYTES_MAX {
         return vec![Question::Whole];
@@ -431,7 +403,7 @@ fn is_headline(fact: &Fact) -> bool {
     HEADLINES.contains(&(about.quantity.as_str(), about.statistic.as_deref()))
 }
 
-/// One line for each scenario, with what the checker has words for.
+/// One line for each scenario, with the quantities that the checker knows.
 fn table(facts: &Facts, is_shown: impl Fn(&Fact) -> bool) -> String {
     let mut text = String::new();
     for (scenario, _) in facts.scenarios() {
@@ -454,8 +426,8 @@ fn words(fact: &Fact) -> Option<String> {
         Some("p99") => " p99",
         Some(_) => return None,
     };
-    // Tokens and requests stand in the name already.
-    let is_named = matches!(fact.unit, FactUnit::Tokens | FactUnit::Requests);
-    let unit = if is_named { "" } else { fact.unit.word() };
+    // Tokens and requests are part of the name.
+    let is_named = matches!(fact.unit, FactUnit::Tokens | FactUnit::Metric(Unit::Requests));
+    let unit = if is_named { String::new() } else { fact.unit.suffix() };
     Some(format!("{name}{statistic} {}{unit}", fact.printed))
 }

@@ -26,7 +26,7 @@ pub(crate) struct Row<'a> {
     /// Its place among the rows of the suite.
     pub(super) suite_place: Option<u32>,
     /// Where its prompts were in the server's prefix cache.
-    pub(super) contaminated: Option<&'a Contaminated>,
+    pub(crate) contaminated: Option<&'a Contaminated>,
 }
 
 /// Rows over the same axis, such as all levels of one server.
@@ -37,7 +37,7 @@ pub(super) struct Series<'a> {
 }
 
 impl<'a> Row<'a> {
-    pub(super) fn of_run(summary: &'a Summary) -> Self {
+    pub(crate) fn of_run(summary: &'a Summary) -> Self {
         let counts = summary.verdict != Verdict::Invalid;
         Self {
             name: summary.run.id.clone(),
@@ -77,7 +77,7 @@ impl<'a> Row<'a> {
     }
 
     /// A number of it with its doubt; of a single run what the run itself says.
-    pub(super) fn quantity(&self, quantity: impl Into<Quantity>) -> AcrossRuns {
+    pub(crate) fn quantity(&self, quantity: impl Into<Quantity>) -> AcrossRuns {
         let quantity = quantity.into();
         let stored = self.level.and_then(|level| level.quantity(quantity)).cloned();
         stored.unwrap_or_else(|| {
@@ -101,17 +101,17 @@ impl<'a> Row<'a> {
         self.runs.first().or(self.left_out.first()).copied()
     }
 
-    pub(super) fn all_runs(&self) -> impl Iterator<Item = &'a Summary> + '_ {
+    pub(crate) fn all_runs(&self) -> impl Iterator<Item = &'a Summary> + '_ {
         let alone = self.level.is_none();
         self.runs.iter().chain(self.left_out.iter().filter(move |_| !alone)).copied()
     }
 
-    pub(super) fn verdict(&self) -> Verdict {
+    pub(crate) fn verdict(&self) -> Verdict {
         let worst = || self.all_runs().map(|run| run.verdict).max().unwrap_or(Verdict::Invalid);
         self.level.map_or_else(worst, |level| level.verdict)
     }
 
-    pub(super) fn tally(&self) -> Tally {
+    pub(crate) fn tally(&self) -> Tally {
         self.level.map_or_else(
             || self.all_runs().map(Tally::from_summary).fold(Tally::default(), Tally::plus),
             |level| level.requests,

@@ -1,7 +1,8 @@
 //! Where a sentence stands, and of which server it speaks.
 
-use inferometer_report::narrative::Facts;
+use inferometer_analysis::Unit;
 use inferometer_report::narrative::claims::{Ruling, Scope, check};
+use inferometer_report::narrative::{FactUnit, Facts};
 
 use crate::claims::published::{add_row, r1};
 
@@ -108,7 +109,7 @@ fn shares(quantity: &str, (low, high): (f64, f64)) -> Facts {
     });
     for (fact, value) in facts.facts.iter_mut().zip([low, high]) {
         quantity.clone_into(&mut fact.about.quantity);
-        fact.unit = inferometer_report::narrative::FactUnit::Share;
+        fact.unit = FactUnit::Metric(Unit::Share);
         fact.value = value;
         fact.printed = format!("{:.1} %", value * 100.0);
         fact.better = inferometer_analysis::Better::Lower;

@@ -23,7 +23,7 @@ fn warm_suite(prompts: Prompts) -> MadeSet {
 #[test]
 fn the_remedy_of_a_warm_cache_is_one_that_helps() {
     let same = narrated(&warm_suite(Prompts::Same));
-    says(&same, &["Let each scenario send prompts of its own", "standard --prompts fresh)."]);
+    says(&same, &["Send different prompts in each scenario", "standard --prompts fresh)."]);
     assert!(!same.contains("--seed"), "another seed is shared as well: {same}");
     says(&narrated(&warm_suite(Prompts::Fresh)), &["(inferometer suite standard --seed N)."]);
     let mut fixed = warm_suite(Prompts::Fresh);
@@ -47,7 +47,7 @@ fn a_warning_rests_on_the_worst_run() {
     let mut made = suite(1, 2, WARM);
     made.points[1].summary.workload.audit.cache.share = Some(0.75);
     let text = narrated(&made);
-    says(&text, &["prompts that were to be new, up to 75 % of the input in Single User"]);
+    says(&text, &["prompts that were meant to be new, up to 75 % of the input in Single User"]);
 }
 
 /// What the server says goes before what its speed shows, whatever the numbers are.
@@ -100,10 +100,9 @@ fn failures_are_counted_by_how_they_ended() {
         ]);
     };
     let text = narrated(&suite(1, 1, failing));
-    says(
-        &text,
-        &["the most frequent class is rejected.", "more as rejected than in any other way."],
-    );
+    says(&text, &["failed; the most frequent class is rejected. Latencies", "failed in "]);
+    let advice = text.lines().find(|line| line.contains("Look at the failures first")).unwrap();
+    assert!(advice.ends_with("; the most frequent class is rejected."), "{advice}");
     assert!(!text.contains("most of them"), "six of fifteen are not most: {text}");
 }
 
@@ -125,10 +124,10 @@ fn a_server_that_was_hardly_read_is_not_explained() {
     says(
         &narrated(&sweep_with(1, 1, often)),
         &[
-            "Of 8 in flight the server ran at most 4 at once, as far as 60 readings of a run show; \
-             the others waited.",
+            "Of 8 in flight the server ran at most 4 at once by 60 readings of a run; the others \
+             waited.",
             "Let more requests run at once: at c=32 the server ran at most 4 though the KV cache had \
-             room, as far as 60 readings of a run show (vLLM: --max-num-seqs).",
+             room, by 60 readings of a run (vLLM: --max-num-seqs).",
         ],
     );
     // A queue beside a full batch waits for something else.
@@ -183,9 +182,9 @@ fn one_level_is_and_several_are() {
     says(
         &narrated(&suite(1, 1, one)),
         &[
-            "with 2 scenarios at 5 levels and 150 requests.",
-            "The result is degraded: 1 of 5 levels is degraded.",
-            "Numbers hold with a reservation in 1 of 5 levels: Scaling (c=4).",
+            "with 2 scenarios, 5 levels and 150 requests.",
+            "The result is degraded (degraded levels: 1 of 5; levels with an invalid run: 0).",
+            "Degraded levels, 1 of 5: Scaling (c=4).",
         ],
     );
 }
@@ -197,7 +196,7 @@ fn a_pretending_engine_has_a_sentence_of_its_own() {
     };
     says(
         &narrated(&suite(1, 1, pretended)),
-        &["150 requests. It ran on the embedded engine, which pretends to be Example 80GB."],
+        &["150 requests. It ran on the embedded engine, which simulates Example 80GB."],
     );
 }
 

@@ -39,8 +39,8 @@ fn a_peak_of_the_scaling_levels_is_not_that_of_all() {
     says(
         &text,
         &[
-            "The highest throughput of the scaling levels is 296.7 tok/s at c=16. The highest of all \
-             is 900.0 tok/s in Single User.",
+            "The highest throughput of the scaling levels is 296.7 tok/s at c=16; Single User has \
+             900.0 tok/s.",
             "For throughput use c=16: 296.7 tok/s, the most of these levels.",
         ],
     );
@@ -49,7 +49,7 @@ fn a_peak_of_the_scaling_levels_is_not_that_of_all() {
             throughput(document, 296.0, 0.01);
         }
     };
-    says(&narrated(&suite(1, 1, as_much)), &["About as much has Single User: 296.0 tok/s."]);
+    says(&narrated(&suite(1, 1, as_much)), &["; Single User has 296.0 tok/s."]);
 }
 
 /// Six levels from 1 to 32 users.
@@ -68,7 +68,7 @@ fn a_small_step_is_no_saturation_where_later_ones_are_large() {
     let bent: Change =
         |document| curve(document, [100.0, 190.0, 300.0, 305.0, 300.0, 310.0], 0.005);
     let text = narrated(&sweep_with(1, 1, bent));
-    says(&text, &["Output throughput saturates at c=4: going on to c=8 adds 1.7 %"]);
+    says(&text, &["Output throughput saturates at c=4: the step to c=8 adds 1.7 %"]);
     says_nothing_of(&text, &["Measure higher levels"]);
 }
 
@@ -78,7 +78,7 @@ fn wide_intervals_tell_nothing_of_saturation() {
     let text = narrated(&sweep_with(1, 1, vague));
     says(
         &text,
-        &["Whether output throughput saturates at c=4 cannot be told: the step to c=8 adds 1.7 %"],
+        &["Whether output throughput saturates at c=4 is uncertain: the step to c=8 adds 1.7 %"],
     );
     says_nothing_of(&text, &["Output throughput saturates"]);
 }
@@ -97,11 +97,11 @@ fn a_level_that_was_never_reached_is_in_no_comparison() {
     says(
         &text,
         &[
-            "Never reached: c=32 (at most 20 in flight, for there were 30 requests in all). Such a \
-             level is in no comparison.",
+            "Levels that were not reached: c=32 (at most 20 in flight; 30 requests in total). They are \
+             in no comparison.",
             "Per-user throughput falls from 56.65 tok/s at c=1 to 18.54 tok/s at c=16.",
             "At most 20 of the 32 users were ever in flight",
-            "For throughput use c=16: 296.7 tok/s, the most that was measured.",
+            "For throughput use c=16: 296.7 tok/s, the most of these levels.",
         ],
     );
     let scaling = text.split("\n# ").find(|part| part.starts_with("Scaling")).unwrap();
@@ -126,7 +126,7 @@ fn a_level_that_was_cut_is_in_no_comparison() {
     let made = sweep_with(1, 1, cut);
     assert!(made.set.conditions[0].levels[5].cut.as_ref().unwrap().answers_missing);
     let text = narrated(&made);
-    says(&text, &["A time limit ended runs before their answers had come at c=32: nothing is"]);
+    says(&text, &["A time limit ended runs before their answers had come at c=32: they are in no"]);
     let summary = text.split("\n# ").find(|part| part.starts_with("Summary")).unwrap();
     let scaling = text.split("\n# ").find(|part| part.starts_with("Scaling")).unwrap();
     for part in [summary, scaling] {
@@ -150,8 +150,7 @@ fn rows_that_cannot_be_told_apart_share_the_first_place() {
     };
     says(
         &narrated(&sweep_with(1, 1, third_reaches)),
-        &["The lowest TPOT mean is at c=1 (10.00 ms) or c=4 (13.00 ms): the intervals \
-           overlap."],
+        &["not distinguishable from it: c=4 (13.00 ms)."],
     );
     let equal: Change = |document| {
         let value = if users(document) < 3 { 10.0 } else { 100.0 };
@@ -160,7 +159,7 @@ fn rows_that_cannot_be_told_apart_share_the_first_place() {
         found["intervals"]["mean"] = Value::Null;
     };
     let text = narrated(&sweep_with(1, 1, equal));
-    says(&text, &["The lowest TPOT mean is the same at c=1 (10.00 ms) and c=2 (10.00 ms)."]);
+    says(&text, &["not distinguishable from it: "]);
 }
 
 #[test]
@@ -175,8 +174,8 @@ fn a_rival_of_the_peak_need_not_be_the_second() {
         throughput(document, value, within);
     };
     let text = narrated(&sweep_with(1, 1, fourth_reaches));
-    let known = "1,000 tok/s at c=32 and 800.0 tok/s at c=8 cannot be told apart";
-    says(&text, &[known, "its interval overlaps that of c=8"]);
+    let known = "1,000 tok/s at c=32 and 800.0 tok/s at c=8 cannot be distinguished";
+    says(&text, &[known, "; c=8 cannot be distinguished from it"]);
 }
 
 #[test]
@@ -193,7 +192,7 @@ fn a_sweet_spot_at_the_lowest_level_says_so() {
         &[
             "The best level for each user by the rule of the sweet spot is c=1",
             "It is the lowest level that was measured, with ",
-            "It is the best of the measured levels by the rule: hold it against your own limit",
+            "It is the best of the measured levels by the rule: compare it with your own SLO (--slo).",
         ],
     );
 }
@@ -204,8 +203,8 @@ fn an_overloaded_rate_is_told_in_its_own_place() {
     says(
         &text,
         &[
-            "At 16.00 requests/s the server is overloaded: it serves ",
-            "Lower the rate to less than 16.00 requests/s: the server falls behind",
+            "The server is overloaded at 16.00 req/s: it serves ",
+            "Lower the rate to less than 16.00 req/s: the server falls behind",
         ],
     );
 }

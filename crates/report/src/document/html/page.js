@@ -18,17 +18,17 @@
     }
     const tip = make("div", { id: "tip", role: "tooltip", hidden: "" });
     document.body.append(tip);
-    let told = null;
+    let shown = null;
 
     function hide() {
       tip.hidden = true;
-      told?.removeAttribute("aria-describedby");
-      told = null;
+      shown?.removeAttribute("aria-describedby");
+      shown = null;
     }
 
     function show(element, x, y) {
       hide();
-      told = element;
+      shown = element;
       tip.textContent = element.dataset.tip;
       tip.hidden = false;
       element.setAttribute("aria-describedby", "tip");
@@ -52,7 +52,7 @@
       if (element) show(element, event.clientX, event.clientY);
     });
     document.addEventListener("pointerout", (event) => {
-      if (event.pointerType === "mouse" && near(event) === told) hide();
+      if (event.pointerType === "mouse" && near(event) === shown) hide();
     });
     document.addEventListener("click", (event) => {
       const element = near(event);
@@ -66,7 +66,7 @@
     document.addEventListener("focusout", hide);
     document.addEventListener("scroll", () => {
       // Focus scrolls to what it goes to, and must not hide what it showed.
-      if (told && told === document.activeElement) place(told);
+      if (shown && shown === document.activeElement) place(shown);
       else hide();
     }, { capture: true, passive: true });
     document.addEventListener("keydown", (event) => {

@@ -1,11 +1,14 @@
-//! A sentence as terms: numbers with their units, places, and words with a meaning.
+//! A sentence as terms: numbers with their units, locations, and words with a meaning; and the facts
+//! that they may mean.
 
-use super::known::{Known, Location};
+use inferometer_analysis::Unit;
+
 use super::vocabulary::{
     Meaning, NumberUnit, PERCENT, PHRASES, QUALIFIERS, Qualifier, Relation, SHORT_NAMES, UNITS,
     USERS, longest,
 };
-use crate::narrative::FactUnit;
+use crate::narrative::facts::family;
+use crate::narrative::{Fact, FactUnit, Facts};
 
 /// A word in lower case, a number, or a mark such as `(`.
 #[derive(Clone, Debug, PartialEq)]
@@ -145,14 +148,16 @@ impl Number {
 
     /// What the fact's value is in the number's unit; `None` where the unit is of another kind.
     pub(super) fn in_its_unit(&self, value: f64, unit: FactUnit) -> Option<f64> {
-        use FactUnit::{Milliseconds, Number, Requests, Seconds, Share, Tokens};
-        match (self.unit, unit) {
-            (None, Tokens | Requests | Number) => Some(value),
-            (Some(NumberUnit::Fact(Seconds)), Milliseconds) => Some(value / 1e3),
-            (Some(NumberUnit::Fact(Milliseconds)), Seconds) => Some(value * 1e3),
-            (Some(PERCENT), Share) => Some(value * 100.0),
-            (Some(NumberUnit::Fact(said)), unit) => (said == unit).then_some(value),
-            (None | Some(NumberUnit::Times), _) => None,
+        let said = self.unit.unwrap_or(NumberUnit::Times);
+        match (said, unit) {
+            (_, FactUnit::Tokens | FactUnit::Number | FactUnit::Metric(Unit::Requests))
+                if self.unit.is_none() =>
+            {
+                Some(value)
+            }
+            (NumberUnit::Seconds, FactUnit::Metric(Unit::Milliseconds)) => Some(value / 1e3),
+            (PERCENT, FactUnit::Metric(Unit::Share)) => Some(value * 100.0),
+            (said, unit) => (said == NumberUnit::Fact(unit)).then_some(value),
         }
     }
 
@@ -172,7 +177,7 @@ impl Number {
     ) -> bool {
         match self.unit {
             // Points or parts of it: nobody knows.
-            Some(PERCENT) if unit == FactUnit::Share => false,
+            Some(PERCENT) if unit == FactUnit::Metric(Unit::Share) => false,
             Some(PERCENT) => self.says(difference / second * 100.0),
             Some(NumberUnit::Times) => self.says(ratio),
             _ => self.says_in(difference, unit) == Some(true),
@@ -204,12 +209,12 @@ impl Number {
 
     pub(super) fn describe(&self) -> String {
         let unit = match self.unit {
-            None => "",
-            Some(PERCENT) => " %",
-            Some(USERS) => " users",
-            Some(NumberUnit::Fact(FactUnit::RequestsPerSecond)) => " req/s",
-            Some(NumberUnit::Fact(unit)) => unit.word(),
-            Some(NumberUnit::Times) => " times",
+            None => String::new(),
+            Some(PERCENT) => " %".to_owned(),
+            Some(USERS) => " users".to_owned(),
+            Some(NumberUnit::Fact(unit)) => unit.suffix(),
+            Some(NumberUnit::Seconds) => " s".to_owned(),
+            Some(NumberUnit::Times) => " times".to_owned(),
         };
         format!("{}{unit}", self.digits.value)
     }
@@ -494,6 +499,137 @@ fn mark_misread_names(terms: &mut Vec<Term>) {
     terms.extend(misread);
 }
 
+#[derive(Debug)]
+pub(super) struct Known<'a> {
+    pub(super) facts: &'a [Fact],
+    pub(super) scenarios: Vec<Scenario<'a>>,
+}
+
+#[derive(Debug)]
+pub(super) struct Scenario<'a> {
+    pub(super) name: &'a str,
+    pub(super) concurrency: Option<u32>,
+    /// Its name as words.
+    pub(super) words: Vec<String>,
+    /// The words before its level, such as `concurrency scaling`: what the levels of one scenario
+    /// share. `None` where it has one level.
+    pub(super) family: Option<Vec<String>>,
+}
+
+/// Where a number was measured: a scenario by its place, or the page as a whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Location {
+    Page,
+    Scenario(usize),
+}
+
+/// What a sentence asks the facts for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Subject {
+    pub(super) metric: &'static str,
+    /// `None` where the sentence names none: the mean, the median, or the only number there is.
+    pub(super) statistic: Option<&'static str>,
+    pub(super) place: Location,
+}
+
+impl Subject {
+    pub(super) fn at(self, scenario: usize) -> Self {
+        Self { place: Location::Scenario(scenario), ..self }
+    }
+}
+
+impl<'a> Known<'a> {
+    pub(super) fn new(facts: &'a Facts) -> Self {
+        let words = |text: &str| tokens(text).into_iter().map(|token| token.spelling).collect();
+        let scenarios = facts.scenarios().into_iter().filter_map(|(name, concurrency)| {
+            let name = name?;
+            let family = family(name, concurrency).map(words);
+            Some(Scenario { name, concurrency, words: words(name), family })
+        });
+        Self { facts: &facts.facts, scenarios: scenarios.collect() }
+    }
+
+    pub(super) fn page_concurrency(&self) -> Option<f64> {
+        let subject = Subject { metric: "concurrency", statistic: None, place: Location::Page };
+        self.about(subject).first().map(|fact| self.facts[*fact].value)
+    }
+
+    /// The facts that a subject may mean.
+    pub(super) fn about(&self, subject: Subject) -> Vec<usize> {
+        let scenario = match subject.place {
+            Location::Page => None,
+            Location::Scenario(place) => Some(self.scenarios[place].name),
+        };
+        let is_about = |fact: &usize| {
+            let about = &self.facts[*fact].about;
+            let statistic_fits = match (subject.statistic, about.statistic.as_deref()) {
+                // A rate over the whole run is its own mean.
+                (None, None | Some("mean" | "p50")) | (Some("mean"), None) => true,
+                (asked, has) => asked == has,
+            };
+            about.scenario.as_deref() == scenario
+                && is_named(&about.quantity, subject.metric)
+                && statistic_fits
+        };
+        (0..self.facts.len()).filter(is_about).collect()
+    }
+
+    /// The one number that a comparison takes: what was asked for, else the mean, else the median.
+    pub(super) fn value(&self, subject: Subject) -> Option<usize> {
+        let order = |fact: &usize| match self.facts[*fact].about.statistic.as_deref() {
+            None => 0,
+            Some("mean") => 1,
+            Some(_) => 2,
+        };
+        self.about(subject).into_iter().min_by_key(order)
+    }
+
+    /// Whether any fact has this metric, wherever it was measured.
+    pub(super) fn has_metric(&self, metric: &str) -> bool {
+        self.facts.iter().any(|fact| is_named(&fact.about.quantity, metric))
+    }
+
+    /// Whether the metric has a statistic to name.
+    pub(super) fn is_distribution(&self, metric: &str) -> bool {
+        let mut abouts = self.facts.iter().map(|fact| &fact.about);
+        abouts.any(|about| about.quantity == metric && about.statistic.is_some())
+    }
+
+    /// Scenarios that differ from this one in their level alone, itself among them, from the lowest
+    /// level up.
+    pub(super) fn levels_beside(&self, place: usize) -> Vec<usize> {
+        let family = &self.scenarios[place].family;
+        let mut levels: Vec<usize> = (0..self.scenarios.len())
+            .filter(|other| family.is_some() && self.scenarios[*other].family == *family)
+            .collect();
+        levels.sort_by_key(|level| self.scenarios[*level].concurrency);
+        levels
+    }
+
+    /// The levels of the one scenario that has several; none where two have.
+    pub(super) fn only_family(&self) -> Option<Vec<usize>> {
+        let all = (0..self.scenarios.len()).map(|place| self.levels_beside(place));
+        let mut families = all.filter(|levels| 1 < levels.len());
+        let first = families.next()?;
+        families.all(|other| other == first).then_some(first)
+    }
+
+    /// What a relation must hold for: the mean and the median where no statistic is named.
+    pub(super) fn readings(&self, subject: Subject) -> Vec<Subject> {
+        let both = ["mean", "p50"].map(|name| Subject { statistic: Some(name), ..subject });
+        if subject.statistic.is_none() && both.iter().all(|one| self.value(*one).is_some()) {
+            both.to_vec()
+        } else {
+            vec![subject]
+        }
+    }
+}
+
+/// `Peak throughput` may be that of one moment, or the best of all levels (`Clause::best_level`).
+fn is_named(quantity: &str, metric: &str) -> bool {
+    quantity == metric || metric == "peak_throughput" && quantity == "peak_output_throughput"
+}
+
 pub(super) fn distinct<T: PartialEq>(items: impl Iterator<Item = T>) -> Vec<T> {
     let mut found = Vec::new();
     for item in items {
@@ -572,9 +708,10 @@ mod tests {
 
     #[test]
     fn seconds_and_milliseconds_are_of_one_kind() {
-        let unit = Some(NumberUnit::Fact(FactUnit::Seconds));
+        let unit = Some(NumberUnit::Seconds);
         let number = Number { unit, ..said(1.1, 0.1, 0.1, None) };
-        assert_eq!(number.in_its_unit(1082.2, FactUnit::Milliseconds), Some(1.0822));
-        assert_eq!(number.in_its_unit(49.26, FactUnit::TokensPerSecond), None);
+        let in_seconds = |value, unit| number.in_its_unit(value, FactUnit::Metric(unit));
+        assert_eq!(in_seconds(1082.2, Unit::Milliseconds), Some(1.0822));
+        assert_eq!(in_seconds(49.26, Unit::TokensPerSecond), None);
     }
 }

@@ -4,12 +4,11 @@
 use inferometer_analysis::Better;
 
 use super::ReasonKind::{
-    self, FalseComparison, FalseEquality, FalseLevel, WrongSubject, WrongUnit,
+    FalseComparison, FalseEquality, FalseLevel, UnknownNumber, WrongSubject, WrongUnit,
 };
-use super::clause::{Clause, Defaults, or, subjects};
-use super::known::{Location, Subject};
-use super::reading::{Number, Term};
+use super::reading::{Location, Number, Subject, Term};
 use super::vocabulary::{CLOSE, EXACT, Level, Meaning, Qualifier, SIMILAR, Sense, Strength};
+use super::{Clause, Defaults, ReasonKind, or, subjects};
 
 /// `Much higher` is at least this many times as much.
 const MUCH: f64 = 1.25;
@@ -31,13 +30,25 @@ struct Claim {
 }
 
 fn strength(terms: &[Term]) -> Option<Strength> {
-    terms.iter().find_map(|term| {
-        if let Term::Word(Meaning::Strength(strength)) = term { Some(*strength) } else { None }
-    })
+    let read = |it| if let Meaning::Strength(strength) = it { Some(strength) } else { None };
+    terms.iter().filter_map(Term::meaning).find_map(read)
 }
 
-/// `A is higher than B`, and by how much.
+/// The statistics or locations along which `stable` holds: those that are named, else from the median
+/// to p99.
+fn spread_of(metric: &str, subjects: &[Subject]) -> Vec<Subject> {
+    let own: Vec<Subject> = subjects.iter().copied().filter(|s| s.metric == metric).collect();
+    match own.as_slice() {
+        [one] if one.statistic.is_none() => {
+            ["p50", "p99"].map(|statistic| Subject { statistic: Some(statistic), ..*one }).to_vec()
+        }
+        _ => own,
+    }
+}
+
 impl Clause<'_> {
+    // `A is higher than B`, and by how much.
+
     pub(super) fn check_comparison(&self) {
         // What stands before and after `than`, or around the factor where no `than` is. The sense
         // of `exceeds` and the factor itself are read from the left side.
@@ -201,10 +212,9 @@ impl Clause<'_> {
             }
         }
     }
-}
 
-/// `The gap between A and B is N`, or is small, or large.
-impl Clause<'_> {
+    // `The gap between A and B is N`, or is small, or large.
+
     pub(super) fn check_gap(&self) {
         let pairs = self.gap_ends();
         if pairs.is_empty() {
@@ -273,14 +283,13 @@ impl Clause<'_> {
 
     /// `high` and `low`, each with its place among the terms.
     fn levels_said(&self) -> impl Iterator<Item = (usize, Level)> {
-        self.terms.iter().enumerate().filter_map(|(at, term)| {
-            if let Term::Word(Meaning::Level(level)) = term { Some((at, *level)) } else { None }
-        })
+        let read = |it| if let Meaning::Level(level) = it { Some(level) } else { None };
+        let terms = self.terms.iter().enumerate();
+        terms.filter_map(move |(at, term)| Some((at, term.meaning().and_then(read)?)))
     }
-}
 
-/// `Rises from A to B`, `falls with concurrency`, `doubles`.
-impl Clause<'_> {
+    // `Rises from A to B`, `falls with concurrency`, `doubles`.
+
     pub(super) fn check_trend(&self) {
         let Some(claim) = self.trend_claim() else {
             return self.unchecked("two trends in one statement");
@@ -385,7 +394,7 @@ impl Clause<'_> {
                 };
                 let mut found = self.levels_at_hand()?.into_iter().filter(says);
                 let Some(place) = found.next() else {
-                    self.fails(ReasonKind::UnknownNumber, number.describe());
+                    self.fails(UnknownNumber, number.describe());
                     return None;
                 };
                 found.next().is_none().then_some(place)
@@ -393,14 +402,12 @@ impl Clause<'_> {
             _ => None,
         }
     }
-}
 
-/// `Highest at c=32`, `the lowest of all scenarios`.
-impl Clause<'_> {
+    // `Highest at c=32`, `the lowest of all scenarios`.
+
     pub(super) fn check_extreme(&self) {
-        let mut senses = self.terms.iter().filter_map(|term| {
-            if let Term::Word(Meaning::Extreme(sense)) = term { Some(*sense) } else { None }
-        });
+        let read = |it| if let Meaning::Extreme(sense) = it { Some(sense) } else { None };
+        let mut senses = self.terms.iter().filter_map(|term| term.meaning().and_then(read));
         let metrics = self.metrics();
         let (Some(sense), None, false) = (senses.next(), senses.next(), metrics.is_empty()) else {
             return self.unchecked("two extremes in one statement, or of nothing named");
@@ -412,10 +419,11 @@ impl Clause<'_> {
 
     fn check_extreme_of(&self, sense: Sense, subject: Subject) {
         let known = self.known;
-        let place = self.extreme_place().or_else(|| self.unnamed_extreme(sense, subject));
-        let Some(place) = place else {
-            return self.unchecked("an extreme at no one place");
+        let place = match self.locations_or_default().as_slice() {
+            [Location::Scenario(place)] => Some(*place),
+            _ => self.unnamed_extreme(sense, subject),
         };
+        let Some(place) = place else { return self.unchecked("an extreme at no one place") };
         // A level stands out among the levels of its scenario, a scenario by its name among all.
         let by_level = self.terms.iter().any(|term| matches!(term, Term::Level(_)));
         let levels = known.levels_beside(place);
@@ -446,36 +454,24 @@ impl Clause<'_> {
         Clause { defaults, ..*self }.check_numbers();
     }
 
-    /// The one place that is said to stand out.
-    fn extreme_place(&self) -> Option<usize> {
-        match self.locations_or_default().as_slice() {
-            [Location::Scenario(place)] => Some(*place),
-            _ => None,
-        }
-    }
-
     /// `The highest output throughput is 387.1 tok/s`: whichever scenario has it, if a number says
     /// so.
     fn unnamed_extreme(&self, sense: Sense, subject: Subject) -> Option<usize> {
         if self.numbers().is_empty() || !self.locations().is_empty() {
             return None;
         }
-        let mut best: Option<(usize, f64)> = None;
-        for place in 0..self.known.scenarios.len() {
-            let Some(fact) = self.known.value(subject.at(place)) else { continue };
-            let fact = &self.known.facts[fact];
-            let greater = sense.wants_greater(fact.better)?;
-            let is_better = |old: f64| if greater { old < fact.value } else { fact.value < old };
-            if best.is_none_or(|(_, old)| is_better(old)) {
-                best = Some((place, fact.value));
-            }
-        }
-        best.map(|(place, _)| place)
+        let facts = (0..self.known.scenarios.len()).filter_map(|place| {
+            Some((place, &self.known.facts[self.known.value(subject.at(place))?]))
+        });
+        let facts: Vec<_> = facts.collect();
+        let greater = sense.wants_greater(facts.first()?.1.better)?;
+        let order = |value: f64| if greater { -value } else { value };
+        let best = facts.iter().min_by(|a, b| order(a.1.value).total_cmp(&order(b.1.value)));
+        best.map(|(place, _)| *place)
     }
-}
 
-/// `Nearly equal`, `identical`, `stable`.
-impl Clause<'_> {
+    // `Nearly equal`, `identical`, `stable`.
+
     pub(super) fn check_sameness(&self) {
         self.check_numbers();
         let strength = strength(self.terms);
@@ -484,9 +480,8 @@ impl Clause<'_> {
         }
         // The strictest word counts.
         let widest = if strength == Some(Strength::Much) { CLOSE } else { SIMILAR };
-        let tolerances = self.terms.iter().filter_map(|term| {
-            if let Term::Word(Meaning::Same(tolerance)) = term { Some(*tolerance) } else { None }
-        });
+        let read = |it| if let Meaning::Same(tolerance) = it { Some(tolerance) } else { None };
+        let tolerances = self.terms.iter().filter_map(Term::meaning).filter_map(read);
         let tolerances: Vec<f64> = tolerances.collect();
         let strictest = tolerances.iter().copied().fold(widest, f64::min);
         let subjects = self.subjects();
@@ -553,23 +548,9 @@ impl Clause<'_> {
             self.fails(FalseEquality, names());
         }
     }
-}
+    // `High`, `low`: against the other scenarios of the page, because nothing else is known. And the
+    // sweet spot.
 
-/// What `stable` is said along: the statistics or places that are named, else from the median to
-/// p99.
-fn spread_of(metric: &str, subjects: &[Subject]) -> Vec<Subject> {
-    let own: Vec<Subject> = subjects.iter().copied().filter(|s| s.metric == metric).collect();
-    match own.as_slice() {
-        [one] if one.statistic.is_none() => {
-            ["p50", "p99"].map(|statistic| Subject { statistic: Some(statistic), ..*one }).to_vec()
-        }
-        _ => own,
-    }
-}
-
-/// `High`, `low`: against the other scenarios of the page, because nothing else is known. And the
-/// sweet spot.
-impl Clause<'_> {
     pub(super) fn check_levels(&self) {
         let mut covered: Vec<&'static str> = Vec::new();
         for (at, level) in self.levels_said() {

@@ -1,7 +1,7 @@
 //! The words that a checked sentence may be made of. A word that stands nowhere here may carry a
 //! claim that nobody checks, so it spoils the sentence.
 
-use inferometer_analysis::Better;
+use inferometer_analysis::{Better, Unit};
 
 use super::reading::Token;
 use crate::narrative::FactUnit;
@@ -136,16 +136,21 @@ pub(super) enum Qualifier {
     Nearly,
 }
 
-/// What stands behind a number. A per cent is a share, and users in flight are a plain number.
+/// The unit behind a number. A per cent is a share, and users in flight are a plain number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NumberUnit {
     Fact(FactUnit),
+    Seconds,
     Times,
 }
 
-pub(super) const PERCENT: NumberUnit = NumberUnit::Fact(FactUnit::Share);
+pub(super) const PERCENT: NumberUnit = metric_unit(Unit::Share);
 /// In flight at once: the number is a level.
 pub(super) const USERS: NumberUnit = NumberUnit::Fact(FactUnit::Number);
+
+pub(super) const fn metric_unit(unit: Unit) -> NumberUnit {
+    NumberUnit::Fact(FactUnit::Metric(unit))
+}
 
 /// The longest phrase of a table that the tokens begin with, and how many tokens it takes.
 pub(super) fn longest<T: Copy>(table: &[(T, &str)], tokens: &[Token]) -> Option<(T, usize)> {
@@ -298,34 +303,37 @@ pub(super) const PHRASES: &[(Meaning, &str)] = {
 
 /// What follows a number. Where the unit says of what it is, its metric stands beside it.
 pub(super) const UNITS: &[((NumberUnit, Option<&str>), &str)] = {
-    use FactUnit::{Milliseconds, Requests, RequestsPerSecond, Seconds, Tokens, TokensPerSecond};
-    use NumberUnit::{Fact, Times};
+    const TOKENS: NumberUnit = NumberUnit::Fact(FactUnit::Tokens);
+    const TOKENS_PER_SECOND: NumberUnit = metric_unit(Unit::TokensPerSecond);
     &[
-        ((Fact(Milliseconds), None), "ms | millisecond | milliseconds"),
-        ((Fact(Seconds), None), "s | sec | second | seconds"),
+        ((metric_unit(Unit::Milliseconds), None), "ms | millisecond | milliseconds"),
+        ((NumberUnit::Seconds, None), "s | sec | second | seconds"),
         (
-            (Fact(TokensPerSecond), None),
+            (TOKENS_PER_SECOND, None),
             "tok / s | tok / sec | tokens / s | tokens / sec | tokens / second | \
              tokens per second | tokens per sec",
         ),
         (
-            (Fact(TokensPerSecond), Some("per_user_throughput")),
+            (TOKENS_PER_SECOND, Some("per_user_throughput")),
             "tok / s per user | tokens / s per user | tokens per second per user",
         ),
-        ((Fact(RequestsPerSecond), None), "req / s | requests / s | requests per second"),
-        ((PERCENT, None), "% | percent | per cent"),
-        ((Times, None), "x | times | fold"),
-        ((Fact(Tokens), None), "tokens | tok"),
         (
-            (Fact(Tokens), Some("input_tokens")),
+            (metric_unit(Unit::RequestsPerSecond), None),
+            "req / s | requests / s | requests per second",
+        ),
+        ((PERCENT, None), "% | percent | per cent"),
+        ((NumberUnit::Times, None), "x | times | fold"),
+        ((TOKENS, None), "tokens | tok"),
+        (
+            (TOKENS, Some("input_tokens")),
             "input tokens | prompt tokens | token input | token inputs | token prompt | \
              token prompts",
         ),
         (
-            (Fact(Tokens), Some("output_tokens")),
+            (TOKENS, Some("output_tokens")),
             "output tokens | token output | token outputs | token answers",
         ),
-        ((Fact(Requests), Some("requests")), "requests | prompts"),
+        ((metric_unit(Unit::Requests), Some("requests")), "requests | prompts"),
         (
             (USERS, None),
             "user | users | concurrent user | concurrent users | concurrent requests | \

@@ -1,14 +1,14 @@
-//! The rules of each section, and from where on they speak.
+//! The rules of each section with their thresholds.
 
 use std::cmp::Ordering;
 
-use inferometer_analysis::Verdict;
+use inferometer_analysis::{Verdict, metric};
 use inferometer_model::spec::SourceKind;
 use inferometer_model::study::{Level, Prompts};
 
-use super::page::{Family, MeasuredBy, Order, Overload, Page, Row, say};
+use super::{Family, MeasuredBy, Order, Page, Row, say};
 use crate::narrative::Sentence;
-use crate::narrative::facts::Completeness;
+use crate::narrative::facts::Overload;
 
 /// p99 over median of TTFT: the slowest of a hundred waits as long again as a usual request takes.
 /// The rule of the interactive sweet spot has the same factor.
@@ -21,7 +21,7 @@ const SKEW_LARGE: f64 = 1.5;
 /// p99 above median of TPOT: nearer than this, answers are read at the same speed.
 const SPREAD_STEADY: f64 = 0.05;
 
-/// p99 above median of TPOT: a fifth is seen by a reader who has two answers side by side.
+/// p99 above median of TPOT: a reader who has two answers side by side sees a fifth.
 const SPREAD_WIDE: f64 = 0.20;
 
 /// p99 over median of ITL: one step of a batch does not take five times the usual for being larger;
@@ -41,42 +41,47 @@ const GAIN_SMALL: f64 = 0.10;
 /// A level this near the peak is as good for throughput.
 const SHARE_OF_PEAK: f64 = 0.95;
 
-/// Of the input: below one part in a hundred a prefix cache has found a chat template, not prompts.
+/// Share of the input: below one part in a hundred a prefix cache has found a chat template, not
+/// prompts.
 const CACHED: f64 = 0.01;
 
-/// Readings of a gauge inside a run: with fewer, what lasted for a tenth of the run may stand in
+/// Readings of a gauge inside a run: with fewer, a state that lasted for a tenth of the run may be in
 /// none of them.
 const READINGS_FEWEST: f64 = 10.0;
 
-/// The longest gap over the median of ITL: one gap of a run is always long, so more is asked of it
-/// than of p99.
+/// The longest gap over the median of ITL: one gap of a run is always long, so the threshold is higher
+/// than that of p99.
 const PAUSE_SINGLE: f64 = 10.0;
 
-/// TTFT p99 in milliseconds: nobody who waits longer for an answer to begin calls it interactive.
+/// TTFT p99 in milliseconds: an answer that begins later is not interactive.
 const INTERACTIVE_MS: f64 = 2_000.0;
 
-/// Requests that leave at once as the run begins, as a share of all: from a tenth on they reach
+/// Requests that are sent together as the run begins, as a share of all: from a tenth on they reach
 /// down to p90.
 const BURST: f64 = 0.10;
 
-/// Waiting requests as a share of those in flight: fewer are on their way in, and hold nothing up.
+/// Waiting requests as a share of those in flight: fewer are on their way in, and delay nothing.
 const QUEUE_SHARE: f64 = 0.10;
 
-/// How often a set drawn again must choose the same level before the choice is called certain.
+/// How often a resampled set must choose the same level before the choice is called certain.
 const SAME_CHOICE: f64 = 0.95;
 
-/// A share that prints as `< 0.1 %` is not a number to speak of.
+/// A share that prints as `< 0.1 %` is too small to state.
 const PRINTABLE_SHARE: f64 = 0.001;
 
 /// Running requests below this share of those in flight, in the mean and at most: the server holds
 /// some back.
 const HELD_BACK: f64 = 0.9;
 
+/// A sentence that lists more rows is a table.
+const RIVALS_MOST: usize = 2;
+const NAMES_MOST: usize = 5;
+
 type PageRule = fn(&Page<'_>) -> Option<Sentence>;
-type RowRule = fn(&Page<'_>, &Row) -> Option<Sentence>;
+type RowRule = fn(&Page<'_>, &Row<'_>) -> Option<Sentence>;
 type FamilyRule = fn(&Page<'_>, &Family<'_>) -> Option<Sentence>;
 
-/// What the rules say of each family in turn.
+/// The sentences of the rules about each family in turn.
 fn by_family(page: &Page<'_>, rules: &[FamilyRule]) -> Vec<Sentence> {
     let mut found = Vec::new();
     for family in &page.families {
@@ -85,21 +90,26 @@ fn by_family(page: &Page<'_>, rules: &[FamilyRule]) -> Vec<Sentence> {
     found
 }
 
-// The first lines of a page: what was measured, and the few numbers that matter.
+// The first lines of a page: the subject, and the few numbers that matter.
 
 pub(super) fn summary(page: &Page<'_>) -> Vec<Sentence> {
-    let rest: [PageRule; 6] =
-        [best_tpot, longest_ttft, run_throughput, repeated, failures, warm_answers];
+    let rest: [PageRule; 6] = [
+        |page| extreme(page, "The lowest TPOT mean", "tpot.mean", Order::Lowest),
+        |page| extreme(page, "The longest TTFT mean", "ttft.mean", Order::Highest),
+        run_throughput,
+        repeated,
+        failures,
+        warm_answers,
+    ];
     let mut found: Vec<Sentence> = subject(page).into_iter().chain(verdict(page)).collect();
-    let searched = page.searched.iter().filter_map(|(row, limit)| {
+    found.extend(page.searched.iter().filter_map(|(row, limit)| {
         let row = page.rows.get(*row)?;
         let level = page.at(row, "asked_rate").or_else(|| page.at(row, "concurrency"))?;
-        let end = if limit.confirmed { "." } else { ", which no further run has confirmed." };
+        let end = if limit.confirmed { "." } else { "; no further run has confirmed it." };
         let goals = limit.goals.join(" and ");
         let words = "The highest level that meets {$} is {*name}{~}{}";
         say!(page, row => words, goals.as_str(), level, end)
-    });
-    found.extend(searched);
+    }));
     found.extend(by_family(page, &[interactive_spot, peak]));
     found.extend(rest.into_iter().filter_map(|rule| rule(page)));
     found
@@ -116,50 +126,24 @@ fn subject(page: &Page<'_>) -> Option<Sentence> {
     let gpus = machine.filter(|_| pretended.is_none()).map_or(&[][..], |machine| &machine.gpus);
     let gpu = gpus.first().filter(|first| gpus.iter().all(|gpu| gpu.name == first.name));
     let gpus = gpu.and_then(|gpu| say!(page, " on {=gpus}× {*}", gpu.name.as_str()));
-    let engine = pretended.and_then(|what| {
-        say!(page, " It ran on the embedded engine, which pretends to be {*}.", what)
-    });
-    let model = first.run.model.as_str();
-    say!(page, "{*} was {}{}{}{}", model, verb, gpus, extent(page)?, engine)
-}
-
-/// ` by the suite standard with 6 scenarios at 10 levels and 250 requests.`
-fn extent(page: &Page<'_>) -> Option<Sentence> {
-    match page.measured_by() {
+    let extent = match page.measured_by() {
         MeasuredBy::Suite(name) => {
-            let noun = page.plural("scenarios", "scenario", "scenarios");
-            let at = if page.count("scenarios") < page.count("levels") {
-                say!(page, " at {=levels} levels")
-            } else {
-                None
-            };
-            say!(page, " by the suite {*} with {=scenarios} {}{} and {>requests}.", name, noun, at)
+            say!(page, " by the suite {*} with {scenarios}, {levels} and {>requests}.", name)
         }
-        MeasuredBy::Sweep => {
-            let noun = page.plural("levels", "level", "levels");
-            say!(page, " at {=levels} {} with {>requests} in all.", noun)
-        }
-        MeasuredBy::Repeat => say!(page, " with {>requests} in all."),
-        MeasuredBy::Run => say!(page, " with {>requests}."),
-    }
+        _ => say!(page, "[ at {levels}] with {>requests}."),
+    };
+    let engine = pretended.and_then(|profile| {
+        say!(page, " It ran on the embedded engine, which simulates {*}.", profile)
+    });
+    say!(page, "{*} was {}{}{}{}", first.run.model.as_str(), verb, gpus, extent?, engine)
 }
 
 fn verdict(page: &Page<'_>) -> Option<Sentence> {
     let of_run = || page.first.map(|run| run.verdict);
     let verdict = page.set.map(|set| set.verdict).or_else(of_run)?;
-    let levels = page.plural("levels", "level", "levels");
-    let are = page.plural("degraded", "is", "are");
-    let has = |key: &str| verdict != Verdict::Valid && 0.0 < page.count(key);
-    let detail = match (has("degraded"), has("invalid")) {
-        (false, false) => None,
-        (true, false) => say!(page, ": {=degraded} of {=levels} {} {} degraded", levels, are),
-        (false, true) => say!(page, ": of {=levels} {} {=invalid} had an invalid run", levels),
-        (true, true) => {
-            let words =
-                ": of {=levels} {} {=invalid} had an invalid run and {=degraded} {} degraded";
-            say!(page, words, levels, are)
-        }
-    };
+    let words =
+        " (degraded levels: {=degraded} of {=levels}; levels with an invalid run: {=invalid})";
+    let detail = if verdict == Verdict::Valid { None } else { say!(page, words) };
     say!(page, "The result is {*}{}.", verdict.key(), detail)
 }
 
@@ -179,19 +163,19 @@ fn interactive_spot(page: &Page<'_>, family: &Family<'_>) -> Option<Sentence> {
 }
 
 /// Whether an answer begins soon enough; `None` where TTFT is not known.
-fn is_interactive(page: &Page<'_>, row: &Row) -> Option<bool> {
+fn is_interactive(page: &Page<'_>, row: &Row<'_>) -> Option<bool> {
     Some(page.value(page.at(row, "ttft.p99")?) <= INTERACTIVE_MS)
 }
 
 /// Whether no lower level could have been chosen.
-fn is_lowest(page: &Page<'_>, family: &Family<'_>, row: &Row) -> bool {
-    page.rows_of(family).next().is_some_and(|first| first.name == row.name)
+fn is_lowest(page: &Page<'_>, family: &Family<'_>, row: &Row<'_>) -> bool {
+    page.rows_of(family).next().is_some_and(|first| first.name() == row.name())
 }
 
-/// A prefix cache that has improved the numbers of a family: whether the server reports it, or only
-/// its speed shows it, and the fact that does.
+/// A prefix cache that has improved the numbers of a family: `true` where the server reports it,
+/// `false` where only its speed shows it, and the fact that does.
 fn warm_cache(page: &Page<'_>, family: &Family<'_>) -> Option<(bool, Option<usize>)> {
-    let is_sure = page.rows_of(family).any(|row| row.contaminated);
+    let is_sure = page.rows_of(family).any(Row::is_contaminated);
     let evidence = page.rows_of(family).find_map(|row| suspicion(page, row));
     (is_sure || evidence.is_some()).then_some((is_sure, evidence))
 }
@@ -200,7 +184,7 @@ fn peak(page: &Page<'_>, family: &Family<'_>) -> Option<Sentence> {
     let quantity = &family.findings.peak.found()?.quantity;
     let own = page.leading(page.rows_of(family), quantity, Order::Highest)?;
     // Other scenarios may have more, and another server too.
-    let is_other = |row: &&Row| !page.rows_of(family).any(|own| own.name == row.name);
+    let is_other = |row: &&Row<'_>| !page.rows_of(family).any(|own| own.name() == row.name());
     let others = page.compared().filter(is_other);
     let above = page.leading(others, quantity, Order::Highest).filter(|other| {
         page.value(own.place) < page.value(other.place) || page.is_same(own.place, other.place)
@@ -211,39 +195,24 @@ fn peak(page: &Page<'_>, family: &Family<'_>) -> Option<Sentence> {
         (Some(_), _) => say!(page, "of {*} ", family.name),
     };
     let rival = own.rivals.first().and_then(|(rival, other)| {
-        if page.overlap(own.place, *other) {
-            say!(page, *rival => "{~}; its interval overlaps that of {level}", *other)
-        } else {
-            say!(page, *rival => "{~}, the same as at {level}", *other)
-        }
+        say!(page, *rival => "{~}; {level} cannot be distinguished from it", *other)
     });
-    let rest = above.filter(|_| page.families.len() == 1).and_then(|other| {
-        if page.is_same(own.place, other.place) {
-            say!(page, other.row => ". About as much has {*name}: {}", other.place)
-        } else {
-            let words = ". The highest of all is {}{}{*name}";
-            say!(page, other.row => words, other.place, page.there())
-        }
-    });
-    let words = "The highest throughput {}is {>} at {level}{}{}.";
-    say!(page, own.row => words, of, own.place, rival, rest)
+    let rest = above.filter(|_| page.families.len() == 1);
+    let rest = rest.and_then(|it| say!(page, it.row => "; {*name} has {}", it.place));
+    say!(page, own.row => "The highest throughput {}is {>} at {level}{}{}.", of, own.place, rival, rest)
 }
 
-fn best_tpot(page: &Page<'_>) -> Option<Sentence> {
-    let found = page.leading(page.compared(), "tpot.mean", Order::Lowest)?;
-    found.next?;
-    say!(page, "The lowest TPOT mean{}.", found.named(page)?)
-}
-
-fn longest_ttft(page: &Page<'_>) -> Option<Sentence> {
-    let found = page.leading(page.compared(), "ttft.mean", Order::Highest)?;
-    found.next?;
-    let named = found.named(page)?;
-    let words = "The longest TTFT mean{}[, with {=input_tokens} input tokens].";
-    if found.rivals.is_empty() {
-        return say!(page, found.row => words, named);
+/// The row with the lowest or the highest value; none where too many cannot be distinguished from it.
+fn extreme(page: &Page<'_>, title: &str, quantity: &str, order: Order) -> Option<Sentence> {
+    let found = page.leading(page.compared(), quantity, order)?;
+    found.next.filter(|_| found.rivals.len() <= RIVALS_MOST)?;
+    let mut rivals = Sentence::default();
+    for (row, place) in &found.rivals {
+        let lead = if rivals.text.is_empty() { "; not distinguishable from it: " } else { ", " };
+        rivals.append(say!(page, *row => "{}{*name} ({})", lead, *place)?);
     }
-    say!(page, "The longest TTFT mean{}.", named)
+    let words = "{} is {>}{}{*name}[, with {=input_tokens} input tokens]{}.";
+    say!(page, found.row => words, title, found.place, page.there(), rivals)
 }
 
 /// The headline of a single run.
@@ -255,10 +224,11 @@ fn run_throughput(page: &Page<'_>) -> Option<Sentence> {
 }
 
 fn repeated(page: &Page<'_>) -> Option<Sentence> {
-    let MeasuredBy::Repeat = page.measured_by() else { return None };
-    let [row] = page.rows.as_slice() else { return None };
+    let (MeasuredBy::Repeat, [row]) = (page.measured_by(), page.rows.as_slice()) else {
+        return None;
+    };
     let runs = page.whole("runs").filter(|runs| 1.0 < page.value(*runs))?;
-    let words = "Over {=} runs the mean output throughput is known to within {>half_width}.";
+    let words = "Over {} the mean output throughput is known to within {>half_width}.";
     say!(page, row => words, runs)
 }
 
@@ -272,22 +242,23 @@ fn failures(page: &Page<'_>) -> Option<Sentence> {
 /// The row that a warm cache has answered most: as the server reports it, else by its speed.
 fn warm_answers(page: &Page<'_>) -> Option<Sentence> {
     page.whole("levels")?;
-    let reported = |row: &Row| page.at(row, "cached_share.max").filter(|_| row.contaminated);
+    let reported =
+        |row: &Row<'_>| page.at(row, "cached_share.max").filter(|_| row.is_contaminated());
     if let Some((row, share)) = page.largest(reported) {
-        let words = "The prefix cache answered prompts that were to be new, up to {>} of the \
-                     input{}{*name}: what follows from TTFT there describes a warm cache.";
+        let words = "The prefix cache held prompts that were meant to be new, up to {>} of the \
+                     input{}{*name}: TTFT and prefill speed there describe a warm cache.";
         return say!(page, row => words, share, page.there());
     }
     let (row, times) = page.largest(|row| suspicion(page, row))?;
-    let words = "A prefix cache has probably answered prompts: prefill{}{*name} is {>} times as fast \
-                 as that of {*}.";
-    say!(page, row => words, page.there(), times, row.cold.as_deref()?)
+    let words = "The prefix cache probably held prompts: prefill{}{*name} is {>} times as fast as that \
+                 of {*}.";
+    say!(page, row => words, page.there(), times, row.cold?)
 }
 
-// What one scenario shows: failures first, then the first token, the tokens after it, throughput and
-// the cache.
+// The findings of one scenario: failures first, then the first token, the tokens after it, throughput
+// and the cache.
 
-pub(super) fn scenario(page: &Page<'_>, row: &Row) -> Vec<Sentence> {
+pub(super) fn scenario(page: &Page<'_>, row: &Row<'_>) -> Vec<Sentence> {
     let rules: [RowRule; 14] = [
         row_failures,
         not_reached,
@@ -311,7 +282,7 @@ pub(super) fn scenario(page: &Page<'_>, row: &Row) -> Vec<Sentence> {
     rules.into_iter().filter_map(|rule| rule(page, row)).chain(above).collect()
 }
 
-/// What is said where a number is at least this large.
+/// The sentences about numbers that are at least this large.
 const ABOVE: [(&str, f64, &str); 4] = [
     (
         "preemptions",
@@ -329,81 +300,78 @@ const ABOVE: [(&str, f64, &str); 4] = [
     ("attainment", 0.0, "{>attainment} of the requests met every SLO[: a goodput of {goodput}]."),
 ];
 
-fn row_failures(page: &Page<'_>, row: &Row) -> Option<Sentence> {
+fn row_failures(page: &Page<'_>, row: &Row<'_>) -> Option<Sentence> {
     page.when(row, "failed_requests", |failed| 0.0 < failed)?;
-    let class = row.failure.as_ref();
-    let class = class.and_then(|it| say!(page, "; the most frequent class is {$}", it.class));
     let words = "{=failed_requests} of {>attempted_requests} failed{}. Latencies and throughput are of \
                  the others.";
-    say!(page, row => words, class)
+    say!(page, row => words, failure_class(page, row))
 }
 
-/// A row whose name says more users than there were.
-fn not_reached(page: &Page<'_>, row: &Row) -> Option<Sentence> {
-    (row.completeness == Completeness::NotReached).then_some(())?;
+fn failure_class(page: &Page<'_>, row: &Row<'_>) -> Option<Sentence> {
+    say!(page, "; the most frequent class is {$}", row.failure_class()?)
+}
+
+/// A row whose name states more users than there were.
+fn not_reached(page: &Page<'_>, row: &Row<'_>) -> Option<Sentence> {
+    row.is_short().then_some(())?;
     let words = "At most {=concurrency_peak} of the {=concurrency} users were ever in flight: this row \
-                 describes fewer than its name says.";
+                 describes fewer users than its name states.";
     say!(page, row => words)
 }
 
-/// Requests that come at their own times, faster than they are answered.
-fn overload(page: &Page<'_>, row: &Row) -> Option<Sentence> {
-    let overload = row.overload?;
-    let all = page.at(row, "attempted_requests")?;
-    let lead = say!(page, row => "At {asked_rate} the server is overloaded: ")
-        .or_else(|| say!(page, "{~}The server is overloaded: ", all))?;
-    let words = match overload {
+/// Requests of an open loop that come faster than they are answered.
+fn overload(page: &Page<'_>, row: &Row<'_>) -> Option<Sentence> {
+    let reason = match row.overload()? {
         Overload::PilingUp => "requests come faster than they end, and pile up",
         Overload::Behind if page.at(row, "served_share").is_some() => {
-            "it serves {served_share} of it"
+            "it serves {served_share} of the rate"
         }
         Overload::Behind => "it falls behind",
-        Overload::TimedOut => {
-            "requests came at their own times, and some waited in vain for a first token"
-        }
+        Overload::TimedOut => "some requests timed out before their first token",
     };
-    let what = say!(page, row => words)?;
-    say!(page, "{}{}. Its latencies depend on how long the run lasts.", lead, what)
+    let reason = say!(page, row => reason)?;
+    let words = "{~attempted_requests}The server is overloaded[ at {asked_rate}]: {}. Its latencies \
+                 depend on how long the run lasts.";
+    say!(page, row => words, reason)
 }
 
-/// What the server itself reports about its prefix cache.
-fn cached(page: &Page<'_>, row: &Row) -> Option<Sentence> {
+/// The cache hits that the server reports.
+fn cached(page: &Page<'_>, row: &Row<'_>) -> Option<Sentence> {
     page.when(row, "cached_share", |share| CACHED <= share)?;
-    let warm = "{>cached_share} of the input came from the prefix cache though every prompt was to be \
-                new: TTFT and a prefill speed of {pp} describe a warm cache.";
-    let warm = if row.contaminated { say!(page, row => warm) } else { None };
+    let warm = "{>cached_share} of the input came from the prefix cache though every prompt was meant \
+                to be new: TTFT and a prefill speed of {pp} describe a warm cache.";
+    let warm = if row.is_contaminated() { say!(page, row => warm) } else { None };
     warm.or_else(|| say!(page, row => "{>cached_share} of the input came from the prefix cache."))
 }
 
-/// What prefill speed shows of the cache where the server reports nothing.
-fn too_fast(page: &Page<'_>, row: &Row) -> Option<Sentence> {
+/// The evidence of prefill speed where the server reports no cache hits.
+fn too_fast(page: &Page<'_>, row: &Row<'_>) -> Option<Sentence> {
     let times = suspicion(page, row)?;
-    let other = row.cold.as_deref()?;
-    let cold = page.named_at(Some(other), "pp")?;
+    let cold = page.named_at(row.cold, "pp")?;
     let words = "Prefill speed is {>pp}, {=} times the {} of {*}: the prompts were probably in the \
                  server's prefix cache.";
-    say!(page, row => words, times, cold, other)
+    say!(page, row => words, times, cold, row.cold)
 }
 
-/// How many times faster than a row without a cache, where only that shows it.
-fn suspicion(page: &Page<'_>, row: &Row) -> Option<usize> {
-    row.cold.as_ref()?;
-    page.at(row, "pp_times").filter(|_| !row.contaminated)
+/// How many times faster prefill is than that of a row without a cache, where only that shows it.
+fn suspicion(page: &Page<'_>, row: &Row<'_>) -> Option<usize> {
+    row.cold.filter(|_| !row.is_contaminated())?;
+    page.at(row, "pp_times")
 }
 
 /// Whether some of the prompts were in the prefix cache.
-fn is_warm(page: &Page<'_>, row: &Row) -> bool {
+fn is_warm(page: &Page<'_>, row: &Row<'_>) -> bool {
     cached(page, row).is_some() || too_fast(page, row).is_some()
 }
 
-fn prefill(page: &Page<'_>, row: &Row) -> Option<Sentence> {
-    (row.concurrency == Some(1) && !is_warm(page, row)).then_some(())?;
+fn prefill(page: &Page<'_>, row: &Row<'_>) -> Option<Sentence> {
+    (row.key.concurrency == Some(1) && !is_warm(page, row)).then_some(())?;
     let words = "One request at a time waits for no other, so the TTFT mean of {>ttft.mean} is what a \
                  prompt of {input_tokens} costs; prefill speed is {pp}.";
     say!(page, row => words)
 }
 
-fn ttft_tail(page: &Page<'_>, row: &Row) -> Option<Sentence> {
+fn ttft_tail(page: &Page<'_>, row: &Row<'_>) -> Option<Sentence> {
     let (p99, median) = (page.at(row, "ttft.p99")?, page.at(row, "ttft.p50")?);
     if !is_long_tailed(page, row) {
         let above = above_median(page, row, "ttft")?;
@@ -416,19 +384,13 @@ fn ttft_tail(page: &Page<'_>, row: &Row) -> Option<Sentence> {
     }
     let causes: [RowRule; 3] = [queueing, burst, held_back];
     let has_cause = is_warm(page, row) || causes.iter().any(|rule| rule(page, row).is_some());
-    let end = match (has_cause, page.at(row, "waiting.max")) {
-        (true, _) => "",
-        (false, Some(_)) => "; what these requests waited for is not known",
-        (false, None) => {
-            "; what these requests waited for is not known, for the server says nothing of its queue"
-        }
-    };
+    let end = if has_cause { "" } else { "; what these requests waited for is not known" };
     let words = "TTFT p99 is {>ttft.p99}, {=ttft_tail} times its median of {ttft.p50}{}.";
     say!(page, row => words, end)
 }
 
-/// `, 8.1 % above its median of 135.27 ms`; `None` where the two cannot be told apart.
-fn above_median(page: &Page<'_>, row: &Row, metric: &str) -> Option<Sentence> {
+/// `, 8.1 % above its median of 135.27 ms`; `None` where the two cannot be distinguished.
+fn above_median(page: &Page<'_>, row: &Row<'_>, metric: &str) -> Option<Sentence> {
     let of = |statistic: &str| page.at(row, &format!("{metric}{statistic}"));
     let (spread, median) = (of("_spread")?, of(".p50")?);
     let is_apart = !page.overlap(of(".p99")?, median) && PRINTABLE_SHARE <= page.value(spread);
@@ -436,7 +398,7 @@ fn above_median(page: &Page<'_>, row: &Row, metric: &str) -> Option<Sentence> {
     say!(page, ", {} above its median of {}", spread, median)
 }
 
-fn ttft_skew(page: &Page<'_>, row: &Row) -> Option<Sentence> {
+fn ttft_skew(page: &Page<'_>, row: &Row<'_>) -> Option<Sentence> {
     let (mean, median) = (page.at(row, "ttft.mean")?, page.at(row, "ttft.p50")?);
     page.when(row, "ttft_skew", |skew| SKEW_LARGE <= skew && !page.overlap(mean, median))?;
     let end = if is_warm(page, row) {
@@ -448,30 +410,29 @@ fn ttft_skew(page: &Page<'_>, row: &Row) -> Option<Sentence> {
     say!(page, row => words, end)
 }
 
-fn is_long_tailed(page: &Page<'_>, row: &Row) -> bool {
+fn is_long_tailed(page: &Page<'_>, row: &Row<'_>) -> bool {
     page.when(row, "ttft_tail", |tail| TAIL_LONG <= tail).is_some()
 }
 
-fn queueing(page: &Page<'_>, row: &Row) -> Option<Sentence> {
+fn queueing(page: &Page<'_>, row: &Row<'_>) -> Option<Sentence> {
     page.when(row, "waiting.max", |waiting| 1.0 <= waiting)?;
     is_long_tailed(page, row).then_some(())?;
     let words = "The server had up to {>waiting.max} in its queue, and TTFT counts that wait.";
     say!(page, row => words)
 }
 
-fn burst(page: &Page<'_>, row: &Row) -> Option<Sentence> {
+fn burst(page: &Page<'_>, row: &Row<'_>) -> Option<Sentence> {
     let users = page.when(row, "concurrency", |users| 1.0 < users)?;
-    let requests = page.at(row, "requests")?;
-    let share = page.value(users) / page.value(requests);
-    let is_burst = row.is_closed && (BURST..1.0).contains(&share) && is_long_tailed(page, row);
+    let share = page.value(users) / page.value(page.at(row, "requests")?);
+    let is_burst = row.is_closed() && (BURST..1.0).contains(&share) && is_long_tailed(page, row);
     is_burst.then_some(())?;
-    let words = "{=concurrency} of {>requests} left together at the start, and prompts that arrive \
+    let words = "{=concurrency} of {>requests} were sent together at the start, and prompts that arrive \
                  together wait for each other.";
     say!(page, row => words)
 }
 
-/// A server that runs fewer requests than are in flight, all along.
-fn held_back(page: &Page<'_>, row: &Row) -> Option<Sentence> {
+/// A server that runs fewer requests than are in flight, for the whole run.
+fn held_back(page: &Page<'_>, row: &Row<'_>) -> Option<Sentence> {
     page.when(row, "readings", |readings| READINGS_FEWEST <= readings)?;
     let is_below = |quantity: &str, bound: &str| {
         let bound = page.value(page.at(row, bound)?);
@@ -480,12 +441,12 @@ fn held_back(page: &Page<'_>, row: &Row) -> Option<Sentence> {
     is_below("running.mean", "concurrency_mean")?;
     is_below("running.max", "concurrency")?;
     page.when(row, "waiting.max", |waiting| 1.0 <= waiting)?;
-    let words = "Of {=concurrency} in flight the server ran at most {=running.max} at once, as far as \
-                 {=readings} readings of a run show; the others waited.";
+    let words = "Of {=concurrency} in flight the server ran at most {=running.max} at once by {=readings} \
+                 readings of a run; the others waited.";
     say!(page, row => words)
 }
 
-fn decode(page: &Page<'_>, row: &Row) -> Option<Sentence> {
+fn decode(page: &Page<'_>, row: &Row<'_>) -> Option<Sentence> {
     let (p99, median) = (page.at(row, "tpot.p99")?, page.at(row, "tpot.p50")?);
     let is_apart = !page.overlap(p99, median);
     if page.when(row, "tpot_tail", |tail| TAIL_LONG <= tail && is_apart).is_some() {
@@ -495,9 +456,10 @@ fn decode(page: &Page<'_>, row: &Row) -> Option<Sentence> {
     }
     let spread = page.value(page.at(row, "tpot_spread")?);
     let above = above_median(page, row, "tpot");
-    // Nothing speaks against it: enough requests, and no long gap between tokens.
+    // Steady: from enough requests, and no long gap between tokens.
+    let is_certified = row.is_certified(metric::TPOT.p99()) == Some(true);
     let pauses = long_pauses(page, row).or_else(|| longest_pause(page, row));
-    if spread <= SPREAD_STEADY && row.tpot_certified == Some(true) && pauses.is_none() {
+    if spread <= SPREAD_STEADY && is_certified && pauses.is_none() {
         let above = above.or_else(|| say!(page, row => " and its median {tpot.p50}"))?;
         return say!(page, row => "Decode is steady: TPOT p99 is {>tpot.p99}{}.", above);
     }
@@ -507,41 +469,43 @@ fn decode(page: &Page<'_>, row: &Row) -> Option<Sentence> {
 }
 
 /// How many times its median ITL p99 is, where answers pause.
-fn long_pauses(page: &Page<'_>, row: &Row) -> Option<usize> {
+fn long_pauses(page: &Page<'_>, row: &Row<'_>) -> Option<usize> {
     let (p99, median) = (page.at(row, "itl.p99")?, page.at(row, "itl.p50")?);
     page.when(row, "itl_tail", |tail| PAUSES_LONG <= tail && !page.overlap(p99, median))
 }
 
 /// How many times the median the longest gap is, where that is far.
-fn longest_pause(page: &Page<'_>, row: &Row) -> Option<usize> {
+fn longest_pause(page: &Page<'_>, row: &Row<'_>) -> Option<usize> {
     page.when(row, "itl_max_times", |times| PAUSE_SINGLE <= times)
 }
 
-fn pauses(page: &Page<'_>, row: &Row) -> Option<Sentence> {
+fn pauses(page: &Page<'_>, row: &Row<'_>) -> Option<Sentence> {
     long_pauses(page, row)?;
-    let end = match row.concurrency {
-        Some(0 | 1) => ": answers pause.",
-        _ => ": answers pause, as they do while other prompts are prefilled.",
-    };
-    let words = "ITL p99 is {itl.p99}, {=itl_tail} times its median of {itl.p50}{}";
+    let is_alone = matches!(row.key.concurrency, Some(0 | 1));
+    let end = if is_alone { "" } else { ", as they do while other prompts are prefilled" };
+    let words = "ITL p99 is {itl.p99}, {=itl_tail} times its median of {itl.p50}: answers pause{}.";
     say!(page, row => words, end)
 }
 
 /// A pause that p99 does not show.
-fn single_pause(page: &Page<'_>, row: &Row) -> Option<Sentence> {
+fn single_pause(page: &Page<'_>, row: &Row<'_>) -> Option<Sentence> {
     longest_pause(page, row).filter(|_| long_pauses(page, row).is_none())?;
     let words = "Answers pause now and then: the longest gap between tokens is {itl.max}, \
                  {=itl_max_times} times the ITL median of {itl.p50}.";
     say!(page, row => words)
 }
 
-// What changes from level to level, from which level on more users bring nothing, and what the server
-// runs out of, as far as its own numbers show it.
+// The changes from level to level, the level from which on more users add nothing, and the resource
+// that the server runs out of, as far as its own numbers show it.
 
 pub(super) fn scaling(page: &Page<'_>) -> Vec<Sentence> {
     let rules: [FamilyRule; 9] = [
         levels_not_reached,
-        ends,
+        |page, family| {
+            let course = from_to(page, family, "output_throughput")?;
+            let words = "Output throughput {}, {=throughput_times} times as much.";
+            say!(page, page.rows_of(family).last()? => words, course)
+        },
         |page, family| {
             let course = from_to(page, family, "per_user_throughput")?;
             say!(page, "Per-user throughput {}.", course)
@@ -556,37 +520,26 @@ pub(super) fn scaling(page: &Page<'_>) -> Vec<Sentence> {
         },
         |page, family| {
             let knee = page.row_at(family, family.findings.knee.found()?.level)?;
-            say!(page, knee => "The curve of throughput bends at {level} ({>output_throughput}).")
+            say!(page, knee => "The throughput curve bends at {level} ({>output_throughput}).")
         },
-        limit,
+        |page, family| {
+            let row = flat(page, family).filter(|flat| flat.is_certain)?.after;
+            say!(page, row => limit(page, row).0)
+        },
     ];
     by_family(page, &rules)
 }
 
-/// Levels whose name says more users than there were, such as `c=500 (at most 100 in flight, for
-/// there were 100 requests in all)`.
+/// Levels whose name states more users than there were.
 fn levels_not_reached(page: &Page<'_>, family: &Family<'_>) -> Option<Sentence> {
-    let missed =
-        page.every_row_of(family).filter(|row| row.completeness == Completeness::NotReached);
     let mut listed = Sentence::default();
-    for (place, row) in missed.enumerate() {
-        let users = page.value(page.at(row, "concurrency")?);
-        let words = match page.when(row, "requests", |requests| requests < users) {
-            Some(_) => {
-                "{}{level} (at most {=concurrency_peak} in flight, for there were {requests} in all)"
-            }
-            None => "{}{level} (at most {=concurrency_peak} in flight)",
-        };
-        listed.append(say!(page, row => words, if place == 0 { "" } else { ", " })?);
+    for row in page.every_row_of(family).filter(|row| row.is_short()) {
+        let separator = if listed.text.is_empty() { "" } else { ", " };
+        let words = "{}{level} (at most {=concurrency_peak} in flight; {requests} in total)";
+        listed.append(say!(page, row => words, separator)?);
     }
     (!listed.text.is_empty()).then_some(())?;
-    say!(page, "Never reached: {}. Such a level is in no comparison.", listed)
-}
-
-fn ends(page: &Page<'_>, family: &Family<'_>) -> Option<Sentence> {
-    let course = from_to(page, family, "output_throughput")?;
-    let words = "Output throughput {}, {=throughput_times} times as much.";
-    say!(page, page.rows_of(family).last()? => words, course)
+    say!(page, "Levels that were not reached: {}. They are in no comparison.", listed)
 }
 
 /// `rises from 97.72 tok/s at c=2 to 387.1 tok/s at c=32`.
@@ -616,9 +569,9 @@ fn kept_up(page: &Page<'_>, family: &Family<'_>) -> Option<Sentence> {
     let found = family.findings.saturation.found()?;
     let row = |rate: Option<f64>| {
         let level = Level::Rate(rate?);
-        page.every_row_of(family).find(|row| row.level == Some(level))
+        page.every_row_of(family).find(|row| row.level() == Some(level))
     };
-    let rate = |row: &Row| page.at(row, "asked_rate");
+    let rate = |row: &Row<'_>| page.at(row, "asked_rate");
     let kept = row(found.highest_served).and_then(rate);
     let missed = row(found.lowest_missed);
     let share = missed.and_then(|row| {
@@ -626,33 +579,32 @@ fn kept_up(page: &Page<'_>, family: &Family<'_>) -> Option<Sentence> {
     });
     let lead = match kept {
         Some(kept) => say!(page, "The server keeps up with {>}", kept)?,
-        None => say!(page, "The server keeps up with no rate that was asked")?,
+        None => say!(page, "The server keeps up with none of the rates")?,
     };
     match (missed.and_then(rate), share) {
         (Some(missed), Some(share)) => say!(page, "{}; of {} it serves {}.", lead, missed, share),
         (Some(missed), None) => say!(page, "{}; at {} requests pile up.", lead, missed),
-        (None, _) => say!(page, "{}, the highest rate that was asked.{~}", lead, kept?),
+        (None, _) => say!(page, "{}, the highest rate of the sweep.{~}", lead, kept?),
     }
 }
 
-/// A step after which throughput stays.
+/// A step after which throughput does not grow.
 #[derive(Clone, Copy)]
-struct Flat<'p> {
-    before: &'p Row,
-    after: &'p Row,
-    /// The place of its gain or its loss.
+struct Flat<'p, 'a> {
+    before: &'p Row<'a>,
+    after: &'p Row<'a>,
+    /// The index of its gain or its loss.
     change: usize,
-    /// Whether the intervals allow no gain that counts.
+    /// Whether the intervals allow no relevant gain.
     is_certain: bool,
 }
 
-/// The first step up that brings less than it should, and after which no level brings it either.
-fn flat<'p>(page: &'p Page<'_>, family: &'p Family<'_>) -> Option<Flat<'p>> {
-    let rows: Vec<&Row> = page.rows_of(family).collect();
-    let steps = rows.windows(2).enumerate();
-    let found = steps.filter_map(|(place, two)| {
-        let doublings = (f64::from(two[1].concurrency?) / f64::from(two[0].concurrency?)).log2();
-        let small = (1.0 + GAIN_SMALL).powf(doublings);
+/// The first step up that adds less than it should, and after which no level adds it either.
+fn flat<'p, 'a>(page: &'p Page<'a>, family: &Family<'_>) -> Option<Flat<'p, 'a>> {
+    let rows: Vec<&Row<'a>> = page.rows_of(family).collect();
+    let found = rows.windows(2).enumerate().filter_map(|(place, two)| {
+        let [low, high] = [two[0], two[1]].map(|row| row.key.concurrency.map(f64::from));
+        let small = (1.0 + GAIN_SMALL).powf((high? / low?).log2());
         let change = page.at(two[1], "throughput_gain");
         let change = change.or_else(|| page.at(two[1], "throughput_loss"))?;
         let own = page.at(two[0], "output_throughput")?;
@@ -660,47 +612,44 @@ fn flat<'p>(page: &'p Page<'_>, family: &'p Family<'_>) -> Option<Flat<'p>> {
         let later = later.filter_map(|row| page.at(row, "output_throughput"));
         let later: Vec<usize> = later.collect();
         let is_flat = later.iter().all(|other| page.value(*other) < small * page.value(own));
-        let is_certain = later.iter().all(|other| most_gained(page, own, *other) < small);
+        // How many times as much the other may be, as far as the intervals allow.
+        let low = page.fact(own).interval.map_or(page.value(own), |(low, _)| low);
+        let is_certain = later.iter().all(|other| {
+            let high = page.fact(*other).interval.map_or(page.value(*other), |(_, high)| high);
+            0.0 < low && high / low < small
+        });
         is_flat.then_some(Flat { before: two[0], after: two[1], change, is_certain })
     });
     // A certain bend is worth more than an uncertain one before it.
-    let found: Vec<Flat<'_>> = found.collect();
+    let found: Vec<Flat<'_, '_>> = found.collect();
     found.iter().find(|flat| flat.is_certain).or(found.first()).copied()
-}
-
-/// How many times as much the other may be, as far as the intervals allow.
-fn most_gained(page: &Page<'_>, own: usize, other: usize) -> f64 {
-    let low = page.fact(own).interval.map_or(page.value(own), |(low, _)| low);
-    let high = page.fact(other).interval.map_or(page.value(other), |(_, high)| high);
-    if 0.0 < low { high / low } else { f64::INFINITY }
 }
 
 fn saturation(page: &Page<'_>, family: &Family<'_>) -> Option<Sentence> {
     let Some(Flat { before, after, change, is_certain }) = flat(page, family) else {
-        // What the last step has brought.
         let (last, gain) = last_gain(page, family)?;
-        let words = "The last step, to {level}, still adds {>} of output throughput: the limit lies \
-                     higher than was measured.";
+        let words = "The last step, to {level}, still adds {>} of output throughput: the limit is \
+                     higher than the highest level.";
         return say!(page, last => words, gain);
     };
     let effect = match page.fact(change).about.quantity.as_str() {
         _ if page.value(change) < PRINTABLE_SHARE => "adds nothing{~}",
-        "throughput_loss" => "takes {>} from it",
+        "throughput_loss" => "costs {>}",
         _ => "adds {>}",
     };
     let effect = say!(page, effect, change)?;
     if !is_certain {
-        let words = "Whether output throughput saturates at {} cannot be told: the step to {} {}, and \
-                     the intervals allow a gain that counts.";
+        let words = "Whether output throughput saturates at {} is uncertain: the step to {} {}, and the \
+                     intervals allow a relevant gain.";
         return say!(page, words, before, after, effect);
     }
-    let words = "Output throughput saturates at {}: going on to {level} {}[ and each user loses \
+    let words = "Output throughput saturates at {}: the step to {level} {}[ and each user loses \
                  {per_user_loss}].";
     say!(page, after => words, before, effect)
 }
 
-/// What the last step has brought, where the intervals show that it has.
-fn last_gain<'p>(page: &'p Page<'_>, family: &'p Family<'_>) -> Option<(&'p Row, usize)> {
+/// The gain of the last step, where the intervals show one.
+fn last_gain<'p, 'a>(page: &'p Page<'a>, family: &Family<'_>) -> Option<(&'p Row<'a>, usize)> {
     let mut rows = page.rows_of(family).rev();
     let (last, before) = (rows.next()?, rows.next()?);
     let throughput = |row| page.at(row, "output_throughput");
@@ -708,56 +657,47 @@ fn last_gain<'p>(page: &'p Page<'_>, family: &'p Family<'_>) -> Option<(&'p Row,
     Some((last, page.at(last, "throughput_gain").filter(|_| is_seen)?))
 }
 
-/// What limits a level.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Limit {
-    KvCache,
-    Queue,
-    /// Both were looked at.
-    Neither,
-    /// The server was read too seldom.
-    Unseen,
-    NotReported,
-}
-
-impl Limit {
-    fn find(page: &Page<'_>, row: &Row) -> Self {
-        let waiting = page.at(row, "waiting.max").map(|waiting| page.value(waiting));
-        let users = f64::from(row.concurrency.unwrap_or(1));
-        let is_queue = |waiting: f64| 1.0 <= waiting && QUEUE_SHARE * users <= waiting;
-        // What was seen once is certain, however few the readings.
-        if page.when(row, "kv_usage.max", |usage| KV_FULL <= usage).is_some() {
-            return Self::KvCache;
-        }
-        let Some(readings) = page.at(row, "readings") else { return Self::NotReported };
-        match (page.at(row, "kv_usage.max"), waiting) {
-            _ if page.value(readings) < READINGS_FEWEST => Self::Unseen,
-            (_, Some(waiting)) if is_queue(waiting) => Self::Queue,
-            (Some(_), Some(_)) => Self::Neither,
-            _ => Self::NotReported,
-        }
+/// What limits a level, and what to do about it where that is clear.
+fn limit(page: &Page<'_>, row: &Row<'_>) -> (&'static str, Option<&'static str>) {
+    // One reading is certain, however few there are.
+    if page.when(row, "kv_usage.max", |usage| KV_FULL <= usage).is_some() {
+        return (
+            "The KV cache runs out: up to {>kv_usage.max} full at {level}.",
+            Some(
+                "Give the KV cache more room: it was {>kv_usage.max} full at {level} (vLLM: \
+                 `--gpu-memory-utilization`, `--kv-cache-dtype`, or a smaller model).",
+            ),
+        );
     }
-}
-
-fn limit(page: &Page<'_>, family: &Family<'_>) -> Option<Sentence> {
-    let row = flat(page, family).filter(|flat| flat.is_certain)?.after;
-    let words = match Limit::find(page, row) {
-        Limit::KvCache => "The KV cache runs out: up to {>kv_usage.max} full at {level}.",
-        Limit::Queue => {
-            "Requests queue in the server: up to {>waiting.max} waiting at {level}, as far as \
-             {=readings} readings of a run show."
+    let usage = page.at(row, "kv_usage.max");
+    let waiting = page.at(row, "waiting.max").map(|waiting| page.value(waiting));
+    let users = f64::from(row.key.concurrency.unwrap_or(1));
+    let is_queue = |waiting: f64| 1.0 <= waiting && QUEUE_SHARE * users <= waiting;
+    let unknown = "What limits it at {level} is not known: not reported by this server.";
+    let Some(readings) = page.at(row, "readings") else { return (unknown, None) };
+    if page.value(readings) < READINGS_FEWEST {
+        let words = "What limits it at {level} is not known: the server was scraped only {=readings} \
+                     times during a run.";
+        return (words, None);
+    }
+    match (usage, waiting) {
+        (usage, Some(waiting)) if is_queue(waiting) => {
+            // A queue alone may wait for prefill, which no limit on running requests would shorten.
+            let is_held_back = usage.is_some() && held_back(page, row).is_some();
+            let advice = "Let more requests run at once: at {level} the server ran at most \
+                          {=running.max} though the KV cache had room, by {=readings} readings of a run \
+                          (vLLM: `--max-num-seqs`).";
+            let words = "Requests queue in the server: up to {>waiting.max} waiting at {level} by \
+                         {=readings} readings of a run.";
+            (words, is_held_back.then_some(advice))
         }
-        Limit::Neither => {
-            "At {level} the KV cache was at most {>kv_usage.max} full and {waiting.max} waited at most, \
-             as far as {=readings} readings of a run show."
-        }
-        Limit::Unseen => {
-            "What limits it at {level} is not known: the server was read {=readings} times during a \
-             run, which is too seldom."
-        }
-        Limit::NotReported => "What limits it at {level} is not known: the server does not say.",
-    };
-    say!(page, row => words)
+        (Some(_), Some(_)) => (
+            "At {level} the KV cache was at most {>kv_usage.max} full and at most {waiting.max} waited, by \
+             {=readings} readings of a run.",
+            None,
+        ),
+        _ => (unknown, None),
+    }
 }
 
 // What is not certain.
@@ -765,31 +705,27 @@ fn limit(page: &Page<'_>, family: &Family<'_>) -> Option<Sentence> {
 pub(super) fn uncertainty(page: &Page<'_>) -> Vec<Sentence> {
     let rules: [PageRule; 5] = [cut, uncertified, single_runs, widest, |page| {
         page.is_simulated().then_some(())?;
-        say!(page, "All of this is simulated: it is about a model of a server, not about one.")
+        say!(page, "All of this is simulated: no real server was measured.")
     }];
     let marked = [
         (
             Verdict::Invalid,
-            "An invalid run, which counts nowhere, is in {=invalid} of {=levels}{}{}.",
+            "Levels with an invalid run, which is in no number, {=invalid} of {=levels}: {}.",
         ),
-        (Verdict::Degraded, "Numbers hold with a reservation in {=degraded} of {=levels}{}{}."),
+        (Verdict::Degraded, "Degraded levels, {=degraded} of {=levels}: {}."),
     ];
     let marked = marked.into_iter().filter_map(|(verdict, words)| {
-        let levels = page.plural("levels", " level: ", " levels: ");
-        let rows = names(page, page.rows.iter().filter(|row| row.verdict == Some(verdict)))?;
-        say!(page, words, levels, rows)
+        let rows = page.rows.iter().filter(|row| row.found.verdict() == verdict);
+        say!(page, words, names(page, rows)?)
     });
     let by_family = by_family(page, &[rival, same_spot, warm_spot]);
     marked.chain(by_family).chain(rules.into_iter().filter_map(|rule| rule(page))).collect()
 }
 
-/// A sentence with more names is a table.
-const NAMES_MOST: usize = 5;
-
 /// The names of the first rows, and whether there are others.
-fn names<'p>(page: &Page<'_>, rows: impl Iterator<Item = &'p Row>) -> Option<Sentence> {
+fn names<'p, 'a: 'p>(page: &Page<'_>, rows: impl Iterator<Item = &'p Row<'a>>) -> Option<Sentence> {
     let mut listed = Sentence::default();
-    for (place, row) in rows.filter(|row| row.name.is_some()).enumerate() {
+    for (place, row) in rows.filter(|row| row.name().is_some()).enumerate() {
         if place == NAMES_MOST {
             return say!(page, "{} and others", listed);
         }
@@ -798,33 +734,33 @@ fn names<'p>(page: &Page<'_>, rows: impl Iterator<Item = &'p Row>) -> Option<Sen
     Some(listed).filter(|listed| !listed.text.is_empty())
 }
 
-/// Rows that a time limit ended: what is known of them is of the quick requests.
+/// Rows that a time limit ended: their numbers are of the quick requests.
 fn cut(page: &Page<'_>) -> Option<Sentence> {
-    let rows = || page.rows.iter().filter(|row| row.completeness == Completeness::Cut);
-    let words = "{~attempted_requests}A time limit ended runs before their answers had come{}{}: \
-                 nothing is compared with what was cut.";
+    let rows = || page.rows.iter().filter(|row| row.is_cut());
+    let words = "{~attempted_requests}A time limit ended runs before their answers had come{}{}: they \
+                 are in no comparison.";
     say!(page, rows().next()? => words, page.there(), names(page, rows())?)
 }
 
-/// The level next to the peak, where they cannot be told apart.
+/// The level next to the peak, where they cannot be distinguished.
 fn rival(page: &Page<'_>, family: &Family<'_>) -> Option<Sentence> {
     let found = family.findings.peak.found()?;
     let best = page.leading(page.rows_of(family), &found.quantity, Order::Highest)?;
     let interval = |place: usize| page.fact(place).interval;
     let (row, second, end) = match (best.rivals.first(), best.next) {
         (_, Some((row, next))) if interval(best.place).and(interval(next)).is_none() => {
-            (row, next, " have no intervals: whether they differ is not known.")
+            (row, next, "have no intervals: whether they differ is not known")
         }
         (Some((row, rival)), _) if page.overlap(best.place, *rival) => {
-            (*row, *rival, " cannot be told apart: their intervals overlap.")
+            (*row, *rival, "cannot be distinguished: their intervals overlap")
         }
-        (Some((row, rival)), _) => (*row, *rival, " are the same."),
+        (Some((row, rival)), _) => (*row, *rival, "are the same"),
         (None, _) => return None,
     };
-    say!(page, "{>} at {} and {} at {}{}", best.place, best.row, second, row, end)
+    say!(page, "{>} at {} and {} at {} {}.", best.place, best.row, second, row, end)
 }
 
-/// The choice of the sweet spot, where a set drawn again may choose otherwise.
+/// The choice of the sweet spot, where a resampled set may choose otherwise.
 fn same_spot(page: &Page<'_>, family: &Family<'_>) -> Option<Sentence> {
     let spot = page.sweet_spot(family)?;
     page.when(spot, "sweet_spot_same", |same| same < SAME_CHOICE)?;
@@ -835,54 +771,46 @@ fn same_spot(page: &Page<'_>, family: &Family<'_>) -> Option<Sentence> {
 
 /// A sweet spot that was measured with a warm cache.
 fn warm_spot(page: &Page<'_>, family: &Family<'_>) -> Option<Sentence> {
-    let spot = page.sweet_spot(family)?;
     let (is_sure, evidence) = warm_cache(page, family)?;
-    let verb = if is_sure { ", describes" } else { ", probably describes" };
-    let words = "{~}The sweet spot at {level}, with its TTFT p99 of {>ttft.p99}{} a warm prefix cache; \
+    let verb = if is_sure { "describes" } else { "probably describes" };
+    let words = "{~}The sweet spot at {level}, with its TTFT p99 of {>ttft.p99}, {} a warm prefix cache; \
                  for new prompts it is not known.";
-    say!(page, spot => words, evidence, verb)
+    say!(page, page.sweet_spot(family)? => words, evidence, verb)
 }
 
-/// Rows whose p99 has too few requests behind it.
+/// Whether the p99 of a row come from enough requests.
+fn is_certified(row: &Row<'_>) -> Option<bool> {
+    let quantities = [metric::TTFT.p99(), metric::TPOT.p99()];
+    quantities.into_iter().find_map(|quantity| row.is_certified(quantity))
+}
+
+/// Rows whose p99 has too few requests.
 fn uncertified(page: &Page<'_>) -> Option<Sentence> {
     let floor = page.count("certified_from");
-    let lacks = |row: &&Row| {
-        let few = || Some(page.value(page.at(row, "requests")?) < floor);
-        row.certified.map(|certified| !certified).or_else(few).unwrap_or(false)
+    let lacks = |row: &&Row<'_>| {
+        let has_few = page.when(row, "requests", |requests| requests < floor).is_some();
+        page.at(row, "ttft.p99").is_some() && !is_certified(row).unwrap_or(!has_few)
     };
-    let has_tail = |row: &&Row| page.at(row, "ttft.p99").is_some();
-    let poor: Vec<&Row> = page.rows.iter().filter(lacks).filter(has_tail).collect();
-    let fewest = page.fewest_requests(poor.iter().copied())?;
-    let lead = match (poor.as_slice(), page.rows.len()) {
-        ([_], 1) => say!(page, "p99 rests on ")?,
-        ([one], _) => say!(page, *one => "p99 of {*name} rests on ")?,
-        (some, all) if some.len() == all => {
-            say!(page, "No p99 of this page is certified: the fewest it rests on is ")?
-        }
-        _ => say!(page, "Not every p99 is certified: the fewest it rests on is ")?,
-    };
+    let poor = || page.rows.iter().filter(lacks);
+    let fewest = page.fewest_requests(poor())?;
+    let of = names(page, poor()).and_then(|names| say!(page, " for {}", names));
     // Requests that resemble each other count less than their number.
-    let is_enough = floor <= page.value(fewest);
-    let alike = if is_enough { " that resemble their neighbours" } else { "" };
-    say!(page, "{}{>}{}; {=certified_from} independent ones are needed.", lead, fewest, alike)
+    let alike = if floor <= page.value(fewest) { ", which resemble their neighbours" } else { "" };
+    let words = "p99 is not certified{}: it rests on at least {>}{}; {=certified_from} independent ones \
+                 are needed.";
+    say!(page, words, of, fewest, alike)
 }
 
 fn single_runs(page: &Page<'_>) -> Option<Sentence> {
-    let runs = page.whole("runs").filter(|runs| page.value(*runs) <= 1.0)?;
-    let is_run = page.measured_by() == MeasuredBy::Run;
-    let lead = if is_run { "There is " } else { "Of a level there is " };
-    let end = if page.value(runs) < 1.0 {
-        " run that counts, so nothing is known of it."
-    } else {
-        " run only: intervals come from within it, and how much runs differ is not known."
-    };
-    say!(page, "{}{=runs}{}", lead, end)
+    page.whole("runs").filter(|runs| page.value(*runs) <= 1.0)?;
+    let each = if page.set.is_some() { " per level" } else { "" };
+    say!(page, "With {runs}{} the variation between runs is not known.", each)
 }
 
 /// The level whose throughput is least certain, where there are several runs.
 fn widest(page: &Page<'_>) -> Option<Sentence> {
     (1.0 < page.count("runs") && 1 < page.rows.len()).then_some(())?;
-    let width = |row: &Row| page.when(row, "half_width", |width| PRINTABLE_SHARE <= width);
+    let width = |row: &Row<'_>| page.when(row, "half_width", |width| PRINTABLE_SHARE <= width);
     let words =
         "Output throughput is known to within {>half_width} or better; the widest is {*name}.";
     say!(page, page.largest(width)?.0 => words)
@@ -911,25 +839,22 @@ fn interactive(page: &Page<'_>, family: &Family<'_>) -> Option<Sentence> {
     };
     let words = "{}{level}: per-user throughput is {>per_user_throughput} and TTFT p99 is \
                  {ttft.p99}{~}{}.{}";
-    let hint = " It is the best of the measured levels by the rule: hold it against your own limit \
-                ({$}).";
     let is_clear = is_interactive && !is_lowest(page, family, spot);
-    let hint = if is_clear { None } else { say!(page, hint, SLO_FLAG) };
+    let hint = " It is the best of the measured levels by the rule: compare it with your own SLO \
+                (`--slo`).";
+    let hint = if is_clear { None } else { say!(page, hint) };
     say!(page, spot => words, lead, evidence, warm, hint)
 }
 
-/// The lowest level that comes near the peak: what lies above costs users and brings nothing.
+/// The lowest level near the peak: higher levels cost users and add nothing.
 fn throughput(page: &Page<'_>, family: &Family<'_>) -> Option<Sentence> {
     let peak = page.leading(page.rows_of(family), "output_throughput", Order::Highest)?.row;
     let is_near =
-        |row: &&Row| page.when(row, "share_of_peak", |share| SHARE_OF_PEAK <= share).is_some();
+        |row: &&Row<'_>| page.when(row, "share_of_peak", |share| SHARE_OF_PEAK <= share).is_some();
     let chosen = page.rows_of(family).find(is_near)?;
     let lead = say!(page, chosen => "For throughput use {level}: {>output_throughput}")?;
-    if chosen.name == peak.name {
-        let whole = page.leading(page.compared(), "output_throughput", Order::Highest);
-        let is_all = whole.is_some_and(|whole| whole.row.name == peak.name);
-        let most = if is_all { "that was measured" } else { "of these levels" };
-        return say!(page, "{}, the most {}.", lead, most);
+    if chosen.name() == peak.name() {
+        return say!(page, "{}, the most of these levels.", lead);
     }
     let per_user = |row| page.at(row, "per_user_throughput");
     let instead = per_user(chosen).zip(per_user(peak)).and_then(|(own, other)| {
@@ -938,39 +863,22 @@ fn throughput(page: &Page<'_>, family: &Family<'_>) -> Option<Sentence> {
     say!(page, chosen => "{} is {share_of_peak} of the peak at {}{}.", lead, peak, instead)
 }
 
-/// What the server should have more of at the level where the limit shows: the one past saturation,
-/// else the highest.
+/// More of what the server runs out of, at the level past saturation, else at the highest.
 fn raise_limit(page: &Page<'_>, family: &Family<'_>) -> Option<Sentence> {
     let past = flat(page, family).filter(|flat| flat.is_certain).map(|flat| flat.after);
     let row = past.or_else(|| page.rows_of(family).last())?;
-    match Limit::find(page, row) {
-        Limit::KvCache => {
-            let words = "Give the KV cache more room: it was {>kv_usage.max} full at {level} (vLLM: \
-                         {$}, {$}, or a smaller model).";
-            say!(page, row => words, "--gpu-memory-utilization", "--kv-cache-dtype")
-        }
-        // A queue alone may wait for prefill, which no limit on running requests would shorten.
-        Limit::Queue => {
-            held_back(page, row)?;
-            page.at(row, "kv_usage.max")?;
-            let words = "Let more requests run at once: at {level} the server ran at most \
-                         {=running.max} though the KV cache had room, as far as {=readings} readings of \
-                         a run show (vLLM: {$}).";
-            say!(page, row => words, "--max-num-seqs")
-        }
-        Limit::Neither | Limit::Unseen | Limit::NotReported => None,
-    }
+    say!(page, row => limit(page, row).1?)
 }
 
-/// A curve that has not bent yet asks for more.
+/// Higher levels where the curve has not bent yet.
 fn further(page: &Page<'_>, family: &Family<'_>) -> Option<Sentence> {
     if flat(page, family).is_some() {
         return None;
     }
     let (last, gain) = last_gain(page, family)?;
-    let highest = page.every_row_of(family).filter_map(|row| row.concurrency).max()?;
-    // A level that was asked and not reached needs more requests, not more users.
-    let how = if last.concurrency == Some(highest) {
+    let highest = page.every_row_of(family).filter_map(|row| row.key.concurrency).max()?;
+    // A level that was not reached needs more requests, not more users.
+    let how = if last.key.concurrency == Some(highest) {
         say!(page, "{$}", higher_levels(highest).as_str())?
     } else {
         say!(page, "with more requests than users")?
@@ -980,107 +888,97 @@ fn further(page: &Page<'_>, family: &Family<'_>) -> Option<Sentence> {
 }
 
 fn failing(page: &Page<'_>) -> Option<Sentence> {
-    let failed = |row: &Row| page.when(row, "failed_requests", |failed| 0.0 < failed);
+    let failed = |row: &Row<'_>| page.when(row, "failed_requests", |failed| 0.0 < failed);
     let (row, failed) = page.largest(failed)?;
     // A run has no name.
     let place = say!(page, row => "{}{*name}", page.there());
-    let class = row.failure.as_ref().and_then(|failure| {
-        let words = if failure.is_most {
-            ", most of them as {$}"
-        } else {
-            ", more as {$} than in any other way"
-        };
-        say!(page, words, failure.class)
-    });
-    say!(page, "Look at the failures first: {>} failed{}{}.", failed, place, class)
+    let words = "Look at the failures first: {>} failed{}{}.";
+    say!(page, words, failed, place, failure_class(page, row))
 }
 
-/// Where requests come at their own times, faster than they are answered.
+/// A lower rate where requests of an open loop come faster than they are answered.
 fn lower_rate(page: &Page<'_>) -> Option<Sentence> {
-    let rate = |row: &Row| page.at(row, "asked_rate");
-    // The lowest rate: what lies above it is overloaded all the more.
-    let found = page.rows.iter().filter_map(|row| Some((row, row.overload?)));
-    let lowest = |row: &Row| rate(row).map_or(f64::INFINITY, |place| page.value(place));
-    let (row, overload) = found.min_by(|(a, _), (b, _)| lowest(a).total_cmp(&lowest(b)))?;
-    let rate = say!(page, row => " to less than {asked_rate}")
-        .or_else(|| say!(page, row => "{~attempted_requests}"))?;
+    // The lowest rate: higher ones are overloaded all the more.
+    let found = page.rows.iter().filter_map(|row| Some((row, row.overload()?)));
+    let rate =
+        |row: &Row<'_>| page.at(row, "asked_rate").map_or(f64::INFINITY, |place| page.value(place));
+    let (row, overload) = found.min_by(|(a, _), (b, _)| rate(a).total_cmp(&rate(b)))?;
     // A level of a sweep is its rate.
     let is_suite = matches!(page.measured_by(), MeasuredBy::Suite(_));
     let place = if is_suite { say!(page, row => " in {*name}") } else { None };
     let why = match overload {
         Overload::PilingUp => "requests pile up, and latencies grow for as long as they come",
         Overload::Behind => "the server falls behind, and latencies grow for as long as it does",
-        Overload::TimedOut => "requests wait in vain for their first token",
+        Overload::TimedOut => "requests time out before their first token",
     };
-    say!(page, "Lower the rate{}{}: {}.", rate, place, why)
+    let words = "{~attempted_requests}Lower the rate[ to less than {asked_rate}]{}: {}.";
+    say!(page, row => words, place, why)
 }
 
 fn smaller_prefill(page: &Page<'_>) -> Option<Sentence> {
-    let has_others = |row: &Row| row.concurrency.is_some_and(|users| 1 < users);
+    let has_others = |row: &Row<'_>| row.key.concurrency.is_some_and(|users| 1 < users);
     let (row, _) = page.largest(|row| long_pauses(page, row).filter(|_| has_others(row)))?;
     let place = say!(page, row => ",{}{*name}", page.there());
     let words = "Where pauses disturb, let prompts be prefilled in smaller pieces: ITL p99 is \
-                 {itl.p99}, {=itl_tail} times its median{} (vLLM: {$}).";
-    say!(page, row => words, place, "--max-num-batched-tokens")
+                 {itl.p99}, {=itl_tail} times its median{} (vLLM: `--max-num-batched-tokens`).";
+    say!(page, row => words, place)
 }
 
 fn fresh_prompts(page: &Page<'_>) -> Option<Sentence> {
     let (row, evidence) = page.rows.iter().find_map(|row| {
-        let reported = page.at(row, "cached_share").filter(|_| row.contaminated);
+        let reported = page.at(row, "cached_share").filter(|_| row.is_contaminated());
         Some((row, reported.or_else(|| suspicion(page, row))?))
     })?;
     let suite = page.set.and_then(|set| set.suite.as_ref());
     let (advice, flag) = match (page.first?.workload.source, suite.map(|suite| suite.prompts)) {
         // The source has no others, whatever the seed.
         (SourceKind::VllmRandom, _) => (
-            "Restart the server between runs, or switch its prefix cache off, for the prompts are the \
-             same in every run: ",
+            "Restart the server between runs, or disable its prefix cache, because the prompts are the \
+             same in every run",
             "--restart COMMAND",
         ),
         // All scenarios of the suite draw from one seed.
         (_, Some(Prompts::Same)) => {
-            ("Let each scenario send prompts of its own: they share them, and ", "--prompts fresh")
+            ("Send different prompts in each scenario, because they share them", "--prompts fresh")
         }
         (_, Some(Prompts::Fresh) | None) => (
             "Measure again with prompts that the server has not seen (another seed), or restart it \
-             before: ",
+             before",
             "--seed N",
         ),
     };
     let who = say!(page, row => "{*name}").or_else(|| say!(page, "this run"));
-    let met = if row.contaminated { " met a warm cache" } else { " probably met a warm cache" };
+    let probably = if row.is_contaminated() { "" } else { "probably " };
     let command = again_with(page.measured_by(), flag);
-    say!(page, "{~}{}{}{} ({$}).", evidence, advice, who, met, command.as_str())
+    let words = "{~}{}: {} {}met a warm cache ({$}).";
+    say!(page, words, evidence, advice, who, probably, command.as_str())
 }
 
 fn repeat(page: &Page<'_>) -> Option<Sentence> {
-    let runs = page.whole("runs").filter(|runs| page.value(*runs) <= 1.0)?;
-    let noun = if page.value(runs) < 1.0 { "runs" } else { "run" };
+    page.whole("runs").filter(|runs| page.value(*runs) <= 1.0)?;
     let command = again_with(page.measured_by(), "--repeat 5");
-    let words = "Repeat it, so that runs can be compared: so far there is {=runs} {} ({$}).";
-    say!(page, words, noun, command.as_str())
+    let words = "Repeat it to see the variation between runs: so far there is {runs} ({$}).";
+    say!(page, words, command.as_str())
 }
 
 fn more_requests(page: &Page<'_>) -> Option<Sentence> {
     let floor = page.whole("certified_from")?;
-    let fewest =
-        page.fewest_requests(page.rows.iter().filter(|row| row.certified == Some(false)))?;
+    let poor = page.rows.iter().filter(|row| is_certified(row) == Some(false));
+    let fewest = page.fewest_requests(poor)?;
     (page.value(fewest) < page.value(floor)).then_some(())?;
     let words =
         "Send at least {certified_from} where p99 matters: so far it rests on as few as {=}";
     let advice = say!(page, words, fewest)?;
-    // The scenarios of a suite say themselves how many requests they send.
+    // The scenarios of a suite set their number of requests.
     if let MeasuredBy::Suite(name) = page.measured_by() {
-        let words = "{}. Raise {$} in a suite of your own; {$} writes one to begin with.";
-        return say!(page, words, advice, "requests", own_suite(name).as_str());
+        let words =
+            "{}. Raise `requests` in a suite file of your own; {$} writes one to begin with.";
+        return say!(page, words, advice, own_suite(name).as_str());
     }
     let flag = format!("--requests {}", page.fact(floor).printed);
     let command = again_with(page.measured_by(), &flag);
     say!(page, "{} ({$}).", advice, command.as_str())
 }
-
-/// The flag that sets a threshold to compare a level with.
-const SLO_FLAG: &str = "--slo";
 
 /// The command that measures the same again, with one more flag.
 fn again_with(by: MeasuredBy<'_>, flag: &str) -> String {
@@ -1123,7 +1021,6 @@ mod tests {
         assert_eq!(again(MeasuredBy::Repeat), again(MeasuredBy::Run));
         assert_eq!(own_suite("code"), "inferometer suite --show code > mine.toml");
         assert_eq!(higher_levels(32), "inferometer sweep --concurrencies 64,128");
-        assert_eq!(SLO_FLAG, "--slo");
     }
 
     #[test]

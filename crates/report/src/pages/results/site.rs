@@ -10,7 +10,7 @@ use inferometer_analysis::tool_result::{Mark, ToolResult};
 use super::charts::{self, Drawn};
 use super::lines::{self, Line};
 use super::{PageWords, TITLE, facts, marked};
-use crate::chart::palette::variables;
+use crate::chart::variables;
 use crate::chart::{Chart, Theme};
 use crate::document::{Cell, Span, Table, Text};
 use crate::escape;
