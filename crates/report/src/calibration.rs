@@ -1,6 +1,8 @@
 //! The page of a calibration as one document, its JSON document, and two charts.
 
-use inferometer_analysis::calibration::{Calibration, FidelityRow, Level, LevelLatency, PacingRow};
+use inferometer_analysis::calibration::{
+    Calibration, FidelityError, FidelityRow, Level, PacingRow,
+};
 use serde::Serialize;
 
 use crate::chart::{
@@ -10,7 +12,7 @@ use crate::document::{
     Badge, Block, Cell, Columns, Document, Lead, Mood, Section, Table, markdown, plain, terminal,
 };
 use crate::escape;
-use crate::fmt::{NOTHING, count, number, percent, whole};
+use crate::fmt::{self, NOTHING, count, number, percent, whole};
 use crate::terminal::Style;
 
 const UNSOUND: &str = "not reliable: the engine itself was late, or tokens came in bursts; this machine \
@@ -97,35 +99,32 @@ fn document(calibration: &Calibration) -> Document {
 }
 
 fn machine(calibration: &Calibration) -> String {
-    const GIB: f64 = (1_u64 << 30) as f64;
     let machine = &calibration.machine;
     let cpu = machine.cpu_model.as_deref().unwrap_or("unknown CPU");
     let cpus = machine.cpus.map_or_else(|| NOTHING.to_owned(), |cpus| cpus.to_string());
-    let memory = number(machine.memory_bytes.map(|bytes| bytes as f64 / GIB));
+    let memory = machine.memory_bytes.map_or_else(|| NOTHING.to_owned(), fmt::memory);
     let kernel = machine.kernel.as_deref().unwrap_or("unknown kernel");
-    format!("{cpu}, {cpus} CPUs, {memory} GiB, {} {kernel} ({})", machine.os, machine.architecture)
+    format!("{cpu}, {cpus} CPUs, {memory}, {} {kernel} ({})", machine.os, machine.architecture)
 }
 
 fn levels(levels: &[Level], streamed: bool) -> Table {
-    let latency = |get: fn(&LevelLatency) -> f64| {
-        move |level: &&Level| Cell::text(number(level.latency_ms.as_ref().map(get)))
-    };
     let rate = |get: fn(&Level) -> Option<f64>| move |level: &&Level| Cell::text(whole(get(level)));
+    let latency =
+        |get: fn(&Level) -> Option<f64>| move |level: &&Level| Cell::text(number(get(level)));
     Columns::number("in flight", |level: &&Level| Cell::text(count(level.concurrency.into())))
         .right("requests/s", rate(|level| level.requests_per_s))
         .right("tokens/s", rate(|level| level.tokens_per_s))
         .right("events/s", rate(|level| level.events_per_s))
         .only_if(streamed)
-        .right("p50 ms", latency(|latency| latency.p50))
-        .right("p95 ms", latency(|latency| latency.p95))
-        .right("p99 ms", latency(|latency| latency.p99))
+        .right("p50 ms", latency(|level| Some(level.latency_ms?.p50)))
+        .right("p95 ms", latency(|level| Some(level.latency_ms?.p95)))
+        .right("p99 ms", latency(|level| Some(level.latency_ms?.p99)))
         .right("success", |level| Cell::text(percent(level.success)))
         .table("", "", levels)
 }
 
 fn fidelity(rows: &[FidelityRow]) -> Table {
-    type Error = inferometer_analysis::calibration::FidelityError;
-    let error = |get: fn(&Error) -> f64| {
+    let error = |get: fn(&FidelityError) -> f64| {
         move |row: &&FidelityRow| {
             let value = row.error.as_ref().map(get);
             let doubtful = value.is_some() && !row.is_sound();
@@ -136,9 +135,7 @@ fn fidelity(rows: &[FidelityRow]) -> Table {
     let table =
         Columns::number("streams", |row: &&FidelityRow| Cell::text(count(row.streams.into())))
             .right("gap", |row| Cell::text(whole(row.gap_ms)))
-            .right("in flight", |row| {
-                Cell::text(row.in_flight.map_or_else(|| NOTHING.to_owned(), count))
-            })
+            .right("in flight", |row| Cell::text(whole(row.in_flight.map(|it| it as f64))))
             .right("stamps", |row| Cell::text(if row.kernel_stamps { "kernel" } else { "read" }))
             .right("TTFT p50", error(|error| error.ttft_ms.p50))
             .right("TTFT p99", error(|error| error.ttft_ms.p99))
@@ -158,10 +155,9 @@ fn fidelity(rows: &[FidelityRow]) -> Table {
 }
 
 fn pacing(rows: &[PacingRow]) -> Table {
-    let known =
-        |get: fn(&PacingRow) -> Option<f64>| move |row: &&PacingRow| Cell::text(number(get(row)));
-    let delay =
-        |get: fn(&PacingRow) -> Option<f64>| move |row: &&PacingRow| Cell::text(small(get(row)));
+    type Getter = fn(&PacingRow) -> Option<f64>;
+    let known = |get: Getter| move |row: &&PacingRow| Cell::text(number(get(row)));
+    let delay = |get: Getter| move |row: &&PacingRow| Cell::text(small(get(row)));
     Columns::number("asked/s", |row: &&PacingRow| Cell::text(whole(row.rate_per_s)))
         .right("planned/s", known(|row| row.planned_per_s))
         .right("sent/s", known(|row| row.sent_per_s))
@@ -175,20 +171,13 @@ fn pacing(rows: &[PacingRow]) -> Table {
 }
 
 fn memory(calibration: &Calibration) -> String {
-    const KIB: f64 = 1_024.0;
     let memory = calibration.memory;
     let Some(bytes_per_stream) = memory.bytes_per_stream else {
         return format!("{NOTHING} for {} streams: not reported by this system", memory.streams);
     };
-    let asked = u64::from(memory.streams);
-    let is_short = memory.in_flight < asked;
-    let short =
-        if is_short { format!(" ({} were requested)", count(asked)) } else { String::new() };
-    format!(
-        "{} KiB for each of {} streams in flight{short}",
-        number(bytes_per_stream / KIB),
-        count(memory.in_flight),
-    )
+    let (kibibytes, streams) = (number(bytes_per_stream / 1_024.0), count(memory.streams.into()));
+    let in_flight = count(memory.in_flight);
+    format!("{kibibytes} KiB for each of {in_flight} streams in flight ({streams} were requested)")
 }
 
 /// Milliseconds, where less than a microsecond is not shown as zero.
@@ -201,66 +190,60 @@ fn small(value: Option<f64>) -> String {
 
 /// Requests per second against requests in flight.
 pub fn throughput(calibration: &Calibration) -> String {
-    let ladder = &calibration.ladder;
-    let tokens = calibration.method.ladder_tokens;
-    let line = |name: String, levels: &[Level]| LineSeries {
-        name,
-        points: points(levels, |level| level.requests_per_s),
-    };
-    let panel = LinesPanel {
-        heading: "Throughput".to_owned(),
-        y: measure("requests per second", "", ScaleKind::Linear),
-        series: vec![
-            line("one-shot".to_owned(), &ladder.one_shot),
-            line(format!("streamed, {tokens} tokens"), &ladder.streamed),
-        ],
-    };
-    let capacity = calibration.capacity;
-    let chart = Chart {
-        id: "client-throughput".to_owned(),
-        title: "Client throughput capacity".to_owned(),
-        finding: format!(
-            "This client takes {} one-shot answers per second, or {} stream events per second.",
-            whole(capacity.requests_per_s),
-            whole(capacity.events_per_s),
-        ),
-        n: footnote(calibration),
-        plot: against_concurrency(vec![panel]),
-    };
-    chart.to_svg(Theme::Light)
+    let (ladder, capacity) = (&calibration.ladder, calibration.capacity);
+    let streamed = format!("streamed, {} tokens", calibration.method.ladder_tokens);
+    let rate = |level: &Level| level.requests_per_s;
+    let lines =
+        vec![line("one-shot", &ladder.one_shot, rate), line(&streamed, &ladder.streamed, rate)];
+    let finding = format!(
+        "This client takes {} one-shot answers per second, or {} stream events per second.",
+        whole(capacity.requests_per_s),
+        whole(capacity.events_per_s),
+    );
+    let panels = vec![panel("Throughput", ("requests per second", ""), lines)];
+    drawn(calibration, ("client-throughput", "Client throughput capacity"), finding, panels)
 }
 
 /// Percentiles of the latency against requests in flight, for both kinds of answers.
 pub fn latency(calibration: &Calibration) -> String {
     let ladder = &calibration.ladder;
-    let tokens = calibration.method.ladder_tokens;
-    let chart = Chart {
-        id: "client-latency".to_owned(),
-        title: "Client latency profile".to_owned(),
-        finding: latency_finding(&ladder.one_shot),
-        n: footnote(calibration),
-        plot: against_concurrency(vec![
-            latency_panel("One-shot answers".to_owned(), &ladder.one_shot),
-            latency_panel(format!("Streamed answers, {tokens} tokens each"), &ladder.streamed),
-        ]),
+    let panel = |heading: &str, levels: &[Level]| {
+        let lines = vec![
+            line("p50", levels, |level| Some(level.latency_ms?.p50)),
+            line("p95", levels, |level| Some(level.latency_ms?.p95)),
+            line("p99", levels, |level| Some(level.latency_ms?.p99)),
+        ];
+        panel(heading, ("latency", "ms"), lines)
     };
-    chart.to_svg(Theme::Light)
+    let streamed = format!("Streamed answers, {} tokens each", calibration.method.ladder_tokens);
+    let panels =
+        vec![panel("One-shot answers", &ladder.one_shot), panel(&streamed, &ladder.streamed)];
+    let finding = latency_finding(&ladder.one_shot);
+    drawn(calibration, ("client-latency", "Client latency profile"), finding, panels)
 }
 
-fn latency_panel(heading: String, levels: &[Level]) -> LinesPanel {
-    let line = |name: &str, of: fn(&LevelLatency) -> f64| LineSeries {
-        name: name.to_owned(),
-        points: points(levels, |level| level.latency_ms.as_ref().map(of)),
+fn line(name: &str, levels: &[Level], get: impl Fn(&Level) -> Option<f64>) -> LineSeries {
+    let point = |level: &Level| {
+        Some(LinePoint { x: level.concurrency.into(), y: get(level)?, ..LinePoint::default() })
     };
-    LinesPanel {
-        heading,
-        y: measure("latency", "ms", ScaleKind::Linear),
-        series: vec![
-            line("p50", |latency| latency.p50),
-            line("p95", |latency| latency.p95),
-            line("p99", |latency| latency.p99),
-        ],
-    }
+    LineSeries { name: name.to_owned(), points: levels.iter().filter_map(point).collect() }
+}
+
+fn panel(heading: &str, (label, unit): (&str, &str), series: Vec<LineSeries>) -> LinesPanel {
+    LinesPanel { heading: heading.to_owned(), y: measure(label, unit, ScaleKind::Linear), series }
+}
+
+/// A chart over a logarithmic axis, because levels double.
+fn drawn(
+    calibration: &Calibration,
+    (id, title): (&str, &str),
+    finding: String,
+    panels: Vec<LinesPanel>,
+) -> String {
+    let x = measure("requests in flight", "", ScaleKind::Log);
+    let plot = Plot::Lines(Lines { x, ticks_at_points: true, panels });
+    let (id, title) = (id.to_owned(), title.to_owned());
+    Chart { id, title, finding, n: footnote(calibration), plot }.to_svg(Theme::Light)
 }
 
 /// The latencies at the first and the last level.
@@ -294,20 +277,6 @@ fn footnote(calibration: &Calibration) -> String {
         calibration.when.split('T').next().unwrap_or_default(),
     );
     escape::terminal_line(&text, CHARACTERS_MAX)
-}
-
-fn points(levels: &[Level], of: impl Fn(&Level) -> Option<f64>) -> Vec<LinePoint> {
-    let point = |level: &Level| {
-        let (x, y) = (f64::from(level.concurrency), of(level)?);
-        Some(LinePoint { x, y, interval: None, hollow: false, note: None })
-    };
-    levels.iter().filter_map(point).collect()
-}
-
-/// On a logarithmic axis, because levels double.
-fn against_concurrency(panels: Vec<LinesPanel>) -> Plot {
-    let x = measure("requests in flight", "", ScaleKind::Log);
-    Plot::Lines(Lines { x, ticks_at_points: true, panels })
 }
 
 fn measure(label: &str, unit: &str, scale: ScaleKind) -> Measure {
