@@ -1,10 +1,9 @@
-//! How fast and how exact this client is on this machine, from records of drives against an engine
-//! whose truth is known.
+//! The speed and accuracy of this client on this machine, from records of loads against an engine whose
+//! ground truth is known.
 //!
-//! [`Level`] is one rung of the ladder: how much the client can take. [`FidelityRow`] compares what
-//! it reports with what the engine did. [`PacingRow`] compares when requests left with when they
-//! should have. [`StreamMemory`] is what a stream costs. A [`Calibration`] holds them all, and
-//! answers whether a load was within what was measured.
+//! [`Level`] is one concurrency: how much the client can handle. [`FidelityRow`] compares the client's
+//! measurements with what the engine did. [`PacingRow`] compares when requests were sent with when they
+//! were planned. [`StreamMemory`] is the memory of a stream. A [`Calibration`] holds them all.
 
 use std::collections::HashMap;
 
@@ -16,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::client::share;
 use crate::record::{Concurrency, Flight, Output, OutputTokens, Ruler, Widths, ns_to_ms};
 use crate::statistics::{Percentile, Sample};
+use crate::summary::{DocumentError, read_document, write_document};
 
 /// The form of the document. Adding keys leaves it; changing what a key means raises it.
 pub const SCHEMA: &str = "inferometer.calibration/1";
@@ -63,49 +63,23 @@ pub struct Method {
     pub ttft_ms: f64,
 }
 
-#[derive(Debug, thiserror::Error)]
-pub enum CalibrationError {
-    #[error("it is not the JSON that was expected: {0}")]
-    Json(#[from] serde_json::Error),
-    #[error("it has the schema `{0}`, and this version reads `{SCHEMA}`")]
-    Schema(String),
-    #[error("it claims a capacity that no client has")]
-    Capacity,
-}
-
 impl Calibration {
     /// The document as it is stored: indented, with a line feed at its end.
-    ///
-    /// # Panics
-    ///
-    /// Never: a calibration holds no map, and nothing else can fail.
     pub fn to_json_bytes(&self) -> Vec<u8> {
-        let mut bytes = serde_json::to_vec_pretty(self).expect("a calibration has a JSON form");
-        bytes.push(b'\n');
-        bytes
+        write_document(self)
     }
 
-    /// Reads a stored document. Keys that this version does not know are passed over.
-    pub fn from_json_bytes(bytes: &[u8]) -> Result<Self, CalibrationError> {
-        let named: Named = serde_json::from_slice(bytes)?;
-        if named.schema != SCHEMA {
-            return Err(CalibrationError::Schema(named.schema));
-        }
-        let calibration: Self = serde_json::from_slice(bytes)?;
+    /// Reads a stored document. Keys that this version does not know are ignored.
+    pub fn from_json_bytes(bytes: &[u8]) -> Result<Self, DocumentError> {
+        let calibration: Self = read_document(bytes, SCHEMA)?;
         let Capacity { requests_per_s, events_per_s } = calibration.capacity;
         // Loads are divided by these.
         if [requests_per_s, events_per_s].iter().all(|rate| rate.is_finite() && 0.0 < *rate) {
             Ok(calibration)
         } else {
-            Err(CalibrationError::Capacity)
+            Err(DocumentError::Capacity)
         }
     }
-}
-
-/// The schema is read first: a document of another form should say so, not complain of a field.
-#[derive(Deserialize)]
-struct Named {
-    schema: String,
 }
 
 /// The same levels twice.
@@ -115,7 +89,7 @@ pub struct Ladder {
     pub streamed: Vec<Level>,
 }
 
-/// What the client can take at most: its best levels.
+/// The capacity of the client: its best levels.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Capacity {
     /// One-shot answers.
@@ -146,8 +120,8 @@ pub struct Level {
     pub latency_ms: Option<LevelLatency>,
 }
 
-/// From letting a request go until its answer was taken in, so that all that the client adds is
-/// inside.
+/// From the release of a request until its answer was read, so that everything that the client adds is
+/// included.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LevelLatency {
     pub p50: f64,
@@ -172,24 +146,44 @@ impl Level {
     /// `records` are all of a closed loop with `concurrency` slots.
     pub fn from_records(concurrency: u32, records: &[RequestRecord]) -> Self {
         let is_ok = |record: &&RequestRecord| record.ending.outcome == Outcome::Ok;
-        let ok = records.iter().filter(is_ok).count() as u64;
-        let steady = SteadyTime::from_records(concurrency, records);
-        let mut counts = Counts::default();
-        if let Some(steady) = steady {
-            records.iter().filter(is_ok).for_each(|record| counts.add(record, steady));
+        let ok = || records.iter().filter(is_ok);
+        // From when all slots are past their first request, as long as all of them are full.
+        let first = records.iter().filter(|record| is_first(record, concurrency));
+        let from = first.map(|record| record.ending.at).max();
+        let to = records.iter().map(|record| record.admitted).max();
+        let steady = from.zip(to).filter(|(from, to)| from < to);
+        let is_steady = |at: Moment| steady.is_some_and(|(from, to)| from < at && at <= to);
+        let (mut requests, mut tokens, mut events) = (0.0, 0.0, 0.0);
+        for record in ok() {
+            let read_at = |event: &Event| Some(record.reads.get(event.read as usize)?.user);
+            let is_inside = |event: &&Event| read_at(event).is_some_and(is_steady);
+            let inside = record.events.iter().filter(is_inside).count() as f64;
+            if 0.0 < inside {
+                let mut output = Output::default();
+                output.read(record, &mut Ruler::new(0));
+                let share = inside / record.events.len() as f64;
+                events += inside;
+                requests += share;
+                tokens += share * OutputTokens::from_record(record, &output).count as f64;
+            }
         }
-        let steady_s = steady.map(SteadyTime::seconds);
+        let ended = || ok().filter(|record| is_steady(record.ending.at));
+        let latencies = ended().filter_map(|record| {
+            let took = record.ending.at.as_nanos().checked_sub(record.admitted.as_nanos());
+            took.map(ns_to_ms)
+        });
+        let steady_s = steady.map(|(from, to)| to.nanos_after(from) as f64 / 1e9);
         let rate = |count: f64| steady_s.map(|seconds| count / seconds);
         Self {
             concurrency,
             requests: records.len() as u64,
-            success: share(ok, records.len() as u64),
-            steady_requests: counts.ended,
+            success: share(ok().count() as u64, records.len() as u64),
+            steady_requests: ended().count() as u64,
             steady_s,
-            requests_per_s: rate(counts.requests),
-            tokens_per_s: rate(counts.tokens),
-            events_per_s: rate(counts.events),
-            latency_ms: Sample::new(counts.latency_ms).map(|sample| LevelLatency {
+            requests_per_s: rate(requests),
+            tokens_per_s: rate(tokens),
+            events_per_s: rate(events),
+            latency_ms: Sample::new(latencies.collect()).map(|sample| LevelLatency {
                 p50: sample.percentile(Percentile::P50),
                 p95: sample.percentile(Percentile::P95),
                 p99: sample.percentile(Percentile::P99),
@@ -198,79 +192,23 @@ impl Level {
     }
 }
 
-#[derive(Clone, Copy, Debug)]
-struct SteadyTime {
-    from: Moment,
-    to: Moment,
-}
-
-impl SteadyTime {
-    /// `None` when the slots were never all past their first request and full.
-    fn from_records(concurrency: u32, records: &[RequestRecord]) -> Option<Self> {
-        let first = records.iter().filter(|record| is_first(record, concurrency));
-        let from = first.map(|record| record.ending.at).max()?;
-        let to = records.iter().map(|record| record.admitted).max()?;
-        (from < to).then_some(Self { from, to })
-    }
-
-    fn holds(self, moment: Moment) -> bool {
-        self.from < moment && moment <= self.to
-    }
-
-    fn seconds(self) -> f64 {
-        self.to.nanos_after(self.from) as f64 / 1e9
-    }
-}
-
-#[derive(Debug, Default)]
-struct Counts {
-    ended: u64,
-    requests: f64,
-    tokens: f64,
-    events: f64,
-    latency_ms: Vec<f64>,
-}
-
-impl Counts {
-    fn add(&mut self, record: &RequestRecord, steady: SteadyTime) {
-        let taken_in = |event: &&Event| {
-            let read = record.reads.get(event.read as usize);
-            read.is_some_and(|read| steady.holds(read.user))
-        };
-        let inside = record.events.iter().filter(taken_in).count() as f64;
-        if 0.0 < inside {
-            let mut output = Output::default();
-            output.read(record, &mut Ruler::new(0));
-            let share = inside / record.events.len() as f64;
-            self.events += inside;
-            self.requests += share;
-            self.tokens += share * OutputTokens::from_record(record, &output).count as f64;
-        }
-        if steady.holds(record.ending.at) {
-            self.ended += 1;
-            let took = record.ending.at.as_nanos().checked_sub(record.admitted.as_nanos());
-            self.latency_ms.extend(took.map(ns_to_ms));
-        }
-    }
-}
-
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PacingRow {
-    /// The rate that was asked for.
+    /// The requested rate.
     pub rate_per_s: f64,
     /// All requests of the plan.
     pub requests: u64,
-    /// Those that this machine could not hold in flight.
+    /// Requests that this machine could not hold in flight.
     pub not_sent: u64,
     /// Share of all that ended `ok`.
     pub success: Option<f64>,
-    /// The rate that the plan drew: of a few seconds of Poisson arrivals, not quite the asked one.
+    /// The rate of the plan: a few seconds of Poisson arrivals do not have exactly the requested one.
     pub planned_per_s: Option<f64>,
     pub sent_per_s: Option<f64>,
     pub delay_ms: Option<SendDelay>,
-    /// Standard deviation over mean of the gaps between planned moments; 1 for Poisson arrivals.
+    /// Standard deviation over mean of the gaps between planned times; 1 for Poisson arrivals.
     pub planned_gap_cv: Option<f64>,
-    /// The same of the moments at which requests really left.
+    /// The same of the times at which requests were sent.
     pub sent_gap_cv: Option<f64>,
 }
 
@@ -310,8 +248,7 @@ impl PacingRow {
     }
 }
 
-/// How many moments come in a second, and the standard deviation over the mean of the gaps between
-/// them.
+/// The rate of events at these times, and the standard deviation over the mean of their gaps.
 fn rate_and_variation(moments: impl Iterator<Item = Moment>) -> Option<(f64, f64)> {
     let mut moments: Vec<Moment> = moments.collect();
     moments.sort_unstable();
@@ -321,7 +258,7 @@ fn rate_and_variation(moments: impl Iterator<Item = Moment>) -> Option<(f64, f64
     (0.0 < mean).then(|| (1e9 / mean, gaps_ns.std_population() / mean))
 }
 
-/// One look at the process.
+/// One sample of the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemorySample {
     pub at: Moment,
@@ -330,18 +267,18 @@ pub struct MemorySample {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StreamMemory {
-    /// Streams that were to be in flight at once.
+    /// Streams that should be in flight at once.
     pub streams: u32,
-    /// Streams that the engine really had at the moment of the look.
+    /// Streams that the engine had when the sample was taken.
     pub in_flight: u64,
     pub resident_bytes_before: u64,
     pub resident_bytes: Option<u64>,
-    /// The difference, for each stream in flight; `None` where memory cannot be looked at.
+    /// The difference for each stream in flight; `None` where memory cannot be sampled.
     pub bytes_per_stream: Option<f64>,
 }
 
 impl StreamMemory {
-    /// Takes the look at which the engine had the most streams, and of several such the largest.
+    /// Takes the sample at which the engine had the most streams, and of several such the largest.
     pub fn from_drives(
         streams: u32,
         resident_bytes_before: u64,
@@ -368,7 +305,7 @@ impl StreamMemory {
 }
 
 impl Calibration {
-    /// The facts that a run's verdict needs. Rows that prove nothing are left out.
+    /// The facts that a run's verdict needs, without unsound rows.
     pub fn facts(&self) -> CalibrationFacts {
         let sound = self.fidelity.iter().filter(|row| row.is_sound());
         let errors = sound.filter_map(|row| {
@@ -392,21 +329,21 @@ impl Calibration {
     }
 }
 
-/// What the engine knows of one answer, on the clock of the run.
+/// The ground truth of one answer, on the clock of the run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TrueAnswer {
     pub id: RequestId,
     /// When the request reached the engine's machine.
     pub received: Moment,
-    /// The moment of the write that completed each event, in their order.
+    /// The time of the write that completed each event, in their order.
     pub events: Vec<Moment>,
 }
 
-/// Streams in flight, and how far what was reported of them is off.
+/// The measurement error for a number of streams in flight.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct FidelityRow {
     pub streams: u32,
-    /// Between two tokens of a stream, as the engine was told.
+    /// Between two tokens of a stream, as set for the engine.
     pub gap_ms: f64,
     pub kernel_stamps: bool,
     /// Tokens of every stream.
@@ -425,8 +362,8 @@ pub struct FidelityRow {
     pub error: Option<FidelityError>,
     /// The widest that an arrival of several events admits to be; zero when none was coalesced.
     pub width_ms_max: Option<f64>,
-    /// How late the engine itself was. The comparison is with what it did, but an engine that is
-    /// late by more than a gap writes its tokens in heaps, and heaps are easy to report.
+    /// How late the engine was. The comparison is with what it did, but an engine that is late by more
+    /// than a gap writes several tokens at once, which is easy to measure.
     pub engine_late_ms_p99: Option<f64>,
 }
 
@@ -461,13 +398,18 @@ impl FidelityRow {
                 continue;
             };
             self.requests += 1;
-            let first = tokens[0];
-            let true_ns = first.truth.nanos_after(truth.received);
-            ttft_errors_ms.push((first.reported.nanos_after(sent) - true_ns) as f64 / 1e6);
+            let (reported, written) = tokens[0];
+            let true_ns = written.nanos_after(truth.received);
+            ttft_errors_ms.push((reported.nanos_after(sent) - true_ns) as f64 / 1e6);
             let errors = token_gap_errors_ms(&tokens);
             self.gaps_unseen += (tokens.len() - 1).saturating_sub(errors.len()) as u64;
             itl_errors_ms.extend(errors);
-            widest_ms = widest_ms.max(width_ms_max(record));
+            // How far back the record itself admits that its bytes may lie.
+            let (mut ruler, mut output) = (Ruler::new(0), Output::default());
+            output.read(record, &mut ruler);
+            let mut widths = Widths::default();
+            widths.add_ok(record, &output, &mut ruler);
+            widest_ms = widest_ms.max(widths.largest_ms());
         }
         let flights: Vec<Flight> = answers.iter().filter_map(flight).collect();
         self.in_flight = Concurrency::sweep(&flights).map(|swept| swept.peak);
@@ -479,8 +421,8 @@ impl FidelityRow {
         self
     }
 
-    /// Whether the row shows what the client can do with so many streams: the engine kept its pace,
-    /// and hardly a gap went unseen. Otherwise its errors are of what little could be compared.
+    /// Whether the row shows the client's accuracy with so many streams: the engine kept its pace, and
+    /// nearly all gaps could be compared.
     pub fn is_sound(&self) -> bool {
         const UNSEEN_SHARE_MAX: f64 = 0.01;
         let unseen = share(self.gaps_unseen, self.gaps + self.gaps_unseen);
@@ -489,8 +431,8 @@ impl FidelityRow {
     }
 }
 
-/// Whether it is the first request of one of so many slots: it is among the first ids, or had to open
-/// a connection. Where several threads drive, one may be past its first before another has begun.
+/// Whether it is the first request of one of the slots: it is among the first ids, or had to open a
+/// connection. With several driver threads, one may be past its first before another has begun.
 fn is_first(record: &RequestRecord, slots: u32) -> bool {
     let opened = record.connection.is_some_and(|connection| !connection.reused);
     opened || record.id.0 < u64::from(slots)
@@ -501,41 +443,33 @@ fn flight(truth: &TrueAnswer) -> Option<Flight> {
     (from_ns <= to_ns).then_some(Flight { from_ns, to_ns })
 }
 
-/// One output event twice.
-#[derive(Clone, Copy, Debug)]
-struct Token {
-    reported: Moment,
-    truth: Moment,
-}
-
-/// The output events of an answer beside the engine's, at least one; `None` where they do not match.
-fn tokens(record: &RequestRecord, truth: &TrueAnswer) -> Option<Vec<Token>> {
+/// When each output event of an answer arrived, and when the engine wrote it; at least one. `None` where
+/// they do not match.
+fn tokens(record: &RequestRecord, truth: &TrueAnswer) -> Option<Vec<(Moment, Moment)>> {
     if record.ending.outcome != Outcome::Ok || record.events.len() != truth.events.len() {
         return None;
     }
     let pairs = record.events.iter().zip(&truth.events).filter(|(event, _)| event.is_output());
-    let tokens = pairs.map(|(event, truth)| {
-        let read = record.reads.get(event.read as usize)?;
-        Some(Token { reported: read.at(), truth: *truth })
-    });
+    let tokens =
+        pairs.map(|(event, truth)| Some((record.reads.get(event.read as usize)?.at(), *truth)));
     tokens.collect::<Option<Vec<_>>>().filter(|tokens| !tokens.is_empty())
 }
 
-/// As the metric does: the events of one arrival share the time since the arrival before. Several
-/// events in the first arrival have no gap that would be reported.
-fn token_gap_errors_ms(tokens: &[Token]) -> Vec<f64> {
+/// The errors of the gaps between tokens, measured as the metric does: the events of one arrival share
+/// the time since the arrival before. The events of the first arrival have no gap.
+fn token_gap_errors_ms(tokens: &[(Moment, Moment)]) -> Vec<f64> {
     let mut errors = Vec::with_capacity(tokens.len());
     let mut before: Option<Moment> = None;
-    let mut last_write = tokens[0].truth;
-    for arrival in tokens.chunk_by(|left, right| left.reported == right.reported) {
-        for token in arrival {
+    let mut last_write = tokens[0].1;
+    for arrival in tokens.chunk_by(|left, right| left.0 == right.0) {
+        for (reported, written) in arrival {
             if let Some(before) = before {
-                let shared = token.reported.nanos_after(before) as f64 / arrival.len() as f64;
-                errors.push((shared - token.truth.nanos_after(last_write) as f64) / 1e6);
+                let shared = reported.nanos_after(before) as f64 / arrival.len() as f64;
+                errors.push((shared - written.nanos_after(last_write) as f64) / 1e6);
             }
-            last_write = token.truth;
+            last_write = *written;
         }
-        before = Some(arrival[0].reported);
+        before = Some(arrival[0].0);
     }
     errors
 }
@@ -548,16 +482,6 @@ impl AbsoluteError {
             p99: sizes.percentile(Percentile::P99),
         })
     }
-}
-
-/// How far back the record itself admits that its bytes may lie.
-fn width_ms_max(record: &RequestRecord) -> f64 {
-    let mut ruler = Ruler::new(0);
-    let mut output = Output::default();
-    output.read(record, &mut ruler);
-    let mut widths = Widths::default();
-    widths.add_ok(record, &output, &mut ruler);
-    widths.largest_ms()
 }
 
 #[cfg(test)]

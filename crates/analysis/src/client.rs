@@ -1,5 +1,5 @@
-//! The health of the client, as it observed it itself, and how much of its calibrated capacity the load
-//! used. Lags per request are metrics.
+//! The health of the client, as it observed it itself, and the share of its calibrated capacity that the
+//! load used. Lags per request are metrics.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::record::{Measured, ns_to_ms};
 
-/// The instrument's view of itself.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ClientHealth {
     /// Threads that drove the load.
@@ -21,24 +20,23 @@ pub struct ClientHealth {
     pub clock_error_us_max: Option<f64>,
     pub clock_jumps: Option<u64>,
     pub loop_lag_ms: LoopLag,
-    /// Entries that found the journal's queue full, so that a driver had to wait.
+    /// Entries for which a driver waited, because the journal's queue was full.
     pub journal_waits: u64,
-    /// Processor seconds of this process per second of the run; null where the system does not
-    /// say.
+    /// CPU seconds of this process per second of the run; null where the system does not report them.
     pub cores_used: Option<f64>,
-    /// Share of the machine's processor time that its host gave to others; null likewise.
+    /// Share of the machine's CPU time that its host gave to others; null likewise.
     pub cpu_stolen: Option<f64>,
     pub connections_opened: u64,
-    /// What the client's calibration says about this load; null when it was never calibrated.
+    /// This load against the client's calibration; null without one.
     pub capacity: Option<ClientCapacity>,
     /// Share of the requests with a connection that found it open; null when none had one.
     pub connections_reused: Option<f64>,
 }
 
-/// Below this the errors of a client without kernel stamps are the ones that apply.
+/// Below this share the errors of a client without kernel timestamps apply.
 const STAMPED_SHARE: f64 = 0.99;
 
-/// How late the driver's loop woke. The quantiles are upper limits; null when nothing was noted.
+/// How late the driver's loop woke. The quantiles are upper limits; null when none was recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LoopLag {
     pub p50_at_most: Option<f64>,
@@ -82,19 +80,19 @@ impl ClientHealth {
     }
 }
 
-/// `part / whole`, or `None` of nothing.
+/// `part / whole`, or `None` if `whole` is zero.
 pub(crate) fn share(part: u64, whole: u64) -> Option<f64> {
     (0 < whole).then(|| part as f64 / whole as f64)
 }
 
-/// What the calibration says about the load of a run.
+/// The load of a run against the calibration.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ClientCapacity {
     /// When the client was calibrated.
     pub calibrated: String,
     /// Share of the client's capacity in the busiest second: above one, the client was the limit.
     pub used: f64,
-    /// How far off the client is with this many streams in flight; null beyond what was calibrated.
+    /// The client's error with this many streams in flight; null beyond what was calibrated.
     pub error_ms: Option<ClientError>,
 }
 
@@ -107,13 +105,13 @@ pub struct ClientError {
     pub itl_p99: f64,
 }
 
-/// Whether the client's calibration speaks for the wire of a run: TLS and HTTP/2 cost more than what was
-/// measured.
+/// Whether the client's calibration is valid for the connections of a run: TLS and HTTP/2 cost more than
+/// what was calibrated.
 pub(crate) fn is_calibrated_wire(manifest: &Manifest) -> bool {
     !manifest.endpoint.base.tls && manifest.spec.client.http == HttpVersion::Http1
 }
 
-/// What a run asked of the client.
+/// The load of a run on the client.
 #[derive(Clone, Copy)]
 struct ClientLoad {
     requests_per_s: f64,
@@ -167,22 +165,17 @@ impl ClientCapacity {
     }
 }
 
-/// How many there were in the busiest second, per second. A run shorter than that is one part.
+/// The highest number in a second. A run shorter than a second is one part.
 fn busiest_second(observations: &Observations, moments: impl Iterator<Item = Moment>) -> f64 {
     const SECOND_NS: u64 = 1_000_000_000;
-    // A year of seconds; what claims to lie beyond is damage, not load.
+    // A year of seconds; times beyond it are corrupt.
     const SECONDS_MAX: usize = 366 * 24 * 3_600;
     let began = observations.ending.began.unwrap_or_default();
     let mut seconds: Vec<u64> = Vec::new();
-    for moment in moments {
-        let since_ns = moment.as_nanos().saturating_sub(began.as_nanos());
-        let second = usize::try_from(since_ns / SECOND_NS).unwrap_or(usize::MAX);
-        if SECONDS_MAX <= second {
-            continue;
-        }
-        if seconds.len() <= second {
-            seconds.resize(second + 1, 0);
-        }
+    let since_ns = |at: Moment| at.as_nanos().saturating_sub(began.as_nanos());
+    let second = |at| usize::try_from(since_ns(at) / SECOND_NS).unwrap_or(usize::MAX);
+    for second in moments.map(second).filter(|second| *second < SECONDS_MAX) {
+        seconds.resize(seconds.len().max(second + 1), 0);
         seconds[second] += 1;
     }
     let length_s = observations.ending.at.since(began).map_or(1.0, |length| length.as_secs_f64());

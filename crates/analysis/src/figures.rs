@@ -80,7 +80,7 @@ fn distributions(measured: &Measured) -> Vec<DistributionFigure> {
 /// Columns of equal length, a value for each step.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CourseFigure {
-    /// Of the first step's beginning, since the run's zero.
+    /// Beginning of the first step, since the run's zero.
     pub from_ms: f64,
     pub step_ms: f64,
     /// Requests in flight, as a mean over the step.
@@ -94,13 +94,11 @@ pub struct CourseFigure {
 
 const STEPS_MAX: u32 = 200;
 
-/// What grows while the records are read.
+/// The course of a run while its records are read.
 #[derive(Debug)]
 pub(crate) struct CourseTally {
-    tokens_at: Cursor,
-    output_tokens: Vec<u64>,
-    ended_ok: Vec<u64>,
-    ended_otherwise: Vec<u64>,
+    steps: Steps,
+    figure: CourseFigure,
 }
 
 impl CourseTally {
@@ -109,32 +107,40 @@ impl CourseTally {
         let steps = Steps::over(observations.records.iter(), STEPS_MAX);
         let steps = steps.unwrap_or(Steps { from_ns: 0, step_ns: 0, count: 0 });
         let zeros = || vec![0; steps.count];
-        Self {
-            tokens_at: Cursor::new(steps),
+        let figure = CourseFigure {
+            from_ms: ns_to_ms(steps.from_ns),
+            step_ms: ns_to_ms(steps.step_ns),
+            in_flight: Vec::new(),
             output_tokens: zeros(),
             ended_ok: zeros(),
             ended_otherwise: zeros(),
-        }
+        };
+        Self { steps, figure }
     }
 
-    /// A request that ended in any way.
+    /// Adds a request, however it ended.
     pub(crate) fn add(&mut self, record: &RequestRecord) {
-        let ok = record.ending.outcome == Outcome::Ok;
-        let ended = if ok { &mut self.ended_ok } else { &mut self.ended_otherwise };
-        ended[self.tokens_at.steps.place(record.ending.at.as_nanos())] += 1;
+        let is_ok = record.ending.outcome == Outcome::Ok;
+        let CourseFigure { ended_ok, ended_otherwise, .. } = &mut self.figure;
+        let ended = if is_ok { ended_ok } else { ended_otherwise };
+        ended[self.steps.place(record.ending.at.as_nanos())] += 1;
     }
 
-    /// The tokens of an answer that is ok, in proportion to what the stream marks, or to its events
-    /// where it marks nothing: all of them are somewhere, and so the steps add up to the run's.
+    /// Adds the tokens of an `ok` answer in proportion to the tokens that the stream marks, or to its
+    /// events where it marks none. All of them are placed, so that the steps add up to the run's total.
     pub(crate) fn add_tokens(&mut self, record: &RequestRecord, output: &Output, count: u64) {
         let marked = output.marked_tokens().filter(|marked| 0 < *marked);
         let weight = |arrival: &Arrival| match (marked, arrival.tokens) {
             (Some(_), Some(tokens)) => tokens,
             _ => u64::from(arrival.events),
         };
+        let mut put = |at: Moment, tokens: u64| {
+            let step = &mut self.figure.output_tokens[self.steps.place(at.as_nanos())];
+            *step = step.saturating_add(tokens);
+        };
         let whole = marked.unwrap_or_else(|| output.arrivals.iter().map(weight).sum());
         if whole == 0 {
-            self.put(record.ending.at, count);
+            put(record.ending.at, count);
             return;
         }
         let mut through = 0;
@@ -142,26 +148,15 @@ impl CourseTally {
         for arrival in &output.arrivals {
             through += weight(arrival);
             let due = if whole == count { through } else { share(count, through, whole) };
-            self.put(arrival.at, due - given);
+            put(arrival.at, due - given);
             given = due;
         }
     }
 
-    fn put(&mut self, at: Moment, tokens: u64) {
-        let step = &mut self.output_tokens[self.tokens_at.place(at)];
-        *step = step.saturating_add(tokens);
-    }
-
     pub(crate) fn finish(self, flights: &[Flight]) -> CourseFigure {
-        let steps = self.tokens_at.steps;
-        CourseFigure {
-            from_ms: ns_to_ms(steps.from_ns),
-            step_ms: ns_to_ms(steps.step_ns),
-            in_flight: steps.in_flight(flights.iter().copied(), |to_ns| steps.place(to_ns)),
-            output_tokens: self.output_tokens,
-            ended_ok: self.ended_ok,
-            ended_otherwise: self.ended_otherwise,
-        }
+        let Self { steps, figure } = self;
+        let in_flight = steps.in_flight(flights.iter().copied(), |to_ns| steps.place(to_ns));
+        CourseFigure { in_flight, ..figure }
     }
 }
 
@@ -181,7 +176,7 @@ pub(crate) fn curve(sample: &Sample) -> Vec<(f64, f64)> {
     shares.map(|share| (share.share(), sample.quantile(share))).collect()
 }
 
-/// Of a sample of `n` values; rising.
+/// The shares of a curve through `n` values, rising.
 fn shares(n: u64) -> Vec<f64> {
     let mut shares = vec![0.0, 1.0];
     if n <= WHOLE_UP_TO {
@@ -233,42 +228,41 @@ const ROW_RATIO_MIN: f64 = 1.02;
 #[derive(Debug)]
 pub(crate) struct GapSteps {
     /// `None` without requests.
-    cursor: Option<Cursor>,
+    steps: Option<Steps>,
     runs: Vec<(usize, usize)>,
 }
 
 impl GapSteps {
     pub(crate) fn new(records: &[&RequestRecord]) -> Self {
-        let steps = Steps::over(records.iter().copied(), GAP_STEPS_MAX);
-        Self { cursor: steps.map(Cursor::new), runs: Vec::new() }
+        Self { steps: Steps::over(records.iter().copied(), GAP_STEPS_MAX), runs: Vec::new() }
     }
 
     /// The next value of the list is of a gap that ends at `at`.
     pub(crate) fn push(&mut self, at: Moment) {
-        let Some(cursor) = &mut self.cursor else { return };
-        let step = cursor.place(at);
+        let Some(steps) = self.steps else { return };
+        let step = steps.place(at.as_nanos());
         match self.runs.last_mut() {
             Some((last, length)) if *last == step => *length += 1,
             _ => self.runs.push((step, 1)),
         }
     }
 
-    /// Of values in the order in which they were pushed, and the measurements that each stands for;
-    /// no counts where each stands for one. `None` without values.
+    /// The chart of values in the order in which they were pushed, and the measurements that each
+    /// stands for; no counts where each stands for one. `None` without values.
     pub(crate) fn figure(
         self,
         metric: &Metric,
         (values, counts): (&[f64], &[u64]),
     ) -> Option<GapsFigure> {
-        let steps = self.cursor?.steps;
-        let rows = Rows::over(values)?;
-        let mut columns = vec![vec![0_u64; rows.count()]; steps.count];
+        let steps = self.steps?;
+        let edges_ms = row_edges(values)?;
+        let mut columns = vec![vec![0_u64; edges_ms.len() - 1]; steps.count];
         let mut from = 0;
         for (step, length) in self.runs {
             let range = from..from + length;
             from = range.end;
             for (place, value) in range.clone().zip(&values[range]) {
-                let row = &mut columns[step][rows.place(*value)];
+                let row = &mut columns[step][row_of(&edges_ms, *value)];
                 *row = row.saturating_add(counts.get(place).copied().unwrap_or(1));
             }
         }
@@ -276,61 +270,21 @@ impl GapSteps {
             metric: metric.name.to_owned(),
             from_ms: ns_to_ms(steps.from_ns),
             step_ms: ns_to_ms(steps.step_ns),
-            edges_ms: rows.edges,
+            edges_ms,
             columns,
         })
     }
 }
 
-/// Rows of equal height on a logarithmic axis. The row of a value is looked up by the first bits of
-/// the value, which cut the axis finer than the rows do.
-#[derive(Debug)]
-struct Rows {
-    edges: Vec<f64>,
-    first_key: u64,
-    row_of_key: Vec<u8>,
+fn row_edges(values: &[f64]) -> Option<Vec<f64>> {
+    let low = values.iter().copied().reduce(f64::min)?.max(EDGE_MS_MIN);
+    let high = values.iter().copied().reduce(f64::max)?.max(low);
+    Some(edges(low, high))
 }
 
-/// Leaves seven bits of the fraction: slices of less than a hundredth, so at most one edge is in each.
-const KEY_SHIFT: u32 = 45;
-
-impl Rows {
-    fn over(values: &[f64]) -> Option<Self> {
-        let low = values.iter().copied().reduce(f64::min)?.max(EDGE_MS_MIN);
-        let high = values.iter().copied().reduce(f64::max)?.max(low);
-        let edges = edges(low, high);
-        let first_key = key(edges[0]);
-        let mut row = 0;
-        let row_of_key = |key: u64| {
-            // The last edge closes a row and opens none.
-            while usize::from(row) + 2 < edges.len()
-                && edges[usize::from(row) + 1] <= f64::from_bits(key << KEY_SHIFT)
-            {
-                row += 1;
-            }
-            row
-        };
-        let row_of_key = (first_key..=key(edges[edges.len() - 1])).map(row_of_key).collect();
-        Some(Self { edges, first_key, row_of_key })
-    }
-
-    fn count(&self) -> usize {
-        self.edges.len() - 1
-    }
-
-    fn place(&self, value: f64) -> usize {
-        if value < self.edges[0] {
-            return 0;
-        }
-        let slice = usize::try_from(key(value) - self.first_key).unwrap_or(usize::MAX);
-        let row = usize::from(self.row_of_key[slice.min(self.row_of_key.len() - 1)]);
-        (row + usize::from(self.edges[row + 1] <= value)).min(self.count() - 1)
-    }
-}
-
-/// Of a value above zero. Rises with it.
-fn key(value: f64) -> u64 {
-    value.to_bits() >> KEY_SHIFT
+/// The row between the edges that a value lies in. The last edge closes a row and opens none.
+fn row_of(edges: &[f64], value: f64) -> usize {
+    edges.partition_point(|edge| *edge <= value).clamp(1, edges.len() - 1) - 1
 }
 
 /// As many rows as fit, from `low` to `high`; one row around them where they are too close for it.
@@ -363,12 +317,12 @@ pub struct RequestRow {
     pub why: RowReason,
     pub outcome: Outcome,
     pub intended_ms: f64,
-    /// Null where it never left, as when no connection was made.
+    /// Null where it was not sent, as when no connection was made.
     pub sent_ms: Option<f64>,
-    /// Null where no token came, or the answer came whole.
+    /// Null where no token arrived, or the answer was not streamed.
     pub first_ms: Option<f64>,
     pub ended_ms: f64,
-    /// Null where nothing says how many came.
+    /// Null where their number is not known.
     pub output_tokens: Option<u64>,
 }
 
@@ -391,7 +345,7 @@ impl RequestsFigure {
     fn choose(observations: &Observations) -> Self {
         let records = in_time_order(observations);
         let spec = &observations.manifest.spec;
-        // When the first output came, where that is to be seen.
+        // When the first output arrived, if the answer was streamed.
         let first = |record: &RequestRecord| {
             let streamed = spec.workload.streaming && record.head.is_none_or(|head| head.streamed);
             arrivals(record).next().filter(|_| streamed)
@@ -431,7 +385,7 @@ impl RequestsFigure {
     }
 }
 
-/// When the output events of a request came.
+/// When the output events of a request arrived.
 fn arrivals(record: &RequestRecord) -> impl DoubleEndedIterator<Item = Moment> {
     let output = record.events.iter().filter(|event| event.is_output());
     output.filter_map(|event| record.reads.get(event.read as usize).map(Read::at))
@@ -450,7 +404,7 @@ fn slowest(
     ranked.into_iter().take(count).map(|(_, place)| place)
 }
 
-/// Some of each way to fail, evenly spread over the run: a rare way is not crowded out by a common
+/// Some of each kind of failure, evenly spread over the run: a rare kind is not displaced by a common
 /// one.
 fn failed(records: &[&RequestRecord]) -> Vec<usize> {
     let mut by_outcome: BTreeMap<Outcome, Vec<usize>> = BTreeMap::new();
@@ -473,7 +427,7 @@ fn failed(records: &[&RequestRecord]) -> Vec<usize> {
     chosen
 }
 
-/// At most so many of the places, each from the middle of an equal stretch of them.
+/// At most `count` of the indices, each from the middle of an equal part of them.
 fn evenly(places: &[usize], count: usize) -> impl Iterator<Item = usize> {
     let count = count.min(places.len());
     (0..count).map(move |part| places[(2 * part + 1) * places.len() / (2 * count)])
@@ -491,7 +445,7 @@ pub(crate) struct Steps {
 const STEP_NS_MIN: u64 = 50_000_000;
 
 impl Steps {
-    /// From the first request that was sent, or let go and never sent, to the last end; `None`
+    /// From the first request that was sent, or released and never sent, to the last end; `None`
     /// without requests.
     pub(crate) fn over<'run>(
         records: impl Iterator<Item = &'run RequestRecord>,
@@ -506,8 +460,8 @@ impl Steps {
         Some(Self::between(from.as_nanos(), to.as_nanos(), at_most))
     }
 
-    /// So many steps; a last piece that is shorter than a step is left out. `None` without a nanosecond a
-    /// step.
+    /// `count` steps; a last piece that is shorter than a step is left out. `None` if a step would be
+    /// shorter than a nanosecond.
     pub(crate) fn within(stretch: Flight, count: usize) -> Option<Self> {
         let length_ns = stretch.to_ns.checked_sub(stretch.from_ns)?;
         let step_ns = length_ns / u64::try_from(count).ok()?;
@@ -521,18 +475,18 @@ impl Steps {
         Self { from_ns, step_ns, count: usize::try_from(count).unwrap_or(1) }
     }
 
-    /// Moments before the first step and after the last belong to them.
+    /// The step of a time. Times before the first step and after the last belong to these.
     pub(crate) fn place(self, at_ns: u64) -> usize {
         let steps = at_ns.saturating_sub(self.from_ns) / self.step_ns;
         usize::try_from(steps).unwrap_or(usize::MAX).min(self.count - 1)
     }
 
-    /// Where a step begins.
+    /// The beginning of a step.
     pub(crate) fn begin_ns(self, step: usize) -> u64 {
         self.from_ns.saturating_add(self.step_ns.saturating_mul(step as u64))
     }
 
-    /// The step that a moment lies in; `None` outside.
+    /// The step of a time; `None` outside.
     pub(crate) fn step(self, at_ns: u64) -> Option<usize> {
         let step = usize::try_from(at_ns.checked_sub(self.from_ns)? / self.step_ns).ok()?;
         (step < self.count).then_some(step)
@@ -571,32 +525,6 @@ impl Steps {
             filled as f64 + *part_ns as f64 / self.step_ns as f64
         };
         filling.iter().zip(&part_ns).map(step).collect()
-    }
-}
-
-/// Finds the steps of moments that mostly follow each other: tokens are many, and a division for
-/// each would be felt.
-#[derive(Clone, Debug)]
-pub(crate) struct Cursor {
-    pub(crate) steps: Steps,
-    step: usize,
-    begin_ns: u64,
-    end_ns: u64,
-}
-
-impl Cursor {
-    pub(crate) fn new(steps: Steps) -> Self {
-        Self { steps, step: 0, begin_ns: steps.begin_ns(0), end_ns: steps.begin_ns(1) }
-    }
-
-    pub(crate) fn place(&mut self, at: Moment) -> usize {
-        let at_ns = at.as_nanos();
-        if at_ns < self.begin_ns || self.end_ns <= at_ns {
-            self.step = self.steps.place(at_ns);
-            self.begin_ns = self.steps.begin_ns(self.step);
-            self.end_ns = self.steps.begin_ns(self.step + 1);
-        }
-        self.step
     }
 }
 

@@ -55,5 +55,5 @@ pub use statistics::{
     Estimate, Interval, Percentile, Probability, Sample, share_across, share_pooled,
 };
 pub use steady::*;
-pub use summary::{SCHEMA, Summary, SummaryError, numbers_on_one_line, summarize};
+pub use summary::{DocumentError, SCHEMA, Summary, numbers_on_one_line, summarize};
 pub use topic::{ForeignName, TERMS, Term, Topic, UnknownWord};

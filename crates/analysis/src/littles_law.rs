@@ -1,15 +1,15 @@
-//! Little's law, N = X·R, as a check that can fail: requests in flight are the rate at which they
-//! come times how long each stays.
+//! Little's law, N = X·R, as a check that can fail: requests in flight are the arrival rate times the time
+//! that each stays.
 //!
-//! N is a sweep over all beginnings and ends inside the run. X counts every request that left or was
-//! lost, and R is how long each stayed. Both come from the stamps of the same records, so of sound
-//! records the law holds by arithmetic; what it catches are records that are not:
+//! N is a sweep over all beginnings and ends in the run. X counts every request that was sent or lost, and
+//! R is how long each stayed. Both come from the timestamps of the same records, so the law holds by
+//! arithmetic for sound records. It detects records that are not:
 //!
-//! - requests were started and never heard of again (a recovered run): X has them, N has not;
-//! - a request ends before it begins: the sweep cannot place it;
-//! - records lie outside of the run's own beginning and end: the sweep does not see that part.
+//! - requests that have no recorded end (a recovered run): they are in X, and not in N;
+//! - a request that ends before it begins: the sweep cannot include it;
+//! - records outside the beginning and end of the run: the sweep leaves that part out.
 //!
-//! It cannot see a stamp that is wrong, nor a request that was not recorded. The independent witness
+//! It detects neither a wrong timestamp nor a request that was not recorded. The independent evidence
 //! is the server: its gauges of running and waiting requests are compared with N.
 
 use inferometer_model::outcome::Cause;
@@ -29,13 +29,13 @@ pub struct LittlesLaw {
     pub time_in_flight_s: Option<f64>,
     /// N less X·R, as a share of X·R.
     pub apart: Option<f64>,
-    /// Requests that were started and never heard of again.
+    /// Requests that were started and have no recorded end.
     pub lost: u64,
     /// Running and waiting by the server's own gauges, on average over the scrapes inside the run.
     pub server_in_flight: Option<f64>,
-    /// The server's less N, as a share of N: what is on the network is in neither gauge.
+    /// The server's number less N, as a share of N. Requests on the network are in no gauge.
     pub server_apart: Option<f64>,
-    /// How often the gauges were seen.
+    /// Number of scrapes of the gauges.
     #[serde(default)]
     pub server_scrapes: u64,
     /// Why there is nothing.
@@ -43,15 +43,15 @@ pub struct LittlesLaw {
     pub reason: Option<String>,
 }
 
-/// Further apart than this, requests were lost or their records make no sense.
+/// Further apart than this, requests were lost or their records are inconsistent.
 pub(crate) const LITTLE_APART: f64 = 0.02;
-/// Of N. What is on the network is in neither gauge, and engines differ in when they count a request.
+/// Share of N. Requests on the network are in no gauge, and engines differ in when they count a request.
 const SERVER_APART: f64 = 0.25;
 /// Requests: a gauge is a whole number.
 const SERVER_APART_LEAST: f64 = 1.0;
 /// Standard deviations of the mean of the scrapes, each about as uncertain as a count.
 const SCRAPED_BY_CHANCE: f64 = 3.0;
-/// From so many scrapes on, a mean of them says something of a run.
+/// Fewest scrapes for a mean over the run.
 const TELLING_SCRAPES: u64 = 3;
 
 impl LittlesLaw {
@@ -64,7 +64,7 @@ impl LittlesLaw {
         let (from_ns, to_ns) =
             (began.map_or(u64::MAX, Moment::as_nanos), observations.ending.at.as_nanos());
         if to_ns <= from_ns {
-            return Self::nothing("the run has no length");
+            return Self::nothing("the run has no duration");
         }
         let (mut arrivals, mut lost, mut stays, mut stayed_ns) = (0_u64, 0, 0_u64, 0_u128);
         let mut flights = Vec::new();
@@ -90,8 +90,8 @@ impl LittlesLaw {
             Concurrency::sweep(&flights).map_or(0.0, |swept| swept.request_ns as f64 / 1e9);
         let in_flight = in_flight_s / duration_s;
         let arrivals_per_s = arrivals as f64 / duration_s;
-        // What waits is in flight, too, so the server must report both; and of replicas that answer by
-        // turns each knows its own.
+        // Waiting requests are in flight, too, so the server must report both. Each of several replicas
+        // knows only its own.
         let gauges = server.filter(|server| server.restarts == 0 && server.replicas.is_none());
         let gauges = gauges.and_then(|server| server.running.zip(server.waiting));
         let gauges = gauges.filter(|(running, _)| TELLING_SCRAPES <= running.n);

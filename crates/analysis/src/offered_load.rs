@@ -1,11 +1,10 @@
-//! Whether the load that was asked for is the one that left.
+//! Whether the requested load was delivered.
 //!
-//! On an open loop the requests that left are compared with the schedule, and the schedule with the
-//! process that was asked for, which is a check of ourselves. On a closed loop it is how many of the
-//! slots were in use from when each could have taken its first request to the drain. Figures are of
-//! first turns where there are conversations: a later turn waits for an answer, and its moment is not
-//! planned. A rate with a cap is neither an open loop nor a closed one: what the cap held back is
-//! counted.
+//! On an open loop the sent requests are compared with the schedule, and the schedule with the requested
+//! arrival process, which is a check of this program. On a closed loop it is the number of slots in use
+//! from when each could have taken its first request to the drain. With conversations only first turns
+//! count: a later turn waits for an answer, and its time is not planned. A rate with a cap is neither an
+//! open loop nor a closed one: the requests that the cap delayed are counted.
 
 use inferometer_model::outcome::Cause;
 use inferometer_model::spec::{Arrivals, LoadShape, Rate, Source, Think};
@@ -36,20 +35,20 @@ pub struct ScheduleDelivered {
     /// Those that were due and never left.
     #[serde(default)]
     pub unsent: u64,
-    /// All that were due, from the first planned moment to the last.
+    /// All that were due, from the first planned time to the last.
     pub intended_per_s: Option<f64>,
     /// Those that left, over the same time or over that of sending, whichever is longer.
     pub sent_per_s: Option<f64>,
     /// The sent rate less the intended one, as a share of it.
     pub rate_apart: Option<f64>,
-    /// What counts as late, after the planned moment or after the cap let it go.
+    /// What counts as late, after the planned time or after the release by the cap.
     pub late_from_ms: f64,
     pub late_share: Option<f64>,
-    /// Whether a cap may have held requests back: then rates part by design.
+    /// Whether a cap may have delayed requests: then rates differ by design.
     pub capped: bool,
     pub intended: GapFigures,
     pub sent: GapFigures,
-    /// How well the schedule fits the process that was asked for; null where there is none to fit.
+    /// How well the schedule fits the requested arrival process; null where there is none to fit.
     pub fit: Option<ArrivalFit>,
     /// Why there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -63,14 +62,14 @@ pub(crate) const RATE_APART: f64 = 0.02;
 pub(crate) const RATE_APART_GRAVE: f64 = 0.10;
 /// Of the index of dispersion, and at least this much of one.
 pub(crate) const DISPERSION_APART: f64 = 0.25;
-/// Chance makes a schedule of ours as unlike once in a million runs.
+/// Chance makes a planned schedule fit this badly once in a million runs.
 pub(crate) const FIT_P: f64 = 1e-6;
-/// Fewer do not make a rate.
+/// Fewer requests have no rate.
 const FEWEST: usize = 20;
 
 impl Default for Delivered {
     fn default() -> Self {
-        Self::not_checked("the version that made this summary did not look")
+        Self::not_checked("the version that wrote this summary did not check it")
     }
 }
 
@@ -79,17 +78,19 @@ impl Delivered {
         match &observations.manifest.spec.load.shape {
             LoadShape::Closed { concurrency, think } => {
                 if *think != Think::None || turns_think(observations) {
-                    return Self::not_checked("users think between requests, so slots rest");
+                    return Self::not_checked(
+                        "users have think time, so slots are empty in between",
+                    );
                 }
                 SlotsDelivered::from_records(&observations.records, concurrency.get())
                     .map_or_else(Self::not_checked, Self::Slots)
             }
             LoadShape::Open { rate: Rate::Unlimited, .. } => {
-                Self::not_checked("everything was due at once, so there is no rate to keep")
+                Self::not_checked("all requests were due at once, so there is no rate")
             }
             LoadShape::Open { rate, arrivals, cap } => {
                 ScheduleDelivered::new(observations, (rate, *arrivals), cap.is_some()).map_or_else(
-                    || Self::not_checked("too few requests were sent to make a rate"),
+                    || Self::not_checked("too few requests were sent to measure a rate"),
                     Self::Schedule,
                 )
             }
@@ -109,7 +110,7 @@ fn turns_think(observations: &Observations) -> bool {
 }
 
 impl ScheduleDelivered {
-    /// Against the process that the schedule was to be; `None` where too few requests were sent.
+    /// `None` where too few requests were sent.
     fn new(
         observations: &Observations,
         (rate, arrivals): (&Rate, Arrivals),
@@ -133,7 +134,7 @@ impl ScheduleDelivered {
         intended.sort_unstable();
         sent.sort_unstable();
         let requests = sent.len() as u64;
-        // Due and not even attempted, so that their moments were not written down.
+        // Due and not even attempted, so that their times were not recorded.
         let wanting = observations.not_sent_because(Cause::ClientResource);
         let due = intended.len() as u64 + wanting;
         // A request that never left lowers the sent rate, and so does a schedule that took longer than
@@ -144,14 +145,16 @@ impl ScheduleDelivered {
         let sent_per_s = took_s.map(|took_s| (sent.len() as f64 - 1.0) / took_s);
         let rates = intended_per_s.zip(sent_per_s);
         let fit = match rate {
-            Rate::Ramp { .. } => Err("the rate was asked to change, so gaps have no one law"),
-            Rate::Recorded(_) => Err("a trace is its own process"),
-            Rate::Unlimited => Err("everything was due at once"),
+            Rate::Ramp { .. } => {
+                Err("the rate changes, so the gaps do not follow one distribution")
+            }
+            Rate::Recorded(_) => Err("a trace has no arrival process"),
+            Rate::Unlimited => Err("all requests were due at once"),
             Rate::Steady { .. } if 0 < wanting => {
-                Err("the moments of requests that were never attempted are not known")
+                Err("the planned times of requests that were never attempted are not known")
             }
             Rate::Steady { per_s } => {
-                ArrivalFit::fit(&intended, *per_s, arrivals).ok_or("too few gaps to tell")
+                ArrivalFit::fit(&intended, *per_s, arrivals).ok_or("too few gaps for a test")
             }
         };
         Some(Self {
@@ -175,7 +178,7 @@ impl ScheduleDelivered {
         share(self.unsent, self.requests + self.unsent).unwrap_or(0.0)
     }
 
-    /// How far the rate was missed, where it is more than a late first or last request makes.
+    /// How far the rate was missed, where a late first or last request does not explain it.
     pub(crate) fn rate_missed(&self) -> Option<f64> {
         let (intended, sent) = (self.intended_per_s?, self.sent_per_s?);
         let gaps = self.requests as f64 - 1.0;
@@ -189,7 +192,7 @@ impl ScheduleDelivered {
         self.fit.as_ref().filter(|fit| fit.p < FIT_P)
     }
 
-    /// The stretch over which requests left more, or less, in bunches than planned, if there is one.
+    /// The planned and the sent dispersion over the first length of time where they differ.
     pub(crate) fn bunched(&self) -> Option<(Dispersion, Dispersion)> {
         let pairs = self.intended.dispersion.iter().zip(&self.sent.dispersion);
         let apart = |(intended, sent): &(&Dispersion, &Dispersion)| {
@@ -202,12 +205,12 @@ impl ScheduleDelivered {
     }
 }
 
-/// Of one list of moments.
+/// The gaps of one list of times.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct GapFigures {
     /// Standard deviation of the gaps over their mean: 0 for even ones, 1 for Poisson.
     pub cv: Option<f64>,
-    /// Over a few lengths of time, as far as the moments reach.
+    /// Over a few lengths of time, as far as the times reach.
     pub dispersion: Vec<Dispersion>,
 }
 
@@ -231,14 +234,14 @@ pub struct ArrivalFit {
     pub n: u64,
 }
 
-/// From a busy server's step to what users feel.
+/// From the step of a busy server to what users notice.
 const STRETCHES_NS: [u64; 3] = [100_000_000, 1_000_000_000, 10_000_000_000];
 /// Fewer counts do not make a variance.
 const STRETCHES_MIN: usize = 20;
-/// With fewer arrivals a stretch, the index is near one whatever the process.
+/// With fewer arrivals in a stretch, the index is near one for any process.
 const PER_STRETCH_MIN: f64 = 1.0;
-/// Beyond, the moments are damage.
-const STRETCHES_MAX: u64 = 10_000_000;
+/// Beyond, the times are corrupt.
+const STRETCHES_MAX: usize = 10_000_000;
 /// The approximation of `p` holds from here on.
 const FIT_MIN: usize = 50;
 /// Moments are whole nanoseconds.
@@ -254,10 +257,9 @@ impl GapFigures {
     /// Of sorted moments.
     fn from_moments(moments_ns: &[u64]) -> Self {
         let gaps: Vec<f64> = moments_ns.windows(2).map(|pair| (pair[1] - pair[0]) as f64).collect();
-        let cv = |gaps: &[f64]| variance(gaps).sqrt() / mean(gaps);
         let varies = 2 <= gaps.len() && 0.0 < mean(&gaps);
         Self {
-            cv: varies.then(|| cv(&gaps)),
+            cv: varies.then(|| variance(&gaps).sqrt() / mean(&gaps)),
             dispersion: STRETCHES_NS
                 .into_iter()
                 .filter_map(|over_ns| Dispersion::from_moments(moments_ns, over_ns))
@@ -270,14 +272,11 @@ impl Dispersion {
     fn from_moments(moments_ns: &[u64], over_ns: u64) -> Option<Self> {
         let (first, last) = (moments_ns.first()?, moments_ns.last()?);
         // The last stretch is not whole.
-        let stretches = (last - first) / over_ns;
-        if STRETCHES_MAX < stretches {
+        let stretches = usize::try_from((last - first) / over_ns).ok()?;
+        if !(STRETCHES_MIN..=STRETCHES_MAX).contains(&stretches) {
             return None;
         }
-        let mut counts = vec![0.0; usize::try_from(stretches).ok()?];
-        if counts.len() < STRETCHES_MIN {
-            return None;
-        }
+        let mut counts = vec![0.0; stretches];
         for moment in moments_ns {
             let place = usize::try_from((moment - first) / over_ns).ok()?;
             if let Some(count) = counts.get_mut(place) {
@@ -299,8 +298,8 @@ impl ArrivalFit {
         if gaps_s.len() < FIT_MIN {
             return None;
         }
-        // What one stretched schedule has in common, all its gaps have: there must be enough of it
-        // to average out.
+        // The gaps of a stretched schedule share one factor: there must be enough of them to average
+        // out.
         if let Arrivals::Stretched { burstiness } = arrivals
             && burstiness * (gaps_s.len() as f64) < FIT_MIN as f64
         {
@@ -311,7 +310,7 @@ impl ArrivalFit {
             Arrivals::Poisson => {
                 Self::drawn("Poisson", gaps_s, |gap_s| -libm::expm1(-per_s * gap_s))
             }
-            // The mean of stretched gaps is the rate's own, which chance would only come near to.
+            // The mean of stretched gaps is exactly that of the rate.
             Arrivals::Gamma { burstiness } | Arrivals::Stretched { burstiness } => {
                 let is_drawn = matches!(arrivals, Arrivals::Gamma { .. });
                 let name = if is_drawn { "gamma" } else { "stretched gamma" };
@@ -322,7 +321,7 @@ impl ArrivalFit {
         })
     }
 
-    /// Even gaps leave nothing to chance: they are, or they are not.
+    /// Constant gaps are either exact or wrong.
     fn even(gaps_s: &[f64], per_s: f64) -> Self {
         let off = |gap_s: &f64| (gap_s * per_s - 1.0).abs();
         let distance = gaps_s.iter().map(off).fold(0.0, f64::max);
@@ -330,7 +329,7 @@ impl ArrivalFit {
         Self { process: "even".to_owned(), distance, p, n: gaps_s.len() as u64 }
     }
 
-    /// Gaps are rounded, so that many may be equal: what lies within the rounding counts for the fit.
+    /// Gaps are rounded, so that many may be equal: differences within the rounding are ignored.
     fn drawn(process: &str, mut gaps_s: Vec<f64>, below: impl Fn(f64) -> f64) -> Self {
         gaps_s.sort_unstable_by(f64::total_cmp);
         let n = gaps_s.len() as f64;
@@ -362,13 +361,13 @@ fn kolmogorov(distance: f64, n: f64) -> f64 {
     (1..=100).map(term).sum::<f64>().clamp(0.0, 1.0)
 }
 
-/// A slot is in use from when it takes a request to when that ends: dialling is part of it.
+/// A slot is in use from when it takes a request to when that ends, connecting included.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SlotsDelivered {
     pub asked: u32,
     /// On average over the stretch.
     pub in_use_mean: f64,
-    /// Of those asked for.
+    /// Of the requested slots.
     pub share: f64,
     /// From when each slot could have taken its first request to when there was nothing new to take.
     pub from_ms: f64,
@@ -376,9 +375,9 @@ pub struct SlotsDelivered {
     pub requests: u64,
 }
 
-/// Below this share, fewer users were there than asked for.
+/// Below this share, the concurrency was lower than requested.
 pub(crate) const SLOTS_SHARE: f64 = 0.95;
-/// Requests, and requests for each slot, that it takes to tell.
+/// Fewest requests, and fewest requests for each slot.
 const FEWEST_IN_SLOTS: usize = 100;
 const FEWEST_PER_SLOT: usize = 10;
 
@@ -388,10 +387,10 @@ impl SlotsDelivered {
         let slot_use = |record: &RequestRecord| Flight::new(record.admitted, record.ending.at);
         let uses: Vec<Flight> = records.iter().filter_map(slot_use).collect();
         if uses.len() < FEWEST_IN_SLOTS.max(FEWEST_PER_SLOT.saturating_mul(slots)) {
-            return Err("too few requests for the slots to tell");
+            return Err("too few requests for this number of slots");
         }
-        // From the first request of every slot to the drain. A later turn of a conversation takes no
-        // slot of its own.
+        // From the first request of every slot to the drain. A later turn of a conversation keeps its
+        // slot.
         let first_turns = records.iter().filter(|record| record.asked.turn == 0);
         let mut taken_ns: Vec<u64> = first_turns.map(|record| record.admitted.as_nanos()).collect();
         taken_ns.sort_unstable();
@@ -401,7 +400,7 @@ impl SlotsDelivered {
         let loaded = Flight { from_ns, to_ns };
         let length_ns = loaded.to_ns.saturating_sub(loaded.from_ns);
         if length_ns == 0 {
-            return Err("no slot was handed on, so the run drains from its beginning");
+            return Err("no slot took a second request, so the run drains from its beginning");
         }
         let inside: Vec<Flight> = uses.iter().filter_map(|used| used.within(loaded)).collect();
         let swept = Concurrency::sweep(&inside).ok_or("no slot was in use")?;
@@ -417,7 +416,7 @@ impl SlotsDelivered {
     }
 }
 
-/// Attempted requests that had to wait for a slot of the cap.
+/// Attempted requests that waited for the concurrency cap.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HeldByCap {
     pub requests: u64,

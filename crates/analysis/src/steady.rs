@@ -1,16 +1,16 @@
-//! The steady stretch of a run: after it has warmed up and before it drains.
+//! The steady state of a run: after it has warmed up and before it drains.
 //!
-//! Three series are looked at: requests in flight and output tokens, over even steps of time, and
-//! TTFT in the order of sending. Each is cut by MSER-5 and tested for a trend
+//! Three series are tested: requests in flight and output tokens, over even steps of time, and TTFT in
+//! the order of sending. Each is cut by MSER-5 and tested for a trend
 //! ([`crate::statistics::steady`]); the window begins after the latest cut. It ends where the drain
 //! begins: when an open loop sends its last request, and when a closed loop has nothing new for a slot
-//! to take. Endings play no part in that, or slow requests would be left out.
+//! to take. Endings are ignored, because otherwise slow requests would be left out.
 //!
 //! A run never settled when
 //!
-//! - an open loop piles up requests faster than chance arrivals make: in the second half the line
-//!   through those in flight rises by more than [`CHANCE`] times the root of the arrivals there. Up
-//!   to its capacity a server keeps below that, whatever its queue does; or
+//! - requests in flight of an open loop grow faster than chance explains: in the second half the line
+//!   through them rises by more than [`CHANCE`] times the root of the arrivals there. Up to its capacity
+//!   a server stays below that, whatever its queue does; or
 //! - neither requests in flight nor TTFT settle on an open loop: one of them alone fails to in a few
 //!   of a hundred steady runs; or
 //! - the output of a closed loop does not settle: its load follows the server.
@@ -35,9 +35,9 @@ pub struct SteadyState {
     pub reason: Option<String>,
     /// Null unless it settled.
     pub window: Option<Window>,
-    /// What was looked at; empty where nothing could be.
+    /// The series that were tested; empty where none could be.
     pub trends: Vec<SeriesTrend>,
-    /// How requests pile up in the second half of an open loop; null elsewhere.
+    /// How requests in flight grow in the second half of an open loop; null elsewhere.
     pub growth: Option<Growth>,
     /// Over the window; null without one. Boxed: it is most of a summary's size.
     pub figures: Option<Box<SteadyFigures>>,
@@ -48,13 +48,13 @@ pub struct SteadyState {
 pub enum SteadyKind {
     Settled,
     NeverSettled,
-    /// Too little to tell.
+    /// Too few requests.
     TooShort,
     /// The load was not meant to be steady.
     NotJudged,
 }
 
-/// What became of one series.
+/// The result of one series.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SeriesTrend {
     pub series: SeriesName,
@@ -80,16 +80,16 @@ pub struct Growth {
     pub per_s: f64,
     /// From the half of the run to where it drains.
     pub requests: f64,
-    /// What chance arrivals may make of it.
+    /// What random arrivals may add.
     pub chance: f64,
     /// Whether it rises by more than that, and steadily.
     pub beyond_chance: bool,
 }
 
-/// Fewer requests before the drain say nothing about a level. Of an open loop a random queue must be
-/// told from one that grows: below this it is called growing too often.
+/// Fewest requests before the drain. On an open loop a random queue must be distinguished from one that
+/// grows: below this it is called growing too often.
 const FEWEST_OPEN: usize = 100;
-/// The output of slots is judged, which hardly varies by itself.
+/// The output of slots is judged, which hardly varies.
 const FEWEST_SLOTTED: usize = 60;
 /// Standard deviations of the number of arrivals.
 const CHANCE: f64 = 2.0;
@@ -97,7 +97,7 @@ const SIGNIFICANT: f64 = 0.05;
 
 impl Default for SteadyState {
     fn default() -> Self {
-        Self::without(SteadyKind::NotJudged, "the version that made this summary did not look")
+        Self::without(SteadyKind::NotJudged, "the version that wrote this summary did not check it")
     }
 }
 
@@ -111,12 +111,12 @@ impl SteadyState {
         let fewest = if is_slotted(shape) { FEWEST_SLOTTED } else { FEWEST_OPEN };
         let (Some(horizon), true) = (horizon, fewest <= before_drain) else {
             let reason = format!(
-                "{before_drain} requests left before the drain; {fewest} tell whether a run settles"
+                "{before_drain} requests were sent before the drain, and a steady state needs {fewest}"
             );
             return Self::without(SteadyKind::TooShort, &reason);
         };
         let Some(grid) = Steps::within(horizon, STEPS) else {
-            return Self::without(SteadyKind::TooShort, "the run has no length");
+            return Self::without(SteadyKind::TooShort, "the run has no duration");
         };
         Self::over(course, grid, !is_slotted(shape))
     }
@@ -134,7 +134,7 @@ impl SteadyState {
             )),
             (None, _) if open => in_flight_trend
                 .and(ttft_trend)
-                .map(|_| "neither requests in flight nor TTFT come to a level".to_owned()),
+                .map(|_| "neither requests in flight nor TTFT become steady".to_owned()),
             (None, Some(Unsettled::Truncation)) => {
                 Some("the output rate still changes after half of the run".to_owned())
             }
@@ -174,13 +174,13 @@ impl SteadyState {
         Self { state, reason, window: None, trends: Vec::new(), growth: None, figures: None }
     }
 
-    /// Requests that pile up each second, where the server did not keep up with an open loop.
+    /// Growth of the requests in flight per second, where the server did not keep up with an open loop.
     pub(crate) fn piling_up(&self) -> Option<f64> {
         self.growth.filter(|growth| growth.beyond_chance).map(|growth| growth.per_s)
     }
 }
 
-/// Whether answers decide when the next request leaves: then the output tells of settling.
+/// Whether answers decide when the next request is sent: then the output shows a steady state.
 fn is_slotted(shape: &LoadShape) -> bool {
     match shape {
         LoadShape::Closed { .. } => true,
@@ -188,25 +188,26 @@ fn is_slotted(shape: &LoadShape) -> bool {
     }
 }
 
-/// From the first request sent to where the drain begins, or why no level is to be looked for.
+/// From the first request sent to where the drain begins, or why no steady state is expected.
 fn horizon(shape: &LoadShape, course: &Course<'_>) -> Result<Option<Flight>, &'static str> {
     let begins = || course.flights.iter().map(|flight| flight.from_ns);
     let sending = begins().min().zip(begins().max());
     let sending = sending.map(|(from_ns, to_ns)| Flight { from_ns, to_ns });
     match shape {
         LoadShape::Open { rate: Rate::Unlimited, cap: None, .. } => {
-            Err("everything was sent at once, so the run drains from its beginning")
+            Err("all requests were sent at once, so the run drains from its beginning")
         }
         LoadShape::Open { rate: Rate::Ramp { .. }, .. } => {
-            Err("the rate was asked to change, so there is no level")
+            Err("the rate changes, so there is no steady state")
         }
         LoadShape::Open { rate: Rate::Recorded(_), .. } => {
-            Err("the load follows a trace, which need not have a level")
+            Err("the load follows a trace, which need not be steady")
         }
-        // Slots that rest are not in flight: that all of them are says nothing.
+        // Users with think time are not in flight, so the slots need not be full.
         LoadShape::Closed { think, .. } if *think != Think::None => Ok(sending),
         LoadShape::Closed { .. } | LoadShape::Open { rate: Rate::Unlimited, .. } => {
-            let drain = course.drain_begins_ns();
+            let last_ns = course.last_first_turn_ns;
+            let drain = last_ns.and_then(|at| Concurrency::drain_begins_ns(course.flights, at));
             Ok(sending.zip(drain).map(|(sending, to_ns)| Flight { to_ns, ..sending }))
         }
         LoadShape::Open { rate: Rate::Steady { .. }, .. } => Ok(sending),
@@ -249,8 +250,7 @@ impl SeriesTrend {
     }
 }
 
-/// Throughputs are of what came inside the window, latencies of the `ok` requests that were sent
-/// inside it.
+/// Throughputs of what arrived in the window, and latencies of the `ok` requests that were sent in it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SteadyFigures {
     /// Sent inside, and ended ok.
@@ -288,7 +288,7 @@ impl SteadyFigures {
             metric.per_request().filter(|latency| latency.in_steady_window)?;
             let values = sent().filter_map(|(_, answer)| answer.latencies.get(metric)).collect();
             let nothing =
-                || Distribution::nothing("no ok answer to a request sent inside shows it");
+                || Distribution::nothing("no ok answer to a request sent in the window has it");
             let found = Clustered::one_each(values).distribution().unwrap_or_else(nothing);
             Some((metric, found))
         };
@@ -323,10 +323,10 @@ impl SteadyFigures {
 
 /// Steps of time, and groups of requests, that a series has: forty batches of five.
 const STEPS: usize = 200;
-/// A trend counts from here on: several series are looked at, and queues wander.
+/// A trend counts below this p: several series are tested, and queues drift at random.
 const CERTAIN: f64 = 0.01;
 
-/// All that a run's course is seen by.
+/// The course of a run.
 pub(crate) struct Course<'a> {
     pub(crate) flights: &'a [Flight],
     /// When the last request left that waited for no answer of its own conversation.
@@ -340,7 +340,7 @@ pub(crate) struct Course<'a> {
     pub(crate) generates: bool,
 }
 
-/// One series and what became of it.
+/// One series and its result.
 struct Reading {
     series: SeriesName,
     values: Vec<f64>,
@@ -350,10 +350,6 @@ struct Reading {
 }
 
 impl Course<'_> {
-    fn drain_begins_ns(&self) -> Option<u64> {
-        Concurrency::drain_begins_ns(self.flights, self.last_first_turn_ns?)
-    }
-
     fn sent_within(&self, stretch: Flight) -> usize {
         let inside = |flight: &&Flight| (stretch.from_ns..=stretch.to_ns).contains(&flight.from_ns);
         self.flights.iter().filter(inside).count()

@@ -37,11 +37,11 @@ pub struct Summary {
     /// What the verdict follows from.
     #[serde(default)]
     pub checks: Vec<Check>,
-    /// What the checks that did not pass have to say, the gravest first.
+    /// The warnings of the checks that did not pass, the most severe first.
     pub warnings: Vec<Warning>,
     pub scheduled: u64,
     pub attempted: u64,
-    /// Scheduled turns that the run's end cut off: not sent, and nobody's fault.
+    /// Scheduled turns that were not due before the end of the run: not sent, and not failed.
     pub time_over: u64,
     /// What the cap of a capped-open load held back; null where there is none.
     pub held_by_cap: Option<HeldByCap>,
@@ -68,9 +68,9 @@ pub struct Summary {
     pub delivered: Delivered,
     #[serde(default)]
     pub littles_law: LittlesLaw,
-    /// What was promised of each request; null when nothing was.
+    /// The SLOs about each request; null without any.
     pub request_slos: Option<RequestSlos>,
-    /// What became of the promises about the whole run.
+    /// The outcomes of the SLOs about the whole run.
     pub slos: Vec<SloOutcome>,
     /// Of conversations; empty without them.
     pub turns: Vec<TurnFigures>,
@@ -80,13 +80,13 @@ pub struct Summary {
     /// What it ran on, as far as known.
     #[serde(default)]
     pub system: SystemFacts,
-    /// What the server said of itself; null when it said nothing.
+    /// What the server's metrics report; null without them.
     #[serde(default)]
     pub server: Option<ServerSide>,
-    /// Why it said nothing.
+    /// Why there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_missing: Option<String>,
-    /// The machines meanwhile.
+    /// The machines during the run.
     #[serde(default)]
     pub machines: MachineFigures,
     /// What charts are drawn from.
@@ -95,16 +95,46 @@ pub struct Summary {
     pub vllm: VllmResult,
 }
 
+/// Why a stored document cannot be read.
 #[derive(Debug, thiserror::Error)]
-pub enum SummaryError {
-    #[error("the summary is not the JSON that was expected: {0}")]
+pub enum DocumentError {
+    #[error("the document is not the expected JSON: {0}")]
     Json(#[from] serde_json::Error),
-    #[error("the summary has the schema `{0}`, and this version reads `{SCHEMA}`")]
-    Schema(String),
+    #[error("the document has the schema `{found}`, and this version reads `{expected}`")]
+    Schema { found: String, expected: &'static str },
+    #[error("the capacity of the calibration is not a positive number")]
+    Capacity,
 }
 
-/// What a run means: a pure function of what was observed. The same observations give the same
-/// bytes.
+/// A document as it is stored: indented, with a line feed at its end.
+///
+/// # Panics
+///
+/// Never: the maps of documents have text for keys, and nothing else can fail.
+pub(crate) fn write_document(document: &impl Serialize) -> Vec<u8> {
+    let mut bytes = serde_json::to_vec_pretty(document).expect("its maps have text for keys");
+    bytes.push(b'\n');
+    bytes
+}
+
+/// Reads a stored document. Keys that this version does not know are ignored. The schema is read first,
+/// so that a document of another form is not reported as one with a missing field.
+pub(crate) fn read_document<T: serde::de::DeserializeOwned>(
+    bytes: &[u8],
+    expected: &'static str,
+) -> Result<T, DocumentError> {
+    #[derive(Deserialize)]
+    struct Schema {
+        schema: String,
+    }
+    let Schema { schema: found } = serde_json::from_slice(bytes)?;
+    if found != expected {
+        return Err(DocumentError::Schema { found, expected });
+    }
+    Ok(serde_json::from_slice(bytes)?)
+}
+
+/// Summarizes a run: a pure function of its observations. The same observations give the same bytes.
 pub fn summarize(observations: &Observations) -> Summary {
     let measured = Measured::from_observations(observations);
     let run = RunContext::new(observations, &measured);
@@ -162,30 +192,13 @@ impl Summary {
 
     /// The document as it is stored: indented, each list of numbers on one line, with a line feed at
     /// its end.
-    ///
-    /// # Panics
-    ///
-    /// Never: every map of a summary has text for keys, and nothing else can fail.
     pub fn to_json_bytes(&self) -> Vec<u8> {
-        let indented = serde_json::to_vec_pretty(self).expect("a summary has text for keys");
-        let mut bytes = numbers_on_one_line(&indented);
-        bytes.push(b'\n');
-        bytes
+        numbers_on_one_line(&write_document(self))
     }
 
-    /// Reads a stored document. Keys that this version does not know are passed over.
-    pub fn from_json_bytes(bytes: &[u8]) -> Result<Self, SummaryError> {
-        /// The schema is read first: a document of another form should say so, and not complain of a
-        /// field.
-        #[derive(Deserialize)]
-        struct Named {
-            schema: String,
-        }
-        let named: Named = serde_json::from_slice(bytes)?;
-        if named.schema != SCHEMA {
-            return Err(SummaryError::Schema(named.schema));
-        }
-        Ok(serde_json::from_slice(bytes)?)
+    /// Reads a stored document. Keys that this version does not know are ignored.
+    pub fn from_json_bytes(bytes: &[u8]) -> Result<Self, DocumentError> {
+        read_document(bytes, SCHEMA)
     }
 
     pub fn count(&self, outcome: Outcome) -> u64 {
@@ -193,7 +206,8 @@ impl Summary {
     }
 }
 
-/// Of valid JSON with indentation. Lists that hold text, lists or objects keep their lines.
+/// Writes each list of numbers of indented, valid JSON on one line. Lists that hold text, lists or
+/// objects keep their lines.
 pub fn numbers_on_one_line(indented: &[u8]) -> Vec<u8> {
     let mut written = Vec::with_capacity(indented.len());
     let mut rest = indented;
@@ -203,7 +217,16 @@ pub fn numbers_on_one_line(indented: &[u8]) -> Vec<u8> {
         let list = (*byte == b'[').then(end).flatten().filter(|end| rest[*end] == b']');
         let taken = match list {
             Some(end) => end + 1,
-            None if *byte == b'"' => text_length(rest),
+            // From one quote to the other.
+            None if *byte == b'"' => {
+                let mut escaped = false;
+                let closes = |byte: &u8| {
+                    let closing = *byte == b'"' && !escaped;
+                    escaped = *byte == b'\\' && !escaped;
+                    closing
+                };
+                rest[1..].iter().position(closes).map_or(rest.len(), |inside| inside + 2)
+            }
             None => 1,
         };
         for byte in &rest[..taken] {
@@ -216,17 +239,6 @@ pub fn numbers_on_one_line(indented: &[u8]) -> Vec<u8> {
         rest = &rest[taken..];
     }
     written
-}
-
-/// From one quote to the other.
-fn text_length(from_quote: &[u8]) -> usize {
-    let mut escaped = false;
-    let closes = |byte: &u8| {
-        let closing = *byte == b'"' && !escaped;
-        escaped = *byte == b'\\' && !escaped;
-        closing
-    };
-    from_quote[1..].iter().position(closes).map_or(from_quote.len(), |inside| inside + 2)
 }
 
 #[cfg(test)]

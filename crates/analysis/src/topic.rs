@@ -52,6 +52,8 @@ pub struct UnknownWord {
     pub nearest: Option<&'static str>,
 }
 
+const TOPICS: &str = include_str!("topics.md");
+
 /// The terms, in groups of what belongs together.
 pub static TERMS: LazyLock<Vec<Term>> = LazyLock::new(|| {
     let list = |line: Option<&'static str>| -> Vec<&'static str> {
@@ -64,11 +66,11 @@ pub static TERMS: LazyLock<Vec<Term>> = LazyLock::new(|| {
         let meaning = paragraphs.next().unwrap_or_default();
         Term { name, aliases, meaning, see: list(paragraphs.next()) }
     };
-    sections("# Terms").map(term).collect()
+    sections(TOPICS, "# Terms").map(term).collect()
 });
 
 static FOREIGN_NAMES: LazyLock<Vec<ForeignName>> = LazyLock::new(|| {
-    let tools = sections("# Names of other tools");
+    let tools = sections(TOPICS, "# Names of other tools");
     let rows = tools.flat_map(|(tool, text)| text.lines().skip(2).map(move |row| (tool, row)));
     let name = |(tool, row): (&'static str, &'static str)| {
         let mut cells = row.trim_matches(['|', ' ']).split(" | ");
@@ -78,9 +80,12 @@ static FOREIGN_NAMES: LazyLock<Vec<ForeignName>> = LazyLock::new(|| {
     rows.filter_map(name).collect()
 });
 
-/// The headings below a heading of `topics.md`, each with its text.
-fn sections(heading: &str) -> impl Iterator<Item = (&'static str, &'static str)> {
-    let mut parts = include_str!("topics.md").split("\n\n\n");
+/// The headings below a heading of an embedded Markdown file, each with its text.
+pub(crate) fn sections(
+    file: &'static str,
+    heading: &str,
+) -> impl Iterator<Item = (&'static str, &'static str)> {
+    let mut parts = file.split("\n\n\n");
     let part = parts.find_map(|part| part.strip_prefix(heading)).unwrap_or_default();
     part.split("\n## ")
         .skip(1)

@@ -1,7 +1,7 @@
 //! Documentation that is generated from the tables of the code, so that it cannot drift. The texts
 //! around the tables are templates in `reference/`.
 
-use inferometer_analysis::{Better, CHECKS, METRICS, Metric, Percentile, Shape, TERMS};
+use inferometer_analysis::{Better, CHECKS, METRICS, Metric, Percentile, REMEDIES, Shape, TERMS};
 use inferometer_model::Outcome;
 
 use crate::escape::markdown;
@@ -56,13 +56,14 @@ fn explained_metric(metric: &Metric) -> String {
 /// The Markdown of `docs/validity.md`.
 pub fn validity_markdown() -> String {
     let rows = CHECKS.iter().map(|check| {
-        let (key, title, help) = (check.kind.key(), check.title, check.help);
-        let unit = check.figure.map_or("", |figure| figure.unit);
-        let limits = check.figure.and_then(|figure| figure.limits);
+        let (key, (title, help), unit) = (check.kind.key(), check.kind.texts(), check.unit);
         let [degraded, invalid] =
-            [limits.and_then(|it| it.degraded), limits.and_then(|it| it.invalid)]
+            [check.limits.and_then(|it| it.degraded), check.limits.and_then(|it| it.invalid)]
                 .map(|limit| limit.map_or_else(|| "–".to_owned(), |it| format!("{it} {unit}")));
         format!("| `{key}` | {title} | {help} | {degraded} | {invalid} |\n")
     });
-    include_str!("reference/validity.md").replace("{checks}\n", &rows.collect::<String>())
+    let remedies = REMEDIES.iter().map(|(key, text)| format!("| `{key}` | {text} |\n"));
+    include_str!("reference/validity.md")
+        .replace("{checks}\n", &rows.collect::<String>())
+        .replace("{remedies}\n", &remedies.collect::<String>())
 }

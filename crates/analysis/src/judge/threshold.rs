@@ -1,25 +1,34 @@
-//! A limit on one number, and the one rule by which it is met, missed or undecided. SLOs and
-//! requirements both judge by it.
+//! Thresholds on one number: SLOs, requirements, and the one rule by which they are met, missed or
+//! undecided.
 //!
-//! - The whole interval keeps the limit: met. The whole interval breaks it: missed.
+//! - The whole interval meets the limit: met. The whole interval misses it: missed.
 //! - A single number without an interval, and a maximum, which nothing bounds, decide by their value.
 //! - A percentile with too few samples meets nothing. It is missed where a lower percentile that has
-//!   enough already breaks a limit from above, or a higher one a limit from below; and where several
-//!   runs agree that it is broken, because too few samples make the slow end look better than it is.
-//! - Everything else is undecided, and the reason says what would decide it.
+//!   enough already exceeds an upper limit, or a higher one is below a lower limit; and where several
+//!   runs agree that it is missed, because too few samples make the slow end look better than it is.
+//! - Everything else is undecided, and the reason names what would decide it.
+//!
+//! A requirement is a threshold on one number of a run, of several, or of results of other tools. On top
+//! of the rule, an invalid run meets none, and misses only those that its failures are about.
 
+use inferometer_model::Observations;
+use inferometer_model::outcome::Cause;
 use inferometer_model::spec::{Limit, Relation, Slo};
 use serde::{Deserialize, Serialize};
 
+use super::warnings::ERRORS_SHARE;
+use super::{CheckKind, CheckState, Severity, Verdict};
 use crate::metric::{
-    self, Better, Distribution, LatencyOrigin, MetricValues, Quantity, QuantityProblem, Shape,
-    Statistic, Unit, Visible,
+    self, Better, Distribution, LatencyOrigin, Metric, MetricValues, Missing, Quantity,
+    QuantityProblem, Shape, Statistic, Unit, Visible,
 };
+use crate::record::{Attempt, Measured};
 use crate::statistics::{
     Estimate, Interval, Percentile, UPPER, normal, runs::RunStatistics, share_across, student,
     worth,
 };
 use crate::summary::Summary;
+use crate::tool_result::ToolResult;
 
 /// A number of a run, or a latency of each request, and on which side of its limit it shall be.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -33,23 +42,23 @@ pub struct Threshold {
 
 /// What is known of the number, of one run or of several together.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Evidence {
+struct Evidence {
     /// Of several runs their mean, the interval between them, and the fewest values that one had; it
     /// is certified when each had enough, because their spread shows what dependence does to it.
-    pub(crate) estimate: Estimate,
+    estimate: Estimate,
     /// The percentiles of the same values that are certified.
-    pub(crate) certified: Vec<(Percentile, Interval)>,
+    certified: Vec<(Percentile, Interval)>,
     /// Requests that were attempted, of all runs together.
-    pub(crate) requests: u64,
-    pub(crate) runs: u64,
+    requests: u64,
+    runs: u64,
 }
 
 /// The verdict on a threshold.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Ruling {
-    pub(crate) verdict: ThresholdVerdict,
+struct Ruling {
+    verdict: ThresholdVerdict,
     /// Why it is undecided and what would decide it, or what the decision rests on.
-    pub(crate) reason: Option<String>,
+    reason: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
@@ -87,7 +96,7 @@ pub struct SloProblem(String);
 
 impl SloProblem {
     /// `problem` continues the text of the SLO.
-    pub(super) fn new(slo: &Slo, problem: impl std::fmt::Display) -> Self {
+    fn new(slo: &Slo, problem: impl std::fmt::Display) -> Self {
         Self(format!("`{slo}`{problem}"))
     }
 }
@@ -101,16 +110,16 @@ impl Threshold {
         }
         let metric = quantity.metric();
         let (why, instead) = if [&metric::ITL, &metric::ICL].contains(&metric) {
-            ("gaps are pooled over the run, so a request has no single one", "tpot")
+            ("gaps are pooled over the run, so a request has no single value", "tpot")
         } else {
-            ("it is about the client, not about an answer", "ttft or e2e")
+            ("it describes the client, not an answer", "ttft or e2e")
         };
         let write = format!("write {}.p99 for the whole run", metric.name);
-        Err(SloProblem::new(slo, format!(": {why}; {write}, or promise {instead} of each request")))
+        Err(SloProblem::new(slo, format!(": {why}; {write}, or set an SLO on {instead}")))
     }
 
     /// The same of a requirement, which is about the whole run.
-    pub(super) fn from_requirement(slo: &Slo, origin: LatencyOrigin) -> Result<Self, SloProblem> {
+    fn from_requirement(slo: &Slo, origin: LatencyOrigin) -> Result<Self, SloProblem> {
         let quantity = parse_quantity(slo, origin, "")?;
         if is_shown_by_answers(quantity) {
             let found = Self::with_limit(quantity, slo)?;
@@ -121,8 +130,8 @@ impl Threshold {
         let origin = slo.statistic.as_ref().map_or_else(String::new, |origin| format!(".{origin}"));
         let metric = format!("{}{origin}", slo.metric);
         let problem = format!(
-            " is about each request, and a requirement is about the run; write {metric}.p99 instead \
-             of {metric}, or promise it with --slo and require attainment>=95%"
+            " limits each request, and a requirement limits the run; write {metric}.p99 instead of \
+             {metric}, or set it with --slo and require attainment>=95%"
         );
         Err(SloProblem::new(slo, problem))
     }
@@ -131,7 +140,6 @@ impl Threshold {
     /// enough.
     fn with_limit(quantity: Quantity, slo: &Slo) -> Result<Self, SloProblem> {
         let metric = quantity.metric();
-        let plain = |what| Err(format!("a number of {what}; write it without a unit"));
         let limit = match (metric.unit, slo.limit) {
             (Unit::Milliseconds, Limit::Milliseconds(limit))
             | (Unit::Share, Limit::Share(limit)) => Ok(limit),
@@ -140,12 +148,7 @@ impl Threshold {
             }
             (Unit::Share, _) => Err("a share; write it as per cent, such as 1%".to_owned()),
             (_, Limit::Plain(limit)) => Ok(limit),
-            (Unit::RequestsPerSecond, _) => plain("requests per second"),
-            (Unit::TokensPerSecond, _) => plain("tokens per second"),
-            (Unit::Watts, _) => plain("watts"),
-            (Unit::JoulesPerToken, _) => plain("joules per token"),
-            (Unit::TokensPerJoule, _) => plain("tokens per joule"),
-            (Unit::Requests, _) => plain("requests"),
+            (unit, _) => Err(format!("in {}; write it without a unit", unit.name())),
         };
         let limit =
             limit.map_err(|unit| SloProblem::new(slo, format!(": {} is {unit}", metric.name)))?;
@@ -155,7 +158,7 @@ impl Threshold {
             _ => return Ok(Self { quantity, relation: slo.relation, limit }),
         };
         let is_better = format!("{better} is better for {}, so write `{sign}`", metric.name);
-        Err(SloProblem::new(slo, format!(" asks for a worse service: {is_better}")))
+        Err(SloProblem::new(slo, format!(" limits the wrong side: {is_better}")))
     }
 
     /// Whether it is about each request, and not about the run.
@@ -193,7 +196,7 @@ fn is_shown_by_answers(quantity: Quantity) -> bool {
 }
 
 const UNBOUNDED: &str =
-    "too few samples to say how far off it may be; send more requests (--requests)";
+    "too few samples for a confidence interval; send more requests (--requests)";
 
 /// The largest proposal, as a multiple of what was measured.
 const MORE_AT_MOST: f64 = 100.0;
@@ -204,11 +207,7 @@ const RUNS_USUAL: u64 = 5;
 
 impl Evidence {
     /// What one run with so many attempted requests shows, or why it shows nothing.
-    pub(super) fn from_run(
-        quantity: Quantity,
-        metrics: &MetricValues,
-        requests: u64,
-    ) -> Result<Self, String> {
+    fn from_run(quantity: Quantity, metrics: &MetricValues, requests: u64) -> Result<Self, String> {
         let estimate = quantity.value_among(metrics, requests)?;
         let interval = |found: &Distribution, it| found.intervals.get(Statistic::Percentile(it));
         let certified = metrics.distribution(quantity.metric()).map_or_else(Vec::new, |found| {
@@ -220,7 +219,7 @@ impl Evidence {
 
     /// What several runs of the same experiment show. `None` without a run, or where a value is not a
     /// number.
-    pub(super) fn from_runs(quantity: Quantity, runs: &[(&Summary, Estimate)]) -> Option<Self> {
+    fn from_runs(quantity: Quantity, runs: &[(&Summary, Estimate)]) -> Option<Self> {
         let estimates: Vec<Estimate> = runs.iter().map(|(_, estimate)| *estimate).collect();
         let requests = runs.iter().map(|(summary, _)| summary.attempted).sum();
         let found = runs.iter().map(|(run, _)| run.metrics.distribution(quantity.metric()));
@@ -237,11 +236,7 @@ impl Evidence {
     }
 
     /// The same where only an estimate of each run is known.
-    pub(super) fn from_estimates(
-        quantity: Quantity,
-        estimates: &[Estimate],
-        requests: u64,
-    ) -> Option<Self> {
+    fn from_estimates(quantity: Quantity, estimates: &[Estimate], requests: u64) -> Option<Self> {
         let values: Vec<f64> = estimates.iter().map(|estimate| estimate.value).collect();
         let between = RunStatistics::from_values(&values)?;
         let interval = if quantity.metric().unit == Unit::Share {
@@ -257,7 +252,7 @@ impl Evidence {
 }
 
 impl Threshold {
-    pub(super) fn judge(&self, found: &Evidence) -> Ruling {
+    fn judge(&self, found: &Evidence) -> Ruling {
         let by_value = self.quantity.metric().shape() == Shape::Scalar
             || self.quantity.statistic() == Some(Statistic::Max);
         let undecided = match found.estimate.interval {
@@ -271,7 +266,8 @@ impl Threshold {
                 return Ruling { verdict: ThresholdVerdict::Undecided, reason };
             }
             None if by_value => {
-                let reason = Some("no interval: the value of this run alone decides".to_owned());
+                let reason =
+                    Some("no confidence interval: the value of this run decides".to_owned());
                 return Ruling { verdict: self.verdict_of(found.estimate.value), reason };
             }
             None => UNBOUNDED.to_owned(),
@@ -282,7 +278,7 @@ impl Threshold {
         }
     }
 
-    pub(super) fn verdict_of(&self, value: f64) -> ThresholdVerdict {
+    fn verdict_of(&self, value: f64) -> ThresholdVerdict {
         if self.is_met_by(value) { ThresholdVerdict::Met } else { ThresholdVerdict::Missed }
     }
 
@@ -290,7 +286,7 @@ impl Threshold {
     fn missed_already(&self, found: &Evidence) -> Option<String> {
         let Some(Statistic::Percentile(own)) = self.quantity.statistic() else { return None };
         let already = |name: &str, interval: Interval| {
-            format!("already {name} is {}", self.interval_text(interval))
+            format!("{name} is already {}", self.interval_text(interval))
         };
         let breaks = |(other, interval): &&(Percentile, Interval)| match self.relation {
             Relation::Below => *other < own && self.limit < interval.low,
@@ -301,7 +297,7 @@ impl Threshold {
         }
         let between = found.estimate.interval.filter(|_| 1 < found.runs)?;
         let slow = self.relation == Relation::Below && self.limit < between.low;
-        slow.then(|| already(own.name(), between) + " of too few samples")
+        slow.then(|| already(own.name(), between) + " with too few samples")
     }
 
     fn too_few(&self, found: &Evidence) -> String {
@@ -311,7 +307,7 @@ impl Threshold {
         let (needed_text, have_text) = (grouped(needed), grouped(have));
         if have < needed {
             let instead = match statistic {
-                Statistic::Percentile(_) => ", or take a lower percentile",
+                Statistic::Percentile(_) => ", or use a lower percentile",
                 Statistic::Mean | Statistic::Max => "",
             };
             let each = if found.runs == 1 { "" } else { " in a run" };
@@ -328,7 +324,7 @@ impl Threshold {
                 format!("there are about {effective:.0} of {have_text}"),
                 requests_for(found.requests as f64 * needed as f64 / effective),
             ),
-            None => (format!("these {have_text} resemble each other"), requests_for(f64::NAN)),
+            None => (format!("these {have_text} are correlated"), requests_for(f64::NAN)),
         };
         format!(
             "{name} needs {needed_text} independent samples and {there_are}: {more}, or repeat the \
@@ -340,16 +336,16 @@ impl Threshold {
         if *self.quantity.metric() == metric::ERROR_RATE && found.estimate.value <= 0.0 {
             let (sent, left) = (grouped(found.requests), interval.high * 100.0);
             let more = self.more(interval, found, "without a failure");
-            return format!("0 of {sent} failed leaves up to {left:.1} %; {more}");
+            return format!("0 of {sent} failed, so the error rate may be {left:.1} %; {more}");
         }
         let more = self.more(interval, found, "like these");
-        format!("the 95 % interval {} straddles the limit; {more}", self.interval_text(interval))
+        format!("the 95 % interval {} includes the limit; {more}", self.interval_text(interval))
     }
 
     /// What would decide it, if the value stays what it is.
     fn more(&self, interval: Interval, found: &Evidence, alike: &str) -> String {
         let times = self.times(interval, found);
-        let near = "the value lies too near the limit for more of the same to decide it".to_owned();
+        let near = "the value is too close to the limit for more samples to decide it".to_owned();
         if 1 < found.runs {
             let apart = (found.estimate.value - self.limit).abs();
             let is_share = self.quantity.metric().unit == Unit::Share;
@@ -445,6 +441,393 @@ fn grouped(number: impl std::fmt::Display) -> String {
         grouped.push(digit);
     }
     grouped + fraction
+}
+
+/// The outcome of an SLO about the whole run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SloOutcome {
+    /// As it was typed.
+    pub promise: String,
+    /// The metric that was compared; null when the SLO names none.
+    pub metric: Option<String>,
+    pub verdict: ThresholdVerdict,
+    /// In the unit of the metric. An undecided SLO may have one, too.
+    pub value: Option<f64>,
+    /// Why it is undecided and what would decide it, or what the verdict rests on.
+    pub reason: Option<String>,
+}
+
+/// How many requests met every SLO about each request. A failed request meets none, nor does one on
+/// which a limited latency cannot be measured; an answer of one token meets any TPOT.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RequestSlos {
+    pub promises: Vec<RequestSlo>,
+    /// Without the turns that the run's end cut off.
+    pub scheduled: u64,
+    /// Requests that met every SLO.
+    pub met: u64,
+}
+
+/// One SLO about each request.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RequestSlo {
+    /// As it was typed.
+    pub promise: String,
+    /// The metric that was compared.
+    pub metric: String,
+    /// Requests that met it.
+    pub met: u64,
+    /// Why no `ok` answer shows it; then it was neither met nor missed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// Checks that each SLO can be judged, before a run is spent on it.
+pub fn check_slos(slos: &[Slo], streaming: bool) -> Result<(), SloProblem> {
+    // The origin of latencies changes which numbers are compared, but no name or unit.
+    let threshold = |slo| Ok((slo, Threshold::from_slo(slo, LatencyOrigin::Sent)?));
+    let thresholds: Vec<(&Slo, Threshold)> =
+        slos.iter().map(threshold).collect::<Result<_, _>>()?;
+    let per_request = || thresholds.iter().filter(|(_, it)| it.is_per_request());
+    for (slo, threshold) in per_request() {
+        check_streamed(slo, threshold.quantity.metric(), streaming)?;
+    }
+    let mut goodput = thresholds.iter().filter(|(_, it)| is_goodput(it.quantity.metric()));
+    let Some((slo, found)) = goodput.next().filter(|_| per_request().next().is_none()) else {
+        return Ok(());
+    };
+    Err(without_slo(slo, found.quantity.metric(), "ttft<500ms"))
+}
+
+/// Checks that each requirement can be judged of a run with these SLOs, before a run is spent on it.
+pub fn check_requirements(
+    required: &[Slo],
+    slos: &[Slo],
+    streaming: bool,
+) -> Result<(), SloProblem> {
+    let is_per_request =
+        |slo| Threshold::from_slo(slo, LatencyOrigin::Sent).is_ok_and(|it| it.is_per_request());
+    let has_slo = slos.iter().any(is_per_request);
+    for slo in required {
+        let metric = Requirement::from_slo(slo, LatencyOrigin::Sent)?.quantity().metric();
+        if is_goodput(metric) && !has_slo {
+            return Err(without_slo(slo, metric, "--slo 'ttft<500ms'"));
+        }
+        check_streamed(slo, metric, streaming)?;
+    }
+    Ok(())
+}
+
+fn check_streamed(slo: &Slo, metric: &Metric, streaming: bool) -> Result<(), SloProblem> {
+    if streaming || !metric.is_within_stream() {
+        return Ok(());
+    }
+    let problem = ": the answers are not streamed, so only their end is measured; use e2e, or remove \
+                   --no-stream where the API streams";
+    Err(SloProblem::new(slo, problem))
+}
+
+fn is_goodput(metric: &'static Metric) -> bool {
+    [&metric::GOODPUT, &metric::ATTAINMENT].contains(&metric)
+}
+
+/// Goodput has no value without an SLO about each request.
+fn without_slo(slo: &Slo, metric: &Metric, example: &str) -> SloProblem {
+    let counts = format!("{} counts the requests that meet the SLOs of each request", metric.name);
+    SloProblem::new(slo, format!(": {counts}, and none is set; add one, such as {example}"))
+}
+
+/// The SLOs about each request.
+pub(crate) fn per_request_slos(observations: &Observations) -> Vec<(String, Threshold)> {
+    let origin = latency_origin(observations);
+    let slos = observations.manifest.spec.slos.iter();
+    let found =
+        slos.filter_map(|slo| Some((slo.to_string(), Threshold::from_slo(slo, origin).ok()?)));
+    found.filter(|(_, threshold)| threshold.is_per_request()).collect()
+}
+
+impl RequestSlos {
+    /// `None` without an SLO about each request.
+    pub(crate) fn from_attempts(
+        observations: &Observations,
+        slos: &[(String, Threshold)],
+        attempts: &[Attempt<'_>],
+    ) -> Option<Self> {
+        let promise = |(promise, threshold): &(String, Threshold)| {
+            let met = attempts.iter().filter(|it| it.is_ok() && it.latencies.meet(threshold));
+            RequestSlo {
+                promise: promise.clone(),
+                metric: threshold.quantity.metric().name.to_owned(),
+                met: met.count() as u64,
+                reason: None,
+            }
+        };
+        (!slos.is_empty()).then(|| Self {
+            promises: slos.iter().map(promise).collect(),
+            scheduled: due_requests(observations),
+            met: attempts.iter().filter(|attempt| attempt.meets_slos).count() as u64,
+        })
+    }
+
+    /// With the reasons of those that no answer shows.
+    pub(crate) fn with_reasons(mut self, measured: &Measured) -> Self {
+        for slo in &mut self.promises {
+            slo.reason = measured.unseen(slo).map(|Missing(reason)| reason.to_owned());
+        }
+        self
+    }
+}
+
+/// Requests that were scheduled, without the turns that the run's end cut off.
+pub(crate) fn due_requests(observations: &Observations) -> u64 {
+    observations.scheduled_count() - observations.not_sent_because(Cause::TimeOver)
+}
+
+/// Judges every SLO about the run, and names those that cannot be judged.
+pub(crate) fn slo_outcomes(observations: &Observations, metrics: &MetricValues) -> Vec<SloOutcome> {
+    let attempted = observations.records.len() as u64;
+    let judge = |slo: &Slo| {
+        let promise = slo.to_string();
+        let threshold = match Threshold::from_slo(slo, latency_origin(observations)) {
+            Ok(threshold) if threshold.is_per_request() => return None,
+            Ok(threshold) => threshold,
+            Err(problem) => {
+                let (verdict, reason) = (ThresholdVerdict::Undecided, Some(problem.to_string()));
+                return Some(SloOutcome { promise, metric: None, verdict, value: None, reason });
+            }
+        };
+        let found = Evidence::from_run(threshold.quantity, metrics, attempted);
+        let Ruling { verdict, reason } = match &found {
+            Ok(found) => threshold.judge(found),
+            Err(why) => Ruling { verdict: ThresholdVerdict::Undecided, reason: Some(why.clone()) },
+        };
+        let metric = Some(threshold.quantity.metric().name.to_owned());
+        let value = found.ok().map(|found| found.estimate.value);
+        Some(SloOutcome { promise, metric, verdict, value, reason })
+    };
+    observations.manifest.spec.slos.iter().filter_map(judge).collect()
+}
+
+pub(crate) fn latency_origin(observations: &Observations) -> LatencyOrigin {
+    LatencyOrigin::for_load(observations.manifest.spec.is_open_loop())
+}
+
+/// A limit on one number of a run.
+#[derive(Clone, Debug)]
+pub struct Requirement {
+    /// As it was typed.
+    text: String,
+    threshold: Threshold,
+}
+
+/// The outcome of a requirement.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RequirementOutcome {
+    /// As it was typed.
+    pub requirement: String,
+    /// The number that was compared, such as `ttft_schedule.p99`.
+    pub quantity: String,
+    pub unit: String,
+    pub bound: Bound,
+    /// In that unit.
+    pub limit: f64,
+    /// Written as `pass`, `fail` or `undecided`.
+    #[serde(with = "PassOrFail")]
+    pub verdict: ThresholdVerdict,
+    /// Of several runs their mean. An undecided requirement may have one, too.
+    pub value: Option<f64>,
+    /// Of one run from within it, of several from between them.
+    pub interval: Option<Interval>,
+    /// Values of the run that it was found from; of several runs, how many there are.
+    pub n: Option<u64>,
+    pub runs: u64,
+    /// Why it is undecided, or what the verdict leaves open.
+    pub reason: Option<String>,
+}
+
+/// On which side of the limit it is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Bound {
+    AtMost,
+    AtLeast,
+}
+
+/// JSON form of a verdict on a requirement.
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "ThresholdVerdict", rename_all = "snake_case")]
+enum PassOrFail {
+    #[serde(rename = "pass")]
+    Met,
+    #[serde(rename = "fail")]
+    Missed,
+    Undecided,
+}
+
+/// Why a run's number is not simply compared with the limit.
+struct Reservation {
+    reason: String,
+    /// It may miss the limit and never meets one; otherwise it decides nothing.
+    may_miss: bool,
+}
+
+impl Requirement {
+    /// What a limit means on a load whose latencies begin at `origin`.
+    pub fn from_slo(slo: &Slo, origin: LatencyOrigin) -> Result<Self, SloProblem> {
+        Ok(Self { text: slo.to_string(), threshold: Threshold::from_requirement(slo, origin)? })
+    }
+
+    pub const fn quantity(&self) -> Quantity {
+        self.threshold.quantity
+    }
+
+    /// Judges one run by its within-run interval.
+    pub fn judge(&self, summary: &Summary) -> RequirementOutcome {
+        let found = Evidence::from_run(self.quantity(), &summary.metrics, summary.attempted);
+        let reservation = invalid_run(self.quantity(), summary)
+            .or_else(|| found.as_ref().err().cloned().map(Reservation::undecided));
+        let found = found.ok().map(|found| (self.threshold.judge(&found), found.estimate));
+        let n = found.as_ref().map(|(_, estimate)| estimate.n);
+        self.outcome(found, reservation, n, 1)
+    }
+
+    /// Of several runs of the same experiment, by the interval between them. A single one is judged
+    /// from within.
+    pub fn judge_across(&self, summaries: &[Summary]) -> RequirementOutcome {
+        if let [only] = summaries {
+            return self.judge(only);
+        }
+        let mut found: Vec<(&Summary, Estimate)> = Vec::with_capacity(summaries.len());
+        let mut reservations = Vec::new();
+        if summaries.is_empty() {
+            reservations.push(Reservation::undecided("no run was measured"));
+        }
+        for summary in summaries {
+            let value = self.quantity().value_in(summary);
+            let invalid = invalid_run(self.quantity(), summary);
+            let missing = || Some(Reservation::undecided(value.as_ref().err()?.clone()));
+            if let Some(Reservation { reason, may_miss }) = invalid.or_else(missing) {
+                let reason = format!("run {}: {reason}", summary.run.id);
+                reservations.push(Reservation { reason, may_miss });
+            }
+            found.extend(value.map(|estimate| (summary, estimate)));
+        }
+        let runs = summaries.len() as u64;
+        let across = Evidence::from_runs(self.quantity(), &found);
+        let across = across.map(|found| (self.threshold.judge(&found), found.estimate));
+        let gravest = reservations.into_iter().min_by_key(|it| it.may_miss);
+        self.outcome(across, gravest, Some(runs), runs)
+    }
+
+    /// Of results of one configuration and load. One decides by its value where it has no interval;
+    /// several by the interval between them.
+    pub fn judge_results(&self, results: &[ToolResult]) -> RequirementOutcome {
+        let quantity = self.quantity();
+        let runs = results.len() as u64;
+        let estimates: Result<Vec<Estimate>, String> =
+            results.iter().map(|result| result.figure(&quantity)).collect();
+        let estimates = match estimates {
+            Ok(estimates) => estimates,
+            Err(missing) => {
+                return self.outcome(None, Some(Reservation::undecided(missing)), None, runs);
+            }
+        };
+        let requests = results.iter().filter_map(|result| result.completed).sum();
+        let found = match estimates.as_slice() {
+            [Estimate { interval: None, certified: true, value, .. }] => {
+                let reason = "no confidence interval: one imported result decides by its value, and \
+                              the spread between runs is not known";
+                let verdict = self.threshold.verdict_of(*value);
+                Some((Ruling { verdict, reason: Some(reason.to_owned()) }, estimates[0]))
+            }
+            [only] => {
+                let found = Evidence { estimate: *only, certified: Vec::new(), requests, runs: 1 };
+                Some((self.threshold.judge(&found), *only))
+            }
+            several => Evidence::from_estimates(quantity, several, requests)
+                .map(|found| (self.threshold.judge(&found), found.estimate)),
+        };
+        let n = found.as_ref().map(|(_, found)| if runs == 1 { found.n } else { runs });
+        let reservation = results.iter().find_map(|result| cut_result(quantity, result));
+        self.outcome(found, reservation, n, runs)
+    }
+
+    fn outcome(
+        &self,
+        found: Option<(Ruling, Estimate)>,
+        reservation: Option<Reservation>,
+        n: Option<u64>,
+        runs: u64,
+    ) -> RequirementOutcome {
+        let (ruling, estimate) = found.unzip();
+        let (verdict, reason) = match (reservation, ruling) {
+            (None, Some(Ruling { verdict, reason })) => (verdict, reason),
+            (
+                Some(Reservation { reason, may_miss: true }),
+                Some(Ruling { verdict: ThresholdVerdict::Missed, .. }),
+            ) => (ThresholdVerdict::Missed, Some(format!("{reason}, and that misses the limit"))),
+            (Some(Reservation { reason, .. }), _) => (ThresholdVerdict::Undecided, Some(reason)),
+            (None, None) => (ThresholdVerdict::Undecided, Some(NO_VALUE.to_owned())),
+        };
+        RequirementOutcome {
+            requirement: self.text.clone(),
+            quantity: self.quantity().to_string(),
+            unit: self.quantity().metric().unit.name().to_owned(),
+            bound: match self.threshold.relation {
+                Relation::Below => Bound::AtMost,
+                Relation::Above => Bound::AtLeast,
+            },
+            limit: self.threshold.limit,
+            verdict,
+            value: estimate.map(|found| found.value),
+            interval: estimate.and_then(|found| found.interval),
+            n,
+            runs,
+            reason,
+        }
+    }
+}
+
+const NO_VALUE: &str = "it has no value";
+
+impl Reservation {
+    /// Decides nothing.
+    fn undecided(reason: impl Into<String>) -> Self {
+        let reason = Some(reason.into()).filter(|reason| !reason.is_empty());
+        Self { reason: reason.unwrap_or_else(|| NO_VALUE.to_owned()), may_miss: false }
+    }
+}
+
+/// A result that lost a part of its requests may miss a limit and meets none, because the lost requests
+/// were not the quick ones. Failures may be counted in it.
+fn cut_result(quantity: Quantity, result: &ToolResult) -> Option<Reservation> {
+    let metric = quantity.metric();
+    if let Some(latency) = result.latency_of(metric).filter(|latency| !latency.is_defined()) {
+        let (tool, kind) = (result.source.tool.name(), latency.kind.name());
+        let reason = format!("{tool} does not define what its {kind} counts, so it is not judged");
+        return Some(Reservation::undecided(reason));
+    }
+    let completed = result.completed?;
+    let planned = result.requests_planned.or_else(|| completed.checked_add(result.failed?))?;
+    let lost = planned.saturating_sub(completed);
+    let is_cut = ERRORS_SHARE * (planned as f64) < lost as f64;
+    let reason = format!("only {completed} of {planned} requests completed");
+    (is_cut && *metric != metric::ERROR_RATE).then_some(Reservation { reason, may_miss: true })
+}
+
+/// Why an invalid run meets no requirement. It may miss one about failures if failures made it invalid.
+fn invalid_run(quantity: Quantity, summary: &Summary) -> Option<Reservation> {
+    if summary.verdict != Verdict::Invalid {
+        return None;
+    }
+    let gravest = summary.warnings.iter().find(|warning| warning.severity == Severity::Invalid);
+    let why = gravest.map_or_else(String::new, |warning| format!(": {}", warning.text));
+    let invalid = summary.checks.iter().filter(|check| check.state == CheckState::Invalid);
+    let keys: Vec<&str> = invalid.map(|check| check.key.as_str()).collect();
+    let by_errors = keys == [CheckKind::Errors.key()];
+    let counts_errors = *quantity.metric() == metric::ERROR_RATE || is_goodput(quantity.metric());
+    let may_miss = by_errors && counts_errors;
+    Some(Reservation { reason: format!("the run is invalid{why}"), may_miss })
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! The table of warnings about a run.
 //!
 //! A warning is one entry of [`RULES`]: its key, the check it belongs to, and the condition that raises
-//! it with severity, text and remedy. To add one, add its entry here, and tests that raise it and that
-//! do not. The order of the table is the order among warnings of equal severity.
+//! it with severity and text. Its remedy is in `texts.md` under its key. To add one, add both, and tests
+//! that raise it and that do not. The order of the table is the order among warnings of equal severity.
 
 use std::fmt::Write;
 
@@ -13,16 +13,83 @@ use inferometer_model::outcome::Cause;
 use inferometer_model::spec::Source;
 use inferometer_model::telemetry::DeviceSource;
 
-use super::checks::CheckKind;
-use super::{Raised, Rule, RunContext, Severity, Warning, degraded, invalid, note};
+use super::{CheckKind, Limits, REMEDIES, RunContext, Severity, Warning};
 use crate::audit::Audit;
 use crate::client::share;
-use crate::machines::{DeviceFigures, GpuFigures};
+use crate::machines::DeviceFigures;
 use crate::metric;
 use crate::offered_load::{Delivered, HeldByCap, RATE_APART_GRAVE, SLOTS_SHARE, ScheduleDelivered};
 use crate::record::{LENGTH_TOLERANCE, Measured};
 use crate::server::TOKENS_APART;
 use crate::steady::SteadyKind;
+
+/// An entry of a table of warnings. `raise` is a function from the judged thing to [`Raised`].
+pub(crate) struct Rule<F> {
+    pub(crate) key: &'static str,
+    /// The check that the warning makes fail; none for a warning about a set.
+    pub(crate) check: Option<CheckKind>,
+    pub(crate) raise: F,
+}
+
+/// The part of a warning that depends on what was found.
+pub(crate) struct Raised {
+    severity: Severity,
+    text: String,
+    /// Distinguishes the remedy where the warning has several.
+    remedy_suffix: &'static str,
+}
+
+impl<F> Rule<F> {
+    /// The warning with its remedy.
+    ///
+    /// # Panics
+    ///
+    /// If a warning has no remedy, which a test rules out.
+    pub(crate) fn warning(&self, raised: Option<Raised>) -> Option<Warning> {
+        let Raised { severity, text, remedy_suffix } = raised?;
+        let remedy_key = format!("{}{remedy_suffix}", self.key);
+        let remedy = REMEDIES.iter().find(|(key, _)| *key == remedy_key);
+        Some(Warning {
+            key: self.key.to_owned(),
+            check: self.check.map(|check| check.key().to_owned()),
+            severity,
+            text,
+            remedy: remedy.expect("every warning has a remedy").1.to_owned(),
+        })
+    }
+}
+
+impl Raised {
+    pub(crate) fn with_remedy(self, remedy_suffix: &'static str) -> Self {
+        Self { remedy_suffix, ..self }
+    }
+}
+
+#[expect(
+    clippy::unnecessary_wraps,
+    reason = "it ends the functions of rules, which may find nothing"
+)]
+pub(crate) fn raise(severity: Severity, text: impl Into<String>) -> Option<Raised> {
+    Some(Raised { severity, text: text.into(), remedy_suffix: "" })
+}
+
+pub(crate) fn note(text: impl Into<String>) -> Option<Raised> {
+    raise(Severity::Note, text)
+}
+
+pub(crate) fn degraded(text: impl Into<String>) -> Option<Raised> {
+    raise(Severity::Degraded, text)
+}
+
+fn invalid(text: impl Into<String>) -> Option<Raised> {
+    raise(Severity::Invalid, text)
+}
+
+/// The most severe first, otherwise in the given order.
+pub(crate) fn by_severity(mut warnings: Vec<Warning>) -> Vec<Warning> {
+    warnings.sort_by_key(|warning| std::cmp::Reverse(warning.severity));
+    warnings
+}
 
 type Raise = fn(&RunContext<'_>) -> Option<Raised>;
 
@@ -30,43 +97,40 @@ const fn rule(key: &'static str, check: CheckKind, raise: Raise) -> Rule<Raise> 
     Rule { key, check: Some(check), raise }
 }
 
-/// Values above which a quantity degrades a run, and above which it invalidates it.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Bounds {
-    pub(super) degraded: f64,
-    pub(super) invalid: f64,
+const fn bounds(degraded: f64, invalid: f64) -> Limits {
+    Limits { degraded: Some(degraded), invalid: Some(invalid) }
 }
 
-/// The share of attempted requests above which failures colour what is left.
+/// The share of attempted requests above which failures bias the rest.
 pub(super) const ERRORS_SHARE: f64 = 0.01;
 /// Below this many answers even a mean is a guess.
 const FEW_REQUESTS: u64 = 30;
 /// An open loop whose requests leave this late is another load than the one planned.
-pub(super) const SENT_LATE_MS: Bounds = Bounds { degraded: 10.0, invalid: 100.0 };
+pub(super) const SENT_LATE_MS: Limits = bounds(10.0, 100.0);
 /// What the client may add to a latency, or hide in it.
-pub(super) const CLIENT_MS: Bounds = Bounds { degraded: 5.0, invalid: 50.0 };
+pub(super) const CLIENT_MS: Limits = bounds(5.0, 50.0);
 /// Scheduler hiccups stay below the first; above it, the process or the machine was suspended.
-const PAUSE_MS: Bounds = Bounds { degraded: 100.0, invalid: 1_000.0 };
-/// The share of the machine's processor time that its host gave to others.
-const STOLEN_SHARE: Bounds = Bounds { degraded: 0.02, invalid: 0.10 };
+const PAUSE_MS: Limits = bounds(100.0, 1_000.0);
+/// The share of the machine's CPU time that its host gave to others.
+const STOLEN_SHARE: Limits = bounds(0.02, 0.10);
 /// The share of its capacity from which on a client adds its own queueing.
-pub(super) const CAPACITY_SHARE: Bounds = Bounds { degraded: 0.5, invalid: 0.8 };
+pub(super) const CAPACITY_SHARE: Limits = bounds(0.5, 0.8);
 /// The share of attempted requests above which waiting for the journal slowed the drivers.
 const JOURNAL_WAITS_SHARE: f64 = 0.01;
 /// The share of input tokens that may come from the prefix cache although every prompt is new: caches
-/// work in blocks, and some servers put a few words of their own first.
+/// work in blocks, and some servers put a few tokens of their own first.
 pub(crate) const CACHED_SHARE: f64 = 0.05;
 /// Above this share the results describe the cache.
 pub(crate) const CACHED_SHARE_GRAVE: f64 = 0.20;
 /// The share of streamed answers in one piece above which it is noted.
 const NOT_STREAMING_SHARE: f64 = 0.50;
-/// The share of answers with another length than asked above which it is noted.
+/// The share of answers with another length than requested above which it is noted.
 const OUTPUT_OFF_SHARE: f64 = 0.10;
 /// How far an estimated prompt may be from the server's count.
 const INPUT_TOLERANCE: f64 = 0.20;
 /// Longest part of a model name chosen by the server that a message shows.
 const NAME_CHARS_MAX: usize = 80;
-/// The share of tokens for other clients above which the load was not the one asked for.
+/// The share of tokens for other clients above which the load was not the requested one.
 pub(super) const FOREIGN_SHARE_GRAVE: f64 = 0.05;
 /// The share of samples in which a GPU may be throttled by heat or hardware without degrading a run.
 pub(super) const THROTTLED_SHARE: f64 = 0.05;
@@ -77,37 +141,31 @@ const HOT_C: f64 = 85.0;
 const HOT_JUNCTION_C: f64 = 95.0;
 /// Servers that take all memory leave some; above this share there is no room for a spike.
 const MEMORY_FULL_SHARE: f64 = 0.98;
-/// Above this share, threads of the client wait for a processor.
+/// Above this share, threads of the client wait for a CPU.
 pub(super) const CPU_FULL_SHARE: f64 = 0.9;
 /// Below this, the system begins to reclaim memory that programs still use.
 const MEMORY_LOW_BYTES: u64 = 512 << 20;
 
 /// All warnings of a run, the most severe first.
 pub(crate) fn run_warnings(run: &RunContext<'_>) -> Vec<Warning> {
-    let is_virtual = run.manifest.simulated.is_some();
-    let applies =
-        |rule: &&Rule<Raise>| !(is_virtual && rule.check.is_some_and(CheckKind::is_about_client));
-    let raised = RULES.iter().filter(applies).filter_map(|rule| rule.warning((rule.raise)(run)));
-    super::by_severity(raised.collect())
+    let is_skipped =
+        |rule: &Rule<Raise>| run.is_virtual() && rule.check.is_some_and(CheckKind::is_about_client);
+    let applying = RULES.iter().filter(|rule| !is_skipped(rule));
+    by_severity(applying.filter_map(|rule| rule.warning((rule.raise)(run))).collect())
 }
 
 static RULES: &[Rule<Raise>] = &[
     rule("nothing-ok", CheckKind::Errors, |run| {
         let Measured { ok: 0, attempted, .. } = *run.measured else { return None };
-        let remedy = "look at the failures, and check that the server answers a single request";
-        let text = format!("none of {attempted} attempted requests ended ok");
-        (!all_cut(run)).then(|| invalid(text, remedy))
+        when(!all_cut(run))?;
+        invalid(format!("none of {attempted} attempted requests ended ok"))
     }),
     rule("all-cut", CheckKind::CompleteRun, |run| {
+        when(all_cut(run))?;
         let attempted = run.measured.attempted;
-        let text = format!("all {attempted} requests were cut before they could end");
-        let remedy = if run.observations.ending.stop == RunStop::Cut {
-            "run it again, to its end"
-        } else {
-            "run longer, ask for shorter answers, or give the last requests more time \
-             (--drain-timeout)"
-        };
-        all_cut(run).then(|| invalid(text, remedy))
+        let raised = invalid(format!("all {attempted} requests were cancelled before they ended"));
+        let is_interrupted = run.observations.ending.stop == RunStop::Cut;
+        if is_interrupted { Some(raised?.with_remedy("-interrupted")) } else { raised }
     }),
     rule("errors", CheckKind::Errors, |run| {
         let attempted = run.measured.attempted;
@@ -122,15 +180,13 @@ static RULES: &[Rule<Raise>] = &[
         let share = percent(failed as f64 / attempted as f64);
         let mut text = format!("{failed} of {attempted} attempted requests failed ({share})");
         if 0 < lost {
-            let _ = write!(text, ", and {lost} turns were lost with them");
+            let _ = write!(text, ", and {lost} later turns were not sent");
         }
-        let remedy = "look at the failures; latencies are of the requests that succeeded, so \
-                      lower the load or mend the server before comparing";
-        Some(Raised::new(severity, text, remedy))
+        raise(severity, text)
     }),
     rule("partial", CheckKind::CompleteRun, |run| {
-        // A run that the user cut short still reports what it measured; one that had to give up
-        // does not.
+        // A run that the user stopped still reports what it measured; one that had to give up does
+        // not.
         let stop = run.observations.ending.stop;
         let severity = match stop {
             RunStop::PlanDone => return None,
@@ -140,55 +196,40 @@ static RULES: &[Rule<Raise>] = &[
             | RunStop::ClientExhausted
             | RunStop::Stalled => Severity::Invalid,
         };
-        let remedy = "run it again to the end before comparing it with another run";
-        Some(Raised::new(severity, format!("the run is partial: {}", stop.text()), remedy))
+        raise(severity, format!("the run is partial: {}", stop.text()))
     }),
     rule("cut-at-limit", CheckKind::CompleteRun, |run| {
+        when(!run.observations.ending.stop.is_partial())?;
         let cut = positive(cancelled(run))?;
-        let text = format!("{cut} requests were still in flight when the drain limit passed");
-        let remedy = "give the last requests more time (--drain-timeout), or lower the load: slow \
-                      answers are missing here";
-        (!run.observations.ending.stop.is_partial()).then(|| degraded(text, remedy))
+        degraded(format!("{cut} requests were still in flight when the drain timeout expired"))
     }),
     rule("stale-pool", CheckKind::Errors, |run| {
         let requests = positive(run.measured.anomalies.stale_pool)?;
-        let why = "because the server had closed the pooled connection";
-        let remedy = "use a fresh connection for each request (--connections new), or let the \
-                      server keep idle ones longer";
-        Some(note(format!("{requests} requests failed {why}"), remedy))
+        note(format!("{requests} requests failed because the server had closed the connection"))
     }),
     rule("held-by-cap", CheckKind::DeliveredLoad, |run| {
         let attempted = run.measured.attempted;
         let held = positive(HeldByCap::from_observations(run.observations)?.requests)?;
         let share = percent(held as f64 / attempted.max(1) as f64);
-        let remedy = "this is a capped-open result and no open-loop one: latencies from schedule \
-                      count the waiting; raise --max-concurrency, or lower the rate, to measure an \
-                      open loop";
-        let held = format!("the concurrency cap held back {held} of {attempted} requests");
-        Some(note(format!("{held} ({share})"), remedy))
+        note(format!("the concurrency cap delayed {held} of {attempted} requests ({share})"))
     }),
     rule("backlog", CheckKind::DeliveredLoad, |run| {
         let requests = positive(run.observations.not_sent_because(Cause::HeldByCap))?;
-        let held = "were still held back by the cap when the time was over";
-        let remedy = "the server does not keep up with this rate: lower it, or raise \
-                      --max-concurrency";
-        Some(degraded(format!("{requests} scheduled requests {held}"), remedy))
+        let text = "scheduled requests were still held back by the concurrency cap at the end";
+        degraded(format!("{requests} {text}"))
     }),
     rule("insecure", CheckKind::Answerer, |run| {
-        let text = "the server's TLS certificate was not checked (--insecure)";
-        let remedy =
-            "have the server's certificate trusted by this system, and leave --insecure out";
-        run.manifest.spec.client.insecure.then(|| note(text, remedy))
+        when(run.manifest.spec.client.insecure)?;
+        note("the server's TLS certificate was not verified (--insecure)")
     }),
     rule("proxy-variables", CheckKind::Answerer, |run| {
         let names = &run.manifest.environment.proxy_variables;
-        let text = format!("proxy variables are set and were not used: {}", names.join(", "));
-        (!names.is_empty()).then(|| note(text, "none needed; unset them to be sure"))
+        when(!names.is_empty())?;
+        note(format!("proxy variables are set and were not used: {}", names.join(", ")))
     }),
     rule("few-requests", CheckKind::SampleSize, |run| {
-        let ok = positive(run.measured.ok)?;
-        let text = format!("only {ok} requests ended ok");
-        (ok < FEW_REQUESTS).then(|| note(text, "send more requests"))
+        let ok = positive(run.measured.ok).filter(|ok| *ok < FEW_REQUESTS)?;
+        note(format!("only {ok} requests ended ok"))
     }),
     rule("rate-missed", CheckKind::DeliveredLoad, |run| {
         let schedule = schedule(run)?;
@@ -198,369 +239,261 @@ static RULES: &[Rule<Raise>] = &[
         // Requests that never left are judged as errors, or as resources missing on the client.
         let severity =
             if RATE_APART_GRAVE < apart - unsent { Severity::Invalid } else { Severity::Degraded };
-        let mut text = format!(
-            "requests left at {sent:.2} per second and were planned at {intended:.2} ({} apart)",
-            percent(apart)
-        );
-        let remedy = if 0.0 < unsent {
-            let _ = write!(text, "; {} of them never left", percent(unsent));
-            "look at why requests never left (the errors by cause), or lower the rate: the \
-             server met another load than the one asked for"
-        } else {
-            MORE_CORES_OR_RATE
-        };
-        Some(Raised::new(severity, text, remedy))
+        let apart = percent(apart);
+        let text = format!("{sent:.2} requests per second were sent, and {intended:.2} planned");
+        if 0.0 < unsent {
+            let text = format!("{text} ({apart} apart); {} were never sent", percent(unsent));
+            return Some(raise(severity, text)?.with_remedy("-unsent"));
+        }
+        raise(severity, format!("{text} ({apart} apart)"))
     }),
     rule("arrivals-bunched", CheckKind::DeliveredLoad, |run| {
         let (intended, sent) = schedule(run)?.bunched()?;
-        let text = format!(
-            "over {} s the number of requests that left varies {:.2} times its mean, and was \
-             planned to vary {:.2} times",
+        note(format!(
+            "over {} s the index of dispersion of the sent requests is {:.2}, and {:.2} was planned",
             intended.over_s, sent.index, intended.index
-        );
-        Some(note(text, MORE_CORES_OR_RATE))
+        ))
     }),
     rule("arrivals-unlike", CheckKind::DeliveredLoad, |run| {
         let fit = schedule(run)?.unlike()?;
         let (process, p) = (&fit.process, format!("{:.1e}", fit.p));
-        let text = format!(
-            "the gaps of the schedule are not those of {process} arrivals at this rate (p = {p})"
-        );
-        let remedy =
-            "use another --seed, and report the run directory as a bug if it happens again";
-        Some(degraded(text, remedy))
+        degraded(format!("the planned gaps do not fit {process} arrivals at this rate (p = {p})"))
     }),
     rule("slots-empty", CheckKind::DeliveredLoad, |run| {
         let Delivered::Slots(slots) = &run.measured.delivered else { return None };
+        when(slots.share < SLOTS_SHARE)?;
         let (asked, used) = (slots.asked, slots.in_use_mean);
-        let text =
-            format!("of {asked} slots {used:.2} were in use on average while the load was on");
-        let remedy = "give the client more cores, or look for requests that fail before they \
-                      leave: the server met fewer users than asked for";
-        (slots.share < SLOTS_SHARE).then(|| degraded(text, remedy))
+        degraded(format!("on average {used:.2} of {asked} slots were in use before the drain"))
     }),
     rule("piling-up", CheckKind::SteadyState, |run| {
-        let text = format!(
-            "requests in flight grow by {:.2} per second: the server does not keep up with this \
-             rate",
-            run.measured.steady.piling_up()?
-        );
-        let remedy = "lower the rate: latencies grow for as long as the run goes on, so they are \
-                      about its length; measure the capacity with a closed loop";
-        Some(degraded(text, remedy))
+        let per_s = run.measured.steady.piling_up()?;
+        degraded(format!(
+            "requests in flight grow by {per_s:.2} per second: the server does not keep up with the \
+             rate"
+        ))
     }),
     rule("never-settled", CheckKind::SteadyState, |run| {
         let steady = &run.measured.steady;
-        let text = format!("the run never settled: {}", steady.reason.as_ref()?);
-        let drifts = steady.state == SteadyKind::NeverSettled && steady.piling_up().is_none();
-        let remedy = "run longer, or warm the server up first (--warm-up), to see whether it comes \
-                      to a level";
-        drifts.then(|| note(text, remedy))
+        when(steady.state == SteadyKind::NeverSettled && steady.piling_up().is_none())?;
+        note(format!("the run reached no steady state: {}", steady.reason.as_ref()?))
     }),
     rule("littles-law", CheckKind::LittlesLaw, |run| {
         let law = &run.measured.littles_law;
-        let mut text = format!(
-            "requests in flight are {} apart from arrivals times time in flight",
-            percent(law.broken()?.abs())
-        );
+        let apart = percent(law.broken()?.abs());
+        let mut text =
+            format!("requests in flight and arrivals × time in flight differ by {apart}");
         if 0 < law.lost {
-            let _ = write!(text, "; {} requests were started and never heard of again", law.lost);
+            let _ = write!(text, "; {} started requests have no recorded end", law.lost);
         }
-        let remedy = "requests were lost, or their records make no sense: run it again, and \
-                      report the run directory as a bug if it happens again";
-        Some(degraded(text, remedy))
+        degraded(text)
     }),
     rule("server-in-flight", CheckKind::LittlesLaw, |run| {
         let (server, ours) = run.measured.littles_law.server_disagrees()?;
-        let text = format!(
-            "the server's gauges say {server:.2} requests running and waiting on average, and \
-             {ours:.2} of ours were in flight"
-        );
-        let remedy = "see whether others use the server, whether a proxy holds requests back, and \
-                      whether the metrics are of the server that answers";
-        Some(note(text, remedy))
+        note(format!(
+            "the server reports {server:.2} requests running and waiting on average, and {ours:.2} of \
+             this run were in flight"
+        ))
     }),
     rule("sent-late", CheckKind::SendLag, |run| {
-        // A closed loop plans no moments: a request leaves when a slot is free. What a cap holds
-        // back is not late either; `held-by-cap` reports it.
+        // A closed loop has no schedule: a request leaves when a slot is free. What a cap delays is
+        // not late either; `held-by-cap` reports it.
         let lag = run.p99(&metric::SEND_LAG).filter(|_| run.manifest.spec.is_open_loop());
         let (p99_ms, severity) = SENT_LATE_MS.exceeded(lag)?;
-        let text = format!(
-            "1 % of requests left {p99_ms:.1} ms or more after their planned moment (allowed {} ms)",
-            SENT_LATE_MS.degraded
-        );
-        Some(Raised::new(severity, text, "give the client more cores, or lower the rate"))
+        raise(severity, format!("1 % of the requests were sent {p99_ms:.1} ms or more too late"))
     }),
     rule("client-lag", CheckKind::ClientLag, |run| {
         let (p99_ms, severity) = CLIENT_MS.exceeded(run.p99(&metric::CLIENT_LAG))?;
-        let text =
-            format!("1 % of reads lay {p99_ms:.1} ms or more in the kernel before we read them");
-        Some(Raised::new(severity, text, MORE_CORES_OR_LOAD))
+        raise(severity, format!("1 % of the reads waited {p99_ms:.1} ms or more in the kernel"))
     }),
     rule("loop-lag", CheckKind::ClientLoop, |run| {
         let (p99_ms, severity) = CLIENT_MS.exceeded(run.health.loop_lag_ms.p99_at_most)?;
-        let text = format!("the client's loop woke up to {p99_ms:.1} ms late (p99)");
-        Some(Raised::new(severity, text, MORE_CORES_OR_LOAD))
+        raise(severity, format!("the client's loop woke up to {p99_ms:.1} ms late (p99)"))
     }),
     rule("loop-paused", CheckKind::ClientLoop, |run| {
         let (max_ms, severity) = PAUSE_MS.exceeded(run.health.loop_lag_ms.max)?;
-        let text = format!("the client's loop stood still for {max_ms:.0} ms");
-        let remedy = "keep the client from being suspended or starved of CPU, and run it again";
-        Some(Raised::new(severity, text, remedy))
+        raise(severity, format!("the client's loop paused for {max_ms:.0} ms"))
     }),
     rule("arrival-width", CheckKind::ArrivalWidth, |run| {
         let width = run.measured.event_width.as_ref().and_then(|found| found.p99);
         let (p99_ms, severity) = CLIENT_MS.exceeded(width)?;
         let text = format!(
-            "1 % of the events may be {p99_ms:.1} ms or more older than their stamps: they were \
-             read together with later ones"
+            "1 % of the events may have arrived {p99_ms:.1} ms or more before their timestamps: they \
+             were read together with later ones"
         );
-        Some(Raised::new(severity, text, MORE_CORES_OR_LOAD))
+        raise(severity, text)
     }),
     rule("cpu-stolen", CheckKind::ClientLoop, |run| {
         // Samples of the machine are used where the run's own totals are missing.
         let sampled = || Some(run.client_machine()?.steal_share?.mean);
         let (share, severity) = STOLEN_SHARE.exceeded(run.health.cpu_stolen.or_else(sampled))?;
         let share = percent(share);
-        let text =
-            format!("{share} of this machine's processor time went to others on the same host");
-        let remedy =
-            "measure from a machine, or a virtual machine, that has its processors to itself";
-        Some(Raised::new(severity, text, remedy))
+        raise(severity, format!("{share} of the client's CPU time was stolen by its host"))
     }),
     rule("capacity-used", CheckKind::ClientCapacity, |run| {
         let used = run.health.capacity.as_ref()?.used;
         let (share, severity) = CAPACITY_SHARE.exceeded(Some(used))?;
-        let share = percent(share);
-        let text = format!("this load used {share} of what the client can carry on this machine");
-        Some(Raised::new(severity, text, MORE_CORES_OR_LOAD))
+        raise(severity, format!("the load used {} of the client's capacity", percent(share)))
     }),
     rule("clock-jump", CheckKind::Clock, |run| {
         let jumps = positive(run.health.clock_jumps?)?;
-        let text = format!("the wall clock jumped {jumps} times, so kernel stamps near it are off");
-        let remedy = "let time synchronisation settle (slewing, not stepping) and run it again";
-        Some(degraded(text, remedy))
+        degraded(format!(
+            "the wall clock jumped {jumps} times: kernel timestamps near it are wrong"
+        ))
     }),
     rule("clock-order", CheckKind::Clock, |run| {
         let distances = positive(run.measured.out_of_order)?;
-        let text = format!("{distances} times between recorded moments are negative or unknown");
-        let remedy =
-            "do not use these numbers; run it again, and report the run directory as a bug";
-        Some(invalid(text, remedy))
+        invalid(format!("{distances} times between recorded timestamps are negative or unknown"))
     }),
     rule("journal-waits", CheckKind::ClientCapacity, |run| {
         let (waits, attempted) = (positive(run.health.journal_waits)?, run.measured.attempted);
-        let had_to = "had to wait for its writer";
-        let text = format!("{waits} entries of the journal {had_to}, over {attempted} requests");
         let severity = degraded_above(JOURNAL_WAITS_SHARE, waits as f64 / attempted as f64);
-        Some(Raised::new(severity, text, "write the run to a faster disk"))
+        let text = format!("the client waited {waits} times for the disk to write its journal");
+        raise(severity, format!("{text}, over {attempted} requests"))
     }),
     rule("client-resource", CheckKind::ClientCapacity, |run| {
         let not_sent = run.observations.not_sent_because(Cause::ClientResource);
         let requests = positive(run.measured.anomalies.client_resource + not_sent)?;
-        let why = "because this machine ran out of descriptors, ports or memory";
-        let remedy =
-            "raise the limit of open files, widen the range of local ports, or lower the load";
-        Some(invalid(format!("{requests} requests failed {why}"), remedy))
+        let why = "because this machine ran out of file descriptors, ports or memory";
+        invalid(format!("{requests} requests failed {why}"))
     }),
     rule("no-kernel-stamps", CheckKind::KernelStamps, |run| {
         let stamped = run.health.kernel_stamps.filter(|stamped| *stamped < 1.0)?;
         let without = percent(1.0 - stamped);
-        let text =
-            format!("{without} of the reads have no kernel stamp; the moment of the read is used");
-        let remedy = "none needed while the loop lag is small; the kernel's stamps need Linux and \
-                      HTTP/1";
-        Some(note(text, remedy))
+        note(format!(
+            "{without} of the reads have no kernel timestamp; the time of the read is used"
+        ))
     }),
     rule("cache-contamination", CheckKind::Cache, |run| {
-        let remedy = match new_prompts(&run.manifest.spec.workload.source)? {
-            NewPrompts::Seeded => {
-                "the server has seen these prompts before: use another --seed, restart the \
-                 server, or switch its prefix cache off"
-            }
-            NewPrompts::SameInEveryRun => {
-                "vllm-random sends the same prompts in every run: restart the server between \
-                 runs, or switch its prefix cache off"
-            }
-        };
+        let prompts = new_prompts(&run.manifest.spec.workload.source)?;
         let share = cached_share(run.measured)?;
         let template = template_share(run.manifest.materials.input_length, &run.measured.audit);
-        let text = format!(
-            "every prompt was to be new, but {} of the input came from the prefix cache",
-            percent(share)
-        );
+        when(CACHED_SHARE < share - template)?;
+        let text = "of the input came from the prefix cache, although every prompt should be new";
         let severity = degraded_above(CACHED_SHARE_GRAVE, share);
-        (CACHED_SHARE < share - template).then(|| Raised::new(severity, text, remedy))
+        let raised = raise(severity, format!("{} {text}", percent(share)))?;
+        Some(match prompts {
+            NewPrompts::Seeded => raised,
+            NewPrompts::SameInEveryRun => raised.with_remedy("-vllm-random"),
+        })
     }),
     rule("seen-before", CheckKind::Cache, |run| {
         // Where the server reports what it cached, that is judged instead.
+        when(cached_share(run.measured).is_none())?;
         let earlier = run.manifest.seen_before.as_ref()?;
-        let text = format!("run {earlier} may have sent the same prompts to this server");
-        let remedy = "a prefix cache may have answered them: use another --seed, restart the \
-                      server, or let it say what it cached (vLLM: \
-                      --enable-prompt-tokens-details)";
-        cached_share(run.measured).is_none().then(|| note(text, remedy))
+        note(format!("run {earlier} may have sent the same prompts to this server"))
     }),
     rule("repeated-prompts", CheckKind::Cache, |run| {
         let Source::Dataset(_) = run.manifest.spec.workload.source else { return None };
         let items = run.manifest.materials.files.first()?.items;
         let records = run.observations.records.iter();
         let requests = records.filter(|record| record.asked.turn == 0).count() as u64;
-        let text =
-            format!("{requests} requests were made from {items} prompts, so some came again");
-        let remedy = "a prefix cache answers a repeated prompt faster: send fewer requests, give \
-                      more data, or switch the cache off";
-        (items < requests).then(|| note(text, remedy))
+        when(items < requests)?;
+        note(format!("{requests} requests were made from {items} prompts, so some are repeated"))
     }),
     rule("conversations-broken", CheckKind::Errors, |run| {
         let turns = positive(run.observations.not_sent_because(Cause::ConversationBroken))?;
         let why = "because an earlier turn of their conversation failed";
-        let remedy =
-            "look at the failures; figures of later turns are of the conversations that held";
-        Some(note(format!("{turns} turns were not sent {why}"), remedy))
+        note(format!("{turns} turns were not sent {why}"))
     }),
     rule("model-mismatch", CheckKind::Answerer, |run| {
         let odd = &run.measured.anomalies;
         let name = odd.other_model_name.as_ref()?;
         let answered: String = name.chars().take(NAME_CHARS_MAX).collect();
         let (asked, requests) = (&run.manifest.endpoint.model, odd.other_model);
-        let text =
-            format!("`{asked}` was asked for, but `{answered}` answered {requests} requests");
-        let remedy =
-            "ask for the model by the name that the server gives it, or measure another server";
-        Some(invalid(text, remedy))
+        invalid(format!("`{asked}` was requested, but `{answered}` answered {requests} requests"))
     }),
     rule("not-streaming", CheckKind::Stream, |run| {
         let odd = &run.measured.anomalies;
         let share = share(odd.streams_in_one_arrival, odd.streams)?;
-        let text = format!("{} of the streamed answers came in one piece", percent(share));
-        let remedy = "check that neither the server nor a proxy before it gathers the stream; as it \
-                      is, TTFT is the whole answer's time";
-        (NOT_STREAMING_SHARE < share).then(|| note(text, remedy))
+        when(NOT_STREAMING_SHARE < share)?;
+        note(format!("{} of the streamed answers arrived in one piece", percent(share)))
     }),
     rule("no-output", CheckKind::Stream, |run| {
         let requests = positive(run.measured.tokens.without_output)?;
-        let remedy = "none needed while they are few: such an answer has no TTFT and no E2E, so it \
-                      is missing from those";
-        Some(note(format!("{requests} ok answers brought no text and no counted token"), remedy))
+        note(format!("{requests} ok answers have no text and no counted token"))
     }),
     rule("output-length", CheckKind::OutputLength, |run| {
         let share = share(run.measured.anomalies.output_off, run.measured.ok)?;
-        let text = format!(
-            "{} of the answers are more than {:.0} % longer or shorter than asked",
-            percent(share),
-            LENGTH_TOLERANCE * 100.0
-        );
-        let remedy = "make the server ignore its end-of-sequence token, or ask for lengths that the \
-                      model gives by itself";
-        (OUTPUT_OFF_SHARE < share).then(|| note(text, remedy))
+        when(OUTPUT_OFF_SHARE < share)?;
+        let (share, tolerance) = (percent(share), LENGTH_TOLERANCE * 100.0);
+        let text = "longer or shorter than requested";
+        note(format!("{share} of the answers are more than {tolerance:.0} % {text}"))
     }),
     rule("input-length", CheckKind::InputLength, |run| {
-        // Images are tokens too, and only the server knows how many.
-        if run.manifest.spec.workload.body.images.is_some() {
-            return None;
-        }
+        // Images are tokens, too, and only the server knows how many.
+        when(run.manifest.spec.workload.body.images.is_none())?;
         let input = &run.measured.audit.input;
         let asked = input.planned_tokens? as f64 / input.requests as f64;
         let counted = input.actual_tokens? as f64 / input.requests as f64;
-        let asked_text = format!("prompts were to have {asked:.0} tokens on average");
-        let text = format!("{asked_text}, and the server counts {counted:.0}");
-        let remedy = "go by the server's counts; without a tokenizer prompts are sized by estimate";
-        (INPUT_TOLERANCE * asked < (counted - asked).abs()).then(|| note(text, remedy))
+        when(INPUT_TOLERANCE * asked < (counted - asked).abs())?;
+        let text = "tokens per prompt were requested on average, and the server counts";
+        note(format!("{asked:.0} {text} {counted:.0}"))
     }),
     rule("usage-zero", CheckKind::TokenCounts, |run| {
         let requests = positive(run.measured.anomalies.zero_usage)?;
-        let text = format!("usage says 0 output tokens on {requests} answers that have output");
-        let remedy = "mend the server's usage; until then tokens are counted from the stream";
-        Some(note(text, remedy))
+        note(format!("usage reports 0 output tokens for {requests} answers that have output"))
     }),
     rule("usage-mismatch", CheckKind::TokenCounts, |run| {
         let requests = positive(run.measured.anomalies.usage_mismatch)?;
-        let differ = "the tokens marked in the stream do not add up to the usage";
-        let remedy = "totals follow the usage and gaps follow the stream; compare with runs of the \
-                      same server only";
-        Some(note(format!("on {requests} answers {differ}"), remedy))
+        note(format!("the token counts of usage and stream differ for {requests} answers"))
     }),
     rule("token-source", CheckKind::TokenCounts, |run| {
         let requests = positive(run.measured.tokens.output_source.events)?;
-        let text = format!("tokens of {requests} answers are counted as events, one for each");
-        let remedy = "let the server report usage; an event may carry more or less than one token";
-        Some(note(text, remedy))
+        note(format!("tokens of {requests} answers are counted as events, one token per event"))
     }),
     rule("data-after-done", CheckKind::Stream, |run| {
         let streams = positive(run.measured.anomalies.data_after_done)?;
-        let remedy = "mend the server; what came after was ignored";
-        Some(note(format!("{streams} streams went on after [DONE]"), remedy))
+        note(format!("{streams} streams continued after [DONE]"))
     }),
     rule("missing-done", CheckKind::Stream, |run| {
         // A server that never sends `[DONE]` does so by design; one that sometimes does lost some.
         let seen = positive(run.measured.anomalies.done_seen)?;
         let missing = positive(run.measured.anomalies.done_missing)?;
-        let text = format!("{missing} of {} whole streams ended without [DONE]", seen + missing);
-        Some(note(text, "look for a proxy that cuts streams, or for two servers"))
+        note(format!("{missing} of {} complete streams ended without [DONE]", seen + missing))
     }),
     rule("server-restarted", CheckKind::ServerRestart, |run| {
         let restarts = positive(run.measured.server.as_ref().ok()?.restarts)?;
         let times = if restarts == 1 { String::new() } else { format!(" {restarts} times") };
-        let text = format!("the server was restarted{times} during the run, by its own metrics");
-        let remedy =
-            "find out why it ended (its log, the memory of its machine), and measure again";
-        Some(invalid(text, remedy))
+        invalid(format!("the server restarted{times} during the run, by its own metrics"))
     }),
     rule("server-replicas", CheckKind::ServerRestart, |run| {
-        let text = format!(
-            "{} servers answered for their metrics by turns: their counters are not known, and each \
-             gauge is of one of them",
-            run.measured.server.as_ref().ok()?.replicas?
-        );
-        let remedy = "point --metrics-path at the metrics of one replica, or leave them alone with \
-                      --telemetry off";
-        Some(note(text, remedy))
+        let replicas = run.measured.server.as_ref().ok()?.replicas?;
+        note(format!(
+            "{replicas} replicas answered at the metrics address in turn: their counters are not \
+             known, and each gauge is of one of them"
+        ))
     }),
     rule("server-tokens-more", CheckKind::ServerAlone, |run| {
         let (tokens, share) = server_tokens_apart(run).filter(|(_, share)| 0.0 < *share)?;
         let more = format!("{} more {tokens}", percent(share));
-        let text = format!("the server counted {more} than the requests of this run have");
-        let remedy =
-            "other clients may have used the server meanwhile: measure when nobody else does";
-        Some(Raised::new(degraded_above(FOREIGN_SHARE_GRAVE, share), text, remedy))
+        let text = format!("the server counted {more} than this run");
+        raise(degraded_above(FOREIGN_SHARE_GRAVE, share), text)
     }),
     rule("server-tokens-fewer", CheckKind::ServerAlone, |run| {
         let (tokens, share) = server_tokens_apart(run).filter(|(_, share)| *share <= 0.0)?;
-        let fewer = format!("{} fewer {tokens}", percent(-share));
-        let text = format!("the server counted {fewer} than the requests of this run have");
-        let remedy = "its metrics may be those of one of several replicas, or of another server: \
-                      point --metrics-path or the URL at the one that answers";
-        Some(note(text, remedy))
+        note(format!("the server counted {} fewer {tokens} than this run", percent(-share)))
     }),
     rule("gpus-idle", CheckKind::GpuSpeed, |run| {
         let gpus = run.measured.machines.gpus.as_ref()?;
+        when(!gpus.devices.iter().any(DeviceFigures::counts))?;
         let read = match gpus.devices.iter().filter(|device| !device.foreign).count() {
             0 => return None,
-            1 => "the GPU that was read".to_owned(),
-            several => format!("the {several} GPUs that were read"),
+            1 => "the sampled GPU was".to_owned(),
+            several => format!("the {several} sampled GPUs were"),
         };
-        let text = format!("{read} did nothing during the run: the server does not use them");
-        let remedy = "say where the server's GPUs are read from (--gpu-telemetry), if it has any";
-        (!gpus.devices.iter().any(DeviceFigures::counts)).then(|| note(text, remedy))
+        note(format!("{read} idle during the run: the server does not use them"))
     }),
     rule("gpu-throttled", CheckKind::GpuSpeed, |run| {
-        let remedy = "look after the power supply and the health of the board (nvidia-smi -q, \
-                      or its kin), and measure again";
-        let (share, text) =
-            throttled(run, |device| device.throttled_hardware, "a brake of the board")?;
-        Some(Raised::new(degraded_above(THROTTLED_SHARE, share), text, remedy))
+        let (share, text) = throttled(run, |device| device.throttled_hardware, "its board")?;
+        raise(degraded_above(THROTTLED_SHARE, share), text)
     }),
     rule("gpu-throttled", CheckKind::GpuSpeed, |run| {
         let (share, text) = throttled(run, |device| device.throttled_thermal, "its temperature")?;
-        Some(Raised::new(degraded_above(THROTTLED_SHARE, share), text, COOLING))
+        Some(raise(degraded_above(THROTTLED_SHARE, share), text)?.with_remedy("-thermal"))
     }),
     rule("gpu-power-limit", CheckKind::GpuSpeed, |run| {
         // Many GPUs are meant to run at their power limit under full load.
-        let (_, text) = throttled(run, |device| device.throttled_power, "its power limit")?;
-        let remedy = "none needed if the limit is meant; otherwise raise it (nvidia-smi -pl, or \
-                      its kin), and compare only runs with the same limit";
-        Some(note(text, remedy))
+        note(throttled(run, |device| device.throttled_power, "its power limit")?.1)
     }),
     rule("gpu-hot", CheckKind::GpuSpeed, |run| {
         let limit = match run.measured.machines.gpus.as_ref()?.source {
@@ -568,60 +501,53 @@ static RULES: &[Rule<Raise>] = &[
             DeviceSource::Nvml | DeviceSource::NvidiaSmi | DeviceSource::Dcgm => HOT_C,
         };
         let (gpu, celsius) = worst_gpu(run, |device| Some(device.temperature_c?.max))?;
-        let text = format!("GPU {gpu} was {celsius:.0} °C hot (noted from {limit} °C on)");
-        (limit <= celsius).then(|| note(text, COOLING))
+        when(limit <= celsius)?;
+        note(format!("GPU {gpu} reached {celsius:.0} °C (noted from {limit} °C)"))
     }),
     rule("gpu-memory-full", CheckKind::GpuSpeed, |run| {
         let (gpu, share) = worst_gpu(run, |device| {
             let total = positive(device.memory_total_bytes?)? as f64;
             Some(device.memory_used_bytes?.max / total)
         })?;
-        let text = format!("{} of the memory of GPU {gpu} was in use", percent(share));
-        let remedy = "give the server less of the memory, or a shorter context, if it preempts \
-                      requests or runs out of memory";
-        (MEMORY_FULL_SHARE <= share).then(|| note(text, remedy))
+        when(MEMORY_FULL_SHARE <= share)?;
+        note(format!("{} of the memory of GPU {gpu} was in use", percent(share)))
     }),
     rule("gpu-newcomers", CheckKind::GpuAlone, |run| {
         let came = match used_gpus(run).map(|device| device.newcomers).sum::<u64>() {
             0 => return None,
-            1 => "a process came".to_owned(),
-            several => format!("{several} processes came"),
+            1 => "a process".to_owned(),
+            several => format!("{several} processes"),
         };
-        let remedy = "measure when nobody else uses the GPUs; if they are workers of the server, \
-                      warm it up first (--warm-up)";
-        Some(degraded(format!("{came} to the server's GPUs while the run went on"), remedy))
+        degraded(format!("{came} started on the server's GPUs during the run"))
     }),
     rule("client-cpu-full", CheckKind::ClientMachine, |run| {
         let share = run.client_machine()?.cpu_share?.mean;
-        let busy = percent(share);
-        let text =
-            format!("the processors of the client's machine were busy for {busy} of the run");
-        let remedy = "give the client a machine of its own, or cores that the server does not use";
-        (CPU_FULL_SHARE < share).then(|| degraded(text, remedy))
+        when(CPU_FULL_SHARE < share)?;
+        degraded(format!(
+            "the CPUs of the client's machine were busy for {} of the run",
+            percent(share)
+        ))
     }),
     rule("client-memory-low", CheckKind::ClientMachine, |run| {
         let bytes = run.client_machine()?.memory_available_bytes_min?;
+        when(bytes < MEMORY_LOW_BYTES)?;
         let (left, least) = (bytes >> 20, MEMORY_LOW_BYTES >> 20);
-        let text =
-            format!("the client's machine had {left} MiB of memory left (needs {least} MiB)");
-        let remedy = "end what else uses the client's memory, or measure from a machine with more";
-        (bytes < MEMORY_LOW_BYTES).then(|| degraded(text, remedy))
+        degraded(format!("the client's machine had {left} MiB of memory left (needs {least} MiB)"))
     }),
 ];
 
-const MORE_CORES_OR_RATE: &str =
-    "give the client more cores or a machine of its own, or lower the rate";
-const MORE_CORES_OR_LOAD: &str =
-    "give the client more cores or a machine of its own, or lower the load";
-const COOLING: &str = "look after the cooling of the machine, let it cool down between runs \
-                       (--cool-down), and measure again";
-
-impl Bounds {
-    /// A value above the first bound, and how severe it is.
+impl Limits {
+    /// A value above the first limit, and how severe it is.
     fn exceeded(self, value: Option<f64>) -> Option<(f64, Severity)> {
-        let value = value.filter(|value| self.degraded < *value)?;
-        Some((value, if self.invalid < value { Severity::Invalid } else { Severity::Degraded }))
+        let value = value.filter(|value| self.degraded.is_some_and(|limit| limit < *value))?;
+        let is_invalid = self.invalid.is_some_and(|limit| limit < value);
+        Some((value, if is_invalid { Severity::Invalid } else { Severity::Degraded }))
     }
+}
+
+/// Ends a rule with `?` where its condition does not hold.
+fn when(condition: bool) -> Option<()> {
+    condition.then_some(())
 }
 
 /// A count that is not zero.
@@ -688,7 +614,7 @@ pub(crate) fn cached_share(measured: &Measured) -> Option<f64> {
 }
 
 /// The share of the input that the server's chat template may be: every prompt begins with it, so
-/// finding it in the cache says nothing about the prompts.
+/// finding it in the cache does not concern the prompts.
 fn template_share(input_length: InputLength, audit: &Audit) -> f64 {
     let constant = audit.input.difference.and_then(|difference| difference.constant());
     let template = match input_length {
@@ -712,8 +638,8 @@ fn server_tokens_apart(run: &RunContext<'_>) -> Option<(&'static str, f64)> {
         .reduce(|a, b| if a.1.abs() < b.1.abs() { b } else { a })
 }
 
-fn used_gpus<'a>(run: &'a RunContext<'_>) -> impl Iterator<Item = &'a DeviceFigures> {
-    let gpus: Option<&GpuFigures> = run.measured.machines.gpus.as_ref();
+pub(super) fn used_gpus<'a>(run: &'a RunContext<'_>) -> impl Iterator<Item = &'a DeviceFigures> {
+    let gpus = run.measured.machines.gpus.as_ref();
     gpus.into_iter().flat_map(|gpus| &gpus.devices).filter(|device| device.counts())
 }
 
@@ -734,7 +660,7 @@ fn throttled(
 ) -> Option<(f64, String)> {
     let (gpu, share) = worst_gpu(run, share).filter(|(_, share)| 0.0 < *share)?;
     let shown = percent(share);
-    Some((share, format!("GPU {gpu} was held back by {cause} in {shown} of the looks at it")))
+    Some((share, format!("GPU {gpu} was throttled by {cause} in {shown} of the samples")))
 }
 
 #[cfg(test)]

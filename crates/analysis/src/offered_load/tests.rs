@@ -130,7 +130,7 @@ fn a_schedule_without_one_law_says_so() {
     };
     let found = schedule(&ramp);
     assert_eq!(found.fit, None);
-    assert!(found.fit_reason.unwrap().contains("asked to change"));
+    assert!(found.fit_reason.unwrap().contains("the rate changes"));
     let gamma = played(|_| 100.0, |_, _| 0.0, (Arrivals::Gamma { burstiness: 0.5 }, None));
     assert!(raised(&gamma).contains(&("arrivals-unlike", Severity::Degraded)));
     let uneven = played(|id| if id == 7 { 101.0 } else { 100.0 }, |_, _| 0.0, EVEN);

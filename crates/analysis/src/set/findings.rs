@@ -1,22 +1,24 @@
-//! What the levels of one server show: peak, knee, sweet spot, saturation and scalability.
+//! The findings of the levels of one server: peak, knee, sweet spot, saturation and scalability.
 //!
-//! How certain a finding is comes from drawing the set again: each level is drawn within its interval,
-//! and a finding that changes from one draw to the next is not one. The knee is found by the Kneedle
+//! The certainty of a finding comes from resampling the set: each level is drawn within its interval, and
+//! a finding that changes from one draw to the next is not one. The knee is found by the Kneedle
 //! algorithm (Satopää, Albrecht, Irwin and Raghavan, 2011), for a rising curve that bends down.
+//! Scalability is a fit of the universal scalability law, or of a curve that only saturates: both are
+//! fits of N / (a + b(N − 1) + cN(N − 1)) by weighted least squares with no coefficient below zero. With
+//! λ = 1/a, σ = b/a and κ = c/a it is the universal law; without c it approaches a ceiling.
 
 use inferometer_model::study::Level;
 use serde::{Deserialize, Serialize};
 
 use super::level::{AcrossRuns, LevelSummary, Served, falls_behind};
-use super::scalability::Scalability;
 use crate::metric::{self, Metric};
-use crate::statistics::{Interval, UPPER, draws::Draws, normal};
+use crate::statistics::{Interval, Probability, Sample, UPPER, draws::Draws, normal};
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Finding<T> {
     Found(T),
-    /// A fragment that says why.
+    /// The reason, as a fragment of a sentence.
     Unknown(String),
 }
 
@@ -35,7 +37,7 @@ pub struct LevelRange {
 }
 
 impl<T> Finding<T> {
-    pub fn unknown(reason: impl Into<String>) -> Self {
+    fn unknown(reason: impl Into<String>) -> Self {
         Self::Unknown(reason.into())
     }
 
@@ -113,7 +115,9 @@ impl Saturation {
     pub(super) fn find(levels: &[LevelSummary]) -> Finding<Self> {
         let rates: Vec<&Served> = levels.iter().filter_map(|level| level.served.as_ref()).collect();
         if rates.is_empty() {
-            return Finding::unknown("it is a question about rates, and no level is a rate");
+            return Finding::unknown(
+                "saturation is defined for request rates, and no level is a rate",
+            );
         }
         let missed = rates.iter().find(|served| served.saturated);
         let lowest_missed = missed.map(|served| served.asked_per_s);
@@ -165,9 +169,9 @@ const TIMES_THE_BEST: f64 = 2.0;
 type Candidate<'a> = (Level, [&'a AcrossRuns; 3]);
 
 impl SweetSpot {
-    pub(super) fn find(levels: &[LevelSummary]) -> Finding<Self> {
+    fn find(levels: &[LevelSummary]) -> Finding<Self> {
         if !levels.iter().any(|level| matches!(level.level, Level::Concurrency(_))) {
-            return Finding::unknown("it is a choice among concurrency levels, and there are none");
+            return Finding::unknown("the sweet spot is a concurrency level, and there are none");
         }
         let candidates: Vec<Candidate<'_>> = levels.iter().filter_map(candidate).collect();
         let means = |(_, all): &Candidate<'_>| Some([all[0].mean?, all[1].mean?, all[2].mean?]);
@@ -179,14 +183,14 @@ impl SweetSpot {
         }
         let Some(place) = chosen(&numbers) else {
             return Finding::unknown(
-                "no level is within twice the best TTFT p99 and TPOT p99 both",
+                "no level is within twice the best TTFT p99 and the best TPOT p99",
             );
         };
         let (level, across) = candidates[place];
         let [Some(ttft_ms_p99), Some(tpot_ms_p99), Some(per_user_throughput)] =
             across.map(Figure::from_across)
         else {
-            return Finding::unknown("its figures are missing");
+            return Finding::unknown("its metrics are missing");
         };
         let values = resampled(candidates.iter().flat_map(|(_, across)| *across));
         let same_share = values.map(|values| {
@@ -208,24 +212,19 @@ impl SweetSpot {
 }
 
 impl Peak {
-    pub(super) fn find(levels: &[LevelSummary]) -> Finding<Self> {
-        let of = |metric: &'static Metric| {
-            let levels = levels.iter().filter(|level| level.is_comparable());
-            let points = levels.filter_map(|level| Some((level.level, level.quantity(metric)?)));
-            let points: Vec<(Level, &AcrossRuns)> =
-                points.filter(|(_, across)| across.mean.is_some()).collect();
-            let means: Vec<f64> = points.iter().filter_map(|(_, across)| across.mean).collect();
-            let place = highest(&means)?;
-            let throughput = Figure::from_across(points[place].1)?;
-            let same_share = resampled(points.iter().map(|(_, across)| *across))
-                .map(|values| share_of_draws(&values, |drawn| highest(drawn) == Some(place)));
-            let (level, quantity) = (points[place].0, metric.name.to_owned());
-            Some(Self { level, quantity, throughput, same_share })
+    fn find(levels: &[LevelSummary]) -> Finding<Self> {
+        let curve = Curve::with_places(levels, |_| true);
+        let means: Vec<f64> = curve.means().collect();
+        let Some(place) = highest(&means) else {
+            return Finding::unknown("no valid level has a throughput");
         };
-        of(&metric::OUTPUT_THROUGHPUT).or_else(|| of(&metric::REQUEST_THROUGHPUT)).map_or_else(
-            || Finding::unknown("no level that counts has a throughput"),
-            Finding::Found,
-        )
+        let is_same = |drawn: &[f64]| highest(drawn) == Some(place);
+        Finding::Found(Self {
+            level: curve.points[place].level,
+            quantity: curve.metric.name.to_owned(),
+            throughput: curve.points[place].figure(),
+            same_share: curve.resampled().map(|values| share_of_draws(&values, is_same)),
+        })
     }
 }
 
@@ -284,7 +283,7 @@ impl Knee {
         }
         let Some(place) = kneedle(&curve.with_values(curve.means())) else {
             return Finding::unknown(
-                "throughput has no bend in this range; go on to higher levels to find it",
+                "throughput has no knee in this range; measure higher levels to find it",
             );
         };
         let (interval, found_share) = interval(curve).unzip();
@@ -294,7 +293,7 @@ impl Knee {
             interval: interval.flatten(),
             found_share,
             quantity: curve.metric.name.to_owned(),
-            throughput: Figure { value: point.mean, interval: point.across.doubt() },
+            throughput: point.figure(),
         })
     }
 }
@@ -374,40 +373,47 @@ fn differences(points: &[(f64, f64)]) -> Option<Vec<f64>> {
     })
 }
 
-/// Levels that have a place and a throughput, were reached and not cut, from the lowest to the highest.
+/// Levels that have a throughput, were reached and not cut, from the lowest to the highest.
 #[derive(Debug)]
 pub(super) struct Curve<'a> {
-    pub(super) metric: &'static Metric,
-    pub(super) points: Vec<CurvePoint<'a>>,
+    metric: &'static Metric,
+    points: Vec<CurvePoint<'a>>,
 }
 
 #[derive(Debug)]
-pub(super) struct CurvePoint<'a> {
-    pub(super) level: Level,
-    pub(super) place: f64,
-    pub(super) mean: f64,
-    pub(super) across: &'a AcrossRuns,
+struct CurvePoint<'a> {
+    level: Level,
+    /// Position on the axis of levels; infinite for an unlimited load.
+    place: f64,
+    mean: f64,
+    across: &'a AcrossRuns,
+}
+
+impl CurvePoint<'_> {
+    fn figure(&self) -> Figure {
+        Figure { value: self.mean, interval: self.across.doubt() }
+    }
 }
 
 impl<'a> Curve<'a> {
-    /// Of output tokens; where nothing generates any, of requests.
+    /// The levels that have a position on an axis.
     pub(super) fn new(levels: &'a [LevelSummary]) -> Self {
-        let tokens = Self::with_metric(levels, &metric::OUTPUT_THROUGHPUT);
-        if tokens.points.is_empty() {
-            return Self::with_metric(levels, &metric::REQUEST_THROUGHPUT);
-        }
-        tokens
+        Self::with_places(levels, f64::is_finite)
     }
 
-    fn with_metric(levels: &'a [LevelSummary], metric: &'static Metric) -> Self {
-        let point = |summary: &'a LevelSummary| {
-            let across = summary.quantity(metric)?;
-            // What is unlimited has no place on an axis.
-            let place = summary.level.place().filter(|place| place.is_finite())?;
-            Some(CurvePoint { level: summary.level, place, mean: across.mean?, across })
+    /// The throughput of output tokens; where nothing generates any, of requests.
+    fn with_places(levels: &'a [LevelSummary], is_wanted: fn(f64) -> bool) -> Self {
+        let curve = |metric: &'static Metric| {
+            let point = |summary: &'a LevelSummary| {
+                let across = summary.quantity(metric)?;
+                let place = summary.level.place().unwrap_or(f64::INFINITY);
+                let point = CurvePoint { level: summary.level, place, mean: across.mean?, across };
+                (summary.is_comparable() && is_wanted(place)).then_some(point)
+            };
+            Self { metric, points: levels.iter().filter_map(point).collect() }
         };
-        let comparable = levels.iter().filter(|level| level.is_comparable());
-        Self { metric, points: comparable.filter_map(point).collect() }
+        let tokens = curve(&metric::OUTPUT_THROUGHPUT);
+        if tokens.points.is_empty() { curve(&metric::REQUEST_THROUGHPUT) } else { tokens }
     }
 
     /// Its places with their means, or with other values.
@@ -415,12 +421,12 @@ impl<'a> Curve<'a> {
         self.points.iter().map(|point| point.place).zip(values).collect()
     }
 
-    pub(super) fn means(&self) -> impl Iterator<Item = f64> {
+    fn means(&self) -> impl Iterator<Item = f64> {
         self.points.iter().map(|point| point.mean)
     }
 
     /// `None` when a level has no interval to draw from.
-    pub(super) fn resampled(&self) -> Option<Vec<Resampled>> {
+    fn resampled(&self) -> Option<Vec<Resampled>> {
         resampled(self.points.iter().map(|point| point.across))
     }
 }
@@ -433,7 +439,7 @@ const DEGREES_NORMAL: u32 = 60;
 
 /// A mean, and how it would scatter if its runs were made again.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Resampled {
+struct Resampled {
     mean: f64,
     scale: f64,
     /// Of Student's t; `None` is the normal distribution.
@@ -443,7 +449,7 @@ pub(super) struct Resampled {
 impl Resampled {
     /// From the spread between runs, or of a single run from the interval within it. `None` when
     /// there is neither.
-    pub(super) fn from_across(across: &AcrossRuns) -> Option<Self> {
+    fn from_across(across: &AcrossRuns) -> Option<Self> {
         let mean = across.mean?;
         if let Some(std) = across.std {
             let scale = std / f64::from(across.n).sqrt();
@@ -468,7 +474,7 @@ impl Resampled {
 }
 
 /// One draw after the other of all these values at once.
-pub(super) fn replicates(values: &[Resampled]) -> impl Iterator<Item = Vec<f64>> + '_ {
+fn replicates(values: &[Resampled]) -> impl Iterator<Item = Vec<f64>> + '_ {
     (0..REPLICATES).map(move |number| {
         let mut draws = Draws::new(SEED, number);
         values.iter().map(|value| value.draw(&mut draws)).collect()
@@ -481,10 +487,393 @@ fn share_of_draws(values: &[Resampled], holds: impl Fn(&[f64]) -> bool) -> f64 {
 }
 
 /// All of them, or `None` when one has no interval to draw from.
-pub(super) fn resampled<'a>(
-    all: impl IntoIterator<Item = &'a AcrossRuns>,
-) -> Option<Vec<Resampled>> {
+fn resampled<'a>(all: impl IntoIterator<Item = &'a AcrossRuns>) -> Option<Vec<Resampled>> {
     all.into_iter().map(Resampled::from_across).collect()
+}
+
+/// Both models with their results, and which of them is reported.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Scalability {
+    pub quantity: String,
+    /// The one with the lower `AICc`; with too few levels for that, the universal law where κ is above
+    /// zero beyond its interval.
+    pub chosen: Finding<Model>,
+    pub universal: Universal,
+    pub saturating: Saturating,
+    /// Whether one is chosen and explains the levels.
+    pub fits: bool,
+    pub levels: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Model {
+    Universal,
+    Saturating,
+}
+
+/// X = λN / (1 + σ(N − 1) + κN(N − 1)), with σ and κ not below zero.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Universal {
+    /// Throughput of one alone.
+    pub lambda: Figure,
+    /// What they wait for each other.
+    pub sigma: Figure,
+    /// What they cost each other.
+    pub kappa: Figure,
+    /// Where throughput would begin to fall, √((1 − σ)/κ).
+    pub peak: Finding<Figure>,
+    #[serde(flatten)]
+    pub quality: FitQuality,
+}
+
+/// How well a curve explains the levels.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FitQuality {
+    /// Weighted, as the fit is.
+    pub r_squared: f64,
+    /// Null with too few levels for its parameters.
+    pub aicc: Option<f64>,
+    /// The largest residual, as a share of the value that was measured.
+    pub residual_max: f64,
+}
+
+/// X = X∞ N / (N + N½).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Saturating {
+    /// The throughput that it goes towards; unknown when it rises evenly.
+    pub ceiling: Finding<Figure>,
+    /// The concurrency at which half of it is reached.
+    pub half_at: Finding<Figure>,
+    #[serde(flatten)]
+    pub quality: FitQuality,
+}
+
+/// From here on both models have an `AICc`.
+const LEVELS_TO_CHOOSE: usize = 6;
+/// Below this share of explained variance a curve is not reported as an explanation.
+const R_SQUARED_MIN: f64 = 0.95;
+
+impl Scalability {
+    /// The levels must be concurrencies: a request rate is not a number of users who share the server.
+    pub(super) fn find(curve: &Curve<'_>, is_concurrency: bool) -> Finding<Self> {
+        if !is_concurrency {
+            return Finding::unknown(
+                "scalability is defined for concurrency, and the levels are not concurrencies",
+            );
+        }
+        let count = curve.points.len();
+        if count < LEVELS_MIN {
+            return Finding::unknown(format!(
+                "it needs {LEVELS_MIN} levels, and {count} are valid"
+            ));
+        }
+        let observed = observed(curve, curve.means());
+        let fits = (fit(&observed, UNIVERSAL), fit(&observed, SATURATING));
+        let (Some(three), Some(two)) = fits else {
+            return Finding::unknown("no such curve can be fitted to the levels");
+        };
+        // The same fits of the resampled sets.
+        let drawn: Option<Vec<Vec<Observed>>> = curve
+            .resampled()
+            .map(|values| replicates(&values).map(|drawn| self::observed(curve, drawn)).collect());
+        let refits = |ways| -> Option<Vec<Fitted>> {
+            Some(drawn.as_ref()?.iter().filter_map(|drawn| fit(drawn, ways)).collect())
+        };
+        let universal = universal(&three, &observed, refits(UNIVERSAL).as_deref());
+        let saturating = saturating(&two, &observed, refits(SATURATING).as_deref());
+        let chosen = match (universal.quality.aicc, saturating.quality.aicc) {
+            (Some(universal), Some(saturating)) if universal < saturating => {
+                Finding::Found(Model::Universal)
+            }
+            (Some(_), Some(_)) => Finding::Found(Model::Saturating),
+            _ if universal.kappa.interval.is_some_and(|kappa| 0.0 < kappa.low) => {
+                Finding::Found(Model::Universal)
+            }
+            _ => Finding::unknown(format!(
+                "{count} levels are too few to tell whether throughput falls or only saturates; \
+                 measure {LEVELS_TO_CHOOSE}"
+            )),
+        };
+        let r_squared = chosen.found().map(|chosen| match chosen {
+            Model::Universal => universal.quality.r_squared,
+            Model::Saturating => saturating.quality.r_squared,
+        });
+        Finding::Found(Self {
+            quantity: curve.metric.name.to_owned(),
+            chosen,
+            universal,
+            saturating,
+            fits: r_squared.is_some_and(|r_squared| R_SQUARED_MIN <= r_squared),
+            levels: u32::try_from(count).unwrap_or(u32::MAX),
+        })
+    }
+}
+
+/// A level weighs by its runs and by the relative spread that all levels share: a spread of its
+/// own, out of a few runs, would let chance choose the weights.
+fn observed(curve: &Curve<'_>, values: impl IntoIterator<Item = f64>) -> Vec<Observed> {
+    let points = curve.points.iter().zip(values);
+    points
+        .map(|(point, x)| Observed {
+            n: point.place,
+            x,
+            weight: f64::from(point.across.n.max(1)) / (point.mean * point.mean),
+        })
+        .collect()
+}
+
+fn universal(fitted: &Fitted, observed: &[Observed], again: Option<&[Fitted]>) -> Universal {
+    let figure = |of: fn(&Fitted) -> f64| Figure {
+        value: of(fitted),
+        interval: again.and_then(|again| central(again.iter().map(of).collect())),
+    };
+    let kappa = figure(Fitted::kappa);
+    let peak = match (fitted.peak(), kappa.interval) {
+        (None, _) => Finding::unknown("no peak: throughput saturates"),
+        (Some(_), None) => Finding::unknown(
+            "without intervals it is not known whether κ is above zero, so there may be no peak",
+        ),
+        // κ cannot be below zero, so an interval that includes it begins there.
+        (Some(_), Some(interval)) if interval.low <= 0.0 => {
+            Finding::unknown("no peak: the interval of κ includes zero, so throughput saturates")
+        }
+        (Some(value), Some(_)) => {
+            let peaks = again.map(|again| again.iter().filter_map(Fitted::peak).collect());
+            Finding::Found(Figure { value, interval: peaks.and_then(central) })
+        }
+    };
+    Universal {
+        lambda: figure(Fitted::lambda),
+        sigma: figure(Fitted::sigma),
+        kappa,
+        peak,
+        quality: fit_quality(fitted, observed),
+    }
+}
+
+fn saturating(fitted: &Fitted, observed: &[Observed], again: Option<&[Fitted]>) -> Saturating {
+    let figure = |of: fn(&Fitted) -> Option<f64>, absent: &str| match of(fitted) {
+        None => Finding::unknown(absent),
+        Some(value) => {
+            let drawn = again.map(|again| again.iter().filter_map(of).collect::<Vec<f64>>());
+            // Where some of them have no ceiling, none bounds it from above.
+            let all = drawn.filter(|drawn| again.is_some_and(|again| again.len() == drawn.len()));
+            Finding::Found(Figure { value, interval: all.and_then(central) })
+        }
+    };
+    Saturating {
+        ceiling: figure(Fitted::ceiling, EVENLY),
+        half_at: figure(
+            Fitted::half_at,
+            fitted.ceiling().map_or(EVENLY, |_| "one alone reaches more than half of the ceiling"),
+        ),
+        quality: fit_quality(fitted, observed),
+    }
+}
+
+const EVENLY: &str = "throughput rises in proportion to concurrency: no ceiling is visible";
+
+/// The middle 95 % of what was drawn.
+fn central(drawn: Vec<f64>) -> Option<Interval> {
+    let sample = Sample::new(drawn)?;
+    let at = |p| Probability::new(p).map(|p| sample.quantile(p));
+    Interval::new(at(1.0 - UPPER)?, at(UPPER)?)
+}
+
+/// One level.
+#[derive(Clone, Copy, Debug)]
+struct Observed {
+    n: f64,
+    x: f64,
+    weight: f64,
+}
+
+/// The sets of coefficients that a fit may use; it holds the others at zero.
+type Ways = &'static [[bool; 3]];
+
+const UNIVERSAL: Ways =
+    &[[true; 3], [true, false, true], [true, true, false], [true, false, false]];
+const SATURATING: Ways = &[[true, true, false], [true, false, false]];
+
+/// The three coefficients, and how many of them the model has.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Fitted {
+    coefficients: [f64; 3],
+    parameters: usize,
+}
+
+/// Steps of a descent.
+const STEPS_MAX: usize = 50;
+/// A step that gains less than this share of what is left ends the descent.
+const GAIN_MIN: f64 = 1e-12;
+
+impl Fitted {
+    fn lambda(&self) -> f64 {
+        1.0 / self.coefficients[0]
+    }
+
+    fn sigma(&self) -> f64 {
+        self.coefficients[1] / self.coefficients[0]
+    }
+
+    fn kappa(&self) -> f64 {
+        self.coefficients[2] / self.coefficients[0]
+    }
+
+    fn peak(&self) -> Option<f64> {
+        let (sigma, kappa) = (self.sigma(), self.kappa());
+        (0.0 < kappa && sigma < 1.0).then(|| ((1.0 - sigma) / kappa).sqrt())
+    }
+
+    fn ceiling(&self) -> Option<f64> {
+        let [_, b, _] = self.coefficients;
+        (0.0 < b).then(|| 1.0 / b)
+    }
+
+    /// N½ of X∞ N / (N + N½): the curve is N / ((a − b) + bN). `None` where it would not be above zero.
+    fn half_at(&self) -> Option<f64> {
+        let [a, b, _] = self.coefficients;
+        (0.0 < b && b < a).then(|| (a - b) / b)
+    }
+
+    fn at(&self, n: f64) -> f64 {
+        n / self.coefficients.iter().zip(terms(n)).map(|(a, b)| a * b).sum::<f64>()
+    }
+
+    fn loss(&self, observed: &[Observed]) -> f64 {
+        let square = |one: &Observed| one.weight * (one.x - self.at(one.n)).powi(2);
+        observed.iter().map(square).sum()
+    }
+}
+
+/// The best of all ways to hold some coefficients at zero. `None` when no way has a throughput
+/// above zero at one alone.
+fn fit(observed: &[Observed], ways: Ways) -> Option<Fitted> {
+    let parameters = ways[0].iter().filter(|is_free| **is_free).count();
+    ways.iter()
+        .filter_map(|free| descend(observed, *free, parameters))
+        .map(|fitted| (fitted.loss(observed), fitted))
+        .filter(|(loss, _)| loss.is_finite())
+        // The first of equals has the most terms, and they are then zero by themselves.
+        .min_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, fitted)| fitted)
+}
+
+/// From the straight form N/X = a + b(N − 1) + cN(N − 1) down to the least squares of X itself.
+fn descend(observed: &[Observed], free: [bool; 3], parameters: usize) -> Option<Fitted> {
+    // An error of X is an error of N/X times N/X².
+    let straight = observed.iter().map(|one| Row {
+        slopes: terms(one.n),
+        value: one.n / one.x,
+        weight: one.weight * (one.x * one.x / one.n).powi(2),
+    });
+    let start = solve(straight, free, 0.0)?;
+    let mut fitted = possible(start, parameters)?;
+    let mut loss = fitted.loss(observed);
+    let mut damping = 0.0;
+    for _ in 0..STEPS_MAX {
+        let rows = observed.iter().map(|one| {
+            let x = fitted.at(one.n);
+            let slopes = terms(one.n).map(|term| -x * x / one.n * term);
+            Row { slopes, value: one.x - x, weight: one.weight }
+        });
+        let step = solve(rows, free, damping)?;
+        let moved = std::array::from_fn(|place| fitted.coefficients[place] + step[place]);
+        let next = possible(moved, parameters).map(|next| (next.loss(observed), next));
+        match next {
+            Some((lower, next)) if lower < loss => {
+                let gain = loss - lower;
+                (fitted, loss, damping) = (next, lower, damping / 10.0);
+                if gain <= GAIN_MIN * loss {
+                    break;
+                }
+            }
+            _ if 1e9 < damping => break,
+            _ => damping = (damping * 10.0).max(1e-3),
+        }
+    }
+    Some(fitted)
+}
+
+/// `None` when a coefficient is below zero: another way to hold them at zero is better then.
+fn possible(coefficients: [f64; 3], parameters: usize) -> Option<Fitted> {
+    let [a, b, c] = coefficients;
+    let sound = coefficients.iter().all(|one| one.is_finite()) && 0.0 < a && 0.0 <= b && 0.0 <= c;
+    sound.then_some(Fitted { coefficients, parameters })
+}
+
+fn terms(n: f64) -> [f64; 3] {
+    [1.0, n - 1.0, n * (n - 1.0)]
+}
+
+struct Row {
+    slopes: [f64; 3],
+    value: f64,
+    weight: f64,
+}
+
+/// Least squares over the free coefficients; the others stay zero. The diagonal is raised by the
+/// damping's share of itself.
+fn solve(rows: impl Iterator<Item = Row>, free: [bool; 3], damping: f64) -> Option<[f64; 3]> {
+    let mut matrix = [[0.0; 4]; 3];
+    for row in rows {
+        let [a, b, c] = row.slopes;
+        for (equation, slope) in matrix.iter_mut().zip(row.slopes) {
+            let cells = equation.iter_mut().zip([a, b, c, row.value]);
+            cells.for_each(|(cell, other)| *cell += row.weight * slope * other);
+        }
+    }
+    for (place, is_free) in free.iter().enumerate() {
+        if *is_free {
+            matrix[place][place] *= 1.0 + damping;
+        } else {
+            for equation in &mut matrix {
+                equation[place] = 0.0;
+            }
+            matrix[place] = [0.0; 4];
+            matrix[place][place] = 1.0;
+        }
+    }
+    // Eliminates by the largest pivot of each column; without one there is no solution.
+    for column in 0..3 {
+        let pivot = (column..3)
+            .max_by(|a, b| matrix[*a][column].abs().total_cmp(&matrix[*b][column].abs()))?;
+        if matrix[pivot][column].abs() < f64::MIN_POSITIVE {
+            return None;
+        }
+        matrix.swap(column, pivot);
+        let upper = matrix[column];
+        for (place, row) in matrix.iter_mut().enumerate() {
+            if place != column {
+                let factor = row[column] / upper[column];
+                row.iter_mut().zip(upper).for_each(|(cell, above)| *cell -= factor * above);
+            }
+        }
+    }
+    Some(std::array::from_fn(|place| matrix[place][3] / matrix[place][place]))
+}
+
+fn fit_quality(fitted: &Fitted, observed: &[Observed]) -> FitQuality {
+    let weights: f64 = observed.iter().map(|one| one.weight).sum();
+    let mean = observed.iter().map(|one| one.weight * one.x).sum::<f64>() / weights;
+    let total: f64 = observed.iter().map(|one| one.weight * (one.x - mean).powi(2)).sum();
+    let loss = fitted.loss(observed);
+    let residual = |one: &Observed| ((one.x - fitted.at(one.n)) / one.x).abs();
+    FitQuality {
+        r_squared: if 0.0 < total { 1.0 - loss / total } else { 0.0 },
+        aicc: aicc(loss.max(f64::EPSILON * total), observed.len(), fitted.parameters + 1),
+        residual_max: observed.iter().map(residual).fold(0.0, f64::max),
+    }
+}
+
+/// The corrected information criterion of least squares; the spread counts as a parameter. `None` when
+/// there are too few levels for the correction.
+fn aicc(loss: f64, levels: usize, parameters: usize) -> Option<f64> {
+    let room = levels.checked_sub(parameters + 1).filter(|room| 0 < *room)? as f64;
+    let (levels, parameters) = (levels as f64, parameters as f64);
+    let correction = 2.0 * parameters * (parameters + 1.0) / room;
+    Some(levels * libm::log(loss / levels) + 2.0 * parameters + correction)
 }
 
 #[cfg(test)]

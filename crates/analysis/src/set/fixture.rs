@@ -5,9 +5,8 @@ use std::num::NonZeroU32;
 
 use inferometer_model::study::Level;
 
-use super::findings::{Curve, Finding, Knee};
+use super::findings::{Curve, Finding, Knee, Scalability};
 use super::level::{AcrossRuns, LevelSummary, Tally};
-use super::scalability::Scalability;
 use crate::fixture::calm;
 use crate::judge::Verdict;
 use crate::metric::{MetricValue, MetricValues};

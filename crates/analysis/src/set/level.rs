@@ -1,5 +1,5 @@
-//! All runs of one level of one server: each quantity across the runs, whether a limit of time cut
-//! them, whether the level was reached, and whether the server kept up with it.
+//! All runs of one level of one server: each quantity across the runs, whether a time limit cut them,
+//! whether the level was reached, and whether the server kept up with it.
 
 use std::collections::BTreeMap;
 
@@ -28,18 +28,18 @@ pub struct LevelSummary {
     pub left_out: Vec<u32>,
     /// How requests ended, all runs of the level added up.
     pub requests: Tally,
-    /// Failed requests as a share of those that ended by themselves; null when none did.
+    /// Failed requests as a share of those that were not cancelled; null without any.
     pub failed_share: Option<f64>,
-    /// Whether a limit of time ended a run that counts before its requests had ended.
+    /// Whether a time limit ended a run that counts before its requests had ended.
     pub cut: Option<Cut>,
-    /// Of a closed loop without thinking: how many of its users were there at once.
+    /// Of a closed loop without think time: the concurrency that was reached.
     #[serde(default)]
     pub reached: Option<Reached>,
-    /// Runs that were not played to their end.
+    /// Runs that did not complete.
     pub partial: u32,
     /// Of a rate: whether the server kept up with it, by the runs that count.
     pub served: Option<Served>,
-    /// Where runs were made until enough is known.
+    /// Where runs are repeated until an interval is narrow enough.
     pub enough: Option<Enough>,
     /// By the name of the quantity, such as `ttft.p99`.
     pub quantities: BTreeMap<String, AcrossRuns>,
@@ -79,7 +79,7 @@ static KEPT_OF_CELL: [&Metric; 6] = [
 const KEPT_STATISTICS: [&str; 3] = ["mean", "p50", "p99"];
 
 impl LevelSummary {
-    /// Of the results of one level, in the order of the set.
+    /// Summarizes the results of one level, in the order of the set.
     pub(super) fn summarize(
         level: Level,
         results: &[&PointResult],
@@ -102,8 +102,7 @@ impl LevelSummary {
             failed_share: (0 < ended).then(|| requests.failed as f64 / ended as f64),
             cut: Cut::from_runs(summaries.iter().copied()),
             reached: Reached::from_runs(summaries.iter().copied()),
-            partial: u32::try_from(all().filter(|summary| summary.run.partial).count())
-                .unwrap_or(u32::MAX),
+            partial: count(all().filter(|summary| summary.run.partial)),
             served: Served::from_runs(level, summaries.iter().copied()),
             enough: repetition
                 .stop_at
@@ -117,8 +116,8 @@ impl LevelSummary {
         self.quantities.get(&quantity.into().to_string())
     }
 
-    /// As a cell of a matrix has it, of which there are hundreds: single numbers, and of the times that
-    /// a user waits a few statistics, where they have a value. The summaries of its runs have the rest.
+    /// Keeps what a cell of a matrix needs, because there are hundreds of them: single numbers, and a few
+    /// statistics of latencies, where they have a value. The summaries of its runs have the rest.
     pub(super) fn shorten(&mut self) {
         let is_kept = |name: &str| {
             name.split_once('.').is_none_or(|(metric, statistic)| {
@@ -129,14 +128,13 @@ impl LevelSummary {
         self.quantities.retain(|name, across| across.mean.is_some() && is_kept(name));
     }
 
-    /// Whether about as many requests were in flight as it asks for; a level of which that is not
-    /// known is taken for one.
+    /// Whether about the requested number of requests was in flight; true where that is not known.
     pub fn is_reached(&self) -> bool {
         self.reached.is_none_or(Reached::is_reached)
     }
 
-    /// Whether findings may compare it with other levels: its figures are of all its requests, and not
-    /// of those that ended before a limit did.
+    /// Whether findings may compare it with other levels: it describes all its requests, and not only
+    /// those that ended before a time limit.
     pub(super) fn is_comparable(&self) -> bool {
         !self.cut.as_ref().is_some_and(|cut| cut.answers_missing) && self.is_reached()
     }
@@ -170,6 +168,10 @@ impl Tally {
             not_sent: self.not_sent + other.not_sent,
         }
     }
+}
+
+fn count<T>(items: impl Iterator<Item = T>) -> u32 {
+    u32::try_from(items.count()).unwrap_or(u32::MAX)
 }
 
 fn across_all(summaries: &[&Summary], repetition: &Repetition) -> BTreeMap<String, AcrossRuns> {
@@ -229,7 +231,7 @@ impl AcrossRuns {
             std: found.and_then(|found| found.std),
             interval: found.and_then(|found| found.interval),
             cov: found.and_then(|found| found.cov),
-            n: u32::try_from(present.len()).unwrap_or(u32::MAX),
+            n: count(present.iter()),
             values: runs.iter().map(|run| run.as_ref().ok().map(|run| run.value)).collect(),
             within: match estimates.as_slice() {
                 [single] => single.interval,
@@ -240,7 +242,7 @@ impl AcrossRuns {
                 (Some(_), _) => None,
                 (None, Some(Err(reason))) => Some(reason.clone()),
                 (None, Some(Ok(_))) => Some("a run's value is not a finite number".to_owned()),
-                (None, None) => Some("no run of this level counts".to_owned()),
+                (None, None) => Some("no run of this level is valid".to_owned()),
             },
         }
     }
@@ -294,25 +296,25 @@ impl AcrossRuns {
     }
 }
 
-/// Where answers are missing, its figures are of the requests that ended in time: the quick ones.
+/// Runs that a time limit cut. Where answers are missing, the level describes only the quick requests.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cut {
     /// Runs that were cut.
     pub runs: u32,
-    /// Requests of these runs that ended by themselves.
+    /// Requests of these runs that were not cancelled.
     pub ended: u64,
-    /// Requests that they were meant to have.
+    /// Requests that they should have.
     pub scheduled: u64,
     /// Whether requests that were due did not end, and not only fewer were due.
     #[serde(default)]
     pub answers_missing: bool,
-    /// What cut them, such as `the drain limit passed`.
+    /// What cut them, such as `the drain timeout expired`.
     pub limits: Vec<String>,
 }
 
 impl Cut {
     fn from_runs<'a>(runs: impl Iterator<Item = &'a Summary>) -> Option<Self> {
-        runs.filter_map(Self::of_run).reduce(|mut cut, run| {
+        runs.filter_map(Self::from_run).reduce(|mut cut, run| {
             cut.runs += run.runs;
             cut.ended += run.ended;
             cut.scheduled += run.scheduled;
@@ -326,30 +328,26 @@ impl Cut {
         })
     }
 
-    /// A run that somebody stopped is partial, and not cut by a limit.
-    fn of_run(summary: &Summary) -> Option<Self> {
+    /// `None` of a run that was stopped: it is partial, and not cut by a limit.
+    fn from_run(summary: &Summary) -> Option<Self> {
         if summary.run.partial {
             return None;
         }
         let cancelled = summary.count(Outcome::Cancelled);
         let backlog = summary.failures.iter().any(|group| group.cause == Some(Cause::HeldByCap));
         let due = summary.scheduled.saturating_sub(summary.time_over);
-        let asked = match summary.run.extent {
-            ExtentFacts::UntilFirst { requests, .. } if due < requests => Some(requests),
-            ExtentFacts::UntilFirst { .. }
-            | ExtentFacts::UntilBoth { .. }
-            | ExtentFacts::Whole
-            | ExtentFacts::Requests(_)
-            | ExtentFacts::DurationS(_) => None,
-        };
+        let mut asked = None;
+        if let ExtentFacts::UntilFirst { requests, .. } = summary.run.extent {
+            asked = Some(requests).filter(|requests| due < *requests);
+        }
         let limits: Vec<String> = [
-            (0 < cancelled, "the drain limit passed while requests were in flight"),
-            (backlog, "the time was over while the cap still held requests back"),
-            (asked.is_some(), "the time was over before all requests had left"),
+            (0 < cancelled, "the drain timeout expired while requests were in flight"),
+            (backlog, "the duration ended while the concurrency cap held requests back"),
+            (asked.is_some(), "the duration ended before all requests were sent"),
         ]
         .into_iter()
         .filter(|(is_so, _)| *is_so)
-        .map(|(_, words)| words.to_owned())
+        .map(|(_, text)| text.to_owned())
         .collect();
         (!limits.is_empty()).then(|| Self {
             runs: 1,
@@ -361,15 +359,15 @@ impl Cut {
     }
 }
 
-/// Whether a limit of time ended the run while requests that were due had not ended.
+/// Whether a time limit ended the run while requests that were due had not ended.
 pub fn is_cut(summary: &Summary) -> bool {
-    Cut::of_run(summary).is_some_and(|cut| cut.answers_missing)
+    Cut::from_run(summary).is_some_and(|cut| cut.answers_missing)
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Enough {
     pub quantity: String,
-    /// The half-width that was asked for, as a share of the mean.
+    /// The requested half-width, as a share of the mean.
     pub target: f64,
     /// The one that there is, at the level raised for the looks at it; null of fewer than three runs.
     pub half_width: Option<f64>,
@@ -377,7 +375,7 @@ pub struct Enough {
 }
 
 impl Enough {
-    /// Of runs of which there were to be this many at most.
+    /// There are at most `runs_at_most` runs.
     fn from_runs(target: &StopAt, runs_at_most: u32, runs: &[&Summary]) -> Self {
         let half_width = stop_quantity(target, runs).and_then(|quantity| {
             let values = runs.iter().filter_map(|run| Some(quantity.value_in(run).ok()?.value));
@@ -398,7 +396,7 @@ fn stop_quantity(target: &StopAt, runs: &[&Summary]) -> Option<Quantity> {
     Quantity::named(&target.quantity, LatencyOrigin::for_load(open)).ok()
 }
 
-/// A closed loop that has fewer requests than users never has all of them.
+/// The concurrency that a closed loop reached. With fewer requests than users it never reaches all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reached {
     pub asked: u32,
@@ -412,7 +410,7 @@ const SHARE_REACHED: f64 = 0.9;
 const SHARE_GRAVE: f64 = 0.5;
 
 impl Reached {
-    /// `None` of an open loop, of users who think between their requests, and where it is not known.
+    /// `None` for an open loop, for users with think time, and where it is not known.
     fn from_runs<'a>(runs: impl Iterator<Item = &'a Summary>) -> Option<Self> {
         let of_run = |run: &Summary| {
             let LoadFacts::Closed { concurrency, think: ThinkFacts::None } = run.run.load else {
@@ -477,19 +475,19 @@ impl Served {
         if runs.is_empty() {
             return None;
         }
-        let count = runs.len() as f64;
-        let piling_up = runs.iter().filter(|(run, _)| piles_up(run)).count();
+        let all = runs.len() as f64;
+        let piling_up = count(runs.iter().filter(|(run, _)| piles_up(run)));
         let offered = |run| offered_per_s(run, asked_per_s);
-        let share = runs.iter().map(|(run, served)| served / offered(run).0).sum::<f64>() / count;
+        let share = runs.iter().map(|(run, served)| served / offered(run).0).sum::<f64>() / all;
         let variance = runs.iter().map(|(run, _)| offered(run).1).sum::<f64>();
-        let chance = STANDARD_ERRORS * variance.sqrt() / count;
+        let chance = STANDARD_ERRORS * variance.sqrt() / all;
         Some(Self {
             asked_per_s,
-            served_per_s: runs.iter().map(|(_, served)| served).sum::<f64>() / count,
+            served_per_s: runs.iter().map(|(_, served)| served).sum::<f64>() / all,
             share,
             chance,
-            piling_up: u32::try_from(piling_up).unwrap_or(u32::MAX),
-            saturated: falls_behind(share, chance) || runs.len() < 2 * piling_up,
+            piling_up,
+            saturated: falls_behind(share, chance) || runs.len() < 2 * piling_up as usize,
         })
     }
 }
@@ -498,9 +496,9 @@ pub(super) fn falls_behind(share: f64, chance: f64) -> bool {
     share + chance < SERVED_SHARE
 }
 
-/// Answers over the time from the first request to the last answer, less what an answer takes by
-/// itself: the last requests of a server that keeps up still need that long. Waiting shows in the
-/// time to the first token, so the shortest of these represents a request that did not wait.
+/// Answers over the time from the first request to the last answer, less the time of one answer without
+/// waiting: the last requests of a server that keeps up still need that long. Waiting shows in the time
+/// to the first token, so the shortest of these represents a request that did not wait.
 fn served_per_s(summary: &Summary) -> Option<f64> {
     let window_s = summary.window.duration_s?;
     let of = |metric| summary.metrics.distribution(metric);
@@ -513,13 +511,13 @@ fn served_per_s(summary: &Summary) -> Option<f64> {
     (0 < ok && 0.0 < coming_s).then(|| ok as f64 / coming_s)
 }
 
-/// Whether requests in flight only grow, as the run itself found when it looked for its steady state.
+/// Whether requests in flight only grow, as the run's own check of its steady state found.
 pub fn piles_up(summary: &Summary) -> bool {
     summary.warnings.iter().any(|notice| notice.key == PILING_UP)
 }
 
-/// The rate of the schedule, where its length is known; else the one that was asked for, and the
-/// variance of the rate of a random schedule around it, relative to it.
+/// The rate of the schedule, where its length is known; otherwise the requested rate, and the variance of
+/// the rate of a random schedule around it, relative to it.
 fn offered_per_s(summary: &Summary, asked_per_s: f64) -> (f64, f64) {
     if let ExtentFacts::DurationS(seconds) = summary.run.extent {
         let is_known = 0.0 < seconds && 0 < summary.scheduled;
@@ -527,7 +525,7 @@ fn offered_per_s(summary: &Summary, asked_per_s: f64) -> (f64, f64) {
     }
     let LoadFacts::Open { arrivals, .. } = &summary.run.load else { return (asked_per_s, 0.0) };
     let of_one_gap = match arrivals {
-        // The rate of a stretched schedule is the one that was asked for.
+        // The rate of a stretched schedule is the requested one.
         Arrivals::Constant | Arrivals::Stretched { .. } => 0.0,
         Arrivals::Poisson => 1.0,
         Arrivals::Gamma { burstiness } => 1.0 / burstiness,

@@ -8,7 +8,6 @@ mod findings;
 #[cfg(test)]
 pub(crate) mod fixture;
 mod level;
-mod scalability;
 mod suite;
 #[cfg(test)]
 mod tests;
@@ -23,18 +22,15 @@ use inferometer_model::study::{
 };
 use serde::{Deserialize, Serialize};
 
-pub use self::findings::{
-    Figure, Finding, Findings, Knee, LevelRange, Peak, Saturation, SweetSpot, kneedle,
-};
+pub use self::findings::*;
 pub use self::level::{
     AcrossRuns, Cut, Enough, LevelSummary, Reached, STATISTICS, Served, Tally, is_cut, piles_up,
 };
-pub use self::scalability::{FitQuality, Model, Saturating, Scalability, Universal};
 pub use self::suite::{Contaminated, SuiteRow, SuiteSummary};
 use self::warnings::{MatrixContext, SetContext, matrix_warnings, set_warnings};
 use crate::judge::{Severity, Verdict, Warning};
 use crate::matrix::MatrixSummary;
-use crate::summary::Summary;
+use crate::summary::{DocumentError, Summary, read_document, write_document};
 
 /// The form of the document. Adding keys leaves it; changing what a key means raises it.
 pub const SET_SCHEMA: &str = "inferometer.set/1";
@@ -163,14 +159,6 @@ pub struct FoundLimit {
     pub words: String,
 }
 
-#[derive(Debug, thiserror::Error)]
-pub enum SetError {
-    #[error("the summary of the set is not the JSON that was expected: {0}")]
-    Json(#[from] serde_json::Error),
-    #[error("the summary of the set has the schema `{0}`, and this version reads `{SET_SCHEMA}`")]
-    Schema(String),
-}
-
 impl SetSummary {
     /// The results are taken in the order of their numbers.
     pub fn summarize(manifest: &SetManifest, results: &[PointResult]) -> Self {
@@ -242,30 +230,14 @@ impl SetSummary {
     }
 
     /// The document as it is stored: indented, with a line feed at its end.
-    ///
-    /// # Panics
-    ///
-    /// Never: every map of it has text for keys, and nothing else can fail.
     pub fn to_json_bytes(&self) -> Vec<u8> {
-        let mut bytes = serde_json::to_vec_pretty(self).expect("its maps have text for keys");
-        bytes.push(b'\n');
-        bytes
+        write_document(self)
     }
 
-    /// Reads a stored document. Keys that this version does not know are passed over.
-    pub fn from_json_bytes(bytes: &[u8]) -> Result<Self, SetError> {
-        let named: Named = serde_json::from_slice(bytes)?;
-        if named.schema != SET_SCHEMA {
-            return Err(SetError::Schema(named.schema));
-        }
-        Ok(serde_json::from_slice(bytes)?)
+    /// Reads a stored document. Keys that this version does not know are ignored.
+    pub fn from_json_bytes(bytes: &[u8]) -> Result<Self, DocumentError> {
+        read_document(bytes, SET_SCHEMA)
     }
-}
-
-/// The schema is read first: a document of another form should say so, not complain of a field.
-#[derive(Deserialize)]
-struct Named {
-    schema: String,
 }
 
 impl ConditionSummary {

@@ -1,5 +1,5 @@
-//! The summary of a suite: the rows of its tables, in the order of its scenarios, and whether their
-//! figures are those of a prefix cache, by the server's report or by the speed of prefill.
+//! The summary of a suite: the rows of its tables, in the order of its scenarios, and whether a prefix
+//! cache answered them, by the server's report or by the speed of prefill.
 
 use inferometer_model::spec::{Extent, LoadShape, Source};
 use inferometer_model::study::{
@@ -10,8 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::warnings::CONTAMINATION;
 use super::{ConditionSummary, LevelSummary, PointResult};
 use crate::judge::{CACHED_SHARE, new_prompts};
-use crate::metric;
-use crate::metric::Quantity;
+use crate::metric::{self, Quantity};
 use crate::run::asked_lengths;
 use crate::summary::Summary;
 
@@ -21,7 +20,7 @@ pub struct SuiteSummary {
     pub title: String,
     /// Results are comparable when it is equal.
     pub hash: String,
-    /// Flags that made it ask something else; empty for the suite as it is.
+    /// Flags that changed it; empty for the suite as it is defined.
     pub changes: Vec<String>,
     pub prompts: Prompts,
     /// One for each level of each scenario. Its numbers are in the conditions of the set.
@@ -29,7 +28,7 @@ pub struct SuiteSummary {
     /// The condition whose levels are the scaling table: the first with several levels of
     /// concurrency.
     pub scaling: Option<u32>,
-    /// Rows whose figures are those of a prefix cache, with what shows it.
+    /// Rows that a prefix cache answered, with the evidence.
     #[serde(default)]
     pub contaminated: Vec<Contaminated>,
 }
@@ -37,31 +36,31 @@ pub struct SuiteSummary {
 /// One level of one scenario.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SuiteRow {
-    /// As pages name it: the scenario, and its level where it has several, such as
+    /// Name on pages: the scenario, and its level where it has several, such as
     /// `Concurrency Scaling (c=4)`.
     pub name: String,
     pub scenario: String,
     pub category: String,
     pub purpose: String,
-    /// The place of its scenario among the conditions of the set.
+    /// Index of its scenario among the conditions of the set.
     pub condition: u32,
     pub level: Level,
     /// In flight at most; null for an open loop without a cap.
     pub concurrency: Option<u32>,
-    /// As asked, such as `2048` or `2048±50%`; null where the data says it.
+    /// As requested, such as `2048` or `2048±50%`; null where the data defines it.
     pub input_tokens: Option<String>,
     pub output_tokens: Option<String>,
     /// Of one run; null where time ends it.
     pub requests: Option<u64>,
     /// The runs that it comes from, by their numbers.
     pub points: Vec<u32>,
-    /// What was answered from the server's prefix cache, of all input tokens; null where the server
-    /// does not say.
+    /// Share of the input tokens that came from the server's prefix cache; null where the server does not
+    /// report it.
     pub cached_share: Option<f64>,
 }
 
 impl SuiteSummary {
-    /// `None` where no suite was asked. The results are in the order of their numbers.
+    /// `None` where the study is no suite. The results are in the order of their numbers.
     pub(super) fn summarize(
         study: &StudySpec,
         conditions: &[ConditionSummary],
@@ -98,7 +97,6 @@ impl SuiteSummary {
 }
 
 impl SuiteRow {
-    /// What the level of a scenario asks.
     fn new(
         study: &StudySpec,
         (place, condition, scenario): (u32, &Condition, &Scenario),
@@ -131,12 +129,10 @@ impl SuiteRow {
             output_tokens: output
                 .filter(|_| spec.api.generates())
                 .map(|lengths| lengths.to_string()),
-            requests: match spec.load.extent {
-                Extent::Requests(requests) => Some(requests.get()),
-                Extent::Whole
-                | Extent::Duration(_)
-                | Extent::UntilBoth { .. }
-                | Extent::UntilFirst { .. } => None,
+            requests: if let Extent::Requests(requests) = spec.load.extent {
+                Some(requests.get())
+            } else {
+                None
             },
             points: Vec::new(),
             cached_share: None,
@@ -167,16 +163,16 @@ pub(crate) fn cached_share(summary: &Summary) -> Option<f64> {
     summary.workload.audit.cache.share.or_else(by_counters)
 }
 
-/// A row whose prompts were in the server's prefix cache: they were to be new, or its data had been
-/// sent before.
+/// A row whose prompts were in the server's prefix cache: they should be new, or its data had been sent
+/// before.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Contaminated {
-    /// Its place among the rows.
+    /// Its index among the rows.
     pub row: u32,
-    /// Whether nothing but its speed, or the same data before it, speaks for it, as the server does not
-    /// say what it cached.
+    /// Whether the only evidence is its speed or the same data before it, because the server does not
+    /// report cached tokens.
     pub suspected: bool,
-    /// Whether its prompts need not be new, and the same data was sent before; that may be wanted.
+    /// Whether its prompts need not be new and the same data was sent before, which may be intended.
     #[serde(default)]
     pub same_data: bool,
     /// The largest of its runs.
@@ -185,13 +181,13 @@ pub struct Contaminated {
     pub pp: Option<f64>,
     /// The same of a row that was not in the cache and was no harder to read; null without one.
     pub pp_cold: Option<f64>,
-    /// The place of that row.
+    /// The index of that row.
     pub cold: Option<u32>,
     pub ttft_ms_mean: Option<f64>,
     /// Far below the mean where some prompts were in the cache and some were not.
     pub ttft_ms_p50: Option<f64>,
-    /// Rows that had sent prompts which begin alike, or the same data, before, in the order in which
-    /// they did.
+    /// Rows that had sent prompts with the same beginning, or the same data, in the order in which they
+    /// did.
     pub sent_before: Vec<u32>,
 }
 
@@ -201,18 +197,19 @@ fn contaminated(
     conditions: &[ConditionSummary],
     results: &[&PointResult],
 ) -> Vec<Contaminated> {
-    let quantity = |row: &SuiteRow, of: Quantity| row.summary(conditions)?.quantity(of)?.mean;
-    let pp = Quantity::from(&metric::PP);
+    let mean = |row: &SuiteRow, of: Quantity| row.summary(conditions)?.quantity(of)?.mean;
+    let pp = |row| mean(row, Quantity::from(&metric::PP));
+    let ttft_ms_mean = |row| mean(row, metric::TTFT.mean());
     let states: Vec<Option<CacheState>> =
-        rows.iter().map(|row| state(study, row, results)).collect();
+        rows.iter().map(|row| cache_state(study, row, results)).collect();
     let prefills: Vec<Option<Prefill>> = rows
         .iter()
         .zip(&states)
         .map(|(row, state)| {
-            let (speed, ttft) = (quantity(row, pp)?, quantity(row, metric::TTFT.mean())?);
-            let input_tokens = speed * ttft / 1e3;
+            let speed = pp(row)?;
+            let input_tokens = speed * ttft_ms_mean(row)? / 1e3;
             let state = (*state)?;
-            // Requests of an open loop come when they come, and how many wait is not asked.
+            // An open loop has no fixed concurrency.
             let condition = study.conditions.get(row.condition as usize)?;
             let is_closed = matches!(condition.spec.load.shape, LoadShape::Closed { .. });
             let concurrency = row.concurrency.filter(|_| is_closed)?;
@@ -226,29 +223,29 @@ fn contaminated(
         .zip(states.into_iter().zip(shown))
         .zip(sent_before)
         .filter_map(|(((place, row), (state, shown)), sent_before)| {
-            // A run that met a warm cache is not made colder by one that did not.
+            // The run with the warmest cache counts.
             let cached_share = cached_shares(row, results).max_by(f64::total_cmp);
             let is_resent = state.is_none() && !sent_before.is_empty();
             let same_data = is_resent && cached_share.is_none_or(|share| CACHED_SHARE < share);
-            let is_told = state == Some(CacheState::Warm) || shown.suspected || same_data;
-            is_told.then(|| Contaminated {
+            let is_warm = state == Some(CacheState::Warm);
+            (is_warm || shown.suspected || same_data).then(|| Contaminated {
                 row: place,
                 suspected: shown.suspected || same_data && cached_share.is_none(),
                 same_data,
                 cached_share,
-                pp: quantity(row, pp),
+                pp: pp(row),
                 pp_cold: shown.cold.and_then(|cold| prefills[cold]).map(|cold| cold.speed),
                 cold: shown.cold.and_then(|cold| u32::try_from(cold).ok()),
-                ttft_ms_mean: quantity(row, metric::TTFT.mean()),
-                ttft_ms_p50: quantity(row, metric::TTFT.p50()),
+                ttft_ms_mean: ttft_ms_mean(row),
+                ttft_ms_p50: mean(row, metric::TTFT.p50()),
                 sent_before,
             })
         })
         .collect()
 }
 
-/// `None` of a row whose prompts need not be new.
-fn state(study: &StudySpec, row: &SuiteRow, results: &[&PointResult]) -> Option<CacheState> {
+/// What is known of the cache of a row; `None` where its prompts need not be new.
+fn cache_state(study: &StudySpec, row: &SuiteRow, results: &[&PointResult]) -> Option<CacheState> {
     let condition = study.conditions.get(row.condition as usize)?;
     new_prompts(&condition.spec.workload.source)?;
     let says_so = |result: &PointResult| {
@@ -273,26 +270,23 @@ struct Prefill {
     state: CacheState,
 }
 
-/// What is known of the cache.
+/// Whether the prompts of a row were in the server's prefix cache, as the server reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CacheState {
-    /// By the server's word.
     Cold,
-    /// By the server's word, or because that was asked for.
     Warm,
-    /// The server does not say.
     NotKnown,
 }
 
-/// Lengths that differ by less are equal: a server counts a few tokens of its own.
+/// Lengths that differ by less are equal: a server adds a few tokens.
 const SAME_LENGTH: f64 = 0.98;
-/// Prompts that are longer by more than this are dearer by the token.
+/// Prompts that are longer by more than this cost more per token.
 const TIMES_LONGER: f64 = 4.0;
 /// From here on a speed is not explained by noise.
 const TIMES_SUSPICIOUS: f64 = 2.0;
 
 impl Prefill {
-    /// Whether a token of the other's prompts was at least as easy to read.
+    /// Whether a token of the other's prompts costs at most as much.
     fn is_no_easier_than(&self, other: &Self) -> bool {
         let is_longer = self.input_tokens * SAME_LENGTH <= other.input_tokens;
         let is_near = other.input_tokens * SAME_LENGTH <= self.input_tokens * TIMES_LONGER;
@@ -300,20 +294,20 @@ impl Prefill {
     }
 }
 
-/// What the speeds show of one scenario.
+/// What the prefill speeds show of one row.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Shown {
-    /// The fastest that was at least as easy to read, among those that are not warm.
+    /// The fastest comparable row that is not warm.
     cold: Option<usize>,
-    /// Whether it is several times faster than that one without a known reason.
+    /// Whether it is several times faster than that row without a known reason.
     suspected: bool,
 }
 
-/// One for each scenario, in their order; nothing of those that have no speed.
+/// Compares the speeds of all rows, in their order; rows without a speed show nothing.
 fn compare_prefills(rows: &[Option<Prefill>]) -> Vec<Shown> {
     let mut order: Vec<(usize, Prefill)> =
         rows.iter().enumerate().filter_map(|(place, row)| Some((place, (*row)?))).collect();
-    // The easiest first, so that all that a scenario is compared with is judged by then.
+    // The cheapest first, so that all rows that a row is compared with are judged before it.
     order.sort_by(|(_, one), (_, other)| {
         let by_users = one.concurrency.cmp(&other.concurrency);
         by_users.then(other.input_tokens.total_cmp(&one.input_tokens))
@@ -333,8 +327,8 @@ fn compare_prefills(rows: &[Option<Prefill>]) -> Vec<Shown> {
     shown
 }
 
-/// The rows that had sent prompts which begin alike, or the same data, before this row, in the order
-/// in which they did.
+/// The rows that had sent prompts with the same beginning, or the same data, before this row, in the
+/// order in which they did.
 fn sent_before(
     study: &StudySpec,
     row: &SuiteRow,
@@ -361,19 +355,16 @@ fn sent_before(
     found
 }
 
-/// Words follow from the seed: with the same one, prompts of any length begin alike. What a file has,
-/// and what was typed, is the same with any.
+/// Generated text depends on the seed: with the same one, prompts of any length begin alike. Files and
+/// fixed prompts are the same with any seed.
 fn sends_again(earlier: &Source, later: &Source, same_seed: bool) -> bool {
     match (earlier, later) {
         (Source::Dataset(one), Source::Dataset(other)) => one.path == other.path,
         (Source::Fixed(one), Source::Fixed(other)) => one.prompt == other.prompt,
         (Source::Trace(one), Source::Trace(other)) => one.path == other.path,
         (Source::Saved { path: one, .. }, Source::Saved { path: other, .. }) => one == other,
-        (Source::Mix(parts), _) => {
-            parts.iter().any(|part| sends_again(&part.source, later, same_seed))
-        }
-        (_, Source::Mix(parts)) => {
-            parts.iter().any(|part| sends_again(earlier, &part.source, same_seed))
+        (Source::Mix(parts), other) | (other, Source::Mix(parts)) => {
+            parts.iter().any(|part| sends_again(&part.source, other, same_seed))
         }
         (one, other) => same_seed && one.writes_words() && one.kind() == other.kind(),
     }

@@ -108,7 +108,7 @@ fn levels_with_fewer_requests_than_users_are_told() {
     let set = of(&[(100, 100.0), (200, 100.0), (400, 100.0)]);
     let grave = warning(&set).unwrap();
     assert_eq!((grave.severity, set.verdict), (Severity::Degraded, Verdict::Degraded));
-    assert!(grave.text.ends_with("100 of 200, 100 of 400 at most"), "{}", grave.text);
+    assert!(grave.text.ends_with("at most 100 of 200, 100 of 400 in flight"), "{}", grave.text);
     assert!(grave.remedy.contains("--waves"), "{}", grave.remedy);
     let findings = set.conditions[0].findings.as_ref().unwrap();
     assert_eq!(findings.not_reached, [at_once(200), at_once(400)]);
@@ -171,7 +171,7 @@ fn an_invalid_run_is_kept_in_the_list_and_counts_nowhere_else() {
     assert_eq!(level.requests.ok, 120, "what became of requests is told of all runs");
     let notice = &found.warnings[0];
     assert_eq!((notice.key.as_str(), notice.severity), ("invalid-runs", Severity::Degraded));
-    assert!(notice.text.starts_with("1 run is invalid and left out"), "{}", notice.text);
+    assert!(notice.text.starts_with("1 run is invalid and excluded"), "{}", notice.text);
 }
 
 #[test]
@@ -183,7 +183,7 @@ fn a_level_of_invalid_runs_has_no_numbers_and_says_why() {
     assert_eq!((throughput(level).mean, throughput(level).n), (None, 0));
     assert!(throughput(level).reason.is_some());
     assert_eq!(found.verdict, Verdict::Invalid);
-    assert!(found.warnings[0].text.ends_with("nothing is left of 4 at once"));
+    assert!(found.warnings[0].text.ends_with("no valid run is left of 4 at once"));
     let findings = found.conditions[0].findings.as_ref().unwrap();
     assert!(findings.peak.found().is_none() && findings.sweet_spot.found().is_none());
 }

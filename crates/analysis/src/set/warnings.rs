@@ -1,5 +1,5 @@
 //! The tables of warnings about a set: about the levels of one condition, about a set that is no
-//! matrix, and about a matrix. To add a warning, add its entry here.
+//! matrix, and about a matrix. To add a warning, add its entry here and its remedy to `judge/texts.md`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -12,11 +12,10 @@ use super::suite::{Contaminated, SuiteSummary, cached_share};
 use super::{Asked, ConditionSummary, PointResult, QuestionKind};
 use crate::judge::{
     CACHED_SHARE, CACHED_SHARE_GRAVE, Raised, Rule, Severity, Warning, by_severity, degraded, note,
+    raise,
 };
 use crate::matrix::{MatrixRow, MatrixSummary, Unfit};
 
-/// Below this many runs the interval of a level is wide because there are too few runs.
-const RUNS_FEW: u32 = 3;
 /// A mean this far above the median comes from two kinds of prompts.
 const MEAN_OVER_MEDIAN: f64 = 1.5;
 /// Cells that a warning names; the others are counted.
@@ -26,12 +25,6 @@ const MEMORY_KEPT_BYTES: u64 = 256 << 20;
 
 /// Key of a run's warning that its prompts were in the prefix cache.
 pub(super) const CONTAMINATION: &str = "cache-contamination";
-/// Key of a run's warning that an earlier run sent its prompts.
-const SEEN_BEFORE: &str = "seen-before";
-
-type LevelRule = Rule<fn(&[LevelSummary]) -> Option<Raised>>;
-type SetRule = Rule<fn(&SetContext<'_>) -> Option<Raised>>;
-type MatrixRule = Rule<fn(&MatrixContext<'_>) -> Option<Raised>>;
 
 const fn rule<F: Copy>(key: &'static str, raise: F) -> Rule<F> {
     Rule { key, check: None, raise }
@@ -59,9 +52,9 @@ pub(super) fn set_warnings(set: &SetContext<'_>) -> Vec<Warning> {
     let own = SET_RULES.iter().filter_map(|rule| rule.warning((rule.raise)(set)));
     let of_runs = run_warnings(set.results, |warning| match set.suite {
         None => warning.severity != Severity::Note,
-        // A suite reports itself which of its scenarios were warm; only runs know what others sent.
+        // A suite reports which of its scenarios were warm; only runs know about earlier runs.
         Some(_) if warning.key == CONTAMINATION => false,
-        Some(_) => warning.severity != Severity::Note || warning.key == SEEN_BEFORE,
+        Some(_) => warning.severity != Severity::Note || warning.key == "seen-before",
     });
     by_severity(levels.chain(own).chain(of_runs).collect())
 }
@@ -71,8 +64,8 @@ pub(super) fn matrix_warnings(context: &MatrixContext<'_>) -> Vec<Warning> {
     let cells = context.conditions.iter().flat_map(|one| level_warnings(one, true));
     let own = MATRIX_RULES.iter().filter_map(|rule| rule.warning((rule.raise)(context)));
     let of_runs = run_warnings(context.results, |warning| warning.severity != Severity::Note);
-    let after = AFTER_CELLS.warning((AFTER_CELLS.raise)(context));
-    by_severity(own.chain(gathered(cells)).chain(after).chain(of_runs).collect())
+    let identical = rule("identical-runs", ()).warning(identical_runs(context.conditions));
+    by_severity(own.chain(gathered(cells)).chain(identical).chain(of_runs).collect())
 }
 
 fn level_warnings(condition: &ConditionSummary, is_named: bool) -> Vec<Warning> {
@@ -113,94 +106,73 @@ fn gathered(of_cells: impl IntoIterator<Item = Warning>) -> Vec<Warning> {
         .map(|(cells, first)| {
             let more = match cells {
                 1 => String::new(),
-                2 => "; and another cell likewise".to_owned(),
-                _ => format!("; and {} other cells likewise", cells - 1),
+                2 => "; one other cell has the same warning".to_owned(),
+                _ => format!("; {} other cells have the same warning", cells - 1),
             };
             Warning { text: first.text + &more, ..first }
         })
         .collect()
 }
 
-static LEVEL_RULES: &[LevelRule] = &[
+static LEVEL_RULES: &[Rule<fn(&[LevelSummary]) -> Option<Raised>>] = &[
     rule("invalid-runs", |levels| {
-        let bad = those(levels, |one| !one.left_out.is_empty());
-        let runs: usize = bad.iter().map(|level| level.left_out.len()).sum();
+        let bad = those(levels, |one| !one.left_out.is_empty())?;
         let empty: Vec<&LevelSummary> =
             bad.iter().copied().filter(|level| level.points.is_empty()).collect();
         let left = match at(&empty).as_str() {
             _ if empty.is_empty() => String::new(),
-            "" => "; nothing is left".to_owned(),
-            _ => format!("; nothing is left of {}", names(&empty)),
+            "" => "; no valid run is left".to_owned(),
+            _ => format!("; no valid run is left of {}", names(&empty)),
         };
-        let are = match runs {
+        let are = match bad.iter().map(|level| level.left_out.len()).sum() {
             1 => "1 run is".to_owned(),
             runs => format!("{runs} runs are"),
         };
-        let text =
-            format!("{are} invalid and left out of every mean and finding{}{left}", at(&bad));
-        let remedy = "look at these runs, mend the cause, and measure again";
-        (0 < runs).then(|| degraded(text, remedy))
+        let excluded = "invalid and excluded from every mean and finding";
+        degraded(format!("{are} {excluded}{}{left}", at(&bad)))
     }),
     rule("cut-levels", |levels| {
         let (bad, ended, scheduled, limit) = cut_levels(levels, true)?;
-        Some(degraded(
-            format!(
-                "{ended} of {scheduled} requests ended at the levels that a limit cut{}: {limit}",
-                at(&bad)
-            ),
-            "slow answers are missing there: give these levels more time (--duration, \
-             --drain-timeout) or leave them out",
+        degraded(format!(
+            "{ended} of {scheduled} requests ended at the levels that a time limit cut{}: {limit}",
+            at(&bad)
         ))
     }),
     rule("short-levels", |levels| {
-        // Fewer requests than were allowed; all that left have ended, so nothing is missing.
+        // Fewer requests than were allowed; all that were sent have ended, so nothing is missing.
         let (bad, ended, scheduled, _) = cut_levels(levels, false)?;
-        Some(note(
-            format!(
-                "the time was over at {ended} of {scheduled} requests{}; all that left have ended",
-                at(&bad)
-            ),
-            "give these levels more time (--duration) where narrower intervals are wanted",
+        note(format!(
+            "the duration ended after {ended} of {scheduled} requests{}; all that were sent have \
+             ended",
+            at(&bad)
         ))
     }),
     rule("level-not-reached", |levels| {
-        let bad = levels.iter().filter(|level| !level.is_reached());
-        let bad: Vec<Reached> = bad.filter_map(|level| level.reached).collect();
-        let severity = if bad.iter().any(|found| found.is_grave()) {
-            Severity::Degraded
-        } else {
-            Severity::Note
-        };
+        let bad = those(levels, |level| !level.is_reached())?;
+        let bad: Vec<Reached> = bad.iter().filter_map(|level| level.reached).collect();
+        let is_grave = bad.iter().any(|found| found.is_grave());
+        let severity = if is_grave { Severity::Degraded } else { Severity::Note };
         let listed: Vec<String> =
             bad.iter().map(|found| format!("{} of {}", found.most, found.asked)).collect();
         let text = format!(
-            "never were as many requests in flight as asked for, so that figures per user count \
-             users who were not there: {} at most",
+            "the requested concurrency was not reached, so metrics per user include users who did \
+             not exist: at most {} in flight",
             listed.join(", ")
         );
-        let remedy = "send at least as many requests as the concurrency, better ten times as \
-                      many (--requests; in a sweep --waves 10)";
-        (!bad.is_empty()).then(|| Raised::new(severity, text, remedy))
+        raise(severity, text)
     }),
     rule("partial-runs", |levels| {
-        let bad = those(levels, |level| 0 < level.partial);
+        let bad = those(levels, |level| 0 < level.partial)?;
         let runs: u32 = bad.iter().map(|level| level.partial).sum();
         let were = if runs == 1 { "run was" } else { "runs were" };
-        let text = format!("{runs} {were} stopped before the end{}", at(&bad));
-        (0 < runs).then(|| degraded(text, "measure these levels again to their end"))
+        degraded(format!("{runs} {were} stopped before the end{}", at(&bad)))
     }),
     rule("half-width", |levels| {
-        let bad = those(levels, |one| one.enough.as_ref().is_some_and(|it| !it.reached));
+        let bad = those(levels, |one| one.enough.as_ref().is_some_and(|it| !it.reached))?;
         let target = bad.first()?.enough.as_ref()?;
-        Some(note(
-            format!(
-                "the half-width of {} is not within {} % of the mean{}",
-                target.quantity,
-                target.target * 100.0,
-                at(&bad)
-            ),
-            "allow more runs (--repeat), make each longer, or be content with a wider interval",
-        ))
+        let (quantity, percent) = (&target.quantity, target.target * 100.0);
+        let text = format!("the half-width of {quantity} is not within {percent} % of the mean");
+        note(text + &at(&bad))
     }),
 ];
 
@@ -214,41 +186,34 @@ fn identical_runs(conditions: &[ConditionSummary]) -> Option<Raised> {
     levels.peek()?;
     let is_identical =
         |level: &LevelSummary| level.quantities.values().all(AcrossRuns::is_same_in_all);
-    levels.all(is_identical).then(|| {
-        note(
-            "all runs are equal to the last digit: a simulation without noise repeats itself, so \
-             that its intervals say nothing",
-            "draw the steps of the engine (--noise)",
-        )
-    })
+    let text = "all runs are identical: a simulation without noise repeats itself, so its intervals \
+                have no meaning";
+    if levels.all(is_identical) { note(text) } else { None }
 }
 
-static SET_RULES: &[SetRule] = &[
+static SET_RULES: &[Rule<fn(&SetContext<'_>) -> Option<Raised>>] = &[
     rule("few-runs", |set| {
         let levels = set.conditions.iter().flat_map(|condition| &condition.levels);
-        let runs = levels.map(|level| u32::try_from(level.points.len()).unwrap_or(u32::MAX));
-        let fewest = runs.min()?;
-        let text = match fewest {
+        let text = match levels.map(|level| level.points.len()).min()? {
             1 if set.asked.question == QuestionKind::Suite => {
-                "the suite was played once: how much runs differ is not known, and intervals \
-                 are from within each"
+                "the suite ran once: the spread between runs is not known, and intervals are from \
+                 within each run"
             }
             1 => {
-                "a level has one run: how much runs differ is not known, and intervals are from \
+                "a level has one run: the spread between runs is not known, and intervals are from \
                  within it"
             }
-            2 => "a level has two runs: the interval between them is wide for want of a third",
+            2 => "a level has two runs: the interval between them is wide",
+            // Without a run there is nothing to repeat.
             _ => return None,
         };
-        let remedy = match set.asked.question {
-            QuestionKind::Repeat => "make five runs (--repeat 5)",
-            QuestionKind::Sweep | QuestionKind::Search => {
-                "make five runs of each level (--repeat 5)"
-            }
-            QuestionKind::Suite => "play the suite five times (--repeat 5)",
-            QuestionKind::Matrix => "measure every cell five times (--repeat 5)",
-        };
-        (fewest < RUNS_FEW).then(|| note(text, remedy))
+        Some(note(text)?.with_remedy(match set.asked.question {
+            QuestionKind::Repeat => "-repeat",
+            QuestionKind::Sweep => "-sweep",
+            QuestionKind::Search => "-search",
+            QuestionKind::Suite => "-suite",
+            QuestionKind::Matrix => "-matrix",
+        }))
     }),
     rule("identical-runs", |set| identical_runs(set.conditions)),
     rule("warm-cache", |set| {
@@ -258,42 +223,32 @@ static SET_RULES: &[SetRule] = &[
             |row: &&Contaminated| row.cached_share.is_some_and(|share| CACHED_SHARE_GRAVE < share);
         let severity = if rows.iter().any(is_grave) { Severity::Degraded } else { Severity::Note };
         let text = format!(
-            "the prefix cache answered prompts that were to be new, by its share of their input: \
-             {}{}",
+            "the prefix cache answered prompts that should be new (share of the input): {}{}",
             scenarios(suite, &rows),
             evidence(suite, &rows)
         );
-        Some(Raised::new(severity, text, cache_remedy(suite.prompts)))
+        Some(raise(severity, text)?.with_remedy(prompts_suffix(suite)))
     }),
     rule("cache-suspected", |set| {
         let suite = set.suite?;
         let rows = contaminated(suite, |row| !row.same_data && row.suspected)?;
         let text = format!(
-            "the server does not say what it cached, and some prompts were read faster than \
-             reading explains, as if they had been in its prefix cache: {}{}",
+            "the server does not report cached tokens, and the prefill of some prompts was so fast \
+             that they may have been in its prefix cache: {}{}",
             scenarios(suite, &rows),
             evidence(suite, &rows)
         );
-        let remedy = format!(
-            "a suspicion, no proof: let the server say what it cached (vLLM: \
-             --enable-prompt-tokens-details), or {}",
-            cache_remedy(suite.prompts)
-        );
-        Some(note(text, remedy))
+        Some(note(text)?.with_remedy(prompts_suffix(suite)))
     }),
     rule("same-data", |set| {
         let suite = set.suite?;
         let rows = contaminated(suite, |row| row.same_data)?;
         let first = rows.first()?.sent_before.first()?;
-        Some(note(
-            format!(
-                "the same data was sent before, by {} first, so that the prefix cache may have \
-                 known it; with its share of the input where the server tells it: {}",
-                scenario(suite, *first),
-                scenarios(suite, &rows)
-            ),
-            "that may be wanted; where it is not, give each scenario data of its own, restart \
-             the server between them, or switch its prefix cache off",
+        note(format!(
+            "the same data was sent before, first by {}, and may be in the prefix cache (share of the \
+             input where the server reports it): {}",
+            scenario(suite, *first),
+            scenarios(suite, &rows)
         ))
     }),
     rule("engine-anew", |set| {
@@ -308,70 +263,43 @@ static SET_RULES: &[SetRule] = &[
                 && before.target != after.target
         };
         let number = set.results.windows(2).find(is_anew)?[1].point.number;
-        Some(note(
-            format!(
-                "the suite was stopped and gone on with: run {number} and those after it met a \
-                 new engine, whose prefix cache was empty"
-            ),
-            "play the suite again without a stop where a warm cache matters",
+        note(format!(
+            "the suite was interrupted and resumed: run {number} and later runs used a new engine \
+             with an empty prefix cache"
         ))
     }),
 ];
 
-/// Listed after the warnings of the cells.
-static AFTER_CELLS: MatrixRule = rule("identical-runs", |it| identical_runs(it.conditions));
-
-static MATRIX_RULES: &[MatrixRule] = &[
+static MATRIX_RULES: &[Rule<fn(&MatrixContext<'_>) -> Option<Raised>>] = &[
     rule("cells-failed", |it| {
         let (cells, listed) = it.cells(
             |row| row.ending.failure().is_some() && row.unfit().is_none(),
             |row| row.ending.failure().map(|it| it.stage.to_string()),
         )?;
-        Some(degraded(
-            format!("{cells} came to nothing, in whole or in part: {listed}"),
-            "look at the last words of their servers, mend the cause, and measure them again \
-             (inferometer matrix --resume SET --retry-failed)",
-        ))
+        degraded(format!("{cells} failed, completely or in part: {listed}"))
     }),
     rule("cells-unfit", |it| {
-        // That a model does not fit is a result, and no fault of the measurement.
+        // A model that does not fit is a result, and no fault of the measurement.
         let (cells, listed) = it.cells(|row| row.unfit() == Some(Unfit::Memory), |_| None)?;
-        Some(note(
-            format!("{cells} could not be put up for want of memory: {listed}"),
-            "they are results; for figures there ask for a shorter context, more GPUs or a \
-             narrower data type",
-        ))
+        note(format!("{cells} could not be deployed for lack of memory: {listed}"))
     }),
     rule("cells-not-divided", |it| {
         let (cells, listed) = it.cells(|row| row.unfit() == Some(Unfit::Spread), |_| None)?;
-        Some(note(
-            format!(
-                "{cells} could not be put up since their model cannot be divided among so many \
-                 GPUs: {listed}"
-            ),
-            "they are results; for figures there ask for a number of GPUs that divides the \
-             model's attention heads, or for pipeline parallel",
-        ))
+        let why = "because the model cannot be divided among so many GPUs";
+        note(format!("{cells} could not be deployed {why}: {listed}"))
     }),
     rule("cells-missing", |it| {
         let runs = it.study.repetition.runs.get() as usize;
         let is_missing = |row: &MatrixRow| row.points.len() + row.failed_points.len() < runs;
         let (cells, listed) = it.cells(is_missing, |_| None)?;
-        Some(degraded(
-            format!("{cells} are not measured to their end: {listed}"),
-            "go on with the set (inferometer matrix --resume SET)",
-        ))
+        degraded(format!("{cells} are not fully measured: {listed}"))
     }),
     rule("cells-with-errors", |it| {
         let errors = |row: &MatrixRow| Some(format!("{} of {}", row.errors, row.requests));
         let (cells, listed) = it.cells(|row| 0 < row.errors, errors)?;
-        Some(degraded(
-            format!(
-                "{cells} have requests that did not end well: {listed}; their figures are of the \
-                 requests that did, under less load than asked for, so they win nothing"
-            ),
-            "look at the failures on the pages of their runs, mend the cause, and measure them \
-             again (inferometer matrix --resume SET --retry-failed)",
+        degraded(format!(
+            "{cells} have failed requests: {listed}; their metrics describe the requests that \
+             succeeded, under less load than requested, so they cannot win"
         ))
     }),
     rule("servers-left", |it| {
@@ -386,23 +314,15 @@ static MATRIX_RULES: &[MatrixRule] = &[
             it.matrix.deployments.iter().filter(is_unclean).map(|it| it.condition).collect();
         cells.sort_unstable();
         let (cells, listed) = it.named(cells, |_| None)?;
-        Some(degraded(
-            format!(
-                "servers of {cells} left a process, an open port or used GPU memory behind: {listed}"
-            ),
-            "end what is left, give servers more time to stop (stop_grace), and measure the cells \
-             that came after them on the same machine again",
-        ))
+        let left = "left a process, an open port or used GPU memory behind";
+        degraded(format!("servers of {cells} {left}: {listed}"))
     }),
     rule("same-prompt", same_prompt),
     rule("one-run", |it| {
         let (cells, _) = it.cells(|row| row.points.len() == 1, |_| None)?;
-        Some(note(
-            format!(
-                "{cells} have one run each: what a new start of the server changes is not known, \
-                 and no winner among them is certain"
-            ),
-            "measure every cell five times (--repeat 5)",
+        note(format!(
+            "{cells} have one run each: the spread between deployments is not known, and no winner \
+             among them is certain"
         ))
     }),
 ];
@@ -417,29 +337,29 @@ fn same_prompt(it: &MatrixContext<'_>) -> Option<Raised> {
     let shares: Vec<Option<f64>> = fixed.map(|result| cached_share(&result.summary)).collect();
     let known = || shares.iter().flatten().copied();
     let warm = || known().filter(|share| CACHED_SHARE < *share);
-    let text = match warm().max_by(f64::total_cmp) {
-        Some(highest) => format!(
+    match warm().max_by(f64::total_cmp) {
+        Some(highest) => note(format!(
             "every request sends the same prompt, and in {} of {} runs the prefix cache answered part \
-             of it (up to {:.0} % of the input): prompt tokens per second count tokens that nobody \
-             computed",
+             of it (up to {:.0} % of the input): prompt tokens per second include cached tokens",
             warm().count(),
             shares.len(),
             highest * 100.0
+        )),
+        None if known().count() < shares.len() => note(
+            "every request sends the same prompt, and the servers do not report cached tokens: prompt \
+             tokens per second may include cached tokens",
         ),
-        None if known().count() < shares.len() => {
-            "every request sends the same prompt, and the servers do not say what their prefix cache \
-             answered: prompt tokens per second may count tokens that nobody computed"
-                .to_owned()
-        }
-        None => return None,
-    };
-    let remedy = "compare reading speeds with prompts that differ (workload kind synthetic), or \
-                  switch the prefix cache of the servers off";
-    Some(note(text, remedy))
+        None => None,
+    }
 }
 
-fn those(levels: &[LevelSummary], is_one: impl Fn(&LevelSummary) -> bool) -> Vec<&LevelSummary> {
-    levels.iter().filter(|level| is_one(level)).collect()
+/// `None` where no level is so.
+fn those(
+    levels: &[LevelSummary],
+    is_so: impl Fn(&LevelSummary) -> bool,
+) -> Option<Vec<&LevelSummary>> {
+    let those: Vec<&LevelSummary> = levels.iter().filter(|level| is_so(level)).collect();
+    (!those.is_empty()).then_some(those)
 }
 
 /// The levels that were cut with or without answers missing, their requests, and the first limit.
@@ -448,7 +368,7 @@ fn cut_levels(
     answers_missing: bool,
 ) -> Option<(Vec<&LevelSummary>, u64, u64, String)> {
     let is_wanted = |cut: &Cut| cut.answers_missing == answers_missing;
-    let bad = those(levels, |level| level.cut.as_ref().is_some_and(is_wanted));
+    let bad = those(levels, |level| level.cut.as_ref().is_some_and(is_wanted))?;
     let cuts = || bad.iter().filter_map(|level| level.cut.as_ref());
     let limit = cuts().next()?.limits.first().cloned().unwrap_or_default();
     let ended = cuts().map(|cut| cut.ended).sum();
@@ -477,16 +397,11 @@ fn contaminated(
     (!rows.is_empty()).then_some(rows)
 }
 
-const fn cache_remedy(prompts: Prompts) -> &'static str {
-    match prompts {
-        Prompts::Same => {
-            "give every scenario prompts of its own (--prompts fresh), or switch the server's prefix \
-             cache off"
-        }
-        Prompts::Fresh => {
-            "restart the server before the suite, use another --seed, or switch its prefix cache \
-             off"
-        }
+/// Which remedy applies to prompts in the cache.
+const fn prompts_suffix(suite: &SuiteSummary) -> &'static str {
+    match suite.prompts {
+        Prompts::Same => "-same",
+        Prompts::Fresh => "-fresh",
     }
 }
 
@@ -517,7 +432,7 @@ fn evidence(suite: &SuiteSummary, rows: &[&Contaminated]) -> String {
     {
         let _ = write!(
             text,
-            "; {} reads prompts at {pp:.0} tokens/s and {} at {pp_cold:.0}",
+            "; {} has a prefill speed of {pp:.0} tokens/s and {} of {pp_cold:.0}",
             scenario(suite, row.row),
             scenario(suite, cold)
         );
@@ -528,19 +443,16 @@ fn evidence(suite: &SuiteSummary, rows: &[&Contaminated]) -> String {
     {
         let _ = write!(
             text,
-            "; the mean TTFT of {} is {mean:.0} ms over a median of {median:.0} ms: some of its \
-             prompts were warm and some cold",
+            "; the mean TTFT of {} is {mean:.0} ms and its median {median:.0} ms: some of its prompts \
+             were cached and some were not",
             scenario(suite, row.row)
         );
     }
     let longest = rows.iter().max_by_key(|row| row.sent_before.len());
     if let Some((first, more)) = longest.and_then(|row| row.sent_before.split_first()) {
-        let others = if more.is_empty() { "" } else { " and others after it" };
-        let _ = write!(
-            text,
-            "; {}{others} had sent prompts that begin alike, of the same seed",
-            scenario(suite, *first)
-        );
+        let others = if more.is_empty() { "" } else { " and later scenarios" };
+        let first = scenario(suite, *first);
+        let _ = write!(text, "; {first}{others} sent prompts with the same beginning and seed");
     }
     text
 }
@@ -576,5 +488,27 @@ impl MatrixContext<'_> {
         let named = named.chain((0 < more).then(|| format!("and {more} more")));
         let count = format!("{} of {} cells", cells.len(), self.study.conditions.len());
         (!cells.is_empty()).then(|| (count, named.collect::<Vec<_>>().join(", ")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_warning_has_a_remedy() {
+        let keys = LEVEL_RULES.iter().map(|rule| rule.key);
+        let keys = keys.chain(SET_RULES.iter().map(|rule| rule.key));
+        for key in keys.chain(MATRIX_RULES.iter().map(|rule| rule.key)) {
+            let suffixes: &[&'static str] = match key {
+                "few-runs" => &["-repeat", "-sweep", "-search", "-suite", "-matrix"],
+                "warm-cache" | "cache-suspected" => &["-same", "-fresh"],
+                _ => &[""],
+            };
+            for suffix in suffixes {
+                let raised = note("").map(|it| it.with_remedy(suffix));
+                assert!(!rule(key, ()).warning(raised).unwrap().remedy.is_empty());
+            }
+        }
     }
 }

@@ -15,18 +15,18 @@ fn rows_reach_from_the_shortest_gap_to_the_longest() {
 
 #[test]
 fn gaps_that_are_all_equal_lie_in_one_row() {
-    let rows = Rows::over(&[20.0, 20.0]).unwrap();
-    assert_eq!((rows.count(), rows.place(20.0)), (1, 0));
-    assert!(rows.edges[0] < 20.0 && 20.0 < rows.edges[1]);
-    assert!(Rows::over(&[]).is_none());
+    let edges = row_edges(&[20.0, 20.0]).unwrap();
+    assert_eq!((edges.len(), row_of(&edges, 20.0)), (2, 0));
+    assert!(edges[0] < 20.0 && 20.0 < edges[1]);
+    assert!(row_edges(&[]).is_none());
 }
 
 #[test]
 fn a_gap_without_a_logarithm_lies_in_the_first_row() {
-    let rows = Rows::over(&[-0.05, 0.0, 30.0]).unwrap();
-    assert_eq!((rows.place(-0.05), rows.place(0.0), rows.place(30.0)), (0, 0, 23));
-    let none = Rows::over(&[-0.05]).unwrap();
-    assert_eq!((none.count(), none.place(-0.05)), (1, 0));
+    let edges = row_edges(&[-0.05, 0.0, 30.0]).unwrap();
+    assert_eq!([-0.05, 0.0, 30.0].map(|value| row_of(&edges, value)), [0, 0, 23]);
+    let none = row_edges(&[-0.05]).unwrap();
+    assert_eq!((none.len(), row_of(&none, -0.05)), (2, 0));
 }
 
 proptest! {
@@ -36,13 +36,14 @@ proptest! {
             prop_oneof![1e-4_f64..1e-2, 1.0_f64..1.1, 5.0_f64..80.0, 1e3_f64..1e13], 1..200,
         ),
     ) {
-        let rows = Rows::over(&values).unwrap();
-        prop_assert!(rows.edges.is_sorted_by(|one, other| one < other));
-        prop_assert!(rows.count() <= 24);
-        for value in values.iter().chain(&rows.edges) {
-            let below = rows.edges.iter().filter(|edge| *edge <= value).count();
-            let expected = below.clamp(1, rows.count()) - 1;
-            prop_assert_eq!(rows.place(*value), expected, "{} in {:?}", value, &rows.edges);
+        let edges = row_edges(&values).unwrap();
+        let rows = edges.len() - 1;
+        prop_assert!(edges.is_sorted_by(|one, other| one < other));
+        prop_assert!(rows <= 24);
+        for value in values.iter().chain(&edges) {
+            let row = row_of(&edges, *value);
+            prop_assert!(row == 0 || edges[row] <= *value, "{} in {:?}", value, &edges);
+            prop_assert!(row + 1 == rows || *value < edges[row + 1], "{} in {:?}", value, &edges);
         }
     }
 }

@@ -25,3 +25,11 @@ fn keys_are_unique_but_for_the_two_causes_of_throttling() {
     let keys: BTreeSet<&str> = RULES.iter().map(|rule| rule.key).collect();
     assert_eq!(keys.len(), RULES.len() - 1);
 }
+
+#[test]
+fn every_warning_has_a_remedy() {
+    for rule in RULES {
+        let raised = Raised { severity: Severity::Note, text: String::new(), remedy_suffix: "" };
+        assert!(!rule.warning(Some(raised)).unwrap().remedy.is_empty());
+    }
+}

@@ -362,7 +362,7 @@ fn one_prompt_for_all_is_told_where_the_cache_may_answer_it() {
     share(&mut made, Some(0.0));
     assert_eq!(told(&made, true), None);
     share(&mut made, None);
-    assert!(told(&made, true).unwrap().contains("do not say"));
+    assert!(told(&made, true).unwrap().contains("do not report"));
 }
 
 #[test]

@@ -3,6 +3,7 @@
 mod knee;
 mod kneedle;
 mod replicates;
+mod scalability;
 mod sweet_spot;
 
 use super::*;

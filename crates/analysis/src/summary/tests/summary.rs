@@ -273,8 +273,10 @@ fn a_summary_survives_its_own_document() {
 #[test]
 fn a_document_of_another_form_says_so() {
     let other = Summary::from_json_bytes(b"{\"schema\": \"inferometer.summary/2\", \"run\": 3}");
-    assert!(matches!(other.unwrap_err(), SummaryError::Schema(found) if found.ends_with("/2")));
-    assert!(matches!(Summary::from_json_bytes(b"[]").unwrap_err(), SummaryError::Json(_)));
+    assert!(
+        matches!(other.unwrap_err(), DocumentError::Schema { found, .. } if found.ends_with("/2"))
+    );
+    assert!(matches!(Summary::from_json_bytes(b"[]").unwrap_err(), DocumentError::Json(_)));
 }
 
 #[test]

@@ -27,7 +27,7 @@ fn the_other_model_is_named_in_bounds() {
     let mut observations = calm();
     observations.records[0].other_model = Some("z".to_owned());
     observations.records[1].other_model = Some("y".repeat(500));
-    let text = format!("`model` was asked for, but `{}` answered 2 requests", "y".repeat(80));
+    let text = format!("`model` was requested, but `{}` answered 2 requests", "y".repeat(80));
     assert_eq!(warning(&observations, "model-mismatch").text, text);
 }
 
@@ -187,13 +187,13 @@ fn texts_name_their_numbers() {
     off.records.iter_mut().take(10).for_each(|record| record.asked.output_tokens = 4);
     assert_eq!(
         warning(&off, "output-length").text,
-        "25.0 % of the answers are more than 10 % longer or shorter than asked"
+        "25.0 % of the answers are more than 10 % longer or shorter than requested"
     );
     for record in &mut off.records {
         record.usage.as_mut().unwrap().prompt_tokens = Some(700);
     }
     assert_eq!(
         warning(&off, "input-length").text,
-        "prompts were to have 512 tokens on average, and the server counts 700"
+        "512 tokens per prompt were requested on average, and the server counts 700"
     );
 }

@@ -164,7 +164,7 @@ fn texts_name_their_numbers() {
     let late = with_sent_delay(&LoadShape::Open { rate, arrivals, cap: None }, 12);
     assert_eq!(
         warning(&late, "sent-late").text,
-        "1 % of requests left 12.0 ms or more after their planned moment (allowed 10 ms)"
+        "1 % of the requests were sent 12.0 ms or more too late"
     );
     let mut unstamped = calm();
     for record in unstamped.records.iter_mut().take(30) {
@@ -172,7 +172,7 @@ fn texts_name_their_numbers() {
     }
     assert_eq!(
         warning(&unstamped, "no-kernel-stamps").text,
-        "75.0 % of the reads have no kernel stamp; the moment of the read is used"
+        "75.0 % of the reads have no kernel timestamp; the time of the read is used"
     );
 }
 

@@ -49,6 +49,6 @@ fn replicas_behind_one_address_are_a_note() {
 fn texts_name_their_numbers() {
     assert_eq!(
         warning(&scraped(calm(), 20_480.0, 135.0), "server-tokens-more").text,
-        "the server counted 12.5 % more generated tokens than the requests of this run have"
+        "the server counted 12.5 % more generated tokens than this run"
     );
 }

@@ -113,7 +113,7 @@ fn the_remedy_fits_the_source() {
     assert!(!random.remedy.contains("--seed"));
     assert_eq!(
         random.text,
-        "every prompt was to be new, but 12.5 % of the input came from the prefix cache"
+        "12.5 % of the input came from the prefix cache, although every prompt should be new"
     );
 }
 

@@ -65,7 +65,7 @@ fn the_best_of_each_latency_may_be_at_levels_that_no_one_passes() {
 fn a_level_that_was_cut_is_neither_a_spot_nor_a_measure_for_others() {
     let mut levels = table(&SUITE);
     let cut = |levels: &mut [LevelSummary], place: usize| {
-        let limits = vec!["the drain limit passed".to_owned()];
+        let limits = vec!["the drain timeout expired".to_owned()];
         levels[place].cut = Some(crate::set::Cut {
             runs: 1,
             ended: 5,

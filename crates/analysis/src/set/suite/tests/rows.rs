@@ -82,7 +82,7 @@ fn the_same_file_in_two_scenarios_is_told_with_what_the_server_cached_of_it() {
     assert_eq!(suite.contaminated[1].sent_before, [0, 2]);
     let told = notice(&set, "same-data").unwrap();
     assert_eq!(told.severity, Severity::Note);
-    assert!(told.text.contains("97 %") && told.remedy.contains("may be wanted"), "{told:?}");
+    assert!(told.text.contains("97 %") && told.remedy.contains("may be intended"), "{told:?}");
     assert!(notice(&set, "warm-cache").is_none() && notice(&set, "cache-suspected").is_none());
 }
 

@@ -4,8 +4,8 @@ mod imported;
 
 use proptest::prelude::*;
 
-use super::*;
 use crate::fixture::calm;
+use crate::judge::threshold::*;
 use crate::judge::{Undecided, Warning};
 use crate::metric::{Distribution, MetricValue, Scalar};
 use crate::statistics::Percentile;
@@ -110,7 +110,7 @@ fn a_single_number_without_an_interval_decides_by_its_value() {
         let run = run_with_scalar("output_throughput", value, None);
         let found = requirement("output_throughput>10").judge(&run);
         assert_eq!(found.verdict, expected);
-        assert!(found.reason.unwrap().contains("no interval"));
+        assert!(found.reason.unwrap().contains("no confidence interval"));
     }
     let found = requirement("ttft.max<10s").judge(&run_with_p99(1.0, None));
     assert_eq!(found.verdict, ThresholdVerdict::Met, "nothing bounds a maximum but itself");
@@ -126,7 +126,7 @@ fn what_is_doubtful_is_undecided_and_says_why() {
     let calm = run_with("e2e", |_| ());
     assert_eq!(
         judged("ttft.p99<500ms", &calm),
-        "p99 needs 662 samples and there are 40: send about 670 requests (--requests 670), or take \
+        "p99 needs 662 samples and there are 40: send about 670 requests (--requests 670), or use \
          a lower percentile"
     );
     assert_eq!(judged("attainment>95%", &calm), "no SLO was set for each request");
@@ -182,7 +182,7 @@ fn a_run_that_only_its_errors_spoil_fails_what_is_required_of_them() {
     let errors = run_of_errors(None);
     let found = requirement("error_rate<1%").judge(&errors);
     assert_eq!(found.verdict, ThresholdVerdict::Missed);
-    assert_eq!(found.reason.as_deref(), Some("the run is invalid; the limit is broken by that"));
+    assert_eq!(found.reason.as_deref(), Some("the run is invalid, and that misses the limit"));
     let across = requirement("error_rate<1%").judge_across(&vec![errors.clone(); 3]);
     assert_eq!(across.verdict, ThresholdVerdict::Missed);
     let lax = requirement("error_rate<90%").judge(&errors);
@@ -200,7 +200,9 @@ fn runs_without_a_failure_are_as_doubtful_as_all_their_requests() {
     assert_eq!(found.verdict, ThresholdVerdict::Undecided);
     let high = found.interval.unwrap().high;
     assert!((0.04..0.05).contains(&high), "80 requests leave {high}");
-    assert!(found.reason.unwrap().starts_with("0 of 80 failed leaves up to 4.6 %; about "));
+    assert!(
+        found.reason.unwrap().starts_with("0 of 80 failed, so the error rate may be 4.6 %; about ")
+    );
     let lax = requirement("error_rate<5%").judge_across(&[clean.clone(), clean]);
     assert_eq!(lax.verdict, ThresholdVerdict::Met);
 }
@@ -239,7 +241,7 @@ fn a_slow_median_fails_a_percentile_that_has_too_few_samples() {
     });
     let found = requirement("ttft.p99<500ms").judge(&run);
     assert_eq!(found.verdict, ThresholdVerdict::Missed);
-    assert_eq!(found.reason.as_deref(), Some("already p50 is 900–1,100 ms"));
+    assert_eq!(found.reason.as_deref(), Some("p50 is already 900–1,100 ms"));
 }
 
 #[test]
@@ -271,8 +273,8 @@ fn several_runs_are_judged_by_what_differs_between_them() {
 fn what_is_not_about_the_run_is_refused_with_what_to_write() {
     assert_eq!(
         problem("ttft<500ms"),
-        "`ttft<500ms` is about each request, and a requirement is about the run; write ttft.p99 \
-         instead of ttft, or promise it with --slo and require attainment>=95%"
+        "`ttft<500ms` limits each request, and a requirement limits the run; write ttft.p99 instead \
+         of ttft, or set it with --slo and require attainment>=95%"
     );
     assert!(problem("ttft.schedule<1s").contains("write ttft.schedule.p99"));
     assert!(problem("itl<50ms").contains("write itl.p99"));
@@ -297,7 +299,7 @@ fn goodput_needs_a_promise_and_a_stream_its_metrics() {
     };
     assert_eq!(check("attainment>=95%", "ttft<500ms", true), Ok(()));
     let of_run = check("goodput>5", "ttft.p99<500ms", true).unwrap_err().to_string();
-    assert!(of_run.contains("goodput counts the requests that keep what is promised of each"));
+    assert!(of_run.contains("goodput counts the requests that meet the SLOs"));
     let whole = check("ttft.p99<1s", "e2e<1s", false).unwrap_err().to_string();
     assert!(whole.contains("the answers are not streamed"), "{whole}");
     assert_eq!(check("e2e.p99<1s", "e2e<1s", false), Ok(()));

@@ -7,7 +7,6 @@ use inferometer_model::observations::Simulated;
 
 use super::*;
 use crate::fixture::{calm, calm_of, run, scraped};
-use crate::judge::Verdict;
 use crate::summarize;
 
 fn state(checks: &[Check], kind: CheckKind) -> CheckState {
@@ -20,7 +19,8 @@ fn keys_are_unique_and_titles_are_questions() {
     assert_eq!(keys.len(), CHECKS.len());
     assert_eq!((CheckKind::CompleteRun.key(), CheckKind::Cache.key()), ("complete-run", "cache"));
     for (place, check) in CHECKS.iter().enumerate() {
-        assert!(check.title.ends_with('?') && !check.help.is_empty(), "{:?}", check.kind);
+        let (title, help) = check.kind.texts();
+        assert!(title.ends_with('?') && !help.is_empty(), "{:?}", check.kind);
         assert_eq!(check.kind as usize, place, "every kind has its entry");
     }
 }
@@ -90,4 +90,45 @@ fn there_is_no_client_in_virtual_time() {
             assert!(check.finding.contains("virtual time"));
         }
     }
+}
+
+/// Every list of up to four states, against the rule as it is written.
+#[test]
+fn the_rule_holds_over_all_combinations() {
+    use CheckState::{Degraded, Invalid, NotChecked, Noted, Passed};
+    let states = [NotChecked, Passed, Noted, Degraded, Invalid];
+    let mut lists: Vec<Vec<CheckState>> = vec![Vec::new()];
+    let mut walked = 0;
+    while let Some(list) = lists.pop() {
+        let expected = if list.contains(&CheckState::Invalid) {
+            Verdict::Invalid
+        } else if list.contains(&CheckState::Degraded) {
+            Verdict::Degraded
+        } else {
+            Verdict::Valid
+        };
+        assert_eq!(Verdict::from_states(list.iter().copied()), expected, "{list:?}");
+        walked += 1;
+        if list.len() < 4 {
+            lists.extend(states.map(|state| [list.as_slice(), &[state]].concat()));
+        }
+    }
+    assert_eq!(walked, 1 + 5 + 25 + 125 + 625);
+}
+
+#[test]
+fn keys_are_what_serde_writes() {
+    for verdict in [Verdict::Valid, Verdict::Degraded, Verdict::Invalid] {
+        assert_eq!(serde_json::to_string(&verdict).unwrap(), format!("\"{verdict}\""));
+    }
+    let severities = [Severity::Note, Severity::Degraded, Severity::Invalid]
+        .map(|it| serde_json::to_string(&it).unwrap());
+    assert_eq!(severities, ["\"note\"", "\"degraded\"", "\"invalid\""]);
+}
+
+#[test]
+fn every_remedy_is_of_a_warning_and_has_a_text() {
+    let keys: BTreeSet<&str> = REMEDIES.iter().map(|(key, _)| *key).collect();
+    assert_eq!(keys.len(), REMEDIES.len());
+    assert!(REMEDIES.iter().all(|(_, text)| !text.is_empty() && !text.contains('\n')));
 }

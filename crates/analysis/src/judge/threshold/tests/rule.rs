@@ -2,7 +2,7 @@
 
 use inferometer_model::spec::Relation;
 
-use super::*;
+use crate::judge::threshold::*;
 use crate::metric::LatencyOrigin;
 use crate::statistics::proportion::wilson;
 
@@ -37,7 +37,7 @@ fn a_lower_percentile_that_breaks_the_limit_takes_the_higher_ones_with_it() {
     let slow = [(Percentile::P50, 900.0, 1_100.0), (Percentile::P90, 950.0, 1_300.0)];
     let found = threshold("ttft.p99", Relation::Below, 500.0).judge(&uncertified(40, &slow));
     assert_eq!(found.verdict, ThresholdVerdict::Missed);
-    assert_eq!(found.reason.as_deref(), Some("already p50 is 900–1,100 ms"));
+    assert_eq!(found.reason.as_deref(), Some("p50 is already 900–1,100 ms"));
     let near = [(Percentile::P50, 450.0, 1_100.0)];
     let found = threshold("ttft.p99", Relation::Below, 500.0).judge(&uncertified(40, &near));
     assert_eq!(found.verdict, ThresholdVerdict::Undecided);
@@ -90,13 +90,13 @@ fn a_clean_run_says_how_many_requests_would_show_it() {
     let found = evidence(0.0, Some((clean.low, clean.high)), 200);
     assert_eq!(
         reason(threshold("error_rate", Relation::Below, 0.01), &found),
-        "0 of 200 failed leaves up to 1.9 %; about 390 requests without a failure would show it \
-         (--requests 390)"
+        "0 of 200 failed, so the error rate may be 1.9 %; about 390 requests without a failure \
+         would show it (--requests 390)"
     );
     let shown = wilson(0.0, 390.0).unwrap();
     assert!(shown.high <= 0.01, "and it does: {shown:?}");
     let impossible = reason(threshold("error_rate", Relation::Below, 0.0), &found);
-    assert!(impossible.contains("too near the limit"), "{impossible}");
+    assert!(impossible.contains("too close to the limit"), "{impossible}");
 }
 
 #[test]
@@ -104,7 +104,7 @@ fn too_few_samples_say_how_many_are_needed() {
     let p99 = threshold("ttft.p99", Relation::Below, 500.0);
     assert_eq!(
         reason(p99, &uncertified(40, &[])),
-        "p99 needs 662 samples and there are 40: send about 670 requests (--requests 670), or take \
+        "p99 needs 662 samples and there are 40: send about 670 requests (--requests 670), or use \
          a lower percentile"
     );
     let mut dependent = uncertified(1_000, &[]);
@@ -115,7 +115,7 @@ fn too_few_samples_say_how_many_are_needed() {
          requests (--requests 3200), or repeat the run (--repeat 5)"
     );
     dependent.estimate.effective_n = Some(800.0);
-    assert!(reason(p99, &dependent).contains("these 1,000 resemble each other"));
+    assert!(reason(p99, &dependent).contains("these 1,000 are correlated"));
 }
 
 #[test]
@@ -124,7 +124,7 @@ fn an_interval_across_the_limit_says_what_would_narrow_it() {
     let mean = threshold("ttft.mean", Relation::Below, 500.0);
     assert_eq!(
         reason(mean, &evidence(480.0, Some((440.0, 520.0)), 1_000)),
-        "the 95 % interval 440–520 ms straddles the limit; about 4,000 requests like these would \
+        "the 95 % interval 440–520 ms includes the limit; about 4,000 requests like these would \
          show it (--requests 4000)"
     );
     // Three runs with s = 10 reach ± 24.84; six reach ± 10.49, seven ± 9.25.
@@ -135,5 +135,5 @@ fn an_interval_across_the_limit_says_what_would_narrow_it() {
         reason(nearly, &runs).ends_with("about 7 runs like these would decide it (--repeat 7)")
     );
     let edge = threshold("ttft.mean", Relation::Below, 450.0);
-    assert!(reason(edge, &runs).ends_with("too near the limit for more of the same to decide it"));
+    assert!(reason(edge, &runs).ends_with("too close to the limit for more samples to decide it"));
 }

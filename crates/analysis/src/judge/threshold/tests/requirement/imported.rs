@@ -30,7 +30,7 @@ fn one_result_decides_by_its_value_and_says_so() {
         let found = judge("ttft.p99<500ms", &[result(1_024, p99)]);
         assert_eq!((found.verdict, found.value), (verdict, Some(p99)));
         assert!(found.interval.is_none() && found.n == Some(1_024));
-        assert!(found.reason.unwrap().contains("no interval"));
+        assert!(found.reason.unwrap().contains("no confidence interval"));
     }
     let found = judge("output_throughput>1000", &[result(1_024, 1.0)]);
     assert_eq!(found.verdict, ThresholdVerdict::Met);
@@ -72,5 +72,5 @@ fn what_is_not_there_is_undecided_with_the_reason() {
     open.latencies[0].from = CountsFrom::Unknown;
     let open = judge("ttft.p99<500ms", &[open]);
     assert_eq!(open.verdict, ThresholdVerdict::Undecided);
-    assert!(open.reason.unwrap().contains("does not say what its TTFT counts"));
+    assert!(open.reason.unwrap().contains("does not define what its TTFT counts"));
 }

@@ -64,16 +64,16 @@ fn gaps_have_no_value_of_each_request() {
     for name in ["itl", "icl"] {
         let message = refused(&format!("{name}<50ms"));
         assert!(message.contains(&format!("write {name}.p99")), "{message}");
-        assert!(message.contains("promise tpot of each request"), "{message}");
+        assert!(message.contains("set an SLO on tpot"), "{message}");
     }
-    assert!(refused("send_lag<5ms").contains("about the client"));
+    assert!(refused("send_lag<5ms").contains("describes the client"));
 }
 
 #[test]
 fn a_limit_must_have_the_unit_of_its_metric() {
-    assert!(refused("output_throughput>500ms").contains("tokens per second; write it without"));
-    assert!(refused("goodput>5%").contains("requests per second"));
-    assert!(refused("concurrency_mean<5ms").contains("a number of requests; write"));
+    assert!(refused("output_throughput>500ms").contains("in tok/s; write it without"));
+    assert!(refused("goodput>5%").contains("req/s"));
+    assert!(refused("concurrency_mean<5ms").contains("in requests; write"));
     assert!(refused("ttft<500").contains("such as 500ms"));
     assert!(refused("error_rate<0.01").contains("such as 1%"));
 }
@@ -87,7 +87,7 @@ fn a_promise_of_a_worse_service_is_refused() {
 
 #[test]
 fn goodput_needs_a_promise_of_each_request() {
-    assert!(refused("goodput>5").contains("add a promise such as ttft<500ms"));
+    assert!(refused("goodput>5").contains("add one, such as ttft<500ms"));
     assert_eq!(check_slos(&[slo("attainment>90%"), slo("e2e<5s")], true), Ok(()));
 }
 

@@ -1,4 +1,4 @@
-//! Promises kept and broken, on hand-made runs.
+//! SLOs met and missed, on hand-made runs.
 
 mod parsing;
 
@@ -6,8 +6,8 @@ use inferometer_model::journal::NotSent;
 use inferometer_model::spec::{Arrivals, LoadShape, Rate};
 use inferometer_model::{Moment, Outcome, RequestId, RequestRecord};
 
-use super::*;
 use crate::fixture::{Given, calm, calm_record, run};
+use crate::judge::threshold::*;
 use crate::{Summary, summarize};
 
 fn promising(mut observations: Observations, slos: &[&str]) -> Observations {
@@ -171,7 +171,10 @@ fn promises_about_the_run_are_met_or_missed() {
         let found = judged_alone(calm(), slo);
         assert_eq!((found.verdict, found.value), (verdict, Some(value)), "{slo}");
         let bare = slo.contains("max") || slo.contains("peak");
-        assert_eq!(found.reason.is_some_and(|reason| reason.contains("no interval")), bare);
+        assert_eq!(
+            found.reason.is_some_and(|reason| reason.contains("no confidence interval")),
+            bare
+        );
     }
 }
 
@@ -180,7 +183,10 @@ fn an_interval_that_straddles_the_limit_decides_nothing() {
     let found = judged_alone(calm(), "error_rate<1%");
     assert_eq!((found.verdict, found.value), (ThresholdVerdict::Undecided, Some(0.0)));
     let reason = found.reason.unwrap();
-    assert!(reason.starts_with("0 of 40 failed leaves up to ") && reason.contains("--requests"));
+    assert!(
+        reason.starts_with("0 of 40 failed, so the error rate may be ")
+            && reason.contains("--requests")
+    );
     // First tokens after 40 and 60 ms by turns.
     let by_turns = |id: u64| {
         let from = 100 * id;
@@ -192,7 +198,7 @@ fn an_interval_that_straddles_the_limit_decides_nothing() {
     assert_eq!(judged("ttft.mean<60ms").verdict, ThresholdVerdict::Met);
     let found = judged("ttft.mean<51ms");
     assert_eq!((found.verdict, found.value), (ThresholdVerdict::Undecided, Some(50.0)));
-    assert!(found.reason.unwrap().contains(" ms straddles the limit; about "));
+    assert!(found.reason.unwrap().contains(" ms includes the limit; about "));
 }
 
 #[test]
@@ -220,7 +226,7 @@ fn a_percentile_without_its_samples_decides_nothing() {
     assert!(found.reason.unwrap().starts_with("p99 needs 662 samples and there are 40: send"));
     let missed = judged_alone(calm(), "ttft.p99<1ms");
     assert_eq!(missed.verdict, ThresholdVerdict::Missed, "the median is at 50 ms");
-    assert!(missed.reason.unwrap().starts_with("already p50 is 50"));
+    assert!(missed.reason.unwrap().starts_with("p50 is already 50"));
     let many = || run((0..6_635).map(calm_record).collect());
     assert_eq!(judged_alone(many(), "ttft.p99<60ms").verdict, ThresholdVerdict::Met);
     assert_eq!(judged_alone(many(), "ttft.p99.9<60ms").verdict, ThresholdVerdict::Undecided);

@@ -17,7 +17,7 @@ fn exact_laws_are_found_exactly() {
     for (lambda, sigma, kappa) in
         [(50.0, 0.05, 0.001), (50.0, 0.0, 0.002), (995.0, 0.3, 0.0), (7.0, 0.0, 0.0)]
     {
-        let found = fit(&observed(law(lambda, sigma, kappa)), Terms::Universal).unwrap();
+        let found = fit(&observed(law(lambda, sigma, kappa)), UNIVERSAL).unwrap();
         assert!((found.lambda() / lambda - 1.0).abs() < 1e-6, "{found:?}");
         assert!((found.sigma() - sigma).abs() < 1e-6, "{found:?}");
         assert!((found.kappa() - kappa).abs() < 1e-7, "{found:?}");
@@ -26,17 +26,17 @@ fn exact_laws_are_found_exactly() {
 
 #[test]
 fn the_peak_is_where_the_law_has_it() {
-    let found = fit(&observed(law(50.0, 0.05, 0.001)), Terms::Universal).unwrap();
+    let found = fit(&observed(law(50.0, 0.05, 0.001)), UNIVERSAL).unwrap();
     assert!((found.peak().unwrap() - (0.95_f64 / 0.001).sqrt()).abs() < 1e-3);
-    assert_eq!(fit(&observed(law(50.0, 0.05, 0.0)), Terms::Saturating).unwrap().peak(), None);
+    assert_eq!(fit(&observed(law(50.0, 0.05, 0.0)), SATURATING).unwrap().peak(), None);
 }
 
 #[test]
 fn a_ceiling_is_found_with_where_its_half_is() {
-    let found = fit(&observed(|n| 800.0 * n / (n + 12.0)), Terms::Saturating).unwrap();
+    let found = fit(&observed(|n| 800.0 * n / (n + 12.0)), SATURATING).unwrap();
     assert!((found.ceiling().unwrap() - 800.0).abs() < 1e-3);
     assert!((found.half_at().unwrap() - 12.0).abs() < 1e-4);
-    assert_eq!(fit(&observed(|n| 3.0 * n), Terms::Saturating).unwrap().ceiling(), None);
+    assert_eq!(fit(&observed(|n| 3.0 * n), SATURATING).unwrap().ceiling(), None);
 }
 
 /// By `SciPy`: `optimize.least_squares` of the relative residuals, bounded at zero.
@@ -48,7 +48,7 @@ fn noisy_levels_are_fitted_as_scipy_fits_them() {
         .zip(measured)
         .map(|(n, x)| Observed { n, x, weight: 1.0 / (x * x) })
         .collect();
-    let found = fit(&rows, Terms::Universal).unwrap();
+    let found = fit(&rows, UNIVERSAL).unwrap();
     for (found, expected) in [
         (found.lambda(), 51.012_696),
         (found.sigma(), 0.064_722_1),

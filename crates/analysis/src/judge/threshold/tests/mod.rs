@@ -1,0 +1,5 @@
+//! The rule itself, SLOs, and requirements.
+
+mod requirement;
+mod rule;
+mod slo;
