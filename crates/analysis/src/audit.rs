@@ -1,5 +1,4 @@
-//! Planned against actual: whether the server was asked what the workload says, by its own counts.
-//! Over `ok` requests.
+//! Planned against actual lengths of the `ok` requests, by the server's own counts.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +7,7 @@ use crate::record::{Attempt, NO_TOKENS, TokenSource};
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Audit {
-    /// Of first turns: a later one carries the history, so its prompt is longer than its new words.
+    /// Of first turns: a later turn carries the history, so its prompt is longer than its new text.
     pub input: LengthAudit,
     /// Later turns of conversations, which `input` leaves out.
     pub follow_ups: u64,
@@ -16,7 +15,7 @@ pub struct Audit {
     pub cache: CacheAudit,
 }
 
-/// Of the requests whose length the server reported.
+/// The requests whose length the server reported.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LengthAudit {
     pub requests: u64,
@@ -38,13 +37,13 @@ pub struct Difference {
     pub max: i64,
 }
 
-/// What the server took from its prefix cache.
+/// Tokens from the server's prefix cache.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CacheAudit {
-    /// Requests that reported it. Some servers keep silent about a request that found nothing.
+    /// Requests that reported it. Some servers omit it for a request that found nothing.
     pub requests: u64,
     pub cached_tokens: Option<u64>,
-    /// Of the input tokens of all `ok` requests, so that silence counts as nothing found.
+    /// Share of the input tokens of all `ok` requests; an omitted count is zero.
     pub share: Option<f64>,
     /// Why there is nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -55,7 +54,7 @@ const INPUT_UNKNOWN: Missing = Missing("the server did not report how long its p
 const NO_FIRST_TURN: Missing = Missing("no first turn of a conversation ended ok");
 const OUTPUT_UNKNOWN: Missing = Missing("the server did not report how long its answers were");
 pub(crate) const CACHE_UNKNOWN: Missing =
-    Missing("the server does not say what it took from its prefix cache");
+    Missing("the server does not report the tokens from its prefix cache");
 
 impl Difference {
     /// The same on every request, if it is.
@@ -72,22 +71,22 @@ impl Audit {
         let input = reported.map(|it| (it.record.asked.input_tokens, it.input.count));
         let counted = ok().filter(|attempt| attempt.output.source == TokenSource::Usage);
         let output = counted.map(|it| (it.record.asked.output_tokens, it.output.count));
-        let cached: Vec<u64> = ok().filter_map(|it| it.record.usage?.cached_tokens).collect();
-        let cached_total: u128 = cached.iter().copied().map(u128::from).sum();
-        let input_total: u128 = ok().map(|attempt| u128::from(attempt.input.count)).sum();
-        let is_cached = !cached.is_empty();
+        let cached = || ok().filter_map(|it| it.record.usage?.cached_tokens);
+        let cached_tokens = cached().reduce(u64::saturating_add);
+        let input_tokens = total(ok().map(|attempt| attempt.input.count)).max(1);
         let no_input = if first_turns().count() == 0 { NO_FIRST_TURN } else { INPUT_UNKNOWN };
         let no_output = if generates { OUTPUT_UNKNOWN } else { NO_TOKENS };
         let or_nothing_ok = |missing| if ok().count() == 0 { NOTHING_OK } else { missing };
+        let no_cache = or_nothing_ok(CACHE_UNKNOWN).0.to_owned();
         Self {
             input: LengthAudit::compare(input, or_nothing_ok(no_input)),
             follow_ups: (ok().count() - first_turns().count()) as u64,
             output: LengthAudit::compare(output, or_nothing_ok(no_output)),
             cache: CacheAudit {
-                requests: cached.len() as u64,
-                cached_tokens: is_cached.then(|| bounded(cached_total)),
-                share: is_cached.then(|| cached_total as f64 / input_total.max(1) as f64),
-                reason: (!is_cached).then(|| or_nothing_ok(CACHE_UNKNOWN).0.to_owned()),
+                requests: cached().count() as u64,
+                cached_tokens,
+                share: cached_tokens.map(|cached| cached as f64 / input_tokens as f64),
+                reason: Some(no_cache).filter(|_| cached_tokens.is_none()),
             },
         }
     }
@@ -97,32 +96,30 @@ impl LengthAudit {
     /// Compares planned with actual tokens, request by request.
     fn compare(lengths: impl Iterator<Item = (u32, u64)>, missing: Missing) -> Self {
         let lengths: Vec<(u32, u64)> = lengths.collect();
-        let apart = |(planned, actual): &(u32, u64)| i128::from(*actual) - i128::from(*planned);
-        let differences = || lengths.iter().map(apart);
-        let (Some(least), Some(greatest)) = (differences().min(), differences().max()) else {
+        let difference = |(planned, actual): &(u32, u64)| {
+            i64::try_from(*actual).unwrap_or(i64::MAX).saturating_sub(i64::from(*planned))
+        };
+        let differences = || lengths.iter().map(difference);
+        let (Some(min), Some(max)) = (differences().min(), differences().max()) else {
             return Self { reason: Some(missing.0.to_owned()), ..Self::default() };
         };
-        let planned: u128 = lengths.iter().map(|(planned, _)| u128::from(*planned)).sum();
-        let actual: u128 = lengths.iter().map(|(_, actual)| u128::from(*actual)).sum();
+        let planned = total(lengths.iter().map(|(planned, _)| u64::from(*planned)));
+        let actual = total(lengths.iter().map(|(_, actual)| *actual));
         let mean = (actual as f64 - planned as f64) / lengths.len() as f64;
         Self {
             requests: lengths.len() as u64,
-            planned_tokens: Some(bounded(planned)),
-            actual_tokens: Some(bounded(actual)),
+            planned_tokens: Some(planned),
+            actual_tokens: Some(actual),
             exact: Some(differences().filter(|difference| *difference == 0).count() as u64),
-            difference: Some(Difference { min: signed(least), mean, max: signed(greatest) }),
+            difference: Some(Difference { min, mean, max }),
             reason: None,
         }
     }
 }
 
-/// Counts come from the server, which may say anything: they stop at the end of the numbers.
-fn bounded(count: u128) -> u64 {
-    u64::try_from(count).unwrap_or(u64::MAX)
-}
-
-fn signed(difference: i128) -> i64 {
-    i64::try_from(difference).unwrap_or(if difference < 0 { i64::MIN } else { i64::MAX })
+/// A sum of counts, which come from the server and may be of any size.
+fn total(counts: impl Iterator<Item = u64>) -> u64 {
+    counts.fold(0, u64::saturating_add)
 }
 
 #[cfg(test)]

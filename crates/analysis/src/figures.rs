@@ -223,28 +223,23 @@ const EDGE_MS_MIN: f64 = 1e-3;
 /// From edge to edge at least: thinner rows show nothing more.
 const ROW_RATIO_MIN: f64 = 1.02;
 
-/// In which step each value of a list lies, in runs of equal ones: the values of a request follow
-/// each other in time, so there are few.
+/// The step of each value of a list.
 #[derive(Debug)]
 pub(crate) struct GapSteps {
     /// `None` without requests.
     steps: Option<Steps>,
-    runs: Vec<(usize, usize)>,
+    places: Vec<u8>,
 }
 
 impl GapSteps {
     pub(crate) fn new(records: &[&RequestRecord]) -> Self {
-        Self { steps: Steps::over(records.iter().copied(), GAP_STEPS_MAX), runs: Vec::new() }
+        Self { steps: Steps::over(records.iter().copied(), GAP_STEPS_MAX), places: Vec::new() }
     }
 
     /// The next value of the list is of a gap that ends at `at`.
     pub(crate) fn push(&mut self, at: Moment) {
-        let Some(steps) = self.steps else { return };
-        let step = steps.place(at.as_nanos());
-        match self.runs.last_mut() {
-            Some((last, length)) if *last == step => *length += 1,
-            _ => self.runs.push((step, 1)),
-        }
+        let place = self.steps.map(|steps| steps.place(at.as_nanos()));
+        self.places.extend(place.and_then(|place| u8::try_from(place).ok()));
     }
 
     /// The chart of values in the order in which they were pushed, and the measurements that each
@@ -257,14 +252,10 @@ impl GapSteps {
         let steps = self.steps?;
         let edges_ms = row_edges(values)?;
         let mut columns = vec![vec![0_u64; edges_ms.len() - 1]; steps.count];
-        let mut from = 0;
-        for (step, length) in self.runs {
-            let range = from..from + length;
-            from = range.end;
-            for (place, value) in range.clone().zip(&values[range]) {
-                let row = &mut columns[step][row_of(&edges_ms, *value)];
-                *row = row.saturating_add(counts.get(place).copied().unwrap_or(1));
-            }
+        let counts = counts.iter().copied().chain(std::iter::repeat(1));
+        for ((step, value), count) in self.places.into_iter().zip(values).zip(counts) {
+            let row = &mut columns[usize::from(step)][row_of(&edges_ms, *value)];
+            *row = row.saturating_add(count);
         }
         Some(GapsFigure {
             metric: metric.name.to_owned(),

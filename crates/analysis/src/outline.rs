@@ -1,4 +1,4 @@
-//! A plan at a glance, before anything is sent: how long its requests are, and when they leave.
+//! The outline of a plan, before anything is sent: the lengths of its requests, and when they are sent.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use serde::Serialize;
 /// A summary of the recipes of a plan.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Outline {
-    /// Requests that were looked at: all, or the first of a plan without an end.
+    /// Requests that are outlined: all, or the first of a plan without an end.
     pub requests: u64,
     /// Whether the plan goes on beyond them.
     pub more: bool,
@@ -17,9 +17,9 @@ pub struct Outline {
     /// Null when the plan is empty.
     pub input_tokens: Option<LengthOutline>,
     pub output_tokens: Option<LengthOutline>,
-    /// Requests that leave in each stretch of a schedule; null where slots or answers decide.
+    /// Requests that are sent in each stretch of a schedule; null where slots or answers decide.
     pub load_curve: Option<LoadCurve>,
-    /// Requests of each part of a mix, by its place; empty without a mix.
+    /// Requests of each part of a mix, by its index; empty without a mix.
     pub parts: BTreeMap<u16, u64>,
 }
 
@@ -57,29 +57,26 @@ const BARS: u32 = 12;
 const STRETCHES: u64 = 24;
 /// A plan without an end is outlined by its beginning.
 const ENDLESS_MAX: u64 = 10_000;
-/// The most requests that are looked at: each recipe is drawn anew.
+/// The most requests that are outlined, because each is generated anew.
 const RECIPES_MAX: u64 = 1_000_000;
 
 impl Outline {
-    /// Looks at every recipe once; no text is made.
+    /// Generates every request once, without its text.
     pub fn new(plan: &dyn Plan) -> Self {
-        let end = plan.bounds().requests;
-        let mut lengths = (Vec::new(), Vec::new());
-        let mut moments_ns = Vec::new();
+        let (mut input, mut output, mut times_ns) = (Vec::new(), Vec::new(), Vec::new());
         let mut parts = BTreeMap::new();
-        let (mut requests, mut conversations) = (0, 0);
-        let end = end.map_or(ENDLESS_MAX, |end| end.min(RECIPES_MAX));
-        let looked_at = (0..end).map_while(|id| plan.request(RequestId(id)));
-        for request in looked_at {
-            requests += 1;
+        let mut conversations = 0;
+        let end = plan.bounds().requests.map_or(ENDLESS_MAX, |end| end.min(RECIPES_MAX));
+        for request in (0..end).map_while(|id| plan.request(RequestId(id))) {
             conversations += u64::from(request.turn == 0);
-            lengths.0.push(request.input_tokens);
-            lengths.1.push(request.output_tokens);
+            input.push(request.input_tokens);
+            output.push(request.output_tokens);
             *parts.entry(request.part).or_insert(0) += 1;
             if let Release::At(moment) = request.release {
-                moments_ns.push(moment.as_nanos());
+                times_ns.push(moment.as_nanos());
             }
         }
+        let requests = input.len() as u64;
         if parts.keys().all(|part| *part == 0) {
             parts.clear();
         }
@@ -87,9 +84,9 @@ impl Outline {
             requests,
             more: plan.request(RequestId(requests)).is_some(),
             conversations,
-            input_tokens: LengthOutline::from_lengths(lengths.0),
-            output_tokens: LengthOutline::from_lengths(lengths.1),
-            load_curve: LoadCurve::from_moments(&moments_ns),
+            input_tokens: LengthOutline::from_lengths(input),
+            output_tokens: LengthOutline::from_lengths(output),
+            load_curve: LoadCurve::from_times(&times_ns),
             parts,
         }
     }
@@ -114,47 +111,34 @@ impl LengthOutline {
     }
 }
 
-/// Of sorted lengths.
-fn histogram(lengths: &[u32], min: u32, max: u32) -> Vec<Bar> {
+fn histogram(sorted: &[u32], min: u32, max: u32) -> Vec<Bar> {
     let width = (max - min).div_ceil(BARS).max(1);
-    let mut bars = Vec::new();
-    let mut low = min;
-    let mut counted = 0;
-    loop {
+    let bar = |low: u32| {
         let high = low.saturating_add(width - 1).min(max);
-        let through = lengths.partition_point(|length| *length <= high);
-        bars.push(Bar { low, high, requests: (through - counted) as u64 });
-        counted = through;
-        if high == max {
-            return bars;
-        }
-        low = high + 1;
-    }
+        let below = sorted.partition_point(|length| *length < low);
+        let through = sorted.partition_point(|length| *length <= high);
+        Bar { low, high, requests: (through - below) as u64 }
+    };
+    (min..=max).step_by(width as usize).map(bar).collect()
 }
 
 impl LoadCurve {
-    fn from_moments(moments_ns: &[u64]) -> Option<Self> {
-        let last = *moments_ns.iter().max()?;
-        let step_ns = step(last);
-        let stretches = last / step_ns + 1;
-        let mut requests = vec![0; usize::try_from(stretches).ok()?];
-        for moment in moments_ns {
-            requests[usize::try_from(moment / step_ns).ok()?] += 1;
+    fn from_times(times_ns: &[u64]) -> Option<Self> {
+        const ROUND_S: [u64; 12] = [1, 2, 5, 10, 30, 60, 120, 300, 600, 1_800, 3_600, 86_400];
+        const SECOND_NS: u64 = 1_000_000_000;
+        const DAY_NS: u64 = 86_400 * SECOND_NS;
+        let last = *times_ns.iter().max()?;
+        // A round length of which at most `STRETCHES` reach the end, or as many whole days as it takes.
+        let fits = |step_ns: &u64| last / step_ns < STRETCHES;
+        let round = ROUND_S.iter().map(|seconds| seconds * SECOND_NS).find(fits);
+        let step_ns = round.unwrap_or_else(|| (last / STRETCHES / DAY_NS + 1) * DAY_NS);
+        let mut requests = vec![0; usize::try_from(last / step_ns + 1).ok()?];
+        for at_ns in times_ns {
+            requests[usize::try_from(at_ns / step_ns).ok()?] += 1;
         }
-        let mean_per_s = (0 < last).then(|| (moments_ns.len() - 1) as f64 / (last as f64 / 1e9));
+        let mean_per_s = (0 < last).then(|| (times_ns.len() - 1) as f64 / (last as f64 / 1e9));
         Some(Self { step_s: step_ns as f64 / 1e9, requests, mean_per_s })
     }
-}
-
-/// A round length of time of which at most [`STRETCHES`] reach the end.
-fn step(end_ns: u64) -> u64 {
-    const ROUND_S: [u64; 12] = [1, 2, 5, 10, 30, 60, 120, 300, 600, 1_800, 3_600, 86_400];
-    const SECOND_NS: u64 = 1_000_000_000;
-    const DAY_NS: u64 = 86_400 * SECOND_NS;
-    let fits = |step_ns: &u64| end_ns / step_ns < STRETCHES;
-    let round = ROUND_S.iter().map(|seconds| seconds * SECOND_NS).find(fits);
-    // Whole days, as many as it takes.
-    round.unwrap_or_else(|| (end_ns / STRETCHES / DAY_NS + 1) * DAY_NS)
 }
 
 #[cfg(test)]
@@ -205,7 +189,7 @@ mod tests {
     #[test]
     fn a_load_curve_has_an_end_however_far_it_reaches() {
         for last_s in [1, 59, 60, 61, 3_600 * 24 * 59, 3_600 * 24 * 61, 10_000_000_000] {
-            let curve = LoadCurve::from_moments(&[0, last_s * 1_000_000_000]).unwrap();
+            let curve = LoadCurve::from_times(&[0, last_s * 1_000_000_000]).unwrap();
             assert!(curve.requests.len() <= 60, "{} stretches", curve.requests.len());
             assert_eq!(curve.requests.iter().sum::<u64>(), 2, "{last_s}");
         }

@@ -78,9 +78,9 @@ fn the_same_prompts_in_every_scenario_measure_the_prefix_cache_and_the_set_says_
     let words = warning["text"].as_str().unwrap();
     for evidence in [
         "Concurrency Scaling (c=4)",
-        "and Single User Latency at",
+        "and Single User Latency of",
         "Concurrency Scaling (c=2) is",
-        "Single User Latency and others after it had sent prompts that begin alike",
+        "Single User Latency and later scenarios sent prompts with the same beginning",
     ] {
         assert!(words.contains(evidence), "{evidence}: {words}");
     }

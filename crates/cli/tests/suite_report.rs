@@ -184,7 +184,7 @@ fn the_report_flags_a_warm_cache_with_its_evidence() {
 
     let top = page.split_once("\n## ").unwrap().0;
     let evidence = format!(
-        "Concurrency Scaling (c=4) reads prompts at {four:.0} tokens/s and Single User Latency at {alone:.0}"
+        "Concurrency Scaling (c=4) has a prefill speed of {four:.0} tokens/s and Single User Latency of {alone:.0}"
     );
     for words in [
         "Verdict: degraded",

@@ -683,20 +683,12 @@ impl Requirement {
 
     /// Judges one run by its within-run interval.
     pub fn judge(&self, summary: &Summary) -> RequirementOutcome {
-        let found = Evidence::from_run(self.quantity(), &summary.metrics, summary.attempted);
-        let reservation = invalid_run(self.quantity(), summary)
-            .or_else(|| found.as_ref().err().cloned().map(Reservation::undecided));
-        let found = found.ok().map(|found| (self.threshold.judge(&found), found.estimate));
-        let n = found.as_ref().map(|(_, estimate)| estimate.n);
-        self.outcome(found, reservation, n, 1)
+        self.judge_across(std::slice::from_ref(summary))
     }
 
-    /// Of several runs of the same experiment, by the interval between them. A single one is judged
-    /// from within.
+    /// Judges several runs of the same experiment by the interval between them, and a single one by the
+    /// interval within it.
     pub fn judge_across(&self, summaries: &[Summary]) -> RequirementOutcome {
-        if let [only] = summaries {
-            return self.judge(only);
-        }
         let mut found: Vec<(&Summary, Estimate)> = Vec::with_capacity(summaries.len());
         let mut reservations = Vec::new();
         if summaries.is_empty() {
@@ -706,27 +698,32 @@ impl Requirement {
             let value = self.quantity().value_in(summary);
             let invalid = invalid_run(self.quantity(), summary);
             let missing = || Some(Reservation::undecided(value.as_ref().err()?.clone()));
-            if let Some(Reservation { reason, may_miss }) = invalid.or_else(missing) {
-                let reason = format!("run {}: {reason}", summary.run.id);
+            if let Some(Reservation { mut reason, may_miss }) = invalid.or_else(missing) {
+                if 1 < summaries.len() {
+                    reason = format!("run {}: {reason}", summary.run.id);
+                }
                 reservations.push(Reservation { reason, may_miss });
             }
             found.extend(value.map(|estimate| (summary, estimate)));
         }
         let runs = summaries.len() as u64;
-        let across = Evidence::from_runs(self.quantity(), &found);
-        let across = across.map(|found| (self.threshold.judge(&found), found.estimate));
+        let evidence = match summaries {
+            [only] => Evidence::from_run(self.quantity(), &only.metrics, only.attempted).ok(),
+            _ => Evidence::from_runs(self.quantity(), &found),
+        };
+        let n = if runs == 1 { evidence.as_ref().map(|it| it.estimate.n) } else { Some(runs) };
+        let found = evidence.map(|found| (self.threshold.judge(&found), found.estimate));
         let gravest = reservations.into_iter().min_by_key(|it| it.may_miss);
-        self.outcome(across, gravest, Some(runs), runs)
+        self.outcome(found, gravest, n, runs)
     }
 
-    /// Of results of one configuration and load. One decides by its value where it has no interval;
-    /// several by the interval between them.
+    /// Judges results of one configuration and load: one by its value where it has no interval, several by
+    /// the interval between them.
     pub fn judge_results(&self, results: &[ToolResult]) -> RequirementOutcome {
         let quantity = self.quantity();
         let runs = results.len() as u64;
-        let estimates: Result<Vec<Estimate>, String> =
-            results.iter().map(|result| result.figure(&quantity)).collect();
-        let estimates = match estimates {
+        let estimates = results.iter().map(|result| result.figure(&quantity));
+        let estimates: Vec<Estimate> = match estimates.collect::<Result<_, String>>() {
             Ok(estimates) => estimates,
             Err(missing) => {
                 return self.outcome(None, Some(Reservation::undecided(missing)), None, runs);

@@ -1,4 +1,4 @@
-//! The summary of a set of runs: statistics across runs, level by level, and what they show.
+//! The summary of a set of runs: statistics across runs, level by level, and findings.
 //!
 //! [`SetSummary::summarize`] is a pure function of the set's manifest and of the summaries of its runs.
 //! Requests of several runs are never one sample: a run gives one value, and runs are compared.
@@ -27,7 +27,7 @@ pub use self::level::{
     AcrossRuns, Cut, Enough, LevelSummary, Reached, STATISTICS, Served, Tally, is_cut, piles_up,
 };
 pub use self::suite::{Contaminated, SuiteRow, SuiteSummary};
-use self::warnings::{MatrixContext, SetContext, matrix_warnings, set_warnings};
+use self::warnings::{SetContext, set_warnings};
 use crate::judge::{Severity, Verdict, Warning};
 use crate::matrix::MatrixSummary;
 use crate::summary::{DocumentError, Summary, read_document, write_document};
@@ -103,8 +103,8 @@ pub struct Asked {
     pub runs: u32,
     pub order: Order,
     pub cool_down_s: f64,
-    /// Whether the server was restarted before each run. Every cell and repetition of a matrix has a
-    /// server of its own.
+    /// Whether the server was restarted before each run. Every cell and repetition of a matrix is a new
+    /// deployment.
     pub restarted: bool,
     pub stop_at: Option<StopAt>,
 }
@@ -119,7 +119,7 @@ pub enum QuestionKind {
     Matrix,
 }
 
-/// Which server answered, and what it was asked, as its first run has it.
+/// The server and its workload, as its first run has them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Subject {
     pub target: String,
@@ -139,7 +139,7 @@ pub struct Subject {
 /// The highest level at which every goal is met, as far as it is known.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FoundLimit {
-    /// Which condition, by its place in the list.
+    /// Index of the condition in the list.
     pub condition: u32,
     /// As they were typed, such as `ttft.p99<500ms`.
     pub goals: Vec<String>,
@@ -149,7 +149,7 @@ pub struct FoundLimit {
     pub lowest_missed: Option<f64>,
     /// Whether it met them once more on a fresh seed.
     pub confirmed: bool,
-    /// Whether even the highest level that may be asked for met them.
+    /// Whether even the highest allowed level met them.
     pub open_ended: bool,
     /// Runs that the search took.
     pub runs: u32,
@@ -186,17 +186,14 @@ impl SetSummary {
         let suite = SuiteSummary::summarize(study, &conditions, &ordered);
         let matrix = MatrixSummary::summarize(manifest, results, failures, deployments);
         let results = ordered.as_slice();
-        let warnings = match &matrix {
-            Some(matrix) => {
-                matrix_warnings(&MatrixContext { matrix, study, conditions: &conditions, results })
-            }
-            None => set_warnings(&SetContext {
-                asked: &asked,
-                conditions: &conditions,
-                suite: suite.as_ref(),
-                results,
-            }),
-        };
+        let warnings = set_warnings(&SetContext {
+            study,
+            asked: &asked,
+            conditions: &conditions,
+            suite: suite.as_ref(),
+            matrix: matrix.as_ref(),
+            results,
+        });
         Self {
             schema: SET_SCHEMA.to_owned(),
             set: manifest.set.clone(),

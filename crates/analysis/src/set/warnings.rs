@@ -30,42 +30,38 @@ const fn rule<F: Copy>(key: &'static str, raise: F) -> Rule<F> {
     Rule { key, check: None, raise }
 }
 
-/// A set that is no matrix.
+type SetRule = Rule<fn(&SetContext<'_>) -> Option<Raised>>;
+
+/// The set that warnings look at.
 pub(super) struct SetContext<'a> {
+    pub(super) study: &'a StudySpec,
     pub(super) asked: &'a Asked,
     pub(super) conditions: &'a [ConditionSummary],
     pub(super) suite: Option<&'a SuiteSummary>,
+    pub(super) matrix: Option<&'a MatrixSummary>,
     pub(super) results: &'a [&'a PointResult],
 }
 
-pub(super) struct MatrixContext<'a> {
-    pub(super) matrix: &'a MatrixSummary,
-    pub(super) study: &'a StudySpec,
-    pub(super) conditions: &'a [ConditionSummary],
-    pub(super) results: &'a [&'a PointResult],
-}
-
-/// Warnings about a set that is no matrix, the most severe first.
+/// Warnings about a set, the most severe first. A matrix has one for each kind, since it has too many
+/// cells for a warning each.
 pub(super) fn set_warnings(set: &SetContext<'_>) -> Vec<Warning> {
-    let is_named = 1 < set.conditions.len();
+    let is_named = set.matrix.is_some() || 1 < set.conditions.len();
     let levels = set.conditions.iter().flat_map(|one| level_warnings(one, is_named));
-    let own = SET_RULES.iter().filter_map(|rule| rule.warning((rule.raise)(set)));
-    let of_runs = run_warnings(set.results, |warning| match set.suite {
+    let raised =
+        |rules: &'static [SetRule]| rules.iter().filter_map(|rule| rule.warning((rule.raise)(set)));
+    let mut warnings: Vec<Warning> = if set.matrix.is_some() {
+        let identical = rule("identical-runs", ()).warning(identical_runs(set.conditions));
+        raised(MATRIX_RULES).chain(gathered(levels)).chain(identical).collect()
+    } else {
+        levels.chain(raised(SET_RULES)).collect()
+    };
+    warnings.extend(run_warnings(set.results, |warning| match set.suite {
         None => warning.severity != Severity::Note,
         // A suite reports which of its scenarios were warm; only runs know about earlier runs.
         Some(_) if warning.key == CONTAMINATION => false,
         Some(_) => warning.severity != Severity::Note || warning.key == "seen-before",
-    });
-    by_severity(levels.chain(own).chain(of_runs).collect())
-}
-
-/// Warnings about a matrix: one for each kind, since it has too many cells for a warning each.
-pub(super) fn matrix_warnings(context: &MatrixContext<'_>) -> Vec<Warning> {
-    let cells = context.conditions.iter().flat_map(|one| level_warnings(one, true));
-    let own = MATRIX_RULES.iter().filter_map(|rule| rule.warning((rule.raise)(context)));
-    let of_runs = run_warnings(context.results, |warning| warning.severity != Severity::Note);
-    let identical = rule("identical-runs", ()).warning(identical_runs(context.conditions));
-    by_severity(own.chain(gathered(cells)).chain(identical).chain(of_runs).collect())
+    }));
+    by_severity(warnings)
 }
 
 fn level_warnings(condition: &ConditionSummary, is_named: bool) -> Vec<Warning> {
@@ -191,7 +187,8 @@ fn identical_runs(conditions: &[ConditionSummary]) -> Option<Raised> {
     if levels.all(is_identical) { note(text) } else { None }
 }
 
-static SET_RULES: &[Rule<fn(&SetContext<'_>) -> Option<Raised>>] = &[
+/// Warnings about a set that is no matrix.
+static SET_RULES: &[SetRule] = &[
     rule("few-runs", |set| {
         let levels = set.conditions.iter().flat_map(|condition| &condition.levels);
         let text = match levels.map(|level| level.points.len()).min()? {
@@ -270,7 +267,7 @@ static SET_RULES: &[Rule<fn(&SetContext<'_>) -> Option<Raised>>] = &[
     }),
 ];
 
-static MATRIX_RULES: &[Rule<fn(&MatrixContext<'_>) -> Option<Raised>>] = &[
+static MATRIX_RULES: &[SetRule] = &[
     rule("cells-failed", |it| {
         let (cells, listed) = it.cells(
             |row| row.ending.failure().is_some() && row.unfit().is_none(),
@@ -311,7 +308,7 @@ static MATRIX_RULES: &[Rule<fn(&MatrixContext<'_>) -> Option<Raised>>] = &[
             })
         };
         let mut cells: Vec<u32> =
-            it.matrix.deployments.iter().filter(is_unclean).map(|it| it.condition).collect();
+            it.matrix?.deployments.iter().filter(is_unclean).map(|it| it.condition).collect();
         cells.sort_unstable();
         let (cells, listed) = it.named(cells, |_| None)?;
         let left = "left a process, an open port or used GPU memory behind";
@@ -328,7 +325,7 @@ static MATRIX_RULES: &[Rule<fn(&MatrixContext<'_>) -> Option<Raised>>] = &[
 ];
 
 /// One prompt for all requests is in the cache from the second request on.
-fn same_prompt(it: &MatrixContext<'_>) -> Option<Raised> {
+fn same_prompt(it: &SetContext<'_>) -> Option<Raised> {
     let is_fixed = |cell: u32| {
         let condition = it.study.conditions.get(cell as usize);
         condition.is_some_and(|it| matches!(it.spec.workload.source, Source::Fixed(_)))
@@ -457,7 +454,7 @@ fn evidence(suite: &SuiteSummary, rows: &[&Contaminated]) -> String {
     text
 }
 
-impl MatrixContext<'_> {
+impl SetContext<'_> {
     /// The number of cells with such a row, and the first few of them by name, each with the detail of
     /// its first row that has one. `None` without any.
     fn cells(
@@ -465,7 +462,7 @@ impl MatrixContext<'_> {
         is_so: impl Fn(&MatrixRow) -> bool,
         detail: impl Fn(&MatrixRow) -> Option<String>,
     ) -> Option<(String, String)> {
-        let rows = self.matrix.rows.iter().filter(|row| is_so(row));
+        let rows = self.matrix?.rows.iter().filter(|row| is_so(row));
         self.named(rows.map(|row| row.cell).collect(), detail)
     }
 
@@ -474,11 +471,12 @@ impl MatrixContext<'_> {
         mut cells: Vec<u32>,
         detail: impl Fn(&MatrixRow) -> Option<String>,
     ) -> Option<(String, String)> {
+        let rows = &self.matrix?.rows;
         cells.dedup();
         let named = cells.iter().take(NAMED_MAX).map(|cell| {
             let condition = self.study.conditions.get(*cell as usize);
             let name = condition.map_or("a cell that is not in the plan", |it| it.name.as_str());
-            let mut own = self.matrix.rows.iter().filter(|row| row.cell == *cell);
+            let mut own = rows.iter().filter(|row| row.cell == *cell);
             match own.find_map(&detail) {
                 Some(detail) => format!("{name} ({detail})"),
                 None => name.to_owned(),
