@@ -18,7 +18,7 @@ use serde_json::{Map, Value};
 
 use crate::arguments::{Experiment, ExperimentArguments, RepeatTable, SweepTable};
 use crate::experiment::{self, Layer, Origins};
-use crate::failure::Failure;
+use crate::failure::{Failure, Result};
 use crate::secrets::Secrets;
 
 /// All that a command needs to know before it begins.
@@ -36,12 +36,12 @@ pub(crate) struct Drafted {
 
 impl Drafted {
     /// The spec; a refusal names the line of the file.
-    pub(crate) fn resolve(&self) -> Result<Spec, Failure> {
+    pub(crate) fn resolve(&self) -> Result<Spec> {
         self.resolve_as(self.spec.clone())
     }
 
     /// The same of a draft that was changed.
-    pub(crate) fn resolve_as(&self, draft: SpecDraft) -> Result<Spec, Failure> {
+    pub(crate) fn resolve_as(&self, draft: SpecDraft) -> Result<Spec> {
         draft.resolve().map_err(|error| self.origins.explain(&error))
     }
 }
@@ -50,7 +50,7 @@ const RUNS_MAX: u32 = 1_000;
 pub(crate) const RESTART_TIMEOUT: Duration = Duration::from_mins(10);
 
 /// Merges the experiment file, `--set` and flags.
-pub(crate) fn draft(arguments: &ExperimentArguments) -> Result<Drafted, Failure> {
+pub(crate) fn draft(arguments: &ExperimentArguments) -> Result<Drafted> {
     let said = experiment::said(arguments, None)?;
     let experiment = experiment::experiment(&said)?;
     check_repeats(&experiment.repeat, &arguments.tables.repeat)?;
@@ -62,12 +62,12 @@ pub(crate) fn draft(arguments: &ExperimentArguments) -> Result<Drafted, Failure>
 pub(crate) fn draft_sweep(
     arguments: &ExperimentArguments,
     server: Option<&Path>,
-) -> Result<Drafted, Failure> {
+) -> Result<Drafted> {
     draft_scenario(&arguments.headers, experiment::said(arguments, server)?)
 }
 
-/// The same for an experiment that was put together elsewhere, such as a scenario of a suite.
-pub(crate) fn draft_scenario(headers: &[String], said: Layer) -> Result<Drafted, Failure> {
+/// The same for an experiment that was merged elsewhere, such as a scenario of a suite.
+pub(crate) fn draft_scenario(headers: &[String], said: Layer) -> Result<Drafted> {
     let experiment = experiment::experiment(&said)?;
     // Between the levels of a sweep there is time in any case; only repeated runs can end early.
     let stops = experiment.repeat.stop_at.is_some();
@@ -75,11 +75,7 @@ pub(crate) fn draft_scenario(headers: &[String], said: Layer) -> Result<Drafted,
     drafted(headers, experiment, said.origins)
 }
 
-fn drafted(
-    headers: &[String],
-    experiment: Experiment,
-    origins: Origins,
-) -> Result<Drafted, Failure> {
+fn drafted(headers: &[String], experiment: Experiment, origins: Origins) -> Result<Drafted> {
     let Experiment { mut target, mut workload, .. } = experiment;
     let secrets = Secrets::read(target.api_key_file.as_deref(), headers)?;
     let repetition = repetition(&experiment.repeat)?;
@@ -90,20 +86,15 @@ fn drafted(
         .map(str::parse)
         .transpose()
         .map_err(|error: BaseUrlError| origins.failure("target.url", &error.to_string()))?;
-    target.api = target.api.or_else(|| typed_api(target.url.as_deref()));
+    // A whole endpoint pasted as the URL sets the API.
+    target.api = target.api.or_else(|| target.url.as_deref().and_then(Api::from_path));
     let deployment = deploy::draft(experiment.deploy, &origins)?;
-    if let Some(deployment) = &deployment {
-        deploy::check_placeholders(deployment, &origins)?;
-    }
-    read_prompt_file(&mut workload.source)?;
-    for part in &mut workload.mix {
-        read_prompt_file(&mut part.source)?;
-    }
+    deployment.iter().try_for_each(|it| deploy::check_placeholders(it, &origins))?;
+    let parts = workload.mix.iter_mut().map(|part| &mut part.source);
+    [&mut workload.source].into_iter().chain(parts).try_for_each(read_prompt_file)?;
     read_tools_file(&mut workload.body)?;
-    let saved = match &workload.source.plan {
-        Some(path) => Some(read_header(path).map_err(WorkloadError::from)?.spec()),
-        None => None,
-    };
+    let saved = workload.source.plan.as_ref().map(|path| read_header(path)).transpose();
+    let saved = saved.map_err(WorkloadError::from)?.map(|header| header.spec());
     let redactor = secrets.credentials.redactor();
     let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let facts = experiment.metadata.iter();
@@ -134,24 +125,23 @@ pub(crate) fn cores_allowed() -> Vec<u32> {
 }
 
 /// Puts the text of `prompt_file` into `prompt`. The line break at its end is the editor's.
-fn read_prompt_file(source: &mut SourceTable) -> Result<(), Failure> {
+fn read_prompt_file(source: &mut SourceTable) -> Result<()> {
     let Some(path) = source.prompt_file.take() else { return Ok(()) };
     if source.prompt.is_some() {
         return Err(Failure::usage("--prompt and --prompt-file both set the prompt; set one"));
     }
     let text = std::fs::read_to_string(&path)
         .map_err(|error| Failure::usage(format!("prompt file {}: {error}", path.display())))?;
-    match text.trim_end_matches(['\r', '\n']) {
-        "" => Err(Failure::usage(format!("prompt file {} is empty", path.display()))),
-        prompt => {
-            source.prompt = Some(prompt.to_owned());
-            Ok(())
-        }
+    let prompt = text.trim_end_matches(['\r', '\n']);
+    if prompt.is_empty() {
+        return Err(Failure::usage(format!("prompt file {} is empty", path.display())));
     }
+    source.prompt = Some(prompt.to_owned());
+    Ok(())
 }
 
 /// Puts the tool definitions of a file into the extra fields of the body.
-fn read_tools_file(body: &mut BodyTable) -> Result<(), Failure> {
+fn read_tools_file(body: &mut BodyTable) -> Result<()> {
     let Some(path) = body.tools.take() else { return Ok(()) };
     let unusable = |why: String| Failure::usage(format!("tools {}: {why}", path.display()));
     let text = std::fs::read_to_string(&path).map_err(|error| unusable(error.to_string()))?;
@@ -168,36 +158,26 @@ fn read_tools_file(body: &mut BodyTable) -> Result<(), Failure> {
 }
 
 /// SLOs in both of their forms: `promises = ["ttft<500ms"]` and `ttft = "500ms"`.
-fn slos(table: BTreeMap<String, Value>, origins: &Origins) -> Result<Vec<Slo>, Failure> {
+fn slos(table: BTreeMap<String, Value>, origins: &Origins) -> Result<Vec<Slo>> {
     let mut slos = Vec::new();
     for (key, value) in table {
-        let texts = match value.as_array() {
-            Some(list) => list.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
-            None => vec![slo_text(&key, &value)],
+        let texts = if let Some(list) = value.as_array() {
+            list.iter().filter_map(Value::as_str).map(str::to_owned).collect()
+        } else {
+            // A threshold without a sign is an upper one.
+            let text = value.as_str().map_or_else(|| value.to_string(), |text| text.trim().into());
+            let sign = if text.starts_with(['<', '>']) { "" } else { "<" };
+            vec![format!("{key}{sign}{text}")]
         };
         for text in texts {
-            let slo = text
-                .parse()
-                .map_err(|error: String| origins.failure(&format!("slo.{key}"), &error))?;
-            slos.push(slo);
+            let refused = |error: String| origins.failure(&format!("slo.{key}"), &error);
+            slos.push(text.parse().map_err(refused)?);
         }
     }
     Ok(slos)
 }
 
-/// A threshold without a sign is an upper one.
-fn slo_text(metric: &str, threshold: &Value) -> String {
-    let text = threshold.as_str().map_or_else(|| threshold.to_string(), |text| text.trim().into());
-    let sign = if text.starts_with(['<', '>']) { "" } else { "<" };
-    format!("{metric}{sign}{text}")
-}
-
-/// A whole endpoint pasted as the URL says which API is meant.
-pub(crate) fn typed_api(url: Option<&str>) -> Option<Api> {
-    Api::from_path(url?)
-}
-
-fn repetition(said: &RepeatTable) -> Result<Repetition, Failure> {
+fn repetition(said: &RepeatTable) -> Result<Repetition> {
     let runs = said.runs.unwrap_or(1);
     let Some(runs) = NonZeroU32::new(runs).filter(|runs| runs.get() <= RUNS_MAX) else {
         return Err(Failure::usage(format!("--repeat must be from 1 to {RUNS_MAX}, not {runs}")));
@@ -215,9 +195,9 @@ fn repetition(said: &RepeatTable) -> Result<Repetition, Failure> {
     Ok(Repetition { runs, cool_down, restart: said.restart.clone(), stop_at })
 }
 
-/// What happens between runs needs runs to happen between.
-/// What a file says of it waits for more runs where `--repeat 1` asks for one.
-fn check_repeats(merged: &RepeatTable, typed: &RepeatTable) -> Result<(), Failure> {
+/// Flags about the time between runs need several runs. Those of a file are kept for more runs where
+/// `--repeat 1` overrides its number.
+fn check_repeats(merged: &RepeatTable, typed: &RepeatTable) -> Result<()> {
     let said = if merged.runs.is_none() { merged } else { typed };
     let between = [
         (said.cool_down.is_some(), "--cool-down pauses between repeated runs"),
@@ -228,14 +208,10 @@ fn check_repeats(merged: &RepeatTable, typed: &RepeatTable) -> Result<(), Failur
     refuse_alone(merged, &between)
 }
 
-fn refuse_alone(said: &RepeatTable, asked: &[(bool, &str)]) -> Result<(), Failure> {
-    let once = said.runs.is_none_or(|runs| runs == 1);
-    match asked.iter().find(|(is_said, _)| *is_said && once) {
-        None => Ok(()),
-        Some((_, why)) => {
-            Err(Failure::usage(format!("{why}; set --repeat to more than 1 too, or leave it out")))
-        }
-    }
+fn refuse_alone(table: &RepeatTable, flags: &[(bool, &str)]) -> Result<()> {
+    let once = table.runs.is_none_or(|runs| runs == 1);
+    let Some((_, why)) = flags.iter().find(|(is_set, _)| *is_set && once) else { return Ok(()) };
+    Err(Failure::usage(format!("{why}; set --repeat to more than 1 too, or leave it out")))
 }
 
 #[cfg(test)]
@@ -246,10 +222,9 @@ mod tests {
 
     #[test]
     fn a_pasted_endpoint_chooses_its_api() {
-        assert_eq!(typed_api(Some("http://h/v1/chat/completions")), Some(Api::Chat));
-        assert_eq!(typed_api(Some("http://h/v1/completions/")), Some(Api::Completions));
-        assert_eq!(typed_api(Some("http://h/v1")), None);
-        assert_eq!(typed_api(None), None);
+        assert_eq!(Api::from_path("http://h/v1/chat/completions"), Some(Api::Chat));
+        assert_eq!(Api::from_path("http://h/v1/completions/"), Some(Api::Completions));
+        assert_eq!(Api::from_path("http://h/v1"), None);
     }
 
     #[test]

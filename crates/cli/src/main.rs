@@ -26,7 +26,7 @@ use inferometer_runner::{
     simulation,
 };
 
-use failure::Failure;
+use failure::Result;
 
 /// Requests allocate on the measuring path; this allocator is the fastest we measured there.
 #[global_allocator]
@@ -44,7 +44,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(command: Command) -> Result<ExitCode, Failure> {
+fn run(command: Command) -> Result<ExitCode> {
     match command {
         Command::Run(arguments) => commands::run::run(&arguments),
         Command::Compare(arguments) => commands::compare::run(&arguments),
@@ -54,19 +54,19 @@ fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Fit(arguments) => commands::fit::run(&arguments),
         Command::Simulate(arguments) => commands::simulate::run(&arguments),
         Command::Calibrate(arguments) => commands::calibrate::run(&arguments),
-        Command::Require(arguments) => commands::require::run(&arguments),
-        Command::Report(arguments) => commands::report::run(&arguments),
+        Command::Require(arguments) => requirements::run(&arguments),
+        Command::Report(arguments) => report_files::run(&arguments),
         Command::Import(arguments) => commands::import::run(&arguments),
         Command::Export(arguments) => commands::export::run(&arguments),
-        Command::Bench(arguments) => commands::bench::run(&arguments),
+        Command::Bench(arguments) => bench::run(&arguments),
         Command::Explain(arguments) => commands::explain::run(&arguments),
         Command::Engine(arguments) => commands::engine::run(&arguments),
         Command::Runs(arguments) => commands::runs::run(&arguments),
         Command::Recover(arguments) => commands::verify::recover(&arguments),
         Command::Plan(arguments) => commands::plan::run(&arguments),
         Command::Check(arguments) => commands::check::run(&arguments),
-        Command::Schema(arguments) => commands::schema::run(&arguments),
-        Command::System(arguments) => commands::system::run(&arguments),
+        Command::Schema(arguments) => commands::schema(&arguments),
+        Command::System(arguments) => commands::system(&arguments),
         Command::Verify(arguments) => commands::verify::run(&arguments),
     }
 }

@@ -5,10 +5,10 @@ use std::process::ExitCode;
 
 use inferometer_report::escape;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, Result};
 
 /// A result. A reader that left early (`| head`) is not our failure: the run is saved.
-pub(crate) fn result(text: &str) -> Result<(), Failure> {
+pub(crate) fn result(text: &str) -> Result<()> {
     let mut stdout = std::io::stdout().lock();
     match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
@@ -26,7 +26,7 @@ pub(crate) fn talk(line: &str) {
 
 /// Prints a failure to standard error and returns the code to exit with.
 pub(crate) fn report(failure: &Failure) -> ExitCode {
-    // Whoever sent the signal knows why it ended.
+    // An interruption needs no explanation.
     if failure.is_interruption() {
         return failure.exit.into();
     }
@@ -41,7 +41,7 @@ pub(crate) fn report(failure: &Failure) -> ExitCode {
     failure.exit.into()
 }
 
-/// Whether to colour results: a terminal, and nobody asked for none.
+/// Whether to colour results: on a terminal, unless colours are disabled.
 pub(crate) fn is_coloured() -> bool {
     let no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let dumb = std::env::var_os("TERM").is_some_and(|value| value == "dumb");

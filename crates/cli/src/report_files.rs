@@ -1,19 +1,34 @@
-//! The pages of stored runs and sets, as files that replace the ones before them whole.
+//! `inferometer report`: the page of a stored run, set or import, or of several together; and the pages
+//! of runs and sets as files that replace the earlier ones as a whole.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitCode, Stdio};
+use std::time::Duration;
 
 use inferometer_analysis::Summary;
 use inferometer_analysis::set::{PointResult, SetSummary};
+use inferometer_analysis::tool_result::{Tool, ToolResult};
+use inferometer_interchange::meaning;
+use inferometer_interchange::vllm::{Writing, line};
 use inferometer_model::study::SetManifest;
 use inferometer_report::document::markdown::link;
 use inferometer_report::document::{Document, html, markdown};
+use inferometer_report::json;
 use inferometer_report::narrative::{Facts, findings};
-use inferometer_report::pages::{self, SuiteInput};
-use inferometer_store::{RunDirectory, SetDirectory, read_at_most, write_atomically};
+use inferometer_report::pages::results::{PageWords, results_page, site};
+use inferometer_report::pages::{self, SuiteInput, csv};
+use inferometer_store::{
+    RunDirectory, RunStore, SetDirectory, Stored, read_at_most, write_atomically,
+};
 
-use crate::failure::Failure;
-use crate::narrator::{self, Subject};
+use crate::arguments::{ReportArguments, ReportFormat};
+use crate::commands::{self, store};
+use crate::failure::{Failure, Result};
+use crate::narrator::{self, Subject, Writer, leaving_pages_alone};
+use crate::results::{self, Mapped, Source};
+use crate::signals::Interruption;
+use crate::{output, study};
 
 pub(crate) const HTML: &str = "report.html";
 pub(crate) const MARKDOWN: &str = "report.md";
@@ -21,10 +36,10 @@ pub(crate) const MARKDOWN: &str = "report.md";
 pub(crate) const MATRIX_CSV: &str = "matrix.csv";
 /// The folder of a fragment of a static site.
 pub(crate) const SITE: &str = "site";
-/// Of an earlier page, which is read for the charts that it shows.
+/// The size of an earlier page that is read for the names of its charts.
 const PAGE_BYTES_MAX: u64 = 64 << 20;
 
-/// A set whose page is made.
+/// A set to make a page of.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SetPage<'a> {
     pub(crate) set: &'a SetDirectory,
@@ -38,7 +53,7 @@ impl<'a> SetPage<'a> {
         Facts::from_set(self.summary, self.points)
     }
 
-    /// Who was measured first.
+    /// The condition that was measured first.
     pub(crate) fn subject(&self) -> Option<Subject<'a>> {
         let first = self.points.first()?;
         let condition = usize::try_from(first.point.condition).ok()?;
@@ -50,7 +65,7 @@ impl<'a> SetPage<'a> {
         })
     }
 
-    /// In the words that are kept, as far as they hold.
+    /// The page, with the stored narrative as far as it still holds.
     pub(crate) fn document(&self) -> Document {
         let Self { set, summary, points, .. } = *self;
         let facts = self.facts();
@@ -68,7 +83,7 @@ pub(crate) fn run_document(directory: &RunDirectory, summary: &Summary) -> Docum
 }
 
 /// The HTML page is written last: where it is, all is there.
-pub(crate) fn write_both(folder: &Path, document: &Document) -> Result<PathBuf, Failure> {
+pub(crate) fn write_both(folder: &Path, document: &Document) -> Result<PathBuf> {
     write_markdown(&folder.join(MARKDOWN), document)?;
     let path = folder.join(HTML);
     write_file(&path, &html::render(document))?;
@@ -76,7 +91,7 @@ pub(crate) fn write_both(folder: &Path, document: &Document) -> Result<PathBuf, 
 }
 
 /// The page, and its charts in a folder beside it.
-pub(crate) fn write_markdown(path: &Path, document: &Document) -> Result<(), Failure> {
+pub(crate) fn write_markdown(path: &Path, document: &Document) -> Result<()> {
     // Pages beside each other have folders of charts of their own.
     let charts = match path.file_stem() {
         Some(stem) if path.file_name() != Some(MARKDOWN.as_ref()) => {
@@ -110,8 +125,8 @@ fn remove_stale(folder: &Path, charts: &str, before: &str, shown: &BTreeSet<Stri
     }
 }
 
-pub(crate) fn write_file(path: &Path, content: &str) -> Result<(), Failure> {
-    let unwritable = |why: String| Failure::usage(why).hint("name another place with --to");
+pub(crate) fn write_file(path: &Path, content: &str) -> Result<()> {
+    let unwritable = |why: String| Failure::usage(why).hint("name another path with --to");
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         std::fs::create_dir_all(folder).map_err(|error| {
             unwritable(format!("the folder {} cannot be created: {error}", folder.display()))
@@ -120,17 +135,350 @@ pub(crate) fn write_file(path: &Path, content: &str) -> Result<(), Failure> {
     write_atomically(path, content.as_bytes()).map_err(|error| unwritable(error.to_string()))
 }
 
+/// Stands for standard output.
+const PRINTED: &str = "-";
+
+pub(crate) fn run(arguments: &ReportArguments) -> Result<ExitCode> {
+    check_flags(arguments)?;
+    let writer = &Writer::for_stored(&arguments.narrator).map_err(leaving_pages_alone)?;
+    let store = store(&arguments.store)?;
+    let talk = |line: &str| {
+        if !arguments.quiet {
+            output::talk(line);
+        }
+    };
+    let show = |mut subject: ReportSubject| -> Result<()> {
+        if let Some(title) = &arguments.title {
+            subject.set_title(title)?;
+        }
+        let page = make(&subject, arguments, writer, talk)?;
+        page.filter(|_| arguments.open).map_or(Ok(()), |page| open_in_browser(&page))
+    };
+    if arguments.together {
+        show(ReportSubject::Results(Results::read(&store, &arguments.names)?))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    for name in &arguments.names {
+        let found = store.find(name).map_err(Failure::from_usage)?;
+        show(if let Stored::Import(import, _) = &found {
+            let results = Results::read(&store, std::slice::from_ref(name))?;
+            let folder = Some(import.path().to_owned());
+            ReportSubject::Results(Results { folder, ..results })
+        } else {
+            ReportSubject::Measured(Source::read(&found, talk)?)
+        })?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Refuses flags that contradict each other before anything is read.
+fn check_flags(arguments: &ReportArguments) -> Result<()> {
+    let ReportArguments { format, open, together, .. } = *arguments;
+    let is_printed = arguments.to.as_deref() == Some(Path::new(PRINTED));
+    let has_narrator = arguments.narrator.narrator.is_some();
+    let name = format.map_or("", ReportFormat::name);
+    let is_data = matches!(name, "csv" | "json" | "site");
+    let to_file = arguments.to.is_some() && !is_printed;
+    let refusals = [
+        (
+            1 < arguments.names.len() && to_file && !together,
+            "--to names one file or folder, but several runs are named",
+            "leave --to out, make the reports one by one, or one page of all with --together",
+        ),
+        (
+            together && has_narrator,
+            "--narrator writes about one run or set, and --together makes a page of all",
+            "leave one of them out",
+        ),
+        (
+            is_data && has_narrator,
+            &format!("--narrator writes prose, and {name} contains none"),
+            "leave one of them out",
+        ),
+        (
+            format.is_none() && is_printed,
+            "`--to -` prints one format, and --format is not set",
+            "add --format html, md, csv or json",
+        ),
+        (
+            open && (is_data || name == "md"),
+            &format!("--open shows the HTML page, and --format is {name}"),
+            "leave --format out, or set it to html",
+        ),
+        (open && is_printed, "--open needs a file, and `--to -` makes none", "leave --to out"),
+    ];
+    match refusals.into_iter().find(|(is_refused, ..)| *is_refused) {
+        Some((_, message, hint)) => Err(Failure::usage(message).hint(hint)),
+        None => Ok(()),
+    }
+}
+
+/// Makes the requested files; returns the path of the HTML page where there is one.
+fn make(
+    subject: &ReportSubject,
+    arguments: &ReportArguments,
+    writer: &Writer,
+    talk: impl Fn(&str),
+) -> Result<Option<PathBuf>> {
+    let document = || subject.document(writer, &talk);
+    let own_folder = || {
+        subject.folder().map(Path::to_owned).ok_or_else(|| {
+            Failure::usage("a page of several runs has no folder")
+                .hint("name one: --to FOLDER, or --format html --to FILE")
+        })
+    };
+    let Some(form) = arguments.format else {
+        let folder = arguments.to.clone().map_or_else(own_folder, Ok)?;
+        let page = write_both(&folder, &document()?)?;
+        output::result(&format!("{}\n", page.display()))?;
+        return Ok(Some(page));
+    };
+    let printed = || -> Result<String> {
+        Ok(match form {
+            ReportFormat::Html => html::render(&document()?),
+            ReportFormat::Md => markdown::render(&document()?).text,
+            ReportFormat::Csv => subject.csv(),
+            ReportFormat::Json => subject.json(),
+            ReportFormat::Site => subject.site()?.swap_remove(0).1,
+        })
+    };
+    let path = match (arguments.to.as_deref(), form) {
+        (Some(to), _) if to == Path::new(PRINTED) => None,
+        (Some(to), _) => Some(to.to_owned()),
+        (None, ReportFormat::Html) => Some(own_folder()?.join(HTML)),
+        (None, ReportFormat::Md) => Some(own_folder()?.join(MARKDOWN)),
+        (None, ReportFormat::Site) => Some(own_folder()?.join(SITE)),
+        // Data goes into a pipe more often than into a file.
+        (None, ReportFormat::Csv | ReportFormat::Json) => None,
+    };
+    let Some(path) = path else {
+        output::result(&printed()?)?;
+        if matches!(form, ReportFormat::Md | ReportFormat::Site) {
+            talk("its charts are not printed; without `--to -` they are files beside the page");
+        }
+        return Ok(None);
+    };
+    match form {
+        ReportFormat::Md => write_markdown(&path, &document()?)?,
+        // The page is the first of the files and written last: where it is, all is there.
+        ReportFormat::Site => {
+            for (name, text) in subject.site()?.into_iter().rev() {
+                write_file(&path.join(name), &text)?;
+            }
+        }
+        ReportFormat::Html | ReportFormat::Csv | ReportFormat::Json => {
+            write_file(&path, &printed()?)?;
+        }
+    }
+    output::result(&format!("{}\n", path.display()))?;
+    Ok((form == ReportFormat::Html).then_some(path))
+}
+
+/// What a report is about.
+enum ReportSubject {
+    Measured(Source),
+    Results(Results),
+}
+
+/// Results of any tool, as one page shows them.
+struct Results {
+    results: Vec<ToolResult>,
+    words: PageWords,
+    /// The folder of an import; results of several have none.
+    folder: Option<PathBuf>,
+}
+
+impl ReportSubject {
+    fn folder(&self) -> Option<&Path> {
+        match self {
+            Self::Measured(source) => Some(source.folder()),
+            Self::Results(results) => results.folder.as_deref(),
+        }
+    }
+
+    /// Sets the title, which only a page of results can have.
+    fn set_title(&mut self, title: &str) -> Result<()> {
+        match self {
+            Self::Results(results) => results.words.title = Some(title.to_owned()),
+            Self::Measured(source) => {
+                let name = source.folder().display();
+                return Err(Failure::usage(format!("--title cannot change the title of {name}"))
+                    .hint("leave --title out, or make a page of results with --together"));
+            }
+        }
+        Ok(())
+    }
+
+    /// The page; where a model writes its prose, the model is asked first.
+    fn document(&self, writer: &Writer, talk: impl Fn(&str)) -> Result<Document> {
+        let consult = |subject: Subject<'_>, facts: &Facts, folder: &Path| {
+            // A signal may end this at once.
+            let never = &Interruption::default();
+            writer.write(subject, facts, folder, never, &talk).map_err(leaving_pages_alone)
+        };
+        match self {
+            Self::Results(results) => Ok(results_page(&results.results, &results.words)),
+            Self::Measured(Source::Run { directory, summary }) => {
+                if writer.is_model() {
+                    let manifest = directory.manifest().map_err(Failure::from_usage);
+                    let subject = Subject {
+                        spec: &manifest.map_err(leaving_pages_alone)?.spec,
+                        condition: 0,
+                        model: &summary.run.model,
+                        simulated: summary.run.simulated.is_some(),
+                    };
+                    consult(subject, &Facts::from_run(summary), directory.path())?;
+                }
+                Ok(run_document(directory, summary))
+            }
+            Self::Measured(Source::Set { set, manifest, summary, points }) => {
+                let page = SetPage { set, manifest, summary, points };
+                if let Some(subject) = page.subject().filter(|_| writer.is_model()) {
+                    consult(subject, &page.facts(), set.path())?;
+                }
+                Ok(page.document())
+            }
+        }
+    }
+
+    fn csv(&self) -> String {
+        match self {
+            Self::Measured(Source::Run { summary, .. }) => csv::of_run(summary),
+            Self::Measured(Source::Set { summary, points, .. }) => {
+                csv::of_matrix(summary).unwrap_or_else(|| csv::of_set(summary, points))
+            }
+            Self::Results(results) => csv::of_results(&results.results),
+        }
+    }
+
+    fn json(&self) -> String {
+        match self {
+            Self::Measured(Source::Run { directory, summary }) => {
+                json::render(summary, &commands::files(directory), &[])
+            }
+            Self::Measured(Source::Set { set, summary, .. }) => {
+                json::render(summary, &study::files(set), &[])
+            }
+            Self::Results(results) => json::render_results(&results.results),
+        }
+    }
+
+    /// The files of a fragment of a site, the page first.
+    fn site(&self) -> Result<Vec<(String, String)>> {
+        let own;
+        let results = match self {
+            Self::Results(results) => results,
+            Self::Measured(source) => {
+                let name = source.folder().file_name().unwrap_or_default().to_string_lossy();
+                let results = source.results(true).into_iter().map(|it| it.result);
+                own = Results::new(results.collect(), vec![name.into_owned()]);
+                &own
+            }
+        };
+        let raw = |result: &ToolResult| line(result, &Writing::default());
+        for result in &results.results {
+            raw(result).map_err(Failure::from_error)?;
+        }
+        Ok(site(&results.results, &results.words, |result| raw(result).unwrap_or_default()))
+    }
+}
+
+impl Results {
+    fn new(results: Vec<ToolResult>, made_from: Vec<String>) -> Self {
+        let tools: BTreeSet<Tool> = results.iter().map(|result| result.source.tool).collect();
+        let definition = |tool| (tool, meaning(tool).iter().map(ToString::to_string).collect());
+        let words = PageWords {
+            tool_version: env!("CARGO_PKG_VERSION").to_owned(),
+            definitions: tools.into_iter().map(definition).collect(),
+            made_from,
+            ..PageWords::default()
+        };
+        Self { results, words, folder: None }
+    }
+
+    /// All that is named, on one page, with what could not be read of the files that were imported.
+    fn read(store: &RunStore, names: &[String]) -> Result<Self> {
+        let found = results::from_names(store, names, true, |_| {})?;
+        if found.is_empty() {
+            return Err(Failure::usage(format!("there is no result in {}", names.join(", ")))
+                .hint("`inferometer runs` lists what is stored"));
+        }
+        let mut results =
+            Self::new(found.into_iter().map(|it| it.result).collect(), names.to_vec());
+        for typed in names {
+            let (_, name) = results::split_name(typed);
+            let found = store.find(name).map_err(Failure::from_usage)?;
+            let Stored::Import(import, None) = found else { continue };
+            let broken = Mapped::read(&import)?.import.broken().count();
+            if 0 < broken {
+                results.words.remarks.push(format!(
+                    "{broken} records of {name} could not be read; its summary.json has the reasons"
+                ));
+            }
+        }
+        Ok(results)
+    }
+}
+
+#[cfg(target_os = "macos")]
+const OPENERS: [&[&str]; 1] = [&["open"]];
+#[cfg(windows)]
+const OPENERS: [&[&str]; 1] = [&["cmd", "/C", "start", ""]];
+#[cfg(not(any(target_os = "macos", windows)))]
+const OPENERS: [&[&str]; 2] = [&["xdg-open"], &["gio", "open"]];
+
+/// Does not wait for the browser.
+fn open_in_browser(page: &Path) -> Result<()> {
+    let unopened = |why: &str| {
+        Failure::usage(format!("no browser was opened: {why}"))
+            .hint(format!("the page is written: open {} yourself", page.display()))
+    };
+    // Without a desktop an opener may start a browser for terminals, which shows nothing here; a user
+    // who sets BROWSER accepts that.
+    let is_set = |name: &&str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    if cfg!(target_os = "linux") && !["DISPLAY", "WAYLAND_DISPLAY", "BROWSER"].iter().any(is_set) {
+        return Err(unopened("there is no desktop: DISPLAY and WAYLAND_DISPLAY are not set"));
+    }
+    let mut failed = Vec::new();
+    for opener in OPENERS {
+        let mut command = Command::new(opener[0]);
+        command.args(&opener[1..]).arg(page).stdin(Stdio::null());
+        let spawned = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        let Ok(child) = spawned else { continue };
+        if !fails_at_once(child) {
+            return Ok(());
+        }
+        failed.push(opener[0]);
+    }
+    Err(unopened(&if failed.is_empty() {
+        let tried = OPENERS.map(|opener| opener[0]).join(", ");
+        format!("no program that opens pages was found; tried {tried}")
+    } else {
+        format!("{} failed", failed.join(" and "))
+    }))
+}
+
+/// A program that cannot open the page fails soon; one that keeps running is probably the browser.
+fn fails_at_once(mut opener: Child) -> bool {
+    for _ in 0..20 {
+        match opener.try_wait() {
+            Ok(Some(status)) => return !status.success(),
+            Ok(None) => std::thread::sleep(Duration::from_millis(50)),
+            Err(_) => return false,
+        }
+    }
+    false
+}
+
 #[cfg(test)]
 mod tests {
     use std::num::NonZeroU32;
-    use std::time::Duration;
 
     use inferometer_model::SpecDraft;
     use inferometer_model::spec::TargetSpec;
     use inferometer_model::study::{
         Condition, Level, Order, Point, Question, Repetition, Stage, StudySpec,
     };
-    use inferometer_store::{NewSet, RunStore};
 
     use super::*;
 
@@ -154,10 +502,9 @@ mod tests {
     #[test]
     fn a_model_is_asked_at_the_server_where_it_was_measured() {
         let folder = tempfile::tempdir().unwrap();
-        let (tool_version, key_files) = ("0.1.0".to_owned(), Vec::new());
         let study = study(["http://one:8000", "http://two:8000"]);
-        let new = NewSet { study, simulated: false, key_files, tool_version, realtime_ns: 0 };
-        let set = &RunStore::open(folder.path().into()).unwrap().create_set(new).unwrap();
+        let store = RunStore::open(folder.path().into()).unwrap();
+        let set = &store.create_set(study, false, Vec::new(), 0).unwrap();
         let manifest = &set.manifest().unwrap();
         let stored = include_bytes!("../../report/tests/summary.json");
         let summary = Summary::from_json_bytes(stored).unwrap();

@@ -1,31 +1,64 @@
-//! Results of runs, sets and imports as every tool has them, and the files of other tools as they are
-//! stored: read again, mapped again, shown.
+//! What is stored, as commands read it: runs and sets with their summaries, the files of other tools
+//! mapped again, and all of them as results of one form.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
 
+use inferometer_analysis::set::{PointResult, SetSummary};
 use inferometer_analysis::tool_result::ToolResult;
+use inferometer_analysis::{Severity, Summary, Verdict, Warning, summarize};
 use inferometer_interchange::vllm::block::{self, BlockOptions};
 use inferometer_interchange::{Import, Imported, meaning, read_file};
 use inferometer_model::import::ImportManifest;
+use inferometer_model::study::SetManifest;
 use inferometer_report::pages::results::import::{BrokenLine, ImportPage, render};
-use inferometer_store::{ImportDirectory, RunStore, Stored};
+use inferometer_store::{
+    ImportDirectory, RunDirectory, RunState, RunStore, SetDirectory, StoreError, Stored,
+};
+use inferometer_study::play;
 use sha2::{Digest, Sha256};
 
-use crate::commands::{report::Source, style};
-use crate::failure::Failure;
+use crate::commands::style;
+use crate::failure::{Failure, Result};
 
-/// The results of all that is named, in that order. `NAME=RUN` names a configuration.
-pub(crate) fn from_names(store: &RunStore, names: &[String]) -> Result<Vec<ToolResult>, Failure> {
+/// A finished run of ours, or one result of an import.
+pub(crate) struct StoredResult {
+    /// Its id, `SET/N` or `IMPORT/N`.
+    pub(crate) name: String,
+    /// By our own definitions for runs of ours, by those of its tool for an import.
+    pub(crate) result: ToolResult,
+    pub(crate) run: Option<(RunDirectory, Box<Summary>)>,
+}
+
+/// The results of all that is named, in that order; of a set its finished runs. `NAME=RUN` names a
+/// configuration; `names_single` is whether the only condition of a set is named too.
+pub(crate) fn from_names(
+    store: &RunStore,
+    names: &[String],
+    names_single: bool,
+    talk: impl Fn(&str),
+) -> Result<Vec<StoredResult>> {
     let mut all = Vec::new();
     for typed in names {
         let (configuration, name) = split_name(typed);
-        let mut results = from_stored(&store.find(name).map_err(Failure::from_usage)?)?;
+        let mut results = match store.find(name).map_err(Failure::from_usage)? {
+            Stored::Import(import, number) => {
+                let results = from_import(&import, number)?.into_iter();
+                let named = |(number, result)| StoredResult {
+                    name: format!("{}/{number}", import.id()),
+                    result,
+                    run: None,
+                };
+                (number.unwrap_or(0)..).zip(results).map(named).collect()
+            }
+            found => Source::read(&found, &talk)?.results(names_single),
+        };
         if let Some(configuration) = configuration {
-            name_all(results.iter_mut().map(|result| &mut result.configuration), configuration);
+            let configurations = results.iter_mut().map(|it| &mut it.result.configuration);
+            name_all(configurations, configuration);
         }
-        all.extend(results);
+        all.append(&mut results);
     }
     Ok(all)
 }
@@ -59,26 +92,128 @@ pub(crate) fn name_all<'a>(configurations: impl Iterator<Item = &'a mut String>,
     }
 }
 
-/// By our own definitions where the runs are ours, and by those of its tool what was imported.
-pub(crate) fn from_stored(found: &Stored) -> Result<Vec<ToolResult>, Failure> {
-    if let Stored::Import(import, number) = found {
-        return from_import(import, *number);
-    }
-    Ok(from_source(&Source::read(found, |_| {})?))
+/// A run or a set of ours, read back.
+pub(crate) enum Source {
+    /// One run.
+    Run { directory: RunDirectory, summary: Box<Summary> },
+    /// A set with the summaries of its points.
+    Set {
+        set: SetDirectory,
+        manifest: Box<SetManifest>,
+        summary: Box<SetSummary>,
+        points: Vec<PointResult>,
+    },
 }
 
-pub(crate) fn from_source(source: &Source) -> Vec<ToolResult> {
-    match source {
-        Source::Run { summary, .. } => vec![ToolResult::from_summary(summary)],
-        Source::Set { summary, points, .. } => points
-            .iter()
-            .map(|result| {
-                let condition = summary.conditions.get(result.point.condition as usize);
-                let configuration = condition.map_or_else(String::new, |it| it.name.clone());
-                ToolResult { configuration, ..ToolResult::from_summary(&result.summary) }
-            })
-            .collect(),
+impl Source {
+    pub(crate) fn read(found: &Stored, talk: impl Fn(&str)) -> Result<Self> {
+        let directory = match found {
+            Stored::Run(directory) => directory.clone(),
+            Stored::Set(set) => return read_set(set, talk),
+            Stored::Import(import, _) => {
+                let message = format!("{} was imported, not measured", import.id());
+                return Err(Failure::usage(message));
+            }
+        };
+        let id = directory.id();
+        let summary = match directory.state() {
+            RunState::Sealed | RunState::Finished => Box::new(stored_summary(&directory)?),
+            RunState::Running => {
+                let run = directory.path().to_owned();
+                return Err(Failure::from_usage(StoreError::Busy { run }));
+            }
+            RunState::Unfinished => {
+                return Err(Failure::usage(format!("run {id} is not finished"))
+                    .hint(format!("finish it with: {}", directory.remedy())));
+            }
+            RunState::Unreadable(why) => {
+                return Err(Failure::usage(format!("run {id} cannot be read: {why}")));
+            }
+        };
+        Ok(Self::Run { directory, summary })
     }
+
+    pub(crate) fn folder(&self) -> &Path {
+        match self {
+            Self::Run { directory, .. } => directory.path(),
+            Self::Set { set, .. } => set.path(),
+        }
+    }
+
+    /// The runs; those of a set are named after their conditions.
+    pub(crate) fn results(&self, names_single: bool) -> Vec<StoredResult> {
+        let stored = |directory: RunDirectory, summary: Box<Summary>, configuration: String| {
+            let result = ToolResult { configuration, ..ToolResult::from_summary(&summary) };
+            let name = directory.id().to_owned();
+            StoredResult { name, result, run: Some((directory, summary)) }
+        };
+        match self {
+            Self::Run { directory, summary } => {
+                vec![stored(directory.clone(), summary.clone(), String::new())]
+            }
+            Self::Set { set, summary, points, .. } => {
+                let named = names_single || 1 < summary.conditions.len();
+                let point = |PointResult { point, summary: run }: &PointResult| {
+                    let condition = summary.conditions.get(point.condition as usize);
+                    let condition = condition.filter(|_| named).map(|it| it.name.clone());
+                    let run = Box::new(run.clone());
+                    stored(set.point(point.number), run, condition.unwrap_or_default())
+                };
+                points.iter().map(point).collect()
+            }
+        }
+    }
+}
+
+/// The stored summary, where it has all data of the charts; otherwise computed from the records, which
+/// take precedence over a summary that is damaged or of another version.
+fn stored_summary(directory: &RunDirectory) -> Result<Summary> {
+    let kept = directory.read_summary().map_err(Failure::from_usage)?;
+    let kept = kept.and_then(|bytes| Summary::from_json_bytes(&bytes).ok());
+    let has_figures =
+        |summary: &Summary| summary.attempted == 0 || !summary.figures.course.in_flight.is_empty();
+    match kept {
+        Some(kept) if has_figures(&kept) => Ok(kept),
+        kept => match (directory.read(), kept) {
+            (Ok(stored), _) => Ok(summarize(&stored.observations)),
+            // Without its records a run still has its numbers, but no charts.
+            (Err(_), Some(kept)) => Ok(kept),
+            (Err(error), None) => Err(Failure::from_usage(error)),
+        },
+    }
+}
+
+/// A set that is not finished has a page of its finished runs, with a warning.
+fn read_set(set: &SetDirectory, talk: impl Fn(&str)) -> Result<Source> {
+    let manifest = Box::new(set.manifest().map_err(Failure::from_usage)?);
+    let replay = play::replay(set, &manifest, |_, point| match point.state() {
+        RunState::Sealed | RunState::Finished => {
+            Ok(Some(stored_summary(point)?).filter(|summary| !play::was_cut(summary)))
+        }
+        RunState::Unfinished | RunState::Running | RunState::Unreadable(_) => Ok(None),
+    })?;
+    let (set, points) = (set.clone(), replay.results);
+    if let Some(summary) = replay.summary {
+        return Ok(Source::Set { set, manifest, summary: Box::new(summary), points });
+    }
+    let resume = play::resume_command(&set);
+    if points.is_empty() {
+        return Err(Failure::usage(format!("set {} has no finished run yet", set.id()))
+            .hint(format!("resume with: {resume}")));
+    }
+    talk(&format!("warning: set {} is not finished; only stored runs are shown", set.id()));
+    let mut summary = Box::new(play::summarize_stored(&set, &manifest, &points)?);
+    summary.verdict = summary.verdict.max(Verdict::Degraded);
+    let stored = play::stored_runs(points.len());
+    let unfinished = Warning {
+        key: "unfinished".to_owned(),
+        check: None,
+        severity: Severity::Degraded,
+        text: format!("the set is not finished: {stored}, and this page shows only those"),
+        remedy: format!("resume it with: {resume}"),
+    };
+    summary.warnings.insert(0, unfinished);
+    Ok(Source::Set { set, manifest, summary, points })
 }
 
 /// An import with its file mapped.
@@ -90,7 +225,7 @@ pub(crate) struct Mapped {
 
 impl Mapped {
     /// From the file itself: the summary beside it may be an older program's.
-    pub(crate) fn read(directory: &ImportDirectory) -> Result<Self, Failure> {
+    pub(crate) fn read(directory: &ImportDirectory) -> Result<Self> {
         let manifest = directory.manifest().map_err(Failure::from_usage)?;
         let foreign = directory.foreign().map_err(Failure::from_usage)?;
         let import = read_file(&manifest.file.name, &foreign, &manifest.reading)
@@ -99,12 +234,12 @@ impl Mapped {
     }
 
     /// What is kept beside the file.
-    pub(crate) fn summary(&self) -> Result<Vec<u8>, Failure> {
+    pub(crate) fn summary(&self) -> Result<Vec<u8>> {
         summary_of(&self.import)
     }
 
     /// One document for programs.
-    pub(crate) fn json(&self) -> Result<serde_json::Value, Failure> {
+    pub(crate) fn json(&self) -> Result<serde_json::Value> {
         let import = serde_json::to_value(&self.import).map_err(|error| unwritable(&error))?;
         Ok(serde_json::json!({
             "id": self.directory.id(),
@@ -146,7 +281,7 @@ impl Mapped {
 pub(crate) fn from_import(
     directory: &ImportDirectory,
     number: Option<u32>,
-) -> Result<Vec<ToolResult>, Failure> {
+) -> Result<Vec<ToolResult>> {
     let Mapped { import, manifest, .. } = Mapped::read(directory)?;
     let results = import.records.into_iter().filter_map(|record| match record {
         Imported::Result(sheet) => Some(*sheet),
@@ -163,7 +298,7 @@ pub(crate) fn from_import(
     })
 }
 
-/// Those that share a name, or have none but the file's, are called as they are asked for.
+/// Results that share a name, or only have the file's, are named `ID/N`.
 fn number_names(results: &mut [ToolResult], id: &str, file: &str) {
     let mut times: BTreeMap<String, usize> = BTreeMap::new();
     for sheet in results.iter() {
@@ -177,7 +312,7 @@ fn number_names(results: &mut [ToolResult], id: &str, file: &str) {
     }
 }
 
-pub(crate) fn summary_of(import: &Import) -> Result<Vec<u8>, Failure> {
+pub(crate) fn summary_of(import: &Import) -> Result<Vec<u8>> {
     let mut json = serde_json::to_vec_pretty(import).map_err(|error| unwritable(&error))?;
     json.push(b'\n');
     Ok(json)

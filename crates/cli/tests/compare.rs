@@ -11,7 +11,7 @@ use std::process::Output;
 use std::time::Duration;
 
 use inferometer_model::study::{Condition, Order, Question, Repetition, StudySpec};
-use inferometer_store::{NewSet, RunStore};
+use inferometer_store::{RunDirectory, RunStore};
 use serde_json::Value;
 
 use support::{output, text};
@@ -32,27 +32,21 @@ fn run(folder: &Path, step: &str, seed: u64, more: &[&str]) -> String {
 fn set(folder: &Path, step: &str, seeds: [u64; 3]) -> String {
     let runs = seeds.map(|seed| run(folder, step, seed, &[]));
     let store = RunStore::open(folder.join("runs")).unwrap();
-    let spec = store.resolve(&runs[0]).unwrap().manifest().unwrap().spec;
-    let set = store
-        .create_set(NewSet {
-            key_files: Vec::new(),
-            study: StudySpec {
-                question: Question::Repeat,
-                conditions: vec![Condition { name: step.to_owned(), spec }],
-                repetition: Repetition {
-                    runs: NonZeroU32::new(3).unwrap(),
-                    cool_down: Duration::ZERO,
-                    restart: None,
-                    stop_at: None,
-                },
-                order: Order::Interleaved,
-                seed: seeds[0],
-            },
-            simulated: true,
-            tool_version: "0.1.0".to_owned(),
-            realtime_ns: 1_800_000_000_000_000_000,
-        })
-        .unwrap();
+    let run = RunDirectory::at(folder.join("runs").join(&runs[0]));
+    let spec = run.manifest().unwrap().spec;
+    let study = StudySpec {
+        question: Question::Repeat,
+        conditions: vec![Condition { name: step.to_owned(), spec }],
+        repetition: Repetition {
+            runs: NonZeroU32::new(3).unwrap(),
+            cool_down: Duration::ZERO,
+            restart: None,
+            stop_at: None,
+        },
+        order: Order::Interleaved,
+        seed: seeds[0],
+    };
+    let set = store.create_set(study, true, Vec::new(), 1_800_000_000_000_000_000).unwrap();
     fs::create_dir_all(set.path().join("points")).unwrap();
     for (number, run) in (0..).zip(&runs) {
         fs::rename(folder.join("runs").join(run), set.point(number).path()).unwrap();

@@ -23,8 +23,8 @@ fn import(name: &str, folder: &Path) -> String {
 
 fn imports(folder: &Path) -> Vec<String> {
     let store = RunStore::open(folder.join("runs")).unwrap();
-    let listed = store.imports().unwrap().into_iter();
-    listed.map(|listing| listing.import.id().to_owned()).collect()
+    let listed = store.list().unwrap().imports.into_iter();
+    listed.map(|listing| listing.directory.id().to_owned()).collect()
 }
 
 fn document(output: &Output) -> Value {

@@ -31,7 +31,7 @@ fn document(output: &Output) -> Value {
 
 fn stored(folder: &Path) -> Vec<ImportDirectory> {
     let store = RunStore::open(folder.join("runs")).unwrap();
-    store.imports().unwrap().into_iter().map(|listing| listing.import).collect()
+    store.list().unwrap().imports.into_iter().map(|listing| listing.directory).collect()
 }
 
 /// The published sweep, with a line that was cut in the middle behind its first.

@@ -215,9 +215,9 @@ fn where_nothing_can_be_opened_the_page_is_there_all_the_same() {
     support::write_program(&opener, "#!/bin/sh\nexit 3\n");
     let nowhere = Path::new("/nonexistent");
     for (path, display, why) in [
-        (nowhere, ":0", "no program to open a page"),
+        (nowhere, ":0", "no program that opens pages"),
         (broken.as_path(), ":0", "xdg-open failed"),
-        (broken.as_path(), "", "there is no desktop here"),
+        (broken.as_path(), "", "there is no desktop"),
     ] {
         let _ = fs::remove_file(run.join("report.html"));
         let ran = support::inferometer()
@@ -229,7 +229,7 @@ fn where_nothing_can_be_opened_the_page_is_there_all_the_same() {
             .current_dir(folder.path())
             .output()
             .unwrap();
-        refused(&ran, &format!("nothing was opened: {why}"));
+        refused(&ran, &format!("no browser was opened: {why}"));
         assert!(text(&ran.stderr).contains("report.html yourself"), "{}", text(&ran.stderr));
         assert!(run.join("report.html").is_file());
     }

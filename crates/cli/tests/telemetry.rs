@@ -81,7 +81,7 @@ fn metrics_may_lie_elsewhere_or_nowhere() {
 #[test]
 fn metrics_are_left_alone_on_request() {
     let (document, _) = measured(counting_server("/metrics"), &["--telemetry", "off"]);
-    assert_eq!(document["server_missing"], "the server's metrics were not asked for");
+    assert_eq!(document["server_missing"], "the server's metrics were not requested");
     let folder = tempfile::tempdir().unwrap();
     let both = ["run", "--telemetry", "off", "--metrics-path", "/m"];
     let refused = output(&both, folder.path());

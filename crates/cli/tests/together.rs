@@ -57,8 +57,8 @@ fn sweep(folder: &Path) -> String {
     ];
     let ran = output(&asked, folder);
     assert!(matches!(ran.status.code(), Some(0 | 4)), "{}", text(&ran.stderr));
-    let sets = RunStore::open(folder.join("runs")).unwrap().sets().unwrap();
-    sets[0].set.id().to_owned()
+    let sets = RunStore::open(folder.join("runs")).unwrap().list().unwrap().sets;
+    sets[0].directory.id().to_owned()
 }
 
 #[test]

@@ -294,7 +294,7 @@ fn a_saved_plan_is_played_again_and_is_the_same() {
     let printed = output(&[&["plan", "--save", "-"], &flags[..]].concat(), folder.path());
     assert_eq!(text(&printed.stdout), saved, "printed or saved, the same lines");
     let contradiction = refused(folder.path(), &["run", "--plan", "plan.jsonl", "--rate", "5"]);
-    assert!(contradiction.contains("--plan plays a saved plan as it is"), "{contradiction}");
+    assert!(contradiction.contains("--plan sends a saved plan as it is"), "{contradiction}");
 }
 
 #[test]

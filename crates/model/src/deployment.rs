@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use strum::VariantArray;
+use strum::{Display, VariantArray};
 
 /// A server that is ours for the time of a measurement. What is left of placeholders in it is known
 /// only when it starts: `{port}`, `{name}` and `{env:NAME}`.
@@ -120,7 +120,7 @@ pub struct DeploymentFacts {
 pub struct Departure {
     pub ending: DepartureEnding,
     pub took: Duration,
-    /// Nobody listens on its port any more.
+    /// No process listens on its port any more.
     pub port_closed: bool,
     /// Processes of it that are still there, by number and name.
     pub left: Vec<(u32, String)>,
@@ -149,7 +149,7 @@ pub struct DeploymentFailure {
     /// What happened, in one line.
     pub what: String,
     pub cause: Option<LikelyCause>,
-    /// The last lines that it said.
+    /// The last lines of its log.
     pub log: Vec<String>,
 }
 
@@ -160,9 +160,7 @@ impl DeploymentFailure {
     }
 }
 
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, strum::Display,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Display)]
 #[serde(rename_all = "snake_case")]
 pub enum DeploymentStage {
     /// It could not be started at all.
@@ -172,7 +170,7 @@ pub enum DeploymentStage {
     Ended,
     #[strum(to_string = "not ready in time")]
     Ready,
-    /// It said that it is well and could not generate.
+    /// It reported to be healthy and could not generate.
     #[strum(to_string = "could not generate")]
     Generate,
     #[strum(to_string = "died during the measurement")]
@@ -190,12 +188,10 @@ texts! {
     #[serde(rename_all = "snake_case")]
     pub enum LikelyCause {
         OutOfMemory: "out of memory",
-            "it ran out of memory: a shorter context, more GPUs, a narrower data type, or end what \
-             else uses the GPU";
+            "it ran out of memory: use a shorter context, more GPUs or a narrower data type";
         PortInUse: "port in use", "its port was taken: let the command listen on {port}";
         GatedModel: "gated model",
-            "the model is gated: accept its terms, and pass a token on by naming its variable, \
-             such as HF_TOKEN, in the environment list";
+            "the model is gated: accept its terms, and pass on HF_TOKEN (--serve-env HF_TOKEN)";
         NoSuchModel: "no such model", "the model was not found: check its name, revision or path";
         BadFlag: "bad flag", "it refuses one of its arguments: check them against its version";
         NoGpu: "no GPU",
@@ -211,13 +207,11 @@ texts! {
             "it was not allowed to: check who owns the files, devices or sockets that it names";
         /// The model cannot be divided among so many GPUs.
         CannotSpread: "cannot be divided so",
-            "the model cannot be divided among so many GPUs: take another number, or the other \
-             strategy";
+            "the model cannot be divided among so many GPUs: use another number or strategy";
         NoSuchProgram: "no such program", "is the program installed, and is its name right?";
         /// One that `{env:NAME}` names.
         VariableNotSet: "variable not set",
-            "a variable of {env:NAME} has no value here: export it before you start, or correct \
-             its name";
+            "a variable of {env:NAME} has no value here: export it, or correct its name";
     }
 }
 
@@ -260,9 +254,7 @@ impl DeploymentHow {
     pub fn words(&self) -> String {
         match self {
             Self::Process(process) => format!("`{}`", line(&process.command)),
-            Self::Container(container) => {
-                format!("the image `{}` by {}", container.image, container.engine)
-            }
+            Self::Container(it) => format!("the image `{}` by {}", it.image, it.engine),
             Self::Commands(commands) => format!("a server by `{}`", commands.up),
         }
     }

@@ -304,10 +304,7 @@ pub enum BaseUrlError {
     NotAUrl(String, String),
     #[error("`{0}` uses the scheme `{1}`; only http and https servers can be measured")]
     Scheme(String, String),
-    #[error(
-        "the URL carries a user name or password, which would be stored with the results; \
-             take it out and use --api-key-file or --header"
-    )]
+    #[error("the URL has a user name or password; use --api-key-file or --header instead")]
     Credentials,
     #[error("`{0}` is a number, not a server; did you mean http://localhost:{0}?")]
     BareNumber(String),

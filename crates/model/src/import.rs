@@ -27,7 +27,7 @@ pub struct ForeignFile {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ImportReading {
-    /// What its configurations are called, in their order; the file's own words where there are
+    /// What its configurations are called, in their order; the names in the file where there are
     /// fewer.
     pub names: Vec<String>,
     /// Whether a load that comes again is a repeated run of one configuration, and not the

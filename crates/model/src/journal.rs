@@ -1,4 +1,4 @@
-//! What leaves the measuring path while a run goes on.
+//! What leaves the measuring path during a run.
 
 use serde::{Deserialize, Serialize};
 
@@ -36,7 +36,7 @@ pub struct NotSent {
     pub at: Moment,
 }
 
-/// How the run as a whole ended, and what the client knows of its own health.
+/// How the run as a whole ended, and how the client itself performed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunEnding {
     /// When the driver began to play the plan: its moments count from here. `None` when the run

@@ -90,7 +90,7 @@ pub enum InputLength {
     /// By words, as if each were a token.
     #[default]
     Estimated,
-    /// By words, with what the server's usage said about how it counts them.
+    /// By words, corrected by the server's usage.
     Corrected(Correction),
 }
 
@@ -212,9 +212,9 @@ pub struct Observations {
     pub records: Vec<RequestRecord>,
     pub not_sent: Vec<NotSent>,
     pub ending: RunEnding,
-    /// What the server said of itself meanwhile.
+    /// What the server reported about itself during the run.
     pub telemetry: Telemetry,
-    /// What machines said meanwhile.
+    /// What machines reported during the run.
     pub machines: Machines,
 }
 
@@ -225,9 +225,7 @@ pub enum SumError {
     EndedTwice(RequestId),
     #[error("request {0} is both attempted and not sent")]
     BothWays(RequestId),
-    #[error(
-        "{scheduled} requests were scheduled, but {attempted} attempted and {not_sent} not sent"
-    )]
+    #[error("{scheduled} requests scheduled, but {attempted} attempted and {not_sent} not sent")]
     Scheduled { scheduled: u64, attempted: u64, not_sent: u64 },
     #[error("request {0} is not in the plan")]
     OutsidePlan(RequestId),

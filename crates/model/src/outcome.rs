@@ -84,7 +84,7 @@ texts! {
         ClientResource: "this machine ran out of descriptors, ports or memory";
         Redirect: "a redirect, which is never followed";
         ContentType: "not an event stream or JSON";
-        ContentEncoding: "a compressed body although identity was asked for";
+        ContentEncoding: "a compressed body although identity was requested";
         Headers: "headers too large or not legal";
         BadFraming: "HTTP framing not legal";
         BadJson: "JSON that does not parse";
@@ -124,7 +124,7 @@ pub struct Ending {
     pub at: Moment,
     pub stage: Stage,
     pub cause: Option<Cause>,
-    /// The server's own words, bounded and redacted, still untrusted.
+    /// The server's own message, bounded and redacted, still untrusted.
     pub message: Option<String>,
 }
 

@@ -26,13 +26,11 @@ impl fmt::Display for RequestId {
 pub enum Release {
     /// At this moment after the beginning of the drive.
     At(Moment),
+    /// As soon as a slot is free.
     WhenSlotFree,
     /// After the reply to `previous`, and some thinking; it keeps its predecessor's slot. In the
     /// plan it stands right behind its predecessor.
-    After {
-        previous: RequestId,
-        think: Duration,
-    },
+    After { previous: RequestId, think: Duration },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -148,7 +146,7 @@ impl Message {
         match self.0.get("content") {
             Some(Value::String(text)) => text.clone(),
             Some(Value::Array(parts)) => {
-                parts.iter().filter_map(|part| part.get("text")?.as_str()).collect()
+                parts.iter().filter_map(|it| it["text"].as_str()).collect()
             }
             _ => String::new(),
         }

@@ -20,7 +20,7 @@ use crate::endpoint::Api;
 use crate::observations::{Connections, HttpVersion};
 pub use engine::*;
 pub use error::SpecError;
-use error::refuse_first;
+use error::{Result, refuse_first};
 pub use lengths::Lengths;
 pub use load::*;
 pub use slo::{Limit, Relation, Slo};
@@ -101,7 +101,7 @@ pub enum TargetSpec {
 }
 
 impl SpecDraft {
-    pub fn resolve(self) -> Result<Spec, SpecError> {
+    pub fn resolve(self) -> Result<Spec> {
         let (api, workload, load, seed) = self.stimulus()?;
         workload.check_carried(api)?;
         let client = self.client.resolve(&self.target, &self.cores_allowed)?;
@@ -151,7 +151,7 @@ impl SpecDraft {
     }
 
     /// What is sent, and when.
-    fn stimulus(&self) -> Result<(Api, Workload, Load, u64), SpecError> {
+    fn stimulus(&self) -> Result<(Api, Workload, Load, u64)> {
         let Some(saved) = &self.saved else {
             let api = self.target.api.unwrap_or(Api::Chat);
             let seed = self.workload.seed.unwrap_or(SEED);
@@ -191,7 +191,7 @@ impl SpecDraft {
 const SEED: u64 = 1;
 
 impl Spec {
-    /// Whether requests leave on a schedule, capped or not: then there are moments to be late for.
+    /// Whether requests are sent on a schedule, capped or not, and can thus be late.
     pub fn is_open_loop(&self) -> bool {
         matches!(self.load.shape, LoadShape::Open { .. })
     }

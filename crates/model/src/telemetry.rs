@@ -1,4 +1,4 @@
-//! What a server says of itself while a run goes on, in one vocabulary for all servers.
+//! What a server reports about itself during a run, in one vocabulary for all servers.
 //!
 //! A value that a server does not give is absent, never zero. Counters are totals since the
 //! server's start, as it gave them: what they mean over a run, and whether the server was started
@@ -7,6 +7,7 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use strum::Display;
 
 use crate::{Moment, variant_name};
 
@@ -93,7 +94,7 @@ pub struct MissedScrape {
     pub reason: MissReason,
 }
 
-/// Scrapes that were not asked for, too many to write down each: the machine slept.
+/// Scrapes that were skipped, too many to record each: the machine slept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SkippedScrapes {
     /// When the first of them was due.
@@ -101,9 +102,7 @@ pub struct SkippedScrapes {
     pub number: u64,
 }
 
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, strum::Display,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Display)]
 #[serde(rename_all = "snake_case")]
 pub enum MissReason {
     #[strum(to_string = "no whole answer in time")]
@@ -128,11 +127,11 @@ pub enum MissReason {
 }
 
 /// Why a run has no telemetry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, strum::Display)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Display)]
 #[serde(rename_all = "snake_case")]
 pub enum Absence {
-    /// Nobody asked for it, or the run is older than telemetry.
-    #[strum(to_string = "the server's metrics were not asked for")]
+    /// They were not requested, or the run is older than telemetry.
+    #[strum(to_string = "the server's metrics were not requested")]
     NotAsked,
     /// The first scrape found nothing to ask for.
     #[strum(to_string = "the server's metrics cannot be read: {0}")]
@@ -140,7 +139,7 @@ pub enum Absence {
     /// Not one scrape of the run succeeded; the last one missed for this reason.
     #[strum(to_string = "the server's metrics were never read: {0}")]
     NeverAnswered(MissReason),
-    #[strum(to_string = "the server's metrics were asked for, and nothing was recorded")]
+    #[strum(to_string = "the server's metrics were requested, but nothing was recorded")]
     NothingRecorded,
     /// There is a file, and it is not a telemetry journal, or could not be read.
     #[strum(to_string = "the recorded metrics of the server cannot be read")]
@@ -179,7 +178,7 @@ pub enum Telemetry {
 pub struct Recording {
     pub samples: Vec<TelemetrySample>,
     pub missed: Vec<MissedScrape>,
-    /// Scrapes that were not asked for, beyond the missed ones that say so.
+    /// Skipped scrapes, beyond the missed ones.
     pub skipped: u64,
 }
 
@@ -272,7 +271,7 @@ pub struct MissedLook {
 pub enum LookMiss {
     /// The tool or the driver did not answer in time.
     Timeout,
-    /// It failed, or said nothing that can be read.
+    /// It failed, or printed nothing that can be read.
     Failed,
     /// Not asked: the look before took so long that looking on time would have been a load.
     BackedOff,
@@ -295,25 +294,25 @@ pub struct ClientSample {
 }
 
 /// Why nothing is known of the GPUs.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, strum::Display)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Display)]
 #[serde(rename_all = "snake_case")]
 pub enum DevicesAbsence {
-    /// Nobody asked for it, or the run is older than this.
-    #[strum(to_string = "the GPUs were not asked for")]
+    /// They were not requested, or the run is older than this.
+    #[strum(to_string = "the metrics of the GPUs were not requested")]
     NotAsked,
     /// No source of its GPU metrics is set either.
     #[strum(to_string = "the server is not on this machine")]
     Elsewhere,
     #[strum(to_string = "no GPU was found on this machine")]
     NoneFound,
-    /// The tool failed, in its own words.
+    /// The tool failed, with this message.
     #[strum(to_string = "the GPUs could not be read: {0}")]
     Failed(String),
     #[strum(to_string = "the engine is ours and only pretends to have GPUs")]
     Pretended,
 }
 
-/// What machines said over a whole run.
+/// What machines reported over a whole run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Machines {
     /// In the order of time.
@@ -361,7 +360,7 @@ pub fn gather(entries: impl IntoIterator<Item = TelemetryEntry>) -> (Telemetry, 
     } else {
         Telemetry::Recorded(Recording { samples, missed, skipped })
     };
-    // Who was asked and never answered was asked for all the same.
+    // Metrics that were requested and never answered are not `NotAsked`.
     let unanswered = (!machines.devices_missed.is_empty())
         .then(|| DevicesAbsence::Failed("no look was answered in time".to_owned()));
     let devices_absence = devices_absence.or(unanswered).or(machines.devices_absence.take());

@@ -4,6 +4,9 @@ use std::process::ExitCode;
 
 use nix::sys::signal::Signal;
 
+/// What functions return that fail with a [`Failure`].
+pub type Result<T, E = Failure> = std::result::Result<T, E>;
+
 /// The exit codes that scripts may rely on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Exit {

@@ -1,14 +1,167 @@
-//! Whole small files: written so that a reader sees the old bytes or the new ones, never a part.
+//! Files of a store: small ones, written so that a reader sees the old bytes or the new ones, never
+//! a part; manifests; and the names of directories.
 
+use std::ffi::OsStr;
 use std::fs::{self, File, TryLockError};
 use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::error::StoreError;
+use jiff::Timestamp;
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Result, StoreError};
+use crate::run;
+
+pub(crate) const SUMMARY_FILE: &str = "summary.json";
+
+/// A directory of one kind: its id, which is the name of the directory (of a point, its set and its
+/// number), its manifest and its summary, with the bytes that a summary has at most.
+macro_rules! stored_directory {
+    ($(#[$note:meta])* $kind:ident, $manifest:ty, $file:expr, $summary_bytes_max:expr) => {
+        $(#[$note])*
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        pub struct $kind {
+            pub(crate) id: String,
+            pub(crate) path: PathBuf,
+        }
+
+        impl $kind {
+            /// The directory at `path`, inside a store or elsewhere. Nothing is read yet.
+            pub fn at(path: PathBuf) -> Self {
+                Self { id: $crate::files::directory_id(&path), path }
+            }
+
+            pub fn id(&self) -> &str {
+                &self.id
+            }
+
+            pub fn path(&self) -> &Path {
+                &self.path
+            }
+
+            pub fn manifest(&self) -> Result<$manifest> {
+                $file.read(&self.path)
+            }
+
+            /// Stores the summary, whole or not at all.
+            pub fn write_summary(&self, json: &[u8]) -> Result<()> {
+                let path = self.path.join($crate::files::SUMMARY_FILE);
+                $crate::files::write_atomically(&path, json)
+            }
+
+            pub fn read_summary(&self) -> Result<Option<Vec<u8>>> {
+                let path = self.path.join($crate::files::SUMMARY_FILE);
+                $crate::files::read_at_most(&path, $summary_bytes_max)
+            }
+
+            pub fn has_summary(&self) -> bool {
+                self.path.join($crate::files::SUMMARY_FILE).is_file()
+            }
+        }
+    };
+}
+pub(crate) use stored_directory;
+
+/// The file that describes a directory of one kind.
+pub(crate) struct ManifestFile {
+    pub(crate) name: &'static str,
+    /// The version of its format.
+    pub(crate) format: u32,
+    /// What follows where it is missing, and what to do.
+    pub(crate) missing: &'static str,
+    /// What to do where it is damaged.
+    pub(crate) remedy: &'static str,
+}
+
+/// Manifests have a few kilobytes, and those of sets of many servers some hundred; a longer file is
+/// not one.
+const MANIFEST_BYTES_MAX: u64 = 16 << 20;
+
+impl ManifestFile {
+    /// The version is read first: a newer file may lack what this program looks for.
+    pub(crate) fn read<T: DeserializeOwned>(&self, folder: &Path) -> Result<T> {
+        #[derive(Deserialize)]
+        struct Versioned {
+            format: u32,
+        }
+        let Self { format: known, missing: consequence, remedy, .. } = *self;
+        let path = folder.join(self.name);
+        let Some(json) = read_at_most(&path, MANIFEST_BYTES_MAX)? else {
+            return Err(StoreError::Missing { path, consequence });
+        };
+        let content = match serde_json::from_slice(&json) {
+            Ok(Versioned { format: found }) if known < found => {
+                return Err(StoreError::NewerFormat { path, found, known });
+            }
+            Ok(_) => serde_json::from_slice(&json),
+            Err(error) => Err(error),
+        };
+        content.map_err(|error| StoreError::Damaged { path, error, remedy })
+    }
+
+    pub(crate) fn write(&self, folder: &Path, value: &impl Serialize) -> Result<()> {
+        write_json(&folder.join(self.name), value)
+    }
+}
+
+pub(crate) fn write_json(path: &Path, value: &impl Serialize) -> Result<()> {
+    let mut json = serde_json::to_vec_pretty(value)
+        .map_err(|error| StoreError::ManifestDraft { path: path.to_owned(), error })?;
+    json.push(b'\n');
+    write_atomically(path, &json)
+}
+
+/// The name of a directory; of a point, its set and its number.
+pub(crate) fn directory_id(path: &Path) -> String {
+    // `.` and `runs/x/..` have no name; the real path has.
+    let real = || fs::canonicalize(path).ok()?.file_name().map(OsStr::to_owned);
+    let name = path.file_name().map(OsStr::to_owned).or_else(real).unwrap_or_default();
+    let name = name.to_string_lossy().into_owned();
+    let set = run::set_of_point(path).map(|set| format!("{}/", directory_id(set)));
+    set.unwrap_or_default() + &name
+}
+
+pub(crate) fn timestamp(nanos: u64) -> Result<Timestamp> {
+    Timestamp::from_nanosecond(nanos.into()).map_err(|_error| StoreError::Date { nanos })
+}
+
+pub(crate) fn distinction(asked: &[u8], process: u32, realtime_ns: u64) -> u16 {
+    let and_process = crc32c::crc32c_append(crc32c::crc32c(asked), &process.to_le_bytes());
+    let hash = crc32c::crc32c_append(and_process, &realtime_ns.to_le_bytes());
+    let [a, b, c, d] = hash.to_le_bytes();
+    u16::from_le_bytes([a ^ c, b ^ d])
+}
+
+/// Whether a name has the form of a run's id.
+pub(crate) fn is_run_id(name: &str) -> bool {
+    let parts: Vec<&str> = name.split('-').collect();
+    let [date, time, distinction] = parts.as_slice() else { return false };
+    let is_number = |part: &str, length: usize| {
+        part.len() == length && part.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    is_number(date, 8)
+        && is_number(time, 6)
+        && distinction.len() == 4
+        && distinction.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+/// The second that a run's id names; `None` of any other name.
+pub(crate) fn stamped_ns(id: &str) -> Option<u64> {
+    let (stamp, _) = is_run_id(id).then(|| id.rsplit_once('-'))??;
+    let moment = DateTime::strptime("%Y%m%d-%H%M%S", stamp).ok()?.to_zoned(TimeZone::UTC).ok()?;
+    u64::try_from(moment.timestamp().as_nanosecond()).ok()
+}
+
+pub(crate) fn stamp(started: Timestamp) -> String {
+    started.strftime("%Y%m%d-%H%M%S").to_string()
+}
 
 /// Replaces the file at `path`, and returns when the new bytes would survive a power cut.
-pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
+pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<()> {
     let draft = draft_path(path);
     let written = write_durably(&draft, bytes)
         .and_then(|()| fs::rename(&draft, path))
@@ -21,7 +174,7 @@ pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
 }
 
 /// The file's bytes, or `None` when there is no such file.
-pub fn read_at_most(path: &Path, limit: u64) -> Result<Option<Vec<u8>>, StoreError> {
+pub fn read_at_most(path: &Path, limit: u64) -> Result<Option<Vec<u8>>> {
     let read = || -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         File::open(path)?.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
@@ -60,7 +213,7 @@ fn write_durably(path: &Path, bytes: &[u8]) -> io::Result<()> {
 }
 
 /// Removes the file at `path`, where there is one.
-pub(crate) fn remove(path: PathBuf) -> Result<(), StoreError> {
+pub(crate) fn remove(path: PathBuf) -> Result<()> {
     match fs::remove_file(&path) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(StoreError::Write { path, error }),
         Ok(()) | Err(_) => Ok(()),
@@ -68,7 +221,7 @@ pub(crate) fn remove(path: PathBuf) -> Result<(), StoreError> {
 }
 
 /// What lies in a folder. One that is not there has nothing in it.
-pub(crate) fn paths_in(folder: &Path) -> Result<Vec<PathBuf>, StoreError> {
+pub(crate) fn paths_in(folder: &Path) -> Result<Vec<PathBuf>> {
     let read_error = |error| StoreError::Read { path: folder.to_owned(), error };
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
@@ -79,7 +232,7 @@ pub(crate) fn paths_in(folder: &Path) -> Result<Vec<PathBuf>, StoreError> {
 }
 
 /// Whether a live process holds the file at `path`.
-pub(crate) fn is_locked(path: PathBuf) -> Result<bool, StoreError> {
+pub(crate) fn is_locked(path: PathBuf) -> Result<bool> {
     let file = match File::open(&path) {
         Ok(file) => file,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
@@ -94,7 +247,7 @@ pub(crate) fn is_locked(path: PathBuf) -> Result<bool, StoreError> {
 
 /// Opens the file at `path`, or makes it, and takes it for this process. Fails with `Busy` while
 /// another has it.
-pub(crate) fn open_locked(path: PathBuf, run: &Path) -> Result<File, StoreError> {
+pub(crate) fn open_locked(path: PathBuf, run: &Path) -> Result<File> {
     match File::options().read(true).write(true).create(true).truncate(false).open(&path) {
         Ok(file) => lock(&file, &path, run).map(|()| file),
         Err(error) => Err(StoreError::Write { path, error }),
@@ -102,7 +255,7 @@ pub(crate) fn open_locked(path: PathBuf, run: &Path) -> Result<File, StoreError>
 }
 
 /// Takes a file of a run for writing, for as long as it is open.
-pub(crate) fn lock(file: &File, path: &Path, run: &Path) -> Result<(), StoreError> {
+pub(crate) fn lock(file: &File, path: &Path, run: &Path) -> Result<()> {
     match file.try_lock() {
         Ok(()) => Ok(()),
         Err(TryLockError::WouldBlock) => Err(StoreError::Busy { run: run.to_owned() }),

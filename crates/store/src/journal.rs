@@ -1,28 +1,254 @@
-//! Reading a journal: a header, then frames, from a stream that may end or lie anywhere.
+//! A journal: a header, then frames, one for each entry.
 //!
-//! The header is eight bytes of magic and the format version (`u16`, little endian). The reader
-//! gives every entry whose checksum holds, in order. It never panics, and it asks for no more
-//! memory than the longest frame. What it could not read is reported by [`Integrity`]:
+//! The header is eight bytes of magic and the format version (`u16`, little endian). A frame is
 //!
-//! - Bytes at the end that form no frame are a torn tail: a crash cut the last write short.
+//! ```text
+//! length u32 | kind u8 | payload, `length` bytes of postcard | crc32c u32      (little endian)
+//! ```
+//!
+//! The checksum covers the frame's own offset in the file, then the length, the kind and the
+//! payload. A frame is thus valid only where it was written: a reader that looks for the next
+//! frame after a damaged one cannot be led astray by bytes that a server put into a message, nor
+//! by old blocks of another journal.
+//!
+//! Payloads name no fields, so whatever changes their bytes needs a new format version
+//! (`docs/format.md`). That includes every type of the model that a [`JournalEntry`] or a
+//! [`TelemetryEntry`] holds.
+//!
+//! The reader gives every entry whose checksum holds, in order. It never panics, and it asks for no
+//! more memory than the longest frame. What it could not read is reported by [`Integrity`]:
+//!
+//! - Bytes at the end that form no frame are an incomplete tail: a crash cut the last write short.
 //! - A damaged frame with good frames behind it is skipped and named. The next frame is searched
 //!   for, and is at the latest where the damaged one's length ends.
+//!
+//! A write that fails ends the journal: what is in the file stays readable, and nothing is written
+//! behind a partial frame.
 
 use std::fmt;
 use std::fs::File;
-use std::io::{self, BufReader, Read, Seek, SeekFrom};
+use std::io::{self, BufReader, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::marker::PhantomData;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 use inferometer_model::JournalEntry;
+use inferometer_model::telemetry::{TelemetryEntry, TelemetrySample};
+use serde::{Deserialize, Serialize};
 
-use crate::error::StoreError;
-use crate::frame::{CHECKSUM_BYTES, Damage, Framed, HEAD_BYTES, Head, Kind, OVERHEAD_BYTES};
+use crate::error::{Result, StoreError};
+
+/// No frame is longer, so a damaged length cannot ask for more memory than this.
+pub const PAYLOAD_BYTES_MAX: u32 = 64 << 20;
+
+const HEAD_BYTES: usize = 5;
+const CHECKSUM_BYTES: usize = 4;
+/// What a frame adds to its payload.
+const OVERHEAD_BYTES: u64 = (HEAD_BYTES + CHECKSUM_BYTES) as u64;
+
+/// Why a frame was not read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Damage {
+    #[error("the checksum does not match")]
+    Checksum,
+    #[error("the length is not possible")]
+    Length,
+    #[error("the kind {0} is not known")]
+    Kind(u8),
+    #[error("the payload is not an entry")]
+    Payload,
+}
+
+/// An entry of a journal. Journals of different entries share no kind, so that a journal under the
+/// other's name holds no entry.
+pub trait Framed: Sized {
+    /// The numbers of the kinds of entries.
+    const KINDS: RangeInclusive<u8>;
+
+    /// Whether nothing belongs behind this entry.
+    fn is_last(&self) -> bool;
+
+    /// Adds the payload, and returns its kind.
+    fn write(&self, into: &mut Vec<u8>) -> (u8, postcard::Result<()>);
+
+    /// The entry that a frame with a good checksum holds.
+    fn read(kind: u8, payload: &[u8]) -> Result<Self, Damage>;
+}
+
+/// The stored numbers of the entries: never renumber, only add (with a new format version).
+const STARTED: u8 = 1;
+const ENDED: u8 = 2;
+const NOT_SENT: u8 = 3;
+const RUN_ENDED: u8 = 4;
+
+/// The first bytes of a frame: the length of its payload and its kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Head([u8; HEAD_BYTES]);
+
+impl Head {
+    const fn kind(self) -> u8 {
+        self.0[4]
+    }
+
+    /// Bytes of payload, or `None` when no frame has that length.
+    fn length(self) -> Option<u32> {
+        let [a, b, c, d, _kind] = self.0;
+        Some(u32::from_le_bytes([a, b, c, d]))
+            .filter(|length| 0 < *length && *length <= PAYLOAD_BYTES_MAX)
+    }
+
+    fn checksum(self, offset: u64, payload: &[u8]) -> u32 {
+        let of_offset = crc32c::crc32c(&offset.to_le_bytes());
+        crc32c::crc32c_append(crc32c::crc32c_append(of_offset, &self.0), payload)
+    }
+}
+
+/// Adds the frame of `entry`, which will be at `offset` of the file. On an error `into` is
+/// unchanged.
+fn encode(entry: &impl Framed, offset: u64, into: &mut Vec<u8>) -> Result<(), String> {
+    let head_at = into.len();
+    let payload_at = head_at + HEAD_BYTES;
+    let mut append = || -> Result<(), String> {
+        // The length is known once the payload is written in place.
+        into.extend_from_slice(&[0; HEAD_BYTES]);
+        let (kind, written) = entry.write(into);
+        written.map_err(|error| error.to_string())?;
+        let bytes = into.len() - payload_at;
+        let length = u32::try_from(bytes).ok().filter(|length| *length <= PAYLOAD_BYTES_MAX);
+        let [a, b, c, d] = length
+            .ok_or_else(|| format!("it has {bytes} bytes, and the bound is {PAYLOAD_BYTES_MAX}"))?
+            .to_le_bytes();
+        let head = Head([a, b, c, d, kind]);
+        into[head_at..payload_at].copy_from_slice(&head.0);
+        let checksum = head.checksum(offset, &into[payload_at..]);
+        into.extend_from_slice(&checksum.to_le_bytes());
+        Ok(())
+    };
+    let encoded = append();
+    if encoded.is_err() {
+        into.truncate(head_at);
+    }
+    encoded
+}
+
+fn write(value: &impl Serialize, into: &mut Vec<u8>) -> postcard::Result<()> {
+    postcard::serialize_with_flavor(value, Behind(into))
+}
+
+/// Writes a payload behind what is there.
+struct Behind<'a>(&'a mut Vec<u8>);
+
+impl postcard::ser_flavors::Flavor for Behind<'_> {
+    type Output = ();
+
+    fn try_push(&mut self, byte: u8) -> postcard::Result<()> {
+        self.0.push(byte);
+        Ok(())
+    }
+
+    fn try_extend(&mut self, bytes: &[u8]) -> postcard::Result<()> {
+        self.0.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn finalize(self) -> postcard::Result<()> {
+        Ok(())
+    }
+}
+
+impl Framed for JournalEntry {
+    const KINDS: RangeInclusive<u8> = STARTED..=RUN_ENDED;
+
+    fn is_last(&self) -> bool {
+        matches!(self, Self::RunEnded(_))
+    }
+
+    fn write(&self, into: &mut Vec<u8>) -> (u8, postcard::Result<()>) {
+        match self {
+            Self::Started(started) => (STARTED, write(started, into)),
+            Self::Ended(record) => (ENDED, write(record, into)),
+            Self::NotSent(part) => (NOT_SENT, write(part, into)),
+            Self::RunEnded(ending) => (RUN_ENDED, write(ending, into)),
+        }
+    }
+
+    fn read(kind: u8, payload: &[u8]) -> Result<Self, Damage> {
+        match kind {
+            STARTED => whole(payload).map(Self::Started),
+            ENDED => whole(payload).map(|record| Self::Ended(Box::new(record))),
+            NOT_SENT => whole(payload).map(Self::NotSent),
+            RUN_ENDED => whole(payload).map(Self::RunEnded),
+            other => Err(Damage::Kind(other)),
+        }
+    }
+}
+
+const SAMPLE: u8 = 16;
+const MISSED: u8 = 17;
+const ABSENT: u8 = 18;
+const SKIPPED: u8 = 19;
+const DEVICES: u8 = 20;
+const CLIENT: u8 = 21;
+const DEVICES_ABSENT: u8 = 22;
+const DEVICES_MISSED: u8 = 23;
+/// A sample, and the share of the cache in the host's memory.
+const SAMPLE_WITH_HOST_CACHE: u8 = 24;
+
+impl Framed for TelemetryEntry {
+    const KINDS: RangeInclusive<u8> = SAMPLE..=SAMPLE_WITH_HOST_CACHE;
+
+    fn is_last(&self) -> bool {
+        // Where the server reports nothing, its machine may.
+        false
+    }
+
+    fn write(&self, into: &mut Vec<u8>) -> (u8, postcard::Result<()>) {
+        match self {
+            Self::Sample(sample) => match sample.gauges.cpu_kv_usage {
+                None => (SAMPLE, write(sample, into)),
+                Some(share) => (SAMPLE_WITH_HOST_CACHE, write(&(sample, share), into)),
+            },
+            Self::Missed(missed) => (MISSED, write(missed, into)),
+            Self::Skipped(skipped) => (SKIPPED, write(skipped, into)),
+            Self::Absent(absence) => (ABSENT, write(absence, into)),
+            Self::Devices(sample) => (DEVICES, write(sample, into)),
+            Self::Client(sample) => (CLIENT, write(sample, into)),
+            Self::DevicesAbsent(absence) => (DEVICES_ABSENT, write(absence, into)),
+            Self::DevicesMissed(look) => (DEVICES_MISSED, write(look, into)),
+        }
+    }
+
+    fn read(kind: u8, payload: &[u8]) -> Result<Self, Damage> {
+        match kind {
+            SAMPLE => whole(payload).map(Self::Sample),
+            MISSED => whole(payload).map(Self::Missed),
+            SKIPPED => whole(payload).map(Self::Skipped),
+            ABSENT => whole(payload).map(Self::Absent),
+            DEVICES => whole(payload).map(Self::Devices),
+            CLIENT => whole(payload).map(Self::Client),
+            DEVICES_ABSENT => whole(payload).map(Self::DevicesAbsent),
+            DEVICES_MISSED => whole(payload).map(Self::DevicesMissed),
+            SAMPLE_WITH_HOST_CACHE => {
+                let (mut sample, share): (TelemetrySample, f64) = whole(payload)?;
+                sample.gauges.cpu_kv_usage = Some(share);
+                Ok(Self::Sample(sample))
+            }
+            other => Err(Damage::Kind(other)),
+        }
+    }
+}
+
+fn whole<'a, T: Deserialize<'a>>(payload: &'a [u8]) -> Result<T, Damage> {
+    match postcard::take_from_bytes(payload) {
+        Ok((value, [])) => Ok(value),
+        Ok(_) | Err(_) => Err(Damage::Payload),
+    }
+}
 
 /// The version of a run's files, in the journal's header and in the manifest.
 pub const FORMAT_VERSION: u16 = 1;
 
-pub(crate) const HEADER_BYTES: usize = MAGIC.len() + 2;
+const HEADER_BYTES: usize = MAGIC.len() + 2;
 /// Like PNG's: not text, and broken by programs that change line ends.
 const MAGIC: [u8; 8] = *b"\x89IFM\r\n\x1a\n";
 
@@ -36,7 +262,7 @@ const SEARCH_BYTES_MAX: u64 = 1 << 30;
 const SEARCHED_LENGTH_MAX: u32 = 1 << 20;
 const WINDOW_BYTES: usize = 64 << 10;
 
-pub(crate) fn header() -> [u8; HEADER_BYTES] {
+fn header() -> [u8; HEADER_BYTES] {
     let mut header = [0; HEADER_BYTES];
     header[..MAGIC.len()].copy_from_slice(&MAGIC);
     header[MAGIC.len()..].copy_from_slice(&FORMAT_VERSION.to_le_bytes());
@@ -84,11 +310,11 @@ impl fmt::Display for Integrity {
             write!(f, "damaged at byte {}: {}", first.offset, first.reason)?;
         }
         if 1 < self.damaged_count {
-            write!(f, ", and at {} more places", self.damaged_count - 1)?;
+            write!(f, ", and at {} more offsets", self.damaged_count - 1)?;
         }
         if let Tail::Torn { at, bytes } = self.tail {
             let joint = if self.damaged.is_empty() { "" } else { "; " };
-            write!(f, "{joint}the last {bytes} bytes are torn, from byte {at} on")?;
+            write!(f, "{joint}the last {bytes} bytes, from byte {at} on, are incomplete")?;
         }
         Ok(())
     }
@@ -114,19 +340,14 @@ pub struct JournalReader<R, E = JournalEntry> {
 
 /// What is at a position of the file.
 enum Found {
-    Whole {
-        kind: u8,
-        end: u64,
-    },
+    /// A frame whose checksum holds, up to `end`.
+    Whole { kind: u8, end: u64 },
     /// `end` is where the frame would end if its length were right.
-    Broken {
-        reason: Damage,
-        end: Option<u64>,
-    },
+    Broken { reason: Damage, end: Option<u64> },
 }
 
 impl JournalReader<File> {
-    pub fn open(path: &Path) -> Result<Self, StoreError> {
+    pub fn open(path: &Path) -> Result<Self> {
         let file =
             File::open(path).map_err(|error| StoreError::Read { path: path.to_owned(), error })?;
         Self::new(file, path.to_owned())
@@ -135,15 +356,15 @@ impl JournalReader<File> {
 
 impl<R: Read + Seek> JournalReader<R> {
     /// Reads the header. `path` is for messages only.
-    pub fn new(source: R, path: PathBuf) -> Result<Self, StoreError> {
+    pub fn new(source: R, path: PathBuf) -> Result<Self> {
         Self::of_entries(source, path)
     }
 
     /// Whether a run's ending is in the rest of the journal. Records are not decoded.
-    pub(crate) fn holds_ending(mut self) -> Result<bool, StoreError> {
+    pub(crate) fn holds_ending(mut self) -> Result<bool> {
         loop {
             match self.next_frame() {
-                Ok(Some((kind, _offset))) if kind == Kind::RunEnded as u8 => return Ok(true),
+                Ok(Some((kind, _offset))) if kind == RUN_ENDED => return Ok(true),
                 Ok(Some(_)) => {}
                 Ok(None) => return Ok(false),
                 Err(error) => return Err(self.read_error(error)),
@@ -153,7 +374,7 @@ impl<R: Read + Seek> JournalReader<R> {
 }
 
 impl<R: Read + Seek, E: Framed> JournalReader<R, E> {
-    pub(crate) fn of_entries(source: R, path: PathBuf) -> Result<Self, StoreError> {
+    pub(crate) fn of_entries(source: R, path: PathBuf) -> Result<Self> {
         let mut reader = Self {
             source: BufReader::with_capacity(WINDOW_BYTES, source),
             cursor: 0,
@@ -170,15 +391,11 @@ impl<R: Read + Seek, E: Framed> JournalReader<R, E> {
     }
 
     /// What could not be read so far; it is complete when there are no more entries.
-    pub fn integrity(&self) -> &Integrity {
-        &self.integrity
-    }
-
     pub fn into_integrity(self) -> Integrity {
         self.integrity
     }
 
-    fn read_header(&mut self) -> Result<(), StoreError> {
+    fn read_header(&mut self) -> Result<()> {
         let mut found = [0; HEADER_BYTES];
         let read = self.source.seek(SeekFrom::End(0)).and_then(|length| {
             self.length = length;
@@ -194,7 +411,7 @@ impl<R: Read + Seek, E: Framed> JournalReader<R, E> {
         }
         let version = u16::from_le_bytes([found[MAGIC.len()], found[MAGIC.len() + 1]]);
         if found[..MAGIC.len()] != MAGIC || version == 0 {
-            return Err(StoreError::NotAJournal { path: self.path.clone(), header: HEADER_BYTES });
+            return Err(StoreError::NotAJournal { path: self.path.clone() });
         }
         if FORMAT_VERSION < version {
             return Err(StoreError::NewerFormat {
@@ -235,7 +452,7 @@ impl<R: Read + Seek, E: Framed> JournalReader<R, E> {
         }
         let mut bytes = [0; HEAD_BYTES];
         self.read_at(offset, &mut bytes)?;
-        let head = Head::from_bytes(bytes);
+        let head = Head(bytes);
         let length = head.length().filter(|length| u64::from(*length) <= space - OVERHEAD_BYTES);
         let Some(length) = length else {
             return Ok(Found::Broken { reason: Damage::Length, end: None });
@@ -275,7 +492,7 @@ impl<R: Read + Seek, E: Framed> JournalReader<R, E> {
             self.read_at(window_at, &mut window[..filled])?;
             let heads = window[..filled].windows(HEAD_BYTES).filter_map(<[u8]>::first_chunk);
             for (offset, head) in (window_at..).zip(heads) {
-                if !self.may_begin_at(offset, Head::from_bytes(*head)) {
+                if !self.may_begin_at(offset, Head(*head)) {
                     continue;
                 }
                 if self.search_bytes_left == 0 {
@@ -296,7 +513,7 @@ impl<R: Read + Seek, E: Framed> JournalReader<R, E> {
     fn may_begin_at(&self, offset: u64, head: Head) -> bool {
         let space = self.length - offset;
         let length = head.length().filter(|length| *length <= SEARCHED_LENGTH_MAX);
-        E::is_kind(head.kind())
+        E::KINDS.contains(&head.kind())
             && length.is_some_and(|length| u64::from(length) + OVERHEAD_BYTES <= space)
     }
 
@@ -329,7 +546,7 @@ impl<R: Read + Seek, E: Framed> JournalReader<R, E> {
 }
 
 impl<R: Read + Seek, E: Framed> Iterator for JournalReader<R, E> {
-    type Item = Result<E, StoreError>;
+    type Item = Result<E>;
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
@@ -342,5 +559,214 @@ impl<R: Read + Seek, E: Framed> Iterator for JournalReader<R, E> {
                 Err(reason) => self.note_damage(offset, self.position - offset, reason),
             }
         }
+    }
+}
+
+/// Waiting bytes beyond this go to the kernel at once.
+const WAITING_BYTES_MAX: usize = 64 << 10;
+
+/// Frames entries and hands them to the kernel in batches.
+#[derive(Debug)]
+pub struct JournalWriter<W, E = JournalEntry> {
+    pub(crate) sink: W,
+    pub(crate) path: PathBuf,
+    /// Whole frames that the sink has not taken yet. A `BufWriter` would write them once more
+    /// when it is dropped after an error.
+    waiting: Vec<u8>,
+    written: u64,
+    stopped: bool,
+    /// Whether the run's ending was appended.
+    pub(crate) ended: bool,
+    entries: PhantomData<fn(&E)>,
+}
+
+impl<W: Write, E: Framed> JournalWriter<W, E> {
+    /// Begins a journal in an empty sink. `path` is for messages only.
+    pub fn new(sink: W, path: PathBuf) -> Self {
+        let waiting = header().to_vec();
+        Self { waiting, ..Self::resume(sink, path, 0) }
+    }
+
+    /// Continues a journal that has `written` bytes; the sink is at its end.
+    pub(crate) fn resume(sink: W, path: PathBuf, written: u64) -> Self {
+        Self {
+            sink,
+            path,
+            waiting: Vec::new(),
+            written,
+            stopped: false,
+            ended: false,
+            entries: PhantomData,
+        }
+    }
+
+    pub fn append(&mut self, entry: &E) -> Result<()> {
+        self.check_going()?;
+        let offset = self.written + self.waiting.len() as u64;
+        encode(entry, offset, &mut self.waiting)
+            .map_err(|reason| StoreError::Entry { path: self.path.clone(), reason })?;
+        self.ended |= entry.is_last();
+        if WAITING_BYTES_MAX <= self.waiting.len() { self.flush() } else { Ok(()) }
+    }
+
+    /// Hands all waiting frames to the kernel: after this a kill cannot take them.
+    pub fn flush(&mut self) -> Result<()> {
+        self.check_going()?;
+        let (taken, outcome) = write_counting(&mut self.sink, &self.waiting);
+        self.waiting.drain(..taken);
+        self.written += taken as u64;
+        outcome.map_err(|error| {
+            self.stopped = true;
+            StoreError::Append {
+                path: self.path.clone(),
+                run: self.path.parent().unwrap_or(Path::new(".")).to_owned(),
+                written: self.written,
+                waiting: self.waiting.len() as u64,
+                error,
+            }
+        })
+    }
+
+    fn check_going(&self) -> Result<()> {
+        if self.stopped {
+            return Err(StoreError::Stopped { path: self.path.clone(), written: self.written });
+        }
+        Ok(())
+    }
+}
+
+impl<E: Framed> JournalWriter<File, E> {
+    /// Hands all waiting frames to the disk: after this a power cut cannot take them.
+    pub(crate) fn sync(&mut self) -> Result<()> {
+        self.flush()?;
+        self.sink.sync_data().map_err(|error| {
+            // The kernel may have dropped the pages: a second try would succeed and mean nothing.
+            self.stopped = true;
+            StoreError::NotDurable { path: self.path.clone(), error }
+        })
+    }
+}
+
+/// Like `write_all`, and returns how much was taken before an error.
+fn write_counting(sink: &mut impl Write, bytes: &[u8]) -> (usize, io::Result<()>) {
+    let mut taken = 0;
+    while taken < bytes.len() {
+        match sink.write(&bytes[taken..]) {
+            Ok(0) => return (taken, Err(ErrorKind::WriteZero.into())),
+            Ok(count) => taken += count,
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return (taken, Err(error)),
+        }
+    }
+    (taken, Ok(()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+
+    use inferometer_model::record::Asked;
+    use inferometer_model::{Moment, RequestId, StartedRequest};
+
+    use super::*;
+
+    fn started() -> JournalEntry {
+        JournalEntry::Started(StartedRequest {
+            id: RequestId(1),
+            intended: Moment::from_nanos(2),
+            admitted: Moment::from_nanos(300),
+            asked: Asked { input_tokens: 5, output_tokens: 6, part: 7, turn: 8 },
+        })
+    }
+
+    #[test]
+    fn a_frame_has_the_documented_bytes() {
+        let mut bytes = Vec::new();
+        encode(&started(), 10, &mut bytes).unwrap();
+        assert_eq!(bytes[..13], [8, 0, 0, 0, 1, 1, 2, 0xac, 0x02, 5, 6, 7, 8]);
+        let covered = [&10_u64.to_le_bytes()[..], &bytes[..13]].concat();
+        assert_eq!(bytes[13..], crc32c::crc32c(&covered).to_le_bytes());
+    }
+
+    #[test]
+    fn a_payload_with_bytes_left_over_is_no_entry() {
+        assert!(JournalEntry::read(1, &[1, 2, 3, 4, 5, 6, 7]).is_ok());
+        assert_eq!(JournalEntry::read(1, &[1, 2, 3, 4, 5, 6, 7, 8]), Err(Damage::Payload));
+        assert_eq!(JournalEntry::read(1, &[1, 2, 3, 4, 5, 6]), Err(Damage::Payload));
+        assert_eq!(JournalEntry::read(9, &[1, 2, 3]), Err(Damage::Kind(9)));
+    }
+
+    #[test]
+    fn a_hostile_count_of_elements_allocates_little_and_fails() {
+        // A record that claims 2^64 - 1 reads after its fixed fields.
+        let mut payload = vec![0; 11];
+        payload.extend([0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01]);
+        assert_eq!(JournalEntry::read(2, &payload), Err(Damage::Payload));
+    }
+
+    /// Takes `space` bytes, in small portions, and is full then.
+    #[derive(Debug)]
+    struct SmallDisk {
+        bytes: Vec<u8>,
+        space: usize,
+    }
+
+    impl Write for &mut SmallDisk {
+        fn write(&mut self, from: &[u8]) -> io::Result<usize> {
+            let count = from.len().min(7).min(self.space - self.bytes.len());
+            if count == 0 {
+                return Err(ErrorKind::StorageFull.into());
+            }
+            self.bytes.extend_from_slice(&from[..count]);
+            Ok(count)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn started_at(id: u64) -> JournalEntry {
+        JournalEntry::Started(StartedRequest {
+            id: RequestId(id),
+            intended: Moment::ZERO,
+            admitted: Moment::from_nanos(id),
+            asked: Asked { input_tokens: 1, output_tokens: 1, part: 0, turn: 0 },
+        })
+    }
+
+    #[test]
+    fn a_full_disk_keeps_every_whole_frame_and_takes_no_more() {
+        for space in 0..100 {
+            let mut disk = SmallDisk { bytes: Vec::new(), space };
+            let mut writer = JournalWriter::new(&mut disk, PathBuf::from("runs/x/j"));
+            let error = (0..20)
+                .map(|id| writer.append(&started_at(id)).and_then(|()| writer.flush()))
+                .find_map(Result::err)
+                .unwrap();
+            let message = error.to_string();
+            let StoreError::Append { written, .. } = error else { panic!("{message}") };
+            assert_eq!(written, space as u64);
+            assert!(message.contains("inferometer recover runs/x"), "{message}");
+            let refused = writer.append(&started_at(20));
+            assert!(matches!(refused, Err(StoreError::Stopped { .. })), "{refused:?}");
+
+            let entries: Vec<JournalEntry> =
+                JournalReader::new(Cursor::new(disk.bytes), PathBuf::new())
+                    .unwrap()
+                    .collect::<Result<_, _>>()
+                    .unwrap();
+            let whole_frames = space.saturating_sub(HEADER_BYTES) / 16;
+            assert_eq!(entries, (0..whole_frames as u64).map(started_at).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn a_disk_that_does_not_confirm_is_not_asked_twice() {
+        // A device that takes bytes and cannot sync them.
+        let null = File::options().write(true).open("/dev/null").unwrap();
+        let mut writer: JournalWriter<_> = JournalWriter::new(null, PathBuf::from("j"));
+        assert!(matches!(writer.sync(), Err(StoreError::NotDurable { .. })));
+        assert!(matches!(writer.sync(), Err(StoreError::Stopped { .. })));
     }
 }

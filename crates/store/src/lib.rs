@@ -6,31 +6,22 @@
 //!
 //! This crate keeps bytes and sums. It computes no metric, prints nothing and reads no clock.
 
-mod directory;
 mod error;
 mod files;
-mod frame;
-mod import;
 mod journal;
-mod ledger;
-mod manifest;
-mod recovery;
+mod run;
 mod set;
 mod store;
-mod telemetry;
-mod writer;
 
-pub use crate::store::Stored;
-pub use crate::writer::spawn_writer;
-pub use directory::{RunDirectory, RunState, StoredRun};
-pub use error::StoreError;
+pub use crate::store::{Listing, Listings, RunStore, Stored};
+pub use error::{Result, StoreError};
 pub use files::{read_at_most, write_atomically};
-pub use frame::{Damage, Framed, PAYLOAD_BYTES_MAX};
-pub use import::{FOREIGN_BYTES_MAX, ImportDirectory, NewImport};
-pub use journal::{DamagedFrame, FORMAT_VERSION, Integrity, JournalReader, Tail};
-pub use ledger::LedgerError;
-pub use recovery::Recovery;
-pub use set::{NewSet, SetDirectory, SetLock, SetState};
-pub use store::{ImportListing, RunListing, RunStore, SetListing};
-pub use telemetry::TelemetryWriter;
-pub use writer::{JournalWriter, RunWriter};
+pub use journal::{
+    Damage, DamagedFrame, FORMAT_VERSION, Framed, Integrity, JournalReader, JournalWriter,
+    PAYLOAD_BYTES_MAX, Tail,
+};
+pub use run::{
+    LedgerError, Recovery, RunDirectory, RunState, RunWriter, StoredRun, TelemetryWriter,
+    spawn_writer,
+};
+pub use set::{FOREIGN_BYTES_MAX, ImportDirectory, SetDirectory, SetLock};

@@ -5,21 +5,19 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use inferometer_model::import::ImportManifest;
+use inferometer_model::import::{ForeignFile, ImportManifest, ImportReading};
 use inferometer_model::spec::Source;
-use inferometer_model::study::SetManifest;
+use inferometer_model::study::{SetManifest, StudySpec};
 use inferometer_model::{BaseUrl, Manifest, Spec};
 use jiff::Timestamp;
+use serde::Serialize;
 
-use crate::directory::{self, RunDirectory, RunState};
-use crate::error::StoreError;
-use crate::files;
-use crate::import::{ImportDirectory, NewImport};
-use crate::journal::FORMAT_VERSION;
-use crate::manifest::{self, MANIFEST_FILE};
-use crate::set::{NewSet, SET_FILE, SetDirectory, SetState, number_of};
-use crate::writer::{JournalWriter, RunWriter};
+use crate::error::{Result, StoreError};
+use crate::files::{self, ManifestFile};
+use crate::run::{MANIFEST, RunDirectory, RunState, RunWriter};
+use crate::set::{IMPORT, ImportDirectory, SET, SetDirectory, number_of};
 
+const TOOL_VERSION: &str = env!("CARGO_PKG_VERSION");
 /// How long a server is taken to remember prompts.
 const CACHE_MEMORY_NS: u64 = 24 * 3_600 * 1_000_000_000;
 
@@ -29,28 +27,21 @@ pub struct RunStore {
     path: PathBuf,
 }
 
+/// All that a store holds, of each kind the newest first; what cannot be read comes last.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Listings {
+    /// Runs that are in no set.
+    pub runs: Vec<Listing<RunDirectory, Manifest>>,
+    pub sets: Vec<Listing<SetDirectory, SetManifest>>,
+    pub imports: Vec<Listing<ImportDirectory, ImportManifest>>,
+}
+
 #[derive(Clone, Debug, PartialEq)]
-pub struct RunListing {
-    pub id: String,
-    pub path: PathBuf,
+pub struct Listing<D, M> {
+    pub directory: D,
     pub state: RunState,
     /// `None` when it cannot be read; the state explains why.
-    pub manifest: Option<Manifest>,
-}
-
-#[derive(Clone, Debug, PartialEq)]
-pub struct SetListing {
-    pub set: SetDirectory,
-    pub state: SetState,
-    /// `None` when it cannot be read; the state explains why.
-    pub manifest: Option<SetManifest>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ImportListing {
-    pub import: ImportDirectory,
-    /// The reason where it cannot be read.
-    pub manifest: Result<ImportManifest, String>,
+    pub manifest: Option<M>,
 }
 
 /// A run or a set as found.
@@ -63,7 +54,7 @@ pub(crate) struct Candidate {
 
 impl RunStore {
     /// Refuses a path that is not a directory. Nothing is made before a run is.
-    pub fn open(path: PathBuf) -> Result<Self, StoreError> {
+    pub fn open(path: PathBuf) -> Result<Self> {
         match fs::metadata(&path) {
             Ok(found) if !found.is_dir() => {
                 Err(StoreError::NotWritable { path, error: ErrorKind::NotADirectory.into() })
@@ -79,7 +70,7 @@ impl RunStore {
     }
 
     /// Fails when no run could be made here. For the time before a server is started or asked.
-    pub fn check_writable(&self) -> Result<(), StoreError> {
+    pub fn check_writable(&self) -> Result<()> {
         let probe = files::draft_path(&self.path.join("probe"));
         fs::create_dir_all(&self.path)
             .and_then(|()| File::create_new(&probe))
@@ -89,76 +80,86 @@ impl RunStore {
 
     /// Makes the run's directory, writes its manifest, and opens and locks its journal.
     /// Its wall time names the run; the format, the name and the start of `new` are written here.
-    pub fn create(&self, new: Manifest) -> Result<RunWriter, StoreError> {
+    pub fn create(&self, new: Manifest) -> Result<RunWriter> {
         let asked = new.fingerprints.plan.as_bytes();
         let (_, started, path) = self.claim(asked, new.clock.realtime_ns)?;
-        begin(RunDirectory::at(path), new, started)
+        RunWriter::begin(RunDirectory::at(path), new, started)
     }
 
-    /// Makes a set's directory and writes what it asks. It has no point yet.
-    pub fn create_set(&self, new: NewSet) -> Result<SetDirectory, StoreError> {
-        let asked = new.study.seed.to_le_bytes();
-        let (id, started, path) = self.claim(&asked, new.realtime_ns)?;
-        let set = SetDirectory::at(path);
-        let path = set.path().join(SET_FILE);
-        manifest::write_json(&path, &new.into_manifest(id, started)).inspect_err(|_error| {
-            // Nothing was measured yet, so what is left of it would only litter the list.
-            let _ = fs::remove_dir_all(set.path());
-        })?;
-        files::sync_parent(set.path()).map_err(|error| self.not_writable(error))?;
-        Ok(set)
-    }
-
-    /// All runs that are in no set, the newest first; those whose manifest cannot be read come
-    /// last. Files and directories that are not runs are passed over.
-    pub fn list(&self) -> Result<Vec<RunListing>, StoreError> {
-        let runs = self.candidates()?.into_iter().filter_map(|found| match found.stored {
-            Stored::Run(directory) => Some(RunListing {
-                id: directory.id().to_owned(),
-                path: directory.path().to_owned(),
-                state: directory.state(),
-                manifest: found.manifest,
-            }),
-            Stored::Set(_) | Stored::Import(..) => None,
-        });
-        Ok(runs.collect())
-    }
-
-    /// All sets, in the same order.
-    pub fn sets(&self) -> Result<Vec<SetListing>, StoreError> {
-        let sets = self.candidates()?.into_iter().filter_map(|found| match found.stored {
-            Stored::Set(set) => {
-                let (state, manifest) = (set.state(), set.manifest().ok());
-                Some(SetListing { set, state, manifest })
-            }
-            Stored::Run(_) | Stored::Import(..) => None,
-        });
-        Ok(sets.collect())
-    }
-
-    /// All foreign files that were taken in, in the same order.
-    pub fn imports(&self) -> Result<Vec<ImportListing>, StoreError> {
-        let imports = self.candidates()?.into_iter().filter_map(|found| match found.stored {
-            Stored::Import(import, _) => {
-                let manifest = import.manifest().map_err(|error| error.to_string());
-                Some(ImportListing { import, manifest })
-            }
-            Stored::Run(_) | Stored::Set(_) => None,
-        });
-        Ok(imports.collect())
+    /// Makes a set's directory and writes what it asks. It has no point yet. The wall time names it;
+    /// `key_files` has one for each condition, or none at all (see [`SetManifest`]).
+    pub fn create_set(
+        &self,
+        study: StudySpec,
+        simulated: bool,
+        key_files: Vec<Option<PathBuf>>,
+        realtime_ns: u64,
+    ) -> Result<SetDirectory> {
+        let (set, started, path) = self.claim(&study.seed.to_le_bytes(), realtime_ns)?;
+        let manifest = SetManifest {
+            format: SET.format,
+            set,
+            started: started.to_string(),
+            tool_version: TOOL_VERSION.to_owned(),
+            simulated,
+            study,
+            key_files,
+        };
+        self.describe(&path, &SET, &manifest)?;
+        Ok(SetDirectory::at(path))
     }
 
     /// Keeps a foreign file as it is. What it was mapped to is written by the caller.
     pub fn create_import(
         &self,
-        new: NewImport,
+        file: ForeignFile,
+        reading: ImportReading,
+        realtime_ns: u64,
         foreign: &[u8],
-    ) -> Result<ImportDirectory, StoreError> {
-        let (id, started, path) = self.claim(new.file.sha256.as_bytes(), new.realtime_ns)?;
-        let import = ImportDirectory::at(path);
-        import.write(&new.into_manifest(id, started), foreign)?;
-        files::sync_parent(import.path()).map_err(|error| self.not_writable(error))?;
-        Ok(import)
+    ) -> Result<ImportDirectory> {
+        let (import, started, path) = self.claim(file.sha256.as_bytes(), realtime_ns)?;
+        let directory = ImportDirectory::at(path);
+        let manifest = ImportManifest {
+            format: IMPORT.format,
+            import,
+            imported: started.to_string(),
+            tool_version: TOOL_VERSION.to_owned(),
+            file,
+            reading,
+        };
+        // The manifest last: with it an import is whole.
+        files::write_atomically(&directory.foreign_path(), foreign)
+            .inspect_err(|_error| drop(fs::remove_dir_all(directory.path())))?;
+        self.describe(directory.path(), &IMPORT, &manifest)?;
+        Ok(directory)
+    }
+
+    /// Writes the manifest of a new directory. Without it the directory would only litter the list,
+    /// so it is removed then.
+    fn describe(&self, path: &Path, file: &ManifestFile, manifest: &impl Serialize) -> Result<()> {
+        file.write(path, manifest).inspect_err(|_error| drop(fs::remove_dir_all(path)))?;
+        files::sync_parent(path).map_err(|error| self.not_writable(error))
+    }
+
+    /// All runs, sets and imports. Files and directories that are none of them are passed over.
+    pub fn list(&self) -> Result<Listings> {
+        let mut all = Listings::default();
+        for Candidate { stored, manifest, .. } in self.candidates()? {
+            match stored {
+                Stored::Run(directory) => {
+                    all.runs.push(Listing { state: directory.state(), manifest, directory });
+                }
+                Stored::Set(directory) => {
+                    let (state, manifest) = (directory.state(), directory.manifest().ok());
+                    all.sets.push(Listing { directory, state, manifest });
+                }
+                Stored::Import(directory, _) => {
+                    let (state, manifest) = (directory.state(), directory.manifest().ok());
+                    all.imports.push(Listing { directory, state, manifest });
+                }
+            }
+        }
+        Ok(all)
     }
 
     /// The newest run of the last day that may have sent the same prompts to the same model: the
@@ -171,9 +172,8 @@ impl RunStore {
         model: &str,
         now_ns: u64,
     ) -> Option<String> {
-        let is_recent = |manifest: &Manifest| {
-            now_ns.saturating_sub(manifest.clock.realtime_ns) < CACHE_MEMORY_NS
-        };
+        let is_recent =
+            |it: &Manifest| now_ns.saturating_sub(it.clock.realtime_ns) < CACHE_MEMORY_NS;
         let is_alike = |manifest: &Manifest| {
             // Token ids and words of the same seed have nothing in common.
             let draws_ids = |spec: &Spec| matches!(spec.workload.source, Source::VllmRandom(_));
@@ -206,7 +206,7 @@ impl RunStore {
                 let set = SetDirectory::at(path);
                 return if set.changed_since(earliest) { manifests_of(&set) } else { Vec::new() };
             }
-            let stamped = manifest::stamped_ns(&directory::name(&path));
+            let stamped = files::stamped_ns(&files::directory_id(&path));
             // The stamp is cut to the second.
             let is_old = stamped.is_some_and(|at| at.saturating_add(1_000_000_000) < earliest_ns);
             if is_old { Vec::new() } else { Vec::from_iter(RunDirectory::at(path).manifest().ok()) }
@@ -216,14 +216,10 @@ impl RunStore {
 
     /// Takes an id that no other run has: making a directory is the one step that two processes
     /// cannot both do. What is `asked` tells apart those of the same second.
-    fn claim(
-        &self,
-        asked: &[u8],
-        realtime_ns: u64,
-    ) -> Result<(String, Timestamp, PathBuf), StoreError> {
-        let started = manifest::timestamp(realtime_ns)?;
-        let stamp = manifest::stamp(started);
-        let distinction = manifest::distinction(asked, std::process::id(), realtime_ns);
+    fn claim(&self, asked: &[u8], realtime_ns: u64) -> Result<(String, Timestamp, PathBuf)> {
+        let started = files::timestamp(realtime_ns)?;
+        let stamp = files::stamp(started);
+        let distinction = files::distinction(asked, std::process::id(), realtime_ns);
         fs::create_dir_all(&self.path).map_err(|error| self.not_writable(error))?;
         // In UTC: ids sort by time, and say it.
         for step in 0..=u16::MAX {
@@ -239,7 +235,7 @@ impl RunStore {
     }
 
     /// The newest first.
-    pub(crate) fn candidates(&self) -> Result<Vec<Candidate>, StoreError> {
+    pub(crate) fn candidates(&self) -> Result<Vec<Candidate>> {
         let mut candidates: Vec<Candidate> =
             files::paths_in(&self.path)?.into_iter().filter_map(Candidate::at).collect();
         candidates.sort_by_cached_key(|found| {
@@ -255,26 +251,27 @@ impl RunStore {
 
 impl Candidate {
     fn at(path: PathBuf) -> Option<Self> {
+        let nanos = |started: String| {
+            u64::try_from(started.parse::<Timestamp>().ok()?.as_nanosecond()).ok()
+        };
         if RunDirectory::holds_run(&path) {
             let directory = RunDirectory::at(path);
             let manifest = directory.manifest().ok();
             let started_ns = manifest.as_ref().map(|manifest| manifest.clock.realtime_ns);
             return Some(Self { stored: Stored::Run(directory), started_ns, manifest });
         }
-        if ImportDirectory::holds_import(&path) {
+        let (stored, started) = if ImportDirectory::holds_import(&path) {
             let import = ImportDirectory::at(path);
-            let imported = || import.manifest().ok()?.imported.parse::<Timestamp>().ok();
-            let started_ns =
-                imported().and_then(|moment| u64::try_from(moment.as_nanosecond()).ok());
-            return Some(Self { stored: Stored::Import(import, None), started_ns, manifest: None });
-        }
-        if !SetDirectory::held_set(&path) {
+            let imported = import.manifest().ok().map(|manifest| manifest.imported);
+            (Stored::Import(import, None), imported)
+        } else if SetDirectory::held_set(&path) {
+            let set = SetDirectory::at(path);
+            let started = set.manifest().ok().map(|manifest| manifest.started);
+            (Stored::Set(set), started)
+        } else {
             return None;
-        }
-        let set = SetDirectory::at(path);
-        let started = || set.manifest().ok()?.started.parse::<Timestamp>().ok();
-        let started_ns = started().and_then(|moment| u64::try_from(moment.as_nanosecond()).ok());
-        Some(Self { stored: Stored::Set(set), started_ns, manifest: None })
+        };
+        Some(Self { stored, started_ns: started.and_then(nanos), manifest: None })
     }
 }
 
@@ -283,43 +280,6 @@ fn manifests_of(set: &SetDirectory) -> Vec<Manifest> {
     let points = points.into_iter().map(|number| set.point(number));
     let abandoned = set.abandoned().unwrap_or_default().into_iter().map(|(_, point)| point);
     points.chain(abandoned).filter_map(|point| point.manifest().ok()).collect()
-}
-
-/// Writes the manifest of a run into its empty directory and opens its journal.
-pub(crate) fn begin(
-    directory: RunDirectory,
-    new: Manifest,
-    started: Timestamp,
-) -> Result<RunWriter, StoreError> {
-    let (run, started) = (directory.id().to_owned(), started.to_string());
-    let manifest = Manifest { format: FORMAT_VERSION.into(), run, started, ..new };
-    let journal = manifest::write_json(&directory.path().join(MANIFEST_FILE), &manifest)
-        .and_then(|()| create_journal(&directory))
-        .inspect_err(|_error| {
-            // Nothing was measured yet, so what is left of it would only litter the list.
-            let _ = fs::remove_dir_all(directory.path());
-        })?;
-    files::sync_parent(directory.path())
-        .map_err(|error| StoreError::Write { path: directory.path().to_owned(), error })?;
-    Ok(RunWriter::new(directory, manifest, journal))
-}
-
-/// The journal gets its name when it is locked and has its header, so that no reader ever finds a
-/// live run that looks dead.
-fn create_journal(directory: &RunDirectory) -> Result<JournalWriter<File>, StoreError> {
-    let path = directory.journal_path();
-    let draft = files::draft_path(&path);
-    let file = match File::create_new(&draft) {
-        Ok(file) => file,
-        Err(error) => return Err(StoreError::Write { path, error }),
-    };
-    files::lock(&file, &path, directory.path())?;
-    let mut journal = JournalWriter::new(file, path.clone());
-    journal.sync()?;
-    fs::rename(&draft, &path)
-        .and_then(|()| files::sync_parent(&path))
-        .map_err(|error| StoreError::Write { path, error })?;
-    Ok(journal)
 }
 
 /// The name of the newest run or set.
@@ -344,21 +304,13 @@ impl Stored {
             Self::Import(import, _) => import.id(),
         }
     }
-
-    pub fn path(&self) -> &Path {
-        match self {
-            Self::Run(run) => run.path(),
-            Self::Set(set) => set.path(),
-            Self::Import(import, _) => import.path(),
-        }
-    }
 }
 
 impl RunStore {
     /// The run or set that `name` means: an id, the beginning of exactly one id, `latest`, the path
     /// of a directory, or `SET/N` for a point of a set. Only an explicit path leads out of the
     /// store.
-    pub fn find(&self, name: &str) -> Result<Stored, StoreError> {
+    pub fn find(&self, name: &str) -> Result<Stored> {
         let candidates = self.candidates()?;
         match (self.find_whole(&candidates, name), point_of(name)) {
             (Err(StoreError::NotFound { .. }), Some((set, number))) => {
@@ -374,20 +326,7 @@ impl RunStore {
         }
     }
 
-    /// The run that `name` means. A set is refused, as it is not one run.
-    pub fn resolve(&self, name: &str) -> Result<RunDirectory, StoreError> {
-        match self.find(name)? {
-            Stored::Run(run) => Ok(run),
-            Stored::Set(set) => {
-                Err(StoreError::IsSet { name: name.to_owned(), set: set.id().to_owned() })
-            }
-            Stored::Import(import, _) => {
-                Err(StoreError::IsImport { name: name.to_owned(), import: import.id().to_owned() })
-            }
-        }
-    }
-
-    fn find_whole(&self, candidates: &[Candidate], name: &str) -> Result<Stored, StoreError> {
+    fn find_whole(&self, candidates: &[Candidate], name: &str) -> Result<Stored> {
         if name == LATEST {
             return latest(candidates)
                 .map(|found| found.stored.clone())
@@ -400,10 +339,10 @@ impl RunStore {
             return Err(self.not_found(name, candidates));
         }
         let path = PathBuf::from(name);
-        if path.join(MANIFEST_FILE).is_file() {
+        if path.join(MANIFEST.name).is_file() {
             return Ok(Stored::Run(RunDirectory::at(path)));
         }
-        if SetDirectory::holds_set(&path) {
+        if path.join(SET.name).is_file() {
             return Ok(Stored::Set(SetDirectory::at(path)));
         }
         if ImportDirectory::holds_import(&path) {
@@ -424,8 +363,7 @@ impl RunStore {
 
     fn not_found(&self, name: &str, candidates: &[Candidate]) -> StoreError {
         let known = if candidates.is_empty() {
-            "there are no runs yet: make one with `inferometer run`, or say where they are with \
-             --output"
+            "there are no runs yet: make one with `inferometer run`, or name their folder with --output"
                 .to_owned()
         } else {
             format!("there are {}", shown(candidates.iter().map(|found| found.stored.id())))
@@ -439,16 +377,14 @@ fn point_of(name: &str) -> Option<(&str, u32)> {
     Some((set, number_of(number)?))
 }
 
-fn point(set: &SetDirectory, number: u32) -> Result<RunDirectory, StoreError> {
+fn point(set: &SetDirectory, number: u32) -> Result<RunDirectory> {
     let points = set.points()?;
     if points.contains(&number) {
         return Ok(set.point(number));
     }
     let names: Vec<String> = points.iter().map(u32::to_string).collect();
-    let known = match names.len() {
-        0 => "none yet".to_owned(),
-        _ => shown(names.iter().map(String::as_str)),
-    };
+    let names = if names.is_empty() { vec!["none yet".to_owned()] } else { names };
+    let known = shown(names.iter().map(String::as_str));
     Err(StoreError::NoPoint { set: set.path().to_owned(), number, known })
 }
 
@@ -467,7 +403,7 @@ fn latest(candidates: &[Candidate]) -> Option<&Candidate> {
     };
     let broken = candidates
         .iter()
-        .filter(|found| found.started_ns.is_none() && manifest::is_run_id(found.stored.id()))
+        .filter(|found| found.started_ns.is_none() && files::is_run_id(found.stored.id()))
         .filter(is_newer)
         .max_by_key(|found| found.stored.id().to_owned());
     broken.or(readable)

@@ -43,7 +43,7 @@ use inferometer_runner::measurement::{self, Live, Planned, RunLocation, Server};
 use inferometer_runner::secrets::Secrets;
 use inferometer_runner::simulation::{Simulator, VirtualEngine};
 use inferometer_runner::{Event, Exit, Failure, Session, embedded, preflight};
-use inferometer_store::{NewSet, RunDirectory, RunState, RunStore, SetDirectory, StoreError};
+use inferometer_store::{RunDirectory, RunState, RunStore, SetDirectory, StoreError};
 use inferometer_target::metrics;
 use inferometer_workload::{Inputs, make_plan};
 use nix::sys::signal::{Signal, killpg};
@@ -209,13 +209,9 @@ pub fn create(
     if key_files.iter().all(Option::is_none) {
         key_files.clear();
     }
-    Ok(store.create_set(NewSet {
-        study,
-        simulated: matches!(backend, Backend::Virtual),
-        key_files,
-        tool_version: env!("CARGO_PKG_VERSION").to_owned(),
-        realtime_ns: SystemClock::new().anchor().realtime_ns,
-    })?)
+    let simulated = matches!(backend, Backend::Virtual);
+    let realtime_ns = SystemClock::new().anchor().realtime_ns;
+    Ok(store.create_set(study, simulated, backend.key_files(), realtime_ns)?)
 }
 
 /// The command that resumes a set.
@@ -1490,8 +1486,8 @@ fn find_stored(directory: &RunDirectory) -> Result<Result<Summary, String>, Fail
             | StoreError::NotAJournal { .. }
             | StoreError::Incomplete { .. }
             | StoreError::Inconsistent { .. }
-            | StoreError::Manifest { .. }
-            | StoreError::NoManifest { .. }
+            | StoreError::Damaged { .. }
+            | StoreError::Missing { .. }
             | StoreError::TooLong { .. }),
         ) => return Ok(Err(error.to_string())),
         // The run is not lost: another process holds it, a newer version wrote it, or the disk cannot

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args, Subcommand, ValueEnum};
 use inferometer_model::spec::{SamplingTable, object};
+use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::StoreArguments;
@@ -21,7 +22,7 @@ pub(crate) enum BenchCommand {
     /// Measure a server as `vllm bench serve` does: its flags, its block, its result file
     ///
     /// Flags may be written with `-` or `_`. What cannot be done here is refused by name, with the
-    /// reason and a way out; docs/bench.md has the whole list. The run is stored as any other.
+    /// reason and an alternative; docs/bench.md has the whole list. The run is stored as any other.
     /// Of a flag that is given twice the last counts, as there.
     #[command(allow_negative_numbers = true, args_override_self = true)]
     Serve(Box<ServeBenchArguments>),
@@ -145,10 +146,10 @@ pub(crate) struct ServeLoadArguments {
     /// Rate at the last request
     #[arg(long, value_name = "PER_SECOND", allow_hyphen_values = true)]
     pub(crate) ramp_up_end_rps: Option<i64>,
-    /// Send at the moments of the trace; only with `timed_trace`, where it is the default
+    /// Send at the timestamps of the trace; only with `timed_trace`, where it is the default
     #[arg(long, overrides_with = "no_self_timed")]
     pub(crate) self_timed: bool,
-    /// Take the lengths of a trace, but not its moments
+    /// Take the lengths of a trace, but not its timestamps
     #[arg(long)]
     pub(crate) no_self_timed: bool,
     /// Probes beside the load; only 0, which is none [default: 0]
@@ -239,7 +240,7 @@ pub(crate) enum Definitions {
     Both,
 }
 
-#[derive(Args, Debug)]
+#[derive(Args, Debug, Serialize)]
 #[command(next_help_heading = "Workload")]
 pub(crate) struct ServeDataArguments {
     /// Where prompts come from: random, sharegpt, custom, `prefix_repetition`, burstgpt or

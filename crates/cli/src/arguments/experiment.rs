@@ -1,19 +1,23 @@
-//! The flags of an experiment: an experiment file, single values, and the tables as flags.
+//! The flags and tables of an experiment, and the flags of the commands that measure many runs: sweep,
+//! suite and matrix.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Arg, Args, Command, Id};
 use inferometer_model::spec::{
-    ClientTable, EngineTable, LimitTable, LoadTable, Slo, TargetTable, Time, WorkloadTable, Written,
+    ClientTable, EngineTable, LimitTable, LoadTable, Share, Slo, SourceTable, TargetTable, Time,
+    WorkloadTable, Written,
 };
-use inferometer_model::study::StopAt;
+use inferometer_model::study::{Order, Prompts, StopAt};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::study::SweepTable;
+use super::{NarratorArguments, ResultArguments};
 use crate::draft::deploy::DeployTable;
+use crate::study::dry_run::Price;
+use crate::study::sweep::{Bound, ConcurrencyLevels, Find, RateLevels};
 
 /// Everything that says what is measured; `run`, `plan` and `check` take the same.
 #[derive(Args, Clone, Debug, Default)]
@@ -133,4 +137,187 @@ fn metadata_schema(_: &mut SchemaGenerator) -> Schema {
             values",
         "additionalProperties": { "type": ["string", "number", "boolean"] },
     })
+}
+
+/// Many loads, by `inferometer sweep`; `run` takes no notice of it.
+#[derive(Args, Clone, Debug, Default, Deserialize, JsonSchema, Serialize)]
+#[command(next_help_heading = "Levels")]
+pub(crate) struct SweepTable {
+    /// Rates to measure at, in requests per second: numbers and `inf`, and ranges such as
+    /// 500..1000:50 (by steps of 50) or 1..64*2 (by a factor of 2), after commas
+    #[arg(long, value_name = "LEVELS", allow_hyphen_values = true)]
+    pub(crate) rates: Option<Written<RateLevels>>,
+    /// Requests in flight to measure at, written alike [default, without rates: 1..64*2]
+    #[arg(long, value_name = "LEVELS", allow_hyphen_values = true)]
+    pub(crate) concurrencies: Option<Written<ConcurrencyLevels>>,
+    /// Requests of each level, as a multiple of its concurrency [default, where nothing says
+    /// how long a level is: 10, and at least 100 requests]
+    #[arg(long, value_name = "N")]
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub(crate) waves: Option<u32>,
+    /// Server to measure beside others: NAME=URL, NAME=embedded, NAME=embedded:PROFILE, or
+    /// NAME=FILE with its `[target]`, `[engine]` or `[deploy]` table; the flag may be repeated
+    #[arg(long = "target", value_name = "NAME=WHERE")]
+    pub(crate) targets: Option<Vec<String>>,
+    /// Whether levels and servers take turns, or one is measured to its end before the next
+    /// [default: interleaved]
+    #[arg(long, value_name = "HOW")]
+    pub(crate) order: Option<Order>,
+    /// More levels around the knee, once the others are measured: steps to cut that stretch into
+    /// [default: none; 8 when no number is given]
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "8",
+          value_name = "STEPS")]
+    #[schemars(range(min = 2, max = 200), extend("examples" = [8]))]
+    pub(crate) fine: Option<u32>,
+    /// Runs at each of those levels [default: as --repeat says]
+    #[arg(long, value_name = "N")]
+    #[schemars(range(min = 1, max = 1000))]
+    pub(crate) fine_runs: Option<u32>,
+    /// Look for the highest level that meets these SLOs, such as
+    /// 'max rate where ttft.p99<500ms, tpot.p99<50ms'
+    #[arg(long, value_name = "QUESTION")]
+    pub(crate) find: Option<Written<Find>>,
+    /// Level that the search begins with [default: the lowest given, or 1]
+    #[arg(long, value_name = "LEVEL")]
+    pub(crate) from: Option<Written<Bound>>,
+    /// Level that the search never exceeds [default: 1000]
+    #[arg(long, value_name = "LEVEL")]
+    pub(crate) at_most: Option<Written<Bound>>,
+    /// Resolution of the answer, as a share of it [default: 5%]
+    #[arg(long, value_name = "SHARE")]
+    pub(crate) resolution: Option<Share>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct SweepArguments {
+    #[command(flatten)]
+    pub(crate) experiment: ExperimentArguments,
+    #[command(flatten)]
+    pub(crate) sweep: SweepTable,
+    #[command(flatten)]
+    pub(crate) results: ResultArguments,
+    /// Simulate it in virtual time, with a new engine for each run
+    #[arg(long = "virtual", help_heading = "Virtual time")]
+    pub(crate) virtual_time: bool,
+    /// Resume a set that was stopped. Its experiment is stored with it, and the names of its key files;
+    /// keys themselves and headers are not, and must be given again
+    #[arg(long, value_name = "SET", help_heading = "Results")]
+    pub(crate) resume: Option<String>,
+}
+
+impl SweepArguments {
+    /// What was typed, as any other command would take it.
+    pub(crate) fn merged(&self) -> ExperimentArguments {
+        let mut experiment = self.experiment.clone();
+        experiment.tables.sweep = self.sweep.clone();
+        experiment
+    }
+}
+
+/// Flags that would make all scenarios alike are refused with a reason, and no help shows them: the
+/// source of prompts and the load, but for what every scenario may share.
+fn hide_refused(argument: Arg) -> Arg {
+    let tables =
+        [SourceTable::augment_args(Command::new("")), LoadTable::augment_args(Command::new(""))];
+    let is_of_scenario = |id: &Id| {
+        !["source", "warm_up"].contains(&id.as_str())
+            && tables.iter().any(|table| table.get_arguments().any(|flag| flag.get_id() == id))
+    };
+    if is_of_scenario(argument.get_id()) { argument.hide(true) } else { argument }
+}
+
+#[derive(Args, Debug, Default)]
+#[command(mut_args(hide_refused))]
+pub(crate) struct SuiteArguments {
+    /// Suite to play: a name that --list shows, or a file of your own [default: standard]
+    #[arg(value_name = "NAME|FILE")]
+    pub(crate) suite: Option<String>,
+    #[command(flatten)]
+    pub(crate) experiment: ExperimentArguments,
+    /// Whether each scenario and level has different prompts, or all begin alike, so that one may
+    /// find what another left in the server's prefix cache [default: as the suite says]
+    #[arg(long, value_name = "WHICH", help_heading = "Suite")]
+    pub(crate) prompts: Option<Prompts>,
+    /// List the suites that are built in
+    #[arg(long, conflicts_with_all = ["suite", "show"], help_heading = "Suite")]
+    pub(crate) list: bool,
+    /// Print the file of a built-in suite, as a beginning for one of your own
+    #[arg(long, value_name = "NAME", conflicts_with = "suite", help_heading = "Suite")]
+    pub(crate) show: Option<String>,
+    /// Price to estimate the cost of a dry run: 2.50/h, or 0.15/M-in,0.60/M-out for a million tokens read
+    /// and written
+    #[arg(long, value_name = "PRICE", help_heading = "Suite")]
+    pub(crate) price: Option<Price>,
+    #[command(flatten)]
+    pub(crate) narrator: NarratorArguments,
+    #[command(flatten)]
+    pub(crate) results: ResultArguments,
+    /// Simulate it in virtual time
+    #[arg(long = "virtual", help_heading = "Virtual time")]
+    pub(crate) virtual_time: bool,
+    /// Resume a suite that was stopped. Its experiment is stored with it, and the names of its key
+    /// files; keys themselves and headers are not, and must be given again
+    #[arg(long, value_name = "SET", conflicts_with = "suite", help_heading = "Results")]
+    pub(crate) resume: Option<String>,
+}
+
+impl SuiteArguments {
+    /// A suite as it is, on the embedded engine.
+    pub(super) fn named(name: &str) -> Self {
+        Self { suite: Some(name.to_owned()), ..Self::default() }
+    }
+}
+
+#[derive(Args, Debug, Default)]
+// A set of cells has no one result that could be required, nor a block of one run: what is refused
+// is not offered.
+#[command(
+    mut_arg("limits", |argument| argument.hide(true)),
+    mut_arg("undecided", |argument| argument.hide(true)),
+    mut_arg("junit", |argument| argument.hide(true)),
+    mut_arg("step_summary", |argument| argument.hide(true)),
+    mut_arg("format", |argument| argument
+        .hide_possible_values(true)
+        .help("What to print: page or json [default: page]")),
+)]
+pub(crate) struct MatrixArguments {
+    /// Matrix to measure: a name that --list shows, or a file of your own [default: r3]
+    #[arg(value_name = "NAME|FILE")]
+    pub(crate) matrix: Option<String>,
+    /// Measure cells of the embedded engine in virtual time
+    #[arg(long = "virtual")]
+    pub(crate) virtual_time: bool,
+    /// Resume a matrix that was stopped
+    #[arg(long, value_name = "SET")]
+    pub(crate) resume: Option<String>,
+    /// Only the cells that are so, such as `preset=H100X1,model=Llama-8B`, and with `concurrency=10`
+    /// only at this load; may be given several times
+    #[arg(long, value_name = "FILTER")]
+    pub(crate) only: Vec<String>,
+    /// With --resume: measure again the cells that failed, and the runs in which requests failed
+    #[arg(long, requires = "resume")]
+    pub(crate) retry_failed: bool,
+    /// List the matrices that are built in
+    #[arg(long, conflicts_with_all = ["matrix", "show"])]
+    pub(crate) list: bool,
+    /// Print the file of a built-in matrix, as a beginning for one of your own
+    #[arg(long, value_name = "NAME", conflicts_with = "matrix")]
+    pub(crate) show: Option<String>,
+    /// Value of the file to override, such as load.requests=20; may be repeated
+    #[arg(long = "set", value_name = "KEY=VALUE", conflicts_with = "resume")]
+    pub(crate) sets: Vec<String>,
+    /// How often each cell is deployed and measured [default: as the file says, or 1]
+    #[arg(long, value_name = "N", conflicts_with = "resume")]
+    pub(crate) repeat: Option<u32>,
+    /// Presets that are measured at once [default: likewise]
+    #[arg(long, value_name = "N")]
+    pub(crate) lanes: Option<u32>,
+    /// Seed of everything that is drawn
+    #[arg(long, value_name = "N", conflicts_with = "resume")]
+    pub(crate) seed: Option<u64>,
+    /// Extra header of every request, as "Name: value"; values are never stored
+    #[arg(long = "header", value_name = "HEADER")]
+    pub(crate) headers: Vec<String>,
+    #[command(flatten)]
+    pub(crate) results: ResultArguments,
 }

@@ -4,19 +4,19 @@ mod bench;
 mod engine;
 mod experiment;
 mod results;
-mod study;
 
 use std::path::PathBuf;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use serde::Serialize;
+use serde_json::Value;
 
 pub(crate) use bench::*;
 pub(crate) use engine::*;
 pub(crate) use experiment::*;
 pub(crate) use inferometer_model::spec::{Grammar, Written};
 pub(crate) use results::*;
-pub(crate) use study::*;
 
 /// Measures LLM inference servers, and reports how valid its numbers are.
 ///
@@ -110,7 +110,7 @@ pub(crate) enum Command {
     Bench(Box<BenchArguments>),
     /// Explain a metric or a term, how it is computed, and what other tools call it
     Explain(ExplainArguments),
-    /// Start the embedded engine as a server of its own, with known step times
+    /// Start the embedded engine as a separate server, with known step times
     #[command(allow_negative_numbers = true)]
     Engine(Box<EngineArguments>),
     /// List stored runs, sets and imports
@@ -141,6 +141,18 @@ fn choice<T: Copy + Send + Sync>(
     })
 }
 
+/// The flags of a table that are set.
+pub(crate) fn set_flags(table: &impl Serialize) -> Vec<String> {
+    let Ok(Value::Object(table)) = serde_json::to_value(table) else { return Vec::new() };
+    let is_set = |value: &Value| match value {
+        Value::Null | Value::Bool(false) => false,
+        Value::Array(items) => !items.is_empty(),
+        _ => true,
+    };
+    let set = table.iter().filter(|(_, value)| is_set(value));
+    set.map(|(key, _)| format!("--{}", key.replace('_', "-"))).collect()
+}
+
 #[derive(Args, Debug, Default)]
 pub(crate) struct RunArguments {
     #[command(flatten)]
@@ -151,13 +163,8 @@ pub(crate) struct RunArguments {
     #[arg(long = "virtual", help_heading = "Virtual time")]
     pub(crate) virtual_time: bool,
     /// Of a simulation: keep every record, or none [default: all]
-    #[arg(
-        long,
-        value_enum,
-        value_name = "WHICH",
-        requires = "virtual_time",
-        help_heading = "Virtual time"
-    )]
+    #[arg(long, value_enum, value_name = "WHICH")]
+    #[arg(requires = "virtual_time", help_heading = "Virtual time")]
     pub(crate) records: Option<Records>,
 }
 
@@ -247,7 +254,7 @@ pub(crate) struct PageArguments {
 }
 
 impl PageArguments {
-    /// What was asked for outright.
+    /// The format that is set.
     pub(crate) fn asked(&self) -> Option<PageFormat> {
         self.format.or(self.json.then_some(PageFormat::Json))
     }

@@ -117,13 +117,8 @@ pub(crate) struct CompareArguments {
     #[arg(long, value_name = "QUANTITY", help_heading = "Judgement")]
     pub(crate) primary: Option<String>,
     /// Smallest change that matters, for all ratios [default: 2%, and 5% from p90 on]
-    #[arg(
-        long,
-        value_name = "PERCENT",
-        allow_hyphen_values = true,
-        value_parser = margin,
-        help_heading = "Judgement"
-    )]
+    #[arg(long, value_name = "PERCENT", allow_hyphen_values = true, value_parser = margin)]
+    #[arg(help_heading = "Judgement")]
     pub(crate) margin: Option<f64>,
     /// Compare even what is not comparable
     #[arg(long, help_heading = "Judgement")]
@@ -132,14 +127,8 @@ pub(crate) struct CompareArguments {
     #[arg(long, value_name = "N", help_heading = "Layouts")]
     pub(crate) gpus: Option<u32>,
     /// GPUs of one server of each side, such as A=8,B=4 [default: what imported results say of it]
-    #[arg(
-        long = "tp",
-        value_name = "SIDE=N",
-        value_delimiter = ',',
-        value_parser = tensor_parallel,
-        requires = "gpus",
-        help_heading = "Layouts"
-    )]
+    #[arg(long = "tp", value_name = "SIDE=N", value_delimiter = ',', requires = "gpus")]
+    #[arg(value_parser = tensor_parallel, help_heading = "Layouts")]
     pub(crate) tensor_parallel: Vec<(String, u32)>,
     /// Print one JSON document instead of the page (short for --format json)
     #[arg(long, conflicts_with = "format", help_heading = "Results")]
@@ -264,7 +253,7 @@ pub(crate) struct ImportArguments {
     #[arg(value_name = "FILE", required = true)]
     pub(crate) files: Vec<PathBuf>,
     /// What a configuration is called; once for each of them, in the order of the files
-    /// [default: in the file's own words]
+    /// [default: the name in the file]
     #[arg(long = "name", value_name = "NAME", help_heading = "Reading")]
     pub(crate) names: Vec<String>,
     /// A load that comes again is a repeated run of one configuration, and does not begin another

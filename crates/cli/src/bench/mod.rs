@@ -1,140 +1,260 @@
-//! `vllm bench serve` as an experiment of ours.
+//! `inferometer bench`: `vllm bench` with our client.
 //!
-//! Its flags become those of an experiment, so that a bench is drafted, resolved and measured as
-//! any `run`; only what it prints and writes is the other tool's. What cannot be done here is in
-//! one table, with the reason and a way out.
+//! The flags of `vllm bench serve` become tables of an experiment, so that it is resolved and measured as
+//! any `run`; what it prints and writes is in vLLM's formats. What is not supported is in one table,
+//! with the reason and an alternative.
 
-mod data;
-mod load;
 mod refused;
 mod result;
+mod tables;
 
 use std::ffi::OsString;
 use std::fmt::Write;
+use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use inferometer_analysis::tool_result::{ResultRate, ToolResult};
+use inferometer_analysis::{Verdict, check_slos};
+use inferometer_interchange::vllm::block;
 use inferometer_load::{SystemClock, Target};
 use inferometer_model::fetch::{Post, PostRequest};
 use inferometer_model::spec::{LimitTable, TargetTable, WorkloadTable};
-use inferometer_model::{BaseUrl, Clock, SpecDraft};
+use inferometer_model::{BaseUrl, Clock, Observations, Outcome, SpecDraft};
+use inferometer_report::escape;
+use inferometer_runner::Session;
+use inferometer_workload::{Inputs, WorkloadError};
 
-use self::data::{Context, Data};
-use self::load::{Backend, body_table, load_table, requests};
-use self::result::Figures;
-use crate::arguments::{Experiment, ExperimentArguments, ServeBenchArguments, ServeLoadArguments};
-use crate::failure::Failure;
-use crate::output;
+use self::result::{Figures, ResultFile};
+use self::tables::{Context, Data};
+use crate::arguments::{
+    BenchArguments, BenchCommand, Definitions, Experiment, ExperimentArguments, PageFormat,
+    ServeBenchArguments, ServeLoadArguments, SweepBenchCommand,
+};
+use crate::commands::{page, store, talk_of_doubts};
+use crate::draft::draft;
+use crate::failure::{Exit, Failure, Result};
+use crate::measurement::{self, Live, Planned, Run, RunLocation, Server};
 use crate::preflight::{addressed, fetching, first_model};
 use crate::secrets::Secrets;
+use crate::signals::begin_session;
+use crate::{bench_sweep, output};
 
-pub(crate) use load::origin;
 pub(crate) use refused::Refused;
-pub(crate) use result::ResultFile;
+pub(crate) use tables::origin;
 
-#[derive(Debug)]
-pub(crate) struct Bench {
-    pub(crate) experiment: ExperimentArguments,
-    pub(crate) figures: Figures,
-    /// In the other client's words, for its file.
-    pub(crate) backend: String,
-    pub(crate) model: String,
-    pub(crate) tokenizer: Option<String>,
-    pub(crate) request_id_prefix: Option<String>,
-    /// Whether requests leave at the moments of the data.
-    pub(crate) recorded: bool,
-    /// How long a server may take to be there.
-    pub(crate) patience: Duration,
-    /// What a user of the other client should know.
-    pub(crate) notes: Vec<String>,
+pub(crate) fn run(arguments: &BenchArguments) -> Result<ExitCode> {
+    match &arguments.what {
+        BenchCommand::Serve(arguments) => serve(arguments),
+        BenchCommand::Sweep(arguments) => {
+            let SweepBenchCommand::Serve(typed) = &arguments.what;
+            bench_sweep::run(typed)
+        }
+    }
 }
 
-/// The other client waits as long for a whole answer, and for nothing less.
+/// A run that is reported as `vllm bench serve` reports it.
+fn serve(typed: &ServeBenchArguments) -> Result<ExitCode> {
+    let bench = Bench::from_arguments(typed)?;
+    for note in &bench.notes {
+        output::talk(&format!("note: {note}"));
+    }
+    let drafted = draft(&bench.experiment).map_err(theirs)?;
+    let spec = drafted.resolve().map_err(theirs)?;
+    check_slos(&spec.slos, spec.workload.streaming).map_err(Failure::from_usage)?;
+    let file = ResultFile::from_arguments(typed, &bench.figures)?;
+    let inputs = Inputs::gather(&spec).map_err(ungathered)?;
+    let planned = Planned::from_ingredients(spec, inputs);
+    planned.check_sends_something()?;
+    let ceiling = measurement::ceiling(&planned.spec);
+    measurement::check_ceiling(&planned.spec, ceiling).map_err(theirs)?;
+    let store = store(&typed.report.store)?;
+    store.check_writable().map_err(Failure::from_usage)?;
+    let prints_block = typed.report.definitions != Some(Definitions::Inferometer);
+    let waits = prints_block && !bench.patience.is_zero();
+    if waits {
+        output::result("Starting initial single prompt test run...\n")?;
+    }
+    // The server, as soon as it is there.
+    let live = until_ready(bench.patience, || {
+        let server = Arc::new(Server::new(&planned.spec)?);
+        Live::reach(server, &drafted.secrets, &planned).map_err(theirs)
+    })?;
+    let live = live.naming_requests(bench.request_id_prefix.clone());
+    if waits {
+        output::result("Initial test run completed.\n")?;
+    }
+    if prints_block {
+        output::result(&traffic_lines(&typed.load, bench.recorded))?;
+    }
+    let session = begin_session(ceiling, typed.report.disable_tqdm)?;
+    session.emit(live.opening());
+    if typed.report.profile {
+        start_profiler(live.target())?;
+    }
+    let measured = live.measure(planned, RunLocation::in_store(&store), &session);
+    // The profiler is stopped even if the run failed.
+    if typed.report.profile {
+        stop_profiler(live.target());
+    }
+    let exit = show(typed, &bench, &measured?, file, &session)?;
+    Ok(exit.map_or(ExitCode::SUCCESS, ExitCode::from))
+}
+
+fn show(
+    typed: &ServeBenchArguments,
+    bench: &Bench,
+    measured: &Run,
+    file: Option<ResultFile>,
+    session: &Session,
+) -> Result<Option<Exit>> {
+    let Run { summary, directory, .. } = measured;
+    let definitions = typed.report.definitions.unwrap_or_default();
+    let observations = directory.read()?.observations;
+    let (percentiles, detail) = (&bench.figures.of_block.percentiles, typed.report.save_detailed);
+    let result = ToolResult::of_vllm_summed(summary, &observations, percentiles, detail);
+    let result = bench.as_typed(result, typed);
+    if definitions != Definitions::Inferometer {
+        print_failures(&observations);
+        // The format of the block is vLLM's and has no lines for warnings.
+        if definitions == Definitions::Vllm {
+            talk_of_doubts(summary, directory);
+        }
+        output::result(&block::from_result(&result, &bench.figures.of_block))?;
+    }
+    if definitions != Definitions::Vllm {
+        output::result(&page(summary, directory, &[], PageFormat::Page))?;
+    }
+    if let Some(file) = file {
+        let path = file.write(&result)?;
+        session.talk(&format!("the result is in {}", path.display()));
+    }
+    // A signal decides first. SLOs of goodput are counted, not met or missed.
+    let cut = session.interruption.exit().filter(|_| summary.run.partial);
+    Ok(cut.or((summary.verdict == Verdict::Invalid).then_some(Exit::RunInvalid)))
+}
+
+/// The model's name is also used for its tokenizer, so a hint explains a missing tokenizer.
+fn ungathered(error: WorkloadError) -> Failure {
+    let is_tokenizer = matches!(error, WorkloadError::Tokenizer(_));
+    let failure = theirs(error.into());
+    if !is_tokenizer {
+        return failure;
+    }
+    failure.hint("set --tokenizer (a folder or file works offline), or --skip-tokenizer-init")
+}
+
+/// Prints as many failed requests as vLLM's client.
+fn print_failures(observations: &Observations) {
+    const SHOWN_MAX: usize = 10;
+    let failed = observations.records.iter().filter(|record| record.ending.outcome != Outcome::Ok);
+    for (number, record) in failed.take(SHOWN_MAX).enumerate() {
+        if number == 0 {
+            output::talk(&format!(
+                "Failed requests during benchmark run detected (capping to {SHOWN_MAX}):"
+            ));
+        }
+        let ending = &record.ending;
+        let cause = ending.cause.map_or_else(|| ending.outcome.help(), |cause| cause.text());
+        let message = escape::terminal_line(ending.message.as_deref().unwrap_or(cause), 500);
+        output::talk(&format!("Error {number}: {}: {message}", ending.outcome));
+    }
+}
+
+/// An experiment of `vllm bench serve`.
+#[derive(Debug)]
+pub(crate) struct Bench {
+    experiment: ExperimentArguments,
+    figures: Figures,
+    /// By vLLM's names, for its file.
+    backend: String,
+    model: String,
+    tokenizer: Option<String>,
+    request_id_prefix: Option<String>,
+    /// Whether requests are sent at the timestamps of the data.
+    recorded: bool,
+    /// How long to wait for the server to become ready.
+    patience: Duration,
+    /// Differences from vLLM's client that its users should know.
+    notes: Vec<String>,
+}
+
+/// vLLM's client waits this long for a whole answer, and has no other limit.
 const WAIT: Duration = Duration::from_hours(6);
-/// A server that takes longer to accept is not there.
+/// A server that takes longer to accept a connection is not reachable.
 const CONNECT: Duration = Duration::from_mins(1);
 
 impl Bench {
     /// Asks the server for its first model where none is named; sends nothing else.
-    pub(crate) fn from_arguments(said: &ServeBenchArguments) -> Result<Self, Failure> {
-        said.refused.check()?;
-        let backend = Backend::named(said.target.backend.as_deref())?;
-        let base = backend.url(&said.target)?;
-        let figures = Figures::from_arguments(&said.report, backend.api.generates())?;
-        check_tokenizer(said)?;
-        let no_self_timed = said.load.no_self_timed.then_some(false);
-        let self_timed = said.load.self_timed.then_some(true).or(no_self_timed);
-        let data = Data::from_arguments(
-            &said.data,
-            Context {
-                api: backend.api,
-                has_tokenizer: !said.target.skip_tokenizer_init,
-                requests: requests(&said.load)?,
-                self_timed,
-            },
-        )?;
-        let mut load = load_table(&said.load, data.recorded)?;
+    pub(crate) fn from_arguments(typed: &ServeBenchArguments) -> Result<Self> {
+        typed.refused.check()?;
+        let backend = typed.target.backend.clone().unwrap_or_else(|| "openai".to_owned());
+        let api = tables::api(&backend)?;
+        let base = tables::base_url(&typed.target, api)?;
+        let figures = Figures::from_arguments(&typed.report, api.generates())?;
+        check_tokenizer(typed)?;
+        let no_self_timed = typed.load.no_self_timed.then_some(false);
+        let context = Context {
+            api,
+            has_tokenizer: !typed.target.skip_tokenizer_init,
+            requests: tables::requests(&typed.load)?,
+            self_timed: typed.load.self_timed.then_some(true).or(no_self_timed),
+        };
+        let data = Data::from_arguments(&typed.data, context)?;
+        let mut load = tables::load_table(&typed.load, data.recorded)?;
         load.requests = data.requests.or(load.requests);
-        let goes_on = data.goes_on || said.body.ignore_eos;
-        let body = body_table(said, backend.api, goes_on)?;
-        let headers = headers(&said.target.header)?;
-        let patience = Duration::from_secs(said.load.ready_check_timeout_sec.unwrap_or(0));
-        let (asked, model, tokenizer) = names(said, &base, &headers, patience)?;
+        let pins_output = data.pins_output || typed.body.ignore_eos;
+        let body = tables::body_table(typed, api, pins_output)?;
+        let headers = headers(&typed.target.header)?;
+        let patience = Duration::from_secs(typed.load.ready_check_timeout_sec.unwrap_or(0));
+        let (requested, model, tokenizer) = names(typed, &base, &headers, patience)?;
         let mut notes = data.notes;
-        notes.extend(notes_on(said, &base));
+        notes.extend(unused_flags(typed, &base));
+        let wait = Some(WAIT.into());
         let limits = LimitTable {
             connect: Some(CONNECT.into()),
-            first_token: Some(WAIT.into()),
-            idle: Some(WAIT.into()),
-            total: Some(WAIT.into()),
-            ..LimitTable::default()
+            first_token: wait,
+            idle: wait,
+            total: wait,
+            drain: None,
         };
-        let tables = Experiment {
-            target: TargetTable {
-                api: Some(backend.api),
-                model: Some(asked),
-                insecure: (said.target.insecure && base.tls).then_some(true),
-                ..TargetTable::default()
-            },
-            workload: WorkloadTable {
-                source: data.source,
-                tokenizer: tokenizer.clone(),
-                seed: Some(said.load.seed.unwrap_or(0)),
-                body,
-                ..WorkloadTable::default()
-            },
-            load,
-            limits,
-            ..Experiment::default()
+        let target = TargetTable {
+            api: Some(api),
+            model: Some(requested),
+            insecure: (typed.target.insecure && base.tls).then_some(true),
+            ..TargetTable::default()
+        };
+        let workload = WorkloadTable {
+            source: data.source,
+            tokenizer: tokenizer.clone(),
+            seed: Some(typed.load.seed.unwrap_or(0)),
+            body,
+            ..WorkloadTable::default()
         };
         let experiment = ExperimentArguments {
             place: Some(base.to_string()),
-            tables,
+            tables: Experiment { target, workload, load, limits, ..Experiment::default() },
             headers,
             promises: figures.slos.clone(),
-            facts: said.report.metadata.clone(),
+            facts: typed.report.metadata.clone(),
             ..ExperimentArguments::default()
         };
         Ok(Self {
             experiment,
             figures,
-            backend: backend.name,
+            backend,
             model,
             tokenizer,
-            request_id_prefix: request_id_prefix(said)?,
+            request_id_prefix: request_id_prefix(typed)?,
             recorded: data.recorded,
             patience,
             notes,
         })
     }
 
-    /// The result with the load and the names as they were typed: the other client repeats them.
-    pub(crate) fn as_typed(
-        &self,
-        mut result: ToolResult,
-        said: &ServeBenchArguments,
-    ) -> ToolResult {
-        let load = &said.load;
+    /// The result with the load and the names as they were typed: vLLM's client repeats them.
+    fn as_typed(&self, mut result: ToolResult, typed: &ServeBenchArguments) -> ToolResult {
+        let load = &typed.load;
         let rate = load.request_rate.filter(|rate| rate.is_finite());
         result.backend = Some(self.backend.clone());
         result.model = Some(self.model.clone());
@@ -142,29 +262,27 @@ impl Bench {
         result.request_rate = Some(rate.map_or(ResultRate::Unlimited, ResultRate::PerSecond));
         result.burstiness = Some(load.burstiness.unwrap_or(1.0));
         result.max_concurrency = load.max_concurrency;
-        // The other client repeats what was typed, also where its data has fewer.
-        result.requests_planned = requests(load).ok();
-        let place = |key: &str| {
-            let is_it = |typed: &String| typed.split('=').next().map(str::trim) == Some(key);
-            said.report.metadata.iter().position(is_it)
+        // vLLM's client repeats what was typed, also where its data has fewer.
+        result.requests_planned = tables::requests(load).ok();
+        let position = |key: &str| {
+            let is_key = |typed: &String| typed.split('=').next().map(str::trim) == Some(key);
+            typed.report.metadata.iter().position(is_key)
         };
-        result.metadata.sort_by_key(|(key, _)| place(key));
+        result.metadata.sort_by_key(|(key, _)| position(key));
         result
     }
 }
 
-/// As the header is put together, a dash stands between it and the number of the request.
-fn request_id_prefix(said: &ServeBenchArguments) -> Result<Option<String>, Failure> {
-    let Some(typed) = &said.target.request_id_prefix else { return Ok(None) };
-    if typed.is_empty() || !typed.bytes().all(|byte| byte.is_ascii_graphic()) {
-        return Err(Failure::usage(
-            "--request-id-prefix must be of letters, digits and signs, without blanks",
-        ));
+/// A dash separates it from the number of the request in the header.
+fn request_id_prefix(typed: &ServeBenchArguments) -> Result<Option<String>> {
+    let Some(prefix) = &typed.target.request_id_prefix else { return Ok(None) };
+    if prefix.is_empty() || !prefix.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Err(Failure::usage("--request-id-prefix must be printable ASCII without blanks"));
     }
-    Ok(Some(typed.strip_suffix('-').unwrap_or(typed).to_owned()))
+    Ok(Some(prefix.strip_suffix('-').unwrap_or(prefix).to_owned()))
 }
 
-fn headers(typed: &[String]) -> Result<Vec<String>, Failure> {
+fn headers(typed: &[String]) -> Result<Vec<String>> {
     // The value is not repeated in the message: it may be a key.
     let header = |typed: &String| match typed.split_once('=') {
         Some((name, value)) => Ok(format!("{}: {}", name.trim(), value.trim())),
@@ -173,33 +291,30 @@ fn headers(typed: &[String]) -> Result<Vec<String>, Failure> {
     typed.iter().map(header).collect()
 }
 
-fn check_tokenizer(said: &ServeBenchArguments) -> Result<(), Failure> {
-    match said.target.tokenizer_mode.as_deref() {
-        None | Some("auto" | "hf") => {}
-        Some(mode) => {
-            return Err(Failure::usage(format!(
-                "--tokenizer-mode {mode} cannot be honoured: tokenizers are read from \
-                 tokenizer.json, and no other code is run"
-            ))
-            .hint("name one that has such a file with --tokenizer, or use --skip-tokenizer-init"));
-        }
+fn check_tokenizer(typed: &ServeBenchArguments) -> Result<()> {
+    let mode = typed.target.tokenizer_mode.as_deref().unwrap_or("auto");
+    if !matches!(mode, "auto" | "hf") {
+        return Err(Failure::usage(format!(
+            "--tokenizer-mode {mode} cannot be honoured: tokenizers are read from tokenizer.json"
+        ))
+        .hint("name one that has such a file with --tokenizer, or use --skip-tokenizer-init"));
     }
-    if said.target.skip_tokenizer_init && said.target.tokenizer.is_some() {
+    if typed.target.skip_tokenizer_init && typed.target.tokenizer.is_some() {
         return Err(Failure::usage("--tokenizer and --skip-tokenizer-init contradict each other"));
     }
     Ok(())
 }
 
-/// What the model is called in requests and in the result, and its tokenizer.
+/// The model's name in requests and in the result, and its tokenizer.
 fn names(
-    said: &ServeBenchArguments,
+    typed: &ServeBenchArguments,
     base: &BaseUrl,
     headers: &[String],
     patience: Duration,
-) -> Result<(String, String, Option<String>), Failure> {
-    let target = &said.target;
-    let (asked, model) = if let Some(model) = &target.model {
-        (target.served_model_name.clone().unwrap_or(model.clone()), model.clone())
+) -> Result<(String, String, Option<String>)> {
+    let target = &typed.target;
+    let (id, model) = if let Some(model) = &target.model {
+        (model.clone(), model.clone())
     } else {
         let insecure = Some(target.insecure && base.tls);
         let over = TargetTable { insecure, ..TargetTable::default() };
@@ -207,57 +322,52 @@ fn names(
         let (spec, secrets) = (draft.resolve()?, Secrets::read(None, headers)?);
         let first =
             until_ready(patience, || first_model(&addressed(&spec, &secrets, base)?, &secrets))?;
-        let root = first.root.unwrap_or_else(|| first.id.clone());
-        (target.served_model_name.clone().unwrap_or(first.id), root)
+        (first.id.clone(), first.root.unwrap_or(first.id))
     };
+    let requested = target.served_model_name.clone().unwrap_or(id);
     let tokenizer =
         (!target.skip_tokenizer_init).then(|| target.tokenizer.clone().unwrap_or(model.clone()));
-    Ok((asked, model, tokenizer))
+    Ok((requested, model, tokenizer))
 }
 
-/// Where it is set, the other client writes one more file.
-const PYTORCH_FORMAT: &str = "SAVE_TO_PYTORCH_BENCHMARK_FORMAT";
-
-/// What was said and changes nothing.
-fn notes_on(said: &ServeBenchArguments, base: &BaseUrl) -> Vec<String> {
-    let target = &said.target;
+/// A note for each flag and variable that is set and has no effect.
+fn unused_flags(typed: &ServeBenchArguments, base: &BaseUrl) -> Vec<String> {
+    /// With it vLLM's client writes one more file.
+    const PYTORCH_FORMAT: &str = "SAVE_TO_PYTORCH_BENCHMARK_FORMAT";
+    let ServeBenchArguments { target, load, report, .. } = typed;
     let notes = [
-        (
-            target.trust_remote_code,
-            "--trust-remote-code changes nothing: no code of a model is run",
-        ),
-        (target.insecure && !base.tls, "--insecure changes nothing: the URL is not https"),
+        (target.trust_remote_code, "--trust-remote-code", ": no code of a model is run"),
+        (target.insecure && !base.tls, "--insecure", ": the URL is not https"),
         (
             target.lora_modules.is_empty() && target.lora_assignment.is_some(),
-            "--lora-assignment changes nothing without --lora-modules",
+            "--lora-assignment",
+            " without --lora-modules",
         ),
         (
-            said.load.burstiness.is_some()
-                && said.load.ramp_up_strategy.is_none()
-                && said.load.request_rate.is_none_or(f64::is_infinite),
-            "--burstiness changes nothing: requests leave at once, with no gaps between them",
+            load.burstiness.is_some()
+                && load.ramp_up_strategy.is_none()
+                && load.request_rate.is_none_or(f64::is_infinite),
+            "--burstiness",
+            ": all requests are sent at once, with no gaps between them",
         ),
         (
-            said.report.save_detailed && !said.report.save_result && !said.report.append_result,
-            "--save-detailed changes nothing without --save-result or --append-result",
+            report.save_detailed && !report.save_result && !report.append_result,
+            "--save-detailed",
+            " without --save-result or --append-result",
         ),
         (
             std::env::var_os(PYTORCH_FORMAT).is_some_and(|set| !set.is_empty()),
-            "SAVE_TO_PYTORCH_BENCHMARK_FORMAT changes nothing: no .pytorch.json is written; \
-             --save-result has the same figures",
+            PYTORCH_FORMAT,
+            ": no .pytorch.json is written; --save-result has the same metrics",
         ),
     ];
-    notes.into_iter().filter(|(is_so, _)| *is_so).map(|(_, note)| note.to_owned()).collect()
+    let unused = notes.into_iter().filter(|(is_unused, ..)| *is_unused);
+    unused.map(|(_, flag, why)| format!("{flag} changes nothing{why}")).collect()
 }
 
-/// Between two questions to it.
-const ASK_AGAIN: Duration = Duration::from_secs(1);
-
-/// Asks until there is an answer, a failure that will not pass, or no time left.
-pub(crate) fn until_ready<T>(
-    patience: Duration,
-    mut ask: impl FnMut() -> Result<T, Failure>,
-) -> Result<T, Failure> {
+/// Repeats a question to the server until it is answered, fails for good, or no time is left.
+fn until_ready<T>(patience: Duration, mut ask: impl FnMut() -> Result<T>) -> Result<T> {
+    const ASK_AGAIN: Duration = Duration::from_secs(1);
     let clock = SystemClock::new();
     loop {
         let waited = Duration::from_nanos(clock.now().as_nanos());
@@ -270,65 +380,55 @@ pub(crate) fn until_ready<T>(
     }
 }
 
-/// A profiler of this server that runs, and is stopped after the measurement.
-#[derive(Debug)]
-pub(crate) struct Profiler<'a>(&'a Target);
+/// Starts the server's profiler. A server without one is refused before anything is measured.
+fn start_profiler(target: &Target) -> Result<()> {
+    post(target, "/start_profile").map_err(|failure| {
+        failure.hint("start the server with its profiler enabled, or leave --profile out")
+    })
+}
 
-/// Writing a profile takes its time.
-const PATIENCE: Duration = Duration::from_mins(10);
-const REPLY_BYTES_MAX: usize = 1 << 20;
-
-impl<'a> Profiler<'a> {
-    /// A server that cannot is refused before anything is measured.
-    pub(crate) fn start(target: &'a Target) -> Result<Self, Failure> {
-        ask(target, "/start_profile").map_err(|failure| {
-            failure.hint("start the server with its profiler on, or leave --profile out")
-        })?;
-        Ok(Self(target))
-    }
-
-    /// The run is made and counts, whatever becomes of the profile.
-    pub(crate) fn stop(self) {
-        if let Err(failure) = ask(self.0, "/stop_profile") {
-            let words = inferometer_report::escape::terminal(failure.message());
-            output::talk(&format!("the profile may be incomplete: {words}"));
-        }
+/// Stops it. The run is measured and counts even if this fails.
+fn stop_profiler(target: &Target) {
+    if let Err(failure) = post(target, "/stop_profile") {
+        let message = escape::terminal(failure.message());
+        output::talk(&format!("the profile may be incomplete: {message}"));
     }
 }
 
-fn ask(target: &Target, path: &str) -> Result<(), Failure> {
-    let request = PostRequest { path, json: "{}", body_limit: REPLY_BYTES_MAX, patience: PATIENCE };
-    let asked = fetching(target, async |fetch| fetch.post(request).await)?;
-    match asked {
+fn post(target: &Target, path: &str) -> Result<()> {
+    // Writing a profile takes its time.
+    let patience = Duration::from_mins(10);
+    let request = PostRequest { path, json: "{}", body_limit: 1 << 20, patience };
+    match fetching(target, async |fetch| fetch.post(request).await)? {
         Ok(reply) if (200..300).contains(&reply.status) => Ok(()),
         Ok(reply) => Err(Failure::target(format!("{path} answered HTTP {}", reply.status))),
         Err(error) => Err(Failure::target(format!("{path} did not answer: {error}"))),
     }
 }
 
-/// `recorded` is whether requests leave at the moments of the data.
-pub(crate) fn traffic_lines(said: &ServeLoadArguments, recorded: bool) -> String {
+/// What vLLM's client prints about its load; `recorded` as in [`Bench`].
+fn traffic_lines(typed: &ServeLoadArguments, recorded: bool) -> String {
     let mut text = "Starting main benchmark run...\n".to_owned();
     if recorded {
         return text + "Self timing is set, using the timestamps from the trace file.\n";
     }
-    if let Some(strategy) = said.ramp_up_strategy {
+    if let Some(strategy) = typed.ramp_up_strategy {
         let strategy = strategy.name();
-        let end = |rate: Option<i64>| rate.unwrap_or_default();
-        let (from, to) = (end(said.ramp_up_start_rps), end(said.ramp_up_end_rps));
+        let from = typed.ramp_up_start_rps.unwrap_or_default();
+        let to = typed.ramp_up_end_rps.unwrap_or_default();
         let _ = write!(
             text,
             "Traffic ramp-up strategy: {strategy}.\n\
              Will increase RPS from {from} to {to} RPS over the duration of the benchmark.\n"
         );
     } else {
-        let rate = said.request_rate.unwrap_or(f64::INFINITY);
+        let rate = typed.request_rate.unwrap_or(f64::INFINITY);
         let _ = writeln!(text, "Traffic request rate: {rate:?}");
     }
-    let burstiness = said.burstiness.unwrap_or(1.0);
+    let burstiness = typed.burstiness.unwrap_or(1.0);
     let is_poisson = (burstiness - 1.0).abs() < f64::EPSILON;
     let gaps = if is_poisson { "Poisson process" } else { "Gamma distribution" };
-    let cap = said.max_concurrency.map_or_else(|| "None".to_owned(), |cap| cap.to_string());
+    let cap = typed.max_concurrency.map_or_else(|| "None".to_owned(), |cap| cap.to_string());
     let _ = write!(
         text,
         "Burstiness factor: {burstiness:?} ({gaps})\nMaximum request concurrency: {cap}\n"
@@ -336,7 +436,7 @@ pub(crate) fn traffic_lines(said: &ServeLoadArguments, recorded: bool) -> String
     text
 }
 
-/// Ours, and what was typed instead.
+/// Our flags, and the flags of `vllm bench serve` for the same values.
 const FLAGS: [(&str, &str); 15] = [
     ("--concurrency", "--max-concurrency"),
     ("--rate", "--request-rate"),
@@ -355,8 +455,8 @@ const FLAGS: [(&str, &str); 15] = [
     ("--no-stream", "inferometer run --no-stream"),
 ];
 
-/// The same failure in the words of who typed.
-pub(crate) fn theirs(failure: Failure) -> Failure {
+/// The same failure with the flags of `vllm bench serve`.
+fn theirs(failure: Failure) -> Failure {
     failure.reworded(reworded)
 }
 
@@ -373,23 +473,20 @@ fn reworded(text: &str) -> String {
 /// The same command line; behind `bench`, flags have dashes where they were typed with underscores.
 pub(crate) fn with_dashes(typed: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let mut typed: Vec<OsString> = typed.collect();
-    if typed.get(1).is_some_and(|command| command == "bench") {
-        typed.iter_mut().skip(2).for_each(dash);
+    if typed.get(1).is_none_or(|command| command != "bench") {
+        return typed;
+    }
+    for argument in &mut typed[2..] {
+        let Some(flag) = argument.to_str().and_then(|text| text.strip_prefix("--")) else {
+            continue;
+        };
+        let end = flag.find('=').unwrap_or(flag.len());
+        let (name, value) = flag.split_at(end);
+        if name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte)) {
+            *argument = format!("--{}{value}", name.replace('_', "-")).into();
+        }
     }
     typed
-}
-
-fn dash(argument: &mut OsString) {
-    let Some(flag) = argument.to_str().and_then(|text| text.strip_prefix("--")) else { return };
-    let (name, value) =
-        flag.split_once('=').map_or((flag, None), |(name, value)| (name, Some(value)));
-    let is_name = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
-    if !is_name {
-        return;
-    }
-    let name = name.replace('_', "-");
-    let value = value.map_or_else(String::new, |value| format!("={value}"));
-    *argument = format!("--{name}{value}").into();
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What the other client has and this one cannot honour: each with the reason and a way out.
+//! Flags, backends and data sets of vLLM's client that are not supported here, with reasons.
 
 use std::sync::LazyLock;
 
@@ -6,7 +6,7 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use serde::Deserialize;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, Result};
 
 /// The tables of `refused.toml`.
 #[derive(Deserialize)]
@@ -44,7 +44,7 @@ impl Refusal {
 pub(crate) struct Refused(Vec<&'static str>);
 
 impl Refused {
-    pub(crate) fn check(&self) -> Result<(), Failure> {
+    pub(crate) fn check(&self) -> Result<()> {
         let found =
             self.0.first().and_then(|flag| Some((flag, Refusal::find(&REFUSALS.flags, flag)?)));
         let Some((flag, Refusal { why, instead, .. })) = found else { return Ok(()) };

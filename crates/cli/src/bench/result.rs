@@ -1,8 +1,8 @@
-//! Which figures the other client prints, and the file of its result.
+//! The figures that `vllm bench serve` prints, and the file of its result.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use inferometer_analysis::definitions::vllm::Rank;
 use inferometer_analysis::tool_result::{LatencyKind, ToolResult};
@@ -10,9 +10,8 @@ use inferometer_interchange::vllm::block::{BlockOptions, Labels};
 use inferometer_interchange::vllm::{self, Ramp, Writing};
 use inferometer_model::spec::Slo;
 
-use super::Bench;
 use crate::arguments::{ServeBenchArguments, ServeReportArguments};
-use crate::failure::Failure;
+use crate::failure::{Failure, Result};
 
 #[derive(Clone, Debug)]
 pub(crate) struct Figures {
@@ -21,76 +20,53 @@ pub(crate) struct Figures {
     pub(crate) slos: Vec<Slo>,
 }
 
+/// Latencies with the time that a request waits for `--max-concurrency`.
+const OF_QUEUE: [&str; 2] = ["client_queue_time", "e2el_including_client_queue"];
+
 impl Figures {
     /// Where nothing is generated there is one latency only.
-    pub(super) fn from_arguments(
-        said: &ServeReportArguments,
-        generates: bool,
-    ) -> Result<Self, Failure> {
+    pub(super) fn from_arguments(typed: &ServeReportArguments, generates: bool) -> Result<Self> {
         let default = if generates { "ttft,tpot,itl" } else { "e2el" };
-        let latencies = latencies(said.percentile_metrics.as_deref().unwrap_or(default))?;
-        let percentiles = percentiles(said.metric_percentiles.as_deref().unwrap_or("99"))?;
+        let names = typed.percentile_metrics.as_deref().unwrap_or(default);
+        let latency = |name: &str| match vllm::latency_kind(name.trim()) {
+            Some(kind) => Ok(kind),
+            None if OF_QUEUE.contains(&name.trim()) => Err(Failure::usage(format!(
+                "--percentile-metrics {name} cannot be honoured: the block has no such section"
+            ))
+            .hint("leave it out; the page of --definitions both counts from the schedule")),
+            None => Err(Failure::usage(format!(
+                "--percentile-metrics {names}: `{name}` is none of ttft, tpot, itl and e2el"
+            ))),
+        };
+        let latencies = names.split(',').map(latency).collect::<Result<Vec<_>, _>>()?;
+        let ranks = typed.metric_percentiles.as_deref().unwrap_or("99");
+        let percentile = |rank: &str| {
+            Rank::parse(rank).map(|rank| rank.name).ok_or_else(|| {
+                Failure::usage(format!(
+                    "--metric-percentiles {ranks}: `{rank}` is not from 0 to 100"
+                ))
+            })
+        };
+        let percentiles = ranks.split(',').map(percentile).collect::<Result<Vec<_>, _>>()?;
+        let limit = |text: &str| {
+            let (name, ms) = text.split_once(':')?;
+            let ms: f64 = ms.trim().parse().ok().filter(|ms: &f64| ms.is_finite() && 0.0 <= *ms)?;
+            let kind = vllm::latency_kind(name.trim()).filter(|kind| *kind != LatencyKind::Itl)?;
+            format!("{}<={ms}ms", kind.name().to_lowercase()).parse::<Slo>().ok()
+        };
         let mut slos: Vec<Slo> = Vec::new();
-        for text in &said.goodput {
-            // The last limit of a latency counts, as there.
-            let slo = limit(text)?;
+        for text in &typed.goodput {
+            let slo = limit(text).ok_or_else(|| {
+                Failure::usage(format!(
+                    "--goodput {text}: write milliseconds of ttft, tpot or e2el, such as ttft:500"
+                ))
+            })?;
+            // The last limit of a latency counts, as in vLLM.
             slos.retain(|known| known.metric != slo.metric);
             slos.push(slo);
         }
         Ok(Self { of_block: BlockOptions { labels: Labels::New, latencies, percentiles }, slos })
     }
-}
-
-/// What the other client also tells of waiting for its own cap.
-const OF_QUEUE: [&str; 2] = ["client_queue_time", "e2el_including_client_queue"];
-
-fn latencies(text: &str) -> Result<Vec<LatencyKind>, Failure> {
-    let each = text.split(',').map(|name| {
-        vllm::latency_kind(name.trim()).ok_or_else(|| {
-            if OF_QUEUE.contains(&name.trim()) {
-                return Failure::usage(format!(
-                    "--percentile-metrics {name} cannot be honoured: the block has no such section \
-                     here"
-                ))
-                .hint(
-                    "leave it out; the page of --definitions both counts from the schedule, waiting \
-                     for --max-concurrency included",
-                );
-            }
-            Failure::usage(format!(
-                "--percentile-metrics {text}: `{name}` is none of ttft, tpot, itl and e2el"
-            ))
-        })
-    });
-    each.collect()
-}
-
-fn percentiles(text: &str) -> Result<Vec<String>, Failure> {
-    let each = text.split(',').map(|rank| {
-        Rank::parse(rank).map(|rank| rank.name).ok_or_else(|| {
-            Failure::usage(format!(
-                "--metric-percentiles {text}: `{rank}` is no number from 0 to 100"
-            ))
-        })
-    });
-    each.collect()
-}
-
-fn limit(text: &str) -> Result<Slo, Failure> {
-    let wrong = || {
-        Failure::usage(format!(
-            "--goodput {text}: write limits in milliseconds of ttft, tpot or e2el, such as \
-             ttft:500"
-        ))
-    };
-    let (name, ms) = text.split_once(':').ok_or_else(wrong)?;
-    let ms: f64 = ms.trim().parse().map_err(|_| wrong())?;
-    if !(ms.is_finite() && 0.0 <= ms) {
-        return Err(wrong());
-    }
-    let kind = vllm::latency_kind(name.trim()).filter(|kind| *kind != LatencyKind::Itl);
-    let kind = kind.ok_or_else(wrong)?;
-    format!("{}<={ms}ms", kind.name().to_lowercase()).parse().map_err(|_| wrong())
 }
 
 #[derive(Debug)]
@@ -103,73 +79,65 @@ pub(crate) struct ResultFile {
 }
 
 impl ResultFile {
-    /// `None` where no file is wanted. The folder is made now: a measurement whose result cannot be
-    /// written would be a loss.
+    /// `None` where no file is requested. The folder is made before the measurement, whose result
+    /// could not be written otherwise.
     pub(crate) fn from_arguments(
-        said: &ServeBenchArguments,
-        bench: &Bench,
-    ) -> Result<Option<Self>, Failure> {
-        let report = &said.report;
+        typed: &ServeBenchArguments,
+        figures: &Figures,
+    ) -> Result<Option<Self>> {
+        let report = &typed.report;
         if !(report.save_result || report.append_result) {
             return Ok(None);
         }
         let folder = report.result_dir.clone().unwrap_or_default();
         if !folder.as_os_str().is_empty() {
-            std::fs::create_dir_all(&folder).map_err(|error| {
+            fs::create_dir_all(&folder).map_err(|error| {
                 Failure::usage(format!("--result-dir {}: {error}", folder.display()))
             })?;
         }
-        let asked = &bench.figures.of_block;
-        Ok(Some(Self {
-            folder,
-            name: report.result_filename.clone(),
-            append: report.append_result,
-            writing: Writing {
-                detail: report.save_detailed,
-                label: report.label.clone(),
-                latencies: Some(asked.latencies.clone()),
-                percentiles: Some(asked.percentiles.clone()),
-                ramp: ramp(said),
-                ..Writing::default()
-            },
-        }))
+        let rate = |typed: Option<i64>| typed.and_then(|rate| u64::try_from(rate).ok());
+        let ramp = || {
+            Some(Ramp {
+                strategy: typed.load.ramp_up_strategy?.name().to_owned(),
+                start_rps: rate(typed.load.ramp_up_start_rps)?,
+                end_rps: rate(typed.load.ramp_up_end_rps)?,
+            })
+        };
+        let writing = Writing {
+            detail: report.save_detailed,
+            label: report.label.clone(),
+            latencies: Some(figures.of_block.latencies.clone()),
+            percentiles: Some(figures.of_block.percentiles.clone()),
+            ramp: ramp(),
+            ..Writing::default()
+        };
+        let (name, append) = (report.result_filename.clone(), report.append_result);
+        Ok(Some(Self { folder, name, append, writing }))
     }
 
-    pub(crate) fn write(&self, result: &ToolResult) -> Result<PathBuf, Failure> {
+    pub(crate) fn write(&self, result: &ToolResult) -> Result<PathBuf> {
         let label = self.writing.label.as_deref().or(result.backend.as_deref()).unwrap_or_default();
         let name = || vllm::file_name(result, label, self.writing.ramp.as_ref());
         let path = self.folder.join(self.name.clone().unwrap_or_else(name));
-        self.put(result, &path).map_err(|why| {
+        let write = || -> Result<(), Box<dyn std::error::Error>> {
+            let line = vllm::line(result, &self.writing)?;
+            let mut file = if self.append {
+                OpenOptions::new().create(true).append(true).open(&path)?
+            } else {
+                File::create(&path)?
+            };
+            let before = vllm::separator(file.metadata()?.len());
+            Ok(file.write_all(format!("{before}{line}").as_bytes())?)
+        };
+        write().map_err(|why| {
             Failure::usage(format!("the result cannot be written to {}: {why}", path.display()))
                 .hint(format!(
-                    "the run is stored; inferometer export {} --format vllm writes its figures \
-                     elsewhere, with every latency and percentile there is and without --label and \
-                     the keys of a ramp",
+                    "the run is stored; write it with: inferometer export {} --format vllm --to FILE",
                     result.source.name
                 ))
         })?;
         Ok(path)
     }
-
-    fn put(&self, result: &ToolResult, path: &Path) -> Result<(), Box<dyn std::error::Error>> {
-        let line = vllm::line(result, &self.writing)?;
-        let mut file = if self.append {
-            OpenOptions::new().create(true).append(true).open(path)?
-        } else {
-            File::create(path)?
-        };
-        let before = vllm::separator(file.metadata()?.len());
-        Ok(file.write_all(format!("{before}{line}").as_bytes())?)
-    }
-}
-
-fn ramp(said: &ServeBenchArguments) -> Option<Ramp> {
-    let rate = |typed: Option<i64>| typed.and_then(|rate| u64::try_from(rate).ok());
-    Some(Ramp {
-        strategy: said.load.ramp_up_strategy?.name().to_owned(),
-        start_rps: rate(said.load.ramp_up_start_rps)?,
-        end_rps: rate(said.load.ramp_up_end_rps)?,
-    })
 }
 
 #[cfg(test)]
@@ -186,8 +154,8 @@ mod tests {
 
     fn figures(typed: &str, generates: bool) -> Result<Figures, String> {
         let words = std::iter::once("bench").chain(typed.split_whitespace());
-        let said = Typed::try_parse_from(words).unwrap().report;
-        Figures::from_arguments(&said, generates).map_err(|failure| format!("{failure:?}"))
+        let typed = Typed::try_parse_from(words).unwrap().report;
+        Figures::from_arguments(&typed, generates).map_err(|failure| format!("{failure:?}"))
     }
 
     #[test]

@@ -319,7 +319,7 @@ fn conditions(
 /// Results of any tool; runs of our own in the terms of other tools.
 fn load_results(found: Stored, talk: &impl Fn(&str)) -> Result<Loaded<ToolResult>, Failure> {
     if let Stored::Import(ref import, number) = found {
-        let (id, results) = (import.id(), results::from_stored(&found)?);
+        let (id, results) = (import.id(), results::from_import(import, number)?);
         if results.is_empty() {
             return Err(Failure::usage(format!("import {id} has no result")));
         }

@@ -17,17 +17,15 @@ use inferometer_report::document::{Cell, Columns, Table, plain};
 use inferometer_report::escape::terminal;
 use inferometer_report::terminal::Style;
 use inferometer_target::process::ANNOUNCEMENT;
-use serde::Serialize;
-use serde_json::Value;
 
-use crate::arguments::EngineArguments;
-use crate::failure::Failure;
+use crate::arguments::{EngineArguments, set_flags};
+use crate::failure::{Failure, Result};
 use crate::{embedded, output, secrets, signals};
 
 const PORT: u16 = 8_000;
 const KEY_VARIABLE: &str = "INFEROMETER_ENGINE_API_KEY";
 
-pub(crate) fn run(arguments: &EngineArguments) -> Result<ExitCode, Failure> {
+pub(crate) fn run(arguments: &EngineArguments) -> Result<ExitCode> {
     check_mode(arguments)?;
     if arguments.serve.list {
         output::result(&tables())?;
@@ -70,21 +68,18 @@ fn introduce(options: &EngineOptions) {
     }
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "the shape that map_err wants")]
 fn failure(error: EngineError) -> Failure {
     match error {
-        EngineError::Options(_) | EngineError::Address { .. } => Failure::usage(error.to_string()),
-        EngineError::Listen { .. } | EngineError::EventLoop { .. } => {
-            Failure::internal(error.to_string())
-        }
+        EngineError::Options(_) | EngineError::Address { .. } => Failure::from_usage(error),
+        EngineError::Listen { .. } | EngineError::EventLoop { .. } => Failure::from_error(error),
     }
 }
 
 /// Refuses flags of another mode by name: ignored, they would mislead.
-fn check_mode(arguments: &EngineArguments) -> Result<(), Failure> {
+fn check_mode(arguments: &EngineArguments) -> Result<()> {
     let mode = arguments.mode.unwrap_or(Mode::Serve);
     let (foreign, home) = match mode {
-        Mode::Serve => (first_set(&arguments.paced), "paced"),
+        Mode::Serve => (set_flags(&arguments.paced).into_iter().next(), "paced"),
         Mode::Paced | Mode::Echo => (first_of_serve(arguments), "serve"),
     };
     match foreign {
@@ -92,14 +87,6 @@ fn check_mode(arguments: &EngineArguments) -> Result<(), Failure> {
         Some(flag) => Err(Failure::usage(format!("{flag} has no meaning in mode {mode}"))
             .hint(format!("leave it out, or choose --mode {home}"))),
     }
-}
-
-/// The first flag of a table that was given.
-fn first_set(table: &impl Serialize) -> Option<String> {
-    let table = serde_json::to_value(table).ok()?;
-    let is_set = |value: &Value| !value.is_null() && !value.as_array().is_some_and(Vec::is_empty);
-    let (key, _) = table.as_object()?.iter().find(|(_, value)| is_set(value))?;
-    Some(format!("--{}", key.replace('_', "-")))
 }
 
 /// The first flag of the mode `serve` that was given; the model and the seed are of all modes.
@@ -119,7 +106,7 @@ fn first_of_serve(arguments: &EngineArguments) -> Option<String> {
     })
 }
 
-fn engine_options(typed: &EngineArguments) -> Result<EngineOptions, Failure> {
+fn engine_options(typed: &EngineArguments) -> Result<EngineOptions> {
     let host = typed.host.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
     let mode = typed.mode.unwrap_or(Mode::Serve);
     let (model, serve) = match mode {
@@ -152,7 +139,7 @@ fn engine_options(typed: &EngineArguments) -> Result<EngineOptions, Failure> {
     })
 }
 
-fn serve_options(typed: &EngineArguments) -> Result<ServeOptions, Failure> {
+fn serve_options(typed: &EngineArguments) -> Result<ServeOptions> {
     let options = typed.options();
     let profile = Profile::compose(&options).map_err(|error| embedded::refusal(&error))?;
     let by_default = MetricNames::for_generation(profile.scheduler.generation);
@@ -167,7 +154,7 @@ fn serve_options(typed: &EngineArguments) -> Result<ServeOptions, Failure> {
 }
 
 /// A key is never a flag: the list of processes shows flags to every user.
-fn api_key(file: Option<&Path>) -> Result<Option<ApiKey>, Failure> {
+fn api_key(file: Option<&Path>) -> Result<Option<ApiKey>> {
     let key = match file {
         Some(path) => Some(secrets::key_by("--api-key-file", path)?),
         None => secrets::key_in_environment(KEY_VARIABLE)?,

@@ -1,7 +1,5 @@
 //! `inferometer export`: stored results in the formats of other programs.
 
-mod subject;
-
 use std::collections::BTreeSet;
 use std::fs::OpenOptions;
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -12,37 +10,37 @@ use inferometer_analysis::tool_result::{Mark, ToolResult};
 use inferometer_interchange::export::{ExportError, figures};
 use inferometer_interchange::vllm::{self, Writing};
 use inferometer_interchange::{aiperf, llm_d};
-use inferometer_report::junit;
+use inferometer_model::Observations;
+use inferometer_report::junit::{self, Exported};
+use inferometer_store::RunDirectory;
 
-use self::subject::Subject;
 use super::store;
 use crate::arguments::{ExportArguments, ExportFormat};
-use crate::failure::Failure;
+use crate::failure::{Failure, Result};
+use crate::results::{self, StoredResult};
 use crate::{output, report_files};
 
-pub(crate) fn run(arguments: &ExportArguments) -> Result<ExitCode, Failure> {
+pub(crate) fn run(arguments: &ExportArguments) -> Result<ExitCode> {
     check(arguments)?;
     let talk = |line: &str| {
         if !arguments.quiet {
             output::talk(line);
         }
     };
-    let store = store(&arguments.store)?;
-    let subjects = subject::read(&store, &arguments.names, talk)?;
-    let results = || -> Vec<ToolResult> { subjects.iter().map(Subject::result).collect() };
+    let subjects = results::from_names(&store(&arguments.store)?, &arguments.names, false, talk)?;
+    let results = || -> Vec<ToolResult> { subjects.iter().map(|it| it.result.clone()).collect() };
     let whole = |text: String| vec![(String::new(), text)];
     let each = |document: fn(&ToolResult) -> Result<String, ExportError>| {
-        let named = |subject: &Subject| {
-            let name = file_name(subject.name(), arguments.format.name());
-            Ok((name, document(&subject.result()).map_err(Failure::from_usage)?))
+        let named = |subject: &StoredResult| {
+            let name = file_name(&subject.name, arguments.format.name());
+            Ok((name, document(&subject.result).map_err(Failure::from_usage)?))
         };
-        subjects.iter().map(named).collect::<Result<Vec<_>, Failure>>()
+        subjects.iter().map(named).collect::<Result<Vec<_>>>()
     };
     let files = match arguments.format {
         ExportFormat::Vllm | ExportFormat::VllmDetailed => {
             let detail = arguments.format == ExportFormat::VllmDetailed;
-            let file = |subject: &Subject| vllm_file(&subject.vllm_result(detail)?, detail);
-            subjects.iter().map(file).collect::<Result<_, _>>()?
+            subjects.iter().map(|subject| vllm_file(subject, detail)).collect::<Result<_, _>>()?
         }
         ExportFormat::Aiperf => each(aiperf::document)?,
         ExportFormat::LlmD => each(llm_d::document)?,
@@ -50,21 +48,31 @@ pub(crate) fn run(arguments: &ExportArguments) -> Result<ExitCode, Failure> {
         ExportFormat::Csv => whole(figures::csv(&results())),
         ExportFormat::Openmetrics => whole(figures::openmetrics(&results())),
         ExportFormat::Bencher => {
-            let results = results();
-            if let Some(warning) = marks_warning(&subjects, &results, &arguments.names) {
+            if let Some(warning) = marks_warning(&subjects, &arguments.names) {
                 talk(&warning);
             }
-            whole(figures::bencher(&results).map_err(Failure::from_usage)?)
+            whole(figures::bencher(&results()).map_err(Failure::from_usage)?)
         }
         ExportFormat::Junit => {
-            whole(junit::exported(&subjects.iter().map(Subject::junit).collect::<Vec<_>>()))
+            // A run has a verdict and SLOs; an import only has its values.
+            let exported = subjects.iter().map(|subject| match &subject.run {
+                Some((_, summary)) => Exported::Run(summary),
+                None => Exported::ToolResult(&subject.result),
+            });
+            whole(junit::exported(&exported.collect::<Vec<_>>()))
         }
         ExportFormat::Github => {
             let files = figures::github(&results()).map_err(Failure::from_usage)?;
             files.map(|(name, text)| (name.to_owned(), text)).into()
         }
         ExportFormat::Parquet => {
-            parquet(&subjects, arguments, talk)?;
+            #[cfg(feature = "parquet")]
+            for (path, rows) in
+                write_tables(arguments.to.as_deref().unwrap_or_else(|| Path::new(".")), &subjects)?
+            {
+                talk(&format!("{rows} rows in {}", path.display()));
+                print_path(&path)?;
+            }
             return Ok(ExitCode::SUCCESS);
         }
     };
@@ -72,50 +80,53 @@ pub(crate) fn run(arguments: &ExportArguments) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Refuses what contradicts itself before anything is read.
-fn check(arguments: &ExportArguments) -> Result<(), Failure> {
+/// Refuses flags that contradict each other before anything is read.
+fn check(arguments: &ExportArguments) -> Result<()> {
     let form = arguments.format;
-    if arguments.append && !form.is_lines() {
-        return Err(Failure::usage(format!(
-            "--append adds lines, and {} is one whole document",
-            form.name()
-        ))
-        .hint("export all results together, or into files of their own"));
-    }
-    if form == ExportFormat::Parquet && !cfg!(feature = "parquet") {
-        return Err(Failure::usage("this build writes no Parquet")
-            .hint("build it with the feature `parquet`, or export csv"));
-    }
-    match &arguments.to {
-        None if form.is_folder() => {
-            Err(Failure::usage(format!("{} is several files, and no folder is named", form.name()))
-                .hint("name one with --to FOLDER"))
-        }
-        Some(path) if arguments.append && is_folder(path, 1) => Err(Failure::usage(format!(
-            "--append adds lines to a file, and {} is a folder",
-            path.display()
-        ))
-        .hint("name a file with --to, or leave out --append for a file each")),
-        Some(path) if form.is_folder() && path.is_file() => Err(Failure::usage(format!(
-            "{} is several files, and {} is one",
-            form.name(),
-            path.display()
-        ))
-        .hint("name a folder with --to")),
-        Some(path) if !form.is_folder() && !form.is_of_one() && is_folder(path, 1) => {
-            Err(Failure::usage(format!(
-                "{} is one file, and {} is a folder",
-                form.name(),
-                path.display()
-            ))
-            .hint("name a file with --to"))
-        }
-        _ => Ok(()),
+    let name = form.name();
+    let path = arguments.to.as_deref();
+    let shown = path.unwrap_or_else(|| Path::new("")).display();
+    let to_folder = path.is_some_and(|path| is_folder(path, 1));
+    let refusals = [
+        (
+            arguments.append && !form.is_lines(),
+            format!("--append adds lines, and {name} is one whole document"),
+            "export all results together, or each into its own file",
+        ),
+        (
+            form == ExportFormat::Parquet && !cfg!(feature = "parquet"),
+            "this build writes no Parquet".to_owned(),
+            "build it with the feature `parquet`, or export csv",
+        ),
+        (
+            path.is_none() && form.is_folder(),
+            format!("{name} is several files, and no folder is named"),
+            "name one with --to FOLDER",
+        ),
+        (
+            arguments.append && to_folder,
+            format!("--append adds lines to a file, and {shown} is a folder"),
+            "name a file with --to, or leave out --append for a file each",
+        ),
+        (
+            form.is_folder() && path.is_some_and(Path::is_file),
+            format!("{name} is several files, and {shown} is one"),
+            "name a folder with --to",
+        ),
+        (
+            !form.is_folder() && !form.is_of_one() && to_folder,
+            format!("{name} is one file, and {shown} is a folder"),
+            "name a file with --to",
+        ),
+    ];
+    match refusals.into_iter().find(|(is_refused, ..)| *is_refused) {
+        Some((_, message, hint)) => Err(Failure::usage(message).hint(hint)),
+        None => Ok(()),
     }
 }
 
 /// Prints the documents, or writes them into one file or into files of their own in a folder.
-fn put(files: &[(String, String)], arguments: &ExportArguments) -> Result<(), Failure> {
+fn put(files: &[(String, String)], arguments: &ExportArguments) -> Result<()> {
     let (form, append) = (arguments.format, arguments.append);
     let goes_into = |path: &Path| {
         form.is_folder() || (form.is_of_one() && !append && is_folder(path, files.len()))
@@ -136,49 +147,30 @@ fn put(files: &[(String, String)], arguments: &ExportArguments) -> Result<(), Fa
         )
         .hint("name a folder with --to, or one result")),
         None => output::result(&text()),
-        Some(path) if append => {
-            append_lines(path, &text()).map_err(|error| {
-                Failure::usage(format!("{} cannot be added to: {error}", path.display()))
-                    .hint("name another file with --to")
-            })?;
-            print_path(path)
-        }
         Some(path) => {
-            report_files::write_file(path, &text())?;
+            if append {
+                append_lines(path, &text()).map_err(|error| {
+                    Failure::usage(format!("{} cannot be added to: {error}", path.display()))
+                        .hint("name another file with --to")
+                })?;
+            } else {
+                report_files::write_file(path, &text())?;
+            }
             print_path(path)
         }
     }
 }
 
-fn print_path(path: &Path) -> Result<(), Failure> {
+fn print_path(path: &Path) -> Result<()> {
     output::result(&format!("{}\n", path.display()))
 }
 
-#[cfg(feature = "parquet")]
-fn parquet(
-    subjects: &[Subject],
-    arguments: &ExportArguments,
-    talk: impl Fn(&str),
-) -> Result<(), Failure> {
-    let folder = arguments.to.as_deref().unwrap_or_else(|| Path::new("."));
-    for (path, rows) in subject::write_tables(folder, subjects)? {
-        talk(&format!("{rows} rows in {}", path.display()));
-        print_path(&path)?;
-    }
-    Ok(())
-}
-
-#[cfg(not(feature = "parquet"))]
-fn parquet(_: &[Subject], _: &ExportArguments, _: impl Fn(&str)) -> Result<(), Failure> {
-    Err(Failure::usage("this build writes no Parquet"))
-}
-
-/// Bencher's format has intervals, and no place for other warnings.
-fn marks_warning(subjects: &[Subject], results: &[ToolResult], typed: &[String]) -> Option<String> {
+/// Bencher's format has intervals, but no field for other warnings.
+fn marks_warning(subjects: &[StoredResult], typed: &[String]) -> Option<String> {
     /// More names than these are counted.
     const NAMED_MAX: usize = 12;
-    let marked = subjects.iter().zip(results).filter(|(_, it)| it.marks.iter().any(Mark::is_doubt));
-    let marked: Vec<&str> = marked.map(|(subject, _)| subject.name()).collect();
+    let marked = subjects.iter().filter(|it| it.result.marks.iter().any(Mark::is_doubt));
+    let marked: Vec<&str> = marked.map(|subject| subject.name.as_str()).collect();
     let named = marked.iter().take(NAMED_MAX).copied().collect::<Vec<_>>().join(", ");
     let more = match marked.len().saturating_sub(NAMED_MAX) {
         0 => String::new(),
@@ -187,20 +179,79 @@ fn marks_warning(subjects: &[Subject], results: &[ToolResult], typed: &[String])
     let are = if marked.len() == 1 { "is not a clean result" } else { "are not clean results" };
     (!marked.is_empty()).then(|| {
         format!(
-            "warning: {named}{more} {are}, and the Bencher format cannot say so; the marks are in \
-             `inferometer export {} --format csv`",
+            "warning: {named}{more} {are}, which the Bencher format cannot express; the marks are \
+             in `inferometer export {} --format csv`",
             inferometer_report::escape::terminal(&typed.join(" "))
         )
     })
 }
 
-/// A line for each result with the name of its own file, as vLLM's own tools read them.
-fn vllm_file(result: &ToolResult, detail: bool) -> Result<(String, String), Failure> {
+/// A line for each result with the name of its own file, as vLLM's own tools read them. A run of ours
+/// is given by vLLM's definitions.
+fn vllm_file(subject: &StoredResult, detail: bool) -> Result<(String, String)> {
+    let mut result = match &subject.run {
+        None => subject.result.clone(),
+        Some((_, summary)) if !detail => ToolResult::of_vllm(summary),
+        Some((directory, summary)) => {
+            let percentiles = ["90", "95", "99"].map(str::to_owned);
+            ToolResult::of_vllm_summed(summary, &observations(directory)?, &percentiles, detail)
+        }
+    };
+    result.configuration.clone_from(&subject.result.configuration);
     let writing = Writing { detail, ..Writing::default() };
-    let line = vllm::line(result, &writing).map_err(Failure::from_usage)?;
+    let line = vllm::line(&result, &writing).map_err(Failure::from_usage)?;
     let configured = Some(result.configuration.as_str()).filter(|name| !name.is_empty());
     let label = configured.or(result.backend.as_deref()).unwrap_or("inferometer");
-    Ok((vllm::file_name(result, label, None), line + "\n"))
+    Ok((vllm::file_name(&result, label, None), line + "\n"))
+}
+
+/// All records: as much memory as the run has.
+fn observations(directory: &RunDirectory) -> Result<Observations> {
+    Ok(directory.read().map_err(Failure::from_usage)?.observations)
+}
+
+/// Writes Parquet tables into a folder, each beside its path and renamed when all are complete. Gives
+/// their paths and how many rows each has.
+#[cfg(feature = "parquet")]
+fn write_tables(
+    folder: &Path,
+    subjects: &[StoredResult],
+) -> Result<Vec<(std::path::PathBuf, u64)>> {
+    use std::fs::{self, File};
+
+    use inferometer_interchange::export::parquet::{FILES, ParquetError, Tables};
+
+    fn unwritten(path: &Path, why: impl std::fmt::Display) -> Failure {
+        Failure::usage(format!("{} cannot be written: {why}", path.display()))
+            .hint("name another folder with --to")
+    }
+    fs::create_dir_all(folder).map_err(|error| unwritten(folder, error))?;
+    let drafts = FILES.map(|table| folder.join(format!(".{table}.{}", std::process::id())));
+    let write = || {
+        let [requests, tokens, telemetry] = drafts.each_ref().map(|path| {
+            File::create(path).map(std::io::BufWriter::new).map_err(|error| unwritten(path, error))
+        });
+        let refused = |error: ParquetError| match error {
+            ParquetError::NoRequests { .. } => Failure::usage(error.to_string()),
+            ParquetError::Write(error) => unwritten(&drafts[0], error),
+        };
+        let mut tables = Tables::new([requests?, tokens?, telemetry?]).map_err(refused)?;
+        for subject in subjects {
+            match &subject.run {
+                Some((directory, _)) => tables.add_run(directory.id(), &observations(directory)?),
+                None => tables.add_result(&subject.result),
+            }
+            .map_err(refused)?;
+        }
+        let rows = tables.finish().map_err(refused)?;
+        let placed = FILES.iter().zip(&drafts).zip(rows).map(|((table, draft), rows)| {
+            let path = folder.join(table);
+            fs::rename(draft, &path).map_err(|error| unwritten(&path, error))?;
+            Ok((path, rows))
+        });
+        placed.collect::<Result<_>>()
+    };
+    write().inspect_err(|_| drafts.iter().for_each(|path| drop(fs::remove_file(path))))
 }
 
 /// vLLM itself leaves no line feed at the end of what it appends.

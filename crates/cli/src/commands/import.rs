@@ -8,14 +8,14 @@ use std::process::ExitCode;
 
 use inferometer_interchange::{Import, read_file};
 use inferometer_load::SystemClock;
-use inferometer_model::import::{ForeignFile, ImportReading};
+use inferometer_model::import::{ForeignFile, ImportManifest, ImportReading};
 use inferometer_report::escape::terminal;
-use inferometer_store::{FOREIGN_BYTES_MAX, ImportListing, NewImport, RunStore, read_at_most};
+use inferometer_store::{FOREIGN_BYTES_MAX, RunStore, read_at_most};
 use serde_json::json;
 
 use super::store;
 use crate::arguments::ImportArguments;
-use crate::failure::Failure;
+use crate::failure::{Failure, Result};
 use crate::output;
 use crate::results::{self, Mapped};
 
@@ -23,13 +23,22 @@ use crate::results::{self, Mapped};
 const PIPED: &str = "-";
 const PIPED_NAME: &str = "standard input";
 
-pub(crate) fn run(arguments: &ImportArguments) -> Result<ExitCode, Failure> {
-    check(arguments)?;
+pub(crate) fn run(arguments: &ImportArguments) -> Result<ExitCode> {
+    let is_piped = |path: &&PathBuf| path.as_path() == Path::new(PIPED);
+    if 1 < arguments.files.iter().filter(is_piped).count() {
+        return Err(Failure::usage("`-` is named twice, and standard input can be read once"));
+    }
+    if arguments.names.iter().any(|name| name.trim().is_empty()) {
+        return Err(Failure::usage("--name is empty")
+            .hint("leave it out to keep the name in the file, or name the configuration"));
+    }
     let store = store(&arguments.store)?;
     store.check_writable().map_err(Failure::from_usage)?;
     let mut names = arguments.names.as_slice();
-    let mut nameless = Nameless::beside(&store.imports()?);
-    let (mut taken, mut failed) = (Vec::new(), Vec::new());
+    // The names of earlier imports are taken.
+    let taken = manifests(&store)?.filter_map(|(_, manifest)| manifest.reading.nameless).collect();
+    let mut nameless = Nameless { taken, ..Nameless::default() };
+    let (mut imported, mut failed) = (Vec::new(), Vec::new());
     let (mut pages, mut exit) = (0, ExitCode::SUCCESS);
     for path in &arguments.files {
         // With --repeats what has no name is one configuration, in whichever file.
@@ -40,7 +49,7 @@ pub(crate) fn run(arguments: &ImportArguments) -> Result<ExitCode, Failure> {
             Ok(mapped) => {
                 names = &names[mapped.manifest.reading.names.len()..];
                 if arguments.json {
-                    taken.push(mapped.json()?);
+                    imported.push(mapped.json()?);
                 } else {
                     let between = if pages == 0 { "" } else { "\n" };
                     output::result(&format!("{between}{}", mapped.page()))?;
@@ -50,15 +59,14 @@ pub(crate) fn run(arguments: &ImportArguments) -> Result<ExitCode, Failure> {
             // The other files are as good without it.
             Err(failure) => {
                 exit = output::report(&failure);
-                failed.push(
-                    json!({ "file": path.display().to_string(), "reason": failure.message() }),
-                );
+                let file = path.display().to_string();
+                failed.push(json!({ "file": file, "reason": failure.message() }));
             }
         }
     }
     if arguments.json {
         let document =
-            json!({ "schema": "inferometer.imports/1", "imports": taken, "failed": failed });
+            json!({ "schema": "inferometer.imports/1", "imports": imported, "failed": failed });
         output::result(&format!("{document:#}\n"))?;
     }
     if !names.is_empty() {
@@ -75,54 +83,32 @@ pub(crate) fn run(arguments: &ImportArguments) -> Result<ExitCode, Failure> {
     Ok(exit)
 }
 
-/// Refuses what contradicts itself before anything is read.
-fn check(arguments: &ImportArguments) -> Result<(), Failure> {
-    let is_piped = |path: &&std::path::PathBuf| path.as_path() == Path::new(PIPED);
-    if 1 < arguments.files.iter().filter(is_piped).count() {
-        return Err(Failure::usage("`-` is named twice, and standard input can be read once"));
-    }
-    if arguments.names.iter().any(|name| name.trim().is_empty()) {
-        return Err(Failure::usage("--name is empty")
-            .hint("leave it out to have the file's own words, or name the configuration"));
-    }
-    Ok(())
+/// The readable manifests of earlier imports, with their ids.
+fn manifests(store: &RunStore) -> Result<impl Iterator<Item = (String, ImportManifest)>> {
+    let imports = store.list()?.imports.into_iter();
+    Ok(imports.filter_map(|it| Some((it.directory.id().to_owned(), it.manifest?))))
 }
 
 /// Maps a file, and keeps it only when there is a result in it.
-fn take(
-    store: &RunStore,
-    path: &Path,
-    asked: ImportReading,
-    quiet: bool,
-) -> Result<Mapped, Failure> {
+fn take(store: &RunStore, path: &Path, asked: ImportReading, quiet: bool) -> Result<Mapped> {
     let (name, foreign) = read(path)?;
     let of_file = |failure: Failure| failure.about(&path.display().to_string());
     let (import, reading) = map(&name, &foreign, asked).map_err(of_file)?;
     let sha256 = results::sha256(&foreign);
-    let before = store.imports()?.into_iter().find(|listing| {
-        listing.manifest.as_ref().is_ok_and(|manifest| manifest.file.sha256 == sha256)
-    });
-    if let Some(before) = before.filter(|_| !quiet) {
-        output::talk(&format!(
-            "note: the same file was imported before, as {}; delete one of the two folders if you \
-             want it once",
-            before.import.id()
-        ));
+    let before = manifests(store)?.find(|(_, manifest)| manifest.file.sha256 == sha256);
+    if let Some((id, _)) = before.filter(|_| !quiet) {
+        output::talk(&format!("note: the same file was imported before, as {id}"));
     }
-    let new = NewImport {
-        file: ForeignFile { name, sha256, bytes: foreign.len() as u64 },
-        reading,
-        tool_version: env!("CARGO_PKG_VERSION").to_owned(),
-        realtime_ns: SystemClock::new().anchor().realtime_ns,
-    };
-    let directory = store.create_import(new, &foreign)?;
+    let file = ForeignFile { name, sha256, bytes: foreign.len() as u64 };
+    let realtime_ns = SystemClock::new().anchor().realtime_ns;
+    let directory = store.create_import(file, reading, realtime_ns, &foreign)?;
     directory.write_summary(&results::summary_of(&import)?)?;
     let manifest = directory.manifest()?;
     Ok(Mapped { directory, manifest, import })
 }
 
 /// The name of a file without its folder, and its bytes.
-fn read(path: &Path) -> Result<(String, Vec<u8>), Failure> {
+fn read(path: &Path) -> Result<(String, Vec<u8>)> {
     let shown = path.display();
     if path == Path::new(PIPED) {
         let mut bytes = Vec::new();
@@ -149,11 +135,7 @@ fn read(path: &Path) -> Result<(String, Vec<u8>), Failure> {
 }
 
 /// The file's results, and the reading with the names that its configurations took.
-fn map(
-    name: &str,
-    foreign: &[u8],
-    asked: ImportReading,
-) -> Result<(Import, ImportReading), Failure> {
+fn map(name: &str, foreign: &[u8], asked: ImportReading) -> Result<(Import, ImportReading)> {
     let map =
         |reading: &ImportReading| read_file(name, foreign, reading).map_err(Failure::from_usage);
     let unnamed = ImportReading { names: Vec::new(), ..asked.clone() };
@@ -180,13 +162,6 @@ struct Nameless {
 }
 
 impl Nameless {
-    /// Without those of earlier imports.
-    fn beside(imports: &[ImportListing]) -> Self {
-        let named = imports.iter().filter_map(|listing| listing.manifest.as_ref().ok());
-        let taken = named.filter_map(|manifest| manifest.reading.nameless.clone()).collect();
-        Self { taken, given: BTreeMap::new() }
-    }
-
     fn name_for(&mut self, path: &Path) -> String {
         if path == Path::new(PIPED) {
             return self.free(Path::new(PIPED_NAME));

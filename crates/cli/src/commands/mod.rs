@@ -1,6 +1,5 @@
 //! One file per command; each reads like a sentence.
 
-pub(crate) mod bench;
 pub(crate) mod calibrate;
 pub(crate) mod check;
 pub(crate) mod compare;
@@ -10,26 +9,51 @@ pub(crate) mod export;
 pub(crate) mod fit;
 pub(crate) mod import;
 pub(crate) mod plan;
-pub(crate) mod report;
-pub(crate) mod require;
 pub(crate) mod run;
 pub(crate) mod runs;
-pub(crate) mod schema;
 pub(crate) mod simulate;
-pub(crate) mod system;
 pub(crate) mod verify;
 
 use std::path::PathBuf;
+use std::process::ExitCode;
 
 use inferometer_analysis::{RequirementOutcome, Summary};
-use inferometer_report::Files;
-use inferometer_report::terminal::Style;
+use inferometer_interchange::vllm::block;
+use inferometer_report::terminal::{self, Style};
+use inferometer_report::{Files, escape};
 use inferometer_store::{RunDirectory, RunStore};
+use inferometer_target::system::ServerInfo;
 
-use crate::arguments::{PageFormat, StoreArguments};
-use crate::failure::Failure;
+use crate::arguments::{PageFormat, SchemaArguments, StoreArguments, SystemArguments};
+use crate::failure::{Failure, Result};
 pub(crate) use crate::measurement::seal_summary;
-use crate::output;
+use crate::study::{matrix, suite};
+use crate::{environment, experiment, output};
+
+/// `inferometer schema`: the JSON Schema of the experiment file, of a suite or of a matrix.
+pub(crate) fn schema(arguments: &SchemaArguments) -> Result<ExitCode> {
+    let document = match (arguments.suite, arguments.matrix) {
+        (true, _) => suite::schema(),
+        (false, true) => matrix::schema(),
+        (false, false) => experiment::schema::document(),
+    };
+    output::result(&format!("{document:#}\n"))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// `inferometer system`: what this machine is, as runs record it.
+pub(crate) fn system(arguments: &SystemArguments) -> Result<ExitCode> {
+    let machine = environment::machine();
+    output::result(&if arguments.json {
+        let schema = Some("inferometer.system/1".to_owned());
+        let machine = Some(machine.clone());
+        let info = ServerInfo { schema, machine, ..ServerInfo::default() };
+        serde_json::to_string_pretty(&info).map_err(Failure::from_error)? + "\n"
+    } else {
+        terminal::system(machine)
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
 
 /// The folder of stored runs: as typed, as the environment says, or `./runs`.
 pub(crate) fn store_folder(arguments: &StoreArguments) -> PathBuf {
@@ -38,17 +62,17 @@ pub(crate) fn store_folder(arguments: &StoreArguments) -> PathBuf {
 }
 
 /// The store in that folder.
-pub(crate) fn store(arguments: &StoreArguments) -> Result<RunStore, Failure> {
+pub(crate) fn store(arguments: &StoreArguments) -> Result<RunStore> {
     RunStore::open(store_folder(arguments)).map_err(Failure::from_usage)
 }
 
 /// Prints a summary as the user wants it.
-fn show(summary: &Summary, directory: &RunDirectory, format: PageFormat) -> Result<(), Failure> {
+fn show(summary: &Summary, directory: &RunDirectory, format: PageFormat) -> Result<()> {
     output::result(&page(summary, directory, &[], format))
 }
 
 /// Where a run is stored.
-fn files(directory: &RunDirectory) -> Files {
+pub(crate) fn files(directory: &RunDirectory) -> Files {
     let path = |name: &str| directory.path().join(name).display().to_string();
     Files {
         run: directory.path().display().to_string(),
@@ -58,7 +82,7 @@ fn files(directory: &RunDirectory) -> Files {
     }
 }
 
-fn page(
+pub(crate) fn page(
     summary: &Summary,
     directory: &RunDirectory,
     required: &[RequirementOutcome],
@@ -68,33 +92,22 @@ fn page(
     match format {
         PageFormat::Json => inferometer_report::json::render(summary, &files, required),
         PageFormat::Vllm => {
-            // The block has no place for warnings or failures, and its form is not ours to change.
+            // The format of the block is vLLM's and has no lines for warnings or failures.
             talk_of_doubts(summary, directory);
-            tell_requirements(required);
-            inferometer_interchange::vllm::block::from_summary(
-                summary,
-                inferometer_report::escape::terminal,
-            )
+            if !required.is_empty() {
+                output::talk(terminal::requirements(required, Style::Plain).trim_end());
+            }
+            block::from_summary(summary, escape::terminal)
         }
-        PageFormat::Page => {
-            inferometer_report::terminal::render_judged(summary, &files, required, style())
-        }
+        PageFormat::Page => terminal::render_judged(summary, &files, required, style()),
     }
 }
 
-/// Beside a result that has no place for it.
+/// Prints the warnings of a run to standard error, beside a format without them.
 pub(crate) fn talk_of_doubts(summary: &Summary, directory: &RunDirectory) {
-    output::talk(inferometer_report::terminal::doubts(summary, &files(directory)).trim_end());
+    output::talk(terminal::doubts(summary, &files(directory)).trim_end());
 }
 
 pub(crate) fn style() -> Style {
     if output::is_coloured() { Style::Coloured } else { Style::Plain }
-}
-
-/// Beside a result that has no place for it.
-fn tell_requirements(required: &[RequirementOutcome]) {
-    let section = inferometer_report::terminal::requirements(required, Style::Plain);
-    if !section.is_empty() {
-        output::talk(section.trim_end());
-    }
 }

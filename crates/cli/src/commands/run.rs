@@ -10,12 +10,12 @@ use inferometer_runner::{Runner, Session};
 use super::{page, store_folder};
 use crate::arguments::{Records, ResultArguments, RunArguments};
 use crate::draft::{Drafted, draft};
-use crate::failure::{Exit, Failure};
+use crate::failure::{Exit, Failure, Result};
 use crate::requirements::{Judged, Requirements};
 use crate::study::{Begin, StudyPlan};
 use crate::{output, signals};
 
-pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode, Failure> {
+pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode> {
     let RunArguments { experiment, results, virtual_time, records } = arguments;
     if *virtual_time {
         return super::simulate::play(experiment, &[], results, records.unwrap_or(Records::All));
@@ -56,7 +56,7 @@ fn show(
     requirements: &Requirements,
     results: &ResultArguments,
     session: &Session,
-) -> Result<ExitCode, Failure> {
+) -> Result<ExitCode> {
     let Run { summary, directory, server_failure } = run;
     let outcomes = requirements.judge(std::slice::from_ref(&summary))?;
     output::result(&page(&summary, &directory, &outcomes, results.page.format()))?;

@@ -5,15 +5,16 @@ use std::process::ExitCode;
 
 use inferometer_analysis::tool_result::Tool;
 use inferometer_analysis::{Percentile, Summary, metric};
-use inferometer_model::Outcome;
+use inferometer_model::import::ImportManifest;
 use inferometer_model::spec::{LoadShape, Rate};
-use inferometer_model::study::{Level, Question, StudySpec};
+use inferometer_model::study::{Level, Question, SetManifest, StudySpec};
+use inferometer_model::{Manifest, Outcome};
 use inferometer_report::document::terminal::table;
 use inferometer_report::document::{Cell, Columns, Table};
 use inferometer_report::escape::{terminal_cut, terminal_line};
 use inferometer_report::fmt::{NOTHING, count, number};
 use inferometer_report::terminal::Style;
-use inferometer_store::{ImportListing, RunDirectory, RunListing, RunState, SetListing, SetState};
+use inferometer_store::{ImportDirectory, Listing, Listings, RunDirectory, RunState, SetDirectory};
 use inferometer_study::Study;
 use inferometer_study::play::{server_name, was_cut};
 use serde::Deserialize;
@@ -22,12 +23,16 @@ use serde_json::{Value, json};
 
 use super::store;
 use crate::arguments::RunsArguments;
-use crate::failure::Failure;
+use crate::failure::Result;
 use crate::output;
 
-pub(crate) fn run(arguments: &RunsArguments) -> Result<ExitCode, Failure> {
+type RunListing = Listing<RunDirectory, Manifest>;
+type SetListing = Listing<SetDirectory, SetManifest>;
+type ImportListing = Listing<ImportDirectory, ImportManifest>;
+
+pub(crate) fn run(arguments: &RunsArguments) -> Result<ExitCode> {
     let store = store(&arguments.store)?;
-    let (runs, sets, imports) = (store.list()?, store.sets()?, store.imports()?);
+    let Listings { runs, sets, imports } = store.list()?;
     if arguments.json {
         let document = json!({
             "schema": "inferometer.runs/1",
@@ -57,34 +62,35 @@ fn known(text: Option<String>) -> Cell {
 fn run_table(runs: &[RunListing]) -> Table {
     type Row<'a> = (&'a RunListing, Option<Summary>);
     let rows = runs.iter().map(|listing| (listing, summary(listing)));
-    Columns::new("run", |(listing, _): &Row<'_>| Cell::text(terminal_line(&listing.id, 20)))
-        .left("state", |(listing, _)| Cell::text(run_state(&listing.state).0))
-        .left("verdict", |(_, summary)| {
-            known(summary.as_ref().map(|summary| summary.verdict.key().to_owned()))
-        })
-        .left("model", |(listing, _)| {
-            let manifest = listing.manifest.as_ref();
-            known(manifest.map(|manifest| terminal_line(&manifest.endpoint.model, 15)))
-        })
-        .left("load", |(listing, _)| known(load(listing)))
-        .right("ok", |(_, summary)| {
-            known(summary.as_ref().map(|summary| count(summary.count(Outcome::Ok))))
-        })
-        .right("TTFT p50 ms", |(_, summary)| {
-            let ttft = summary.as_ref().and_then(|it| it.metrics.distribution(&metric::TTFT));
-            Cell::text(number(ttft.and_then(|ttft| ttft.percentile(Percentile::P50))))
-        })
-        .right("tok/s", |(_, summary)| {
-            let output = &metric::OUTPUT_THROUGHPUT;
-            let found = summary.as_ref().and_then(|it| it.metrics.scalar(output));
-            Cell::text(number(found.and_then(|found| found.value)))
-        })
-        .left("", |(listing, _)| Cell::text(if is_simulated(listing) { "simulated" } else { "" }))
-        .table("", "", rows)
+    Columns::new("run", |(listing, _): &Row<'_>| {
+        Cell::text(terminal_line(listing.directory.id(), 20))
+    })
+    .left("state", |(listing, _)| Cell::text(state(&listing.state).0))
+    .left("verdict", |(_, summary)| known(summary.as_ref().map(|it| it.verdict.key().to_owned())))
+    .left("model", |(listing, _)| {
+        let manifest = listing.manifest.as_ref();
+        known(manifest.map(|manifest| terminal_line(&manifest.endpoint.model, 15)))
+    })
+    .left("load", |(listing, _)| known(load(listing)))
+    .right("ok", |(_, summary)| known(summary.as_ref().map(|it| count(it.count(Outcome::Ok)))))
+    .right("TTFT p50 ms", |(_, summary)| {
+        let ttft = summary.as_ref().and_then(|it| it.metrics.distribution(&metric::TTFT));
+        Cell::text(number(ttft.and_then(|ttft| ttft.percentile(Percentile::P50))))
+    })
+    .right("tok/s", |(_, summary)| {
+        let output = &metric::OUTPUT_THROUGHPUT;
+        let found = summary.as_ref().and_then(|it| it.metrics.scalar(output));
+        Cell::text(number(found.and_then(|found| found.value)))
+    })
+    .left("", |(listing, _)| {
+        let simulated = listing.manifest.as_ref().and_then(|it| it.simulated.as_ref());
+        Cell::text(simulated.map_or("", |_| "simulated"))
+    })
+    .table("", "", rows)
 }
 
-/// The state, and why a run cannot be read.
-fn run_state(state: &RunState) -> (&str, Option<&str>) {
+/// The state, and why a run, set or import cannot be read.
+fn state(state: &RunState) -> (&str, Option<&str>) {
     match state {
         RunState::Sealed => ("sealed", None),
         RunState::Finished => ("no summary", None),
@@ -95,13 +101,7 @@ fn run_state(state: &RunState) -> (&str, Option<&str>) {
 }
 
 fn summary(listing: &RunListing) -> Option<Summary> {
-    let bytes = RunDirectory::at(listing.path.clone()).read_summary().ok()??;
-    Summary::from_json_bytes(&bytes).ok()
-}
-
-/// Whether it was simulated without a server.
-fn is_simulated(listing: &RunListing) -> bool {
-    listing.manifest.as_ref().is_some_and(|manifest| manifest.simulated.is_some())
+    Summary::from_json_bytes(&listing.directory.read_summary().ok()??).ok()
 }
 
 fn load(listing: &RunListing) -> Option<String> {
@@ -126,14 +126,14 @@ fn load(listing: &RunListing) -> Option<String> {
 fn run_json(listing: &RunListing) -> Value {
     let summary = summary(listing);
     let manifest = listing.manifest.as_ref();
-    let (state, reason) = run_state(&listing.state);
+    let (state, reason) = state(&listing.state);
     json!({
-        "id": listing.id,
-        "path": listing.path.display().to_string(),
+        "id": listing.directory.id(),
+        "path": listing.directory.path().display().to_string(),
         "state": state,
         "reason": reason,
         "started": manifest.map(|manifest| &manifest.started),
-        "simulated": manifest.map(|_| is_simulated(listing)),
+        "simulated": manifest.map(|manifest| manifest.simulated.is_some()),
         "model": manifest.map(|manifest| &manifest.endpoint.model),
         "verdict": summary.as_ref().map(|summary| summary.verdict),
         "outcomes": summary.as_ref().map(|summary| &summary.outcomes),
@@ -152,58 +152,43 @@ struct SetQuestion<'a> {
 
 impl<'a> SetQuestion<'a> {
     fn new(study: &'a StudySpec) -> Self {
-        let names: Vec<&str> = study.conditions.iter().map(|it| it.name.as_str()).collect();
-        let plain = Self {
-            kind: "repeat",
-            name: None,
-            servers: names.join(", "),
-            levels: &[],
-            level_text: "as asked".to_owned(),
-        };
-        match &study.question {
-            Question::Repeat => plain,
+        let names = || study.conditions.iter().map(|it| it.name.as_str()).collect::<Vec<_>>();
+        let (kind, name, servers, levels, level_text) = match &study.question {
+            Question::Repeat => {
+                ("repeat", None, names().join(", "), &[][..], "as asked".to_owned())
+            }
             Question::Sweep(sweep) => {
                 let levels = sweep.levels.as_slice();
-                let (kind, level_text) = match (&sweep.find, levels) {
+                let (kind, text) = match (&sweep.find, levels) {
                     (Some(find), _) => {
-                        let goals: Vec<String> =
-                            find.goals.iter().map(ToString::to_string).collect();
-                        let range = format!("{}..{}", find.from, find.at_most);
-                        ("search", format!("{range}: {}", goals.join(", ")))
+                        let goals = find.goals.iter().map(ToString::to_string);
+                        let goals = goals.collect::<Vec<_>>().join(", ");
+                        ("search", format!("{}..{}: {goals}", find.from, find.at_most))
                     }
-                    (None, []) => ("sweep", plain.level_text),
+                    (None, []) => ("sweep", "as asked".to_owned()),
                     (None, [only]) => ("sweep", only.to_string()),
                     (None, [first, .., last]) => {
                         ("sweep", format!("{} from {first} to {last}", levels.len()))
                     }
                 };
-                Self { kind, levels, level_text, ..plain }
+                (kind, None, names().join(", "), levels, text)
             }
             Question::Suite(suite) => {
                 let levels: usize = suite.scenarios.iter().map(|it| it.levels.len()).sum();
+                let text = format!("{} scenarios, {levels} levels", suite.scenarios.len());
                 // The conditions of a suite are its scenarios, all on one server.
                 let server = study.conditions.first().map(|first| server_name(&first.spec));
-                Self {
-                    kind: "suite",
-                    name: Some(&suite.name),
-                    servers: server.unwrap_or_default(),
-                    level_text: format!("{} scenarios, {levels} levels", suite.scenarios.len()),
-                    ..plain
-                }
+                ("suite", Some(suite.name.as_str()), server.unwrap_or_default(), &[][..], text)
             }
             Question::Matrix(matrix) => {
-                let (cells, levels) = (matrix.cells.len(), matrix.levels.as_slice());
-                let loads = if levels.len() == 1 { "load" } else { "loads" };
-                Self {
-                    kind: "matrix",
-                    name: Some(&matrix.name),
-                    // A matrix has too many to name.
-                    servers: format!("{} presets", matrix.presets.len()),
-                    levels,
-                    level_text: format!("{cells} cells, {} {loads}", levels.len()),
-                }
+                let loads = if matrix.levels.len() == 1 { "load" } else { "loads" };
+                let text = format!("{} cells, {} {loads}", matrix.cells.len(), matrix.levels.len());
+                // A matrix has too many servers to name.
+                let servers = format!("{} presets", matrix.presets.len());
+                ("matrix", Some(matrix.name.as_str()), servers, matrix.levels.as_slice(), text)
             }
-        }
+        };
+        Self { kind, name, servers, levels, level_text }
     }
 }
 
@@ -220,22 +205,23 @@ fn set_table(sets: &[SetListing]) -> Table {
         let name = question.name.map_or_else(String::new, |name| format!(" {name}"));
         terminal_line(&format!("{}{name}", question.kind), 14)
     };
-    Columns::new("set", |(listing, _): &Row<'_>| Cell::text(terminal_line(listing.set.id(), 20)))
-        .left("state", |(listing, _)| Cell::text(set_state(&listing.state).0))
-        .left("verdict", |(listing, _)| known(verdict(listing)))
-        .left("kind", of_question(title))
-        // The end of an address distinguishes servers.
-        .left("servers", of_question(|question| terminal_cut(&question.servers, 20, 0)))
-        .left("levels", of_question(|question| terminal_line(&question.level_text, 30)))
-        .right("runs", |(listing, _)| known(set_runs(listing)))
-        .left("", |(listing, _)| {
-            let simulated = listing.manifest.as_ref().is_some_and(|manifest| manifest.simulated);
-            let simulated = simulated.then_some("simulated");
-            let notes: Vec<&str> =
-                simulated.into_iter().chain(set_state(&listing.state).1).collect();
-            Cell::text(notes.join("  "))
-        })
-        .table("", "", rows)
+    Columns::new("set", |(listing, _): &Row<'_>| {
+        Cell::text(terminal_line(listing.directory.id(), 20))
+    })
+    .left("state", |(listing, _)| Cell::text(state(&listing.state).0))
+    .left("verdict", |(listing, _)| known(verdict(listing)))
+    .left("kind", of_question(title))
+    // The end of an address distinguishes servers.
+    .left("servers", of_question(|question| terminal_cut(&question.servers, 20, 0)))
+    .left("levels", of_question(|question| terminal_line(&question.level_text, 30)))
+    .right("runs", |(listing, _)| known(set_runs(listing)))
+    .left("", |(listing, _)| {
+        let simulated = listing.manifest.as_ref().is_some_and(|manifest| manifest.simulated);
+        let simulated = simulated.then_some("simulated");
+        let notes = simulated.into_iter().chain(state(&listing.state).1);
+        Cell::text(notes.collect::<Vec<_>>().join("  "))
+    })
+    .table("", "", rows)
 }
 
 fn set_json(listing: &SetListing) -> Value {
@@ -244,10 +230,10 @@ fn set_json(listing: &SetListing) -> Value {
     let question = study.map(SetQuestion::new);
     let name = |kind: &str| question.as_ref().filter(|it| it.kind == kind).and_then(|it| it.name);
     let expected = study.and_then(expected);
-    let (state, reason) = set_state(&listing.state);
+    let (state, reason) = state(&listing.state);
     json!({
-        "id": listing.set.id(),
-        "path": listing.set.path().display().to_string(),
+        "id": listing.directory.id(),
+        "path": listing.directory.path().display().to_string(),
         "state": state,
         "reason": reason,
         "verdict": verdict(listing),
@@ -267,19 +253,9 @@ fn set_json(listing: &SetListing) -> Value {
     })
 }
 
-/// The state, and why a set cannot be read.
-fn set_state(state: &SetState) -> (&str, Option<&str>) {
-    match state {
-        SetState::Sealed => ("sealed", None),
-        SetState::Running => ("running", None),
-        SetState::Unfinished => ("unfinished", None),
-        SetState::Unreadable(reason) => ("unreadable", Some(reason)),
-    }
-}
-
 /// The verdict of a finished set.
 fn verdict(listing: &SetListing) -> Option<String> {
-    let summary: Value = serde_json::from_slice(&listing.set.read_summary().ok()??).ok()?;
+    let summary: Value = serde_json::from_slice(&listing.directory.read_summary().ok()??).ok()?;
     summary.get("verdict")?.as_str().map(|verdict| terminal_line(verdict, 8))
 }
 
@@ -291,22 +267,22 @@ fn expected(study: &StudySpec) -> Option<u32> {
 /// Measured points.
 fn done(listing: &SetListing) -> usize {
     let is_whole = |number: &u32| {
-        let kept = listing.set.point(*number).read_summary().ok().flatten();
+        let kept = listing.directory.point(*number).read_summary().ok().flatten();
         let summary = kept.and_then(|bytes| Summary::from_json_bytes(&bytes).ok());
         summary.is_some_and(|summary| !was_cut(&summary))
     };
-    listing.set.points().unwrap_or_default().iter().filter(|number| is_whole(number)).count()
+    listing.directory.points().unwrap_or_default().iter().filter(|number| is_whole(number)).count()
 }
 
 /// Failed points of a matrix, which are results.
 fn failed(listing: &SetListing) -> usize {
-    listing.set.failures().map_or(0, |failures| failures.len())
+    listing.directory.failures().map_or(0, |failures| failures.len())
 }
 
 fn set_runs(listing: &SetListing) -> Option<String> {
     let study = &listing.manifest.as_ref()?.study;
     let done = done(listing) + failed(listing);
-    let expected = expected(study).filter(|_| listing.state != SetState::Sealed);
+    let expected = expected(study).filter(|_| listing.state != RunState::Sealed);
     Some(expected.map_or_else(|| done.to_string(), |expected| format!("{done}/{expected}")))
 }
 
@@ -315,32 +291,31 @@ fn import_table(imports: &[ImportListing]) -> Table {
     let number = |get: fn(&StoredImport) -> usize| {
         move |(_, stored): &Row<'_>| known(stored.as_ref().map(|stored| count(get(stored) as u64)))
     };
-    Columns::new("import", |(listing, _): &Row<'_>| {
-        Cell::text(terminal_line(listing.import.id(), 20))
-    })
-    .left("tool", |(_, stored)| known(stored.as_ref().map(|it| it.tool.program().to_owned())))
-    .left("file", |(listing, _)| {
-        let manifest = listing.manifest.as_ref();
-        let file = manifest.map(|manifest| terminal_line(&manifest.file.name, 26));
-        Cell::text(file.unwrap_or_else(|_| "unreadable".to_owned()))
-    })
-    .right("results", number(StoredImport::results))
-    .right("broken", number(StoredImport::broken))
-    .left("configurations", |(listing, stored)| match (&listing.manifest, stored) {
-        (Err(reason), _) => Cell::text(reason),
-        (Ok(_), Some(it)) => Cell::text(terminal_line(&it.configurations().join(", "), 60)),
-        (Ok(_), None) => Cell::default(),
-    })
-    .table("", "", imports.iter().map(|listing| (listing, StoredImport::read(listing))))
+    let title = |(listing, _): &Row<'_>| Cell::text(terminal_line(listing.directory.id(), 20));
+    Columns::new("import", title)
+        .left("tool", |(_, stored)| known(stored.as_ref().map(|it| it.tool.program().to_owned())))
+        .left("file", |(listing, _)| {
+            let manifest = listing.manifest.as_ref();
+            let file = manifest.map(|manifest| terminal_line(&manifest.file.name, 26));
+            Cell::text(file.unwrap_or_else(|| "unreadable".to_owned()))
+        })
+        .right("results", number(StoredImport::results))
+        .right("broken", number(StoredImport::broken))
+        .left("configurations", |(listing, stored)| match (state(&listing.state).1, stored) {
+            (Some(reason), _) => Cell::text(reason),
+            (None, Some(it)) => Cell::text(terminal_line(&it.configurations().join(", "), 60)),
+            (None, None) => Cell::default(),
+        })
+        .table("", "", imports.iter().map(|listing| (listing, StoredImport::read(listing))))
 }
 
 fn import_json(listing: &ImportListing) -> Value {
     let stored = StoredImport::read(listing);
-    let manifest = listing.manifest.as_ref().ok();
+    let manifest = listing.manifest.as_ref();
     json!({
-        "id": listing.import.id(),
-        "path": listing.import.path().display().to_string(),
-        "reason": listing.manifest.as_ref().err(),
+        "id": listing.directory.id(),
+        "path": listing.directory.path().display().to_string(),
+        "reason": state(&listing.state).1,
         "imported": manifest.map(|manifest| &manifest.imported),
         "file": manifest.map(|manifest| &manifest.file),
         "tool": stored.as_ref().map(|stored| stored.tool),
@@ -366,7 +341,7 @@ enum StoredRecord {
 
 impl StoredImport {
     fn read(listing: &ImportListing) -> Option<Self> {
-        serde_json::from_slice(&listing.import.read_summary().ok()??).ok()
+        serde_json::from_slice(&listing.directory.read_summary().ok()??).ok()
     }
 
     fn results(&self) -> usize {

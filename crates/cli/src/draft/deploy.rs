@@ -10,17 +10,17 @@ use std::time::Duration;
 use clap::Args;
 use clap::builder::{EnumValueParser, TypedValueParser};
 use inferometer_model::deployment::{
-    CommandsSpec, ContainerSpec, DeployKind, DeploymentHow, DeploymentSpec, EnvironmentSpec,
-    ProcessSpec, Renewal,
+    DeployKind, DeploymentHow, DeploymentSpec, EnvironmentSpec, Renewal,
 };
 use inferometer_model::spec::{Grammar, Time, Written};
 use inferometer_target::deploy::{placeholder, says_port, secret};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use crate::experiment::Origins;
 use crate::experiment::schema::flag;
-use crate::failure::Failure;
+use crate::failure::{Failure, Result};
 
 /// A server that is deployed for the measurement and stopped after it, instead of a URL. Texts may
 /// contain `{port}`, `{name}` and `{env:NAME}`, which are filled when it starts; a brace itself is
@@ -134,239 +134,183 @@ impl JsonSchema for CommandWords {
     }
 }
 
-const READY_TIMEOUT_MAX: Duration = Duration::from_hours(24);
-const GRACE_MAX: Duration = Duration::from_hours(1);
-const CONTAINER_PORT: u16 = 8000;
-const HOW_TO_BEGIN: &str = "--serve 'vllm serve MODEL --port {port}', or a [deploy] table with \
-                            command, image or up";
+/// The keys of each kind of deployment: those that it needs, the first of which tells the kind, and
+/// the others.
+const KEYS: [(DeployKind, &[&str], &[&str]); 3] = [
+    (DeployKind::Process, &["command"], &["folder"]),
+    (DeployKind::Container, &["image"], &["engine", "options", "arguments", "port"]),
+    (DeployKind::Commands, &["up", "url", "down"], &["logs"]),
+];
+
+/// What is wrong with a key, and where it was written.
+fn refuse(origins: &Origins, key: &str, what: &str) -> Failure {
+    let path = format!("deploy.{key}");
+    let name = flag(&path).unwrap_or_else(|| format!("`{path}`"));
+    origins.failure(&path, &format!("{name} {what}"))
+}
 
 /// `None` where nothing is deployed. Placeholders are kept: a matrix has some of its own.
-pub(crate) fn draft(
-    said: DeployTable,
-    origins: &Origins,
-) -> Result<Option<DeploymentSpec>, Failure> {
-    if said == DeployTable::default() {
+pub(crate) fn draft(table: DeployTable, origins: &Origins) -> Result<Option<DeploymentSpec>> {
+    if table == DeployTable::default() {
         return Ok(None);
     }
-    let refuse = Refusal(origins);
-    let environment = environment(&said, &refuse)?;
-    let ready_timeout = said.ready_timeout.map_or(DeploymentSpec::READY_TIMEOUT, |time| time.0);
-    if ready_timeout.is_zero() || READY_TIMEOUT_MAX < ready_timeout {
-        return Err(refuse.at("ready_timeout", "must be above 0 and at most 24h"));
+    let how = how(&table, origins)?;
+    let environment = environment(&table, origins)?;
+    let ready_timeout = table.ready_timeout.map_or(DeploymentSpec::READY_TIMEOUT, |time| time.0);
+    if ready_timeout.is_zero() || Duration::from_hours(24) < ready_timeout {
+        return Err(refuse(origins, "ready_timeout", "must be above 0 and at most 24h"));
     }
-    let grace = said.stop_grace.map_or(DeploymentSpec::GRACE, |time| time.0);
-    if GRACE_MAX < grace {
-        return Err(refuse.at("stop_grace", "must be at most 1h"));
+    let grace = table.stop_grace.map_or(DeploymentSpec::GRACE, |time| time.0);
+    if Duration::from_hours(1) < grace {
+        return Err(refuse(origins, "stop_grace", "must be at most 1h"));
     }
-    let renewal = said.renew.map(|renewal| renewal.0).unwrap_or_default();
-    let how = how(said, &refuse)?;
-    check_port(&how, &environment, &refuse)?;
-    check_secrets(&how, &environment, &refuse)?;
+    let renewal = table.renew.map(|renewal| renewal.0).unwrap_or_default();
+    // What listens on another port may be another server.
+    let has_port = says_port(&how, &environment)
+        .map_err(|error| refuse(origins, "command", &format!("cannot be filled: {error}")))?;
+    if !has_port {
+        let what = "does not contain {port}, so the server would not listen on the expected port";
+        return Err(refuse(origins, "command", what).hint(
+            "write it where the port belongs, such as --port {port}; it is replaced by a free port",
+        ));
+    }
+    check_secrets(&how, &environment, origins)?;
     Ok(Some(DeploymentSpec { how, environment, ready_timeout, grace, renewal }))
 }
 
-/// Says what is wrong with a key, and where it was written.
-struct Refusal<'a>(&'a Origins);
-
-impl Refusal<'_> {
-    fn at(&self, key: &str, what: &str) -> Failure {
-        let path = format!("deploy.{key}");
-        let name = flag(&path).unwrap_or_else(|| format!("`{path}`"));
-        self.0.failure(&path, &format!("{name} {what}"))
-    }
-}
-
-/// The keys of each kind of deployment, the required one first.
-const KEYS: [(DeployKind, &[&str]); 3] = [
-    (DeployKind::Process, &["command", "folder"]),
-    (DeployKind::Container, &["image", "engine", "options", "arguments", "port"]),
-    (DeployKind::Commands, &["up", "url", "down", "logs"]),
-];
-
-fn is_set(said: &DeployTable, key: &str) -> bool {
-    let table = serde_json::to_value(said).unwrap_or_default();
-    table.get(key).is_some_and(|value| !value.is_null())
-}
-
-fn kind(said: &DeployTable, refuse: &Refusal<'_>) -> Result<DeployKind, Failure> {
-    let begun = KEYS.iter().filter(|(_, keys)| is_set(said, keys[0])).map(|(kind, _)| *kind);
-    let begun: Vec<DeployKind> = begun.collect();
-    let kind = match (said.kind, &begun[..]) {
-        (Some(kind), _) => kind,
-        (None, [only]) => *only,
-        (None, []) => {
-            return Err(
-                Failure::usage("nothing says how the server is deployed").hint(HOW_TO_BEGIN)
-            );
+fn how(table: &DeployTable, origins: &Origins) -> Result<DeploymentHow> {
+    let Ok(Value::Object(mut values)) = serde_json::to_value(table) else {
+        return Err(Failure::internal("the table [deploy] cannot be read"));
+    };
+    values.retain(|_, value| !value.is_null());
+    let mut begun = KEYS.iter().filter(|(_, needed, _)| values.contains_key(needed[0]));
+    let (kind, needed, others) = match (table.kind, begun.next(), begun.next()) {
+        (Some(named), ..) => KEYS.iter().find(|(kind, ..)| *kind == named).unwrap_or(&KEYS[0]),
+        (None, Some(only), None) => only,
+        (None, None, _) => {
+            return Err(Failure::usage("[deploy] has no command, image or up").hint(
+                "--serve 'vllm serve MODEL --port {port}', or a [deploy] table with one of them",
+            ));
         }
-        (None, [_, other, ..]) => {
-            let key = KEYS.iter().find(|(kind, _)| kind == other).map_or("", |(_, keys)| keys[0]);
-            return Err(refuse.at(key, "is a second way to deploy the server; choose one of them"));
+        (None, Some(_), Some((_, other, _))) => {
+            let what = "deploys the server in a second manner; set one of them";
+            return Err(refuse(origins, other[0], what));
         }
     };
-    for (other, keys) in KEYS.iter().filter(|(other, _)| *other != kind) {
-        if let Some(key) = keys.iter().find(|key| is_set(said, key)) {
-            let (own, other) = (kind.write(), other.write());
-            return Err(
-                refuse.at(key, &format!("is of kind {other}, and this server is of kind {own}"))
-            );
+    let own = kind.write();
+    for (other, needed, others) in KEYS.iter().filter(|(other, ..)| other != kind) {
+        if let Some(key) = needed.iter().chain(*others).find(|key| values.contains_key(**key)) {
+            let other = other.write();
+            let what = format!("is of kind {other}, and this server is of kind {own}");
+            return Err(refuse(origins, key, &what));
         }
     }
-    Ok(kind)
+    for key in *needed {
+        let text = match values.get(*key) {
+            Some(Value::Array(words)) => words.first().and_then(Value::as_str).or(Some("")),
+            value => value.and_then(Value::as_str),
+        };
+        if text.is_none_or(|text| text.trim().is_empty()) {
+            let missing = || format!("is missing: a server of kind {own} needs it");
+            let what = text.map_or_else(missing, |_| "is empty".to_owned());
+            return Err(refuse(origins, key, &what));
+        }
+    }
+    values.retain(|key, _| [*needed, *others].concat().contains(&key.as_str()));
+    if *kind == DeployKind::Container {
+        let defaults = [
+            ("engine", json!("docker")),
+            ("options", json!([])),
+            ("arguments", json!([])),
+            ("port", json!(8000)),
+        ];
+        for (key, value) in defaults {
+            values.entry(key).or_insert(value);
+        }
+    }
+    values.insert("kind".to_owned(), own.into());
+    serde_json::from_value(values.into())
+        .map_err(|error| Failure::internal(format!("the table [deploy] cannot be read: {error}")))
 }
 
-fn how(said: DeployTable, refuse: &Refusal<'_>) -> Result<DeploymentHow, Failure> {
-    let kind = kind(&said, refuse)?;
-    let whole = |key: &str, text: Option<String>| match text {
-        Some(text) if !text.trim().is_empty() => Ok(text),
-        Some(_) => Err(refuse.at(key, "is empty")),
-        None => {
-            let kind = kind.write();
-            Err(refuse.at(key, &format!("is missing: a server of kind {kind} needs it")))
-        }
-    };
-    Ok(match kind {
-        DeployKind::Process => {
-            let command = said.command.map(|words| words.0).unwrap_or_default();
-            whole("command", command.first().cloned().or_else(|| Some(String::new())))?;
-            let folder = said.folder.map(|folder| folder.to_string_lossy().into_owned());
-            DeploymentHow::Process(ProcessSpec { command, folder })
-        }
-        DeployKind::Container => DeploymentHow::Container(ContainerSpec {
-            engine: said.engine.unwrap_or_else(|| "docker".to_owned()),
-            image: whole("image", said.image)?,
-            options: said.options.unwrap_or_default(),
-            arguments: said.arguments.unwrap_or_default(),
-            port: said.port.unwrap_or(CONTAINER_PORT),
-        }),
-        DeployKind::Commands => DeploymentHow::Commands(CommandsSpec {
-            up: whole("up", said.up)?,
-            url: whole("url", said.url)?,
-            logs: said.logs,
-            down: whole("down", said.down)?,
-        }),
-    })
-}
-
-fn environment(said: &DeployTable, refuse: &Refusal<'_>) -> Result<EnvironmentSpec, Failure> {
-    let pass = said.pass.clone().unwrap_or_default();
+fn environment(table: &DeployTable, origins: &Origins) -> Result<EnvironmentSpec> {
     let is_name = |name: &str| {
         let mut letters = name.chars();
         letters.next().is_some_and(|first| first.is_ascii_alphabetic() || first == '_')
             && letters.all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
     };
+    let pass = table.pass.clone().unwrap_or_default();
     if pass.iter().any(|name| !is_name(name.strip_suffix('*').unwrap_or(name))) {
         // It is not repeated: behind a `=` there may be a key.
-        return Err(refuse
-            .at("pass", "takes names of variables, such as HF_TOKEN or VLLM_*")
+        let what = "takes names of variables, such as HF_TOKEN or VLLM_*";
+        return Err(refuse(origins, "pass", what)
             .hint("set a variable with its value in [deploy.environment]"));
     }
-    let set = said.environment.clone().unwrap_or_default();
+    let set = table.environment.clone().unwrap_or_default();
     if let Some(name) = set.keys().find(|name| !is_name(name)) {
-        return Err(refuse.at(&format!("environment.{name}"), "is not the name of a variable"));
+        let key = format!("environment.{name}");
+        return Err(refuse(origins, &key, "is not the name of a variable"));
     }
     Ok(EnvironmentSpec { pass, set })
 }
 
 /// Refuses placeholders that are not filled when the server starts.
-pub(super) fn check_placeholders(
-    deployment: &DeploymentSpec,
-    origins: &Origins,
-) -> Result<(), Failure> {
+pub(super) fn check_placeholders(deployment: &DeploymentSpec, origins: &Origins) -> Result<()> {
     let known = |name: &str| placeholder::is_known_at_start(name).then(String::new);
-    let check =
-        |key: &str, text: &str| match placeholder::fill(text, &placeholder::AT_START, &known) {
-            Ok(_) => Ok(()),
-            Err(error) => Err(Refusal(origins).at(key, &format!("cannot be filled: {error}"))),
-        };
+    let check = |key: &str, text: &str| {
+        placeholder::fill(text, &placeholder::AT_START, &known)
+            .map(|_| ())
+            .map_err(|error| refuse(origins, key, &format!("cannot be filled: {error}")))
+    };
     for (key, words) in texts(&deployment.how) {
-        words.iter().try_for_each(|word| check(key, word))?;
+        words.iter().try_for_each(|word| check(&key, word))?;
     }
     let mut set = deployment.environment.set.iter();
     set.try_for_each(|(name, value)| check(&format!("environment.{name}"), value))
 }
 
-/// The port must be chosen here: what listens on another port may be another server.
-fn check_port(
-    how: &DeploymentHow,
-    environment: &EnvironmentSpec,
-    refuse: &Refusal<'_>,
-) -> Result<(), Failure> {
-    match says_port(how, environment) {
-        Ok(true) => return Ok(()),
-        Ok(false) => {}
-        Err(error) => return Err(refuse.at("command", &format!("cannot be filled: {error}"))),
-    }
-    Err(refuse
-        .at(
-            "command",
-            "does not contain {port}, so the server would not listen on the expected port",
-        )
-        .hint(
-            "write it where the port belongs, such as --port {port}; it is replaced by a free port",
-        ))
-}
-
 fn check_secrets(
     how: &DeploymentHow,
     environment: &EnvironmentSpec,
-    refuse: &Refusal<'_>,
-) -> Result<(), Failure> {
-    let found = texts(how).into_iter().find(|(_, words)| {
-        secret::values(words).iter().any(|value| !is_named_only(value))
+    origins: &Origins,
+) -> Result<()> {
+    // A key that is only named, or a shell's variable, or nothing at all.
+    let is_named_only =
+        |value: &str| value.is_empty() || value.contains("{env:") || value.starts_with(['{', '$']);
+    let what = "contains what looks like a key, which would be stored with the results";
+    for (key, words) in texts(how) {
+        if secret::values(&words).iter().any(|value| !is_named_only(value))
             || words.iter().any(|word| secret::looks_secret(word))
-    });
-    if let Some((key, _)) = found {
-        return Err(refuse
-            .at(key, "contains what looks like a key, which would be stored with the results")
-            .hint("put the key into a variable and write {env:NAME} in its place"));
+        {
+            return Err(refuse(origins, &key, what)
+                .hint("put the key into a variable and write {env:NAME} instead"));
+        }
     }
-    let is_open = |(name, value): &(&String, &String)| {
-        (secret::is_secret(name) && !is_named_only(value)) || secret::looks_secret(value)
-    };
-    match environment.set.iter().find(is_open) {
-        None => Ok(()),
-        Some((name, _)) => Err(refuse
-            .at(
-                &format!("environment.{name}"),
-                "contains what looks like a key, which would be stored with the results",
-            )
-            .hint(format!(
+    for (name, value) in &environment.set {
+        if (secret::is_secret(name) && !is_named_only(value)) || secret::looks_secret(value) {
+            return Err(refuse(origins, &format!("environment.{name}"), what).hint(format!(
                 "pass your own variable on with --serve-env {name}, or write \
                  {name} = \"{{env:{name}}}\""
-            ))),
-    }
-}
-
-/// All that is said of a server, by its keys.
-fn texts(how: &DeploymentHow) -> Vec<(&'static str, Vec<String>)> {
-    match how {
-        DeploymentHow::Process(ProcessSpec { command, folder }) => {
-            vec![("command", command.clone()), ("folder", folder.iter().cloned().collect())]
+            )));
         }
-        DeploymentHow::Container(ContainerSpec { engine, image, options, arguments, .. }) => vec![
-            ("engine", vec![engine.clone()]),
-            ("image", vec![image.clone()]),
-            ("options", options.clone()),
-            ("arguments", arguments.clone()),
-        ],
-        DeploymentHow::Commands(CommandsSpec { up, url, logs, down }) => vec![
-            ("up", vec![up.clone()]),
-            ("url", vec![url.clone()]),
-            ("logs", logs.iter().cloned().collect()),
-            ("down", vec![down.clone()]),
-        ],
     }
+    Ok(())
 }
 
-/// A key that is only named, or a shell's variable, or nothing at all.
-fn is_named_only(value: &str) -> bool {
-    value.is_empty() || value.contains("{env:") || value.starts_with(['{', '$'])
+/// The texts of a deployment by their keys; some are several words.
+fn texts(how: &DeploymentHow) -> Vec<(String, Vec<String>)> {
+    let Ok(Value::Object(values)) = serde_json::to_value(how) else { return Vec::new() };
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    let words = |value: &Value| match value.as_array() {
+        Some(words) => words.iter().filter_map(text).collect(),
+        None => text(value).into_iter().collect(),
+    };
+    values.iter().map(|(key, value)| (key.clone(), words(value))).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use inferometer_model::deployment::ProcessSpec;
 
     use super::*;
 
@@ -404,8 +348,8 @@ mod tests {
 
     #[test]
     fn half_a_way_or_two_are_refused() {
-        assert_refused(json!({ "renew": "never" }), "nothing says how");
-        assert_refused(json!({ "command": "s {port}", "image": "i" }), "second way");
+        assert_refused(json!({ "renew": "never" }), "has no command, image or up");
+        assert_refused(json!({ "command": "s {port}", "image": "i" }), "in a second manner");
         assert_refused(json!({ "command": "s {port}", "options": ["a"] }), "is of kind container");
         assert_refused(json!({ "kind": "container" }), "`deploy.image` is missing");
         let half = json!({ "up": "u", "url": "l" });

@@ -8,9 +8,9 @@ use serde_json::{Map, Value};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::layer::{Layer, Origin};
+use super::layer::{Layer, Origins, join_slos};
 use super::schema::{Lists, join};
-use crate::failure::Failure;
+use crate::failure::{Failure, Result};
 
 /// A larger file is a mistake, such as a dataset, and is not read.
 const BYTES_MAX: u64 = 16 << 20;
@@ -18,15 +18,15 @@ const BYTES_MAX: u64 = 16 << 20;
 /// Keys that name files, which are looked for beside the experiment file.
 const PATHS: [&str; 6] = ["api_key_file", "dataset", "prompt_file", "trace", "plan", "tools"];
 
-pub(super) fn read(path: &Path) -> Result<Layer, Failure> {
-    let text = text(path, "experiment")?;
-    let mut layer = parse(path, &text)?.checked(Lists::InOrder)?;
+/// The file's layer; the files that it names are beside it.
+pub(super) fn read(path: &Path) -> Result<Layer> {
+    let mut layer = parse(path, &text(path, "experiment")?)?.checked(Lists::InOrder)?;
     layer.find_files_beside(path);
     Ok(layer)
 }
 
-/// What a file holds that is meant to be of this kind.
-pub(crate) fn text(path: &Path, kind: &str) -> Result<String, Failure> {
+/// The text of a file of this kind.
+pub(crate) fn text(path: &Path, kind: &str) -> Result<String> {
     let unreadable = |why: String| Failure::usage(format!("{kind} {}: {why}", path.display()));
     let size = std::fs::metadata(path).map_err(|error| unreadable(error.to_string()))?.len();
     if BYTES_MAX < size {
@@ -36,37 +36,24 @@ pub(crate) fn text(path: &Path, kind: &str) -> Result<String, Failure> {
 }
 
 /// The tree as it is written, not checked yet.
-pub(crate) fn parse(path: &Path, text: &str) -> Result<Layer, Failure> {
+pub(crate) fn parse(path: &Path, text: &str) -> Result<Layer> {
     let table = DeTable::parse(text).map_err(|error| syntax_error(path, text, &error))?;
-    let origin = |span: Range<usize>| Origin::Line {
-        file: path.to_path_buf(),
-        line: line_and_column(text, span.start).0,
-    };
-    let mut origins = Vec::new();
-    let tree = plain_table(table.get_ref(), "", &mut |key, span| origins.push((key, origin(span))));
-    Ok(Layer { tree, origins: origins.into_iter().collect() })
-}
-
-impl Layer {
-    /// Files that it names lie beside the file that names them.
-    pub(crate) fn find_files_beside(&mut self, file: &Path) {
-        if let Some(folder) = file.parent() {
-            find_beside(&mut self.tree, folder);
-        }
-    }
+    let mut origins = Origins::default();
+    let tree = plain_table(table.get_ref(), "", &mut |key, span| {
+        let line = line_and_column(text, span.start).0;
+        origins.0.insert(key, format!("{}:{line}", path.display()));
+    });
+    Ok(Layer { tree, origins })
 }
 
 fn syntax_error(path: &Path, text: &str, error: &toml::de::Error) -> Failure {
     let start = error.span().map_or(0, |span| span.start);
     let (line, column) = line_and_column(text, start);
-    let words = text.lines().nth(line - 1).unwrap_or_default();
-    let number = line.to_string();
-    let margin = " ".repeat(number.len());
+    let shown = format!(" {line} | {}", text.lines().nth(line - 1).unwrap_or_default());
+    let margin = " ".repeat(line.to_string().len());
+    let mark = format!(" {margin} | {}^", " ".repeat(column - 1));
     Failure::usage(format!("{}:{line}:{column}: {}", path.display(), error.message()))
-        .shown(vec![
-            format!(" {number} | {words}"),
-            format!(" {margin} | {}^", " ".repeat(column - 1)),
-        ])
+        .shown(vec![shown, mark])
         .hint("this is not TOML; text and times are written in quotes, such as duration = \"30s\"")
 }
 
@@ -77,12 +64,11 @@ fn line_and_column(text: &str, byte: usize) -> (usize, usize) {
     (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1)
 }
 
+/// Receives the path and the position of a key.
+type Note<'a> = &'a mut dyn FnMut(String, Range<usize>);
+
 /// The table as plain values; `note` is called with the path and the position of every key.
-fn plain_table(
-    table: &DeTable<'_>,
-    above: &str,
-    note: &mut impl FnMut(String, Range<usize>),
-) -> Value {
+fn plain_table(table: &DeTable<'_>, above: &str, note: Note<'_>) -> Value {
     let entries = table.iter().map(|(key, value)| {
         let name = key.get_ref().to_string();
         let path = join(above, &name);
@@ -92,11 +78,7 @@ fn plain_table(
     Value::Object(entries.collect())
 }
 
-fn plain_value(
-    value: &Spanned<DeValue<'_>>,
-    path: &str,
-    note: &mut impl FnMut(String, Range<usize>),
-) -> Value {
+fn plain_value(value: &Spanned<DeValue<'_>>, path: &str, note: Note<'_>) -> Value {
     match value.get_ref() {
         DeValue::String(text) => text.as_ref().into(),
         DeValue::Integer(number) => {
@@ -125,77 +107,61 @@ fn plain_value(
     }
 }
 
-fn find_beside(tree: &mut Value, folder: &Path) {
-    for table in ["target", "workload"] {
-        let Some(Value::Object(table)) = tree.get_mut(table) else { continue };
-        find_in_table(table, folder);
-        if let Some(Value::Object(body)) = table.get_mut("body") {
-            find_in_table(body, folder);
-        }
-        for part in table.get_mut("mix").and_then(Value::as_array_mut).into_iter().flatten() {
-            if let Value::Object(part) = part {
-                find_in_table(part, folder);
+impl Layer {
+    /// Makes paths relative to the folder of the file that names them.
+    pub(crate) fn find_files_beside(&mut self, file: &Path) {
+        let Some(folder) = file.parent() else { return };
+        let beside = |path: &str| folder.join(path).to_string_lossy().into_owned();
+        let find = |table: &mut Map<String, Value>| {
+            for (key, path) in table {
+                let Value::String(path) = path else { continue };
+                // A tokenizer may be a name on the hub, and the source of server facts a command.
+                let may_be_file = matches!(key.as_str(), "tokenizer" | "server_info");
+                if PATHS.contains(&key.as_str()) || (may_be_file && folder.join(&*path).exists()) {
+                    *path = beside(path);
+                }
             }
+        };
+        for table in ["target", "workload"] {
+            let Some(Value::Object(table)) = self.tree.get_mut(table) else { continue };
+            find(table);
+            let parts = table.get_mut("mix").and_then(Value::as_array_mut).into_iter().flatten();
+            parts.filter_map(Value::as_object_mut).for_each(find);
+            table.get_mut("body").and_then(Value::as_object_mut).into_iter().for_each(find);
+        }
+        if let Some(Value::String(path)) = self.tree.pointer_mut("/deploy/folder") {
+            *path = beside(path);
         }
     }
-    // A deployment runs in a folder relative to the file that describes it.
-    let path = tree.get_mut("deploy").and_then(|deploy| deploy.get_mut("folder"));
-    if let Some(Value::String(path)) = path {
-        *path = beside(folder, path);
-    }
-}
-
-fn find_in_table(table: &mut Map<String, Value>, folder: &Path) {
-    for (key, path) in table {
-        let Value::String(path) = path else { continue };
-        // A tokenizer may be a name on the hub, and who tells of a server a command: no files here.
-        let may_be_file = matches!(key.as_str(), "tokenizer" | "server_info");
-        if PATHS.contains(&key.as_str()) || (may_be_file && folder.join(&*path).exists()) {
-            *path = beside(folder, path);
-        }
-    }
-}
-
-fn beside(folder: &Path, path: &str) -> String {
-    folder.join(path).to_string_lossy().into_owned()
 }
 
 /// Experiments that come with the program, by their names.
 pub(super) const BUILT_IN: [(&str, &str); 1] = [("r3", include_str!("builtin/r3.toml"))];
 
 /// A built-in one by its name, unless a file is called so; else a file.
-pub(super) fn read_named(path: &Path) -> Result<Layer, Failure> {
-    let found = BUILT_IN.iter().find(|(name, _)| Path::new(name) == path && !path.is_file());
-    match found {
+pub(super) fn read_named(path: &Path) -> Result<Layer> {
+    match BUILT_IN.iter().find(|(name, _)| Path::new(name) == path && !path.is_file()) {
         Some((name, text)) => {
-            let place = format!("{name}.toml (built in)");
-            parse(Path::new(&place), text)?.checked(Lists::InOrder)
+            let shown = format!("{name}.toml (built in)");
+            parse(Path::new(&shown), text)?.checked(Lists::InOrder)
         }
         None => read(path),
     }
 }
 
-/// All of them as one layer over an experiment.
-pub(super) fn read_sets(sets: &[String]) -> Result<Layer, Failure> {
+/// All of them as one layer over a file of this schema.
+pub(crate) fn read_sets(sets: &[String], schema: &Value) -> Result<Layer> {
     let mut all = Layer::default();
     for typed in sets {
-        all.merge(read_set(typed)?.checked(Lists::ByPlace)?)?;
-    }
-    Ok(all)
-}
-
-/// The same over a file of another schema, such as that of a matrix.
-pub(crate) fn read_sets_by(sets: &[String], schema: &Value) -> Result<Layer, Failure> {
-    let mut all = Layer::default();
-    for typed in sets {
-        let one = read_set(typed)?;
+        let mut one = read_set(typed)?;
         one.check_by(schema, Lists::ByPlace)?;
+        join_slos(&mut one.tree);
         all.merge(one)?;
     }
     Ok(all)
 }
 
-fn read_set(typed: &str) -> Result<Layer, Failure> {
+fn read_set(typed: &str) -> Result<Layer> {
     let (path, value) = typed.split_once('=').unwrap_or((typed, ""));
     let (path, value) = (path.trim(), value.trim());
     // Only the key is repeated: a value may hold what should not be shown.
@@ -206,28 +172,22 @@ fn read_set(typed: &str) -> Result<Layer, Failure> {
     if !typed.contains('=') {
         return Err(wanted("there is no `=`"));
     }
-    // What is not a value of TOML is text without its quotes: most shells eat them.
+    // What is not a value of TOML is text without its quotes: most shells remove them.
     let quoted = Value::from(value).to_string();
-    let (tree, keys) = parse_set(path, value)
-        .or_else(|| parse_set(path, &quoted))
-        .ok_or_else(|| wanted("this is not a key"))?;
-    let origins = keys.into_iter().map(|key| (key, Origin::Set(path.to_owned())));
-    Ok(Layer { tree, origins: origins.collect() })
-}
-
-fn parse_set(key: &str, value: &str) -> Option<(Value, Vec<String>)> {
-    // A line break would begin another key.
-    if value.is_empty() || key.contains('\n') {
-        return None;
-    }
-    let text = format!("{key} = {value}");
-    let table = DeTable::parse(&text).ok()?;
-    if table.get_ref().len() != 1 {
-        return None;
-    }
-    let mut keys = Vec::new();
-    let tree = plain_table(table.get_ref(), "", &mut |key, _| keys.push(key));
-    Some((tree, keys))
+    let parse = |value: &str| {
+        // A line break would begin another key.
+        if value.is_empty() || path.contains('\n') {
+            return None;
+        }
+        let text = format!("{path} = {value}");
+        let table = DeTable::parse(&text).ok().filter(|table| table.get_ref().len() == 1)?;
+        let mut origins = Origins::default();
+        let tree = plain_table(table.get_ref(), "", &mut |key, _| {
+            origins.0.insert(key, format!("--set {path}"));
+        });
+        Some(Layer { tree, origins })
+    };
+    parse(value).or_else(|| parse(&quoted)).ok_or_else(|| wanted("this is not a key"))
 }
 
 #[cfg(test)]

@@ -3,8 +3,6 @@
 //! below, with all that belongs to them alone.
 
 use std::collections::BTreeMap;
-use std::fmt;
-use std::path::PathBuf;
 
 use inferometer_model::spec::SpecError;
 use serde::de::DeserializeOwned;
@@ -12,7 +10,7 @@ use serde_json::{Map, Value};
 use serde_path_to_error::Segment;
 
 use super::schema::{self, Lists, flag};
-use crate::failure::Failure;
+use crate::failure::{Failure, Result};
 
 #[derive(Clone, Debug)]
 pub(crate) struct Layer {
@@ -28,45 +26,44 @@ impl Default for Layer {
 
 impl Layer {
     /// Refuses what the schema does not know.
-    pub(super) fn checked(mut self, lists: Lists) -> Result<Self, Failure> {
+    pub(super) fn checked(mut self, lists: Lists) -> Result<Self> {
         self.check_by(&schema::document(), lists)?;
         join_slos(&mut self.tree);
         Ok(self)
     }
 
     /// The same by another schema, such as that of a suite.
-    pub(crate) fn check_by(&self, schema: &Value, lists: Lists) -> Result<(), Failure> {
+    pub(crate) fn check_by(&self, schema: &Value, lists: Lists) -> Result<()> {
         schema::check(&self.tree, schema, "", lists)
-            .map_err(|wrong| self.origins.failure(&wrong.path, &wrong.what))
+            .map_err(|(path, what)| self.origins.failure(&path, &what))
     }
 
     /// The experiment that stands inside of something larger, at these keys joined with dots.
     pub(crate) fn part(&self, path: &str) -> Self {
         let mut tree = at(&self.tree, path).cloned().unwrap_or_else(|| Map::new().into());
         join_slos(&mut tree);
-        let inside = |(key, origin): (&String, &Origin)| {
+        let inside = |(key, origin): (&String, &String)| {
             let key = key.strip_prefix(path)?.strip_prefix('.')?;
             Some((key.to_owned(), origin.clone()))
         };
-        Self { tree, origins: self.origins.0.iter().filter_map(inside).collect() }
+        Self { tree, origins: Origins(self.origins.0.iter().filter_map(inside).collect()) }
     }
 
     /// One of its tables, and nothing else.
     pub(crate) fn only(&self, table: &str) -> Self {
-        let value = self.tree.get(table).map(|value| (table.to_owned(), value.clone()));
-        let mut tree = Value::Object(value.into_iter().collect());
-        join_slos(&mut tree);
-        let mut origins = self.origins.clone();
-        origins.0.retain(|key, _| key.split('.').next() == Some(table));
-        Self { tree, origins }
+        let mut only = self.clone();
+        only.tree.as_object_mut().into_iter().for_each(|tree| tree.retain(|key, _| key == table));
+        join_slos(&mut only.tree);
+        only.origins.0.retain(|key, _| key.split('.').next() == Some(table));
+        only
     }
 
     /// Puts another layer on top.
-    pub(crate) fn lay(&mut self, above: Self) -> Result<(), Failure> {
+    pub(crate) fn lay(&mut self, above: Self) -> Result<()> {
         for group in [LOOP, LEVELS, SOURCE] {
             drop_rivals(&mut self.tree, &above.tree, group);
         }
-        // Both ends anew say nothing of which of them counts: that stays as it was.
+        // Where both ends are set above, `until` below still decides between them.
         if !["load.requests", "load.duration"].iter().all(|end| at(&above.tree, end).is_some()) {
             drop_rivals(&mut self.tree, &above.tree, END);
         }
@@ -75,7 +72,7 @@ impl Layer {
             remove(&mut self.tree, "slo");
         }
         drop_servers(&mut self.tree, &above.tree);
-        // Parts of a mix may be named by their place before there are any.
+        // Parts of a mix may be named by their index before there are any.
         if at(&above.tree, "workload.mix").is_some_and(Value::is_object)
             && at(&self.tree, "workload.mix").is_none()
         {
@@ -85,7 +82,7 @@ impl Layer {
     }
 
     /// Puts another layer on top, key by key.
-    pub(super) fn merge(&mut self, above: Self) -> Result<(), Failure> {
+    pub(super) fn merge(&mut self, above: Self) -> Result<()> {
         merge(&mut self.tree, above.tree.clone(), "").map_err(Failure::usage)?;
         // What is not in the tree any more was dropped.
         let said_above = |path: &str| at(&above.tree, path).is_some_and(|value| !value.is_object());
@@ -95,7 +92,7 @@ impl Layer {
     }
 
     /// One table as its type; an absent one says nothing.
-    pub(crate) fn table<T: DeserializeOwned>(&self, path: &str) -> Result<T, Failure> {
+    pub(crate) fn table<T: DeserializeOwned>(&self, path: &str) -> Result<T> {
         let nothing = Value::Object(Map::new());
         let mut keys = path.split_terminator('.');
         let value = keys.try_fold(&self.tree, |tree, key| tree.pointer(&format!("/{key}")));
@@ -113,7 +110,7 @@ impl Layer {
 }
 
 /// `ttft.p99 = "1s"` is the SLO "ttft.p99", however it was written, and not one on "ttft".
-fn join_slos(tree: &mut Value) {
+pub(super) fn join_slos(tree: &mut Value) {
     let Some(Value::Object(slos)) = tree.get_mut("slo") else { return };
     for (metric, limit) in std::mem::take(slos) {
         if let Value::Object(statistics) = limit {
@@ -135,30 +132,10 @@ pub(super) fn prune(tree: &mut Value) {
     table.retain(|_, value| !says_nothing(value));
 }
 
-/// By the path of the value, its keys joined with dots. Flags are not in it: messages name them.
+/// Where values were written (`FILE:LINE` or `--set KEY`), by their keys joined with dots. Flags are
+/// not in it: messages name them.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Origins(pub(super) BTreeMap<String, Origin>);
-
-#[derive(Clone, Debug)]
-pub(crate) enum Origin {
-    Line { file: PathBuf, line: usize },
-    Set(String),
-}
-
-impl fmt::Display for Origin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Line { file, line } => write!(f, "{}:{line}", file.display()),
-            Self::Set(typed) => write!(f, "--set {typed}"),
-        }
-    }
-}
-
-impl FromIterator<(String, Origin)> for Origins {
-    fn from_iter<T: IntoIterator<Item = (String, Origin)>>(origins: T) -> Self {
-        Self(origins.into_iter().collect())
-    }
-}
+pub(crate) struct Origins(pub(super) BTreeMap<String, String>);
 
 impl Origins {
     /// A failure at a value, which names where it was written, or the nearest table around it.
@@ -297,15 +274,12 @@ fn merge(below: &mut Value, above: Value, path: &str) -> Result<(), String> {
                 }
             }
         }
-        // `mix.0.weight`: parts of a list by their place, the one after the last included.
+        // `mix.0.weight`: parts of a list by their index, the one after the last included.
         (Value::Array(below), Value::Object(above)) => {
             for (place, value) in above {
                 let count = below.len();
                 let Some(at) = place.parse::<usize>().ok().filter(|place| *place <= count) else {
-                    return Err(format!(
-                        "--set {path}{place}: there are {count} parts, counted from 0; write a \
-                         number up to {count}"
-                    ));
+                    return Err(format!("--set {path}{place}: write a number from 0 to {count}"));
                 };
                 if at == count {
                     below.push(Value::Object(Map::new()));

@@ -12,28 +12,25 @@ mod tests;
 
 use std::path::{Path, PathBuf};
 
+use inferometer_model::endpoint::Api;
 use inferometer_model::spec::{Grammar, SourceTable};
 use serde_json::{Map, Value, json};
 
 use crate::arguments::{Experiment, ExperimentArguments};
-use crate::draft::typed_api;
-use crate::failure::Failure;
+use crate::failure::{Failure, Result};
 pub(crate) use layer::{Layer, Origins};
 pub(crate) use schema::{Lists, nearest};
 
-/// All that was said, still to be laid over something or read. `server` is a file that says which
+/// All that was typed, still to be laid over something or read. `server` is a file that says which
 /// server is meant, and nothing else.
-pub(crate) fn said(
-    arguments: &ExperimentArguments,
-    server: Option<&Path>,
-) -> Result<Layer, Failure> {
+pub(crate) fn said(arguments: &ExperimentArguments, server: Option<&Path>) -> Result<Layer> {
     let (file, url) = places(arguments)?;
     let mut said = file.map(|path| file::read_named(&path)).transpose()?.unwrap_or_default();
     if let Some(path) = server {
         said.lay(server_of(path)?)?;
     }
     if !arguments.sets.is_empty() {
-        said.lay(file::read_sets(&arguments.sets)?)?;
+        said.lay(file::read_sets(&arguments.sets, &schema::document())?)?;
     }
     said.lay(flags(arguments, url)?)?;
     Ok(said)
@@ -41,15 +38,11 @@ pub(crate) fn said(
 
 /// The first flag or file that says something about the experiment, keys apart: they are stored
 /// nowhere and must be given again.
-pub(crate) fn first_said(arguments: &ExperimentArguments) -> Result<Option<String>, Failure> {
-    if let Some(place) = &arguments.place {
-        return Ok(Some(place.clone()));
-    }
-    if arguments.experiment.is_some() {
-        return Ok(Some("--experiment".to_owned()));
-    }
-    if !arguments.sets.is_empty() {
-        return Ok(Some("--set".to_owned()));
+pub(crate) fn first_said(arguments: &ExperimentArguments) -> Result<Option<String>> {
+    let file = arguments.experiment.as_ref().map(|_| "--experiment".to_owned());
+    let set = arguments.sets.first().map(|_| "--set".to_owned());
+    if let Some(said) = arguments.place.clone().or(file).or(set) {
+        return Ok(Some(said));
     }
     let mut bare = arguments.clone();
     bare.tables.target.api_key_file = None;
@@ -64,15 +57,15 @@ fn first_leaf(tree: &Value, above: &str) -> Option<String> {
 }
 
 /// A file that names a server beside others may say no more than that.
-fn server_of(path: &Path) -> Result<Layer, Failure> {
+fn server_of(path: &Path) -> Result<Layer> {
     let layer = file::read(path)?;
     let mut tables = layer.tree.as_object().into_iter().flat_map(Map::keys);
     match tables.find(|table| !matches!(table.as_str(), "target" | "engine" | "deploy")) {
         None => Ok(layer),
         Some(table) => {
             let what = format!(
-                "[{table}] does not belong here: the file of a --target says which server it is, \
-                 with [target], [engine] or [deploy], and all servers are asked the same"
+                "[{table}] does not belong here: the file of a --target has [target], [engine] or \
+                 [deploy] only"
             );
             Err(layer.origins.failure(table, &what))
         }
@@ -80,11 +73,10 @@ fn server_of(path: &Path) -> Result<Layer, Failure> {
 }
 
 /// The positional argument is a URL or a file: the file and the URL that were named.
-fn places(arguments: &ExperimentArguments) -> Result<(Option<PathBuf>, Option<String>), Failure> {
+fn places(arguments: &ExperimentArguments) -> Result<(Option<PathBuf>, Option<String>)> {
     match (&arguments.place, arguments.experiment.clone()) {
         (Some(place), Some(named)) if is_file(place) => Err(Failure::usage(format!(
-            "{place} and --experiment {} are both experiment files; give one, and a URL beside it if \
-             you like",
+            "{place} and --experiment {} are both experiment files; give one",
             named.display()
         ))),
         (Some(place), None) if is_file(place) => Ok((Some(place.into()), None)),
@@ -100,15 +92,14 @@ pub(crate) fn is_file(place: &str) -> bool {
 }
 
 /// What was typed as flags, in the shape of a file.
-fn flags(arguments: &ExperimentArguments, url: Option<String>) -> Result<Layer, Failure> {
+fn flags(arguments: &ExperimentArguments, url: Option<String>) -> Result<Layer> {
     let mut tree = serde_json::to_value(&arguments.tables)
         .map_err(|error| Failure::internal(format!("flags: {error}")))?;
-    let api = arguments.tables.target.api.is_none().then(|| typed_api(url.as_deref())).flatten();
     if let Some(url) = url {
+        if let (None, Some(api)) = (arguments.tables.target.api, Api::from_path(&url)) {
+            tree["target"]["api"] = api.name().into();
+        }
         tree["target"]["url"] = url.into();
-    }
-    if let Some(api) = api {
-        tree["target"]["api"] = api.name().into();
     }
     // A stored spec has the step in another form than a file.
     if let Some(step) = arguments.tables.engine.step {
@@ -122,19 +113,19 @@ fn flags(arguments: &ExperimentArguments, url: Option<String>) -> Result<Layer, 
     }
     tree["metadata"] = Value::Object(facts(&arguments.facts)?);
     layer::prune(&mut tree);
-    schema::check(&tree, &schema::document(), "", Lists::InOrder).map_err(|wrong| {
-        let flag = flag_at(&wrong.path).unwrap_or_else(|| "a flag".to_owned());
-        Failure::usage(format!("{flag}: {}", wrong.what))
+    schema::check(&tree, &schema::document(), "", Lists::InOrder).map_err(|(path, what)| {
+        let flag = flag_at(&path).unwrap_or_else(|| "a flag".to_owned());
+        Failure::usage(format!("{flag}: {what}"))
     })?;
     Ok(Layer { tree, ..Layer::default() })
 }
 
-/// The flag that said a value, or the list around it.
+/// The flag that sets a value, or the list around it.
 pub(crate) fn flag_at(path: &str) -> Option<String> {
     schema::flag(path).or_else(|| flag_at(path.rsplit_once('.')?.0))
 }
 
-fn facts(typed: &[String]) -> Result<Map<String, Value>, Failure> {
+fn facts(typed: &[String]) -> Result<Map<String, Value>> {
     let fact = |pair: &String| match pair.split_once('=') {
         Some((key, value)) if !key.trim().is_empty() => Ok((key.trim().to_owned(), value.into())),
         _ => Err(Failure::usage(format!("--metadata {pair} is not of the form key=value"))),
@@ -143,7 +134,7 @@ fn facts(typed: &[String]) -> Result<Map<String, Value>, Failure> {
 }
 
 /// The merged tree as tables.
-pub(crate) fn experiment(said: &Layer) -> Result<Experiment, Failure> {
+pub(crate) fn experiment(said: &Layer) -> Result<Experiment> {
     // Keys of a flattened table have no path of their own in errors, so these are read first.
     said.table::<SourceTable>("workload")?;
     for part in 0..said.tree["workload"]["mix"].as_array().map_or(0, Vec::len) {

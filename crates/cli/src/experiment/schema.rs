@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::arguments::Experiment;
 
-/// The whole document.
+/// The schema of the experiment file.
 pub(crate) fn document() -> Value {
     document_of::<Experiment>()
 }
@@ -83,23 +83,19 @@ pub(crate) fn flag(path: &str) -> Option<String> {
     Some(format!("--{}", name.replace('_', "-")))
 }
 
-/// What is wrong, and at which key.
-#[derive(Debug)]
-pub(super) struct Wrong {
-    pub(super) path: String,
-    pub(super) what: String,
-}
+/// Fails with the key that is wrong, and what is wrong with it.
+type Checked = Result<(), (String, String)>;
 
 /// How the parts of a list may be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lists {
     InOrder,
-    /// Or as `--set` names them, by their place alone.
+    /// Or as `--set` names them, by their index.
     ByPlace,
 }
 
 /// Checks the value at a path against its schema.
-pub(super) fn check(value: &Value, schema: &Value, path: &str, lists: Lists) -> Result<(), Wrong> {
+pub(super) fn check(value: &Value, schema: &Value, path: &str, lists: Lists) -> Checked {
     let kinds = kinds(schema);
     if let Some(table) = value.as_object().filter(|_| kinds.contains(&"object")) {
         return check_table(table, schema, path, lists);
@@ -120,10 +116,7 @@ pub(super) fn check(value: &Value, schema: &Value, path: &str, lists: Lists) -> 
         let remedy = remedy(value, schema, path);
         Some(format!("must be {}, not {}{remedy}", wanted.join(" or "), found(value)))
     };
-    match what {
-        Some(what) => Err(Wrong { path: path.to_owned(), what: format!("`{path}` {what}") }),
-        None => Ok(()),
-    }
+    what.map_or(Ok(()), |what| Err((path.to_owned(), format!("`{path}` {what}"))))
 }
 
 pub(super) fn join(above: &str, key: &str) -> String {
@@ -188,19 +181,14 @@ fn items(value: &Value, lists: Lists) -> Option<Vec<(String, &Value)>> {
     by_place.then(|| parts.iter().map(|(place, item)| (place.clone(), item)).collect())
 }
 
-fn check_table(
-    table: &Map<String, Value>,
-    schema: &Value,
-    path: &str,
-    lists: Lists,
-) -> Result<(), Wrong> {
+fn check_table(table: &Map<String, Value>, schema: &Value, path: &str, lists: Lists) -> Checked {
     let known = properties(schema);
     for (key, value) in table {
         let at = join(path, key);
         match (known.and_then(|known| known.get(key)), schema.get("additionalProperties")) {
             (Some(schema), _) => check(value, schema, &at, lists)?,
             (None, Some(Value::Bool(false))) => {
-                return Err(Wrong { path: at, what: unknown(key, path, known) });
+                return Err((at, unknown(key, path, known)));
             }
             (None, Some(others @ Value::Object(_))) => check(value, others, &at, lists)?,
             (None, _) => {}

@@ -11,7 +11,7 @@ use super::layer::Layer;
 use super::schema::{document, flag, nearest, properties};
 use crate::arguments::{Arguments, Command, Experiment, ExperimentArguments};
 use crate::draft::{Drafted, draft};
-use crate::failure::Failure;
+use crate::failure::Result;
 
 /// What `run` would take from these words.
 fn arguments(words: &[&str]) -> ExperimentArguments {
@@ -20,7 +20,7 @@ fn arguments(words: &[&str]) -> ExperimentArguments {
     arguments.experiment
 }
 
-fn merged(arguments: &ExperimentArguments) -> Result<Experiment, Failure> {
+fn merged(arguments: &ExperimentArguments) -> Result<Experiment> {
     super::experiment(&super::said(arguments, None)?)
 }
 

@@ -297,8 +297,6 @@ pub(crate) struct Find {
 }
 
 impl Grammar for Find {
-    const NAME: &'static str = "Find";
-
     fn read(text: &str) -> Result<Self, String> {
         let wanted = || {
             format!(
@@ -387,8 +385,6 @@ fn whole(number: f64) -> Option<NonZeroU32> {
 }
 
 impl<const ARE_RATES: bool> Grammar for Levels<ARE_RATES> {
-    const NAME: &'static str = if ARE_RATES { "Rates" } else { "Concurrencies" };
-
     fn read(text: &str) -> Result<Self, String> {
         let mut numbers = Vec::new();
         for part in text.split(',') {
@@ -474,8 +470,6 @@ fn read_part(text: &str) -> Result<Vec<f64>, String> {
 pub(crate) struct Bound(pub(crate) f64);
 
 impl Grammar for Bound {
-    const NAME: &'static str = "Bound";
-
     fn read(text: &str) -> Result<Self, String> {
         let number = text.trim().parse::<f64>().ok();
         let bound = number.filter(|number| number.is_finite() && 0.0 < *number).map(Self);

@@ -11,7 +11,7 @@ use inferometer_model::study::{
     Cell, Condition, Level, Matrix, MatrixModel, Order, Preset, Question, Repetition, StudySpec,
 };
 use inferometer_model::{Spec, SpecDraft};
-use inferometer_store::{NewSet, RunStore};
+use inferometer_store::RunStore;
 
 pub(crate) const SMALL: &str = "v100-pcie-16gb";
 pub(crate) const LARGE: &str = "h100-pcie";
@@ -106,13 +106,8 @@ impl Asked<'_> {
     /// Makes the set; nothing of it is measured yet.
     pub(crate) fn make(&self, folder: &Path) -> PathBuf {
         let store = RunStore::open(folder.join("runs")).unwrap();
-        let set = store.create_set(NewSet {
-            study: self.study(),
-            simulated: self.simulated,
-            key_files: Vec::new(),
-            tool_version: "0.1.0".to_owned(),
-            realtime_ns: 1_800_000_000_000_000_000,
-        });
+        let realtime_ns = 1_800_000_000_000_000_000;
+        let set = store.create_set(self.study(), self.simulated, Vec::new(), realtime_ns);
         set.unwrap().path().to_owned()
     }
 }

@@ -13,7 +13,7 @@ use std::process::{Child, Command, Output, Stdio};
 
 use inferometer_engine::truth::Truth;
 use inferometer_model::Observations;
-use inferometer_store::{RunDirectory, RunStore};
+use inferometer_store::{RunDirectory, RunStore, Stored};
 
 pub(crate) fn inferometer() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_inferometer"));
@@ -104,7 +104,10 @@ pub(crate) fn get(address: SocketAddr, path: &str) -> Vec<u8> {
 }
 
 pub(crate) fn latest_run(folder: &Path) -> RunDirectory {
-    RunStore::open(folder.join("runs")).unwrap().resolve("latest").unwrap()
+    match RunStore::open(folder.join("runs")).unwrap().find("latest").unwrap() {
+        Stored::Run(run) => run,
+        other => panic!("{other:?} is not a run"),
+    }
 }
 
 pub(crate) fn observations(folder: &Path) -> Observations {

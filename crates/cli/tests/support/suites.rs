@@ -13,7 +13,7 @@ use inferometer_model::spec::{
 use inferometer_model::study::{
     Condition, Level, Order, Prompts, Question, Repetition, Scenario, StudySpec, Suite,
 };
-use inferometer_store::{NewSet, RunStore};
+use inferometer_store::RunStore;
 use serde_json::Value;
 
 use super::{output, text};
@@ -109,13 +109,7 @@ impl Common {
 /// Stores a suite of which nothing is played yet, in the folder's `runs`.
 pub(crate) fn stored(folder: &Path, study: StudySpec, simulated: bool) -> PathBuf {
     let store = RunStore::open(folder.join("runs")).unwrap();
-    let set = store.create_set(NewSet {
-        study,
-        simulated,
-        key_files: Vec::new(),
-        tool_version: "0.1.0".to_owned(),
-        realtime_ns: 1_767_225_600_000_000_000,
-    });
+    let set = store.create_set(study, simulated, Vec::new(), 1_767_225_600_000_000_000);
     set.unwrap().path().to_owned()
 }
 

@@ -12,7 +12,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 use strum::VariantArray;
 
-use super::error::{SpecError, refuse_first};
+use super::error::{Result, SpecError, refuse_first};
 use super::text::{Grammar, Time, set_keys};
 
 /// The embedded engine, where no other server is named: what it runs on, and how it is set. Names
@@ -99,7 +99,7 @@ pub struct EngineTable {
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true",
           value_name = "BOOL", hide_possible_values = true)]
     pub async_scheduling: Option<bool>,
-    /// Launch every kernel by itself, without recorded graphs [default: likewise]
+    /// Launch every kernel separately, without recorded graphs [default: likewise]
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true",
           value_name = "BOOL", hide_possible_values = true)]
     pub enforce_eager: Option<bool>,
@@ -117,15 +117,13 @@ pub struct EngineTable {
     pub speed: Option<f64>,
     /// Time of every step, whatever it holds, instead of a model of the hardware
     #[arg(id = "engine_step", long = "engine-step", value_name = "TIME", value_parser = Duration::read)]
-    #[serde(default, deserialize_with = "typed_or_stored")]
+    #[serde(default, deserialize_with = "read_step")]
     #[schemars(with = "Option<Time>")]
     pub step: Option<Duration>,
 }
 
 /// A file has the duration as text; a stored spec has it in seconds and nanoseconds.
-fn typed_or_stored<'de, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<Option<Duration>, D::Error> {
+fn read_step<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
     let value = Value::deserialize(deserializer)?;
     let found = if value.is_null() || value.is_object() {
         serde_json::from_value(value)
@@ -244,7 +242,7 @@ impl EngineTable {
         set_keys(self)
     }
 
-    pub(super) fn check(&self) -> Result<(), SpecError> {
+    pub(super) fn check(&self) -> Result<()> {
         let counts = [
             ("--tp", self.tp),
             ("--pp", self.pp),
@@ -260,10 +258,7 @@ impl EngineTable {
         let is_speed = |speed: f64| 0.0 < speed && speed.is_finite();
         refuse_first([
             (self.step.is_some_and(|step| step.is_zero()), SpecError::NoTime("--engine-step")),
-            (
-                self.gpu_memory_utilization.is_some_and(|it| !is_share(it)),
-                SpecError::BadMemoryShare,
-            ),
+            (self.gpu_memory_utilization.is_some_and(|it| !is_share(it)), SpecError::BadShare),
             (self.noise.is_some_and(|noise| !(0.0..=1.0).contains(&noise)), SpecError::BadNoise),
             (self.speed.is_some_and(|speed| !is_speed(speed)), SpecError::BadEngineSpeed),
         ])
@@ -283,7 +278,7 @@ mod tests {
         assert_eq!(refused(step), SpecError::NoTime("--engine-step"));
         for share in [0.0, 1.1, f64::NAN] {
             let spec = EngineTable { gpu_memory_utilization: Some(share), ..<_>::default() };
-            assert_eq!(refused(spec), SpecError::BadMemoryShare);
+            assert_eq!(refused(spec), SpecError::BadShare);
         }
         let speed = EngineTable { speed: Some(f64::INFINITY), ..EngineTable::default() };
         assert_eq!(refused(speed), SpecError::BadEngineSpeed);

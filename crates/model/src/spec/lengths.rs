@@ -14,33 +14,18 @@ use super::workload::TOKENS_MAX;
 /// `histogram:128=3,512=1`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Lengths {
+    /// Always this length.
     Fixed(u32),
     /// Uniform between `mean` minus and plus this share of it, rounded outwards.
-    Around {
-        mean: u32,
-        share: f64,
-    },
+    Around { mean: u32, share: f64 },
     /// Uniform, both ends included.
-    Uniform {
-        low: u32,
-        high: u32,
-    },
+    Uniform { low: u32, high: u32 },
     /// Cut off below 1 and above the bound.
-    Normal {
-        mean: f64,
-        deviation: f64,
-    },
+    Normal { mean: f64, deviation: f64 },
     /// By its median and the deviation of its logarithm.
-    LogNormal {
-        median: f64,
-        sigma: f64,
-    },
+    LogNormal { median: f64, sigma: f64 },
     /// `low` is the most likely, then `low + 1`, and so on: the k-th with weight `k^-exponent`.
-    Zipf {
-        exponent: f64,
-        low: u32,
-        high: u32,
-    },
+    Zipf { exponent: f64, low: u32, high: u32 },
     /// Lengths and their weights.
     Histogram(Vec<(u32, f64)>),
 }
@@ -56,7 +41,7 @@ impl Lengths {
         self.ends().0
     }
 
-    /// The longest that is asked for by name: of distributions without an end their middle.
+    /// The longest length that is set; of distributions without an end, their middle.
     pub fn most(&self) -> u32 {
         self.ends().1
     }

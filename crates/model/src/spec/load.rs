@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use strum::VariantArray;
 
-use super::error::{SpecError, at_most, refuse_first};
+use super::error::{Result, SpecError, at_most, refuse_first};
 use super::text::{PerSecond, Ramp, Time};
 use super::workload::{Replay, Ticks};
 
@@ -151,17 +151,13 @@ pub enum Think {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Rate {
-    Steady {
-        per_s: f64,
-    },
+    /// The same rate all the time.
+    Steady { per_s: f64 },
     /// One segment after another; after the last the rate stays as it ended.
-    Ramp {
-        segments: Vec<RampSegment>,
-        curve: RampCurve,
-    },
-    /// Everything at moment zero.
+    Ramp { segments: Vec<RampSegment>, curve: RampCurve },
+    /// Everything at the start.
     Unlimited,
-    /// At the moments of a trace.
+    /// At the timestamps of a trace.
     Recorded(Replay),
 }
 
@@ -185,18 +181,16 @@ pub enum RampCurve {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Arrivals {
+    /// Equal gaps.
     Constant,
+    /// Exponentially distributed gaps.
     Poisson,
     /// Gaps of this gamma shape: 1 is Poisson, below is burstier, above more even. Their
     /// coefficient of variation is one over its square root.
-    Gamma {
-        burstiness: f64,
-    },
+    Gamma { burstiness: f64 },
     /// Gaps of this gamma shape, stretched so that the last of n requests leaves at exactly n over
     /// the rate: the rate of a schedule is then no matter of chance. So does `vllm bench serve`.
-    Stretched {
-        burstiness: f64,
-    },
+    Stretched { burstiness: f64 },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -204,18 +198,14 @@ pub enum Arrivals {
 pub enum Extent {
     /// To the end of what was recorded.
     Whole,
+    /// A number of requests.
     Requests(NonZeroU64),
+    /// Until this time has passed.
     Duration(Duration),
     /// Until both are reached.
-    UntilBoth {
-        requests: NonZeroU64,
-        duration: Duration,
-    },
+    UntilBoth { requests: NonZeroU64, duration: Duration },
     /// Until either is reached.
-    UntilFirst {
-        requests: NonZeroU64,
-        duration: Duration,
-    },
+    UntilFirst { requests: NonZeroU64, duration: Duration },
 }
 
 impl Rate {
@@ -269,7 +259,7 @@ impl RampSegment {
 }
 
 impl Think {
-    pub(super) fn new(time: Option<Time>, kind: Option<ThinkKind>) -> Result<Self, SpecError> {
+    pub(super) fn new(time: Option<Time>, kind: Option<ThinkKind>) -> Result<Self> {
         let think = match (time.map(|time| time.0), kind) {
             (None, Some(_)) => return Err(SpecError::ThinkWithoutTime),
             (None | Some(Duration::ZERO), _) => Self::None,
@@ -280,7 +270,7 @@ impl Think {
         Ok(think)
     }
 
-    fn check(self) -> Result<(), SpecError> {
+    fn check(self) -> Result<()> {
         match self {
             Self::Fixed(Duration::ZERO) | Self::Exponential { mean: Duration::ZERO } => {
                 Err(SpecError::OddLoad)
@@ -294,8 +284,8 @@ impl Think {
 }
 
 impl LoadTable {
-    /// `recorded` says whether the workload brings moments of its own.
-    pub(super) fn resolve(&self, recorded: bool) -> Result<Load, SpecError> {
+    /// `recorded` says whether the workload has timestamps.
+    pub(super) fn resolve(&self, recorded: bool) -> Result<Load> {
         let shape = self.shape(recorded)?;
         let extent = self.extent(&shape)?;
         let load = Load { shape, extent, warm_up: self.warm_up.unwrap_or(0) };
@@ -303,7 +293,7 @@ impl LoadTable {
         Ok(load)
     }
 
-    fn shape(&self, recorded: bool) -> Result<LoadShape, SpecError> {
+    fn shape(&self, recorded: bool) -> Result<LoadShape> {
         let rate = match (self.rate.map(|rate| rate.0), &self.ramp) {
             (Some(_), Some(_)) => return Err(SpecError::TwoRates),
             (_, None) if self.ramp_curve.is_some() => return Err(SpecError::CurveWithoutRamp),
@@ -337,12 +327,12 @@ impl LoadTable {
         }
     }
 
-    fn closed(&self, name: &'static str, slots: u32) -> Result<LoadShape, SpecError> {
+    fn closed(&self, name: &'static str, slots: u32) -> Result<LoadShape> {
         let think = Think::new(self.think_time, self.think)?;
         Ok(LoadShape::Closed { concurrency: in_flight(name, slots)?, think })
     }
 
-    fn open(&self, rate: Rate) -> Result<LoadShape, SpecError> {
+    fn open(&self, rate: Rate) -> Result<LoadShape> {
         if self.think_time.is_some() || self.think.is_some() {
             return Err(SpecError::ThinkOnOpenLoop);
         }
@@ -359,7 +349,7 @@ impl LoadTable {
         Ok(LoadShape::Open { rate, arrivals, cap })
     }
 
-    fn refuse_arrivals(&self, why: fn(&'static str) -> SpecError) -> Result<(), SpecError> {
+    fn refuse_arrivals(&self, why: fn(&'static str) -> SpecError) -> Result<()> {
         match (self.arrivals, self.burstiness) {
             (Some(_), _) => Err(why("--arrivals")),
             (None, Some(_)) => Err(why("--burstiness")),
@@ -367,26 +357,22 @@ impl LoadTable {
         }
     }
 
-    fn arrivals(&self) -> Result<Arrivals, SpecError> {
+    fn arrivals(&self) -> Result<Arrivals> {
+        use ArrivalsKind::{Constant, Gamma, Poisson, Stretched};
         match (self.arrivals, self.burstiness) {
             // One name for one thing: equal workloads have equal fingerprints.
-            (None | Some(ArrivalsKind::Poisson), None)
-            | (None | Some(ArrivalsKind::Gamma), Some(1.0)) => Ok(Arrivals::Poisson),
-            (Some(ArrivalsKind::Constant), None) => Ok(Arrivals::Constant),
-            (Some(ArrivalsKind::Gamma), None) => Err(SpecError::GammaWithoutBurstiness),
-            (Some(ArrivalsKind::Stretched), burstiness) => {
-                Ok(Arrivals::Stretched { burstiness: burstiness.unwrap_or(1.0) })
+            (None | Some(Poisson), None) | (None | Some(Gamma), Some(1.0)) => Ok(Arrivals::Poisson),
+            (Some(Constant), None) => Ok(Arrivals::Constant),
+            (Some(Gamma), None) => Err(SpecError::GammaWithoutBurstiness),
+            (Some(Stretched), shape) => {
+                Ok(Arrivals::Stretched { burstiness: shape.unwrap_or(1.0) })
             }
-            (Some(ArrivalsKind::Constant | ArrivalsKind::Poisson), Some(_)) => {
-                Err(SpecError::BurstinessOfOthers)
-            }
-            (None | Some(ArrivalsKind::Gamma), Some(burstiness)) => {
-                Ok(Arrivals::Gamma { burstiness })
-            }
+            (Some(Constant | Poisson), Some(_)) => Err(SpecError::BurstinessOfOthers),
+            (None | Some(Gamma), Some(burstiness)) => Ok(Arrivals::Gamma { burstiness }),
         }
     }
 
-    fn extent(&self, shape: &LoadShape) -> Result<Extent, SpecError> {
+    fn extent(&self, shape: &LoadShape) -> Result<Extent> {
         let requests = |requests| NonZeroU64::new(requests).ok_or(SpecError::Zero("--requests"));
         let duration = self.duration.map(|time| time.0);
         Ok(match (self.requests.map(requests).transpose()?, duration, self.until) {
@@ -412,7 +398,7 @@ impl LoadTable {
     }
 }
 
-fn in_flight(name: &'static str, count: u32) -> Result<NonZeroU32, SpecError> {
+fn in_flight(name: &'static str, count: u32) -> Result<NonZeroU32> {
     at_most(name, count.into(), CONCURRENCY_MAX.into())?;
     NonZeroU32::new(count).ok_or(SpecError::Zero(name))
 }
@@ -423,7 +409,7 @@ fn length(segments: &[RampSegment]) -> Duration {
 
 impl Load {
     /// Checks that a load, typed or read from a saved plan, is within its bounds.
-    pub fn check(&self) -> Result<(), SpecError> {
+    pub fn check(&self) -> Result<()> {
         match &self.shape {
             LoadShape::Closed { concurrency, think } => {
                 in_flight("--concurrency", concurrency.get())?;
@@ -460,7 +446,7 @@ impl Load {
 }
 
 impl Rate {
-    fn check(&self) -> Result<(), SpecError> {
+    fn check(&self) -> Result<()> {
         let is_rate = |per_s: &f64| (RATE_MIN..=RATE_MAX).contains(per_s);
         let (segments, curve) = match self {
             Self::Steady { per_s } if !is_rate(per_s) => return Err(SpecError::BadRate),
@@ -496,7 +482,7 @@ impl Rate {
 }
 
 impl Arrivals {
-    fn check(self, rate: &Rate, extent: Extent) -> Result<(), SpecError> {
+    fn check(self, rate: &Rate, extent: Extent) -> Result<()> {
         let is_spaced = matches!(rate, Rate::Steady { .. } | Rate::Ramp { .. });
         // What is stretched has a length: so many requests at one rate.
         let has_length = matches!((rate, extent), (Rate::Steady { .. }, Extent::Requests(_)));
@@ -515,7 +501,7 @@ impl Arrivals {
 }
 
 /// A schedule is drawn whole: it must have an end, and fit into memory.
-fn check_schedule(rate: &Rate, extent: Extent) -> Result<(), SpecError> {
+fn check_schedule(rate: &Rate, extent: Extent) -> Result<()> {
     let by_requests = matches!(extent, Extent::Requests(_) | Extent::UntilBoth { .. });
     if by_requests && rate.per_s_in_the_end() == 0.0 {
         return Err(SpecError::RampEndsAtZero);
@@ -524,16 +510,13 @@ fn check_schedule(rate: &Rate, extent: Extent) -> Result<(), SpecError> {
     if by_time && *rate == Rate::Unlimited {
         return Err(SpecError::UnlimitedByTime);
     }
+    let within = |duration| rate.expected_within(duration);
     let expected = match extent {
         Extent::Whole => 0.0,
         Extent::Requests(requests) => requests.get() as f64,
-        Extent::Duration(duration) => rate.expected_within(duration),
-        Extent::UntilBoth { requests, duration } => {
-            rate.expected_within(duration).max(requests.get() as f64)
-        }
-        Extent::UntilFirst { requests, duration } => {
-            rate.expected_within(duration).min(requests.get() as f64)
-        }
+        Extent::Duration(duration) => within(duration),
+        Extent::UntilBoth { requests, duration } => within(duration).max(requests.get() as f64),
+        Extent::UntilFirst { requests, duration } => within(duration).min(requests.get() as f64),
     };
     if expected <= ARRIVALS_MAX {
         return Ok(());

@@ -48,10 +48,7 @@ impl FromStr for Slo {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let slo = parse(text).ok_or_else(|| {
-            format!(
-                "`{text}` is not a limit on a metric: write it as ttft.p99<500ms, error_rate<1% or \
-                 output_throughput>1000; as an SLO of each request as ttft<500ms"
-            )
+            format!("`{text}` is not a limit on a metric; write ttft.p99<500ms or error_rate<1%")
         })?;
         match slo.limit {
             Limit::Share(share) if 1.0 < share => {

@@ -11,7 +11,7 @@ use schemars::{JsonSchema, Schema, json_schema};
 use serde::{Deserialize, Serialize};
 use strum::VariantArray;
 
-use super::error::{SpecError, at_most, refuse_first};
+use super::error::{Result, SpecError, at_most, refuse_first};
 use super::load::DURATION_MAX;
 use super::text::{CoreList, Grammar, Time};
 use crate::BaseUrl;
@@ -145,12 +145,12 @@ pub struct TelemetrySpec {
 
 const PATH: &str = "/metrics";
 const EVERY: Duration = Duration::from_secs(1);
-/// Ten times a second is a load of its own; once in a minute shows nothing.
+/// More often would load the server; less often would show nothing.
 const EVERY_BOUNDS: RangeInclusive<Duration> = Duration::from_millis(100)..=Duration::from_mins(1);
 const PATH_BYTES_MAX: usize = 1 << 10;
 
 impl TargetTable {
-    pub(super) fn telemetry(&self) -> Result<Option<TelemetrySpec>, SpecError> {
+    pub(super) fn telemetry(&self) -> Result<Option<TelemetrySpec>> {
         let devices = self.gpu_telemetry.clone();
         if self.telemetry == Some(Switch::Off) {
             let has_devices = devices.is_some_and(|devices| devices != DevicesAsked::Off);
@@ -209,11 +209,7 @@ const DRIVERS_MAX: u32 = 256;
 
 impl ClientTable {
     /// `allowed` are the cores that the system lets this process use; empty where it does not say.
-    pub(super) fn resolve(
-        &self,
-        target: &TargetTable,
-        allowed: &[u32],
-    ) -> Result<ClientSpec, SpecError> {
+    pub(super) fn resolve(&self, target: &TargetTable, allowed: &[u32]) -> Result<ClientSpec> {
         let cores = self.pin_cores.clone().map(|list| list.0).unwrap_or_default();
         if let Some(core) = cores.iter().find(|core| !allowed.is_empty() && !allowed.contains(core))
         {
@@ -280,7 +276,7 @@ impl Default for Limits {
 }
 
 impl LimitTable {
-    pub(super) fn resolve(&self) -> Result<Limits, SpecError> {
+    pub(super) fn resolve(&self) -> Result<Limits> {
         let limit = |flag, set: Option<Time>, default| match set.map_or(default, |time| time.0) {
             Duration::ZERO if flag != "--drain-timeout" => Err(SpecError::NoTime(flag)),
             limit if DURATION_MAX < limit => Err(SpecError::LimitTooLong(flag, DURATION_MAX)),
@@ -301,7 +297,7 @@ impl LimitTable {
 mod tests {
     use super::*;
 
-    fn client(cores: Option<u32>, pinned: &[u32], allowed: u32) -> Result<ClientSpec, SpecError> {
+    fn client(cores: Option<u32>, pinned: &[u32], allowed: u32) -> Result<ClientSpec> {
         let pin_cores = (!pinned.is_empty()).then(|| CoreList(pinned.to_vec()));
         let allowed: Vec<u32> = (0..allowed).collect();
         ClientTable { cores, pin_cores }.resolve(&TargetTable::default(), &allowed)

@@ -22,9 +22,6 @@ use crate::variant_name;
 
 /// How a kind of value is written as text.
 pub trait Grammar: Clone + Send + Sync + Sized + 'static {
-    /// Name of the kind in the schema, which the schema does not show: kinds are written in place.
-    const NAME: &'static str = "Text";
-
     fn read(text: &str) -> Result<Self, String>;
     /// Text that `read` turns into the same value again.
     fn write(&self) -> String;
@@ -60,11 +57,9 @@ impl<T: Grammar> Grammar for Written<T> {
 
 /// Reads a value from text, or from a number or list that is written without quotes: a list is its
 /// items joined with commas. Whether these are allowed is decided by the schema.
-pub(super) fn read_any<'de, T: Grammar, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<T, D::Error> {
+pub(super) fn read_any<'de, T: Grammar, D: Deserializer<'de>>(source: D) -> Result<T, D::Error> {
     let plain = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    let value = Value::deserialize(deserializer)?;
+    let value = Value::deserialize(source)?;
     let text = match value.as_array() {
         Some(items) => items.iter().map(plain).collect::<Vec<_>>().join(","),
         None => plain(&value),
@@ -81,7 +76,7 @@ macro_rules! schema_of_grammar {
             }
 
             fn schema_name() -> Cow<'static, str> {
-                <Self as Grammar>::NAME.into()
+                "Text".into()
             }
 
             fn json_schema(_: &mut SchemaGenerator) -> Schema {
@@ -408,28 +403,9 @@ macro_rules! named {
     )+};
 }
 
-named!(
-    Api,
-    ArrivalsKind,
-    Connections,
-    Counting,
-    DatasetKind,
-    DeployKind,
-    EngineGeneration,
-    Order,
-    PinOutput,
-    Prompts,
-    RampCurve,
-    Renewal,
-    SchedulingPolicy,
-    SourceName,
-    Strategy,
-    Switch,
-    ThinkKind,
-    Ticks,
-    TraceKind,
-    Until,
-);
+named!(Api, ArrivalsKind, Connections, Counting, DatasetKind, DeployKind, EngineGeneration, Order);
+named!(PinOutput, Prompts, RampCurve, Renewal, SchedulingPolicy, SourceName, Strategy, Switch);
+named!(ThinkKind, Ticks, TraceKind, Until);
 
 /// The keys of a table that are set, with their values.
 pub(super) fn set_keys(table: &impl Serialize) -> Map<String, Value> {

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use strum::{Display, VariantArray};
 
-use super::error::{SpecError, at_most, refuse_first};
+use super::error::{Result, SpecError, at_most, refuse_first};
 use super::lengths::Lengths;
 use super::load::{Think, ThinkKind};
 use super::text::{ImageSize, Time, Written, set_keys};
@@ -102,8 +102,7 @@ pub struct SourceTable {
     /// The same prompt every time, from a text file
     #[arg(long, value_name = "FILE")]
     pub prompt_file: Option<PathBuf>,
-    /// Recorded traffic: its lengths, its shared prefixes and, unless the load says otherwise, its
-    /// moments
+    /// Recorded traffic: its lengths, its shared prefixes and, unless the load is set, its timestamps
     #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,
     /// Format of the trace [default: recognized by its columns or keys]
@@ -232,7 +231,7 @@ pub enum Source {
     Dataset(DatasetSpec),
     /// The same prompt every time.
     Fixed(FixedPrompt),
-    /// Lengths, shared prefixes and, unless the load says otherwise, moments of recorded traffic.
+    /// Lengths, shared prefixes and, unless the load is set, timestamps of recorded traffic.
     Trace(TraceSpec),
     Conversations(Conversations),
     /// Each request is of one of these kinds, by weight.
@@ -398,11 +397,11 @@ pub struct Replay {
     pub ticks: Ticks,
 }
 
-/// What becomes of moments that were recorded on a coarse grid.
+/// How timestamps that were recorded on a coarse grid are spread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, VariantArray)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ticks {
-    /// Spread evenly within the tick, when more than half of the requests share a moment.
+    /// Spread evenly within the tick, when more than half of the requests share a timestamp.
     #[default]
     Auto,
     /// As recorded.
@@ -510,7 +509,7 @@ impl WorkloadTable {
         self.source.is_default() && Self { source, ..self.clone() } == Self::default()
     }
 
-    pub(super) fn resolve(self) -> Result<Workload, SpecError> {
+    pub(super) fn resolve(self) -> Result<Workload> {
         let source = if self.mix.is_empty() {
             self.source.resolve()?
         } else {
@@ -538,7 +537,7 @@ impl WorkloadTable {
     }
 }
 
-fn resolve_mix(alone: &SourceTable, mix: Vec<MixTable>) -> Result<Source, SpecError> {
+fn resolve_mix(alone: &SourceTable, mix: Vec<MixTable>) -> Result<Source> {
     at_most("the number of mix parts", mix.len() as u64, MIX_MAX as u64)?;
     if !alone.is_default() {
         return Err(SpecError::MixAndSource);
@@ -570,7 +569,7 @@ impl SourceTable {
         Self { source, keep_order, ..self.clone() } == Self::default()
     }
 
-    fn resolve(self) -> Result<Source, SpecError> {
+    fn resolve(self) -> Result<Source> {
         let is_vllm_random = self.source == Some(SourceName::VllmRandom);
         let sources = [
             (is_vllm_random, "--source vllm-random"),
@@ -631,7 +630,7 @@ impl SourceTable {
     }
 
     /// Refuses what is set but would change nothing.
-    fn refuse_strays(&self, is_named: bool, is_vllm_random: bool) -> Result<(), SpecError> {
+    fn refuse_strays(&self, is_named: bool, is_vllm_random: bool) -> Result<()> {
         let Self { dataset, dataset_kind, trace, turns, turn_think_time, .. } = self;
         let (has_input, has_output) = (self.input_tokens.is_some(), self.output_tokens.is_some());
         let has_own_lengths = trace.is_some() || self.plan.is_some();
@@ -644,11 +643,7 @@ impl SourceTable {
         let stray = [
             (has_input && (self.prompt.is_some() || has_own_lengths), "--input-tokens", own),
             (has_input && is_whole, "--input-tokens", "a --dataset of the kind directory"),
-            (
-                has_output && has_own_lengths,
-                "--output-tokens",
-                "a source that does not say it itself",
-            ),
+            (has_output && has_own_lengths, "--output-tokens", "a source without lengths"),
             (self.prefix_tokens.is_some() && !has_prefix, "--prefix-tokens", own),
             (dataset_kind.is_some() && dataset.is_none(), "--dataset-kind", "--dataset"),
             (self.keep_order == Some(true) && dataset.is_none(), "--keep-order", "--dataset"),
@@ -667,7 +662,7 @@ impl SourceTable {
         refuse_first(stray.map(refused))
     }
 
-    fn prefix(&self) -> Result<Option<SharedPrefix>, SpecError> {
+    fn prefix(&self) -> Result<Option<SharedPrefix>> {
         let Some(tokens) = self.prefix_tokens.filter(|tokens| 0 < *tokens) else { return Ok(None) };
         let count = self.prefixes.unwrap_or(1);
         at_most("--prefix-tokens", tokens.into(), TOKENS_MAX.into())?;
@@ -684,7 +679,7 @@ impl SourceTable {
 }
 
 impl BodyTable {
-    fn resolve(self) -> Result<BodySpec, SpecError> {
+    fn resolve(self) -> Result<BodySpec> {
         let mut fields = self.extra.unwrap_or_default();
         let stop = self.stop.map(|stop| ("stop".to_owned(), stop.into()));
         for (field, value) in self.sampling.fields().into_iter().chain(stop) {
@@ -743,7 +738,7 @@ pub const OWN_FIELDS: [&str; 9] = [
 impl Workload {
     /// Refuses what the API cannot carry: it would be left out in silence, and the run would measure
     /// something else.
-    pub(super) fn check_carried(&self, api: Api) -> Result<(), SpecError> {
+    pub(super) fn check_carried(&self, api: Api) -> Result<()> {
         let body = &self.body;
         let wanted = [
             (body.adapters.is_some(), "--lora", (|api| api.facts().takes_adapters) as fn(Api) -> _),

@@ -179,7 +179,7 @@ fn a_length_beyond_the_file_asks_for_no_memory() {
     assert_eq!(read, []);
     assert_eq!(
         integrity.to_string(),
-        format!("the last {} bytes are torn, from byte 10 on", bytes.len() - 10)
+        format!("the last {} bytes, from byte 10 on, are incomplete", bytes.len() - 10)
     );
 }
 

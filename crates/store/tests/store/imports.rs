@@ -3,7 +3,7 @@
 use std::fs;
 
 use inferometer_model::import::{ForeignFile, ImportReading};
-use inferometer_store::{ImportDirectory, NewImport, RunStore, StoreError, Stored};
+use inferometer_store::{ImportDirectory, RunState, RunStore, StoreError, Stored};
 use tempfile::TempDir;
 
 use crate::samples::{STARTED_NS, new_run, store};
@@ -12,22 +12,25 @@ const SECOND_NS: u64 = 1_000_000_000;
 /// Not UTF-8, and with line ends of all kinds: nothing of it may change.
 const FOREIGN: &[u8] = b"{\"completed\": 3}\r\n\xff\x00\n";
 
-fn new_import(realtime_ns: u64) -> NewImport {
-    NewImport {
-        file: ForeignFile {
-            name: "../../results of a friend.json".to_owned(),
-            sha256: "ab12".to_owned(),
-            bytes: FOREIGN.len() as u64,
-        },
-        reading: ImportReading { names: vec!["stock".to_owned()], repeats: true, nameless: None },
-        tool_version: "0.1.0".to_owned(),
-        realtime_ns,
+fn file() -> ForeignFile {
+    ForeignFile {
+        name: "../../results of a friend.json".to_owned(),
+        sha256: "ab12".to_owned(),
+        bytes: FOREIGN.len() as u64,
     }
+}
+
+fn reading() -> ImportReading {
+    ImportReading { names: vec!["stock".to_owned()], repeats: true, nameless: None }
+}
+
+fn import_at(store: &RunStore, realtime_ns: u64) -> ImportDirectory {
+    store.create_import(file(), reading(), realtime_ns, FOREIGN).unwrap()
 }
 
 fn import() -> (TempDir, RunStore, ImportDirectory) {
     let (place, store) = store();
-    let import = store.create_import(new_import(STARTED_NS), FOREIGN).unwrap();
+    let import = import_at(&store, STARTED_NS);
     (place, store, import)
 }
 
@@ -36,10 +39,7 @@ fn a_foreign_file_is_kept_byte_for_byte_beside_what_was_asked_of_it() {
     let (_place, store, import) = import();
     assert_eq!(import.foreign().unwrap(), FOREIGN);
     let manifest = import.manifest().unwrap();
-    assert_eq!((manifest.file, manifest.reading), {
-        let new = new_import(STARTED_NS);
-        (new.file, new.reading)
-    });
+    assert_eq!((manifest.file, manifest.reading), (file(), reading()));
     assert_eq!((manifest.format, manifest.imported.as_str()), (1, "2026-01-02T03:04:05.5Z"));
     assert_eq!(manifest.import, import.id());
     assert!(import.id().starts_with("20260102-030405-"), "{}", import.id());
@@ -50,9 +50,9 @@ fn a_foreign_file_is_kept_byte_for_byte_beside_what_was_asked_of_it() {
 #[test]
 fn the_same_file_may_be_taken_in_twice() {
     let (_place, store, import) = import();
-    let again = store.create_import(new_import(STARTED_NS), FOREIGN).unwrap();
+    let again = import_at(&store, STARTED_NS);
     assert_ne!(again.id(), import.id(), "imports of one instant");
-    assert_eq!(store.imports().unwrap().len(), 2);
+    assert_eq!(store.list().unwrap().imports.len(), 2);
 }
 
 #[test]
@@ -72,12 +72,17 @@ fn what_the_file_was_mapped_to_is_written_whole_or_not_at_all() {
 fn imports_are_listed_among_themselves_and_the_newest_is_the_latest() {
     let (_place, store, import) = import();
     drop(store.create(new_run(Some(5))).unwrap());
-    let newer = store.create_import(new_import(STARTED_NS + SECOND_NS), FOREIGN).unwrap();
-    let ids: Vec<String> =
-        store.imports().unwrap().iter().map(|listing| listing.import.id().to_owned()).collect();
+    let newer = import_at(&store, STARTED_NS + SECOND_NS);
+    let ids: Vec<String> = store
+        .list()
+        .unwrap()
+        .imports
+        .iter()
+        .map(|listing| listing.directory.id().to_owned())
+        .collect();
     assert_eq!(ids, [newer.id(), import.id()]);
-    assert_eq!(store.list().unwrap().len(), 1);
-    assert_eq!(store.sets().unwrap(), []);
+    assert_eq!(store.list().unwrap().runs.len(), 1);
+    assert_eq!(store.list().unwrap().sets, []);
     assert_eq!(store.find("latest").unwrap(), Stored::Import(newer, None));
 }
 
@@ -101,8 +106,8 @@ fn a_name_means_an_import_or_one_of_its_results() {
 fn an_import_is_no_run() {
     let (_place, store, import) = import();
     for name in [import.id().to_owned(), format!("{}/0", import.id())] {
-        let refused = store.resolve(&name).unwrap_err();
-        assert!(matches!(&refused, StoreError::IsImport { import: id, .. } if id == import.id()));
+        let found = store.find(&name).unwrap();
+        assert!(matches!(&found, Stored::Import(found, _) if found == &import), "{found:?}");
     }
 }
 
@@ -115,24 +120,24 @@ fn an_import_of_a_newer_or_damaged_manifest_is_refused_and_listed() {
     let newer = import.manifest().unwrap_err();
     assert!(matches!(newer, StoreError::NewerFormat { found: 2, known: 1, .. }), "{newer}");
     fs::write(&path, &whole[..whole.len() / 2]).unwrap();
-    assert!(matches!(import.manifest(), Err(StoreError::Import { .. })));
-    let listed = store.imports().unwrap();
-    let why = listed[0].manifest.as_ref().unwrap_err();
+    assert!(matches!(import.manifest(), Err(StoreError::Damaged { .. })));
+    let listed = store.list().unwrap().imports;
+    let RunState::Unreadable(why) = &listed[0].state else { panic!("{listed:?}") };
     assert!(why.contains("import.json is damaged"), "{why}");
     assert_eq!(store.find("latest").unwrap().id(), import.id(), "broken, and the newest");
     fs::remove_file(&path).unwrap();
-    assert!(matches!(import.manifest(), Err(StoreError::NoImport { .. })));
+    assert!(matches!(import.manifest(), Err(StoreError::Missing { .. })));
 }
 
 #[test]
 fn an_import_that_was_cut_off_is_listed_with_what_to_do() {
     let (_place, store, _whole) = import();
-    let cut = store.create_import(new_import(STARTED_NS + SECOND_NS), FOREIGN).unwrap();
+    let cut = import_at(&store, STARTED_NS + SECOND_NS);
     fs::remove_file(cut.path().join("import.json")).unwrap();
-    let listed = store.imports().unwrap();
+    let listed = store.list().unwrap().imports;
     assert_eq!(listed.len(), 2);
-    assert_eq!(listed[1].import, cut);
-    let why = listed[1].manifest.as_ref().unwrap_err();
+    assert_eq!(listed[1].directory, cut);
+    let RunState::Unreadable(why) = &listed[1].state else { panic!("{listed:?}") };
     assert!(why.contains("import the file again"), "{why}");
     assert_eq!(store.find(cut.id()).unwrap(), Stored::Import(cut, None));
 }
@@ -142,6 +147,6 @@ fn an_import_whose_file_is_gone_says_so() {
     let (_place, _store, import) = import();
     fs::remove_file(import.foreign_path()).unwrap();
     let error = import.foreign().unwrap_err();
-    assert!(matches!(&error, StoreError::NoImport { path } if path.ends_with("foreign")));
+    assert!(matches!(&error, StoreError::Missing { path, .. } if path.ends_with("foreign")));
     assert!(error.to_string().contains("import the file again"), "{error}");
 }

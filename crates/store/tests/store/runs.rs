@@ -7,7 +7,7 @@ use std::path::Path;
 use inferometer_model::observations::ClockAnchor;
 use inferometer_model::spec::{Arrivals, LoadShape, Rate};
 use inferometer_model::{Manifest, Spec};
-use inferometer_store::{RunDirectory, RunState, RunStore, RunWriter, StoreError};
+use inferometer_store::{RunDirectory, RunState, RunStore, RunWriter, StoreError, Stored};
 use proptest::prelude::*;
 
 use crate::samples::{STARTED_NS, new_run, not_sent, run_ended, started, store, whole_run};
@@ -34,6 +34,13 @@ fn file_names(path: &Path) -> Vec<String> {
         .collect();
     names.sort();
     names
+}
+
+fn run_named(store: &RunStore, name: &str) -> Result<RunDirectory, StoreError> {
+    store.find(name).map(|found| match found {
+        Stored::Run(run) => run,
+        other => panic!("{name} is {other:?}"),
+    })
 }
 
 #[test]
@@ -123,7 +130,7 @@ fn a_summary_is_replaced_as_a_whole() {
 #[test]
 fn the_list_has_every_run_in_its_state_and_nothing_foreign() {
     let (_place, store) = store();
-    assert_eq!(store.list().unwrap(), []);
+    assert_eq!(store.list().unwrap().runs, []);
     let at = |second| new_run_at(STARTED_NS + second * SECOND_NS);
     let sealed = finish(store.create(at(0)).unwrap());
     sealed.write_summary(b"{}").unwrap();
@@ -136,8 +143,8 @@ fn the_list_has_every_run_in_its_state_and_nothing_foreign() {
     fs::write(store.path().join("notes.txt"), b"mine").unwrap();
     fs::create_dir(store.path().join("20260102-030405-beef")).unwrap();
 
-    let list = store.list().unwrap();
-    let ids: Vec<&str> = list.iter().map(|run| run.id.as_str()).collect();
+    let list = store.list().unwrap().runs;
+    let ids: Vec<&str> = list.iter().map(|run| run.directory.id()).collect();
     let expected = [live.directory(), &dead, &finished, &sealed, &broken];
     assert_eq!(ids, expected.map(RunDirectory::id));
     let states: Vec<&RunState> = list.iter().map(|run| &run.state).collect();
@@ -157,20 +164,20 @@ fn a_run_is_found_by_id_prefix_latest_or_path() {
     let first = finish(store.create(new_run_at(STARTED_NS)).unwrap());
     let second = finish(store.create(new_run_at(STARTED_NS + SECOND_NS)).unwrap());
 
-    assert_eq!(store.resolve("latest").unwrap(), second);
-    assert_eq!(store.resolve(first.id()).unwrap(), first);
-    assert_eq!(store.resolve("20260102-030405").unwrap(), first);
-    assert_eq!(store.resolve(first.path().to_str().unwrap()).unwrap().id(), first.id());
+    assert_eq!(run_named(&store, "latest").unwrap(), second);
+    assert_eq!(run_named(&store, first.id()).unwrap(), first);
+    assert_eq!(run_named(&store, "20260102-030405").unwrap(), first);
+    assert_eq!(run_named(&store, first.path().to_str().unwrap()).unwrap().id(), first.id());
     let roundabout = first.path().join("../").join(second.id()).join(".");
-    let found = store.resolve(roundabout.to_str().unwrap()).unwrap();
+    let found = run_named(&store, roundabout.to_str().unwrap()).unwrap();
     assert_eq!(found.id(), second.id());
 
-    let error = store.resolve("2026").unwrap_err();
+    let error = run_named(&store, "2026").unwrap_err();
     assert!(matches!(error, StoreError::Ambiguous { .. }), "{error}");
     assert!(error.to_string().contains(first.id()), "{error}");
     let outside = place.path().to_str().unwrap().to_owned();
     for name in ["1999", "", ".", "..", "../runs", "../../etc", "/etc", "/", &outside, "\0"] {
-        let error = store.resolve(name).unwrap_err();
+        let error = run_named(&store, name).unwrap_err();
         assert!(matches!(error, StoreError::NotFound { .. }), "{name}: {error}");
         assert!(error.to_string().contains(second.id()), "{error}");
     }
@@ -182,9 +189,9 @@ fn a_run_outside_the_store_is_found_by_its_path_alone() {
     let inside = finish(store.create(new_run(Some(5))).unwrap());
     let outside = place.path().join("copied");
     fs::rename(inside.path(), &outside).unwrap();
-    assert!(matches!(store.resolve("copied"), Err(StoreError::NotFound { .. })));
-    assert!(matches!(store.resolve("latest"), Err(StoreError::NotFound { .. })));
-    let found = store.resolve(outside.to_str().unwrap()).unwrap();
+    assert!(matches!(run_named(&store, "copied"), Err(StoreError::NotFound { .. })));
+    assert!(matches!(run_named(&store, "latest"), Err(StoreError::NotFound { .. })));
+    let found = run_named(&store, outside.to_str().unwrap()).unwrap();
     assert_eq!(found.id(), "copied");
     assert!(found.read().is_ok());
 }
@@ -222,7 +229,7 @@ fn a_damaged_manifest_is_an_error_that_names_file_and_place() {
     // The last byte is a line end, which the JSON does without.
     for cut in 0..whole.len() - 1 {
         fs::write(&path, &whole[..cut]).unwrap();
-        assert!(matches!(run.read(), Err(StoreError::Manifest { .. })), "cut at {cut}");
+        assert!(matches!(run.read(), Err(StoreError::Damaged { .. })), "cut at {cut}");
     }
     for bit in 0..whole.len() * 8 {
         let mut flipped = whole.clone();
@@ -236,7 +243,7 @@ fn a_damaged_manifest_is_an_error_that_names_file_and_place() {
     let newer = run.read().unwrap_err();
     assert!(matches!(newer, StoreError::NewerFormat { found: 2, known: 1, .. }), "{newer}");
     fs::remove_file(&path).unwrap();
-    assert!(matches!(run.read(), Err(StoreError::NoManifest { .. })));
+    assert!(matches!(run.read(), Err(StoreError::Missing { .. })));
     assert!(matches!(run.state(), RunState::Unreadable(_)));
 }
 

@@ -10,39 +10,32 @@ use inferometer_model::study::{
     Condition, DeploymentRecord, Order, Question, Repetition, StudySpec,
 };
 use inferometer_store::{
-    NewSet, RunDirectory, RunState, RunStore, RunWriter, SetDirectory, SetListing, SetState,
-    StoreError, Stored,
+    Listing, RunDirectory, RunState, RunStore, RunWriter, SetDirectory, StoreError, Stored,
 };
 
 use crate::samples::{STARTED_NS, new_run, store, whole_run};
 
 const SECOND_NS: u64 = 1_000_000_000;
 
-fn new_set() -> NewSet {
+fn study() -> StudySpec {
     let spec = new_run(Some(5)).spec;
-    NewSet {
-        key_files: Vec::new(),
-        study: StudySpec {
-            question: Question::Repeat,
-            conditions: vec![Condition { name: "as asked".to_owned(), spec }],
-            repetition: Repetition {
-                runs: NonZeroU32::new(3).unwrap(),
-                cool_down: Duration::from_millis(1_500),
-                restart: None,
-                stop_at: None,
-            },
-            order: Order::Interleaved,
-            seed: 7,
+    StudySpec {
+        question: Question::Repeat,
+        conditions: vec![Condition { name: "as asked".to_owned(), spec }],
+        repetition: Repetition {
+            runs: NonZeroU32::new(3).unwrap(),
+            cool_down: Duration::from_millis(1_500),
+            restart: None,
+            stop_at: None,
         },
-        simulated: false,
-        tool_version: "0.1.0".to_owned(),
-        realtime_ns: STARTED_NS,
+        order: Order::Interleaved,
+        seed: 7,
     }
 }
 
 fn set() -> (tempfile::TempDir, RunStore, SetDirectory) {
     let (place, store) = store();
-    let set = store.create_set(new_set()).unwrap();
+    let set = store.create_set(study(), false, Vec::new(), STARTED_NS).unwrap();
     (place, store, set)
 }
 
@@ -63,13 +56,13 @@ fn finish(mut writer: RunWriter) -> RunDirectory {
 fn a_set_says_what_it_asks_before_it_has_a_point() {
     let (_place, store, set) = set();
     let manifest = set.manifest().unwrap();
-    assert_eq!(manifest.study, new_set().study);
+    assert_eq!(manifest.study, study());
     assert_eq!((manifest.format, manifest.started.as_str()), (1, "2026-01-02T03:04:05.5Z"));
     assert_eq!(manifest.set, set.id());
     assert!(set.id().starts_with("20260102-030405-"), "{}", set.id());
     assert_eq!(set.points().unwrap(), [0; 0]);
-    assert_eq!(set.state(), SetState::Unfinished);
-    let other = store.create_set(new_set()).unwrap();
+    assert_eq!(set.state(), RunState::Unfinished);
+    let other = store.create_set(study(), false, Vec::new(), STARTED_NS).unwrap();
     assert_ne!(other.id(), set.id(), "sets of one instant");
 }
 
@@ -88,8 +81,8 @@ fn a_point_is_a_run_that_knows_its_set() {
     assert_eq!(point.read().unwrap().observations.scheduled_count(), 5);
     assert_eq!(RunDirectory::at(point.path().to_owned()).id(), point.id());
     assert!(set.create_point(10, new_run(Some(5))).is_err(), "it is there already");
-    assert_eq!(store.list().unwrap(), [], "its points are its own");
-    assert_eq!(store.sets().unwrap().len(), 1);
+    assert_eq!(store.list().unwrap().runs, [], "its points are its own");
+    assert_eq!(store.list().unwrap().sets.len(), 1);
 }
 
 #[test]
@@ -113,14 +106,14 @@ fn what_is_measured_again_is_kept_aside() {
 fn one_process_at_a_time_works_on_a_set() {
     let (_place, _store, set) = set();
     let held = set.lock().unwrap();
-    assert_eq!(set.state(), SetState::Running);
+    assert_eq!(set.state(), RunState::Running);
     let second = set.lock().unwrap_err();
     assert!(matches!(second, StoreError::Busy { .. }), "{second}");
     drop(held);
     drop(set.lock().unwrap());
     set.write_summary(b"{}\n").unwrap();
     assert_eq!(set.read_summary().unwrap().as_deref(), Some(&b"{}\n"[..]));
-    assert_eq!(set.state(), SetState::Sealed);
+    assert_eq!(set.state(), RunState::Sealed);
 }
 
 #[test]
@@ -132,12 +125,12 @@ fn a_set_of_a_newer_or_damaged_file_is_refused() {
     let newer = set.manifest().unwrap_err();
     assert!(matches!(newer, StoreError::NewerFormat { found: 2, known: 1, .. }), "{newer}");
     fs::write(&path, &whole[..whole.len() / 2]).unwrap();
-    assert!(matches!(set.manifest(), Err(StoreError::Set { .. })));
-    let SetState::Unreadable(why) = set.state() else { panic!("{:?}", set.state()) };
+    assert!(matches!(set.manifest(), Err(StoreError::Damaged { .. })));
+    let RunState::Unreadable(why) = set.state() else { panic!("{:?}", set.state()) };
     assert!(why.contains("set.json is damaged"), "{why}");
     assert_eq!(store.find("latest").unwrap().id(), set.id(), "broken, and the newest");
     fs::remove_file(&path).unwrap();
-    assert!(matches!(set.manifest(), Err(StoreError::NoSet { .. })));
+    assert!(matches!(set.manifest(), Err(StoreError::Missing { .. })));
 }
 
 #[test]
@@ -149,7 +142,6 @@ fn a_name_means_a_run_a_set_or_a_point() {
     for name in [set.id(), "20260102-030405"] {
         assert_eq!(store.find(name).unwrap(), found_set, "{name}");
         assert_eq!(store.find(&format!("{name}/0")).unwrap(), Stored::Run(set.point(0)));
-        assert_eq!(store.resolve(&format!("{name}/0")).unwrap(), set.point(0));
     }
     let path = set.path().to_str().unwrap();
     assert_eq!(store.find(path).unwrap().id(), set.id());
@@ -157,8 +149,6 @@ fn a_name_means_a_run_a_set_or_a_point() {
     assert_eq!(store.find(&format!("{path}/points/0")).unwrap().id(), set.point(0).id());
     assert_eq!(store.find("latest").unwrap(), Stored::Run(run.clone()));
     assert_eq!(store.find("20260102-030406").unwrap(), Stored::Run(run.clone()));
-    let refused = store.resolve(set.id()).unwrap_err();
-    assert!(matches!(refused, StoreError::IsSet { .. }), "{refused}");
     let missing = store.find(&format!("{}/9", set.id())).unwrap_err();
     assert!(matches!(missing, StoreError::NoPoint { number: 9, .. }), "{missing}");
     for wrong in ["1999/0", &format!("{}/0", run.id()), &format!("{}/00", set.id()), "/0"] {
@@ -168,8 +158,8 @@ fn a_name_means_a_run_a_set_or_a_point() {
     let ambiguous = store.find("2026").unwrap_err();
     assert!(matches!(ambiguous, StoreError::Ambiguous { .. }), "{ambiguous}");
 
-    let newer = NewSet { realtime_ns: STARTED_NS + 2 * SECOND_NS, ..new_set() };
-    let newer = store.create_set(newer).unwrap();
+    let later_ns = STARTED_NS + 2 * SECOND_NS;
+    let newer = store.create_set(study(), false, Vec::new(), later_ns).unwrap();
     assert_eq!(store.find("latest").unwrap(), Stored::Set(newer));
 }
 
@@ -206,8 +196,8 @@ fn a_set_without_its_file_is_listed_all_the_same() {
     let (_place, store, set) = set();
     finish(set.create_point(0, new_run(Some(5))).unwrap());
     fs::remove_file(set.path().join("set.json")).unwrap();
-    let listed = store.sets().unwrap();
-    let [SetListing { state: SetState::Unreadable(reason), .. }] = &listed[..] else {
+    let listed = store.list().unwrap().sets;
+    let [Listing { state: RunState::Unreadable(reason), .. }] = &listed[..] else {
         panic!("{listed:?}");
     };
     assert!(reason.contains("set.json is missing"), "{reason}");

@@ -1,4 +1,4 @@
-//! The journal of what the server said of itself: written, torn, foreign, and not there.
+//! The journal of what the server said of itself: written, incomplete, foreign, and not there.
 
 use std::fs;
 use std::time::Duration;

@@ -229,7 +229,7 @@ impl MatrixFile {
         let schema = schema();
         let mut whole = file::parse(path, text, &schema, refuse)?;
         whole.find_files_beside(path);
-        whole.lay(experiment::file::read_sets_by(&arguments.sets, &schema)?)?;
+        whole.lay(experiment::file::read_sets(&arguments.sets, &schema)?)?;
         let numbers = [
             ("repeat", arguments.repeat.map(Value::from)),
             ("lanes", arguments.lanes.map(Value::from)),
