@@ -211,7 +211,7 @@ pub fn create(
     }
     let simulated = matches!(backend, Backend::Virtual);
     let realtime_ns = SystemClock::new().anchor().realtime_ns;
-    Ok(store.create_set(study, simulated, backend.key_files(), realtime_ns)?)
+    Ok(store.create_set(study, simulated, key_files, realtime_ns)?)
 }
 
 /// The command that resumes a set.
