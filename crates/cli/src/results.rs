@@ -267,7 +267,7 @@ impl Mapped {
             manifest: &self.manifest,
             folder: &folder,
             tool: self.import.tool,
-            sheets: self.import.results().collect(),
+            results: self.import.results().collect(),
             broken: broken
                 .map(|broken| BrokenLine { line: broken.line, reason: &broken.reason })
                 .collect(),

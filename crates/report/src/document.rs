@@ -180,6 +180,15 @@ pub fn plain(text: impl Into<String>) -> Text {
     vec![Span::Plain(text.into())]
 }
 
+pub fn strong(text: impl Into<String>) -> Span {
+    Span::Strong(text.into())
+}
+
+/// A strong label and its text: **Purpose:** latency of one user.
+pub fn labelled(label: &str, text: &str) -> Text {
+    vec![strong(format!("{label}:")), Span::Plain(format!(" {text}"))]
+}
+
 /// Keys and plain values, without those that are not known.
 pub fn facts<K: Into<String>, V: Into<Option<String>>>(
     facts: impl IntoIterator<Item = (K, V)>,
@@ -198,6 +207,36 @@ impl Section {
     /// A section that nothing links to.
     pub fn new(title: impl Into<String>, blocks: Vec<Block>) -> Self {
         Self { id: String::new(), title: title.into(), blocks, sections: Vec::new() }
+    }
+
+    /// Adds blocks at the end; an `Option` or a list may be empty.
+    #[must_use]
+    pub fn with(mut self, blocks: impl IntoIterator<Item = impl Into<Block>>) -> Self {
+        self.blocks.extend(blocks.into_iter().map(Into::into));
+        self
+    }
+
+    /// `None` for a section without blocks.
+    pub fn filled(self) -> Option<Self> {
+        (!self.blocks.is_empty()).then_some(self)
+    }
+}
+
+impl From<Table> for Block {
+    fn from(table: Table) -> Self {
+        Self::Table(table)
+    }
+}
+
+impl From<Chart> for Block {
+    fn from(chart: Chart) -> Self {
+        Self::Figure(Figure { chart, mermaid: None })
+    }
+}
+
+impl From<Vec<Text>> for Block {
+    fn from(items: Vec<Text>) -> Self {
+        Self::List(items)
     }
 }
 
@@ -223,6 +262,13 @@ impl Table {
         rows: Vec<Vec<Cell>>,
     ) -> Self {
         Self { id: id.into(), caption: caption.into(), columns, rows, notes: Vec::new() }
+    }
+
+    /// Adds notes below the table.
+    #[must_use]
+    pub fn noted(mut self, notes: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.notes.extend(notes.into_iter().map(plain));
+        self
     }
 
     /// What stands below the table for its cells: each reason once, in the order in which cells have them.
@@ -269,6 +315,12 @@ impl Cell {
 
     pub fn number(text: impl Into<String>, number: f64) -> Self {
         Self { text: text.into(), number: Some(number), ..Self::default() }
+    }
+
+    /// Sets what a tooltip says about it.
+    #[must_use]
+    pub fn detailed(self, detail: impl Into<Option<String>>) -> Self {
+        Self { detail: detail.into(), ..self }
     }
 
     /// What stands below the table for it: why it is doubtful, or why there is nothing.

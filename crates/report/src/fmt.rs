@@ -269,15 +269,6 @@ pub fn level_name(level: Level) -> String {
     }
 }
 
-/// A load level in a sentence: `4 at once`, `2 requests/s`.
-pub fn level_phrase(found: Level) -> String {
-    match found {
-        Level::AsAsked | Level::Unlimited => level(found),
-        Level::Rate(per_s) => format!("{} requests/s", setting(per_s)),
-        Level::Concurrency(_) => format!("{} at once", level(found)),
-    }
-}
-
 /// Parts of a tooltip or a name, without the empty ones: `c=4 · 12 ms`.
 pub fn joined(parts: &[&str]) -> String {
     let parts: Vec<&str> = parts.iter().copied().filter(|part| !part.is_empty()).collect();
@@ -413,7 +404,7 @@ mod tests {
 
     #[test]
     fn levels_are_as_short_as_they_can_be() {
-        assert_eq!(level_phrase(Level::Rate(12.345_678)), "12.346 requests/s");
+        assert_eq!(level_name(Level::Rate(12.345_678)), "12.346 req/s");
         assert_eq!(level(Level::Rate(3.0)), "3");
         assert_eq!(level(Level::Unlimited), "unlimited");
     }

@@ -1,86 +1,125 @@
-//! The server's GPUs in words: what every page says of them.
+//! The server's GPUs, as every page describes them.
 
 use inferometer_analysis::GaugeFigures;
 use inferometer_analysis::machines::{DeviceFigures, EnergyFrom, GpuFigures, ServersBy};
 
-use crate::fmt::{count, percent};
+use crate::document::{Cell, Columns};
+use crate::fmt::{self, count, gibibytes, number, percent, whole};
+use crate::pages::cells::missing;
 
-/// Those that are counted; where none is, nothing is said of them together.
+pub(crate) const NOT_REPORTED: &str = "not reported by the tool";
+
+/// The GPUs that count in sums.
 pub(crate) fn used(gpus: &GpuFigures) -> impl Iterator<Item = &DeviceFigures> {
     gpus.devices.iter().filter(|device| device.counts())
 }
 
-/// Of the ones that are counted.
-pub(crate) fn is_one(gpus: &GpuFigures) -> bool {
+fn is_one(gpus: &GpuFigures) -> bool {
     used(gpus).count() == 1
 }
 
-/// `2 GPUs`, `2 of 8 GPUs, the others rest` or `…, the others are not the server's`.
+/// `2 GPUs`, `2 of 8 GPUs, the others are idle` or `…, the others are not the server's`.
 pub(crate) fn how_many(gpus: &GpuFigures) -> String {
     let (all, used) = (gpus.devices.len(), used(gpus).count());
-    let noun = if all == 1 { "GPU" } else { "GPUs" };
     match used {
-        0 => format!("{all} {noun} that did nothing"),
-        used if used == all => format!("{all} {noun}"),
+        0 => format!("{}, all idle", fmt::counted(all as u64, "GPU")),
+        used if used == all => fmt::counted(all as u64, "GPU"),
         used => {
             let is_anothers = |device: &DeviceFigures| device.foreign && !device.idle;
-            let others =
-                if gpus.devices.iter().any(is_anothers) { "are not the server's" } else { "rest" };
+            let others = gpus.devices.iter().any(is_anothers);
+            let others = if others { "are not the server's" } else { "are idle" };
             format!("{used} of {all} GPUs, the others {others}")
         }
     }
 }
 
-/// Of several the mean of their means, and the highest of all.
-pub(crate) fn across(
-    gpus: &GpuFigures,
-    of: fn(&DeviceFigures) -> Option<GaugeFigures>,
-) -> Option<GaugeFigures> {
-    let told: Vec<GaugeFigures> = used(gpus).filter_map(of).collect();
-    let max = told.iter().map(|one| one.max).reduce(f64::max)?;
-    let mean = told.iter().map(|one| one.mean).sum::<f64>() / told.len() as f64;
-    Some(GaugeFigures { mean, max, n: told.iter().map(|one| one.n).min()? })
+/// The number of GPUs, and of the samples with their source.
+pub(crate) fn samples(gpus: &GpuFigures) -> String {
+    let missed = match gpus.missed {
+        0 => String::new(),
+        missed => format!(" ({} missed)", count(missed)),
+    };
+    let samples = fmt::counted(gpus.looks, "sample");
+    format!("{}, {samples} by {}{missed}", how_many(gpus), gpus.source.title())
 }
 
-/// What is in the sums over GPUs.
+/// The mean of the means of all GPUs that count, and the highest of all values.
+pub(crate) fn across(
+    gpus: &GpuFigures,
+    get: fn(&DeviceFigures) -> Option<GaugeFigures>,
+) -> Option<GaugeFigures> {
+    let found: Vec<GaugeFigures> = used(gpus).filter_map(get).collect();
+    let max = found.iter().map(|one| one.max).reduce(f64::max)?;
+    let mean = found.iter().map(|one| one.mean).sum::<f64>() / found.len() as f64;
+    Some(GaugeFigures { mean, max, n: found.iter().map(|one| one.n).min()? })
+}
+
+/// A gauge of a GPU: its title, whether the highest value of several GPUs is shown instead of their mean,
+/// its value and its text.
+type Gauge = (&'static str, bool, fn(&DeviceFigures) -> Option<f64>, fn(f64) -> String);
+
+const GAUGES: [Gauge; 8] = [
+    ("Use", false, |it| Some(it.use_share?.mean), percent),
+    (
+        "Memory, highest (GiB)",
+        true,
+        |it| Some(it.memory_used_bytes?.max),
+        |bytes| number(gibibytes(bytes)),
+    ),
+    ("Power, highest (W)", true, |it| Some(it.power_w?.max), number),
+    ("Core clock (MHz)", false, |it| Some(it.core_clock_mhz?.mean), whole),
+    ("Temperature, highest (°C)", true, |it| Some(it.temperature_c?.max), whole),
+    ("Throttled by power", false, |it| it.throttled_power, percent),
+    ("Throttled by heat", false, |it| it.throttled_thermal, percent),
+    ("Throttled by the board", false, |it| it.throttled_hardware, percent),
+];
+
+/// Adds the columns of the gauges; `devices` are the GPUs of a row.
+pub(crate) fn columns<'a, T: 'a>(
+    columns: Columns<'a, T>,
+    devices: fn(&T) -> Vec<&'a DeviceFigures>,
+) -> Columns<'a, T> {
+    GAUGES.into_iter().fold(columns, |columns, (title, is_highest, get, text)| {
+        columns.right(title, move |row| {
+            let values: Vec<f64> = devices(row).into_iter().filter_map(get).collect();
+            let ends = [f64::min, f64::max].map(|end| values.iter().copied().reduce(end));
+            let [Some(low), Some(high)] = ends else { return missing(NOT_REPORTED) };
+            if is_highest || values.len() == 1 {
+                return Cell::number(text(high), high);
+            }
+            let mean = values.iter().sum::<f64>() / values.len() as f64;
+            let behind = fmt::counted(values.len() as u64, "GPU run");
+            let range = format!("{} to {} in {behind}", text(low), text(high));
+            Cell::number(text(mean), mean).detailed(range)
+        })
+    })
+}
+
+/// The GPUs that are in the sums.
 pub(crate) fn counted(gpus: &GpuFigures) -> &'static str {
     match (gpus.servers_by, is_one(gpus)) {
-        (Some(ServersBy::Processes), true) => "the GPU with a process of the server on it",
-        (Some(ServersBy::Processes), false) => "GPUs with a process of the server on them",
+        (Some(ServersBy::Processes), true) => "the GPU with a process of the server",
+        (Some(ServersBy::Processes), false) => "GPUs with a process of the server",
         (Some(ServersBy::OnlyOne), _) => "the only GPU of the machine",
-        (Some(ServersBy::Environment), true) => "the GPU that the server was given",
-        (Some(ServersBy::Environment), false) => "GPUs that the server was given and used",
+        (Some(ServersBy::Environment), true) => "the GPU that was assigned to the server",
+        (Some(ServersBy::Environment), false) => "GPUs that were assigned to the server and used",
         (None, true) => "the GPU that was in use",
         (None, false) => "all GPUs that were in use, which may not all be the server's",
     }
 }
 
-/// ` (3 were missed)`, or nothing.
-pub(crate) fn missed(gpus: &GpuFigures) -> String {
-    match gpus.missed {
-        0 => String::new(),
-        1 => " (1 was missed)".to_owned(),
-        several => format!(" ({} were missed)", count(several)),
-    }
-}
-
-/// Such as `power limit in 12 % of the looks`; `None` where nobody tells.
-pub(crate) fn held_back(device: &DeviceFigures) -> Option<String> {
+/// The limits that throttled it, such as `power limit in 12 %`; `None` where it was not throttled.
+pub(crate) fn throttled(device: &DeviceFigures) -> Option<String> {
     let shares = [
         ("power limit", device.throttled_power),
         ("heat", device.throttled_thermal),
         ("board", device.throttled_hardware),
     ];
-    let told: Vec<(&str, f64)> =
-        shares.into_iter().filter_map(|(what, share)| Some((what, share?))).collect();
-    let held = told.iter().filter(|(_, share)| 0.0 < *share);
-    let words: Vec<String> =
-        held.map(|(what, share)| format!("{what} in {}", percent(*share))).collect();
-    match (told.is_empty(), words.is_empty()) {
-        (true, _) => None,
-        (false, true) => Some("never".to_owned()),
-        (false, false) => Some(words.join(", ")),
-    }
+    let held = shares.into_iter().filter_map(|(what, share)| {
+        let share = share.filter(|share| 0.0 < *share)?;
+        Some(format!("{what} in {}", percent(share)))
+    });
+    Some(held.collect::<Vec<_>>().join(", ")).filter(|words| !words.is_empty())
 }
 
 /// How the energy was found.

@@ -3,17 +3,13 @@
 //! A case that fails the gate is a `failure`, or an `error` where it could not be decided; an undecided
 //! case that passes the gate is `skipped`.
 
-use std::fmt::Write;
-
 use inferometer_analysis::tool_result::ToolResult;
-use inferometer_analysis::{
-    Metric, RequestSlo, RequirementOutcome, Severity, SloOutcome, Summary, ThresholdVerdict,
-    Undecided, Verdict,
-};
+use inferometer_analysis::{Severity, Summary, ThresholdVerdict, Undecided, Verdict};
 
 use crate::escape::xml;
-use crate::fmt::{count, number, with_unit};
+use crate::fmt::count;
 use crate::pages::results::mark_words;
+use crate::pages::slo_value;
 use crate::requirements::{Judgement, sentence};
 
 /// A result without requirements.
@@ -37,37 +33,40 @@ pub fn exported(results: &[Exported<'_>]) -> String {
         Exported::ToolResult(result) => {
             let marks = result.marks.iter().filter(|mark| mark.is_doubt()).map(mark_words);
             let marks = marks.collect::<Vec<_>>().join("; ");
-            let case = Case {
-                class: "result",
-                name: "the result is of a whole and unhurried load".to_owned(),
-                ending: if marks.is_empty() { Ending::Passed } else { Ending::NotShown },
-                text: if marks.is_empty() { "no mark".to_owned() } else { marks },
+            let (ending, text) = if marks.is_empty() {
+                (Ending::Passed, "no mark".to_owned())
+            } else {
+                (Ending::Undecided, marks)
             };
-            Suite { cases: vec![case], ..Suite::from_result(result) }
+            let name = "the result is complete and its server not saturated";
+            let cases = vec![Case::new("result", name, ending, text)];
+            Suite { cases, ..Suite::from_result(result) }
         }
     };
     render_suites(&results.iter().map(suite).collect::<Vec<_>>())
 }
 
 fn render_suites(suites: &[Suite]) -> String {
-    let cases = suites.iter().flat_map(|suite| &suite.cases);
-    let mut text = format!(
-        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"inferometer\"{}>\n",
-        totals(cases)
-    );
-    for suite in suites {
-        suite.write(&mut text);
-    }
-    text + "</testsuites>\n"
+    let totals = totals(suites.iter().flat_map(|suite| &suite.cases));
+    let suites: String = suites.iter().map(Suite::to_xml).collect();
+    format!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
+         <testsuites name=\"inferometer\"{totals}>\n{suites}</testsuites>\n"
+    )
 }
 
 /// One suite for each run, and one for runs that are judged together.
 fn suites(judgement: &Judgement<'_>) -> Vec<Suite> {
-    let runs = judgement.runs.iter().map(Suite::from_run);
+    let results = judgement.results.iter().map(Suite::from_result);
     let mut suites: Vec<Suite> =
-        runs.chain(judgement.results.iter().map(Suite::from_result)).collect();
-    let required = judgement.requirements.iter();
-    let cases = required.map(|found| requirement_case(found, judgement.undecided));
+        judgement.runs.iter().map(Suite::from_run).chain(results).collect();
+    let cases = judgement.requirements.iter().map(|found| {
+        let ending = match (found.verdict, judgement.undecided) {
+            (ThresholdVerdict::Undecided, Undecided::Fail) => Ending::Undecided,
+            (verdict, _) => verdict.into(),
+        };
+        Case::new("requirement", &found.requirement, ending, sentence(found))
+    });
     match &mut suites[..] {
         [only] => only.cases.extend(cases),
         several => {
@@ -96,12 +95,13 @@ struct Case {
 }
 
 /// In the order of the totals.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 enum Ending {
     Passed,
     Failed,
-    NotShown,
-    LetThrough,
+    /// An `error`.
+    Undecided,
+    Skipped,
 }
 
 impl From<ThresholdVerdict> for Ending {
@@ -109,7 +109,7 @@ impl From<ThresholdVerdict> for Ending {
         match verdict {
             ThresholdVerdict::Met => Self::Passed,
             ThresholdVerdict::Missed => Self::Failed,
-            ThresholdVerdict::Undecided => Self::LetThrough,
+            ThresholdVerdict::Undecided => Self::Skipped,
         }
     }
 }
@@ -118,10 +118,20 @@ impl Suite {
     fn from_run(summary: &Summary) -> Self {
         let run = &summary.run;
         let mut cases = vec![verdict_case(summary)];
-        if let Some(slos) = &summary.request_slos {
-            cases.extend(slos.promises.iter().map(|slo| request_slo_case(slo, slos.scheduled)));
-        }
-        cases.extend(summary.slos.iter().map(slo_case));
+        // An SLO of each request is not judged: require its attainment instead.
+        cases.extend(summary.request_slos.iter().flat_map(|slos| {
+            slos.promises.iter().map(|slo| {
+                let met =
+                    format!("{} of {} requests met it", count(slo.met), count(slos.scheduled));
+                let name = format!("{} of each request", slo.promise);
+                Case::new("promise", &name, Ending::Skipped, slo.reason.clone().unwrap_or(met))
+            })
+        }));
+        cases.extend(summary.slos.iter().map(|slo| {
+            let why = slo.reason.as_ref().map_or_else(String::new, |reason| format!("; {reason}"));
+            let text = format!("{}: {}{why}", slo.verdict.key(), slo_value(slo));
+            Case::new("promise", &slo.promise, slo.verdict.into(), text)
+        }));
         let simulated = if run.simulated.is_some() { "yes" } else { "no" };
         Self {
             name: run.id.clone(),
@@ -153,30 +163,31 @@ impl Suite {
         }
     }
 
-    fn write(&self, text: &mut String) {
+    fn to_xml(&self) -> String {
         let time = self.seconds.map_or_else(String::new, |s| format!(" time=\"{s:.3}\""));
         let begun = self.started.as_ref();
         let begun = begun.map_or_else(String::new, |at| format!(" timestamp=\"{}\"", xml(at)));
-        let totals = totals(self.cases.iter());
-        let name = xml(&self.name);
-        let _ = writeln!(text, "  <testsuite name=\"{name}\"{totals}{time}{begun}>");
-        if !self.properties.is_empty() {
-            text.push_str("    <properties>\n");
-            for (name, value) in &self.properties {
-                let value = xml(value);
-                let _ = writeln!(text, "      <property name=\"{name}\" value=\"{value}\"/>");
-            }
-            text.push_str("    </properties>\n");
-        }
-        for case in &self.cases {
-            case.write(text);
-        }
-        text.push_str("  </testsuite>\n");
+        let property = |(name, value): &(&str, String)| {
+            format!("      <property name=\"{name}\" value=\"{}\"/>\n", xml(value))
+        };
+        let properties = match self.properties.iter().map(property).collect::<String>() {
+            none if none.is_empty() => none,
+            some => format!("    <properties>\n{some}    </properties>\n"),
+        };
+        let (name, totals) = (xml(&self.name), totals(self.cases.iter()));
+        let cases: String = self.cases.iter().map(Case::to_xml).collect();
+        format!(
+            "  <testsuite name=\"{name}\"{totals}{time}{begun}>\n{properties}{cases}  </testsuite>\n"
+        )
     }
 }
 
 impl Case {
-    fn write(&self, text: &mut String) {
+    fn new(class: &'static str, name: &str, ending: Ending, text: String) -> Self {
+        Self { class, name: name.to_owned(), ending, text }
+    }
+
+    fn to_xml(&self) -> String {
         let (class, name, message) = (self.class, xml(&self.name), xml(&self.text));
         let with_message = |element| {
             format!("<{element} message=\"{message}\" type=\"{class}\">{message}</{element}>")
@@ -184,14 +195,13 @@ impl Case {
         let ending = match self.ending {
             Ending::Passed => format!("<system-out>{message}</system-out>"),
             Ending::Failed => with_message("failure"),
-            Ending::NotShown => with_message("error"),
-            Ending::LetThrough => format!("<skipped message=\"{message}\"/>"),
+            Ending::Undecided => with_message("error"),
+            Ending::Skipped => format!("<skipped message=\"{message}\"/>"),
         };
-        let _ = writeln!(
-            text,
+        format!(
             "    <testcase classname=\"inferometer.{class}\" name=\"{name}\">\n      {ending}\n    \
-             </testcase>"
-        );
+             </testcase>\n"
+        )
     }
 }
 
@@ -205,46 +215,14 @@ fn totals<'a>(cases: impl Iterator<Item = &'a Case>) -> String {
 
 /// Whether the run is valid.
 fn verdict_case(summary: &Summary) -> Case {
-    let invalid = summary.verdict == Verdict::Invalid;
-    let least = if invalid { Severity::Invalid } else { Severity::Degraded };
-    let warnings = summary.warnings.iter().filter(|notice| least <= notice.severity);
-    let why: Vec<String> =
-        warnings.map(|notice| format!("{}: {}", notice.text, notice.remedy)).collect();
-    Case {
-        class: "run",
-        name: "the run is valid".to_owned(),
-        ending: if invalid { Ending::NotShown } else { Ending::Passed },
-        text: [vec![summary.verdict.to_string()], why].concat().join("; "),
-    }
-}
-
-fn requirement_case(found: &RequirementOutcome, undecided: Undecided) -> Case {
-    let ending = match (found.verdict, undecided) {
-        (ThresholdVerdict::Undecided, Undecided::Fail) => Ending::NotShown,
-        (verdict, _) => verdict.into(),
+    let (least, ending) = match summary.verdict {
+        Verdict::Invalid => (Severity::Invalid, Ending::Undecided),
+        Verdict::Valid | Verdict::Degraded => (Severity::Degraded, Ending::Passed),
     };
-    let (name, text) = (found.requirement.clone(), sentence(found));
-    Case { class: "requirement", name, ending, text }
-}
-
-/// An SLO of each request decides nothing by itself: require its attainment instead.
-fn request_slo_case(slo: &RequestSlo, scheduled: u64) -> Case {
-    let kept = format!("{} of {} requests keep it", count(slo.met), count(scheduled));
-    Case {
-        class: "promise",
-        name: format!("{} of each request", slo.promise),
-        ending: Ending::LetThrough,
-        text: slo.reason.clone().unwrap_or(kept),
-    }
-}
-
-fn slo_case(slo: &SloOutcome) -> Case {
-    let why = slo.reason.as_ref().map_or_else(String::new, |reason| format!("; {reason}"));
-    let metric = slo.metric.as_deref().and_then(Metric::named);
-    let value =
-        metric.map_or_else(|| number(slo.value), |metric| with_unit(slo.value, metric.unit));
-    let text = format!("{}: {value}{why}", slo.verdict.key());
-    Case { class: "promise", name: slo.promise.clone(), ending: slo.verdict.into(), text }
+    let warnings = summary.warnings.iter().filter(|notice| least <= notice.severity);
+    let why = warnings.map(|notice| format!("; {}: {}", notice.text, notice.remedy));
+    let text = format!("{}{}", summary.verdict, why.collect::<String>());
+    Case::new("run", "the run is valid", ending, text)
 }
 
 #[cfg(test)]

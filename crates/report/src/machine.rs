@@ -1,65 +1,53 @@
-//! A machine in words: the lines of every page that shows one.
+//! The facts of a machine, as every page shows them.
 
 use inferometer_model::system::{Gpu, Machine};
 
-use crate::fmt::{memory, whole};
+use crate::fmt::{counted, memory, whole};
+use crate::pages::distinct;
 
-/// What is known, as names and values, in the order in which people read it.
+/// A fact of a machine: its name, whether it is about GPUs, and its value.
+pub type Fact = (&'static str, bool, fn(&Machine) -> Option<String>);
+
+pub const FACTS: [Fact; 10] = [
+    ("GPU(s)", true, |it| (!it.gpus.is_empty()).then(|| gpus(&it.gpus))),
+    ("GPU driver", true, |it| it.gpu_driver.clone()),
+    ("GPU runtime", true, |it| it.gpu_runtime.clone()),
+    ("Interconnect", true, |it| it.interconnect.clone()),
+    ("OS", false, |it| it.os.clone()),
+    ("Kernel", false, |it| it.kernel.clone()),
+    ("CPU", false, cpu),
+    ("System RAM", false, |it| it.memory_bytes.map(memory)),
+    ("Architecture", false, |it| it.architecture.clone()),
+    ("Container", false, |it| it.container.clone()),
+];
+
+/// Names and values of the known facts.
 pub fn lines(machine: &Machine) -> Vec<(&'static str, String)> {
-    let text = |name: &'static str, value: &Option<String>| Some((name, value.clone()?));
-    [
-        (!machine.gpus.is_empty()).then(|| ("GPU(s)", gpus(&machine.gpus))),
-        text("GPU driver", &machine.gpu_driver),
-        text("GPU runtime", &machine.gpu_runtime),
-        text("Interconnect", &machine.interconnect),
-        text("OS", &machine.os),
-        text("Kernel", &machine.kernel),
-        cpu(machine).map(|words| ("CPU", words)),
-        machine.memory_bytes.map(|bytes| ("System RAM", memory(bytes))),
-        text("Architecture", &machine.architecture),
-        text("Container", &machine.container),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
+    FACTS.iter().filter_map(|(name, _, get)| Some((*name, get(machine)?))).collect()
 }
 
 /// `4× AMD Instinct MI100 (gfx908)`; several kinds after commas.
 pub fn gpus(gpus: &[Gpu]) -> String {
-    let mut kinds: Vec<(&Gpu, u32)> = Vec::new();
-    for gpu in gpus {
-        match kinds.iter_mut().find(|(known, _)| *known == gpu) {
-            Some((_, count)) => *count += 1,
-            None => kinds.push((gpu, 1)),
-        }
-    }
-    let words = |(gpu, count): &(&Gpu, u32)| {
-        let number = if *count == 1 { String::new() } else { format!("{count}× ") };
-        let facts: Vec<String> = [
+    let words = |gpu: &Gpu| {
+        let count = gpus.iter().filter(|other| *other == gpu).count();
+        let number = if count == 1 { String::new() } else { format!("{count}× ") };
+        let facts = [
             gpu.architecture.clone(),
             gpu.memory_bytes.map(memory),
             gpu.power_limit_w.map(|watts| format!("{} W", whole(watts))),
-        ]
-        .into_iter()
-        .flatten()
-        .collect();
+        ];
+        let facts: Vec<String> = facts.into_iter().flatten().collect();
         let more =
             if facts.is_empty() { String::new() } else { format!(" ({})", facts.join(", ")) };
         format!("{number}{}{more}", gpu.name)
     };
-    kinds.iter().map(words).collect::<Vec<_>>().join(", ")
+    distinct(gpus).into_iter().map(words).collect::<Vec<_>>().join(", ")
 }
 
-pub fn cpu(machine: &Machine) -> Option<String> {
-    let threads = machine.cpus.map(|threads| match threads {
-        1 => "1 thread".to_owned(),
-        several => format!("{several} threads"),
-    });
-    match (&machine.cpu_model, threads) {
-        (Some(model), Some(threads)) => Some(format!("{model}, {threads}")),
-        (Some(one), None) => Some(one.clone()),
-        (None, threads) => threads,
-    }
+fn cpu(machine: &Machine) -> Option<String> {
+    let threads = machine.cpus.map(|threads| counted(threads.into(), "thread"));
+    let parts: Vec<String> = machine.cpu_model.iter().cloned().chain(threads).collect();
+    (!parts.is_empty()).then(|| parts.join(", "))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! A plan's lengths and load curve as bars of text.
+//! The lengths and the load curve of a plan as bars of text.
 
 use inferometer_analysis::outline::{Bar, LengthOutline, LoadCurve, Outline};
 
@@ -8,65 +8,53 @@ const BAR_WIDTH: u64 = 48;
 
 /// The sections below the facts of a plan.
 pub fn render(outline: &Outline) -> String {
-    // A plan without an end has no totals.
-    let all = |total: u64| {
-        if outline.more {
+    let lengths =
+        [("INPUT TOKENS", &outline.input_tokens), ("OUTPUT TOKENS", &outline.output_tokens)];
+    let lengths = lengths.into_iter().filter_map(|(title, lengths)| {
+        let lengths = lengths.as_ref()?;
+        // A plan without an end has no totals.
+        let all = if outline.more {
             format!(" (of the first {})", count(outline.requests))
         } else {
-            format!(", {} in all", count(total))
-        }
-    };
-    let sections = [
-        outline.input_tokens.as_ref().map(|lengths| section("INPUT TOKENS", lengths, &all)),
-        outline.output_tokens.as_ref().map(|lengths| section("OUTPUT TOKENS", lengths, &all)),
-        outline.load_curve.as_ref().map(curve),
-    ];
-    let sections: Vec<String> = sections.into_iter().flatten().collect();
-    sections.join("\n")
+            format!(", {} in all", count(lengths.total))
+        };
+        Some(section(title, lengths, &all))
+    });
+    lengths.chain(outline.load_curve.as_ref().map(curve)).collect::<Vec<_>>().join("\n")
 }
 
-fn section(title: &str, lengths: &LengthOutline, all: &dyn Fn(u64) -> String) -> String {
-    let all = all(lengths.total);
-    let facts = if lengths.min == lengths.max {
-        format!("{} each{all}", count(lengths.min.into()))
+fn section(title: &str, lengths: &LengthOutline, all: &str) -> String {
+    let LengthOutline { min, mean, p50, p90, p99, max, histogram, .. } = lengths;
+    let [low, p50, p90, p99, high] = [min, p50, p90, p99, max].map(|it| count((*it).into()));
+    let facts = if min == max {
+        format!("{low} each{all}")
     } else {
-        format!(
-            "mean {}, p50 {}, p90 {}, p99 {}, max {}{all}",
-            number(lengths.mean),
-            count(lengths.p50.into()),
-            count(lengths.p90.into()),
-            count(lengths.p99.into()),
-            count(lengths.max.into()),
-        )
+        format!("mean {}, p50 {p50}, p90 {p90}, p99 {p99}, max {high}{all}", number(*mean))
     };
-    let most = lengths.histogram.iter().map(|bar| bar.requests).max().unwrap_or(1);
-    let bars: String = match &lengths.histogram[..] {
-        [_] => String::new(),
-        bars => bars.iter().map(|bar| line(bar, most)).collect(),
-    };
+    let range = |bar: &Bar| format!("{}–{}", count(bar.low.into()), count(bar.high.into()));
+    let bars = histogram.iter().map(|bar| (range(bar), bar.requests));
+    let bars = if histogram.len() == 1 { String::new() } else { bar_lines(bars.collect()) };
     format!("{title}  {facts}\n{bars}")
 }
 
-fn line(bar: &Bar, most: u64) -> String {
-    let range = format!("{}–{}", count(bar.low.into()), count(bar.high.into()));
-    format!("  {range:>17}  {} {}\n", blocks(bar.requests, most), count(bar.requests))
-}
-
 fn curve(curve: &LoadCurve) -> String {
-    let mean = curve
-        .mean_per_s
-        .map_or_else(String::new, |mean| format!("  {} requests/s on average", number(mean)));
-    let most = curve.requests.iter().copied().max().unwrap_or(1);
+    let mean = curve.mean_per_s.map(|mean| format!("  {} requests/s on average", number(mean)));
     let step = curve.step_s;
-    let line = |(place, requests): (u32, &u64)| {
-        let from = format!("{} s", f64::from(place) * step);
-        format!("  {from:>17}  {} {}\n", blocks(*requests, most), count(*requests))
-    };
-    let lines: Vec<String> = (0_u32..).zip(&curve.requests).map(line).collect();
-    format!("LOAD CURVE{mean}, in steps of {step} s\n{}", lines.concat())
+    let steps = (0_u32..).zip(&curve.requests);
+    let bars = steps.map(|(index, number)| (format!("{} s", f64::from(index) * step), *number));
+    let (mean, bars) = (mean.unwrap_or_default(), bar_lines(bars.collect()));
+    format!("LOAD CURVE{mean}, in steps of {step} s\n{bars}")
 }
 
-/// A bar in proportion; what is there at all has at least a sliver.
+fn bar_lines(bars: Vec<(String, u64)>) -> String {
+    let most = bars.iter().map(|(_, requests)| *requests).max().unwrap_or(1);
+    let line = |(label, requests): (String, u64)| {
+        format!("  {label:>17}  {} {}\n", blocks(requests, most), count(requests))
+    };
+    bars.into_iter().map(line).collect()
+}
+
+/// A bar in proportion; a value above zero has at least an eighth of a character.
 fn blocks(value: u64, most: u64) -> String {
     const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
     let eighths = (value * BAR_WIDTH * 8).div_ceil(most.max(1));

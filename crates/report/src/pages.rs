@@ -1,17 +1,15 @@
-//! The documents: what stands on the page of a run, of a set, of a suite and of a matrix.
+//! The pages of a run, of a set, of a suite and of a matrix.
 //!
 //! A page is a function of what is stored: it reads no clock and opens nothing, so that the same
 //! files always make the same bytes. Sentences beside charts are made from the numbers that the
 //! charts show.
 
 mod audit;
-
-mod card;
-mod cells;
+pub(crate) mod cells;
 mod charts;
 pub mod csv;
 mod findings;
-mod frame;
+pub(crate) mod frame;
 pub mod matrix;
 pub mod results;
 pub(crate) mod rows;
@@ -25,15 +23,50 @@ use std::collections::BTreeMap;
 
 use inferometer_analysis::set::{PointResult, SetSummary};
 
+pub(crate) use self::run::{requests_ok, slo_value};
 pub use self::run::{run, run_brief, run_reservations};
 pub use self::set::{SetFiles, set, set_brief};
 pub use self::suite::suite;
 use crate::document::Document;
 use crate::narrative::Narrative;
 
+/// What most pages are made of.
+mod prelude {
+    pub(super) use std::fmt::Write;
+
+    pub(super) use inferometer_analysis::set::{
+        AcrossRuns, ConditionSummary, LevelSummary, SetSummary,
+    };
+    pub(super) use inferometer_analysis::{
+        Interval, LatencyOrigin, Metric, Percentile, Quantity, Shape, Statistic, Summary, Unit,
+        Verdict, Warning, metric,
+    };
+
+    pub(super) use super::cells::{
+        self, UNCERTIFIED, brief_cell, count_cell, known, missing, number_cell, quantity_cell,
+        quantity_columns, uncertified,
+    };
+    pub(super) use super::frame::{self, About, section};
+    pub(super) use super::rows::{self, Row, Series};
+    pub(super) use super::{
+        Detail, SuiteInput, audit, charts, distinct, grouped, system, validity,
+    };
+    pub(super) use crate::chart::Chart;
+    pub(super) use crate::document::{
+        Block, Card, Cell, Column, Columns, Document, Figure, Lead, Mood, Section, Span, Table,
+        Text, facts, labelled, plain, strong,
+    };
+    pub(super) use crate::escape::terminal_line;
+    pub(super) use crate::fmt::{
+        self, NOTHING, count, counted, level_name, list, load, memory, number, percent,
+        uncertainty, whole,
+    };
+    pub(super) use crate::narrative::Narrative;
+}
+
 /// How much a page shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Detail {
+pub(crate) enum Detail {
     /// Everything, for HTML and Markdown.
     Full,
     /// What fits on a screen, for a terminal.
@@ -44,12 +77,12 @@ enum Detail {
 #[derive(Clone, Copy, Debug)]
 pub struct SuiteInput<'a> {
     pub set: &'a SetSummary,
-    /// Runs that are not here are told by the set alone, without charts of their requests.
+    /// Runs that are missing here have no charts of their requests.
     pub points: &'a [PointResult],
     pub narrative: &'a Narrative,
 }
 
-/// The page that fits what the set asked.
+/// The page for the question of the set.
 pub fn of_set(input: &SuiteInput<'_>) -> Document {
     if input.set.suite.is_some() {
         return suite(input);
@@ -58,7 +91,7 @@ pub fn of_set(input: &SuiteInput<'_>) -> Document {
 }
 
 /// Each value once, in the order of its first appearance.
-fn distinct<T: PartialEq>(values: impl IntoIterator<Item = T>) -> Vec<T> {
+pub(crate) fn distinct<T: PartialEq>(values: impl IntoIterator<Item = T>) -> Vec<T> {
     let mut found = Vec::new();
     for value in values {
         if !found.contains(&value) {
@@ -69,18 +102,18 @@ fn distinct<T: PartialEq>(values: impl IntoIterator<Item = T>) -> Vec<T> {
 }
 
 /// Groups by key, in the order in which the keys appear.
-fn grouped<T, K: Clone + Ord>(
+pub(crate) fn grouped<T, K: Clone + Ord>(
     items: impl Iterator<Item = T>,
     key: impl Fn(&T) -> K,
 ) -> Vec<(K, Vec<T>)> {
     let mut groups: Vec<(K, Vec<T>)> = Vec::new();
-    let mut places: BTreeMap<K, usize> = BTreeMap::new();
+    let mut positions: BTreeMap<K, usize> = BTreeMap::new();
     for item in items {
-        let place = *places.entry(key(&item)).or_insert_with_key(|key| {
+        let position = *positions.entry(key(&item)).or_insert_with_key(|key| {
             groups.push((key.clone(), Vec::new()));
             groups.len() - 1
         });
-        groups[place].1.push(item);
+        groups[position].1.push(item);
     }
     groups
 }

@@ -5,9 +5,10 @@ use inferometer_analysis::{
     Metric, RequirementOutcome, Summary, ThresholdVerdict, Undecided, Unit,
 };
 
-use crate::document::{Badge, Block, Mood, Section, plain, terminal};
+use crate::document::{Badge, Block, Section, plain, terminal};
 use crate::escape::terminal_line;
 use crate::fmt::{NOTHING, interval_in, number, percent};
+use crate::pages::frame;
 use crate::terminal::Style;
 
 /// Characters of a requirement; limits have any number of digits.
@@ -41,29 +42,20 @@ pub(crate) fn page_section(outcomes: &[RequirementOutcome]) -> Option<Section> {
         runs => format!("requirements of {runs} runs, by the interval between them"),
     };
     let block = |found: &RequirementOutcome| {
-        let mood = match found.verdict {
-            ThresholdVerdict::Met => Mood::Good,
-            ThresholdVerdict::Missed => Mood::Bad,
-            ThresholdVerdict::Undecided => Mood::Doubt,
+        let word = match found.verdict {
+            ThresholdVerdict::Met => "PASS",
+            ThresholdVerdict::Missed => "FAIL",
+            ThresholdVerdict::Undecided => "UNDECIDED",
         };
         let requirement = terminal_line(&found.requirement, REQUIREMENT_MAX);
         Block::Verdict(Badge {
-            mood,
-            word: word(found.verdict).to_owned(),
+            mood: found.verdict.into(),
+            word: word.to_owned(),
             text: plain(format!("{requirement}: {}", value_with_interval(found))),
             points: found.reason.iter().cloned().map(plain).collect(),
         })
     };
-    let blocks = outcomes.iter().map(block).collect();
-    Some(Section { id: "requirements".to_owned(), title, blocks, sections: Vec::new() })
-}
-
-pub(crate) const fn word(verdict: ThresholdVerdict) -> &'static str {
-    match verdict {
-        ThresholdVerdict::Met => "PASS",
-        ThresholdVerdict::Missed => "FAIL",
-        ThresholdVerdict::Undecided => "UNDECIDED",
-    }
+    Some(frame::section("requirements", title, outcomes.iter().map(block)))
 }
 
 /// The value with its unit; a dash where there is none.

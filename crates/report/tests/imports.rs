@@ -70,13 +70,13 @@ fn sweep() -> Vec<ToolResult> {
     of_one("V0", 12).chain(of_one("V1", 40)).collect()
 }
 
-fn page(sheets: &[ToolResult], broken: Vec<BrokenLine<'_>>) -> String {
+fn page(results: &[ToolResult], broken: Vec<BrokenLine<'_>>) -> String {
     let manifest = manifest();
     let page = ImportPage {
         manifest: &manifest,
         folder: "runs/20260102-030405-imp1",
         tool: Tool::Vllm,
-        sheets: sheets.iter().collect(),
+        results: results.iter().collect(),
         broken,
         notes: vec!["the first token's time is in no throughput"],
     };

@@ -40,6 +40,17 @@ pub enum Theme {
 }
 
 impl Chart {
+    pub fn new(
+        id: impl Into<String>,
+        title: impl Into<String>,
+        finding: impl Into<String>,
+        n: impl Into<String>,
+        plot: Plot,
+    ) -> Self {
+        let (id, title, finding) = (id.into(), title.into(), finding.into());
+        Self { id, title, finding, n: n.into(), plot }
+    }
+
     /// The whole picture. The same numbers give the same bytes.
     pub fn to_svg(&self, theme: Theme) -> String {
         let mut canvas = Canvas::new(self, theme);

@@ -1,7 +1,8 @@
 //! The load and the workload in words, for pages and for plans.
 
 use inferometer_analysis::{
-    ExtentFacts, LoadFacts, RampSegmentFacts, RateFacts, ThinkFacts, WarmUpFacts, WorkloadFacts,
+    ExtentFacts, LoadFacts, RampSegmentFacts, RateFacts, Summary, ThinkFacts, WarmUpFacts,
+    WorkloadFacts,
 };
 use inferometer_model::endpoint::Api;
 use inferometer_model::observations::InputLength;
@@ -49,6 +50,15 @@ pub fn shape(load: &LoadFacts, unit: Unit) -> String {
         format!(", at most {} in flight (capped-open)", count(cap.into()))
     });
     format!("open loop, {rate}{cap}")
+}
+
+/// The load of a run and its extent.
+pub fn planned(summary: &Summary) -> String {
+    let unit = match summary.workload.turns {
+        Some(_) => Unit::Conversations,
+        None => Unit::Requests,
+    };
+    format!("{}, {}", shape(&summary.run.load, unit), extent(&summary.run.extent))
 }
 
 pub fn extent(extent: &ExtentFacts) -> String {

@@ -391,7 +391,7 @@ impl<'a> NarratedRow<'a> {
 
     pub(super) fn from_run(summary: &'a Summary) -> Self {
         let key = FactRow { scenario: None, concurrency: in_flight_most(summary) };
-        Self { key, condition: 0, found: Row::of_run(summary), cold: None }
+        Self { key, condition: 0, found: Row::from_run(summary), cold: None }
     }
 
     pub(super) fn name(&self) -> Option<&str> {

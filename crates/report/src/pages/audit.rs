@@ -1,17 +1,13 @@
 //! Whether requests had the lengths of the workload, and what came from the prefix cache.
 
-use std::fmt::Write;
-
-use inferometer_analysis::{CacheAudit, LengthAudit, Summary, WorkloadFacts};
+use inferometer_analysis::{CacheAudit, LengthAudit, WorkloadFacts};
 use inferometer_model::Outcome;
 use inferometer_model::endpoint::Api;
 use inferometer_model::observations::{FileFacts, InputLength};
 use inferometer_model::spec::{Counting, Lengths};
 
-use super::frame;
-use crate::document::{Block, Section};
-use crate::escape::{terminal, terminal_line};
-use crate::fmt::{NOTHING, count, counted, number, percent};
+use super::prelude::*;
+use crate::escape::terminal;
 
 /// Notes about the data that a page has room for; the summary has them all.
 const NOTES_MAX: usize = 4;
@@ -40,7 +36,7 @@ pub(super) fn section(summary: &Summary) -> Option<Section> {
     if 0 < more {
         facts.push(("", format!("{more} more notes are in the summary")));
     }
-    Some(frame::section("audit", "Workload audit", vec![Block::facts(facts)]))
+    Some(frame::section("audit", "Workload audit", [Block::facts(facts)]))
 }
 
 fn input(workload: &WorkloadFacts, api: Api, ok: u64) -> String {
@@ -49,24 +45,22 @@ fn input(workload: &WorkloadFacts, api: Api, ok: u64) -> String {
         InputLength::Exact => "",
         InputLength::Estimated | InputLength::Corrected(_) => "about ",
     };
-    let mut text = compared(
-        &audit.input,
-        about,
-        is_fixed(workload.input_tokens.as_ref()),
-        cause(workload, api),
-        ok.saturating_sub(audit.follow_ups),
-    );
+    let is_fixed = is_fixed(workload.input_tokens.as_ref());
+    let answered = ok.saturating_sub(audit.follow_ups);
+    let mut text = compared(&audit.input, about, is_fixed, cause(workload, api), answered);
     if audit.input.exact != Some(audit.input.requests) && audit.input.reason.is_none() {
-        // How prompts were brought to their length, where nobody could count them.
+        // How lengths were estimated, where no tokenizer counted the tokens.
         match workload.input_length {
             InputLength::Exact => {}
-            InputLength::Estimated => text += "; sized by words, as if each were a token",
+            InputLength::Estimated => text += "; estimated as one token per word",
             InputLength::Corrected(correction) => {
                 let per_word = number(correction.tokens_per_word);
-                let on_top = number(correction.overhead_tokens);
-                let sized =
-                    format!("; sized by words, of {per_word} tokens each and {on_top} on top");
-                text = text + &sized + ", as this server had counted";
+                let overhead = number(correction.overhead_tokens);
+                let _ = write!(
+                    text,
+                    "; estimated as {per_word} tokens per word and {overhead} per prompt, from this \
+                     server's earlier counts"
+                );
             }
         }
     }
@@ -77,8 +71,8 @@ fn input(workload: &WorkloadFacts, api: Api, ok: u64) -> String {
     text
 }
 
-/// What every prompt has more of than was asked for, where that can be known: an estimate has
-/// other reasons to be off.
+/// Why every prompt has more tokens than requested, where that is known: an estimate has other reasons
+/// to be off.
 fn cause(workload: &WorkloadFacts, api: Api) -> &'static str {
     let is_exact = workload.input_length == InputLength::Exact;
     let has_template = api == Api::Chat && workload.counting == Counting::Prompt;
@@ -106,7 +100,7 @@ fn compared(
     let (Some(planned), Some(actual), Some(exact), Some(difference)) =
         (lengths.planned_tokens, lengths.actual_tokens, lengths.exact, lengths.difference)
     else {
-        return missing(lengths.reason.as_deref());
+        return no_value(lengths.reason.as_deref());
     };
     let requests = lengths.requests;
     if exact == requests {
@@ -126,62 +120,54 @@ fn compared(
     let (planned, actual) = (mean(planned), mean(actual));
     let on_average = if is_fixed { "" } else { " on average" };
     let cause = if difference.min < 0 { "" } else { cause };
-    if let Some(constant) = difference.constant() {
-        let constant = signed(constant);
-        return format!(
-            "asked {about}{planned}{on_average}, server counted {actual} ({constant} on each{cause})"
-        );
-    }
-    let (least, greatest) = (signed(difference.min), signed(difference.max));
-    format!(
-        "asked {about}{planned}{on_average}, server counted {actual} on average ({least} to \
-         {greatest}, exact on {} of {})",
-        count(exact),
-        count(requests)
-    )
+    let found = match difference.constant() {
+        Some(constant) => format!(" ({} on each{cause})", signed(constant)),
+        None => format!(
+            " on average ({} to {}, exact on {} of {})",
+            signed(difference.min),
+            signed(difference.max),
+            count(exact),
+            count(requests)
+        ),
+    };
+    format!("requested {about}{planned}{on_average}, server counted {actual}{found}")
 }
 
-/// By the answers, and where they do not say it by what the server `counted`.
+/// By the answers, and where they do not report it by the counters of the server.
 fn cache(cache: &CacheAudit, counted: Option<f64>) -> String {
-    match cache.share {
-        None => match counted {
-            None => missing(cache.reason.as_deref()),
-            counted => format!("{} by the server's counters; no answer says it", percent(counted)),
-        },
-        Some(0.0) => "nothing came from the prefix cache".to_owned(),
-        share => format!("{} of input tokens came from the prefix cache", percent(share)),
+    match (cache.share, counted) {
+        (None, None) => no_value(cache.reason.as_deref()),
+        (None, counted) => {
+            format!("{} by the server's counters; no answer reports it", percent(counted))
+        }
+        (Some(0.0), _) => "nothing came from the prefix cache".to_owned(),
+        (share, _) => format!("{} of input tokens came from the prefix cache", percent(share)),
     }
 }
 
 fn file_text(file: &FileFacts) -> String {
-    let mut text = format!(
-        "{}: {}, {}",
-        terminal_line(&file.name, NAME_MAX),
-        terminal_line(&file.kind, NAME_MAX),
-        counted(file.items, "item")
-    );
-    let dropped: Vec<String> = file
-        .dropped
-        .iter()
-        .map(|(reason, items)| format!("{} {}", count(*items), terminal_line(reason, NAME_MAX)))
-        .collect();
-    if !dropped.is_empty() {
-        let _ = write!(text, "; left out: {}", dropped.join(", "));
-    }
-    text
+    let [name, kind] = [&file.name, &file.kind].map(|text| terminal_line(text, NAME_MAX));
+    let dropped = file.dropped.iter();
+    let dropped = dropped
+        .map(|(reason, items)| format!("{} {}", count(*items), terminal_line(reason, NAME_MAX)));
+    let dropped = match dropped.collect::<Vec<_>>().join(", ") {
+        none if none.is_empty() => none,
+        dropped => format!("; left out: {dropped}"),
+    };
+    format!("{name}: {kind}, {}{dropped}", counted(file.items, "item"))
 }
 
-fn missing(reason: Option<&str>) -> String {
+fn no_value(reason: Option<&str>) -> String {
     format!("{NOTHING} {}", terminal(reason.unwrap_or("not known")))
 }
 
 fn signed(difference: i64) -> String {
-    let digits = count(difference.unsigned_abs());
-    match difference {
-        0 => digits,
-        1.. => format!("+{digits}"),
-        ..0 => format!("−{digits}"),
-    }
+    let sign = match difference {
+        0 => "",
+        1.. => "+",
+        ..0 => "−",
+    };
+    format!("{sign}{}", count(difference.unsigned_abs()))
 }
 
 #[cfg(test)]
@@ -217,21 +203,21 @@ mod tests {
         let template = lengths(100, 51_200, 54_200, 0, (30, 30));
         assert_eq!(
             compared(&template, "", true, ": its chat template", template.requests),
-            "asked 512, server counted 542 (+30 on each: its chat template)"
+            "requested 512, server counted 542 (+30 on each: its chat template)"
         );
         assert_eq!(
             compared(&template, "about ", false, "", template.requests),
-            "asked about 512 on average, server counted 542 (+30 on each)"
+            "requested about 512 on average, server counted 542 (+30 on each)"
         );
         let less = lengths(2, 1_024, 1_020, 0, (-2, -2));
         assert_eq!(
             compared(&less, "", true, ": its chat template", less.requests),
-            "asked 512, server counted 510 (−2 on each)"
+            "requested 512, server counted 510 (−2 on each)"
         );
         let various = lengths(3, 1_536, 1_600, 1, (-1_000, 40));
         assert_eq!(
             compared(&various, "about ", true, "", various.requests),
-            "asked about 512, server counted 533.3 on average (−1,000 to +40, exact on 1 of 3)"
+            "requested about 512, server counted 533.3 on average (−1,000 to +40, exact on 1 of 3)"
         );
     }
 

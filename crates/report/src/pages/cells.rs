@@ -1,15 +1,19 @@
-//! Cells of tables: a number with its doubt behind it, and a dash with its reason.
+//! Cells of tables and cards of a page's head: a number with its confidence interval, or a dash with its
+//! reason.
 
-use inferometer_analysis::set::AcrossRuns;
-use inferometer_analysis::{Metric, Quantity};
+use inferometer_analysis::set::{AcrossRuns, SweetSpot, Tally};
+use inferometer_analysis::{Quantity, metric};
 
 use super::rows::Row;
-use crate::document::{Cell, Columns};
-use crate::fmt::{self, NOTHING, counted, number, uncertainty, whole};
+use crate::document::{Card, Cell, Columns};
+use crate::fmt::{
+    self, NOTHING, count, counted, latency_scale, level_name, number, uncertainty, whole,
+};
 
 /// A quantity of a row with its confidence interval.
 pub(super) fn quantity_cell(row: &Row<'_>, quantity: Quantity) -> Cell {
-    of_across(&row.quantity(quantity), Behind::of(row, quantity.metric()))
+    let metric = quantity.metric();
+    across_cell(&row.quantity(quantity), row.values_of(metric), row.independent(metric))
 }
 
 /// A quantity of a row for a terminal, which has no tooltip: with its interval beside it.
@@ -29,26 +33,13 @@ pub(super) fn quantity_columns<'a, const N: usize>(
     })
 }
 
-/// A name or a level, marked where its numbers are to be taken with care.
+/// A name or a level, marked where the row has a reservation.
 pub(super) fn reserved(row: &Row<'_>, cell: Cell) -> Cell {
     let detail = row.reservation();
     if detail.is_none() { cell } else { Cell { detail, doubtful: true, ..cell } }
 }
 
-/// What a number of a distribution is made of.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Behind {
-    values: Option<u64>,
-    independent: Option<f64>,
-}
-
-impl Behind {
-    pub(super) fn of(row: &Row<'_>, metric: &Metric) -> Self {
-        Self { values: row.values_of(metric), independent: row.independent(metric) }
-    }
-}
-
-/// Told in the same words wherever it is so: pages put the reasons below their tables.
+/// The same text for every such cell: a page lists each reason below a table once.
 pub(super) const UNCERTIFIED: &str = "too few independent values to certify it";
 
 /// The same with the number of them.
@@ -59,28 +50,31 @@ pub(super) fn uncertified(independent: Option<f64>) -> String {
     )
 }
 
-pub(super) fn of_across(across: &AcrossRuns, behind: Behind) -> Cell {
+/// A mean over runs; `values` and `independent` are the sizes of the distribution behind it.
+pub(super) fn across_cell(
+    across: &AcrossRuns,
+    values: Option<u64>,
+    independent: Option<f64>,
+) -> Cell {
     let Some(mean) = across.mean else {
         return missing(across.reason.as_deref().unwrap_or("it was not measured"));
     };
-    let values = behind.values.map(|values| counted(values, "value"));
-    let uncertain = (!across.certified).then(|| uncertified(behind.independent));
-    // What is too little to certify it is too little for an interval: it need not be said twice.
-    let says_more = across.certified || across.doubt().is_some();
-    let known = Some(uncertainty(across)).filter(|words| says_more && !words.is_empty());
+    let uncertain = (!across.certified).then(|| uncertified(independent));
+    // Too few values to certify it are too few for an interval: one of both reasons is enough.
+    let is_known = across.certified || across.doubt().is_some();
+    let known = Some(uncertainty(across)).filter(|words| is_known && !words.is_empty());
+    let values = values.map(|values| counted(values, "value"));
     let parts: Vec<String> = [known, values, uncertain].into_iter().flatten().collect();
     Cell {
-        text: number(mean),
-        number: Some(mean),
         detail: Some(parts.join("; ")),
         doubtful: !across.certified,
         reason: (!across.certified).then(|| UNCERTIFIED.to_owned()),
-        mood: None,
+        ..Cell::number(number(mean), mean)
     }
 }
 
-pub(super) fn missing(reason: &str) -> Cell {
-    Cell { text: NOTHING.to_owned(), detail: Some(reason.to_owned()), ..Cell::default() }
+pub(crate) fn missing(reason: &str) -> Cell {
+    Cell::text(NOTHING).detailed(reason.to_owned())
 }
 
 /// A number as a text, or a dash with the reason why there is none.
@@ -88,7 +82,58 @@ pub(super) fn number_cell(value: Option<f64>, text: fn(f64) -> String, reason: &
     value.map_or_else(|| missing(reason), |value| Cell::number(text(value), value))
 }
 
+pub(super) fn count_cell(value: u64) -> Cell {
+    Cell::number(count(value), value as f64)
+}
+
 /// A text, or a dash with the reason why there is none.
 pub(super) fn known(text: Option<&str>, reason: &str) -> Cell {
     text.map_or_else(|| missing(reason), Cell::text)
+}
+
+fn card(label: &str, value: String, unit: &str, detail: String, doubt: Option<String>) -> Card {
+    Card { label: label.to_owned(), value, unit: unit.to_owned(), detail, doubt }
+}
+
+/// A latency of a row, from ten seconds on in seconds.
+pub(super) fn latency_card(
+    label: &str,
+    row: &Row<'_>,
+    quantity: Quantity,
+    detail: String,
+) -> Option<Card> {
+    let (value, unit) = latency_scale(row.value(quantity)?);
+    Some(card(label, number(value), unit, detail, card_reservation(row, quantity)))
+}
+
+/// The row with the highest output throughput; a single row with its interval.
+pub(super) fn highest_output_card(rows: &[Row<'_>]) -> Option<Card> {
+    let output = metric::OUTPUT_THROUGHPUT.quantity();
+    let known = rows.iter().filter_map(|row| Some((row, row.value(output)?)));
+    let (row, value) = known.max_by(|a, b| a.1.total_cmp(&b.1))?;
+    let (label, detail) = if rows.len() == 1 {
+        ("Output throughput", uncertainty(&row.quantity(output)))
+    } else {
+        ("Highest output throughput", row.name.clone())
+    };
+    Some(card(label, number(value), "tok/s", detail, card_reservation(row, output)))
+}
+
+/// Requests of all rows that ended ok.
+pub(super) fn requests_card(rows: &[Row<'_>]) -> Card {
+    let tally = rows.iter().map(Row::tally).fold(Tally::default(), Tally::plus);
+    card("Requests ok", count(tally.ok), "", format!("of {}", count(tally.scheduled)), None)
+}
+
+pub(super) fn sweet_spot_card(spot: &SweetSpot, doubt: Option<String>) -> Card {
+    let uncertified = || (!spot.certified).then(|| "its p99s are of too few requests".to_owned());
+    let detail = format!("{} tok/s for each user", number(spot.per_user_throughput.value));
+    let doubt = doubt.or_else(uncertified);
+    card("Interactive sweet spot", level_name(spot.level), "", detail, doubt)
+}
+
+/// Why a number of a row is not reliable.
+fn card_reservation(row: &Row<'_>, quantity: Quantity) -> Option<String> {
+    let uncertain = !row.quantity(quantity).certified;
+    row.reservation().or_else(|| uncertain.then(|| UNCERTIFIED.to_owned()))
 }

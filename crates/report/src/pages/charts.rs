@@ -1,8 +1,7 @@
-//! The charts of the pages: which numbers are drawn, and the one sentence that says what they show.
+//! The charts that compare levels, conditions and scenarios; those of a single run are in [`run`].
 //!
-//! Each function gives `None` where there is nothing to draw. A sentence is made from the numbers of
-//! its chart, so that it cannot say more than the chart does. Here are the charts that compare levels,
-//! conditions and scenarios; those of a single run are in [`run`].
+//! Each function returns `None` where there is nothing to draw. The finding of a chart is made from the
+//! numbers that it shows.
 
 mod run;
 
@@ -15,7 +14,8 @@ use inferometer_model::Outcome;
 use inferometer_model::study::Level;
 
 pub(super) use self::run::{
-    client_machine, course, first_token_metric, first_tokens, gaps, gpus, requests, token_gaps,
+    client_machine, course, first_token_metric, first_tokens, gaps, gpus, requests, spread,
+    token_gaps,
 };
 use super::cells::UNCERTIFIED;
 use super::rows::{Row, Series};
@@ -23,10 +23,10 @@ use crate::chart::{
     Bar, BarGroup, Bars, Chart, LinePoint, LineSeries, Lines, LinesPanel, Measure, Pareto,
     ParetoPoint, Plot, ScaleKind, ShareClass, ShareRow, Shares,
 };
-use crate::document::{Block, Figure};
+use crate::document::Block;
 use crate::fmt::{self, count, counted, level_name, list, number, percent};
 
-/// Between values whose intervals do not tell them apart.
+/// Between values that their intervals do not tell apart.
 const ABOUT_EQUAL: &str = "the difference is within their uncertainty";
 
 pub(super) fn measure(label: &str, unit: &str, scale: ScaleKind) -> Measure {
@@ -34,11 +34,19 @@ pub(super) fn measure(label: &str, unit: &str, scale: ScaleKind) -> Measure {
 }
 
 pub(super) fn figure(chart: Chart) -> Block {
-    Block::Figure(Figure { chart, mermaid: None })
+    chart.into()
 }
 
 pub(super) fn pair(interval: Option<Interval>) -> Option<(f64, f64)> {
     interval.map(|interval| (interval.low, interval.high))
+}
+
+/// A logarithmic axis where the largest value is at least `span` times the smallest.
+pub(super) fn scale_for(values: impl Iterator<Item = f64> + Clone, span: f64) -> ScaleKind {
+    match (values.clone().reduce(f64::min), values.reduce(f64::max)) {
+        (Some(low), Some(high)) if 0.0 < low && span <= high / low => ScaleKind::Log,
+        _ => ScaleKind::Linear,
+    }
 }
 
 /// Whether two values differ by more than their confidence intervals; without intervals, by more than
@@ -70,17 +78,19 @@ fn measured(row: &Row<'_>, name: String, quantity: impl Into<Quantity>) -> Optio
     Some((name, across, mean))
 }
 
-/// All requests together, and each user's share.
+/// A panel over the load: its title, quantity and unit.
+type Wanted<'a> = (&'a str, Quantity, &'a str);
+
+/// Throughput of all requests together, and of each user.
 pub(super) fn throughput(series: &[Series<'_>]) -> Option<Chart> {
     let wanted = [
         ("Output throughput", metric::OUTPUT_THROUGHPUT.quantity(), "tok/s"),
         ("Per user", metric::PER_USER_THROUGHPUT.quantity(), "tok/s"),
     ];
-    let title = ("throughput-by-level", "Output throughput");
-    against_load(series, title, &wanted, |one| output_growth(one, 1 < series.len()))
+    against_load(series, ("throughput-by-level", "Output throughput"), &wanted, output_growth)
 }
 
-/// The slowest of a hundred, at each load.
+/// The p99 latencies at each load.
 pub(super) fn latency(series: &[Series<'_>]) -> Option<Chart> {
     let is_rate = has_rates(series);
     let ttft = LatencyOrigin::for_load(is_rate).ttft().p99();
@@ -91,12 +101,11 @@ pub(super) fn latency(series: &[Series<'_>]) -> Option<Chart> {
             growth(one, &format!("{title} is"), *quantity, fmt::latency, true)
         });
         let parts: Vec<String> = grown.collect();
-        let head = if 1 < series.len() { format!("{}: ", one.name) } else { String::new() };
-        (!parts.is_empty()).then(|| format!("{head}{}.", parts.join("; ")))
+        (!parts.is_empty()).then(|| parts.join("; "))
     })
 }
 
-/// What the GPUs draw at each load, and what a token costs. `None` where they did not report it.
+/// Power of the GPUs and energy of a token at each load. `None` where the GPUs did not report it.
 pub(super) fn energy(series: &[Series<'_>]) -> Option<Chart> {
     let per_token = metric::ENERGY_PER_OUTPUT_TOKEN.quantity();
     let wanted = [
@@ -104,23 +113,25 @@ pub(super) fn energy(series: &[Series<'_>]) -> Option<Chart> {
         ("Energy per output token", per_token, "J/tok"),
         ("Output tokens per joule", metric::OUTPUT_TOKENS_PER_JOULE.quantity(), "tok/J"),
     ];
+    let joules = |energy| format!("{} J", number(energy));
     against_load(series, ("energy-by-level", "GPU power and energy"), &wanted, |one| {
-        let joules = |energy| format!("{} J", number(energy));
-        let text = growth(one, "An output token takes", per_token, joules, false)?;
-        let head = if 1 < series.len() { format!("{}: ", one.name) } else { String::new() };
-        Some(format!("{head}{text}."))
+        growth(one, "An output token takes", per_token, joules, false)
     })
 }
 
-/// Panels of quantities, each with its title and unit, over the load; `sentence` is about one series.
+/// Panels of quantities over the load; `sentence` is about one series, without a full stop.
 fn against_load(
     series: &[Series<'_>],
     (id, title): (&str, &str),
-    wanted: &[(&str, Quantity, &str)],
+    wanted: &[Wanted<'_>],
     sentence: impl Fn(&Series<'_>) -> Option<String>,
 ) -> Option<Chart> {
     let lines = lines(series, wanted)?;
-    let sentences: Vec<String> = series.iter().filter_map(sentence).collect();
+    let sentences = series.iter().filter_map(|one| {
+        let head = if 1 < series.len() { format!("{}: ", one.name) } else { String::new() };
+        Some(format!("{head}{}.", sentence(one)?))
+    });
+    let finding = sentences.collect::<Vec<_>>().join(" ");
     let rows = || series.iter().flat_map(|one| one.rows.iter());
     let counts = || rows().map(|row| row.tally().ok);
     let requests = match (counts().min(), counts().max()) {
@@ -128,18 +139,13 @@ fn against_load(
         (Some(least), Some(most)) => format!("{least} to {}", counted(most, "ok request")),
         _ => String::new(),
     };
-    let runs = rows().filter_map(|row| row.level).map(|level| level.points.len()).max();
-    let runs = match runs {
+    let runs = match rows().filter_map(|row| row.level).map(|level| level.points.len()).max() {
         None | Some(0 | 1) => "in one run".to_owned(),
         Some(most) => format!("in up to {most} runs"),
     };
-    Some(Chart {
-        id: id.to_owned(),
-        title: format!("{title} against {}", lines.x.label.to_lowercase()),
-        finding: sentences.join(" "),
-        n: format!("{requests} at each level {runs}"),
-        plot: Plot::Lines(lines),
-    })
+    let title = format!("{title} against {}", lines.x.label.to_lowercase());
+    let n = format!("{requests} at each level {runs}");
+    Some(Chart::new(id, title, finding, n, Plot::Lines(lines)))
 }
 
 fn has_rates(series: &[Series<'_>]) -> bool {
@@ -147,20 +153,28 @@ fn has_rates(series: &[Series<'_>]) -> bool {
     levels.any(|level: &LevelSummary| matches!(level.level, Level::Rate(_) | Level::Unlimited))
 }
 
-/// What the levels are, with their unit.
-fn load_name(series: &[Series<'_>]) -> (&'static str, &'static str) {
-    if has_rates(series) { ("Asked rate", "req/s") } else { ("Concurrency", "") }
+/// The label of the load axis, with its unit.
+fn load_axis(series: &[Series<'_>]) -> (&'static str, &'static str) {
+    if has_rates(series) { ("Request rate", "req/s") } else { ("Concurrency", "") }
 }
 
-/// `None` with fewer than two levels that have a place and a value.
-fn lines(series: &[Series<'_>], wanted: &[(&str, Quantity, &str)]) -> Option<Lines> {
-    /// Levels so far apart are told apart only where steps are multiples.
+/// A panel of lines; `None` where no line has a point.
+pub(super) fn lines_panel(
+    heading: &str,
+    y: Measure,
+    series: Vec<LineSeries>,
+) -> Option<LinesPanel> {
+    let has_points = series.iter().any(|one| !one.points.is_empty());
+    has_points.then(|| LinesPanel { heading: heading.to_owned(), y, series })
+}
+
+/// `None` with fewer than two levels that have a load and a value.
+fn lines(series: &[Series<'_>], wanted: &[Wanted<'_>]) -> Option<Lines> {
     const SPAN_OF_LOG: f64 = 8.0;
-    let places = || series.iter().flat_map(|one| &one.rows).filter_map(|row| row.place());
-    let (low, high) = (places().min_by(f64::total_cmp)?, places().max_by(f64::total_cmp)?);
-    let scale =
-        if 0.0 < low && SPAN_OF_LOG <= high / low { ScaleKind::Log } else { ScaleKind::Linear };
-    let panel = |(title, quantity, unit): &(&str, Quantity, &str)| {
+    let loads = series.iter().flat_map(|one| &one.rows).filter_map(|row| row.place());
+    let (label, unit) = load_axis(series);
+    let x = measure(label, unit, scale_for(loads, SPAN_OF_LOG));
+    let panel = |(title, quantity, unit): &Wanted<'_>| {
         let point = |row: &&Row<'_>| {
             let across = row.quantity(*quantity);
             let reservation = row.reservation();
@@ -171,84 +185,72 @@ fn lines(series: &[Series<'_>], wanted: &[(&str, Quantity, &str)]) -> Option<Lin
             let interval = pair(across.doubt());
             Some(LinePoint { x: row.place()?, y: across.mean?, interval, hollow, note })
         };
-        let line = |one: &Series<'_>| LineSeries {
-            name: one.name.clone(),
-            points: one.rows.iter().filter_map(point).collect(),
+        let line = |one: &Series<'_>| {
+            let points: Vec<LinePoint> = one.rows.iter().filter_map(point).collect();
+            (!points.is_empty()).then(|| LineSeries { name: one.name.clone(), points })
         };
-        let series: Vec<LineSeries> =
-            series.iter().map(line).filter(|one| !one.points.is_empty()).collect();
-        // The heading says what it is.
-        let (heading, y) = ((*title).to_owned(), measure("", unit, ScaleKind::Linear));
-        (!series.is_empty()).then_some(LinesPanel { heading, y, series })
+        let series = series.iter().filter_map(line).collect();
+        lines_panel(title, measure("", unit, ScaleKind::Linear), series)
     };
     let panels: Vec<LinesPanel> = wanted.iter().filter_map(panel).collect();
     let drawn = panels.first()?.series.iter().map(|one| one.points.len()).max()?;
-    let (label, unit) = load_name(series);
-    let x = measure(label, unit, scale);
     (2 <= drawn).then_some(Lines { x, ticks_at_points: true, panels })
 }
 
 /// The first panel of the throughput as text, in the notation that Markdown readers draw.
 pub(super) fn mermaid(series: &Series<'_>) -> Option<String> {
-    let output = metric::OUTPUT_THROUGHPUT.quantity();
-    let points: Vec<(String, String)> = series
-        .rows
-        .iter()
-        .filter_map(|row| {
-            let value = row.value(output)?;
-            Some((format!("\"{}\"", fmt::level(row.level?.level)), format!("{value:.2}")))
-        })
-        .collect();
-    if points.len() < 2 {
-        return None;
-    }
-    let (names, values): (Vec<String>, Vec<String>) = points.into_iter().unzip();
-    let label = load_name(std::slice::from_ref(series)).0;
-    Some(format!(
-        "xychart-beta\n    title \"Output throughput against {}\"\n    x-axis \"{label}\" [{}]\n    \
-         y-axis \"tok/s\"\n    line [{}]\n",
-        label.to_lowercase(),
-        names.join(", "),
-        values.join(", "),
-    ))
+    let value = |row: &&Row<'_>| {
+        let value = row.value(metric::OUTPUT_THROUGHPUT.quantity())?;
+        Some((format!("\"{}\"", fmt::level(row.level?.level)), format!("{value:.2}")))
+    };
+    let (names, values): (Vec<String>, Vec<String>) = series.rows.iter().filter_map(value).unzip();
+    let label = load_axis(std::slice::from_ref(series)).0;
+    (2 <= names.len()).then(|| {
+        format!(
+            "xychart-beta\n    title \"Output throughput against {}\"\n    x-axis \"{label}\" [{}]\n    \
+             y-axis \"tok/s\"\n    line [{}]\n",
+            label.to_lowercase(),
+            names.join(", "),
+            values.join(", "),
+        )
+    })
 }
 
 /// How output grows along the levels of one server, as far as the intervals tell levels apart.
-fn output_growth(series: &Series<'_>, named: bool) -> Option<String> {
+fn output_growth(series: &Series<'_>) -> Option<String> {
     let points = measured_levels(series, metric::OUTPUT_THROUGHPUT.quantity());
     let [(first, _, from), .., (last, _, to)] = points.as_slice() else { return None };
     let top = points.iter().max_by(|a, b| a.2.total_cmp(&b.2))?;
     let [from, to, highest] = [*from, *to, top.2].map(number);
-    let who = if named { format!("{}: output", series.name) } else { "Output".to_owned() };
     let near: Vec<&Measured> = points.iter().filter(|one| !is_apart(&one.1, &top.1)).collect();
     let rises = points.windows(2).all(|pair| pair[0].2 < pair[1].2);
     let is_clear = points.windows(2).all(|pair| is_apart(&pair[0].1, &pair[1].1));
     Some(if near.len() == points.len() {
         let lowest = number(points.iter().map(|one| one.2).fold(f64::INFINITY, f64::min));
-        format!("{who} is about equal at all levels, {lowest} to {highest} tok/s: {ABOUT_EQUAL}.")
+        format!("Output is about equal at all levels, {lowest} to {highest} tok/s: {ABOUT_EQUAL}")
     } else if rises && is_clear {
         let is_whole = series.rows.iter().all(|row| row.is_reached());
+        let limit = if is_whole { "measured" } else { "reached" };
         format!(
-            "{who} grows from {from} tok/s at {first} to {to} tok/s at {last}, the highest level that \
-             was {}.",
-            if is_whole { "measured" } else { "reached" }
+            "Output grows from {from} tok/s at {first} to {to} tok/s at {last}, the highest level that \
+             was {limit}"
         )
     } else if 1 < near.len() {
         let levels: Vec<String> = near.iter().map(|one| one.0.clone()).collect();
         format!(
-            "{who} begins with {from} tok/s at {first} and is about equal, and highest, at {} with no \
-             more than {highest} tok/s.",
+            "Output begins with {from} tok/s at {first} and is about equal, and highest, at {} with no \
+             more than {highest} tok/s",
             list(&levels),
         )
     } else if top.0 == *last {
         format!(
-            "{who} is {from} tok/s at {first} and highest at {last} with {to} tok/s; it does not grow \
-             at every step."
+            "Output is {from} tok/s at {first} and highest at {last} with {to} tok/s; it does not grow \
+             at every step"
         )
     } else {
         format!(
-            "{who} is highest at {} with {highest} tok/s; it begins with {from} tok/s at {first} and \
-             ends with {to} tok/s at {last}.",
+            "Output is highest at {} with {highest} tok/s; it begins with {from} tok/s at {first} and \
+             ends with {to} tok/s at {last}",
             top.0,
         )
     })
@@ -275,7 +277,7 @@ fn growth(
     Some(text)
 }
 
-/// What all users together get against what each of them gets. `None` with fewer than two points.
+/// Throughput of all users against that of each user. `None` with fewer than two points.
 pub(super) fn pareto(series: &[Series<'_>]) -> Option<Chart> {
     let gpus = common_gpus(series);
     let share = f64::from(gpus.unwrap_or(1));
@@ -301,31 +303,26 @@ pub(super) fn pareto(series: &[Series<'_>]) -> Option<Chart> {
         return None;
     }
     mark_frontier(&mut points);
-    let label = if gpus.is_some() { "Output throughput per GPU" } else { "Output throughput" };
     let levels = counted(points.len() as u64, "level");
-    let n = gpus.map_or_else(
-        || {
-            format!(
-                "{levels}; how many GPUs answered is not known, so throughput is of all of them"
-            )
-        },
-        |gpus| format!("{levels}, {}", counted(gpus.into(), "GPU")),
-    );
-    Some(Chart {
-        id: "throughput-against-speed".to_owned(),
-        title: format!("{label} against speed for each user"),
-        finding: pareto_finding(&points, 1 < series.len(), gpus.is_some()),
-        n,
-        plot: Plot::Pareto(Pareto {
-            x: measure("Speed for each user", "tok/s", ScaleKind::Linear),
-            y: measure(label, "tok/s", ScaleKind::Linear),
-            points,
-        }),
-    })
+    let (label, n) = match gpus {
+        Some(gpus) => {
+            ("Output throughput per GPU", format!("{levels}, {}", counted(gpus.into(), "GPU")))
+        }
+        None => (
+            "Output throughput",
+            format!("{levels}; the number of GPUs is not known, so throughput is of all of them"),
+        ),
+    };
+    let finding = pareto_finding(&points, 1 < series.len(), gpus.is_some());
+    let x = measure("Speed for each user", "tok/s", ScaleKind::Linear);
+    let y = measure(label, "tok/s", ScaleKind::Linear);
+    let title = format!("{label} against speed for each user");
+    let plot = Plot::Pareto(Pareto { x, y, points });
+    Some(Chart::new("throughput-against-speed", title, finding, n, plot))
 }
 
-/// GPUs of a server, where all rows know the same number of them: as the server's facts say, else as the
-/// GPUs do on which its processes were seen.
+/// The number of GPUs of the server, if it is the same for all rows: from the facts of the server, else
+/// from the GPUs on which its processes ran.
 fn common_gpus(series: &[Series<'_>]) -> Option<u32> {
     let used = |run: &Summary| {
         run.system.gpus_used().or_else(|| {
@@ -351,16 +348,14 @@ fn mark_frontier(points: &mut [ParetoPoint]) {
 fn pareto_finding(points: &[ParetoPoint], named: bool, per_gpu: bool) -> String {
     let mut best: Vec<&ParetoPoint> = points.iter().filter(|point| point.on_frontier).collect();
     best.sort_by(|a, b| b.x.total_cmp(&a.x));
+    let total = if per_gpu { "per GPU" } else { "in all" };
     let describe = |point: &ParetoPoint| {
         let series = if named { format!("{} ", point.series) } else { String::new() };
-        let total = if per_gpu { "per GPU" } else { "in all" };
         let [x, y] = [point.x, point.y].map(number);
         format!("{series}{} ({x} tok/s for each user, {y} tok/s {total})", point.label)
     };
     match best.as_slice() {
-        [only] => {
-            format!("{} is best in both, and no other level is better in either.", describe(only))
-        }
+        [only] => format!("{} is best in both.", describe(only)),
         [first, .., last] => format!(
             "{} of {} levels are not beaten in both at once, from {} to {}.",
             best.len(),
@@ -396,23 +391,15 @@ pub(super) fn by_scenario(rows: &[Row<'_>], what: &str) -> Option<Chart> {
         };
         BarGroup { label: row.name.clone(), bars: SERIES.map(bar).into() }
     };
-    Some(Chart {
-        id: format!("throughput-by-{what}"),
-        title: format!("Output throughput by {what}"),
-        finding: scenario_finding(&known)?,
-        n: format!(
-            "{}, {} ok",
-            counted(known.len() as u64, what),
-            counted(rows.iter().map(|row| row.tally().ok).sum(), "request")
-        ),
-        plot: Plot::Bars(Bars {
-            y: measure("Output throughput", "tok/s", ScaleKind::Linear),
-            groups: rows.iter().map(group).collect(),
-        }),
-    })
+    let ok = counted(rows.iter().map(|row| row.tally().ok).sum(), "request");
+    let n = format!("{}, {ok} ok", counted(known.len() as u64, what));
+    let y = measure("Output throughput", "tok/s", ScaleKind::Linear);
+    let plot = Plot::Bars(Bars { y, groups: rows.iter().map(group).collect() });
+    let title = format!("Output throughput by {what}");
+    Some(Chart::new(format!("throughput-by-{what}"), title, scenario_finding(&known)?, n, plot))
 }
 
-/// The ends, as far as the intervals tell them from the others.
+/// The lowest and the highest row, as far as the intervals tell them from the others.
 fn scenario_finding(known: &[Measured]) -> Option<String> {
     let [lowest, .., highest] = known else { return None };
     let [low, high] = [lowest.2, highest.2].map(number);
@@ -436,24 +423,23 @@ fn scenario_finding(known: &[Measured]) -> Option<String> {
     Some(format!("{}; {}.", describe(highest, "highest", &high), describe(lowest, "lowest", &low)))
 }
 
-/// How late the client itself was. `None` where no client measured anything, as in a simulation.
+/// Lags of the client in a run, in ms.
+pub(super) const LAGS: [(&str, fn(&Summary) -> Option<f64>); 3] = [
+    ("Send lag p99", |run| run.metrics.distribution(&metric::SEND_LAG)?.p99),
+    ("Client lag p99", |run| run.metrics.distribution(&metric::CLIENT_LAG)?.p99),
+    ("Loop lag p99, at most", |run| run.client.loop_lag_ms.p99_at_most),
+];
+
+/// Lags of the client in the worst run of each row. `None` where there is no client, as in a simulation.
 pub(super) fn client_health(rows: &[Row<'_>]) -> Option<Chart> {
     let is_real = |row: &&Row<'_>| row.drawn().is_some_and(|run| run.run.simulated.is_none());
     let real = || rows.iter().filter(is_real);
-    // The worst run of a row: a mean over runs would hide the one that was late.
     let group = |row: &Row<'_>| {
-        let p99 = |metric: &Metric| {
-            let values = row.runs.iter().filter_map(|run| run.metrics.distribution(metric)?.p99);
-            values.max_by(f64::total_cmp)
-        };
-        let loops = row.runs.iter().filter_map(|run| run.client.loop_lag_ms.p99_at_most);
-        let bars = [
-            ("send lag p99", p99(&metric::SEND_LAG)),
-            ("client lag p99", p99(&metric::CLIENT_LAG)),
-            ("loop lag p99, at most", loops.max_by(f64::total_cmp)),
-        ];
-        let bars =
-            bars.map(|(series, value)| Bar { series: series.to_owned(), value, ..Bar::default() });
+        let bars = LAGS.map(|(series, get)| Bar {
+            series: series.to_lowercase(),
+            value: row.all_runs().filter_map(get).max_by(f64::total_cmp),
+            ..Bar::default()
+        });
         BarGroup { label: row.name.clone(), bars: bars.into() }
     };
     let groups: Vec<BarGroup> = real().map(group).collect();
@@ -462,28 +448,26 @@ pub(super) fn client_health(rows: &[Row<'_>]) -> Option<Chart> {
     });
     let (row, lag, most) = known.max_by(|a, b| a.2.total_cmp(&b.2))?;
     let tpot = real().filter_map(|row| row.value(metric::TPOT.p50())).min_by(f64::total_cmp);
-    let against = tpot.map_or_else(String::new, |tpot| {
-        format!("; the shortest median TPOT is {} ms", number(tpot))
-    });
-    Some(Chart {
-        id: "client-lags".to_owned(),
-        title: "Lags of the client itself".to_owned(),
-        finding: format!(
-            "The largest lag of the client is {} ms: {lag} in {row}{against}.",
-            number(most)
-        ),
-        n: "all runs that count; the largest of them".to_owned(),
-        plot: Plot::Bars(Bars { y: measure("Lag", "ms", ScaleKind::Linear), groups }),
-    })
+    let against = tpot.map(|tpot| format!("; the shortest median TPOT is {} ms", number(tpot)));
+    let (most, against) = (number(most), against.unwrap_or_default());
+    let finding = format!("The largest lag of the client is {most} ms: {lag} in {row}{against}.");
+    let plot = Plot::Bars(Bars { y: measure("Lag", "ms", ScaleKind::Linear), groups });
+    Some(Chart::new(
+        "client-lags",
+        "Lags of the client",
+        finding,
+        "the worst run of each row",
+        plot,
+    ))
 }
 
-/// How requests ended, row by row.
+/// Outcomes of the requests, row by row.
 pub(super) fn outcomes(rows: &[Row<'_>]) -> Option<Chart> {
     let counts = |row: &Row<'_>| {
         let mut counts = BTreeMap::new();
         for run in row.all_runs() {
             for (outcome, number) in &run.outcomes {
-                // What the end of a run cut off was never due, and is not counted.
+                // Requests that were not due before the end of the run are not counted.
                 let over = if *outcome == Outcome::NotSent { run.time_over } else { 0 };
                 *counts.entry(*outcome).or_insert(0) += number.saturating_sub(over);
             }
@@ -521,17 +505,12 @@ pub(super) fn outcomes(rows: &[Row<'_>]) -> Option<Chart> {
         name: class.key().to_owned(),
         is_good: *class == Outcome::Ok,
     };
-    Some(Chart {
-        id: "outcomes".to_owned(),
-        title: "How requests ended".to_owned(),
-        finding,
-        n: requests,
-        plot: Plot::Shares(Shares {
-            classes: classes.iter().map(class).collect(),
-            rows: rows.iter().zip(&counts).map(row).collect(),
-            counted: "requests".to_owned(),
-        }),
-    })
+    let plot = Plot::Shares(Shares {
+        classes: classes.iter().map(class).collect(),
+        rows: rows.iter().zip(&counts).map(row).collect(),
+        counted: "requests".to_owned(),
+    });
+    Some(Chart::new("outcomes", "How requests ended", finding, requests, plot))
 }
 
 #[cfg(test)]
@@ -571,19 +550,10 @@ mod tests {
     }
 
     fn told(levels: &[LevelSummary]) -> String {
-        let row = |level| Row {
-            name: String::new(),
-            runs: Vec::new(),
-            left_out: Vec::new(),
-            level: Some(level),
-            server: None,
-            scenario: None,
-            suite_place: None,
-            contaminated: None,
-        };
+        let row = |level| Row { level: Some(level), ..Row::default() };
         let rows: Vec<Row<'_>> = levels.iter().map(row).collect();
         let series = Series { name: "one".to_owned(), rows: rows.iter().collect() };
-        output_growth(&series, false).unwrap_or_default()
+        output_growth(&series).unwrap_or_default()
     }
 
     #[test]

@@ -24,7 +24,7 @@ pub fn of_set(set: &SetSummary, points: &[PointResult]) -> String {
 }
 
 pub fn of_run(summary: &Summary) -> String {
-    written(&summary.run.id, &[Row::of_run(summary)])
+    written(&summary.run.id, &[Row::from_run(summary)])
 }
 
 fn written(id: &str, rows: &[Row<'_>]) -> String {

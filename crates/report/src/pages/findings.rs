@@ -1,5 +1,5 @@
-//! What the levels of a set show, in sentences with numbers and their intervals; or why it is not
-//! known.
+//! The findings about the levels of a set, in sentences with numbers and confidence intervals, or the
+//! reason why a finding is not known.
 
 use std::fmt::Write;
 
@@ -9,14 +9,13 @@ use inferometer_analysis::set::{
 };
 use inferometer_model::study::{Dimension, Level};
 
-use crate::fmt::{NOTHING, count, figure, level_phrase, number, percent, setting};
+use crate::fmt::{NOTHING, counted, figure, level_name, number, percent, setting};
 
-/// A finding looks at all levels, so one figure of one of them is enough for that.
+/// A finding compares all levels, so one value without an interval is enough for that.
 const NOT_SURE: &str =
-    "how sure is not known: not every figure that it looks at has an interval or several runs";
+    "its certainty is not known: not every value has an interval or several runs";
 
-/// Each finding by its name. A question that does not apply to
-/// this kind of load is left out.
+/// Each finding by its name. A finding that does not apply to this kind of load is left out.
 pub(super) fn findings(
     found: &Findings,
     dimension: Option<Dimension>,
@@ -36,21 +35,21 @@ pub(super) fn findings(
     .collect()
 }
 
+fn level_names<'a>(levels: impl IntoIterator<Item = &'a Level>) -> String {
+    levels.into_iter().map(|level| level_name(*level)).collect::<Vec<_>>().join(", ")
+}
+
 fn left_out(found: &Findings) -> String {
-    let words = |levels: Vec<&Level>, why: &str| {
-        let levels: Vec<String> = levels.into_iter().map(|level| level_phrase(*level)).collect();
-        (!levels.is_empty()).then(|| format!("{}: {why}", levels.join(", ")))
-    };
-    let is_reached = |level: &&Level| !found.not_reached.contains(level);
-    let cut = words(
-        found.left_out.iter().filter(is_reached).collect(),
-        "cut by a limit of time, so that only quick requests ended",
-    );
-    let not_reached = words(
-        found.not_reached.iter().collect(),
-        "never so many in flight, so that figures per user count users who were not there",
-    );
-    cut.into_iter().chain(not_reached).collect::<Vec<_>>().join("; ")
+    let cut = found.left_out.iter().filter(|level| !found.not_reached.contains(level));
+    let parts = [
+        (level_names(cut), "cut by a time limit, so that only fast requests completed"),
+        (
+            level_names(&found.not_reached),
+            "fewer requests were in flight, so that per-user values count users who were not there",
+        ),
+    ];
+    let known = parts.into_iter().filter(|(levels, _)| !levels.is_empty());
+    known.map(|(levels, why)| format!("{levels}: {why}")).collect::<Vec<_>>().join("; ")
 }
 
 /// The result of a search in words.
@@ -58,33 +57,32 @@ pub(super) fn search_result(limit: &FoundLimit) -> String {
     let mut words = limit.words.clone();
     if !limit.undecided.is_empty() {
         let levels: Vec<String> = limit.undecided.iter().map(|level| setting(*level)).collect();
-        let _ = write!(words, "; its runs did not decide at {}", levels.join(", "));
+        let _ = write!(words, "; undecided at {}", levels.join(", "));
     }
-    // That it is not confirmed is part of the sentence.
+    // The sentence states that a level is not confirmed.
     if limit.level.is_some() && limit.confirmed {
         words += "; confirmed on a fresh seed";
     }
     match limit.runs {
-        0 => words + "; the levels of the sweep told it without further runs",
-        1 => words + "; the search took 1 run",
-        runs => format!("{words}; the search took {} runs", count(runs.into())),
+        0 => words + "; known from the levels of the sweep without further runs",
+        runs => format!("{words}; the search took {}", counted(runs.into(), "run")),
     }
 }
 
-fn words_or_reason<T>(finding: &Finding<T>, words: impl Fn(&T) -> String) -> String {
+pub(super) fn words_or_reason<T>(finding: &Finding<T>, words: impl Fn(&T) -> String) -> String {
     match finding {
         Finding::Found(found) => words(found),
         Finding::Unknown(reason) => format!("{NOTHING} {reason}"),
     }
 }
 
-fn peak(peak: &Peak) -> String {
+pub(super) fn peak(peak: &Peak) -> String {
     format!(
-        "{} {} at {}{}",
+        "{} ({} {}{})",
+        level_name(peak.level),
         figure(&peak.throughput),
         unit(&peak.quantity),
-        level_phrase(peak.level),
-        again(peak.same_share, "the highest"),
+        resampled(peak.same_share, "highest"),
     )
 }
 
@@ -93,64 +91,55 @@ fn knee(knee: &Knee) -> String {
         None if knee.found_share.is_some() => String::new(),
         None => format!("; {NOT_SURE}"),
         Some(range) if range.low == range.high => {
-            ", no other level in 95 % of resampled sets".to_owned()
+            "; the same level in 95 % of resampled sets".to_owned()
         }
         Some(range) => {
-            format!(", 95 % between {} and {}", level_phrase(range.low), level_phrase(range.high))
+            format!("; 95 % between {} and {}", level_name(range.low), level_name(range.high))
         }
     };
-    let share = knee.found_share.filter(|share| *share < 1.0).map_or_else(String::new, |share| {
-        format!("; {} of resampled sets have a knee at all", percent(share))
-    });
+    let share = knee.found_share.filter(|share| *share < 1.0);
+    let share = share.map(|share| format!("; {} of resampled sets have a knee", percent(share)));
     format!(
-        "at {}{range}; {} {} there{share}",
-        level_phrase(knee.level),
+        "{} ({} {}{range}{})",
+        level_name(knee.level),
         figure(&knee.throughput),
         unit(&knee.quantity),
+        share.unwrap_or_default(),
     )
 }
 
-fn sweet_spot(spot: &SweetSpot) -> String {
-    let others: Vec<String> = spot
-        .eligible
-        .iter()
-        .filter(|level| **level != spot.level)
-        .map(|level| level_phrase(*level))
-        .collect();
-    let others = match others.as_slice() {
-        [] => String::new(),
-        others => format!("; within twice the best latencies, too: {}", others.join(", ")),
+pub(super) fn sweet_spot(spot: &SweetSpot) -> String {
+    let others = level_names(spot.eligible.iter().filter(|level| **level != spot.level));
+    let others = match others.as_str() {
+        "" => String::new(),
+        others => format!("; also within twice the best latencies: {others}"),
     };
     let uncertain =
-        if spot.certified { "" } else { "; judged by p99s of too few requests to certify them" };
+        if spot.certified { "" } else { "; the p99s are of too few requests to certify" };
     format!(
-        "{}: {} tok/s for each user, TTFT p99 {} ms, TPOT p99 {} ms{}{others}{uncertain}",
-        level_phrase(spot.level),
+        "{} ({} tok/s for each user, TTFT p99 {} ms, TPOT p99 {} ms{}{others}{uncertain})",
+        level_name(spot.level),
         figure(&spot.per_user_throughput),
         figure(&spot.ttft_ms_p99),
         figure(&spot.tpot_ms_p99),
-        again(spot.same_share, "chosen"),
+        resampled(spot.same_share, "chosen"),
     )
 }
 
 fn saturation(found: &Saturation) -> String {
-    let rate = |per_s: f64| level_phrase(Level::Rate(per_s));
+    let rate = |per_s: f64| level_name(Level::Rate(per_s));
     let how = if found.missed_piling_up {
-        "requests pile up there".to_owned()
+        "requests queue up there".to_owned()
     } else {
         format!("{} of it served", percent(found.missed_share))
     };
     let mut words = match (found.highest_served, found.lowest_missed) {
-        (Some(kept), None) => {
-            format!("not reached: {} was served, and more was not asked for", rate(kept))
-        }
-        (None, Some(missed)) => {
-            format!("below {}, the lowest that was asked for ({how})", rate(missed))
-        }
+        (Some(kept), None) => format!("not reached: {}, the highest rate, was served", rate(kept)),
+        (None, Some(missed)) => format!("below {}, the lowest rate ({how})", rate(missed)),
         (Some(kept), Some(missed)) => {
             format!("between {} and {} ({how})", rate(kept), rate(missed))
         }
-        (None, None) => "– no rate was measured".to_owned(),
+        (None, None) => format!("{NOTHING} no rate was measured"),
     };
     if let Some(above) = found.served_above {
         let _ = write!(words, "; NOT clear, because {} was served again", rate(above));
@@ -159,20 +148,16 @@ fn saturation(found: &Saturation) -> String {
 }
 
 fn scalability(found: &Scalability) -> String {
-    let no_fit = "; it does NOT explain the levels, so draw no conclusion from it";
-    let doubt = if found.fits { "" } else { no_fit };
+    let no_fit = "; it does NOT fit the levels, so draw no conclusion from it";
+    let no_fit = if found.fits { "" } else { no_fit };
     let unit = unit(&found.quantity);
-    let chosen = match &found.chosen {
-        Finding::Found(chosen) => chosen,
-        Finding::Unknown(why) => return format!("{NOTHING} {why}"),
-    };
-    match chosen {
+    words_or_reason(&found.chosen, |chosen| match chosen {
         Model::Universal => {
             let law = &found.universal;
             let peak =
-                words_or_reason(&law.peak, |peak| format!("falls beyond {} at once", figure(peak)));
+                words_or_reason(&law.peak, |peak| format!("falls beyond c={}", figure(peak)));
             format!(
-                "universal law: one alone {} {unit}, σ {}, κ {}; {peak}; R² {:.3}{doubt}",
+                "universal scalability law: {} {unit} at c=1, σ {}, κ {}; {peak}; R² {:.3}{no_fit}",
                 figure(&law.lambda),
                 figure(&law.sigma),
                 figure(&law.kappa),
@@ -181,32 +166,29 @@ fn scalability(found: &Scalability) -> String {
         }
         Model::Saturating => {
             let curve = &found.saturating;
-            let ceiling = words_or_reason(&curve.ceiling, |ceiling| {
-                format!("goes towards {} {unit}", figure(ceiling))
-            });
-            let half = curve.half_at.found().map_or_else(String::new, |half| {
-                format!(", half of it at {} at once", figure(half))
-            });
+            let ceiling =
+                words_or_reason(&curve.ceiling, |it| format!("approaches {} {unit}", figure(it)));
+            let half =
+                curve.half_at.found().map(|half| format!(", half of it at c={}", figure(half)));
             format!(
-                "{ceiling}{half}; R² {:.3}; the universal law is no better (AICc {} against {}){doubt}",
+                "{ceiling}{}; R² {:.3}; the universal scalability law fits no better (AICc {} against \
+                 {}){no_fit}",
+                half.unwrap_or_default(),
                 curve.quality.r_squared,
                 number(found.universal.quality.aicc),
                 number(curve.quality.aicc),
             )
         }
-    }
+    })
 }
 
-fn again(share: Option<f64>, word: &str) -> String {
+fn resampled(share: Option<f64>, word: &str) -> String {
     share.map_or_else(
         || format!("; {NOT_SURE}"),
         |share| format!("; {word} in {} of resampled sets", percent(share)),
     )
 }
 
-fn unit(quantity: &str) -> &'static str {
-    match quantity {
-        name if name == metric::REQUEST_THROUGHPUT.name => "requests/s",
-        _ => "output tok/s",
-    }
+pub(super) fn unit(quantity: &str) -> &'static str {
+    if quantity == metric::REQUEST_THROUGHPUT.name { "req/s" } else { "tok/s" }
 }

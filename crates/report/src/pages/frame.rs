@@ -1,29 +1,46 @@
-//! What every page begins and ends with: the header for programs, the verdict, who wrote it.
+//! The parts that every page has: the header for programs, the lead, the verdict, and the author of the
+//! sentences.
 
-use inferometer_analysis::{CheckState, Severity, Summary, Verdict, Warning};
+use inferometer_analysis::{CheckState, Severity, Summary, ThresholdVerdict, Verdict, Warning};
 
 use super::rows::Row;
 use super::{system, validity};
-use crate::document::{Badge, Block, Card, Lead, Mood, Section, Span, Text, plain};
+use crate::document::{Badge, Block, Card, Document, Lead, Mood, Section, Span, Text, plain};
 use crate::fmt::{count, counted, day};
 use crate::narrative::{Author, Narrative, Sentence};
 
-/// What a page is about, as far as its top tells it.
-pub(super) struct About<'a> {
-    /// RFC 3339: when it was measured, never when it was written.
-    pub(super) started: &'a str,
-    pub(super) tool_version: &'a str,
-    pub(super) verdict: Verdict,
-    pub(super) simulated: bool,
-    /// The first run that is there.
-    pub(super) first: Option<&'a Summary>,
+/// The subject of a page.
+pub(crate) struct About<'a> {
+    /// Of the run or the set.
+    pub(crate) id: &'a str,
+    /// When it was measured, in RFC 3339.
+    pub(crate) started: &'a str,
+    pub(crate) tool_version: &'a str,
+    pub(crate) verdict: Verdict,
+    pub(crate) simulated: bool,
+    /// The first run of the set whose summary is stored.
+    pub(crate) first: Option<&'a Summary>,
     /// Models that answered, each once.
-    pub(super) models: Vec<String>,
-    /// Such as the suite with its hash.
-    pub(super) more: Vec<(&'static str, String)>,
+    pub(crate) models: Vec<String>,
+    /// A further fact, such as the suite with its hash.
+    pub(crate) more: Option<(&'static str, String)>,
 }
 
-pub(super) fn header(about: &About<'_>, narrative: &Narrative) -> Vec<(String, String)> {
+/// A whole page; `why` is the reason of the verdict, with what it rests on.
+pub(crate) fn page(
+    about: &About<'_>,
+    title: String,
+    why: (Text, Vec<Text>),
+    headline: Vec<Card>,
+    sections: Vec<Section>,
+    narrative: &Narrative,
+) -> Document {
+    let lead = lead(about, badge(about.verdict, why.0, why.1), headline);
+    let footer = footer(about, narrative);
+    Document { header: header(about, narrative), title, lead, sections, footer }
+}
+
+pub(crate) fn header(about: &About<'_>, narrative: &Narrative) -> Vec<(String, String)> {
     let mut header = vec![
         ("Measured", about.started.to_owned()),
         ("Model", about.models.join(", ")),
@@ -37,34 +54,31 @@ pub(super) fn header(about: &About<'_>, narrative: &Narrative) -> Vec<(String, S
     header.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
 }
 
-pub(super) fn lead(about: &About<'_>, badge: Badge, headline: Vec<Card>) -> Lead {
-    let model = about.models.join(", ");
+pub(crate) fn lead(about: &About<'_>, badge: Badge, headline: Vec<Card>) -> Lead {
     let mut subject = vec![
-        ("Model".to_owned(), plain(model)),
-        ("Hardware".to_owned(), plain(system::hardware(about.first))),
-        ("Date".to_owned(), plain(day(about.started))),
+        ("Model", plain(about.models.join(", "))),
+        ("Hardware", plain(system::hardware(about.first))),
+        ("Date", plain(day(about.started))),
     ];
-    subject.extend(about.more.iter().map(|(key, value)| ((*key).to_owned(), plain(value.clone()))));
+    subject.extend(about.more.clone().map(|(key, value)| (key, plain(value))));
     let server = about.first.and_then(|run| run.system.server.as_ref());
-    if let Some(command) = server.and_then(|server| server.start_command.clone()) {
-        subject.push(("Startup Command".to_owned(), vec![Span::Code(command)]));
-    }
-    if let Some(words) = about.first.and_then(pretence) {
-        subject.push(("Measured".to_owned(), plain(words)));
-    }
+    let command = server.and_then(|server| server.start_command.clone());
+    subject.extend(command.map(|command| ("Startup Command", vec![Span::Code(command)])));
+    subject.extend(about.first.and_then(engine_note).map(|note| ("Measured", plain(note))));
+    let subject = subject.into_iter().map(|(key, text)| (key.to_owned(), text)).collect();
     Lead { alert: None, subject, verdict: Some(badge), headline }
 }
 
-pub(super) const SIMULATED: &str = "SIMULATED in virtual time: no server was measured.";
+pub(crate) const SIMULATED: &str = "SIMULATED in virtual time: no server was measured.";
 
 /// The first line in a terminal.
-pub(super) fn brief_title(tool_version: &str, subject: &str, simulated: bool) -> String {
+pub(crate) fn brief_title(tool_version: &str, subject: &str, simulated: bool) -> String {
     let simulated = if simulated { " · simulated" } else { "" };
     format!("Inferometer {tool_version} · {subject}{simulated}")
 }
 
 /// The server in a sentence.
-pub(super) fn target(url: &str, embedded: bool, simulated: bool, speed: Option<f64>) -> String {
+pub(crate) fn target(url: &str, embedded: bool, simulated: bool, speed: Option<f64>) -> String {
     match (embedded, simulated, speed) {
         (_, true, _) => "the simulated engine".to_owned(),
         (true, false, None) => "the embedded engine".to_owned(),
@@ -75,26 +89,35 @@ pub(super) fn target(url: &str, embedded: bool, simulated: bool, speed: Option<f
     }
 }
 
-/// That no real server answered, where none did.
-fn pretence(run: &Summary) -> Option<String> {
+/// A note that an engine of this program answered instead of a server.
+fn engine_note(run: &Summary) -> Option<String> {
     let facts = &run.run;
-    match (&facts.simulated, facts.engine_speed) {
-        (Some(simulated), _) => Some(format!(
+    if let Some(simulated) = &facts.simulated {
+        return Some(format!(
             "nothing: simulated in virtual time by the profile {}, without a server",
             simulated.profile
-        )),
-        (None, _) if !facts.embedded => None,
-        (None, Some(speed)) => Some(format!(
-            "the embedded engine, no server; it answered {speed} times as fast as its profile, so that \
-             all times are shorter"
-        )),
-        (None, None) => {
-            Some("the embedded engine, no server; its times are those of its profile".to_owned())
+        ));
+    }
+    facts.embedded.then(|| match facts.engine_speed {
+        Some(speed) => format!(
+            "the embedded engine, no server; it answered {speed} times as fast as its profile, so all \
+             times are shorter"
+        ),
+        None => "the embedded engine, no server; its times are those of its profile".to_owned(),
+    })
+}
+
+impl From<ThresholdVerdict> for Mood {
+    fn from(verdict: ThresholdVerdict) -> Self {
+        match verdict {
+            ThresholdVerdict::Met => Self::Good,
+            ThresholdVerdict::Missed => Self::Bad,
+            ThresholdVerdict::Undecided => Self::Doubt,
         }
     }
 }
 
-pub(super) fn badge(verdict: Verdict, text: Text, points: Vec<Text>) -> Badge {
+pub(crate) fn badge(verdict: Verdict, text: Text, points: Vec<Text>) -> Badge {
     let (mood, word) = match verdict {
         Verdict::Valid => (Mood::Good, "Valid"),
         Verdict::Degraded => (Mood::Doubt, "Degraded"),
@@ -103,8 +126,8 @@ pub(super) fn badge(verdict: Verdict, text: Text, points: Vec<Text>) -> Badge {
     Badge { mood, word: word.to_owned(), text, points }
 }
 
-/// The gravest reason with what it rests on, or that nothing was found.
-pub(super) fn reason(
+/// The gravest warning with its details, or that there is none.
+pub(crate) fn reason(
     verdict: Verdict,
     warnings: &[Warning],
     rows: &[Row<'_>],
@@ -113,13 +136,13 @@ pub(super) fn reason(
     match (verdict, grave) {
         (Verdict::Valid, _) => (validity::no_reason(rows), Vec::new()),
         (_, Some(notice)) => divided(&notice.text),
-        (_, None) => ("A run has a reservation.".to_owned(), Vec::new()),
+        (_, None) => ("At least one run is not valid.".to_owned(), Vec::new()),
     }
 }
 
 /// A long warning as its first statement and those that follow it.
-pub(super) fn divided(text: &str) -> (String, Vec<Text>) {
-    /// What is shorter reads well in one line.
+pub(crate) fn divided(text: &str) -> (String, Vec<Text>) {
+    /// A shorter text reads well in one line.
     const LONG: usize = 160;
     if text.chars().count() <= LONG {
         return (sentence(text), Vec::new());
@@ -130,111 +153,105 @@ pub(super) fn divided(text: &str) -> (String, Vec<Text>) {
 }
 
 /// With a capital letter and a full stop.
-pub(super) fn sentence(text: &str) -> String {
-    let mut characters = text.chars();
-    let first = characters.next().map(char::to_uppercase);
-    ended(first.into_iter().flatten().chain(characters).collect())
+pub(crate) fn sentence(text: &str) -> String {
+    ended(capitalized(text))
 }
 
-/// With a stop, and the first letter as it is: it may be that of a name.
-pub(super) fn ended(mut text: String) -> String {
-    if !text.ends_with(['.', '!', '?']) {
-        text.push('.');
-    }
-    text
+pub(crate) fn capitalized(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters.next().map(char::to_uppercase);
+    first.into_iter().flatten().chain(letters).collect()
 }
 
-/// Who wrote the sentences of the page, and how they were checked.
-pub(super) fn author(author: &Author) -> String {
+/// With a full stop; the first letter may be that of a name and stays as it is.
+pub(crate) fn ended(text: String) -> String {
+    if text.ends_with(['.', '!', '?']) { text } else { text + "." }
+}
+
+/// The author of the sentences, and how they were checked.
+fn author(author: &Author) -> String {
     match author {
         Author::Rules => "the sentences were made from the numbers by rules".to_owned(),
-        Author::Model { name, kept, rejected, .. } => {
-            let dropped: u32 = rejected.values().sum();
-            format!(
-                "the sentences were written by the model {name}, and by rules where it wrote nothing; \
-                 checked against the tables: {} kept, {} rejected",
-                count((*kept).into()),
-                count(dropped.into())
-            )
-        }
+        Author::Model { name, kept, rejected, .. } => format!(
+            "the sentences were written by the model {name}, and by rules where it wrote nothing; \
+             checked against the tables: {} kept, {} rejected",
+            count((*kept).into()),
+            count(rejected.values().sum::<u32>().into())
+        ),
         Author::RulesInstead { name, .. } => {
             format!("the sentences were made from the numbers by rules; the model {name} gave none")
         }
     }
 }
 
-/// The sentences, and why others are missing.
-pub(super) fn authorship(narrative: &Narrative) -> Vec<Block> {
-    let text = match &narrative.author {
-        Author::Rules => return Vec::new(),
+/// A paragraph about the model that wrote the sentences, and why others are missing.
+pub(crate) fn authorship(narrative: &Narrative) -> Option<Block> {
+    Some(Block::paragraph(match &narrative.author {
+        Author::Rules => return None,
         Author::RulesInstead { name, why } => {
-            let why = why.trim_end_matches('.');
-            format!("The model {name} that was asked gave no sentence: {why}.")
+            ended(format!("The model {name} wrote no usable sentence: {why}"))
         }
         Author::Model { rejected, .. } => {
             let reason = |(reason, number): (&String, &u32)| {
                 format!("{}: {reason}", counted((*number).into(), "sentence"))
             };
             let reasons: Vec<String> = rejected.iter().map(reason).collect();
-            let text = sentence(&author(&narrative.author));
-            if reasons.is_empty() {
-                text
+            let rejected = if reasons.is_empty() {
+                ""
             } else {
-                format!("{text} Rejected: {}.", reasons.join("; "))
-            }
+                &format!(" Rejected: {}.", reasons.join("; "))
+            };
+            sentence(&author(&narrative.author)) + rejected
         }
-    };
-    vec![Block::paragraph(text)]
+    }))
 }
 
-pub(super) fn footer(about: &About<'_>, id: &str, narrative: &Narrative) -> Text {
-    plain(format!(
-        "Made from {id} (measured {}) with Inferometer {}; {}.",
-        about.started,
-        about.tool_version,
-        author(&narrative.author)
-    ))
+pub(crate) fn footer(about: &About<'_>, narrative: &Narrative) -> Text {
+    let About { id, started, tool_version, .. } = about;
+    let author = author(&narrative.author);
+    plain(format!("Made from {id} (measured {started}) with Inferometer {tool_version}; {author}."))
 }
 
-pub(super) fn section(id: &str, title: &str, blocks: Vec<Block>) -> Section {
-    Section { id: id.to_owned(), title: title.to_owned(), blocks, sections: Vec::new() }
+pub(crate) fn section(
+    id: &str,
+    title: impl Into<String>,
+    blocks: impl IntoIterator<Item = impl Into<Block>>,
+) -> Section {
+    Section { id: id.to_owned(), ..Section::new(title, Vec::new()) }.with(blocks)
 }
 
-pub(super) fn executive_summary(narrative: &Narrative) -> Option<Section> {
-    let mut blocks: Vec<Block> = paragraph(&narrative.summary).into_iter().collect();
-    blocks.extend(authorship(narrative));
-    (!blocks.is_empty()).then(|| section("executive-summary", "Executive Summary", blocks))
-}
-
-pub(super) fn recommendations(narrative: &Narrative) -> Option<Section> {
-    let list = vec![Block::List(texts(&narrative.recommendations))];
-    let known = !narrative.recommendations.is_empty();
-    known.then(|| section("recommendations", "Recommendations", list))
-}
-
-pub(super) fn texts(sentences: &[Sentence]) -> Vec<Text> {
-    sentences.iter().map(|sentence| sentence.text.clone()).collect()
-}
-
-/// One paragraph of several sentences.
-pub(super) fn paragraph(sentences: &[Sentence]) -> Option<Block> {
+pub(crate) fn executive_summary(narrative: &Narrative) -> Section {
     let mut text: Text = Vec::new();
-    for sentence in sentences {
-        if !text.is_empty() {
-            text.push(Span::Plain(" ".to_owned()));
-        }
+    for sentence in &narrative.summary {
+        text.extend((!text.is_empty()).then(|| Span::Plain(" ".to_owned())));
         text.extend(sentence.text.iter().cloned());
     }
-    (!text.is_empty()).then_some(Block::Paragraph(text))
+    let summary = (!text.is_empty()).then_some(Block::Paragraph(text));
+    section("executive-summary", "Executive Summary", summary).with(authorship(narrative))
 }
 
-pub(super) fn notice(notice: &Warning) -> Block {
+pub(crate) fn recommendations(narrative: &Narrative) -> Section {
+    section("recommendations", "Recommendations", texts(&narrative.recommendations))
+}
+
+/// The sentences as a list; `None` where there are none.
+pub(crate) fn texts(sentences: &[Sentence]) -> Option<Block> {
+    let texts = sentences.iter().map(|sentence| sentence.text.clone());
+    (!sentences.is_empty()).then(|| Block::List(texts.collect()))
+}
+
+/// The sentences about a row.
+pub(crate) fn row_texts(narrative: &Narrative, row: &str) -> Option<Block> {
+    narrative.scenarios.get(row).and_then(|sentences| texts(sentences))
+}
+
+pub(crate) fn notice(notice: &Warning) -> Block {
     let (first, points) = divided(&notice.text);
     notice_of(notice, first, points)
 }
 
-/// A warning in other words, with what it rests on.
-pub(super) fn notice_of(notice: &Warning, text: String, points: Vec<Text>) -> Block {
+/// A warning with another text and its details.
+pub(crate) fn notice_of(notice: &Warning, text: String, points: Vec<Text>) -> Block {
     let mood = match notice.severity {
         Severity::Note => Mood::Note,
         Severity::Degraded => Mood::Doubt,
@@ -243,7 +260,7 @@ pub(super) fn notice_of(notice: &Warning, text: String, points: Vec<Text>) -> Bl
     Block::Notice { mood, text: plain(text), points, remedy: Some(plain(sentence(&notice.remedy))) }
 }
 
-pub(super) const fn state_word(state: CheckState) -> &'static str {
+pub(crate) const fn state_word(state: CheckState) -> &'static str {
     match state {
         CheckState::NotChecked => "not checked",
         CheckState::Passed => "passed",

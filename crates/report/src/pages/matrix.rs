@@ -15,10 +15,10 @@ use inferometer_analysis::set::{AcrossRuns, SetSummary};
 use inferometer_model::study::Level;
 
 use self::view::{NO_SPREAD, NOT_COMPARED, ONE_RUN, View};
-use super::cells::{Behind, missing, of_across};
+use super::cells::{across_cell, missing};
 use super::charts::figure as figure_block;
 use super::frame::{self, section};
-use super::{SuiteInput, distinct, set, validity};
+use super::{SuiteInput, distinct, set};
 use crate::chart::Chart;
 use crate::document::{Block, Card, Cell, Columns, Document, Section, Span, Table, Text, plain};
 use crate::fmt::{self, count, counted, level_name, list, percent, uncertainty};
@@ -74,7 +74,7 @@ pub fn page(input: &SuiteInput<'_>) -> Option<Document> {
         title: format!("LLM Inference Benchmark Report: Deployment Matrix{separator}{title}"),
         lead,
         sections: sections(view),
-        footer: frame::footer(&about, &input.set.set, &narrative),
+        footer: frame::footer(&about, &narrative),
     })
 }
 
@@ -100,8 +100,7 @@ fn verdict_words(view: View<'_>) -> (Text, Vec<Text>) {
     let (measured, troubles) = view::tally(rows);
     let more = if troubles.is_empty() { String::new() } else { format!(" ({troubles})") };
     let (measured, all) = (count(measured as u64), counted(rows.len() as u64, "row"));
-    let verdicts: Vec<_> = view.set.points.iter().map(|point| point.verdict).collect();
-    let runs = validity::runs_in_words(&verdicts);
+    let runs = frame::sentence(&set::runs_by_verdict(view.set));
     let (reason, points) = frame::reason(view.set.verdict, &view.set.warnings, &[]);
     (plain(format!("{measured} of {all} measured{more}. {runs} {reason}")), points)
 }
@@ -336,7 +335,7 @@ fn results(view: View<'_>, context: Option<u32>) -> Section {
             (format!("context-{tokens}"), format!("Context of {}", view::context_words(tokens)))
         },
     );
-    let mut own_section = section(&id, &title, Vec::new());
+    let mut own_section = section(&id, &title, Vec::<Block>::new());
     for (model, _) in (0_u32..).zip(&view.matrix.models) {
         let own = view.matrix.sections.iter();
         let own: Vec<&MatrixSection> =
@@ -446,7 +445,7 @@ fn number(row: &MatrixRow, across: &AcrossRuns) -> Cell {
     if let Some(reason) = view::nothing(row) {
         return missing(&reason);
     }
-    let mut cell = of_across(across, Behind::default());
+    let mut cell = across_cell(across, None, None);
     if across.mean.is_some() {
         // Sorted by the printed digits: the others would double the size of a large page.
         cell.number = cell.text.replace(',', "").parse().ok();

@@ -1,4 +1,4 @@
-//! What a table has a row for: one load, asked once or several times, and what came of it.
+//! Rows of tables: one load, measured by one run or several, with its results.
 
 use inferometer_analysis::set::{
     AcrossRuns, ConditionSummary, Contaminated, LevelSummary, PointResult, Reached, SetSummary,
@@ -9,7 +9,7 @@ use inferometer_analysis::{LoadFacts, Metric, Quantity, RateFacts, Summary, Verd
 use crate::fmt::{percent, setting};
 use crate::narrative::facts::{row_name, table_of_scenario};
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Row<'a> {
     /// As every table and sentence of the page names it.
     pub(crate) name: String,
@@ -17,15 +17,15 @@ pub(crate) struct Row<'a> {
     pub(crate) runs: Vec<&'a Summary>,
     /// Runs that are in no number.
     pub(crate) left_out: Vec<&'a Summary>,
-    /// `None` of a run that stands alone.
+    /// `None` for the page of a single run.
     pub(crate) level: Option<&'a LevelSummary>,
-    /// The server that it is of, in a sweep or in repeats.
+    /// The name of its server, in a sweep or in repeats.
     pub(super) server: Option<&'a str>,
-    /// Of a suite.
+    /// Set in suites only.
     pub(crate) scenario: Option<&'a SuiteRow>,
-    /// Its place among the rows of the suite.
+    /// Its position among the rows of the suite.
     pub(super) suite_place: Option<u32>,
-    /// Where its prompts were in the server's prefix cache.
+    /// Set where its prompts were in the server's prefix cache.
     pub(crate) contaminated: Option<&'a Contaminated>,
 }
 
@@ -37,46 +37,25 @@ pub(super) struct Series<'a> {
 }
 
 impl<'a> Row<'a> {
-    pub(crate) fn of_run(summary: &'a Summary) -> Self {
-        let counts = summary.verdict != Verdict::Invalid;
-        Self {
-            name: summary.run.id.clone(),
-            runs: vec![summary],
-            left_out: if counts { Vec::new() } else { vec![summary] },
-            level: None,
-            server: None,
-            scenario: None,
-            suite_place: None,
-            contaminated: None,
-        }
+    pub(crate) fn from_run(summary: &'a Summary) -> Self {
+        Self { name: summary.run.id.clone(), runs: vec![summary], ..Self::default() }
     }
 
-    fn of_level(name: String, level: &'a LevelSummary, points: &'a [PointResult]) -> Self {
+    fn from_level(name: String, level: &'a LevelSummary, points: &'a [PointResult]) -> Self {
         let own = |numbers: &[u32]| {
-            points
-                .iter()
-                .filter(|result| numbers.contains(&result.point.number))
-                .map(|result| &result.summary)
-                .collect()
+            let own = points.iter().filter(|result| numbers.contains(&result.point.number));
+            own.map(|result| &result.summary).collect()
         };
-        Self {
-            name,
-            runs: own(&level.points),
-            left_out: own(&level.left_out),
-            level: Some(level),
-            server: None,
-            scenario: None,
-            suite_place: None,
-            contaminated: None,
-        }
+        let (runs, left_out) = (own(&level.points), own(&level.left_out));
+        Self { name, runs, left_out, level: Some(level), ..Self::default() }
     }
 
-    /// Where it stands on the page.
+    /// The id of its section on the page.
     pub(super) fn id(&self) -> String {
         table_of_scenario(&self.name)
     }
 
-    /// A number of it with its doubt; of a single run what the run itself says.
+    /// A quantity with its confidence interval; for a single run, the interval within the run.
     pub(crate) fn quantity(&self, quantity: impl Into<Quantity>) -> AcrossRuns {
         let quantity = quantity.into();
         let stored = self.level.and_then(|level| level.quantity(quantity)).cloned();
@@ -90,7 +69,7 @@ impl<'a> Row<'a> {
         self.quantity(quantity).mean
     }
 
-    /// Values of a distribution, all runs added up; `None` of what is one number by itself.
+    /// Values of a distribution, all runs added up; `None` for a scalar.
     pub(super) fn values_of(&self, metric: &Metric) -> Option<u64> {
         let of_run = |run: &&Summary| run.metrics.distribution(metric).map(|found| found.n);
         self.runs.iter().filter_map(of_run).reduce(|sum, n| sum + n)
@@ -102,8 +81,7 @@ impl<'a> Row<'a> {
     }
 
     pub(crate) fn all_runs(&self) -> impl Iterator<Item = &'a Summary> + '_ {
-        let alone = self.level.is_none();
-        self.runs.iter().chain(self.left_out.iter().filter(move |_| !alone)).copied()
+        self.runs.iter().chain(&self.left_out).copied()
     }
 
     pub(crate) fn verdict(&self) -> Verdict {
@@ -118,26 +96,24 @@ impl<'a> Row<'a> {
         )
     }
 
-    /// Whether its numbers are to be taken with care, and why.
+    /// Why its numbers are not fully valid; `None` where they are.
     pub(super) fn reservation(&self) -> Option<String> {
-        let mut reasons: Vec<String> = self.contaminated.map(warm).into_iter().collect();
         let cut = self.level.and_then(|level| level.cut.as_ref());
-        reasons.extend(
-            cut.filter(|cut| cut.answers_missing)
-                .map(|cut| format!("cut by a limit of time: {}", cut.limits.join(", "))),
-        );
-        reasons.extend(self.unreached());
-        if self.level.is_some_and(LevelSummary::is_saturated) {
-            reasons.push("the server did not keep up with this rate".to_owned());
+        let cut = cut.filter(|cut| cut.answers_missing);
+        let saturated = self.level.filter(|level| level.is_saturated());
+        let reasons = [
+            self.contaminated.map(warm),
+            cut.map(|cut| format!("cut by a time limit: {}", cut.limits.join(", "))),
+            self.unreached(),
+            saturated.map(|_| "the server did not keep up with this rate".to_owned()),
+        ];
+        let reasons: Vec<String> = reasons.into_iter().flatten().collect();
+        match self.verdict() {
+            _ if !reasons.is_empty() => Some(reasons.join("; ")),
+            Verdict::Invalid => Some("one of its runs is invalid".to_owned()),
+            Verdict::Degraded => Some("one of its runs is degraded".to_owned()),
+            Verdict::Valid => None,
         }
-        if reasons.is_empty() {
-            match self.verdict() {
-                Verdict::Invalid => reasons.push("a run of it is invalid".to_owned()),
-                Verdict::Degraded => reasons.push("a run of it has a reservation".to_owned()),
-                Verdict::Valid => {}
-            }
-        }
-        (!reasons.is_empty()).then(|| reasons.join("; "))
     }
 
     /// Whether as many requests were in flight as its level says, or nearly so.
@@ -145,7 +121,7 @@ impl<'a> Row<'a> {
         self.unreached().is_none()
     }
 
-    /// Why its level of concurrency is one in name only, where fewer requests were in flight.
+    /// The reason why fewer requests were in flight than the level's concurrency.
     fn unreached(&self) -> Option<String> {
         let Reached { asked, most } = self.level?.reached.filter(|found| !found.is_reached())?;
         Some(format!(
@@ -153,7 +129,7 @@ impl<'a> Row<'a> {
         ))
     }
 
-    /// Requests in each second, where they come at a rate.
+    /// The request rate of an open loop.
     pub(super) fn rate(&self) -> Option<String> {
         match &self.drawn()?.run.load {
             LoadFacts::Closed { .. } => None,
@@ -169,7 +145,7 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// Which run its charts are of, where it has several.
+    /// The run that its charts show, where it has several.
     pub(super) fn which_run(&self) -> String {
         match (self.runs.len(), self.drawn()) {
             (0 | 1, _) | (_, None) => String::new(),
@@ -194,8 +170,7 @@ impl<'a> Row<'a> {
 fn warm(found: &Contaminated) -> String {
     match found.cached_share {
         _ if found.suspected => {
-            "its prefill is so fast that its prompts seem to have been in the prefix cache"
-                .to_owned()
+            "its prefill is so fast that its prompts were probably in the prefix cache".to_owned()
         }
         Some(share) => {
             format!("{} of its prompt tokens came from the prefix cache", percent(share))
@@ -209,7 +184,7 @@ pub(crate) fn of_suite<'a>(set: &'a SetSummary, points: &'a [PointResult]) -> Ve
     let Some(suite) = &set.suite else { return Vec::new() };
     let rows = (0_u32..).zip(&suite.rows);
     rows.filter_map(|(place, row)| {
-        let found = Row::of_level(row.name.clone(), row.summary(&set.conditions)?, points);
+        let found = Row::from_level(row.name.clone(), row.summary(&set.conditions)?, points);
         // The same data may be sent again on purpose; the set's note says that it was.
         let is_own = |found: &&Contaminated| found.row == place && !found.same_data;
         let contaminated = suite.contaminated.iter().find(is_own);
@@ -227,7 +202,7 @@ pub(crate) fn of_conditions<'a>(
     let of_one = |condition: &'a ConditionSummary| {
         let row = |level: &'a LevelSummary| {
             let name = row_name(&condition.name, level.level, several);
-            Row { server: Some(&condition.name), ..Row::of_level(name, level, points) }
+            Row { server: Some(&condition.name), ..Row::from_level(name, level, points) }
         };
         condition.levels.iter().map(row).collect()
     };

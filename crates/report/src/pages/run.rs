@@ -1,71 +1,49 @@
 //! The page of a single run.
 
+use super::prelude::*;
+use crate::narrative::facts::printed;
+use crate::{Files, gpus, requirements};
 use inferometer_analysis::machines::{ClientFigures, DeviceFigures, GpuFigures};
 use inferometer_analysis::{
-    CheckState, CounterFigures, Distribution, Figures, GaugeFigures, GroupFigures, Interval,
-    Metric, MetricValue, Percentile, RequestSlos, RequirementOutcome, Scalar, ServerSide,
-    SloOutcome, Statistic, SteadyFigures, SteadyKind, Summary, ThresholdVerdict, Unit, Verdict,
-    metric,
+    CheckState, CounterFigures, Distribution, Figures, GaugeFigures, GroupFigures, MetricValue,
+    RequestSlos, RequirementOutcome, Scalar, ServerSide, SloOutcome, SteadyFigures, SteadyKind,
 };
 use inferometer_model::Outcome;
 use inferometer_model::observations::HttpVersion;
 
-use super::cells::{UNCERTIFIED, known, missing, number_cell, uncertified};
-use super::frame::{self, About, section};
-use super::rows::Row;
-use super::{Detail, audit, card, charts, system, validity};
-use crate::document::{
-    Block, Card, Cell, Column, Columns, Document, Lead, Mood, Section, Table, Text, facts, plain,
-};
-use crate::escape::terminal_line;
-use crate::fmt::{
-    self, NOTHING, count, counted, interval_in, latency, load, memory, number, percent, unit_name,
-    whole, with_unit,
-};
-use crate::narrative::Narrative;
-use crate::narrative::facts::printed;
-use crate::{Files, gpus, requirements};
-
 /// The whole page, for HTML and Markdown.
 pub fn run(summary: &Summary, narrative: &Narrative) -> Document {
-    let row = Row::of_run(summary);
+    let rows = [Row::from_run(summary)];
     let about = About {
+        id: &summary.run.id,
         started: &summary.run.started,
         tool_version: &summary.run.tool_version,
         verdict: summary.verdict,
         simulated: summary.run.simulated.is_some(),
         first: Some(summary),
         models: vec![summary.run.model.clone()],
-        more: vec![("Load", asked(summary))],
+        more: Some(("Load", load_words(summary))),
     };
-    let (reason, points) =
-        frame::reason(summary.verdict, &summary.warnings, std::slice::from_ref(&row));
-    let partial = if summary.run.partial { " The run was not played to its end." } else { "" };
-    let why = format!("{}. {reason}{partial}", ended(summary, "ended ok"));
-    let badge = frame::badge(summary.verdict, plain(why), points);
-    Document {
-        header: frame::header(&about, narrative),
-        title: "LLM Inference Benchmark Report: One Run".to_owned(),
-        lead: frame::lead(&about, badge, headline(summary, &row)),
-        sections: sections(summary, &[], narrative, Detail::Full),
-        footer: frame::footer(&about, &summary.run.id, narrative),
-    }
+    let (reason, points) = frame::reason(summary.verdict, &summary.warnings, &rows);
+    let partial = if summary.run.partial { " The run did not reach its end." } else { "" };
+    let why = plain(format!("{}. {reason}{partial}", requests_ok(summary, "ended ok")));
+    let title = "LLM Inference Benchmark Report: One Run".to_owned();
+    let sections = sections(summary, &[], narrative, Detail::Full);
+    frame::page(&about, title, (why, points), headline(summary, &rows), sections, narrative)
 }
 
-/// What fits on a screen, with the requirements of the run.
+/// The page for a terminal, with the requirements of the run.
 pub fn run_brief(summary: &Summary, files: &Files, required: &[RequirementOutcome]) -> Document {
     let mut sections = sections(summary, required, &Narrative::default(), Detail::Brief);
     sections.push(stored(files));
     Document { sections, ..opening(summary, brief_subject(summary)) }
 }
 
-/// Verdict, SLOs, failures, warnings and files alone, beside a page that has no place for them.
+/// Verdict, SLOs, failures, warnings and files alone, for output that has no room for them.
 pub fn run_reservations(summary: &Summary, files: &Files) -> Document {
-    let row = [Row::of_run(summary)];
-    let mut sections: Vec<Section> = slos(summary).into_iter().collect();
-    sections.extend(validity::failures(&row, Detail::Brief));
-    sections.push(validity::warnings(&summary.warnings));
-    sections.push(stored(files));
+    let failures = validity::failures(&[Row::from_run(summary)], Detail::Brief);
+    let mut sections: Vec<Section> = slos(summary).into_iter().chain(failures).collect();
+    sections.extend([validity::warnings(&summary.warnings), stored(files)]);
     Document { title: String::new(), sections, ..opening(summary, Vec::new()) }
 }
 
@@ -75,22 +53,20 @@ fn opening(summary: &Summary, subject: Vec<(String, Text)>) -> Document {
         plain(format!("{} Profile {}: {}", frame::SIMULATED, simulated.profile, simulated.engine))
     });
     let partial = if run.partial { ", partial" } else { "" };
-    let text = plain(ended(summary, "ok") + partial);
+    let text = plain(requests_ok(summary, "ok") + partial);
     let verdict = Some(frame::badge(summary.verdict, text, Vec::new()));
     let kind = format!("run {}", run.id);
-    Document {
-        title: frame::brief_title(&run.tool_version, &kind, run.simulated.is_some()),
-        lead: Lead { alert, subject, verdict, headline: Vec::new() },
-        ..Document::default()
-    }
+    let title = frame::brief_title(&run.tool_version, &kind, run.simulated.is_some());
+    let lead = Lead { alert, subject, verdict, headline: Vec::new() };
+    Document { lead, ..Document::new(title, Vec::new()) }
 }
 
 /// `57 of 60 requests ok in 2.63 s`.
-fn ended(summary: &Summary, how: &str) -> String {
+pub(crate) fn requests_ok(summary: &Summary, how: &str) -> String {
     format!(
         "{} of {} requests {how} in {} s",
         count(summary.count(Outcome::Ok)),
-        // Turns that the end of the run cut off were never due.
+        // Turns that were not due before the end of the run are not counted.
         count(summary.scheduled.saturating_sub(summary.time_over)),
         number(summary.window.duration_s),
     )
@@ -102,125 +78,100 @@ fn sections(
     narrative: &Narrative,
     detail: Detail,
 ) -> Vec<Section> {
-    let rows = [Row::of_run(summary)];
+    let rows = [Row::from_run(summary)];
     let is_full = detail == Detail::Full;
     let mut sections = Vec::new();
     if is_full {
-        sections.extend(frame::executive_summary(narrative));
+        sections.extend(frame::executive_summary(narrative).filled());
         sections.push(system::system(Some(summary)));
     }
     sections.extend(requirements::page_section(required));
-    let mut metrics =
-        vec![Block::Table(latencies(summary, detail)), Block::Table(numbers(summary, detail))];
-    // Sentences about a run alone have no scenario's name.
-    if let Some(said) = narrative.scenarios.get("").filter(|said| !said.is_empty()) {
-        metrics.push(Block::List(frame::texts(said)));
-    }
-    sections.push(section("metrics", "Performance", metrics));
-    sections.push(section("steady", "Steady state", steady(summary)));
-    sections.extend(slos(summary));
-    sections.extend(groups(summary));
+    // The sentences about a single run have no name of a scenario.
+    let metrics = [latencies(summary, detail), numbers(summary, detail)];
+    let metrics = section("metrics", "Performance", metrics).with(frame::row_texts(narrative, ""));
+    sections.extend([metrics, section("steady", "Steady state", steady(summary))]);
+    sections.extend(slos(summary).into_iter().chain(groups(summary)));
     if is_full {
-        sections.push(section("charts", "Charts", figures(summary, &rows[0])));
+        let own = [&rows[0]];
+        let drawn = [
+            charts::first_tokens(&own, ""),
+            charts::token_gaps(&own, ""),
+            charts::course(summary, ""),
+            charts::requests(summary, ""),
+            charts::gaps(summary, ""),
+        ];
+        sections.push(section("charts", "Charts", drawn.into_iter().flatten()));
     }
     sections.extend(audit::section(summary));
     if !is_full {
         sections.extend(validity::failures(&rows, detail));
     }
-    sections.extend(server(summary));
-    sections.extend(machines(summary, detail));
+    sections.extend(server(summary).into_iter().chain(machines(summary, detail)));
     if !is_full {
         sections.extend(client(summary));
         sections.push(checked(summary));
         return sections;
     }
-    sections.extend(frame::recommendations(narrative));
-    let mut validity = validity::section_of(&rows, &summary.warnings, narrative, None);
+    sections.extend(frame::recommendations(narrative).filled());
+    let mut validity = validity::validity_section(&rows, &summary.warnings, narrative, None);
     let own = validity.sections.iter_mut().find(|part| part.id == "client");
-    if let (Some(part), Some(mut facts)) = (own, client(summary)) {
-        facts.blocks.append(&mut part.blocks);
-        part.blocks = facts.blocks;
+    if let (Some(part), Some(facts)) = (own, client(summary)) {
+        part.blocks.splice(0..0, facts.blocks);
     }
-    sections.push(validity);
-    sections.push(provenance(summary));
+    sections.extend([validity, provenance(summary)]);
     sections
 }
 
-/// The load and the lengths in words.
-fn asked(summary: &Summary) -> String {
-    let run = &summary.run;
-    let unit = match summary.workload.turns {
-        Some(_) => load::Unit::Conversations,
-        None => load::Unit::Requests,
-    };
-    format!(
-        "{}, {}, {}",
-        load::shape(&run.load, unit),
-        load::extent(&run.extent),
-        load::lengths(&summary.workload, run.api)
-    )
+/// Load, extent and lengths in words.
+fn load_words(summary: &Summary) -> String {
+    format!("{}, {}", load::planned(summary), load::lengths(&summary.workload, summary.run.api))
 }
 
 fn brief_subject(summary: &Summary) -> Vec<(String, Text)> {
     let run = &summary.run;
     let streaming = if run.streaming { "streamed" } else { "not streamed" };
-    let protocol = match run.http {
-        HttpVersion::Http1 => "",
-        HttpVersion::Http2 => ", HTTP/2",
-    };
+    let protocol = if run.http == HttpVersion::Http2 { ", HTTP/2" } else { "" };
     let target =
         frame::target(&run.target, run.embedded, run.simulated.is_some(), run.engine_speed);
     let model = terminal_line(&run.model, 60);
     let target = format!("{} of `{model}` at {target}, {streaming}{protocol}", run.api);
-    let insecure = "certificate NOT checked (--insecure): anybody may have answered";
+    let insecure = "certificate NOT checked (--insecure): the server is not authenticated";
     let held = summary.held_by_cap.map(|held| percent(held.share));
     facts([
         ("target", Some(target)),
         ("TLS", run.insecure.then(|| insecure.to_owned())),
-        ("load", Some(format!("{}, seed {}", asked(summary), run.seed))),
+        ("load", Some(format!("{}, seed {}", load_words(summary), run.seed))),
         ("prompts", load::extras(&summary.workload)),
         ("cap", held.map(|share| format!("the cap held back {share} of the requests"))),
         ("warm-up", run.warm_up.map(|facts| load::warm_up(&facts))),
     ])
 }
 
-fn headline(summary: &Summary, row: &Row<'_>) -> Vec<Card> {
+fn headline(summary: &Summary, rows: &[Row<'_>; 1]) -> Vec<Card> {
     let latency_card = |label: &str, metric: &'static Metric| {
-        let tail = row.quantity(metric.p99());
+        let tail = rows[0].quantity(metric.p99());
         let mark = if tail.certified { "" } else { " (not certified)" };
-        let detail = tail.mean.map(|p99| format!("p99 {}{mark}", latency(p99)));
+        let detail = tail.mean.map(|p99| format!("p99 {}{mark}", fmt::latency(p99)));
         let detail = detail.unwrap_or_else(|| NOTHING.to_owned());
-        card::latency(&format!("{label} mean"), row, metric.mean(), &detail)
+        cells::latency_card(&format!("{label} mean"), &rows[0], metric.mean(), detail)
     };
     let cards = [
-        card::highest_output(std::slice::from_ref(row)),
+        cells::highest_output_card(rows),
         latency_card("TTFT", summary.latency_origin().ttft()),
         latency_card("TPOT", &metric::TPOT),
-        Some(card::requests(std::slice::from_ref(row))),
+        Some(cells::requests_card(rows)),
     ];
     cards.into_iter().flatten().collect()
 }
 
-fn figures(summary: &Summary, row: &Row<'_>) -> Vec<Block> {
-    let own = [row];
-    let drawn = [
-        charts::first_tokens(&own, ""),
-        charts::token_gaps(&own, ""),
-        charts::course(summary, ""),
-        charts::requests(summary, ""),
-        charts::gaps(summary, ""),
-    ];
-    drawn.into_iter().flatten().map(charts::figure).collect()
-}
-
-/// A verdict, what was asked, and the result with the reason of the verdict.
-fn judged(word: &str, mood: Mood, asked: &str, result: String, reason: Option<&str>) -> Vec<Cell> {
+/// A verdict, an SLO, and the result with the reason of the verdict.
+fn judged(word: &str, mood: Mood, slo: &str, result: String, reason: Option<&str>) -> Vec<Cell> {
     /// Names are bounded, but limits may have any number of digits.
-    const ASKED_MOST: usize = 36;
+    const SLO_CHARS_MAX: usize = 36;
     let reason = reason.map_or_else(String::new, |reason| format!("; {reason}"));
     vec![
         Cell { mood: Some(mood), ..Cell::text(word) },
-        Cell::text(terminal_line(asked, ASKED_MOST)),
+        Cell::text(terminal_line(slo, SLO_CHARS_MAX)),
         Cell::text(result + &reason),
     ]
 }
@@ -230,9 +181,7 @@ fn slos(summary: &Summary) -> Option<Section> {
     let mut rows: Vec<Vec<Cell>> = summary.request_slos.iter().flat_map(request_slos).collect();
     rows.extend(summary.slos.iter().map(run_slo));
     let columns = ["Verdict", "SLO", "Result"].map(Column::left).to_vec();
-    let has_slos = !rows.is_empty();
-    let table = Block::Table(Table::new("slos", "", columns, rows));
-    has_slos.then(|| section("slos", "SLOs", vec![table]))
+    (!rows.is_empty()).then(|| section("slos", "SLOs", [Table::new("slos", "", columns, rows)]))
 }
 
 fn request_slos(slos: &RequestSlos) -> Vec<Vec<Cell>> {
@@ -243,10 +192,9 @@ fn request_slos(slos: &RequestSlos) -> Vec<Vec<Cell>> {
         };
         judged("each", Mood::Note, slo, met + &compared_metric(slo, metric), reason)
     };
-    let promises = slos.promises.iter();
-    let mut rows: Vec<Vec<Cell>> = promises
-        .map(|slo| row(&slo.promise, Some(&slo.metric), slo.met, slo.reason.as_deref()))
-        .collect();
+    let own = slos.promises.iter();
+    let own = own.map(|slo| row(&slo.promise, Some(&slo.metric), slo.met, slo.reason.as_deref()));
+    let mut rows: Vec<Vec<Cell>> = own.collect();
     // Together they are known only where each is.
     if 1 < rows.len() && slos.promises.iter().all(|slo| slo.reason.is_none()) {
         rows.push(row("all of these", None, slos.met, None));
@@ -261,21 +209,17 @@ fn requests_that_met(met: u64, scheduled: u64) -> String {
 }
 
 fn run_slo(slo: &SloOutcome) -> Vec<Cell> {
-    let mood = match slo.verdict {
-        ThresholdVerdict::Met => Mood::Good,
-        ThresholdVerdict::Missed => Mood::Bad,
-        ThresholdVerdict::Undecided => Mood::Doubt,
-    };
     let metric = slo.metric.as_deref();
-    let value = match metric.and_then(Metric::named) {
-        Some(metric) => with_unit(slo.value, metric.unit),
-        None => number(slo.value),
-    };
-    let result = value + &compared_metric(&slo.promise, metric);
-    judged(slo.verdict.key(), mood, &slo.promise, result, slo.reason.as_deref())
+    let result = slo_value(slo) + &compared_metric(&slo.promise, metric);
+    judged(slo.verdict.key(), slo.verdict.into(), &slo.promise, result, slo.reason.as_deref())
 }
 
-/// The metric that was compared, where the SLO leaves it to the load.
+pub(crate) fn slo_value(slo: &SloOutcome) -> String {
+    let metric = slo.metric.as_deref().and_then(Metric::named);
+    metric.map_or_else(|| number(slo.value), |metric| fmt::with_unit(slo.value, metric.unit))
+}
+
+/// The metric that was compared, where the load determines it.
 fn compared_metric(slo: &str, metric: Option<&str>) -> String {
     let metric = metric.filter(|metric| !slo.starts_with(metric)).and_then(Metric::named);
     metric.map_or_else(String::new, |metric| format!(", {}", metric.title))
@@ -290,13 +234,13 @@ const STATISTICS: [Statistic; 6] = [
     Statistic::Max,
 ];
 
-/// A terminal has the metrics of this kind of load, without the maximum, and their intervals in
-/// lines of their own.
+/// A terminal shows the metrics of this kind of load without the maximum, and their intervals in
+/// separate lines.
 fn latencies(summary: &Summary, detail: Detail) -> Table {
     let is_brief = detail == Detail::Brief;
     let statistics = if is_brief { &STATISTICS[..5] } else { &STATISTICS[..] };
     let mut rows = Vec::new();
-    let mut has_intervals = false;
+    let mut note = None;
     for (metric, value) in summary.metrics.iter() {
         let MetricValue::Distribution(found) = value else { continue };
         let is_headline = metric.headline.is_on(summary.run.load.is_open());
@@ -304,23 +248,23 @@ fn latencies(summary: &Summary, detail: Detail) -> Table {
         if is_brief && !is_headline && !is_shown {
             continue;
         }
-        let mut cells = vec![metric_name(metric)];
-        cells.extend(statistics.iter().map(|statistic| latency_cell(metric, found, *statistic)));
-        cells.push(Cell::number(count(found.n), found.n as f64));
-        rows.push(cells);
-        if is_brief && is_headline && statistics.iter().any(|it| found.intervals.get(*it).is_some())
-        {
-            rows.push(interval_row(found, statistics));
-            has_intervals = true;
+        let cells = statistics.iter().map(|statistic| latency_cell(metric, found, *statistic));
+        let row = [metric_name(metric)].into_iter().chain(cells).chain([count_cell(found.n)]);
+        rows.push(row.collect());
+        let intervals = statistics.iter().map(|statistic| found.intervals.get(*statistic));
+        if is_brief && is_headline && intervals.clone().any(|found| found.is_some()) {
+            let ranges = intervals.map(|it| Cell::text(it.map(fmt::range).unwrap_or_default()));
+            let name = format!("  95 %, effective n {}", whole(found.effective_n));
+            let row = [Cell::text(name)].into_iter().chain(ranges).chain([Cell::text("")]);
+            rows.push(row.collect());
+            note = Some("95 %: confidence intervals of the values above, within this run");
         }
     }
     let columns = statistics.iter().map(|statistic| statistic.name()).chain(["n"]);
     let columns = Column::names_and_numbers("Latency (ms)", columns);
     let caption =
         if is_brief { "" } else { "Latencies in milliseconds, over requests that ended ok" };
-    let note = "95 %: the true value lies there with 95 % confidence, as far as this run can tell.";
-    let notes = has_intervals.then(|| plain(note)).into_iter().collect();
-    Table { notes, ..Table::new("run-metrics", caption, columns, rows) }
+    Table::new("run-metrics", caption, columns, rows).noted(note)
 }
 
 fn latency_cell(metric: &Metric, found: &Distribution, statistic: Statistic) -> Cell {
@@ -333,8 +277,8 @@ fn latency_cell(metric: &Metric, found: &Distribution, statistic: Statistic) -> 
     };
     let interval = found.intervals.get(statistic).map(|it| format!("95 % {}", fmt::interval(it)));
     let independent = found.effective_n.unwrap_or(found.n as f64);
-    let doubt = (!certified).then(|| uncertified(Some(independent)));
-    let parts: Vec<String> = interval.into_iter().chain(doubt).collect();
+    let few = (!certified).then(|| uncertified(Some(independent)));
+    let parts: Vec<String> = interval.into_iter().chain(few).collect();
     Cell {
         detail: (!parts.is_empty()).then(|| parts.join("; ")),
         doubtful: !certified,
@@ -343,22 +287,12 @@ fn latency_cell(metric: &Metric, found: &Distribution, statistic: Statistic) -> 
     }
 }
 
-fn interval_row(found: &Distribution, statistics: &[Statistic]) -> Vec<Cell> {
-    let range = |statistic: &Statistic| {
-        Cell::text(found.intervals.get(*statistic).map(fmt::range).unwrap_or_default())
-    };
-    let name = format!("  95 %, effective n {}", whole(found.effective_n));
-    let cells = [Cell::text(name)].into_iter().chain(statistics.iter().map(range));
-    cells.chain([Cell::text("")]).collect()
-}
-
 fn numbers(summary: &Summary, detail: Detail) -> Table {
     let is_brief = detail == Detail::Brief;
-    let without_slos = [&metric::GOODPUT, &metric::ATTAINMENT, &metric::FLUIDITY];
+    let needs_slos = [&metric::GOODPUT, &metric::ATTAINMENT, &metric::FLUIDITY];
     let scalars = summary.metrics.iter().filter_map(|(metric, value)| match value {
         MetricValue::Scalar(scalar) if scalar.value.is_none() && metric.is_telemetry => None,
-        // Without SLOs there is no share of requests that met them.
-        _ if summary.request_slos.is_none() && without_slos.contains(&metric) => None,
+        _ if summary.request_slos.is_none() && needs_slos.contains(&metric) => None,
         MetricValue::Scalar(scalar) => Some((metric, scalar)),
         MetricValue::Distribution(_) => None,
     });
@@ -368,9 +302,9 @@ fn numbers(summary: &Summary, detail: Detail) -> Table {
                 Some(value) => Cell::number(printed(metric.name, value), value),
                 None => missing(scalar.reason.as_deref().unwrap_or("there is no value")),
             })
-            .left("Unit", |(metric, _)| Cell::text(unit_name(metric.unit)))
+            .left("Unit", |(metric, _)| Cell::text(fmt::unit_name(metric.unit)))
             .right("95 % interval", |(metric, scalar)| match scalar.interval {
-                Some(found) => Cell::text(interval_in(found, metric.unit)),
+                Some(found) => Cell::text(fmt::interval_in(found, metric.unit)),
                 None if is_brief => Cell::text(""),
                 None => missing("not known from this run alone"),
             });
@@ -379,10 +313,10 @@ fn numbers(summary: &Summary, detail: Detail) -> Table {
 }
 
 fn metric_name(metric: &Metric) -> Cell {
-    Cell { detail: Some(metric.definition.to_owned()), ..Cell::text(metric.title) }
+    Cell::text(metric.title).detailed(metric.definition.to_owned())
 }
 
-/// The steady part of the run beside the whole, or why there is none.
+/// The steady state beside the whole run, or the reason why there is none.
 fn steady(summary: &Summary) -> Vec<Block> {
     let steady = &summary.steady;
     let (Some(window), Some(figures)) = (&steady.window, &steady.figures) else {
@@ -392,80 +326,78 @@ fn steady(summary: &Summary) -> Vec<Block> {
             SteadyKind::Settled | SteadyKind::NotJudged => "not judged",
         };
         let reason = steady.reason.as_deref().unwrap_or(NOTHING);
-        return vec![Block::Paragraph(plain(format!("{word}: {reason}")))];
+        return vec![Block::paragraph(format!("{word}: {reason}"))];
     };
-    let seconds = |ms: Option<f64>| number(ms.map(|ms| ms / 1e3));
+    let [from, to] =
+        [window.from_ms, window.to_ms].map(|ms: Option<f64>| number(ms.map(|ms| ms / 1e3)));
+    let ok = count(figures.requests);
     let text = format!(
-        "from {} s to {} s, {} ok requests sent; the tables above are of the whole run",
-        seconds(window.from_ms),
-        seconds(window.to_ms),
-        count(figures.requests),
+        "from {from} s to {to} s, {ok} ok requests sent; the tables above are of the whole run"
     );
-    let mut columns = Column::names_and_numbers("Quantity", ["Steady", "Whole"]);
-    columns.extend([Column::left("Unit"), Column::right("95 % interval, steady")]);
-    let table = Table::new("steady-figures", "", columns, steady_rows(summary, figures));
-    vec![Block::Paragraph(plain(text)), Block::Table(table)]
-}
-
-fn steady_rows(summary: &Summary, steady: &SteadyFigures) -> Vec<Vec<Cell>> {
     let cell = |value: Option<f64>| {
         value.map_or_else(|| Cell::text(NOTHING), |value| Cell::number(number(value), value))
     };
-    let row = |name: &str, value: Option<f64>, whole, unit: &str, around: Option<Interval>| {
-        value?;
-        let around = Cell::text(around.map(fmt::interval).unwrap_or_default());
-        Some(vec![Cell::text(name), cell(value), cell(whole), Cell::text(unit), around])
-    };
-    let throughput = |metric: &'static Metric, value: Option<f64>, around: Option<Interval>| {
-        let whole = summary.metrics.scalar(metric)?;
-        row(metric.title, value, whole.value, &whole.unit, around)
-    };
-    let (requests, output) = (steady.request_throughput, steady.output_throughput);
+    let table = Columns::new("Quantity", |row: &SteadyRow| Cell::text(row.0.clone()))
+        .right("Steady", move |row| cell(Some(row.1)))
+        .right("Whole", move |row| cell(row.2))
+        .left("Unit", |row| Cell::text(row.3.clone()))
+        .right("95 % interval, steady", |row| {
+            Cell::text(row.4.map(fmt::interval).unwrap_or_default())
+        })
+        .table("steady-figures", "", steady_rows(summary, figures));
+    vec![Block::paragraph(text), table.into()]
+}
+
+/// A quantity: its name, its value in the steady state and in the whole run, its unit, and the interval
+/// of the steady value.
+type SteadyRow = (String, f64, Option<f64>, String, Option<Interval>);
+
+fn steady_rows(summary: &Summary, steady: &SteadyFigures) -> Vec<SteadyRow> {
     let around = steady.intervals;
-    let mut rows = vec![
-        throughput(&metric::REQUEST_THROUGHPUT, requests, around.request_throughput),
-        throughput(&metric::OUTPUT_THROUGHPUT, output, around.output_throughput),
+    let throughputs = [
+        (&metric::REQUEST_THROUGHPUT, steady.request_throughput, around.request_throughput),
+        (&metric::OUTPUT_THROUGHPUT, steady.output_throughput, around.output_throughput),
     ];
+    let throughputs = throughputs.into_iter().filter_map(|(metric, value, around)| {
+        let whole = summary.metrics.scalar(metric)?;
+        Some((metric.title.to_owned(), value?, whole.value, whole.unit.clone(), around))
+    });
+    let mut rows: Vec<SteadyRow> = throughputs.collect();
     for metric in [summary.latency_origin().ttft(), &metric::TPOT] {
         let Some(own) = steady.latencies.get(metric) else { continue };
         let whole = summary.metrics.distribution(metric);
-        for percentile in [Percentile::P50, Percentile::P99] {
-            // What is not certified here judges nothing.
-            let sure = |distribution: &Distribution| {
-                let certified = distribution.is_certified(percentile);
-                distribution.percentile(percentile).filter(|_| certified)
+        rows.extend([Percentile::P50, Percentile::P99].into_iter().filter_map(|percentile| {
+            let certified = |it: &Distribution| {
+                it.percentile(percentile).filter(|_| it.is_certified(percentile))
             };
             let around = own.intervals.get(Statistic::Percentile(percentile));
             let title = format!("{} {}", metric.title, percentile.name());
-            rows.push(row(&title, sure(own), whole.and_then(sure), "ms", around));
-        }
+            Some((title, certified(own)?, whole.and_then(certified), "ms".to_owned(), around))
+        }));
     }
-    rows.into_iter().flatten().collect()
+    rows
 }
 
 /// The tables of turns and of the parts of a mix.
-fn groups(summary: &Summary) -> Vec<Section> {
+fn groups(summary: &Summary) -> impl Iterator<Item = Section> {
     /// Characters of a part's name.
-    const NAME_MOST: usize = 16;
+    const NAME_MAX: usize = 16;
     let turns = summary.turns.iter().map(|turn| {
         let and_later = if turn.and_later { "+" } else { "" };
         group(&format!("{}{and_later}", turn.turn), &turn.figures)
     });
     let parts = summary.parts.iter();
-    let parts = parts.map(|part| group(&terminal_line(&part.part, NAME_MOST), &part.figures));
+    let parts = parts.map(|part| group(&terminal_line(&part.part, NAME_MAX), &part.figures));
     let groups = [
         ("turns", "Turns (ms)", "Turn", turns.collect::<Vec<_>>()),
         ("parts", "Parts (ms)", "Part", parts.collect()),
     ];
-    let groups = groups.into_iter().filter(|(_, _, _, rows)| !rows.is_empty());
-    let section = |(id, title, head, rows): (&str, &str, &str, Vec<Vec<Cell>>)| {
+    groups.into_iter().filter(|group| !group.3.is_empty()).map(|(id, title, head, rows)| {
         let columns =
             ["ok", "TTFT p50", "p99", "TPOT p50", "p99", "E2E p50", "p99", "Input", "Cached"];
         let columns = Column::names_and_numbers(head, columns);
-        let table = Table::new(format!("run-{id}"), "", columns, rows);
-        section(id, title, vec![Block::Table(table)])
-    };
-    groups.map(section).collect()
+        section(id, title, [Table::new(format!("run-{id}"), "", columns, rows)])
+    })
 }
 
 fn group(name: &str, figures: &GroupFigures) -> Vec<Cell> {
@@ -487,220 +419,164 @@ fn group(name: &str, figures: &GroupFigures) -> Vec<Cell> {
     head.chain(latencies).chain(tokens.map(Cell::text)).collect()
 }
 
-/// From this many scrapes on, a mean of them describes a run.
-const SCRAPES_LEAST: u64 = 3;
-
-/// What the server reports of itself; `None` where it reports nothing and nothing says why.
+/// The gauges and counters of the server; `None` where it reports nothing and there is no reason.
 fn server(summary: &Summary) -> Option<Section> {
-    let blocks = match (&summary.server, &summary.server_missing) {
-        (Some(server), _) => server_blocks(server, summary),
-        (None, Some(reason)) => vec![Block::Paragraph(plain(format!("{NOTHING} {reason}")))],
-        (None, None) => return None,
-    };
-    Some(section("server", "Server", blocks))
+    Some(match (&summary.server, &summary.server_missing) {
+        (Some(server), _) => section("server", "Server", server_blocks(server, summary)),
+        (None, reason) => {
+            let reason = format!("{NOTHING} {}", reason.as_ref()?);
+            section("server", "Server", [Block::paragraph(reason)])
+        }
+    })
 }
 
 fn server_blocks(server: &ServerSide, summary: &Summary) -> Vec<Block> {
-    // A simulated engine is looked up and not scraped.
+    /// From this many scrapes on, their mean describes a run.
+    const SCRAPES_MIN: u64 = 3;
+    type Gauge = (&'static str, Option<GaugeFigures>, fn(f64) -> String, fn(f64) -> String);
+    // A simulated engine is not scraped.
     let source = if summary.run.simulated.is_some() { "samples" } else { "scrapes" };
-    let row = |name: &str,
-               gauge: Option<GaugeFigures>,
-               mean: fn(f64) -> String,
-               max: fn(f64) -> String| {
-        let gauge = gauge?;
-        let cells = if gauge.n < SCRAPES_LEAST {
-            let reason = format!("too few {source} to tell");
-            [missing(&reason), missing(&reason)]
-        } else {
-            [Cell::number(mean(gauge.mean), gauge.mean), Cell::number(max(gauge.max), gauge.max)]
-        };
-        Some([Cell::text(name)].into_iter().chain(cells).collect::<Vec<_>>())
-    };
-    let requests = |name, gauge| row(name, gauge, number, whole);
-    let shares = |name, gauge| row(name, gauge, percent, percent);
-    let rows = [
-        requests("Running requests", server.running),
-        requests("Waiting requests", server.waiting),
-        requests("Swapped requests", server.swapped),
-        shares("KV use", server.kv_usage),
-        shares("KV use, host memory", server.cpu_kv_usage),
+    let (requests, share): (fn(f64) -> String, fn(f64) -> String) = (number, percent);
+    let gauges: [Gauge; 5] = [
+        ("Running requests", server.running, requests, whole),
+        ("Waiting requests", server.waiting, requests, whole),
+        ("Swapped requests", server.swapped, requests, whole),
+        ("KV use", server.kv_usage, share, percent),
+        ("KV use, host memory", server.cpu_kv_usage, share, percent),
     ];
-    let rows: Vec<Vec<Cell>> = rows.into_iter().flatten().collect();
+    let rows = gauges.into_iter().filter_map(|(name, gauge, mean, max)| {
+        let GaugeFigures { mean: average, max: highest, n } = gauge?;
+        let cell = |value, text: fn(f64) -> String| {
+            let known = (SCRAPES_MIN <= n).then_some(value);
+            number_cell(known, text, &format!("too few {source} to tell"))
+        };
+        Some(vec![Cell::text(name), cell(average, mean), cell(highest, max)])
+    });
+    let rows: Vec<Vec<Cell>> = rows.collect();
+    let columns = Column::names_and_numbers("Quantity", ["Mean", "Highest"]);
+    let table = (!rows.is_empty()).then(|| Table::new("server-side", "", columns, rows));
     let found = server.prefix_hit_share.map(percent);
     let facts = Block::facts([
         ("prefix cache", found.map(|share| format!("{share} of prompt tokens found in it"))),
         ("preemptions", server.preemptions.map(|counter| whole(counter.total))),
         ("replicas", server.replicas.map(count)),
         ("restarts", (0 < server.restarts).then(|| count(server.restarts))),
-        (source, Some(scrapes(server, &speaker(summary, server)))),
+        (source, Some(scrapes(server, summary))),
     ]);
-    let columns = Column::names_and_numbers("Quantity", ["Mean", "Highest"]);
-    let has_rows = !rows.is_empty();
-    let table = has_rows.then(|| Block::Table(Table::new("server-side", "", columns, rows)));
-    table.into_iter().chain([facts]).chain(server_tokens(summary, server, source)).collect()
+    let tokens = server_tokens(summary, server, source).map(Block::from);
+    table.map(Block::from).into_iter().chain([facts]).chain(tokens).collect()
 }
 
-/// The engine of this program uses another server's metric names, and is not that server.
-fn speaker(summary: &Summary, server: &ServerSide) -> String {
+fn scrapes(server: &ServerSide, summary: &Summary) -> String {
+    // The engine of this program uses another server's metric names.
     let names = server.dialect.title();
-    match (&summary.run.simulated, summary.run.embedded) {
+    let reporter = match (&summary.run.simulated, summary.run.embedded) {
         (Some(_), _) => format!("the simulated engine (by the names of {names})"),
         (None, true) => format!("the embedded engine (by the names of {names})"),
         (None, false) => names.to_owned(),
-    }
-}
-
-fn scrapes(server: &ServerSide, speaker: &str) -> String {
+    };
     let scrapes = &server.scrapes;
     let inside = match scrapes.inside {
-        0 => "none inside the run".to_owned(),
-        inside => format!("{} inside the run", count(inside)),
+        0 => "none".to_owned(),
+        inside => count(inside),
     };
-    let all = format!("{} of {speaker}, {inside}", count(scrapes.ok));
+    let all = format!("{} of {reporter}, {inside} inside the run", count(scrapes.ok));
     let Some(took) = scrapes.took_ms_mean else { return all };
-    let (took, at_most) = (latency(took), latency(scrapes.took_ms_max));
-    let reasons: Vec<String> = scrapes
-        .missed_by
-        .iter()
-        .map(|(reason, number)| format!("{} {}", count(*number), reason.replace('_', " ")))
-        .collect();
+    let (took, at_most) = (fmt::latency(took), fmt::latency(scrapes.took_ms_max));
+    let reasons = scrapes.missed_by.iter();
+    let reasons =
+        reasons.map(|(reason, number)| format!("{} {}", count(*number), reason.replace('_', " ")));
     let missed = match scrapes.missed {
         0 => "none missed".to_owned(),
-        missed => format!("{} missed ({})", count(missed), reasons.join(", ")),
+        missed => {
+            format!("{} missed ({})", count(missed), reasons.collect::<Vec<_>>().join(", "))
+        }
     };
     format!("{all}, {missed}; each took {took}, at most {at_most}")
 }
 
-/// Token counts of client and server: `None` where the server counts nothing.
-fn server_tokens(summary: &Summary, server: &ServerSide, source: &str) -> Option<Block> {
-    let client = &summary.tokens;
-    let row = |name: &str, own: u64, found: Option<CounterFigures>, apart: Option<f64>| {
-        let found = found?;
-        let apart = match (apart, &server.tokens_not_compared) {
-            (Some(share), _) => Cell::number(format!("{:+.2} %", share * 100.0), share),
-            (None, Some(reason)) => missing(reason),
-            (None, None) => missing("the client's count is not the server's own"),
-        };
-        Some(vec![
-            Cell::text(name),
-            Cell::number(count(own), own as f64),
-            Cell::number(whole(found.total), found.total),
-            apart,
-            number_cell(found.per_s, number, &format!("there is no time between its {source}")),
-        ])
-    };
-    let apart = server.tokens_apart;
+/// Token counts of client and server; `None` where the server counts no tokens.
+fn server_tokens(summary: &Summary, server: &ServerSide, source: &str) -> Option<Table> {
+    type Tokens = (&'static str, u64, CounterFigures, Option<f64>);
+    let (client, apart) = (&summary.tokens, server.tokens_apart);
     let rows = [
-        row("Prompt tokens", client.input_total, server.prompt_tokens, apart.prompt),
-        row("Generated tokens", client.output_total, server.generation_tokens, apart.generation),
+        ("Prompt tokens", client.input_total, server.prompt_tokens, apart.prompt),
+        ("Generated tokens", client.output_total, server.generation_tokens, apart.generation),
     ];
-    let rows = rows.into_iter().flatten().collect();
-    // Both are in every scrape, so that one time holds for both.
+    let rows =
+        rows.into_iter().filter_map(|(name, own, found, apart)| Some((name, own, found?, apart)));
+    // Every scrape has both counters, so that one time holds for both.
     let over_s = server.prompt_tokens.or(server.generation_tokens)?.over_s;
-    let columns = ["Client", "Server", "Difference", "Server (tok/s)"];
-    let columns = Column::names_and_numbers("Token counts", columns);
-    let notes = vec![plain(format!(
+    let not_compared = server.tokens_not_compared.as_deref();
+    let not_compared = not_compared.unwrap_or("the client's count is not the server's own");
+    let no_rate = format!("there is no time between its {source}");
+    let table = Columns::new("Token counts", |row: &Tokens| Cell::text(row.0))
+        .right("Client", |row| count_cell(row.1))
+        .right("Server", |row| Cell::number(whole(row.2.total), row.2.total))
+        .right("Difference", |row| {
+            number_cell(row.3, |share| format!("{:+.2} %", share * 100.0), not_compared)
+        })
+        .right("Server (tok/s)", |row| number_cell(row.2.per_s, number, &no_rate))
+        .table("tokens-reconciled", "", rows);
+    Some(table.noted([format!(
         "The client counts ok requests, the server all requests, over {} s between {source}.",
         number(over_s)
-    ))];
-    Some(Block::Table(Table { notes, ..Table::new("tokens-reconciled", "", columns, rows) }))
+    )]))
 }
-
-const NOT_REPORTED: &str = "not reported by the tool";
 
 /// The server's GPUs and the client's machine; `None` where no machine was observed.
 fn machines(summary: &Summary, detail: Detail) -> Option<Section> {
     let machines = &summary.machines;
     let is_full = detail == Detail::Full;
-    let mut blocks = Vec::new();
-    match (&machines.gpus, &machines.gpus_missing) {
-        (Some(found), _) => {
-            if is_full {
-                blocks.push(Block::Table(devices(found)));
-            }
-            blocks.push(gpu_facts(found));
-            if is_full {
-                blocks.extend(charts::gpus(summary, "").map(charts::figure));
-            }
-        }
-        (None, Some(reason)) if machines.client.is_some() => {
-            blocks.push(Block::Paragraph(plain(format!("GPUs: {NOTHING} {reason}"))));
-        }
-        (None, _) => {}
+    let mut found = section("machines", "Machines", Vec::<Block>::new());
+    if let Some(gpus) = &machines.gpus {
+        let chart = charts::gpus(summary, "").filter(|_| is_full);
+        found = found.with(is_full.then(|| devices(gpus))).with([gpu_facts(gpus)]).with(chart);
+    } else if let (Some(reason), Some(_)) = (&machines.gpus_missing, &machines.client) {
+        found = found.with([Block::paragraph(format!("GPUs: {NOTHING} {reason}"))]);
     }
     if let Some(client) = &machines.client {
-        blocks.push(client_machine(client));
-        if is_full {
-            blocks.extend(charts::client_machine(summary, "").map(charts::figure));
-        }
+        let chart = charts::client_machine(summary, "").filter(|_| is_full);
+        found = found.with([client_machine(client)]).with(chart);
     }
-    (!blocks.is_empty()).then(|| section("machines", "Machines", blocks))
+    found.filled()
 }
 
 fn devices(found: &GpuFigures) -> Table {
-    let shown = |value: Option<f64>, text| number_cell(value, text, NOT_REPORTED);
-    let mean = |gauge: Option<GaugeFigures>| gauge.map(|found| found.mean);
-    let max = |gauge: Option<GaugeFigures>| gauge.map(|found| found.max);
     let name = |device: &&DeviceFigures| {
         let left_out = match (device.idle, device.foreign) {
-            (true, _) => Some("it was idle, and is in no sum".to_owned()),
-            (false, true) => Some("it is not the server's, and is in no sum".to_owned()),
+            (true, _) => Some("it was idle, and is in no sum"),
+            (false, true) => Some("it is not the server's, and is in no sum"),
             (false, false) => None,
         };
+        let memory = device.memory_total_bytes.map(|total| format!("{} of memory", memory(total)));
         let index = Cell::number(device.index.to_string(), f64::from(device.index));
-        Cell { doubtful: left_out.is_some(), detail: left_out, ..index }
+        let detail = left_out.map(str::to_owned).or(memory);
+        Cell { doubtful: left_out.is_some(), ..index.detailed(detail) }
     };
-    let memory = move |device: &&DeviceFigures| {
-        let total = device.memory_total_bytes.map(|total| format!("of {}", memory(total)));
-        let highest = max(device.memory_used_bytes).map(fmt::gibibytes);
-        Cell { detail: total, ..shown(highest, number) }
-    };
-    let throttled =
-        |device: &&DeviceFigures| known(gpus::held_back(device).as_deref(), NOT_REPORTED);
+    let shown = |value, text| number_cell(value, text, gpus::NOT_REPORTED);
     let columns = Columns::new("GPU", name)
-        .right("Use", |device| shown(mean(device.use_share), percent))
-        .right("Memory, highest (GiB)", memory)
-        .right("Power (W)", |device| shown(mean(device.power_w), number))
-        .right("Power, highest (W)", |device| shown(max(device.power_w), number))
-        .right("Core clock (MHz)", |device| shown(mean(device.core_clock_mhz), whole))
-        .right("Temperature, highest (°C)", |device| shown(max(device.temperature_c), whole))
-        .right("Throttled", throttled)
-        .right("Energy (J)", |device| shown(device.energy_j, number));
-    let caption = format!(
-        "{}; means of {} by {} inside the run{}",
-        gpus::how_many(found),
-        counted(found.looks, "sample"),
-        found.source.title(),
-        gpus::missed(found)
-    );
-    columns.table("gpus", caption, &found.devices)
+        .right("Power (W)", move |device| shown(device.power_w.map(|found| found.mean), number));
+    gpus::columns(columns, |device: &&DeviceFigures| vec![*device])
+        .right("Energy (J)", move |device| shown(device.energy_j, number))
+        .table("gpus", format!("{} inside the run", gpus::samples(found)), &found.devices)
 }
 
 fn over_time(gauge: Option<GaugeFigures>, shown: fn(f64) -> String) -> Option<String> {
-    let gauge = gauge?;
-    Some(format!("{} on average, at most {}", shown(gauge.mean), shown(gauge.max)))
+    gauge.map(|gauge| format!("{} on average, at most {}", shown(gauge.mean), shown(gauge.max)))
 }
 
 /// All GPUs that count together.
 fn gpu_facts(found: &GpuFigures) -> Block {
-    let samples = format!(
-        "{}, {} by {}{}",
-        gpus::how_many(found),
-        counted(found.looks, "sample"),
-        found.source.title(),
-        gpus::missed(found)
-    );
-    let throttled = |device: &DeviceFigures| {
-        let words = gpus::held_back(device).filter(|words| words != "never")?;
-        Some(format!("GPU {}: {words}", device.index))
-    };
-    let throttled: Vec<String> = gpus::used(found).filter_map(throttled).collect();
+    let throttled = gpus::used(found)
+        .filter_map(|device| Some(format!("GPU {}: {}", device.index, gpus::throttled(device)?)));
+    let throttled: Vec<String> = throttled.collect();
+    let throttled = (!throttled.is_empty()).then(|| throttled.join("; ") + " of the samples");
     let hottest = gpus::across(found, |device| device.temperature_c);
     let memory_used: fn(f64) -> String = |bytes| format!("{} GiB", number(fmt::gibibytes(bytes)));
     let clock = gpus::across(found, |it| it.core_clock_mhz);
-    let throttled = (!throttled.is_empty()).then(|| throttled.join("; ") + " of the samples");
     Block::facts([
-        ("GPUs", Some(samples)),
+        ("GPUs", Some(gpus::samples(found))),
         ("GPU power", over_time(found.power_w, |watts| format!("{} W", number(watts)))),
         ("GPU energy", Some(energy(found))),
         ("GPU use", over_time(gpus::across(found, |it| it.use_share), percent)),
@@ -713,17 +589,18 @@ fn gpu_facts(found: &GpuFigures) -> Block {
 
 fn energy(found: &GpuFigures) -> String {
     let Some(joules) = found.energy_j else {
-        let reason = found.energy_missing.as_deref().unwrap_or("not known");
-        return format!("{NOTHING} {reason}");
+        return format!("{NOTHING} {}", found.energy_missing.as_deref().unwrap_or("not known"));
     };
-    let mut parts = vec![fmt::joules(joules)];
     let per_token = found.energy_per_output_token_j.map(number);
-    parts.extend(per_token.map(|joules| format!("{joules} J per output token")));
     let per_million = found.energy_per_million_tokens_kwh.map(number);
-    parts.extend(per_million.map(|kwh| format!("{kwh} kWh per million output tokens")));
+    let parts = [
+        Some(fmt::joules(joules)),
+        per_token.map(|joules| format!("{joules} J per output token")),
+        per_million.map(|kwh| format!("{kwh} kWh per million output tokens")),
+    ];
     format!(
-        "{}; {}; {}; prompts and failed requests are in it, the rest of the machine is not",
-        parts.join(", "),
+        "{}; {}; {}; with prompts and failed requests, without the rest of the machine",
+        parts.into_iter().flatten().collect::<Vec<_>>().join(", "),
         gpus::energy_from(found),
         gpus::counted(found)
     )
@@ -744,22 +621,21 @@ fn client_machine(client: &ClientFigures) -> Block {
         format!("{received} in, {sent} out, all interfaces together")
     });
     let left = client.memory_available_bytes_min;
-    let memory_left = left.map(|bytes| format!("{} left at least", memory(bytes)));
     Block::facts([
         ("client CPU", busy),
         ("client steal", stolen),
         ("client network", network),
-        ("client memory", memory_left),
+        ("client memory", left.map(|bytes| format!("{} left at least", memory(bytes)))),
     ])
 }
 
-/// How exact the client was; `None` in a simulation.
+/// The accuracy of the client; `None` in a simulation.
 fn client(summary: &Summary) -> Option<Section> {
     if summary.run.simulated.is_some() {
         return None;
     }
     let client = &summary.client;
-    let ms = |value| with_unit(value, Unit::Milliseconds);
+    let ms = |value| fmt::with_unit(value, Unit::Milliseconds);
     let p99 = |metric: &'static Metric| {
         ms(summary.metrics.distribution(metric).and_then(|found| found.p99))
     };
@@ -767,9 +643,8 @@ fn client(summary: &Summary) -> Option<Section> {
         Some(share) => format!("{} of reads stamped by the kernel", percent(share)),
         None => "nothing was read".to_owned(),
     };
-    let clock = client
-        .clock_error_us_max
-        .map_or_else(String::new, |error| format!(", clock error at most {} µs", number(error)));
+    let clock = client.clock_error_us_max.map(number);
+    let clock = clock.map(|error| format!(", clock error at most {error} µs")).unwrap_or_default();
     let lags = format!(
         "send lag {}, client lag {}, loop lag at most {}, arrival width {}",
         p99(&metric::SEND_LAG),
@@ -778,10 +653,10 @@ fn client(summary: &Summary) -> Option<Section> {
         p99(&metric::ARRIVAL_WIDTH),
     );
     let facts = [("calibration", calibrated(summary)), ("clock", stamps + &clock), ("p99", lags)];
-    Some(section("client", "Client", vec![Block::facts(facts)]))
+    Some(section("client", "Client", [Block::facts(facts)]))
 }
 
-/// The client's error at this load, and how much of its capacity the load took.
+/// The client's error at this load, and the share of its capacity that the load used.
 fn calibrated(summary: &Summary) -> String {
     let run = &summary.run;
     if run.http == HttpVersion::Http2 || run.target.starts_with("https:") {
@@ -791,10 +666,10 @@ fn calibrated(summary: &Summary) -> String {
         return "not calibrated on this machine (inferometer calibrate); judged by its own lags"
             .to_owned();
     };
-    let used = percent(capacity.used);
+    let used = format!("client capacity used: {}", percent(capacity.used));
     if !run.streaming {
-        // One moment per answer: the error of a stream does not apply.
-        return format!("client capacity used: {used}");
+        // The calibrated error is that of streams.
+        return used;
     }
     let error = capacity.error_ms.map_or_else(
         || "not known with so many streams".to_owned(),
@@ -802,10 +677,10 @@ fn calibrated(summary: &Summary) -> String {
             format!("TTFT {} ms, ITL {} ms (p99)", number(error.ttft_p99), number(error.itl_p99))
         },
     );
-    format!("client error at this load: {error}; client capacity used: {used}")
+    format!("client error at this load: {error}; {used}")
 }
 
-/// How many checks passed, and the warnings with their remedies.
+/// The checks by state, and the warnings with their remedies.
 fn checked(summary: &Summary) -> Section {
     use CheckState::{Degraded, Invalid, NotChecked, Noted, Passed};
     let warnings = validity::warnings(&summary.warnings);
@@ -813,19 +688,17 @@ fn checked(summary: &Summary) -> Section {
     if total == 0 {
         return warnings;
     }
-    let tally = |state| {
+    let tally = [Passed, Noted, Degraded, Invalid, NotChecked].into_iter().filter_map(|state| {
         let number = summary.checks.iter().filter(|check| check.state == state).count();
         (0 < number).then(|| format!("{number} {}", frame::state_word(state)))
-    };
-    let tally: Vec<String> =
-        [Passed, Noted, Degraded, Invalid, NotChecked].into_iter().filter_map(tally).collect();
-    let title = format!("{total} checks: {}", tally.join(", "));
-    section("checks", &title, warnings.blocks)
+    });
+    let title = format!("{total} checks: {}", tally.collect::<Vec<_>>().join(", "));
+    section("checks", title, warnings.blocks)
 }
 
 fn stored(files: &Files) -> Section {
     let next = format!("inferometer verify {}", files.run);
-    section("files", "", vec![Block::facts([("files", files.run.clone()), ("next", next)])])
+    section("files", "", [Block::facts([("files", files.run.clone()), ("next", next)])])
 }
 
 fn provenance(summary: &Summary) -> Section {
@@ -840,9 +713,10 @@ fn provenance(summary: &Summary) -> Section {
         ("Plan fingerprint", summary.plan.fingerprint.clone()),
     ]);
     known.extend(facts(run.metadata.clone()));
-    let use_none = "none: its numbers are not about the server".to_owned();
-    known.extend(facts([("Use", Some(use_none).filter(|_| summary.verdict == Verdict::Invalid))]));
-    section("provenance", "Provenance", vec![Block::Facts(known)])
+    let is_invalid = summary.verdict == Verdict::Invalid;
+    let no_use = "none: the numbers do not describe the server".to_owned();
+    known.extend(facts([("Use", is_invalid.then_some(no_use))]));
+    section("provenance", "Provenance", [Block::Facts(known)])
 }
 
 #[cfg(test)]

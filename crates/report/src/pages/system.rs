@@ -1,20 +1,17 @@
-//! What it ran on: the table of the machines.
+//! The table of the server's and the client's machine.
 
-use inferometer_analysis::Summary;
 use inferometer_model::deployment::DeploymentFacts;
 use inferometer_model::system::{KnownBy, Machine, ServerFacts};
 
-use super::cells::known;
-use super::frame::section;
-use crate::document::{Block, Cell, Column, Section, Table, plain};
-use crate::fmt::{NOTHING, count, counted, memory};
-use crate::machine::{cpu, gpus};
+use super::prelude::*;
+use crate::machine::{self, gpus};
 
 const NOT_DESCRIBED: &str = "the server's machine is not known; describe it with --server-info";
 const NOT_RECORDED: &str = "not recorded by the version that made this run";
 const NOT_REPORTED: &str = "not reported by the machine";
+const ENVIRONMENT_CHARS_MAX: usize = 60;
 
-/// The GPUs of the server, or what the engine pretends to be; a dash where nobody knows.
+/// The GPUs of the server, or the hardware that an engine simulates; a dash where it is not known.
 pub(super) fn hardware(run: Option<&Summary>) -> String {
     let Some(run) = run else { return NOTHING.to_owned() };
     let server = run.system.server.as_ref();
@@ -34,27 +31,20 @@ pub(super) fn hardware(run: Option<&Summary>) -> String {
 }
 
 pub(super) fn system(run: Option<&Summary>) -> Section {
-    let rows: Vec<Vec<Cell>> = run
-        .into_iter()
-        .flat_map(|run| pretended_row(run).into_iter().chain(machines(run)))
-        .collect();
+    let rows = run.into_iter().flat_map(|run| engine_row(run).into_iter().chain(machines(run)));
+    let rows: Vec<Vec<Cell>> = rows.collect();
     let has_dash = rows.iter().flatten().any(|cell| cell.text == NOTHING);
-    let note = has_dash.then(|| plain("– is not known; it is never guessed."));
-    let table = Table {
-        id: "system-configuration".to_owned(),
-        caption: "What it ran on".to_owned(),
-        columns: vec![Column::left("Component"), Column::left("Value")],
-        rows,
-        notes: note.into_iter().collect(),
-    };
-    section("system", "System Configuration", vec![Block::Table(table)])
+    let columns = ["Component", "Value"].map(Column::left).to_vec();
+    let table = Table::new("system-configuration", "Hardware and software", columns, rows);
+    let table = table.noted(has_dash.then_some("– is not known; it is never guessed."));
+    section("system", "System Configuration", [table])
 }
 
 fn row(component: &str, text: impl Into<String>) -> Vec<Cell> {
     vec![Cell::text(component), Cell::text(text)]
 }
 
-fn pretended_row(run: &Summary) -> Option<Vec<Cell>> {
+fn engine_row(run: &Summary) -> Option<Vec<Cell>> {
     let server = run.system.server.as_ref();
     let engine = match (&run.run.simulated, server.and_then(|server| server.pretended.clone())) {
         (Some(simulated), _) => format!("{} ({})", simulated.profile, simulated.engine),
@@ -71,7 +61,7 @@ fn machines(run: &Summary) -> Vec<Vec<Cell>> {
     let client = run.system.client.as_ref();
     let machine = server.and_then(|server| server.machine.as_ref());
     if run.run.embedded || run.run.simulated.is_some() {
-        // The engine has no machine of its own but the client's.
+        // The engine runs on the client's machine.
         return machine_rows("Client: ", client.or(machine), false, NOT_RECORDED);
     }
     let reason = if server.is_none() && client.is_none() { NOT_RECORDED } else { NOT_DESCRIBED };
@@ -91,31 +81,15 @@ fn machine_rows(
     with_gpus: bool,
     unknown: &str,
 ) -> Vec<Vec<Cell>> {
-    const CONTAINER: &str = "Container";
-    type Fact = fn(&Machine) -> Option<String>;
-    /// Each with whether it is about GPUs.
-    const FACTS: [(&str, bool, Fact); 9] = [
-        ("GPU(s)", true, |it| (!it.gpus.is_empty()).then(|| gpus(&it.gpus))),
-        ("OS", false, |it| it.os.clone()),
-        ("Kernel", false, |it| it.kernel.clone()),
-        ("CPU", false, cpu),
-        ("System RAM", false, |it| it.memory_bytes.map(memory)),
-        (CONTAINER, false, |it| it.container.clone()),
-        ("GPU driver", true, |it| it.gpu_driver.clone()),
-        ("GPU runtime", true, |it| it.gpu_runtime.clone()),
-        ("Interconnect", true, |it| it.interconnect.clone()),
-    ];
     let reason = if machine.is_some() { NOT_REPORTED } else { unknown };
-    let mut rows = Vec::new();
-    for (name, _, fact) in FACTS.into_iter().filter(|(_, of_gpus, _)| with_gpus || !of_gpus) {
-        let value = machine.and_then(fact);
+    let row = |(name, is_of_gpus, get): machine::Fact| {
+        let value = machine.and_then(get);
         // Most machines are no containers.
-        if name != CONTAINER || value.is_some() {
-            let name = Cell::text(format!("{prefix}{name}"));
-            rows.push(vec![name, known(value.as_deref(), reason)]);
-        }
-    }
-    rows
+        let is_shown = name != "Architecture" && (name != "Container" || value.is_some());
+        let row = || vec![Cell::text(format!("{prefix}{name}")), known(value.as_deref(), reason)];
+        (is_shown && (with_gpus || !is_of_gpus)).then(row)
+    };
+    machine::FACTS.into_iter().filter_map(row).collect()
 }
 
 fn software_rows(server: &ServerFacts) -> Vec<Vec<Cell>> {
@@ -124,49 +98,41 @@ fn software_rows(server: &ServerFacts) -> Vec<Vec<Cell>> {
     let software = (!parts.is_empty()).then(|| parts.join(" "));
     let software = known(software.as_deref(), "not reported by the server");
     let mut rows = vec![vec![Cell::text("Server"), software]];
-    for (name, value) in [
+    let facts = [
         ("GPUs used", server.gpus_used.map(|gpus| count(gpus.into()))),
         ("Model revision", server.model_revision.clone()),
         ("Context length", server.context_tokens.map(|tokens| counted(tokens, "token"))),
-    ] {
-        rows.extend(value.map(|value| row(name, value)));
-    }
+    ];
+    rows.extend(facts.into_iter().filter_map(|(name, value)| Some(row(name, value?))));
     rows.extend(server.deployment.iter().flat_map(deployment_rows));
     rows.extend(server.told.iter().map(|(name, value)| row(name, value.clone())));
     rows
 }
 
-/// How we deployed the server. Its command stands in the head of the page.
+/// How we deployed the server. The head of the page has its command.
 fn deployment_rows(deployment: &DeploymentFacts) -> Vec<Vec<Cell>> {
     let how = match deployment.kind.as_str() {
         "process" => "by us, as a process",
         "container" => "by us, as a container",
         _ => "by us, with commands of the user",
     };
-    let ready = crate::fmt::seconds(deployment.ready_after.as_secs_f64());
-    let mut rows = vec![row("Deployed", how), row("From start to first token", ready)];
+    let ready = fmt::seconds(deployment.ready_after.as_secs_f64());
     let restarts = u64::from(deployment.restarts);
-    if 0 < restarts {
-        rows.push(row("Servers deployed before it", count(restarts)));
-    }
-    rows.extend(deployment.image.clone().map(|image| row("Image", image)));
-    // Where programs are found is of interest to nobody who reads a page.
+    // The search path is of no interest, and values of images may be whole lists.
     let shown = deployment.environment.iter().filter(|(name, _)| name != "PATH");
-    let shown: Vec<String> =
-        shown.map(|(name, value)| format!("{name}={}", short(value))).collect();
-    if !shown.is_empty() {
-        rows.push(row("Environment of the server", shown.join(" ")));
-    }
-    rows
-}
-
-/// Some images carry whole lists in a variable; the stored run has all of it.
-fn short(value: &str) -> String {
-    const CHARS_MAX: usize = 60;
-    match value.char_indices().nth(CHARS_MAX) {
-        Some((end, _)) => format!("{}…", &value[..end]),
-        None => value.to_owned(),
-    }
+    let shown = shown.map(|(name, value)| {
+        let cut = value.char_indices().nth(ENVIRONMENT_CHARS_MAX).map(|(end, _)| &value[..end]);
+        format!("{name}={}{}", cut.unwrap_or(value), if cut.is_some() { "…" } else { "" })
+    });
+    let shown = shown.collect::<Vec<_>>().join(" ");
+    let facts = [
+        ("Deployed", Some(how.to_owned())),
+        ("From start to first token", Some(ready)),
+        ("Servers deployed before it", (0 < restarts).then(|| count(restarts))),
+        ("Image", deployment.image.clone()),
+        ("Environment of the server", (!shown.is_empty()).then_some(shown)),
+    ];
+    facts.into_iter().filter_map(|(name, value)| Some(row(name, value?))).collect()
 }
 
 #[cfg(test)]

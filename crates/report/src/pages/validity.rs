@@ -1,220 +1,163 @@
-//! The validity of a page: the verdict with its reasons, the checks, what the prefix cache did, the
-//! client, and how requests ended.
+//! The validity section of a page: the verdict with its reasons, the checks, the prefix cache, the client,
+//! and the outcomes of requests.
 
-use std::fmt::Write;
-
+use super::prelude::*;
 use inferometer_analysis::set::Contaminated;
-use inferometer_analysis::{
-    Check, CheckState, FailureGroup, Metric, Summary, Verdict, Warning, metric,
-};
+use inferometer_analysis::{Check, CheckState, FailureGroup};
 use inferometer_model::outcome::Cause;
 use inferometer_model::study::Prompts;
 
-use super::cells::{missing, number_cell, quantity_cell};
-use super::frame::{self, ended, notice, section, sentence, state_word};
-use super::rows::Row;
-use super::{Detail, charts};
-use crate::document::{Block, Cell, Column, Columns, Section, Table, Text, plain};
-use crate::escape::terminal_line;
-use crate::fmt::{count, counted, list, number, percent};
-use crate::narrative::Narrative;
-
-/// Whether the numbers can be relied on: the same parts on every page.
-pub(super) fn section_of(
+/// The same parts on every page.
+pub(super) fn validity_section(
     rows: &[Row<'_>],
     warnings: &[Warning],
     narrative: &Narrative,
     prompts: Option<Prompts>,
 ) -> Section {
     let alone = rows.iter().all(|row| row.level.is_none());
-    let mut blocks = vec![data_behind(rows)];
-    if !narrative.uncertainties.is_empty() {
-        blocks.push(Block::List(frame::texts(&narrative.uncertainties)));
-    }
-    blocks.extend(reasons(warnings, rows, alone));
-    let id = if alone { "checks-of-the-run" } else { "checks-of-the-runs" };
-    let checks = checks(rows).map(|table| section(id, "Checks", vec![Block::Table(table)]));
-    let mut outcomes: Vec<Block> = charts::outcomes(rows).map(charts::figure).into_iter().collect();
-    outcomes.extend(failures(rows, Detail::Full).into_iter().flat_map(|section| section.blocks));
-    let parts = checks.into_iter().chain([
+    // The warnings of a single run are those of its row.
+    let own = if alone { Vec::new() } else { row_warnings(rows) };
+    let reasons: Vec<Block> = warnings.iter().map(frame::notice).chain(own).collect();
+    let none = reasons.is_empty().then(|| Block::paragraph(no_reason(rows)));
+    let checks = section(
+        if alone { "checks-of-the-run" } else { "checks-of-the-runs" },
+        "Checks",
+        checks(rows),
+    );
+    let failures = failures(rows, Detail::Full).into_iter().flat_map(|section| section.blocks);
+    let parts = checks.filled().into_iter().chain([
         section("cache-honesty", "Prefix cache", cache(rows, prompts)),
-        section("client", "The client itself", client(rows)),
-        section("endings", "How requests ended", outcomes),
+        section("client", "Client", client(rows)),
+        section("endings", "How requests ended", charts::outcomes(rows)).with(failures),
     ]);
-    Section { sections: parts.collect(), ..section("belief", "Validity", blocks) }
+    let validity = section("belief", "Validity", [data_behind(rows)])
+        .with(frame::texts(&narrative.uncertainties))
+        .with(reasons)
+        .with(none);
+    Section { sections: parts.collect(), ..validity }
 }
 
 /// The runs and requests behind the numbers.
 fn data_behind(rows: &[Row<'_>]) -> Block {
     let runs: usize = rows.iter().map(|row| row.all_runs().count()).sum();
-    let left_out: usize =
-        rows.iter().filter(|row| row.level.is_some()).map(|row| row.left_out.len()).sum();
+    let left_out: usize = rows.iter().map(|row| row.left_out.len()).sum();
     let ok: u64 = rows.iter().map(|row| row.tally().ok).sum();
     let intervals = if rows.iter().all(|row| row.runs.len() <= 1) {
-        "Each row is of one run: its intervals are of 95 % and come from that run alone, so they \
-         know nothing of what changes between runs, such as a restart."
+        "Each row is of one run: its 95 % confidence intervals are within that run, and do not \
+         include the variation between runs, such as after a restart."
     } else {
-        "Intervals are of 95 %, by Student's t between the runs of a row, and within the run where \
-         there is only one."
+        "Confidence intervals are of 95 %, by Student's t between the runs of a row, or within the \
+         run where there is only one."
     };
     let (requests, of_runs) = (counted(ok, "request"), counted(runs as u64, "run"));
     let invalid = match left_out {
         0 => String::new(),
-        1 => " 1 run is invalid and in no number.".to_owned(),
-        several => format!(" {several} runs are invalid and in no number."),
+        1 => " 1 run is invalid and left out.".to_owned(),
+        several => format!(" {several} runs are invalid and left out."),
     };
-    Block::Paragraph(plain(format!(
-        "{requests} that ended ok, in {of_runs}, stand behind these tables.{invalid} {intervals}"
-    )))
-}
-
-/// Runs by their verdict, in a sentence.
-pub(super) fn runs_in_words(verdicts: &[Verdict]) -> String {
-    let mut text = counted(verdicts.len() as u64, "run");
-    for (verdict, words) in [
-        (Verdict::Degraded, "with a reservation"),
-        (Verdict::Invalid, "invalid and left out of every mean"),
-    ] {
-        let runs = verdicts.iter().filter(|found| **found == verdict).count();
-        if 0 < runs {
-            let _ = write!(text, ", {runs} {words}");
-        }
-    }
-    sentence(&text)
+    Block::paragraph(format!(
+        "These tables are based on {requests} that ended ok, in {of_runs}.{invalid} {intervals}"
+    ))
 }
 
 /// Warnings alone, each with its remedy.
 pub(super) fn warnings(warnings: &[Warning]) -> Section {
-    let blocks =
-        warnings.iter().map(|it| frame::notice_of(it, it.text.clone(), Vec::new())).collect();
-    section("warnings", "", blocks)
+    let notice = |it: &Warning| frame::notice_of(it, it.text.clone(), Vec::new());
+    section("warnings", "", warnings.iter().map(notice))
 }
 
-/// Warnings about the whole, then those of single rows; each with what to do about it.
-fn reasons(warnings: &[Warning], rows: &[Row<'_>], alone: bool) -> Vec<Block> {
-    let mut blocks: Vec<Block> = warnings.iter().map(notice).collect();
-    // A run that stands alone has reported its warnings already.
-    if !alone {
-        blocks.extend(row_warnings(rows));
-    }
-    if blocks.is_empty() {
-        blocks.push(Block::Paragraph(plain(no_reason(rows))));
-    }
-    blocks
-}
-
-/// The warnings of rows, once for each kind: once where all rows say the same; else each with its own
-/// number, because the first is not the worst.
+/// The warnings of rows, once for each kind; the text of each row where they differ.
 fn row_warnings(rows: &[Row<'_>]) -> Vec<Block> {
-    // The worst warning of a kind, and its text at each row.
-    let mut kinds: Vec<(&Warning, Vec<(&str, &str)>)> = Vec::new();
-    for row in rows {
-        for warning in row.all_runs().flat_map(|run| &run.warnings) {
-            let text = (row.name.as_str(), warning.text.as_str());
-            match kinds.iter_mut().find(|(worst, _)| worst.key == warning.key) {
-                Some((worst, texts)) => {
-                    if worst.severity < warning.severity {
-                        *worst = warning;
-                    }
-                    if !texts.contains(&text) {
-                        texts.push(text);
-                    }
-                }
-                None => kinds.push((warning, vec![text])),
-            }
-        }
-    }
-    kinds.sort_by_key(|(worst, _)| std::cmp::Reverse(worst.severity));
-    let block = |(worst, texts): (&Warning, Vec<(&str, &str)>)| {
-        if texts.iter().all(|(_, text)| *text == worst.text) {
-            let rows: Vec<String> = texts.iter().map(|(row, _)| (*row).to_owned()).collect();
-            let text = format!("{} ({})", worst.text, list(&rows));
-            return notice(&Warning { text, ..worst.clone() });
-        }
-        let own: Vec<Text> =
-            texts.iter().map(|(row, text)| plain(ended(format!("{row}: {text}")))).collect();
-        let head = format!("The same warning {} times, each with its own number:", own.len());
-        frame::notice_of(worst, head, own)
+    let found = rows.iter().flat_map(|row| {
+        let warnings = row.all_runs().flat_map(|run| &run.warnings);
+        warnings.map(|warning| (row.name.clone(), warning))
+    });
+    let mut kinds = grouped(found, |(_, warning)| warning.key.as_str());
+    let severity = |(_, same): &(&str, Vec<(String, &Warning)>)| {
+        std::cmp::Reverse(same.iter().map(|(_, warning)| warning.severity).max())
     };
-    kinds.into_iter().map(block).collect()
+    kinds.sort_by_key(severity);
+    let block = |(_, same): (&str, Vec<(String, &Warning)>)| {
+        // Of equally severe ones the first.
+        let worst = same.iter().rev().map(|(_, it)| *it).max_by_key(|it| it.severity)?;
+        let texts = distinct(same.iter().map(|(row, it)| (row, it.text.as_str())));
+        if texts.iter().all(|(_, text)| *text == worst.text) {
+            let rows: Vec<String> = texts.into_iter().map(|(row, _)| row.clone()).collect();
+            let text = format!("{} ({})", worst.text, list(&rows));
+            return Some(frame::notice(&Warning { text, ..worst.clone() }));
+        }
+        let head = format!("The same warning {} times, with different values:", texts.len());
+        let own = texts.iter().map(|(row, text)| plain(frame::ended(format!("{row}: {text}"))));
+        Some(frame::notice_of(worst, head, own.collect()))
+    };
+    kinds.into_iter().filter_map(block).collect()
 }
 
-/// That nothing was found, and how far it was looked for.
+/// A sentence that no check failed, with the number of checks that were not made.
 pub(super) fn no_reason(rows: &[Row<'_>]) -> String {
-    let mut keys: Vec<(&str, bool)> = Vec::new();
-    for check in rows.iter().flat_map(Row::all_runs).flat_map(|run| &run.checks) {
-        let was_made = check.state != CheckState::NotChecked;
-        match keys.iter_mut().find(|(key, _)| *key == check.key) {
-            Some((_, made)) => *made &= was_made,
-            None => keys.push((&check.key, was_made)),
-        }
-    }
-    let (all, left) = (keys.len(), keys.iter().filter(|(_, made)| !made).count());
+    let checks = rows.iter().flat_map(Row::all_runs).flat_map(|run| &run.checks);
+    let keys = grouped(checks, |check| check.key.as_str());
+    let is_made = |check: &&Check| check.state != CheckState::NotChecked;
+    let (all, left) = (keys.len(), keys.iter().filter(|(_, own)| !own.iter().all(is_made)).count());
     let several = 1 < rows.iter().flat_map(Row::all_runs).count();
     let somewhere = if several { " in at least one run" } else { "" };
     match left {
-        0 => "Nothing was found that speaks against the numbers.".to_owned(),
+        0 => "No check found a problem.".to_owned(),
         1 => format!("No check failed; 1 of {all} was not made{somewhere}."),
         _ => format!("No check failed; {left} of {all} were not made{somewhere}."),
     }
 }
 
-/// A check with its findings at the rows where it came out worst.
-struct WorstCheck<'a> {
-    check: &'a Check,
-    findings: Vec<(String, &'a str)>,
-}
+/// A check in its worst state, with its findings at the rows that have this state.
+type WorstCheck<'a> = (&'a Check, Vec<(String, &'a str)>);
 
-/// Every check with the rows where it came out worst.
+/// Every check with the rows where its state is worst.
 fn checks(rows: &[Row<'_>]) -> Option<Table> {
-    let mut worst: Vec<WorstCheck<'_>> = Vec::new();
-    for row in rows {
-        for check in row.all_runs().flat_map(|run| &run.checks) {
-            let finding = (row.name.clone(), check.finding.as_str());
-            match worst.iter_mut().find(|known| known.check.key == check.key) {
-                Some(known) if gravity(known.check.state) < gravity(check.state) => {
-                    *known = WorstCheck { check, findings: vec![finding] };
-                }
-                Some(known) => {
-                    let is_as_bad = known.check.state == check.state;
-                    if is_as_bad && !known.findings.contains(&finding) {
-                        known.findings.push(finding);
-                    }
-                }
-                None => worst.push(WorstCheck { check, findings: vec![finding] }),
-            }
-        }
-    }
-    let state = |worst: &WorstCheck<'_>| Cell {
-        text: state_word(worst.check.state).to_owned(),
-        detail: worst.check.remedy.clone(),
-        doubtful: matches!(worst.check.state, CheckState::Degraded | CheckState::Invalid),
-        ..Cell::default()
+    let all = rows.iter().flat_map(|row| {
+        let checks = row.all_runs().flat_map(|run| &run.checks);
+        checks.map(|check| (row.name.clone(), check))
+    });
+    let worst = grouped(all, |(_, check)| check.key.as_str()).into_iter().filter_map(|(_, own)| {
+        let gravest = own.iter().map(|(_, check)| gravity(check.state)).max()?;
+        let same = own.into_iter().filter(|(_, check)| gravity(check.state) == gravest);
+        let same: Vec<(String, &Check)> = same.collect();
+        let findings = same.iter().map(|(row, check)| (row.clone(), check.finding.as_str()));
+        Some((same[0].1, distinct(findings)))
+    });
+    let worst: Vec<WorstCheck<'_>> = worst.collect();
+    let state = |(check, _): &WorstCheck<'_>| Cell {
+        doubtful: matches!(check.state, CheckState::Degraded | CheckState::Invalid),
+        ..Cell::text(frame::state_word(check.state)).detailed(check.remedy.clone())
     };
-    let places = |worst: &WorstCheck<'_>| {
-        let mut places: Vec<String> = worst.findings.iter().map(|(row, _)| row.clone()).collect();
-        places.dedup();
-        let text = match places.as_slice() {
+    let places = |(_, findings): &WorstCheck<'_>| {
+        let mut names: Vec<String> = findings.iter().map(|(row, _)| row.clone()).collect();
+        names.dedup();
+        let text = match names.as_slice() {
             all if all.len() == rows.len() => "all rows".to_owned(),
-            [first, second, others @ ..] if !others.is_empty() => {
-                format!("{first}, {second} and {}", counted(others.len() as u64, "other"))
-            }
-            few => list(few),
+            names => shortened(names),
         };
-        Cell { detail: (2 < places.len()).then(|| list(&places)), ..Cell::text(text) }
+        Cell::text(text).detailed((2 < names.len()).then(|| list(&names)))
     };
-    let columns = Columns::new("Check", |it: &WorstCheck<'_>| Cell::text(it.check.title.clone()))
-        .left("Came to", state)
-        .left("Found", |worst| Cell::text(findings(worst)))
-        .left("So at", places)
+    let columns = Columns::new("Check", |(it, _): &WorstCheck<'_>| Cell::text(it.title.clone()))
+        .left("State", state)
+        .left("Finding", |worst| Cell::text(findings(worst)))
+        .left("Rows", places)
         .only_if(rows.len() != 1);
-    let caption = "What was asked of the numbers before they are believed";
-    (!worst.is_empty()).then(|| columns.table("checks", caption, worst))
+    (!worst.is_empty()).then(|| columns.table("checks", "Validity checks of the runs", worst))
 }
 
-/// Once where all rows found the same; else those that were found first, each with its row.
-fn findings(worst: &WorstCheck<'_>) -> String {
-    let WorstCheck { check, findings } = worst;
+/// Names in a cell: of more than two, the first two and the number of others.
+fn shortened(names: &[String]) -> String {
+    match names {
+        [first, second, others @ ..] if !others.is_empty() => {
+            format!("{first}, {second} and {}", counted(others.len() as u64, "other"))
+        }
+        few => list(few),
+    }
+}
+
+/// The finding where all rows have the same one; else the first findings, each with its row.
+fn findings((check, findings): &WorstCheck<'_>) -> String {
     if findings.iter().all(|(_, found)| *found == check.finding) {
         return check.finding.clone();
     }
@@ -225,49 +168,45 @@ fn findings(worst: &WorstCheck<'_>) -> String {
     first.chain(others).collect::<Vec<_>>().join("; ")
 }
 
-/// What was not looked at is worse than what passed.
-const fn gravity(state: CheckState) -> u8 {
-    match state {
-        CheckState::Passed => 0,
-        CheckState::NotChecked => 1,
-        CheckState::Noted => 2,
-        CheckState::Degraded => 3,
-        CheckState::Invalid => 4,
-    }
+/// A check that was not made is worse than one that passed.
+fn gravity(state: CheckState) -> usize {
+    use CheckState::{Degraded, Invalid, NotChecked, Noted, Passed};
+    [Passed, NotChecked, Noted, Degraded, Invalid].iter().position(|it| *it == state).unwrap_or(0)
 }
 
-/// What the server answered from its prefix cache, with the figures in which it would show.
-fn cache(rows: &[Row<'_>], prompts: Option<Prompts>) -> Vec<Block> {
-    let words = match prompts {
+/// The share of prompts from the prefix cache, with the figures that it affects.
+fn cache(rows: &[Row<'_>], prompts: Option<Prompts>) -> [Block; 2] {
+    let text = match prompts {
         Some(Prompts::Fresh) => {
-            "Every scenario and level had prompts of its own, so that none could meet in the cache \
-             what another had left there."
+            "Every scenario and level had different prompts, so that none could find the prompts of \
+             another in the cache."
         }
         Some(Prompts::Same) => {
-            "All scenarios drew their prompts from one seed, so a later one may have met in the \
-             cache what an earlier one had left there."
+            "All scenarios drew their prompts from one seed, so a later one may have found the prompts \
+             of an earlier one in the cache."
         }
-        None => {
-            "Prompts that the server has seen before cost it less; what it took from its cache:"
-        }
+        None => "Prompts that are in the server's prefix cache cost less prefill.",
     };
     let share = |value: Option<f64>, reason: Option<String>| {
-        number_cell(value, percent, reason.as_deref().unwrap_or("the server does not say"))
+        number_cell(value, percent, reason.as_deref().unwrap_or("not reported by the server"))
     };
-    let answers = |row: &&Row<'_>| {
+    let mean = |values: Vec<f64>| {
+        (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+    };
+    let answers = move |row: &&Row<'_>| {
         let runs = || row.all_runs().map(|run| &run.workload.audit.cache);
         let found = row.scenario.and_then(|scenario| scenario.cached_share);
         let reason = runs().find_map(|cache| cache.reason.clone());
-        share(found.or_else(|| mean(runs().filter_map(|cache| cache.share))), reason)
+        share(found.or_else(|| mean(runs().filter_map(|cache| cache.share).collect())), reason)
     };
-    let counters = |row: &&Row<'_>| {
+    let counters = move |row: &&Row<'_>| {
         let hits = row.all_runs().filter_map(|run| run.server.as_ref()?.prefix_hit_share);
-        share(mean(hits), row.all_runs().find_map(|run| run.server_missing.clone()))
+        share(mean(hits.collect()), row.all_runs().find_map(|run| run.server_missing.clone()))
     };
     let name = |row: &&Row<'_>| {
         let reservation = row.contaminated.and_then(|_| row.reservation());
         let doubtful = reservation.is_some();
-        Cell { doubtful, detail: reservation, ..Cell::text(row.name.clone()) }
+        Cell { doubtful, ..Cell::text(row.name.clone()).detailed(reservation) }
     };
     let is_warm = rows.iter().any(|row| row.contaminated.is_some());
     let columns = Columns::new("Scenario", name)
@@ -278,136 +217,118 @@ fn cache(rows: &[Row<'_>], prompts: Option<Prompts>) -> Vec<Block> {
         .right("Prefill (PP) tok/s", |row| quantity_cell(row, metric::PP.quantity()))
         .right("PP of a cold scenario", |row| warm_cells(row, rows)[0].clone())
         .only_if(is_warm)
-        .left("Same beginnings sent by", |row| warm_cells(row, rows)[1].clone())
+        .left("Same prefixes sent by", |row| warm_cells(row, rows)[1].clone())
         .only_if(is_warm);
-    let caption = "Prompt tokens that the server took from its prefix cache";
-    let table = columns.table("cache-evidence", caption, rows);
-    vec![Block::Paragraph(plain(words)), Block::Table(table)]
+    let caption = "Prompt tokens from the prefix cache";
+    [Block::paragraph(text), columns.table("cache-evidence", caption, rows).into()]
 }
 
-/// What shows that prompts of this row were in the cache: a cold row, and who sent them before.
+/// The evidence for a warm cache: the speed of a cold row, and the rows that sent the prompts before.
 fn warm_cells(row: &Row<'_>, all: &[Row<'_>]) -> [Cell; 2] {
-    const NOT_WARM: &str = "it was not found in the cache";
-    let Some(found) = row.contaminated else { return [missing(NOT_WARM), missing(NOT_WARM)] };
+    let Some(found) = row.contaminated else {
+        return [(); 2].map(|()| missing("its prompts were not in the cache"));
+    };
     let name = |place: u32| {
         let found = all.iter().find(|other| other.suite_place == Some(place));
         found.map_or_else(String::new, |row| row.name.clone())
     };
     let cold = found.pp_cold.zip(found.cold).map_or_else(
-        || missing("no cold scenario compares"),
-        |(speed, place)| Cell {
-            detail: Some(format!("of {}", name(place))),
-            ..Cell::number(number(speed), speed)
-        },
+        || missing("there is no comparable cold scenario"),
+        |(speed, place)| Cell::number(number(speed), speed).detailed(format!("of {}", name(place))),
     );
     [cold, senders(found, name)]
 }
 
-/// Few are named; of many the first two with their number.
 fn senders(found: &Contaminated, name: impl Fn(u32) -> String) -> Cell {
     let before = &found.sent_before;
     let is_all = before.len() as u64 == u64::from(found.row);
     match before.as_slice() {
-        [] if found.suspected => missing(
-            "no scenario before it sent the same beginnings: its speed alone makes it suspected",
-        ),
+        [] if found.suspected => {
+            missing("no scenario before it sent the same prefixes; only its speed is suspicious")
+        }
         [] => missing(
-            "no scenario before it sent the same beginnings: they were in the cache before the suite \
-             began, or came there from elsewhere",
+            "no scenario before it sent the same prefixes: they were in the cache before the suite \
+             began, or came from another client",
         ),
         [_, _, _, ..] if is_all => Cell::text("all before it"),
-        [first, second, others @ ..] if !others.is_empty() => Cell::text(format!(
-            "{}, {} and {}",
-            name(*first),
-            name(*second),
-            counted(others.len() as u64, "other")
-        )),
-        few => Cell::text(list(&few.iter().map(|place| name(*place)).collect::<Vec<_>>())),
+        places => {
+            Cell::text(shortened(&places.iter().map(|place| name(*place)).collect::<Vec<_>>()))
+        }
     }
 }
 
-fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
-    let values: Vec<f64> = values.collect();
-    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
-}
-
-/// The instrument's view of itself; in a simulation there is none.
+/// Lags and capacity of the client; a simulation has none.
 fn client(rows: &[Row<'_>]) -> Vec<Block> {
-    type Value<'a> = &'a dyn Fn(&Summary) -> Option<f64>;
     const UNCALIBRATED: &str =
         "this client was not calibrated on this machine; see inferometer calibrate";
     if rows.iter().all(|row| row.drawn().is_none_or(|run| run.run.simulated.is_some())) {
-        let text = "No client took part: the runs are simulated, and nothing was late.";
-        return vec![Block::Paragraph(plain(text))];
+        return vec![Block::paragraph(
+            "The runs are simulated, without a client that could be late.",
+        )];
     }
-    let worst = |row: &Row<'_>, of: Value<'_>, text: fn(f64) -> String, reason: &str| {
-        number_cell(row.all_runs().filter_map(of).max_by(f64::total_cmp), text, reason)
+    let worst = |get: fn(&Summary) -> Option<f64>, text: fn(f64) -> String, reason| {
+        move |row: &&Row<'_>| {
+            let found = row.all_runs().filter_map(get).max_by(f64::total_cmp);
+            number_cell(found, text, reason)
+        }
     };
-    let lag = |row: &Row<'_>, metric: &'static Metric, reason| {
-        worst(row, &|run| run.metrics.distribution(metric)?.p99, number, reason)
-    };
-    let columns = Columns::new("Scenario", |row: &&Row<'_>| Cell::text(row.name.clone()))
-        .right("Send lag p99 (ms)", |row| lag(row, &metric::SEND_LAG, "nothing was sent"))
-        .right("Client lag p99 (ms)", |row| lag(row, &metric::CLIENT_LAG, "nothing was read"))
-        .right("Loop lag p99, at most (ms)", |row| {
-            worst(row, &|run| run.client.loop_lag_ms.p99_at_most, number, "nothing was noted")
-        })
-        .right("Capacity used", |row| {
-            worst(row, &|run| Some(run.client.capacity.as_ref()?.used), percent, UNCALIBRATED)
-        })
-        .right("Error of TTFT p99 (ms)", |row| {
-            let error = |run: &Summary| Some(run.client.capacity.as_ref()?.error_ms?.ttft_p99);
-            worst(row, &error, number, UNCALIBRATED)
-        });
-    let caption = "How late the client itself was, the worst run of each row";
-    let table = Block::Table(columns.table("client-health", caption, rows));
-    [table].into_iter().chain(charts::client_health(rows).map(charts::figure)).collect()
+    let mut columns = Columns::new("Scenario", |row: &&Row<'_>| Cell::text(row.name.clone()));
+    for (title, get) in charts::LAGS {
+        let cell = worst(get, number, "there are no values");
+        columns = columns.right(format!("{title} (ms)"), cell);
+    }
+    let used = worst(|run| Some(run.client.capacity.as_ref()?.used), percent, UNCALIBRATED);
+    let error =
+        worst(|run| Some(run.client.capacity.as_ref()?.error_ms?.ttft_p99), number, UNCALIBRATED);
+    let columns = columns.right("Capacity used", used).right("Error of TTFT p99 (ms)", error);
+    let table = columns.table("client-health", "Client lag in the worst run of each row", rows);
+    [table.into()].into_iter().chain(charts::client_health(rows).map(Block::from)).collect()
 }
 
 /// Requests that did not end ok, by outcome; `None` where all did.
 pub(super) fn failures(rows: &[Row<'_>], detail: Detail) -> Option<Section> {
     let has_names = detail == Detail::Full;
-    let mut failures: Vec<Vec<Cell>> = Vec::new();
-    let mut notes = Vec::new();
-    for row in rows {
-        let name = || has_names.then(|| Cell::text(row.name.clone())).into_iter();
-        for run in row.all_runs() {
-            let own = run.failures.iter().filter(|group| group.cause != Some(Cause::TimeOver));
-            failures.extend(own.map(|group| name().chain(failure(group)).collect()));
-            if 0 < run.time_over {
-                let turns = counted(run.time_over, "turn");
-                notes.push(plain(format!("{turns} not sent because the time was over: no fault")));
-            }
-            if 0 < run.failures_not_listed {
-                notes.push(plain(format!("{} others", count(run.failures_not_listed))));
-            }
-        }
-    }
+    let runs = || rows.iter().flat_map(|row| row.all_runs().map(move |run| (row, run)));
+    let failures: Vec<(&Row<'_>, &FailureGroup)> = runs()
+        .flat_map(|(row, run)| run.failures.iter().map(move |group| (row, group)))
+        .filter(|(_, group)| group.cause != Some(Cause::TimeOver))
+        .collect();
+    let notes = runs().flat_map(|(_, run)| {
+        let over = counted(run.time_over, "turn");
+        let over = format!("{over} not sent because the run was over; they are no failures");
+        let more = format!("{} others", count(run.failures_not_listed));
+        let over = (0 < run.time_over).then_some(over);
+        over.into_iter().chain((0 < run.failures_not_listed).then_some(more))
+    });
+    let notes: Vec<String> = notes.collect();
     if failures.is_empty() && (notes.is_empty() || has_names) {
         return None;
     }
     let title = if failures.is_empty() { "Not sent" } else { "Failures" };
     let caption = if has_names { "Requests that did not end ok" } else { "" };
-    let scenario = has_names.then(|| Column::left("Scenario"));
-    let columns =
-        [Column::right("Requests"), Column::right("From–to (s)"), Column::left("Outcome")];
-    let columns = scenario.into_iter().chain(columns).filter(|_| !failures.is_empty()).collect();
-    let table = Table { notes, ..Table::new("failures", caption, columns, failures) };
-    Some(section("failures", title, vec![Block::Table(table)]))
+    let is_empty = failures.is_empty();
+    let columns = Columns::new("Scenario", |(row, _): &(&Row<'_>, _)| Cell::text(row.name.clone()))
+        .only_if(has_names)
+        .right("Requests", |(_, group): &(_, &FailureGroup)| count_cell(group.count))
+        .right("From–to (s)", |(_, group)| {
+            let [first, last] = [group.first_ms, group.last_ms].map(|ms| number(ms / 1e3));
+            Cell::text(format!("{first}–{last}"))
+        })
+        .left("Outcome", |(_, group)| Cell::text(outcome_words(group)));
+    let mut table = columns.table("failures", caption, failures).noted(notes);
+    if is_empty {
+        table.columns.clear();
+    }
+    Some(section("failures", title, [table]))
 }
 
-/// Number, time, and outcome with the words of the server.
-fn failure(group: &FailureGroup) -> [Cell; 3] {
+/// The outcome with the message of the server.
+fn outcome_words(group: &FailureGroup) -> String {
     /// Enough for the sentence that says what to do.
-    const WORDS_MOST: usize = 300;
+    const MESSAGE_MAX: usize = 300;
     let status = group.status.map(|status| format!(" HTTP {status}")).unwrap_or_default();
     let cause = group.cause.map(|cause| format!(": {}", cause.text())).unwrap_or_default();
-    let words = group.example.as_deref().map(|words| terminal_line(words, WORDS_MOST));
-    let words = words.map(|words| format!(": “{words}”")).unwrap_or_default();
-    let [first, last] = [group.first_ms, group.last_ms].map(|ms| number(ms / 1e3));
-    [
-        Cell::number(count(group.count), group.count as f64),
-        Cell::text(format!("{first}–{last}")),
-        Cell::text(format!("{}{status}{cause}{words}", group.outcome)),
-    ]
+    let message = group.example.as_deref().map(|text| terminal_line(text, MESSAGE_MAX));
+    let message = message.map(|text| format!(": “{text}”")).unwrap_or_default();
+    format!("{}{status}{cause}{message}", group.outcome)
 }

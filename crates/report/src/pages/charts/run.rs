@@ -16,18 +16,19 @@ use crate::chart::{
 };
 use crate::fmt::{count, counted, gibibytes, latency, level_name, number, percent, whole};
 use crate::gpus;
+use crate::pages::frame::sentence;
 use crate::pages::rows::Row;
 
 /// A page has a chart for each row, and readers tell no more steps apart.
 const STEPS_MAX: usize = 100;
 
-/// A chart's name on the page: what it shows, and of what where there are several.
+/// The id of a chart on its page.
 fn chart_id(what: &str, subject: &str) -> String {
-    // What begins with `scenario-` is a scenario's own place.
+    // Ids that begin with `scenario-` are those of the scenarios.
     if subject.is_empty() { what.to_owned() } else { format!("{what}-of-{subject}") }
 }
 
-/// Times to the first token: on an open loop from their moments in the schedule.
+/// Distribution of TTFT, which an open loop counts from the schedule.
 pub(in crate::pages) fn first_tokens(rows: &[&Row<'_>], subject: &str) -> Option<Chart> {
     tails(rows, first_token_metric(rows), subject)
 }
@@ -37,7 +38,7 @@ pub(in crate::pages) fn first_token_metric(rows: &[&Row<'_>]) -> &'static Metric
     LatencyOrigin::for_load(rows.iter().any(is_open)).ttft()
 }
 
-/// Gaps between tokens, or between what came at once where tokens cannot be told apart.
+/// Distribution of the gaps between tokens, or between chunks where tokens cannot be told apart.
 pub(in crate::pages) fn token_gaps(rows: &[&Row<'_>], subject: &str) -> Option<Chart> {
     tails(rows, &metric::ITL, subject).or_else(|| tails(rows, &metric::ICL, subject))
 }
@@ -55,7 +56,7 @@ fn tails(rows: &[&Row<'_>], metric: &'static Metric, subject: &str) -> Option<Ch
             (!figure.points.is_empty()).then_some((*row, run, figure))
         })
         .collect();
-    let drawn = spread(&found);
+    let drawn = spread(&found, CURVES_MAX);
     let (first, last) = (drawn.first()?, drawn.last()?);
     let alone = drawn.len() == 1;
     let curves = drawn.iter().map(|(row, _, found)| Curve {
@@ -76,40 +77,35 @@ fn tails(rows: &[&Row<'_>], metric: &'static Metric, subject: &str) -> Option<Ch
     if drawn.len() < found.len() {
         let _ = write!(n, "; {} of {} rows are drawn", drawn.len(), found.len());
     }
-    Some(Chart {
-        id: chart_id(&format!("{}-tail", metric.name).replace('_', "-"), subject),
-        title: format!("{} distribution", metric.title),
-        finding: tail_finding(first, last, metric)?,
-        n,
-        plot: Plot::Distribution(Distribution {
-            x: measure(metric.title, "ms", ScaleKind::Log),
-            curves: curves.collect(),
-        }),
-    })
+    let id = chart_id(&format!("{}-tail", metric.name).replace('_', "-"), subject);
+    let title = format!("{} distribution", metric.title);
+    let x = measure(metric.title, "ms", ScaleKind::Log);
+    let plot = Plot::Distribution(Distribution { x, curves: curves.collect() });
+    Some(Chart::new(id, title, tail_finding(first, last, metric)?, n, plot))
 }
 
-/// The level alone where all are levels of one scenario, which the page has named already.
+/// The level alone where all curves are levels of one scenario.
 fn curve_name(row: &Row<'_>, drawn: &[Drawn<'_>]) -> String {
-    let scenario = |row: &Row<'_>| row.scenario.map(|asked| asked.scenario.clone());
-    let is_shared = drawn.iter().all(|(other, _, _)| scenario(other) == scenario(row));
+    let scenario = row.scenario.map(|it| &it.scenario);
+    let is_own = |(other, ..): &Drawn<'_>| other.scenario.map(|it| &it.scenario) == scenario;
     match row.level.map(|level| level.level) {
-        Some(level @ Level::Concurrency(_)) if is_shared && row.scenario.is_some() => {
+        Some(level @ Level::Concurrency(_)) if scenario.is_some() && drawn.iter().all(is_own) => {
             level_name(level)
         }
         _ => row.name.clone(),
     }
 }
 
-/// More lines than colours cannot be told apart.
+/// There are as many colours.
 const CURVES_MAX: usize = 8;
 
-/// Evenly chosen, the first and the last among them.
-fn spread<T: Copy>(found: &[T]) -> Vec<T> {
-    if found.len() <= CURVES_MAX {
+/// At most `max` items in equal steps, with the first and the last.
+pub(in crate::pages) fn spread<T: Copy>(found: &[T], max: usize) -> Vec<T> {
+    if found.len() <= max {
         return found.to_vec();
     }
     let last = found.len() - 1;
-    (0..CURVES_MAX).map(|index| found[index * last / (CURVES_MAX - 1)]).collect()
+    (0..max).map(|index| found[index * last / (max - 1)]).collect()
 }
 
 fn tail_finding(first: &Drawn<'_>, last: &Drawn<'_>, metric: &Metric) -> Option<String> {
@@ -125,21 +121,16 @@ fn tail_finding(first: &Drawn<'_>, last: &Drawn<'_>, metric: &Metric) -> Option<
         };
         return Some(format!("{}; {}.", describe(first)?, describe(last)?));
     }
-    let mut text = format!(
-        "Half of the values are at or below {}, 99 % at or below {}",
-        latency(middle),
-        latency(tail),
-    );
-    if 0.0 < middle {
-        let _ = write!(text, ", {} times the median", number(tail / middle));
-    }
-    if !is_certified {
-        text += "; too few independent values to certify it";
-    }
-    Some(text + ".")
+    let ratio = (0.0 < middle).then(|| format!(", {} times the median", number(tail / middle)));
+    let ratio = ratio.unwrap_or_default();
+    let [middle, tail] = [middle, tail].map(latency);
+    let few = if is_certified { "" } else { "; too few independent values to certify it" };
+    Some(format!(
+        "Half of the values are at or below {middle}, 99 % at or below {tail}{ratio}{few}."
+    ))
 }
 
-/// What the client had in flight, and what the server reports about itself.
+/// Requests in flight by the client, and the gauges of the server, over time.
 pub(in crate::pages) fn course(summary: &Summary, subject: &str) -> Option<Chart> {
     let course = &summary.figures.course;
     if course.in_flight.is_empty() || course.step_ms <= 0.0 {
@@ -149,36 +140,33 @@ pub(in crate::pages) fn course(summary: &Summary, subject: &str) -> Option<Chart
     let client: Vec<Option<f64>> = course.in_flight.iter().copied().map(Some).collect();
     let client = coarse(&client, joined, 1.0);
     let steps = (course.from_ms, course.step_ms * joined as f64);
-    let server = |name: &str, values: &[Option<f64>], times: f64| {
-        let line = &summary.server.as_ref()?.timeline;
-        let values = resampled(values, (line.from_ms, line.step_ms), steps, client.len());
-        let points: Vec<Option<f64>> = values.iter().map(|it| it.map(|it| it * times)).collect();
-        let is_known = points.iter().any(Option::is_some);
-        is_known.then(|| TimelineSeries { name: name.to_owned(), points })
-    };
     let line = summary.server.as_ref().map(|server| &server.timeline);
-    let mut requests =
-        vec![TimelineSeries { name: "in flight (client)".to_owned(), points: client.clone() }];
-    requests.extend(line.and_then(|line| server("running (server)", &line.running, 1.0)));
-    requests.extend(line.and_then(|line| server("waiting (server)", &line.waiting, 1.0)));
-    let output = TimelineSeries {
-        name: "output tokens".to_owned(),
-        points: token_rates(&course.output_tokens, course.step_ms, joined),
+    let gauge = |name: &str, values: Option<&Vec<Option<f64>>>, times: f64| {
+        let grid = (line?.from_ms, line?.step_ms);
+        let values = resampled(values?, grid, steps, client.len()).into_iter();
+        let points: Vec<Option<f64>> = values.map(|it| it.map(|it| it * times)).collect();
+        points.iter().any(Option::is_some).then(|| series(name, points))
     };
-    let kv_use = line.and_then(|line| server("KV use (server)", &line.kv_usage, 100.0));
+    let mut requests = vec![series("in flight (client)", client.clone())];
+    requests.extend(gauge("running (server)", line.map(|line| &line.running), 1.0));
+    requests.extend(gauge("waiting (server)", line.map(|line| &line.waiting), 1.0));
+    let rates = token_rates(&course.output_tokens, course.step_ms, joined);
+    let output = series("output tokens", rates);
+    let kv_use = gauge("KV use (server)", line.map(|line| &line.kv_usage), 100.0);
     let mut panels = vec![panel("Requests", "", requests), panel("Output", "tok/s", vec![output])];
     panels.extend(kv_use.map(|series| panel("KV use", "%", vec![series])));
     let readings = summary.server.as_ref().map_or_else(String::new, |server| {
         format!(", {} of the server", counted(server.scrapes.inside, "reading"))
     });
     let requests = counted(summary.attempted, "request");
-    Some(Chart {
-        id: chart_id("course", subject),
-        title: "Requests in flight, output and KV use over time".to_owned(),
-        finding: course_finding(summary),
-        n: format!("{requests} in steps of {} s{readings}", number(steps.1 / 1e3)),
-        plot: Plot::Timeline(Timeline { from_s: steps.0 / 1e3, step_s: steps.1 / 1e3, panels }),
-    })
+    let n = format!("{requests} in steps of {} s{readings}", number(steps.1 / 1e3));
+    let title = "Requests in flight, output and KV use over time";
+    let plot = Plot::Timeline(Timeline { from_s: steps.0 / 1e3, step_s: steps.1 / 1e3, panels });
+    Some(Chart::new(chart_id("course", subject), title, course_finding(summary), n, plot))
+}
+
+fn series(name: &str, points: Vec<Option<f64>>) -> TimelineSeries {
+    TimelineSeries { name: name.to_owned(), points }
 }
 
 fn panel(heading: &str, unit: &str, series: Vec<TimelineSeries>) -> TimelinePanel {
@@ -186,13 +174,15 @@ fn panel(heading: &str, unit: &str, series: Vec<TimelineSeries>) -> TimelinePane
     TimelinePanel { heading: heading.to_owned(), y, series }
 }
 
+fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let values: Vec<f64> = values.collect();
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+}
+
 /// Steps joined to their means, as far as they are known, in the unit of the panel.
 fn coarse(values: &[Option<f64>], joined: usize, times: f64) -> Vec<Option<f64>> {
-    let mean = |part: &[Option<f64>]| {
-        let known: Vec<f64> = part.iter().flatten().copied().collect();
-        (!known.is_empty()).then(|| times * known.iter().sum::<f64>() / known.len() as f64)
-    };
-    values.chunks(joined).map(mean).collect()
+    let joined = values.chunks(joined).map(|part| mean(part.iter().flatten().copied()));
+    joined.map(|mean| mean.map(|mean| times * mean)).collect()
 }
 
 /// Tokens per second of joined steps; the last that are joined may be fewer than the others.
@@ -204,9 +194,8 @@ fn token_rates(tokens: &[u64], step_ms: f64, joined: usize) -> Vec<Option<f64>> 
     tokens.chunks(joined).map(per_s).collect()
 }
 
-/// The server's steps on `count` of the client's, each given by its beginning and its length: the mean
-/// of those whose middles lie in a step. A reading is of its moment and is not held until the next one,
-/// so that rare readings are points with gaps.
+/// Readings of the server on `count` steps of the client: the mean of the readings in each step. A
+/// reading is not held until the next one, so rare readings are points with gaps.
 fn resampled(
     values: &[Option<f64>],
     (from_ms, step_ms): (f64, f64),
@@ -216,45 +205,31 @@ fn resampled(
     let middle = |index: usize| from_ms + (index as f64 + 0.5) * step_ms;
     let mean_within = |step: usize| {
         let low = client.0 + step as f64 * client.1;
-        let inside: Vec<f64> = values
-            .iter()
-            .enumerate()
-            .filter(|(index, _)| (low..low + client.1).contains(&middle(*index)))
-            .filter_map(|(_, value)| *value)
-            .collect();
-        (0.0 < step_ms && !inside.is_empty())
-            .then(|| inside.iter().sum::<f64>() / inside.len() as f64)
+        let is_inside = |index: usize| (low..low + client.1).contains(&middle(index));
+        let inside = values.iter().enumerate().filter(|(index, _)| is_inside(*index));
+        mean(inside.filter_map(|(_, value)| *value)).filter(|_| 0.0 < step_ms)
     };
     (0..count).map(mean_within).collect()
 }
 
 fn course_finding(summary: &Summary) -> String {
     let scalar = |metric: &Metric| summary.metrics.scalar(metric).and_then(|found| found.value);
-    let mean = scalar(&metric::CONCURRENCY_MEAN).map(number);
-    // The steps that are drawn are means: none of them is the most.
-    let peak = scalar(&metric::CONCURRENCY_PEAK).map(whole);
-    let mut parts = vec![match (mean, peak) {
-        (Some(mean), Some(peak)) => {
-            format!("{mean} requests were in flight on average, {peak} at most")
-        }
-        (Some(mean), None) => format!("{mean} requests were in flight on average"),
-        (None, Some(peak)) => format!("{peak} requests were in flight at most"),
-        (None, None) => "How many requests were in flight, step by step".to_owned(),
-    }];
-    if let Some(server) = &summary.server {
-        parts.extend(server.waiting.map(|waiting| match waiting.max {
-            most if 0.0 < most => {
-                format!("up to {} were seen waiting in the server", whole(most))
-            }
-            _ => "none was seen waiting in the server".to_owned(),
-        }));
-        let kv_use = server.kv_usage.map(|it| percent(it.max));
-        parts.extend(kv_use.map(|most| format!("the highest KV use that was read is {most}")));
-    }
+    // Points are means over a step, so none of them is the peak.
+    let [mean, peak] =
+        [number(scalar(&metric::CONCURRENCY_MEAN)), whole(scalar(&metric::CONCURRENCY_PEAK))];
+    let in_flight = format!("Requests in flight: {mean} on average, {peak} at most");
+    let server = summary.server.as_ref();
+    let waiting = server.and_then(|server| server.waiting).map(|waiting| match waiting.max {
+        most if 0.0 < most => format!("up to {} waited in the server", whole(most)),
+        _ => "none waited in the server".to_owned(),
+    });
+    let kv_use = server.and_then(|server| server.kv_usage);
+    let kv_use = kv_use.map(|it| format!("the highest KV use is {}", percent(it.max)));
+    let parts: Vec<String> = [Some(in_flight), waiting, kv_use].into_iter().flatten().collect();
     parts.join("; ") + "."
 }
 
-/// What a panel draws: its heading, its unit, and its lines with their names, values and factors.
+/// A panel: its heading, its unit, and its lines with their names, values and factors.
 type Wanted<'a> = (&'a str, &'a str, Vec<(&'a str, &'a [Option<f64>], f64)>);
 
 /// The server's GPUs over time.
@@ -273,18 +248,12 @@ pub(in crate::pages) fn gpus(summary: &Summary, subject: &str) -> Option<Chart> 
     let wanted = wanted.map(|(heading, unit, alone, together, values, times)| {
         (heading, unit, vec![(if several { together } else { alone }, values.as_slice(), times)])
     });
-    Some(Chart {
-        id: chart_id("gpus-over-time", subject),
-        title: "The GPUs over time".to_owned(),
-        plot: Plot::Timeline(timeline((line.from_ms, line.step_ms), &wanted)?),
-        finding: gpu_finding(found),
-        n: format!(
-            "{} by {} inside the run, {}",
-            counted(found.looks, "look"),
-            found.source.title(),
-            gpus::how_many(found)
-        ),
-    })
+    let looks = counted(found.looks, "sample");
+    let n =
+        format!("{looks} by {} inside the run, {}", found.source.title(), gpus::how_many(found));
+    let plot = Plot::Timeline(timeline((line.from_ms, line.step_ms), &wanted)?);
+    let id = chart_id("gpus-over-time", subject);
+    Some(Chart::new(id, "The GPUs over time", gpu_finding(found), n, plot))
 }
 
 /// The client's own machine over time.
@@ -304,35 +273,29 @@ pub(in crate::pages) fn client_machine(summary: &Summary, subject: &str) -> Opti
         ),
     ];
     let finding = client.cpu_share.map_or_else(
-        || "What the client's machine did, step by step.".to_owned(),
+        || "The use of the processors is not known.".to_owned(),
         |cpu| {
             let [mean, max] = [cpu.mean, cpu.max].map(percent);
-            format!(
-                "The processors of the client's machine were {mean} busy on average and {max} at most."
-            )
+            format!("The client's processors were {mean} busy on average and {max} at most.")
         },
     );
-    Some(Chart {
-        id: chart_id("client-machine-over-time", subject),
-        title: "The client's machine over time".to_owned(),
-        finding,
-        n: format!("{} inside the run", counted(client.looks, "look")),
-        plot: Plot::Timeline(timeline((line.from_ms, line.step_ms), &wanted)?),
-    })
+    let n = format!("{} inside the run", counted(client.looks, "sample"));
+    let plot = Plot::Timeline(timeline((line.from_ms, line.step_ms), &wanted)?);
+    let id = chart_id("client-machine-over-time", subject);
+    Some(Chart::new(id, "The client's machine over time", finding, n, plot))
 }
 
 /// `None` where nothing is known of any step. Panels without a value are left out.
 fn timeline((begin_ms, width_ms): (f64, f64), wanted: &[Wanted<'_>]) -> Option<Timeline> {
     let lines = || wanted.iter().flat_map(|(_, _, lines)| lines).map(|(_, values, _)| *values);
-    // The first look has none before it, and so tells no rate.
+    // A rate needs two samples, so the first step has none.
     let unknown = lines().filter_map(|values| values.iter().position(Option::is_some)).min()?;
     let joined =
         lines().map(|it| it.len().saturating_sub(unknown)).max()?.div_ceil(STEPS_MAX).max(1);
     let panel = |(heading, unit, lines): &Wanted<'_>| {
         let known = lines.iter().filter(|(_, values, _)| values.iter().any(Option::is_some));
-        let series = known.map(|(name, values, times)| TimelineSeries {
-            name: (*name).to_owned(),
-            points: coarse(values.get(unknown..).unwrap_or_default(), joined, *times),
+        let series = known.map(|(name, values, times)| {
+            series(name, coarse(values.get(unknown..).unwrap_or_default(), joined, *times))
         });
         Some(panel(heading, unit, series.collect())).filter(|panel| !panel.series.is_empty())
     };
@@ -343,25 +306,22 @@ fn timeline((begin_ms, width_ms): (f64, f64), wanted: &[Wanted<'_>]) -> Option<T
 }
 
 fn gpu_finding(found: &GpuFigures) -> String {
-    let (all, they) = if gpus::is_one(found) { ("The GPU", "it") } else { ("The GPUs", "they") };
-    let mut parts = Vec::new();
-    if let Some(power) = found.power_w {
+    let power = found.power_w.map(|power| {
         let [mean, max] = [power.mean, power.max].map(number);
-        parts.push(format!("{all} drew {mean} W on average and {max} W at most"));
-    }
-    if let Some(memory) = found.memory_used_bytes {
-        let most = number(gibibytes(memory.max));
-        let who = if parts.is_empty() { all } else { they };
-        parts.push(format!("{who} held {most} GiB at most"));
-    }
-    if let Some(joules) = found.energy_per_output_token_j {
-        let who = if parts.is_empty() { "Each" } else { "each" };
-        parts.push(format!("{who} output token took {} J", number(joules)));
-    }
+        format!("power {mean} W on average and {max} W at most")
+    });
+    let memory = found.memory_used_bytes.map(|memory| number(gibibytes(memory.max)));
+    let energy = found.energy_per_output_token_j.map(number);
+    let parts = [
+        power,
+        memory.map(|most| format!("memory {most} GiB at most")),
+        energy.map(|joules| format!("energy {joules} J per output token")),
+    ];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
     if parts.is_empty() {
-        return "What the GPUs did, step by step.".to_owned();
+        return "Power, memory and energy are not known.".to_owned();
     }
-    parts.join("; ") + "."
+    sentence(&parts.join("; "))
 }
 
 /// Requests one by one.
@@ -377,16 +337,13 @@ pub(in crate::pages) fn requests(summary: &Summary, subject: &str) -> Option<Cha
         counted(tally(RowReason::Failed), "failed one"),
     );
     let rows = found.rows.iter().map(gantt_row).collect();
-    Some(Chart {
-        id: chart_id("requests", subject),
-        title: "Requests one by one".to_owned(),
-        finding: request_finding(summary),
-        n: format!("{} of {}", found.rows.len(), counted(found.of, "request")),
-        plot: Plot::Gantt(Gantt { rows, of: found.of, choice }),
-    })
+    let n = format!("{} of {}", found.rows.len(), counted(found.of, "request"));
+    let plot = Plot::Gantt(Gantt { rows, of: found.of, choice });
+    let id = chart_id("requests", subject);
+    Some(Chart::new(id, "Requests one by one", request_finding(summary), n, plot))
 }
 
-/// What never left began and ended where the plan wanted it.
+/// A request that was not sent begins at its scheduled time.
 fn begin_ms(request: &RequestRow) -> f64 {
     request.sent_ms.unwrap_or(request.intended_ms)
 }
@@ -422,11 +379,8 @@ fn request_finding(summary: &Summary) -> String {
     let slowest =
         rows.filter(|row| row.outcome == Outcome::Ok).max_by(|a, b| took(a).total_cmp(&took(b)));
     let fine = summary.count(Outcome::Ok) + summary.count(Outcome::Cancelled);
-    let failed = match summary.attempted.saturating_sub(fine) {
-        0 => "none".to_owned(),
-        some => count(some),
-    };
-    let failures = format!("{failed} of the {} sent failed", count(summary.attempted));
+    let failed = count(summary.attempted.saturating_sub(fine));
+    let failures = format!("{failed} of {} sent requests failed", count(summary.attempted));
     let Some(slowest) = slowest else {
         return format!("No request that is drawn ended ok; {failures}.");
     };
@@ -444,24 +398,21 @@ pub(in crate::pages) fn gaps(summary: &Summary, subject: &str) -> Option<Chart> 
     }
     let metric = Metric::named(&gaps.metric)?;
     let found = summary.metrics.distribution(metric)?;
-    Some(Chart {
-        id: chart_id("token-gaps", subject),
-        title: format!("{} over time", metric.title),
-        finding: format!(
-            "Half of the gaps are at most {} long, and one in a hundred is longer than {}.",
-            latency(found.p50?),
-            latency(found.p99?),
-        ),
-        n: counted(gaps.columns.iter().flatten().sum(), "gap"),
-        plot: Plot::HeatMap(HeatMap {
-            from_s: gaps.from_ms / 1e3,
-            step_s: gaps.step_ms / 1e3,
-            y: measure(metric.title, "ms", ScaleKind::Log),
-            edges: gaps.edges_ms.clone(),
-            columns: gaps.columns.clone(),
-            counted: "token gaps".to_owned(),
-        }),
-    })
+    let [half, most] = [found.p50?, found.p99?].map(latency);
+    let finding = format!(
+        "Half of the gaps are at most {half} long, and one in a hundred is longer than {most}."
+    );
+    let n = counted(gaps.columns.iter().flatten().sum(), "gap");
+    let plot = Plot::HeatMap(HeatMap {
+        from_s: gaps.from_ms / 1e3,
+        step_s: gaps.step_ms / 1e3,
+        y: measure(metric.title, "ms", ScaleKind::Log),
+        edges: gaps.edges_ms.clone(),
+        columns: gaps.columns.clone(),
+        counted: "token gaps".to_owned(),
+    });
+    let id = chart_id("token-gaps", subject);
+    Some(Chart::new(id, format!("{} over time", metric.title), finding, n, plot))
 }
 
 #[cfg(test)]
@@ -471,12 +422,12 @@ mod tests {
     #[test]
     fn a_choice_keeps_both_ends() {
         let all: Vec<u32> = (0..20).collect();
-        let chosen = spread(&all);
+        let chosen = spread(&all, CURVES_MAX);
         assert_eq!(
             (chosen.len(), chosen.first(), chosen.last()),
             (CURVES_MAX, Some(&0), Some(&19))
         );
-        assert_eq!(spread(&all[..3]), [0, 1, 2]);
+        assert_eq!(spread(&all[..3], CURVES_MAX), [0, 1, 2]);
     }
 
     #[test]

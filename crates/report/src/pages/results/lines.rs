@@ -3,16 +3,14 @@
 
 use std::collections::BTreeSet;
 
-use inferometer_analysis::set::AcrossRuns;
+use inferometer_analysis::Estimate;
 use inferometer_analysis::tool_result::{
     CountsFrom, Grain, LatencyDefinition as Definition, LatencyKind, Mark, ResultLatency,
     ResultRate, ToolResult,
 };
-use inferometer_analysis::{Estimate, Statistic};
 
-use crate::document::{Span, Text};
-use crate::fmt::{count, counted, interval, number, setting};
-use crate::pages::grouped;
+use crate::fmt::{interval, setting};
+use crate::pages::prelude::*;
 
 /// A point of a chart lists no more reasons; the page has all.
 const DOUBTS_MAX: usize = 6;
@@ -32,7 +30,6 @@ pub(super) struct Line<'a> {
     pub(super) kind: Option<LoadKind>,
     /// By rising load.
     pub(super) levels: Vec<Level<'a>>,
-    properties: Properties,
 }
 
 /// One load; several results at it are repeats.
@@ -40,7 +37,7 @@ pub(super) struct Line<'a> {
 pub(super) struct Level<'a> {
     /// Infinite where there was no limit; `None` where it is not known.
     pub(super) load: Option<f64>,
-    pub(super) sheets: Vec<&'a ToolResult>,
+    pub(super) results: Vec<&'a ToolResult>,
 }
 
 /// The properties that distinguish configurations, in words, the most distinctive first. The last is the
@@ -59,30 +56,31 @@ fn properties(result: &ToolResult) -> Properties {
 }
 
 /// The lines in the order in which they appear.
-pub(super) fn lines(sheets: &[ToolResult]) -> Vec<Line<'_>> {
-    let mut lines = Vec::new();
-    for (properties, sheets) in grouped(sheets.iter(), |it| properties(it)) {
-        let kind = kind(&sheets);
-        let limits = grouped(sheets.iter().copied(), |sheet| sheet.max_concurrency);
+pub(super) fn lines(results: &[ToolResult]) -> Vec<Line<'_>> {
+    let mut lines: Vec<(Properties, Line<'_>)> = Vec::new();
+    for (properties, results) in grouped(results.iter(), |it| properties(it)) {
+        let kind = kind(&results);
+        let limits = grouped(results.iter().copied(), |result| result.max_concurrency);
         if kind != Some(LoadKind::Rate) || limits.len() == 1 {
-            lines.push(Line::new(properties, kind, &sheets));
+            lines.push((properties, Line::new(kind, &results)));
             continue;
         }
-        for (limit, sheets) in limits {
+        for (limit, results) in limits {
             let mut properties = properties.clone();
             if let Some(requests) = limit {
                 properties[5] = format!("at most {requests} in flight");
             }
-            lines.push(Line::new(properties, kind, &sheets));
+            lines.push((properties, Line::new(kind, &results)));
         }
     }
-    name(&mut lines);
-    lines
+    let names = unique_names(lines.iter().map(|(properties, _)| properties).collect());
+    let named = names.into_iter().zip(lines);
+    named.map(|(name, (_, line))| Line { name, ..line }).collect()
 }
 
 /// Rates where there is one, also for its unlimited results; else the limit of requests in flight.
-fn kind(sheets: &[&ToolResult]) -> Option<LoadKind> {
-    let has = |is_so: fn(&ToolResult) -> bool| sheets.iter().any(|it| is_so(it));
+fn kind(results: &[&ToolResult]) -> Option<LoadKind> {
+    let has = |is_so: fn(&ToolResult) -> bool| results.iter().any(|it| is_so(it));
     if has(|it| matches!(it.request_rate, Some(ResultRate::PerSecond(_)))) {
         Some(LoadKind::Rate)
     } else if has(|it| it.max_concurrency.is_some()) {
@@ -93,41 +91,30 @@ fn kind(sheets: &[&ToolResult]) -> Option<LoadKind> {
 }
 
 impl<'a> Line<'a> {
-    fn new(properties: Properties, kind: Option<LoadKind>, sheets: &[&'a ToolResult]) -> Self {
-        let loads = grouped(sheets.iter().copied(), |sheet| load(sheet, kind).map(f64::to_bits));
+    fn new(kind: Option<LoadKind>, results: &[&'a ToolResult]) -> Self {
+        let loads = grouped(results.iter().copied(), |result| load(result, kind).map(f64::to_bits));
         let level =
-            |(load, sheets): (Option<u64>, _)| Level { load: load.map(f64::from_bits), sheets };
+            |(load, results): (Option<u64>, _)| Level { load: load.map(f64::from_bits), results };
         let mut levels: Vec<Level<'a>> = loads.into_iter().map(level).collect();
-        let place = |level: &Level<'_>| level.load.unwrap_or(f64::NAN);
-        levels.sort_by(|one, other| place(one).total_cmp(&place(other)));
-        Self { name: String::new(), kind, levels, properties }
+        let load = |level: &Level<'_>| level.load.unwrap_or(f64::NAN);
+        levels.sort_by(|one, other| load(one).total_cmp(&load(other)));
+        Self { name: String::new(), kind, levels }
     }
 
-    /// How many of its levels have a place on an axis.
-    pub(super) fn placed(&self) -> usize {
-        self.levels.iter().filter(|level| level.load.is_some()).count()
-    }
-
-    pub(super) fn sheets(&self) -> impl Iterator<Item = &'a ToolResult> {
-        self.results().map(|(_, sheet)| sheet)
-    }
-
-    /// Each with its load.
-    pub(super) fn results(&self) -> impl Iterator<Item = (Option<f64>, &'a ToolResult)> {
-        let levels = self.levels.iter();
-        levels.flat_map(|level| level.sheets.iter().map(|sheet| (level.load, *sheet)))
+    pub(super) fn results(&self) -> impl Iterator<Item = &'a ToolResult> {
+        self.levels.iter().flat_map(|level| level.results.iter().copied())
     }
 }
 
-fn load(sheet: &ToolResult, kind: Option<LoadKind>) -> Option<f64> {
-    match (kind?, sheet.request_rate) {
+fn load(result: &ToolResult, kind: Option<LoadKind>) -> Option<f64> {
+    match (kind?, result.request_rate) {
         (LoadKind::Rate, Some(ResultRate::PerSecond(rate))) => Some(rate),
         (LoadKind::Rate, Some(ResultRate::Unlimited)) => Some(f64::INFINITY),
         (LoadKind::Rate, None) => None,
         (LoadKind::Concurrency, rate) => {
             // Without a limit all requests are in flight; an unknown load is not unlimited.
             let unlimited = (rate == Some(ResultRate::Unlimited)).then_some(f64::INFINITY);
-            sheet.max_concurrency.map(f64::from).or(unlimited)
+            result.max_concurrency.map(f64::from).or(unlimited)
         }
     }
 }
@@ -143,11 +130,11 @@ impl LoadKind {
 
     /// In a sentence, after `at`.
     pub(super) fn words(self, load: f64) -> String {
-        match self {
-            Self::Rate if load.is_infinite() => "unlimited rate".to_owned(),
-            Self::Rate => format!("{} req/s", setting(load)),
-            Self::Concurrency if load.is_infinite() => "unlimited concurrency".to_owned(),
-            Self::Concurrency => format!("concurrency {}", setting(load)),
+        match (self, load.is_infinite()) {
+            (Self::Rate, true) => "unlimited rate".to_owned(),
+            (Self::Rate, false) => format!("{} req/s", setting(load)),
+            (Self::Concurrency, true) => "unlimited concurrency".to_owned(),
+            (Self::Concurrency, false) => format!("concurrency {}", setting(load)),
         }
     }
 }
@@ -157,15 +144,14 @@ pub(super) fn load_words(kind: Option<LoadKind>, load: Option<f64>) -> String {
     kind.zip(load).map_or_else(|| unknown("load"), |(kind, load)| kind.words(load))
 }
 
-/// Names lines by the first part and as many others as it takes to make them unique.
-fn name(lines: &mut [Line<'_>]) {
-    let parts: Vec<Properties> = lines.iter().map(|line| line.properties.clone()).collect();
+/// The first part, and as many others as it takes to make the names unique.
+fn unique_names(parts: Vec<&Properties>) -> Vec<String> {
     let mut names: Vec<String> = parts.iter().map(|parts| parts[0].clone()).collect();
     for part in 1..6 {
-        let distinct: BTreeSet<&String> = names.iter().collect();
-        let is_unique = distinct.len() == names.len() && !names.iter().any(String::is_empty);
+        let has_empty = names.iter().any(String::is_empty);
+        let is_unique = names.iter().collect::<BTreeSet<_>>().len() == names.len() && !has_empty;
         let differs = parts.iter().any(|one| one[part] != parts[0][part]);
-        if is_unique || (!differs && names.iter().all(|name| !name.is_empty())) {
+        if is_unique || (!differs && !has_empty) {
             continue;
         }
         for (name, parts) in names.iter_mut().zip(&parts) {
@@ -176,9 +162,7 @@ fn name(lines: &mut [Line<'_>]) {
             }
         }
     }
-    for (line, name) in lines.iter_mut().zip(names) {
-        line.name = name;
-    }
+    names
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -233,12 +217,12 @@ pub(super) fn statistic_name(statistic: Statistic) -> String {
 }
 
 impl Quantity {
-    pub(super) fn get(self, sheet: &ToolResult) -> Option<Estimate> {
+    pub(super) fn get(self, result: &ToolResult) -> Option<Estimate> {
         let found = match self {
             Self::Latency(definition, statistic) => {
-                sheet.statistic_of(find_latency(sheet, definition)?, statistic)
+                result.statistic_of(find_latency(result, definition)?, statistic)
             }
-            Self::Throughput(field) => sheet.throughput_estimate(field),
+            Self::Throughput(field) => result.throughput_estimate(field),
         };
         found.filter(|found| found.value.is_finite())
     }
@@ -252,16 +236,20 @@ pub(super) const fn uncertified_words(n: u64) -> &'static str {
 impl Level<'_> {
     /// The mean over its repeats, without invalid ones as long as there is a valid one.
     pub(super) fn across(&self, quantity: Quantity) -> AcrossRuns {
-        let counting: Vec<&ToolResult> =
-            self.sheets.iter().copied().filter(|it| !is_invalid(it)).collect();
-        let counting = if counting.is_empty() { self.sheets.clone() } else { counting };
-        let of = |sheet: &ToolResult| quantity.get(sheet).ok_or_else(|| NOT_IN_SOURCE.to_owned());
-        AcrossRuns::from_runs(&counting.into_iter().map(of).collect::<Vec<_>>())
+        let is_counted = |it: &&&ToolResult| self.left_out() == 0 || !is_invalid(it);
+        let values = self.results.iter().filter(is_counted);
+        let values = values.map(|it| quantity.get(it).ok_or_else(|| NOT_IN_SOURCE.to_owned()));
+        AcrossRuns::from_runs(&values.collect::<Vec<_>>())
+    }
+
+    pub(super) fn marks(&self) -> impl Iterator<Item = &Mark> {
+        self.results.iter().flat_map(|result| &result.marks)
     }
 
     /// Reasons to doubt its values; empty where there are none.
     pub(super) fn doubts(&self) -> Vec<String> {
-        let mut words: Vec<String> = self.doubtful_marks().map(mark_words).collect();
+        let mut words: Vec<String> =
+            self.marks().filter(|mark| mark.is_doubt()).map(mark_words).collect();
         words.dedup();
         let more = words.len().saturating_sub(DOUBTS_MAX);
         words.truncate(DOUBTS_MAX);
@@ -270,24 +258,19 @@ impl Level<'_> {
     }
 
     /// The kinds of these reasons, each once.
-    pub(super) fn doubt_names(&self) -> Vec<&'static str> {
-        let names: BTreeSet<&str> = self.doubtful_marks().map(Mark::key).collect();
-        names.into_iter().collect()
-    }
-
-    fn doubtful_marks(&self) -> impl Iterator<Item = &Mark> {
-        self.sheets.iter().flat_map(|sheet| &sheet.marks).filter(|mark| mark.is_doubt())
+    pub(super) fn doubt_names(&self) -> BTreeSet<&'static str> {
+        self.marks().filter(|mark| mark.is_doubt()).map(Mark::key).collect()
     }
 
     /// Number of results that are in no value.
     pub(super) fn left_out(&self) -> usize {
-        let invalid = self.sheets.iter().filter(|sheet| is_invalid(sheet)).count();
-        if invalid == self.sheets.len() { 0 } else { invalid }
+        let invalid = self.results.iter().filter(|result| is_invalid(result)).count();
+        if invalid == self.results.len() { 0 } else { invalid }
     }
 }
 
-fn is_invalid(sheet: &ToolResult) -> bool {
-    sheet.marks.contains(&Mark::Invalid)
+fn is_invalid(result: &ToolResult) -> bool {
+    result.marks.contains(&Mark::Invalid)
 }
 
 /// The uncertainty of a value.
@@ -330,10 +313,7 @@ pub(super) fn definition_text(definition: Definition) -> Text {
         Grain::Chunk => "one value per chunk of the stream, with any number of tokens",
         Grain::Unknown => "the unit of a value is not known",
     };
-    vec![
-        Span::Strong(definition_name(definition)),
-        Span::Plain(format!(": {kind}{from}; {grain}.")),
-    ]
+    vec![strong(definition_name(definition)), Span::Plain(format!(": {kind}{from}; {grain}."))]
 }
 
 /// The reason at a mark of a chart.
@@ -386,7 +366,7 @@ pub(super) const fn mark_advice(mark: &Mark) -> (&'static str, &'static str) {
 mod tests {
     use super::*;
 
-    fn sheet(configuration: &str, rate: Option<ResultRate>, limit: Option<u32>) -> ToolResult {
+    fn result(configuration: &str, rate: Option<ResultRate>, limit: Option<u32>) -> ToolResult {
         ToolResult {
             configuration: configuration.to_owned(),
             model: Some("m".to_owned()),
@@ -396,34 +376,34 @@ mod tests {
         }
     }
 
-    fn loads_by_name(sheets: &[ToolResult]) -> Vec<(String, Vec<String>)> {
+    fn loads_by_name(results: &[ToolResult]) -> Vec<(String, Vec<String>)> {
         let loads = |line: &Line<'_>| {
             line.levels
                 .iter()
                 .map(|level| {
                     let load = load_words(line.kind, level.load);
-                    format!("{load} x{}", level.sheets.len())
+                    format!("{load} x{}", level.results.len())
                 })
                 .collect()
         };
-        lines(sheets).iter().map(|line| (line.name.clone(), loads(line))).collect()
+        lines(results).iter().map(|line| (line.name.clone(), loads(line))).collect()
     }
 
     #[test]
     fn repeats_are_one_level_and_no_limit_is_the_last() {
         let rate = |rate| Some(ResultRate::PerSecond(rate));
-        let sheets = [
-            sheet("v1", Some(ResultRate::Unlimited), None),
-            sheet("v1", rate(3.0), None),
-            sheet("v0", rate(1.0), None),
-            sheet("v1", rate(1.0), None),
-            sheet("v1", rate(3.0), None),
+        let results = [
+            result("v1", Some(ResultRate::Unlimited), None),
+            result("v1", rate(3.0), None),
+            result("v0", rate(1.0), None),
+            result("v1", rate(1.0), None),
+            result("v1", rate(3.0), None),
         ];
         let expected = [
             ("v1", vec!["1 req/s x1", "3 req/s x2", "unlimited rate x1"]),
             ("v0", vec!["1 req/s x1"]),
         ];
-        let found = loads_by_name(&sheets);
+        let found = loads_by_name(&results);
         for ((name, loads), (expected_name, expected_loads)) in found.iter().zip(expected) {
             assert_eq!(name, expected_name);
             assert_eq!(*loads, expected_loads);
@@ -433,7 +413,7 @@ mod tests {
     #[test]
     fn rates_under_different_limits_are_no_repeats() {
         let rate = Some(ResultRate::PerSecond(2.0));
-        let found = loads_by_name(&[sheet("a", rate, Some(8)), sheet("a", rate, None)]);
+        let found = loads_by_name(&[result("a", rate, Some(8)), result("a", rate, None)]);
         let names: Vec<&str> = found.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(names, ["a, at most 8 in flight", "a, unlimited in flight"]);
     }
@@ -442,7 +422,7 @@ mod tests {
     fn who_limits_only_what_is_in_flight_is_told_by_that() {
         let unlimited = Some(ResultRate::Unlimited);
         let found =
-            loads_by_name(&[sheet("", unlimited, Some(256)), sheet("", unlimited, Some(128))]);
+            loads_by_name(&[result("", unlimited, Some(256)), result("", unlimited, Some(128))]);
         assert_eq!(
             found,
             [(
@@ -450,15 +430,15 @@ mod tests {
                 vec!["concurrency 128 x1".to_owned(), "concurrency 256 x1".to_owned()]
             )]
         );
-        assert_eq!(loads_by_name(&[sheet("", None, None)])[0].1, ["load not known x1"]);
+        assert_eq!(loads_by_name(&[result("", None, None)])[0].1, ["load not known x1"]);
     }
 
     #[test]
     fn a_load_that_is_not_said_is_not_an_unlimited_one() {
         let found = loads_by_name(&[
-            sheet("", None, None),
-            sheet("", Some(ResultRate::Unlimited), None),
-            sheet("", None, Some(8)),
+            result("", None, None),
+            result("", Some(ResultRate::Unlimited), None),
+            result("", None, Some(8)),
         ]);
         assert_eq!(
             found[0].1,
@@ -468,9 +448,10 @@ mod tests {
 
     #[test]
     fn two_tools_are_two_lines() {
-        let mut sheets = [sheet("", None, Some(8)), sheet("", None, Some(8))];
-        sheets[1].source.tool = inferometer_analysis::tool_result::Tool::Vllm;
-        let names: Vec<String> = loads_by_name(&sheets).into_iter().map(|(name, _)| name).collect();
+        let mut results = [result("", None, Some(8)), result("", None, Some(8))];
+        results[1].source.tool = inferometer_analysis::tool_result::Tool::Vllm;
+        let names: Vec<String> =
+            loads_by_name(&results).into_iter().map(|(name, _)| name).collect();
         assert_eq!(names, ["m, Inferometer", "m, vLLM"]);
     }
 }

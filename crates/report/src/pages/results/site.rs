@@ -5,11 +5,11 @@
 
 use std::fmt::Write;
 
-use inferometer_analysis::tool_result::{Mark, ToolResult};
+use inferometer_analysis::tool_result::ToolResult;
 
 use super::charts::{self, Drawn};
 use super::lines::{self, Line};
-use super::{PageWords, TITLE, facts, marked};
+use super::{PageWords, TITLE, common_facts, limited, marked};
 use crate::chart::variables;
 use crate::chart::{Chart, Theme};
 use crate::document::{Cell, Span, Table, Text};
@@ -21,20 +21,20 @@ const MARKED_MAX: usize = 50;
 
 /// Files by their names. `raw` writes a result as one line of JSON.
 pub fn site(
-    sheets: &[ToolResult],
+    results: &[ToolResult],
     words: &PageWords,
     raw: impl Fn(&ToolResult) -> String,
 ) -> Vec<(String, String)> {
-    let lines = lines::lines(sheets);
+    let lines = lines::lines(results);
     let drawn = charts::charts(&lines);
     // Lines of JSON, folded away, with an empty one between configurations.
-    let of_line = |line: &Line<'_>| -> String {
-        line.sheets().map(|sheet| json_line(&raw(sheet)) + "\n").collect()
-    };
-    let parts: Vec<String> = lines.iter().map(of_line).collect();
+    let parts = lines.iter().map(|line| -> String {
+        line.results().map(|result| json_line(&raw(result)) + "\n").collect()
+    });
+    let parts: Vec<String> = parts.collect();
     let page = format!(
         "{}\n<details>\n<summary>Raw benchmark results</summary>\n\n<pre>\n{}</pre>\n\n</details>\n",
-        index(sheets, &lines, words, &drawn),
+        index(results, &lines, words, &drawn),
         parts.join("\n")
     );
     let mut files = vec![(INDEX.to_owned(), page)];
@@ -46,28 +46,25 @@ fn file_name(file: &str) -> String {
     format!("{file}.html")
 }
 
-fn index(sheets: &[ToolResult], lines: &[Line<'_>], words: &PageWords, drawn: &[Drawn]) -> String {
+fn index(results: &[ToolResult], lines: &[Line<'_>], words: &PageWords, drawn: &[Drawn]) -> String {
     let title = words.title.as_deref().unwrap_or(TITLE);
     // In double quotes, YAML reads a backslash as JSON does.
     let quoted = escape::xml(title).replace('\\', "\\\\");
     let mut text = format!("---\nlayout: default\ntitle: \"{}\"\n---\n\n", unbraced(&quoted));
-    for (key, value) in facts(sheets, lines) {
+    for (key, value) in common_facts(results, lines) {
         let _ = writeln!(text, "- {key}: {}", worded(&value));
     }
     text.push('\n');
     for Drawn { file, .. } in drawn {
         let _ = writeln!(text, "{{% include_relative {} %}}", file_name(file));
     }
-    let marked = marked(lines);
-    let doubts: Vec<&(Text, Mark)> = marked.iter().filter(|(_, mark)| mark.is_doubt()).collect();
+    let doubts = marked(lines).into_iter().filter(|(_, mark)| mark.is_doubt());
+    let doubts: Vec<Text> = doubts.map(|(text, _)| text).collect();
     if !doubts.is_empty() {
         text += "\nHollow marks are results with reservations:\n\n";
     }
-    for (words, _) in doubts.iter().take(MARKED_MAX) {
-        let _ = writeln!(text, "- {}", markdown(words));
-    }
-    if MARKED_MAX < doubts.len() {
-        let _ = writeln!(text, "- and {} more", doubts.len() - MARKED_MAX);
+    for words in limited(doubts.into_iter(), MARKED_MAX) {
+        let _ = writeln!(text, "- {}", markdown(&words));
     }
     text
 }
