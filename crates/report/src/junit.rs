@@ -12,6 +12,10 @@ use crate::pages::results::mark_words;
 use crate::pages::slo_value;
 use crate::requirements::{Judgement, sentence};
 
+const PASSED: &str = "system-out";
+const ERROR: &str = "error";
+const SKIPPED: &str = "skipped";
+
 /// A result without requirements.
 #[derive(Clone, Copy, Debug)]
 pub enum Exported<'a> {
@@ -33,13 +37,13 @@ pub fn exported(results: &[Exported<'_>]) -> String {
         Exported::ToolResult(result) => {
             let marks = result.marks.iter().filter(|mark| mark.is_doubt()).map(mark_words);
             let marks = marks.collect::<Vec<_>>().join("; ");
-            let (ending, text) = if marks.is_empty() {
-                (Ending::Passed, "no mark".to_owned())
+            let (element, text) = if marks.is_empty() {
+                (PASSED, "no mark".to_owned())
             } else {
-                (Ending::Undecided, marks)
+                (ERROR, marks)
             };
             let name = "the result is complete and its server not saturated";
-            let cases = vec![Case::new("result", name, ending, text)];
+            let cases = vec![Case::new("result", name, element, text)];
             Suite { cases, ..Suite::from_result(result) }
         }
     };
@@ -61,11 +65,11 @@ fn suites(judgement: &Judgement<'_>) -> Vec<Suite> {
     let mut suites: Vec<Suite> =
         judgement.runs.iter().map(Suite::from_run).chain(results).collect();
     let cases = judgement.requirements.iter().map(|found| {
-        let ending = match (found.verdict, judgement.undecided) {
-            (ThresholdVerdict::Undecided, Undecided::Fail) => Ending::Undecided,
-            (verdict, _) => verdict.into(),
+        let element = match (found.verdict, judgement.undecided) {
+            (ThresholdVerdict::Undecided, Undecided::Fail) => ERROR,
+            (verdict, _) => element(verdict),
         };
-        Case::new("requirement", &found.requirement, ending, sentence(found))
+        Case::new("requirement", &found.requirement, element, sentence(found))
     });
     match &mut suites[..] {
         [only] => only.cases.extend(cases),
@@ -90,27 +94,17 @@ struct Suite {
 struct Case {
     class: &'static str,
     name: String,
-    ending: Ending,
+    /// The element with its text: `failure`, `error` and `skipped` are counted.
+    element: &'static str,
     text: String,
 }
 
-/// In the order of the totals.
-#[derive(Clone, Copy)]
-enum Ending {
-    Passed,
-    Failed,
-    /// An `error`.
-    Undecided,
-    Skipped,
-}
-
-impl From<ThresholdVerdict> for Ending {
-    fn from(verdict: ThresholdVerdict) -> Self {
-        match verdict {
-            ThresholdVerdict::Met => Self::Passed,
-            ThresholdVerdict::Missed => Self::Failed,
-            ThresholdVerdict::Undecided => Self::Skipped,
-        }
+/// The element of a case by its verdict.
+const fn element(verdict: ThresholdVerdict) -> &'static str {
+    match verdict {
+        ThresholdVerdict::Met => PASSED,
+        ThresholdVerdict::Missed => "failure",
+        ThresholdVerdict::Undecided => SKIPPED,
     }
 }
 
@@ -124,13 +118,13 @@ impl Suite {
                 let met =
                     format!("{} of {} requests met it", count(slo.met), count(slos.scheduled));
                 let name = format!("{} of each request", slo.promise);
-                Case::new("promise", &name, Ending::Skipped, slo.reason.clone().unwrap_or(met))
+                Case::new("promise", &name, SKIPPED, slo.reason.clone().unwrap_or(met))
             })
         }));
         cases.extend(summary.slos.iter().map(|slo| {
             let why = slo.reason.as_ref().map_or_else(String::new, |reason| format!("; {reason}"));
             let text = format!("{}: {}{why}", slo.verdict.key(), slo_value(slo));
-            Case::new("promise", &slo.promise, slo.verdict.into(), text)
+            Case::new("promise", &slo.promise, element(slo.verdict), text)
         }));
         let simulated = if run.simulated.is_some() { "yes" } else { "no" };
         Self {
@@ -183,20 +177,17 @@ impl Suite {
 }
 
 impl Case {
-    fn new(class: &'static str, name: &str, ending: Ending, text: String) -> Self {
-        Self { class, name: name.to_owned(), ending, text }
+    fn new(class: &'static str, name: &str, element: &'static str, text: String) -> Self {
+        Self { class, name: name.to_owned(), element, text }
     }
 
     fn to_xml(&self) -> String {
-        let (class, name, message) = (self.class, xml(&self.name), xml(&self.text));
-        let with_message = |element| {
-            format!("<{element} message=\"{message}\" type=\"{class}\">{message}</{element}>")
-        };
-        let ending = match self.ending {
-            Ending::Passed => format!("<system-out>{message}</system-out>"),
-            Ending::Failed => with_message("failure"),
-            Ending::Undecided => with_message("error"),
-            Ending::Skipped => format!("<skipped message=\"{message}\"/>"),
+        let (class, element) = (self.class, self.element);
+        let (name, message) = (xml(&self.name), xml(&self.text));
+        let ending = match element {
+            PASSED => format!("<{element}>{message}</{element}>"),
+            SKIPPED => format!("<{element} message=\"{message}\"/>"),
+            _ => format!("<{element} message=\"{message}\" type=\"{class}\">{message}</{element}>"),
         };
         format!(
             "    <testcase classname=\"inferometer.{class}\" name=\"{name}\">\n      {ending}\n    \
@@ -205,24 +196,23 @@ impl Case {
     }
 }
 
-fn totals<'a>(cases: impl Iterator<Item = &'a Case>) -> String {
-    let mut counts = [0; 4];
-    cases.for_each(|case| counts[case.ending as usize] += 1);
-    let [_, failures, errors, skipped] = counts;
-    let tests: u32 = counts.iter().sum();
+fn totals<'a>(cases: impl Iterator<Item = &'a Case> + Clone) -> String {
+    let number = |element| cases.clone().filter(|case| case.element == element).count();
+    let (failures, errors, skipped) = (number("failure"), number(ERROR), number(SKIPPED));
+    let tests = cases.clone().count();
     format!(" tests=\"{tests}\" failures=\"{failures}\" errors=\"{errors}\" skipped=\"{skipped}\"")
 }
 
 /// Whether the run is valid.
 fn verdict_case(summary: &Summary) -> Case {
-    let (least, ending) = match summary.verdict {
-        Verdict::Invalid => (Severity::Invalid, Ending::Undecided),
-        Verdict::Valid | Verdict::Degraded => (Severity::Degraded, Ending::Passed),
+    let (least, element) = match summary.verdict {
+        Verdict::Invalid => (Severity::Invalid, ERROR),
+        Verdict::Valid | Verdict::Degraded => (Severity::Degraded, PASSED),
     };
     let warnings = summary.warnings.iter().filter(|notice| least <= notice.severity);
     let why = warnings.map(|notice| format!("; {}: {}", notice.text, notice.remedy));
     let text = format!("{}{}", summary.verdict, why.collect::<String>());
-    Case::new("run", "the run is valid", ending, text)
+    Case::new("run", "the run is valid", element, text)
 }
 
 #[cfg(test)]

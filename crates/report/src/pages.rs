@@ -62,6 +62,11 @@ mod prelude {
         uncertainty, whole,
     };
     pub(super) use crate::narrative::Narrative;
+
+    pub(super) const MEAN: Statistic = Statistic::Mean;
+    pub(super) const P50: Statistic = Statistic::Percentile(Percentile::P50);
+    pub(super) const P99: Statistic = Statistic::Percentile(Percentile::P99);
+    pub(super) const MAX: Statistic = Statistic::Max;
 }
 
 /// How much a page shows.

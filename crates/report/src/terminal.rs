@@ -8,12 +8,12 @@ use crate::{Files, escape, machine, pages};
 
 pub use crate::requirements::section as requirements;
 
-/// Verdict, SLOs, failures and warnings alone, beside a page that has no place for them.
+/// Verdict, SLOs, failures and warnings alone, for output that has no room for them.
 pub fn doubts(summary: &Summary, files: &Files) -> String {
     terminal::render(&pages::run_reservations(summary, files), Style::Plain)
 }
 
-/// The page of a run. `style` is plain where colour is not wanted.
+/// The page of a run.
 pub fn render(summary: &Summary, files: &Files, style: Style) -> String {
     render_judged(summary, files, &[], style)
 }
@@ -45,7 +45,6 @@ pub mod set {
     use super::Style;
     pub use crate::pages::SetFiles;
 
-    /// The whole page. `style` is plain where colour is not wanted.
     pub fn render(set: &SetSummary, files: &SetFiles, style: Style) -> String {
         super::terminal::render(&crate::pages::set_brief(set, files), style)
     }
@@ -58,32 +57,26 @@ pub enum Style {
     Coloured,
 }
 
-#[derive(Clone, Copy, Debug)]
+/// Displayed as the code of its escape sequence.
+#[derive(Clone, Copy, Debug, strum::Display)]
 pub(crate) enum Ink {
+    #[strum(serialize = "1")]
     Bold,
+    #[strum(serialize = "2")]
     Dim,
+    #[strum(serialize = "1;32")]
     Good,
+    #[strum(serialize = "1;33")]
     Doubtful,
+    #[strum(serialize = "1;31")]
     Bad,
-}
-
-impl Ink {
-    const fn code(self) -> &'static str {
-        match self {
-            Self::Bold => "1",
-            Self::Dim => "2",
-            Self::Good => "1;32",
-            Self::Doubtful => "1;33",
-            Self::Bad => "1;31",
-        }
-    }
 }
 
 impl Style {
     pub(crate) fn paint(self, ink: Ink, text: &str) -> String {
         match self {
             Self::Plain => text.to_owned(),
-            Self::Coloured => format!("\u{1b}[{}m{text}\u{1b}[0m", ink.code()),
+            Self::Coloured => format!("\u{1b}[{ink}m{text}\u{1b}[0m"),
         }
     }
 }

@@ -6,10 +6,7 @@
 mod run;
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
 
-use inferometer_analysis::set::{AcrossRuns, LevelSummary};
-use inferometer_analysis::{Interval, LatencyOrigin, Metric, Quantity, Summary, metric};
 use inferometer_model::Outcome;
 use inferometer_model::study::Level;
 
@@ -17,14 +14,11 @@ pub(super) use self::run::{
     client_machine, course, first_token_metric, first_tokens, gaps, gpus, requests, spread,
     token_gaps,
 };
-use super::cells::UNCERTIFIED;
-use super::rows::{Row, Series};
+use super::prelude::*;
 use crate::chart::{
-    Bar, BarGroup, Bars, Chart, LinePoint, LineSeries, Lines, LinesPanel, Measure, Pareto,
-    ParetoPoint, Plot, ScaleKind, ShareClass, ShareRow, Shares,
+    Bar, BarGroup, Bars, LinePoint, LineSeries, Lines, LinesPanel, Measure, Pareto, ParetoPoint,
+    Plot, ScaleKind, ShareClass, ShareRow, Shares,
 };
-use crate::document::Block;
-use crate::fmt::{self, count, counted, level_name, list, number, percent};
 
 /// Between values that their intervals do not tell apart.
 const ABOUT_EQUAL: &str = "the difference is within their uncertainty";
@@ -154,8 +148,13 @@ fn has_rates(series: &[Series<'_>]) -> bool {
 }
 
 /// The label of the load axis, with its unit.
-fn load_axis(series: &[Series<'_>]) -> (&'static str, &'static str) {
-    if has_rates(series) { ("Request rate", "req/s") } else { ("Concurrency", "") }
+pub(super) const fn load_axis(is_rate: bool) -> (&'static str, &'static str) {
+    if is_rate { ("Request rate", "req/s") } else { ("Concurrency", "") }
+}
+
+/// The title of a column of loads.
+pub(super) const fn load_title(is_rate: bool) -> &'static str {
+    if is_rate { "Request rate (req/s)" } else { "Concurrency" }
 }
 
 /// A panel of lines; `None` where no line has a point.
@@ -172,7 +171,7 @@ pub(super) fn lines_panel(
 fn lines(series: &[Series<'_>], wanted: &[Wanted<'_>]) -> Option<Lines> {
     const SPAN_OF_LOG: f64 = 8.0;
     let loads = series.iter().flat_map(|one| &one.rows).filter_map(|row| row.place());
-    let (label, unit) = load_axis(series);
+    let (label, unit) = load_axis(has_rates(series));
     let x = measure(label, unit, scale_for(loads, SPAN_OF_LOG));
     let panel = |(title, quantity, unit): &Wanted<'_>| {
         let point = |row: &&Row<'_>| {
@@ -204,7 +203,7 @@ pub(super) fn mermaid(series: &Series<'_>) -> Option<String> {
         Some((format!("\"{}\"", fmt::level(row.level?.level)), format!("{value:.2}")))
     };
     let (names, values): (Vec<String>, Vec<String>) = series.rows.iter().filter_map(value).unzip();
-    let label = load_axis(std::slice::from_ref(series)).0;
+    let label = load_axis(has_rates(std::slice::from_ref(series))).0;
     (2 <= names.len()).then(|| {
         format!(
             "xychart-beta\n    title \"Output throughput against {}\"\n    x-axis \"{label}\" [{}]\n    \

@@ -4,16 +4,15 @@
 //! A cell that a spreadsheet would take for a formula is made text by an apostrophe: names come from
 //! servers. Numbers are left alone.
 
-use inferometer_analysis::set::{PointResult, STATISTICS, SetSummary};
+use inferometer_analysis::METRICS;
+use inferometer_analysis::set::{PointResult, STATISTICS};
 use inferometer_analysis::tool_result::ResultRate;
-use inferometer_analysis::{Interval, METRICS, Summary};
 use inferometer_model::spreadsheet::guarded;
 use inferometer_model::study::Level;
 
 pub use super::matrix::csv::of_matrix;
 pub use super::results::csv as of_results;
-use super::rows::{self, Row};
-use crate::fmt;
+use super::prelude::*;
 
 pub fn of_set(set: &SetSummary, points: &[PointResult]) -> String {
     let rows = match &set.suite {

@@ -1,15 +1,13 @@
 //! The findings about the levels of a set, in sentences with numbers and confidence intervals, or the
 //! reason why a finding is not known.
 
-use std::fmt::Write;
-
-use inferometer_analysis::metric;
 use inferometer_analysis::set::{
     Finding, Findings, FoundLimit, Knee, Model, Peak, Saturation, Scalability, SweetSpot,
 };
 use inferometer_model::study::{Dimension, Level};
 
-use crate::fmt::{NOTHING, counted, figure, level_name, number, percent, setting};
+use super::prelude::*;
+use crate::fmt::{figure, setting};
 
 /// A finding compares all levels, so one value without an interval is enough for that.
 const NOT_SURE: &str =

@@ -9,7 +9,7 @@ mod site;
 use std::collections::BTreeSet;
 
 use inferometer_analysis::tool_result::{LatencyDefinition, LatencyKind, Mark, Tool, ToolResult};
-use inferometer_analysis::{Estimate, Percentile, Statistic};
+use inferometer_analysis::Estimate;
 
 pub(crate) use self::lines::mark_words;
 use self::lines::{
@@ -171,14 +171,14 @@ fn headline(lines: &[Line<'_>]) -> Vec<Card> {
     let results: Vec<&ToolResult> = lines.iter().flat_map(Line::results).collect();
     for kind in [LatencyKind::Ttft, LatencyKind::Tpot] {
         let known = |definition: &LatencyDefinition| {
-            let quantity = Quantity::Latency(*definition, Statistic::Mean);
+            let quantity = Quantity::Latency(*definition, MEAN);
             results.iter().filter(|result| quantity.get(result).is_some()).count()
         };
         // The most common definition; of equally many the first, which counts from the schedule.
         let all = definitions_of(kind, results.iter().copied());
         let Some(common) = all.into_iter().rev().max_by_key(known) else { continue };
         let label = format!("Lowest mean {}", definition_name(common));
-        cards.extend(best_card(lines, &label, Quantity::Latency(common, Statistic::Mean)));
+        cards.extend(best_card(lines, &label, Quantity::Latency(common, MEAN)));
     }
     cards
 }
@@ -322,11 +322,6 @@ fn table(lines: &[Line<'_>]) -> Table {
 
 /// Quantities that at least one result has, with their titles.
 fn quantities(lines: &[Line<'_>]) -> Vec<(String, Quantity)> {
-    const STATISTICS: [Statistic; 3] = [
-        Statistic::Mean,
-        Statistic::Percentile(Percentile::P50),
-        Statistic::Percentile(Percentile::P99),
-    ];
     const RATES: [(&str, &str); 4] = [
         ("Requests/s", "request_throughput"),
         ("Goodput (req/s)", "request_goodput"),
@@ -337,7 +332,7 @@ fn quantities(lines: &[Line<'_>]) -> Vec<(String, Quantity)> {
     let rates = RATES.map(|(title, field)| (title.to_owned(), Quantity::Throughput(field)));
     let definitions = LatencyKind::ALL.into_iter().flat_map(|kind| definitions_of(kind, results()));
     let latencies = definitions.flat_map(|definition| {
-        STATISTICS.map(|statistic| {
+        [MEAN, P50, P99].map(|statistic| {
             let title = format!("{} {}", statistic_name(statistic), definition_name(definition));
             (title, Quantity::Latency(definition, statistic))
         })

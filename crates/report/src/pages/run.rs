@@ -225,14 +225,9 @@ fn compared_metric(slo: &str, metric: Option<&str>) -> String {
     metric.map_or_else(String::new, |metric| format!(", {}", metric.title))
 }
 
-const STATISTICS: [Statistic; 6] = [
-    Statistic::Mean,
-    Statistic::Percentile(Percentile::P50),
-    Statistic::Percentile(Percentile::P90),
-    Statistic::Percentile(Percentile::P95),
-    Statistic::Percentile(Percentile::P99),
-    Statistic::Max,
-];
+const P90: Statistic = Statistic::Percentile(Percentile::P90);
+const P95: Statistic = Statistic::Percentile(Percentile::P95);
+const STATISTICS: [Statistic; 6] = [MEAN, P50, P90, P95, P99, MAX];
 
 /// A terminal shows the metrics of this kind of load without the maximum, and their intervals in
 /// separate lines.
@@ -551,8 +546,10 @@ fn devices(found: &GpuFigures) -> Table {
         };
         let memory = device.memory_total_bytes.map(|total| format!("{} of memory", memory(total)));
         let index = Cell::number(device.index.to_string(), f64::from(device.index));
-        let detail = left_out.map(str::to_owned).or(memory);
-        Cell { doubtful: left_out.is_some(), ..index.detailed(detail) }
+        let left_out = left_out.map(str::to_owned);
+        let detail: Vec<String> = left_out.iter().cloned().chain(memory).collect();
+        let detail = (!detail.is_empty()).then(|| detail.join("; "));
+        Cell { doubtful: left_out.is_some(), reason: left_out, ..index.detailed(detail) }
     };
     let shown = |value, text| number_cell(value, text, gpus::NOT_REPORTED);
     let columns = Columns::new("GPU", name)
@@ -721,7 +718,7 @@ fn provenance(summary: &Summary) -> Section {
 
 #[cfg(test)]
 mod tests {
-    use inferometer_analysis::RequestSlo;
+    use inferometer_analysis::{RequestSlo, ThresholdVerdict};
 
     use super::*;
 

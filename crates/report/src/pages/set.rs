@@ -426,10 +426,6 @@ fn level_cell(row: &Row<'_>) -> Cell {
     cells::reserved(row, cell)
 }
 
-const fn level_title(is_rate: bool) -> &'static str {
-    if is_rate { "Request rate (req/s)" } else { "Concurrency" }
-}
-
 /// Throughput and latency at each level.
 fn level_table(series: &[Series<'_>], is_rate: bool) -> Table {
     let ttft = LatencyOrigin::for_load(is_rate).ttft();
@@ -440,7 +436,7 @@ fn level_table(series: &[Series<'_>], is_rate: bool) -> Table {
     };
     let [ttft_mean, ttft_p99] = ["mean", "p99"].map(|name| format!("{} {name} (ms)", ttft.title));
     let columns = level_columns(series)
-        .right(level_title(is_rate), |row| level_cell(row))
+        .right(charts::load_title(is_rate), |row| level_cell(row))
         .right("Runs", |row| count_cell(row.level.map_or(0, |level| level.points.len()) as u64))
         .right("Requests ok", |row| {
             let tally = row.tally();
@@ -572,7 +568,7 @@ pub(super) fn interval_note(levels: &[LevelSummary]) -> String {
 /// Power and energy at each level; `None` where no GPU reports its power.
 fn energy(series: &[Series<'_>], is_rate: bool) -> Option<Table> {
     level_rows(series).find_map(|row| row.value(metric::GPU_POWER.quantity()))?;
-    let columns = level_columns(series).right(level_title(is_rate), |row| level_cell(row));
+    let columns = level_columns(series).right(charts::load_title(is_rate), |row| level_cell(row));
     let quantities = [
         ("GPU Power (W)", metric::GPU_POWER.quantity()),
         ("Energy (J/tok)", metric::ENERGY_PER_OUTPUT_TOKEN.quantity()),
@@ -609,12 +605,6 @@ fn gpu_table(series: &[Series<'_>]) -> Option<Table> {
 /// without a value are left out.
 pub(crate) fn across(row: &Row<'_>, detail: Detail) -> Table {
     type Found = (Quantity, AcrossRuns, f64);
-    const STATISTICS: [Statistic; 4] = [
-        Statistic::Mean,
-        Statistic::Percentile(Percentile::P50),
-        Statistic::Percentile(Percentile::P99),
-        Statistic::Max,
-    ];
     const ONE_RUN: &str = "one run has no spread";
     let is_brief = detail == Detail::Brief;
     let is_open = row.level.is_some_and(|level| level.served.is_some());
@@ -622,7 +612,7 @@ pub(crate) fn across(row: &Row<'_>, detail: Detail) -> Table {
         let is_headline = metric.headline.is_on(is_open);
         metric.shape() != Shape::Distribution || !is_brief || is_headline
     };
-    let quantities = METRICS.iter().filter(is_shown).flat_map(|it| it.quantities(&STATISTICS));
+    let quantities = METRICS.iter().filter(is_shown).flat_map(|it| it.quantities(&[MEAN, P50, P99, MAX]));
     let found = quantities.filter_map(|quantity| {
         let across = row.quantity(quantity);
         let mean = across.mean?;

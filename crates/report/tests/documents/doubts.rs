@@ -90,13 +90,13 @@ fn what_is_known_of_a_warm_cache_is_told_apart_from_what_is_suspected() {
     let (mood, text, _) =
         notices.iter().find(|(_, text, _)| text.contains("describe a warm prefix cache")).unwrap();
     assert_eq!(*mood, Mood::Bad);
-    assert!(text.contains("1 of 3 levels met their prompts there (c=4)"), "{text}");
-    assert!(text.contains("1 of 3 levels read their prompts so fast"), "{text}");
-    assert!(text.contains("seem to have met them") && text.contains("(c=8)"), "{text}");
+    assert!(text.contains("1 of 3 levels found their prompts there (c=4)"), "{text}");
+    assert!(text.contains("1 of 3 levels had so fast a prefill"), "{text}");
+    assert!(text.contains("were probably in the prefix cache") && text.contains("(c=8)"), "{text}");
     let evidence = table(&page, "cache-evidence");
     let senders = |row: usize| evidence.rows[row].last().unwrap();
-    assert!(senders(1).detail.as_deref().unwrap().contains("its speed alone"), "{:?}", senders(1));
-    assert_eq!(senders(0).detail.as_deref(), Some("it was not found in the cache"));
+    assert!(senders(1).detail.as_deref().unwrap().contains("only its speed is suspicious"), "{:?}", senders(1));
+    assert_eq!(senders(0).detail.as_deref(), Some("its prompts were not in the cache"));
     assert_eq!(senders(3).text, "all before it");
     assert_eq!(senders(4).text, "One User, Decode and 1 other");
     let scaling = table(&page, "concurrency-scaling");
@@ -104,7 +104,7 @@ fn what_is_known_of_a_warm_cache_is_told_apart_from_what_is_suspected() {
         scaling.rows.iter().map(|row| row[0].detail.as_deref()).collect();
     assert_eq!(reasons[0], None);
     assert_eq!(reasons[1], Some("98 % of its prompt tokens came from the prefix cache"));
-    assert!(reasons[2].unwrap().contains("seem to have been"), "{reasons:?}");
+    assert!(reasons[2].unwrap().contains("were probably in the prefix cache"), "{reasons:?}");
 }
 
 #[test]
@@ -124,7 +124,7 @@ fn a_verdict_with_many_reasons_is_a_list_and_its_cards_are_marked() {
     let page = page_of(&set, &points);
     let badge = page.lead.verdict.as_ref().unwrap();
     let text = words(&badge.text);
-    assert!(text.contains("1 of 5 rows met prompts in the prefix cache"), "{text}");
+    assert!(text.contains("The prompts of 1 of 5 rows should have been new"), "{text}");
     assert_eq!(badge.points.len(), 2, "{:?}", badge.points);
     let marked: Vec<&str> = page
         .lead

@@ -187,14 +187,14 @@ fn gpus_whose_owner_is_not_known_are_doubted_and_those_of_others_left_out() {
     gpus.missed = 3;
     gpus.devices[1].idle = false;
     let (page, lines) = (run_page(&summary), terminal_page(&summary));
-    assert!(page.contains("inside the run (3 were missed)"), "{page}");
+    assert!(page.contains("(3 missed) inside the run"), "{page}");
     assert!(page.contains("all GPUs that were in use, which may not all be the server's"));
     assert!(lines.contains("may not all be the server's"), "{lines}");
     let gpus = summary.machines.gpus.as_mut().unwrap();
     (gpus.servers_by, gpus.devices[1].foreign) = (Some(ServersBy::Processes), true);
     let page = run_page(&summary);
     assert!(page.contains("1 of 2 GPUs, the others are not the server's"), "{page}");
-    assert!(page.contains("the GPU with a process of the server on it"));
+    assert!(page.contains("the GPU with a process of the server"));
 }
 
 #[test]
@@ -207,7 +207,7 @@ fn throughput_is_that_of_a_gpu_where_it_is_known_which_are_the_servers() {
         });
         markdown::render(&set_page(&swept)).text
     };
-    assert!(page(None).contains("how many GPUs answered is not known"));
+    assert!(page(None).contains("the number of GPUs is not known"));
     let known = page(Some(ServersBy::Processes));
     assert!(known.contains("Output throughput per GPU against speed for each user"), "{known}");
 }

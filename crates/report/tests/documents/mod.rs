@@ -121,8 +121,8 @@ fn the_tables_have_the_known_columns_and_digits() {
 fn the_scaling_section_names_sweet_spot_and_peak_and_draws_them_as_mermaid_too() {
     let text = markdown::render(&page()).text;
     assert!(text.contains("**Interactive sweet spot:** c=4 ("), "{text}");
-    assert!(text.contains("per-user 41.99 tok/s"), "{text}");
-    assert!(text.contains("**Peak throughput (scaling):** c=8 (255.9 tok/s"), "{text}");
+    assert!(text.contains("41.99 ±0.84 tok/s for each user"), "{text}");
+    assert!(text.contains("**Peak throughput (scaling):** c=8 (255.9 ±5.1 tok/s"), "{text}");
     let drawn = "```mermaid\nxychart-beta\n    title \"Output throughput against concurrency\"\n    \
                  x-axis \"Concurrency\" [\"2\", \"4\", \"8\"]\n    y-axis \"tok/s\"\n    line [97.72, \
                  167.97, 255.92]\n";

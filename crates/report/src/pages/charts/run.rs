@@ -1,23 +1,18 @@
 //! The charts of a single run: how latencies are distributed, the run over time, and its requests.
 
-use std::fmt::Write;
-
 use inferometer_analysis::machines::GpuFigures;
-use inferometer_analysis::{
-    DistributionFigure, LatencyOrigin, Metric, Percentile, RequestRow, RowReason, Summary, metric,
-};
+use inferometer_analysis::{DistributionFigure, RequestRow, RowReason};
 use inferometer_model::Outcome;
 use inferometer_model::study::Level;
 
 use super::measure;
 use crate::chart::{
-    Chart, Curve, Distribution, Gantt, GanttEnding, GanttRow, HeatMap, Plot, ScaleKind, Timeline,
+    Curve, Distribution, Gantt, GanttEnding, GanttRow, HeatMap, Plot, ScaleKind, Timeline,
     TimelinePanel, TimelineSeries,
 };
-use crate::fmt::{count, counted, gibibytes, latency, level_name, number, percent, whole};
+use crate::fmt::{gibibytes, latency};
 use crate::gpus;
-use crate::pages::frame::sentence;
-use crate::pages::rows::Row;
+use crate::pages::prelude::*;
 
 /// A page has a chart for each row, and readers tell no more steps apart.
 const STEPS_MAX: usize = 100;
@@ -321,7 +316,7 @@ fn gpu_finding(found: &GpuFigures) -> String {
     if parts.is_empty() {
         return "Power, memory and energy are not known.".to_owned();
     }
-    sentence(&parts.join("; "))
+    frame::sentence(&parts.join("; "))
 }
 
 /// Requests one by one.

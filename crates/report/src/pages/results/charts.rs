@@ -4,14 +4,15 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use inferometer_analysis::tool_result::LatencyKind;
+use inferometer_model::study::Dimension;
 
 use super::NAME_MAX;
 use super::lines::{
-    Level, Line, LoadKind, Quantity, definition_name, definitions, doubt_words, statistic_name,
+    Level, Line, Quantity, definition_name, definitions, doubt_words, load_words, statistic_name,
     uncertified_words,
 };
 use crate::chart::{LinePoint, LineSeries, Lines, LinesPanel, Plot, ScaleKind};
-use crate::pages::charts::{lines_panel, measure, pair, scale_for, spread};
+use crate::pages::charts::{lines_panel, load_axis, measure, pair, scale_for, spread};
 use crate::pages::prelude::*;
 
 /// Values with a larger ratio have a logarithmic axis.
@@ -43,7 +44,7 @@ pub(super) struct Drawn {
 
 /// All charts with values, over rates and then over concurrency, in the order of the page.
 pub(super) fn charts(lines: &[Line<'_>]) -> Vec<Drawn> {
-    let over = [LoadKind::Rate, LoadKind::Concurrency].map(|kind| {
+    let over = [Dimension::Rate, Dimension::Concurrency].map(|kind| {
         (kind, lines.iter().filter(|line| line.kind == Some(kind)).collect::<Vec<_>>())
     });
     let several = over.iter().all(|(_, lines)| !lines.is_empty());
@@ -66,7 +67,7 @@ pub(super) fn charts(lines: &[Line<'_>]) -> Vec<Drawn> {
 
 /// Lines over the same kind of load.
 struct Axis<'a> {
-    kind: LoadKind,
+    kind: Dimension,
     /// Each line with its drawn levels.
     lines: Vec<(&'a Line<'a>, Vec<&'a Level<'a>>)>,
     /// Results that the charts do not show, with the reasons.
@@ -97,16 +98,10 @@ enum Content {
     Rates(&'static str, &'static [(&'static str, &'static str, &'static str)]),
 }
 
-const MEAN: &[Statistic] = &[Statistic::Mean];
-const P50: Statistic = Statistic::Percentile(Percentile::P50);
-const P99: Statistic = Statistic::Percentile(Percentile::P99);
-const TAIL: &[Statistic] = &[P50, P99];
-const MEAN_AND_TAIL: &[Statistic] = &[Statistic::Mean, P50, P99];
-
 /// The charts in the order of the page, with their ids.
 const CHARTS: [(Group, &str, Content); 8] = [
-    (Group::Means, "mean-ttft", Content::Latency(LatencyKind::Ttft, MEAN)),
-    (Group::Means, "mean-tpot", Content::Latency(LatencyKind::Tpot, MEAN)),
+    (Group::Means, "mean-ttft", Content::Latency(LatencyKind::Ttft, &[MEAN])),
+    (Group::Means, "mean-tpot", Content::Latency(LatencyKind::Tpot, &[MEAN])),
     (
         Group::Throughput,
         "throughput",
@@ -124,10 +119,10 @@ const CHARTS: [(Group, &str, Content); 8] = [
         "goodput",
         Content::Rates("Goodput", &[("Goodput", "request_goodput", "req/s")]),
     ),
-    (Group::Distributions, "ttft", Content::Latency(LatencyKind::Ttft, TAIL)),
-    (Group::Distributions, "tpot", Content::Latency(LatencyKind::Tpot, TAIL)),
-    (Group::Distributions, "itl", Content::Latency(LatencyKind::Itl, MEAN_AND_TAIL)),
-    (Group::Distributions, "e2e", Content::Latency(LatencyKind::E2e, MEAN_AND_TAIL)),
+    (Group::Distributions, "ttft", Content::Latency(LatencyKind::Ttft, &[P50, P99])),
+    (Group::Distributions, "tpot", Content::Latency(LatencyKind::Tpot, &[P50, P99])),
+    (Group::Distributions, "itl", Content::Latency(LatencyKind::Itl, &[MEAN, P50, P99])),
+    (Group::Distributions, "e2e", Content::Latency(LatencyKind::E2e, &[MEAN, P50, P99])),
 ];
 
 impl Axis<'_> {
@@ -207,13 +202,13 @@ impl Axis<'_> {
         let loads = self.levels().filter_map(|level| level.load).filter(|load| load.is_finite());
         // Levels of concurrency are usually doubled.
         let span_of_log = match self.kind {
-            LoadKind::Rate => 20.0,
-            LoadKind::Concurrency => 3.0,
+            Dimension::Rate => 20.0,
+            Dimension::Concurrency => 3.0,
         };
-        let (label, load_unit) = self.kind.axis();
+        let (label, load_unit) = load_axis(self.kind == Dimension::Rate);
         let x = measure(label, load_unit, scale_for(loads, span_of_log));
         let title = format!("{title} against {}", label.to_lowercase());
-        let is_second = self.several && self.kind == LoadKind::Concurrency;
+        let is_second = self.several && self.kind == Dimension::Concurrency;
         let by = if is_second { "-by-concurrency" } else { "" };
         let file = format!("summary_{id}{unit}{by}").replace('-', "_");
         let plot = Plot::Lines(Lines { x, ticks_at_points: true, panels });
@@ -230,7 +225,7 @@ impl Axis<'_> {
             let at = |point: &LinePoint| {
                 let marks = self.marks(&series.name, point.x);
                 let marks = if marks.is_empty() { marks } else { format!(" ({marks})") };
-                format!("{} at {}{marks}", shown(point.y), self.kind.words(point.x))
+                format!("{} at {}{marks}", shown(point.y), load_words(Some(self.kind), Some(point.x)))
             };
             let limited = || series.points.iter().filter(|point| point.x.is_finite());
             let ends = [limited().next(), limited().nth(1).and_then(|_| limited().last())];

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use inferometer_analysis::Estimate;
+use inferometer_model::study::Dimension;
 use inferometer_analysis::tool_result::{
     CountsFrom, Grain, LatencyDefinition as Definition, LatencyKind, Mark, ResultLatency,
     ResultRate, ToolResult,
@@ -15,19 +16,12 @@ use crate::pages::prelude::*;
 /// A point of a chart lists no more reasons; the page has all.
 const DOUBTS_MAX: usize = 6;
 
-/// The quantity on the load axis.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum LoadKind {
-    Rate,
-    Concurrency,
-}
-
 #[derive(Clone, Debug)]
 pub(super) struct Line<'a> {
     /// Unique among the lines.
     pub(super) name: String,
     /// `None` where its results have no load.
-    pub(super) kind: Option<LoadKind>,
+    pub(super) kind: Option<Dimension>,
     /// By rising load.
     pub(super) levels: Vec<Level<'a>>,
 }
@@ -61,7 +55,7 @@ pub(super) fn lines(results: &[ToolResult]) -> Vec<Line<'_>> {
     for (properties, results) in grouped(results.iter(), |it| properties(it)) {
         let kind = kind(&results);
         let limits = grouped(results.iter().copied(), |result| result.max_concurrency);
-        if kind != Some(LoadKind::Rate) || limits.len() == 1 {
+        if kind != Some(Dimension::Rate) || limits.len() == 1 {
             lines.push((properties, Line::new(kind, &results)));
             continue;
         }
@@ -79,19 +73,19 @@ pub(super) fn lines(results: &[ToolResult]) -> Vec<Line<'_>> {
 }
 
 /// Rates where there is one, also for its unlimited results; else the limit of requests in flight.
-fn kind(results: &[&ToolResult]) -> Option<LoadKind> {
+fn kind(results: &[&ToolResult]) -> Option<Dimension> {
     let has = |is_so: fn(&ToolResult) -> bool| results.iter().any(|it| is_so(it));
     if has(|it| matches!(it.request_rate, Some(ResultRate::PerSecond(_)))) {
-        Some(LoadKind::Rate)
+        Some(Dimension::Rate)
     } else if has(|it| it.max_concurrency.is_some()) {
-        Some(LoadKind::Concurrency)
+        Some(Dimension::Concurrency)
     } else {
-        has(|it| it.request_rate.is_some()).then_some(LoadKind::Rate)
+        has(|it| it.request_rate.is_some()).then_some(Dimension::Rate)
     }
 }
 
 impl<'a> Line<'a> {
-    fn new(kind: Option<LoadKind>, results: &[&'a ToolResult]) -> Self {
+    fn new(kind: Option<Dimension>, results: &[&'a ToolResult]) -> Self {
         let loads = grouped(results.iter().copied(), |result| load(result, kind).map(f64::to_bits));
         let level =
             |(load, results): (Option<u64>, _)| Level { load: load.map(f64::from_bits), results };
@@ -106,12 +100,12 @@ impl<'a> Line<'a> {
     }
 }
 
-fn load(result: &ToolResult, kind: Option<LoadKind>) -> Option<f64> {
+fn load(result: &ToolResult, kind: Option<Dimension>) -> Option<f64> {
     match (kind?, result.request_rate) {
-        (LoadKind::Rate, Some(ResultRate::PerSecond(rate))) => Some(rate),
-        (LoadKind::Rate, Some(ResultRate::Unlimited)) => Some(f64::INFINITY),
-        (LoadKind::Rate, None) => None,
-        (LoadKind::Concurrency, rate) => {
+        (Dimension::Rate, Some(ResultRate::PerSecond(rate))) => Some(rate),
+        (Dimension::Rate, Some(ResultRate::Unlimited)) => Some(f64::INFINITY),
+        (Dimension::Rate, None) => None,
+        (Dimension::Concurrency, rate) => {
             // Without a limit all requests are in flight; an unknown load is not unlimited.
             let unlimited = (rate == Some(ResultRate::Unlimited)).then_some(f64::INFINITY);
             result.max_concurrency.map(f64::from).or(unlimited)
@@ -119,29 +113,15 @@ fn load(result: &ToolResult, kind: Option<LoadKind>) -> Option<f64> {
     }
 }
 
-impl LoadKind {
-    /// The label of its axis, and its unit.
-    pub(super) const fn axis(self) -> (&'static str, &'static str) {
-        match self {
-            Self::Rate => ("Request rate", "req/s"),
-            Self::Concurrency => ("Concurrency", ""),
-        }
-    }
-
-    /// In a sentence, after `at`.
-    pub(super) fn words(self, load: f64) -> String {
-        match (self, load.is_infinite()) {
-            (Self::Rate, true) => "unlimited rate".to_owned(),
-            (Self::Rate, false) => format!("{} req/s", setting(load)),
-            (Self::Concurrency, true) => "unlimited concurrency".to_owned(),
-            (Self::Concurrency, false) => format!("concurrency {}", setting(load)),
-        }
-    }
-}
-
 /// A load in words, where it is known.
-pub(super) fn load_words(kind: Option<LoadKind>, load: Option<f64>) -> String {
-    kind.zip(load).map_or_else(|| unknown("load"), |(kind, load)| kind.words(load))
+pub(super) fn load_words(kind: Option<Dimension>, load: Option<f64>) -> String {
+    match kind.zip(load) {
+        None => unknown("load"),
+        Some((Dimension::Rate, load)) if load.is_infinite() => "unlimited rate".to_owned(),
+        Some((Dimension::Rate, load)) => format!("{} req/s", setting(load)),
+        Some((_, load)) if load.is_infinite() => "unlimited concurrency".to_owned(),
+        Some((Dimension::Concurrency, load)) => format!("concurrency {}", setting(load)),
+    }
 }
 
 /// The first part, and as many others as it takes to make the names unique.
