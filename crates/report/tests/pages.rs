@@ -62,7 +62,7 @@ fn turns_that_the_time_cut_off_are_no_failures() {
     let mut cut = summary();
     cut.failures.retain(|group| group.cause == Some(Cause::TimeOver));
     let page = terminal::render(&cut, &files(), Style::Plain);
-    assert!(page.contains("57 of 60 requests ok") && page.contains("no fault"));
+    assert!(page.contains("57 of 60 requests ok") && page.contains("they are no failures"));
     assert!(!page.contains("\nFailures\n"));
 }
 
@@ -87,7 +87,7 @@ fn a_constant_difference_is_explained_only_where_its_cause_is_known() {
         change(&mut constant);
         let page = terminal::render(&constant, &files(), Style::Plain);
         let line = page.lines().find(|line| line.starts_with("  input"));
-        line.unwrap().trim_start_matches("  input   asked ").to_owned()
+        line.unwrap().trim_start_matches("  input   requested ").to_owned()
     };
     assert_eq!(explained(|_| ()), "64, server counted 94 (+30 on each: its chat template)");
     for (found, expected) in [
@@ -99,7 +99,7 @@ fn a_constant_difference_is_explained_only_where_its_cause_is_known() {
         ),
         (
             explained(|s| s.workload.input_length = InputLength::Estimated),
-            "(+30 on each); sized by words, as if each were a token",
+            "(+30 on each); estimated as one token per word",
         ),
     ] {
         assert!(found.ends_with(expected), "{found}");
