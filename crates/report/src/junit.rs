@@ -37,11 +37,8 @@ pub fn exported(results: &[Exported<'_>]) -> String {
         Exported::ToolResult(result) => {
             let marks = result.marks.iter().filter(|mark| mark.is_doubt()).map(mark_words);
             let marks = marks.collect::<Vec<_>>().join("; ");
-            let (element, text) = if marks.is_empty() {
-                (PASSED, "no mark".to_owned())
-            } else {
-                (ERROR, marks)
-            };
+            let (element, text) =
+                if marks.is_empty() { (PASSED, "no mark".to_owned()) } else { (ERROR, marks) };
             let name = "the result is complete and its server not saturated";
             let cases = vec![Case::new("result", name, element, text)];
             Suite { cases, ..Suite::from_result(result) }

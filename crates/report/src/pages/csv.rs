@@ -11,8 +11,8 @@ use inferometer_model::spreadsheet::guarded;
 use inferometer_model::study::Level;
 
 pub use super::matrix::csv::of_matrix;
-pub use super::results::csv as of_results;
 use super::prelude::*;
+pub use super::results::csv as of_results;
 
 pub fn of_set(set: &SetSummary, points: &[PointResult]) -> String {
     let rows = match &set.suite {

@@ -8,8 +8,8 @@ mod site;
 
 use std::collections::BTreeSet;
 
-use inferometer_analysis::tool_result::{LatencyDefinition, LatencyKind, Mark, Tool, ToolResult};
 use inferometer_analysis::Estimate;
+use inferometer_analysis::tool_result::{LatencyDefinition, LatencyKind, Mark, Tool, ToolResult};
 
 pub(crate) use self::lines::mark_words;
 use self::lines::{

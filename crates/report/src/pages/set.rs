@@ -612,7 +612,8 @@ pub(crate) fn across(row: &Row<'_>, detail: Detail) -> Table {
         let is_headline = metric.headline.is_on(is_open);
         metric.shape() != Shape::Distribution || !is_brief || is_headline
     };
-    let quantities = METRICS.iter().filter(is_shown).flat_map(|it| it.quantities(&[MEAN, P50, P99, MAX]));
+    let quantities =
+        METRICS.iter().filter(is_shown).flat_map(|it| it.quantities(&[MEAN, P50, P99, MAX]));
     let found = quantities.filter_map(|quantity| {
         let across = row.quantity(quantity);
         let mean = across.mean?;

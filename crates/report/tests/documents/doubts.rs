@@ -95,7 +95,11 @@ fn what_is_known_of_a_warm_cache_is_told_apart_from_what_is_suspected() {
     assert!(text.contains("were probably in the prefix cache") && text.contains("(c=8)"), "{text}");
     let evidence = table(&page, "cache-evidence");
     let senders = |row: usize| evidence.rows[row].last().unwrap();
-    assert!(senders(1).detail.as_deref().unwrap().contains("only its speed is suspicious"), "{:?}", senders(1));
+    assert!(
+        senders(1).detail.as_deref().unwrap().contains("only its speed is suspicious"),
+        "{:?}",
+        senders(1)
+    );
     assert_eq!(senders(0).detail.as_deref(), Some("its prompts were not in the cache"));
     assert_eq!(senders(3).text, "all before it");
     assert_eq!(senders(4).text, "One User, Decode and 1 other");

@@ -225,7 +225,11 @@ impl Axis<'_> {
             let at = |point: &LinePoint| {
                 let marks = self.marks(&series.name, point.x);
                 let marks = if marks.is_empty() { marks } else { format!(" ({marks})") };
-                format!("{} at {}{marks}", shown(point.y), load_words(Some(self.kind), Some(point.x)))
+                format!(
+                    "{} at {}{marks}",
+                    shown(point.y),
+                    load_words(Some(self.kind), Some(point.x))
+                )
             };
             let limited = || series.points.iter().filter(|point| point.x.is_finite());
             let ends = [limited().next(), limited().nth(1).and_then(|_| limited().last())];

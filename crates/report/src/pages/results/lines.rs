@@ -4,11 +4,11 @@
 use std::collections::BTreeSet;
 
 use inferometer_analysis::Estimate;
-use inferometer_model::study::Dimension;
 use inferometer_analysis::tool_result::{
     CountsFrom, Grain, LatencyDefinition as Definition, LatencyKind, Mark, ResultLatency,
     ResultRate, ToolResult,
 };
+use inferometer_model::study::Dimension;
 
 use crate::fmt::{interval, setting};
 use crate::pages::prelude::*;
