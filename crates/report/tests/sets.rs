@@ -129,7 +129,7 @@ fn how_sure_a_finding_is_says_what_is_missing() {
     let Finding::Found(spot) = &mut findings.sweet_spot else { panic!("it has one") };
     spot.same_share = None;
     let page = page(&set).split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(page.contains("±") && page.contains("not every figure that it looks at"), "{page}");
+    assert!(page.contains("±") && page.contains("not every value has an interval"), "{page}");
 }
 
 #[test]
