@@ -47,7 +47,7 @@ pub use offered_load::*;
 pub use record::{
     FailureGroup, Figures, GroupFigures, InputSources, OutputSources, PartFigures,
     RequestLatencies, RequestRates, TokenSource, Tokens, TurnFigures, Window, WindowKind,
-    latencies as detail,
+    request as detail,
 };
 pub use run::*;
 pub use server::*;

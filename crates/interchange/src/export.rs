@@ -13,6 +13,7 @@ pub mod parquet;
 use inferometer_analysis::tool_result::{
     CountsFrom, Grain, LatencyKind, Mark, ResultLatency, ResultSource, Tool, ToolResult,
 };
+use jiff::civil::DateTime;
 
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
@@ -64,20 +65,15 @@ pub(crate) fn cut(result: &ToolResult) -> Option<String> {
     })
 }
 
-/// The moment as ISO 8601 has it; `None` of a text that is no moment. Without a zone where its
-/// source does not say one.
+/// The time as ISO 8601 has it; `None` where the text is no time. Without a zone where its source has
+/// none.
 pub(crate) fn moment(started: &str) -> Option<String> {
     if has_form(started, "0000-00-00T00:00:00") {
         return started.is_ascii().then(|| started.to_owned());
     }
-    let form = "00000000-000000";
-    if !has_form(started, form) || started.len() != form.len() {
-        return None;
-    }
-    let part = |from: usize, to: usize| &started[from..to];
-    let (year, month, day) = (part(0, 4), part(4, 6), part(6, 8));
-    let (hour, minute, second) = (part(9, 11), part(11, 13), part(13, 15));
-    Some(format!("{year}-{month}-{day}T{hour}:{minute}:{second}"))
+    let is_compact = has_form(started, "00000000-000000") && started.len() == 15;
+    let civil = is_compact.then(|| DateTime::strptime("%Y%m%d-%H%M%S", started).ok());
+    civil.flatten().map(|civil| civil.to_string())
 }
 
 /// Whether a text begins like this: with a digit where the form has a zero, and with its marks.

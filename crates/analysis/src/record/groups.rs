@@ -1,13 +1,16 @@
-//! The same figures for each turn of the conversations, and for each part of a mix.
+//! Requests in groups: by the turn of their conversation, by the part of a mix, and by how they ended.
 
 use std::collections::BTreeMap;
 
-use inferometer_model::RequestRecord;
+use inferometer_model::observations::Manifest;
+use inferometer_model::outcome::{Cause, Stage};
+use inferometer_model::record::FinishReason;
 use inferometer_model::spec::Source;
+use inferometer_model::{Observations, Outcome, RequestRecord};
 use serde::{Deserialize, Serialize};
 
 use crate::metric::{ByMetric, METRICS, Metric};
-use crate::record::Attempt;
+use crate::record::{Attempt, Output, OutputTokens, TokenSource, moment_to_ms};
 use crate::statistics::{Percentile, Sample};
 
 /// One turn of all conversations.
@@ -136,6 +139,182 @@ impl GroupFigures {
             latencies: METRICS.iter().copied().filter_map(latency).collect(),
             input_tokens_mean: (0 < count).then(|| input_tokens / count as f64),
             cached_share: cached.map(|cached| cached as f64 / input_tokens),
+        }
+    }
+}
+
+/// Requests that failed in the same way.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FailureGroup {
+    pub outcome: Outcome,
+    pub cause: Option<Cause>,
+    /// How far they had come; null for requests that were never attempted.
+    pub stage: Option<Stage>,
+    /// The HTTP status, where an answer began.
+    pub status: Option<u16>,
+    pub count: u64,
+    /// The first and the last ending, since the run's zero.
+    pub first_ms: f64,
+    pub last_ms: f64,
+    /// The server's words in the first of them that has any. Untrusted text.
+    pub example: Option<String>,
+}
+
+/// A server may fail in endless ways; a summary stays readable.
+const GROUPS_MAX: usize = 20;
+const FINISH_REASONS_MAX: usize = 20;
+/// Stands for all finish reasons past the bound.
+const OTHER_REASONS: &str = "(other)";
+
+/// The groups with the most requests, and how many requests are in the groups left out.
+pub(crate) fn failure_groups(observations: &Observations) -> (Vec<FailureGroup>, u64) {
+    let records = observations.records.iter();
+    let failed = records.filter(|record| record.ending.outcome != Outcome::Ok).map(|record| {
+        let ending = &record.ending;
+        let status = record.head.map(|head| head.status);
+        let key = (ending.outcome, ending.cause, Some(ending.stage), status);
+        let message = ending.message.as_ref().map(|message| (ending.at, record.id, message));
+        (key, 1, ending.at, message)
+    });
+    let not_sent = observations.not_sent.iter().map(|part| {
+        let key = (Outcome::NotSent, Some(part.cause), None, None);
+        (key, part.count, part.at, None)
+    });
+    let mut groups = BTreeMap::new();
+    for (key, count, at, message) in failed.chain(not_sent) {
+        let (outcome, cause, stage, status) = key;
+        let (first_ms, last_ms) = (moment_to_ms(at), moment_to_ms(at));
+        let example = None;
+        let empty =
+            FailureGroup { outcome, cause, stage, status, count: 0, first_ms, last_ms, example };
+        let (group, earliest) = groups.entry(key).or_insert((empty, None));
+        group.count += count;
+        group.first_ms = group.first_ms.min(first_ms);
+        group.last_ms = group.last_ms.max(last_ms);
+        // The earliest message; the id settles a tie, so that the order of records does not matter.
+        if let Some((at, id, message)) = message
+            && earliest.is_none_or(|earliest| (at, id) < earliest)
+        {
+            *earliest = Some((at, id));
+            group.example = Some(message.clone());
+        }
+    }
+    // The map has sorted them by their keys; the sort is stable.
+    let mut groups: Vec<FailureGroup> = groups.into_values().map(|(group, _)| group).collect();
+    groups.sort_by_key(|group| std::cmp::Reverse(group.count));
+    let not_listed = groups.iter().skip(GROUPS_MAX).map(|group| group.count).sum();
+    groups.truncate(GROUPS_MAX);
+    (groups, not_listed)
+}
+
+/// How often each finish reason came, one per choice. The names are the server's, so there may be
+/// any number of them: past the bound the rarest are counted together.
+pub(crate) fn finish_reasons(records: &[RequestRecord]) -> BTreeMap<String, u64> {
+    let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
+    for finish in records.iter().flat_map(|record| &record.finishes) {
+        *counts.entry(finish.reason.name()).or_default() += 1;
+    }
+    let mut counts: Vec<(&str, u64)> = counts.into_iter().collect();
+    counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    let rest: u64 = counts.iter().skip(FINISH_REASONS_MAX).map(|(_, count)| count).sum();
+    counts.truncate(FINISH_REASONS_MAX);
+    let mut named: BTreeMap<String, u64> =
+        counts.into_iter().map(|(name, count)| (name.to_owned(), count)).collect();
+    if 0 < rest {
+        *named.entry(OTHER_REASONS.to_owned()).or_default() += rest;
+    }
+    named
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Anomalies {
+    /// Usage said zero tokens although there was output.
+    pub(crate) zero_usage: u64,
+    /// The marks of the stream do not add up to the usage.
+    pub(crate) usage_mismatch: u64,
+    /// Streamed answers of two tokens or more, and those of them that came in one arrival.
+    pub(crate) streams: u64,
+    pub(crate) streams_in_one_arrival: u64,
+    /// Answers whose length is off by more than [`LENGTH_TOLERANCE`] of what was asked.
+    pub(crate) output_off: u64,
+    pub(crate) done_seen: u64,
+    pub(crate) done_missing: u64,
+    pub(crate) data_after_done: u64,
+    pub(crate) other_model: u64,
+    /// The first of the other models by name, so that the choice does not hang on the order.
+    pub(crate) other_model_name: Option<String>,
+    pub(crate) stale_pool: u64,
+    pub(crate) client_resource: u64,
+    pub(crate) reads: u64,
+    pub(crate) reads_stamped: u64,
+}
+
+/// Beyond this share of the asked length an answer is of another length.
+pub(crate) const LENGTH_TOLERANCE: f64 = 0.10;
+
+/// Whether an answer has the length that was asked for. Where the data says how long its answer was, and
+/// nobody made the server go on to that length, an answer that comes to its own end before it is as asked.
+fn is_length_kept(manifest: &Manifest, record: &RequestRecord, tokens: OutputTokens) -> bool {
+    let asked = f64::from(record.asked.output_tokens);
+    let off = tokens.count as f64 - asked;
+    if off.abs() <= LENGTH_TOLERANCE * asked {
+        return true;
+    }
+    let mut source = Some(&manifest.spec.workload.source);
+    if let Some(Source::Mix(parts)) = source {
+        source = parts.get(usize::from(record.asked.part)).map(|part| &part.source);
+    }
+    let pinned = manifest.endpoint.pinned;
+    let is_forced =
+        source.is_none_or(Source::chooses_output) || pinned.ignore_eos || pinned.min_tokens;
+    let is_end =
+        |reason: &FinishReason| matches!(reason, FinishReason::Stop | FinishReason::ToolCalls);
+    let came_to_its_end =
+        !record.finishes.is_empty() && record.finishes.iter().all(|finish| is_end(&finish.reason));
+    !is_forced && off < 0.0 && came_to_its_end
+}
+
+impl Anomalies {
+    /// On a request that ended in any way.
+    pub(crate) fn add_attempt(&mut self, record: &RequestRecord) {
+        self.reads += record.reads.len() as u64;
+        self.reads_stamped +=
+            record.reads.iter().filter(|read| read.kernel.is_some()).count() as u64;
+        self.stale_pool += u64::from(record.ending.cause == Some(Cause::StalePool));
+        self.client_resource += u64::from(record.ending.cause == Some(Cause::ClientResource));
+        self.data_after_done += u64::from(0 < record.done.events_after);
+        if let Some(name) = &record.other_model {
+            self.other_model += 1;
+            if self.other_model_name.as_ref().is_none_or(|least| name < least) {
+                self.other_model_name = Some(name.clone());
+            }
+        }
+    }
+
+    /// On an answer that is whole.
+    pub(crate) fn add_ok(
+        &mut self,
+        manifest: &Manifest,
+        record: &RequestRecord,
+        output: &Output,
+        tokens: OutputTokens,
+    ) {
+        self.zero_usage += u64::from(tokens.zero_usage);
+        // An unbelieved zero has been counted already.
+        if tokens.source == TokenSource::Usage
+            && let Some(marked) = output.marked_tokens()
+        {
+            self.usage_mismatch += u64::from(tokens.count != marked);
+        }
+        let has_length = manifest.spec.api.generates();
+        self.output_off += u64::from(has_length && !is_length_kept(manifest, record, tokens));
+        if manifest.spec.workload.streaming {
+            self.done_seen += u64::from(record.done.seen);
+            self.done_missing += u64::from(!record.done.seen);
+            if 2 <= tokens.count && !output.arrivals.is_empty() {
+                self.streams += 1;
+                self.streams_in_one_arrival += u64::from(output.arrivals.len() == 1);
+            }
         }
     }
 }

@@ -4,22 +4,16 @@
 //! values per request (gaps, reads) has a pass of its own, so that memory holds one such list at a
 //! time.
 
-mod fluidity;
 mod groups;
-pub mod latencies;
 mod measured;
-mod outcomes;
-mod output;
+pub mod request;
 mod series;
 mod uncertainty;
 mod window;
 
-pub(crate) use self::fluidity::*;
 pub use self::groups::*;
-pub use self::latencies::*;
 pub(crate) use self::measured::*;
-pub use self::outcomes::*;
-pub use self::output::*;
+pub use self::request::*;
 pub(crate) use self::series::*;
 pub use self::uncertainty::*;
 pub use self::window::*;

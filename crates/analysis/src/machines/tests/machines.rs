@@ -109,8 +109,8 @@ fn looks_that_miss_much_of_the_run_make_no_energy() {
     let run = with(some(0..3));
     let found = gpus(&run);
     assert_eq!(found.energy_j, None);
-    assert!(found.energy_missing.unwrap().contains("too seldom"));
-    assert!(scalar(&run, "energy_per_output_token").1.unwrap().contains("too seldom"));
+    assert!(found.energy_missing.unwrap().contains("too rarely"));
+    assert!(scalar(&run, "energy_per_output_token").1.unwrap().contains("too rarely"));
 }
 
 #[test]

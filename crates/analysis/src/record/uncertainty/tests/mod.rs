@@ -1,4 +1,5 @@
 //! Tests of `uncertainty`.
 
 mod doubt;
+mod fluidity;
 mod request_rates;

@@ -4,10 +4,10 @@ use inferometer_model::spec::{FixedPrompt, Lengths, MixPart};
 
 use inferometer_model::{Observations, Outcome};
 
-use super::*;
 use crate::fixture::{Given, calm, run};
 use crate::metric;
 use crate::record::Measured;
+use crate::record::groups::*;
 
 /// First token `ttft` ms after it is sent, and two more tokens 20 ms later.
 fn answer(id: u64, ttft: u64) -> Given {

@@ -2,7 +2,7 @@
 
 use crate::fixture::{Given, calm, ms};
 use crate::metric;
-use crate::record::latencies::*;
+use crate::record::request::*;
 use crate::summary::summarize;
 
 fn sum(values: impl Iterator<Item = Option<f64>>) -> (u64, f64) {

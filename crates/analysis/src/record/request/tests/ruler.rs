@@ -1,6 +1,6 @@
 //! Tests of `ruler`.
 
-use crate::record::output::*;
+use crate::record::request::*;
 
 #[test]
 fn distances_are_in_milliseconds() {

@@ -1,7 +1,7 @@
 //! Tests of `arrivals`.
 
 use crate::fixture::{Given, ms};
-use crate::record::output::*;
+use crate::record::request::*;
 
 fn output(record: &RequestRecord) -> (Output, u64) {
     let mut ruler = Ruler::new(0);

@@ -6,8 +6,8 @@ use inferometer_model::outcome::Cause;
 use inferometer_model::spec::{Arrivals, LoadShape, Rate};
 use inferometer_model::{RequestId, RequestRecord};
 
-use super::*;
 use crate::fixture::{Given, run};
+use crate::record::uncertainty::*;
 use crate::{Scalar, summarize};
 
 /// The index of a run of which TTFT within 100 ms and TPOT within 20 ms were promised.
@@ -120,7 +120,7 @@ fn without_both_promises_there_are_no_deadlines() {
     for slos in [&[][..], &["ttft<1s"], &["tpot<1s", "ttft.p99<1s"]] {
         let found = fluidity(&promising(vec![record()], slos));
         assert_eq!((found.value, found.interval), (None, None));
-        assert!(found.reason.unwrap().starts_with("promise ttft and tpot of each request"));
+        assert!(found.reason.unwrap().contains("SLOs on ttft and tpot of each request"));
     }
     let mut whole = promising(vec![record()], &["ttft<1s", "tpot<1s"]);
     whole.manifest.spec.workload.streaming = false;

@@ -3,7 +3,7 @@
 use inferometer_model::record::Usage;
 
 use crate::fixture::Given;
-use crate::record::{Ruler, output::*};
+use crate::record::request::*;
 
 fn count(record: &RequestRecord, tokens: &mut Tokens) -> OutputTokens {
     let mut output = Output::default();

@@ -3,7 +3,7 @@
 use inferometer_model::record::Carried;
 
 use crate::fixture::{Given, ms};
-use crate::record::latencies::*;
+use crate::record::request::*;
 
 fn latencies(record: &RequestRecord) -> (RequestLatencies, u64) {
     let mut ruler = Ruler::new(0);

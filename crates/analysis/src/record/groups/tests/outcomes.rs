@@ -3,8 +3,8 @@
 use inferometer_model::journal::NotSent;
 use inferometer_model::record::{Finish, FinishReason, ResponseHead};
 
-use super::*;
 use crate::fixture::{Given, ms, run};
+use crate::record::groups::*;
 
 fn refused(id: u64, status: u16, at: u64, message: &str) -> RequestRecord {
     let mut record = Given::failed(id, Outcome::HttpError).ends(at).record();

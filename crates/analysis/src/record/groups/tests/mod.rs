@@ -1,0 +1,4 @@
+//! Turns, parts and endings of hand-made runs.
+
+mod groups;
+mod outcomes;

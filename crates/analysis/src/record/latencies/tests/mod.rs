@@ -1,4 +1,0 @@
-//! Tests of `latencies`.
-
-mod detail;
-mod request_metrics;

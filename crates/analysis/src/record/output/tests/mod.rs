@@ -1,5 +1,0 @@
-//! Tests of `output`.
-
-mod arrivals;
-mod ruler;
-mod tokens;
