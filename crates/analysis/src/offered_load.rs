@@ -23,9 +23,8 @@ pub enum Delivered {
     Schedule(ScheduleDelivered),
     /// Against a number of slots.
     Slots(SlotsDelivered),
-    NotChecked {
-        reason: String,
-    },
+    /// Why there is nothing to compare with.
+    NotChecked { reason: String },
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

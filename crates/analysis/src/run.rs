@@ -172,16 +172,10 @@ pub(crate) fn asked_lengths(source: &Source) -> (Option<Lengths>, Option<Lengths
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum LoadFacts {
-    Closed {
-        concurrency: u32,
-        think: ThinkFacts,
-    },
+    /// A fixed number of requests in flight.
+    Closed { concurrency: u32, think: ThinkFacts },
     /// With a cap it is capped-open.
-    Open {
-        rate: RateFacts,
-        arrivals: Arrivals,
-        max_concurrency: Option<u32>,
-    },
+    Open { rate: RateFacts, arrivals: Arrivals, max_concurrency: Option<u32> },
 }
 
 /// How long a slot rests after each reply.
@@ -196,19 +190,14 @@ pub enum ThinkFacts {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum RateFacts {
-    Steady {
-        per_s: f64,
-    },
-    Ramp {
-        segments: Vec<RampSegmentFacts>,
-        curve: RampCurve,
-    },
+    /// The same rate all the time.
+    Steady { per_s: f64 },
+    /// One segment after another.
+    Ramp { segments: Vec<RampSegmentFacts>, curve: RampCurve },
+    /// Everything at the start.
     Unlimited,
-    /// At the moments of a trace.
-    Recorded {
-        speed: f64,
-        ticks: Ticks,
-    },
+    /// At the timestamps of a trace.
+    Recorded { speed: f64, ticks: Ticks },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -223,16 +212,14 @@ pub struct RampSegmentFacts {
 pub enum ExtentFacts {
     /// To the end of what was recorded.
     Whole,
+    /// A number of requests.
     Requests(u64),
+    /// Until this time has passed.
     DurationS(f64),
-    UntilBoth {
-        requests: u64,
-        duration_s: f64,
-    },
-    UntilFirst {
-        requests: u64,
-        duration_s: f64,
-    },
+    /// Until both are reached.
+    UntilBoth { requests: u64, duration_s: f64 },
+    /// Until either is reached.
+    UntilFirst { requests: u64, duration_s: f64 },
 }
 
 /// What was sent before the run. It is in no other number of the summary.

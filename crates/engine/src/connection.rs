@@ -75,6 +75,7 @@ struct SocketState {
 /// Where a connection is in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
+    /// More requests may follow.
     Open,
     /// The reply at hand is the last.
     Last,
@@ -82,9 +83,7 @@ enum Phase {
     Refused,
     /// Everything is sent. Closing now, with bytes unread, would reset the connection and could take the
     /// reply from the client; so up to this many more bytes are read and thrown away.
-    Draining {
-        bytes_left: usize,
-    },
+    Draining { bytes_left: usize },
 }
 
 /// How far writing got.

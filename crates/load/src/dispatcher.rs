@@ -19,14 +19,14 @@ use inferometer_model::{Moment, NotSent, Plan, PlannedRequest, Release, RequestI
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Command {
+    /// Send this request now.
     Send(Departure),
     /// It was scheduled and will not be sent: this machine cannot hold another request in flight,
     /// or its conversation came to an end before it.
-    Refuse {
-        id: RequestId,
-        cause: Cause,
-    },
+    Refuse { id: RequestId, cause: Cause },
+    /// Nothing is due before this time.
     WaitUntil(Moment),
+    /// Nothing is due before a reply.
     WaitForReply,
     /// This driver will get no more; others may still have work.
     Done,

@@ -153,14 +153,14 @@ pub type Text = Vec<Span>;
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Span {
+    /// Text as it is.
     Plain(String),
+    /// Emphasized text.
     Strong(String),
+    /// Text in a fixed-width font.
     Code(String),
     /// To a section, table or chart of the same page, by its id.
-    Link {
-        text: String,
-        to: String,
-    },
+    Link { text: String, to: String },
 }
 
 impl From<&str> for Span {

@@ -132,28 +132,7 @@ fn encode(entry: &impl Framed, offset: u64, into: &mut Vec<u8>) -> Result<(), St
 }
 
 fn write(value: &impl Serialize, into: &mut Vec<u8>) -> postcard::Result<()> {
-    postcard::serialize_with_flavor(value, Behind(into))
-}
-
-/// Writes a payload behind what is there.
-struct Behind<'a>(&'a mut Vec<u8>);
-
-impl postcard::ser_flavors::Flavor for Behind<'_> {
-    type Output = ();
-
-    fn try_push(&mut self, byte: u8) -> postcard::Result<()> {
-        self.0.push(byte);
-        Ok(())
-    }
-
-    fn try_extend(&mut self, bytes: &[u8]) -> postcard::Result<()> {
-        self.0.extend_from_slice(bytes);
-        Ok(())
-    }
-
-    fn finalize(self) -> postcard::Result<()> {
-        Ok(())
-    }
+    postcard::to_io(value, into).map(|_into| ())
 }
 
 impl Framed for JournalEntry {

@@ -17,13 +17,10 @@ const PRACTICAL: f64 = 0.10;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Settling {
     /// Nothing can be said of so few points, or of points that are not numbers.
-    TooShort {
-        points: usize,
-    },
+    TooShort { points: usize },
     /// From this point on the series is steady.
-    Settled {
-        from: usize,
-    },
+    Settled { from: usize },
+    /// The series never becomes steady.
     NeverSettled(Unsettled),
 }
 

@@ -21,8 +21,8 @@ pub(super) struct Refusals {
 pub(super) struct Refusal {
     names: Vec<String>,
     #[serde(default)]
-    pub(super) why: String,
-    pub(super) instead: String,
+    why: String,
+    instead: String,
 }
 
 pub(super) static REFUSALS: LazyLock<Refusals> = LazyLock::new(|| {
@@ -30,7 +30,24 @@ pub(super) static REFUSALS: LazyLock<Refusals> = LazyLock::new(|| {
 });
 
 impl Refusal {
-    pub(super) fn find(refusals: &'static [Self], name: &str) -> Option<&'static Self> {
+    /// The failure of a value of `flag` that is none of the `known` ones.
+    pub(super) fn unsupported(
+        refusals: &'static [Self],
+        flag: &str,
+        value: &str,
+        known: &str,
+    ) -> Failure {
+        match Self::find(refusals, value) {
+            Some(Self { why, instead, .. }) => {
+                let colon = if why.is_empty() { "" } else { ": " };
+                Failure::usage(format!("--{flag} {value} is not supported here{colon}{why}"))
+                    .hint(instead)
+            }
+            None => Failure::usage(format!("--{flag} {value} is not known; use {known}")),
+        }
+    }
+
+    fn find(refusals: &'static [Self], name: &str) -> Option<&'static Self> {
         refusals.iter().find(|refusal| refusal.names().any(|refused| refused == name))
     }
 

@@ -28,17 +28,8 @@ pub(super) fn api(backend: &str) -> Result<Api> {
         "openai-chat" => Api::Chat,
         "openai-embeddings" => Api::Embeddings,
         _ => {
-            return Err(match Refusal::find(&REFUSALS.backends, backend) {
-                Some(Refusal { why, instead, .. }) => {
-                    Failure::usage(format!("--backend {backend} cannot be measured: {why}"))
-                        .hint(instead)
-                }
-                None => Failure::usage(format!(
-                    "--backend {backend} is not known; use openai, vllm, openai-chat or \
-                     openai-embeddings"
-                ))
-                .hint("`inferometer run --api` supports other servers"),
-            });
+            let known = "openai, vllm, openai-chat or openai-embeddings (`run --api` has more)";
+            return Err(Refusal::unsupported(&REFUSALS.backends, "backend", backend, known));
         }
     })
 }
@@ -297,16 +288,8 @@ impl Data {
             "burstgpt" => burst_gpt(path()?)?,
             "timed_trace" => timed_trace(typed, context, path)?,
             _ => {
-                return Err(match Refusal::find(&REFUSALS.datasets, name) {
-                    Some(Refusal { instead, .. }) => {
-                        Failure::usage(format!("--dataset-name {name} is not supported here"))
-                            .hint(instead)
-                    }
-                    None => Failure::usage(format!(
-                        "--dataset-name {name} is not known; use random, sharegpt, custom, \
-                         prefix_repetition, burstgpt or timed_trace"
-                    )),
-                });
+                let known = "random, sharegpt, custom, prefix_repetition, burstgpt or timed_trace";
+                return Err(Refusal::unsupported(&REFUSALS.datasets, "dataset-name", name, known));
             }
         };
         let is_used = |flag: &str| match flag {

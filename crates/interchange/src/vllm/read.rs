@@ -247,14 +247,10 @@ fn note(result: &mut ToolResult, line: u32, what: &str) {
 
 /// Where a value of a result belongs.
 enum Target {
+    /// A field of a result.
     Field(&'static Field),
     /// `mean`, `median`, `std` or a percentile such as `p99.9` of a latency.
-    Statistic {
-        kind: LatencyKind,
-        from: CountsFrom,
-        grain: Grain,
-        statistic: String,
-    },
+    Statistic { kind: LatencyKind, from: CountsFrom, grain: Grain, statistic: String },
     /// A figure of this tool only, by its key.
     Extra(String),
 }
