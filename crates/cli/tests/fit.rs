@@ -93,8 +93,8 @@ fn a_fit_says_why_it_cannot_be_made() {
     let refuse = |arguments: &[&str], wanted: &[&str]| {
         refused(folder.path(), &[arguments, &h100].concat(), wanted);
     };
-    refused(folder.path(), &[&rates], &["what server was measured", "--profile"]);
-    refuse(&[&rates, "--free", four], &["7 rows bear 3", "4 are free"]);
+    refused(folder.path(), &[&rates], &["the measured server is not named", "--profile"]);
+    refuse(&[&rates, "--free", four], &["7 rows allow 3", "4 are free"]);
     refuse(&[&rates, "--free", "eta_magic"], &["eta_magic", "eta_compute"]);
     refuse(&["nowhere.jsonl"], &["nowhere.jsonl"]);
     refuse(&[&format!("{rates}@max_num_sheep=3")], &["max_num_sheep"]);

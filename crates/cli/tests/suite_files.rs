@@ -71,7 +71,7 @@ fn the_first_word_may_be_left_out() {
     let suites = ["suite", "quick", "standard", "--dry-run"];
     assert_refused(&suites, folder.path(), &["`quick` and `standard` are two suites"]);
     let two = ["suite", "http://h:1", "http://h:2", "--dry-run"];
-    assert_refused(&two, folder.path(), &["is no suite", "first"]);
+    assert_refused(&two, folder.path(), &["is not a suite", "first"]);
 }
 
 #[test]

@@ -22,7 +22,7 @@ fn a_dry_run_shows_levels_runs_and_time() {
     let ran = output(&[&arguments[..], &more].concat(), folder.path());
     assert!(ran.status.success(), "{}", text(&ran.stderr));
     let page = text(&ran.stdout);
-    let wanted = ["2/s", "4/s", "60", "120", "4 runs, 360 requests; 2 m 30 s", "put in order"];
+    let wanted = ["2/s", "4/s", "60", "120", "4 runs, 360 requests; 2 m 30 s", "are sorted"];
     for part in wanted {
         assert!(page.contains(part), "{part}: {page}");
     }
@@ -105,7 +105,7 @@ fn wrong_input_is_refused_with_its_remedy() {
         (&["--rates", "5", "--waves", "3"], &["--waves"]),
         (&["--concurrencies", "5", "--waves", "3", "--requests", "9"], &["--waves", "--requests"]),
         (&["--rates", "5,inf", "--duration", "3s"], &["--requests"]),
-        (&["--rates", "5", "--trace", "t.jsonl"], &["trace", "moments"]),
+        (&["--rates", "5", "--trace", "t.jsonl"], &["trace", "send times"]),
         (&["--fine-runs", "3"], &["--fine"]),
         (&["--rates", "5", "--fine"], &["fewer than two"]),
         (&["--at-most", "3"], &["--find"]),

@@ -67,18 +67,24 @@ pub fn measure(
     machine: Machine,
     report: impl Fn(&str),
 ) -> Result<Calibration, Failure> {
-    let client_spec = client;
+    let threads = client.drivers;
     let client = Client {
         kernel_stamps: true,
         drivers: drivers(client),
-        ceiling: resources::raise_in_flight_ceiling(client.drivers),
+        ceiling: resources::raise_in_flight_ceiling(threads),
         scope: if quick { Scope::QUICK } else { Scope::FULL },
         report: &report,
     };
     let now_ns = SystemClock::new().anchor().realtime_ns;
     let now = jiff::Timestamp::from_nanosecond(now_ns.into())
         .map_err(|error| Failure::internal(format!("the wall clock: {error}")))?;
-    let notes = [busy_note(&machine), client.memory_note(), client.ladder_note()];
+    let (streams, wanted) = (client.memory_streams(), client.scope.memory_streams);
+    let few_streams = format!(
+        "file descriptors allow {streams} streams in flight instead of {wanted} for the memory of a \
+         stream; raise the limit with `ulimit -n`"
+    );
+    let few_streams = (streams < wanted).then_some(few_streams);
+    let notes = [busy_note(&machine), few_streams, client.ladder_note()];
     let memory = client.measure_memory()?;
     let ladder = client.measure_ladder()?;
     let pacing = client.measure_pacing()?;
@@ -93,7 +99,7 @@ pub fn measure(
         machine,
         method: Method {
             quick,
-            drivers: client_spec.drivers.get(),
+            drivers: threads.get(),
             input_tokens: INPUT_TOKENS,
             ladder_tokens: LADDER_TOKENS,
             ttft_ms: TTFT.as_secs_f64() * 1e3,
@@ -149,12 +155,6 @@ impl Scope {
         memory_ttft: Duration::from_secs(1),
     };
 
-    /// The gap between tokens. One engine process writes some hundred thousand tokens per second;
-    /// at the pace of a few streams it would be late with thousands, and prove nothing.
-    fn fidelity_gap(streams: u32) -> Duration {
-        Duration::from_millis(if streams <= 1_024 { 10 } else { 50 })
-    }
-
     /// Tokens of a stream: all streams of a level together stay within what both processes can
     /// keep and compare in a few seconds.
     fn fidelity_tokens(&self, streams: u32) -> u32 {
@@ -176,14 +176,6 @@ struct Client<'a> {
     report: &'a dyn Fn(&str),
 }
 
-/// What a drive sends.
-#[derive(Clone, Debug)]
-struct Ask {
-    streaming: bool,
-    output_tokens: u32,
-    load: LoadTable,
-}
-
 /// A number of requests in a closed loop.
 fn closed(slots: u32, requests: u64) -> LoadTable {
     LoadTable { concurrency: Some(slots), requests: Some(requests), ..LoadTable::default() }
@@ -196,12 +188,8 @@ impl Client<'_> {
         let streams = self.memory_streams();
         (self.report)(&format!("memory: {streams} streams in flight …"));
         let engine = TestEngine::paced(self.scope.memory_ttft, None)?;
-        let ask = |streams: u32| {
-            let load = closed(streams, streams.into());
-            Ask { streaming: true, output_tokens: 1, load }
-        };
-        // What every drive needs, however many streams it has, is there before the first look.
-        self.drive(SystemClock::new(), &engine, ask(1))?;
+        // Memory that every drive needs is allocated before the first look.
+        self.drive(SystemClock::new(), &engine, (true, 1), closed(1, 1))?;
         let clock = SystemClock::new();
         let before = resident_bytes().unwrap_or(0);
         let (stop, stopped) = channel::<()>();
@@ -213,7 +201,7 @@ impl Client<'_> {
             }
             looks
         });
-        let driven = self.drive(clock, &engine, ask(streams));
+        let driven = self.drive(clock, &engine, (true, 1), closed(streams, streams.into()));
         drop(stop);
         let looks = looking.join().map_err(|_| Failure::internal("the look at memory failed"))?;
         driven?;
@@ -224,16 +212,6 @@ impl Client<'_> {
     /// As many as asked for, or as many as there are descriptors for.
     fn memory_streams(&self) -> u32 {
         u32::try_from(self.ceiling).unwrap_or(u32::MAX).clamp(1, self.scope.memory_streams)
-    }
-
-    fn memory_note(&self) -> Option<String> {
-        let (streams, wanted) = (self.memory_streams(), self.scope.memory_streams);
-        (streams < wanted).then(|| {
-            format!(
-                "file descriptors allow {streams} streams in flight instead of {wanted} for the \
-                 memory of a stream; raise the limit with `ulimit -n`"
-            )
-        })
     }
 
     /// More and more requests in flight, against an engine that answers at once.
@@ -258,8 +236,8 @@ impl Client<'_> {
         streaming: bool,
     ) -> Result<Level, Failure> {
         let level = |load: LoadTable| -> Result<Level, Failure> {
-            let ask = Ask { streaming, output_tokens: LADDER_TOKENS, load };
-            let (records, _) = self.drive(SystemClock::new(), engine, ask)?;
+            let answers = (streaming, LADDER_TOKENS);
+            let (records, _) = self.drive(SystemClock::new(), engine, answers, load)?;
             Ok(Level::from_records(slots, &records))
         };
         let enough = self.scope.level_requests_min;
@@ -307,8 +285,8 @@ impl Client<'_> {
                     duration: Some(self.scope.pacing_time.into()),
                     ..LoadTable::default()
                 };
-                let ask = Ask { streaming: false, output_tokens: LADDER_TOKENS, load };
-                let (records, not_sent) = self.drive(SystemClock::new(), &engine, ask)?;
+                let (clock, answers) = (SystemClock::new(), (false, LADDER_TOKENS));
+                let (records, not_sent) = self.drive(clock, &engine, answers, load)?;
                 Ok(PacingRow::from_records(rate_per_s, &records, not_sent))
             })
             .collect()
@@ -331,13 +309,14 @@ impl Client<'_> {
 
     /// A new engine for every row, so that its truth is of this row alone.
     fn measure_fidelity_of(&self, streams: u32) -> Result<FidelityRow, Failure> {
-        let (tokens, gap) = (self.scope.fidelity_tokens(streams), Scope::fidelity_gap(streams));
+        let tokens = self.scope.fidelity_tokens(streams);
+        // One engine process writes some hundred thousand tokens per second; at the pace of a few
+        // streams it would be late with thousands, and prove nothing.
+        let gap = Duration::from_millis(if streams <= 1_024 { 10 } else { 50 });
         let engine = TestEngine::paced(TTFT, Some(gap))?;
         let requests = u64::from(streams) * u64::from(WAVES);
-        let load = closed(streams, requests);
-        let (clock, ask) =
-            (SystemClock::new(), Ask { streaming: true, output_tokens: tokens, load });
-        let (records, _) = self.drive(clock, &engine, ask)?;
+        let clock = SystemClock::new();
+        let (records, _) = self.drive(clock, &engine, (true, tokens), closed(streams, requests))?;
         let truth = engine.truth()?;
         let asked = FidelityRow {
             streams,
@@ -350,27 +329,28 @@ impl Client<'_> {
         Ok(asked.compare(&records, &answers(&truth, clock)))
     }
 
-    /// Plays a plan to its end, and collects the records in the order in which they ended. Returns them
-    /// with the number of requests that were not sent.
+    /// Sends the requests of a load, whose answers are streamed or not and have so many tokens. Returns
+    /// the records in the order in which they ended, and the number of requests that were not sent.
     fn drive(
         &self,
         clock: SystemClock,
         engine: &TestEngine,
-        ask: Ask,
+        (streaming, output_tokens): (bool, u32),
+        load: LoadTable,
     ) -> Result<(Vec<RequestRecord>, u64), Failure> {
         let source = SourceTable {
             input_tokens: Some(INPUT_TOKENS.into()),
-            output_tokens: Some(ask.output_tokens.into()),
+            output_tokens: Some(output_tokens.into()),
             ..SourceTable::default()
         };
-        let stream = Some(ask.streaming);
-        let workload = WorkloadTable { stream, source, ..WorkloadTable::default() };
-        let draft = SpecDraft { workload, load: ask.load, ..SpecDraft::default() };
+        let workload =
+            WorkloadTable { stream: Some(streaming), source, ..WorkloadTable::default() };
+        let draft = SpecDraft { workload, load, ..SpecDraft::default() };
         let plan = Planned::new(draft.resolve()?)?.plan;
         let (journal, entries) = sync_channel(JOURNAL_QUEUE);
         let run = Drive {
             plan,
-            target: Arc::new(engine.target(ask.streaming, self.kernel_stamps)?),
+            target: Arc::new(engine.target(streaming, self.kernel_stamps)?),
             clock,
             control: Control::default(),
             progress: Arc::new(Progress::default()),
@@ -518,8 +498,8 @@ fn busy_note(machine: &Machine) -> Option<String> {
     let cpus = machine.cpus?;
     (f64::from(cpus) * IDLE_SHARE < load).then(|| {
         format!(
-            "the machine was busy before this began (load {load} on {cpus} CPUs): the client may do \
-             better than this; calibrate again when nothing else runs"
+            "the machine was busy before the calibration (load {load} on {cpus} CPUs), so the client \
+             may be faster than measured; calibrate again when nothing else runs"
         )
     })
 }
@@ -568,7 +548,7 @@ impl CalibrationFolder {
     pub fn create(&self) -> Result<(), Failure> {
         std::fs::create_dir_all(&self.path).map_err(|error| {
             Failure::usage(format!("cannot keep a calibration in {}: {error}", self.path.display()))
-                .hint("choose another place with the variable XDG_CACHE_HOME")
+                .hint("choose another folder with the variable XDG_CACHE_HOME")
         })
     }
 

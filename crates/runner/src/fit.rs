@@ -95,8 +95,8 @@ impl Coefficient {
         COEFFICIENTS.iter().find(|coefficient| coefficient.name == name).ok_or_else(|| {
             let names: Vec<&str> =
                 COEFFICIENTS.iter().map(|coefficient| coefficient.name).collect();
-            Failure::usage(format!("`{name}` is no coefficient that can be fitted"))
-                .hint(format!("those are {}", names.join(", ")))
+            Failure::usage(format!("`{name}` is not a coefficient that can be fitted"))
+                .hint(format!("the coefficients are {}", names.join(", ")))
         })
     }
 
@@ -209,7 +209,7 @@ pub fn own_seed(row: usize, index: u64) -> u64 {
     ((row as u64 + 1) << 40) | index
 }
 
-/// Plays a run again as it was sent, where that can be told from its records.
+/// The row of a stored run: its requests as they were sent, where the records show that.
 pub fn row_of_run(path: &Path) -> Result<Row, Failure> {
     let directory = RunDirectory::at(path.to_owned());
     let stored = directory.read().map_err(Failure::from_usage)?;
@@ -218,51 +218,19 @@ pub fn row_of_run(path: &Path) -> Result<Row, Failure> {
     if let Some(why) = unfit(observations, &summary) {
         return Err(Failure::usage(format!("{}: {why}", directory.id())));
     }
-    let simulated = observations.manifest.simulated.is_some();
-    let vllm = summary.vllm;
-    Ok(Row {
-        name: format!("{}{}", directory.id(), if simulated { " (simulated)" } else { "" }),
-        requests: observations.records.iter().zip(0..).map(row_request).collect(),
-        load: row_load(observations),
-        figures: [vllm.output_throughput, vllm.ttft_ms.mean, vllm.tpot_ms.mean],
-        server: EngineTable::default(),
-        continues: false,
-    })
-}
-
-/// Why the records do not tell how to play it, or its figures not what to reach.
-fn unfit(observations: &Observations, summary: &Summary) -> Option<String> {
-    let records = &observations.records;
-    let spec = &observations.manifest.spec;
-    let ok = records.iter().filter(|record| record.ending.outcome == Outcome::Ok).count();
-    let is_cached = |record: &RequestRecord| {
-        record.usage.and_then(|usage| usage.cached_tokens).is_some_and(|tokens| 0 < tokens)
-    };
-    let why = if ok < records.len() || ok == 0 {
-        format!("{ok} of {} requests ended ok, and a fit wants all", records.len())
-    } else if summary.verdict == Verdict::Invalid {
-        "the run is invalid; a fit to it would be one to its faults".to_owned()
-    } else if spec.engine.speed.is_some_and(|speed| (speed - 1.0).abs() > 1e-9) {
-        "its engine ran at another speed than its profile's".to_owned()
-    } else if records.iter().any(|record| 0 < record.asked.turn) {
-        "it has conversations, which are not played here".to_owned()
-    } else if records.iter().any(is_cached) {
-        "some prompts were in the prefix cache, and the records do not tell which parts".to_owned()
-    } else {
-        match &spec.load.shape {
-            LoadShape::Closed { think: Think::None, .. } | LoadShape::Open { cap: None, .. } => {
-                return None;
-            }
-            LoadShape::Closed { .. } => "it has think times, which are not played here".to_owned(),
-            LoadShape::Open { .. } => "it has a cap, which is not played here".to_owned(),
+    // Lengths are those that the server counted, where it did.
+    let request = |(record, index): (&RequestRecord, u64)| {
+        let counted = |count: Option<u64>| count.and_then(|count| u32::try_from(count).ok());
+        let tokens = counted(record.usage.and_then(|usage| usage.prompt_tokens));
+        let output = counted(record.usage.and_then(|usage| usage.completion_tokens));
+        let tokens = tokens.unwrap_or(record.asked.input_tokens);
+        RowRequest {
+            prompt: Segment { seed: own_seed(0, index), tokens },
+            output_tokens: output.unwrap_or(record.asked.output_tokens),
         }
     };
-    Some(why)
-}
-
-fn row_load(observations: &Observations) -> RowLoad {
     let began = observations.ending.began.unwrap_or(Moment::ZERO);
-    match &observations.manifest.spec.load.shape {
+    let load = match &observations.manifest.spec.load.shape {
         LoadShape::Closed { concurrency, .. } => {
             RowLoad::Closed { slots: concurrency.get(), tests_first: false }
         }
@@ -272,20 +240,51 @@ fn row_load(observations: &Observations) -> RowLoad {
             };
             RowLoad::Recorded(observations.records.iter().map(sent).collect())
         }
-    }
+    };
+    let simulated = observations.manifest.simulated.is_some();
+    let vllm = summary.vllm;
+    Ok(Row {
+        name: format!("{}{}", directory.id(), if simulated { " (simulated)" } else { "" }),
+        requests: observations.records.iter().zip(0..).map(request).collect(),
+        load,
+        figures: [vllm.output_throughput, vllm.ttft_ms.mean, vllm.tpot_ms.mean],
+        server: EngineTable::default(),
+        continues: false,
+    })
 }
 
-/// With the lengths that the server counted, where it did.
-fn row_request((record, index): (&RequestRecord, u64)) -> RowRequest {
-    let counted = |count: Option<u64>| count.and_then(|count| u32::try_from(count).ok());
-    let usage = record.usage.as_ref();
-    let tokens = counted(usage.and_then(|usage| usage.prompt_tokens));
-    let output = counted(usage.and_then(|usage| usage.completion_tokens));
-    let tokens = tokens.unwrap_or(record.asked.input_tokens);
-    RowRequest {
-        prompt: Segment { seed: own_seed(0, index), tokens },
-        output_tokens: output.unwrap_or(record.asked.output_tokens),
-    }
+/// Why a run cannot be a row: its requests cannot be sent again, or its figures cannot be reached.
+fn unfit(observations: &Observations, summary: &Summary) -> Option<String> {
+    let records = &observations.records;
+    let spec = &observations.manifest.spec;
+    let ok = records.iter().filter(|record| record.ending.outcome == Outcome::Ok).count();
+    let is_cached = |record: &RequestRecord| {
+        record.usage.and_then(|usage| usage.cached_tokens).is_some_and(|tokens| 0 < tokens)
+    };
+    let why = if ok < records.len() || ok == 0 {
+        format!("{ok} of {} requests succeeded, and a fit needs all of them", records.len())
+    } else if summary.verdict == Verdict::Invalid {
+        "the run is invalid, so its figures do not describe the server".to_owned()
+    } else if spec.engine.speed.is_some_and(|speed| (speed - 1.0).abs() > 1e-9) {
+        "its engine ran at another speed than that of its profile".to_owned()
+    } else if records.iter().any(|record| 0 < record.asked.turn) {
+        "it has conversations, which a fit does not support".to_owned()
+    } else if records.iter().any(is_cached) {
+        "some prompts were in the prefix cache, and the records do not show which parts".to_owned()
+    } else {
+        match &spec.load.shape {
+            LoadShape::Closed { think: Think::None, .. } | LoadShape::Open { cap: None, .. } => {
+                return None;
+            }
+            LoadShape::Closed { .. } => {
+                "it has think times, which a fit does not support".to_owned()
+            }
+            LoadShape::Open { .. } => {
+                "it has a cap on the requests in flight, which a fit does not support".to_owned()
+            }
+        }
+    };
+    Some(why)
 }
 
 /// Requests at these moments, or of a closed loop with so many slots.
@@ -440,38 +439,34 @@ fn play_rows(rows: &[Row], servers: &[Profile]) -> Result<Vec<Figures>, Failure>
     Ok(figures)
 }
 
+/// The mean over several draws of arrivals, stretched so that they come at the rate, or so that the row
+/// takes as long as it took: at four fifths of a server's capacity a few per cent of the rate double
+/// its queue.
 fn poisson(row: &Row, rate: f64, server: &Profile) -> Result<Figures, Failure> {
-    let draw = |seed| one_poisson(row, rate, server, seed);
+    let draw = |seed| {
+        let mut draws = Draws::new(seed, row.requests.len() as u64);
+        let mut sum = 0.0;
+        let gaps = row.requests.iter().map(|_| {
+            sum += draws.exponential();
+            sum
+        });
+        let shape: Vec<f64> = gaps.collect();
+        let mut span_s = row.requests.len() as f64 / rate;
+        let mut played = Sums::default();
+        for _ in 0..MOVES {
+            let at = |place: &f64| Duration::try_from_secs_f64(place / sum * span_s);
+            let moments = shape.iter().map(|place| Moment::ZERO + at(place).unwrap_or(PATIENCE));
+            played = play_at(row, moments.collect(), server)?;
+            let Some(took_s) = row.load.stretched_to_s() else { break };
+            span_s = (span_s + took_s - played.duration_s()).max(f64::EPSILON);
+        }
+        Ok(played.figures())
+    };
     let drawn = (0..ARRIVAL_DRAWS).map(draw).collect::<Result<Vec<Figures>, Failure>>()?;
     Ok(std::array::from_fn(|index| {
         let known: Option<Vec<f64>> = drawn.iter().map(|figures| figures[index]).collect();
         known.map(|known| known.iter().sum::<f64>() / known.len() as f64)
     }))
-}
-
-/// One draw of arrivals, stretched so that they come at the rate, or so that the row takes as long
-/// as it took: at four fifths of a server's capacity a few per cent of the rate double its queue.
-fn one_poisson(row: &Row, rate: f64, server: &Profile, seed: u64) -> Result<Figures, Failure> {
-    let mut draws = Draws::new(seed, row.requests.len() as u64);
-    let mut sum = 0.0;
-    let gaps = row.requests.iter().map(|_| {
-        sum += draws.exponential();
-        sum
-    });
-    let shape: Vec<f64> = gaps.collect();
-    let mut span_s = row.requests.len() as f64 / rate;
-    let mut played = Sums::default();
-    for _ in 0..MOVES {
-        let moments = shape.iter().map(|place| Moment::ZERO + seconds(place / sum * span_s));
-        played = play_at(row, moments.collect(), server)?;
-        let Some(took_s) = row.load.stretched_to_s() else { break };
-        span_s = (span_s + took_s - played.duration_s()).max(f64::EPSILON);
-    }
-    Ok(played.figures())
-}
-
-fn seconds(seconds: f64) -> Duration {
-    Duration::try_from_secs_f64(seconds).unwrap_or(PATIENCE)
 }
 
 fn play_at(row: &Row, moments: Vec<Moment>, server: &Profile) -> Result<Sums, Failure> {
@@ -602,7 +597,7 @@ impl Fitting {
         let bears = self.rows.len() / ROWS_PER_COEFFICIENT;
         if bears < self.free.len() {
             return Err(Failure::usage(format!(
-                "{} rows bear {bears} free coefficients, one for two rows, and {} are free",
+                "{} rows allow {bears} free coefficients, one for two rows, but {} are free",
                 self.rows.len(),
                 self.free.len()
             ))
@@ -627,15 +622,20 @@ impl Fitting {
         }
         let played = self.play(coefficients)?;
         let (left_out, part) = if self.leave_one_out && !self.free.is_empty() {
-            report("asking how well it tells rows that it has not seen …");
-            (Some(self.leave_each_out(start, &report)?), self.fit_part(start)?)
+            report("testing how well the fit predicts rows that it has not seen …");
+            let left_out = self.leave_each_out(start, &report)?;
+            // A fit of the same coefficients on two thirds of the rows.
+            let seen = (0..self.rows.len()).filter(|row| is_in_part(*row)).count();
+            let is_part = seen < self.rows.len() && self.free.len() < seen;
+            let part = is_part.then(|| self.fit_anew(start, is_in_part)).transpose()?;
+            (Some(left_out), part)
         } else {
             (None, None)
         };
         Ok(Fit { coefficients, played, left_out, part, evaluations: found.evaluations })
     }
 
-    /// Each row as told by a fit without it; the fits run side by side.
+    /// Each row as predicted by a fit without it; the fits run side by side.
     fn leave_each_out(
         &self,
         base: Coefficients,
@@ -660,17 +660,8 @@ impl Fitting {
         Ok(played)
     }
 
-    /// A fit of the same coefficients on two thirds of the rows.
-    fn fit_part(&self, base: Coefficients) -> Result<Option<Vec<Figures>>, Failure> {
-        let seen = (0..self.rows.len()).filter(|row| is_in_part(*row)).count();
-        if seen == self.rows.len() || seen <= self.free.len() {
-            return Ok(None);
-        }
-        Ok(Some(self.fit_anew(base, is_in_part)?))
-    }
-
-    /// All rows as told by a fit on some. It begins where a fit begins that knows nothing, so that
-    /// nothing of the other rows is in it.
+    /// All rows as predicted by a fit on some. It begins with neutral coefficients, so that it depends on
+    /// no other row.
     fn fit_anew(
         &self,
         base: Coefficients,
@@ -690,8 +681,8 @@ impl Fitting {
             if cost.is_finite() {
                 return Ok(cost);
             }
-            Err(Failure::usage("a figure is so far off that it cannot be compared")
-                .hint("see with --free none which one it is"))
+            Err(Failure::usage("a figure is too far from its measured value to be compared")
+                .hint("--free none shows which one"))
         })
     }
 

@@ -64,15 +64,9 @@ pub struct Simulator<'session> {
 #[derive(Debug)]
 pub struct Ready {
     planned: Planned,
-    warmed_up: Option<WarmUpFacts>,
+    /// What was sent before it; times are virtual.
+    pub warmed_up: Option<WarmUpFacts>,
     clock: SystemClock,
-}
-
-impl Ready {
-    /// How long its warm-up took, in virtual time.
-    pub fn warm_up_took(&self) -> Duration {
-        self.warmed_up.map_or(Duration::ZERO, |facts| facts.took)
-    }
 }
 
 /// A run that was simulated and stored.
@@ -139,7 +133,7 @@ impl Simulator<'_> {
         let Planned { spec, plan, .. } = &ready.planned;
         let telemetry =
             spec.telemetry.as_ref().map(|_| directory.create_telemetry()).transpose()?;
-        let mut recorder = TelemetryRecorder { writer: telemetry, failed: None, kv_usage_max: 0.0 };
+        let mut recorder = TelemetryRecorder { writer: Ok(telemetry), kv_usage_max: 0.0 };
         recorder.write(&TelemetryEntry::DevicesAbsent(DevicesAbsence::Pretended));
         let generation = self.engine.config().generation;
         let ending = self.play(
@@ -149,10 +143,14 @@ impl Simulator<'_> {
             &mut Journal {
                 streaming: spec.workload.streaming,
                 write: &mut |entry| Ok(writer.append(&entry)?),
-                watch: &mut |sample| recorder.note(sample, generation),
+                watch: &mut |sample| {
+                    recorder.kv_usage_max = recorder.kv_usage_max.max(sample.gauges.kv_usage);
+                    recorder.write(&telemetry_entry(sample, generation));
+                },
             },
         )?;
-        if let Err(error) = recorder.finish() {
+        let finished = recorder.writer.and_then(|it| it.map_or(Ok(()), TelemetryWriter::finish));
+        if let Err(error) = finished {
             self.session.warn(format!("the engine's metrics are not all stored: {error}"));
         }
         writer.append(&JournalEntry::RunEnded(ending))?;
@@ -177,8 +175,9 @@ impl Simulator<'_> {
         observer: &mut O,
     ) -> Result<RunEnding, Failure> {
         let rules = Rules { limits: spec.limits, streaming: spec.workload.streaming, seed };
-        let player = Player::new(plan, rules, &mut self.engine, observer);
-        player.obeying(self.session.control.clone()).play()
+        let mut player = Player::new(plan, rules, &mut self.engine, observer);
+        player.control = self.session.control.clone();
+        player.play()
     }
 
     fn new_run(&self, ready: &Ready) -> Result<Manifest, Failure> {
@@ -306,35 +305,20 @@ fn streamed(flight: &Flight<Vec<Moment>>, is_whole: bool) -> Vec<StreamEvent> {
     (0..flight.tokens).map(token).chain(closing).collect()
 }
 
-/// Writes samples down as they come. What cannot be written does not stop the simulation.
+/// Stores samples. A sample that cannot be written does not stop the simulation.
 #[derive(Debug)]
 struct TelemetryRecorder {
-    /// `None` where nobody asked for it, and from the first failure on.
-    writer: Option<TelemetryWriter>,
-    failed: Option<StoreError>,
+    /// `None` where no telemetry is requested; the first error ends it.
+    writer: Result<Option<TelemetryWriter>, StoreError>,
     kv_usage_max: f64,
 }
 
 impl TelemetryRecorder {
-    fn note(&mut self, sample: &Sample, generation: Generation) {
-        self.kv_usage_max = self.kv_usage_max.max(sample.gauges.kv_usage);
-        self.write(&telemetry_entry(sample, generation));
-    }
-
     fn write(&mut self, entry: &TelemetryEntry) {
-        let written = self.writer.as_mut().map(|writer| writer.append(entry));
-        if let Some(Err(error)) = written {
-            self.writer = None;
-            self.failed = Some(error);
-        }
-    }
-
-    /// Puts everything on disk.
-    fn finish(&mut self) -> Result<(), StoreError> {
-        match (self.failed.take(), self.writer.take()) {
-            (Some(error), _) => Err(error),
-            (None, Some(writer)) => writer.finish(),
-            (None, None) => Ok(()),
+        if let Ok(Some(writer)) = &mut self.writer
+            && let Err(error) = writer.append(entry)
+        {
+            self.writer = Err(error);
         }
     }
 }
@@ -720,7 +704,7 @@ impl VirtualEngine {
         self.end(Moment::ZERO + time);
     }
 
-    /// What one of the scheduler's counters has counted in this run.
+    /// The value of one of the scheduler's counters in this run.
     pub(crate) fn counted(&self, counter: fn(&Counters) -> u64) -> u64 {
         counter(&self.scheduler.counters()) - counter(&self.counted)
     }
@@ -831,6 +815,7 @@ fn describe(config: &SchedulerConfig) -> String {
     )
 }
 
+/// The process in front of the scheduler.
 #[derive(Debug)]
 struct ApiServer {
     process: ApiProcess,
@@ -944,11 +929,6 @@ impl<'a, O: Observer> Player<'a, O> {
             turns: 0,
             refused: None,
         }
-    }
-
-    /// Ends early when `control` asks for it.
-    pub(crate) fn obeying(self, control: Control) -> Self {
-        Self { control, ..self }
     }
 
     /// Plays it to its end.

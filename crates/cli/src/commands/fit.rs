@@ -42,16 +42,16 @@ pub(crate) fn run(arguments: &FitArguments) -> Result<ExitCode, Failure> {
     }
     let base = arguments.engine.clone();
     if [&base.profile, &base.hardware, &base.model].iter().all(|name| name.is_none()) {
-        return Err(Failure::usage("it is not said what server was measured")
+        return Err(Failure::usage("the measured server is not named")
             .hint("name it with --profile, or with --hardware and --engine-model"));
     }
     check_save(arguments)?;
+    let server =
+        |choice: &EngineTable| Profile::compose(choice).map_err(|error| embedded::refusal(&error));
+    let servers = rows.iter().map(|row| server(&row.server.over(&base)));
     let fitting = Fitting {
         base: server(&base)?,
-        servers: rows
-            .iter()
-            .map(|row| server(&row.server.over(&base)))
-            .collect::<Result<_, _>>()?,
+        servers: servers.collect::<Result<_, _>>()?,
         free: free(&arguments.free, rows.len())?,
         source: arguments.source.clone().unwrap_or_else(|| names(&arguments.results)),
         leave_one_out: !arguments.no_leave_one_out,
@@ -83,32 +83,30 @@ fn spread(flag: &str, typed: Option<f64>) -> Result<f64, Failure> {
     Err(Failure::usage(format!("{flag} is {spread}; it lies between 0 and 10")))
 }
 
-fn server(choice: &EngineTable) -> Result<Profile, Failure> {
-    Profile::compose(choice).map_err(|error| embedded::refusal(&error))
-}
-
-/// The place for the profile is looked at before the work begins.
+/// Whether the profile can be saved is checked before the work begins.
 fn check_save(arguments: &FitArguments) -> Result<(), Failure> {
     let Some(path) = &arguments.save else { return Ok(()) };
-    let place = path.display();
+    let shown = path.display();
     if arguments.free == ["none"] {
-        return Err(Failure::usage("--free none fits nothing that --save could keep"));
+        return Err(Failure::usage("--free none fits nothing that --save could store"));
     }
     if path.exists() {
-        return Err(Failure::usage(format!("--save {place} exists already"))
+        return Err(Failure::usage(format!("--save {shown} exists already"))
             .hint("name another file, or remove it"));
     }
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     if folder.is_some_and(|folder| !folder.is_dir()) {
-        return Err(Failure::usage(format!("--save {place}: there is no such folder")));
+        return Err(Failure::usage(format!("--save {shown}: the folder does not exist")));
     }
     Ok(())
 }
 
 fn free(names: &[String], rows: usize) -> Result<Vec<&'static Coefficient>, Failure> {
     match (names, Coefficient::by_default(rows)) {
-        ([], free) if free.is_empty() => Err(Failure::usage("one row cannot tell one coefficient")
-            .hint("give results of at least two loads, or --free none to try the profile")),
+        ([], free) if free.is_empty() => {
+            Err(Failure::usage("one row cannot determine a coefficient")
+                .hint("give results of at least two loads, or --free none to try the profile"))
+        }
         ([], free) => Ok(free),
         ([none], _) if none == "none" => Ok(Vec::new()),
         _ => names.iter().map(|name| Coefficient::find(name)).collect(),
@@ -140,10 +138,13 @@ const KEPT_UP: f64 = 0.95;
 /// All rows of one result: `PLACE`, or `PLACE@key=value,…` where its server was set otherwise. A place
 /// that is no file may be the id of a stored run or import.
 fn read_rows(result: &str, store: &RunStore, spreads: Spreads) -> Result<Vec<Row>, Failure> {
-    let (name, server) = match result.split_once('@') {
-        Some((name, settings)) => (name, server_settings(settings)?),
-        None => (result, EngineTable::default()),
-    };
+    let (name, settings) = result.split_once('@').unwrap_or((result, ""));
+    // Settings of the server, with the keys of a profile's `[serve]`.
+    let server: EngineTable = toml::from_str(&settings.replace(',', "\n")).map_err(|error| {
+        let message = error.message();
+        Failure::usage(format!("`@{settings}` is not a setting of a server: {message}"))
+            .hint("such as results.jsonl@max_num_seqs=4096,generation=\"v0\"")
+    })?;
     let stored = if Path::new(name).is_file() { None } else { store.find(name).ok() };
     let mut rows = match stored {
         Some(Stored::Run(run)) => vec![row_of_run(run.path())?],
@@ -163,15 +164,6 @@ fn read_rows(result: &str, store: &RunStore, spreads: Spreads) -> Result<Vec<Row
     Ok(rows)
 }
 
-/// Settings of a server as `key=value,…`, with the keys of a profile's `[serve]`.
-fn server_settings(settings: &str) -> Result<EngineTable, Failure> {
-    let lines: Vec<String> = settings.split(',').map(str::to_owned).collect();
-    toml::from_str(&lines.join("\n")).map_err(|error| {
-        Failure::usage(format!("`@{settings}` is no setting of a server: {}", error.message()))
-            .hint("such as results.jsonl@max_num_seqs=4096,generation=\"v0\"")
-    })
-}
-
 fn rows_of_file(path: &Path, spreads: Spreads) -> Result<Vec<Row>, Failure> {
     let bytes = &read_at_most(path, FILE_BYTES_MAX)
         .map_err(Failure::from_usage)?
@@ -189,7 +181,7 @@ fn rows_of_file(path: &Path, spreads: Spreads) -> Result<Vec<Row>, Failure> {
         .map_err(|error| named(error.to_string()))?;
     if let Some(broken) = found.broken().next() {
         return Err(named(format!("line {}: {}", broken.line, broken.reason))
-            .hint("a fit wants every row; take the broken ones out"));
+            .hint("a fit needs every row; remove the broken ones"));
     }
     rows_of_results(found.results(), spreads).map_err(named)
 }
@@ -264,12 +256,12 @@ fn line_of(result: &ToolResult) -> u32 {
 fn row_load(result: &ToolResult) -> Result<(String, RowLoad), String> {
     let refuse = |why: &str| Err(format!("line {}: {why}", line_of(result)));
     if result.burstiness.is_some_and(|burstiness| (burstiness - 1.0).abs() > 1e-9) {
-        return refuse("its arrivals are burstier or evener than Poisson, and are not played here");
+        return refuse("its arrivals are not Poisson arrivals, which a fit needs");
     }
     match (result.max_concurrency, result.request_rate) {
-        (Some(_), Some(ResultRate::PerSecond(_))) => {
-            refuse("it has a rate and a cap on the requests in flight, and is not played here")
-        }
+        (Some(_), Some(ResultRate::PerSecond(_))) => refuse(
+            "it has a rate and a cap on the requests in flight, which a fit does not support",
+        ),
         (Some(slots), Some(ResultRate::Unlimited) | None) => {
             Ok((format!("concurrency {slots}"), RowLoad::Closed { slots, tests_first: true }))
         }
@@ -279,7 +271,7 @@ fn row_load(result: &ToolResult) -> Result<(String, RowLoad), String> {
             Ok((format!("rate {rate}"), RowLoad::Poisson { rate, took_s, kept_up }))
         }
         (None, Some(ResultRate::Unlimited)) => Ok(("all at once".to_owned(), RowLoad::AtOnce)),
-        (None, None) => refuse("it says neither a rate nor a concurrency"),
+        (None, None) => refuse("it has neither a rate nor a concurrency"),
     }
 }
 
@@ -333,8 +325,8 @@ fn page(fitting: &Fitting, fit: &Fit, profile: &Profile) -> String {
     totals.extend(left_out.map(|it| total("each row left out", fitting, it, |_| true)));
     if let Some(part) = &fit.part {
         let seen = (0..fitting.rows.len()).filter(|row| is_in_part(*row)).count();
-        let own = format!("a fit on {seen} rows, those");
-        totals.push(total(&own, fitting, part, is_in_part));
+        let label = format!("a fit on {seen} rows: these rows");
+        totals.push(total(&label, fitting, part, is_in_part));
         let unseen = |row| !is_in_part(row);
         totals.push(total("and the rows that it has not seen", fitting, part, unseen));
     }
@@ -342,11 +334,11 @@ fn page(fitting: &Fitting, fit: &Fit, profile: &Profile) -> String {
         let agree = if measured == played { "the same row" } else { "another row" };
         let [measured, played] = [measured, played].map(|row| &fitting.rows[row].name);
         Block::Paragraph(plain(format!(
-            "knee of the throughput: measured at {measured}, played at {played}: {agree}"
+            "knee of the throughput: measured at {measured}, predicted at {played}: {agree}"
         )))
     });
-    let caption = "Measured values, those of the fitted profile, and the error; left out: the error of a \
-                   fit without the row.";
+    let caption = "Measured values, values of the fitted profile, and the error; left out: the error of \
+                   a fit without the row.";
     let blocks = [
         vec![Block::Facts(coefficients.collect())],
         vec![Block::Paragraph(plain(caption)), Block::Table(table(fitting, fit))],

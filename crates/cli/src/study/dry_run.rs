@@ -731,7 +731,7 @@ impl Estimate {
     fn simulate(spec: &Spec, session: &Session) -> Result<Self, Failure> {
         let mut simulator = Simulator { engine: VirtualEngine::new(&spec.engine)?, session };
         let ready = simulator.make_ready(spec)?;
-        let warm_up = ready.warm_up_took();
+        let warm_up = ready.warmed_up.map_or(Duration::ZERO, |facts| facts.took);
         let summary = simulator.summarize(ready)?;
         // A simulation that a signal cut has no true numbers.
         session.interruption.check()?;

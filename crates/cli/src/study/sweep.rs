@@ -68,10 +68,9 @@ pub(crate) fn plan(arguments: &SweepArguments) -> Result<StudyPlan, Failure> {
     for (name, drafted) in named {
         let is_server = drafted.spec.url.is_some() || drafted.spec.deployment.is_some();
         if arguments.virtual_time && is_server && table.targets.is_some() {
-            let message = format!("--target {name} is a server, and virtual time has no servers");
-            return Err(
-                Failure::usage(message).hint("name engines instead, as NAME=embedded:PROFILE")
-            );
+            let message = format!("--target {name} is a server, which cannot run in virtual time");
+            let hint = "name engines instead, as NAME=embedded:PROFILE";
+            return Err(Failure::usage(message).hint(hint));
         }
         let spec = condition(&drafted, &sweep, &table, arguments.virtual_time)?;
         let name = if name.is_empty() { server_name(&spec) } else { name };
@@ -79,7 +78,7 @@ pub(crate) fn plan(arguments: &SweepArguments) -> Result<StudyPlan, Failure> {
     }
     let order = table.order.unwrap_or(Order::Interleaved);
     let plan = StudyPlan::new(Question::Sweep(sweep), conditions, repetition, order);
-    let note = "the levels did not rise: they are put in order, each once".to_owned();
+    let note = "the levels are sorted, each once".to_owned();
     let note = (!sorted.was_sorted).then_some(note);
     let notes = note.into_iter().chain(few_waves(&plan.study)).collect();
     Ok(StudyPlan { restart_timeout, notes, ..plan })
@@ -94,13 +93,11 @@ fn check_load(arguments: &ExperimentArguments) -> Result<(), Failure> {
         (load.concurrency.is_some(), "--concurrency", "--concurrencies"),
         (load.speed.is_some(), "--speed", "--rates"),
     ];
-    match typed.into_iter().find(|(is_typed, ..)| *is_typed) {
-        None => Ok(()),
-        Some((_, flag, many)) => {
-            Err(Failure::usage(format!("{flag} is the load of one run, and a sweep has many"))
-                .hint(format!("say them with {many}, such as {many} 1,2,4,8")))
-        }
-    }
+    let Some((_, flag, many)) = typed.into_iter().find(|(is_typed, ..)| *is_typed) else {
+        return Ok(());
+    };
+    Err(Failure::usage(format!("{flag} is the load of one run, and a sweep has many"))
+        .hint(format!("set them with {many}, such as {many} 1,2,4,8")))
 }
 
 fn levels(drafted: &Drafted) -> Result<(Dimension, SortedLevels), Failure> {
@@ -108,7 +105,7 @@ fn levels(drafted: &Drafted) -> Result<(Dimension, SortedLevels), Failure> {
     let (dimension, sorted) = match (&table.rates, &table.concurrencies, &table.find) {
         (Some(_), Some(_), _) => {
             return Err(Failure::usage(
-                "--rates and --concurrencies are two sweeps; choose one of them",
+                "--rates and --concurrencies cannot be combined: choose one of them",
             ));
         }
         (Some(rates), None, _) => (Dimension::Rate, rates.0.sorted()),
@@ -117,9 +114,9 @@ fn levels(drafted: &Drafted) -> Result<(Dimension, SortedLevels), Failure> {
         // A file with rates must not become a sweep of concurrencies unnoticed.
         (None, None, None) if load.rate.is_some() || load.ramp.is_some() => {
             return Err(Failure::usage(
-                "the file has a rate or a ramp, and nothing says at which loads to measure",
+                "the file has a rate or a ramp, but no levels to measure at",
             )
-            .hint("say --rates or --concurrencies, such as --rates 1,2,4,8"));
+            .hint("set --rates or --concurrencies, such as --rates 1,2,4,8"));
         }
         (None, None, None) => {
             (Dimension::Concurrency, Levels::<false>(CONCURRENCIES.to_vec()).sorted())
@@ -128,8 +125,10 @@ fn levels(drafted: &Drafted) -> Result<(Dimension, SortedLevels), Failure> {
     match &table.find {
         Some(find) if find.0.dimension != dimension => {
             Err(Failure::usage(match find.0.dimension {
-                Dimension::Rate => "--find looks for a rate, and --concurrencies are none",
-                Dimension::Concurrency => "--find looks for a concurrency, and --rates are none",
+                Dimension::Rate => "--find searches a rate, so it needs --rates",
+                Dimension::Concurrency => {
+                    "--find searches a concurrency, so it needs --concurrencies"
+                }
             }))
         }
         _ => Ok((dimension, sorted)),
@@ -142,13 +141,13 @@ fn waves(drafted: &Drafted, dimension: Dimension) -> Result<Option<NonZeroU32>, 
     let load = &drafted.spec.load;
     let has_length = load.requests.is_some() || load.duration.is_some();
     match (drafted.sweep.waves, dimension) {
-        (Some(0), _) => Err(Failure::usage("--waves is zero; write a number from 1")),
+        (Some(0), _) => Err(Failure::usage("--waves must be at least 1")),
         (Some(_), Dimension::Rate) => {
-            Err(Failure::usage("--waves counts in requests in flight, and a rate has none")
-                .hint("say how long each level is with --requests or --duration"))
+            Err(Failure::usage("--waves is a multiple of the concurrency, and a rate has none")
+                .hint("set the length of each level with --requests or --duration"))
         }
         (Some(_), Dimension::Concurrency) if has_length => Err(Failure::usage(
-            "--waves says how long each level is, and so do --requests and --duration; choose one",
+            "--waves, --requests and --duration all set the length of a level; choose one",
         )),
         (Some(waves), Dimension::Concurrency) => Ok(NonZeroU32::new(waves)),
         (None, Dimension::Concurrency) if !has_length => Ok(NonZeroU32::new(WAVES)),
@@ -163,15 +162,13 @@ fn few_waves(study: &StudySpec) -> Option<String> {
     let Extent::Requests(requests) = highest.load.extent else { return None };
     let slots = u64::from(concurrency.get());
     let few = if requests.get() < slots {
-        "fewer than that: not all places are ever taken"
+        "fewer than that: the concurrency is never reached"
     } else if requests.get() < slots * WAVES_FEW {
-        "few waves: filling and draining weigh on what is measured"
+        "few waves: ramp-up and drain affect the result"
     } else {
         return None;
     };
-    Some(format!(
-        "at {concurrency} at once {requests} requests are {few}; --waves 10 asks for more"
-    ))
+    Some(format!("at {concurrency} at once {requests} requests are {few}; --waves 10 sends more"))
 }
 
 fn search(table: &SweepTable, runs: u32, sorted: &SortedLevels) -> Result<Option<Search>, Failure> {
@@ -181,12 +178,10 @@ fn search(table: &SweepTable, runs: u32, sorted: &SortedLevels) -> Result<Option
             (table.at_most.is_some(), "--at-most"),
             (table.resolution.is_some(), "--resolution"),
         ];
-        return match stray.into_iter().find(|(is_set, _)| *is_set) {
-            None => Ok(None),
-            Some((_, flag)) => Err(Failure::usage(format!(
-                "{flag} is for a search; set --find too, or leave it out"
-            ))),
-        };
+        let stray = stray.into_iter().find(|(is_set, _)| *is_set);
+        return stray.map_or(Ok(None), |(_, flag)| {
+            Err(Failure::usage(format!("{flag} is for a search; set --find too, or leave it out")))
+        });
     };
     let lowest = sorted.levels.first().and_then(|level| level.place());
     let lowest = lowest.filter(|level| level.is_finite());
@@ -201,7 +196,7 @@ fn search(table: &SweepTable, runs: u32, sorted: &SortedLevels) -> Result<Option
     let ends = [("--from", from), ("--at-most", at_most)];
     let broken = ends.into_iter().find(|(_, level)| whole(*level).is_none());
     if let Some((flag, level)) = broken.filter(|_| find.0.dimension == Dimension::Concurrency) {
-        return Err(Failure::usage(format!("{flag} {level} is no number of requests in flight")));
+        return Err(Failure::usage(format!("{flag} {level} is not a whole number of requests")));
     }
     Ok(Some(Search {
         goals: find.0.goals.clone(),
@@ -222,9 +217,9 @@ fn condition(
     let draft = &drafted.spec;
     if draft.saved.is_some() || draft.workload.source.trace.is_some() {
         return Err(Failure::usage(
-            "a saved plan or a trace has its own moments: there are no levels to choose",
+            "a saved plan or a trace has its own send times, so it has no levels",
         )
-        .hint("play it with `inferometer run`, a trace at other speeds with --speed"));
+        .hint("send it with `inferometer run`, a trace at other speeds with --speed"));
     }
     let searched = sweep.find.as_ref().and_then(|find| match sweep.dimension {
         Dimension::Rate => Some(Level::Rate(find.from)),
@@ -300,7 +295,7 @@ impl Grammar for Find {
     fn read(text: &str) -> Result<Self, String> {
         let wanted = || {
             format!(
-                "`{text}` is no question; write it as `max rate where ttft.p99<500ms` or `max \
+                "`{text}` is not a search; write `max rate where ttft.p99<500ms` or `max \
                  concurrency where ttft.p99<1s, tpot.p99<50ms`"
             )
         };
@@ -390,7 +385,7 @@ impl<const ARE_RATES: bool> Grammar for Levels<ARE_RATES> {
         for part in text.split(',') {
             numbers.extend(read_part(part.trim())?);
             if LEVELS_MAX < numbers.len() {
-                return Err(format!("these are more than {LEVELS_MAX} levels; take larger steps"));
+                return Err(format!("more than {LEVELS_MAX} levels; use larger steps"));
             }
         }
         let is_level =
@@ -427,8 +422,8 @@ impl<const ARE_RATES: bool> Grammar for Levels<ARE_RATES> {
 fn read_part(text: &str) -> Result<Vec<f64>, String> {
     let wanted = || {
         format!(
-            "`{text}` is no level; write numbers after commas, such as 1,3,5, and ranges such as \
-             500..1000:50 (by steps of 50) or 1..64*2 (by a factor of 2)"
+            "`{text}` is not a level; write numbers such as 1,3,5, and ranges such as 500..1000:50 (in \
+             steps of 50) or 1..64*2 (by a factor of 2)"
         )
     };
     let number = |part: &str| {
@@ -452,7 +447,7 @@ fn read_part(text: &str) -> Result<Vec<f64>, String> {
     }
     if step <= 0.0 || grows && step <= 1.0 {
         let least = if grows { "a factor above 1" } else { "a step above 0" };
-        return Err(format!("`{text}` never gets on: it needs {least}"));
+        return Err(format!("`{text}` never ends: it needs {least}"));
     }
     let (mut levels, mut place, mut level) = (Vec::new(), 0.0, from);
     // The end belongs to it, also where rounding puts it a hair too far.
@@ -473,9 +468,7 @@ impl Grammar for Bound {
     fn read(text: &str) -> Result<Self, String> {
         let number = text.trim().parse::<f64>().ok();
         let bound = number.filter(|number| number.is_finite() && 0.0 < *number).map(Self);
-        bound.ok_or_else(|| {
-            format!("`{text}` is no level to search from or to; write a number above 0")
-        })
+        bound.ok_or_else(|| format!("`{text}` is not a bound of a search; write a number above 0"))
     }
 
     fn write(&self) -> String {
@@ -502,8 +495,8 @@ fn drafts(
     typed: &[String],
 ) -> Result<Vec<(String, Drafted)>, Failure> {
     if let Some(url) = arguments.place.as_ref().filter(|place| place.contains("://")) {
-        return Err(Failure::usage(format!("{url} and --target both say what is measured"))
-            .hint(format!("give it a name beside the others: --target NAME={url}")));
+        return Err(Failure::usage(format!("{url} and --target cannot be combined"))
+            .hint(format!("name it like the other servers: --target NAME={url}")));
     }
     let named = typed.iter().map(|text| read_target(text)).collect::<Result<Vec<_>, _>>()?;
     let mut seen = BTreeSet::new();

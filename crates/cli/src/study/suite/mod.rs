@@ -209,8 +209,8 @@ fn refuse_seeds(whole: &Layer) -> Result<(), Failure> {
     let scenarios = (0..count_tables(whole, "scenario")).map(|place| format!("scenario.{place}"));
     scenarios.chain(["defaults".to_owned()]).try_for_each(|table| {
         let keys = [
-            ("seed", "a suite has one seed for all of its scenarios: give it with --seed"),
-            ("plan", "a saved plan has its own seed and load, and no place in a suite"),
+            ("seed", "a suite has one seed for all of its scenarios: set it with --seed"),
+            ("plan", "a saved plan has its own seed and load, so it cannot be part of a suite"),
         ];
         refuse_keys(whole, &format!("{table}.workload."), &keys)
     })
@@ -244,12 +244,12 @@ fn choose(arguments: &SuiteArguments) -> Result<(SuiteFile, ExperimentArguments)
             Ok((SuiteFile::open(SUITES.default)?, typed))
         }
         Some(place) if is_place => Err(Failure::usage(format!(
-            "{name} is no suite; write its name or file first, then the URL ({place})"
+            "{name} is not a suite; write its name or file first, then the URL ({place})"
         ))),
         Some(other) if SUITES.find(other).is_some() => Err(Failure::usage(format!(
-            "`{name}` and `{other}` are two suites, and one is played at a time"
+            "`{name}` and `{other}` are two suites, and one is measured at a time"
         ))
-        .hint("play one after the other; the URL of a server follows the suite")),
+        .hint("measure one after the other; the URL of a server follows the suite")),
         _ => Ok((SuiteFile::open(name)?, typed)),
     }
 }
@@ -275,8 +275,7 @@ fn resolve(
         let spec = spec_at_levels(&drafted, &scenario.levels, None, 1, arguments.virtual_time);
         let spec = spec.map_err(about)?;
         if !sorted.was_sorted {
-            let what = "did not rise: they are put in order, each once";
-            notes.push(format!("the levels of `{name}` {what}"));
+            notes.push(format!("the levels of `{name}` are sorted, each once"));
         }
         notes.extend(too_few_requests(name, &spec, &scenario.levels));
         conditions.push((Condition { name: name.clone(), spec }, drafted.secrets));
@@ -303,8 +302,8 @@ fn too_few_requests(name: &str, spec: &Spec, levels: &[Level]) -> Option<String>
     let empty: Vec<String> = empty.map(|users| users.to_string()).collect();
     (!empty.is_empty()).then(|| {
         format!(
-            "`{name}` has {requests} requests, fewer than {} at once: not all of these places are \
-             ever taken",
+            "`{name}` has {requests} requests, fewer than {} at once: these concurrencies are never \
+             reached",
             empty.join(", ")
         )
     })
@@ -347,9 +346,9 @@ fn check_overrides(file: &SuiteFile, overrides: &Layer) -> Result<(), Failure> {
         let what = format!("{name} would make all scenarios of `{suite}` alike");
         return Err(overrides.origins.failure(&path, &what).hint(match SUITES.find(suite) {
             Some(_) => {
-                format!("write a suite of your own: inferometer suite --show {suite} > mine.toml")
+                format!("write your own suite: inferometer suite --show {suite} > mine.toml")
             }
-            None => "say it in the file of the suite".to_owned(),
+            None => "set it in the file of the suite".to_owned(),
         }));
     }
     if overrides.tree.pointer("/workload/source").is_none() {
@@ -366,8 +365,8 @@ fn check_overrides(file: &SuiteFile, overrides: &Layer) -> Result<(), Failure> {
             return Err(overrides.origins.failure(
                 "workload.source",
                 &format!(
-                    "--source would take the place of `workload.{key}` in the scenario `{name}`, \
-                     which is then another one"
+                    "--source would replace `workload.{key}` of the scenario `{name}`, which would \
+                     change the scenario"
                 ),
             ));
         }
@@ -385,7 +384,7 @@ fn belongs_to_scenarios(leaf: &[String]) -> bool {
     }
 }
 
-/// What was asked otherwise than the suite says: each value without which the hash is another.
+/// What differs from the suite: each value without which the hash is another.
 fn changes(
     file: &SuiteFile,
     arguments: &SuiteArguments,
