@@ -16,20 +16,22 @@ use inferometer_engine::truth::{RequestTruth, Truth};
 use inferometer_engine::{EngineOptions, Mode, Pacing};
 use inferometer_load::resources::resolve;
 use inferometer_load::target::Credentials;
-use inferometer_load::{Control, Drive, Drivers, Progress, SystemClock, Target, drive, resources};
+use inferometer_load::{SystemClock, Target, resources};
 use inferometer_model::fetch::FetchRequest;
 use inferometer_model::observations::{CalibrationFacts, UsageAsk};
 use inferometer_model::spec::{
     ClientSpec, Limits, LoadTable, PerSecond, SourceTable, WorkloadTable,
 };
-use inferometer_model::{Clock, Fetch, JournalEntry, Moment, RequestId, RequestRecord, SpecDraft};
+use inferometer_model::{
+    Clock, Fetch, JournalEntry, Moment, RequestId, RequestRecord, Spec, SpecDraft,
+};
 use inferometer_store::{read_at_most, write_atomically};
 use sha2::{Digest, Sha256};
 
 use crate::embedded::Engine;
 use crate::environment;
 use crate::failure::Failure;
-use crate::measurement::{Planned, drivers};
+use crate::measurement::{JOURNAL_QUEUE, Planned, drive_plan};
 use crate::preflight::{bare_target, fetching};
 use crate::session::Session;
 
@@ -48,8 +50,6 @@ const LONGER_TRIES: u32 = 3;
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// Half a million writes have some seventy megabytes.
 const TRUTH_BYTES_MAX: usize = 1 << 30;
-/// Batches that may wait to be collected.
-const JOURNAL_QUEUE: usize = 1 << 13;
 /// Begins every request's id; the number follows.
 const REQUEST_ID_PREFIX: &str = "inferometer-calibration";
 
@@ -70,7 +70,7 @@ pub fn measure(
     let threads = client.drivers;
     let client = Client {
         kernel_stamps: true,
-        drivers: drivers(client),
+        client: client.clone(),
         ceiling: resources::raise_in_flight_ceiling(threads),
         scope: if quick { Scope::QUICK } else { Scope::FULL },
         report: &report,
@@ -169,7 +169,7 @@ impl Scope {
 #[derive(Clone)]
 struct Client<'a> {
     kernel_stamps: bool,
-    drivers: Drivers,
+    client: ClientSpec,
     /// Requests that this machine can hold in flight.
     ceiling: usize,
     scope: Scope,
@@ -346,23 +346,13 @@ impl Client<'_> {
         let workload =
             WorkloadTable { stream: Some(streaming), source, ..WorkloadTable::default() };
         let draft = SpecDraft { workload, load, ..SpecDraft::default() };
-        let plan = Planned::new(draft.resolve()?)?.plan;
+        let spec = Spec { client: self.client.clone(), ..draft.resolve()? };
+        let plan = Planned::new(spec.clone())?.plan;
+        let target = engine.target(streaming, self.kernel_stamps)?;
+        let session = Session::new(self.ceiling, Arc::new(|_| {}));
         let (journal, entries) = sync_channel(JOURNAL_QUEUE);
-        let run = Drive {
-            plan,
-            target: Arc::new(engine.target(streaming, self.kernel_stamps)?),
-            clock,
-            control: Control::default(),
-            progress: Arc::new(Progress::default()),
-            ceiling: self.ceiling,
-            drivers: self.drivers.clone(),
-            stall_grace: Drive::STALL_GRACE,
-            journal,
-        };
-        let driving = std::thread::Builder::new()
-            .name("driver".to_owned())
-            .spawn(move || drive(run))
-            .map_err(|error| Failure::internal(format!("driver thread: {error}")))?;
+        let driving =
+            std::thread::spawn(move || drive_plan(plan, target, clock, journal, (&spec, &session)));
         let (mut records, mut not_sent) = (Vec::new(), 0);
         for entry in entries.into_iter().flatten() {
             match entry {

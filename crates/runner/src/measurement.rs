@@ -316,7 +316,8 @@ fn play(
     driven.map(|_| writer).map_err(|error| unfinished(error.to_string()))
 }
 
-fn drive_plan(
+/// Drives a plan to its end and reports its progress.
+pub(crate) fn drive_plan(
     plan: Arc<dyn Plan>,
     target: Target,
     clock: SystemClock,
@@ -343,7 +344,10 @@ fn drive_plan(
             control: session.control.clone(),
             progress,
             ceiling: session.ceiling,
-            drivers: drivers(&spec.client),
+            drivers: Drivers {
+                count: NonZeroUsize::try_from(spec.client.drivers).unwrap_or(NonZeroUsize::MIN),
+                cores: spec.client.cores.iter().map(|core| *core as usize).collect(),
+            },
             stall_grace: Drive::STALL_GRACE,
             journal,
         });
@@ -469,7 +473,7 @@ impl<'a> RunLocation<'a> {
 
 /// Batches that may wait for the writer: seconds at the highest rate, and with 64 KiB to a batch a
 /// bound on memory.
-const JOURNAL_QUEUE: usize = 1 << 13;
+pub(crate) const JOURNAL_QUEUE: usize = 1 << 13;
 
 /// Progress is reported often enough to look alive, seldom enough to cost nothing.
 const TICK_EVERY: Duration = Duration::from_millis(250);
@@ -607,7 +611,7 @@ impl WarmUpTally {
         {
             let requests = self.requests;
             let message =
-                format!("none of {requests} warm-up requests ended ok ({outcome}: {words})");
+                format!("none of {requests} warm-up requests succeeded ({outcome}: {words})");
             return Err(Failure::target(message)
                 .hint("nothing was measured; repair the server, or leave --warm-up out"));
         }
@@ -622,12 +626,6 @@ pub fn seal_summary(directory: &RunDirectory, stored: &StoredRun) -> Result<Summ
     let summary = summarize(&stored.observations);
     directory.write_summary(&summary.to_json_bytes())?;
     Ok(summary)
-}
-
-/// The threads that send requests.
-pub(crate) fn drivers(client: &ClientSpec) -> Drivers {
-    let count = NonZeroUsize::try_from(client.drivers).unwrap_or(NonZeroUsize::MIN);
-    Drivers { count, cores: client.cores.iter().map(|core| *core as usize).collect() }
 }
 
 /// A poller and a sampler at work, or none where nobody asked for them.

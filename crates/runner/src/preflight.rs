@@ -70,10 +70,8 @@ pub fn first_token(spec: &Spec, secrets: &Secrets, base: &BaseUrl) -> Result<(),
     target.usage = UsageAsk::None;
     let tokens = probe_tokens(target.api, 1);
     let Probe { record, .. } = ask_once(target.clone(), PROBE_PROMPT, tokens)?;
-    if record.ending.outcome == Outcome::Ok {
-        return Ok(());
-    }
-    Err(probe_failure(&target, secrets, &record))
+    let is_ok = record.ending.outcome == Outcome::Ok;
+    if is_ok { Ok(()) } else { Err(probe_failure(&target, secrets, &record)) }
 }
 
 /// The model that was asked for, or the first that is listed.
@@ -129,25 +127,18 @@ pub fn bare_target(
 pub fn first_model(target: &Target, secrets: &Secrets) -> Result<ListedModel, Failure> {
     let asked = fetching(target, async |fetch| list_models(&fetch).await)?;
     let models = asked.map_err(|error| {
-        let passing = match &error {
-            DiscoveryError::NoAnswer(_) => true,
-            DiscoveryError::Status { status } => means_starting(*status),
-            DiscoveryError::Unauthorized { .. }
-            | DiscoveryError::NotAList { .. }
-            | DiscoveryError::Empty => false,
-        };
+        let has_answered = !matches!(error, DiscoveryError::NoAnswer(_));
+        let is_starting =
+            matches!(error, DiscoveryError::Status { status } if means_starting(status));
         let is_of_key = matches!(error, DiscoveryError::Unauthorized { .. });
         let failure = Failure::target(format!("{}: {error}", target.base))
-            .passing_if(passing)
+            .passing_if(!has_answered || is_starting)
             .refused(is_of_key.then_some(Refusal::Key));
         if secrets.has_key && is_of_key {
-            return failure
-                .hint("a key was sent and refused; is it the right one for this server?");
+            return failure.hint("the server refused the key; is it the key of this server?");
         }
-        if target.http == HttpVersion::Http2 && matches!(error, DiscoveryError::NoAnswer(_)) {
-            return failure.hint(IS_IT_HTTP2);
-        }
-        failure
+        let is_http2 = target.http == HttpVersion::Http2;
+        if is_http2 && !has_answered { failure.hint(IS_IT_HTTP2) } else { failure }
     })?;
     // Discovery returns at least one.
     models.into_iter().next().ok_or_else(|| Failure::target("no model to ask for"))
@@ -219,15 +210,15 @@ pub fn is_refusal(record: &RequestRecord) -> bool {
 fn check_answer(target: &Target, record: &RequestRecord) -> Result<(), Failure> {
     if let Some(other) = &record.other_model {
         return Err(Failure::target(format!(
-            "{}: `{}` was asked for, and `{other}` answered",
+            "{}: `{}` was requested, but `{other}` answered",
             target.base, target.model
         ))
-        .hint("ask for the model by the name that the server gives it (--model)"));
+        .hint("set --model to the name that the server gives it"));
     }
     let streamed = record.head.is_none_or(|head| head.streamed);
     if target.streaming && !streamed {
         return Err(Failure::target(format!(
-            "{}: a stream was asked for, and the answer came whole",
+            "{}: a stream was requested, but the answer was not streamed",
             target.base
         ))
         .hint("the server or a proxy does not stream: measure whole answers with --no-stream"));
@@ -254,7 +245,7 @@ fn check_pinning(api: Api, wanted: PinOutput) -> Result<(), Failure> {
         return Ok(());
     }
     Err(Failure::usage(format!(
-        "--pin-output always: {api} has no field that makes a server go on to a length"
+        "--pin-output always: {api} has no field that sets the length of an answer"
     ))
     .hint("leave --pin-output out: answers may then end before their length"))
 }
@@ -280,7 +271,7 @@ fn find_pinning(target: &Target, workload: &Workload) -> Result<PinnedOutput, Fa
         return Ok(PinnedOutput::default());
     }
     let base = &target.base;
-    Err(Failure::target(format!("{base}: {why}, and --pin-output always wants one of them"))
+    Err(Failure::target(format!("{base}: {why}, but --pin-output always needs one of them"))
         .hint("leave --pin-output out: answers may then end before their length"))
 }
 
@@ -371,7 +362,7 @@ fn counted(target: &Target, text: &str) -> Result<Option<f64>, Failure> {
     Ok(usage.and_then(|usage| usage.prompt_tokens).map(|tokens| tokens as f64))
 }
 
-const IS_IT_HTTP2: &str = "does this server speak HTTP/2? Most want HTTP/1.1: leave --http2 out";
+const IS_IT_HTTP2: &str = "does this server support HTTP/2? Most need HTTP/1.1: leave --http2 out";
 
 fn probe_failure(target: &Target, secrets: &Secrets, record: &RequestRecord) -> Failure {
     let ending = &record.ending;
@@ -390,9 +381,9 @@ fn probe_failure(target: &Target, secrets: &Secrets, record: &RequestRecord) -> 
     let is_http2 = target.http == HttpVersion::Http2;
     let hint = match (status, ending.cause) {
         (Some(401 | 403), _) if secrets.has_key => {
-            "the server refused the key that was sent; is it the right one?"
+            "the server refused the key; is it the key of this server?"
         }
-        (Some(401 | 403), _) => "the server wants a key: use --api-key-file FILE or OPENAI_API_KEY",
+        (Some(401 | 403), _) => "the server needs a key: use --api-key-file FILE or OPENAI_API_KEY",
         (Some(429 | 503), _) => {
             "the server is busy or still loading; wait until it answers, then run again"
         }
@@ -401,10 +392,10 @@ fn probe_failure(target: &Target, secrets: &Secrets, record: &RequestRecord) -> 
              or the server does not serve that model (see --model)"
         }
         (_, Some(Cause::ContentType)) => {
-            "this does not look like an inference API: a proxy or a login page may be in the way"
+            "this does not look like an inference API: a proxy or a login page may have answered"
         }
         (_, Some(Cause::Handshake)) => {
-            "does this port speak TLS? A plain server wants http:// instead of https://"
+            "does this port use TLS? A server without TLS needs http:// instead of https://"
         }
         (_, Some(Cause::Certificate)) => {
             "the certificate must be valid for this host and trusted by this system \
@@ -412,7 +403,7 @@ fn probe_failure(target: &Target, secrets: &Secrets, record: &RequestRecord) -> 
         }
         (_, Some(Cause::BadFraming)) if is_http2 => IS_IT_HTTP2,
         _ => match met_limit(outcome, &target.limits) {
-            Some((flag, limit)) => &format!("it was given {limit:?}; allow more with {flag}"),
+            Some((flag, limit)) => &format!("the limit is {limit:?}; raise it with {flag}"),
             None if is_http2 => IS_IT_HTTP2,
             None => "nothing was measured; does the server answer a request by hand?",
         },

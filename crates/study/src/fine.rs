@@ -14,7 +14,11 @@ pub(crate) fn levels(spec: &StudySpec, sweep: &Sweep, fine: Fine, history: &Hist
     let mut places: Vec<f64> = Vec::new();
     for condition in 0..spec.conditions.len() {
         let Ok(condition) = u32::try_from(condition) else { continue };
-        let curve = curve(history, condition);
+        // Throughput in output tokens; in requests where nothing is generated, as for the knee of the set.
+        let mut curve = curve_of(history, condition, |reading| reading.output_throughput);
+        if curve.is_empty() {
+            curve = curve_of(history, condition, |reading| reading.request_throughput);
+        }
         places.extend(around_knee(&curve, sweep.dimension, fine));
     }
     places.sort_by(f64::total_cmp);
@@ -24,25 +28,16 @@ pub(crate) fn levels(spec: &StudySpec, sweep: &Sweep, fine: Fine, history: &Hist
     new.filter_map(|place| level_at(sweep.dimension, place)).collect()
 }
 
-/// Throughput in output tokens; in requests where nothing is generated, as for the knee of the set.
-fn curve(history: &History, condition: u32) -> Vec<(f64, f64)> {
-    let tokens = curve_of(history, condition, |reading| reading.output_throughput);
-    if tokens.is_empty() {
-        return curve_of(history, condition, |reading| reading.request_throughput);
-    }
-    tokens
-}
-
 /// The mean over the planned levels that have a place and a value and were not cut.
 fn curve_of(
     history: &History,
     condition: u32,
     throughput: fn(&Reading) -> Option<f64>,
 ) -> Vec<(f64, f64)> {
-    let counts = |(point, reading): &(&Point, &Reading)| {
+    let counts = |(point, reading): &&(Point, Reading)| {
         point.stage == Stage::Planned && point.condition == condition && reading.is_valid
     };
-    let runs = || history.runs().filter(counts);
+    let runs = || history.iter().filter(counts);
     let is_whole =
         |level: Level| !runs().any(|(point, reading)| point.level == level && reading.is_cut);
     let mut values: Vec<(f64, f64)> = runs()

@@ -14,7 +14,7 @@ use inferometer_analysis::statistics::draws::Draws;
 use inferometer_analysis::statistics::runs::half_width_over_looks;
 use inferometer_model::study::{Level, Order, Point, Prompts, Question, Stage, StudySpec, Suite};
 
-use crate::{History, Reading};
+use crate::{History, Reading, count_stage};
 
 /// Every place, so many times.
 #[derive(Clone, Debug)]
@@ -69,7 +69,7 @@ fn in_turn(suite: &Suite) -> Vec<Place> {
 impl Grid<'_> {
     /// Points are measured in their order, so as many are behind us as the stage has runs.
     pub(crate) fn next(&self) -> Option<Point> {
-        self.points().nth(self.history.count_stage(self.stage) as usize)
+        self.points().nth(count_stage(self.history, self.stage) as usize)
     }
 
     /// All runs of the grid; `None` when that depends on what they show.
@@ -121,13 +121,13 @@ impl Grid<'_> {
         let Some(half_width) = self.half_width else { return true };
         let Place { level, conditions } = &self.places[place];
         let is_reached = |condition: &u32| {
-            let counts = |(point, reading): &(&Point, &Reading)| {
+            let counts = |(point, reading): &&(Point, Reading)| {
                 reading.is_valid
                     && point.stage == Stage::Planned
                     && (point.condition, point.level) == (*condition, *level)
                     && point.repetition < round
             };
-            let runs = self.history.runs().filter(counts);
+            let runs = self.history.iter().filter(counts);
             let values: Vec<f64> = runs.filter_map(|(_, reading)| reading.repeated).collect();
             half_width_over_looks(&values, self.runs).is_some_and(|share| share <= half_width)
         };

@@ -37,7 +37,7 @@ pub struct Study {
     quantities: Quantities,
     /// The points of a matrix, which do not depend on what is measured.
     matrix_points: Vec<Point>,
-    history: History,
+    history: Vec<(Point, Reading)>,
 }
 
 /// How many runs are done and how many there will be; `None` when that depends on their results.
@@ -53,28 +53,27 @@ impl Study {
         let quantities = Quantities::new(&spec)?;
         let deployments = matrix::deployments(&spec).into_iter();
         let matrix_points = deployments.flat_map(|deployment| deployment.points).collect();
-        Ok(Self { spec, quantities, matrix_points, history: History::default() })
+        Ok(Self { spec, quantities, matrix_points, history: Vec::new() })
     }
 
     /// The next run; the same until [`Self::finished`] is called. `None` when all runs are done.
     pub fn next(&self) -> Option<Point> {
         let point = self.next_unnumbered()?;
         let seed = grid::seed(&self.spec, &point);
-        Some(Point { number: self.history.count(), seed, ..point })
+        Some(Point { number: count(&self.history), seed, ..point })
     }
 
     /// Adds the result of the run that [`Self::next`] returned. Does nothing when there was none.
     pub fn finished(&mut self, summary: &Summary) {
-        if let Some(point) = self.next() {
-            let reading = self.quantities.read(point.condition, summary);
-            self.history.add(point, reading);
+        if let Some(point) = self.next_unnumbered() {
+            self.record(self.quantities.read(point.condition, summary));
         }
     }
 
     /// The same as [`Self::finished`], with only the numbers that the study looks at.
     pub fn record(&mut self, reading: Reading) {
         if let Some(point) = self.next() {
-            self.history.add(point, reading);
+            self.history.push((point, reading));
         }
     }
 
@@ -111,7 +110,7 @@ impl Study {
     }
 
     pub fn progress(&self) -> Progress {
-        let done = self.history.count();
+        let done = count(&self.history);
         if self.next_unnumbered().is_none() {
             return Progress { done, expected: Some(done) };
         }
@@ -121,7 +120,7 @@ impl Study {
             (Some(_), _) => None,
             (None, Some(_)) if !is_laid_out => None,
             (None, Some(fine)) => {
-                fine.expected().map(|fine| self.history.count_stage(Stage::Planned) + fine)
+                fine.expected().map(|fine| count_stage(&self.history, Stage::Planned) + fine)
             }
             (None, None) => planned.expected(),
         };
@@ -136,7 +135,7 @@ impl Study {
     /// The next run without its number and, except in a matrix, without its seed.
     fn next_unnumbered(&self) -> Option<Point> {
         if self.spec.matrix().is_some() {
-            return self.matrix_points.get(self.history.count() as usize).copied();
+            return self.matrix_points.get(self.history.len()).copied();
         }
         self.planned().next().or_else(|| self.fine()?.next()).or_else(|| self.searches()?.next())
     }
@@ -168,39 +167,16 @@ impl Study {
     }
 }
 
-#[derive(Clone, Debug, Default)]
-struct History(Vec<(Point, Reading)>);
-
-impl History {
-    fn add(&mut self, point: Point, reading: Reading) {
-        self.0.push((point, reading));
-    }
-
-    fn runs(&self) -> impl Iterator<Item = (&Point, &Reading)> {
-        self.0.iter().map(|(point, reading)| (point, reading))
-    }
-
-    fn count(&self) -> u32 {
-        count(&self.0)
-    }
-
-    fn count_stage(&self, stage: Stage) -> u32 {
-        count(self.0.iter().filter(|(point, _)| point.stage == stage))
-    }
-
-    /// The repetition that a further run at this level would be. Each stage counts for itself, so that
-    /// conditions that came to a level by different ways still share their seeds there.
-    fn repetition(&self, condition: u32, level: Level, stage: Stage) -> u32 {
-        let same = |point: &Point| {
-            point.condition == condition && point.level == level && point.stage == stage
-        };
-        count(self.0.iter().filter(|(point, _)| same(point)))
-    }
-}
+/// The runs so far, in their order.
+type History = [(Point, Reading)];
 
 /// A set has far fewer runs than there are numbers for them.
 fn count(runs: impl IntoIterator) -> u32 {
     u32::try_from(runs.into_iter().count()).unwrap_or(u32::MAX)
+}
+
+fn count_stage(history: &History, stage: Stage) -> u32 {
+    count(history.iter().filter(|(point, _)| point.stage == stage))
 }
 
 /// The few numbers of a run that decide what is measured next.

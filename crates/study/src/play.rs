@@ -514,7 +514,7 @@ impl<'a> Work<'a> {
         let name = &job.condition.name;
         let resume = resume_command(self.player.set);
         Err(Failure::target(format!(
-            "{name} could not be reached any more: this run ended early and does not count"
+            "{name} cannot be reached any more: this run ended early and does not count"
         ))
         .hint(format!("start the server again, then resume with: {resume}")))
     }
@@ -1450,7 +1450,7 @@ fn precision(summary: &SetSummary) -> Vec<String> {
             let server = several.then(|| condition.name.clone());
             let load = (level.level != Level::AsAsked).then(|| level.level.to_string());
             let parts = server.into_iter().chain(load);
-            let place = parts.fold(String::new(), |place, part| format!("{place} of {part}"));
+            let at = parts.fold(String::new(), |at, part| format!("{at} of {part}"));
             let width = enough.half_width.map_or_else(
                 || "not known: there are too few valid runs".to_owned(),
                 |share| format!("±{} after {} runs", percent(share), level.points.len()),
@@ -1458,7 +1458,7 @@ fn precision(summary: &SetSummary) -> Vec<String> {
             let reached = if enough.reached { "reached" } else { "not reached" };
             let (quantity, wanted) = (&enough.quantity, percent(enough.target));
             lines.push(format!(
-                "--stop-at {reached}: {quantity}{place} is {width} (wanted: {wanted})"
+                "--stop-at {reached}: {quantity}{at} is {width} (requested: {wanted})"
             ));
         }
     }

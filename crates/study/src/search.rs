@@ -50,7 +50,12 @@ impl Searches<'_> {
         let open = self.all().filter_map(|search| Some((search.step().ok()?, search)));
         let ((place, stage), search) = open.min_by_key(|(_, search)| search.runs)?;
         let (condition, level) = (search.condition, level_at(self.sweep.dimension, place)?);
-        let repetition = self.history.repetition(condition, level, stage);
+        // Each stage counts for itself, so that conditions that came to a level by different stages
+        // still share their seeds there.
+        let is_same = |(point, _): &&(Point, Reading)| {
+            (point.condition, point.level, point.stage) == (condition, level, stage)
+        };
+        let repetition = count(self.history.iter().filter(is_same));
         Some(Point { number: 0, condition, level, repetition, seed: 0, stage })
     }
 
@@ -84,7 +89,7 @@ impl Searches<'_> {
     }
 
     fn search(&self, condition: u32) -> LimitSearch<'_> {
-        let runs = || self.history.runs().filter(move |(point, _)| point.condition == condition);
+        let runs = || self.history.iter().filter(move |(point, _)| point.condition == condition);
         let is_asked = |point: &Point| matches!(point.stage, Stage::Probe | Stage::Confirmation);
         let judged = |is_fresh: bool| {
             let counts = |point: &Point| (point.stage == Stage::Confirmation) == is_fresh;
