@@ -209,7 +209,7 @@ impl Client<'_> {
         Ok(StreamMemory::from_drives(streams, before, &looks, &truths))
     }
 
-    /// As many as asked for, or as many as there are descriptors for.
+    /// As many as planned, or as many as file descriptors allow.
     fn memory_streams(&self) -> u32 {
         u32::try_from(self.ceiling).unwrap_or(u32::MAX).clamp(1, self.scope.memory_streams)
     }
@@ -464,7 +464,7 @@ pub fn this_machine() -> Machine {
     }
 }
 
-/// Equal for equal machine, kernel and version: another has a calibration of its own.
+/// Equal for equal machine, kernel and version: every other has its own calibration.
 fn key(machine: &Machine, tool_version: &str) -> String {
     const BYTES: usize = 6;
     // A kernel keeps a little more or less for itself from one boot to the next.
@@ -508,7 +508,7 @@ pub struct CalibrationFolder {
     path: PathBuf,
 }
 
-/// A file of ours has some tens of kilobytes; a longer one is not ours.
+/// A calibration has some tens of kilobytes; a longer file is not one.
 const DOCUMENT_BYTES_MAX: u64 = 16 << 20;
 
 impl CalibrationFolder {

@@ -30,7 +30,7 @@ use crate::session::{Event, Session};
 /// Servers that this process has started.
 static STARTED: AtomicU32 = AtomicU32::new(0);
 
-/// A server of ours that has generated a token. It is killed when this is dropped without
+/// A deployed server that has generated a token. It is killed when this is dropped without
 /// [`Deployed::stop`].
 #[derive(Debug)]
 pub struct Deployed {
@@ -72,18 +72,8 @@ impl Deployed {
             Deployment::start(how, log).map_err(|found| NotDeployed::new(found, None, how, log))?;
         let restarts = STARTED.fetch_add(1, Ordering::Relaxed);
         let companion = session.interruption.accompanied_by(deployment.group());
-        let waiting = Waiting {
-            spec,
-            how: &how.how,
-            secrets,
-            session,
-            clock: SystemClock::new(),
-            reported_at: Duration::ZERO,
-            answer: None,
-            refusal: None,
-            refused_since: None,
-        };
-        let ready_after = match waiting.until_ready(&mut deployment) {
+        let waited = until_ready(spec, &how.how, secrets, session, &mut deployment);
+        let ready_after = match waited {
             Ok(ready_after) => ready_after,
             Err(reason) => {
                 let departure = Some(stop(deployment, session));
@@ -255,84 +245,67 @@ const REFUSAL_PATIENCE: Duration = Duration::from_secs(30);
 /// A server that does not know the model has loaded its own by then.
 const MODEL_PATIENCE: Duration = Duration::from_secs(2);
 
-/// Waiting for the first token.
-struct Waiting<'a> {
-    spec: &'a Spec,
-    how: &'a DeploymentHow,
-    secrets: &'a Secrets,
-    session: &'a Session,
-    clock: SystemClock,
-    reported_at: Duration,
-    /// What it answered last, and since when that is the same refusal.
-    answer: Option<Probe>,
+/// What the server answered last while it was starting.
+#[derive(Default)]
+struct LastAnswer {
+    probe: Option<Probe>,
     refusal: Option<Refusal>,
+    /// Since when it repeats the same refusal.
     refused_since: Option<Duration>,
 }
 
-impl Waiting<'_> {
-    /// The time until the first token; or a failure of the server with what it refused, or an
-    /// interruption.
-    fn until_ready(
-        mut self,
-        deployment: &mut Deployment,
-    ) -> Result<Duration, Result<(DeploymentFailure, Option<Refusal>), Failure>> {
-        let (spec, secrets, session) = (self.spec, self.secrets, self.session);
-        let this = RefCell::new(&mut self);
-        let waited = deployment.wait(
-            &mut |base, is_over| {
-                let (probe, refusal) = ask(spec, secrets, base, session, is_over);
-                this.borrow_mut().note_answer(&probe, refusal);
-                probe
-            },
-            &mut |time| this.borrow_mut().pause(time),
-        );
-        let found = match (waited, session.interruption.exit()) {
-            (Ok(Waited::Ready(after)), _) => return Ok(after),
-            (Ok(Waited::Stopped), Some(exit)) => return Err(Err(Failure::interrupted(exit))),
-            (Ok(Waited::Stopped), None) => {
-                let answer = self.last_answer().unwrap_or_else(|| "it was not waited for".into());
-                deployment.failure(DeploymentStage::Generate, answer)
+/// The time until the first token; or a failure of the server with what it refused, or an
+/// interruption.
+fn until_ready(
+    spec: &Spec,
+    how: &DeploymentHow,
+    secrets: &Secrets,
+    session: &Session,
+    deployment: &mut Deployment,
+) -> Result<Duration, Result<(DeploymentFailure, Option<Refusal>), Failure>> {
+    let clock = SystemClock::new();
+    let passed = || Duration::from_nanos(clock.now().as_nanos());
+    let last = RefCell::new(LastAnswer::default());
+    let last_words = || match &last.borrow().probe {
+        Some(Probe::Unable(words) | Probe::NotYet(words)) => Some(words.clone()),
+        Some(Probe::Generated) | None => None,
+    };
+    let mut reported_at = Duration::ZERO;
+    let waited = deployment.wait(
+        &mut |base, is_over| {
+            let (probe, refusal) = ask(spec, secrets, base, session, is_over);
+            let mut last = last.borrow_mut();
+            let is_same = last.probe.as_ref() == Some(&probe);
+            let since = last.refused_since.filter(|_| is_same).unwrap_or_else(passed);
+            let refused_since = matches!(probe, Probe::Unable(_)).then_some(since);
+            *last = LastAnswer { probe: Some(probe.clone()), refusal, refused_since };
+            probe
+        },
+        // Returns whether to stop waiting: on a signal, or when the server keeps refusing.
+        &mut |time| {
+            let now = passed();
+            let every = if now < REPORT_EVERY_LATER { REPORT_EVERY } else { REPORT_EVERY_LATER };
+            if every <= now.saturating_sub(reported_at) {
+                reported_at = now;
+                session.emit(Event::Waiting { waited: now, answer: last_words() });
             }
-            (Err(found), _) => found,
-        };
-        Err(Ok(blamed(found, self.refusal)))
-    }
-
-    fn last_answer(&self) -> Option<String> {
-        match &self.answer {
-            Some(Probe::Unable(words) | Probe::NotYet(words)) => Some(words.clone()),
-            Some(Probe::Generated) | None => None,
+            let LastAnswer { refusal, refused_since, .. } = *last.borrow();
+            let refused_for = refused_since.map(|since| now.saturating_sub(since));
+            let is_over = |(time, most): (Duration, Duration)| most <= time;
+            refused_for.zip(patience(how, refusal)).is_some_and(is_over)
+                || session.interruption.wait(time).is_some()
+        },
+    );
+    let found = match (waited, session.interruption.exit()) {
+        (Ok(Waited::Ready(after)), _) => return Ok(after),
+        (Ok(Waited::Stopped), Some(exit)) => return Err(Err(Failure::interrupted(exit))),
+        (Ok(Waited::Stopped), None) => {
+            let answer = last_words().unwrap_or_else(|| "it did not answer".to_owned());
+            deployment.failure(DeploymentStage::Generate, answer)
         }
-    }
-
-    fn note_answer(&mut self, probe: &Probe, refusal: Option<Refusal>) {
-        self.refusal = refusal;
-        let is_same = self.answer.as_ref() == Some(probe);
-        let now = self.passed();
-        self.refused_since = match probe {
-            Probe::Unable(_) => self.refused_since.filter(|_| is_same).or(Some(now)),
-            Probe::Generated | Probe::NotYet(_) => None,
-        };
-        self.answer = Some(probe.clone());
-    }
-
-    /// Returns whether to stop waiting: on a signal, or when the server keeps refusing.
-    fn pause(&mut self, time: Duration) -> bool {
-        let now = self.passed();
-        let every = if now < REPORT_EVERY_LATER { REPORT_EVERY } else { REPORT_EVERY_LATER };
-        if every <= now.saturating_sub(self.reported_at) {
-            self.reported_at = now;
-            self.session.emit(Event::Waiting { waited: now, answer: self.last_answer() });
-        }
-        let refused_for = self.refused_since.map(|since| now.saturating_sub(since));
-        let patience = patience(self.how, self.refusal);
-        let is_hopeless = refused_for.zip(patience).is_some_and(|(time, most)| most <= time);
-        is_hopeless || self.session.interruption.wait(time).is_some()
-    }
-
-    fn passed(&self) -> Duration {
-        Duration::from_nanos(self.clock.now().as_nanos())
-    }
+        (Err(found), _) => found,
+    };
+    Err(Ok(blamed(found, last.into_inner().refusal)))
 }
 
 /// How long the same refusal is accepted; `None` is until --ready-timeout.

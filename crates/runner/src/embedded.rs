@@ -26,7 +26,7 @@ pub fn noise_seed(spec: &Spec) -> u64 {
 /// As long as any interval of the live engine may be.
 const STEP_MAX: Duration = Duration::from_secs(10_000);
 
-/// The profile that was asked for, or why no engine can be so.
+/// The requested profile, or why it is not possible.
 pub fn profile(spec: &EngineTable) -> Result<Profile, Failure> {
     if let Some(step) = spec.step.filter(|step| STEP_MAX < *step) {
         return Err(Failure::usage(format!("--engine-step {step:?} is longer than {STEP_MAX:?}")));
@@ -34,7 +34,7 @@ pub fn profile(spec: &EngineTable) -> Result<Profile, Failure> {
     Profile::compose(spec).map_err(|error| refusal(&error))
 }
 
-/// The arithmetic of a model that does not fit has lines of its own.
+/// The first line is the message; the arithmetic of a model that does not fit is shown below it.
 pub fn refusal(error: &ProfileError) -> Failure {
     let text = error.to_string();
     let mut lines = text.lines();
@@ -60,7 +60,7 @@ pub fn flags(engine: &EngineTable) -> Vec<String> {
     rest.entries().into_iter().map(flag).chain(step).collect()
 }
 
-/// The program whose `engine` command runs engines, if they are to be processes of their own.
+/// The program whose `engine` command runs engines, if they are child processes.
 static ENGINE_PROGRAM: OnceLock<PathBuf> = OnceLock::new();
 
 /// From now on engines are child processes of this program, started as `PROGRAM engine …`. Without
@@ -132,7 +132,7 @@ impl EngineThread {
         let (announced, address) = channel();
         let thread = std::thread::spawn(move || {
             serve(options, stopping, |address| {
-                // Nobody waits for it any more if this fails.
+                // If this fails, the caller has stopped waiting.
                 let _ = announced.send(address);
             })
         });

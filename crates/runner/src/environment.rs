@@ -88,7 +88,12 @@ pub(crate) fn find_server(
         facts.processes = deploy::serving(found.endpoint.address);
     }
     if let Some(deployment) = deployment {
-        let command = start_command(spec).unwrap_or_else(|| deployment.command_line());
+        // As it was written, with its placeholders: the port of this run would make every server another.
+        let written = match &spec.target {
+            TargetSpec::Deployed(deployment) => deployment.how.command_line(),
+            TargetSpec::Embedded | TargetSpec::Url(_) => None,
+        };
+        let command = written.unwrap_or_else(|| deployment.command_line());
         facts.gpus_used = facts.gpus_used.or_else(|| system::gpus_used(&command));
         facts.start_command.get_or_insert(command);
         facts.deployment = Some(deployment.clone());
@@ -109,37 +114,26 @@ pub(crate) fn is_here(spec: &Spec, address: SocketAddr, server: &ServerFacts) ->
     is_ours || spec.server_info.as_deref() == Some("local") || is_seen()
 }
 
-/// As it was written, with its placeholders: the port of this once would make every server another.
-fn start_command(spec: &Spec) -> Option<String> {
-    match &spec.target {
-        TargetSpec::Deployed(deployment) => deployment.how.command_line(),
-        TargetSpec::Embedded | TargetSpec::Url(_) => None,
-    }
-}
-
 const HOW_TO_TELL: &str = "a file has keys such as software, version, start_command, gpus_used and \
                            [machine]; `inferometer system --json` prints one of the machine that \
                            it runs on";
 
-/// The embedded engine pretends to have hardware, and says which.
+/// What the embedded engine simulates.
 pub(crate) fn from_engine(spec: &EngineTable) -> Result<ServerFacts, Failure> {
     let profile = embedded::profile(spec)?;
+    let Profile { gpu, model, .. } = &profile;
+    let pretended = match profile.gpus() {
+        1 => format!("{} with {}", gpu.title, model.title),
+        several => format!("{several}× {} with {}", gpu.title, model.title),
+    };
     Ok(ServerFacts {
         software: Some("Inferometer engine".to_owned()),
         version: Some(env!("CARGO_PKG_VERSION").to_owned()),
         context_tokens: Some(profile.scheduler.max_model_len.into()),
-        pretended: Some(pretended(&profile)),
+        pretended: Some(pretended),
         gpus_used: Some(profile.gpus()),
         ..ServerFacts::default()
     })
-}
-
-fn pretended(profile: &Profile) -> String {
-    let Profile { gpu, model, .. } = profile;
-    match profile.gpus() {
-        1 => format!("{} with {}", gpu.title, model.title),
-        several => format!("{several}× {} with {}", gpu.title, model.title),
-    }
 }
 
 #[cfg(test)]

@@ -116,12 +116,12 @@ impl Failure {
         Self::internal(error.to_string())
     }
 
-    /// An error in what the user asked for.
+    /// An error in the user's input.
     pub fn from_usage(error: impl std::fmt::Display) -> Self {
         Self::usage(error.to_string())
     }
 
-    /// A signal stopped the work. There is nothing to explain: the user asked for it.
+    /// A signal stopped the work. There is no message: the user knows why.
     pub fn interrupted(exit: Exit) -> Self {
         Self::new(exit, String::new())
     }
@@ -147,12 +147,12 @@ impl Failure {
         Self { message, hint: self.hint.as_deref().map(reword), ..self }
     }
 
-    /// Marks a failure that may pass by itself.
+    /// Marks a failure that may be temporary.
     pub fn passing_if(self, passing: bool) -> Self {
         Self { passing, ..self }
     }
 
-    /// Whether it may pass by itself: the server may only be starting.
+    /// Whether it may be temporary: the server may still be starting.
     pub fn is_passing(&self) -> bool {
         self.passing
     }

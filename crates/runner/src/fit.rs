@@ -65,7 +65,7 @@ macro_rules! coefficients {
     };
 }
 
-/// In the order in which they are set free when nobody says which.
+/// In the order in which they are free by default.
 static COEFFICIENTS: &[Coefficient] = coefficients! {
     "eta_compute" SHARE eta_compute;
     "eta_memory" SHARE eta_memory;
@@ -287,7 +287,7 @@ fn unfit(observations: &Observations, summary: &Summary) -> Option<String> {
     Some(why)
 }
 
-/// Requests at these moments, or of a closed loop with so many slots.
+/// Requests at these times, or of a closed loop with so many slots.
 #[derive(Clone, Debug, Default)]
 struct RowPlan {
     requests: Vec<RowRequest>,
@@ -313,7 +313,7 @@ impl Plan for RowPlan {
         })
     }
 
-    /// Nobody reads it: a simulation asks for segments.
+    /// Not used: a simulation reads segments.
     fn content(&self, _: &PlannedRequest) -> Content {
         Content::text(String::new())
     }
@@ -735,7 +735,7 @@ impl Fitting {
         errors.collect()
     }
 
-    /// The profile with what was found, and how far it is to be believed.
+    /// The profile with the fitted coefficients and their errors.
     pub fn profile(&self, fit: &Fit, name: String) -> Result<Profile, Failure> {
         let profile = self.base.clone().with_coefficients(fit.coefficients);
         let mut profile = profile.map_err(|error| Failure::usage(error.to_string()))?;

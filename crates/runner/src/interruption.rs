@@ -30,7 +30,7 @@ struct Shared {
 /// Whose requests are in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Sending {
-    /// Of a warm-up: nothing of them is kept.
+    /// Requests of a warm-up, which are not stored.
     Unstored,
     /// Requests of a run, which are stored.
     Stored,

@@ -447,7 +447,7 @@ pub struct RunLocation<'a> {
 }
 
 impl<'a> RunLocation<'a> {
-    /// A run by itself.
+    /// A run that is not part of a set.
     pub fn in_store(store: &'a RunStore) -> Self {
         Self { store, point: None, server_log: None }
     }
@@ -628,7 +628,7 @@ pub fn seal_summary(directory: &RunDirectory, stored: &StoredRun) -> Result<Summ
     Ok(summary)
 }
 
-/// A poller and a sampler at work, or none where nobody asked for them.
+/// The poller of the server's metrics and the sampler of the machines; none without telemetry.
 #[derive(Default)]
 pub(crate) struct Listening {
     journal: Option<Journal>,
@@ -653,8 +653,7 @@ impl Journal {
 }
 
 impl Listening {
-    /// Returns when the server was asked and the machines were looked at for the first time: the run
-    /// may begin.
+    /// Returns after the first sample of the server and the machines: the run may begin.
     pub(crate) fn start(
         spec: &Spec,
         target: &Target,
@@ -682,7 +681,7 @@ impl Listening {
             .map_err(|error| warn_of("the server's metrics are not read", &error));
         let sampling = Sampling::new(asked.every);
         let sampler = Sampler::start(sampling, clock, devices, journal.clone(), Journal::append)
-            .map_err(|error| warn_of("the machines are not looked at", &error));
+            .map_err(|error| warn_of("the machines are not sampled", &error));
         Self { journal: Some(journal), poller: poller.ok(), sampler: sampler.ok() }
     }
 
@@ -702,7 +701,7 @@ impl Listening {
     }
 }
 
-/// Who will tell of the GPUs of this server.
+/// The source of the GPU metrics of this server.
 pub(crate) fn devices(
     spec: &Spec,
     endpoint: &Endpoint,
@@ -729,7 +728,7 @@ pub(crate) fn devices(
     }
 }
 
-/// Keys are for the server, and not for whoever counts its GPUs.
+/// The exporter of GPU metrics. It receives no keys: they are for the server.
 fn exporter(spec: &Spec, base: &BaseUrl, clock: SystemClock) -> Devices {
     let address = match resources::resolve(base, spec.limits.connect) {
         Ok(address) => address,

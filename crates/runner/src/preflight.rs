@@ -34,7 +34,7 @@ pub struct Found {
 /// The prompt of every probe.
 pub const PROBE_PROMPT: &str = "Count from one to ten.";
 const PROBE_TOKENS: u32 = 4;
-/// What a model is called whose server neither lists nor asks for a name.
+/// The name of a model where the server neither lists models nor needs a name.
 const UNNAMED: &str = "unnamed";
 
 /// Probes a server: which model it serves, whether it answers, how it counts tokens.
@@ -74,7 +74,7 @@ pub fn first_token(spec: &Spec, secrets: &Secrets, base: &BaseUrl) -> Result<(),
     if is_ok { Ok(()) } else { Err(probe_failure(&target, secrets, &record)) }
 }
 
-/// The model that was asked for, or the first that is listed.
+/// The requested model, or the first that is listed.
 fn model(spec: &Spec, secrets: &Secrets, target: &Target) -> Result<String, Failure> {
     match &spec.model {
         Some(model) => Ok(model.clone()),
@@ -206,7 +206,7 @@ pub fn is_refusal(record: &RequestRecord) -> bool {
     record.head.is_some_and(|head| matches!(head.status, 400 | 422))
 }
 
-/// An answer that is fine by itself may still not be the one to measure.
+/// A valid answer may still come from another model, or without streaming.
 fn check_answer(target: &Target, record: &RequestRecord) -> Result<(), Failure> {
     if let Some(other) = &record.other_model {
         return Err(Failure::target(format!(
@@ -297,7 +297,7 @@ pub fn ask_pinning(target: &Target) -> Result<Pinning, Failure> {
     Ok(Pinning::Refused)
 }
 
-/// Requests that are looked at, and adapters that are asked for at most.
+/// Limits of the requests that are examined and of the adapters that are probed.
 const CARRIED_REQUESTS_MAX: u64 = 64;
 const ADAPTERS_MAX: usize = 8;
 

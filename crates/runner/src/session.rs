@@ -144,7 +144,7 @@ pub enum Event {
     Warning(String),
 }
 
-/// The counters of a warm-up or a run at one moment.
+/// The counters of a warm-up or a run at one time.
 #[derive(Clone, Copy, Debug)]
 pub struct ProgressTick {
     /// Requests that were started, succeeded and failed.

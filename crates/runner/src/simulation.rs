@@ -247,7 +247,7 @@ impl Observer for Journal<'_> {
 
 fn record(flight: &Flight<Vec<Moment>>, end: End, streaming: bool) -> RequestRecord {
     let is_whole = end.ending.outcome == Outcome::Ok;
-    // No kernel had a hand in it, and nobody came late to read it.
+    // There is no kernel timestamp, and no read is late.
     let read = |at| Read { kernel: None, user: at, turn: at, bytes: EVENT_BYTES, drained: true };
     let (mut reads, events): (Vec<Read>, _) = if streaming {
         // One read for each token that came before the client left.
@@ -264,7 +264,7 @@ fn record(flight: &Flight<Vec<Moment>>, end: End, streaming: bool) -> RequestRec
     };
     let head = end.status.map(|status| ResponseHead { status, read: 0, streamed: streaming });
     if head.is_some() && reads.is_empty() {
-        // A head without an event came in a read of its own.
+        // A head without an event has a separate read.
         reads.push(read(end.ending.at));
     }
     let usage = end.cached_tokens.map(|cached_tokens| Usage {
@@ -323,7 +323,7 @@ impl TelemetryRecorder {
     }
 }
 
-/// A sample that took no time to take. The older generation tells of blocks in host memory, of which
+/// A sample that took no time. The older generation reports blocks in host memory, of which
 /// there are never any here, and of its prefix cache no more than a rate.
 fn telemetry_entry(sample: &Sample, generation: Generation) -> TelemetryEntry {
     let (gauges, counters) = (sample.gauges, sample.counters);
@@ -356,7 +356,7 @@ fn telemetry_entry(sample: &Sample, generation: Generation) -> TelemetryEntry {
 
 #[derive(Debug, Default)]
 struct Tally {
-    /// Of an answer in one piece nobody sees when its tokens were made.
+    /// Whether answers are streamed; otherwise only the end of an answer is seen.
     streaming: bool,
     ttft: Histogram,
     tpot: Histogram,
@@ -460,7 +460,7 @@ pub struct SimulationSummary {
     pub itl_ms: Times,
     /// Time from sending to the end of the answer.
     pub e2e_ms: Times,
-    /// Of the input tokens of ok requests, those that the prefix cache held.
+    /// Share of the input tokens of successful requests that the prefix cache held.
     pub cached_share: Option<f64>,
     /// Tokens found in the prefix cache, as a share of those looked up.
     pub prefix_hit_rate: Option<f64>,
@@ -553,7 +553,7 @@ impl Tally {
 }
 
 impl SimulationSummary {
-    /// Of all requests, however they ended.
+    /// All requests, with any outcome.
     pub fn requests(&self) -> u64 {
         self.outcomes.values().sum()
     }
@@ -850,7 +850,7 @@ impl ApiServer {
 pub(crate) struct Rules {
     pub(crate) limits: spec::Limits,
     pub(crate) streaming: bool,
-    /// Of the answers.
+    /// Seed of the answers.
     pub(crate) seed: u64,
 }
 
@@ -893,7 +893,7 @@ struct Client<'a, O: Observer> {
 const LANE: usize = 0;
 const BAD_REQUEST: u16 = 400;
 const STATUS_OK: u16 = 200;
-/// A look at what the user wants takes longer than most turns.
+/// Reading the stop control takes longer than most turns.
 const TURNS_BETWEEN_LOOKS: u32 = 64;
 
 impl<'a, O: Observer> Player<'a, O> {
@@ -961,7 +961,7 @@ impl<'a, O: Observer> Player<'a, O> {
         Ok(RunEnding { began: Some(Moment::ZERO), at, stop: self.stop, client })
     }
 
-    /// When something happens next, whoever does it.
+    /// The time of the next event.
     fn next_moment(&self, due: Option<Moment>) -> Option<Moment> {
         let is_over = self.dispatcher.is_time_over(self.client.now);
         let time_over = self.plan.bounds().release_before.filter(|_| !is_over);
@@ -1109,7 +1109,7 @@ impl<'a, O: Observer> Player<'a, O> {
         if self.drain_until.is_some_and(|until| until <= now) { self.cut() } else { Ok(()) }
     }
 
-    /// Does what the user wants, as a real run would: once drains, twice cuts.
+    /// Follows the stop control, as a real run does: the first stop drains, the second cuts.
     fn obey(&mut self) -> Result<(), Failure> {
         let is_look = self.turns.is_multiple_of(TURNS_BETWEEN_LOOKS);
         self.turns = self.turns.wrapping_add(1);
@@ -1126,7 +1126,7 @@ impl<'a, O: Observer> Player<'a, O> {
 
     fn release_nothing_more(&mut self) -> Result<(), Failure> {
         let now = self.client.now;
-        // Whoever stops a run that has sent all of its requests only waits less for the rest.
+        // A run that has sent all of its requests is not partial when it is stopped.
         if !self.dispatcher.has_released_all(now) {
             self.stop = RunStop::Drained;
         }
@@ -1217,7 +1217,7 @@ pub(crate) trait Observer {
         Ok(())
     }
 
-    /// A token of an answer is there; `before` is the moment of the one before it. This is the
+    /// A token of an answer arrived; `before` is the time of the one before it. This is the
     /// path of every token: nothing that can fail belongs here.
     fn token(&mut self, _: &mut Self::Notes, _before: Option<Moment>, _at: Moment) {}
 
@@ -1241,7 +1241,7 @@ pub(crate) struct End {
     pub(crate) cached_tokens: Option<u32>,
 }
 
-/// The engine at one moment: what telemetry would have asked it. Counters are since its start.
+/// The state of the engine, as telemetry would read it. Counters are since its start.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Sample {
     pub(crate) at: Moment,
@@ -1257,7 +1257,7 @@ pub(crate) struct Flight<N> {
     pub(crate) departure: Departure,
     pub(crate) sent: Moment,
     pub(crate) prompt_tokens: u32,
-    /// Handed out by the API server, some of them perhaps only in a moment.
+    /// Tokens that the API server has handed out; the last ones may still be on the way.
     pub(crate) tokens: u32,
     pub(crate) first: Option<Moment>,
     pub(crate) last: Option<Moment>,
@@ -1297,7 +1297,7 @@ impl<N> Flight<N> {
         }
     }
 
-    /// The client leaves: what is still on the way reaches nobody.
+    /// The client closes the connection: tokens on the way are lost.
     fn leave(&mut self, now: Moment) {
         self.last = self.last_seen(now);
         self.first = self.first.filter(|_| self.last.is_some());

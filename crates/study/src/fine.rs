@@ -1,6 +1,6 @@
 //! More levels around the knee of throughput, once the others are measured.
 //!
-//! Each condition has a knee of its own; all conditions are measured at the levels of all knees, so
+//! Each condition has its own knee; all conditions are measured at the levels of all knees, so
 //! that they stay paired. The stretch between the knee's two neighbours is cut into equal steps.
 
 use inferometer_analysis::set::kneedle;

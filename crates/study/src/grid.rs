@@ -1,8 +1,8 @@
 //! Runs that are laid out in advance: every level and condition so many times, in which order and
 //! with which seed, and when repeated runs are enough.
 //!
-//! A server drifts: it heats up, its caches fill, somebody else uses the machine. Measured level by
-//! level, that would look like an effect of the level. Therefore every round has an order of its own,
+//! A server drifts: it heats up, its caches fill, other programs run. Measured level by
+//! level, that would look like an effect of the level. Therefore every round has its own order,
 //! and conditions change places from run to run: A B, B A.
 //!
 //! Servers that are compared are paired by their seeds, so a seed never depends on the condition. The
@@ -152,7 +152,7 @@ pub(crate) fn alternating(mut conditions: Vec<u32>, level: usize, repetition: u3
     conditions
 }
 
-/// Repeated runs count on from the seed that was asked for, so that any of them can be run alone.
+/// Repeated runs count up from the given seed, so that any of them can be run alone.
 fn repeated_seed(seed: u64, repetition: u32) -> u64 {
     seed.wrapping_add(repetition.into())
 }

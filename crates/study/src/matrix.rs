@@ -22,7 +22,7 @@ pub struct Deployment {
 /// The servers of a matrix in the order in which they are deployed. Empty for any other question.
 ///
 /// Listed, a cell has all its repetitions before the next; interleaved, every repetition visits all
-/// cells in an order of its own. The loads of a cell are never separated: they share its server.
+/// cells in its own order. The loads of a cell are never separated: they share its server.
 pub fn deployments(spec: &StudySpec) -> Vec<Deployment> {
     let Some(matrix) = spec.matrix() else { return Vec::new() };
     let mut number = 0..;

@@ -365,54 +365,44 @@ struct Job<'a> {
     /// is a command for that.
     needs_restart: bool,
     /// What the server was asked before, where runs share one: in a round of a suite, or on a
-    /// deployment of a matrix. `None` where every run has an engine of its own.
+    /// deployment of a matrix. `None` where every run has its own engine.
     before: Option<Vec<Spec>>,
 }
 
-/// Points in virtual time. Every run has an engine of its own, except in a round of a suite and in a
+/// Points in virtual time. Every run has its own engine, except in a round of a suite and in a
 /// cell of a matrix: there one engine is kept, with its prefix cache.
 struct VirtualRunner<'session> {
     session: &'session Session,
-    kept: Option<KeptEngine<'session>>,
-}
-
-/// The engine between two runs that share it.
-struct KeptEngine<'session> {
-    simulator: Simulator<'session>,
-    round: u32,
-    /// How many runs it has played.
-    played: usize,
+    /// The engine between two runs that share it, the repetition, and how many runs it has played.
+    kept: Option<(Simulator<'session>, u32, usize)>,
 }
 
 impl VirtualRunner<'_> {
     fn measure(&mut self, job: &Job<'_>) -> Result<Summary, Failure> {
         let (round, session) = (job.point.repetition, self.session);
-        let mut kept = if let Some(kept) = self.kept.take().filter(|kept| kept.round == round) {
-            kept
-        } else {
-            let engine = VirtualEngine::new(&job.spec.engine)?;
-            KeptEngine { simulator: Simulator { engine, session }, round, played: 0 }
+        let (mut simulator, played) = match self.kept.take() {
+            Some((simulator, kept_round, played)) if kept_round == round => (simulator, played),
+            _ => (Simulator { engine: VirtualEngine::new(&job.spec.engine)?, session }, 0),
         };
         // Stored runs are played again without recording them: the state of an engine follows from
         // its requests, so a study that is resumed gives the same bytes.
         let before = job.before.as_deref().unwrap_or_default();
-        let missed = before.get(kept.played..).unwrap_or_default();
+        let missed = before.get(played..).unwrap_or_default();
         if !missed.is_empty() {
             session.talk("playing the stored runs again to fill the engine's prefix cache …");
         }
         for spec in missed {
-            match kept.simulator.make_ready(spec) {
-                Ok(ready) => drop(kept.simulator.summarize(ready)?),
+            match simulator.make_ready(spec) {
+                Ok(ready) => drop(simulator.summarize(ready)?),
                 Err(failure) if failure.is_our_own() => return Err(failure),
                 // It failed the first time, too.
                 Err(_) => {}
             }
         }
         session.interruption.check()?;
-        let ready = kept.simulator.make_ready(&job.spec);
-        let measured = ready.and_then(|ready| kept.simulator.record(&ready, job.location));
-        kept.played = before.len() + 1;
-        self.kept = job.before.is_some().then_some(kept);
+        let ready = simulator.make_ready(&job.spec);
+        let measured = ready.and_then(|ready| simulator.record(&ready, job.location));
+        self.kept = job.before.is_some().then_some((simulator, round, before.len() + 1));
         measured.map(|simulated| simulated.measured.summary)
     }
 }
@@ -1377,7 +1367,7 @@ impl Restart {
             .stdin(Stdio::null())
             .stdout(file.try_clone().map_err(failed)?)
             .stderr(file)
-            // A group of its own: what it starts is ended with it, and Ctrl-C does not reach it.
+            // A new process group: its children end with it, and Ctrl-C does not reach it.
             .process_group(0)
             .spawn()
             .map_err(failed)?;
@@ -1402,7 +1392,7 @@ impl Restart {
 /// Ends a command with all that it started.
 fn end(child: &mut Child) {
     if let Ok(group) = i32::try_from(child.id()) {
-        // It may have ended by itself meanwhile, which is as good.
+        // It may have ended meanwhile.
         let _ = killpg(Pid::from_raw(group), Signal::SIGKILL);
     }
     let _ = child.wait();

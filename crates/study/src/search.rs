@@ -21,6 +21,7 @@ use std::num::NonZeroU32;
 use inferometer_analysis::Threshold;
 use inferometer_analysis::set::FoundLimit;
 use inferometer_model::study::{Dimension, Level, Point, Search, Stage, StudySpec, Sweep};
+use inferometer_report::fmt;
 
 use crate::judgement::{LevelVerdict, leans_to_met, verdict};
 use crate::{History, Reading, count};
@@ -63,7 +64,7 @@ impl Searches<'_> {
         self.all().filter_map(|search| search.step().err()).map(|found| *found).collect()
     }
 
-    /// `None` of a run that no search asked for.
+    /// `None` for a run that is not part of a search.
     pub(crate) fn why(&self, point: &Point) -> Option<String> {
         match point.stage {
             Stage::Planned | Stage::Fine => None,
@@ -297,11 +298,7 @@ impl LimitSearch<'_> {
         lowest_missed: Option<f64>,
     ) -> String {
         let goals: Vec<String> = self.find.goals.iter().map(ToString::to_string).collect();
-        let goals = match goals.split_last() {
-            Some((last, [])) => last.clone(),
-            Some((last, others)) => format!("{} and {last}", others.join(", ")),
-            None => String::new(),
-        };
+        let goals = fmt::list(&goals);
         let read = |place: f64| {
             let level = level_at(self.ladder.dimension, place);
             level.map_or_else(|| place.to_string(), |level| level.to_string())
@@ -309,8 +306,8 @@ impl LimitSearch<'_> {
         let Some(level) = level else {
             return match (confirmation.refuted.first(), self.known.first()) {
                 (Some(&first), _) => format!(
-                    "no level that meets {goals} could be confirmed, from {} down; ask for longer \
-                     runs or a coarser resolution",
+                    "no level that meets {goals} could be confirmed, from {} down; use longer runs or \
+                     a coarser resolution",
                     read(first)
                 ),
                 (None, Some(lowest)) => self.explain_none(&goals, &read(lowest.place)),
@@ -323,7 +320,7 @@ impl LimitSearch<'_> {
             format!("{} met {goals} at first and is not confirmed on fresh seeds", read(level))
         };
         let Some(missed) = lowest_missed else {
-            return format!("{met}, and more may not be asked: the limit lies above");
+            return format!("{met}, the highest level that is allowed: the limit lies above it");
         };
         let why = match find(&self.known, missed).map(|level| level.verdict) {
             _ if confirmation.refuted.contains(&missed) => "did not on fresh seeds",
@@ -334,9 +331,7 @@ impl LimitSearch<'_> {
                 "stayed undecided and counts as missed: n too small, run longer (--requests)"
             }
             Some(LevelVerdict::PilesUp) => "does not: requests pile up",
-            Some(LevelVerdict::NoNumbers) => {
-                "gave no numbers that can be trusted and counts as missed"
-            }
+            Some(LevelVerdict::NoNumbers) => "had no valid results and counts as missed",
             Some(LevelVerdict::Met | LevelVerdict::Missed | LevelVerdict::Open) | None => {
                 "does not"
             }
@@ -354,11 +349,11 @@ impl LimitSearch<'_> {
         } else {
             return format!("no level meets {goals}, down to {down_to}");
         };
-        format!("no level was seen to meet {goals}, down to {down_to}: {why}")
+        format!("no level was shown to meet {goals}, down to {down_to}: {why}")
     }
 }
 
-/// `None` of a place that is no level.
+/// `None` for a number that is not a level.
 pub(crate) fn level_at(dimension: Dimension, place: f64) -> Option<Level> {
     match dimension {
         Dimension::Rate => (place.is_finite() && 0.0 < place).then_some(Level::Rate(place)),

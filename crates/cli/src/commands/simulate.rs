@@ -189,7 +189,7 @@ impl Simulations<'_> {
             if 0 < number {
                 self.simulator.engine.rest(repeat.cool_down);
             }
-            // Each run has a seed of its own, so that no two ask the same.
+            // Each run has its own seed, so that no two send the same prompts.
             let seed = spec.seed.wrapping_add(number.into());
             let exit = self.once(&Spec { seed, ..spec.clone() })?;
             worst = Exit::gravest([worst, exit].into_iter().flatten());
