@@ -2,6 +2,8 @@
 //! and which server is next when several presets are measured at the same time.
 
 use std::collections::{BTreeSet, VecDeque};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
 
 use inferometer_model::study::{Level, Order, Point, Stage, StudySpec};
 
@@ -61,52 +63,114 @@ fn in_order(spec: &StudySpec) -> Vec<(u32, u32)> {
     }
 }
 
-/// Whether a preset can run several servers at the same time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sharing {
-    /// Servers on the same hardware would disturb each other.
-    OneAtATime,
-    /// In virtual time servers do not disturb each other.
-    Free,
+/// The deployments that are left, shared by several lanes.
+#[derive(Debug)]
+pub(crate) struct Queue {
+    state: Mutex<QueueState>,
+    /// Notified whenever a preset is free again.
+    freed: Condvar,
 }
 
-/// The deployments that are left, shared by several lanes.
-#[derive(Clone, Debug)]
-pub struct Queue {
+#[derive(Debug)]
+struct QueueState {
     left: VecDeque<Deployment>,
     /// Presets that are being measured.
     busy: BTreeSet<u32>,
-    sharing: Sharing,
+    /// Whether a preset runs several servers at the same time: in virtual time they do not disturb
+    /// each other.
+    is_shared: bool,
 }
 
-impl Queue {
-    pub fn new(left: Vec<Deployment>, sharing: Sharing) -> Self {
-        Self { left: left.into(), busy: BTreeSet::new(), sharing }
-    }
-
-    /// The first deployment whose preset is free. The preset is busy until [`Self::finished`]. `None`
-    /// when nothing is left, or when all that is left waits for a preset that is busy.
-    pub fn take(&mut self) -> Option<Deployment> {
-        let is_free = |it: &Deployment| !self.busy.contains(&it.preset);
-        let place = match self.sharing {
-            Sharing::Free => 0,
-            Sharing::OneAtATime => self.left.iter().position(is_free)?,
-        };
-        let deployment = self.left.remove(place)?;
+impl QueueState {
+    /// The first deployment whose preset is free.
+    fn take(&mut self) -> Option<Deployment> {
+        let is_free = |it: &Deployment| self.is_shared || !self.busy.contains(&it.preset);
+        let index = self.left.iter().position(is_free)?;
+        let deployment = self.left.remove(index)?;
         self.busy.insert(deployment.preset);
         Some(deployment)
     }
+}
 
-    pub fn is_empty(&self) -> bool {
-        self.left.is_empty()
+impl Queue {
+    pub(crate) fn new(left: Vec<Deployment>, is_shared: bool) -> Self {
+        let state = QueueState { left: left.into(), busy: BTreeSet::new(), is_shared };
+        Self { state: Mutex::new(state), freed: Condvar::new() }
     }
 
-    pub fn finished(&mut self, preset: u32) {
-        self.busy.remove(&preset);
+    /// Waits for the first deployment whose preset is free; `None` when nothing is left.
+    pub(crate) fn take(&self) -> Option<TakenDeployment<'_>> {
+        let mut state = self.lock();
+        while !state.left.is_empty() {
+            if let Some(deployment) = state.take() {
+                return Some(TakenDeployment { queue: self, deployment });
+            }
+            state = self.freed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        None
     }
 
     /// Deploys nothing more.
-    pub fn give_up(&mut self) {
-        self.left.clear();
+    pub(crate) fn give_up(&self) {
+        self.lock().left.clear();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, QueueState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A deployment that a lane works on. Its preset is free when this is dropped, whatever happened.
+pub(crate) struct TakenDeployment<'queue> {
+    queue: &'queue Queue,
+    pub(crate) deployment: Deployment,
+}
+
+impl Drop for TakenDeployment<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.queue.give_up();
+        }
+        self.queue.lock().busy.remove(&self.deployment.preset);
+        self.queue.freed.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_preset_serves_one_at_a_time_unless_time_is_virtual() {
+        let planned = |(condition, preset)| {
+            let points = Vec::new();
+            Deployment { condition, repetition: 0, preset, points }
+        };
+        let planned: Vec<Deployment> = [(0, 0), (1, 0), (2, 1), (3, 0)].map(planned).into();
+        let queue = Queue::new(planned.clone(), false);
+        let condition = |taken: &Option<TakenDeployment<'_>>| {
+            taken.as_ref().map(|taken| taken.deployment.condition)
+        };
+        // Whether all that is left waits for a preset that is busy.
+        let waits = || {
+            let mut state = queue.lock();
+            state.take().is_none() && !state.left.is_empty()
+        };
+        let (first, second) = (queue.take(), queue.take());
+        assert_eq!(condition(&first), Some(0));
+        assert_eq!(condition(&second), Some(2), "the first of a preset that is free");
+        assert!(waits());
+        drop(second);
+        assert!(waits(), "nothing is left for that preset");
+        drop(first);
+        let third = queue.take();
+        assert_eq!(condition(&third), Some(1));
+        queue.give_up();
+        assert!(queue.take().is_none());
+
+        let queue = Queue::new(planned, true);
+        let taken: Vec<_> = std::iter::from_fn(|| queue.take()).collect();
+        let all: Vec<u32> = taken.iter().map(|taken| taken.deployment.condition).collect();
+        assert_eq!(all, [0, 1, 2, 3]);
     }
 }

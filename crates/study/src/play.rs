@@ -17,7 +17,7 @@ use std::num::NonZeroU32;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -50,7 +50,7 @@ use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
 use crate::grid::{self, planned_places};
-use crate::matrix::{Deployment, Queue, Sharing, deployments};
+use crate::matrix::{Deployment, Queue, deployments};
 use crate::{Progress, Reading, Study};
 
 /// How the points of a study are measured.
@@ -369,6 +369,9 @@ struct Job<'a> {
     before: Option<Vec<Spec>>,
 }
 
+/// Measures one point.
+type MeasureJob<'a> = dyn FnMut(&Job<'_>) -> Result<Summary, Failure> + 'a;
+
 /// Points in virtual time. Every run has its own engine, except in a round of a suite and in a
 /// cell of a matrix: there one engine is kept, with its prefix cache.
 struct VirtualRunner<'session> {
@@ -420,36 +423,28 @@ impl<'a> Work<'a> {
         self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Asks the study for one point after the other.
     fn measure_with(self, sequence: &mut Study, backend: Backend) -> Result<(), Failure> {
-        let session = self.player.session;
-        match backend {
+        let (session, set) = (self.player.session, self.player.set);
+        let mut measure: Box<MeasureJob<'_>> = match backend {
             Backend::Virtual => {
                 let mut runner = VirtualRunner { session, kept: None };
-                self.measure_points(sequence, &mut |job| runner.measure(job))
+                Box::new(move |job| runner.measure(job))
             }
             Backend::Live { sides, restart_timeout: timeout } => {
                 let command = self.manifest.study.repetition.restart.clone();
                 let restart = command.map(|command| Restart { command, timeout });
-                let set = self.player.set;
                 let deployment = CurrentDeployment { session, set, up: None };
                 let mut runner = LiveRunner { session, sides, engine: None, restart, deployment };
-                self.measure_points(sequence, &mut |job| runner.measure(job))
+                Box::new(move |job| runner.measure(job))
             }
-        }
-    }
-
-    /// Asks the study for one point after the other.
-    fn measure_points(
-        self,
-        sequence: &mut Study,
-        measure: &mut dyn FnMut(&Job<'_>) -> Result<Summary, Failure>,
-    ) -> Result<(), Failure> {
+        };
         while let Some(point) = sequence.next() {
             let stored = self.stored(&point)?;
             let is_new = stored.is_none();
             let summary = match stored {
                 Some(summary) => summary,
-                None => self.measure_next(&point, sequence, measure)?,
+                None => self.measure_next(&point, sequence, &mut measure)?,
             };
             sequence.finished(&summary);
             self.ledger().measured(point, summary, is_new);
@@ -461,7 +456,7 @@ impl<'a> Work<'a> {
         self,
         point: &Point,
         sequence: &Study,
-        measure: &mut dyn FnMut(&Job<'_>) -> Result<Summary, Failure>,
+        measure: &mut MeasureJob<'_>,
     ) -> Result<Summary, Failure> {
         let (session, study) = (self.player.session, &self.manifest.study);
         let played = self.ledger().played;
@@ -564,17 +559,12 @@ impl Work<'_> {
         // Several lanes would report progress at the same time.
         let mut quiet = if 1 < lanes { session.only_warnings() } else { session.clone() };
         quiet.ceiling /= lanes;
-        let sharing = match backend {
-            Backend::Live { .. } => Sharing::OneAtATime,
-            Backend::Virtual => Sharing::Free,
-        };
-        let queue =
-            &SharedQueue { queue: Mutex::new(Queue::new(planned, sharing)), freed: Condvar::new() };
+        let queue = &Queue::new(planned, matches!(backend, Backend::Virtual));
         let lane = || {
             let mut rest = Duration::ZERO;
             while let Some(taken) = queue.take() {
                 let measured = self.measure_deployment(&taken.deployment, backend, &quiet, rest);
-                if measured.inspect_err(|_| queue.queue().give_up())? {
+                if measured.inspect_err(|_| queue.give_up())? {
                     rest = self.manifest.study.repetition.cool_down;
                 }
             }
@@ -709,50 +699,6 @@ fn not_measured(failure: &Failure) -> DeploymentFailure {
     DeploymentFailure { log: failure.lines(), ..failed }
 }
 
-/// Hands out the deployments.
-struct SharedQueue {
-    queue: Mutex<Queue>,
-    /// Notified whenever a preset is free again.
-    freed: Condvar,
-}
-
-impl SharedQueue {
-    fn take(&self) -> Option<TakenDeployment<'_>> {
-        let mut queue = self.queue();
-        loop {
-            if let Some(deployment) = queue.take() {
-                return Some(TakenDeployment { queue: self, deployment });
-            }
-            if queue.is_empty() {
-                return None;
-            }
-            queue = self.freed.wait(queue).unwrap_or_else(PoisonError::into_inner);
-        }
-    }
-
-    fn queue(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// A deployment that a lane works on. Its preset is free when this is dropped, whatever happened.
-struct TakenDeployment<'queue> {
-    queue: &'queue SharedQueue,
-    deployment: Deployment,
-}
-
-impl Drop for TakenDeployment<'_> {
-    fn drop(&mut self) {
-        let mut queue = self.queue.queue();
-        queue.finished(self.deployment.preset);
-        if thread::panicking() {
-            queue.give_up();
-        }
-        drop(queue);
-        self.queue.freed.notify_all();
-    }
-}
-
 /// Measures these points of a deployment. Whatever happens, the server is stopped.
 fn measure_cell(
     work: Work<'_>,
@@ -809,7 +755,23 @@ impl DeployedCell<'_> {
     /// Measures one load after the other. Returns why the server is gone, if it is.
     fn measure_all(&mut self, left: &[Point]) -> Result<Option<DeploymentFailure>, Failure> {
         for point in left {
-            let died = self.measure(&self.work.job(point, None)?)?;
+            let died = match self.try_measure(&self.work.job(point, None)?) {
+                Ok(summary) => {
+                    if was_cut(&summary) {
+                        self.session.interruption.check()?;
+                    }
+                    let has_failures = summary.count(Outcome::Ok) < summary.attempted;
+                    let died = self.died(&summary);
+                    if died.is_some() && (was_cut(&summary) || has_failures) {
+                        self.work.player.set.abandon(point.number)?;
+                    } else {
+                        self.work.measured(point, summary);
+                    }
+                    died
+                }
+                Err(failure) if failure.is_our_own() => return Err(failure),
+                Err(failure) => self.not_measured(point, &failure)?,
+            };
             if died.is_some() {
                 return Ok(died);
             }
@@ -818,25 +780,6 @@ impl DeployedCell<'_> {
             }
         }
         Ok(None)
-    }
-
-    fn measure(&mut self, job: &Job<'_>) -> Result<Option<DeploymentFailure>, Failure> {
-        let summary = match self.try_measure(job) {
-            Ok(summary) => summary,
-            Err(failure) if failure.is_our_own() => return Err(failure),
-            Err(failure) => return self.not_measured(&job.point, &failure),
-        };
-        if was_cut(&summary) {
-            self.session.interruption.check()?;
-        }
-        let is_spoilt = was_cut(&summary) || summary.count(Outcome::Ok) < summary.attempted;
-        let died = self.died(&summary);
-        if died.is_some() && is_spoilt {
-            self.work.player.set.abandon(job.point.number)?;
-        } else {
-            self.work.measured(&job.point, summary);
-        }
-        Ok(died)
     }
 
     fn try_measure(&mut self, job: &Job<'_>) -> Result<Summary, Failure> {
@@ -869,7 +812,7 @@ impl DeployedCell<'_> {
 
     /// Why the server is gone; `None` while it is there.
     fn died(&self, summary: &Summary) -> Option<DeploymentFailure> {
-        let stop = if found_nobody(summary) { RunStop::Unreachable } else { summary.run.stop };
+        let stop = if reached_no_server(summary) { RunStop::Unreachable } else { summary.run.stop };
         match self.up.server.deployed() {
             Some(deployed) => deployed.lost(Some(stop)).map(as_death),
             None => (stop == RunStop::Unreachable)
@@ -1520,7 +1463,7 @@ pub fn was_cut(summary: &Summary) -> bool {
 }
 
 /// Whether no server answered, in a run that was too short to be given up.
-pub fn found_nobody(summary: &Summary) -> bool {
+pub fn reached_no_server(summary: &Summary) -> bool {
     summary.count(Outcome::Ok) == 0
         && summary.outcomes.iter().any(|(outcome, count)| {
             matches!(outcome, Outcome::TransportError | Outcome::TimeoutConnect) && 0 < *count

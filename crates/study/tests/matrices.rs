@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use inferometer_model::study::{
     Cell, Condition, Level, Matrix, MatrixModel, Order, Point, Preset, Question, StopAt, StudySpec,
 };
-use inferometer_study::matrix::{Deployment, Queue, Sharing, deployments};
+use inferometer_study::matrix::{Deployment, deployments};
 use inferometer_study::{Reading, Study};
 use support::{assert_refused, conditions, number, study};
 
@@ -86,35 +86,6 @@ fn loads_share_a_server_and_cells_share_their_seeds() {
         }
         assert_eq!(study.next(), None);
     }
-}
-
-fn taken(queue: &mut Queue) -> Option<u32> {
-    queue.take().map(|deployment| deployment.condition)
-}
-
-/// Whether all that is left waits for a preset that is busy.
-fn waits(queue: &mut Queue) -> bool {
-    queue.take().is_none() && !queue.is_empty()
-}
-
-#[test]
-fn a_preset_serves_one_at_a_time_unless_time_is_virtual() {
-    let planned = deployments(&matrix(&[0, 0, 1, 0], &[1], 1, Order::Listed));
-    let mut queue = Queue::new(planned.clone(), Sharing::OneAtATime);
-    assert_eq!(taken(&mut queue), Some(0));
-    assert_eq!(taken(&mut queue), Some(2), "the first of a preset that is free");
-    assert!(waits(&mut queue));
-    queue.finished(1);
-    assert!(waits(&mut queue), "nothing is left for that preset");
-    queue.finished(0);
-    assert_eq!(taken(&mut queue), Some(1));
-    queue.give_up();
-    assert!(queue.take().is_none() && queue.is_empty());
-
-    let mut queue = Queue::new(planned, Sharing::Free);
-    let all: Vec<u32> = std::iter::from_fn(|| taken(&mut queue)).collect();
-    assert_eq!(all, [0, 1, 2, 3]);
-    assert!(queue.take().is_none() && queue.is_empty());
 }
 
 #[test]

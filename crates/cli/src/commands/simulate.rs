@@ -68,19 +68,19 @@ pub(super) fn play(
     let session = begin_session(usize::MAX, results.quiet)?;
     let simulator = Simulator { engine, session: &session };
     let requirements = Requirements::new(results.require.limits.clone(), &results.require.gate);
-    let (pages, judged) = (Vec::new(), Vec::new());
-    let mut simulations = Simulations { simulator, store, results, requirements, pages, judged };
-    let simulated = experiments.into_iter().try_fold(None, |worst: Option<Exit>, experiment| {
-        simulations.play(experiment).map(|exit| Exit::gravest([worst, exit].into_iter().flatten()))
-    });
+    let (pages, judged, exits) = (Vec::new(), Vec::new(), Vec::new());
+    let mut simulations =
+        Simulations { simulator, store, results, requirements, pages, judged, exits };
+    let simulated = experiments.into_iter().try_for_each(|it| simulations.play(&it));
     // A failure in a later run takes nothing from the earlier ones.
     match &simulations.pages[..] {
         [] => {}
         [only] => output::result(&format!("{only}\n"))?,
         several => output::result(&format!("[{}]\n", several.join(",\n")))?,
     }
-    let told = simulations.requirements.write_files(&simulations.judged);
-    Ok(simulated?.max(told).map_or(ExitCode::SUCCESS, ExitCode::from))
+    let written = simulations.requirements.write_files(&simulations.judged);
+    simulated?;
+    Ok(Exit::gravest(simulations.exits).max(written).map_or(ExitCode::SUCCESS, ExitCode::from))
 }
 
 /// The experiment as it is simulated: its URL, and how the server would be reached, do not matter.
@@ -176,14 +176,14 @@ struct Simulations<'a> {
     requirements: Requirements,
     /// JSON documents, until all are there.
     pages: Vec<String>,
-    /// What was required of each run, and what became of it.
+    /// The requirements of each run, and their outcomes.
     judged: Vec<Judged>,
+    /// The exit codes of the runs that have one.
+    exits: Vec<Exit>,
 }
 
 impl Simulations<'_> {
-    fn play(&mut self, experiment: Experiment) -> Result<Option<Exit>, Failure> {
-        let Experiment { spec, repeat } = experiment;
-        let mut worst = None;
+    fn play(&mut self, Experiment { spec, repeat }: &Experiment) -> Result<(), Failure> {
         for number in 0..repeat.runs.get() {
             self.simulator.session.interruption.check()?;
             if 0 < number {
@@ -192,9 +192,9 @@ impl Simulations<'_> {
             // Each run has its own seed, so that no two send the same prompts.
             let seed = spec.seed.wrapping_add(number.into());
             let exit = self.once(&Spec { seed, ..spec.clone() })?;
-            worst = Exit::gravest([worst, exit].into_iter().flatten());
+            self.exits.extend(exit);
         }
-        Ok(worst)
+        Ok(())
     }
 
     fn once(&mut self, spec: &Spec) -> Result<Option<Exit>, Failure> {

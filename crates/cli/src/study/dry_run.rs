@@ -152,7 +152,8 @@ impl<'a> Outline<'a> {
             blocks.push(Block::Table(self.table()));
         }
         blocks.extend(self.suite_remarks().into_iter().map(Block::paragraph));
-        let total = if self.runs == 0 { String::new() } else { self.total_line() };
+        let is_search = self.runs == 0 && self.study.sweep().is_some();
+        let total = if is_search { String::new() } else { self.total_line() };
         let total = vec![Block::paragraph(total)];
         let sections = vec![Section::new("", blocks), Section::new("", total)];
         let lead = Lead { subject: self.facts(), ..Lead::default() };

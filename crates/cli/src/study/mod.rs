@@ -28,7 +28,7 @@ use inferometer_report::terminal::requirements;
 use inferometer_report::terminal::set::{SetFiles, render};
 use inferometer_store::{SetDirectory, Stored};
 use inferometer_study::play::{
-    self, Backend, Played, Player, ResumeOptions, found_nobody, resume_command, server_name,
+    self, Backend, Played, Player, ResumeOptions, reached_no_server, resume_command, server_name,
 };
 
 use self::dry_run::Price;
@@ -387,8 +387,8 @@ fn conclude(
     let has_report = matches!(question, Question::Suite(_) | Question::Matrix(_));
     let mut report = if has_report { write_report(&of_set) } else { None };
     show(summary, &files_with(set, report.clone()), &outcomes, results.page.format())?;
-    let told = requirements.write_files(&[Judged { runs, results: Vec::new(), outcomes }]);
-    let mut exit = exit.max(told);
+    let written = requirements.write_files(&[Judged { runs, results: Vec::new(), outcomes }]);
+    let mut exit = exit.max(written);
     if let (Some(_), Some(subject)) = (&report, of_set.subject())
         && writer.is_model()
     {
@@ -417,7 +417,7 @@ fn exit_code(played: &Played, runs: &[Summary], is_strict: bool) -> Option<Exit>
         // A cell that failed is a result; a matrix without any other result has none.
         (Question::Matrix(_), _) if runs.is_empty() => Some(Exit::TargetNotUsable),
         // A level beyond what the server can do misses SLOs: that is what a sweep measures.
-        (Question::Sweep(_) | Question::Suite(_), _) if runs.iter().any(found_nobody) => {
+        (Question::Sweep(_) | Question::Suite(_), _) if runs.iter().any(reached_no_server) => {
             Some(Exit::RunInvalid)
         }
         (_, Verdict::Invalid) => Some(Exit::RunInvalid),
