@@ -60,53 +60,23 @@ fn count(folder: &Path) -> Result<(usize, usize), String> {
 
 /// Lines that are neither blank nor comments nor part of an item under `#[cfg(test)]`.
 pub(crate) fn code_lines(text: &str) -> usize {
-    let mut lines = text.lines().map(str::trim);
+    let mut lines = text.lines();
     let mut counted = 0;
     while let Some(line) = lines.next() {
-        if line == "#[cfg(test)]" {
-            skip_item(&mut lines);
-        } else if !line.is_empty() && !line.starts_with("//") {
+        if line.trim() == "#[cfg(test)]" {
+            // In formatted code an item ends with the first line of its own indentation that ends
+            // with its brace or semicolon.
+            let indent = line.len() - line.trim_start().len();
+            let is_end = |line: &str| {
+                line.get(..indent + 1).is_some_and(|start| !start.ends_with(' '))
+                    && line.ends_with(['}', ';'])
+            };
+            lines.by_ref().find(|line| is_end(line));
+        } else if !line.trim().is_empty() && !line.trim().starts_with("//") {
             counted += 1;
         }
     }
     counted
-}
-
-/// Passes over one item: to its closing brace, or to its semicolon where it has no braces.
-fn skip_item<'a>(lines: &mut impl Iterator<Item = &'a str>) {
-    let mut depth = 0_i64;
-    let mut opened = false;
-    for line in lines.filter(|line| !line.starts_with("#[") && !line.starts_with("//")) {
-        for letter in without_literals(line) {
-            depth += i64::from(letter == '{') - i64::from(letter == '}');
-            opened |= letter == '{';
-        }
-        if (opened && depth <= 0) || (!opened && line.ends_with(';')) {
-            return;
-        }
-    }
-}
-
-/// The characters of a line outside string and character literals and comments.
-fn without_literals(line: &str) -> Vec<char> {
-    let mut kept = Vec::new();
-    let mut letters = line.split("//").next().unwrap_or_default().chars().peekable();
-    let mut in_string = false;
-    while let Some(letter) = letters.next() {
-        match letter {
-            '\\' if in_string => drop(letters.next()),
-            '"' => in_string = !in_string,
-            '\'' if !in_string => {
-                let rest: Vec<char> = letters.clone().take(2).collect();
-                if let [_, '\''] = rest.as_slice() {
-                    letters.nth(1);
-                }
-            }
-            _ if in_string => {}
-            _ => kept.push(letter),
-        }
-    }
-    kept
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use mio::net::TcpStream;
 use crate::clock::{Clock, Moment};
 use crate::http::{self, Parsed};
 use crate::options::Limits;
-use crate::service::{Context, Next, Reply, Service, Written};
+use crate::server::{Context, Next, Reply, Service, Written};
 use crate::socket::{Received, Receiver};
 
 /// What all connections share.
@@ -255,7 +255,7 @@ impl<S: Service> Connection<S> {
                 Err(refusal) => {
                     used = bytes.len();
                     self.phase = Phase::Refused;
-                    Reply::Plain(Rc::new(refusal.reply()))
+                    Reply::Plain(Rc::new(refusal.closing_reply()))
                 }
             });
         }

@@ -5,7 +5,7 @@
 
 use crate::clock::Moment;
 use crate::faults::{Fault, Faults};
-use crate::service::NextWrite;
+use crate::server::NextWrite;
 use crate::truth::Passed;
 
 /// Bytes that leave in one `write()`, what a reader has once each of them has arrived, and how far

@@ -10,7 +10,7 @@
 //! as one core can and keeps none.
 //!
 //! The event loop (`server`) moves bytes and moments and knows no mode; a mode is a
-//! `service::Service` and does no I/O. This crate shares no wire code with the client, because
+//! `server::Service` and does no I/O. This crate shares no wire code with the client, because
 //! equal mistakes would cancel. It never prints.
 
 mod clock;
@@ -29,7 +29,6 @@ pub mod profile;
 pub mod scheduler;
 mod serve;
 mod server;
-mod service;
 mod socket;
 pub mod truth;
 

@@ -1,7 +1,9 @@
 //! The event loop: one thread, one poll, connections in slots, due moments in a queue.
 //!
 //! It knows no mode. What is due comes first: the mode itself and due writes are looked after
-//! between any two connections.
+//! between any two connections. A mode ([`Service`]) decides which bytes are sent and when; it does
+//! no I/O and reads no clock. The loop moves the bytes and reports what became of them. An answer
+//! that is written over time is a value of the mode's own type, which lives with its connection.
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Write as _};
@@ -17,8 +19,7 @@ use crate::clock::{Alarm, Clock, Due, Moment, TimerQueue};
 use crate::connection::{Connection, Shared, Turn};
 use crate::http::{self, ErrorBody, Request, Route, Status, models_reply};
 use crate::options::{EngineError, EngineOptions, Limits};
-use crate::service::Service;
-use crate::socket::{self, Listener, Receiver};
+use crate::socket::{self, Listener, Received, Receiver};
 use crate::truth::{Api, Ledger};
 
 pub(crate) struct Server<S: Service> {
@@ -114,8 +115,22 @@ impl<S: Service> Server<S> {
                 self.visit_due();
             }
             self.visit_due();
-            self.visit_waiting();
-            self.end_round();
+            // Those that could go on at once, each one time.
+            for _ in 0..self.waiting.len() {
+                if let Some(slot) = self.waiting.pop_front() {
+                    self.slots[slot].is_waiting = false;
+                    self.visit(slot);
+                    self.visit_due();
+                }
+            }
+            let slots = &self.slots;
+            self.timers.sweep(slots.len(), |due| slots[due.slot].generation == due.generation);
+            if !self.emptied.is_empty() {
+                self.free.append(&mut self.emptied);
+                if self.accept_stalled {
+                    self.accept_all();
+                }
+            }
         }
     }
 
@@ -173,17 +188,6 @@ impl<S: Service> Server<S> {
         }
     }
 
-    /// Visits those that could go on at once, each one time.
-    fn visit_waiting(&mut self) {
-        for _ in 0..self.waiting.len() {
-            if let Some(slot) = self.waiting.pop_front() {
-                self.slots[slot].is_waiting = false;
-                self.visit(slot);
-                self.visit_due();
-            }
-        }
-    }
-
     fn visit(&mut self, index: usize) {
         let slot = &mut self.slots[index];
         let Some(connection) = &mut slot.connection else { return };
@@ -208,17 +212,6 @@ impl<S: Service> Server<S> {
                 // Closing the socket takes it out of the poll.
                 slot.connection = None;
                 self.emptied.push(index);
-            }
-        }
-    }
-
-    fn end_round(&mut self) {
-        let slots = &self.slots;
-        self.timers.sweep(slots.len(), |due| slots[due.slot].generation == due.generation);
-        if !self.emptied.is_empty() {
-            self.free.append(&mut self.emptied);
-            if self.accept_stalled {
-                self.accept_all();
             }
         }
     }
@@ -397,3 +390,89 @@ struct StopState {
 
 /// The waker's events need no handling: the loop looks at [`Stop::asked`] after every wake-up.
 pub(crate) const STOP: Token = Token(0);
+
+/// A mode: requests in, answers out.
+pub(crate) trait Service {
+    /// An answer that is written over time.
+    type Answer;
+
+    /// Whether moments matter to it. If not, the loop reads no clock and asks for no stamps.
+    const KEEPS_TRUTH: bool;
+
+    /// A whole request came.
+    fn answer(&mut self, request: &Request<'_>, visit: Context<'_>) -> Reply<Self::Answer>;
+
+    /// What of the answer comes next.
+    ///
+    /// Asked again ahead of every write, so it must be cheap when nothing was written meanwhile.
+    fn next<'a>(&mut self, answer: &'a mut Self::Answer) -> Next<'a>;
+
+    /// Some or all bytes of the last [`NextWrite`] were taken by the socket.
+    fn wrote(&mut self, answer: &mut Self::Answer, written: &Written);
+
+    /// All of the answer has been written.
+    fn completed(&mut self, answer: Self::Answer);
+
+    /// The client left before the answer was complete.
+    fn abandoned(&mut self, answer: Self::Answer, clock: &Clock);
+
+    /// A connection was closed at once because there were too many.
+    fn refused_connection(&mut self);
+
+    /// When the mode itself has something to do that no connection waits for by name.
+    fn next_due(&self) -> Option<Moment> {
+        None
+    }
+
+    /// That moment has come. Adds the slots whose answers returned [`Next::Wait`] and can go on.
+    fn wake(&mut self, _now: Moment, _ready: &mut Vec<usize>) {}
+}
+
+/// The circumstances of a request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Context<'a> {
+    pub(crate) received: &'a Received,
+    /// For the wall time that answers carry.
+    pub(crate) clock: &'a Clock,
+    /// Where the connection is to be found when its answer can go on.
+    pub(crate) slot: usize,
+}
+
+/// What an answer needs next.
+#[derive(Debug)]
+pub(crate) enum Next<'a> {
+    Write(NextWrite<'a>),
+    /// Nothing to write before the mode asks for it.
+    Wait,
+    /// All of it has been written.
+    End,
+}
+
+/// What a request gets.
+#[derive(Debug)]
+pub(crate) enum Reply<A> {
+    /// Bytes that leave at once and of which nothing is recorded.
+    Plain(Rc<Vec<u8>>),
+    /// An answer that is written over time.
+    Generated(A),
+}
+
+/// Bytes for one `write()`.
+#[derive(Debug)]
+pub(crate) struct NextWrite<'a> {
+    pub(crate) bytes: &'a [u8],
+    /// Not to be written before; `None` is as soon as what came before it has been written.
+    pub(crate) due: Option<Moment>,
+}
+
+/// What one `write()` did.
+#[derive(Debug)]
+pub(crate) struct Written {
+    pub(crate) bytes: usize,
+    /// The clock immediately ahead of the call; zero for a mode that keeps no truth.
+    pub(crate) before: Moment,
+    /// The clock immediately after it; zero for a mode that keeps no truth.
+    pub(crate) after: Moment,
+    /// When a socket that had been full was last found to have room again.
+    pub(crate) room_since: Option<Moment>,
+}

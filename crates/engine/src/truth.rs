@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::clock::Moment;
 use crate::http::Request;
 use crate::options::{Limits, Mode};
-use crate::service::Written;
+use crate::server::Written;
 use crate::socket::Received;
 
 /// Everything that is known of the requests since the start or the last `DELETE /truth`.

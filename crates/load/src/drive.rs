@@ -90,12 +90,6 @@ pub enum LoadError {
     Driver,
 }
 
-impl From<JournalClosed> for LoadError {
-    fn from(_: JournalClosed) -> Self {
-        Self::JournalClosed
-    }
-}
-
 /// Plays the plan to its end, or to the user's.
 #[expect(
     clippy::needless_pass_by_value,
@@ -107,7 +101,11 @@ pub fn drive(drive: Drive) -> Result<RunEnding, LoadError> {
     let bodies = Arc::new(Bodies::start(Arc::clone(&drive.plan), Arc::clone(&drive.target))?);
     let conducting = runtime(drive.clock, Turn::default())?;
     let drivers = Dispatcher::lanes_of(&drive.plan.bounds(), drive.drivers.count.get());
-    let prepared = prepare(&drive, drivers)?;
+    let prepare = |_| {
+        let turn = Turn::default();
+        Ok((runtime(drive.clock, turn.clone())?, turn))
+    };
+    let prepared = (0..drivers).map(prepare).collect::<io::Result<Vec<Prepared>>>()?;
     let cpu_before = cpu_reading();
     // The plan's moments count from here: a little ahead, so that every driver is there by then.
     let parts = u32::try_from(drivers).unwrap_or(u32::MAX);
@@ -123,7 +121,10 @@ pub fn drive(drive: Drive) -> Result<RunEnding, LoadError> {
         threads.push(start(drive.clone(), part, prepared, sender.clone())?);
     }
     drop(sender);
-    let limits = (drive.target.limits.drain, output_limit(&drive.target) + drive.stall_grace);
+    // How long the limits let a request wait for output.
+    let spec::Limits { connect, first_token, idle, total, drain, .. } = drive.target.limits;
+    let longest = if drive.target.streams() { connect + first_token.max(idle) } else { total };
+    let limits = (drain, longest.min(total) + drive.stall_grace);
     let feed = Feed::new(drive.journal.clone());
     let mut watch = Watch::new(&conductor, drive.clock, &drive.control, turns, limits, feed);
     let reports = conducting.block_on(watch.until_all_reported(reports))?;
@@ -144,14 +145,6 @@ type Prepared = (Runtime, Turn);
 const START_AHEAD: Duration = Duration::from_millis(2);
 const START_AHEAD_PER_DRIVER: Duration = Duration::from_micros(500);
 
-fn prepare(drive: &Drive, drivers: usize) -> io::Result<Vec<Prepared>> {
-    let prepare_one = |_| {
-        let turn = Turn::default();
-        Ok((runtime(drive.clock, turn.clone())?, turn))
-    };
-    (0..drivers).map(prepare_one).collect()
-}
-
 fn start(
     drive: Drive,
     part: Part,
@@ -164,19 +157,15 @@ fn start(
         if let Some(core) = core {
             pin_to(core);
         }
-        let playing = AssertUnwindSafe(|| play(&runtime, drive, part, turn));
+        let playing = AssertUnwindSafe(|| {
+            let tasks = LocalSet::new();
+            tasks.block_on(&runtime, async move { Driver::new(drive, part, turn)?.run().await })
+        });
         // A driver that panics must say so: the others would play on for a run that is lost.
         let report = catch_unwind(playing).unwrap_or(Err(LoadError::Driver));
         // A closed channel means that no report is awaited.
         let _ = reports.send(report);
     })
-}
-
-/// How long the limits let a request wait for output.
-fn output_limit(target: &Target) -> Duration {
-    let spec::Limits { connect, first_token, idle, total, .. } = target.limits;
-    let longest = if target.streams() { connect + first_token.max(idle) } else { total };
-    longest.min(total)
 }
 
 /// What a driver brings back.
@@ -303,7 +292,7 @@ impl<'a> Watch<'a> {
     pub(crate) async fn until_all_reported(
         &mut self,
         mut reports: mpsc::UnboundedReceiver<Report>,
-    ) -> Result<Vec<Report>, JournalClosed> {
+    ) -> Result<Vec<Report>, LoadError> {
         let mut reported = Vec::new();
         loop {
             self.write_not_sent()?;
@@ -332,7 +321,7 @@ impl<'a> Watch<'a> {
         &mut self,
         began: Moment,
         client: ClientFacts,
-    ) -> Result<RunEnding, JournalClosed> {
+    ) -> Result<RunEnding, LoadError> {
         self.write_not_sent()?;
         let stop = self.conductor.score().stop;
         let ending = RunEnding { began: Some(began), at: self.clock.now(), stop, client };
@@ -342,7 +331,7 @@ impl<'a> Watch<'a> {
     }
 
     /// What a stop left unsent is written at once: a crash while draining must not lose it.
-    fn write_not_sent(&mut self) -> Result<(), JournalClosed> {
+    fn write_not_sent(&mut self) -> Result<(), LoadError> {
         let parts = std::mem::take(&mut self.conductor.score().not_sent);
         for part in parts {
             self.feed.note(JournalEntry::NotSent(part))?;
@@ -465,16 +454,6 @@ pub(crate) struct Part {
     pub(crate) bodies: Arc<Bodies>,
 }
 
-/// Plays one part to its end.
-pub(crate) fn play(
-    runtime: &tokio::runtime::Runtime,
-    drive: Drive,
-    part: Part,
-    turn: Turn,
-) -> Result<ClientFacts, LoadError> {
-    LocalSet::new().block_on(runtime, async move { Driver::new(drive, part, turn)?.run().await })
-}
-
 pub(crate) fn runtime(clock: SystemClock, turn: Turn) -> io::Result<tokio::runtime::Runtime> {
     let waiting = turn.clone();
     tokio::runtime::Builder::new_current_thread()
@@ -560,12 +539,12 @@ impl Driver {
             self.places.push(None);
             self.places.len() - 1
         });
-        let completion = Completion::new(Rc::clone(&self.completions), place);
+        let completion = Completion { completions: Rc::clone(&self.completions), place };
         let (exchanges, flying) = (Rc::clone(&self.exchanges), Rc::clone(&flight));
         let task = tokio::task::spawn_local(async move {
             let failure = exchanges.attempt(&flying, body).await;
             // Before anything else runs: the connection may carry another request from here on.
-            completion.finish(exchanges.finished(&flying, failure));
+            completion.completions.push(place, exchanges.finished(&flying, failure));
         });
         self.limits.arm(place, departure.admitted + self.limit_min);
         self.places[place] = Some(InFlight { flight, sent_messages, task: task.abort_handle() });
@@ -583,7 +562,9 @@ impl Driver {
         }
         if self.conductor.is_cut() && !self.is_cut {
             self.is_cut = true;
-            self.cut_everything()?;
+            for place in 0..self.places.len() {
+                self.end(place, Failure::new(Outcome::Cancelled, Cause::RunStopped))?;
+            }
         }
         let now = self.drive.clock.now();
         if self.tick_due <= now { self.tick(now) } else { Ok(()) }
@@ -635,13 +616,6 @@ impl Driver {
             return Ok(());
         }
         self.end(place, Failure { outcome, cause: None, message: None })
-    }
-
-    fn cut_everything(&mut self) -> Result<(), LoadError> {
-        for place in 0..self.places.len() {
-            self.end(place, Failure::new(Outcome::Cancelled, Cause::RunStopped))?;
-        }
-        Ok(())
     }
 
     /// Ends a flight from outside, with what is known of it.
@@ -770,16 +744,6 @@ pub(crate) struct Completion {
     place: usize,
 }
 
-impl Completion {
-    pub(crate) fn new(completions: Rc<CompletionQueue>, place: usize) -> Self {
-        Self { completions, place }
-    }
-
-    pub(crate) fn finish(&self, finished: Finished) {
-        self.completions.push(self.place, finished);
-    }
-}
-
 impl Drop for Completion {
     fn drop(&mut self) {
         if std::thread::panicking() {
@@ -787,10 +751,6 @@ impl Drop for Completion {
         }
     }
 }
-
-/// The journal takes no more: its writer failed and reports why itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct JournalClosed;
 
 /// One driver's end of the queue.
 #[derive(Debug)]
@@ -812,14 +772,14 @@ impl Feed {
         Self { queue, batch: Vec::new(), batch_bytes: 0, waits: 0 }
     }
 
-    pub(crate) fn note(&mut self, entry: JournalEntry) -> Result<(), JournalClosed> {
+    pub(crate) fn note(&mut self, entry: JournalEntry) -> Result<(), LoadError> {
         self.batch_bytes += bytes_of(&entry);
         self.batch.push(entry);
         if BATCH_BYTES <= self.batch_bytes { self.hand_over() } else { Ok(()) }
     }
 
     /// Passes on what was noted. A full queue is waited for and counted, never dropped.
-    pub(crate) fn hand_over(&mut self) -> Result<(), JournalClosed> {
+    pub(crate) fn hand_over(&mut self) -> Result<(), LoadError> {
         if self.batch.is_empty() {
             return Ok(());
         }
@@ -830,9 +790,9 @@ impl Feed {
             Ok(()) => Ok(()),
             Err(TrySendError::Full(batch)) => {
                 self.waits += room as u64;
-                self.queue.send(batch).map_err(|_| JournalClosed)
+                self.queue.send(batch).map_err(|_| LoadError::JournalClosed)
             }
-            Err(TrySendError::Disconnected(_)) => Err(JournalClosed),
+            Err(TrySendError::Disconnected(_)) => Err(LoadError::JournalClosed),
         }
     }
 
@@ -890,6 +850,6 @@ mod tests {
         drop(batches);
         let mut feed = Feed::new(queue);
         feed.note(entry(0)).unwrap();
-        assert_eq!(feed.hand_over(), Err(JournalClosed));
+        assert!(matches!(feed.hand_over(), Err(LoadError::JournalClosed)));
     }
 }

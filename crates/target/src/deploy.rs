@@ -229,7 +229,11 @@ impl Deployment {
             gone.troubles.push(format!("{} still accepts connections{hint}", self.base));
         }
         let took = since.passed();
-        let (gpu_memory, kept) = given_back(self.gpu_memory_before);
+        // While the turn of this server lasts.
+        let is_alone = TURNS.load(Ordering::SeqCst) <= 1;
+        let (gpu_memory, kept) = self
+            .gpu_memory_before
+            .map_or((None, None), |before| compared(before, is_alone, &mut memory_in_use));
         gone.troubles.extend(kept);
         gone.troubles.extend(self.log.close());
         Departure {
@@ -513,14 +517,6 @@ impl Drop for Turn {
     fn drop(&mut self) {
         TURNS.fetch_sub(1, Ordering::SeqCst);
     }
-}
-
-/// GPU memory in use before and after, and a warning when it was not released. To be called while
-/// the turn of the server lasts.
-fn given_back(before: Option<u64>) -> (Option<(u64, u64)>, Option<String>) {
-    let Some(before) = before else { return (None, None) };
-    let is_alone = TURNS.load(Ordering::SeqCst) <= 1;
-    compared(before, is_alone, &mut memory_in_use)
 }
 
 /// Waits until the memory is released. While another server of this process runs, the memory may be

@@ -350,17 +350,14 @@ impl Shuffle {
         let mask = (1 << self.half_bits) - 1;
         let (mut left, mut right) = (number >> self.half_bits, number & mask);
         for key in keys {
-            (left, right) = (right, left ^ (mix(right.wrapping_add(*key)) & mask));
+            // The finalizer of `SplitMix64` spreads every bit over all others.
+            let mut bits = right.wrapping_add(*key);
+            bits = (bits ^ bits >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            bits = (bits ^ bits >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+            (left, right) = (right, left ^ ((bits ^ bits >> 31) & mask));
         }
         left << self.half_bits | right
     }
-}
-
-/// Spreads every bit over all others (the finalizer of `SplitMix64`).
-fn mix(mut bits: u64) -> u64 {
-    bits = (bits ^ bits >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    bits = (bits ^ bits >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    bits ^ bits >> 31
 }
 
 /// The first two turns of each conversation: a prompt and a reference answer. Files have hundreds
@@ -473,7 +470,14 @@ fn item(mut object: Map<String, Value>) -> Result<(Raw, Vec<String>), String> {
         (Some(_), Some(_)) => return Err("both `prompt` and `messages`; leave one".to_owned()),
         (Some(Value::String(text)), None) => Prompt::Text(text),
         (Some(_), None) => return Err("`prompt` must be a text".to_owned()),
-        (None, Some(messages)) => messages_of(messages)?,
+        (None, Some(messages)) => {
+            let messages: Vec<Message> = serde_json::from_value(messages)
+                .map_err(|error| format!("`messages` must be a list of objects ({error})"))?;
+            if let Some(index) = messages.iter().position(|message| message.role().is_empty()) {
+                return Err(format!("message {} has no `role`", index + 1));
+            }
+            Prompt::Messages(messages)
+        }
         (None, None) => {
             let keys = object.keys().map(|key| format!("`{key}`")).collect::<Vec<_>>();
             let keys = if keys.is_empty() { "nothing".to_owned() } else { keys.join(", ") };
@@ -501,15 +505,6 @@ fn item(mut object: Map<String, Value>) -> Result<(Raw, Vec<String>), String> {
     };
     let strangers = object.into_iter().map(|(key, _)| key).collect();
     Ok((Raw { prompt, output, fields }, strangers))
-}
-
-fn messages_of(messages: Value) -> Result<Prompt, String> {
-    let messages: Vec<Message> = serde_json::from_value(messages)
-        .map_err(|error| format!("`messages` must be a list of objects ({error})"))?;
-    match messages.iter().position(|message| message.role().is_empty()) {
-        None => Ok(Prompt::Messages(messages)),
-        Some(place) => Err(format!("message {} has no `role`", place + 1)),
-    }
 }
 
 /// The value of a key that has several names.

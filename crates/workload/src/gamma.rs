@@ -203,8 +203,8 @@ fn upper_fraction(shape: f64, x: f64) -> f64 {
 }
 
 /// A normal quantile for a guess: the value exceeded with a probability of at most a half, given
-/// by its logarithm, within 5e-4 (Hastings).
-fn normal(ln_upper: f64) -> f64 {
+/// by its logarithm, within 5e-4 (Hastings 1955).
+pub(crate) fn normal(ln_upper: f64) -> f64 {
     let t = libm::sqrt(-2.0 * ln_upper);
     let above = 2.515_517 + t * (0.802_853 + t * 0.010_328);
     let below = 1.0 + t * (1.432_788 + t * (0.189_269 + t * 0.001_308));

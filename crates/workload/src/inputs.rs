@@ -12,11 +12,11 @@ use inferometer_model::observations::{Correction, FileFacts, InputLength, Materi
 use inferometer_model::spec::{self, Counting, Extent, LoadShape, MixPart, Rate, Replay, Source};
 use inferometer_model::{Plan, Prompt, Spec};
 
+use crate::WorkloadError;
 use crate::arrivals::Schedule;
 use crate::counter::{Counter as _, PromptCounter};
 use crate::data_file::name_of;
 use crate::dataset::{self, Dataset};
-use crate::error::WorkloadError;
 use crate::lengths::Draw;
 use crate::plan::Stream;
 use crate::prompts::{

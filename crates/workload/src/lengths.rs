@@ -97,12 +97,9 @@ fn normal_quantile(share: f64) -> f64 {
     if 0.5 < share {
         return -normal_quantile(1.0 - share);
     }
-    let root = libm::sqrt(-2.0 * libm::log(share));
-    // A rational guess that is right to three digits (Hastings 1955) …
-    let above = 2.515_517 + root * (0.802_853 + root * 0.010_328);
-    let beneath = 1.0 + root * (1.432_788 + root * (0.189_269 + root * 0.001_308));
-    let mut quantile = above / beneath - root;
-    // … and Newton's steps, of which each doubles the digits.
+    // A rational guess that is right to three digits, and Newton's steps, of which each doubles the
+    // digits.
+    let mut quantile = -crate::gamma::normal(libm::log(share));
     for _ in 0..3 {
         let reached = 0.5 * libm::erfc(-quantile * std::f64::consts::FRAC_1_SQRT_2);
         let density = libm::exp(-0.5 * quantile * quantile) * 0.398_942_280_401_432_7;

@@ -17,8 +17,8 @@ use inferometer_model::spec::{
 use inferometer_model::{Content, Message, PlannedRequest, Prompt, Release, RequestId, Segment};
 use serde_json::{Map, Value};
 
+use crate::WorkloadError;
 use crate::dataset::{Dataset, Shuffle};
-use crate::error::WorkloadError;
 use crate::lengths::{Draw, Zipf};
 use crate::plan::Stream;
 use crate::text::TextMaker;

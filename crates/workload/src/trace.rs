@@ -103,7 +103,13 @@ fn read_within(
     if let Some(replay) = replay {
         let notes = spread(&mut recording.entries, grid, replay.ticks, seed);
         recording.notes.extend(notes);
-        recording.warp(replay.speed);
+        if f64::EPSILON <= (replay.speed - 1.0).abs() {
+            for entry in &mut recording.entries {
+                #[expect(clippy::cast_possible_truncation, reason = "saturates")]
+                let at_ns = libm::round(entry.at_ns as f64 / replay.speed) as i64;
+                entry.at_ns = at_ns;
+            }
+        }
     }
     let Recording { entries, hash_ids, dropped, notes, .. } = recording;
     let items = entries.len() as u64;
@@ -246,17 +252,6 @@ impl Recording<'_> {
         let first = self.entries.first().map_or(0, |entry| entry.at_ns);
         for entry in &mut self.entries {
             entry.at_ns = entry.at_ns.saturating_sub(first);
-        }
-    }
-
-    fn warp(&mut self, speed: f64) {
-        if (speed - 1.0).abs() < f64::EPSILON {
-            return;
-        }
-        for entry in &mut self.entries {
-            #[expect(clippy::cast_possible_truncation, reason = "saturates")]
-            let at_ns = libm::round(entry.at_ns as f64 / speed) as i64;
-            entry.at_ns = at_ns;
         }
     }
 }

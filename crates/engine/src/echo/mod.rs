@@ -16,7 +16,7 @@ use crate::generation::{
 use crate::http::Request;
 use crate::options::{EngineOptions, Pacing};
 use crate::server::Housekeeping;
-use crate::service::{Context, Next, NextWrite, Reply, Service, Written};
+use crate::server::{Context, Next, NextWrite, Reply, Service, Written};
 use crate::truth::Api;
 
 /// All that an answer depends on.

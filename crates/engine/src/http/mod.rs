@@ -72,61 +72,35 @@ pub(crate) enum Parsed<'a> {
     },
 }
 
-/// Why the bytes are not a request that can be answered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Refusal {
-    #[error("malformed request: {0}")]
-    Malformed(#[from] httparse::Error),
-    #[error("malformed content-length")]
-    BadLength,
-    #[error("the request's head is larger than {limit} bytes")]
-    HeadTooLarge { limit: usize },
-    #[error("the request's body of {length} bytes is larger than {limit} bytes")]
-    BodyTooLarge { length: usize, limit: usize },
-    #[error("transfer-encoding is not supported in requests; send content-length")]
-    LengthRequired,
-    #[error("only HTTP/1.1 is spoken here")]
-    Version,
-}
-
-impl Refusal {
-    /// The reply, after which the connection ends.
-    pub(crate) fn reply(self) -> Vec<u8> {
-        let status = match self {
-            Self::Malformed(_) | Self::BadLength => Status::BAD_REQUEST,
-            Self::HeadTooLarge { .. } => Status::HEAD_TOO_LARGE,
-            Self::BodyTooLarge { .. } => Status::BODY_TOO_LARGE,
-            Self::LengthRequired => Status::LENGTH_REQUIRED,
-            Self::Version => Status::VERSION_NOT_SUPPORTED,
-        };
-        ErrorBody::new(status, self.to_string()).closing_reply()
-    }
-}
-
-/// Reads the first request out of `bytes`.
-pub(crate) fn parse<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Parsed<'a>, Refusal> {
+/// Reads the first request out of `bytes`. After an error the connection ends.
+pub(crate) fn parse<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Parsed<'a>, ErrorBody> {
     let mut headers = [EMPTY_HEADER; HEADERS_MAX];
     let mut head = httparse::Request::new(&mut headers);
-    let head_bytes = match head.parse(bytes)? {
-        httparse::Status::Complete(head_bytes) => head_bytes,
+    let parsed = head.parse(bytes).map_err(|error| {
+        ErrorBody::new(Status::BAD_REQUEST, format!("malformed request: {error}"))
+    })?;
+    let head_bytes = match parsed {
+        httparse::Status::Complete(head_bytes) if head_bytes <= limits.head_bytes => head_bytes,
         httparse::Status::Partial if bytes.len() < limits.head_bytes => {
             return Ok(Parsed::Partial { needed: bytes.len() + 1, expects_continue: false });
         }
-        httparse::Status::Partial => {
-            return Err(Refusal::HeadTooLarge { limit: limits.head_bytes });
+        httparse::Status::Complete(_) | httparse::Status::Partial => {
+            let limit = limits.head_bytes;
+            let message = format!("the request's head is larger than {limit} bytes");
+            return Err(ErrorBody::new(Status::HEAD_TOO_LARGE, message));
         }
     };
-    if limits.head_bytes < head_bytes {
-        return Err(Refusal::HeadTooLarge { limit: limits.head_bytes });
-    }
     let (Some(method), Some(target), Some(1)) = (head.method, head.path, head.version) else {
-        return Err(Refusal::Version);
+        let message = "only HTTP/1.1 is supported".to_owned();
+        return Err(ErrorBody::new(Status::VERSION_NOT_SUPPORTED, message));
     };
     let mut facts = HeaderFacts::default();
     head.headers.iter().try_for_each(|header| facts.note(header))?;
     let (body_bytes, limit) = (facts.body_bytes.unwrap_or(0), limits.body_bytes);
     if limit < body_bytes {
-        return Err(Refusal::BodyTooLarge { length: body_bytes, limit });
+        let message =
+            format!("the request's body of {body_bytes} bytes is larger than {limit} bytes");
+        return Err(ErrorBody::new(Status::BODY_TOO_LARGE, message));
     }
     let length = head_bytes + body_bytes;
     let Some(body) = bytes.get(head_bytes..length) else {
@@ -151,7 +125,7 @@ struct HeaderFacts<'a> {
 }
 
 impl<'a> HeaderFacts<'a> {
-    fn note(&mut self, header: &Header<'a>) -> Result<(), Refusal> {
+    fn note(&mut self, header: &Header<'a>) -> Result<(), ErrorBody> {
         let is = |name: &str| header.name.eq_ignore_ascii_case(name);
         // Comparing lengths first spares most headers all comparisons.
         match header.name.len() {
@@ -166,12 +140,17 @@ impl<'a> HeaderFacts<'a> {
             12 if is("x-request-id") => self.id = Some(header.value),
             13 if is("authorization") => self.keys.bearer = bearer(header.value),
             14 if is("content-length") => {
-                let length = decimal(header.value).ok_or(Refusal::BadLength)?;
-                if self.body_bytes.replace(length).is_some_and(|other| other != length) {
-                    return Err(Refusal::BadLength);
+                let length = decimal(header.value);
+                if length.is_none() || self.body_bytes.is_some_and(|other| Some(other) != length) {
+                    let message = "malformed content-length".to_owned();
+                    return Err(ErrorBody::new(Status::BAD_REQUEST, message));
                 }
+                self.body_bytes = length;
             }
-            17 if is("transfer-encoding") => return Err(Refusal::LengthRequired),
+            17 if is("transfer-encoding") => {
+                let message = "transfer-encoding is not supported in requests; send content-length";
+                return Err(ErrorBody::new(Status::LENGTH_REQUIRED, message.to_owned()));
+            }
             _ => {}
         }
         Ok(())
@@ -424,7 +403,7 @@ mod request_tests {
         Authorization: Bearer k\r\n\
         Content-Length: 4\r\nConnection: keep-alive, Close\r\n\r\nbodyGET";
 
-    fn parse_default(bytes: &[u8]) -> Result<Parsed<'_>, Refusal> {
+    fn parse_default(bytes: &[u8]) -> Result<Parsed<'_>, ErrorBody> {
         parse(bytes, &Limits::default())
     }
 
@@ -477,23 +456,29 @@ mod request_tests {
         let limits = Limits { head_bytes: 60, body_bytes: 9, ..Limits::default() };
         let long = format!("GET / HTTP/1.1\r\nx: {}", "y".repeat(60));
         let long_and_whole = format!("{long}\r\n\r\n");
-        let cases: [(&str, Refusal); 10] = [
-            ("\u{1}\r\n\r\n", Refusal::Malformed(httparse::Error::Token)),
-            ("GET / HTTP/9.9\r\n\r\n", Refusal::Malformed(httparse::Error::Version)),
-            ("GET / HTTP/1.0\r\n\r\n", Refusal::Version),
-            ("GET / HTTP/1.1\r\ncontent-length: +1\r\n\r\n", Refusal::BadLength),
-            ("GET / HTTP/1.1\r\ncontent-length: \r\n\r\n", Refusal::BadLength),
-            ("G / HTTP/1.1\r\ncontent-length:1\r\ncontent-length:2\r\n\r\n", Refusal::BadLength),
-            ("GET / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n", Refusal::LengthRequired),
+        let length = (400, "malformed content-length");
+        let cases: [(&str, (u16, &str)); 10] = [
+            ("\u{1}\r\n\r\n", (400, "malformed request: invalid token")),
+            ("GET / HTTP/9.9\r\n\r\n", (400, "malformed request: invalid HTTP version")),
+            ("GET / HTTP/1.0\r\n\r\n", (505, "only HTTP/1.1 is supported")),
+            ("GET / HTTP/1.1\r\ncontent-length: +1\r\n\r\n", length),
+            ("GET / HTTP/1.1\r\ncontent-length: \r\n\r\n", length),
+            ("G / HTTP/1.1\r\ncontent-length:1\r\ncontent-length:2\r\n\r\n", length),
+            (
+                "GET / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n",
+                (411, "transfer-encoding is not"),
+            ),
             (
                 "GET / HTTP/1.1\r\ncontent-length: 10\r\n\r\n",
-                Refusal::BodyTooLarge { length: 10, limit: 9 },
+                (413, "the request's body of 10 bytes is larger than 9 bytes"),
             ),
-            (&long, Refusal::HeadTooLarge { limit: 60 }),
-            (&long_and_whole, Refusal::HeadTooLarge { limit: 60 }),
+            (&long, (431, "the request's head is larger than 60 bytes")),
+            (&long_and_whole, (431, "the request's head is larger than 60 bytes")),
         ];
-        for (bytes, refusal) in cases {
-            assert_eq!(parse(bytes.as_bytes(), &limits), Err(refusal), "{bytes:?}");
+        for (bytes, (status, message)) in cases {
+            let refused = parse(bytes.as_bytes(), &limits).unwrap_err();
+            assert_eq!(refused.status.0, status, "{bytes:?}");
+            assert!(refused.message.starts_with(message), "{bytes:?}: {}", refused.message);
         }
     }
 }

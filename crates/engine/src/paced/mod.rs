@@ -15,7 +15,7 @@ use crate::generation::{
 use crate::http::{ErrorBody, Request, Status};
 use crate::options::{EngineOptions, Pacing};
 use crate::server::Housekeeping;
-use crate::service::{Context, Next, Reply, Service, Written};
+use crate::server::{Context, Next, Reply, Service, Written};
 use crate::truth::{Api, Ended, Entry, RequestTruth};
 
 /// A generation request with nothing left open.

@@ -99,7 +99,11 @@ impl BlockPool {
                 Some(_) => (self.before[NULL as usize], NULL),
                 None => (NULL, self.after[NULL as usize]),
             };
-            self.link(id, before, after);
+            self.before[id as usize] = before;
+            self.after[id as usize] = after;
+            self.after[before as usize] = id;
+            self.before[after as usize] = id;
+            self.free += 1;
         }
     }
 
@@ -139,14 +143,6 @@ impl BlockPool {
         self.after[before as usize] = after;
         self.before[after as usize] = before;
         self.free -= 1;
-    }
-
-    fn link(&mut self, id: BlockId, before: BlockId, after: BlockId) {
-        self.before[id as usize] = before;
-        self.after[id as usize] = after;
-        self.after[before as usize] = id;
-        self.before[after as usize] = id;
-        self.free += 1;
     }
 }
 

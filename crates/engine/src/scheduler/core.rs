@@ -127,7 +127,13 @@ impl<T: StepTime> Scheduler<T> {
         request: SchedulerRequest,
         listener: &mut impl Listener,
     ) -> Result<(), Refusal> {
-        self.check(request.prompt.tokens)?;
+        let (tokens, max_model_len) = (request.prompt.tokens, self.state.config.max_model_len);
+        if tokens == 0 {
+            return Err(Refusal::Empty);
+        }
+        if max_model_len <= tokens {
+            return Err(Refusal::TooLong { tokens, max_model_len });
+        }
         let at_ns = self.reach(at_ns, listener);
         let entry = Entry::new(request, self.serials, at_ns);
         self.serials += 1;
@@ -139,20 +145,19 @@ impl<T: StepTime> Scheduler<T> {
     /// Takes a request back; its blocks are free at once. Returns whether it was here.
     pub fn abort(&mut self, at_ns: u64, id: u64, listener: &mut impl Listener) -> bool {
         let at_ns = self.reach(at_ns, listener);
-        let Some(place) = self.state.place_of(id) else { return false };
+        let Some(place) = self.state.places.get(&id).copied() else { return false };
         let entry = self.state.take_out(place);
         listener.ended(&entry.facts(at_ns, RequestEnd::Abort));
         self.look(at_ns);
         true
     }
 
-    /// When something happens next by itself; `None` while there is nothing to do.
+    /// When the next event happens; `None` while there is nothing to do.
     pub fn next_event(&self) -> Option<u64> {
         let end = self.under_way.front().map(|first| first.step.ends_ns);
-        match (end, self.next_launch()) {
-            (Some(end), Some(launch)) => Some(end.min(launch)),
-            (end, launch) => end.or(launch),
-        }
+        let stages = self.state.config.pipeline_stages.max(1) as usize;
+        let may_launch = self.is_worth_a_look && self.under_way.len() < stages;
+        end.into_iter().chain(may_launch.then_some(self.free_ns)).min()
     }
 
     /// Brings everything to `now_ns`.
@@ -162,7 +167,7 @@ impl<T: StepTime> Scheduler<T> {
         }
     }
 
-    /// Lets everything happen that comes before `at_ns`, and returns which moment it really is.
+    /// Lets everything happen that comes before `at_ns`, and returns the resulting time.
     fn reach(&mut self, at_ns: u64, listener: &mut impl Listener) -> u64 {
         let at_ns = at_ns.max(self.passed_ns);
         while let Some(earlier) = self.next_event().filter(|earlier| *earlier < at_ns) {
@@ -181,30 +186,24 @@ impl<T: StepTime> Scheduler<T> {
         }
     }
 
-    fn next_launch(&self) -> Option<u64> {
-        let stages = self.state.config.pipeline_stages.max(1) as usize;
-        (self.is_worth_a_look && self.under_way.len() < stages).then_some(self.free_ns)
-    }
-
     /// Something has changed that may let a step begin.
     fn look(&mut self, at_ns: u64) {
         self.is_worth_a_look = true;
         self.free_ns = self.free_ns.max(at_ns);
     }
 
-    fn check(&self, tokens: u32) -> Result<(), Refusal> {
-        let max_model_len = self.state.config.max_model_len;
-        if tokens == 0 {
-            return Err(Refusal::Empty);
-        }
-        if max_model_len <= tokens {
-            return Err(Refusal::TooLong { tokens, max_model_len });
-        }
-        Ok(())
-    }
-
     fn launch(&mut self, at_ns: u64, listener: &mut impl Listener) {
-        let batch = self.put_together(at_ns);
+        let batch = match self.state.config.generation {
+            Generation::V1 => {
+                // A step that is put together while another runs has none of the requests that
+                // arrive meanwhile.
+                let SchedulerConfig { async_scheduling, pipeline_stages, .. } = self.state.config;
+                let follows = self.last_end_ns == Some(at_ns) && !self.state.running.is_empty();
+                let is_early = async_scheduling && pipeline_stages <= 1 && follows;
+                assemble(&mut self.state, at_ns, is_early.then_some(self.launched_ns))
+            }
+            Generation::V0 { scheduler_steps } => self.put_together_v0(at_ns, scheduler_steps),
+        };
         if batch.parts.is_empty() {
             // Requests that lost their blocks are back in the queue: that is worth another look.
             self.is_worth_a_look = !batch.preempted.is_empty();
@@ -237,23 +236,6 @@ impl<T: StepTime> Scheduler<T> {
         self.under_way.push_back(RunningStep { step, parts: batch.parts });
     }
 
-    fn put_together(&mut self, at_ns: u64) -> Batch {
-        match self.state.config.generation {
-            Generation::V1 => {
-                let until = self.put_together_by(at_ns);
-                assemble(&mut self.state, at_ns, until)
-            }
-            Generation::V0 { scheduler_steps } => self.put_together_v0(at_ns, scheduler_steps),
-        }
-    }
-
-    /// A step that was assembled while another ran has none of the requests that came meanwhile.
-    fn put_together_by(&self, at_ns: u64) -> Until {
-        let SchedulerConfig { async_scheduling, pipeline_stages, .. } = self.state.config;
-        let follows = self.last_end_ns == Some(at_ns) && !self.state.running.is_empty();
-        (async_scheduling && pipeline_stages <= 1 && follows).then_some(self.launched_ns)
-    }
-
     fn put_together_v0(&mut self, at_ns: u64, scheduler_steps: u32) -> Batch {
         if 0 < self.steps_held {
             self.steps_held -= 1;
@@ -281,7 +263,8 @@ impl<T: StepTime> Scheduler<T> {
         }
         if 0 < finished {
             self.finished += finished;
-            self.state.forget_finished();
+            let State { running, entries, .. } = &mut self.state;
+            running.retain(|place| entries[*place].is_some());
         }
         self.look(step.ends_ns);
     }
@@ -320,10 +303,6 @@ impl State {
 
     fn entry_mut(&mut self, place: usize) -> &mut Entry {
         self.entries[place].as_mut().expect("a place in a queue has its request")
-    }
-
-    fn place_of(&self, id: u64) -> Option<usize> {
-        self.places.get(&id).copied()
     }
 
     fn take_in(&mut self, entry: Entry) {
@@ -377,7 +356,8 @@ impl State {
         if entry.facts.output_tokens == 0 {
             self.counters.prompt_tokens += u64::from(entry.facts.prompt_tokens);
         }
-        let end = if entry.wants_answer() {
+        // Without an answer, the request ends when its prompt is computed.
+        let end = if 0 < entry.stop.max_tokens {
             self.counters.generation_tokens += 1;
             listener.token(entry.facts.id, entry.facts.output_tokens, at_ns);
             let Some(end) = entry.grow(at_ns, max_model_len, prefix_caching) else { return false };
@@ -388,12 +368,6 @@ impl State {
         let entry = self.let_go(part.place);
         listener.ended(&entry.facts(at_ns, end));
         true
-    }
-
-    /// Takes those who have left out of the list of running ones.
-    fn forget_finished(&mut self) {
-        let Self { running, entries, .. } = self;
-        running.retain(|place| entries[*place].is_some());
     }
 
     /// Lets a request go; its blocks are free.
@@ -533,11 +507,6 @@ impl Entry {
         self.facts.prompt_tokens + self.facts.output_tokens
     }
 
-    /// Whether more is asked for than that the prompt is computed.
-    fn wants_answer(&self) -> bool {
-        0 < self.stop.max_tokens
-    }
-
     /// One more token of the answer; returns whether it is the last.
     fn grow(&mut self, at_ns: u64, max_model_len: u32, names: bool) -> Option<RequestEnd> {
         if names
@@ -665,94 +634,63 @@ impl Line {
     }
 }
 
-/// Who may come in from the queue: those who had arrived by this moment; all without one.
+/// Who may come in from the queue: those who had arrived by this time; all without one.
 type Until = Option<u64>;
 
+/// A step as vLLM v1 puts it together: the next tokens of running requests, in order, then requests
+/// from the queue until one does not fit: none overtakes.
 fn assemble(state: &mut State, now_ns: u64, until: Until) -> Batch {
     let mut batch = Batch::default();
     let mut budget = state.config.max_num_batched_tokens;
-    go_on(state, &mut batch, &mut budget);
-    // Who has just lost blocks would only lose them again to newcomers.
-    if batch.preempted.is_empty() {
-        admit(state, &mut batch, &mut budget, now_ns, until);
-    }
-    batch
-}
-
-/// Gives running requests their next tokens, in order.
-fn go_on(state: &mut State, batch: &mut Batch, budget: &mut u32) {
     let mut next = 0;
-    while next < state.running.len() && 0 < *budget {
+    'running: while next < state.running.len() && 0 < budget {
         let place = state.running[next];
         let entry = state.entry(place);
         let room = state.config.max_model_len.saturating_sub(entry.computed + 1);
         let missing = entry.known().saturating_sub(entry.computed);
-        let tokens = capped(state, missing).min(*budget).min(room);
-        if tokens == 0 {
-            // Its step is under way.
-            next += 1;
-            continue;
+        // None for a request whose step is under way.
+        let tokens = capped(state, missing).min(budget).min(room);
+        let target = state.entry(place).computed + tokens;
+        // It gets its blocks, if need be at the cost of others.
+        while 0 < tokens && !state.allocate(place, target, &[]) {
+            let last = state.running.len() - 1;
+            let rank_at = |index: &usize| rank(state.entry(state.running[*index]));
+            let index = match state.config.policy {
+                Policy::Fcfs => last,
+                Policy::Priority => (0..=last).max_by_key(rank_at).unwrap_or(last),
+            };
+            let loser = state.running.remove(index);
+            if index < next {
+                next -= 1;
+            }
+            budget += batch.remove(loser).unwrap_or(0);
+            batch.preempted.push(state.entry(loser).facts.id);
+            state.preempt(loser);
+            if loser == place {
+                break 'running;
+            }
         }
-        let target = entry.computed + tokens;
-        if !make_room(state, batch, budget, &mut next, place, target) {
-            return;
+        if 0 < tokens {
+            batch.add(place, state.entry(place), tokens);
+            budget -= tokens;
         }
-        batch.add(place, state.entry(place), tokens);
-        *budget -= tokens;
         next += 1;
     }
-}
-
-/// Allocates blocks for a running request, if need be at the cost of others. Returns whether it kept
-/// its own.
-fn make_room(
-    state: &mut State,
-    batch: &mut Batch,
-    budget: &mut u32,
-    next: &mut usize,
-    place: usize,
-    tokens: u32,
-) -> bool {
-    while !state.allocate(place, tokens, &[]) {
-        let index = victim(state);
-        let loser = state.running.remove(index);
-        if index < *next {
-            *next -= 1;
-        }
-        *budget += batch.remove(loser).unwrap_or(0);
-        batch.preempted.push(state.entry(loser).facts.id);
-        state.preempt(loser);
-        if loser == place {
-            return false;
-        }
+    // Requests that have just lost blocks would only lose them again to newcomers.
+    if !batch.preempted.is_empty() {
+        return batch;
     }
-    true
-}
-
-/// The index in the running list of the request that gives way.
-fn victim(state: &State) -> usize {
-    let last = state.running.len() - 1;
-    match state.config.policy {
-        Policy::Fcfs => last,
-        Policy::Priority => {
-            let worst = (0..=last).max_by_key(|index| rank(state.entry(state.running[*index])));
-            worst.unwrap_or(last)
-        }
-    }
-}
-
-/// Lets requests in from the queue until one does not fit: none overtakes.
-fn admit(state: &mut State, batch: &mut Batch, budget: &mut u32, now_ns: u64, until: Until) {
     let mut found = Vec::new();
-    while 0 < *budget
+    while 0 < budget
         && state.running.len() < state.config.max_num_seqs as usize
         && let Some(place) = state.first_waiting(until)
     {
         state.cached_blocks(place, &mut found);
-        let Some(tokens) = first_part(state, place, &found, *budget) else { return };
-        enter(state, batch, place, &found, tokens, now_ns);
-        *budget -= tokens;
+        let Some(tokens) = first_part(state, place, &found, budget) else { break };
+        enter(state, &mut batch, place, &found, tokens, now_ns);
+        budget -= tokens;
     }
+    batch
 }
 
 /// How many tokens of a waiting request the step takes, and gives it its blocks; `None` when it

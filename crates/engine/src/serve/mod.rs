@@ -1,14 +1,13 @@
 //! The mode `serve`: a vLLM-style server without a GPU.
 //!
-//! A body becomes an `Ask` ([`api`]), an `Ask` becomes requests of the scheduler (`generate`),
-//! which reach it through the API process (`front`) in engine time (`pace`). The scheduler's own
+//! A body becomes a request ([`api`]), and that becomes requests of the scheduler (`service`), which
+//! reach it through the API process (`front`) in engine time (`pace`). The scheduler's own
 //! events are received in `core`, what is still to be sent to each client is in `flights`, and its
 //! bytes are made when its connection is visited.
 
 pub(crate) mod api;
 mod core;
 mod flights;
-mod generate;
 mod service;
 pub(crate) mod vocabulary;
 

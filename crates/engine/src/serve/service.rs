@@ -1,4 +1,5 @@
-//! The mode `serve` as the event loop sees it.
+//! The mode `serve` as the event loop sees it: from a request's body to requests of the scheduler,
+//! and from their tokens to bytes.
 
 use std::fmt;
 use std::rc::Rc;
@@ -6,21 +7,27 @@ use std::time::Duration;
 
 use inferometer_model::spec::KvCacheDtype;
 
-use super::api::{self, Serving};
+use super::api::{
+    self, AnswerWriter, EmbeddingRequest, Finish, FinishedChoice, GeneratedToken,
+    GenerationRequest, Serving, StopFound, Usage,
+};
 use super::core::{ApiProcess, Core, Pace};
-use super::flights::Flight;
-use super::generate::ServeAnswer;
-use super::vocabulary::Vocabulary;
+use super::flights::{Choice, ClientEvent, Flight, FlightKey, Pending};
+use super::vocabulary::{END_OF_SEQUENCE, Vocabulary};
 use crate::clock::{Clock, Moment};
+use crate::framing::Write;
+use crate::generation::{Draws, Identity, Purpose};
 use crate::http::{self, ErrorBody, Request, Route, Status};
 use crate::metrics::{self, CacheConfig, Labels, MetricNames, Metrics};
 use crate::options::{EngineOptions, Limits, OptionsError, check_interval};
 use crate::physics::{Front, StepModel};
 use crate::profile::{self, Profile};
-use crate::scheduler::{Scheduler, SchedulerConfig};
-use crate::server::Housekeeping;
-use crate::service::{Context, Next, Reply, Service, Written};
-use crate::truth::{Ended, Lateness};
+use crate::scheduler::blocks::{mix, token};
+use crate::scheduler::{
+    HashedPrompt, RequestEnd, Scheduler, SchedulerConfig, SchedulerRequest, StopRules,
+};
+use crate::server::{Context, Housekeeping, Next, Reply, Service, Written};
+use crate::truth::{Api, Ended, Entry, Lateness, RequestTruth};
 
 /// Answers as a vLLM server would, on time, and keeps the truth.
 #[derive(Debug)]
@@ -302,6 +309,347 @@ impl fmt::Debug for ApiKey {
 pub(crate) const SPEED_MIN: f64 = 0.001;
 pub(crate) const SPEED_MAX: f64 = 100_000.0;
 
+/// An answer that is being written.
+#[derive(Debug)]
+pub(crate) struct ServeAnswer {
+    pub(super) flight: FlightKey,
+    pub(super) entry: Entry,
+    form: Form,
+    pub(super) write: Write,
+    /// All bytes have been made.
+    pub(super) is_last: bool,
+}
+
+/// The content of the answer, and its form.
+#[derive(Debug)]
+enum Form {
+    Generated(Box<Generated>),
+    Embeddings { ask: EmbeddingRequest, id: u64, created_s: u64 },
+}
+
+/// Text, token by token or in one piece.
+#[derive(Debug)]
+struct Generated {
+    ask: Rc<GenerationRequest>,
+    wording: AnswerWriter,
+    choices: Vec<ChoicePlan>,
+}
+
+/// What decides the tokens of one choice, and its end.
+#[derive(Clone, Copy, Debug)]
+struct ChoicePlan {
+    seed: u64,
+    eos_at: Option<u32>,
+    /// Only where it ends the answer before anything else does.
+    stop: Option<StopFound>,
+    max_tokens: u32,
+}
+
+impl ChoicePlan {
+    /// Tokens with a text, if no stop string ends the answer.
+    fn words_at_most(&self) -> u32 {
+        self.eos_at.map_or(self.max_tokens, |end| self.max_tokens.min(end - 1))
+    }
+
+    fn id_at(&self, index: u32) -> u32 {
+        if self.eos_at == Some(index + 1) { END_OF_SEQUENCE } else { token(self.seed, index) }
+    }
+
+    /// Why an answer of so many tokens is over.
+    fn finish(&self, end: RequestEnd, tokens: u32) -> Finish {
+        match (end, self.stop) {
+            (RequestEnd::Length, _) => Finish::Length,
+            (RequestEnd::Abort, _) => Finish::Abort,
+            (RequestEnd::Stop, Some(stop)) if self.eos_at != Some(tokens) => stop.finish,
+            (RequestEnd::Stop, _) => Finish::EndOfSequence,
+        }
+    }
+}
+
+impl Serve {
+    pub(super) fn generate(
+        &mut self,
+        api: Api,
+        request: &Request<'_>,
+        context: Context<'_>,
+    ) -> Result<ServeAnswer, ErrorBody> {
+        if api == Api::Embeddings {
+            return self.embed(request, context);
+        }
+        let mut ask = api::parse(api, request.body, &self.serving())?;
+        self.check_room(usize::from(ask.choices()), api)?;
+        let choices = self.plan_choices(&ask)?;
+        // As in vLLM, whose responses have no eye for the header.
+        if api != Api::Responses {
+            ask.request_id = request.id_text().or(ask.request_id);
+        }
+        let ordinal = self.new_ordinal();
+        let entry = self.house.ledger.open(RequestTruth {
+            streamed: ask.streamed,
+            prompt_tokens: ask.prompt_tokens(),
+            ..RequestTruth::new(ordinal, api, request, context.received)
+        });
+        let ask = Rc::new(ask);
+        let id = self.answer_id(ordinal);
+        let created_s = context.clock.wall_seconds();
+        let identity = Identity { id, created_s, model: self.house.options.model_id() };
+        let mut wording = AnswerWriter::new(Rc::clone(&ask), &identity, self.vocabulary);
+        for (choice, plan) in (0..).zip(&choices) {
+            if let Some(stop) = plan.stop {
+                wording.cut(choice, stop.kept);
+            }
+        }
+        let mut write = Write::default();
+        if ask.streamed {
+            wording.opening(&mut write.bytes);
+            write.mark_events();
+        }
+        let hashed = self.hash_prompts(&ask.prompts);
+        let prompts = hashed.iter().flat_map(|prompt| (0..ask.n).map(move |_| prompt));
+        let requests = prompts.zip(&choices).map(|(prompt, plan)| SchedulerRequest {
+            id: 0,
+            prompt: prompt.clone(),
+            answer_seed: plan.seed,
+            stop: StopRules {
+                min_tokens: ask.min_tokens,
+                eos_at: plan.eos_at,
+                stop_at: plan.stop.map(|stop| stop.tokens),
+                max_tokens: plan.max_tokens,
+            },
+            priority: ask.priority,
+        });
+        let (prompt_tokens, n) = (ask.prompt_tokens(), ask.n);
+        let flight = self.send(requests.collect(), n, prompt_tokens, ask.streamed, context);
+        let form = Form::Generated(Box::new(Generated { ask, wording, choices }));
+        Ok(ServeAnswer { flight, entry, form, write, is_last: false })
+    }
+
+    fn embed(
+        &mut self,
+        request: &Request<'_>,
+        context: Context<'_>,
+    ) -> Result<ServeAnswer, ErrorBody> {
+        let mut ask = api::parse_embeddings(request.body, &self.serving())?;
+        self.check_room(ask.inputs.len(), Api::Embeddings)?;
+        ask.request_id = request.id_text();
+        let ordinal = self.new_ordinal();
+        let tokens = ask.inputs.iter().map(Vec::len).sum::<usize>();
+        let prompt_tokens = u32::try_from(tokens).unwrap_or(u32::MAX);
+        let entry = self.house.ledger.open(RequestTruth {
+            prompt_tokens,
+            ..RequestTruth::new(ordinal, Api::Embeddings, request, context.received)
+        });
+        let stop = StopRules::NO_ANSWER;
+        let requests = self.hash_prompts(&ask.inputs).into_iter();
+        let requests = requests.map(|prompt| SchedulerRequest {
+            id: 0,
+            prompt,
+            answer_seed: 0,
+            stop,
+            priority: 0,
+        });
+        let flight = self.send(requests.collect(), 1, prompt_tokens, false, context);
+        let (id, created_s) = (self.answer_id(ordinal), context.clock.wall_seconds());
+        let form = Form::Embeddings { ask, id, created_s };
+        Ok(ServeAnswer { flight, entry, form, write: Write::default(), is_last: false })
+    }
+
+    /// A full queue is reported before any other error.
+    fn check_room(&self, choices: usize, api: Api) -> Result<(), ErrorBody> {
+        let waiting_max = self.house.options.limits.waiting;
+        if self.core.waiting() + choices <= waiting_max {
+            return Ok(());
+        }
+        let message = format!("{waiting_max} requests are waiting already; try again later");
+        Err(ErrorBody::new(Status::UNAVAILABLE, message).for_clients_of(api))
+    }
+
+    fn new_ordinal(&mut self) -> u64 {
+        self.next_ordinal += 1;
+        self.next_ordinal - 1
+    }
+
+    fn answer_id(&self, ordinal: u64) -> u64 {
+        Draws::new(self.house.options.seed, ordinal, Purpose::AnswerId).next()
+    }
+
+    /// What every choice will say, and where it ends.
+    fn plan_choices(&self, ask: &GenerationRequest) -> Result<Vec<ChoicePlan>, ErrorBody> {
+        let mut plans = Vec::with_capacity(usize::from(ask.choices()));
+        for prompt in &ask.prompts {
+            let prompt_seed = prompt_seed(ask.seed, self.house.options.seed, prompt);
+            let max_tokens = ask.most_tokens(prompt, self.core.config().max_model_len).max(1);
+            plans.extend((0..ask.n).map(|n| {
+                let seed = answer_seed(prompt_seed, n);
+                // As in vLLM, the end of sequence itself is none of the least tokens.
+                let least = ask.min_tokens.saturating_add(1);
+                let eos_at = (!ask.ignore_eos).then(|| natural_length(seed).max(least));
+                ChoicePlan { seed, eos_at, stop: None, max_tokens }
+            }));
+        }
+        api::check_search(ask, plans.iter().map(|plan| u64::from(plan.words_at_most())).sum())?;
+        for plan in &mut plans {
+            let ids = (0..plan.words_at_most()).map(|at| token(plan.seed, at));
+            plan.stop = api::stop_at(ids, ask, self.vocabulary);
+        }
+        Ok(plans)
+    }
+
+    /// Prompts are hashed once each, however many answers they get.
+    fn hash_prompts(&self, prompts: &[Vec<u32>]) -> Vec<HashedPrompt> {
+        let block_size = self.core.config().block_size;
+        let hashed = |ids: &Vec<u32>| HashedPrompt::of_tokens(ids.iter().copied(), block_size);
+        prompts.iter().map(hashed).collect()
+    }
+
+    /// Sends requests, `n` for each prompt, to the scheduler, which they reach through the API
+    /// process.
+    fn send(
+        &mut self,
+        requests: Vec<SchedulerRequest>,
+        n: u16,
+        prompt_tokens: u32,
+        streamed: bool,
+        context: Context<'_>,
+    ) -> FlightKey {
+        let ids = self.core.new_ids(requests.len());
+        let events = &mut self.core.events;
+        let flight = events.flights.open(context.slot, streamed, &ids);
+        let came_ns = events.pace.engine_ns(context.received.at());
+        let at_ns = events.front.take_in(came_ns, prompt_tokens);
+        // To vLLM each prompt is a request of its own, with as many answers as it has ids.
+        for of_prompt in ids.chunks(usize::from(n.max(1))) {
+            events.metrics.arrived(of_prompt, came_ns);
+        }
+        for (id, request) in ids.into_iter().zip(requests) {
+            self.core.arrive(at_ns, SchedulerRequest { id, ..request });
+        }
+        flight
+    }
+
+    /// Puts what is there of an answer into bytes; false if nothing is.
+    pub(super) fn compose(&mut self, answer: &mut ServeAnswer) -> bool {
+        let flights = &mut self.core.events.flights;
+        let (pending, due) = match flights.next(answer.flight) {
+            ClientEvent::Nothing => return false,
+            ClientEvent::One(pending) => (Some(pending), Some(pending.at)),
+            ClientEvent::Over(last_at) => (None, last_at),
+        };
+        answer.is_last = flights.is_over(answer.flight);
+        answer.write.clear();
+        answer.write.due = due;
+        let model = self.house.options.model_id();
+        compose(answer, pending, flights.choices(answer.flight), model);
+        answer.write.mark_events();
+        true
+    }
+}
+
+fn compose(answer: &mut ServeAnswer, pending: Option<Pending>, choices: &[Choice], model: &str) {
+    let ServeAnswer { form, write, is_last, .. } = answer;
+    let generated = match form {
+        Form::Generated(generated) => generated,
+        Form::Embeddings { .. }
+            if choices.iter().any(|choice| choice.end == Some(RequestEnd::Abort)) =>
+        {
+            let message = "an input was taken back before its vector was there".to_owned();
+            let error = ErrorBody::new(Status::INTERNAL_ERROR, message);
+            write.bytes = Rc::unwrap_or_clone(error.reply());
+            return;
+        }
+        Form::Embeddings { ask, id, created_s } => {
+            let identity = Identity { id: *id, created_s: *created_s, model };
+            write.bytes = Rc::unwrap_or_clone(ask.reply(&identity));
+            return;
+        }
+    };
+    if !generated.ask.streamed {
+        write.bytes = Rc::unwrap_or_clone(generated.whole(choices));
+        write.mark_tokens(choices.iter().map(|choice| choice.tokens).sum());
+        return;
+    }
+    if let Some(pending) = pending {
+        generated.say(&pending, &mut write.bytes);
+        write.mark_tokens(u32::from(pending.index.is_some()));
+    }
+    if *is_last {
+        let usage = generated.usage(choices);
+        generated.wording.closing(&usage, &mut write.bytes);
+    }
+}
+
+impl Generated {
+    fn say(&mut self, pending: &Pending, out: &mut Vec<u8>) {
+        let choice = pending.choice;
+        let plan = self.choices[usize::from(choice)];
+        let finish_with = |tokens| pending.end.map(|end| plan.finish(end, tokens));
+        if let Some(index) = pending.index {
+            let finish = finish_with(index + 1);
+            self.wording
+                .token(&GeneratedToken { choice, index, id: plan.id_at(index), finish }, out);
+        } else {
+            let finish = finish_with(0).unwrap_or(Finish::Abort);
+            self.wording.finish(choice, finish, out);
+        }
+    }
+
+    fn whole(&self, choices: &[Choice]) -> Rc<Vec<u8>> {
+        let answered: Vec<FinishedChoice> = self
+            .choices
+            .iter()
+            .zip(choices)
+            .map(|(plan, choice)| FinishedChoice {
+                ids: (0..choice.tokens).map(|index| plan.id_at(index)).collect(),
+                finish: plan.finish(choice.end.unwrap_or(RequestEnd::Abort), choice.tokens),
+            })
+            .collect();
+        self.wording.whole(&answered, &self.usage(choices))
+    }
+
+    fn usage(&self, choices: &[Choice]) -> Usage {
+        // A prompt counts once, however many answers it gets; so do the tokens cached of it.
+        let first_of_prompts = choices.iter().step_by(usize::from(self.ask.n.max(1)));
+        Usage {
+            prompt_tokens: self.ask.prompt_tokens(),
+            completion_tokens: choices.iter().map(|choice| choice.tokens).sum(),
+            cached_tokens: first_of_prompts.map(|choice| choice.cached_tokens).sum(),
+        }
+    }
+}
+
+/// With how many tokens the answer of a seed ends by itself, its end of sequence included.
+pub(crate) fn natural_length(seed: u64) -> u32 {
+    let mut draws = Draws::new(seed, 0, Purpose::Length);
+    let tokens = MEDIAN_TOKENS * libm::exp(SIGMA * draws.normal());
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "positive, and a float becomes the largest integer rather than wrap"
+    )]
+    let tokens = libm::round(tokens) as u32;
+    tokens.max(1)
+}
+
+/// The seed of the answers to a prompt: the request's own seed, or else the engine's, and the
+/// prompt, because a model does not say the same to everybody.
+pub(crate) fn prompt_seed(asked: Option<u64>, engine_seed: u64, prompt: &[u32]) -> u64 {
+    let start = asked.map_or(engine_seed ^ PROMPT_SEED, |seed| seed ^ ASKED_SEED);
+    prompt.iter().fold(mix(start), |state, id| mix(state ^ u64::from(*id)))
+}
+
+/// The seed of one of the answers to a prompt.
+pub(crate) fn answer_seed(prompt_seed: u64, sibling: u16) -> u64 {
+    if sibling == 0 { prompt_seed } else { mix(prompt_seed ^ u64::from(sibling)) }
+}
+
+const MEDIAN_TOKENS: f64 = 256.0;
+const SIGMA: f64 = 0.7;
+
+/// Keeps the empty prompt of the seed zero from being zero again.
+const PROMPT_SEED: u64 = 0x2545_f491_4f6c_dd1d;
+/// Keeps a request's seed from meaning the same as the engine's.
+const ASKED_SEED: u64 = 0x9fb2_1c65_1e98_df25;
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -315,5 +663,35 @@ mod tests {
         }
         assert_eq!(ApiKey::new(" \n"), None);
         assert_eq!(format!("{key:?}"), "ApiKey(hidden)");
+    }
+}
+
+#[cfg(test)]
+mod generate_tests {
+    use super::*;
+
+    #[test]
+    fn lengths_are_log_normal_around_their_median() {
+        let mut lengths: Vec<u32> = (0..10_001).map(natural_length).collect();
+        lengths.sort_unstable();
+        let median = lengths[5_000];
+        assert!((248..=264).contains(&median), "{median}");
+        // One sigma to each side: 256·e^±0.7.
+        let (low, high) = (lengths[1_587], lengths[8_413]);
+        assert!((121..=133).contains(&low) && (495..=536).contains(&high), "{low} {high}");
+    }
+
+    #[test]
+    fn the_same_prompt_and_seed_say_the_same_and_choices_differ() {
+        let of = |asked, engine, prompt: &[u32], sibling| {
+            answer_seed(prompt_seed(asked, engine, prompt), sibling)
+        };
+        assert_eq!(of(None, 1, &[5, 6], 0), of(None, 1, &[5, 6], 0));
+        assert_ne!(of(None, 1, &[5, 6], 0), of(None, 2, &[5, 6], 0));
+        assert_ne!(of(None, 1, &[5, 6], 0), of(None, 1, &[6, 5], 0));
+        assert_ne!(of(None, 1, &[5, 6], 0), of(None, 1, &[5, 6], 1));
+        assert_eq!(of(Some(9), 1, &[5], 0), of(Some(9), 2, &[5], 0));
+        assert_ne!(of(Some(9), 1, &[5], 0), of(Some(9), 1, &[6], 0));
+        assert_ne!(of(Some(9), 1, &[5], 0), of(None, 9, &[5], 0));
     }
 }

@@ -98,7 +98,15 @@ fn read_tgi(json: &[u8]) -> Result<Chunk<'_>, ChunkError> {
         }
     });
     let mut delta = ChoiceDelta {
-        finish: generated_text.is_some().then(|| tgi_finish(details)),
+        finish: generated_text.is_some().then(|| {
+            match details.and_then(|details| details.finish_reason) {
+                Some(reason) if matches!(reason.bytes(), b"eos_token" | b"stop_sequence") => {
+                    Cow::Borrowed("stop")
+                }
+                Some(reason) => reason.into_name(),
+                None => Cow::Borrowed(UNSTATED),
+            }
+        }),
         ..ChoiceDelta::default()
     };
     match token {
@@ -111,16 +119,6 @@ fn read_tgi(json: &[u8]) -> Result<Chunk<'_>, ChunkError> {
         None => delta.content = generated_text.map(Text::into_bytes),
     }
     Ok(Chunk { usage, ..Chunk::from(delta) })
-}
-
-fn tgi_finish(details: Option<TgiDetails<'_>>) -> Cow<'_, str> {
-    match details.and_then(|details| details.finish_reason) {
-        Some(reason) if matches!(reason.bytes(), b"eos_token" | b"stop_sequence") => {
-            Cow::Borrowed("stop")
-        }
-        Some(reason) => reason.into_name(),
-        None => Cow::Borrowed(UNSTATED),
-    }
 }
 
 // SGLang: every event of a stream carries the whole text so far, unless the server was started with
@@ -528,27 +526,26 @@ fn texts_field(texts: Vec<String>) -> Field<'static> {
 }
 
 fn rerank_body(recipe: &BodyRecipe<'_>) -> Vec<u8> {
-    let (query, documents) = query_and_documents(recipe);
+    // The first of several messages is the query and the others are the documents. In a text the
+    // first line is the query and every other line with something in it a document; in a text of
+    // one line the first sentence is the query and the rest the document. What cannot be split is
+    // both.
+    let mut documents = match &recipe.content.prompt {
+        Prompt::Text(text) if recipe.history.is_empty() => lines_or_sentences(text),
+        Prompt::Text(_) | Prompt::Messages(_) => body::texts(recipe),
+    };
+    let query = documents.first().cloned().unwrap_or_default();
+    match documents.len() {
+        0 => documents.push(String::new()),
+        1 => {}
+        _ => drop(documents.remove(0)),
+    }
     let members = [
         ("model", Field::text(recipe.model)),
         ("query", Field::Text(Cow::Owned(query))),
         ("documents", texts_field(documents)),
     ];
     body::write(recipe, members)
-}
-
-/// The first of several messages is the query and the others are the documents. In a text the first line
-/// is the query and every other line with something in it a document; in a text of one line the
-/// first sentence is the query and the rest the document. What cannot be split is both.
-fn query_and_documents(recipe: &BodyRecipe<'_>) -> (String, Vec<String>) {
-    let texts = match &recipe.content.prompt {
-        Prompt::Text(text) if recipe.history.is_empty() => lines_or_sentences(text),
-        Prompt::Text(_) | Prompt::Messages(_) => body::texts(recipe),
-    };
-    let (query, documents) = texts
-        .split_first()
-        .map_or((String::new(), Vec::new()), |(first, rest)| (first.clone(), rest.to_vec()));
-    if documents.is_empty() { (query.clone(), vec![query]) } else { (query, documents) }
 }
 
 fn lines_or_sentences(text: &str) -> Vec<String> {

@@ -61,7 +61,15 @@ impl StartContext<'_> {
         let down = self.start.fill_shell(&how.down)?;
         let all: Vec<String> =
             [&how.up, &how.url, &how.down].into_iter().chain(&how.logs).cloned().collect();
-        let variables = self.variables_of(&all)?;
+        // The environment, and the variables that the commands name.
+        let mut variables = self.environment.variables();
+        for command in &all {
+            for name in placeholder::names(command).map_err(FillError::from)? {
+                let variable = name.strip_prefix("env:");
+                let found = variable.and_then(|name| self.start.ours.get_key_value(name));
+                variables.extend(found.map(|(name, value)| (name.clone(), value.clone())));
+            }
+        }
         let (log, writer) = self.log(log, &all)?;
         let open_before = listener::all_sockets();
         let farewell = shell(&down);
@@ -89,19 +97,6 @@ impl StartContext<'_> {
             command: secret::hidden(&[self.start.redact(&how.up)]),
             environment: self.environment.redacted(),
         })
-    }
-
-    /// The environment, and the variables that the commands name.
-    fn variables_of(&self, commands: &[String]) -> Result<BTreeMap<String, OsString>, FillError> {
-        let mut variables = self.environment.variables();
-        for command in commands {
-            for name in placeholder::names(command)? {
-                let variable = name.strip_prefix("env:");
-                let found = variable.and_then(|name| self.start.ours.get_key_value(name));
-                variables.extend(found.map(|(name, value)| (name.clone(), value.clone())));
-            }
-        }
-        Ok(variables)
     }
 }
 
@@ -132,7 +127,10 @@ impl Server for Commands {
             Ok(found) => found,
             Err(words) => return Presence::NotYet(words),
         };
-        if self.was_open_before(&found) {
+        let addresses = (found.host.as_str(), found.port).to_socket_addrs().into_iter().flatten();
+        let mut sockets =
+            addresses.filter(|address| address.ip().is_loopback()).flat_map(listener::sockets_at);
+        if sockets.any(|socket| self.open_before.contains(&socket)) {
             let what = format!(
                 "{found} was in use before the command `up` was run; nothing was sent there. Stop \
                  that server first, or let `up` use {{port}}"
@@ -203,14 +201,6 @@ impl Commands {
             self.last_asked = Some((Stopwatch::start(), words.clone()));
         }
         found
-    }
-
-    fn was_open_before(&self, base: &BaseUrl) -> bool {
-        let addresses = (base.host.as_str(), base.port).to_socket_addrs().into_iter().flatten();
-        addresses
-            .filter(|address| address.ip().is_loopback())
-            .flat_map(listener::sockets_at)
-            .any(|socket| self.open_before.contains(&socket))
     }
 
     /// With a mark of its own: its end is not that of the server.

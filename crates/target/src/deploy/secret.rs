@@ -85,7 +85,8 @@ fn hide(words: &[String], found: &mut Vec<String>) -> Vec<String> {
         let is_flag = 1 < word.len() && word.starts_with('-');
         if !is_flag {
             shown.push(hide_value(word, behind, found));
-            if behind == Behind::Key && is_named_elsewhere(word) {
+            // Behind a key that is named, the next word is the next argument.
+            if behind == Behind::Key && word.starts_with("{env:") && word.ends_with('}') {
                 behind = Behind::Other;
             }
             continue;
@@ -106,11 +107,6 @@ fn hide(words: &[String], found: &mut Vec<String>) -> Vec<String> {
         behind = Behind::Other;
     }
     shown
-}
-
-/// Who names one key does not write a second one out behind it: that is the next argument.
-fn is_named_elsewhere(word: &str) -> bool {
-    word.starts_with("{env:") && word.ends_with('}')
 }
 
 fn hide_value(value: &str, behind: Behind, found: &mut Vec<String>) -> String {

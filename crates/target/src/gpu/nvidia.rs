@@ -8,7 +8,7 @@ use inferometer_model::telemetry::{DeviceReading, Throttle};
 
 use super::{LOOK_LIMIT, Look, LookError, run_tool, share};
 use crate::metrics::BODY_BYTES_MAX;
-use crate::metrics::text::{Line, lines};
+use crate::metrics::reading::{Line, lines};
 use crate::system::tool;
 
 const PROGRAM: &str = "nvidia-smi";

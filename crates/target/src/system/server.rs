@@ -20,8 +20,12 @@ const TEXT_CHARS_MAX: usize = 200;
 /// Asks in the words of each engine, the one that it claims to be first.
 pub async fn ask_server(fetch: &impl Fetch) -> ServerFacts {
     let mut facts = ServerFacts::default();
-    if let Some(models) = get(fetch, "/v1/models").await {
-        by_model_list(&models, &mut facts);
+    let models = get(fetch, "/v1/models").await;
+    if let Some(model) = models.as_ref().and_then(|list| list.pointer("/data/0")) {
+        let owner = text(model, "/owned_by");
+        let known = OWNERS.iter().find(|(name, _)| owner.as_deref() == Some(name));
+        facts.software = known.map(|(_, software)| (*software).to_owned());
+        facts.context_tokens = number(model, "/max_model_len");
     }
     if let Some(version) = get(fetch, "/version").await {
         facts.version = text(&version, "/version");
@@ -39,6 +43,14 @@ pub async fn ask_server(fetch: &impl Fetch) -> ServerFacts {
     facts
 }
 
+/// What servers call the owner of their models.
+const OWNERS: [(&str, &str); 4] = [
+    ("vllm", "vLLM"),
+    ("sglang", "SGLang"),
+    ("llamacpp", "llama.cpp"),
+    ("tensorrt_llm", "TensorRT-LLM"),
+];
+
 /// Takes the facts of an answer, if it is of its engine.
 type Read = fn(&Value, &mut ServerFacts) -> bool;
 
@@ -51,19 +63,6 @@ async fn get(fetch: &impl Fetch, path: &str) -> Option<Value> {
         return None;
     }
     serde_json::from_slice(&reply.body).ok()
-}
-
-fn by_model_list(list: &Value, facts: &mut ServerFacts) {
-    let Some(model) = list.pointer("/data/0") else { return };
-    let software = match text(model, "/owned_by").as_deref() {
-        Some("vllm") => Some("vLLM"),
-        Some("sglang") => Some("SGLang"),
-        Some("llamacpp") => Some("llama.cpp"),
-        Some("tensorrt_llm") => Some("TensorRT-LLM"),
-        Some(_) | None => None,
-    };
-    facts.software = software.map(str::to_owned);
-    facts.context_tokens = number(model, "/max_model_len");
 }
 
 fn sglang(answer: &Value, facts: &mut ServerFacts) -> bool {

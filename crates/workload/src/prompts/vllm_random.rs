@@ -16,7 +16,7 @@ use rand_core::Rng as _;
 use rand_pcg::Pcg64;
 
 use super::{Alphabet, PromptIndex, Prompts, RECIPE};
-use crate::error::WorkloadError;
+use crate::WorkloadError;
 use crate::lengths::{Draw, ends_around};
 use crate::plan::Stream;
 

@@ -104,7 +104,13 @@ impl Exact {
         }
         match exact.first_miss() {
             None => {
-                exact.around_opening = exact.measure_opening();
+                exact.around_opening = if frame == Frame::Template {
+                    let text = |seed| exact.bare(&[Segment { seed, tokens: OPENING_PROBE }]);
+                    let made = exact.count_opening(&[text(1), text(2)]);
+                    made.map(|made| made.saturating_sub(2 * OPENING_PROBE))
+                } else {
+                    Some(0)
+                };
                 Ok(exact)
             }
             Some((asked, made)) => {
@@ -142,15 +148,6 @@ impl Exact {
             [Message::new("system", system.as_str()), Message::new("user", user.as_str())];
         let rendered = self.tokenizer.render_chat(&messages, true).ok().flatten()?;
         u32::try_from(self.tokenizer.count(&rendered)).ok()
-    }
-
-    fn measure_opening(&self) -> Option<u32> {
-        if self.framed.frame != Frame::Template {
-            return Some(0);
-        }
-        let text = |seed| self.bare(&[Segment { seed, tokens: OPENING_PROBE }]);
-        let made = self.count_opening(&[text(1), text(2)])?;
-        Some(made.saturating_sub(2 * OPENING_PROBE))
     }
 
     pub(super) fn bare(&self, segments: &[Segment]) -> String {

@@ -43,7 +43,10 @@ impl Hub {
             .fetch_file(&agent, &url(FILE))
             .and_then(|found| found.ok_or_else(|| "is not there (404)".to_owned()))
             .map_err(|reason| failed(FILE, reason))?;
-        let commit = tokenizer.commit.filter(|commit| is_commit(commit));
+        // A folder is named after it, so it must be exactly a commit.
+        let commit = tokenizer.commit.filter(|commit| {
+            (1..=64).contains(&commit.len()) && commit.chars().all(|c| c.is_ascii_hexdigit())
+        });
         let commit = commit.unwrap_or_else(|| "main".to_owned());
         let mut files = vec![(FILE, tokenizer.bytes)];
         for file in COMPANIONS {
@@ -52,7 +55,14 @@ impl Hub {
                 files.push((file, found.bytes));
             }
         }
-        self.keep(name, &commit, &files)
+        let folder = self.folder(name);
+        let snapshot = folder.join("snapshots").join(&commit);
+        for (file, bytes) in &files {
+            write_whole(&snapshot.join(file), bytes)?;
+        }
+        // Last: with it the snapshot counts as complete.
+        write_whole(&folder.join("refs/main"), commit.as_bytes())?;
+        Ok(snapshot.join(FILE))
     }
 
     /// `None` when the hub has no such file. The token goes to the endpoint alone: files are often
@@ -81,22 +91,6 @@ impl Hub {
             }
         }
         Err(format!("redirects more than {REDIRECTS_MAX} times"))
-    }
-
-    fn keep(
-        &self,
-        name: &str,
-        commit: &str,
-        files: &[(&str, Vec<u8>)],
-    ) -> Result<PathBuf, TokenizerError> {
-        let folder = self.folder(name);
-        let snapshot = folder.join("snapshots").join(commit);
-        for (file, bytes) in files {
-            write_whole(&snapshot.join(file), bytes)?;
-        }
-        // Last: with it the snapshot counts as complete.
-        write_whole(&folder.join("refs/main"), commit.as_bytes())?;
-        Ok(snapshot.join(FILE))
     }
 }
 
@@ -128,11 +122,6 @@ fn read(response: Response<Body>, commit: Option<String>) -> Result<Fetched, Str
 
 fn header(response: &Response<Body>, name: &str) -> Option<String> {
     response.headers().get(name)?.to_str().ok().map(str::to_owned)
-}
-
-/// A folder is named after it, so it must be exactly a commit.
-fn is_commit(commit: &str) -> bool {
-    !commit.is_empty() && commit.len() <= 64 && commit.chars().all(|c| c.is_ascii_hexdigit())
 }
 
 /// Under its name the file is whole or not there.

@@ -54,18 +54,16 @@ impl Vocabulary {
     }
 
     fn id(&self, word: &str) -> u32 {
-        self.ids.get(word).copied().unwrap_or_else(|| stand_in(word))
+        if let Some(id) = self.ids.get(word) {
+            return *id;
+        }
+        // A word that is not known stands for some token: FNV-1a, with its weak low bits scattered.
+        let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        let hash = mix(word.bytes().fold(0xcbf2_9ce4_8422_2325, step));
+        #[expect(clippy::cast_possible_truncation, reason = "below the vocabulary's size")]
+        let below = (hash % u64::from(VOCABULARY - SPECIAL_TOKENS)) as u32;
+        SPECIAL_TOKENS + below
     }
-}
-
-/// The token that stands for a word which is not known.
-fn stand_in(word: &str) -> u32 {
-    // FNV-1a, with its weak low bits scattered at the end.
-    let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-    let hash = mix(word.bytes().fold(0xcbf2_9ce4_8422_2325, step));
-    #[expect(clippy::cast_possible_truncation, reason = "below the vocabulary's size")]
-    let below = (hash % u64::from(VOCABULARY - SPECIAL_TOKENS)) as u32;
-    SPECIAL_TOKENS + below
 }
 
 /// Who speaks, by the id that marks it.
