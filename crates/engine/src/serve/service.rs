@@ -8,8 +8,7 @@ use std::time::Duration;
 use inferometer_model::spec::KvCacheDtype;
 
 use super::api::{
-    self, AnswerWriter, EmbeddingRequest, Finish, FinishedChoice, GeneratedToken,
-    GenerationRequest, Serving, StopFound, Usage,
+    self, AnswerWriter, EmbeddingRequest, Finish, GenerationRequest, Serving, StopFound, Usage,
 };
 use super::core::{ApiProcess, Core, Pace};
 use super::flights::{Choice, ClientEvent, Flight, FlightKey, Pending};
@@ -330,7 +329,6 @@ enum Form {
 /// Text, token by token or in one piece.
 #[derive(Debug)]
 struct Generated {
-    ask: Rc<GenerationRequest>,
     wording: AnswerWriter,
     choices: Vec<ChoicePlan>,
 }
@@ -379,7 +377,7 @@ impl Serve {
         let mut ask = api::parse(api, request.body, &self.serving())?;
         self.check_room(usize::from(ask.choices()), api)?;
         let choices = self.plan_choices(&ask)?;
-        // As in vLLM, whose responses have no eye for the header.
+        // As in vLLM, whose responses ignore the header.
         if api != Api::Responses {
             ask.request_id = request.id_text().or(ask.request_id);
         }
@@ -420,7 +418,7 @@ impl Serve {
         });
         let (prompt_tokens, n) = (ask.prompt_tokens(), ask.n);
         let flight = self.send(requests.collect(), n, prompt_tokens, ask.streamed, context);
-        let form = Form::Generated(Box::new(Generated { ask, wording, choices }));
+        let form = Form::Generated(Box::new(Generated { wording, choices }));
         Ok(ServeAnswer { flight, entry, form, write, is_last: false })
     }
 
@@ -552,7 +550,7 @@ fn compose(answer: &mut ServeAnswer, pending: Option<Pending>, choices: &[Choice
         Form::Embeddings { .. }
             if choices.iter().any(|choice| choice.end == Some(RequestEnd::Abort)) =>
         {
-            let message = "an input was taken back before its vector was there".to_owned();
+            let message = "an input was aborted before its vector was computed".to_owned();
             let error = ErrorBody::new(Status::INTERNAL_ERROR, message);
             write.bytes = Rc::unwrap_or_clone(error.reply());
             return;
@@ -563,13 +561,18 @@ fn compose(answer: &mut ServeAnswer, pending: Option<Pending>, choices: &[Choice
             return;
         }
     };
-    if !generated.ask.streamed {
+    if !generated.wording.ask.streamed {
         write.bytes = Rc::unwrap_or_clone(generated.whole(choices));
         write.mark_tokens(choices.iter().map(|choice| choice.tokens).sum());
         return;
     }
     if let Some(pending) = pending {
-        generated.say(&pending, &mut write.bytes);
+        let plan = generated.choices[usize::from(pending.choice)];
+        let token = pending.index.map(|index| (index, plan.id_at(index)));
+        let tokens = pending.index.map_or(0, |index| index + 1);
+        let finish = pending.end.map(|end| plan.finish(end, tokens));
+        let finish = finish.or(token.is_none().then_some(Finish::Abort));
+        generated.wording.piece(pending.choice, token, finish, &mut write.bytes);
         write.mark_tokens(u32::from(pending.index.is_some()));
     }
     if *is_last {
@@ -579,38 +582,21 @@ fn compose(answer: &mut ServeAnswer, pending: Option<Pending>, choices: &[Choice
 }
 
 impl Generated {
-    fn say(&mut self, pending: &Pending, out: &mut Vec<u8>) {
-        let choice = pending.choice;
-        let plan = self.choices[usize::from(choice)];
-        let finish_with = |tokens| pending.end.map(|end| plan.finish(end, tokens));
-        if let Some(index) = pending.index {
-            let finish = finish_with(index + 1);
-            self.wording
-                .token(&GeneratedToken { choice, index, id: plan.id_at(index), finish }, out);
-        } else {
-            let finish = finish_with(0).unwrap_or(Finish::Abort);
-            self.wording.finish(choice, finish, out);
-        }
-    }
-
     fn whole(&self, choices: &[Choice]) -> Rc<Vec<u8>> {
-        let answered: Vec<FinishedChoice> = self
-            .choices
-            .iter()
-            .zip(choices)
-            .map(|(plan, choice)| FinishedChoice {
-                ids: (0..choice.tokens).map(|index| plan.id_at(index)).collect(),
-                finish: plan.finish(choice.end.unwrap_or(RequestEnd::Abort), choice.tokens),
-            })
-            .collect();
+        let answered = self.choices.iter().zip(choices).map(|(plan, choice)| {
+            let end = choice.end.unwrap_or(RequestEnd::Abort);
+            let ids = (0..choice.tokens).map(|index| plan.id_at(index)).collect();
+            (ids, plan.finish(end, choice.tokens))
+        });
+        let answered: Vec<(Vec<u32>, Finish)> = answered.collect();
         self.wording.whole(&answered, &self.usage(choices))
     }
 
     fn usage(&self, choices: &[Choice]) -> Usage {
         // A prompt counts once, however many answers it gets; so do the tokens cached of it.
-        let first_of_prompts = choices.iter().step_by(usize::from(self.ask.n.max(1)));
+        let first_of_prompts = choices.iter().step_by(usize::from(self.wording.ask.n.max(1)));
         Usage {
-            prompt_tokens: self.ask.prompt_tokens(),
+            prompt_tokens: self.wording.ask.prompt_tokens(),
             completion_tokens: choices.iter().map(|choice| choice.tokens).sum(),
             cached_tokens: first_of_prompts.map(|choice| choice.cached_tokens).sum(),
         }

@@ -32,24 +32,6 @@ pub(crate) enum Finish {
     Abort,
 }
 
-/// One token of one choice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct GeneratedToken {
-    pub(crate) choice: u16,
-    /// The index of the token in its answer, from 0.
-    pub(crate) index: u32,
-    pub(crate) id: u32,
-    /// With the last token of the choice: vLLM sends both in one event.
-    pub(crate) finish: Option<Finish>,
-}
-
-/// A choice of an answer in one piece.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct FinishedChoice {
-    pub(crate) ids: Vec<u32>,
-    pub(crate) finish: Finish,
-}
-
 /// What an answer took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[expect(clippy::struct_field_names, reason = "the words of the wire")]
@@ -65,7 +47,7 @@ pub(crate) struct Usage {
 /// Writes one answer as bytes.
 #[derive(Debug)]
 pub(crate) struct AnswerWriter {
-    ask: Rc<GenerationRequest>,
+    pub(crate) ask: Rc<GenerationRequest>,
     vocabulary: &'static Vocabulary,
     envelope: Envelope,
     choices: Vec<Choice>,
@@ -143,7 +125,7 @@ impl AnswerWriter {
 
     /// What is sent as soon as the request is accepted: the head, and the first events of
     /// responses. (vLLM sends the role of a chat and `message_start` with the first token; so
-    /// does [`AnswerWriter::token`].)
+    /// does [`AnswerWriter::piece`].)
     pub(crate) fn opening(&mut self, out: &mut Vec<u8>) {
         out.extend_from_slice(STREAM_HEAD);
         if self.ask.api == Api::Responses {
@@ -157,17 +139,10 @@ impl AnswerWriter {
         }
     }
 
-    /// Writes a token. Responses and messages have no event for tokens without text.
-    pub(crate) fn token(&mut self, token: &GeneratedToken, out: &mut Vec<u8>) {
-        self.piece(token.choice, Some((token.index, token.id)), token.finish, out);
-    }
-
-    /// Ends a choice without a further token.
-    pub(crate) fn finish(&mut self, choice: u16, finish: Finish, out: &mut Vec<u8>) {
-        self.piece(choice, None, Some(finish), out);
-    }
-
-    fn piece(
+    /// Writes a token, given by its index in the answer and its id, the end of a choice, or both: vLLM
+    /// sends the last token and the end in one event. Responses and messages have no event for tokens
+    /// without text.
+    pub(crate) fn piece(
         &mut self,
         choice: u16,
         token: Option<(u32, u32)>,
@@ -241,10 +216,10 @@ impl AnswerWriter {
     }
 
     /// The whole reply to a request that is not streamed, one element per choice.
-    pub(crate) fn whole(&self, answered: &[FinishedChoice], usage: &Usage) -> Rc<Vec<u8>> {
+    pub(crate) fn whole(&self, answered: &[(Vec<u32>, Finish)], usage: &Usage) -> Rc<Vec<u8>> {
         let choices = answered.iter().zip(&self.choices);
         let choices: Vec<WholeChoice<'_>> = choices
-            .map(|(answered, choice)| choice.whole(answered, &self.ask, self.vocabulary))
+            .map(|((ids, finish), choice)| choice.whole(ids, *finish, &self.ask, self.vocabulary))
             .collect();
         let first = choices.first();
         let finish = first.map_or(Finish::Length, |first| first.finish);
@@ -356,21 +331,20 @@ impl Choice {
     /// The whole text of a choice that has no token yet.
     fn whole<'a>(
         &self,
-        answered: &'a FinishedChoice,
+        ids: &'a [u32],
+        finish: Finish,
         ask: &GenerationRequest,
         vocabulary: &Vocabulary,
     ) -> WholeChoice<'a> {
         let mut choice = self.clone();
-        let FinishedChoice { ids, finish } = answered;
-        let mut whole =
-            WholeChoice { ids, finish: *finish, text: String::new(), offsets: Vec::new() };
+        let mut whole = WholeChoice { ids, finish, text: String::new(), offsets: Vec::new() };
         let mut text = String::new();
         for (index, id) in ids.iter().enumerate() {
             if ask.logprobs.is_some() {
                 whole.offsets.push(choice.offset());
             }
             text.clear();
-            let finish = (index + 1 == ids.len()).then_some(*finish);
+            let finish = (index + 1 == ids.len()).then_some(finish);
             choice.say(*id, finish, ask, vocabulary, &mut text);
             whole.text.push_str(&text);
         }

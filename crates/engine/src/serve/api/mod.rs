@@ -9,6 +9,6 @@ mod answer;
 mod embeddings;
 mod request;
 
-pub(crate) use answer::{AnswerWriter, Finish, FinishedChoice, GeneratedToken, Usage};
+pub(crate) use answer::{AnswerWriter, Finish, Usage};
 pub(crate) use embeddings::{EmbeddingRequest, detokenize, parse_embeddings, tokenize};
 pub(crate) use request::{GenerationRequest, Serving, StopFound, check_search, parse, stop_at};

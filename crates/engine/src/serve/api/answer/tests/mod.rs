@@ -5,7 +5,7 @@ use std::rc::Rc;
 use serde_json::{Value, json};
 
 use super::super::{Serving, parse};
-use super::{AnswerWriter, Finish, FinishedChoice, GeneratedToken, Identity, Usage};
+use super::{AnswerWriter, Finish, Identity, Usage};
 use crate::serve::vocabulary::Vocabulary;
 use crate::truth::Api;
 
@@ -45,7 +45,7 @@ fn streamed(mut wording: AnswerWriter, finish: Finish) -> Vec<u8> {
     for (index, id) in (0..).zip(ids()) {
         for choice in 0..wording.ask.choices() {
             let finish = (index == 2).then_some(finish);
-            wording.token(&GeneratedToken { choice, index, id, finish }, &mut out);
+            wording.piece(choice, Some((index, id)), finish, &mut out);
         }
     }
     wording.closing(&USAGE, &mut out);
@@ -84,7 +84,7 @@ fn values(bytes: &[u8]) -> Vec<Value> {
 }
 
 fn whole(wording: &AnswerWriter, finish: Finish) -> Value {
-    let one = FinishedChoice { ids: ids(), finish };
+    let one = (ids(), finish);
     let answered = vec![one; usize::from(wording.ask.choices())];
     let reply = wording.whole(&answered, &USAGE);
     let text = str::from_utf8(&reply).unwrap();
