@@ -261,6 +261,7 @@ pub struct Preset {
     pub price_per_hour: Option<f64>,
 }
 
+/// A model that is served.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct MatrixModel {

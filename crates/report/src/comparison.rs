@@ -1,6 +1,6 @@
 //! The page of a comparison as one document, its sentences, and its JSON document.
 
-mod names;
+use std::collections::BTreeSet;
 
 use inferometer_analysis::comparison::{
     Basis, Change, ComparedLevel, Comparison, Judgement, LayoutFigures, LevelComparison, Margins,
@@ -9,10 +9,10 @@ use inferometer_analysis::comparison::{
 };
 use inferometer_analysis::{LatencyOrigin, Quantity, Unit};
 
-use self::names::Names;
 use crate::document::{
     Badge, Block, Cell, Columns, Document, Lead, Mood, Section, Table, plain, terminal,
 };
+use crate::escape::{terminal_cut, terminal_ends, terminal_line};
 use crate::fmt::{NOTHING, count, counted, number, percent, signed_percent};
 use crate::terminal::Style;
 
@@ -172,7 +172,7 @@ fn outcomes(comparison: &Comparison) -> Vec<Block> {
             points.push(format!("without {}", levels.collect::<Vec<_>>().join(", ")));
         }
         let mood = judgement_mood(outcome.judgement).unwrap_or(Mood::Note);
-        badge(mood, outcome.judgement.key(), outcome_words(comparison, outcome), points)
+        badge(mood, outcome.judgement.into(), outcome_words(comparison, outcome), points)
     }));
     blocks.extend(nothing_decided(comparison).map(Block::paragraph));
     blocks
@@ -243,10 +243,11 @@ fn tables(comparison: &Comparison, names: &Names) -> Vec<Section> {
     sections
 }
 
-type Quantities<'a, T> = Columns<'a, (T, &'a QuantityComparison)>;
+/// A name and a quantity of one side.
+type Row<'a> = (String, &'a QuantityComparison);
 
-/// Both sides, the change and its judgement, behind a first column of names.
-fn comparing<'a, T>(first: Quantities<'a, T>, base: &str, other: &str) -> Quantities<'a, T> {
+/// Both sides, the change and its verdict, behind a column of names.
+fn quantity_table(rows: Vec<Row<'_>>, marks_primary: bool, base: &str, other: &str) -> Table {
     let value = |found: &QuantityComparison, side: &SideValue| {
         let doubtful = side.mean.is_some() && !side.certified;
         let text = if is_share(&found.quantity) { percent(side.mean) } else { number(side.mean) };
@@ -257,17 +258,19 @@ fn comparing<'a, T>(first: Quantities<'a, T>, base: &str, other: &str) -> Quanti
         let reason = found.reason.clone().filter(|_| text == NOTHING);
         Cell { reason, ..Cell::text(text) }
     };
-    first
-        .right(base, move |(_, found)| value(found, &found.base))
-        .right(other, move |(_, found)| value(found, &found.other))
-        .right("change", move |(_, found)| {
-            known(found, either_words(found.change, found.bare_ratio))
-        })
-        .right(INTERVAL, move |(_, found)| known(found, interval_or_dash(found.change)))
-        .right("verdict", |(_, found)| Cell {
-            mood: judgement_mood(found.judgement),
-            ..Cell::text(found.judgement.key())
-        })
+    Columns::new("", |(name, found): &Row<'_>| Cell {
+        mood: (marks_primary && found.primary).then_some(Mood::Note),
+        ..Cell::text(name.clone())
+    })
+    .right(base, |(_, found)| value(found, &found.base))
+    .right(other, |(_, found)| value(found, &found.other))
+    .right("change", |(_, found)| known(found, either_words(found.change, found.bare_ratio)))
+    .right(INTERVAL, |(_, found)| known(found, interval_or_dash(found.change)))
+    .right("verdict", |(_, found)| Cell {
+        mood: judgement_mood(found.judgement),
+        ..Cell::text(<&str>::from(found.judgement))
+    })
+    .table("", "", rows)
 }
 
 /// A note that the primary quantity has a higher confidence than the head of the table states.
@@ -290,14 +293,10 @@ fn quantities(
 ) -> Section {
     let (base, name) = (names.base(), names.side(&side.side));
     let sides = (1 < comparison.outcomes.len()).then(|| format!("{name} against {base}"));
-    let level = (1 < comparison.levels.len()).then(|| names.level(&level.at));
+    let level = (1 < comparison.levels.len()).then(|| names.level(&level.at, 0));
     let title: Vec<String> = level.into_iter().chain(sides).collect();
-    let first = Columns::new("", |(title, found): &(String, &QuantityComparison)| Cell {
-        mood: found.primary.then_some(Mood::Note),
-        ..Cell::text(title.clone())
-    });
-    let rows = side.quantities.iter().map(|found| (title_with_unit(found), found));
-    let table = comparing(first, base, name).table("", "", rows);
+    let rows = side.quantities.iter().map(|found| (title_with_unit(found), found)).collect();
+    let table = quantity_table(rows, true, base, name);
     Section::new(title.join(": "), with_notes(table, confidence_note(comparison)))
 }
 
@@ -306,19 +305,14 @@ fn primary_table(comparison: &Comparison, names: &Names) -> Section {
     let several = 1 < comparison.outcomes.len();
     let mut title = title(&comparison.primary);
     let mut rows = Vec::new();
-    for level in &comparison.levels {
-        for side in &level.against {
-            let Some(found) = side.quantities.iter().find(|found| found.primary) else { continue };
-            title = title_with_unit(found);
-            let side =
-                if several { format!(", {}", names.side(&side.side)) } else { String::new() };
-            rows.push((format!("{}{side}", names.level(&level.at)), found));
-        }
+    for (name, side) in sides_at_levels(comparison, names, 0) {
+        let Some(found) = side.quantities.iter().find(|found| found.primary) else { continue };
+        title = title_with_unit(found);
+        rows.push((name, found));
     }
     let other = comparison.outcomes.first().filter(|_| !several);
     let other = other.map_or("other", |outcome| names.side(&outcome.side));
-    let first = Columns::new("", |(level, _): &(String, _)| Cell::text(level.clone()));
-    let table = comparing(first, names.base(), other).table("", "", rows);
+    let table = quantity_table(rows, false, names.base(), other);
     let folded = "with this many rows only the primary quantity is shown: --primary selects another, \
                   and --json has all";
     let notes = confidence_note(comparison)
@@ -328,37 +322,44 @@ fn primary_table(comparison: &Comparison, names: &Names) -> Section {
     Section::new(title, with_notes(table, notes))
 }
 
-/// Throughputs of prompts and of answers side by side, and the speed-up in per cent.
-fn speed_ups(comparison: &Comparison, names: &Names) -> Option<Section> {
-    type Row<'a> = (String, [Option<&'a QuantityComparison>; 2]);
-    let mut rows: Vec<Row<'_>> = Vec::new();
+/// Every side but the base at every level, with the name of its row.
+fn sides_at_levels<'a>(
+    comparison: &'a Comparison,
+    names: &Names,
+    width: usize,
+) -> Vec<(String, &'a SideComparison)> {
+    let mut rows = Vec::new();
     for level in &comparison.levels {
-        for (index, side) in level.against.iter().enumerate() {
-            let found = SPEED_UPS.map(|(name, _)| level.quantity(index, name));
-            let mut label = names.narrow_level(&level.at);
+        for side in &level.against {
+            let mut name = names.level(&level.at, width);
             if 1 < comparison.outcomes.len() {
-                label = format!("{label}, {}", names.side(&side.side));
+                name = format!("{name}, {}", names.side(&side.side));
             }
-            rows.push((label, found));
+            rows.push((name, side));
         }
     }
-    rows.retain(|(_, found)| found.iter().any(Option::is_some));
+    rows
+}
+
+/// Throughputs of prompts and of answers side by side, and the speed-up in per cent.
+fn speed_ups(comparison: &Comparison, names: &Names) -> Option<Section> {
+    type Row<'a> = (String, &'a SideComparison);
+    type Get = fn(&QuantityComparison) -> String;
+    let mut rows: Vec<Row<'_>> = sides_at_levels(comparison, names, 1);
+    rows.retain(|(_, side)| SPEED_UPS.iter().any(|(name, _)| side.quantity(name).is_some()));
     let mut columns = Columns::new("", |(label, _): &Row<'_>| Cell::text(label.clone()));
-    for (index, (_, title)) in SPEED_UPS.into_iter().enumerate() {
-        type Get = fn(&QuantityComparison) -> String;
+    for (name, title) in SPEED_UPS {
         let parts: [(String, Get); 3] = [
             (format!("{title}, base"), |found| number(found.base.mean)),
             (title.to_owned(), |found| number(found.other.mean)),
             ("speed-up".to_owned(), |found| either_words(found.change, found.bare_ratio)),
         ];
         for (title, get) in parts {
-            let text = move |found: &[Option<&QuantityComparison>; 2]| {
-                found[index].map_or_else(|| NOTHING.to_owned(), get)
+            let text = move |(_, side): &Row<'_>| {
+                side.quantity(name).map_or_else(|| NOTHING.to_owned(), get)
             };
-            let is_known = rows.iter().any(|(_, found)| text(found) != NOTHING);
-            columns = columns
-                .right(title, move |(_, found): &Row<'_>| Cell::text(text(found)))
-                .only_if(is_known);
+            let is_known = rows.iter().any(|row| text(row) != NOTHING);
+            columns = columns.right(title, move |row| Cell::text(text(row))).only_if(is_known);
         }
     }
     let table = columns.table("", "", rows);
@@ -371,7 +372,7 @@ fn layouts(comparison: &Comparison, names: &Names) -> Option<Section> {
     let gpus = first.replicas * first.tensor_parallel;
     let several = 1 < comparison.levels.len();
     let table = Columns::new("servers × GPUs", |found: &&LayoutFigures| {
-        let at = if several { format!(", {}", names.level(&found.at)) } else { String::new() };
+        let at = if several { format!(", {}", names.level(&found.at, 0)) } else { String::new() };
         let side = names.side(&found.side);
         Cell::text(format!("{}×{} {side}{at}", found.replicas, found.tensor_parallel))
     })
@@ -471,16 +472,13 @@ fn advice(comparison: &Comparison) -> Vec<String> {
 /// The exact permutation tests, which are advice only.
 fn permutation_tests(comparison: &Comparison) -> Vec<String> {
     let several = (1 < comparison.levels.len(), 1 < comparison.outcomes.len());
-    let named = |at: &ComparedLevel, side: &str, name: &str| {
-        let at = if several.0 { format!(" ({at})") } else { String::new() };
-        let of = if several.1 { format!(" of {side}") } else { String::new() };
-        format!("{}{of}{at}", title(name))
-    };
     let mut tests = Vec::new();
     for level in &comparison.levels {
+        let at = if several.0 { format!(" ({})", level.at) } else { String::new() };
         for side in &level.against {
+            let of = if several.1 { format!(" of {}", side.side) } else { String::new() };
             tests.extend(side.quantities.iter().filter_map(|found| {
-                let name = named(&level.at, &side.side, &found.quantity);
+                let name = format!("{}{of}{at}", title(&found.quantity));
                 Some((found.primary, name, found.permutation?))
             }));
         }
@@ -504,32 +502,134 @@ fn permutation_tests(comparison: &Comparison) -> Vec<String> {
     }
     // Significant differences among the other quantities.
     let below = |p: Option<f64>| p.is_some_and(|p| p < CHANCE);
-    let least_of_many = least * others.len() as f64;
-    let (mut certain, mut worth_a_look) = (Vec::new(), Vec::new());
-    for (_, name, test) in &others {
-        if below(test.holm) {
-            certain.push(name.as_str());
-        } else if below(test.false_discovery) {
-            worth_a_look.push(name.as_str());
-        }
-    }
+    let (certain, uncertain): (Vec<_>, Vec<_>) =
+        others.iter().partition(|(.., test)| below(test.holm));
+    let likely = uncertain.iter().filter(|(.., test)| below(test.false_discovery));
+    let likely: Vec<&str> = likely.map(|(_, name, _)| name.as_str()).collect();
+    let certain: Vec<&str> = certain.iter().map(|(_, name, _)| name.as_str()).collect();
+    let least = least * others.len() as f64;
     let which = match certain.as_slice() {
-        [] if CHANCE <= least_of_many => {
-            format!("none, and with this few runs none can be (at least {least_of_many:.2})")
+        [] if CHANCE <= least => {
+            format!("none, and with this few runs none can be (at least {least:.2})")
         }
         [] => "none".to_owned(),
         several => several.join(", "),
     };
     let count = others.len();
     lines.push(format!("Of the {count} others, beyond chance after Holm's correction: {which}."));
-    if !worth_a_look.is_empty() {
+    if !likely.is_empty() {
         lines.push(format!(
-            "Also worth a look, about one in twenty of them by chance (Benjamini and Hochberg): \
-             {}.",
-            worth_a_look.join(", ")
+            "Also worth a look, about one in twenty of them by chance (Benjamini and Hochberg): {}.",
+            likely.join(", ")
         ));
     }
     lines
+}
+
+/// Columns for the name of a side.
+const SIDE_WIDTH: usize = 12;
+/// Columns for the name of a level, or of a row of a suite or a matrix.
+const LEVEL_WIDTH: usize = 40;
+/// Columns for it next to many other columns.
+const NARROW_WIDTH: usize = 26;
+/// Separator of the axes in the name of a matrix cell.
+const SEPARATOR: &str = " · ";
+
+/// The names of a page.
+struct Names {
+    /// Each side with what the tables call it, the base first.
+    sides: Vec<(String, String)>,
+    /// Whether the tables have letters, which a key must explain.
+    are_letters: bool,
+    /// Each level or row with its short name and a shorter one; empty on a page of any width.
+    levels: Vec<(String, [String; 2])>,
+    /// Parts of the names that all rows share.
+    shared: Option<String>,
+}
+
+impl Names {
+    /// The whole names, for a page of any width.
+    fn whole(comparison: &Comparison) -> Self {
+        let sides = comparison.sides.iter().map(|side| (side.name.clone(), side.name.clone()));
+        Self { sides: sides.collect(), are_letters: false, levels: Vec::new(), shared: None }
+    }
+
+    /// Cut for a terminal where they stay distinct: at the end, else in the middle, else at the
+    /// beginning. Where it does not, they are letters.
+    fn short(comparison: &Comparison) -> Self {
+        let names: Vec<&str> = comparison.sides.iter().map(|side| side.name.as_str()).collect();
+        let found = cut_distinct(&names, SIDE_WIDTH);
+        let are_letters = found.is_none();
+        let shown = found.unwrap_or_else(|| (0..names.len()).map(letter).collect());
+        let sides = names.into_iter().map(str::to_owned).zip(shown).collect();
+        let levels = comparison.levels.iter().map(|level| level.at.to_string()).collect();
+        let (levels, shared) = level_names(levels);
+        Self { sides, are_letters, levels, shared }
+    }
+
+    fn side(&self, side: &str) -> &str {
+        let known = self.sides.iter().find(|(name, _)| name == side);
+        known.map_or("", |(_, shown)| shown.as_str())
+    }
+
+    fn base(&self) -> &str {
+        self.sides.first().map_or("", |(_, shown)| shown.as_str())
+    }
+
+    /// The name of a level; of width 1 a shorter one.
+    fn level(&self, level: &ComparedLevel, width: usize) -> String {
+        let name = level.to_string();
+        let known = self.levels.iter().find(|(known, _)| *known == name);
+        known.map_or(name, |(_, cut)| cut[width].clone())
+    }
+}
+
+/// Cut to a width where they stay distinct: at the end, else in the middle, else at the beginning.
+fn cut_distinct(names: &[&str], width: usize) -> Option<Vec<String>> {
+    let cuts: [fn(&str, usize) -> String; 3] =
+        [terminal_line, terminal_ends, |name, width| terminal_cut(name, width, 0)];
+    let mut cut = cuts.iter().map(|cut| names.iter().map(|name| cut(name, width)).collect());
+    cut.find(|cut: &Vec<String>| cut.iter().collect::<BTreeSet<_>>().len() == names.len())
+}
+
+/// Names of rows of a matrix are long: parts that all share are removed, and the rest is cut.
+fn level_names(names: Vec<String>) -> (Vec<(String, [String; 2])>, Option<String>) {
+    let (own, shared) = without_shared(&names);
+    let shown = |width: usize| {
+        let own: Vec<&str> = own.iter().map(String::as_str).collect();
+        let numbered = || {
+            let number = |(number, name): (usize, &&str)| format!("{number}. {name}");
+            (1..).zip(&own).map(number).map(|name| terminal_line(&name, width)).collect()
+        };
+        cut_distinct(&own, width).unwrap_or_else(numbered)
+    };
+    let cut = shown(LEVEL_WIDTH).into_iter().zip(shown(NARROW_WIDTH));
+    (names.into_iter().zip(cut.map(|(shown, narrow)| [shown, narrow])).collect(), shared)
+}
+
+/// Each without the parts that all have at the same position, and these parts.
+fn without_shared(names: &[String]) -> (Vec<String>, Option<String>) {
+    let parts: Vec<Vec<&str>> = names.iter().map(|name| name.split(SEPARATOR).collect()).collect();
+    let Some((first, others)) = parts.split_first().filter(|(_, others)| !others.is_empty()) else {
+        return (names.to_vec(), None);
+    };
+    let is_shared = |index: &usize| others.iter().all(|own| own.get(*index) == first.get(*index));
+    let shared: Vec<usize> = (0..first.len()).filter(is_shared).collect();
+    let is_table = others.iter().all(|own| own.len() == first.len());
+    if !is_table || shared.is_empty() || shared.len() == first.len() {
+        return (names.to_vec(), None);
+    }
+    let own = |parts: &Vec<&str>| {
+        let kept = parts.iter().enumerate().filter(|(index, _)| !shared.contains(index));
+        kept.map(|(_, part)| *part).collect::<Vec<_>>().join(SEPARATOR)
+    };
+    let common: Vec<&str> = shared.iter().map(|index| first[*index]).collect();
+    (parts.iter().map(own).collect(), Some(common.join(SEPARATOR)))
+}
+
+/// The name of a side without one: `A` to `Z`, then numbers.
+pub fn letter(index: usize) -> String {
+    ('A'..='Z').nth(index).map_or_else(|| (index + 1).to_string(), String::from)
 }
 
 #[cfg(test)]
@@ -566,5 +666,35 @@ mod tests {
     fn margins_are_told_with_their_units() {
         let told = margin_words(Margins::DEFAULT);
         assert!(told.contains("±2 % of throughputs") && told.contains("±1 point"), "{told}");
+    }
+
+    #[test]
+    fn names_are_cut_where_they_are_alike() {
+        assert_eq!(terminal_ends("configuration 2", SIDE_WIDTH), "confi…tion 2");
+        assert_eq!(terminal_cut("configuration 2, min rate", SIDE_WIDTH, 0), "…2, min rate");
+        assert_eq!(terminal_ends("tp8", SIDE_WIDTH), "tp8");
+        assert_eq!(cut_distinct(&["a", "a"], SIDE_WIDTH), None);
+        assert_eq!((letter(0), letter(25), letter(26)), ("A".into(), "Z".into(), "27".into()));
+    }
+
+    #[test]
+    fn rows_of_a_matrix_say_once_what_all_say_and_stay_apart() {
+        let row = |preset: &str, context: u32, load: u32| {
+            format!("{preset} · DeepSeek-R1-Distill-Qwen-32B · {context} · tensor · {load} at once")
+        };
+        let names: Vec<String> = [2048, 128_000]
+            .into_iter()
+            .flat_map(|context| [1, 10].map(|load| row("a preset of a long name", context, load)))
+            .chain([row("another", 2048, 1)])
+            .collect();
+        let (found, shared) = level_names(names);
+        assert_eq!(shared.unwrap(), "DeepSeek-R1-Distill-Qwen-32B · tensor");
+        assert_eq!(found[1].1[0], "a preset of a long name · 2048 · 10 at …");
+        assert_eq!(found[3].1[0], "a preset of a long name · 128000 · 10 a…");
+        let distinct: BTreeSet<&String> = found.iter().map(|(_, cut)| &cut[1]).collect();
+        assert_eq!(distinct.len(), 5, "{distinct:?}");
+        assert!(distinct.iter().all(|name| name.chars().count() <= NARROW_WIDTH), "{distinct:?}");
+        let (alone, nothing) = level_names(vec!["c=4".to_owned(), "c=8".to_owned()]);
+        assert_eq!((alone[1].1[0].as_str(), nothing), ("c=8", None));
     }
 }

@@ -2,9 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may fail by panicking")]
 
-use inferometer_analysis::comparison::{
-    Comparison, LayoutSide, Layouts, Margins, Rows, Side, Terms,
-};
+use inferometer_analysis::comparison::{Comparison, Layouts, Margins, Side, Terms};
 use inferometer_analysis::tool_result::{
     CountsFrom, Grain, LatencyKind, ResultSource, Tool, ToolResult,
 };
@@ -35,7 +33,8 @@ fn side(name: &str, runs: Vec<Summary>) -> Side<Summary> {
         name: name.to_owned(),
         source: format!("set-{name}"),
         results: runs,
-        rows: None,
+        rows: Vec::new(),
+        failed: Vec::new(),
         suite: None,
     }
 }
@@ -56,7 +55,7 @@ fn sweeps() -> Comparison {
     };
     let sides = [side("tp8", sweep(1, 30.0, &[8, 16])), side("tp4", sweep(11, 27.0, &[8, 16, 32]))];
     let degrees = [("tp8".to_owned(), 8), ("tp4".to_owned(), 4)];
-    let named = ["tp8", "tp4"].map(|name| LayoutSide { name, tensor_parallel: None });
+    let named = ["tp8", "tp4"].map(|name| (name, None));
     let layouts = Some(Layouts::new(8, &degrees, &named).unwrap());
     Comparison::new(&sides, &Terms { layouts, ..terms() }).unwrap()
 }
@@ -103,9 +102,9 @@ fn pages_are_at_most_a_hundred_columns_wide_and_steer_no_terminal() {
 fn of_many_rows_only_what_decides_is_told() {
     let matrix = |name: &str, seed: u64, throughput: f64| {
         let cells = 1..=20_u32;
-        let of_runs = cells.clone().map(|cell| format!("preset {cell} · model")).collect();
+        let rows = cells.clone().map(|cell| format!("preset {cell} · model")).collect();
         let runs = cells.map(|cell| run(seed, 8, throughput * f64::from(cell))).collect();
-        Side { rows: Some(Rows { of_runs, failed: Vec::new() }), ..side(name, runs) }
+        Side { rows, ..side(name, runs) }
     };
     let found = Comparison::new(&[matrix("old", 1, 100.0), matrix("new", 2, 110.0)], &terms());
     let page = comparison::terminal(&found.unwrap(), Style::Plain);
@@ -216,7 +215,8 @@ fn imported_results_show_how_far_apart_they_are_and_no_judgement() {
         name: name.to_owned(),
         source: format!("import-{name}"),
         results: vec![result(throughput)],
-        rows: None,
+        rows: Vec::new(),
+        failed: Vec::new(),
         suite: None,
     };
     let sides = [side("A", 2_275.44), side("B", 2_560.09)];

@@ -1,12 +1,12 @@
-//! How much a quantity changed between the runs of two sides, what that is known from, and what it is
-//! called. A run counts once, whatever its length: values of several runs are never pooled.
+//! How much a quantity changed between the runs of two sides, the basis of its interval, and its
+//! verdict. A run counts once, whatever its length: values of several runs are never pooled.
 //!
 //! The rule for a change with its 95 % interval and a margin within which a change does not matter:
 //!
 //! 1. the interval lies wholly within the margin: **same**;
 //! 2. otherwise it lies wholly on the good side of no change: **better**;
 //! 3. otherwise it lies wholly on the bad side of no change: **worse**;
-//! 4. otherwise: **undecided**, which says something about the runs and nothing about the servers.
+//! 4. otherwise: **undecided**: there are too few runs, or they vary too much.
 //!
 //! The margin of a ratio is `1/(1 + m)` to `1 + m`, so that the answer is mirrored when the sides
 //! change places. Identical servers are called worse in at most one comparison of forty: the interval
@@ -21,16 +21,20 @@ use crate::statistics::{
     share_pooled, welch,
 };
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// The verdict on a change; pages write it as its `&str`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "lowercase")]
 pub enum Judgement {
     Better,
     Worse,
     Same,
     Undecided,
-    /// The values differ by so much, and nothing says how sure that is.
+    /// The values differ, and the uncertainty of the difference is not known.
+    #[strum(serialize = "not judged")]
     NotJudged,
-    /// There is no change to judge; the reason says why.
+    /// There is no change to judge; then there is a reason.
+    #[strum(serialize = "not compared")]
     NotCompared,
 }
 
@@ -121,19 +125,6 @@ impl Change {
     }
 }
 
-impl Judgement {
-    pub const fn key(self) -> &'static str {
-        match self {
-            Self::Better => "better",
-            Self::Worse => "worse",
-            Self::Same => "same",
-            Self::Undecided => "undecided",
-            Self::NotJudged => "not judged",
-            Self::NotCompared => "not compared",
-        }
-    }
-}
-
 /// Where the interval of a change comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -142,7 +133,7 @@ pub enum Basis {
     Paired,
     /// The spread between the runs of each side.
     Unpaired,
-    /// A side has a single run: its own interval, which knows nothing of other runs.
+    /// A side has a single run: the interval within it, without the variation between runs.
     WithinRun,
 }
 
@@ -153,14 +144,14 @@ pub(crate) struct Values {
     pub(crate) other: Vec<Option<Estimate>>,
     /// Whether runs at the same place had the same stimulus.
     pub(crate) in_pairs: bool,
-    /// The fewest samples of a run that the statistic makes sense of.
+    /// The fewest samples of a run that the statistic needs.
     pub(crate) floor: u64,
     /// The share of chances below the upper end of the interval: [`UPPER`], or [`upper_among`].
     pub(crate) upper: f64,
 }
 
-/// What decides is asked of every side, and one that is worse fails them all: the error that one
-/// interval allows is divided among them (Bonferroni).
+/// The primary quantity is judged for every side, and one side that is worse fails the comparison: the
+/// error that one interval allows is divided among them (Bonferroni).
 pub(crate) fn upper_among(sides: usize) -> f64 {
     1.0 - (1.0 - UPPER) / sides.max(1) as f64
 }
@@ -199,7 +190,7 @@ impl Values {
             ));
         }
         if scale == Scale::Ratio && all().any(|estimate| estimate.value <= 0.0) {
-            return Err("a run has zero, and nothing is a multiple of it".to_owned());
+            return Err("a run has the value zero, so there is no ratio".to_owned());
         }
         let found = match basis {
             Basis::WithinRun => {
@@ -207,7 +198,7 @@ impl Values {
             }
             Basis::Paired | Basis::Unpaired => self.between_runs(basis, scale),
         };
-        let mut found = found.ok_or_else(|| "a single run has no interval of it".to_owned())?;
+        let mut found = found.ok_or_else(|| "a single run has no interval for it".to_owned())?;
         if basis != Basis::WithinRun
             && scale == Scale::Difference
             && let Some(pooled) = shares_within(&base, &other, self.upper)
@@ -264,8 +255,8 @@ pub(super) fn side_figure(runs: &[Estimate], scale: Scale) -> Figure {
     Figure { value: found.mean, interval }
 }
 
-/// The change of a share as the requests of both sides know it, whatever their runs scatter by: runs
-/// without a single failure do not scatter, and yet they do not rule failures out.
+/// The change of a share by the requests of both sides, without the spread between runs: runs without a
+/// single failure have no spread, and yet they do not rule failures out.
 fn shares_within(base: &[Estimate], other: &[Estimate], upper: f64) -> Option<Change> {
     let pooled = |runs: &[Estimate]| {
         let value = RunStatistics::from_values(&values(runs))?.mean;
@@ -281,8 +272,8 @@ fn values(runs: &[Estimate]) -> Vec<f64> {
     runs.iter().map(|estimate| estimate.value).collect()
 }
 
-/// Two intervals that know nothing of each other make one of their ratio or difference: distances
-/// to the ends add up as the sides of a right angle do, on the scale where the change is a
+/// The interval of the ratio or difference of two independent values: distances to the ends add up as
+/// the sides of a right angle do, on the scale where the change is a
 /// difference. The intervals are of 95 %; another level stretches them as it does a normal one.
 fn within_run(base: Figure, other: Figure, kind: Scale, upper: f64) -> Option<Change> {
     let (a, b) = (base.interval?, other.interval?);
@@ -327,13 +318,11 @@ pub(super) fn mean_change(changes: &[Change]) -> Option<Change> {
 
 /// The same of ratios that have no interval.
 pub(super) fn mean_ratio(ratios: &[f64]) -> Option<f64> {
+    let logs = ratios.iter().map(|ratio| libm::log(*ratio)).sum::<f64>();
     match ratios {
         [] => None,
         [only] => Some(*only),
-        several => {
-            let logs = several.iter().map(|ratio| libm::log(*ratio)).sum::<f64>();
-            Some(libm::exp(logs / several.len() as f64))
-        }
+        several => Some(libm::exp(logs / several.len() as f64)),
     }
 }
 

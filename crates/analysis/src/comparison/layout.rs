@@ -1,7 +1,6 @@
-//! What a node full of replicas would give: the arithmetic that people do by hand to set one server
-//! on eight GPUs against two on four.
+//! The throughput of a node full of replicas, to compare one server on eight GPUs with two on four.
 //!
-//! It takes for granted that replicas do not get into each other's way. Pages must say so.
+//! It assumes that replicas do not slow each other down. Pages must state this.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,27 +8,12 @@ use super::{Change, ComparedLevel, LevelComparison};
 use crate::set::Figure;
 use crate::statistics::Interval;
 
-pub const LAYOUT_QUANTITY: &str = "output_throughput";
-
 /// GPUs of the node, and how many of them one server of each side is spread over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layouts {
     gpus: u32,
     /// By the order of the sides.
     tensor_parallel: Vec<u32>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum LayoutProblem {
-    #[error("side `{side}` has no tensor-parallel size; add it, such as --tp {side}=4")]
-    NoDegree { side: String },
-    #[error("--tp names `{name}`, and the sides are {sides}")]
-    UnknownSide { name: String, sides: String },
-    #[error(
-        "{gpus} GPUs cannot be shared out to servers of {degree} (side `{side}`); take a size that \
-         divides them"
-    )]
-    NotWhole { side: String, gpus: u32, degree: u32 },
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -52,34 +36,30 @@ pub struct LayoutFigures {
     pub bare_ratio: Option<f64>,
 }
 
-/// A side, and how many GPUs one of its servers has where its results say it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LayoutSide<'a> {
-    pub name: &'a str,
-    pub tensor_parallel: Option<u32>,
-}
-
 impl Layouts {
-    /// `degrees` are as typed: the name of a side, and its tensor-parallel size. What is typed goes
-    /// before what the results say.
+    /// `degrees` are the names of sides and their tensor-parallel sizes on the command line, which take
+    /// precedence over those of the results in `sides`. An error is a message for the user.
     pub fn new(
         gpus: u32,
         degrees: &[(String, u32)],
-        sides: &[LayoutSide<'_>],
-    ) -> Result<Self, LayoutProblem> {
-        let is_side = |name: &str| sides.iter().any(|side| side.name == name);
+        sides: &[(&str, Option<u32>)],
+    ) -> Result<Self, String> {
+        let is_side = |name: &str| sides.iter().any(|side| side.0 == name);
         if let Some((name, _)) = degrees.iter().find(|(name, _)| !is_side(name)) {
-            let sides: Vec<&str> = sides.iter().map(|side| side.name).collect();
-            return Err(LayoutProblem::UnknownSide { name: name.clone(), sides: sides.join(", ") });
+            let sides: Vec<&str> = sides.iter().map(|side| side.0).collect();
+            return Err(format!("--tp names `{name}`, and the sides are {}", sides.join(", ")));
         }
-        let degree = |side: &LayoutSide<'_>| {
-            let typed = degrees.iter().find(|(name, _)| name == side.name);
-            let known = typed.map(|(_, degree)| *degree).or(side.tensor_parallel);
-            let side = side.name.to_owned();
-            match known {
-                None => Err(LayoutProblem::NoDegree { side }),
+        let degree = |(side, stated): &(&str, Option<u32>)| {
+            let typed = degrees.iter().find(|(name, _)| name == side);
+            match typed.map(|(_, degree)| *degree).or(*stated) {
+                None => Err(format!(
+                    "side `{side}` has no tensor-parallel size; add it, such as --tp {side}=4"
+                )),
                 Some(degree) if degree == 0 || gpus == 0 || !gpus.is_multiple_of(degree) => {
-                    Err(LayoutProblem::NotWhole { side, gpus, degree })
+                    Err(format!(
+                        "{gpus} GPUs cannot be divided into servers of {degree} (side `{side}`); \
+                         choose a size that divides them"
+                    ))
                 }
                 Some(degree) => Ok(degree),
             }
@@ -87,22 +67,21 @@ impl Layouts {
         Ok(Self { gpus, tensor_parallel: sides.iter().map(degree).collect::<Result<_, _>>()? })
     }
 
-    /// Of every side at one level, the base first. Sides without a throughput are left out.
+    /// The figures of every side at one level, the base first. Sides without a throughput are left out.
     pub(super) fn figures(&self, base: &str, level: &LevelComparison) -> Vec<LayoutFigures> {
-        let Some(base_degree) = self.tensor_parallel.first() else { return Vec::new() };
-        let against = level.against.iter().enumerate().zip(&self.tensor_parallel[1..]);
         let mut figures = Vec::new();
-        for ((place, compared), degree) in against {
-            let Some(found) = level.quantity(place, LAYOUT_QUANTITY) else { continue };
+        for (index, compared) in level.against.iter().enumerate() {
+            let Some(found) = level.quantity(index, "output_throughput") else { continue };
+            let (base_degree, degree) = (self.tensor_parallel[0], self.tensor_parallel[index + 1]);
             if figures.is_empty()
                 && let Some(value) = found.base.mean
             {
                 let figure = Figure { value, interval: found.base.interval };
-                figures.push(self.figure(level, base, *base_degree, figure));
+                figures.push(self.figure(level, base, base_degree, figure));
             }
             let Some(value) = found.other.mean else { continue };
             // Both are multiplied by a number that is known exactly, and so is their ratio.
-            let factor = f64::from(*base_degree) / f64::from(*degree);
+            let factor = f64::from(base_degree) / f64::from(degree);
             let figure = Figure { value, interval: found.other.interval };
             figures.push(LayoutFigures {
                 change: found.change.map(|change| Change {
@@ -111,7 +90,7 @@ impl Layouts {
                     ..change
                 }),
                 bare_ratio: found.bare_ratio.map(|ratio| ratio * factor),
-                ..self.figure(level, &compared.side, *degree, figure)
+                ..self.figure(level, &compared.side, degree, figure)
             });
         }
         figures
@@ -150,21 +129,21 @@ mod tests {
         degrees.iter().map(|(name, degree)| ((*name).to_owned(), *degree)).collect()
     }
 
-    const fn unknown(name: &str) -> LayoutSide<'_> {
-        LayoutSide { name, tensor_parallel: None }
+    const fn unknown(name: &str) -> (&str, Option<u32>) {
+        (name, None)
     }
 
     #[test]
     fn what_the_results_say_need_not_be_typed_and_may_be() {
-        let sides = [LayoutSide { name: "A", tensor_parallel: Some(4) }, unknown("B")];
+        let sides = [("A", Some(4)), unknown("B")];
         let found = Layouts::new(8, &degrees(&[("B", 2)]), &sides).unwrap();
         assert_eq!(found.tensor_parallel, [4, 2]);
         let found = Layouts::new(8, &degrees(&[("A", 8), ("B", 2)]), &sides).unwrap();
         assert_eq!(found.tensor_parallel, [8, 2], "what is typed goes first");
         let problem = Layouts::new(8, &[], &sides).unwrap_err();
-        assert_eq!(problem, LayoutProblem::NoDegree { side: "B".to_owned() });
-        let three = [LayoutSide { name: "A", tensor_parallel: Some(3) }];
-        assert!(matches!(Layouts::new(8, &[], &three), Err(LayoutProblem::NotWhole { .. })));
+        assert!(problem.starts_with("side `B` has no tensor-parallel size"), "{problem}");
+        let problem = Layouts::new(8, &[], &[("A", Some(3))]).unwrap_err();
+        assert!(problem.starts_with("8 GPUs cannot be divided"), "{problem}");
     }
 
     #[test]
@@ -192,7 +171,7 @@ mod tests {
     #[test]
     fn what_cannot_be_laid_out_is_named() {
         let problem = |gpus, typed: &[(&str, u32)]| {
-            Layouts::new(gpus, &degrees(typed), &["A", "B"].map(unknown)).unwrap_err().to_string()
+            Layouts::new(gpus, &degrees(typed), &["A", "B"].map(unknown)).unwrap_err()
         };
         assert!(problem(8, &[("A", 8)]).contains("side `B`"));
         assert!(problem(8, &[("A", 8), ("B", 4), ("X", 1)]).contains("`X`"));

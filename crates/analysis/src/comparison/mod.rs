@@ -1,7 +1,7 @@
 //! Two or more sides of runs compared: what changed, how certain that is, and whether it is good news.
 //!
 //! [`Comparison::new`] is a pure function of the sides' results. They are runs of our own or results of
-//! any tool: what differs between the two is in [`Compared`], with an implementation in `runs.rs` and
+//! any tool: the difference between the two is in [`Compared`], with an implementation in `runs.rs` and
 //! one in `tool_results.rs`. The rule of the verdicts is in `change.rs`; the fields of the document are
 //! its JSON keys, in this order.
 
@@ -19,21 +19,19 @@ use serde::{Deserialize, Serialize};
 
 pub use self::change::{Basis, Change, Judgement, Margins, Scale};
 pub(crate) use self::change::{Values, upper_among};
-pub use self::layout::{LAYOUT_QUANTITY, LayoutFigures, LayoutProblem, LayoutSide, Layouts};
+pub use self::layout::{LayoutFigures, Layouts};
 use crate::judge::Verdict;
 use crate::metric::{self, Better, Metric, Quantity, Statistic, Unit};
 use crate::statistics::{Estimate, Interval, UPPER, multiplicity, permutation};
 use crate::tool_result::Tool;
 
-/// The form of the document. Adding keys leaves it; changing what a key means raises it.
-pub const COMPARISON_SCHEMA: &str = "inferometer.comparison/1";
-
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Comparison {
+    /// The form of the document. Adding keys leaves it; changing what a key means raises it.
     pub schema: String,
     /// The first is the base; every other is set against it.
     pub sides: Vec<SideFacts>,
-    /// What speaks against the comparison, the most severe first.
+    /// Objections to the comparison, the most severe first.
     pub objections: Vec<Objection>,
     /// Whether it was made although they forbid it.
     pub forced: bool,
@@ -44,7 +42,7 @@ pub struct Comparison {
     /// so that 0.95 holds for all of them together. Those of the other quantities have 0.95 each.
     #[serde(default = "one_side")]
     pub primary_confidence: f64,
-    /// What it decides, for each side but the base; empty when no runs are left to compare.
+    /// The decision about each side but the base; empty when no runs are left to compare.
     pub outcomes: Vec<SideOutcome>,
     /// From the lowest to the highest; rows in their order.
     pub levels: Vec<LevelComparison>,
@@ -52,7 +50,7 @@ pub struct Comparison {
     pub unmatched: Vec<UnmatchedLevel>,
     /// Changes that were judged, the primary ones included.
     pub comparisons: u32,
-    /// Figures of a node full of replicas; empty when not asked for.
+    /// Figures of a node full of replicas; empty when not requested.
     pub layouts: Vec<LayoutFigures>,
 }
 
@@ -64,7 +62,7 @@ const fn one_side() -> f64 {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Weight {
-    /// Worth knowing; it may be the very question.
+    /// Worth knowing; it may be what is compared.
     Note,
     /// The comparison holds with a reservation.
     Warning,
@@ -78,7 +76,7 @@ pub enum Weight {
 pub struct Objection {
     pub key: String,
     pub weight: Weight,
-    /// The side that differs from the base, or that has the trouble.
+    /// The side that differs from the base, or that has the problem.
     pub side: String,
     pub text: String,
     pub remedy: String,
@@ -90,17 +88,17 @@ const INPUT_COUNTS: &str = "input_token_source";
 const TOKENIZER: &str = "tokenizer";
 const PROMISES: &str = "promises";
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SideFacts {
     pub name: String,
     /// The run or set that it comes from.
     pub source: String,
     pub model: String,
     pub target: String,
-    /// What answered, where no server did; absent for what was measured.
+    /// The simulated profile; absent for measured runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub simulated: Option<String>,
-    /// Who measured it, where that was not Inferometer.
+    /// The tool that measured it, where that is not Inferometer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<Tool>,
     pub runs: Vec<SideRun>,
@@ -114,14 +112,14 @@ pub struct SideRun {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scenario: Option<String>,
     pub id: String,
-    /// Null of what was imported: other tools seldom say it, and do not judge themselves.
+    /// Null of imported results: other tools seldom report it, and give no verdict.
     pub seed: Option<u64>,
     pub level: Level,
     pub verdict: Option<Verdict>,
     pub partial: bool,
 }
 
-/// What runs have in common that are compared with each other. It displays as the row, which has its
+/// The row or level at which runs are compared with each other. It displays as the row, which has its
 /// level in its name, or else as the level.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ComparedLevel {
@@ -140,15 +138,15 @@ impl fmt::Display for ComparedLevel {
     }
 }
 
-/// What the primary quantity says of one side.
+/// The decision about one side by the primary quantity.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SideOutcome {
     pub side: String,
     pub judgement: Judgement,
-    /// Of several levels the mean change, each counted once. Null when nothing was decided; the
-    /// reason says why.
+    /// Of several levels the mean change, each counted once. Null when nothing was decided; then there
+    /// is a reason.
     pub change: Option<Change>,
-    /// The other side over the base where nothing says how sure that is; of several levels their
+    /// The other side over the base where its uncertainty is not known; of several levels their
     /// geometric mean.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bare_ratio: Option<f64>,
@@ -158,7 +156,7 @@ pub struct SideOutcome {
     /// Why nothing is judged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Levels that have no part in the judgement, of a side that is judged.
+    /// Levels that are not part of the judgement, of a side that is judged.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub without: Vec<LevelWithout>,
 }
@@ -196,7 +194,7 @@ pub struct QuantityComparison {
     pub unit: String,
     pub base: SideValue,
     pub other: SideValue,
-    /// Null when there is none; the reason says why.
+    /// Null when there is none; then there is a reason.
     pub change: Option<Change>,
     /// The other side over the base where no interval is known, as of imported results: it is shown
     /// and never judged.
@@ -225,13 +223,13 @@ pub struct SideValue {
     pub certified: bool,
 }
 
-/// How often chance alone deals the same values to two sides at least so far apart.
+/// How often chance alone would divide the same values into two sides at least this far apart.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PermutationTest {
     pub p: f64,
     /// No runs of these numbers can give less.
     pub smallest_attainable: f64,
-    /// Raised by Holm's rule to what it is worth among all but the primary; null of that one.
+    /// Corrected by Holm's rule for all but the primary; null of that one.
     pub holm: Option<f64>,
     /// The same by Benjamini and Hochberg's rule, which lets more through: of those below 0.05 about
     /// one in twenty is chance.
@@ -254,36 +252,22 @@ pub struct Side<R> {
     /// The run, set or import that it comes from.
     pub source: String,
     pub results: Vec<R>,
-    /// Of a suite or a matrix, whose runs are of several workloads or servers, and are compared with
-    /// those of the same row.
-    pub rows: Option<Rows>,
-    pub suite: Option<SuiteSide>,
-}
-
-/// The rows of a side.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Rows {
-    /// That of each run, in their order, such as `Concurrency Scaling (c=4)`.
-    pub of_runs: Vec<String>,
-    /// Those that failed, and why.
+    /// The row of each result of a suite or a matrix, such as `Concurrency Scaling (c=4)`: they are
+    /// compared with results of the same row. Empty of other sides.
+    pub rows: Vec<String>,
+    /// Rows that failed, and why.
     pub failed: Vec<(String, String)>,
+    /// The name of the suite, and its hash, which is equal for suites that send the same requests.
+    pub suite: Option<(String, String)>,
 }
 
-/// The suite that a side is of.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SuiteSide {
-    pub name: String,
-    /// Equal for suites that ask the same.
-    pub hash: String,
-}
-
-/// What is asked about the sides.
+/// The question to the sides.
 #[derive(Clone, Debug)]
 pub struct Terms {
     /// The quantity that decides; `None`: as the load suggests.
     pub primary: Option<Quantity>,
     pub margins: Margins,
-    /// Compare although something forbids it.
+    /// Compare although an objection forbids it.
     pub force: bool,
     pub layouts: Option<Layouts>,
 }
@@ -298,42 +282,37 @@ pub enum ComparisonProblem {
     NoCommonLevel(String),
 }
 
-/// Key, count, what these results are, and what to do about it.
+/// Key, number of results, what is wrong with them, and the remedy.
 pub type Trouble = (&'static str, usize, &'static str, &'static str);
 
 /// A result that can be compared with others of its kind.
 pub trait Compared: PartialEq + Sized {
     /// What one of them is called.
     const NOUN: &'static str;
-    /// What to do where one is named twice.
-    const ONCE: &'static str;
-    /// Whether nothing but figures is known: then only those that both sides have are compared, and a
+    /// Whether only figures are known: then only those that both sides have are compared, and a
     /// difference without an interval is shown.
     const FIGURES_ONLY: bool;
 
-    fn id(&self) -> &str;
-    fn level(&self) -> Level;
-    fn verdict(&self) -> Option<Verdict>;
+    /// The result in the document, without its row.
+    fn run(&self) -> SideRun;
     fn estimate(&self, quantity: &Quantity) -> Option<Estimate>;
-    /// The seed, and whether it ended before its plan did.
-    fn seed_and_partial(&self) -> (Option<u64>, bool);
     /// Model, target, simulator and foreign tool of a side.
-    fn subject(side: &Side<Self>) -> (String, String, Option<String>, Option<Tool>);
-    /// The quantity that decides when none is asked for.
+    fn subject(side: &Side<Self>) -> SideFacts;
+    /// The quantity that decides when none is set.
     fn primary(sides: &[Side<Self>]) -> Quantity;
     fn quantities(base: &[&Self]) -> Vec<Quantity>;
-    /// Troubles of a side by itself.
+    /// Troubles within one side.
     fn troubles(side: &Side<Self>) -> Vec<Trouble>;
-    /// Differences at one level. Any result that differs from the base's first speaks for its side.
+    /// Differences at one level: those of every result from the first of the base.
     fn differences(base: &[&Self], results: &[&Self], side: &str) -> Vec<Objection>;
 
-    /// GPUs that one server is spread over, where the result says it.
+    /// GPUs that one server is spread over, where the result states it.
     fn tensor_parallel(&self) -> Option<u32> {
         None
     }
 
-    /// The other side's runs in the order of the base's, when each has exactly one partner that had
-    /// the same stimulus.
+    /// The other side's runs in the order of the base's, when each has exactly one partner with the
+    /// same stimulus.
     fn in_pairs<'a>(_base: &[&Self], _other: &[&'a Self]) -> Option<Vec<&'a Self>> {
         None
     }
@@ -370,17 +349,15 @@ impl Comparison {
         let primary = terms.primary.unwrap_or_else(|| R::primary(sides));
         let margins = terms.margins;
         let rule = Rule { primary, margins, others: others.len(), objections: &objections };
-        let mut levels: Vec<LevelComparison> = groups
-            .iter()
-            .map(|group| LevelComparison {
-                at: group.at.owned(),
-                against: others
-                    .iter()
-                    .zip(group.runs.iter().skip(1))
-                    .map(|(side, runs)| rule.compare_side(&side.name, &group.runs[0], runs))
-                    .collect(),
-            })
-            .collect();
+        let level = |(at, runs): &Group<'_, R>| LevelComparison {
+            at: at.clone(),
+            against: others
+                .iter()
+                .zip(&runs[1..])
+                .map(|(side, own)| rule.compare_side(&side.name, &runs[0], own))
+                .collect(),
+        };
+        let mut levels: Vec<LevelComparison> = groups.iter().map(level).collect();
         correct_for_many(&mut levels);
         let judged =
             levels.iter().flat_map(|level| &level.against).flat_map(|side| &side.quantities);
@@ -390,7 +367,7 @@ impl Comparison {
         });
         let outcomes = others.iter().enumerate().filter(|_| !levels.is_empty());
         Ok(Self {
-            schema: COMPARISON_SCHEMA.to_owned(),
+            schema: "inferometer.comparison/1".to_owned(),
             sides: sides.iter().map(Side::facts).collect(),
             forced,
             primary: primary.to_string(),
@@ -398,20 +375,19 @@ impl Comparison {
             primary_confidence: 2.0 * upper_among(others.len()) - 1.0,
             outcomes: outcomes.map(|(at, side)| rule.outcome(at, &side.name, &levels)).collect(),
             unmatched,
-            comparisons: u32::try_from(comparisons).unwrap_or(u32::MAX),
+            comparisons: to_u32(comparisons),
             layouts: layouts.collect(),
             levels,
             objections,
         })
     }
 
-    /// Whether a side is worse than the base in what decides.
+    /// Whether a side is worse than the base in the primary quantity.
     pub fn is_regression(&self) -> bool {
         self.outcomes.iter().any(|outcome| outcome.regression)
     }
 
-    /// Whether the primary quantity said nothing of any side: neither that it is worse nor that it
-    /// is not.
+    /// Whether the primary quantity has a change for no side.
     pub fn decides_nothing(&self) -> bool {
         self.outcomes.iter().all(|outcome| outcome.change.is_none())
     }
@@ -433,10 +409,21 @@ impl Comparison {
     }
 }
 
+fn to_u32(count: usize) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
+}
+
 impl LevelComparison {
     /// The quantity of this name for one of its sides.
     pub fn quantity(&self, side: usize, name: &str) -> Option<&QuantityComparison> {
-        self.against.get(side)?.quantities.iter().find(|found| found.quantity == name)
+        self.against.get(side)?.quantity(name)
+    }
+}
+
+impl SideComparison {
+    /// The quantity of this name.
+    pub fn quantity(&self, name: &str) -> Option<&QuantityComparison> {
+        self.quantities.iter().find(|found| found.quantity == name)
     }
 }
 
@@ -447,7 +434,8 @@ impl Objection {
     }
 }
 
-/// A fact that runs should share: its key, the weight of a difference, what it is called, and what to do.
+/// A fact that runs should share: its key, the weight of a difference, its name, the remedy, and how it
+/// is read from a result.
 type Fact<R> = (&'static str, Weight, &'static str, &'static str, fn(&R) -> Option<String>);
 
 /// An objection for each fact that both have and that differs.
@@ -461,126 +449,93 @@ fn differing<R>(facts: &[Fact<R>], base: &R, other: &R, side: &str) -> Vec<Objec
 }
 
 impl<R: Compared> Side<R> {
-    /// What one of its servers is spread over, where all results that say it agree.
-    pub fn layout(&self) -> LayoutSide<'_> {
+    /// Its name, and the GPUs of one of its servers where all results that state it agree.
+    pub fn layout(&self) -> (&str, Option<u32>) {
         let mut known = self.results.iter().filter_map(R::tensor_parallel);
         let first = known.next();
-        let tensor_parallel = first.filter(|first| known.all(|other| other == *first));
-        LayoutSide { name: &self.name, tensor_parallel }
+        (&self.name, first.filter(|first| known.all(|other| other == *first)))
     }
 
-    /// Without those of our own that are invalid.
-    fn compared(&self) -> impl Iterator<Item = &R> {
-        self.results.iter().filter(|result| result.verdict() != Some(Verdict::Invalid))
+    /// Every result with its row.
+    fn runs(&self) -> Vec<SideRun> {
+        let runs = self.results.iter().enumerate();
+        runs.map(|(index, run)| SideRun { scenario: self.rows.get(index).cloned(), ..run.run() })
+            .collect()
+    }
+
+    /// The results that are not invalid, each with its row and level.
+    fn compared(&self) -> impl Iterator<Item = (ComparedLevel, &R)> {
+        let runs = self.runs().into_iter().zip(&self.results);
+        runs.filter(|(run, _)| run.verdict != Some(Verdict::Invalid)).map(
+            |(SideRun { scenario, level, .. }, result)| (ComparedLevel { scenario, level }, result),
+        )
     }
 
     fn facts(&self) -> SideFacts {
-        let runs = self.results.iter().enumerate().map(|(place, run)| {
-            let (seed, partial) = run.seed_and_partial();
-            let scenario = self.row_of(place).map(str::to_owned);
-            let (id, level, verdict) = (run.id().to_owned(), run.level(), run.verdict());
-            SideRun { scenario, id, seed, level, verdict, partial }
-        });
-        let (model, target, simulated, tool) = R::subject(self);
-        let left_out = self.results.len() - self.compared().count();
         SideFacts {
             name: self.name.clone(),
             source: self.source.clone(),
-            model,
-            target,
-            simulated,
-            tool,
-            runs: runs.collect(),
-            left_out: u32::try_from(left_out).unwrap_or(u32::MAX),
+            runs: self.runs(),
+            left_out: to_u32(self.results.len() - self.compared().count()),
+            ..R::subject(self)
         }
     }
-
-    /// The row that one of its runs is of.
-    fn row_of(&self, run: usize) -> Option<&str> {
-        self.rows.as_ref()?.of_runs.get(run).map(String::as_str)
-    }
-
-    /// The runs that may be compared, each with its row and level.
-    fn placed(&self) -> Vec<(RowAndLevel<'_>, &R)> {
-        let placed = self.results.iter().enumerate();
-        placed
-            .filter(|(_, run)| run.verdict() != Some(Verdict::Invalid))
-            .map(|(place, run)| (RowAndLevel(self.row_of(place), run.level()), run))
-            .collect()
-    }
 }
 
-/// The row of a suite or a matrix, and the level.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct RowAndLevel<'a>(Option<&'a str>, Level);
+/// A level, and the runs of every side at it in the order of the sides. None is empty.
+type Group<'a, R> = (ComparedLevel, Vec<Vec<&'a R>>);
 
-impl RowAndLevel<'_> {
-    fn owned(self) -> ComparedLevel {
-        ComparedLevel { scenario: self.0.map(str::to_owned), level: self.1 }
-    }
-}
-
-/// The runs of every side at one level, in the order of the sides. None is empty.
-#[derive(Debug)]
-struct Group<'a, R> {
-    at: RowAndLevel<'a>,
-    runs: Vec<Vec<&'a R>>,
-}
-
-/// Matches levels, and returns those that not all sides have. Sides of one level each are compared
-/// whatever it is: whether they may is for the objections to say. Rows have names, and only the same
-/// are matched.
+/// Matches levels, from the lowest to the highest with rates and concurrencies apart and rows in their
+/// order, and returns those that not all sides have. Sides of one level each are compared at any level:
+/// the objections state whether they may be. Rows are matched by their names.
 fn matched_levels<R: Compared>(sides: &[Side<R>]) -> (Vec<Group<'_, R>>, Vec<UnmatchedLevel>) {
-    let valid: Vec<Vec<(RowAndLevel<'_>, &R)>> = sides.iter().map(Side::placed).collect();
+    let valid: Vec<Vec<(ComparedLevel, &R)>> =
+        sides.iter().map(|side| side.compared().collect()).collect();
+    let mut levels: Vec<&ComparedLevel> = Vec::new();
+    for (level, _) in valid.iter().flatten() {
+        if !levels.contains(&level) {
+            levels.push(level);
+        }
+    }
     let has_one_each = valid.iter().all(|runs| {
         runs.first().is_some_and(|(first, _)| {
-            first.0.is_none() && runs.iter().all(|(place, _)| place == first)
+            first.scenario.is_none() && runs.iter().all(|(at, _)| at == first)
         })
     });
-    if has_one_each && let Some((at, _)) = valid.first().and_then(|runs| runs.first()) {
-        let runs = valid.iter().map(|runs| runs.iter().map(|(_, run)| *run).collect());
-        return (vec![Group { at: *at, runs: runs.collect() }], Vec::new());
+    if has_one_each {
+        levels.truncate(1);
     }
+    levels.sort_by(|a, b| {
+        let is_row = |at: &ComparedLevel| at.scenario.is_some();
+        if is_row(a) || is_row(b) {
+            return is_row(a).cmp(&is_row(b));
+        }
+        let kind = |at: &ComparedLevel| match at.level {
+            Level::AsAsked => 0,
+            Level::Rate(_) | Level::Unlimited => 1,
+            Level::Concurrency(_) => 2,
+        };
+        let value = |at: &ComparedLevel| at.level.place().unwrap_or(0.0);
+        kind(a).cmp(&kind(b)).then(value(a).total_cmp(&value(b)))
+    });
     let (mut groups, mut unmatched) = (Vec::new(), Vec::new());
-    for at in ordered_levels(&valid) {
+    for at in levels {
         let runs: Vec<Vec<&R>> = valid
             .iter()
             .map(|runs| {
-                runs.iter().filter(|(place, _)| *place == at).map(|(_, run)| *run).collect()
+                let own = runs.iter().filter(|(level, _)| has_one_each || level == at);
+                own.map(|(_, run)| *run).collect()
             })
             .collect();
         if runs.iter().all(|own| !own.is_empty()) {
-            groups.push(Group { at, runs });
+            groups.push((at.clone(), runs));
         } else {
             let names = sides.iter().zip(&runs).filter(|(_, own)| !own.is_empty());
             let sides = names.map(|(side, _)| side.name.clone()).collect();
-            unmatched.push(UnmatchedLevel { at: at.owned(), sides });
+            unmatched.push(UnmatchedLevel { at: at.clone(), sides });
         }
     }
     (groups, unmatched)
-}
-
-/// From the lowest to the highest, rates and concurrencies apart; rows in their order.
-fn ordered_levels<'a, R>(sides: &[Vec<(RowAndLevel<'a>, &R)>]) -> Vec<RowAndLevel<'a>> {
-    let mut levels: Vec<RowAndLevel<'a>> = Vec::new();
-    for (level, _) in sides.iter().flatten() {
-        if !levels.contains(level) {
-            levels.push(*level);
-        }
-    }
-    let kind = |level: &Level| match level {
-        Level::AsAsked => 0,
-        Level::Rate(_) | Level::Unlimited => 1,
-        Level::Concurrency(_) => 2,
-    };
-    levels.sort_by(|RowAndLevel(row, a), RowAndLevel(other_row, b)| {
-        if row.is_some() || other_row.is_some() {
-            return row.is_some().cmp(&other_row.is_some());
-        }
-        let places = a.place().unwrap_or(0.0).total_cmp(&b.place().unwrap_or(0.0));
-        kind(a).cmp(&kind(b)).then(places)
-    });
-    levels
 }
 
 /// What decides, and what is compared at every level.
@@ -599,21 +554,20 @@ impl Rule<'_> {
         let paired = R::in_pairs(base, other);
         let (other, in_pairs) = (paired.as_deref().unwrap_or(other), paired.is_some());
         let rest = R::quantities(base).into_iter().filter(|quantity| *quantity != self.primary);
-        let all = [self.primary].into_iter().chain(rest);
+        let quantities = [self.primary]
+            .into_iter()
+            .chain(rest)
+            .filter_map(|quantity| self.compare_quantity(side, &quantity, (base, other), in_pairs));
         SideComparison {
             side: side.to_owned(),
-            base_runs: u32::try_from(base.len()).unwrap_or(u32::MAX),
-            runs: u32::try_from(other.len()).unwrap_or(u32::MAX),
-            quantities: all
-                .filter_map(|quantity| {
-                    self.compare_quantity(side, &quantity, (base, other), in_pairs)
-                })
-                .collect(),
+            base_runs: to_u32(base.len()),
+            runs: to_u32(other.len()),
+            quantities: quantities.collect(),
         }
     }
 
-    /// `None` of a quantity that is not shown: where figures are all that is known, of one that a side
-    /// does not have, or not in this meaning; the objections name it.
+    /// `None` of a quantity that is not shown: where only figures are known, of one that a side does not
+    /// have, or not with this definition; the objections name it.
     fn compare_quantity<R: Compared>(
         &self,
         side: &str,
@@ -624,15 +578,14 @@ impl Rule<'_> {
         let estimates = |runs: &[&R]| -> Vec<Option<Estimate>> {
             runs.iter().map(|run| run.estimate(quantity)).collect()
         };
-        let metric = quantity.metric();
-        let is_primary = *quantity == self.primary;
+        let (metric, primary) = (quantity.metric(), *quantity == self.primary);
         let means_the_same = R::means_the_same(metric, base, other);
         let values = Values {
             base: estimates(base),
             other: estimates(other),
             in_pairs,
             floor: quantity.statistic().map_or(1, Statistic::certified_from),
-            upper: if is_primary { upper_among(self.others) } else { UPPER },
+            upper: if primary { upper_among(self.others) } else { UPPER },
         };
         let [in_base, in_other] =
             [&values.base, &values.other].map(|side| side.iter().any(Option::is_some));
@@ -641,38 +594,47 @@ impl Rule<'_> {
         } else {
             in_base || in_other
         };
-        if !is_shown && !is_primary {
+        if !is_shown && !primary {
             return None;
         }
-        let otherwise = || "the sides do not mean the same by it".to_owned();
+        let otherwise = || "the sides define it differently".to_owned();
         let withheld = self.withheld(side, metric).or_else(|| (!means_the_same).then(otherwise));
-        let may_be_bare = R::FIGURES_ONLY && withheld.is_none();
         let scale = Scale::for_unit(metric.unit);
         let margin = self.margins.margin_for(quantity);
-        let change = withheld.map_or_else(|| values.change(scale), Err);
-        let change = change.and_then(|change| match metric.better {
-            Better::Neither => Err("neither more nor less of it is better".to_owned()),
-            Better::Higher | Better::Lower => Ok(change),
-        });
-        let judged = |change: &Change| change.judged(margin, metric.better);
+        let may_be_bare = R::FIGURES_ONLY && withheld.is_none() && scale == Scale::Ratio;
+        let change = match withheld.map_or_else(|| values.change(scale), Err) {
+            Ok(_) if metric.better == Better::Neither => {
+                Err("neither more nor less of it is better".to_owned())
+            }
+            found => found,
+        };
         let basis = values.basis();
+        let judged = |change: &Change| change.judged(margin, metric.better);
         let mut found = QuantityComparison {
             quantity: quantity.to_string(),
-            primary: is_primary,
+            primary,
             unit: metric.unit.name().to_owned(),
-            base: side_value(&values.base, scale),
-            other: side_value(&values.other, scale),
+            base: SideValue::new(&values.base, scale),
+            other: SideValue::new(&values.other, scale),
             bare_ratio: None,
             basis,
             margin,
             judgement: change.as_ref().map_or(Judgement::NotCompared, judged),
             permutation: (change.is_ok() && basis != Basis::WithinRun)
-                .then(|| permutation_test(&values)),
+                .then(|| PermutationTest::new(&values)),
             change: change.as_ref().ok().copied(),
             reason: change.err(),
         };
-        if may_be_bare && scale == Scale::Ratio && found.change.is_none() {
-            found.keep_bare_ratio();
+        if may_be_bare
+            && found.change.is_none()
+            && let (Some(base), Some(other)) = (found.base.mean, found.other.mean)
+            && 0.0 < base.min(other)
+        {
+            (found.bare_ratio, found.judgement) = (Some(other / base), Judgement::NotJudged);
+            if basis == Basis::WithinRun {
+                let why = "a side has one result, so its variation between runs is not known";
+                found.reason = Some(why.to_owned());
+            }
         }
         Some(found)
     }
@@ -693,13 +655,14 @@ impl Rule<'_> {
         self.objections.iter().find(withholds).map(|found| found.text.clone())
     }
 
-    /// One level decides by itself; several by their mean change, so that a sweep is one decision and
+    /// One level decides alone; several by their mean change, so that a sweep is one decision and
     /// not as many chances of a false alarm as it has levels. Levels without a change are named.
-    fn outcome(&self, place: usize, side: &str, levels: &[LevelComparison]) -> SideOutcome {
+    fn outcome(&self, index: usize, side: &str, levels: &[LevelComparison]) -> SideOutcome {
         let primary = self.primary.to_string();
-        let found =
-            levels.iter().filter_map(|level| Some((level, level.quantity(place, &primary)?)));
-        let found: Vec<(&LevelComparison, &QuantityComparison)> = found.collect();
+        let found: Vec<(&LevelComparison, &QuantityComparison)> = levels
+            .iter()
+            .filter_map(|level| Some((level, level.quantity(index, &primary)?)))
+            .collect();
         let changes: Vec<Change> = found.iter().filter_map(|(_, found)| found.change).collect();
         let change = match changes.as_slice() {
             [only] => Some(*only),
@@ -719,13 +682,11 @@ impl Rule<'_> {
         };
         let basis = [Basis::WithinRun, Basis::Unpaired].into_iter().find(has);
         let basis = basis.unwrap_or(Basis::Paired);
-        let without = found.iter().filter(|(_, found)| found.change.is_none());
-        let mut without: Vec<LevelWithout> = without
-            .map(|(level, found)| LevelWithout {
-                at: level.at.clone(),
-                reason: found.reason.clone().unwrap_or_else(|| "it has no change".to_owned()),
-            })
-            .collect();
+        let mut without = Vec::new();
+        for (level, found) in found.iter().filter(|(_, found)| found.change.is_none()) {
+            let reason = found.reason.clone().unwrap_or_else(|| "it has no change".to_owned());
+            without.push(LevelWithout { at: level.at.clone(), reason });
+        }
         // The first reason represents all; of a sweep with its level, unless it holds at every level.
         let reason = change.is_none().then(|| match without.as_slice() {
             [] => "no level has it".to_owned(),
@@ -734,39 +695,14 @@ impl Rule<'_> {
             }
             [first, ..] => format!("{} ({})", first.reason, first.at),
         });
-        if change.is_none() {
-            without.clear();
-        }
-        SideOutcome {
-            side: side.to_owned(),
-            judgement,
-            change,
-            bare_ratio,
-            basis,
-            regression: judgement == Judgement::Worse && basis != Basis::WithinRun,
-            reason,
-            without,
-        }
+        without.retain(|_| change.is_some());
+        let regression = judgement == Judgement::Worse && basis != Basis::WithinRun;
+        let side = side.to_owned();
+        SideOutcome { side, judgement, change, bare_ratio, basis, regression, reason, without }
     }
 }
 
-impl QuantityComparison {
-    /// The ratio of what differs and cannot be judged.
-    fn keep_bare_ratio(&mut self) {
-        let (Some(base), Some(other)) = (self.base.mean, self.other.mean) else { return };
-        if base <= 0.0 || other <= 0.0 {
-            return;
-        }
-        self.bare_ratio = Some(other / base);
-        self.judgement = Judgement::NotJudged;
-        if self.basis == Basis::WithinRun {
-            let reason = "a side has one result, and nothing says how far another would be from it";
-            self.reason = Some(reason.to_owned());
-        }
-    }
-}
-
-/// Whether its value depends on who counted the tokens of answers.
+/// Whether its value depends on the source of the counts of output tokens.
 fn counts_output(metric: &'static Metric) -> bool {
     [&metric::ITL, &metric::TPOT, &metric::FLUIDITY].contains(&metric)
         || matches!(metric.unit, Unit::JoulesPerToken | Unit::TokensPerJoule)
@@ -779,44 +715,47 @@ fn counts_input(metric: &'static Metric) -> bool {
     [&metric::INPUT_THROUGHPUT, &metric::TOTAL_THROUGHPUT, &metric::PP].contains(&metric)
 }
 
-fn permutation_test(values: &Values) -> PermutationTest {
-    let (base, other) = values.known();
-    let found = permutation::two_sided(&base, &other);
-    let (p, smallest_attainable) = (found.p, found.smallest_attainable);
-    PermutationTest { p, smallest_attainable, holm: None, false_discovery: None }
-}
-
-fn side_value(runs: &[Option<Estimate>], scale: Scale) -> SideValue {
-    let known: Vec<Estimate> = runs.iter().copied().flatten().collect();
-    let found = (!known.is_empty()).then(|| change::side_figure(&known, scale));
-    SideValue {
-        mean: found.map(|found| found.value).filter(|mean| mean.is_finite()),
-        interval: found.and_then(|found| found.interval),
-        values: runs.iter().map(|run| run.map(|estimate| estimate.value)).collect(),
-        certified: !known.is_empty() && known.iter().all(|estimate| estimate.certified),
+impl PermutationTest {
+    fn new(values: &Values) -> Self {
+        let (base, other) = values.known();
+        let found = permutation::two_sided(&base, &other);
+        let (p, smallest_attainable) = (found.p, found.smallest_attainable);
+        Self { p, smallest_attainable, holm: None, false_discovery: None }
     }
 }
 
-/// All that speaks against these sides, the most severe first. Of equal weight: in order of the sides.
+impl SideValue {
+    fn new(runs: &[Option<Estimate>], scale: Scale) -> Self {
+        let known: Vec<Estimate> = runs.iter().copied().flatten().collect();
+        let found = (!known.is_empty()).then(|| change::side_figure(&known, scale));
+        Self {
+            mean: found.map(|found| found.value).filter(|mean| mean.is_finite()),
+            interval: found.and_then(|found| found.interval),
+            values: runs.iter().map(|run| run.map(|estimate| estimate.value)).collect(),
+            certified: !known.is_empty() && known.iter().all(|estimate| estimate.certified),
+        }
+    }
+}
+
+/// All objections to these sides, the most severe first. Of equal weight: in the order of the sides.
 fn objections<R: Compared>(sides: &[Side<R>], groups: &[Group<'_, R>]) -> Vec<Objection> {
-    let troubles = sides.iter().flat_map(|side| {
+    let mut found: Vec<Objection> = Vec::new();
+    for side in sides {
         let (all, noun, name) = (side.results.len(), R::NOUN, &side.name);
-        R::troubles(side).into_iter().filter(|(_, count, ..)| 0 < *count).map(
-            move |(key, count, what, remedy)| {
-                let text = format!("{count} of {all} {noun}s of {name} {what}");
-                Objection::new(key, Weight::Warning, name, text, remedy)
-            },
-        )
-    });
-    let mut found: Vec<Objection> = troubles.collect();
+        for (key, count, what, remedy) in R::troubles(side) {
+            let text = format!("{count} of {all} {noun}s of {name} {what}");
+            found.extend(
+                (0 < count).then(|| Objection::new(key, Weight::Warning, name, text, remedy)),
+            );
+        }
+    }
     found.extend(named_twice(sides));
     found.extend(sides.iter().flat_map(|side| failed_rows(side, sides)));
     found.extend(suite_differences(sides, groups));
-    for group in groups {
-        let [base, others @ ..] = group.runs.as_slice() else { continue };
-        for (runs, side) in others.iter().zip(&sides[1..]) {
-            for mut objection in R::differences(base, runs, &side.name) {
-                if let Some(row) = group.at.0 {
+    for (at, runs) in groups {
+        for (own, side) in runs[1..].iter().zip(&sides[1..]) {
+            for mut objection in R::differences(&runs[0], own, &side.name) {
+                if let Some(row) = &at.scenario {
                     objection.text = format!("{} (first at {row})", objection.text);
                 }
                 let is_same =
@@ -839,83 +778,71 @@ fn named_twice<R: Compared>(sides: &[Side<R>]) -> Option<Objection> {
             let is_same = |(other, of): &&(&R, &Side<R>)| {
                 (!R::FIGURES_ONLY || of.source == side.source) && *other == result
             };
-            if let Some((_, first)) = seen.iter().find(is_same) {
-                let (noun, id) = (R::NOUN, result.id());
-                let text = format!("{noun} {id} is in {} and in {}", first.name, side.name);
-                return Some(Objection::new(
-                    "same_run",
-                    Weight::Warning,
-                    &side.name,
-                    text,
-                    R::ONCE,
-                ));
-            }
+            let Some((_, first)) = seen.iter().find(is_same) else { continue };
+            let (noun, id) = (R::NOUN, result.run().id);
+            let text = format!("{noun} {id} is in {} and in {}", first.name, side.name);
+            let remedy = format!("name each {noun} once: a {noun} cannot be compared with itself");
+            return Some(Objection::new("same_run", Weight::Warning, &side.name, text, &remedy));
         }
         seen.extend(side.results.iter().map(|result| (result, side)));
     }
     None
 }
 
-/// A cell that fitted before and fails now is a change, and no figure says so.
+/// A cell that was measured before and fails now is a change that no figure shows.
 fn failed_rows<R>(side: &Side<R>, sides: &[Side<R>]) -> Vec<Objection> {
-    let failed = side.rows.iter().flat_map(|rows| &rows.failed);
     let is_elsewhere = |(row, _): &&(String, String)| {
-        let others = sides.iter().filter(|other| other.name != side.name);
-        others.flat_map(|other| &other.rows).any(|rows| rows.of_runs.contains(row))
+        sides.iter().any(|other| other.name != side.name && other.rows.contains(row))
     };
-    let (lost, nowhere): (Vec<_>, Vec<_>) = failed.partition(is_elsewhere);
+    let (lost, nowhere): (Vec<_>, Vec<_>) = side.failed.iter().partition(is_elsewhere);
     let kinds = [
-        ("failed_rows", Weight::Warning, lost, "but not everywhere", 6),
-        ("rows_of_nobody", Weight::Note, nowhere, "as everywhere", 1),
+        ("failed_rows", Weight::Warning, lost, "failed, but not on every side", 6),
+        ("rows_of_nobody", Weight::Note, nowhere, "failed, as on every side", 1),
     ];
     let name = &side.name;
-    let remedy = format!("its report says why, and what to do: inferometer report {}", side.source);
-    let kinds = kinds.into_iter().filter(|(_, _, rows, ..)| !rows.is_empty());
-    kinds
-        .map(|(key, weight, rows, which, most)| {
-            let named = rows.iter().take(most).map(|(row, why)| format!("{row} ({why})"));
-            let more = rows.len().saturating_sub(most);
-            let more = (0 < more).then(|| format!("and {more} more"));
-            let listed = named.chain(more).collect::<Vec<_>>().join(", ");
-            let noun = if rows.len() == 1 { "row" } else { "rows" };
-            let text =
-                format!("{} {noun} of {name} came to nothing, {which}: {listed}", rows.len());
-            Objection::new(key, weight, name, text, &remedy)
-        })
-        .collect()
+    let remedy = format!("see the reasons and remedies: inferometer report {}", side.source);
+    let mut found = Vec::new();
+    for (key, weight, rows, which, most) in kinds {
+        let named = rows.iter().take(most).map(|(row, why)| format!("{row} ({why})"));
+        let more = rows.len().saturating_sub(most);
+        let more = (0 < more).then(|| format!("and {more} more"));
+        let listed = named.chain(more).collect::<Vec<_>>().join(", ");
+        let noun = if rows.len() == 1 { "row" } else { "rows" };
+        let text = format!("{} {noun} of {name} {which}: {listed}", rows.len());
+        if !rows.is_empty() {
+            found.push(Objection::new(key, weight, name, text, &remedy));
+        }
+    }
+    found
 }
 
-/// Suites of equal hashes ask the same. Of others, rows that both have may still be equal: these are
-/// compared with a note; where one of them differs, nothing is.
+/// Suites of equal hashes send the same requests. Of others, rows that both have may still be equal:
+/// these are compared with a note; where one of them differs, nothing is.
 fn suite_differences<R: Compared>(sides: &[Side<R>], groups: &[Group<'_, R>]) -> Vec<Objection> {
     let [base, others @ ..] = sides else { return Vec::new() };
-    let Some(asked) = &base.suite else { return Vec::new() };
-    let of_side = |(place, side): (usize, &Side<R>)| {
-        let suite = side.suite.as_ref().filter(|suite| suite.hash != asked.hash)?;
-        let asks_something_else = |group: &&Group<'_, R>| {
-            let first = |side: usize| group.runs.get(side).and_then(|runs| runs.first());
-            match (first(0), first(place + 1)) {
-                (Some(base), Some(run)) => !base.asks_the_same(run),
-                (base, run) => base.is_some() || run.is_some(),
-            }
+    let Some((own_name, own_hash)) = &base.suite else { return Vec::new() };
+    let of_side = |(index, side): (usize, &Side<R>)| {
+        let (name, hash) = side.suite.as_ref().filter(|(_, hash)| hash != own_hash)?;
+        let asks_something_else = |(_, runs): &&Group<'_, R>| {
+            !runs[0].first().zip(runs[index + 1].first()).is_some_and(|(a, b)| a.asks_the_same(b))
         };
         let differing = groups.iter().filter(asks_something_else);
-        let differing: Vec<&str> = differing.filter_map(|group| group.at.0).collect();
+        let differing: Vec<&str> = differing.filter_map(|(at, _)| at.scenario.as_deref()).collect();
         let which = format!(
-            "{} is the suite `{}` ({}) and {} the suite `{}` ({})",
-            base.name, asked.name, asked.hash, side.name, suite.name, suite.hash
+            "{} is the suite `{own_name}` ({own_hash}) and {} the suite `{name}` ({hash})",
+            base.name, side.name
         );
         let (weight, text, remedy) = if differing.is_empty() {
             (
                 Weight::Note,
-                format!("{which}; the rows that both have ask the same, and are compared"),
-                "play the same suite on both sides to compare all of it",
+                format!("{which}; the rows that both have are equal, and are compared"),
+                "run the same suite on both sides to compare all of it",
             )
         } else {
             (
                 Weight::Forbids,
-                format!("{which}; these rows ask something else: {}", differing.join(", ")),
-                "play the same suite, with the same flags, on both sides",
+                format!("{which}; the workload of these rows differs: {}", differing.join(", ")),
+                "run the same suite, with the same flags, on both sides",
             )
         };
         Some(Objection::new("suite", weight, &side.name, text, remedy))
@@ -923,7 +850,7 @@ fn suite_differences<R: Compared>(sides: &[Side<R>], groups: &[Group<'_, R>]) ->
     others.iter().enumerate().filter_map(of_side).collect()
 }
 
-/// Raises the p values of all but the primary quantity to what they are worth among so many.
+/// Corrects the p values of all but the primary quantity for their number.
 fn correct_for_many(levels: &mut [LevelComparison]) {
     let mut tests: Vec<&mut PermutationTest> = levels
         .iter_mut()

@@ -1,6 +1,5 @@
-//! Runs of our own, of which everything is known: which quantities are compared, and what speaks
-//! against comparing them. What is known of hardware and software comes from the machine itself, from
-//! `--server-info`, or from a note with `--metadata`.
+//! Runs of our own: which quantities are compared, and the objections to comparing them. Facts about
+//! hardware and software come from the machine itself, from `--server-info`, or from `--metadata`.
 
 use std::collections::BTreeSet;
 use std::num::NonZeroU32;
@@ -10,67 +9,65 @@ use inferometer_model::study::Level;
 use serde::Serialize;
 
 use super::{
-    Compared, Fact, INPUT_COUNTS, OUTPUT_COUNTS, Objection, PROMISES, Side, TOKENIZER, Trouble,
-    Weight, differing,
+    Compared, Fact, INPUT_COUNTS, OUTPUT_COUNTS, Objection, PROMISES, Side, SideFacts, SideRun,
+    TOKENIZER, Trouble, Weight, differing,
 };
 use crate::judge::Verdict;
 use crate::metric::{self, Better, METRICS, Metric, Quantity, Statistic};
 use crate::run::{LoadFacts, RateFacts, WorkloadFacts};
 use crate::statistics::{Estimate, Percentile};
 use crate::summary::Summary;
-use crate::tool_result::Tool;
+
+/// The load on the server. A load that changes over the run has no level.
+fn level(run: &Summary) -> Level {
+    match &run.run.load {
+        LoadFacts::Closed { concurrency, .. } => {
+            NonZeroU32::new(*concurrency).map_or(Level::AsAsked, Level::Concurrency)
+        }
+        LoadFacts::Open { rate, .. } => match rate {
+            RateFacts::Steady { per_s } => Level::Rate(*per_s),
+            RateFacts::Unlimited => Level::Unlimited,
+            RateFacts::Ramp { .. } | RateFacts::Recorded { .. } => Level::AsAsked,
+        },
+    }
+}
 
 impl Compared for Summary {
     const NOUN: &'static str = "run";
-    const ONCE: &'static str = "name each run once: a run says nothing about itself";
     const FIGURES_ONLY: bool = false;
 
-    fn id(&self) -> &str {
-        &self.run.id
-    }
-
-    /// How much was asked of the server at once. A load that changes over the run is at no level.
-    fn level(&self) -> Level {
-        match &self.run.load {
-            LoadFacts::Closed { concurrency, .. } => {
-                NonZeroU32::new(*concurrency).map_or(Level::AsAsked, Level::Concurrency)
-            }
-            LoadFacts::Open { rate: RateFacts::Steady { per_s }, .. } => Level::Rate(*per_s),
-            LoadFacts::Open { rate: RateFacts::Unlimited, .. } => Level::Unlimited,
-            LoadFacts::Open {
-                rate: RateFacts::Ramp { .. } | RateFacts::Recorded { .. }, ..
-            } => Level::AsAsked,
+    fn run(&self) -> SideRun {
+        SideRun {
+            scenario: None,
+            id: self.run.id.clone(),
+            seed: Some(self.run.seed),
+            level: level(self),
+            verdict: Some(self.verdict),
+            partial: self.run.partial,
         }
-    }
-
-    fn verdict(&self) -> Option<Verdict> {
-        Some(self.verdict)
     }
 
     fn estimate(&self, quantity: &Quantity) -> Option<Estimate> {
         quantity.value_in(self).ok()
     }
 
-    fn seed_and_partial(&self) -> (Option<u64>, bool) {
-        (Some(self.run.seed), self.run.partial)
-    }
-
-    fn subject(side: &Side<Self>) -> (String, String, Option<String>, Option<Tool>) {
+    fn subject(side: &Side<Self>) -> SideFacts {
         // Rows of a suite, and repeated runs, are of one server, which may have another port each time.
-        let is_matrix = side.rows.is_some() && side.suite.is_none();
+        let is_matrix = !side.rows.is_empty() && side.suite.is_none();
         let all = |noun: &str, of: fn(&Summary) -> Option<&str>| {
             let runs = if is_matrix { side.results.as_slice() } else { side.results.get(..1)? };
             let distinct: BTreeSet<&str> = runs.iter().filter_map(of).collect();
-            let first = distinct.first()?;
-            Some(match distinct.len() {
-                1 => (*first).to_owned(),
-                several => format!("{several} {noun}"),
-            })
+            match distinct.len() {
+                0 | 1 => distinct.first().map(|only| (*only).to_owned()),
+                several => Some(format!("{several} {noun}")),
+            }
         };
-        let model = all("models", |run| Some(run.run.model.as_str()));
-        let target = all("servers", |run| Some(run.run.target.as_str()));
-        let simulated = all("profiles", |run| Some(run.run.simulated.as_ref()?.profile.as_str()));
-        (model.unwrap_or_default(), target.unwrap_or_default(), simulated, None)
+        SideFacts {
+            model: all("models", |run| Some(&run.run.model)).unwrap_or_default(),
+            target: all("servers", |run| Some(&run.run.target)).unwrap_or_default(),
+            simulated: all("profiles", |run| Some(&run.run.simulated.as_ref()?.profile)),
+            ..SideFacts::default()
+        }
     }
 
     /// On an open loop the rate is given, so waiting is what can change; on a closed loop it is the
@@ -117,55 +114,51 @@ impl Compared for Summary {
 
     fn troubles(side: &Side<Self>) -> Vec<Trouble> {
         let count = |is: fn(&Summary) -> bool| side.results.iter().filter(|run| is(run)).count();
+        let invalid = count(|run| run.verdict == Verdict::Invalid);
+        let degraded = count(|run| run.verdict == Verdict::Degraded);
+        let partial = count(|run| run.run.partial && run.verdict != Verdict::Invalid);
+        let again = "run again to the end, so that both sides had the same work";
         vec![
-            (
-                "invalid_runs",
-                count(|run| run.verdict == Verdict::Invalid),
-                "are invalid and left out",
-                "look at their warnings with `inferometer verify RUN --format page`, and run again",
-            ),
-            (
-                "degraded_runs",
-                count(|run| run.verdict == Verdict::Degraded),
-                "are degraded: their numbers hold with a reservation",
-                "look at their warnings with `inferometer verify RUN --format page`",
-            ),
-            (
-                "partial_runs",
-                count(|run| run.run.partial && run.verdict != Verdict::Invalid),
-                "ended before their plan did",
-                "run again to the end, so that both sides had the same work",
-            ),
+            ("invalid_runs", invalid, "are invalid and left out", SEE_WARNINGS),
+            ("degraded_runs", degraded, "are degraded: see their warnings", SEE_WARNINGS),
+            ("partial_runs", partial, "ended before their plan did", again),
         ]
     }
 
     fn differences(base: &[&Self], runs: &[&Self], side: &str) -> Vec<Objection> {
         let Some(first) = base.first() else { return Vec::new() };
         let between = |run: &&Summary| {
-            [stimulus, counts, facts, hardware].map(|between| between(first, side, run)).concat()
+            let mut found = stimulus(first, side, run);
+            let mut facts = differing(&FACTS, first, run, side);
+            // Another profile is another engine.
+            if facts.iter().any(|found| found.key == "profile") {
+                facts.retain(|found| found.key != "engine");
+            }
+            found.extend(facts);
+            found.extend(hardware(first, side, run));
+            found
         };
         runs.iter().flat_map(between).collect()
     }
 }
 
-/// What was asked, and when.
+pub(super) const SEE_WARNINGS: &str =
+    "see their warnings with `inferometer verify RUN --format page`";
+const SAME_LOAD: &str = "run both with the same experiment file, and change only the server";
+
+/// Differences in the requests and in their schedule.
 fn stimulus(first: &Summary, side: &str, run: &Summary) -> Vec<Objection> {
-    let mut found = Vec::new();
-    if first.run.simulated.is_some() != run.run.simulated.is_some() {
-        let [base, other] = [first, run]
-            .map(|run| if run.run.simulated.is_some() { "simulated" } else { "measured" });
-        let text = format!("one side is {base} and {side} is {other}");
-        let remedy = "compare measured runs with measured ones";
-        found.push(Objection::new("simulated", Weight::Forbids, side, text, remedy));
-    }
+    let mut found = differing(&SIMULATED, first, run, side);
     let (a, b) = (&first.workload, &run.workload);
     if a.fingerprint == b.fingerprint {
         return found;
     }
-    found.extend(differing(&WORKLOAD, first, run, side));
+    let forbid = |(key, what, get)| (key, Weight::Forbids, what, SAME_LOAD, get);
+    found.extend(differing(&WORKLOAD.map(forbid), first, run, side));
     if found.is_empty() && a.tokenizer == b.tokenizer {
         let text = format!(
-            "the workload of {side} is another ({} and {}) in something that summaries do not show",
+            "the workload of {side} differs ({} in the base, {} in {side}) in a property that is not in \
+             the summaries",
             a.fingerprint, b.fingerprint
         );
         found.push(Objection::new("workload", Weight::Forbids, side, text, SAME_LOAD));
@@ -173,41 +166,38 @@ fn stimulus(first: &Summary, side: &str, run: &Summary) -> Vec<Objection> {
     found
 }
 
-const SAME_LOAD: &str = "run both with the same experiment file, and change only the server";
+const SIMULATED: [Fact<Summary>; 1] = [(
+    "simulated",
+    Weight::Forbids,
+    "the source of the figures",
+    "compare measured runs with measured ones",
+    |it| Some(if it.run.simulated.is_some() { "simulated" } else { "measured" }.to_owned()),
+)];
 
-const fn workload(
-    key: &'static str,
-    what: &'static str,
-    get: fn(&Summary) -> Option<String>,
-) -> Fact<Summary> {
-    (key, Weight::Forbids, what, SAME_LOAD, get)
-}
-
-const WORKLOAD: [Fact<Summary>; 13] = [
-    workload("api", "the API", |it| Some(it.run.api.to_string())),
-    workload("streaming", "streaming", |it| {
+/// Properties of the workload: key, name, and how it is read.
+const WORKLOAD: [(&str, &str, fn(&Summary) -> Option<String>); 13] = [
+    ("api", "the API", |it| Some(it.run.api.to_string())),
+    ("streaming", "streaming", |it| {
         Some(if it.run.streaming { "streamed" } else { "not streamed" }.to_owned())
     }),
-    workload("load", "the load", |it| Some(load(it))),
+    ("load", "the load", |it| Some(load(it))),
     // Details are for loads that look alike without them.
-    workload("load", "the load", |it| Some(format!("{} ({})", load(it), json(&it.run.load)))),
-    workload("extent", "the extent", |it| Some(json(&it.run.extent))),
-    workload("warm_up", "the number of warm-up requests", |it| {
+    ("load", "the load", |it| Some(format!("{} ({})", load(it), json(&it.run.load)))),
+    ("extent", "the extent", |it| Some(json(&it.run.extent))),
+    ("warm_up", "the number of warm-up requests", |it| {
         Some(it.run.warm_up.map_or(0, |facts| facts.requests).to_string())
     }),
-    workload("source", "the source of prompts", |it| Some(it.workload.source.name().to_owned())),
-    workload("input_tokens", "the length of prompts", |it| Some(length(&it.workload.input_tokens))),
-    workload("output_tokens", "the length of answers", |it| {
-        Some(length(&it.workload.output_tokens))
-    }),
-    workload("turns", "the number of turns", |it| Some(length(&it.workload.turns))),
-    workload("files", "the data", |it| {
+    ("source", "the source of prompts", |it| Some(it.workload.source.name().to_owned())),
+    ("input_tokens", "the length of prompts", |it| Some(length(&it.workload.input_tokens))),
+    ("output_tokens", "the length of outputs", |it| Some(length(&it.workload.output_tokens))),
+    ("turns", "the number of turns", |it| Some(length(&it.workload.turns))),
+    ("files", "the data", |it| {
         let hashes = it.workload.files.iter().map(|file| file.sha256.chars().take(12));
         let hashes: Vec<String> = hashes.map(Iterator::collect).collect();
         Some(if hashes.is_empty() { "none".to_owned() } else { hashes.join(", ") })
     }),
-    workload("fields", "what bodies carry", |it| Some(json(&it.workload.fields))),
-    workload("shared_parts", "prefixes, images, adapters or thinking", |it| {
+    ("fields", "the fields of request bodies", |it| Some(json(&it.workload.fields))),
+    ("shared_parts", "prefixes, images, adapters or thinking", |it| {
         let WorkloadFacts { prefix, images, adapters, turn_think, .. } = &it.workload;
         Some([json(prefix), json(images), json(adapters), json(turn_think)].join(" "))
     }),
@@ -215,7 +205,7 @@ const WORKLOAD: [Fact<Summary>; 13] = [
 
 fn load(run: &Summary) -> String {
     let kind = if run.run.load.is_open() { "open loop" } else { "closed loop" };
-    format!("{kind}, {}", run.level())
+    format!("{kind}, {}", level(run))
 }
 
 fn json(value: &impl Serialize) -> String {
@@ -227,109 +217,76 @@ fn length(lengths: &Option<Lengths>) -> String {
     lengths.as_ref().map_or_else(|| "none".to_owned(), ToString::to_string)
 }
 
-/// Who counted tokens, and what was promised: without the same, some quantities mean another thing.
-fn counts(first: &Summary, side: &str, run: &Summary) -> Vec<Objection> {
-    let mut found = Vec::new();
-    let mut withhold = |key: &str, text: String, remedy: &str| {
-        found.push(Objection::new(key, Weight::Withholds, side, text, remedy));
-    };
-    let tokenizers = [first, run].map(|run| run.workload.tokenizer.as_ref());
-    let [a, b] = tokenizers.map(|facts| facts.map(|facts| &facts.sha256));
-    if a != b {
-        let [a, b] = tokenizers.map(|facts| facts.map_or("none", |facts| &facts.name));
-        let text = format!(
-            "the tokenizer differs ({a} in the base, {b} in {side}): a token is not the same length"
-        );
-        withhold(TOKENIZER, text, "give both runs the same --tokenizer");
-    }
-    let output = |run: &Summary| {
-        let found = run.tokens.output_source;
-        [("usage", found.usage), ("stream marks", found.stream_marks), ("events", found.events)]
-    };
-    let input = |run: &Summary| {
-        let found = run.tokens.input_source;
-        [("usage", found.usage), ("the length asked for", found.asked), ("", 0)]
-    };
-    for (key, which, sources) in [
-        (OUTPUT_COUNTS, "output", [output(first), output(run)]),
-        (INPUT_COUNTS, "input", [input(first), input(run)]),
-    ] {
-        let [a, b] = sources.map(|sources| {
-            let used = sources.into_iter().filter(|(_, requests)| 0 < *requests);
-            used.map(|(name, _)| name).collect::<Vec<_>>().join(" and ")
-        });
-        if a != b && !a.is_empty() && !b.is_empty() {
-            let text =
-                format!("{which} tokens were counted by {a} in the base and by {b} in {side}");
-            withhold(key, text, "have both servers report `usage`");
-        }
-    }
-    let slos = [first, run].map(|run| {
-        run.request_slos.as_ref().map(|slos| {
-            slos.promises.iter().map(|slo| slo.promise.clone()).collect::<Vec<_>>().join(", ")
-        })
-    });
-    if let [Some(a), Some(b)] = slos
-        && a != b
-    {
-        let text = format!("each request was promised {a} and {b} in {side}");
-        withhold(PROMISES, text, "give both runs the same --slo");
-    }
-    found
+/// The sources of token counts that were used.
+fn sources(counts: &[(&str, u64)]) -> Option<String> {
+    let used = counts.iter().filter(|(_, requests)| 0 < *requests).map(|(name, _)| *name);
+    Some(used.collect::<Vec<_>>().join(" and ")).filter(|used| !used.is_empty())
 }
 
-const QUESTION: &str = "nothing to do if that is the question";
-const QUESTION_OR_CAUSE: &str =
-    "nothing to do if that is the question; else the change may be its doing";
+const QUESTION: &str = "nothing to do if that is what you compare";
+pub(super) const QUESTION_OR_CAUSE: &str =
+    "nothing to do if that is what you compare; otherwise it may cause the change";
+const REPORT_USAGE: &str = "let both servers report `usage`";
 
-const fn note(
-    key: &'static str,
-    what: &'static str,
-    get: fn(&Summary) -> Option<String>,
-) -> Fact<Summary> {
-    (key, Weight::Note, what, QUESTION, get)
-}
-
-const NOTES: [Fact<Summary>; 5] = [
-    note("profile", "the simulated profile", |it| Some(it.run.simulated.as_ref()?.profile.clone())),
-    note("engine", "the simulated engine", |it| Some(it.run.simulated.as_ref()?.engine.clone())),
-    note("target", "the server", |it| {
+/// Facts without which some quantities are not the same, and facts that may be the subject of the
+/// comparison.
+const FACTS: [Fact<Summary>; 11] = [
+    (
+        TOKENIZER,
+        Weight::Withholds,
+        "the tokenizer",
+        "tokens do not have the same length; run both with the same --tokenizer",
+        |it| {
+            let facts = it.workload.tokenizer.as_ref();
+            let name = |hash: &str, name: &str| {
+                format!("{name} ({})", hash.chars().take(12).collect::<String>())
+            };
+            Some(facts.map_or_else(|| "none".to_owned(), |facts| name(&facts.sha256, &facts.name)))
+        },
+    ),
+    (OUTPUT_COUNTS, Weight::Withholds, "the source of output token counts", REPORT_USAGE, |it| {
+        let found = it.tokens.output_source;
+        let marks = ("stream marks", found.stream_marks);
+        sources(&[("usage", found.usage), marks, ("events", found.events)])
+    }),
+    (INPUT_COUNTS, Weight::Withholds, "the source of input token counts", REPORT_USAGE, |it| {
+        let found = it.tokens.input_source;
+        sources(&[("usage", found.usage), ("the requested length", found.asked)])
+    }),
+    (PROMISES, Weight::Withholds, "the SLO of a request", "run both with the same --slo", |it| {
+        let slos = it.request_slos.as_ref()?.promises.iter().map(|slo| slo.promise.as_str());
+        Some(slos.collect::<Vec<_>>().join(", "))
+    }),
+    (
+        "model",
+        Weight::Warning,
+        "the model",
+        "tokens of another vocabulary do not have the same length; to compare models, prefer quantities \
+         per request",
+        |it| Some(format!("`{}`", it.run.model)),
+    ),
+    ("http", Weight::Warning, "the HTTP version", "run both with the same --http", |it| {
+        Some(json(&it.run.http))
+    }),
+    ("profile", Weight::Note, "the simulated profile", QUESTION, |it| {
+        Some(it.run.simulated.as_ref()?.profile.clone())
+    }),
+    ("engine", Weight::Note, "the simulated engine", QUESTION, |it| {
+        Some(it.run.simulated.as_ref()?.engine.clone())
+    }),
+    ("target", Weight::Note, "the server", QUESTION, |it| {
         let is_server = it.run.simulated.is_none() && !it.run.embedded;
         is_server.then(|| it.run.target.clone())
     }),
-    note("tool_version", "the version of Inferometer", |it| Some(it.run.tool_version.clone())),
-    note("engine_speed", "the speed of the embedded engine", |it| {
+    ("tool_version", Weight::Note, "the version of Inferometer", QUESTION, |it| {
+        Some(it.run.tool_version.clone())
+    }),
+    ("engine_speed", Weight::Note, "the speed of the embedded engine", QUESTION, |it| {
         Some(it.run.engine_speed.unwrap_or(1.0).to_string())
     }),
 ];
 
-/// Facts that may be the very question.
-fn facts(first: &Summary, side: &str, run: &Summary) -> Vec<Objection> {
-    let mut found = Vec::new();
-    let (a, b) = (&first.run, &run.run);
-    if a.model != b.model {
-        let text = format!(
-            "the model differs: `{}` in the base, `{}` in {side}; tokens of another vocabulary are \
-             not the same length",
-            a.model, b.model
-        );
-        let remedy = "if that is the question, prefer quantities per request";
-        found.push(Objection::new("model", Weight::Warning, side, text, remedy));
-    }
-    if a.http != b.http {
-        let text = format!("the HTTP version of {side} is another");
-        let remedy = "run both with the same --http";
-        found.push(Objection::new("http", Weight::Warning, side, text, remedy));
-    }
-    found.extend(differing(&NOTES, first, run, side));
-    // Another profile is another engine.
-    if found.iter().any(|found| found.key == "profile") {
-        found.retain(|found| found.key != "engine");
-    }
-    found
-}
-
-/// Keys under which people write down what a server runs on.
+/// Metadata keys that describe the hardware of a server.
 const KEYS: [&str; 8] =
     ["accelerator", "gpu", "gpus", "gpu_count", "hardware", "instance", "instance_type", "node"];
 
@@ -337,32 +294,23 @@ fn is_about_hardware(key: &str) -> bool {
     KEYS.iter().any(|known| known.eq_ignore_ascii_case(key))
 }
 
-const fn of_system(
-    key: &'static str,
-    weight: Weight,
-    what: &'static str,
-    get: fn(&Summary) -> Option<String>,
-) -> Fact<Summary> {
-    (key, weight, what, QUESTION_OR_CAUSE, get)
-}
-
 /// What servers or their machines report.
 const SYSTEM: [Fact<Summary>; 6] = [
-    of_system("system.gpus", Weight::Warning, "the hardware", gpus),
-    of_system("system.gpus_used", Weight::Warning, "the number of GPUs in use", |it| {
+    ("system.gpus", Weight::Warning, "the hardware", QUESTION_OR_CAUSE, gpus),
+    ("system.gpus_used", Weight::Warning, "the number of GPUs in use", QUESTION_OR_CAUSE, |it| {
         it.system.server.as_ref()?.gpus_used.map(|gpus| gpus.to_string())
     }),
-    of_system("system.gpu_driver", Weight::Note, "the GPU driver", |it| {
+    ("system.gpu_driver", Weight::Note, "the GPU driver", QUESTION_OR_CAUSE, |it| {
         it.system.server.as_ref()?.machine.as_ref()?.gpu_driver.clone()
     }),
-    of_system("system.gpu_runtime", Weight::Note, "the GPU runtime", |it| {
+    ("system.gpu_runtime", Weight::Note, "the GPU runtime", QUESTION_OR_CAUSE, |it| {
         it.system.server.as_ref()?.machine.as_ref()?.gpu_runtime.clone()
     }),
-    of_system("system.version", Weight::Note, "the server's version", |it| {
+    ("system.version", Weight::Note, "the server's version", QUESTION_OR_CAUSE, |it| {
         let server = it.system.server.as_ref()?;
         Some(format!("{} {}", server.software.as_deref().unwrap_or("it"), server.version.as_ref()?))
     }),
-    of_system("system.start_command", Weight::Note, "the start command", |it| {
+    ("system.start_command", Weight::Note, "the start command", QUESTION_OR_CAUSE, |it| {
         it.system.server.as_ref()?.start_command.clone()
     }),
 ];
@@ -389,7 +337,7 @@ fn hardware(first: &Summary, side: &str, run: &Summary) -> Vec<Objection> {
         let (weight, what) = if is_about_hardware(key) {
             (Weight::Warning, "the hardware")
         } else {
-            (Weight::Note, "what was noted")
+            (Weight::Note, "the metadata")
         };
         let text = format!("{what} differs (`{key}`): {base} in the base, {other} in {side}");
         let key = format!("metadata.{key}");
@@ -405,10 +353,9 @@ fn hardware(first: &Summary, side: &str, run: &Summary) -> Vec<Objection> {
         (base, _) => {
             let [engine, server] = if base { ["the base", side] } else { [side, "the base"] };
             let text = format!(
-                "{engine} is the embedded engine, which only pretends to have hardware, and \
-                 {server} is a server"
+                "{engine} is the embedded engine, which simulates hardware, and {server} is a server"
             );
-            let remedy = "nothing to do if how well the engine resembles it is the question";
+            let remedy = "nothing to do if you compare the engine with the server it simulates";
             found.push(Objection::new("embedded", Weight::Warning, side, text, remedy));
         }
     }
@@ -426,10 +373,10 @@ fn unknown_hardware(first: &Summary, side: &str, run: &Summary) -> Option<Object
         (false, true) => "the base".to_owned(),
     };
     let text = format!(
-        "the hardware of {silent} is not known, and servers do not tell it: other hardware would \
-         pass for a change of the software"
+        "the hardware of {silent} is not known, because servers do not report it: a difference in \
+         hardware would look like a change of the software"
     );
-    let remedy = "tell it with --server-info, or note it with every run: --metadata gpu=H100";
+    let remedy = "set it with --server-info, or with every run: --metadata gpu=H100";
     Some(Objection::new("hardware_unknown", Weight::Note, side, text, remedy))
 }
 

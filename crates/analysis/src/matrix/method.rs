@@ -1,4 +1,4 @@
-//! How the cells of a matrix were asked: what they have in common, and what goes by the context length.
+//! How the cells of a matrix were measured: the settings in common, and those by context length.
 
 use std::collections::BTreeMap;
 
@@ -12,22 +12,22 @@ use crate::run::asked_lengths;
 /// A prompt of a file may be a book.
 const PROMPT_CHARS_MAX: usize = 1_000;
 
-/// As the plan has it, so that it is known of a matrix without a run, too.
+/// From the plan, so that a matrix without a run has it, too.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct MatrixMethod {
     /// The beginning of the prompt that every request of every cell sends; null where they differ.
     pub prompt: Option<String>,
     /// Of that prompt, all of it.
     pub prompt_words: Option<u64>,
-    /// No prompt has more tokens than these; null where data says how long they are.
+    /// No prompt has more tokens than these; null where the lengths depend on data.
     pub prompt_tokens_max: Option<u64>,
-    /// What the body of every request of every cell carries besides.
+    /// Other fields of the body of every request of every cell.
     pub fields: Map<String, Value>,
-    /// Settings of the embedded engine that all cells have; empty where servers are others.
+    /// Settings of the embedded engine that all cells have; empty of other servers.
     pub engine: BTreeMap<String, Value>,
-    /// Tokens that are asked for at each context length, as the plan has them.
+    /// Requested output tokens at each context length.
     pub output_tokens: Vec<(Option<u32>, Lengths)>,
-    /// The embedded engine's hardware by preset; null where the server is another.
+    /// The embedded engine's hardware by preset; null of another server.
     pub hardware: Vec<Option<String>>,
 }
 
@@ -58,7 +58,7 @@ impl MatrixMethod {
     }
 }
 
-/// What all of them are; `None` where one is not, or there is none.
+/// The value of all; `None` where they differ, or there are none.
 fn common<T: PartialEq>(mut all: impl Iterator<Item = T>) -> Option<T> {
     let first = all.next()?;
     all.all(|other| other == first).then_some(first)
@@ -89,9 +89,10 @@ fn longest(specs: &[&Spec]) -> Option<u64> {
     specs.iter().map(most).collect::<Option<Vec<u64>>>()?.into_iter().max()
 }
 
-/// Without what tells cells apart and has columns of its own.
+/// Common settings, without those that have columns in the tables.
 fn engine(specs: &[&Spec]) -> BTreeMap<String, Value> {
-    const TOLD: [&str; 7] = ["profile", "hardware", "model", "tp", "pp", "max_model_len", "speed"];
+    const COLUMNS: [&str; 7] =
+        ["profile", "hardware", "model", "tp", "pp", "max_model_len", "speed"];
     if !specs.iter().all(|spec| matches!(spec.target, TargetSpec::Embedded)) {
         return BTreeMap::new();
     }
@@ -103,7 +104,7 @@ fn engine(specs: &[&Spec]) -> BTreeMap<String, Value> {
     let Some((first, others)) = all.split_first() else { return BTreeMap::new() };
     let is_common = |(name, value): &(&String, &Value)| {
         !value.is_null()
-            && !TOLD.contains(&name.as_str())
+            && !COLUMNS.contains(&name.as_str())
             && others.iter().all(|other| other.get(*name) == Some(*value))
     };
     let common = first.iter().filter(is_common);

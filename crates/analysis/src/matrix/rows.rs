@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use inferometer_model::Outcome;
 use inferometer_model::deployment::{DeploymentFailure, DeploymentStage, LikelyCause};
-use inferometer_model::study::{Cell, Level, Matrix, PointFailure, Preset, Strategy};
+use inferometer_model::study::{Cell, Level, Matrix, Point, PointFailure, Preset, Strategy};
 use serde::{Deserialize, Serialize};
 
 use crate::judge::Verdict;
@@ -18,7 +18,7 @@ use crate::summary::Summary;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MatrixRow {
-    /// Its place among the conditions of the set.
+    /// Its index in the conditions of the set.
     pub cell: u32,
     pub preset: u32,
     pub model: u32,
@@ -38,22 +38,22 @@ pub struct MatrixRow {
     pub verdict: Option<Verdict>,
     /// Of all its runs.
     pub requests: u64,
-    /// Requests that did not end well.
+    /// Failed requests.
     pub errors: u64,
-    /// By the server's counters, over the time from before the load to when it was idle again.
+    /// By the server's counters, over the time from before the load until it was idle again.
     pub prompt_tps: AcrossRuns,
     pub generation_tps: AcrossRuns,
-    /// The same by what the client saw.
+    /// The same by the client's counts.
     pub client_prompt_tps: AcrossRuns,
     pub client_generation_tps: AcrossRuns,
-    /// Mean over requests that ended well.
+    /// Mean over successful requests.
     pub latency_s: AcrossRuns,
     pub ttft_ms: AcrossRuns,
     pub tpot_ms: AcrossRuns,
     /// A request's tokens over its own time, mean over requests.
     pub request_generation_tps: AcrossRuns,
     pub request_prompt_tps: AcrossRuns,
-    /// Means over the scrapes inside the runs; null where the server does not say.
+    /// Means over the scrapes inside the runs; null where the server does not report it.
     pub running: Option<f64>,
     pub waiting: Option<f64>,
     pub swapped: Option<f64>,
@@ -73,9 +73,9 @@ pub struct MatrixRow {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum RowEnding {
-    /// Every run was measured so far, and every request ended well.
+    /// Every run was measured so far, and every request succeeded.
     Clean,
-    /// Every run was measured so far; some requests did not end well.
+    /// Every run was measured so far; some requests failed.
     WithErrors,
     /// Some runs were measured and others failed: the first failure that is a fault, else the first.
     Partly { failure: DeploymentFailure },
@@ -85,16 +85,9 @@ pub enum RowEnding {
     Missing,
 }
 
-/// How a model does not fit the deployment that was asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Unfit {
-    Memory,
-    /// It cannot be divided among so many GPUs.
-    Spread,
-}
-
-/// Of a server that was never up.
-fn unfit(failure: &DeploymentFailure) -> Option<Unfit> {
+/// The cause, where the model does not fit the deployment: too little memory, or it cannot be divided
+/// among so many GPUs. `None` of a server that had been ready.
+fn unfit(failure: &DeploymentFailure) -> Option<LikelyCause> {
     let is_before = match failure.stage {
         DeploymentStage::Start
         | DeploymentStage::Ended
@@ -102,11 +95,10 @@ fn unfit(failure: &DeploymentFailure) -> Option<Unfit> {
         | DeploymentStage::Generate => true,
         DeploymentStage::Died | DeploymentStage::Measure | DeploymentStage::Stop => false,
     };
-    match failure.cause {
-        Some(LikelyCause::OutOfMemory) if is_before => Some(Unfit::Memory),
-        Some(LikelyCause::CannotSpread) if is_before => Some(Unfit::Spread),
-        _ => None,
-    }
+    let is_unfit = |it: &LikelyCause| {
+        is_before && matches!(it, LikelyCause::OutOfMemory | LikelyCause::CannotSpread)
+    };
+    failure.cause.filter(is_unfit)
 }
 
 /// In the order of the cells, and of the levels within each.
@@ -119,32 +111,27 @@ pub(super) fn rows(
     results.sort_by_key(|result| result.point.number);
     let mut failures: Vec<&PointFailure> = failures.iter().collect();
     failures.sort_by_key(|failure| failure.point.number);
-    (0_u32..)
-        .zip(&matrix.cells)
-        .flat_map(|(place, cell)| matrix.levels.iter().map(move |level| (place, cell, *level)))
-        .map(|(place, cell, level)| {
-            let measured: Vec<&PointResult> = results
-                .iter()
-                .copied()
-                .filter(|result| result.point.condition == place && result.point.level == level)
-                .collect();
-            let failed: Vec<&PointFailure> = failures
-                .iter()
-                .copied()
-                .filter(|failure| failure.point.condition == place && failure.point.level == level)
-                // What was measured after all is no failure.
-                .filter(|failure| {
-                    measured.iter().all(|result| result.point.number != failure.point.number)
-                })
-                .collect();
-            MatrixRow::new((place, cell), level, &measured, &failed)
-        })
-        .collect()
+    let mut rows = Vec::new();
+    for (index, cell) in (0_u32..).zip(&matrix.cells) {
+        for level in matrix.levels.iter().copied() {
+            let is_own = |point: &Point| point.condition == index && point.level == level;
+            let measured: Vec<&PointResult> =
+                results.iter().copied().filter(|result| is_own(&result.point)).collect();
+            // A failed point that was measured later is not a failure.
+            let is_failed = |point: &Point| {
+                is_own(point) && measured.iter().all(|it| it.point.number != point.number)
+            };
+            let failed: Vec<&PointFailure> =
+                failures.iter().copied().filter(|failure| is_failed(&failure.point)).collect();
+            rows.push(MatrixRow::new((index, cell), level, &measured, &failed));
+        }
+    }
+    rows
 }
 
 impl MatrixRow {
     fn new(
-        (place, cell): (u32, &Cell),
+        (index, cell): (u32, &Cell),
         level: Level,
         measured: &[&PointResult],
         failed: &[&PointFailure],
@@ -156,8 +143,9 @@ impl MatrixRow {
         let counted: Vec<&Summary> =
             all.iter().copied().filter(|run| run.verdict != Verdict::Invalid).collect();
         let runs = if counted.is_empty() { &all } else { &counted };
+        let (input, output) = (&metric::INPUT_THROUGHPUT, &metric::OUTPUT_THROUGHPUT);
         Self {
-            cell: place,
+            cell: index,
             preset: cell.preset,
             model: cell.model,
             context: cell.context,
@@ -172,10 +160,10 @@ impl MatrixRow {
             verdict: all.iter().map(|run| run.verdict).max(),
             requests: tally.scheduled,
             errors,
-            prompt_tps: server_tps(runs, PROMPT),
-            generation_tps: server_tps(runs, GENERATION),
-            client_prompt_tps: client_tps(runs, PROMPT),
-            client_generation_tps: client_tps(runs, GENERATION),
+            prompt_tps: server_tps(runs, input, |server| server.prompt_tokens),
+            generation_tps: server_tps(runs, output, |server| server.generation_tokens),
+            client_prompt_tps: client_tps(runs, input),
+            client_generation_tps: client_tps(runs, output),
             latency_s: latency(runs, 1e3, |origin| origin.e2e().mean()),
             ttft_ms: latency(runs, 1.0, |origin| origin.ttft().mean()),
             tpot_ms: latency(runs, 1.0, |_| metric::TPOT.mean()),
@@ -193,26 +181,24 @@ impl MatrixRow {
         }
     }
 
-    /// Whether it may be called best: a run that failed, and a request that did, take away from the
-    /// load that the others had.
+    /// Whether it may be called best: failed runs and failed requests reduce the load of the others.
     pub fn may_win(&self) -> bool {
         self.ending == RowEnding::Clean && self.verdict.is_some_and(|it| it != Verdict::Invalid)
     }
 
-    /// Whether nothing was measured of it, and why is known.
+    /// Whether nothing of it was measured and the reason is known.
     pub const fn is_failed(&self) -> bool {
         matches!(self.ending, RowEnding::Failed { .. })
     }
 
-    /// How its model does not fit, where nothing else kept any of its runs from being measured: that is
-    /// an answer, and no fault of the measurement.
-    pub(crate) fn unfit(&self) -> Option<Unfit> {
+    /// Why its model does not fit, where this is the only reason that none of its runs was measured: that
+    /// is a result, and no fault of the measurement.
+    pub(crate) fn unfit(&self) -> Option<LikelyCause> {
         self.ending.failure().filter(|_| self.is_failed()).and_then(unfit)
     }
 
-    /// Whether it is called pipeline parallel and deployed as a tensor parallel row of the matrix is,
-    /// which then represents both: which of two equal servers is ahead is chance, and neither spreads a
-    /// pipeline.
+    /// Whether it is a pipeline parallel row that is the same deployment as a tensor parallel row of the
+    /// matrix, which then represents both: which of two equal servers is ahead is chance.
     pub fn has_tensor_twin(&self, rows: &[Self], presets: &[Preset]) -> bool {
         let is_twin = |other: &Self| {
             other.strategy == Some(Strategy::Tensor)
@@ -222,8 +208,8 @@ impl MatrixRow {
         self.strategy == Some(Strategy::Pipeline) && rows.iter().any(is_twin)
     }
 
-    /// Whether both were deployed alike, whatever their strategy is called: on one GPU there is nothing
-    /// to spread.
+    /// Whether both are the same deployment, also under different strategies: on one GPU there is nothing
+    /// to divide.
     pub fn is_same_deployment(&self, other: &Self, presets: &[Preset]) -> bool {
         let gpus = presets.get(self.preset as usize).and_then(|preset| preset.gpus);
         let spread = |row: &Self| {
@@ -242,12 +228,13 @@ impl MatrixRow {
 
 impl RowEnding {
     fn from_points(measured: usize, errors: u64, failed: &[&PointFailure]) -> Self {
-        let failures = || failed.iter().map(|failed| &failed.failure);
-        let told = failures().find(|failure| unfit(failure).is_none());
-        match (measured, told.or_else(|| failures().next())) {
+        let mut failures = failed.iter().map(|failed| &failed.failure);
+        let first = failures.clone().next();
+        let failure = failures.find(|failure| unfit(failure).is_none()).or(first).cloned();
+        match (measured, failure) {
             (0, None) => Self::Missing,
-            (0, Some(told)) => Self::Failed { failure: told.clone() },
-            (_, Some(told)) => Self::Partly { failure: told.clone() },
+            (0, Some(failure)) => Self::Failed { failure },
+            (_, Some(failure)) => Self::Partly { failure },
             (_, None) if 0 < errors => Self::WithErrors,
             (_, None) => Self::Clean,
         }
@@ -262,37 +249,21 @@ impl RowEnding {
     }
 }
 
-/// Which tokens are counted: by the server, and the same by the client.
-#[derive(Clone, Copy)]
-struct Counted {
-    tokens: &'static str,
-    server: fn(&ServerSide) -> Option<CounterFigures>,
+/// Tokens per second by the server's counters. They have no samples over time, so a run's interval is
+/// that of the client's throughput of the same tokens, in proportion.
+fn server_tps(
+    runs: &[&Summary],
     client: &'static Metric,
-}
-
-static PROMPT: Counted = Counted {
-    tokens: "prompt",
-    server: |server| server.prompt_tokens,
-    client: &metric::INPUT_THROUGHPUT,
-};
-static GENERATION: Counted = Counted {
-    tokens: "generated",
-    server: |server| server.generation_tokens,
-    client: &metric::OUTPUT_THROUGHPUT,
-};
-
-/// Tokens per second by the server's counters. They have no series of their own to judge by, so a
-/// run's interval is that of the client's throughput, which is of the same tokens, in proportion.
-fn server_tps(runs: &[&Summary], of: Counted) -> AcrossRuns {
+    counter: fn(&ServerSide) -> Option<CounterFigures>,
+) -> AcrossRuns {
     across(runs, Unit::TokensPerSecond, |run| {
         answered(run)?;
-        let missing = || run.server_missing.clone().unwrap_or_else(|| "it says nothing".to_owned());
+        let missing = || run.server_missing.clone().unwrap_or_else(|| "no metrics".to_owned());
         let server = run.server.as_ref().ok_or_else(missing)?;
-        let per_s = (of.server)(server)
+        let per_s = counter(server)
             .and_then(|counter| counter.per_s)
-            .ok_or_else(|| format!("the server does not count {} tokens", of.tokens))?;
-        let client =
-            Quantity::from(of.client).value_in(run).ok().filter(|client| 0.0 < client.value);
+            .ok_or_else(|| "the server does not count these tokens".to_owned())?;
+        let client = Quantity::from(client).value_in(run).ok().filter(|it| 0.0 < it.value);
         let interval = client.and_then(|client| {
             let share = per_s / client.value;
             let own = client.interval?;
@@ -302,18 +273,18 @@ fn server_tps(runs: &[&Summary], of: Counted) -> AcrossRuns {
     })
 }
 
-/// The same by what the client saw.
-fn client_tps(runs: &[&Summary], of: Counted) -> AcrossRuns {
+/// The same by the client's counts.
+fn client_tps(runs: &[&Summary], metric: &'static Metric) -> AcrossRuns {
     across(runs, Unit::TokensPerSecond, |run| {
         answered(run)?;
-        Quantity::from(of.client).value_in(run)
+        Quantity::from(metric).value_in(run)
     })
 }
 
-/// A server that failed every request has no speed, and not one of zero.
+/// A server that failed every request has no throughput, rather than zero.
 fn answered(run: &Summary) -> Result<(), String> {
     match run.count(Outcome::Ok) {
-        0 => Err("no request ended well".to_owned()),
+        0 => Err("no request succeeded".to_owned()),
         _ => Ok(()),
     }
 }
@@ -330,13 +301,13 @@ fn latency(runs: &[&Summary], unit_ms: f64, quantity: fn(LatencyOrigin) -> Quant
 
 fn request_tps(runs: &[&Summary], of: fn(&RequestRates) -> Option<Estimate>) -> AcrossRuns {
     across(runs, Unit::TokensPerSecond, |run| {
-        of(&run.request_rates).ok_or_else(|| "no request ended well with output".to_owned())
+        of(&run.request_rates).ok_or_else(|| "no successful request had output".to_owned())
     })
 }
 
 fn energy_per_token(runs: &[&Summary]) -> AcrossRuns {
     across(runs, Unit::TokensPerSecond, |run| {
-        let unknown = "the GPUs tell neither energy nor power, or nothing was generated";
+        let unknown = "the GPUs report neither energy nor power, or nothing was generated";
         let missing = || run.machines.gpus_missing.clone().unwrap_or_else(|| unknown.to_owned());
         let found = run.machines.gpus.as_ref().and_then(|gpus| gpus.energy_per_output_token_j);
         Ok(Estimate::new(found.ok_or_else(missing)?, None, run.attempted))
@@ -365,12 +336,12 @@ pub(super) fn cost(tps: &AcrossRuns, price_per_hour: Option<f64>) -> AcrossRuns 
     AcrossRuns::in_unit(Unit::TokensPerSecond, &runs)
 }
 
-/// A mean over the runs whose servers say it.
+/// A mean over the runs that have the gauge.
 fn gauge(runs: &[&Summary], of: fn(&ServerSide) -> Option<GaugeFigures>) -> Option<f64> {
     mean_of(runs, |run| Some(of(run.server.as_ref()?)?.mean))
 }
 
-/// Of all GPUs together; nothing where one of them does not tell.
+/// The sum over all GPUs; `None` where one of them does not report it.
 fn of_devices(runs: &[&Summary], of: fn(&DeviceFigures) -> Option<GaugeFigures>) -> Option<f64> {
     let all = |gpus: &GpuFigures| -> Option<f64> {
         let mut own = gpus.devices.iter().filter(|device| device.counts()).peekable();

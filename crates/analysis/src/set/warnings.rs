@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+use inferometer_model::deployment::LikelyCause;
 use inferometer_model::spec::Source;
 use inferometer_model::study::{DeploymentRecord, Level, Prompts, StudySpec};
 
@@ -14,7 +15,7 @@ use crate::judge::{
     CACHED_SHARE, CACHED_SHARE_GRAVE, Raised, Rule, Severity, Warning, by_severity, degraded, note,
     raise,
 };
-use crate::matrix::{MatrixRow, MatrixSummary, Unfit};
+use crate::matrix::{MatrixRow, MatrixSummary};
 
 /// A mean this far above the median comes from two kinds of prompts.
 const MEAN_OVER_MEDIAN: f64 = 1.5;
@@ -277,11 +278,11 @@ static MATRIX_RULES: &[SetRule] = &[
     }),
     rule("cells-unfit", |it| {
         // A model that does not fit is a result, and no fault of the measurement.
-        let (cells, listed) = it.cells(|row| row.unfit() == Some(Unfit::Memory), |_| None)?;
+        let (cells, listed) = it.cells(|row| row.unfit() == Some(LikelyCause::OutOfMemory), |_| None)?;
         note(format!("{cells} could not be deployed for lack of memory: {listed}"))
     }),
     rule("cells-not-divided", |it| {
-        let (cells, listed) = it.cells(|row| row.unfit() == Some(Unfit::Spread), |_| None)?;
+        let (cells, listed) = it.cells(|row| row.unfit() == Some(LikelyCause::CannotSpread), |_| None)?;
         let why = "because the model cannot be divided among so many GPUs";
         note(format!("{cells} could not be deployed {why}: {listed}"))
     }),

@@ -5,42 +5,36 @@ pub(super) mod brief;
 mod charts;
 pub(super) mod csv;
 mod servers;
-mod view;
 
 use inferometer_analysis::matrix::{
-    Certainty, LoadTable, MatrixFigure, MatrixRow, MatrixSection, Speedup, StrategyRow,
-    StrategyTable, TpsBy, Winner,
+    Certainty, LoadTable, MatrixFigure, MatrixRow, MatrixSection, MatrixSummary, RowEnding,
+    Speedup, StrategyRow, StrategyTable, TpsBy, Winner,
 };
 use inferometer_analysis::set::{AcrossRuns, SetSummary};
-use inferometer_model::study::Level;
+use inferometer_analysis::{Better, Verdict};
+use inferometer_model::deployment::DeploymentFailure;
+use inferometer_model::study::{Level, Strategy};
 
-use self::view::{NO_SPREAD, NOT_COMPARED, ONE_RUN, View};
-use super::cells::{across_cell, missing};
+use super::cells::{across_cell, missing, number_cell};
 use super::charts::figure as figure_block;
 use super::frame::{self, section};
 use super::{SuiteInput, distinct, set};
 use crate::chart::Chart;
 use crate::document::{Block, Card, Cell, Columns, Document, Section, Span, Table, Text, plain};
-use crate::fmt::{self, count, counted, level_name, list, percent, uncertainty};
+use crate::escape::terminal_line;
+use crate::fmt::{self, NOTHING, count, counted, level_name, list, percent, uncertainty};
 use crate::narrative::Narrative;
 
 /// More tables than these of a kind are folded, each with a summary.
 const OPEN_MAX: usize = 4;
-/// A card for each model, up to this number.
-const CARDS_MAX: usize = 6;
-/// A table of winners with more rows is divided by figure.
-const WINNERS_OPEN_MAX: usize = 24;
-/// Statements about winners in the summary.
-const SENTENCES_MAX: usize = 8;
 
-const SIMULATED: &str =
-    "nothing: each deployment is simulated in virtual time by its own profile, without a server";
 const SAME_DEPLOYMENT: &str = "one GPU: both are the same deployment, and the difference is chance";
+const ONE_SIDE: &str = "one side has errors or no result";
 
 /// `None` where the set is no matrix.
 pub fn page(input: &SuiteInput<'_>) -> Option<Document> {
     let matrix = input.set.matrix.as_ref()?;
-    let view = View { set: input.set, matrix };
+    let view = View::new(input.set, matrix);
     // The narrator writes about the tables of other pages.
     let narrative = Narrative::default();
     let labels = matrix.models.iter();
@@ -48,26 +42,37 @@ pub fn page(input: &SuiteInput<'_>) -> Option<Document> {
     let first = input.points.first().map(|point| &point.summary);
     let named = ("Matrix", matrix.name.clone());
     let about = set::about(input.set, first, models.cloned().collect(), Some(named));
-    let (why, points) = verdict_words(view);
-    let badge = frame::badge(input.set.verdict, why, points);
+    let (measured, troubles) = view.tally();
+    let more = if troubles.is_empty() { String::new() } else { format!(" ({troubles})") };
+    let runs = frame::sentence(&set::runs_by_verdict(input.set));
+    let (reason, points) = frame::reason(input.set.verdict, &input.set.warnings, &[]);
+    let rows = counted(matrix.rows.len() as u64, "row");
+    let why = format!("{measured} of {rows} measured{more}. {runs} {reason}");
+    let badge = frame::badge(input.set.verdict, plain(why), points);
     let mut lead = frame::lead(&about, badge, headline(view));
-    let presets = view.presets();
+    let presets: Vec<String> =
+        (0_u32..).zip(&matrix.presets).map(|(index, _)| view.preset(index)).collect();
     let hardware = format!("{}: {}", counted(presets.len() as u64, "preset"), presets.join(", "));
     for (key, text) in &mut lead.subject {
         match key.as_str() {
             "Hardware" => *text = plain(hardware.clone()),
-            // Every deployment has a profile of its own.
-            "Measured" if input.set.simulated => *text = plain(SIMULATED),
+            // Every deployment has a different profile.
+            "Measured" if input.set.simulated => {
+                *text = plain(
+                    "nothing: each deployment is simulated in virtual time by its profile, without a \
+                     server",
+                );
+            }
             _ => {}
         }
     }
-    // Every deployment has a command of its own.
+    // Every deployment has a different command.
     lead.subject.retain(|(key, _)| key != "Startup Command");
     let mut header = frame::header(&about, &narrative);
     for (_, value) in header.iter_mut().filter(|(key, _)| key == "Hardware") {
         value.clone_from(&hardware);
     }
-    let title = crate::escape::terminal_line(matrix.title.trim(), 120);
+    let title = terminal_line(matrix.title.trim(), 120);
     let separator = if title.is_empty() { "" } else { ": " };
     Some(Document {
         header,
@@ -89,35 +94,29 @@ fn sections(view: View<'_>) -> Vec<Section> {
     sections.extend(loads(view));
     sections.extend(servers::failed(view));
     sections.extend(servers::deployments(view));
-    sections.push(validity(view.set));
+    let mut notices: Vec<Block> = view.set.warnings.iter().map(frame::notice).collect();
+    if notices.is_empty() {
+        notices.push(Block::paragraph("All checks of the runs passed."));
+    }
+    sections.push(section("belief", "Validity", notices));
     sections.push(method(view));
     sections.push(set::provenance(view.set));
     sections
 }
 
-fn verdict_words(view: View<'_>) -> (Text, Vec<Text>) {
-    let rows = &view.matrix.rows;
-    let (measured, troubles) = view::tally(rows);
-    let more = if troubles.is_empty() { String::new() } else { format!(" ({troubles})") };
-    let (measured, all) = (count(measured as u64), counted(rows.len() as u64, "row"));
-    let runs = frame::sentence(&set::runs_by_verdict(view.set));
-    let (reason, points) = frame::reason(view.set.verdict, &view.set.warnings, &[]);
-    (plain(format!("{measured} of {all} measured{more}. {runs} {reason}")), points)
-}
-
 fn headline(view: View<'_>) -> Vec<Card> {
-    let rows = &view.matrix.rows;
-    let (measured, troubles) = view::tally(rows);
+    /// A card for each model, up to this number.
+    const CARDS_MAX: usize = 6;
+    let (measured, troubles) = view.tally();
     let mut cards = vec![Card {
         label: "Measured".to_owned(),
-        value: count(measured as u64),
-        unit: format!("of {}", count(rows.len() as u64)),
+        value: measured,
+        unit: format!("of {}", count(view.matrix.rows.len() as u64)),
         detail: "cells at their loads".to_owned(),
         doubt: Some(troubles).filter(|troubles| !troubles.is_empty()),
     }];
-    for (model, _) in (0_u32..).zip(&view.matrix.models).take(CARDS_MAX) {
-        cards.extend(best_card(view, model, MatrixFigure::GenerationTps));
-    }
+    let generation = MatrixFigure::GenerationTps;
+    cards.extend(view.models().take(CARDS_MAX).filter_map(|it| best_card(view, it, generation)));
     if view.matrix.models.len() == 1 {
         let others = [MatrixFigure::Latency, MatrixFigure::Cost, MatrixFigure::Energy];
         cards.extend(others.into_iter().filter_map(|figure| best_card(view, 0, figure)));
@@ -126,40 +125,32 @@ fn headline(view: View<'_>) -> Vec<Card> {
 }
 
 fn best_card(view: View<'_>, model: u32, figure: MatrixFigure) -> Option<Card> {
-    let own = view.matrix.rows.iter().filter(|row| row.model == model);
-    let (row, value) = view.best(own, figure)?;
+    let winner = view.best_winner(figure, |winner| winner.model == model)?;
+    let row = view.row(winner.row)?;
     let across = view.figure(row, figure);
     let mut detail = vec![view.deployment(row)];
-    detail.extend(row.context.map(view::context_words));
+    detail.extend(row.context.map(context_words));
     detail.extend(view.level(row.level));
     detail.extend(across.doubt().map(|_| uncertainty(across)));
-    let open = view.winner(row, figure).map(|winner| winner.certainty).filter(|certainty| {
-        matches!(certainty, Certainty::Undecided | Certainty::OneRun | Certainty::NoSpread)
-    });
+    let is_open = !matches!(winner.certainty, Certainty::Certain | Certainty::Alone);
     Some(Card {
-        label: format!("{}: {}", view.model(model), lower_first(&view::best_of(figure))),
-        value: fmt::number(value),
+        label: format!("{}: {}", view.model(model), best_of(figure)),
+        value: fmt::number(winner.value),
         unit: view.unit(figure),
         detail: detail.join("; "),
-        doubt: open.map(|certainty| view::certainty_reason(certainty).to_owned()),
+        doubt: is_open.then(|| certainty_words(winner.certainty).1.to_owned()),
     })
-}
-
-fn lower_first(text: &str) -> String {
-    text[..1].to_lowercase() + &text[1..]
 }
 
 /// The main results in sentences.
 fn summary(view: View<'_>) -> Vec<Text> {
+    /// Statements about winners.
+    const SENTENCES_MAX: usize = 8;
     let mut lines = Vec::new();
     for figure in [MatrixFigure::GenerationTps, MatrixFigure::Cost] {
-        for (model, _) in (0_u32..).zip(&view.matrix.models) {
-            let own = view.matrix.winners.iter();
-            let own = own.filter(|winner| winner.model == model && winner.figure == figure);
-            let best = view.best(own.filter_map(|winner| view.row(winner.row)), figure);
-            let winner = best.and_then(|(row, _)| view.winner(row, figure));
-            lines.extend(winner.and_then(|winner| winner_sentence(view, winner)));
-        }
+        let best =
+            view.models().filter_map(|model| view.best_winner(figure, |it| it.model == model));
+        lines.extend(best.filter_map(|winner| winner_sentence(view, winner)));
     }
     lines.truncate(SENTENCES_MAX);
     if view.matrix.winners.iter().any(|winner| winner.certainty == Certainty::OneRun) {
@@ -179,32 +170,26 @@ fn summary(view: View<'_>) -> Vec<Text> {
 
 fn winner_sentence(view: View<'_>, winner: &Winner) -> Option<Text> {
     let row = view.row(winner.row)?;
-    let context = row.context.filter(|_| view.has_contexts()).map(view::context_words);
+    let context = row.context.filter(|_| view.has_contexts()).map(context_words);
     let context = context.map(|tokens| format!("{tokens} of context"));
     let at: Vec<String> = context.into_iter().chain(view.level(winner.level)).collect();
     let at = if at.is_empty() { String::new() } else { format!(" at {}", at.join(" and ")) };
-    let ahead = match (&winner.ahead, view.runner_up(winner)) {
-        (Some(ahead), Some(next)) if view::is_tie(ahead) => format!(", tied with {next}"),
-        (Some(ahead), Some(next)) => {
-            format!(", {} ahead of {next}", signed_percent(ahead.share).trim_start_matches('+'))
-        }
-        _ => String::new(),
-    };
     let certainty = match winner.certainty {
         // One sentence states it for all winners.
         Certainty::OneRun => String::new(),
         Certainty::Certain => "; repeated runs confirm it".to_owned(),
         other @ (Certainty::Undecided | Certainty::NoSpread | Certainty::Alone) => {
-            format!("; {}", view::certainty_reason(other))
+            format!("; {}", certainty_words(other).1)
         }
     };
     Some(vec![
         Span::Strong(format!("{}:", view.model(winner.model))),
         Span::Plain(format!(
-            " {} with {}, {}{at}{ahead}{certainty}.",
-            lower_first(&view::best_of(winner.figure)),
+            " {} with {}, {}{at}{}{certainty}.",
+            best_of(winner.figure),
             view.deployment(row),
             view.amount(winner.figure, winner.value),
+            view.lead(winner),
         )),
     ])
 }
@@ -221,65 +206,66 @@ const FIGURES: [MatrixFigure; 6] = [
 
 /// The best deployment of each kind, and how certain its lead is.
 fn winners(view: View<'_>) -> Option<Section> {
+    /// A table of winners with more rows is divided by figure.
+    const WINNERS_OPEN_MAX: usize = 24;
     let all: Vec<&Winner> = view.matrix.winners.iter().collect();
-    let mut blocks = vec![Block::Paragraph(plain(
+    let mut blocks = vec![Block::paragraph(
         "A row with failed requests, failed runs or an invalid verdict cannot win. The certainty of a \
          lead takes into account how many comparisons this page makes at once.",
-    ))];
+    )];
     if all.len() <= WINNERS_OPEN_MAX {
         blocks.push(Block::Table(winners_table(view, "winners-all", "", &all)));
     } else {
         for figure in FIGURES {
-            let own: Vec<&Winner> =
-                all.iter().filter(|winner| winner.figure == figure).copied().collect();
+            let own = all.iter().filter(|winner| winner.figure == figure);
+            let own: Vec<&Winner> = own.copied().collect();
+            if own.is_empty() {
+                continue;
+            }
             let question = question(view, figure);
+            let id = format!("winners-{}", figure_names(figure).1);
+            let table = vec![Block::Table(winners_table(view, &id, &question, &own))];
             let summary = format!("{question}: {} comparisons", count(own.len() as u64));
-            let id = format!("winners-{}", view::slug(figure));
-            let table = (!own.is_empty()).then(|| winners_table(view, &id, &question, &own));
-            let table = table.into_iter().map(Block::Table).collect();
-            blocks.extend(folded(figure != FIGURES[0] && !own.is_empty(), summary, table));
+            blocks.extend(folded(figure != FIGURES[0], summary, table));
         }
     }
     (!all.is_empty()).then(|| section("winners", "Winners", blocks))
 }
 
 fn question(view: View<'_>, figure: MatrixFigure) -> String {
-    format!("{} ({})", view::best_of(figure), view.unit(figure))
+    let best = best_of(figure);
+    format!("{}{} ({})", best[..1].to_uppercase(), &best[1..], view.unit(figure))
 }
 
 /// The number is next to its name: on a small screen the other columns are scrolled.
 fn winners_table(view: View<'_>, id: &str, caption: &str, winners: &[&Winner]) -> Table {
     let has_context = winners.iter().any(|winner| winner.context.is_some()) && view.has_contexts();
     let named = |name: Option<String>| name.map_or_else(|| missing(NOT_COMPARED), Cell::text);
-    let value = |winner: &&Winner| {
-        let across = view.row(winner.row).map(|row| view.figure(row, winner.figure));
-        let doubt = across.map(uncertainty).filter(|words| !words.is_empty());
-        Cell { detail: doubt, ..Cell::number(fmt::number(winner.value), winner.value) }
-    };
     Columns::new("Comparison", |winner: &&Winner| Cell::text(question(view, winner.figure)))
         .only_if(winners.iter().any(|winner| winner.figure != winners[0].figure))
         .left("Model", |winner| Cell::text(view.model(winner.model)))
         .only_if(1 < view.matrix.models.len())
-        .right("Context", |winner| match winner.context {
-            Some(tokens) => Cell::number(count(tokens.into()), tokens.into()),
-            None => missing("not in the matrix file"),
+        .right("Context", |winner| {
+            number_cell(winner.context.map(f64::from), fmt::whole, "not in the matrix file")
         })
         .only_if(has_context)
         .left("Load", |winner| Cell::text(view.level(winner.level).unwrap_or_default()))
         .only_if(winners.iter().any(|winner| view.level(winner.level).is_some()))
-        .right("Value", value)
+        .right("Value", |winner| {
+            let across = view.row(winner.row).map(|row| view.figure(row, winner.figure));
+            let detail = across.map(uncertainty).filter(|words| !words.is_empty());
+            Cell { detail, ..Cell::number(fmt::number(winner.value), winner.value) }
+        })
         .left("Best", |winner| named(view.row(winner.row).map(|row| view.deployment(row))))
-        .right("Ahead by", |winner| ahead(winner))
-        .left("Certainty", |winner| Cell::text(view::certainty_word(winner.certainty)))
+        .right("Ahead by", |winner| {
+            let Some(ahead) = &winner.ahead else { return missing(NOT_COMPARED) };
+            let reason = certainty_words(winner.certainty).1;
+            let cell = share(ahead, winner.certainty != Certainty::Certain, reason);
+            if is_tie(ahead) { Cell { text: "tie".to_owned(), ..cell } } else { cell }
+        })
+        .left("Certainty", |winner| Cell::text(certainty_words(winner.certainty).0))
         .left("Next", |winner| named(view.runner_up(winner)))
         .table(id, caption, winners.iter().copied())
-}
-
-fn ahead(winner: &Winner) -> Cell {
-    let Some(ahead) = &winner.ahead else { return missing(NOT_COMPARED) };
-    let doubtful = winner.certainty != Certainty::Certain;
-    let cell = share(ahead, doubtful, view::certainty_reason(winner.certainty));
-    if view::is_tie(ahead) { Cell { text: "tie".to_owned(), ..cell } } else { cell }
 }
 
 /// A share with its interval.
@@ -287,13 +273,13 @@ fn share(found: &Speedup, doubtful: bool, reason: &str) -> Cell {
     let interval = found.interval.map(|interval| {
         format!("95 % {} to {}", signed_percent(interval.low), signed_percent(interval.high))
     });
-    let details: Vec<&str> =
-        interval.as_deref().into_iter().chain(doubtful.then_some(reason)).collect();
+    let reason = doubtful.then(|| reason.to_owned());
+    let details: Vec<String> = interval.into_iter().chain(reason.clone()).collect();
     Cell {
         number: Some(found.share),
         detail: (!details.is_empty()).then(|| details.join("; ")),
         doubtful,
-        reason: doubtful.then(|| reason.to_owned()),
+        reason,
         ..Cell::text(signed_percent(found.share))
     }
 }
@@ -301,13 +287,10 @@ fn share(found: &Speedup, doubtful: bool, reason: &str) -> Cell {
 /// Tiles of all cells; `None` where context lengths are not varied, because the result sections then
 /// show the same.
 fn overview(view: View<'_>) -> Option<Section> {
-    if !view.has_contexts() {
-        return None;
-    }
     let levels = distinct(view.matrix.rows.iter().map(|row| row.level));
     let blocks = |figure: MatrixFigure| {
-        let mut drawn = Vec::new();
-        for (model, _) in (0_u32..).zip(&view.matrix.models) {
+        let mut drawn: Vec<Chart> = Vec::new();
+        for model in view.models() {
             let levels = levels.iter().copied().enumerate();
             drawn.extend(levels.filter_map(|level| charts::tiles(view, figure, (model, level))));
         }
@@ -320,54 +303,49 @@ fn overview(view: View<'_>) -> Option<Section> {
     if view.has(MatrixFigure::Cost) {
         let note = "Prices are those of the matrix file, per hour of a preset. The time that a server \
                     takes to start is not included.";
-        let mut own = vec![Block::Paragraph(plain(note))];
+        let mut own = vec![Block::paragraph(note)];
         own.extend(blocks(MatrixFigure::Cost));
         overview.sections.push(section("cost", "Cost per million generated tokens", own));
     }
-    Some(overview)
+    view.has_contexts().then_some(overview)
 }
 
 /// Every row of one context length, by model.
 fn results(view: View<'_>, context: Option<u32>) -> Section {
     let (id, title) = context.map_or_else(
         || ("results".to_owned(), "Results".to_owned()),
-        |tokens| {
-            (format!("context-{tokens}"), format!("Context of {}", view::context_words(tokens)))
-        },
+        |tokens| (format!("context-{tokens}"), format!("Context of {}", context_words(tokens))),
     );
-    let mut own_section = section(&id, &title, Vec::<Block>::new());
-    for (model, _) in (0_u32..).zip(&view.matrix.models) {
+    let mut results = section(&id, &title, Vec::<Block>::new());
+    for model in view.models() {
         let own = view.matrix.sections.iter();
         let own: Vec<&MatrixSection> =
             own.filter(|it| it.context == context && it.model == model).collect();
         if !own.is_empty() {
-            own_section.sections.push(model_results(view, (&id, model), &own));
+            let id = format!("{id}-model-{model}");
+            results.sections.push(section(&id, &view.model(model), model_results(view, &id, &own)));
         }
     }
-    own_section
+    results
 }
 
-fn model_results(view: View<'_>, (context, model): (&str, u32), own: &[&MatrixSection]) -> Section {
-    let id = format!("{context}-model-{model}");
+fn model_results(view: View<'_>, id: &str, own: &[&MatrixSection]) -> Vec<Block> {
     let rows: Vec<&MatrixRow> = own.iter().flat_map(|one| view.rows_at(&one.rows)).collect();
-    let mut blocks = Vec::new();
-    let lines: Vec<Text> =
-        own.iter().flat_map(|one| result_lines(view, one, 1 < own.len())).collect();
-    if !lines.is_empty() {
-        blocks.push(Block::List(lines));
-    }
-    let mut inner = bars(view, MatrixFigure::GenerationTps, &id, &rows);
+    let lines = own.iter().flat_map(|one| result_lines(view, one, 1 < own.len()));
+    let lines: Vec<Text> = lines.collect();
+    let mut blocks = Vec::from_iter((!lines.is_empty()).then_some(Block::List(lines)));
+    let mut inner = bars(view, MatrixFigure::GenerationTps, id, &rows);
     for (index, one) in own.iter().enumerate() {
         let level = Some(one.level);
         let caption = view.title((one.model, one.context), one.strategy, &one.flags, level);
         let id = format!("{id}-table-{index}");
         inner.push(Block::Table(rows_table(view, (id, caption), false, view.rows_at(&one.rows))));
     }
-    inner.extend(more_figures(view, &id, &rows));
+    inner.extend(more_figures(view, id, &rows));
     let measured = rows.iter().filter(|row| !row.points.is_empty()).count();
     let summary = format!("Tables and charts: {measured} of {} rows measured", rows.len());
     blocks.extend(folded(view.is_large(), summary, inner));
-    section(&id, &view.model(model), blocks)
+    blocks
 }
 
 /// One chart for each load.
@@ -377,9 +355,9 @@ fn bars(view: View<'_>, figure: MatrixFigure, id: &str, rows: &[&MatrixRow]) -> 
         let own: Vec<&MatrixRow> = rows.iter().filter(|row| row.level == *level).copied().collect();
         let first = own.first()?;
         let mut subject = vec![view.model(first.model)];
-        subject.extend(first.context.map(view::context_words));
+        subject.extend(first.context.map(context_words));
         subject.extend((1 < levels.len()).then(|| level_name(*level)));
-        let id = format!("{id}-{}-{index}", view::slug(figure));
+        let id = format!("{id}-{}-{index}", figure_names(figure).1);
         charts::bars(view, figure, (&id, &subject.join(", ")), &own).map(figure_block)
     };
     levels.iter().enumerate().filter_map(chart).collect()
@@ -388,8 +366,7 @@ fn bars(view: View<'_>, figure: MatrixFigure, id: &str, rows: &[&MatrixRow]) -> 
 /// Charts of the other figures and the server's gauges, folded. Of many rows only some are drawn,
 /// so that the page stays small.
 fn more_figures(view: View<'_>, id: &str, rows: &[&MatrixRow]) -> Vec<Block> {
-    const ROWS_MAX: usize = 300;
-    let is_huge = ROWS_MAX < view.matrix.rows.len();
+    let is_huge = 300 < view.matrix.rows.len();
     let drawn_max = match (is_huge, view.is_large()) {
         (true, _) => 1,
         (false, true) => 2,
@@ -399,16 +376,11 @@ fn more_figures(view: View<'_>, id: &str, rows: &[&MatrixRow]) -> Vec<Block> {
     let mut blocks: Vec<Block> = figures.flat_map(|figure| bars(view, figure, id, rows)).collect();
     // The CSV file has the gauges as well.
     let gauges = gauges_table(view, format!("{id}-server"), rows).filter(|_| !is_huge);
-    let gauges = gauges.map(Block::Table).into_iter();
-    if view.is_large() {
-        let summary = "Server gauges: running, waiting and cache".to_owned();
-        blocks.extend(
-            gauges.map(|table| Block::Details { summary: summary.clone(), blocks: vec![table] }),
-        );
-        return blocks;
-    }
-    blocks.extend(gauges);
-    folded(!blocks.is_empty(), "Other figures as charts, and server gauges".to_owned(), blocks)
+    let gauges = Vec::from_iter(gauges.map(Block::Table));
+    let summary = "Server gauges: running, waiting and cache".to_owned();
+    blocks.extend(folded(view.is_large() && !gauges.is_empty(), summary, gauges));
+    let summary = "Other figures as charts, and server gauges".to_owned();
+    folded(!view.is_large() && !blocks.is_empty(), summary, blocks)
 }
 
 /// The best rows, and those with failures.
@@ -418,15 +390,14 @@ fn result_lines(view: View<'_>, section: &MatrixSection, several: bool) -> Vec<T
     let best = section.highest.iter().filter_map(|found| {
         let row = view.row(found.row)?;
         let same = if view.is_as_tensor(row) { " (the same server as tensor)" } else { "" };
-        let preset = view.preset(row.preset);
-        let best = lower_first(&view::best_of(found.figure));
+        let (preset, best) = (view.preset(row.preset), best_of(found.figure));
         Some(format!("{best} {preset}{same} with {}", view.amount(found.figure, found.value)))
     });
     let named = |row: &MatrixRow, why: String| format!("{} ({why})", view.preset(row.preset));
     let errors = section.errors.iter().filter_map(|(row, _)| view.row(*row));
-    let errors: Vec<String> = errors.map(|row| named(row, view::errors_words(row))).collect();
+    let errors: Vec<String> = errors.map(|row| named(row, errors_words(row))).collect();
     let failed = view.rows_at(&section.failed).into_iter();
-    let failed: Vec<String> = failed.map(|row| named(row, view::short(row))).collect();
+    let failed: Vec<String> = failed.map(|row| named(row, short(row))).collect();
     let lines = [
         ("Best", best.collect::<Vec<_>>().join("; ")),
         ("Errors", list(&errors)),
@@ -442,17 +413,17 @@ fn labelled(label: &str, words: &str) -> Text {
 
 /// A number of a row, marked where the row has a reservation.
 fn number(row: &MatrixRow, across: &AcrossRuns) -> Cell {
-    if let Some(reason) = view::nothing(row) {
+    if let Some(reason) = nothing(row) {
         return missing(&reason);
     }
     let mut cell = across_cell(across, None, None);
     if across.mean.is_some() {
         // Sorted by the printed digits: the others would double the size of a large page.
         cell.number = cell.text.replace(',', "").parse().ok();
-        if let Some(reason) = view::reservation(row) {
-            let details = [cell.detail.unwrap_or_default(), reason.clone()];
-            let details = details.into_iter().filter(|words| !words.is_empty());
-            cell.detail = Some(details.collect::<Vec<_>>().join("; "));
+        if let Some(reason) = reservation(row) {
+            let detail = cell.detail.filter(|detail| !detail.is_empty());
+            let details: Vec<String> = detail.into_iter().chain([reason.clone()]).collect();
+            cell.detail = Some(details.join("; "));
             (cell.doubtful, cell.reason) = (true, Some(reason));
         }
     }
@@ -466,7 +437,7 @@ fn rows_table(
     has_load: bool,
     rows: Vec<&MatrixRow>,
 ) -> Table {
-    let by = match view.tps_by() {
+    let by = match view.tps_by {
         TpsBy::Server => "",
         TpsBy::Client => " by the client",
     };
@@ -488,7 +459,7 @@ fn rows_table(
         .only_if(view.has(MatrixFigure::Cost))
         .right("Energy (J per token)", get(MatrixFigure::Energy))
         .only_if(view.has(MatrixFigure::Energy))
-        .right("Errors", |row| match view::nothing(row).filter(|_| row.points.is_empty()) {
+        .right("Errors", |row| match nothing(row).filter(|_| row.points.is_empty()) {
             Some(reason) => missing(&reason),
             None => Cell {
                 detail: (0 < row.errors).then(|| format!("of {} requests", count(row.requests))),
@@ -520,34 +491,31 @@ const GAUGES: [Gauge; 7] = [
 /// Gauges of the servers and GPUs; `None` where no server reported any.
 fn gauges_table(view: View<'_>, id: String, rows: &[&MatrixRow]) -> Option<Table> {
     let mut columns = Columns::new("Preset", |row: &&MatrixRow| Cell::text(view.deployment(row)));
-    let mut any = false;
     for (title, _, get, write) in GAUGES {
-        let is_known = rows.iter().any(|row| get(row).is_some());
-        any |= is_known;
-        let cell = move |row: &&MatrixRow| match (get(row), view::nothing(row)) {
+        let cell = move |row: &&MatrixRow| match (get(row), nothing(row)) {
             (None, Some(reason)) => missing(&reason),
             (None, None) => missing("not reported by this server"),
             // Three decimals keep a large page small.
             (Some(value), _) => Cell::number(write(value), (value * 1e3).round() / 1e3),
         };
-        columns = columns.right(title, cell).only_if(is_known);
+        columns = columns.right(title, cell).only_if(rows.iter().any(|row| get(row).is_some()));
     }
     let table = columns.table(id, "Server gauges (mean)", rows.iter().copied());
     let note = "Means over the readings during the runs. The stored runs have the variation.";
-    any.then(|| Table { notes: vec![plain(note)], ..table })
+    (1 < table.columns.len()).then(|| Table { notes: vec![plain(note)], ..table })
 }
 
 /// Tensor and pipeline parallelism side by side, and the speed-up.
 fn strategies(view: View<'_>) -> Option<Section> {
     let tables = &view.matrix.strategies;
-    let mut blocks = vec![Block::Paragraph(plain(
+    let mut blocks = vec![Block::paragraph(
         "The speed-up is tensor parallelism over pipeline parallelism, minus one: above zero, tensor \
          parallelism is faster. On one GPU both are the same deployment, and the difference shows the \
          variation by chance. Pairs with errors on either side are not compared.",
-    ))];
+    )];
     for (index, one) in tables.iter().enumerate() {
         let title = view.title((one.model, one.context), None, &one.flags, Some(one.level));
-        let summary = format!("{title}: generation {}", span_words(one));
+        let summary = format!("{title}: generation {}", span_words(compared(one)));
         let mut inner = vec![Block::Table(strategies_table(view, one, index, &title))];
         inner.extend(charts::speedups(view, one, index, &title).map(figure_block));
         blocks.extend(folded(OPEN_MAX < tables.len(), summary, inner));
@@ -557,14 +525,14 @@ fn strategies(view: View<'_>) -> Option<Section> {
 }
 
 /// Speed-ups between two different deployments without errors.
-fn compared(table: &StrategyTable) -> impl Iterator<Item = &Speedup> {
+fn compared(table: &StrategyTable) -> impl Iterator<Item = &Speedup> + Clone {
     let rows = table.rows.iter().filter(|row| !row.same_deployment);
     rows.filter_map(|row| row.generation_speedup.as_ref())
 }
 
-fn span_words(table: &StrategyTable) -> String {
-    let shares = || compared(table).map(|found| found.share);
-    match (shares().reduce(f64::min), shares().reduce(f64::max)) {
+fn span_words<'a>(found: impl Iterator<Item = &'a Speedup> + Clone) -> String {
+    let shares = found.map(|found| found.share);
+    match (shares.clone().reduce(f64::min), shares.reduce(f64::max)) {
         (Some(low), Some(high)) if low.to_bits() == high.to_bits() => signed_percent(low),
         (Some(low), Some(high)) => format!("{} to {}", signed_percent(low), signed_percent(high)),
         _ => "not compared".to_owned(),
@@ -573,14 +541,12 @@ fn span_words(table: &StrategyTable) -> String {
 
 /// The range of all speed-ups, for the summary.
 fn strategies_sentence(view: View<'_>) -> Option<Text> {
-    let all = || view.matrix.strategies.iter().flat_map(compared);
-    let low = all().map(|found| found.share).reduce(f64::min)?;
-    let high = all().map(|found| found.share).reduce(f64::max)?;
-    let intervals = || all().filter_map(|found| found.interval);
+    let all = view.matrix.strategies.iter().flat_map(compared);
+    let intervals = || all.clone().filter_map(|found| found.interval);
     let certainty = if intervals().next().is_none() {
         let mut rows = view.matrix.strategies.iter().flat_map(|table| &table.rows);
         let pair = rows.find(|row| !row.same_deployment && row.generation_speedup.is_some());
-        pair.map_or(ONE_RUN, |pair| no_interval(view, pair)).to_owned()
+        no_interval(view, pair?).to_owned()
     } else {
         let faster = intervals().filter(|interval| 0.0 < interval.low).count();
         let slower = intervals().filter(|interval| interval.high < 0.0).count();
@@ -589,15 +555,9 @@ fn strategies_sentence(view: View<'_>) -> Option<Text> {
              others are undecided"
         )
     };
-    Some(vec![
-        Span::Strong("Tensor vs. pipeline parallelism:".to_owned()),
-        Span::Plain(format!(
-            " generation {} to {} over {} pairs on several GPUs; {certainty}.",
-            signed_percent(low),
-            signed_percent(high),
-            all().count(),
-        )),
-    ])
+    let (span, pairs) = (span_words(all.clone()), all.count());
+    let words = format!("generation {span} over {pairs} pairs on several GPUs; {certainty}");
+    Some(labelled("Tensor vs. pipeline parallelism", &words))
 }
 
 fn strategies_table(view: View<'_>, table: &StrategyTable, index: usize, title: &str) -> Table {
@@ -607,17 +567,14 @@ fn strategies_table(view: View<'_>, table: &StrategyTable, index: usize, title: 
             let Some(found) = side(row).and_then(|side| view.row(side)) else {
                 return missing("not in the matrix");
             };
+            let mut cell = number(found, view.figure(found, figure));
             // Another table has its interval.
-            let cell = number(found, view.figure(found, figure));
-            if cell.doubtful || cell.number.is_none() {
-                cell
-            } else {
-                Cell { detail: None, ..cell }
-            }
+            cell.detail = cell.detail.filter(|_| cell.doubtful || cell.number.is_none());
+            cell
         }
     };
     let speedup = |row: &StrategyRow, found: Option<&Speedup>| {
-        let Some(found) = found else { return missing("one side has errors or no result") };
+        let Some(found) = found else { return missing(ONE_SIDE) };
         let reason = if row.same_deployment { SAME_DEPLOYMENT } else { no_interval(view, row) };
         share(found, row.same_deployment || found.interval.is_none(), reason)
     };
@@ -648,7 +605,7 @@ fn loads(view: View<'_>) -> Option<Section> {
         let title = view.title((*model, *context), *strategy, flags, None);
         let rows = presets.iter().flat_map(|(_, rows)| view.rows_at(rows)).collect();
         let chart = charts::loads(view, one, index, &title);
-        let mut inner: Vec<Block> = chart.map(figure_block).into_iter().collect();
+        let mut inner = Vec::from_iter(chart.map(figure_block));
         let id = (format!("loads-{index}-table"), title.clone());
         inner.push(Block::Table(rows_table(view, id, true, rows)));
         blocks.extend(folded(OPEN_MAX < tables.len(), title, inner));
@@ -656,17 +613,9 @@ fn loads(view: View<'_>) -> Option<Section> {
     (!blocks.is_empty()).then(|| section("loads", "Results by load", blocks))
 }
 
-fn validity(set: &SetSummary) -> Section {
-    let mut blocks: Vec<Block> = set.warnings.iter().map(frame::notice).collect();
-    if blocks.is_empty() {
-        blocks.push(Block::Paragraph(plain("All checks of the runs passed.")));
-    }
-    section("belief", "Validity", blocks)
-}
-
 /// How the numbers of the page are computed, and their limits.
 fn method(view: View<'_>) -> Section {
-    let by = match view.tps_by() {
+    let by = match view.tps_by {
         TpsBy::Server => {
             "tokens by the server's counters, over the time from before the load until the server was \
              idle again"
@@ -680,41 +629,265 @@ fn method(view: View<'_>) -> Section {
         "each cell was deployed once, so the variation between starts of a server is not known, and \
          no winner is certain; use --repeat to measure it"
     } else {
-        "95 % confidence intervals between runs, each on a server of its own; a winner is certain only \
-         if this holds over all comparisons of the page together"
+        "95 % confidence intervals between runs, each on a newly deployed server; a winner is certain \
+         only if this holds over all comparisons of the page together"
     };
+    let request =
+        "the tokens of a request over its time from send to end, mean over successful requests";
+    let errors = "failed requests; such a row keeps its numbers but cannot win";
+    let cost = "the price of the preset per hour, divided by the tokens it generates in an hour at this \
+                rate; time to start a server and idle time are not included";
+    let energy = "energy of all GPUs during the load, divided by the generated tokens; the rest of the \
+                  machine is not included";
+    let unknown = "the effect of other prompts, other server versions or another day; presets are \
+                   described by the author of the matrix file";
     let lines = [
         (true, "Prompt and Generation TPS", by),
-        (
-            true,
-            "TPS of a request",
-            "the tokens of a request over its own time from send to end, mean over successful requests",
-        ),
+        (true, "TPS of a request", request),
         (true, "Mean latency and TTFT", "from send, mean over successful requests"),
-        (true, "Errors", "failed requests; such a row keeps its numbers but cannot win"),
-        (
-            view.has(MatrixFigure::Cost),
-            "Cost",
-            "the price of the preset per hour, divided by the tokens it generates in an hour at this \
-             rate; time to start a server and idle time are not included",
-        ),
-        (
-            view.has(MatrixFigure::Energy),
-            "Energy",
-            "energy of all GPUs during the load, divided by the generated tokens; the rest of the \
-             machine is not included",
-        ),
+        (true, "Errors", errors),
+        (view.has(MatrixFigure::Cost), "Cost", cost),
+        (view.has(MatrixFigure::Energy), "Energy", energy),
         (true, "Certainty", certainty),
-        (
-            true,
-            "Not known",
-            "the effect of other prompts, other server versions or another day; presets are described \
-             by the author of the matrix file",
-        ),
+        (true, "Not known", unknown),
     ];
     let lines = lines.into_iter().filter(|(applies, ..)| *applies);
     let lines = lines.map(|(_, label, words)| labelled(label, words)).collect();
     section("method", "Method", vec![Block::List(lines)])
+}
+
+/// The blocks, folded where `fold` is set.
+fn folded(fold: bool, summary: String, blocks: Vec<Block>) -> Vec<Block> {
+    if fold { vec![Block::Details { summary, blocks }] } else { blocks }
+}
+
+/// Limit for names of presets, models and flags.
+const NAME_CHARS_MAX: usize = 60;
+const REASON_CHARS_MAX: usize = 300;
+
+/// A matrix together with the set that it belongs to.
+#[derive(Clone, Copy)]
+struct View<'a> {
+    set: &'a SetSummary,
+    matrix: &'a MatrixSummary,
+    /// The source of the token counts of all rows.
+    tps_by: TpsBy,
+}
+
+impl<'a> View<'a> {
+    fn new(set: &'a SetSummary, matrix: &'a MatrixSummary) -> Self {
+        Self { set, matrix, tps_by: matrix.tps_by() }
+    }
+
+    fn row(&self, index: u32) -> Option<&'a MatrixRow> {
+        self.matrix.rows.get(index as usize)
+    }
+
+    fn rows_at(&self, indices: &[u32]) -> Vec<&'a MatrixRow> {
+        indices.iter().filter_map(|index| self.row(*index)).collect()
+    }
+
+    fn preset(&self, index: u32) -> String {
+        let preset = self.matrix.presets.get(index as usize);
+        preset.map_or_else(|| NOTHING.to_owned(), |it| terminal_line(&it.name, NAME_CHARS_MAX))
+    }
+
+    /// The indices of the models.
+    fn models(&self) -> impl Iterator<Item = u32> + use<'a> {
+        (0_u32..).zip(&self.matrix.models).map(|(index, _)| index)
+    }
+
+    fn model(&self, index: u32) -> String {
+        let model = self.matrix.models.get(index as usize);
+        let name =
+            model.map_or(NOTHING, |it| if it.label.is_empty() { &it.name } else { &it.label });
+        terminal_line(name, NAME_CHARS_MAX)
+    }
+
+    /// The deployment among those of the same model and context: `H100X2 · tensor`.
+    fn deployment(&self, row: &MatrixRow) -> String {
+        [self.preset(row.preset)].into_iter().chain(variant(row)).collect::<Vec<_>>().join(" · ")
+    }
+
+    /// The whole cell with its load: `H100X2 · Llama-3B · 2,048 tokens · tensor · c=10`.
+    fn cell(&self, row: &MatrixRow) -> String {
+        let names = [self.preset(row.preset), self.model(row.model)].into_iter();
+        let context = row.context.map(context_words);
+        let parts = names.chain(context).chain(variant(row)).chain(self.level(row.level));
+        parts.collect::<Vec<_>>().join(" · ")
+    }
+
+    /// A heading for rows that share these properties: `Llama-3B, 2,048 tokens, tensor parallel`.
+    fn title(
+        &self,
+        (model, context): (u32, Option<u32>),
+        strategy: Option<Strategy>,
+        flags: &[(String, String)],
+        level: Option<Level>,
+    ) -> String {
+        let parts = [self.model(model)].into_iter().chain(context.map(context_words));
+        parts.chain(self.distinction(strategy, flags, level)).collect::<Vec<_>>().join(", ")
+    }
+
+    /// The part of a title that differs between rows of the same model and context.
+    fn distinction(
+        &self,
+        strategy: Option<Strategy>,
+        flags: &[(String, String)],
+        level: Option<Level>,
+    ) -> Vec<String> {
+        let strategy = strategy.map(|strategy| format!("{} parallel", strategy.word()));
+        let flags = flags_words(flags.iter().map(|(name, value)| (name, value)));
+        let level = level.and_then(|level| self.level(level));
+        strategy.into_iter().chain(flags).chain(level).collect()
+    }
+
+    /// The name of a level; `None` where all rows have the same.
+    fn level(&self, level: Level) -> Option<String> {
+        let first = self.matrix.rows.first().map(|row| row.level);
+        let several = self.matrix.rows.iter().any(|row| Some(row.level) != first);
+        several.then(|| level_name(level))
+    }
+
+    /// Whether context lengths are varied.
+    fn has_contexts(&self) -> bool {
+        let first = self.matrix.rows.first().map(|row| row.context);
+        self.matrix.rows.iter().any(|row| Some(row.context) != first)
+    }
+
+    /// Whether the page shows only winners and failures, and folds the other rows.
+    const fn is_large(&self) -> bool {
+        48 < self.matrix.rows.len()
+    }
+
+    fn figure<'r>(&self, row: &'r MatrixRow, figure: MatrixFigure) -> &'r AcrossRuns {
+        figure.in_row(row, self.tps_by)
+    }
+
+    /// The mean of a figure; `None` where every request of the row failed.
+    fn mean(&self, row: &MatrixRow, figure: MatrixFigure) -> Option<f64> {
+        self.figure(row, figure).mean.filter(|_| nothing(row).is_none())
+    }
+
+    /// The best of some winners of a figure.
+    fn best_winner(
+        &self,
+        figure: MatrixFigure,
+        is_own: impl Fn(&Winner) -> bool,
+    ) -> Option<&'a Winner> {
+        let own = || self.matrix.winners.iter().filter(|it| it.figure == figure && is_own(it));
+        let rows = own().filter_map(|winner| Some((winner.row, self.row(winner.row)?)));
+        let (best, _) = figure.best(rows, self.tps_by)?;
+        own().find(|winner| winner.row == best)
+    }
+
+    /// The lead of a winner, behind a comma: `, 4.2 % ahead of H100X2`.
+    fn lead(&self, winner: &Winner) -> String {
+        match winner.ahead.as_ref().zip(self.runner_up(winner)) {
+            None => String::new(),
+            Some((ahead, next)) if is_tie(ahead) => format!(", tied with {next}"),
+            Some((ahead, next)) => {
+                let share = signed_percent(ahead.share);
+                format!(", {} ahead of {next}", share.trim_start_matches('+'))
+            }
+        }
+    }
+
+    /// The runner-up of a winner.
+    fn runner_up(&self, winner: &Winner) -> Option<String> {
+        Some(self.deployment(self.row(winner.runner_up?)?))
+    }
+
+    /// Whether it is a pipeline on one GPU, which is the same server as with tensor parallelism.
+    fn is_as_tensor(&self, row: &MatrixRow) -> bool {
+        row.has_tensor_twin(&self.matrix.rows, &self.matrix.presets)
+    }
+
+    /// The largest speed-up of an embedded engine over its profile, where there is one.
+    fn sped_up(&self) -> Option<f64> {
+        let subjects = self.set.conditions.iter().filter_map(|one| one.subject.as_ref());
+        subjects.filter_map(|subject| subject.engine_speed).reduce(f64::max)
+    }
+
+    /// Whether any row has the figure.
+    fn has(&self, figure: MatrixFigure) -> bool {
+        self.matrix.rows.iter().any(|row| self.mean(row, figure).is_some())
+    }
+
+    fn unit(&self, figure: MatrixFigure) -> String {
+        match figure {
+            MatrixFigure::PromptTps | MatrixFigure::GenerationTps => "tok/s".to_owned(),
+            MatrixFigure::Latency => "s".to_owned(),
+            MatrixFigure::Ttft => "ms".to_owned(),
+            MatrixFigure::Cost => match self.currency() {
+                Some(currency) => format!("{currency} per million generated tokens"),
+                None => "per million generated tokens (in the prices' unit)".to_owned(),
+            },
+            MatrixFigure::Energy => "J per generated token".to_owned(),
+        }
+    }
+
+    /// How many rows were measured, and how many of the others there are of each kind; empty where every
+    /// row was measured without failures.
+    fn tally(&self) -> (String, String) {
+        let number = |is: fn(&RowEnding) -> bool| {
+            self.matrix.rows.iter().filter(|row| is(&row.ending)).count() as u64
+        };
+        let kinds = [
+            (number(|ending| matches!(ending, RowEnding::WithErrors)), "with failed requests"),
+            (number(|ending| matches!(ending, RowEnding::Partly { .. })), "with failed runs"),
+            (number(|ending| matches!(ending, RowEnding::Failed { .. })), "failed"),
+            (number(|ending| matches!(ending, RowEnding::Missing)), "not measured yet"),
+        ];
+        let measured = self.matrix.rows.len() as u64 - kinds[2].0 - kinds[3].0;
+        let troubles = kinds.iter().filter(|(number, _)| 0 < *number);
+        let troubles = troubles.map(|(number, kind)| format!("{} {kind}", count(*number)));
+        (count(measured), troubles.collect::<Vec<_>>().join(", "))
+    }
+
+    /// A value of a figure with its unit.
+    fn amount(&self, figure: MatrixFigure, value: f64) -> String {
+        format!("{} {}", fmt::number(value), self.unit(figure))
+    }
+
+    /// The currency of the prices, where the matrix file names it.
+    fn currency(&self) -> Option<String> {
+        let currency = self.matrix.currency.as_deref().filter(|currency| !currency.is_empty());
+        currency.map(|currency| terminal_line(currency, 12))
+    }
+}
+
+/// The name of a figure, and the same in an id.
+const fn figure_names(figure: MatrixFigure) -> (&'static str, &'static str) {
+    match figure {
+        MatrixFigure::PromptTps => ("Prompt TPS", "prompt"),
+        MatrixFigure::GenerationTps => ("Generation TPS", "generation"),
+        MatrixFigure::Latency => ("Mean latency", "latency"),
+        MatrixFigure::Ttft => ("Mean TTFT", "ttft"),
+        MatrixFigure::Cost => ("Cost", "cost"),
+        MatrixFigure::Energy => ("Energy", "energy"),
+    }
+}
+
+/// The figure inside a sentence.
+fn figure_words(figure: MatrixFigure) -> String {
+    let (name, _) = figure_names(figure);
+    name[..1].to_lowercase() + &name[1..]
+}
+
+/// The figure in one or two words.
+fn short_name(figure: MatrixFigure) -> String {
+    figure_words(figure).trim_start_matches("mean ").to_owned()
+}
+
+/// `Highest` or `Lowest`.
+fn best_word(figure: MatrixFigure) -> &'static str {
+    if figure.better() == Better::Higher { "Highest" } else { "Lowest" }
+}
+
+/// `highest generation TPS`.
+fn best_of(figure: MatrixFigure) -> String {
+    format!("{} {}", best_word(figure).to_lowercase(), figure_words(figure))
 }
 
 /// A share in per cent with its sign.
@@ -724,7 +897,97 @@ fn signed_percent(share: f64) -> String {
     if size.starts_with(['<', '>']) { format!("{sign} {size}") } else { format!("{sign}{size}") }
 }
 
-/// The blocks, folded where `fold` is set.
-fn folded(fold: bool, summary: String, blocks: Vec<Block>) -> Vec<Block> {
-    if fold { vec![Block::Details { summary, blocks }] } else { blocks }
+fn context_words(tokens: u32) -> String {
+    format!("{} tokens", count(tokens.into()))
+}
+
+/// Strategy and flags, where they are varied: `tensor · enforce-eager=true`.
+fn variant(row: &MatrixRow) -> Option<String> {
+    let strategy = row.strategy.map(|strategy| strategy.word().to_owned());
+    let parts: Vec<String> = strategy.into_iter().chain(flags_words(&row.flags)).collect();
+    (!parts.is_empty()).then(|| parts.join(" · "))
+}
+
+fn flags_words<'a>(flags: impl IntoIterator<Item = (&'a String, &'a String)>) -> Option<String> {
+    let words: Vec<String> =
+        flags.into_iter().map(|(name, value)| format!("{name}={value}")).collect();
+    (!words.is_empty()).then(|| terminal_line(&words.join(" "), NAME_CHARS_MAX))
+}
+
+/// Why the numbers of a row are not reliable; `None` where they are.
+fn reservation(row: &MatrixRow) -> Option<String> {
+    match &row.ending {
+        RowEnding::WithErrors => {
+            Some(format!("{} failed; excluded from the ranking", errors_words(row)))
+        }
+        RowEnding::Partly { failure } => Some(format!(
+            "{} of {} failed; excluded from the ranking: {}",
+            row.failed_points.len(),
+            counted((row.points.len() + row.failed_points.len()) as u64, "run"),
+            reason(failure)
+        )),
+        _ if row.verdict == Some(Verdict::Invalid) => Some("its runs are invalid".to_owned()),
+        RowEnding::Clean | RowEnding::Failed { .. } | RowEnding::Missing => None,
+    }
+}
+
+/// `10 of 100 requests`.
+fn errors_words(row: &MatrixRow) -> String {
+    format!("{} of {}", count(row.errors), counted(row.requests, "request"))
+}
+
+/// Why a row has no numbers at all; `None` where it has.
+fn nothing(row: &MatrixRow) -> Option<String> {
+    match &row.ending {
+        RowEnding::Failed { failure } => Some(reason(failure)),
+        RowEnding::Missing => Some("not measured yet".to_owned()),
+        RowEnding::WithErrors if has_only_errors(row) => {
+            Some(format!("all of {} failed", counted(row.requests, "request")))
+        }
+        RowEnding::Clean | RowEnding::WithErrors | RowEnding::Partly { .. } => None,
+    }
+}
+
+const fn has_only_errors(row: &MatrixRow) -> bool {
+    0 < row.requests && row.requests <= row.errors
+}
+
+/// Whether it was tried and has no numbers.
+fn is_lost(row: &MatrixRow) -> bool {
+    nothing(row).is_some() && row.ending != RowEnding::Missing
+}
+
+/// A failure in one line, limited in length: the text comes from a server.
+fn reason(failure: &DeploymentFailure) -> String {
+    let what = terminal_line(failure.what.trim(), REASON_CHARS_MAX);
+    if what.is_empty() { failure.stage.to_string() } else { format!("{}: {what}", failure.stage) }
+}
+
+/// Why a row has no numbers, in two or three words.
+fn short(row: &MatrixRow) -> String {
+    match row.ending.failure() {
+        Some(failure) => failure.in_short(),
+        None if has_only_errors(row) => "every request failed".to_owned(),
+        None => "not measured yet".to_owned(),
+    }
+}
+
+/// Whether the lead is too small to be shown.
+fn is_tie(ahead: &Speedup) -> bool {
+    ahead.share.abs() < 0.001
+}
+
+const NOT_COMPARED: &str = "nothing else could be compared";
+const ONE_RUN: &str = "one run per side: the variation between starts of the server is not known";
+const NO_SPREAD: &str = "all runs gave the same value: the variation by chance is not known";
+
+/// Whether a winner is certain, in two or three words, and why it is not.
+const fn certainty_words(certainty: Certainty) -> (&'static str, &'static str) {
+    match certainty {
+        Certainty::Certain => ("certain", ""),
+        Certainty::Undecided => ("undecided", "the runs vary too much to tell which is ahead"),
+        Certainty::OneRun => ("one run", ONE_RUN),
+        Certainty::NoSpread => ("runs without spread", NO_SPREAD),
+        Certainty::Alone => ("alone", NOT_COMPARED),
+    }
 }

@@ -9,12 +9,8 @@ fn suite(name: &str, hash: &str, rows: &[(&str, u32, [f64; 3])]) -> Side<Summary
         all.extend(runs(seed, throughputs).into_iter().map(|run| at(*concurrency, run)));
         names.extend(throughputs.map(|_| (*row).to_owned()));
     }
-    let suite = SuiteSide { name: "standard".to_owned(), hash: hash.to_owned() };
-    Side {
-        suite: Some(suite),
-        rows: Some(Rows { of_runs: names, failed: Vec::new() }),
-        ..side(name, all)
-    }
+    let suite = Some(("standard".to_owned(), hash.to_owned()));
+    Side { suite, rows: names, ..side(name, all) }
 }
 
 const SHORT: (&str, u32, [f64; 3]) = ("Short", 8, [100.0, 101.0, 99.0]);
@@ -60,7 +56,7 @@ fn of_suites_that_differ_only_rows_that_ask_the_same_are_compared() {
     };
     let told = why.iter().find(|objection| objection.key == "suite").unwrap();
     assert!(told.text.contains("(aa)") && told.text.contains("(bb)"), "{}", told.text);
-    assert!(told.text.ends_with("something else: Long"), "{}", told.text);
+    assert!(told.text.ends_with("rows differs: Long"), "{}", told.text);
 }
 
 #[test]
@@ -84,7 +80,7 @@ fn cells_that_came_to_nothing_are_told_with_their_reasons() {
     let failing = |name: &str, failed: &[&str]| {
         let mut side = Side { suite: None, ..suite(name, "none", &[SHORT]) };
         let reason = |row: &&str| ((*row).to_owned(), "out of memory".to_owned());
-        side.rows.as_mut().unwrap().failed = failed.iter().map(reason).collect();
+        side.failed = failed.iter().map(reason).collect();
         side
     };
     let whole = Side { suite: None, ..suite("A", "none", &[SHORT, LONG]) };
@@ -92,11 +88,11 @@ fn cells_that_came_to_nothing_are_told_with_their_reasons() {
     let told = |key: &str| found.objections.iter().find(|it| it.key == key).cloned();
     let lost = told("failed_rows").unwrap();
     assert_eq!((lost.weight, lost.side.as_str()), (Weight::Warning, "B"));
-    assert_eq!(lost.text, "1 row of B came to nothing, but not everywhere: Long (out of memory)");
+    assert_eq!(lost.text, "1 row of B failed, but not on every side: Long (out of memory)");
     let nowhere = told("rows_of_nobody").unwrap();
     assert_eq!(
         (nowhere.weight, nowhere.text.as_str()),
-        (Weight::Note, "1 row of B came to nothing, as everywhere: Vast (out of memory)")
+        (Weight::Note, "1 row of B failed, as on every side: Vast (out of memory)")
     );
 }
 

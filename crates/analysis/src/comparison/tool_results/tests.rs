@@ -1,9 +1,7 @@
 //! Results of other tools against each other, and against runs of our own.
 
 use super::*;
-use crate::comparison::{
-    Basis, Comparison, ComparisonProblem, Judgement, LayoutSide, Layouts, Margins, Terms,
-};
+use crate::comparison::{Basis, Comparison, ComparisonProblem, Judgement, Layouts, Margins, Terms};
 use crate::tool_result::{ResultRate, ResultSource};
 
 /// A result of vLLM's client with these output tokens per second.
@@ -30,7 +28,8 @@ fn result(name: &str, concurrency: u32, throughput: f64) -> ToolResult {
 
 fn side(name: &str, sheets: Vec<ToolResult>) -> Side<ToolResult> {
     let source = format!("import-{name}");
-    Side { name: name.to_owned(), source, results: sheets, rows: None, suite: None }
+    let (name, rows, failed) = (name.to_owned(), Vec::new(), Vec::new());
+    Side { name, source, results: sheets, rows, failed, suite: None }
 }
 
 fn terms() -> Terms {
@@ -181,7 +180,7 @@ fn layouts_come_from_what_the_results_say() {
         side(name, vec![ToolResult { tensor_parallel: Some(degree), ..sheet }])
     };
     let sides = [with("A", 8, 3_000.0), with("B", 4, 2_275.44), with("C", 2, 1_000.0)];
-    let known: Vec<LayoutSide<'_>> = sides.iter().map(Side::layout).collect();
+    let known: Vec<_> = sides.iter().map(Side::layout).collect();
     let layouts = Layouts::new(8, &[], &known).unwrap();
     let found = Comparison::new(&sides, &Terms { layouts: Some(layouts), ..terms() }).unwrap();
     let rows: Vec<(u32, u32, f64)> = found

@@ -1,4 +1,4 @@
-//! One cell as an experiment: which server it is, what it is asked, and which cells make no sense.
+//! One cell as an experiment: its server, its workload, and warnings about cells that measure nothing.
 //!
 //! Placeholders of `[deploy]` stand for values of the cell. Those that are known only when a server
 //! starts stay as they are.
@@ -8,12 +8,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use inferometer_model::Spec;
 use inferometer_model::spec::{EngineTable, Source, TargetSpec};
-use inferometer_model::study::{Cell, Level, Matrix, MatrixModel, Preset, StudySpec};
+use inferometer_model::study::{Cell, Level, Matrix, StudySpec};
 use inferometer_study::play::unfit;
 use inferometer_target::deploy::placeholder::{escaped, fill_planned};
 use serde_json::{Map, Value, json};
 
-use super::{ExtraKeys, MatrixFile, axes};
+use super::{MatrixFile, cell_name, coordinates, engine_key, to_texts};
 use crate::arguments::{Grammar, MatrixArguments};
 use crate::draft::{Drafted, draft_scenario};
 use crate::experiment::{Layer, nearest};
@@ -21,16 +21,15 @@ use crate::failure::Failure;
 use crate::study::sweep::spec_at_levels;
 
 impl MatrixFile {
-    /// What a cell is asked at the first of its levels, after all were found possible.
+    /// The spec of a cell at the first of its levels, after all levels were checked.
     pub(super) fn cell_spec(
         &self,
         cell: &Cell,
         levels: &[Level],
         arguments: &MatrixArguments,
     ) -> Result<(Drafted, Spec), Failure> {
-        let about = |failure: Failure| {
-            failure.about(&format!("cell `{}`", axes::cell_name(&self.matrix, cell)))
-        };
+        let about =
+            |failure: Failure| failure.about(&format!("cell `{}`", cell_name(&self.matrix, cell)));
         let layer = self.cell_layer(cell)?;
         let mut drafted = draft_scenario(&arguments.headers, layer).map_err(about)?;
         drafted.spec.workload.seed = self.table.seed;
@@ -50,13 +49,13 @@ impl MatrixFile {
             layer.lay(Layer { tree: json!({ "engine": engine }), ..Layer::default() })?;
             return Ok(layer);
         }
-        let deploy = fill_table(&layer.tree["deploy"], self, cell);
+        let deploy = Placeholders { file: self, cell }.fill_table(&layer.tree["deploy"]);
         layer.tree["deploy"] = deploy.map_err(|(key, why)| layer.origins.failure(&key, &why))?;
         layer.tree["target"]["model"] = self.matrix.models[cell.model as usize].name.clone().into();
         Ok(layer)
     }
 
-    /// What model, preset and flags say of the embedded engine, and what the cell itself decides.
+    /// The keys of the embedded engine from model, preset and flags, and those that follow from the cell.
     fn cell_engine(&self, cell: &Cell) -> Result<Map<String, Value>, Failure> {
         let (preset, model) = (cell.preset as usize, cell.model as usize);
         let mut engine = Map::new();
@@ -69,8 +68,8 @@ impl MatrixFile {
         if !says("hardware") && !says("profile") {
             let name = &self.matrix.presets[preset].name;
             return Err(Failure::usage(format!("preset `{name}`: `hardware` is not set")).hint(
-                "write engine = { hardware = \"…\" } into it (inferometer engine --list shows \
-                 them), or write into [deploy] how servers are deployed",
+                "add engine = { hardware = \"…\" } to it (inferometer engine --list shows them), or \
+                 write in [deploy] how servers are deployed",
             ));
         }
         for (flag, value) in &cell.flags {
@@ -90,7 +89,8 @@ impl MatrixFile {
             let Some(value) = value.map(Value::from) else { continue };
             let said = engine.get(key).or_else(|| shared?.get(key));
             if let Some(said) = said.filter(|said| **said != value) {
-                let what = format!("`{key}` is {said} here, and {by} it {value}; leave one out");
+                let what =
+                    format!("`{key}` is {said} here, but {by} it {value}; remove one of them");
                 return Err(self.origins.failure(&self.engine_key_path(cell, key), &what));
             }
             engine.insert(key.to_owned(), value);
@@ -98,7 +98,7 @@ impl MatrixFile {
         Ok(engine)
     }
 
-    /// Where the file says this of the engine of a cell.
+    /// The path of a key of the engine of a cell in the file.
     fn engine_key_path(&self, cell: &Cell, key: &str) -> String {
         let Cell { preset, model, .. } = cell;
         if self.presets[*preset as usize].engine.contains_key(key) {
@@ -115,7 +115,7 @@ impl MatrixFile {
     }
 
     /// Why an embedded engine with these options cannot start, line by line; `None` if it can. A
-    /// mistake that affects every cell is reported at its place in the file.
+    /// mistake that affects every cell is reported at its position in the file.
     pub(super) fn foreseen_failure(
         &self,
         cell: &Cell,
@@ -137,7 +137,7 @@ impl MatrixFile {
             Some((key, _)) => {
                 self.origins.failure(&self.engine_key_path(cell, key), failure.message())
             }
-            None => failure.about(&format!("cell `{}`", axes::cell_name(&self.matrix, cell))),
+            None => failure.about(&format!("cell `{}`", cell_name(&self.matrix, cell))),
         })
     }
 }
@@ -148,7 +148,7 @@ fn known_engine_key(flag: &str) -> Result<String, Failure> {
         .map_err(|error| Failure::internal(format!("[engine]: {error}")))?;
     let known: Vec<&str> =
         known.as_object().into_iter().flat_map(Map::keys).map(String::as_str).collect();
-    let key = axes::engine_key(flag);
+    let key = engine_key(flag);
     if known.contains(&key.as_str()) {
         return Ok(key);
     }
@@ -158,7 +158,7 @@ fn known_engine_key(flag: &str) -> Result<String, Failure> {
 }
 
 /// A warning for cells that deploy the same server, because an axis is varied that the servers
-/// ignore. Both strategies on one GPU have a note of their own.
+/// ignore. Both strategies on one GPU have a separate note.
 pub(super) fn same_servers(study: &StudySpec, matrix: &Matrix) -> Option<String> {
     let mut servers: BTreeMap<String, Vec<&Cell>> = BTreeMap::new();
     for (condition, cell) in study.conditions.iter().zip(&matrix.cells) {
@@ -167,13 +167,12 @@ pub(super) fn same_servers(study: &StudySpec, matrix: &Matrix) -> Option<String>
     }
     let (mut axes, mut cells) = (BTreeSet::new(), 0);
     for alike in servers.values() {
-        let Some((first, others)) = alike.split_first() else { continue };
-        let is_single =
-            matrix.presets.get(first.preset as usize).is_some_and(|it| it.gpus == Some(1));
-        let ours = axes::coordinates(matrix, first);
+        let preset = matrix.presets.get(alike[0].preset as usize);
+        let is_single = preset.is_some_and(|preset| preset.gpus == Some(1));
+        let ours = coordinates(matrix, alike[0]);
         let mut found = BTreeSet::new();
-        for other in others {
-            let theirs = axes::coordinates(matrix, other);
+        for other in &alike[1..] {
+            let theirs = coordinates(matrix, other);
             let lost = ours.iter().filter(|value| !theirs.contains(value));
             let new = theirs.iter().filter(|value| !ours.contains(value));
             let differing = lost.chain(new).map(|(axis, _)| (*axis).to_owned());
@@ -184,26 +183,25 @@ pub(super) fn same_servers(study: &StudySpec, matrix: &Matrix) -> Option<String>
             axes.extend(found);
         }
     }
-    if axes.is_empty() {
-        return None;
-    }
+    let placeholder = |axis: &String| match axis.as_str() {
+        "preset" | "model" | "context" => format!("{{{axis}}}"),
+        "strategy" => "{tp} and {pp}".to_owned(),
+        flag => format!("{{flag:{flag}}}"),
+    };
     let axes: Vec<String> = axes.into_iter().collect();
+    let placeholders = axes.iter().map(placeholder).collect::<Vec<_>>().join(" and ");
     let is_deployed = study.conditions.iter().any(|it| it.spec.target != TargetSpec::Embedded);
     let remedy = if is_deployed {
-        let placeholder = |axis: &String| match axis.as_str() {
-            "preset" | "model" | "context" => format!("{{{axis}}}"),
-            "strategy" => "{tp} and {pp}".to_owned(),
-            flag => format!("{{flag:{flag}}}"),
-        };
-        let placeholders: Vec<String> = axes.iter().map(placeholder).collect();
-        format!("put {} into [deploy], or do not vary it", placeholders.join(" and "))
+        format!("put {placeholders} into [deploy], or do not vary it")
     } else {
-        "let their engines differ, or leave one out".to_owned()
+        "make their engines differ, or leave one out".to_owned()
     };
-    Some(format!(
-        "{cells} cells deploy the same server as others and differ by {} alone; {remedy}",
-        axes.join(" and ")
-    ))
+    let axes = axes.join(" and ");
+    (!axes.is_empty()).then(|| {
+        format!(
+            "{cells} cells deploy the same server as others and differ by {axes} alone; {remedy}"
+        )
+    })
 }
 
 /// A warning for contexts in which no request of the workload has room.
@@ -216,19 +214,18 @@ pub(super) fn short_contexts(study: &StudySpec, matrix: &Matrix) -> Option<Strin
             short.insert(context, needed);
         }
     }
-    if short.is_empty() {
-        return None;
-    }
     let short: Vec<String> =
         short.iter().map(|(context, needed)| format!("{context} (needed: {needed})")).collect();
-    Some(format!(
-        "a prompt and its answer share the context, and together they are longer than {}: such \
-         requests are refused or cut; write shorter ones for it into [workload.by_context]",
-        short.join(", ")
-    ))
+    (!short.is_empty()).then(|| {
+        format!(
+            "a prompt and its output together are longer than the context of {}: such requests are \
+             refused or cut; set shorter lengths for it in [workload.by_context]",
+            short.join(", ")
+        )
+    })
 }
 
-/// Tokens of the shortest request, as far as they are known without counting words.
+/// Tokens of the shortest request, where they are known without a tokenizer.
 pub(crate) fn needed_tokens(spec: &Spec) -> Option<u32> {
     match &spec.workload.source {
         Source::Synthetic(it) => Some(it.input.least().saturating_add(it.output.least())),
@@ -243,7 +240,7 @@ pub(crate) fn needed_tokens(spec: &Spec) -> Option<u32> {
     }
 }
 
-/// Keys whose texts a shell reads.
+/// Keys with texts that a shell reads.
 const SHELL: [&str; 4] = ["up", "url", "logs", "down"];
 const KNOWN: [&str; 11] = [
     "preset",
@@ -259,44 +256,34 @@ const KNOWN: [&str; 11] = [
     "value:NAME",
 ];
 
-/// What placeholders stand for in one cell.
+/// The values of placeholders in one cell.
 struct Placeholders<'a> {
+    file: &'a MatrixFile,
     cell: &'a Cell,
-    preset: &'a Preset,
-    model: &'a MatrixModel,
-    /// What the preset and the model say beyond their names.
-    extra: [&'a ExtraKeys; 2],
-}
-
-/// The table with the values of the cell filled in; else the key that is wrong, and why.
-fn fill_table(deploy: &Value, file: &MatrixFile, cell: &Cell) -> Result<Value, (String, String)> {
-    let (preset, model) = (cell.preset as usize, cell.model as usize);
-    let placeholders = Placeholders {
-        cell,
-        preset: &file.matrix.presets[preset],
-        model: &file.matrix.models[model],
-        extra: [&file.presets[preset], &file.models[model]],
-    };
-    let Some(table) = deploy.as_object() else { return Ok(deploy.clone()) };
-    let mut full = Map::new();
-    for (key, value) in table {
-        let value = match value.as_str() {
-            // Split first: what is put into a word stays in it.
-            Some(text) if key == "command" => shlex::split(text)
-                .ok_or_else(|| "a quote is not closed".to_owned())
-                .and_then(|words| placeholders.fill_value(&words.into())),
-            Some(text) if SHELL.contains(&key.as_str()) => {
-                placeholders.fill(text, true).map(Value::String)
-            }
-            _ => placeholders.fill_value(value),
-        };
-        let wrong = |why: String| (format!("deploy.{key}"), format!("`deploy.{key}`: {why}"));
-        full.insert(key.clone(), value.map_err(wrong)?);
-    }
-    Ok(Value::Object(full))
 }
 
 impl Placeholders<'_> {
+    /// The table with the values of the cell filled in; else the key with an error, and the error.
+    fn fill_table(&self, deploy: &Value) -> Result<Value, (String, String)> {
+        let Some(table) = deploy.as_object() else { return Ok(deploy.clone()) };
+        let mut full = Map::new();
+        for (key, value) in table {
+            let value = match value.as_str() {
+                // Split first: a value with spaces stays one argument.
+                Some(text) if key == "command" => shlex::split(text)
+                    .ok_or_else(|| "a quote is not closed".to_owned())
+                    .and_then(|words| self.fill_value(&words.into())),
+                Some(text) if SHELL.contains(&key.as_str()) => {
+                    self.fill(text, true).map(Value::String)
+                }
+                _ => self.fill_value(value),
+            };
+            let wrong = |why: String| (format!("deploy.{key}"), format!("`deploy.{key}`: {why}"));
+            full.insert(key.clone(), value.map_err(wrong)?);
+        }
+        Ok(Value::Object(full))
+    }
+
     fn fill_value(&self, value: &Value) -> Result<Value, String> {
         match value {
             Value::String(text) => self.fill(text, false).map(Value::String),
@@ -335,25 +322,26 @@ impl Placeholders<'_> {
             if in_quotes.contains(&name) && quoted != plain {
                 return Err(format!(
                     "the value of {{{name}}} is quoted for the shell, and is already in quotes; \
-                     leave them out"
+                     remove them"
                 ));
             }
             Ok(Some(quoted))
         };
         let refused = RefCell::new(None);
         let lookup = |name: &str| {
-            value(name).unwrap_or_else(|why| {
-                refused.replace(Some(why));
-                None
-            })
+            let keep = |why: String| drop(refused.replace(Some(why)));
+            value(name).map_err(keep).ok().flatten()
         };
         let filled = fill_planned(text, &KNOWN, &lookup);
         filled.map_err(|error| refused.take().unwrap_or_else(|| error.to_string()))
     }
 
-    /// The words that a placeholder stands for; `None` where there is no such name.
+    /// The arguments that a placeholder stands for; `None` where the name is unknown.
     fn words(&self, name: &str) -> Result<Option<Vec<String>>, String> {
-        let Self { cell, preset, model, extra } = self;
+        let Self { file, cell } = self;
+        let (preset, model) = (cell.preset as usize, cell.model as usize);
+        let keys = [&file.presets[preset], &file.models[model]];
+        let (preset, model) = (&file.matrix.presets[preset], &file.matrix.models[model]);
         let number = |number: Option<u32>| number.map(|number| number.to_string());
         let no_gpus = format!("preset `{}` has no `gpus`", preset.name);
         let (value, why) = match name {
@@ -372,24 +360,23 @@ impl Placeholders<'_> {
             _ => match name.split_once(':') {
                 Some(("flag", flag)) => {
                     let known: Vec<&str> = cell.flags.keys().map(String::as_str).collect();
-                    let known =
-                        if known.is_empty() { "nothing".to_owned() } else { known.join(", ") };
-                    (cell.flags.get(flag).cloned(), format!("[flags] has {known}"))
+                    let value = cell.flags.get(flag).cloned();
+                    (value, format!("the names in [flags] are: {}", known.join(", ")))
                 }
                 Some(("value", key)) => {
-                    let value = extra.iter().find_map(|extra| extra.values.get(key));
+                    let value = keys.iter().find_map(|keys| keys.values.get(key));
                     let owners = format!("`{}` and `{}`", preset.name, model.label);
-                    let value = value.map(|value| value.0.concat());
+                    let value = value.map(|value| to_texts(value).concat());
                     (value, format!("no such key in the `values` of {owners}"))
                 }
                 _ => return Ok(None),
             },
         };
-        let nothing = || format!("nothing is known for {{{name}}}: {why}");
+        let nothing = || format!("there is no value for {{{name}}}: {why}");
         value.map(|value| Some(vec![value])).ok_or_else(nothing)
     }
 
-    /// As most servers read them; what is off is left out.
+    /// As most servers read them; a flag that is `false` is left out.
     fn flags(&self) -> Vec<String> {
         let word = |(name, value): (&String, &String)| {
             let name = name.replace('_', "-");

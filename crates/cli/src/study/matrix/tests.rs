@@ -179,7 +179,7 @@ fn some_cells_alone_leave_out_what_they_do_not_need() {
     assert_eq!(matrix.presets.len(), 1);
     assert!(matrix.cells.iter().all(|cell| cell.preset == 0));
     assert_eq!(matrix.cells[2].model, 1);
-    assert_eq!(plan.notes, ["3 of 8 cells were asked for"]);
+    assert_eq!(plan.notes, ["3 of 8 cells are selected"]);
     let all = Selection::read(&[], matrix).unwrap();
     assert!(matrix.cells.iter().all(|cell| all.takes(matrix, cell)));
 }
@@ -219,7 +219,7 @@ fn loads_answers_and_numbers_are_said_over_the_file() {
     };
     assert_eq!(output(0), Lengths::Fixed(7));
     assert_ne!(output(1), Lengths::Fixed(7));
-    assert!(plan.notes.iter().any(|note| note.contains("did not rise")), "{:?}", plan.notes);
+    assert!(plan.notes.iter().any(|note| note.contains("not in rising order")), "{:?}", plan.notes);
     assert!(plan.warnings.iter().any(|warning| warning.contains("price_per_hour")));
     let never = MatrixArguments { repeat: Some(0), ..MatrixArguments::default() };
     assert!(read(SMALL, &never).is_err());
@@ -326,11 +326,11 @@ fn what_is_no_matrix_is_refused_by_its_place() {
         ("[[preset]]\ngpus = 2\n", &["preset 3 has no `name`"][..]),
         ("[[preset]]\nname = \"ONE\"\n", &["`ONE` is the name of preset 1 already"]),
         ("[[model]]\nname = \"x/3B\"\n", &["two models are called `3B`"]),
-        ("[target]\nurl = \"http://h\"\n", &["puts its servers up"]),
+        ("[target]\nurl = \"http://h\"\n", &["deploys its servers"]),
         ("[workload]\nseed = 3\n", &["one seed"]),
         ("[sweep]\nrates = [1]\n", &["`concurrency` in [matrix]"]),
         ("[repeat]\nruns = 2\n", &["`repeat` in [matrix]"]),
-        ("[engine]\ntp = 2\n[deploy]\ncommand = \"x {port}\"\n", &["leave one out"]),
+        ("[engine]\ntp = 2\n[deploy]\ncommand = \"x {port}\"\n", &["choose one"]),
         ("[flags]\npreset = [1]\n", &["name of an axis"]),
         ("[flags]\nseed = []\n", &["no values"]),
         ("[[exclude]]\npreset = \"three\"\n", &["unknown preset `three`"]),

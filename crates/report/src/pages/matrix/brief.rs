@@ -1,13 +1,11 @@
 //! The page of a matrix in a terminal: the winners, every row where there are few, and the failures.
 
-use std::collections::BTreeMap;
-
 use inferometer_analysis::matrix::{MatrixFigure, MatrixRow, MatrixSummary, TpsBy, Winner};
 use inferometer_analysis::set::SetSummary;
-use inferometer_model::deployment::{DeploymentFailure, LikelyCause};
 
-use super::view::{self, View};
-use crate::document::{Block, Cell, Columns, Mood, Section, Table, Text, plain};
+use super::servers::failure_notices;
+use super::{self as matrix, View};
+use crate::document::{Block, Cell, Columns, Section, Table, Text, plain};
 use crate::escape::{terminal_ends, terminal_line};
 use crate::fmt::{NOTHING, across, count, counted};
 use crate::pages::{distinct, set};
@@ -22,8 +20,6 @@ const MODEL_CHARS_MAX: usize = 12;
 const QUESTIONS_MAX: usize = 12;
 const ANSWERS_MAX: usize = 16;
 const TARGETS_MAX: usize = 3;
-/// Characters of a server's message.
-const WORDS_CHARS_MAX: usize = 200;
 
 /// What was compared, and where.
 pub(in crate::pages) fn subject(set: &SetSummary, matrix: &MatrixSummary) -> Vec<(String, Text)> {
@@ -47,14 +43,15 @@ pub(in crate::pages) fn subject(set: &SetSummary, matrix: &MatrixSummary) -> Vec
 
 /// The winners, every row where there are few, and the failures.
 pub(in crate::pages) fn sections(set: &SetSummary, matrix: &MatrixSummary) -> Vec<Section> {
-    let view = View { set, matrix };
-    let (measured, troubles) = view::tally(&matrix.rows);
+    let view = View::new(set, matrix);
+    let (measured, troubles) = view.tally();
     let more = if troubles.is_empty() { String::new() } else { format!("; {troubles}") };
     let all = count(matrix.rows.len() as u64);
-    let measured = format!("{} of {all} rows measured{more}", count(measured as u64));
+    let measured = format!("{measured} of {all} rows measured{more}");
     let tables = [best(view), rows(view)].into_iter().flatten().map(Block::Table);
     let blocks = [Block::paragraph(measured)].into_iter().chain(tables).map(|block| vec![block]);
-    blocks.chain([failures(view)]).map(|blocks| Section::new("", blocks)).collect()
+    let failures = failure_notices(view).into_iter().map(|(notice, _)| notice).collect();
+    blocks.chain([failures]).map(|blocks| Section::new("", blocks)).collect()
 }
 
 /// The winners where they are few, else those of generation TPS.
@@ -79,7 +76,9 @@ fn best(view: View<'_>) -> Option<Table> {
     let table = Columns::new("model", |winner: &&Winner| {
         Cell::text(terminal_line(&view.model(winner.model), MODEL_CHARS_MAX))
     })
-    .left("at", |winner| Cell::text(view::short_name(winner.figure).replace("generation", "gen.")))
+    .left("at", |winner| {
+        Cell::text(matrix::short_name(winner.figure).replace("generation", "gen."))
+    })
     .only_if(is_short)
     .right("context", |winner| {
         Cell::text(winner.context.map_or_else(|| NOTHING.to_owned(), |tokens| count(tokens.into())))
@@ -97,18 +96,18 @@ fn best(view: View<'_>) -> Option<Table> {
     .right("ahead", |winner| {
         Cell::text(match &winner.ahead {
             None => "alone".to_owned(),
-            Some(found) if view::is_tie(found) => "tie".to_owned(),
+            Some(found) if matrix::is_tie(found) => "tie".to_owned(),
             Some(found) => format!("{:.1} %", found.share * 100.0),
         })
     })
-    .left("certainty", |winner| Cell::text(view::certainty_word(winner.certainty)))
+    .left("certainty", |winner| Cell::text(matrix::certainty_words(winner.certainty).0))
     .table("", title, shown);
     (!table.rows.is_empty()).then_some(Table { notes, ..table })
 }
 
 /// How tokens were counted, and what the table leaves out.
 fn notes(view: View<'_>, shown: &[&Winner], more: usize) -> Vec<Text> {
-    let by = match view.tps_by() {
+    let by = match view.tps_by {
         TpsBy::Server => "tokens by the server's counters, until it was idle again",
         TpsBy::Client => "tokens counted by the client: not every row has the server's counters",
     };
@@ -139,7 +138,7 @@ fn rows(view: View<'_>) -> Option<Table> {
     let rows = &view.matrix.rows;
     let get = |figure| {
         move |row: &&MatrixRow| {
-            let known = Some(view.figure(row, figure)).filter(|_| view::nothing(row).is_none());
+            let known = Some(view.figure(row, figure)).filter(|_| matrix::nothing(row).is_none());
             Cell::text(across(known))
         }
     };
@@ -147,40 +146,12 @@ fn rows(view: View<'_>) -> Option<Table> {
         .right("gen. tok/s", get(MatrixFigure::GenerationTps))
         .right("latency s", get(MatrixFigure::Latency))
         .left("", |row| {
-            let nothing = view::nothing(row).map(|_| view::short(row));
+            let nothing = matrix::nothing(row).map(|_| matrix::short(row));
             let errors = || (0 < row.errors).then(|| format!("{} failed", row.errors));
-            let partly = || row.ending.failure().map(|_| format!("partly {}", view::short(row)));
+            let partly = || row.ending.failure().map(|_| format!("partly {}", matrix::short(row)));
             Cell::text(nothing.or_else(errors).or_else(partly).unwrap_or_default())
         })
         .table("", "every row", rows);
     let notes = vec![plain("± 95 % between runs, or within the run where there is one")];
     (!rows.is_empty() && rows.len() <= ROWS_MAX).then_some(Table { notes, ..table })
-}
-
-/// Failures by kind: the first of them with its message, and what to do.
-fn failures(view: View<'_>) -> Vec<Block> {
-    let mut kinds: BTreeMap<String, (u64, &MatrixRow, &DeploymentFailure)> = BTreeMap::new();
-    for row in &view.matrix.rows {
-        let Some(failure) = row.ending.failure() else { continue };
-        kinds.entry(view::short(row)).or_insert((0, row, failure)).0 += 1;
-    }
-    let notice =
-        |(kind, (number, first, failure)): (String, (u64, &MatrixRow, &DeploymentFailure))| {
-            let mut points = vec![plain(terminal_line(&view::reason(failure), WORDS_CHARS_MAX))];
-            let last = failure.log.iter().rev().find(|line| !line.trim().is_empty());
-            if let Some(last) = last.filter(|last| !failure.what.contains(last.trim())) {
-                let last = terminal_line(last.trim(), WORDS_CHARS_MAX);
-                points.push(plain(format!("last line of its log: {last}")));
-            }
-            let remedy = failure.cause.map(LikelyCause::remedy);
-            let remedy = remedy.unwrap_or("the page has the last lines of its log");
-            let rows = counted(number, "row");
-            Block::Notice {
-                mood: Mood::Bad,
-                text: plain(format!("{rows} {kind}, first {}", view.cell(first))),
-                points,
-                remedy: Some(plain(remedy)),
-            }
-        };
-    kinds.into_iter().map(notice).collect()
 }

@@ -1,13 +1,14 @@
 //! Charts of a matrix: bars of one figure, tiles over context lengths, lines over loads, and speed-ups.
 
+use std::collections::BTreeSet;
+
 use inferometer_analysis::matrix::{
-    LoadTable, MatrixFigure, MatrixRow, Speedup, StrategyRow, StrategyTable,
+    LoadTable, MatrixFigure, MatrixRow, Speedup, StrategyRow, StrategyTable, Winner,
 };
 use inferometer_analysis::set::AcrossRuns;
 use inferometer_model::study::Level;
 
-use super::view::{self, View};
-use super::{SAME_DEPLOYMENT, compared, span_words};
+use super::{self as matrix, ONE_SIDE, SAME_DEPLOYMENT, View, compared, span_words};
 use crate::chart::{
     Bar, BarGroup, Bars, Chart, LinePoint, LineSeries, Lines, LinesPanel, Measure, Plot, ScaleKind,
     Tile, TileRow, Tiles,
@@ -21,20 +22,20 @@ const NO_BEST: &str = "No row was measured without failures, so none is the best
 const TILE_ROWS_MAX: usize = 64;
 
 fn linear(view: View<'_>, figure: MatrixFigure) -> Measure {
-    measure(view::figure_name(figure), &view.unit(figure), ScaleKind::Linear)
+    measure(matrix::figure_names(figure).0, &view.unit(figure), ScaleKind::Linear)
 }
 
 fn bar(view: View<'_>, figure: MatrixFigure, row: &MatrixRow) -> Bar {
     let across = view.figure(row, figure);
-    let reservation = view::reservation(row);
+    let reservation = matrix::reservation(row);
     let unknown = across.mean.is_none().then(|| across.reason.clone()).flatten();
     Bar {
-        series: view::variant(row).unwrap_or_else(|| "all".to_owned()),
+        series: matrix::variant(row).unwrap_or_else(|| "all".to_owned()),
         value: view.mean(row, figure),
         interval: pair(across.doubt()),
         hollow: reservation.is_some(),
-        failed: view::is_lost(row),
-        note: view::nothing(row).or(reservation).or(unknown),
+        failed: matrix::is_lost(row),
+        note: matrix::nothing(row).or(reservation).or(unknown),
     }
 }
 
@@ -60,7 +61,7 @@ pub(super) fn bars(
     let groups = distinct(rows.iter().map(|row| row.preset)).into_iter().map(group).collect();
     Some(Chart {
         id: id.to_owned(),
-        title: format!("{}: {subject}", view::figure_name(figure)),
+        title: format!("{}: {subject}", matrix::figure_names(figure).0),
         finding: bars_finding(view, figure, rows),
         n: bars_n(view, figure, rows),
         plot: Plot::Bars(Bars { y: linear(view, figure), groups }),
@@ -68,26 +69,25 @@ pub(super) fn bars(
 }
 
 fn failures(rows: &[&MatrixRow]) -> usize {
-    rows.iter().filter(|row| view::reservation(row).is_some() && !view::is_lost(row)).count()
+    rows.iter().filter(|row| matrix::reservation(row).is_some() && !matrix::is_lost(row)).count()
 }
 
-/// The best, how certain its lead is, and how many rows cannot be compared.
+/// The winner, how certain its lead is, and how many rows cannot be compared.
 fn bars_finding(view: View<'_>, figure: MatrixFigure, rows: &[&MatrixRow]) -> String {
-    let best = view.best(rows.iter().copied(), figure);
-    let mut sentences = vec![best.map_or_else(
+    let question = rows.first().map(|row| (row.context, row.model, row.level));
+    let is_own = |it: &Winner| Some((it.context, it.model, it.level)) == question;
+    let winner = view.best_winner(figure, is_own);
+    let row = winner.and_then(|winner| Some((winner, view.row(winner.row)?)));
+    let mut sentences = vec![row.map_or_else(
         || NO_BEST.to_owned(),
-        |(row, value)| {
-            let best = view::best_of(figure);
-            let lead = lead(view, figure, (row, rows));
-            let amount = view.amount(figure, value);
-            format!(
-                "{}: {} with {amount}{lead}.",
-                best.split(' ').next().unwrap_or_default(),
-                view.deployment(row)
-            )
+        |(winner, row)| {
+            let (best, deployment) = (matrix::best_word(figure), view.deployment(row));
+            let (amount, lead) = (view.amount(figure, winner.value), view.lead(winner));
+            let (certainty, _) = matrix::certainty_words(winner.certainty);
+            format!("{best}: {deployment} with {amount}{lead} ({certainty}).")
         },
     )];
-    let crosses = rows.iter().filter(|row| view::nothing(row).is_some()).count() as u64;
+    let crosses = rows.iter().filter(|row| matrix::nothing(row).is_some()).count() as u64;
     let outlines = failures(rows) as u64;
     if 0 < outlines {
         sentences.push(format!("Outlines: {} with failures.", counted(outlines, "row")));
@@ -96,28 +96,6 @@ fn bars_finding(view: View<'_>, figure: MatrixFigure, rows: &[&MatrixRow]) -> St
         sentences.push(format!("Nothing was measured in {}.", counted(crosses, "row")));
     }
     sentences.join(" ")
-}
-
-/// How far the best is ahead of the next, at the end of a sentence.
-fn lead(view: View<'_>, figure: MatrixFigure, (best, rows): (&MatrixRow, &[&MatrixRow])) -> String {
-    if let Some(winner) = view.winner(best, figure) {
-        let certainty = view::certainty_word(winner.certainty);
-        return match (view.runner_up(winner), &winner.ahead) {
-            (Some(next), Some(ahead)) => {
-                let share = super::signed_percent(ahead.share);
-                format!(", {} ahead of {next} ({certainty})", share.trim_start_matches('+'))
-            }
-            _ => format!(" ({certainty})"),
-        };
-    }
-    let others = rows.iter().copied().filter(|row| !std::ptr::eq(*row, best));
-    let Some((next, _)) = view.best(others, figure) else { return " (alone)".to_owned() };
-    match [best, next].map(|row| view.figure(row, figure).interval) {
-        [Some(one), Some(other)] if one.high < other.low || other.high < one.low => "",
-        [Some(_), Some(_)] => " (undecided)",
-        _ => " (one run)",
-    }
-    .to_owned()
 }
 
 /// Requests and runs behind each bar.
@@ -147,42 +125,44 @@ fn bars_n(view: View<'_>, figure: MatrixFigure, rows: &[&MatrixRow]) -> String {
 pub(super) fn tiles(
     view: View<'_>,
     figure: MatrixFigure,
-    (model, level): (u32, (usize, Level)),
+    (model, (level_index, level)): (u32, (usize, Level)),
 ) -> Option<Chart> {
-    let (level_index, level) = level;
     let is_own = |row: &&MatrixRow| row.model == model && row.level == level;
     let own: Vec<&MatrixRow> = view.matrix.rows.iter().filter(is_own).collect();
-    let mut contexts: Vec<u32> = view.matrix.rows.iter().filter_map(|row| row.context).collect();
-    contexts.sort_unstable();
-    contexts.dedup();
+    let contexts: BTreeSet<u32> = view.matrix.rows.iter().filter_map(|row| row.context).collect();
     let mut labels = distinct(own.iter().map(|row| view.deployment(row)));
-    let deployments = labels.len();
+    let n = tiles_n(view, &own, labels.len());
     labels.truncate(TILE_ROWS_MAX);
     let row = |label: &String| {
-        let rows: Vec<&&MatrixRow> =
-            own.iter().filter(|row| view.deployment(row) == *label).collect();
-        let is_as_tensor = rows.iter().all(|row| view.is_as_tensor(row));
-        let at = |context: &u32| rows.iter().find(|row| row.context == Some(*context));
+        let rows = own.iter().filter(|row| view.deployment(row) == *label);
+        let is_as_tensor = rows.clone().all(|row| view.is_as_tensor(row));
+        let tile = |context: &u32| {
+            let row = rows.clone().find(|row| row.context == Some(*context))?;
+            let across = view.figure(row, figure);
+            let Bar { value, hollow, failed, note, .. } = bar(view, figure, row);
+            let note = note.or_else(|| across.doubt().map(|_| uncertainty(across)));
+            Some(Tile { value, hollow, failed, note })
+        };
         TileRow {
             label: label.clone() + if is_as_tensor { " (as tensor)" } else { "" },
-            tiles: contexts.iter().map(|at_| Some(tile(view, figure, at(at_)?))).collect(),
+            tiles: contexts.iter().map(tile).collect(),
         }
     };
-    let (best, value) = view.best(own.iter().copied(), figure)?;
+    let winner = view.best_winner(figure, |it| it.model == model && it.level == level)?;
+    let best = view.row(winner.row)?;
     let load = view.level(level).map_or_else(String::new, |level| format!(", {level}"));
     let cost = if figure == MatrixFigure::Cost { "cost-" } else { "" };
-    let best_word = view::best_of(figure);
     Some(Chart {
         id: format!("overview-{cost}model-{model}-load-{level_index}"),
-        title: format!("{}{load}: {}", view.model(model), view::figure_name(figure)),
+        title: format!("{}{load}: {}", view.model(model), matrix::figure_names(figure).0),
         finding: format!(
             "{}: {} at {}, {}.",
-            best_word.split(' ').next().unwrap_or_default(),
+            matrix::best_word(figure),
             view.deployment(best),
-            best.context.map(view::context_words).unwrap_or_default(),
-            view.amount(figure, value)
+            best.context.map(matrix::context_words).unwrap_or_default(),
+            view.amount(figure, winner.value)
         ),
-        n: tiles_n(view, &own, deployments),
+        n,
         plot: Plot::Tiles(Tiles {
             value: linear(view, figure),
             across: "Context (tokens)".to_owned(),
@@ -192,17 +172,10 @@ pub(super) fn tiles(
     })
 }
 
-fn tile(view: View<'_>, figure: MatrixFigure, row: &MatrixRow) -> Tile {
-    let across = view.figure(row, figure);
-    let Bar { value, hollow, failed, note, .. } = bar(view, figure, row);
-    let note = note.or_else(|| across.doubt().map(|_| uncertainty(across)));
-    Tile { value, hollow, failed, note }
-}
-
 /// The legend of tiles that are not shaded.
 fn tiles_n(view: View<'_>, rows: &[&MatrixRow], deployments: usize) -> String {
     let hollow = failures(rows) as u64;
-    let failed = rows.iter().filter(|row| view::is_lost(row)).count() as u64;
+    let failed = rows.iter().filter(|row| matrix::is_lost(row)).count() as u64;
     let mut parts = vec!["Darker is more on a light page, brighter on a dark page".to_owned()];
     if 0 < hollow {
         parts.push(format!("outlines have failures ({})", counted(hollow, "cell")));
@@ -219,44 +192,47 @@ fn tiles_n(view: View<'_>, rows: &[&MatrixRow], deployments: usize) -> String {
     format!("{}.", parts.join("; "))
 }
 
-/// Panels over the load: a figure, or another value in its unit with a heading of its own.
-type Panel = (MatrixFigure, Option<(&'static str, fn(&MatrixRow) -> &AcrossRuns)>);
-
-const PANELS: [Panel; 5] = [
-    (MatrixFigure::GenerationTps, None),
-    (MatrixFigure::PromptTps, None),
-    (
-        MatrixFigure::GenerationTps,
-        Some(("Generation TPS of a request", |row| &row.request_generation_tps)),
-    ),
-    (MatrixFigure::Latency, None),
-    (MatrixFigure::Cost, None),
-];
-
 /// One deployment at several loads, a line for each preset.
 pub(super) fn loads(view: View<'_>, table: &LoadTable, index: u32, title: &str) -> Option<Chart> {
-    let panel = |(figure, other): Panel| {
-        let heading = other.map_or_else(|| view::figure_name(figure), |(heading, _)| heading);
-        let point = |row| {
-            load_point(row, other.map_or_else(|| view.figure(row, figure), |(_, get)| get(row)))
+    type Get<'a> = Box<dyn Fn(&MatrixRow) -> &AcrossRuns + 'a>;
+    let rows = || table.presets.iter().flat_map(|(_, rows)| view.rows_at(rows));
+    let panel = |heading: &str, figure: MatrixFigure, get: Get<'_>| {
+        let point = |row: &MatrixRow| {
+            let (across, reservation) = (get(row), matrix::reservation(row));
+            Some(LinePoint {
+                x: if row.level == Level::Unlimited { f64::INFINITY } else { row.level.place()? },
+                y: across.mean.filter(|_| matrix::nothing(row).is_none())?,
+                interval: pair(across.doubt()),
+                hollow: reservation.is_some(),
+                note: reservation,
+            })
         };
         let series = table.presets.iter().map(|(preset, rows)| LineSeries {
             name: view.preset(*preset),
             points: view.rows_at(rows).into_iter().filter_map(point).collect(),
         });
-        let series: Vec<LineSeries> = series.collect();
-        let is_empty = series.iter().all(|series| series.points.is_empty());
         let y = measure("", &view.unit(figure), ScaleKind::Linear);
-        (!is_empty).then(|| LinesPanel { heading: heading.to_owned(), y, series })
+        LinesPanel { heading: heading.to_owned(), y, series: series.collect() }
     };
-    let panels: Vec<LinesPanel> = PANELS.into_iter().filter_map(panel).collect();
-    let mut rows = table.presets.iter().flat_map(|(_, rows)| view.rows_at(rows));
-    let has_rates = rows.any(|row| matches!(row.level, Level::Rate(_)));
+    let of_figure = |figure| {
+        panel(matrix::figure_names(figure).0, figure, Box::new(move |row| view.figure(row, figure)))
+    };
+    let generation = MatrixFigure::GenerationTps;
+    let of_request: Get<'_> = Box::new(|row| &row.request_generation_tps);
+    let mut panels = vec![
+        of_figure(generation),
+        of_figure(MatrixFigure::PromptTps),
+        panel("Generation TPS of a request", generation, of_request),
+        of_figure(MatrixFigure::Latency),
+        of_figure(MatrixFigure::Cost),
+    ];
+    panels.retain(|panel| panel.series.iter().any(|series| !series.points.is_empty()));
+    let has_rates = rows().any(|row| matches!(row.level, Level::Rate(_)));
     let (label, unit) = if has_rates { ("Request rate", "req/s") } else { ("Concurrency", "") };
     (!panels.is_empty()).then(|| Chart {
         id: format!("loads-{index}"),
         title: format!("Results by load: {title}"),
-        finding: loads_finding(view, table),
+        finding: loads_finding(view, &rows().collect::<Vec<_>>()),
         n: "Hollow marks have failures; a row without results has no mark.".to_owned(),
         plot: Plot::Lines(Lines {
             x: measure(label, unit, ScaleKind::Log),
@@ -266,24 +242,13 @@ pub(super) fn loads(view: View<'_>, table: &LoadTable, index: u32, title: &str) 
     })
 }
 
-fn load_point(row: &MatrixRow, across: &AcrossRuns) -> Option<LinePoint> {
-    let reservation = view::reservation(row);
-    Some(LinePoint {
-        x: if row.level == Level::Unlimited { f64::INFINITY } else { row.level.place()? },
-        y: across.mean.filter(|_| view::nothing(row).is_none())?,
-        interval: pair(across.doubt()),
-        hollow: reservation.is_some(),
-        note: reservation,
-    })
-}
-
-/// The preset that generates most, at its best load and at its lowest.
-fn loads_finding(view: View<'_>, table: &LoadTable) -> String {
-    let rows = table.presets.iter().flat_map(|(_, rows)| view.rows_at(rows));
+/// The preset with the highest generation TPS, at its best load and at its lowest.
+fn loads_finding(view: View<'_>, rows: &[&MatrixRow]) -> String {
     let figure = MatrixFigure::GenerationTps;
-    let Some((best, value)) = view.best(rows, figure) else { return NO_BEST.to_owned() };
-    let own = table.presets.iter().find(|(preset, _)| *preset == best.preset);
-    let first = own.and_then(|(_, rows)| view.rows_at(rows).into_iter().next());
+    let best = figure.best((0_u32..).zip(rows.iter().copied()), view.tps_by);
+    let Some((index, value)) = best else { return NO_BEST.to_owned() };
+    let best = rows[index as usize];
+    let first = rows.iter().find(|row| row.preset == best.preset);
     let lowest = first
         .filter(|first| first.may_win() && first.level != best.level)
         .and_then(|first| Some((first.level, view.figure(first, figure).mean?)))
@@ -318,7 +283,7 @@ pub(super) fn speedups(
                 hollow: row.same_deployment,
                 failed: false,
                 note: match found {
-                    None => Some("one side has errors or no result".to_owned()),
+                    None => Some(ONE_SIDE.to_owned()),
                     Some(_) => row.same_deployment.then(|| SAME_DEPLOYMENT.to_owned()),
                 },
             }
@@ -333,7 +298,7 @@ pub(super) fn speedups(
     Some(Chart {
         id: format!("strategies-{index}-chart"),
         title: format!("Speed-up of tensor over pipeline parallelism: {title}"),
-        finding: format!("Generation on several GPUs: {}.", span_words(table)),
+        finding: format!("Generation on several GPUs: {}.", span_words(compared(table))),
         n: format!("{interval} Outlines: one GPU, where both are the same deployment."),
         plot: Plot::Bars(Bars {
             y: measure("Tensor over pipeline", "%", ScaleKind::Linear),

@@ -6,7 +6,7 @@ use inferometer_analysis::set::{AcrossRuns, SetSummary};
 use inferometer_model::deployment::LikelyCause;
 use inferometer_model::study::{Level, Strategy};
 
-use super::{GAUGES, view};
+use super::{GAUGES, certainty_words, short_name};
 use crate::pages::csv::{Csv, level_field};
 
 /// A column: its head, and where its value is in a row.
@@ -95,8 +95,8 @@ const fn ending(ending: &RowEnding) -> &'static str {
 fn best_at(matrix: &MatrixSummary, row: u32) -> String {
     let own = matrix.winners.iter().filter(|winner| winner.row == row);
     let words = own.map(|winner| {
-        let certainty = view::certainty_word(winner.certainty);
-        format!("{} ({certainty})", view::short_name(winner.figure))
+        let certainty = certainty_words(winner.certainty).0;
+        format!("{} ({certainty})", short_name(winner.figure))
     });
     words.collect::<Vec<_>>().join("; ")
 }

@@ -5,25 +5,25 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use inferometer_analysis::matrix::MatrixRow;
-use inferometer_model::deployment::{
-    Departure, DepartureEnding, DeploymentFailure, DeploymentStage, LikelyCause,
-};
+use inferometer_model::deployment::{Departure, DepartureEnding, DeploymentFailure, LikelyCause};
 use inferometer_model::spec::SourceKind;
 use inferometer_model::study::{DeploymentRecord, Preset};
 use serde_json::Value;
 
-use super::view::{self, NAME_CHARS_MAX, View};
+use super::{NAME_CHARS_MAX, View, reason};
 use crate::document::{Block, Cell, Columns, Mood, Section, Span, Table, Text, plain};
 use crate::escape::terminal_line;
 use crate::fmt::{NOTHING, count, counted, level_name, list, number, setting};
-use crate::pages::cells::{known, missing};
-use crate::pages::frame::{self, section};
+use crate::pages::cells::{known, missing, number_cell};
+use crate::pages::frame::section;
 use crate::pages::{distinct, grouped};
 
 /// Limit for a server's command.
 const COMMAND_CHARS_MAX: usize = 1_000;
 const PROMPT_CHARS_MAX: usize = 400;
 const OUTPUTS_MAX: usize = 8;
+/// Limit for a server's message.
+const MESSAGE_CHARS_MAX: usize = 200;
 /// More logs than these are only in the folder of the set.
 const LOGS_MAX: usize = 24;
 const LOG_LINES_MAX: usize = 20;
@@ -40,7 +40,7 @@ pub(super) fn setup(view: View<'_>) -> Section {
             let model = view.matrix.models.get(*index as usize);
             Cell::text(model.map_or_else(String::new, |model| terminal_line(&model.name, 120)))
         })
-        .table("models", "Models", (0_u32..).zip(&view.matrix.models).map(|(index, _)| index));
+        .table("models", "Models", view.models());
     let blocks = vec![
         Block::Table(presets(view)),
         Block::Table(models),
@@ -52,12 +52,9 @@ pub(super) fn setup(view: View<'_>) -> Section {
 
 fn presets(view: View<'_>) -> Table {
     type Row<'a> = (usize, &'a Preset);
-    const NOT_SAID: &str = "not in the matrix file";
+    const NOT_SET: &str = "not in the matrix file";
     let amount = |get: fn(&Preset) -> Option<f64>| {
-        move |(_, preset): &Row<'_>| match get(preset) {
-            Some(value) => Cell::number(setting(value), value),
-            None => missing(NOT_SAID),
-        }
+        move |(_, preset): &Row<'_>| number_cell(get(preset), setting, NOT_SET)
     };
     let words = |words: Option<&str>, reason: &str| {
         known(words.map(|words| terminal_line(words, 80)).as_deref(), reason)
@@ -68,7 +65,7 @@ fn presets(view: View<'_>) -> Table {
     Columns::new("Preset", |(_, preset): &Row<'_>| {
         Cell::text(terminal_line(&preset.name, NAME_CHARS_MAX))
     })
-    .left("GPU type", |(_, preset)| words(preset.gpu_type.as_deref(), NOT_SAID))
+    .left("GPU type", |(_, preset)| words(preset.gpu_type.as_deref(), NOT_SET))
     .left("Embedded engine profile", |(index, _)| {
         let profile = profiles.get(*index).and_then(Option::as_deref);
         words(profile, "no embedded engine, or several")
@@ -89,10 +86,8 @@ fn presets(view: View<'_>) -> Table {
 
 fn load(view: View<'_>) -> Vec<(String, Text)> {
     let method = &view.matrix.method;
-    let levels: Vec<String> = distinct(view.matrix.rows.iter().map(|row| row.level))
-        .into_iter()
-        .map(level_name)
-        .collect();
+    let levels = distinct(view.matrix.rows.iter().map(|row| row.level));
+    let levels: Vec<String> = levels.into_iter().map(level_name).collect();
     let measured = view.matrix.rows.iter().filter(|row| !row.points.is_empty());
     let requests: BTreeSet<u64> =
         measured.map(|row| row.requests / row.points.len() as u64).collect();
@@ -205,54 +200,64 @@ fn deployed(view: View<'_>) -> Vec<(String, Text)> {
 /// A row that failed, with its failure.
 type Failed<'a> = (&'a MatrixRow, &'a DeploymentFailure);
 
-/// Failed cells by stage and cause, with remedies and the last lines of the servers' logs.
-pub(super) fn failed(view: View<'_>) -> Option<Section> {
-    let mut kinds: BTreeMap<(DeploymentStage, Option<LikelyCause>), Vec<Failed<'_>>> =
-        BTreeMap::new();
+/// Failed rows by their cause, or by their stage where the cause is not known.
+fn failures_by_kind(view: View<'_>) -> BTreeMap<String, Vec<Failed<'_>>> {
+    let mut kinds: BTreeMap<String, Vec<Failed<'_>>> = BTreeMap::new();
     for row in &view.matrix.rows {
         if let Some(failure) = row.ending.failure() {
-            kinds.entry((failure.stage, failure.cause)).or_default().push((row, failure));
+            kinds.entry(failure.in_short()).or_default().push((row, failure));
         }
     }
-    let mut blocks = Vec::new();
-    for (index, ((stage, cause), failures)) in kinds.iter().enumerate() {
-        let rows = counted(failures.len() as u64, "row");
-        let (words, remedy) = match cause {
-            Some(cause) => (
-                format!("{rows} {stage}; likely cause: {}.", cause.words()),
-                frame::sentence(cause.remedy()),
-            ),
-            None => (
-                format!("{rows} {stage}; the cause is not known."),
-                "Read the last lines of the log below, and run the cell alone with --only."
-                    .to_owned(),
-            ),
-        };
-        blocks.push(Block::Notice {
+    kinds
+}
+
+/// For each kind of failure the number of rows, the first of them with its message, and the remedy.
+pub(super) fn failure_notices<'a>(view: View<'a>) -> Vec<(Block, Vec<Failed<'a>>)> {
+    let notice = |(kind, rows): (String, Vec<Failed<'a>>)| {
+        let (first, failure) = rows[0];
+        let mut points = vec![plain(terminal_line(&reason(failure), MESSAGE_CHARS_MAX))];
+        let last = failure.log.iter().rev().find(|line| !line.trim().is_empty());
+        if let Some(last) = last.filter(|last| !failure.what.contains(last.trim())) {
+            let last = terminal_line(last.trim(), MESSAGE_CHARS_MAX);
+            points.push(plain(format!("last line of its log: {last}")));
+        }
+        let unknown =
+            "read the last lines of its log on the page, and run the cell alone with --only";
+        let remedy = failure.cause.map_or(unknown, LikelyCause::remedy);
+        let number = counted(rows.len() as u64, "row");
+        let notice = Block::Notice {
             mood: Mood::Bad,
-            text: plain(words),
-            points: Vec::new(),
+            text: plain(format!("{number} {kind}, first {}", view.cell(first))),
+            points,
             remedy: Some(plain(remedy)),
-        });
+        };
+        (notice, rows)
+    };
+    failures_by_kind(view).into_iter().map(notice).collect()
+}
+
+/// Failed cells by kind, with remedies and the last lines of the servers' logs.
+pub(super) fn failed(view: View<'_>) -> Option<Section> {
+    let (mut blocks, mut all) = (Vec::new(), Vec::new());
+    for (index, (notice, failed)) in failure_notices(view).into_iter().enumerate() {
         let table = Columns::new("Cell", |(row, _): &Failed<'_>| Cell::text(view.cell(row)))
-            .left("What happened", |(_, failure)| Cell::text(view::reason(failure)))
+            .left("What happened", |(_, failure)| Cell::text(reason(failure)))
             .left("Points", |(row, _)| {
                 let runs: Vec<String> = row.failed_points.iter().map(ToString::to_string).collect();
                 Cell::text(terminal_line(&runs.join(", "), 40))
             })
-            .table(format!("failed-{index}"), "", failures.iter().copied());
-        blocks.push(Block::Details {
-            summary: format!("The {rows}"),
-            blocks: vec![Block::Table(table)],
-        });
+            .table(format!("failed-{index}"), "", failed.iter().copied());
+        let summary = format!("The {}", counted(failed.len() as u64, "row"));
+        blocks.extend([notice, Block::Details { summary, blocks: vec![Block::Table(table)] }]);
+        all.extend(failed);
     }
-    blocks.extend(logs(view, kinds.values().flatten()));
-    (!kinds.is_empty()).then(|| section("failed", "Failures", blocks))
+    blocks.extend(logs(view, &all));
+    (!all.is_empty()).then(|| section("failed", "Failures", blocks))
 }
 
 /// Each log once, also where several rows share it.
-fn logs<'a>(view: View<'_>, failed: impl Iterator<Item = &'a Failed<'a>>) -> Vec<Block> {
-    let failed = failed.filter(|(_, failure)| !failure.log.is_empty());
+fn logs(view: View<'_>, failed: &[Failed<'_>]) -> Vec<Block> {
+    let failed = failed.iter().filter(|(_, failure)| !failure.log.is_empty());
     let logs = grouped(failed, |(_, failure)| {
         let from = failure.log.len().saturating_sub(LOG_LINES_MAX);
         let lines = failure.log[from..].iter();
@@ -271,26 +276,23 @@ fn logs<'a>(view: View<'_>, failed: impl Iterator<Item = &'a Failed<'a>>) -> Vec
     };
     let mut blocks: Vec<Block> = logs.into_iter().take(LOGS_MAX).map(block).collect();
     if 0 < more {
-        blocks.push(Block::Paragraph(plain(format!(
-            "Not shown: {}; the folder of the set has them.",
-            counted(more as u64, "more log")
-        ))));
+        let more = counted(more as u64, "more log");
+        blocks
+            .push(Block::paragraph(format!("Not shown: {more}; the folder of the set has them.")));
     }
     blocks
 }
 
 /// The number of failed rows by kind, for the summary.
 pub(super) fn failed_sentence(view: View<'_>) -> Option<Text> {
-    let mut kinds: BTreeMap<String, usize> = BTreeMap::new();
-    for row in view.matrix.rows.iter().filter(|row| row.ending.failure().is_some()) {
-        *kinds.entry(view::short(row)).or_default() += 1;
-    }
-    let all: usize = kinds.values().sum();
-    let kinds: Vec<String> = kinds.iter().map(|(kind, rows)| format!("{rows} {kind}")).collect();
+    let kinds = failures_by_kind(view);
+    let all: usize = kinds.values().map(Vec::len).sum();
+    let kinds = kinds.iter().map(|(kind, rows)| format!("{} {kind}", rows.len()));
+    let kinds = kinds.collect::<Vec<_>>().join(", ");
     (0 < all).then(|| {
         vec![
             Span::Strong(format!("{} failed", counted(all as u64, "row"))),
-            Span::Plain(format!(" ({}): ", kinds.join(", "))),
+            Span::Plain(format!(" ({kinds}): ")),
             Span::Link { text: "reasons and remedies".to_owned(), to: "failed".to_owned() },
             Span::Plain(".".to_owned()),
         ]
@@ -304,20 +306,8 @@ pub(super) fn deployments(view: View<'_>) -> Option<Section> {
     if records.iter().all(|record| record.facts.is_none() && record.departure.is_none()) {
         return None;
     }
-    let mut blocks = vec![Block::Paragraph(plain(deployments_words(records)))];
-    blocks.extend(leftovers(view, records));
-    blocks.push(Block::Details {
-        summary: format!("All deployments ({})", records.len()),
-        blocks: vec![Block::Table(deployments_table(view, records))],
-    });
-    Some(section("deployments", "Deployments", blocks))
-}
-
-fn deployments_words(records: &[DeploymentRecord]) -> String {
-    let mut ready: Vec<f64> = records
-        .iter()
-        .filter_map(|record| Some(record.facts.as_ref()?.ready_after.as_secs_f64()))
-        .collect();
+    let ready = records.iter().filter_map(|record| record.facts.as_ref());
+    let mut ready: Vec<f64> = ready.map(|facts| facts.ready_after.as_secs_f64()).collect();
     ready.sort_by(f64::total_cmp);
     let stopped = || records.iter().filter_map(|record| record.departure.as_ref());
     let clean = stopped().filter(|departure| is_clean(departure)).count();
@@ -326,18 +316,24 @@ fn deployments_words(records: &[DeploymentRecord]) -> String {
     let memory = if 0 < all && stopped().all(is_free) { ", GPU memory free again" } else { "" };
     let time = match (ready.first(), ready.get(ready.len() / 2), ready.last()) {
         (Some(first), Some(middle), Some(last)) => format!(
-            " The first token came {} to {} s after the start (median {} s).",
+            "The first token came {} to {} s after the start (median {} s).",
             number(*first),
             number(*last),
             number(*middle)
         ),
-        _ => " None of them generated a token.".to_owned(),
+        _ => "None of them generated a token.".to_owned(),
     };
-    format!(
-        "{} deployed.{time} {clean} of {all} stopped cleanly: on request, port closed, no process \
+    let mut blocks = vec![Block::paragraph(format!(
+        "{} deployed. {time} {clean} of {all} stopped cleanly: on request, port closed, no process \
          left{memory}.",
         counted(records.len() as u64, "server")
-    )
+    ))];
+    blocks.extend(leftovers(view, records));
+    blocks.push(Block::Details {
+        summary: format!("All deployments ({})", records.len()),
+        blocks: vec![Block::Table(deployments_table(view, records))],
+    });
+    Some(section("deployments", "Deployments", blocks))
 }
 
 fn is_clean(departure: &Departure) -> bool {
@@ -396,23 +392,21 @@ fn deployments_table(view: View<'_>, records: &[DeploymentRecord]) -> Table {
         shown.sort_by_key(|record| is_plain(record));
         shown.truncate(DEPLOYMENTS_MAX);
     }
-    let amount = |value: Option<f64>, reason: &str| match value {
-        Some(value) => Cell::number(number(value), value),
-        None => missing(reason),
+    let seconds = |time: Option<Duration>, reason: &str| {
+        number_cell(time.map(|time| time.as_secs_f64()), number, reason)
     };
-    let seconds =
-        |time: Option<Duration>, reason: &str| amount(time.map(|time| time.as_secs_f64()), reason);
-    let whole = |number: u32| Cell::number(number.to_string(), number.into());
     let table = Columns::new("Cell", |record: &&DeploymentRecord| Cell::text(name(view, record)))
-        .right("Repetition", |record| whole(record.repetition + 1))
+        .right("Repetition", |record| {
+            number_cell(Some(f64::from(record.repetition + 1)), setting, "")
+        })
         .right("First token after (s)", |record| {
             seconds(record.facts.as_ref().map(|facts| facts.ready_after), NEVER)
         })
         .right("Restarts", |record| {
-            record.facts.as_ref().map_or_else(|| missing(NEVER), |facts| whole(facts.restarts))
+            number_cell(record.facts.as_ref().map(|facts| facts.restarts.into()), setting, NEVER)
         })
         .right("Idle after (s)", |record| {
-            amount(record.drained_after_s, "not reported by this server")
+            number_cell(record.drained_after_s, number, "not reported by this server")
         })
         .left("How it stopped", |record| {
             let ending = record.departure.as_ref().map(|departure| match departure.ending {
@@ -436,9 +430,8 @@ fn deployments_table(view: View<'_>, records: &[DeploymentRecord]) -> Table {
         })
         .right("GPU memory kept (MiB)", |record| {
             let memory = record.departure.as_ref().and_then(|departure| departure.gpu_memory);
-            let kept =
-                memory.map(|(before, after)| after.saturating_sub(before) as f64 / 1_048_576.0);
-            amount(kept, "not reported by a tool")
+            let kept = memory.map(|(before, after)| after.saturating_sub(before) as f64);
+            number_cell(kept.map(|bytes| bytes / 1_048_576.0), number, "not reported by a tool")
         })
         .table("deployments-table", "", shown);
     let note =

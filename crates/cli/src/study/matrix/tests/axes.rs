@@ -22,7 +22,7 @@ fn what_a_cell_decides_is_no_flag_of_the_embedded_engine() {
 #[test]
 fn an_axis_that_no_server_heeds_is_named() {
     let whole = "command = \"serve {model} {context} {preset} {port}\"";
-    assert!(!warnings(&deployed(whole)).contains("put up like others"));
+    assert!(!warnings(&deployed(whole)).contains("deploy the same server"));
     let found = warnings(&deployed(&whole.replace("{context} ", "")));
     assert!(found.contains("8 cells") && found.contains("differ by context alone"), "{found}");
     assert!(found.contains("put {context} into [deploy]"), "{found}");
@@ -33,7 +33,7 @@ fn an_axis_that_no_server_heeds_is_named() {
     assert!(warnings(&twins).contains("by preset alone"));
     // This has its note.
     let spread = SMALL.replace("contexts", "strategies = [\"tensor\", \"pipeline\"]\ncontexts");
-    assert!(!warnings(&spread).contains("put up like others"), "{}", warnings(&spread));
+    assert!(!warnings(&spread).contains("deploy the same server"), "{}", warnings(&spread));
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn notes_and_warnings_are_of_the_cells_that_were_asked_for() {
     assert!(all.notes.join("\n").contains("measured twice: one"));
     assert!(all.warnings.join("\n").contains("not all presets have a price"));
     let some = plan_of(&spread, &["preset=two"]).unwrap();
-    assert_eq!(some.notes, ["8 of 16 cells were asked for"]);
+    assert_eq!(some.notes, ["8 of 16 cells are selected"]);
     assert!(!some.warnings.join("\n").contains("price"));
 }
 
