@@ -3,9 +3,8 @@
 use std::collections::BTreeSet;
 
 use inferometer_analysis::comparison::{
-    Basis, Change, ComparedLevel, Comparison, Judgement, LayoutFigures, LevelComparison, Margins,
-    Objection, QuantityComparison, Scale, SideComparison, SideFacts, SideOutcome, SideValue,
-    Weight,
+    Basis, Change, ComparedLevel, Comparison, Judgement, LayoutFigures, Margins, Objection,
+    QuantityComparison, Scale, SideComparison, SideFacts, SideOutcome, SideValue, Weight,
 };
 use inferometer_analysis::{LatencyOrigin, Quantity, Unit};
 
@@ -19,10 +18,7 @@ use crate::terminal::Style;
 /// The quantities of the speed-up table.
 const SPEED_UPS: [(&str, &str); 2] =
     [("input_throughput", "prompts"), ("output_throughput", "answers")];
-/// With more levels only the primary quantity is shown.
-const LEVELS_MAX: usize = 16;
 const INTERVAL: &str = "95 % interval";
-const UNCERTIFIED: &str = "too few independent samples in a run to certify this percentile";
 /// Significance level of the permutation tests.
 const CHANCE: f64 = 0.05;
 const WITHIN_RUN: &str = "within-run only: the variation between runs is not known, so this cannot \
@@ -84,16 +80,13 @@ fn document(comparison: &Comparison, names: &Names) -> Document {
     };
     let mut sections = vec![Section::new("", outcomes(comparison))];
     sections.extend(tables(comparison, names));
-    let unmatched: Vec<String> = comparison
-        .unmatched
-        .iter()
-        .map(|found| match found.sides.as_slice() {
-            [] => format!("{} (no valid runs)", found.at),
-            sides => format!("{} (only {})", found.at, sides.join(" and ")),
-        })
-        .collect();
+    let unmatched = comparison.unmatched.iter().map(|found| match found.sides.as_slice() {
+        [] => format!("{} (no valid runs)", found.at),
+        sides => format!("{} (only {})", found.at, sides.join(" and ")),
+    });
+    let unmatched = unmatched.collect::<Vec<_>>().join(", ");
     if !unmatched.is_empty() {
-        let words = format!("Not in all sides: {}", unmatched.join(", "));
+        let words = format!("Not in all sides: {unmatched}");
         sections.push(Section::new("", vec![Block::paragraph(words)]));
     }
     let objections = comparison.objections.iter().map(|found| {
@@ -102,8 +95,8 @@ fn document(comparison: &Comparison, names: &Names) -> Document {
     });
     sections.push(Section::new("", objections.collect()));
     if comparison.has_runs() {
-        let lines = [margin_words(comparison.margins)].into_iter().chain(advice(comparison));
-        sections.push(Section::new("", lines.map(Block::paragraph).collect()));
+        let lines = advice(comparison).into_iter().map(Block::paragraph);
+        sections.push(Section::new("", lines.collect()));
     }
     sections.retain(|section| !section.blocks.is_empty());
     let lead = Lead { subject: comparison.sides.iter().map(side).collect(), ..Lead::default() };
@@ -164,16 +157,25 @@ fn outcomes(comparison: &Comparison) -> Vec<Block> {
         blocks.push(badge(Mood::Bad, "not compared", text, Vec::new()));
         return blocks;
     }
-    blocks.extend(comparison.outcomes.iter().map(|outcome| {
-        let mut points = Vec::from_iter(outcome.change.map(|_| known_from(comparison, outcome)));
+    for outcome in &comparison.outcomes {
+        let first = comparison.levels[0].against.iter().find(|found| found.side == outcome.side);
+        let (base, other) = first.map_or((0, 0), |found| (found.base_runs, found.runs));
+        let each = if comparison.levels.len() == 1 { "" } else { " at each level" };
+        let basis = match outcome.basis {
+            Basis::WithinRun => WITHIN_RUN.to_owned(),
+            Basis::Paired => format!("{base} pairs of runs with the same seeds{each}"),
+            Basis::Unpaired => format!("{base} runs against {other}{each}"),
+        };
+        let mut points = Vec::from_iter(outcome.change.map(|_| basis));
         if !outcome.without.is_empty() {
             let levels = outcome.without.iter();
             let levels = levels.map(|found| format!("{} ({})", found.at, found.reason));
             points.push(format!("without {}", levels.collect::<Vec<_>>().join(", ")));
         }
         let mood = judgement_mood(outcome.judgement).unwrap_or(Mood::Note);
-        badge(mood, outcome.judgement.into(), outcome_words(comparison, outcome), points)
-    }));
+        let words = outcome_words(comparison, outcome);
+        blocks.push(badge(mood, outcome.judgement.into(), words, points));
+    }
     blocks.extend(nothing_decided(comparison).map(Block::paragraph));
     blocks
 }
@@ -207,36 +209,30 @@ fn outcome_words(comparison: &Comparison, outcome: &SideOutcome) -> String {
     }
 }
 
-/// What an outcome is known from.
-fn known_from(comparison: &Comparison, outcome: &SideOutcome) -> String {
-    let of_side = comparison
-        .levels
-        .first()
-        .and_then(|level| level.against.iter().find(|found| found.side == outcome.side));
-    let (base, other) = of_side.map_or((0, 0), |found| (found.base_runs, found.runs));
-    let each = if comparison.levels.len() == 1 { "" } else { " at each level" };
-    match outcome.basis {
-        Basis::WithinRun => WITHIN_RUN.to_owned(),
-        Basis::Paired => format!("{base} pairs of runs with the same seeds{each}"),
-        Basis::Unpaired => format!("{base} runs against {other}{each}"),
-    }
-}
-
 /// Every table of the comparison, in the order of the page.
 fn tables(comparison: &Comparison, names: &Names) -> Vec<Section> {
     let mut sections = Vec::new();
-    let is_long = LEVELS_MAX < comparison.levels.len();
+    let (several_levels, several_sides) =
+        (1 < comparison.levels.len(), 1 < comparison.outcomes.len());
+    // With this many levels only the primary quantity is shown.
+    let is_long = 16 < comparison.levels.len();
     if is_long {
         sections.push(primary_table(comparison, names));
-    } else {
-        for level in &comparison.levels {
-            let quantities = |side| quantities(comparison, names, level, side);
-            sections.extend(level.against.iter().map(quantities));
+    }
+    for level in comparison.levels.iter().filter(|_| !is_long) {
+        let at = several_levels.then(|| names.level(&level.at, 0));
+        for side in &level.against {
+            let (base, name) = (names.base(), names.side(&side.side));
+            let sides = several_sides.then(|| format!("{name} against {base}"));
+            let title: Vec<String> = at.clone().into_iter().chain(sides).collect();
+            let rows = side.quantities.iter().map(|found| (title_with_unit(found), found));
+            let table = quantity_table(rows.collect(), true, base, name);
+            let blocks = with_notes(table, confidence_note(comparison));
+            sections.push(Section::new(title.join(": "), blocks));
         }
     }
     // With one level and one side it would only repeat the table above it.
-    let several = 1 < comparison.levels.len() || 1 < comparison.outcomes.len();
-    if several && !is_long {
+    if (several_levels || several_sides) && !is_long {
         sections.extend(speed_ups(comparison, names));
     }
     sections.extend(layouts(comparison, names));
@@ -251,7 +247,8 @@ fn quantity_table(rows: Vec<Row<'_>>, marks_primary: bool, base: &str, other: &s
     let value = |found: &QuantityComparison, side: &SideValue| {
         let doubtful = side.mean.is_some() && !side.certified;
         let text = if is_share(&found.quantity) { percent(side.mean) } else { number(side.mean) };
-        let reason = doubtful.then(|| UNCERTIFIED.to_owned());
+        let reason = "too few independent samples in a run to certify this percentile";
+        let reason = doubtful.then(|| reason.to_owned());
         Cell { doubtful, reason, ..Cell::text(text) }
     };
     let known = |found: &QuantityComparison, text: String| {
@@ -283,21 +280,6 @@ fn confidence_note(comparison: &Comparison) -> Option<String> {
 
 fn with_notes(table: Table, notes: impl IntoIterator<Item = String>) -> Vec<Block> {
     vec![Block::Table(Table { notes: notes.into_iter().map(plain).collect(), ..table })]
-}
-
-fn quantities(
-    comparison: &Comparison,
-    names: &Names,
-    level: &LevelComparison,
-    side: &SideComparison,
-) -> Section {
-    let (base, name) = (names.base(), names.side(&side.side));
-    let sides = (1 < comparison.outcomes.len()).then(|| format!("{name} against {base}"));
-    let level = (1 < comparison.levels.len()).then(|| names.level(&level.at, 0));
-    let title: Vec<String> = level.into_iter().chain(sides).collect();
-    let rows = side.quantities.iter().map(|found| (title_with_unit(found), found)).collect();
-    let table = quantity_table(rows, true, base, name);
-    Section::new(title.join(": "), with_notes(table, confidence_note(comparison)))
 }
 
 /// The primary quantity at every level, a row for each.
@@ -444,19 +426,18 @@ fn margin_words(margins: Margins) -> String {
     )
 }
 
-/// How many differences chance alone would cause.
+/// The margins, and how many differences chance alone would cause.
 fn advice(comparison: &Comparison) -> Vec<String> {
-    let made = u64::from(comparison.comparisons);
+    let mut lines = vec![margin_words(comparison.margins)];
+    let (made, primary) = (comparison.comparisons, &comparison.primary);
     if made == 0 {
-        return Vec::new();
+        return lines;
     }
-    let noun = if made == 1 { "comparison was" } else { "comparisons were" };
-    let mut lines = vec![format!(
-        "{} {noun} made; about one interval in twenty misses the truth by chance. Only the \
-         primary ({}) decides.",
-        count(made),
-        comparison.primary
-    )];
+    let made = count(made.into()) + if made == 1 { " comparison was" } else { " comparisons were" };
+    lines.push(format!(
+        "{made} made; about one interval in twenty misses the truth by chance. Only the primary \
+         ({primary}) decides."
+    ));
     if 1 < comparison.outcomes.len() {
         lines.push(format!(
             "Its intervals are of {} each, so that all {} sides together are judged with 95 %: if \

@@ -9,9 +9,6 @@ use serde_json::{Map, Value};
 
 use crate::run::asked_lengths;
 
-/// A prompt of a file may be a book.
-const PROMPT_CHARS_MAX: usize = 1_000;
-
 /// From the plan, so that a matrix without a run has it, too.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct MatrixMethod {
@@ -45,7 +42,7 @@ impl MatrixMethod {
             output_tokens.extend(asked.filter(|asked| !output_tokens.contains(asked)));
         }
         Self {
-            prompt: prompt.map(|prompt| prompt.chars().take(PROMPT_CHARS_MAX).collect()),
+            prompt: prompt.map(|prompt| prompt.chars().take(1_000).collect()),
             prompt_words: prompt.map(|prompt| prompt.split_whitespace().count() as u64),
             prompt_tokens_max: longest(specs),
             fields: common(specs.iter().map(|spec| &spec.workload.body.fields))

@@ -256,7 +256,7 @@ fn server_tps(
     client: &'static Metric,
     counter: fn(&ServerSide) -> Option<CounterFigures>,
 ) -> AcrossRuns {
-    across(runs, Unit::TokensPerSecond, |run| {
+    across(runs, |run| {
         answered(run)?;
         let missing = || run.server_missing.clone().unwrap_or_else(|| "no metrics".to_owned());
         let server = run.server.as_ref().ok_or_else(missing)?;
@@ -275,7 +275,7 @@ fn server_tps(
 
 /// The same by the client's counts.
 fn client_tps(runs: &[&Summary], metric: &'static Metric) -> AcrossRuns {
-    across(runs, Unit::TokensPerSecond, |run| {
+    across(runs, |run| {
         answered(run)?;
         Quantity::from(metric).value_in(run)
     })
@@ -291,7 +291,7 @@ fn answered(run: &Summary) -> Result<(), String> {
 
 /// A latency, which summaries have in milliseconds, in a unit of so many of them.
 fn latency(runs: &[&Summary], unit_ms: f64, quantity: fn(LatencyOrigin) -> Quantity) -> AcrossRuns {
-    across(runs, Unit::Milliseconds, |run| {
+    across(runs, |run| {
         let found = quantity(run.latency_origin()).value_in(run)?;
         let scaled = |it: Interval| Interval { low: it.low / unit_ms, high: it.high / unit_ms };
         let (value, interval) = (found.value / unit_ms, found.interval.map(scaled));
@@ -300,13 +300,13 @@ fn latency(runs: &[&Summary], unit_ms: f64, quantity: fn(LatencyOrigin) -> Quant
 }
 
 fn request_tps(runs: &[&Summary], of: fn(&RequestRates) -> Option<Estimate>) -> AcrossRuns {
-    across(runs, Unit::TokensPerSecond, |run| {
+    across(runs, |run| {
         of(&run.request_rates).ok_or_else(|| "no successful request had output".to_owned())
     })
 }
 
 fn energy_per_token(runs: &[&Summary]) -> AcrossRuns {
-    across(runs, Unit::TokensPerSecond, |run| {
+    across(runs, |run| {
         let unknown = "the GPUs report neither energy nor power, or nothing was generated";
         let missing = || run.machines.gpus_missing.clone().unwrap_or_else(|| unknown.to_owned());
         let found = run.machines.gpus.as_ref().and_then(|gpus| gpus.energy_per_output_token_j);
@@ -356,11 +356,8 @@ fn mean_of(runs: &[&Summary], of: impl Fn(&Summary) -> Option<f64>) -> Option<f6
     (!values.is_empty()).then(|| mean(&values))
 }
 
-fn across(
-    runs: &[&Summary],
-    unit: Unit,
-    of: impl Fn(&Summary) -> Result<Estimate, String>,
-) -> AcrossRuns {
+fn across(runs: &[&Summary], of: impl Fn(&Summary) -> Result<Estimate, String>) -> AcrossRuns {
     let runs: Vec<Result<Estimate, String>> = runs.iter().map(|run| of(run)).collect();
-    AcrossRuns::in_unit(unit, &runs)
+    // No figure is negative, as no rate is.
+    AcrossRuns::in_unit(Unit::TokensPerSecond, &runs)
 }

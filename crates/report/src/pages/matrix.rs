@@ -105,8 +105,6 @@ fn sections(view: View<'_>) -> Vec<Section> {
 }
 
 fn headline(view: View<'_>) -> Vec<Card> {
-    /// A card for each model, up to this number.
-    const CARDS_MAX: usize = 6;
     let (measured, troubles) = view.tally();
     let mut cards = vec![Card {
         label: "Measured".to_owned(),
@@ -116,7 +114,7 @@ fn headline(view: View<'_>) -> Vec<Card> {
         doubt: Some(troubles).filter(|troubles| !troubles.is_empty()),
     }];
     let generation = MatrixFigure::GenerationTps;
-    cards.extend(view.models().take(CARDS_MAX).filter_map(|it| best_card(view, it, generation)));
+    cards.extend(view.models().take(6).filter_map(|it| best_card(view, it, generation)));
     if view.matrix.models.len() == 1 {
         let others = [MatrixFigure::Latency, MatrixFigure::Cost, MatrixFigure::Energy];
         cards.extend(others.into_iter().filter_map(|figure| best_card(view, 0, figure)));
@@ -144,15 +142,13 @@ fn best_card(view: View<'_>, model: u32, figure: MatrixFigure) -> Option<Card> {
 
 /// The main results in sentences.
 fn summary(view: View<'_>) -> Vec<Text> {
-    /// Statements about winners.
-    const SENTENCES_MAX: usize = 8;
     let mut lines = Vec::new();
     for figure in [MatrixFigure::GenerationTps, MatrixFigure::Cost] {
         let best =
             view.models().filter_map(|model| view.best_winner(figure, |it| it.model == model));
         lines.extend(best.filter_map(|winner| winner_sentence(view, winner)));
     }
-    lines.truncate(SENTENCES_MAX);
+    lines.truncate(8);
     if view.matrix.winners.iter().any(|winner| winner.certainty == Certainty::OneRun) {
         lines.push(plain(
             "Each deployment was measured once, so the variation between starts of the server is not \
@@ -206,14 +202,13 @@ const FIGURES: [MatrixFigure; 6] = [
 
 /// The best deployment of each kind, and how certain its lead is.
 fn winners(view: View<'_>) -> Option<Section> {
-    /// A table of winners with more rows is divided by figure.
-    const WINNERS_OPEN_MAX: usize = 24;
     let all: Vec<&Winner> = view.matrix.winners.iter().collect();
     let mut blocks = vec![Block::paragraph(
         "A row with failed requests, failed runs or an invalid verdict cannot win. The certainty of a \
          lead takes into account how many comparisons this page makes at once.",
     )];
-    if all.len() <= WINNERS_OPEN_MAX {
+    // A table with more rows is divided by figure.
+    if all.len() <= 24 {
         blocks.push(Block::Table(winners_table(view, "winners-all", "", &all)));
     } else {
         for figure in FIGURES {

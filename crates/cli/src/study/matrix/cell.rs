@@ -242,19 +242,7 @@ pub(crate) fn needed_tokens(spec: &Spec) -> Option<u32> {
 
 /// Keys with texts that a shell reads.
 const SHELL: [&str; 4] = ["up", "url", "logs", "down"];
-const KNOWN: [&str; 11] = [
-    "preset",
-    "model",
-    "label",
-    "context",
-    "tp",
-    "pp",
-    "gpus",
-    "strategy",
-    "flags",
-    "flag:NAME",
-    "value:NAME",
-];
+const KNOWN: &str = "preset model label context tp pp gpus strategy flags flag:NAME value:NAME";
 
 /// The values of placeholders in one cell.
 struct Placeholders<'a> {
@@ -332,7 +320,8 @@ impl Placeholders<'_> {
             let keep = |why: String| drop(refused.replace(Some(why)));
             value(name).map_err(keep).ok().flatten()
         };
-        let filled = fill_planned(text, &KNOWN, &lookup);
+        let known: Vec<&str> = KNOWN.split(' ').collect();
+        let filled = fill_planned(text, &known, &lookup);
         filled.map_err(|error| refused.take().unwrap_or_else(|| error.to_string()))
     }
 

@@ -648,7 +648,7 @@ impl Axis {
 fn unknown(kind: &str, typed: &str, known: &[&str]) -> String {
     let lower: Vec<String> = known.iter().map(|name| name.to_ascii_lowercase()).collect();
     let lower: Vec<&str> = lower.iter().map(String::as_str).collect();
-    let near = nearest(typed, &lower).filter(|_| kind != "context");
+    let near = nearest(typed, &lower).filter(|_| typed.parse::<f64>().is_err());
     match near.and_then(|near| lower.iter().position(|it| *it == near)) {
         Some(index) => format!("unknown {kind} `{typed}`; did you mean `{}`?", known[index]),
         None => format!("unknown {kind} `{typed}`; known are {}", known.join(", ")),
@@ -777,8 +777,8 @@ impl MatrixFile {
 #[derive(Clone, Debug)]
 pub(crate) struct Selection {
     rules: Vec<Rule>,
-    /// The same for all cells; empty selects all.
-    levels: Vec<Level>,
+    /// Numbers of requests in flight, the same for all cells; empty selects all.
+    loads: Vec<String>,
 }
 
 impl Selection {
@@ -786,29 +786,39 @@ impl Selection {
     /// of each. A cell is selected by any of several filters.
     pub(crate) fn read(filters: &[String], matrix: &Matrix) -> Result<Self, Failure> {
         let mut axes = fixed_axes(matrix, Vec::new(), Vec::new());
-        for (name, value) in matrix.cells.iter().flat_map(|cell| coordinates(matrix, cell)) {
+        let values = matrix.cells.iter().flat_map(|cell| coordinates(matrix, cell));
+        for (name, value) in values.map(|(name, value)| (name.to_owned(), value)) {
             match axes.iter_mut().find(|axis| axis.name == name) {
                 Some(known) if known.values.contains(&value) => {}
                 Some(known) => known.values.push(value),
-                None => axes.push(Axis {
-                    name: name.to_owned(),
-                    values: vec![value],
-                    aliases: Vec::new(),
-                }),
+                None => axes.push(Axis { name, values: vec![value], aliases: Vec::new() }),
             }
+        }
+        let is_flag = axes.iter().any(|axis| axis.name == LOAD);
+        if !is_flag {
+            let values = matrix.levels.iter().filter_map(load_text).collect();
+            axes.push(Axis { name: LOAD.to_owned(), values, aliases: Vec::new() });
         }
         let (mut rules, mut loads) = (Vec::new(), Vec::new());
         for filter in filters {
-            let (rule, levels) = read_filter(filter, &axes, matrix)?;
+            let wrong = |what: &str| Failure::usage(format!("--only {filter}: {what}"));
+            let mut rule = Rule::new();
+            for part in filter.split(',') {
+                let (name, value) = part.split_once('=').ok_or_else(|| {
+                    wrong("there is no `=`").hint("write it as preset=H100X1,model=Llama-8B")
+                })?;
+                rule.entry(name.trim().to_owned()).or_default().push(value.trim().to_owned());
+            }
+            let mut rule = read_rule(&rule, &axes, false).map_err(|(_, what)| wrong(&what))?;
+            loads.push(if is_flag { None } else { rule.remove(LOAD) });
             rules.push(rule);
-            loads.push(levels);
         }
-        let levels = loads.first().cloned().unwrap_or_default();
-        if loads.iter().any(|other| *other != levels) {
+        if loads.windows(2).any(|pair| pair[0] != pair[1]) {
             return Err(Failure::usage("--only: all cells are measured at the same loads")
                 .hint(format!("write the same {LOAD}=… into every --only")));
         }
-        let selection = Self { rules, levels };
+        let loads = loads.into_iter().flatten().next().unwrap_or_default();
+        let selection = Self { rules, loads };
         if matrix.cells.iter().any(|cell| selection.takes(matrix, cell)) {
             return Ok(selection);
         }
@@ -821,39 +831,10 @@ impl Selection {
     }
 
     pub(crate) fn takes_load(&self, level: &Level) -> bool {
-        self.levels.is_empty() || self.levels.contains(level)
+        self.loads.is_empty() || load_text(level).is_some_and(|load| self.loads.contains(&load))
     }
 }
 
-fn read_filter(
-    filter: &str,
-    axes: &[Axis],
-    matrix: &Matrix,
-) -> Result<(Rule, Vec<Level>), Failure> {
-    let wrong = |what: &str| Failure::usage(format!("--only {filter}: {what}"));
-    let load = |level: &Level| {
-        if let Level::Concurrency(users) = level { Some(users.to_string()) } else { None }
-    };
-    let mut table = Rule::new();
-    let mut levels = Vec::new();
-    for part in filter.split(',') {
-        let (name, value) = part.split_once('=').ok_or_else(|| {
-            wrong("there is no `=`").hint("write it as preset=H100X1,model=Llama-8B")
-        })?;
-        let (name, value) = (name.trim(), value.trim());
-        if name == LOAD && !axes.iter().any(|axis| axis.name == LOAD) {
-            let found = matrix.levels.iter().find(|level| load(level).as_deref() == Some(value));
-            levels.push(*found.ok_or_else(|| {
-                let known: Vec<String> = matrix.levels.iter().filter_map(load).collect();
-                wrong(&match known.as_slice() {
-                    [] => format!("the matrix has no `{LOAD}`"),
-                    known => format!("unknown {LOAD} `{value}`; known are {}", known.join(", ")),
-                })
-            })?);
-            continue;
-        }
-        table.entry(name.to_owned()).or_default().push(value.to_owned());
-    }
-    let rule = read_rule(&table, axes, false).map_err(|(_, what)| wrong(&what))?;
-    Ok((rule, levels))
+fn load_text(level: &Level) -> Option<String> {
+    if let Level::Concurrency(requests) = level { Some(requests.to_string()) } else { None }
 }

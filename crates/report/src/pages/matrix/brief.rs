@@ -10,17 +10,6 @@ use crate::escape::{terminal_ends, terminal_line};
 use crate::fmt::{NOTHING, across, count, counted};
 use crate::pages::{distinct, set};
 
-/// A matrix with more rows is left to the document.
-const ROWS_MAX: usize = 40;
-/// Columns for the name of a cell.
-const CELL_CHARS_MAX: usize = 46;
-const DEPLOYMENT_CHARS_MAX: usize = 24;
-const MODEL_CHARS_MAX: usize = 12;
-/// With more winners, only those of generation TPS are shown.
-const QUESTIONS_MAX: usize = 12;
-const ANSWERS_MAX: usize = 16;
-const TARGETS_MAX: usize = 3;
-
 /// What was compared, and where.
 pub(in crate::pages) fn subject(set: &SetSummary, matrix: &MatrixSummary) -> Vec<(String, Text)> {
     let title = matrix.title.trim();
@@ -36,7 +25,7 @@ pub(in crate::pages) fn subject(set: &SetSummary, matrix: &MatrixSummary) -> Vec
     // The first line of the page states that it is a simulation.
     let subjects = set.conditions.iter().filter_map(|one| one.subject.as_ref());
     let embedded = subjects.filter(|subject| subject.embedded && subject.simulated.is_none());
-    let targets = distinct(embedded.map(set::target)).into_iter().take(TARGETS_MAX);
+    let targets = distinct(embedded.map(set::target)).into_iter().take(3);
     let targets = targets.map(|target| (String::new(), plain(format!("at {target}"))));
     [("matrix".to_owned(), plain(words))].into_iter().chain(targets).collect()
 }
@@ -60,11 +49,11 @@ fn best(view: View<'_>) -> Option<Table> {
         [MatrixFigure::GenerationTps, MatrixFigure::Latency, MatrixFigure::Cost];
     let all = &view.matrix.winners;
     let mut shown: Vec<&Winner> = all.iter().filter(|one| FIGURES.contains(&one.figure)).collect();
-    let is_short = shown.len() <= QUESTIONS_MAX;
+    let is_short = shown.len() <= 12;
     if !is_short {
         shown.retain(|one| one.figure == FIGURES[0]);
     }
-    shown.truncate(ANSWERS_MAX);
+    shown.truncate(16);
     let title = if is_short {
         "best of each model (TPS in tok/s, latency in s)"
     } else {
@@ -74,7 +63,7 @@ fn best(view: View<'_>) -> Option<Table> {
     let row = |winner: &Winner| view.row(winner.row);
     let notes = notes(view, &shown, all.len() - shown.len());
     let table = Columns::new("model", |winner: &&Winner| {
-        Cell::text(terminal_line(&view.model(winner.model), MODEL_CHARS_MAX))
+        Cell::text(terminal_line(&view.model(winner.model), 12))
     })
     .left("at", |winner| {
         Cell::text(matrix::short_name(winner.figure).replace("generation", "gen."))
@@ -88,7 +77,7 @@ fn best(view: View<'_>) -> Option<Table> {
     .only_if(has_level)
     .left("deployment", |winner| {
         let deployment = row(winner).map(|row| view.deployment(row)).unwrap_or_default();
-        Cell::text(terminal_ends(&deployment, DEPLOYMENT_CHARS_MAX))
+        Cell::text(terminal_ends(&deployment, 24))
     })
     .right("value", |winner| {
         Cell::text(across(row(winner).map(|row| view.figure(row, winner.figure))))
@@ -130,7 +119,7 @@ fn cell(view: View<'_>, row: &MatrixRow) -> String {
     let context = row.context.filter(|_| view.has_contexts()).map(|tokens| count(tokens.into()));
     let level = view.level(row.level);
     let parts = [view.deployment(row)].into_iter().chain(model).chain(context).chain(level);
-    terminal_ends(&parts.collect::<Vec<_>>().join(" · "), CELL_CHARS_MAX)
+    terminal_ends(&parts.collect::<Vec<_>>().join(" · "), 46)
 }
 
 /// Every row, where a terminal can show them.
@@ -153,5 +142,5 @@ fn rows(view: View<'_>) -> Option<Table> {
         })
         .table("", "every row", rows);
     let notes = vec![plain("± 95 % between runs, or within the run where there is one")];
-    (!rows.is_empty() && rows.len() <= ROWS_MAX).then_some(Table { notes, ..table })
+    (1..=40).contains(&rows.len()).then_some(Table { notes, ..table })
 }

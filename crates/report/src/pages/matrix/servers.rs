@@ -20,16 +20,10 @@ use crate::pages::{distinct, grouped};
 
 /// Limit for a server's command.
 const COMMAND_CHARS_MAX: usize = 1_000;
-const PROMPT_CHARS_MAX: usize = 400;
-const OUTPUTS_MAX: usize = 8;
 /// Limit for a server's message.
 const MESSAGE_CHARS_MAX: usize = 200;
 /// More logs than these are only in the folder of the set.
 const LOGS_MAX: usize = 24;
-const LOG_LINES_MAX: usize = 20;
-const LOG_LINE_CHARS_MAX: usize = 300;
-/// Servers that left something behind are listed up to this number.
-const LEFTOVERS_MAX: usize = 20;
 /// Of more deployments, those that stopped cleanly are omitted first.
 const DEPLOYMENTS_MAX: usize = 100;
 
@@ -103,7 +97,7 @@ fn load(view: View<'_>) -> Vec<(String, Text)> {
         let lengths = subject.input_tokens.as_ref();
         lengths.map_or_else(|| source.to_owned(), |input| format!("{source}, {input} tokens"))
     });
-    let prompt = method.prompt.as_ref().map(|prompt| terminal_line(prompt, PROMPT_CHARS_MAX));
+    let prompt = method.prompt.as_ref().map(|prompt| terminal_line(prompt, 400));
     let words = |text: Option<String>| text.map(plain);
     let code = |text: Option<String>| text.map(|text| vec![Span::Code(text)]);
     let facts = [
@@ -126,7 +120,7 @@ fn outputs(view: View<'_>) -> Option<String> {
     let mut groups = grouped(view.matrix.method.output_tokens.iter(), |(_, lengths)| {
         lengths.fixed().map_or_else(|| lengths.to_string(), |it| count(it.into()))
     });
-    groups.truncate(OUTPUTS_MAX);
+    groups.truncate(8);
     if let [(words, _)] = groups.as_slice() {
         return Some(words.clone());
     }
@@ -259,9 +253,9 @@ pub(super) fn failed(view: View<'_>) -> Option<Section> {
 fn logs(view: View<'_>, failed: &[Failed<'_>]) -> Vec<Block> {
     let failed = failed.iter().filter(|(_, failure)| !failure.log.is_empty());
     let logs = grouped(failed, |(_, failure)| {
-        let from = failure.log.len().saturating_sub(LOG_LINES_MAX);
+        let from = failure.log.len().saturating_sub(20);
         let lines = failure.log[from..].iter();
-        lines.map(|line| terminal_line(line, LOG_LINE_CHARS_MAX)).collect::<Vec<_>>().join("\n")
+        lines.map(|line| terminal_line(line, 300)).collect::<Vec<_>>().join("\n")
     });
     let more = logs.len().saturating_sub(LOGS_MAX);
     let block = |(text, rows): (String, Vec<&Failed<'_>>)| {
@@ -357,7 +351,7 @@ fn leftovers(view: View<'_>, records: &[DeploymentRecord]) -> Option<Block> {
     };
     let mut points: Vec<_> = records.iter().filter_map(words).collect();
     let all = points.len();
-    points.truncate(LEFTOVERS_MAX);
+    points.truncate(20);
     (0 < all).then(|| Block::Notice {
         mood: Mood::Doubt,
         text: plain(format!(

@@ -98,9 +98,9 @@ fn loads_are_chosen_for_all_cells_alike() {
     let plan = plan_of(&text, &["preset=one,concurrency=10"]).unwrap();
     assert_eq!(matrix(&plan).levels, [Level::Concurrency(10.try_into().unwrap())]);
     assert_eq!(names(&plan).len(), 4);
-    assert_refused(&text, &["concurrency=2"], &["unknown concurrency `2`", "1, 10"]);
+    assert_refused(&text, &["concurrency=2"], &["unknown value of concurrency `2`", "1, 10"]);
     assert_refused(&text, &["concurrency=1", "preset=one"], &["the same loads"]);
-    assert_refused(SMALL, &["concurrency=1"], &["has no `concurrency`"]);
+    assert_refused(SMALL, &["concurrency=1"], &["unknown axis `concurrency`"]);
 }
 
 #[test]
@@ -108,5 +108,5 @@ fn a_set_stays_small_enough_to_be_read() {
     let seeds: Vec<String> = (0..400).map(|seed| seed.to_string()).collect();
     let many = format!("{SMALL}[flags]\nmax_num_seqs = [{}]\n", seeds.join(", "));
     let loads = many.replace("contexts", "concurrency = [1, 2]\ncontexts");
-    assert_refused(&loads, &[], &["3200 cells at 2 loads", "6400 runs", "--only"]);
+    assert_refused(&loads, &[], &["3,200 cells at 2 loads", "6400 runs", "--only"]);
 }
