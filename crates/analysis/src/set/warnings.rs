@@ -278,11 +278,13 @@ static MATRIX_RULES: &[SetRule] = &[
     }),
     rule("cells-unfit", |it| {
         // A model that does not fit is a result, and no fault of the measurement.
-        let (cells, listed) = it.cells(|row| row.unfit() == Some(LikelyCause::OutOfMemory), |_| None)?;
+        let (cells, listed) =
+            it.cells(|row| row.unfit() == Some(LikelyCause::OutOfMemory), |_| None)?;
         note(format!("{cells} could not be deployed for lack of memory: {listed}"))
     }),
     rule("cells-not-divided", |it| {
-        let (cells, listed) = it.cells(|row| row.unfit() == Some(LikelyCause::CannotSpread), |_| None)?;
+        let (cells, listed) =
+            it.cells(|row| row.unfit() == Some(LikelyCause::CannotSpread), |_| None)?;
         let why = "because the model cannot be divided among so many GPUs";
         note(format!("{cells} could not be deployed {why}: {listed}"))
     }),

@@ -608,47 +608,23 @@ fn loads(view: View<'_>) -> Option<Section> {
     (!blocks.is_empty()).then(|| section("loads", "Results by load", blocks))
 }
 
-/// How the numbers of the page are computed, and their limits.
+/// How the numbers of the page are computed, and their limits: the lines of `method.txt` that apply.
 fn method(view: View<'_>) -> Section {
-    let by = match view.tps_by {
-        TpsBy::Server => {
-            "tokens by the server's counters, over the time from before the load until the server was \
-             idle again"
-        }
-        TpsBy::Client => {
-            "tokens counted by the client, for all rows: not every measured row has the server's \
-             counters, and the two are not mixed"
-        }
+    let applies = |when: &str| match when {
+        "server" => view.tps_by == TpsBy::Server,
+        "client" => view.tps_by == TpsBy::Client,
+        "once" => view.set.asked.runs < 2,
+        "repeated" => 2 <= view.set.asked.runs,
+        "cost" => view.has(MatrixFigure::Cost),
+        "energy" => view.has(MatrixFigure::Energy),
+        _ => true,
     };
-    let certainty = if view.set.asked.runs < 2 {
-        "each cell was deployed once, so the variation between starts of a server is not known, and \
-         no winner is certain; use --repeat to measure it"
-    } else {
-        "95 % confidence intervals between runs, each on a newly deployed server; a winner is certain \
-         only if this holds over all comparisons of the page together"
-    };
-    let request =
-        "the tokens of a request over its time from send to end, mean over successful requests";
-    let errors = "failed requests; such a row keeps its numbers but cannot win";
-    let cost = "the price of the preset per hour, divided by the tokens it generates in an hour at this \
-                rate; time to start a server and idle time are not included";
-    let energy = "energy of all GPUs during the load, divided by the generated tokens; the rest of the \
-                  machine is not included";
-    let unknown = "the effect of other prompts, other server versions or another day; presets are \
-                   described by the author of the matrix file";
-    let lines = [
-        (true, "Prompt and Generation TPS", by),
-        (true, "TPS of a request", request),
-        (true, "Mean latency and TTFT", "from send, mean over successful requests"),
-        (true, "Errors", errors),
-        (view.has(MatrixFigure::Cost), "Cost", cost),
-        (view.has(MatrixFigure::Energy), "Energy", energy),
-        (true, "Certainty", certainty),
-        (true, "Not known", unknown),
-    ];
-    let lines = lines.into_iter().filter(|(applies, ..)| *applies);
-    let lines = lines.map(|(_, label, words)| labelled(label, words)).collect();
-    section("method", "Method", vec![Block::List(lines)])
+    let lines = include_str!("matrix/method.txt").lines().filter_map(|line| {
+        let (when, line) = line.split_once(" | ")?;
+        let (label, words) = line.split_once(" | ")?;
+        applies(when).then(|| labelled(label, words))
+    });
+    section("method", "Method", vec![Block::List(lines.collect())])
 }
 
 /// The blocks, folded where `fold` is set.
@@ -796,12 +772,6 @@ impl<'a> View<'a> {
     /// Whether it is a pipeline on one GPU, which is the same server as with tensor parallelism.
     fn is_as_tensor(&self, row: &MatrixRow) -> bool {
         row.has_tensor_twin(&self.matrix.rows, &self.matrix.presets)
-    }
-
-    /// The largest speed-up of an embedded engine over its profile, where there is one.
-    fn sped_up(&self) -> Option<f64> {
-        let subjects = self.set.conditions.iter().filter_map(|one| one.subject.as_ref());
-        subjects.filter_map(|subject| subject.engine_speed).reduce(f64::max)
     }
 
     /// Whether any row has the figure.

@@ -155,7 +155,7 @@ fn a_row_that_failed_every_request_has_no_speed_and_says_why() {
         [&row.prompt_tps, &row.generation_tps, &row.client_prompt_tps, &row.client_generation_tps];
     for found in speeds {
         assert_eq!((found.mean, found.n), (None, 0));
-        assert_eq!(found.reason.as_deref(), Some("no request ended well"));
+        assert_eq!(found.reason.as_deref(), Some("no request succeeded"));
     }
 }
 

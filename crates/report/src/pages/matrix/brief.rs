@@ -103,8 +103,10 @@ fn notes(view: View<'_>, shown: &[&Winner], more: usize) -> Vec<Text> {
     let mut notes = vec![plain(by), plain("rows with failures cannot win")];
     if shown.iter().any(|one| one.figure == MatrixFigure::Cost) {
         let unit = view.unit(MatrixFigure::Cost);
+        let mut subjects = view.set.conditions.iter().filter_map(|one| one.subject.as_ref());
+        let is_sped_up = subjects.any(|subject| subject.engine_speed.is_some());
         let sped_up = ", of engines that were SPED UP: no server costs so little";
-        let sped_up = view.sped_up().map_or("", |_| sped_up);
+        let sped_up = if is_sped_up { sped_up } else { "" };
         notes.push(plain(format!("cost {unit}{sped_up}")));
     }
     if 0 < more {
