@@ -301,7 +301,7 @@ pub trait Compared: PartialEq + Sized {
     /// The quantity that decides when none is set.
     fn primary(sides: &[Side<Self>]) -> Quantity;
     fn quantities(base: &[&Self]) -> Vec<Quantity>;
-    /// Troubles within one side.
+    /// Problems of one side besides invalid and degraded results.
     fn troubles(side: &Side<Self>) -> Vec<Trouble>;
     /// Differences at one level: those of every result from the first of the base.
     fn differences(base: &[&Self], results: &[&Self], side: &str) -> Vec<Objection>;
@@ -742,7 +742,14 @@ fn objections<R: Compared>(sides: &[Side<R>], groups: &[Group<'_, R>]) -> Vec<Ob
     let mut found: Vec<Objection> = Vec::new();
     for side in sides {
         let (all, noun, name) = (side.results.len(), R::NOUN, &side.name);
-        for (key, count, what, remedy) in R::troubles(side) {
+        let runs = side.runs();
+        let of = |verdict| runs.iter().filter(|run| run.verdict == Some(verdict)).count();
+        let see = "see their warnings with `inferometer verify RUN --format page`";
+        let verdicts = [
+            ("invalid_runs", of(Verdict::Invalid), "are invalid and left out", see),
+            ("degraded_runs", of(Verdict::Degraded), "are degraded: see their warnings", see),
+        ];
+        for (key, count, what, remedy) in verdicts.into_iter().chain(R::troubles(side)) {
             let text = format!("{count} of {all} {noun}s of {name} {what}");
             found.extend(
                 (0 < count).then(|| Objection::new(key, Weight::Warning, name, text, remedy)),

@@ -113,16 +113,10 @@ impl Compared for Summary {
     }
 
     fn troubles(side: &Side<Self>) -> Vec<Trouble> {
-        let count = |is: fn(&Summary) -> bool| side.results.iter().filter(|run| is(run)).count();
-        let invalid = count(|run| run.verdict == Verdict::Invalid);
-        let degraded = count(|run| run.verdict == Verdict::Degraded);
-        let partial = count(|run| run.run.partial && run.verdict != Verdict::Invalid);
-        let again = "run again to the end, so that both sides had the same work";
-        vec![
-            ("invalid_runs", invalid, "are invalid and left out", SEE_WARNINGS),
-            ("degraded_runs", degraded, "are degraded: see their warnings", SEE_WARNINGS),
-            ("partial_runs", partial, "ended before their plan did", again),
-        ]
+        let is_partial = |run: &&Summary| run.run.partial && run.verdict != Verdict::Invalid;
+        let partial = side.results.iter().filter(is_partial).count();
+        let remedy = "run again to the end, so that both sides had the same work";
+        vec![("partial_runs", partial, "ended before their plan did", remedy)]
     }
 
     fn differences(base: &[&Self], runs: &[&Self], side: &str) -> Vec<Objection> {
@@ -142,8 +136,6 @@ impl Compared for Summary {
     }
 }
 
-pub(super) const SEE_WARNINGS: &str =
-    "see their warnings with `inferometer verify RUN --format page`";
 const SAME_LOAD: &str = "run both with the same experiment file, and change only the server";
 
 /// Differences in the requests and in their schedule.

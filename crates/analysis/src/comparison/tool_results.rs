@@ -7,10 +7,8 @@ use inferometer_model::study::Level;
 
 use super::{
     Compared, Fact, Objection, PROMISES, Side, SideFacts, SideRun, TOKENIZER, Trouble, Weight,
-    differing,
-    runs::{QUESTION_OR_CAUSE, SEE_WARNINGS},
+    differing, runs::QUESTION_OR_CAUSE,
 };
-use crate::judge::Verdict;
 use crate::metric::{self, Better, Metric, Quantity, Statistic};
 use crate::statistics::{Estimate, Percentile};
 use crate::summary::Summary;
@@ -106,12 +104,7 @@ impl Compared for ToolResult {
         let marked = |is: fn(&Mark) -> bool| {
             side.compared().filter(|(_, result)| result.marks.iter().any(is)).count()
         };
-        let of_verdict =
-            |verdict| side.results.iter().filter(|it| it.verdict == Some(verdict)).count();
-        let (invalid, degraded) = (of_verdict(Verdict::Invalid), of_verdict(Verdict::Degraded));
         vec![
-            ("invalid_runs", invalid, "are invalid and left out", SEE_WARNINGS),
-            ("degraded_runs", degraded, "are degraded: see their warnings", SEE_WARNINGS),
             (
                 "cut_results",
                 marked(|mark| matches!(mark, Mark::Cut { .. })),

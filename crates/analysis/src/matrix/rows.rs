@@ -69,13 +69,15 @@ pub struct MatrixRow {
     pub cost_per_million: AcrossRuns,
 }
 
-/// How a row ended.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// How a row ended; files write it as its `&str`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, strum::IntoStaticStr)]
 #[serde(tag = "kind", rename_all = "snake_case")]
+#[strum(serialize_all = "lowercase")]
 pub enum RowEnding {
     /// Every run was measured so far, and every request succeeded.
     Clean,
     /// Every run was measured so far; some requests failed.
+    #[strum(serialize = "with errors")]
     WithErrors,
     /// Some runs were measured and others failed: the first failure that is a fault, else the first.
     Partly { failure: DeploymentFailure },

@@ -1,7 +1,7 @@
 //! A matrix as CSV: one row for each cell and load, every figure with its interval, and failed cells
 //! with their reason.
 
-use inferometer_analysis::matrix::{MatrixRow, MatrixSummary, RowEnding};
+use inferometer_analysis::matrix::{MatrixRow, MatrixSummary};
 use inferometer_analysis::set::{AcrossRuns, SetSummary};
 use inferometer_model::deployment::LikelyCause;
 use inferometer_model::study::{Level, Strategy};
@@ -54,7 +54,7 @@ pub fn of_matrix(set: &SetSummary) -> Option<String> {
             Level::Concurrency(requests) => Some(requests.get().into()),
             Level::AsAsked | Level::Rate(_) | Level::Unlimited => None,
         })
-        .text("ending", |(_, row)| Some(ending(&row.ending).to_owned()))
+        .text("ending", |(_, row)| Some(<&str>::from(&row.ending).to_owned()))
         .text("failed at", |(_, row)| Some(row.ending.failure()?.stage.to_string()))
         .text("reason", |(_, row)| {
             let words: Vec<&str> = row.ending.failure()?.what.split_whitespace().collect();
@@ -79,16 +79,6 @@ pub fn of_matrix(set: &SetSummary) -> Option<String> {
         csv = csv.number(head, move |(_, row)| get(row));
     }
     Some(csv.lines((0_u32..).zip(&matrix.rows)))
-}
-
-const fn ending(ending: &RowEnding) -> &'static str {
-    match ending {
-        RowEnding::Clean => "clean",
-        RowEnding::WithErrors => "with errors",
-        RowEnding::Partly { .. } => "partly",
-        RowEnding::Failed { .. } => "failed",
-        RowEnding::Missing => "missing",
-    }
 }
 
 /// The figures that the row wins, each with its certainty.

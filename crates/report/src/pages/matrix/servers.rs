@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use inferometer_analysis::matrix::MatrixRow;
-use inferometer_model::deployment::{Departure, DepartureEnding, DeploymentFailure, LikelyCause};
+use inferometer_model::deployment::{
+    Departure, DepartureEnding, DeploymentFacts, DeploymentFailure, LikelyCause,
+};
 use inferometer_model::spec::SourceKind;
 use inferometer_model::study::{DeploymentRecord, Preset};
 use serde_json::Value;
@@ -14,7 +16,7 @@ use super::{NAME_CHARS_MAX, View, reason};
 use crate::document::{Block, Cell, Columns, Mood, Section, Span, Table, Text, plain};
 use crate::escape::terminal_line;
 use crate::fmt::{NOTHING, count, counted, level_name, list, number, setting};
-use crate::pages::cells::{known, missing, number_cell};
+use crate::pages::cells::{known, number_cell};
 use crate::pages::frame::section;
 use crate::pages::{distinct, grouped};
 
@@ -35,13 +37,8 @@ pub(super) fn setup(view: View<'_>) -> Section {
             Cell::text(model.map_or_else(String::new, |model| terminal_line(&model.name, 120)))
         })
         .table("models", "Models", view.models());
-    let blocks = vec![
-        Block::Table(presets(view)),
-        Block::Table(models),
-        Block::Facts(load(view)),
-        Block::Facts(deployed(view)),
-    ];
-    section("setup", "Setup", blocks)
+    let facts = [Block::Facts(load(view)), Block::Facts(deployed(view))];
+    section("setup", "Setup", [presets(view).into(), models.into()].into_iter().chain(facts))
 }
 
 fn presets(view: View<'_>) -> Table {
@@ -376,58 +373,55 @@ fn name(view: View<'_>, record: &DeploymentRecord) -> String {
 fn deployments_table(view: View<'_>, records: &[DeploymentRecord]) -> Table {
     const NEVER: &str = "it never generated a token";
     const NOT_SEEN: &str = "it was not seen to stop";
-    let is_plain = |record: &DeploymentRecord| {
-        record.facts.is_some() && record.departure.as_ref().is_some_and(is_clean)
-    };
-    let mut shown: Vec<&DeploymentRecord> = records.iter().collect();
-    let more = shown.len().saturating_sub(DEPLOYMENTS_MAX);
+    type Row<'a> = (&'a DeploymentRecord, Option<&'a DeploymentFacts>, Option<&'a Departure>);
+    let rows = records.iter().map(|it| (it, it.facts.as_ref(), it.departure.as_ref()));
+    let mut rows: Vec<Row<'_>> = rows.collect();
+    let more = rows.len().saturating_sub(DEPLOYMENTS_MAX);
     if 0 < more {
         // The sort is stable: otherwise they stay in the order of deployment.
-        shown.sort_by_key(|record| is_plain(record));
-        shown.truncate(DEPLOYMENTS_MAX);
+        rows.sort_by_key(|(_, facts, gone)| facts.is_some() && gone.is_some_and(is_clean));
+        rows.truncate(DEPLOYMENTS_MAX);
     }
     let seconds = |time: Option<Duration>, reason: &str| {
         number_cell(time.map(|time| time.as_secs_f64()), number, reason)
     };
-    let table = Columns::new("Cell", |record: &&DeploymentRecord| Cell::text(name(view, record)))
-        .right("Repetition", |record| {
-            number_cell(Some(f64::from(record.repetition + 1)), setting, "")
+    let table = Columns::new("Cell", |(record, ..): &Row<'_>| Cell::text(name(view, record)))
+        .right("Repetition", |(record, ..)| {
+            number_cell(Some((record.repetition + 1).into()), setting, "")
         })
-        .right("First token after (s)", |record| {
-            seconds(record.facts.as_ref().map(|facts| facts.ready_after), NEVER)
+        .right("First token after (s)", |(_, facts, _)| {
+            seconds(facts.map(|facts| facts.ready_after), NEVER)
         })
-        .right("Restarts", |record| {
-            number_cell(record.facts.as_ref().map(|facts| facts.restarts.into()), setting, NEVER)
+        .right("Restarts", |(_, facts, _)| {
+            number_cell(facts.map(|facts| facts.restarts.into()), setting, NEVER)
         })
-        .right("Idle after (s)", |record| {
+        .right("Idle after (s)", |(record, ..)| {
             number_cell(record.drained_after_s, number, "not reported by this server")
         })
-        .left("How it stopped", |record| {
-            let ending = record.departure.as_ref().map(|departure| match departure.ending {
+        .left("How it stopped", |(.., gone)| {
+            let ending = gone.map(|departure| match departure.ending {
                 DepartureEnding::Before => "before the request",
                 DepartureEnding::Told => "on request",
                 DepartureEnding::Killed => "killed",
             });
             known(ending, NOT_SEEN)
         })
-        .right("Stopped after (s)", |record| {
-            seconds(record.departure.as_ref().map(|departure| departure.took), NOT_SEEN)
+        .right("Stopped after (s)", |(.., gone)| seconds(gone.map(|it| it.took), NOT_SEEN))
+        .left("Left behind", |(.., gone)| {
+            let left = gone.map(|departure| match (departure.left.len(), departure.port_closed) {
+                (0, true) => "nothing".to_owned(),
+                (0, false) => "an open port".to_owned(),
+                (1, _) => "1 process".to_owned(),
+                (several, _) => format!("{} processes", count(several as u64)),
+            });
+            known(left.as_deref(), NOT_SEEN)
         })
-        .left("Left behind", |record| {
-            let Some(departure) = &record.departure else { return missing(NOT_SEEN) };
-            match (departure.left.len(), departure.port_closed) {
-                (0, true) => Cell::text("nothing"),
-                (0, false) => Cell::text("an open port"),
-                (1, _) => Cell::text("1 process"),
-                (several, _) => Cell::text(format!("{} processes", count(several as u64))),
-            }
-        })
-        .right("GPU memory kept (MiB)", |record| {
-            let memory = record.departure.as_ref().and_then(|departure| departure.gpu_memory);
+        .right("GPU memory kept (MiB)", |(.., gone)| {
+            let memory = gone.and_then(|departure| departure.gpu_memory);
             let kept = memory.map(|(before, after)| after.saturating_sub(before) as f64);
             number_cell(kept.map(|bytes| bytes / 1_048_576.0), number, "not reported by a tool")
         })
-        .table("deployments-table", "", shown);
+        .table("deployments-table", "", rows);
     let note =
         format!("{} more that stopped cleanly are in the summary of the set.", count(more as u64));
     Table { notes: (0 < more).then(|| plain(note)).into_iter().collect(), ..table }
