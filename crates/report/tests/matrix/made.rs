@@ -120,7 +120,7 @@ fn set(plan: &Plan) -> SetSummary {
             key: "matrix-failed".to_owned(),
             check: None,
             severity: Severity::Degraded,
-            text: format!("{failed} rows of the matrix came to nothing"),
+            text: format!("{failed} rows of the matrix failed"),
             remedy: "see why on the page, and try them again with --retry-failed".to_owned(),
         }],
         conditions: conditions(&matrix, &subject),
