@@ -170,12 +170,12 @@ fn a_row_with_errors_is_never_called_the_best() {
     let best = rows(&mut set).iter_mut().find(|row| row.preset == 4).unwrap();
     best.ending = RowEnding::WithErrors;
     best.errors = 3;
-    set.matrix.as_mut().unwrap().winners.clear();
     let page = page(&set);
     let chart = charts(&page)[0];
     assert!(!chart.finding.contains("mi210x1 · tensor"), "{}", chart.finding);
-    let card = &page.lead.headline[1];
-    assert!(!card.detail.contains("mi210x1 · tensor"), "{card:?}");
+    for card in &page.lead.headline {
+        assert!(!card.detail.contains("mi210x1 · tensor"), "{card:?}");
+    }
 }
 
 #[test]
