@@ -48,7 +48,7 @@ fn published_sweeps_are_compared_level_by_level_without_a_judgement() {
         "v1 against v0: TTFT p99",
         "NOTHING WAS DECIDED: the differences have no interval",
         "not judged",
-        "completed fewer requests than were planned",
+        "completed fewer requests than planned",
     ] {
         assert!(page.contains(expected), "no `{expected}` in\n{page}");
     }
