@@ -56,4 +56,4 @@ pub use statistics::{
 };
 pub use steady::*;
 pub use summary::{DocumentError, SCHEMA, Summary, numbers_on_one_line, summarize};
-pub use topic::{ForeignName, TERMS, Term, Topic, UnknownWord};
+pub use topic::{ForeignName, TERMS, Term, Topic, UnknownTopic};

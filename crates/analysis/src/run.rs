@@ -1,4 +1,4 @@
-//! What was run, as the summary repeats it.
+//! The facts of a run that its summary repeats.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +28,7 @@ pub struct RunFacts {
     /// The server's base URL.
     pub target: String,
     pub embedded: bool,
-    /// What answered, where no server did; absent for a run that was measured.
+    /// The simulated engine; absent for a run that was measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub simulated: Option<Simulated>,
     /// How many times faster than its profile the embedded engine ran; absent where it did not.
@@ -38,7 +38,7 @@ pub struct RunFacts {
     pub api: Api,
     pub streaming: bool,
     pub http: HttpVersion,
-    /// The server's certificate was not checked.
+    /// The server's certificate was not verified.
     pub insecure: bool,
     pub seed: u64,
     pub load: LoadFacts,
@@ -46,41 +46,41 @@ pub struct RunFacts {
     /// `None` when nothing was sent before the run.
     pub warm_up: Option<WarmUpFacts>,
     pub stop: RunStop,
-    /// Whether the plan was not played to its end.
+    /// Whether the run did not complete its plan.
     pub partial: bool,
     pub metadata: BTreeMap<String, String>,
 }
 
-/// What was asked.
+/// The requested workload.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WorkloadFacts {
     /// Without the seed: runs are comparable when it is equal.
     pub fingerprint: String,
     /// Where prompts came from.
     pub source: SourceKind,
-    /// As asked; null where the data says it. A number, or a distribution such as `512±20%`.
+    /// As requested; null where the data defines it. A number, or a distribution such as `512±20%`.
     pub input_tokens: Option<Lengths>,
     /// Null, too, where an API generates none.
     pub output_tokens: Option<Lengths>,
     /// Turns of a conversation; null where there are none.
     pub turns: Option<Lengths>,
-    /// Whether a chat prompt's length is of its words alone.
+    /// Whether the length of a chat prompt counts its text alone.
     pub counting: Counting,
-    /// How users think between turns; null where there are none.
+    /// Think time between turns; null where there are none.
     pub turn_think: Option<ThinkFacts>,
     /// Beginnings that prompts share; null without.
     pub prefix: Option<SharedPrefix>,
     /// On every prompt; null without.
     pub images: Option<Images>,
     pub adapters: Option<Adapters>,
-    /// What every body carried besides.
+    /// Additional fields of every request body.
     pub fields: Map<String, Value>,
     pub input_length: InputLength,
     pub tokenizer: Option<TokenizerFacts>,
     pub files: Vec<FileFacts>,
     /// What was done to the data.
     pub notes: Vec<String>,
-    /// What was planned against what the server counted.
+    /// Planned lengths against the server's counts.
     pub audit: Audit,
 }
 
@@ -157,7 +157,7 @@ impl WorkloadFacts {
     }
 }
 
-/// How long prompts and answers were asked to be, as far as the workload says it itself.
+/// The requested lengths of prompts and answers, as far as the workload defines them.
 pub(crate) fn asked_lengths(source: &Source) -> (Option<Lengths>, Option<Lengths>) {
     match source {
         Source::Synthetic(spec) => (Some(spec.input.clone()), Some(spec.output.clone())),
@@ -178,7 +178,7 @@ pub enum LoadFacts {
     Open { rate: RateFacts, arrivals: Arrivals, max_concurrency: Option<u32> },
 }
 
-/// How long a slot rests after each reply.
+/// Think time of a slot after each reply.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum ThinkFacts {
@@ -222,7 +222,7 @@ pub enum ExtentFacts {
     UntilFirst { requests: u64, duration_s: f64 },
 }
 
-/// What was sent before the run. It is in no other number of the summary.
+/// Requests before the run. They are in no other number of the summary.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WarmUpFacts {
     pub requests: u64,
@@ -299,14 +299,14 @@ impl ExtentFacts {
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SystemFacts {
-    /// Null in runs of versions that did not look.
+    /// Null in runs of versions that did not record it.
     pub client: Option<Machine>,
     /// Null where nothing is known of it.
     pub server: Option<ServerFacts>,
 }
 
 impl SystemFacts {
-    /// GPUs that answer together, where that is known.
+    /// Number of GPUs of the deployment, where that is known.
     pub fn gpus_used(&self) -> Option<u32> {
         self.server.as_ref()?.gpus_used
     }

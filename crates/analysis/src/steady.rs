@@ -125,9 +125,9 @@ impl SteadyState {
         let readings = course.readings(grid);
         let in_flight = &readings[0];
         let growth = if open { Growth::fit(in_flight, course, grid) } else { None };
-        let trends = readings.iter().map(SeriesTrend::new).collect();
+        let trends = readings.iter().map(|reading| reading.trend.clone()).collect();
         let [in_flight_trend, output_trend, ttft_trend] =
-            readings.each_ref().map(Reading::unsettled);
+            readings.each_ref().map(|reading| reading.unsettled);
         let never = match (growth.filter(|growth| growth.beyond_chance), output_trend) {
             (Some(Growth { per_s, .. }), _) => Some(format!(
                 "requests in flight grow by {per_s:.2} per second: the server does not keep up"
@@ -149,7 +149,7 @@ impl SteadyState {
             let never = Self::without(SteadyKind::NeverSettled, &reason);
             return Self { trends, growth, ..never };
         }
-        let cuts = readings.iter().filter_map(Reading::settled_from_ns);
+        let cuts = readings.iter().filter_map(|reading| reading.settled_from_ns);
         let from_ns = cuts.max().unwrap_or(grid.from_ns);
         let to_ns = grid.end_ns();
         let window = Window {
@@ -230,23 +230,6 @@ impl Growth {
             chance,
             beyond_chance: chance < line.drift && line.p < SIGNIFICANT && rises,
         })
-    }
-}
-
-impl SeriesTrend {
-    fn new(reading: &Reading) -> Self {
-        let trend = reading.settling;
-        let (drift, p) = if let Settling::NeverSettled(Unsettled::Trend { drift, p }) = trend {
-            (Some(drift), Some(p))
-        } else {
-            (None, None)
-        };
-        Self {
-            series: reading.series,
-            settled_from_ms: reading.settled_from_ns().map(ns_to_ms),
-            drift: drift.filter(|drift| drift.is_finite()),
-            p,
-        }
     }
 }
 
@@ -342,11 +325,11 @@ pub(crate) struct Course<'a> {
 
 /// One series and its result.
 struct Reading {
-    series: SeriesName,
     values: Vec<f64>,
-    settling: Settling,
-    /// When each value begins.
-    moments_ns: Vec<u64>,
+    trend: SeriesTrend,
+    settled_from_ns: Option<u64>,
+    /// Why it did not settle, unless a trend of so many series is to be expected by chance.
+    unsettled: Option<Unsettled>,
 }
 
 impl Course<'_> {
@@ -357,8 +340,8 @@ impl Course<'_> {
 
     /// In flight, output tokens and TTFT.
     fn readings(&self, grid: Steps) -> [Reading; 3] {
-        let moments_ns: Vec<u64> = (0..grid.count).map(|step| grid.begin_ns(step)).collect();
-        let over_time = |series, values| Reading::new(series, values, moments_ns.clone());
+        let times_ns: Vec<u64> = (0..grid.count).map(|step| grid.begin_ns(step)).collect();
+        let over_time = |series, values| Reading::new(series, values, &times_ns);
         let (ttft, sent_ns) = self.ttft(grid);
         let stretch = Flight { from_ns: grid.from_ns, to_ns: grid.end_ns() };
         let flights = self.flights.iter().filter_map(|flight| flight.within(stretch));
@@ -367,7 +350,7 @@ impl Course<'_> {
         [
             over_time(SeriesName::InFlight, in_flight),
             over_time(SeriesName::OutputTokens, self.output(grid)),
-            Reading::new(SeriesName::Ttft, ttft, sent_ns),
+            Reading::new(SeriesName::Ttft, ttft, &sent_ns),
         ]
     }
 
@@ -416,24 +399,22 @@ impl Course<'_> {
 }
 
 impl Reading {
-    fn new(series: SeriesName, values: Vec<f64>, moments_ns: Vec<u64>) -> Self {
-        Self { series, settling: settle(&values), values, moments_ns }
-    }
-
-    fn settled_from_ns(&self) -> Option<u64> {
-        match self.settling {
-            Settling::Settled { from } => self.moments_ns.get(from).copied(),
-            Settling::TooShort { .. } | Settling::NeverSettled(_) => None,
+    /// `times_ns` are the beginnings of the values.
+    fn new(series: SeriesName, values: Vec<f64>, times_ns: &[u64]) -> Self {
+        let (mut settled_from_ns, mut unsettled, mut drift, mut p) = (None, None, None, None);
+        match settle(&values) {
+            Settling::TooShort { .. } => {}
+            Settling::Settled { from } => settled_from_ns = times_ns.get(from).copied(),
+            Settling::NeverSettled(Unsettled::Trend { drift: by, p: chance }) => {
+                (drift, p) = (Some(by).filter(|drift| drift.is_finite()), Some(chance));
+                let trend = Unsettled::Trend { drift: by, p: chance };
+                unsettled = Some(trend).filter(|_| chance < CERTAIN);
+            }
+            Settling::NeverSettled(other) => unsettled = Some(other),
         }
-    }
-
-    /// Why it did not settle, unless a trend of so many series is to be expected by chance.
-    fn unsettled(&self) -> Option<Unsettled> {
-        match self.settling {
-            Settling::NeverSettled(Unsettled::Trend { p, .. }) if CERTAIN <= p => None,
-            Settling::NeverSettled(unsettled) => Some(unsettled),
-            Settling::Settled { .. } | Settling::TooShort { .. } => None,
-        }
+        let settled_from_ms = settled_from_ns.map(ns_to_ms);
+        let trend = SeriesTrend { series, settled_from_ms, drift, p };
+        Self { values, trend, settled_from_ns, unsettled }
     }
 }
 

@@ -45,9 +45,9 @@ pub struct ForeignName {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("nothing is known by the name `{word}`{}", nearest.map_or_else(String::new, |name| format!("; the nearest is `{name}`")))]
-pub struct UnknownWord {
-    pub word: String,
+#[error("unknown metric or term `{name}`{}", nearest.map_or_else(String::new, |name| format!("; the nearest is `{name}`")))]
+pub struct UnknownTopic {
+    pub name: String,
     /// Only what may have been meant.
     pub nearest: Option<&'static str>,
 }
@@ -94,8 +94,8 @@ pub(crate) fn sections(
 }
 
 impl Topic {
-    /// Our own names go first; what only another tool says is explained as what that tool means.
-    pub fn look_up(asked: &str) -> Result<Self, UnknownWord> {
+    /// Our own names take precedence; a name that only another tool uses is explained by its meaning there.
+    pub fn look_up(asked: &str) -> Result<Self, UnknownTopic> {
         let name = plain(asked);
         find_metric(&name)
             .or_else(|| find_term(&name).map(Self::Term))
@@ -110,7 +110,7 @@ impl Topic {
             .or_else(|| {
                 Some(names_of_tool(&name)).filter(|names| !names.is_empty()).map(Self::Tool)
             })
-            .ok_or_else(|| UnknownWord { word: asked.to_owned(), nearest: nearest(&name) })
+            .ok_or_else(|| UnknownTopic { name: asked.to_owned(), nearest: nearest(&name) })
     }
 }
 
@@ -118,7 +118,7 @@ fn find_metric(name: &str) -> Option<Topic> {
     if let Some(metric) = metric_by_name_or_title(name) {
         return Some(Topic::Metric { metric, statistic: None });
     }
-    // As people say it: `TTFT p99`.
+    // Such as `TTFT p99`.
     if let Some((first, last)) = name.rsplit_once('_')
         && let Some(statistic) = Statistic::named(last)
         && let Some(metric) = metric_by_name_or_title(first)
@@ -184,7 +184,7 @@ fn without_unit(name: &str) -> &str {
     units.iter().find_map(|unit| name.strip_suffix(unit)).unwrap_or(name)
 }
 
-/// As names are written: small letters, underscores, no quotes or brackets.
+/// The normalised form of a name: lower case, underscores, no quotes or brackets.
 fn plain(text: &str) -> String {
     let kept = text.to_lowercase().replace(['\'', '’', ':'], "");
     let is_part = |c: char| c.is_alphanumeric() || c == '.' || c == '%';
@@ -198,7 +198,7 @@ fn nearest(name: &str) -> Option<&'static str> {
     let all = metrics.chain(terms).chain(FOREIGN_NAMES.iter().map(|it| it.written));
     let distances = all.map(|known| (strsim::levenshtein(name, &plain(known)), known));
     let (distance, known) = distances.min_by_key(|(distance, _)| *distance)?;
-    // With more wrong letters it is another word.
+    // With more wrong letters it is another name.
     let allowed = match name.chars().count() {
         0..=2 => 0,
         3 => 1,

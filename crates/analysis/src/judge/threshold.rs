@@ -202,11 +202,11 @@ const UNBOUNDED: &str =
 const MORE_AT_MOST: f64 = 100.0;
 /// The most runs that are proposed.
 const RUNS_AT_MOST: u64 = 50;
-/// Enough runs for their spread to say something.
+/// Enough runs for a spread between them.
 const RUNS_USUAL: u64 = 5;
 
 impl Evidence {
-    /// What one run with so many attempted requests shows, or why it shows nothing.
+    /// The evidence of one run with so many attempted requests, or why there is none.
     fn from_run(quantity: Quantity, metrics: &MetricValues, requests: u64) -> Result<Self, String> {
         let estimate = quantity.value_among(metrics, requests)?;
         let interval = |found: &Distribution, it| found.intervals.get(Statistic::Percentile(it));
@@ -217,7 +217,7 @@ impl Evidence {
         Ok(Self { estimate, certified, requests, runs: 1 })
     }
 
-    /// What several runs of the same experiment show. `None` without a run, or where a value is not a
+    /// The evidence of several runs of the same experiment. `None` without a run, or where a value is not a
     /// number.
     fn from_runs(quantity: Quantity, runs: &[(&Summary, Estimate)]) -> Option<Self> {
         let estimates: Vec<Estimate> = runs.iter().map(|(_, estimate)| *estimate).collect();
@@ -282,7 +282,8 @@ impl Threshold {
         if self.is_met_by(value) { ThresholdVerdict::Met } else { ThresholdVerdict::Missed }
     }
 
-    /// By another percentile: no lower one is above it, and no higher one below.
+    /// Whether another percentile already misses it: a lower one is never above it, a higher one never
+    /// below.
     fn missed_already(&self, found: &Evidence) -> Option<String> {
         let Some(Statistic::Percentile(own)) = self.quantity.statistic() else { return None };
         let already = |name: &str, interval: Interval| {
@@ -457,8 +458,8 @@ pub struct SloOutcome {
     pub reason: Option<String>,
 }
 
-/// How many requests met every SLO about each request. A failed request meets none, nor does one on
-/// which a limited latency cannot be measured; an answer of one token meets any TPOT.
+/// The number of requests that met every SLO about each request. A failed request meets none, nor does
+/// one on which a limited latency cannot be measured; an answer of one token meets any TPOT.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RequestSlos {
     pub promises: Vec<RequestSlo>,
@@ -477,7 +478,7 @@ pub struct RequestSlo {
     pub metric: String,
     /// Requests that met it.
     pub met: u64,
-    /// Why no `ok` answer shows it; then it was neither met nor missed.
+    /// Why no `ok` answer has a value; then it was neither met nor missed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }

@@ -49,12 +49,6 @@ impl<T> Finding<T> {
     }
 }
 
-impl Figure {
-    fn from_across(across: &AcrossRuns) -> Option<Self> {
-        across.mean.map(|value| Self { value, interval: across.doubt() })
-    }
-}
-
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Findings {
     pub peak: Finding<Peak>,
@@ -165,8 +159,8 @@ pub struct Peak {
 /// How far above the best a latency may lie.
 const TIMES_THE_BEST: f64 = 2.0;
 
-/// A level with its TTFT p99, TPOT p99 and throughput per user.
-type Candidate<'a> = (Level, [&'a AcrossRuns; 3]);
+/// A level with its TTFT p99, TPOT p99 and throughput per user, and their means.
+type Candidate<'a> = (Level, [&'a AcrossRuns; 3], [f64; 3]);
 
 impl SweetSpot {
     fn find(levels: &[LevelSummary]) -> Finding<Self> {
@@ -174,8 +168,7 @@ impl SweetSpot {
             return Finding::unknown("the sweet spot is a concurrency level, and there are none");
         }
         let candidates: Vec<Candidate<'_>> = levels.iter().filter_map(candidate).collect();
-        let means = |(_, all): &Candidate<'_>| Some([all[0].mean?, all[1].mean?, all[2].mean?]);
-        let numbers: Vec<[f64; 3]> = candidates.iter().filter_map(means).collect();
+        let numbers: Vec<[f64; 3]> = candidates.iter().map(|(_, _, means)| *means).collect();
         if numbers.is_empty() {
             return Finding::unknown(
                 "no level has a TTFT p99, a TPOT p99 and a throughput per user",
@@ -186,13 +179,9 @@ impl SweetSpot {
                 "no level is within twice the best TTFT p99 and the best TPOT p99",
             );
         };
-        let (level, across) = candidates[place];
-        let [Some(ttft_ms_p99), Some(tpot_ms_p99), Some(per_user_throughput)] =
-            across.map(Figure::from_across)
-        else {
-            return Finding::unknown("its metrics are missing");
-        };
-        let values = resampled(candidates.iter().flat_map(|(_, across)| *across));
+        let (level, across, means) = candidates[place];
+        let figure = |of: usize| Figure { value: means[of], interval: across[of].doubt() };
+        let values = resampled(candidates.iter().flat_map(|(_, across, _)| *across));
         let same_share = values.map(|values| {
             share_of_draws(&values, |drawn| {
                 let (numbers, _) = drawn.as_chunks::<3>();
@@ -201,12 +190,12 @@ impl SweetSpot {
         });
         Finding::Found(Self {
             level,
-            per_user_throughput,
-            ttft_ms_p99,
-            tpot_ms_p99,
+            per_user_throughput: figure(2),
+            ttft_ms_p99: figure(0),
+            tpot_ms_p99: figure(1),
             eligible: eligible(&numbers).into_iter().map(|place| candidates[place].0).collect(),
             same_share,
-            certified: candidates.iter().all(|(_, it)| it[0].certified && it[1].certified),
+            certified: candidates.iter().all(|(_, it, _)| it[0].certified && it[1].certified),
         })
     }
 }
@@ -228,17 +217,15 @@ impl Peak {
     }
 }
 
-/// A level that has all three figures, and has them of all its requests and all its users.
+/// A concurrency level that has all three numbers, of all its requests and all its users.
 fn candidate(summary: &LevelSummary) -> Option<Candidate<'_>> {
     let Level::Concurrency(_) = summary.level else { return None };
     let quantities =
         [metric::TTFT.p99(), metric::TPOT.p99(), metric::PER_USER_THROUGHPUT.quantity()];
-    let [Some(ttft), Some(tpot), Some(per_user)] = quantities
-        .map(|quantity| summary.quantity(quantity).filter(|across| across.mean.is_some()))
-    else {
-        return None;
-    };
-    summary.is_comparable().then_some((summary.level, [ttft, tpot, per_user]))
+    let [ttft, tpot, per_user] = quantities.map(|quantity| summary.quantity(quantity));
+    let across = [ttft?, tpot?, per_user?];
+    let means = [across[0].mean?, across[1].mean?, across[2].mean?];
+    summary.is_comparable().then_some((summary.level, across, means))
 }
 
 fn eligible(numbers: &[[f64; 3]]) -> Vec<usize> {

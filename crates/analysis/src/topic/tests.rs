@@ -88,11 +88,11 @@ fn a_tool_is_all_that_it_calls_otherwise() {
 fn an_unknown_word_is_answered_with_the_nearest() {
     for (asked, nearest) in [("tftf", "ttft"), ("nee", "knee"), ("mean_tttf_ms", "mean_ttft_ms")] {
         let problem = Topic::look_up(asked).unwrap_err();
-        assert_eq!((problem.word.as_str(), problem.nearest), (asked, Some(nearest)));
+        assert_eq!((problem.name.as_str(), problem.nearest), (asked, Some(nearest)));
     }
     for far in ["bananas", "gpu", "kubernetes"] {
         let problem = Topic::look_up(far).unwrap_err();
-        assert_eq!(problem.to_string(), format!("nothing is known by the name `{far}`"));
+        assert_eq!(problem.to_string(), format!("unknown metric or term `{far}`"));
     }
     assert!(Topic::look_up("").is_err());
 }
