@@ -97,7 +97,7 @@ impl LengthAudit {
     fn compare(lengths: impl Iterator<Item = (u32, u64)>, missing: Missing) -> Self {
         let lengths: Vec<(u32, u64)> = lengths.collect();
         let difference = |(planned, actual): &(u32, u64)| {
-            i64::try_from(*actual).unwrap_or(i64::MAX).saturating_sub(i64::from(*planned))
+            i64::try_from(*actual).map_or(i64::MAX, |actual| actual - i64::from(*planned))
         };
         let differences = || lengths.iter().map(difference);
         let (Some(min), Some(max)) = (differences().min(), differences().max()) else {

@@ -51,16 +51,32 @@ pub(super) fn set_warnings(set: &SetContext<'_>) -> Vec<Warning> {
     let raised =
         |rules: &'static [SetRule]| rules.iter().filter_map(|rule| rule.warning((rule.raise)(set)));
     let mut warnings: Vec<Warning> = if set.matrix.is_some() {
+        let cells = by_kind(levels, |warning| warning.key.clone()).map(|(cells, first)| {
+            let more = match cells {
+                1 => String::new(),
+                2 => "; one other cell has the same warning".to_owned(),
+                _ => format!("; {} other cells have the same warning", cells - 1),
+            };
+            Warning { text: first.text + &more, ..first }
+        });
         let identical = rule("identical-runs", ()).warning(identical_runs(set.conditions));
-        raised(MATRIX_RULES).chain(gathered(levels)).chain(identical).collect()
+        raised(MATRIX_RULES).chain(cells).chain(identical).collect()
     } else {
         levels.chain(raised(SET_RULES)).collect()
     };
-    warnings.extend(run_warnings(set.results, |warning| match set.suite {
+    let of_runs = set.results.iter().flat_map(|result| &result.summary.warnings);
+    let of_runs = of_runs.filter(|warning| match set.suite {
         None => warning.severity != Severity::Note,
         // A suite reports which of its scenarios were warm; only runs know about earlier runs.
         Some(_) if warning.key == CONTAMINATION => false,
         Some(_) => warning.severity != Severity::Note || warning.key == "seen-before",
+    });
+    let kinds = by_kind(of_runs.cloned(), |warning| (warning.key.clone(), warning.severity));
+    warnings.extend(kinds.map(|(runs, first)| Warning {
+        text: format!("{runs} of {} runs: {}", set.results.len(), first.text),
+        // An invalid run is left out, so what made it invalid affects no number of the set.
+        severity: first.severity.min(Severity::Degraded),
+        ..first
     }));
     by_severity(warnings)
 }
@@ -72,43 +88,18 @@ fn level_warnings(condition: &ConditionSummary, is_named: bool) -> Vec<Warning> 
     raised.map(|it| Warning { text: format!("{name}{}", it.text), ..it }).collect()
 }
 
-/// Warnings of single runs, once for each kind.
-fn run_warnings(results: &[&PointResult], is_shown: impl Fn(&Warning) -> bool) -> Vec<Warning> {
-    let mut kinds: BTreeMap<(&str, Severity), (usize, &Warning)> = BTreeMap::new();
-    let all = results.iter().flat_map(|result| &result.summary.warnings);
-    for warning in all.filter(|warning| is_shown(warning)) {
-        kinds.entry((&warning.key, warning.severity)).or_insert((0, warning)).0 += 1;
+/// Each kind of warning once, with the number of warnings and their highest severity.
+fn by_kind<K: Ord>(
+    warnings: impl Iterator<Item = Warning>,
+    kind: impl Fn(&Warning) -> K,
+) -> impl Iterator<Item = (usize, Warning)> {
+    let mut kinds: BTreeMap<K, (usize, Warning)> = BTreeMap::new();
+    for warning in warnings {
+        let (count, first) = kinds.entry(kind(&warning)).or_insert_with(|| (0, warning.clone()));
+        *count += 1;
+        first.severity = first.severity.max(warning.severity);
     }
-    kinds
-        .into_values()
-        .map(|(runs, first)| Warning {
-            text: format!("{runs} of {} runs: {}", results.len(), first.text),
-            // An invalid run is left out, so what made it invalid affects no number of the set.
-            severity: first.severity.min(Severity::Degraded),
-            ..first.clone()
-        })
-        .collect()
-}
-
-/// Warnings of single cells, once for each kind, however many cells have it.
-fn gathered(of_cells: impl IntoIterator<Item = Warning>) -> Vec<Warning> {
-    let mut kinds: BTreeMap<String, (usize, Warning)> = BTreeMap::new();
-    for warning in of_cells {
-        let entry = kinds.entry(warning.key.clone()).or_insert_with(|| (0, warning.clone()));
-        entry.0 += 1;
-        entry.1.severity = entry.1.severity.max(warning.severity);
-    }
-    kinds
-        .into_values()
-        .map(|(cells, first)| {
-            let more = match cells {
-                1 => String::new(),
-                2 => "; one other cell has the same warning".to_owned(),
-                _ => format!("; {} other cells have the same warning", cells - 1),
-            };
-            Warning { text: first.text + &more, ..first }
-        })
-        .collect()
+    kinds.into_values()
 }
 
 static LEVEL_RULES: &[Rule<fn(&[LevelSummary]) -> Option<Raised>>] = &[
