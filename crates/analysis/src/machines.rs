@@ -430,8 +430,8 @@ impl GpuTimeline {
             column(&|sample| Some(sum(sample, counted, of)? / counted.len() as f64))
         };
         Self {
-            from_ms: steps.first_ms(),
-            step_ms: steps.step_ms(),
+            from_ms: steps.from_ms,
+            step_ms: steps.step_ms,
             use_share: mean(|reading| reading.use_share),
             memory_used_bytes: column(&|sample| {
                 sum(sample, counted, |reading| reading.memory_used_bytes.map(|it| it as f64))
@@ -503,8 +503,8 @@ impl ClientFigures {
             sent_bytes_per_s: growth(&inside, |sample| sample.sent_bytes),
             memory_available_bytes_min: memory.min(),
             timeline: ClientTimeline {
-                from_ms: steps.first_ms(),
-                step_ms: steps.step_ms(),
+                from_ms: steps.from_ms,
+                step_ms: steps.step_ms,
                 cpu_share: means(|sample| sample.cpu_share),
                 own_cpus: means(|sample| sample.own_cpus),
                 received_bytes_per_s: rates(|sample| sample.received_bytes),

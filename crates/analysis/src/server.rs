@@ -291,8 +291,8 @@ impl<'a> Segments<'a> {
             }))
         };
         Timeline {
-            from_ms: steps.first_ms(),
-            step_ms: steps.step_ms(),
+            from_ms: steps.from_ms,
+            step_ms: steps.step_ms,
             running: gauge(|gauges| gauges.running),
             waiting: gauge(|gauges| gauges.waiting),
             kv_usage: gauge(|gauges| gauges.kv_usage),
@@ -353,6 +353,8 @@ const STEPS_MAX: u128 = 600;
 pub(crate) const EVERY_BY_DEFAULT: Duration = Duration::from_secs(1);
 
 pub(crate) struct EvenSteps {
+    pub(crate) from_ms: f64,
+    pub(crate) step_ms: f64,
     first: Moment,
     every_ns: u128,
     step_ns: u128,
@@ -373,16 +375,9 @@ impl EvenSteps {
         let periods = (span_ns / every_ns + 1).div_ceil(STEPS_MAX);
         let step_ns = every_ns * periods;
         let steps = usize::try_from(span_ns / step_ns + 1).unwrap_or(0);
-        Some(Self { first, every_ns, step_ns, steps })
-    }
-
-    pub(crate) fn first_ms(&self) -> f64 {
-        moment_to_ms(self.first)
-    }
-
-    pub(crate) fn step_ms(&self) -> f64 {
-        let step_ns = u64::try_from(self.step_ns).unwrap_or(u64::MAX);
-        Duration::from_nanos(step_ns).as_secs_f64() * 1e3
+        let step = Duration::from_nanos(u64::try_from(step_ns).unwrap_or(u64::MAX));
+        let (from_ms, step_ms) = (moment_to_ms(first), step.as_secs_f64() * 1e3);
+        Some(Self { from_ms, step_ms, first, every_ns, step_ns, steps })
     }
 
     /// The mean of each step's values; null for a step without. The last step takes what rounding

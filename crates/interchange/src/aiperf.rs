@@ -14,11 +14,10 @@ use inferometer_analysis::tool_result::{
 };
 
 use crate::export::{ExportError, cut, mean, meant, measured_by, moment, names_a_tool, pretty};
-use crate::import::mapping::{
-    Mapping, count_at, figure, figure_at, plain_rank, sample_latency, shown, unit_in_ms,
+use crate::import::{
+    ImportError, Imported, Mapping, Records, count_at, document_source, each_object, figure,
+    figure_at, plain_rank, read_objects, sample_latency, shown, unit_in_ms,
 };
-use crate::import::records::{Records, each_object, read_objects};
-use crate::import::{ImportError, Imported, document_source};
 use crate::json::{Json, object};
 use crate::vllm::read::{VERDICT, verdict};
 

@@ -10,9 +10,9 @@ use inferometer_analysis::tool_result::{
 };
 
 use crate::export::{ExportError, cut, mean, measured_by, moment, pretty};
-use crate::import::mapping::{Mapping, shown};
-use crate::import::records::{Records, not_json_there};
-use crate::import::{INCOMPLETE, ImportError, Imported, document_source};
+use crate::import::{
+    INCOMPLETE, ImportError, Imported, Mapping, Records, document_source, not_json_there, shown,
+};
 use crate::json::{Json, object};
 use crate::vllm::read::verdict;
 

@@ -11,7 +11,7 @@ use inferometer_analysis::tool_result::{
     CountsFrom, Grain, LatencyKind, ResultLatency, ResultRate, ResultRequest, ToolResult,
 };
 
-use crate::import::mapping::{count, figure, name, small_count};
+use crate::import::{count, figure, name, small_count};
 use crate::json::Json;
 
 pub use write::{Ramp, Shape, Writing, file_name, line, separator};

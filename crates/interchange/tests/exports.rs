@@ -177,14 +177,14 @@ fn results_of_a_published_page_are_different_series() {
     let import = read_file("page.md", page.as_bytes(), &ImportReading::default()).unwrap();
     let results: Vec<ToolResult> = import.results().cloned().collect();
     assert_eq!(results.len(), 14);
-    let text = export::figures::openmetrics(&results);
+    let text = export::openmetrics(&results);
     let samples = text.lines().filter(|line| !line.starts_with('#'));
     let mut series: Vec<&str> = samples.map(|line| line.rsplit_once(' ').unwrap().0).collect();
     let count = series.len();
     series.sort_unstable();
     series.dedup();
     assert_eq!(series.len(), count);
-    let otlp: Value = serde_json::from_str(&export::figures::otlp(&results).unwrap()).unwrap();
+    let otlp: Value = serde_json::from_str(&export::otlp(&results).unwrap()).unwrap();
     let resources = otlp["resourceMetrics"].as_array().unwrap().iter();
     let mut resources: Vec<String> = resources.map(|found| found["resource"].to_string()).collect();
     resources.sort_unstable();

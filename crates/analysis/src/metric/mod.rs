@@ -242,7 +242,7 @@ impl Metric {
     pub fn quantities(&'static self, statistics: &[Statistic]) -> Vec<Quantity> {
         match self.shape() {
             Shape::Distribution => statistics.iter().map(|statistic| self.at(*statistic)).collect(),
-            Shape::Scalar => vec![self.into()],
+            Shape::Scalar => vec![self.quantity()],
         }
     }
 

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use inferometer_analysis::tool_result::{Mark, ToolResult};
-use inferometer_interchange::export::{ExportError, figures};
+use inferometer_interchange::export::{self, ExportError};
 use inferometer_interchange::vllm::{self, Writing};
 use inferometer_interchange::{aiperf, llm_d};
 use inferometer_model::Observations;
@@ -44,14 +44,14 @@ pub(crate) fn run(arguments: &ExportArguments) -> Result<ExitCode> {
         }
         ExportFormat::Aiperf => each(aiperf::document)?,
         ExportFormat::LlmD => each(llm_d::document)?,
-        ExportFormat::Otlp => whole(figures::otlp(&results()).map_err(Failure::from_usage)?),
-        ExportFormat::Csv => whole(figures::csv(&results())),
-        ExportFormat::Openmetrics => whole(figures::openmetrics(&results())),
+        ExportFormat::Otlp => whole(export::otlp(&results()).map_err(Failure::from_usage)?),
+        ExportFormat::Csv => whole(export::csv(&results())),
+        ExportFormat::Openmetrics => whole(export::openmetrics(&results())),
         ExportFormat::Bencher => {
             if let Some(warning) = marks_warning(&subjects, &arguments.names) {
                 talk(&warning);
             }
-            whole(figures::bencher(&results()).map_err(Failure::from_usage)?)
+            whole(export::bencher(&results()).map_err(Failure::from_usage)?)
         }
         ExportFormat::Junit => {
             // A run has a verdict and SLOs; an import only has its values.
@@ -62,7 +62,7 @@ pub(crate) fn run(arguments: &ExportArguments) -> Result<ExitCode> {
             whole(junit::exported(&exported.collect::<Vec<_>>()))
         }
         ExportFormat::Github => {
-            let files = figures::github(&results()).map_err(Failure::from_usage)?;
+            let files = export::github(&results()).map_err(Failure::from_usage)?;
             files.map(|(name, text)| (name.to_owned(), text)).into()
         }
         ExportFormat::Parquet => {

@@ -7,9 +7,10 @@ use inferometer_analysis::tool_result::{
     ToolResult,
 };
 
-use super::mapping::{Mapping, count, count_at, figure, figure_at, plain_rank, shown};
-use super::records::{Records, newlines, not_json_there, read_objects};
-use super::{INCOMPLETE, ImportError, Imported, document_source};
+use super::{
+    INCOMPLETE, ImportError, Imported, Mapping, Records, count, count_at, document_source, figure,
+    figure_at, newlines, not_json_there, plain_rank, read_objects, shown,
+};
 use crate::json::Json;
 
 /// What GuideLLM calls inter-token latency is one mean for each answer, which counts once for each

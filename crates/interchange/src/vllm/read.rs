@@ -12,9 +12,10 @@ use serde::de::IgnoredAny;
 
 use super::{COLUMNS, FIELDS, Field, QUEUED_E2E, latency_kind, meaning};
 use crate::export::names_a_tool;
-use crate::import::mapping::{self, LISTED_MAX, NAME_BYTES_MAX, figure, plain_rank, shown};
-use crate::import::records::{Piece, Records, not_json, scan};
-use crate::import::{ImportError, Imported};
+use crate::import::{
+    self, ImportError, Imported, LISTED_MAX, NAME_BYTES_MAX, Piece, Records, figure, not_json,
+    plain_rank, scan, shown,
+};
 use crate::json::Json;
 
 /// With `--save-detailed` a line holds every gap between tokens of a run.
@@ -242,7 +243,7 @@ fn new_result(form: Form, line: u32) -> ToolResult {
 }
 
 fn note(result: &mut ToolResult, line: u32, what: &str) {
-    mapping::note(result, format!("line {line}: {what}"));
+    import::note(result, format!("line {line}: {what}"));
 }
 
 /// Where a value of a result belongs.
