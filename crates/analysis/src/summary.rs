@@ -169,7 +169,7 @@ pub fn summarize(observations: &Observations) -> Summary {
             server: manifest.server.clone(),
         },
         figures: RunFigures::new(observations, &measured),
-        vllm: VllmResult::new(&measured),
+        vllm: measured.vllm.clone(),
         request_slos: measured.request_slos.clone().map(|slos| slos.with_reasons(&measured)),
         server_missing: measured.server.as_ref().err().cloned(),
         server: measured.server.ok(),

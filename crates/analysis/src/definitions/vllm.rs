@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::judge::Threshold;
 use crate::metric::{self, LatencyOrigin};
-use crate::record::{Extremes, InputTokens, Measured, Output, OutputTokens, Ruler};
+use crate::record::{Extremes, InputTokens, Output, OutputTokens, Ruler, Tokens};
 use crate::statistics::{Percentile, Probability, Sample};
 use crate::summary::Summary;
 use crate::tool_result::{
@@ -78,34 +78,6 @@ pub struct VllmLatency {
     pub p90: Option<f64>,
     pub p95: Option<f64>,
     pub p99: Option<f64>,
-}
-
-impl VllmResult {
-    /// What the pass over the records found, with the counts and the load.
-    pub(crate) fn new(measured: &Measured) -> Self {
-        let tokens = &measured.tokens;
-        let tokens_total = tokens.input_total as f64 + tokens.output_total as f64;
-        let duration_s = measured.vllm.duration_s;
-        let per_second = |count: f64| duration_s.filter(|_| 0 < measured.ok).map(|s| count / s);
-        let (max_concurrency, request_rate) = match &measured.shape {
-            LoadShape::Closed { concurrency, .. } => (Some(*concurrency), None),
-            LoadShape::Open { rate: Rate::Steady { per_s }, cap, .. } => (*cap, Some(*per_s)),
-            // A ramp and a trace have no one rate, and everything at once has none at all.
-            LoadShape::Open { cap, .. } => (*cap, None),
-        };
-        Self {
-            completed: measured.ok,
-            failed: measured.attempted - measured.ok,
-            max_concurrency: max_concurrency.map(std::num::NonZeroU32::get),
-            request_rate,
-            total_input_tokens: tokens.input_total,
-            total_output_tokens: tokens.output_total,
-            request_throughput: per_second(measured.ok as f64),
-            output_throughput: per_second(tokens.output_total as f64),
-            total_token_throughput: per_second(tokens_total),
-            ..measured.vllm.clone()
-        }
-    }
 }
 
 impl VllmLatency {
@@ -193,9 +165,22 @@ impl Pass {
         self.good += u64::from(self.limits.iter().flatten().all(is_within));
     }
 
-    /// The duration, the goodput, the peaks and the latencies.
-    pub(crate) fn finish(self, observations: &Observations) -> VllmResult {
+    /// The result of a run with so many requests attempted and answered.
+    pub(crate) fn finish(
+        self,
+        observations: &Observations,
+        tokens: &Tokens,
+        (attempted, ok): (u64, u64),
+    ) -> VllmResult {
+        let (max_concurrency, request_rate) = match &observations.manifest.spec.load.shape {
+            LoadShape::Closed { concurrency, .. } => (Some(*concurrency), None),
+            LoadShape::Open { rate: Rate::Steady { per_s }, cap, .. } => (*cap, Some(*per_s)),
+            // A ramp and a trace have no one rate, and everything at once has none at all.
+            LoadShape::Open { cap, .. } => (*cap, None),
+        };
+        let tokens_total = tokens.input_total as f64 + tokens.output_total as f64;
         let duration_s = self.extremes.duration_s();
+        let per_second = |count: f64| duration_s.filter(|_| 0 < ok).map(|s| count / s);
         let good = self.limits.as_ref().map(|_| self.good as f64);
         let running = self.requests.values().scan(0_i64, |running, change| {
             *running += change;
@@ -206,15 +191,23 @@ impl Pass {
         let latencies = self.samples(observations).map(VllmLatency::from_sample);
         let [ttft_ms, tpot_ms, itl_ms, e2el_ms] = latencies;
         VllmResult {
+            completed: ok,
+            failed: attempted - ok,
+            max_concurrency: max_concurrency.map(std::num::NonZeroU32::get),
+            request_rate,
             duration_s,
+            total_input_tokens: tokens.input_total,
+            total_output_tokens: tokens.output_total,
+            request_throughput: per_second(ok as f64),
             request_goodput: good.zip(duration_s).map(|(good, duration_s)| good / duration_s),
+            output_throughput: per_second(tokens.output_total as f64),
             max_output_tokens_per_s,
             max_concurrent_requests,
+            total_token_throughput: per_second(tokens_total),
             ttft_ms,
             tpot_ms,
             itl_ms,
             e2el_ms,
-            ..VllmResult::default()
         }
     }
 

@@ -276,7 +276,6 @@ impl<'run> Pass<'run> {
             streaming: self.streaming,
             attempted,
             ok,
-            tokens: self.tokens,
             extremes,
             concurrency: Concurrency::sweep(&flights),
             busiest_second: busiest_second(deliveries),
@@ -291,13 +290,14 @@ impl<'run> Pass<'run> {
             parts,
             anomalies: self.anomalies,
             request_rates: RequestRates::from_attempts(attempts),
-            vllm: self.vllm.finish(observations),
+            vllm: self.vllm.finish(observations, &self.tokens, (attempted, ok)),
             server,
             machines,
             energy_j,
             out_of_order: self.ruler.out_of_order,
             course: self.course.finish(&flights),
             gaps: gaps.figure.filter(|_| self.streaming),
+            tokens: self.tokens,
         }
     }
 }

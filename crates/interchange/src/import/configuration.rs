@@ -194,18 +194,14 @@ enum Kind {
     Server,
 }
 
-/// The traits of each result, in the order of their kinds.
+/// The traits of each result, in the order of their kinds. Where every result has another load, texts
+/// that no two of them share name the results, not configurations.
 fn traits_of(results: &[&mut ToolResult]) -> Vec<Vec<Trait>> {
     let mut all: Vec<Vec<Trait>> = results.iter().map(|result| traits(result)).collect();
     let loads: BTreeSet<_> = results.iter().filter_map(|result| load(result)).collect();
-    if RESULTS_NAMED_MIN <= results.len() && loads.len() == results.len() {
-        forget_names_of_results(&mut all);
+    if results.len() < RESULTS_NAMED_MIN || loads.len() < results.len() {
+        return all;
     }
-    all
-}
-
-/// Where every result has another load, words that no two of them share name the results.
-fn forget_names_of_results(all: &mut [Vec<Trait>]) {
     let mut stated_by_kind: BTreeMap<&Kind, (usize, BTreeSet<&str>)> = BTreeMap::new();
     for stated in all.iter().flatten() {
         if matches!(stated.kind, Kind::Heading | Kind::Label | Kind::Metadata(_)) {
@@ -216,9 +212,8 @@ fn forget_names_of_results(all: &mut [Vec<Trait>]) {
     }
     stated_by_kind.retain(|_, (count, words)| *count == all.len() && words.len() == all.len());
     let names: BTreeSet<Kind> = stated_by_kind.into_keys().cloned().collect();
-    for traits in all {
-        traits.retain(|stated| !names.contains(&stated.kind));
-    }
+    all.iter_mut().for_each(|traits| traits.retain(|stated| !names.contains(&stated.kind)));
+    all
 }
 
 fn traits(result: &ToolResult) -> Vec<Trait> {
@@ -268,7 +263,10 @@ fn flags(command: &str) -> Vec<String> {
     let mut flags: Vec<String> = Vec::new();
     let mut is_served = false;
     for word in command.split_whitespace().filter(|word| *word != "\\") {
-        if word.starts_with('-') || (!is_served && is_assignment(word)) {
+        let is_name = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
+        let variable = word.split_once('=').map(|(name, _)| name).filter(|name| !name.is_empty());
+        let is_assignment = variable.is_some_and(|name| name.chars().all(is_name));
+        if word.starts_with('-') || (!is_served && is_assignment) {
             flags.push(word.to_owned());
         } else if let Some(flag) = flags.last_mut().filter(|flag| flag.starts_with('-')) {
             flag.push(' ');
@@ -283,13 +281,6 @@ fn flags(command: &str) -> Vec<String> {
         !["-tp", "--tp", "--tp-size", "--tensor-parallel-size"].contains(&name.as_str())
     });
     flags
-}
-
-fn is_assignment(word: &str) -> bool {
-    word.split_once('=').is_some_and(|(name, _)| {
-        !name.is_empty()
-            && name.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_')
-    })
 }
 
 #[cfg(test)]

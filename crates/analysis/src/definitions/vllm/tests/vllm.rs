@@ -7,9 +7,10 @@ use inferometer_model::spec::Arrivals;
 
 use crate::definitions::vllm::*;
 use crate::fixture::{Given, calm, ms, run};
+use crate::record::Measured;
 
 fn result(observations: &Observations) -> VllmResult {
-    VllmResult::new(&Measured::from_observations(observations))
+    Measured::from_observations(observations).vllm
 }
 
 fn close(found: Option<f64>, expected: f64) {
