@@ -88,7 +88,7 @@ fn drafted(headers: &[String], experiment: Experiment, origins: Origins) -> Resu
         .map_err(|error: BaseUrlError| origins.failure("target.url", &error.to_string()))?;
     // A whole endpoint pasted as the URL sets the API.
     target.api = target.api.or_else(|| target.url.as_deref().and_then(Api::from_path));
-    let deployment = deploy::draft(experiment.deploy, &origins)?;
+    let deployment = deploy::draft(&experiment.deploy, &origins)?;
     deployment.iter().try_for_each(|it| deploy::check_placeholders(it, &origins))?;
     let parts = workload.mix.iter_mut().map(|part| &mut part.source);
     [&mut workload.source].into_iter().chain(parts).try_for_each(read_prompt_file)?;

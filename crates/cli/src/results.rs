@@ -52,7 +52,9 @@ pub(crate) fn from_names(
                 };
                 (number.unwrap_or(0)..).zip(results).map(named).collect()
             }
-            found => Source::read(&found, &talk)?.results(names_single),
+            found @ (Stored::Run(_) | Stored::Set(_)) => {
+                Source::read(&found, &talk)?.results(names_single)
+            }
         };
         if let Some(configuration) = configuration {
             let configurations = results.iter_mut().map(|it| &mut it.result.configuration);

@@ -3,7 +3,7 @@
 use std::io::IsTerminal;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressStyle};
 use inferometer_model::plan::Bounds;
 use inferometer_report::escape;
 use inferometer_runner::{Event, Observer, ProgressTick};
@@ -72,14 +72,6 @@ impl Shown {
     }
 }
 
-impl Drop for Shown {
-    fn drop(&mut self) {
-        if let Some(bar) = &self.bar {
-            bar.finish_and_clear();
-        }
-    }
-}
-
 fn bar(bounds: Bounds) -> ProgressBar {
     let length = match (bounds.requests, bounds.release_before) {
         (Some(requests), _) => requests,
@@ -90,6 +82,5 @@ fn bar(bounds: Bounds) -> ProgressBar {
         .unwrap_or_else(|_| ProgressStyle::default_bar())
         .progress_chars("━╸─");
     let bar = ProgressBar::with_draw_target(Some(length), ProgressDrawTarget::stderr_with_hz(4));
-    bar.set_style(style);
-    bar
+    bar.with_style(style).with_finish(ProgressFinish::AndClear)
 }

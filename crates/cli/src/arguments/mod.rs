@@ -144,11 +144,9 @@ fn choice<T: Copy + Send + Sync>(
 /// The flags of a table that are set.
 pub(crate) fn set_flags(table: &impl Serialize) -> Vec<String> {
     let Ok(Value::Object(table)) = serde_json::to_value(table) else { return Vec::new() };
-    let is_set = |value: &Value| match value {
-        Value::Null | Value::Bool(false) => false,
-        Value::Array(items) => !items.is_empty(),
-        _ => true,
-    };
+    let is_empty = |value: &Value| value.as_array().is_some_and(Vec::is_empty);
+    let is_set =
+        |value: &Value| !matches!(value, Value::Null | Value::Bool(false)) && !is_empty(value);
     let set = table.iter().filter(|(_, value)| is_set(value));
     set.map(|(key, _)| format!("--{}", key.replace('_', "-"))).collect()
 }

@@ -150,12 +150,12 @@ fn refuse(origins: &Origins, key: &str, what: &str) -> Failure {
 }
 
 /// `None` where nothing is deployed. Placeholders are kept: a matrix has some of its own.
-pub(crate) fn draft(table: DeployTable, origins: &Origins) -> Result<Option<DeploymentSpec>> {
-    if table == DeployTable::default() {
+pub(crate) fn draft(table: &DeployTable, origins: &Origins) -> Result<Option<DeploymentSpec>> {
+    if *table == DeployTable::default() {
         return Ok(None);
     }
-    let how = how(&table, origins)?;
-    let environment = environment(&table, origins)?;
+    let how = how(table, origins)?;
+    let environment = environment(table, origins)?;
     let ready_timeout = table.ready_timeout.map_or(DeploymentSpec::READY_TIMEOUT, |time| time.0);
     if ready_timeout.is_zero() || Duration::from_hours(24) < ready_timeout {
         return Err(refuse(origins, "ready_timeout", "must be above 0 and at most 24h"));
@@ -316,7 +316,7 @@ mod tests {
 
     fn drafted(table: Value) -> Result<DeploymentSpec, String> {
         let said: DeployTable = serde_json::from_value(table).unwrap();
-        draft(said, &Origins::default())
+        draft(&said, &Origins::default())
             .map(Option::unwrap)
             .map_err(|failure| format!("{failure:?}"))
     }
@@ -329,7 +329,7 @@ mod tests {
 
     #[test]
     fn nothing_said_puts_nothing_up() {
-        assert_eq!(draft(DeployTable::default(), &Origins::default()).unwrap(), None);
+        assert_eq!(draft(&DeployTable::default(), &Origins::default()).unwrap(), None);
     }
 
     #[test]

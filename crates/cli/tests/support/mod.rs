@@ -104,10 +104,9 @@ pub(crate) fn get(address: SocketAddr, path: &str) -> Vec<u8> {
 }
 
 pub(crate) fn latest_run(folder: &Path) -> RunDirectory {
-    match RunStore::open(folder.join("runs")).unwrap().find("latest").unwrap() {
-        Stored::Run(run) => run,
-        other => panic!("{other:?} is not a run"),
-    }
+    let found = RunStore::open(folder.join("runs")).unwrap().find("latest").unwrap();
+    let Stored::Run(run) = found else { panic!("{found:?} is not a run") };
+    run
 }
 
 pub(crate) fn observations(folder: &Path) -> Observations {

@@ -37,10 +37,9 @@ fn file_names(path: &Path) -> Vec<String> {
 }
 
 fn run_named(store: &RunStore, name: &str) -> Result<RunDirectory, StoreError> {
-    store.find(name).map(|found| match found {
-        Stored::Run(run) => run,
-        other => panic!("{name} is {other:?}"),
-    })
+    let found = store.find(name)?;
+    let Stored::Run(run) = found else { panic!("{name} is {found:?}") };
+    Ok(run)
 }
 
 #[test]
