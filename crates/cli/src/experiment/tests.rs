@@ -461,7 +461,7 @@ fn parts_of_a_mix_are_reached_by_their_place() {
     assert_eq!(laid(below(), part("0")), wanted);
     assert_eq!(laid(below(), part("1"))["workload"]["mix"][1], json!({ "weight": 2 }));
     let wrong = layer(below()).lay(layer(part("3"))).unwrap_err().to_string();
-    assert!(wrong.contains("workload.mix.3") && wrong.contains("1 parts"), "{wrong}");
+    assert!(wrong.contains("workload.mix.3") && wrong.contains("from 0 to 1"), "{wrong}");
 }
 
 #[test]
