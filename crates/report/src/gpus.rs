@@ -3,9 +3,8 @@
 use inferometer_analysis::GaugeFigures;
 use inferometer_analysis::machines::{DeviceFigures, EnergyFrom, GpuFigures, ServersBy};
 
-use crate::document::{Cell, Columns};
-use crate::fmt::{self, count, gibibytes, number, percent, whole};
-use crate::pages::cells::missing;
+use crate::fmt::gibibytes;
+use crate::pages::prelude::*;
 
 pub(crate) const NOT_REPORTED: &str = "not reported by the tool";
 

@@ -1,18 +1,14 @@
 //! Markdown for the summary of a CI step, as GitHub shows it below a job.
 
-use inferometer_analysis::set::AcrossRuns;
 use inferometer_analysis::tool_result::ToolResult;
 use inferometer_analysis::{
-    Distribution, Interval, Metric, MetricValue, Percentile, Quantity, RequirementOutcome,
-    Severity, Statistic, Summary, ThresholdVerdict, Unit, Verdict, Warning,
+    Distribution, MetricValue, RequirementOutcome, Severity, ThresholdVerdict,
 };
 use inferometer_model::Outcome;
 
-use crate::document::{
-    Block, Cell, Columns, Document, Section, Span, Table, Text, markdown, strong,
-};
-use crate::fmt::{self, NOTHING, count, counted, load, number};
-use crate::pages::{frame, grouped, requests_ok};
+use crate::document::markdown;
+use crate::pages::prelude::*;
+use crate::pages::requests_ok;
 use crate::requirements::{Judgement, interval, meaning, value};
 
 /// Verdict, requirements, headline figures and warnings. Ends with an empty line, so that further text
@@ -115,7 +111,7 @@ fn target(summary: &Summary) -> String {
     format!("{} of {} at {target}; {}", run.api, run.model, load::planned(summary))
 }
 
-const UNCERTIFIED: &str = "~ too few values to certify it";
+const FEW: &str = "~ too few values to certify it";
 
 /// A value, marked where there are too few values to certify it.
 fn marked(value: String, is_uncertain: bool) -> Cell {
@@ -150,7 +146,7 @@ fn figures(summary: &Summary) -> Vec<Block> {
     let rates = Columns::new("", |(metric, _): &(&Metric, Option<f64>)| Cell::text(metric.title))
         .right("value", |(metric, value)| Cell::text(fmt::in_unit(*value, metric.unit)))
         .left("", |(metric, _)| Cell::text(fmt::unit_name(metric.unit)));
-    let latencies = latencies.table("", "", distributions).noted([UNCERTIFIED]);
+    let latencies = latencies.table("", "", distributions).noted([FEW]);
     vec![latencies.into(), rates.table("", "", scalars).into()]
 }
 
@@ -159,8 +155,7 @@ fn figures_across(runs: &[Summary]) -> Option<Table> {
     let counted: Vec<&Summary> =
         runs.iter().filter(|run| run.verdict != Verdict::Invalid).collect();
     let first = *counted.first()?;
-    let statistics = [Statistic::Mean, Statistic::Percentile(Percentile::P99)];
-    let quantities = headline(first).flat_map(|(metric, _)| metric.quantities(&statistics));
+    let quantities = headline(first).flat_map(|(metric, _)| metric.quantities(&[MEAN, P99]));
     let rows = quantities.map(|quantity| {
         let values: Vec<_> = counted.iter().map(|run| quantity.value_in(run)).collect();
         (AcrossRuns::from_runs(&values), quantity)
@@ -183,7 +178,7 @@ fn figures_across(runs: &[Summary]) -> Option<Table> {
         Cell::text(ends.unwrap_or_else(|| NOTHING.to_owned()))
     })
     .left("", |(_, quantity)| Cell::text(fmt::unit_name(quantity.metric().unit)));
-    Some(table.table("", "", rows).noted([UNCERTIFIED]))
+    Some(table.table("", "", rows).noted([FEW]))
 }
 
 fn warning(notice: &Warning) -> Text {

@@ -30,43 +30,42 @@ pub use self::suite::suite;
 use crate::document::Document;
 use crate::narrative::Narrative;
 
-/// What most pages are made of.
-mod prelude {
-    pub(super) use std::fmt::Write;
+/// The parts of most pages.
+pub(crate) mod prelude {
+    pub(crate) use std::fmt::Write;
 
-    pub(super) use inferometer_analysis::set::{
+    pub(crate) use inferometer_analysis::set::{
         AcrossRuns, ConditionSummary, LevelSummary, SetSummary,
     };
-    pub(super) use inferometer_analysis::{
+    pub(crate) use inferometer_analysis::{
         Interval, LatencyOrigin, Metric, Percentile, Quantity, Shape, Statistic, Summary, Unit,
         Verdict, Warning, metric,
     };
 
-    pub(super) use super::cells::{
+    pub(crate) use super::cells::{
         self, UNCERTIFIED, brief_cell, count_cell, known, missing, number_cell, quantity_cell,
         quantity_columns, uncertified,
     };
-    pub(super) use super::frame::{self, About, section};
-    pub(super) use super::rows::{self, Row, Series};
-    pub(super) use super::{
-        Detail, SuiteInput, audit, charts, distinct, grouped, system, validity,
-    };
-    pub(super) use crate::chart::Chart;
-    pub(super) use crate::document::{
+    pub(crate) use super::frame::{self, About, section};
+    pub(crate) use super::rows::{self, Row, Series};
+    pub(crate) use super::{Detail, SuiteInput, distinct, grouped};
+    pub(super) use super::{audit, charts, system, validity};
+    pub(crate) use crate::chart::Chart;
+    pub(crate) use crate::document::{
         Block, Card, Cell, Column, Columns, Document, Figure, Lead, Mood, Section, Span, Table,
         Text, facts, labelled, plain, strong,
     };
-    pub(super) use crate::escape::terminal_line;
-    pub(super) use crate::fmt::{
+    pub(crate) use crate::escape::terminal_line;
+    pub(crate) use crate::fmt::{
         self, NOTHING, count, counted, level_name, list, load, memory, number, percent,
         uncertainty, whole,
     };
-    pub(super) use crate::narrative::Narrative;
+    pub(crate) use crate::narrative::Narrative;
 
-    pub(super) const MEAN: Statistic = Statistic::Mean;
-    pub(super) const P50: Statistic = Statistic::Percentile(Percentile::P50);
-    pub(super) const P99: Statistic = Statistic::Percentile(Percentile::P99);
-    pub(super) const MAX: Statistic = Statistic::Max;
+    pub(crate) const MEAN: Statistic = Statistic::Mean;
+    pub(crate) const P50: Statistic = Statistic::Percentile(Percentile::P50);
+    pub(crate) const P99: Statistic = Statistic::Percentile(Percentile::P99);
+    pub(crate) const MAX: Statistic = Statistic::Max;
 }
 
 /// How much a page shows.

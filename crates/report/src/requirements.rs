@@ -1,14 +1,10 @@
 //! Requirements as pages show them: the value with its confidence interval, and the reason.
 
 use inferometer_analysis::tool_result::ToolResult;
-use inferometer_analysis::{
-    Metric, RequirementOutcome, Summary, ThresholdVerdict, Undecided, Unit,
-};
+use inferometer_analysis::{RequirementOutcome, ThresholdVerdict, Undecided};
 
-use crate::document::{Badge, Block, Section, plain, terminal};
-use crate::escape::terminal_line;
-use crate::fmt::{NOTHING, interval_in, number, percent};
-use crate::pages::frame;
+use crate::document::{Badge, terminal};
+use crate::pages::prelude::*;
 use crate::terminal::Style;
 
 /// Characters of a requirement; limits have any number of digits.
@@ -31,7 +27,7 @@ impl Judgement<'_> {
 }
 
 /// The section of a terminal page; empty where there are no requirements.
-pub fn section(outcomes: &[RequirementOutcome], style: Style) -> String {
+pub fn rendered(outcomes: &[RequirementOutcome], style: Style) -> String {
     terminal::sections(&page_section(outcomes).into_iter().collect::<Vec<_>>(), style)
 }
 
@@ -55,7 +51,7 @@ pub(crate) fn page_section(outcomes: &[RequirementOutcome]) -> Option<Section> {
             points: found.reason.iter().cloned().map(plain).collect(),
         })
     };
-    Some(frame::section("requirements", title, outcomes.iter().map(block)))
+    Some(section("requirements", title, outcomes.iter().map(block)))
 }
 
 /// The value with its unit; a dash where there is none.
@@ -70,7 +66,7 @@ pub(crate) fn value(found: &RequirementOutcome) -> String {
 /// The interval without its unit.
 pub(crate) fn interval(found: &RequirementOutcome) -> Option<String> {
     let unit = if is_share(found) { Unit::Share } else { Unit::Milliseconds };
-    Some(interval_in(found.interval?, unit))
+    Some(fmt::interval_in(found.interval?, unit))
 }
 
 /// The title of the compared metric, where the requirement does not name it.
@@ -156,9 +152,9 @@ pub(crate) mod tests {
         let mut failed = outcome("error_rate", "share", Some(0.05));
         failed.verdict = ThresholdVerdict::Missed;
         let long = outcome("e2e_schedule.p99", &"9".repeat(60), None);
-        let section = super::section(&[wide, failed, long], Style::Plain);
+        let section = super::rendered(&[wide, failed, long], Style::Plain);
         insta::assert_snapshot!(section);
         assert!(section.lines().all(|line| line.chars().count() <= PAGE_WIDTH), "{section}");
-        assert_eq!(super::section(&[], Style::Plain), "");
+        assert_eq!(super::rendered(&[], Style::Plain), "");
     }
 }

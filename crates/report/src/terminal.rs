@@ -6,7 +6,7 @@ use inferometer_model::system::Machine;
 use crate::document::terminal;
 use crate::{Files, escape, machine, pages};
 
-pub use crate::requirements::section as requirements;
+pub use crate::requirements::rendered as requirements;
 
 /// Verdict, SLOs, failures and warnings alone, for output that has no room for them.
 pub fn doubts(summary: &Summary, files: &Files) -> String {

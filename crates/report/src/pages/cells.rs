@@ -1,29 +1,24 @@
 //! Cells of tables and cards of a page's head: a number with its confidence interval, or a dash with its
 //! reason.
 
-use inferometer_analysis::set::{AcrossRuns, SweetSpot, Tally};
-use inferometer_analysis::{Quantity, metric};
+use inferometer_analysis::set::{SweetSpot, Tally};
 
-use super::rows::Row;
-use crate::document::{Card, Cell, Columns};
-use crate::fmt::{
-    self, NOTHING, count, counted, latency_scale, level_name, number, uncertainty, whole,
-};
+use super::prelude::*;
 
 /// A quantity of a row with its confidence interval.
-pub(super) fn quantity_cell(row: &Row<'_>, quantity: Quantity) -> Cell {
+pub(crate) fn quantity_cell(row: &Row<'_>, quantity: Quantity) -> Cell {
     let metric = quantity.metric();
     across_cell(&row.quantity(quantity), row.values_of(metric), row.independent(metric))
 }
 
 /// A quantity of a row for a terminal, which has no tooltip: with its interval beside it.
-pub(super) fn brief_cell(row: &Row<'_>, quantity: Quantity) -> Cell {
+pub(crate) fn brief_cell(row: &Row<'_>, quantity: Quantity) -> Cell {
     let across = row.quantity(quantity);
     Cell { text: fmt::across(Some(&across)), ..quantity_cell(row, quantity) }
 }
 
 /// Adds a column for each quantity.
-pub(super) fn quantity_columns<'a, const N: usize>(
+pub(crate) fn quantity_columns<'a, const N: usize>(
     columns: Columns<'a, &'a Row<'a>>,
     cell: fn(&Row<'_>, Quantity) -> Cell,
     quantities: [(&str, Quantity); N],
@@ -34,16 +29,16 @@ pub(super) fn quantity_columns<'a, const N: usize>(
 }
 
 /// A name or a level, marked where the row has a reservation.
-pub(super) fn reserved(row: &Row<'_>, cell: Cell) -> Cell {
+pub(crate) fn reserved(row: &Row<'_>, cell: Cell) -> Cell {
     let detail = row.reservation();
     if detail.is_none() { cell } else { Cell { detail, doubtful: true, ..cell } }
 }
 
 /// The same text for every such cell: a page lists each reason below a table once.
-pub(super) const UNCERTIFIED: &str = "too few independent values to certify it";
+pub(crate) const UNCERTIFIED: &str = "too few independent values to certify it";
 
 /// The same with the number of them.
-pub(super) fn uncertified(independent: Option<f64>) -> String {
+pub(crate) fn uncertified(independent: Option<f64>) -> String {
     independent.map_or_else(
         || UNCERTIFIED.to_owned(),
         |n| format!("too few independent values (about {}) to certify it", whole(n)),
@@ -51,7 +46,7 @@ pub(super) fn uncertified(independent: Option<f64>) -> String {
 }
 
 /// A mean over runs; `values` and `independent` are the sizes of the distribution behind it.
-pub(super) fn across_cell(
+pub(crate) fn across_cell(
     across: &AcrossRuns,
     values: Option<u64>,
     independent: Option<f64>,
@@ -78,16 +73,16 @@ pub(crate) fn missing(reason: &str) -> Cell {
 }
 
 /// A number as a text, or a dash with the reason why there is none.
-pub(super) fn number_cell(value: Option<f64>, text: fn(f64) -> String, reason: &str) -> Cell {
+pub(crate) fn number_cell(value: Option<f64>, text: fn(f64) -> String, reason: &str) -> Cell {
     value.map_or_else(|| missing(reason), |value| Cell::number(text(value), value))
 }
 
-pub(super) fn count_cell(value: u64) -> Cell {
+pub(crate) fn count_cell(value: u64) -> Cell {
     Cell::number(count(value), value as f64)
 }
 
 /// A text, or a dash with the reason why there is none.
-pub(super) fn known(text: Option<&str>, reason: &str) -> Cell {
+pub(crate) fn known(text: Option<&str>, reason: &str) -> Cell {
     text.map_or_else(|| missing(reason), Cell::text)
 }
 
@@ -96,18 +91,18 @@ fn card(label: &str, value: String, unit: &str, detail: String, doubt: Option<St
 }
 
 /// A latency of a row, from ten seconds on in seconds.
-pub(super) fn latency_card(
+pub(crate) fn latency_card(
     label: &str,
     row: &Row<'_>,
     quantity: Quantity,
     detail: String,
 ) -> Option<Card> {
-    let (value, unit) = latency_scale(row.value(quantity)?);
+    let (value, unit) = fmt::latency_scale(row.value(quantity)?);
     Some(card(label, number(value), unit, detail, card_reservation(row, quantity)))
 }
 
 /// The row with the highest output throughput; a single row with its interval.
-pub(super) fn highest_output_card(rows: &[Row<'_>]) -> Option<Card> {
+pub(crate) fn highest_output_card(rows: &[Row<'_>]) -> Option<Card> {
     let output = metric::OUTPUT_THROUGHPUT.quantity();
     let known = rows.iter().filter_map(|row| Some((row, row.value(output)?)));
     let (row, value) = known.max_by(|a, b| a.1.total_cmp(&b.1))?;
@@ -120,12 +115,12 @@ pub(super) fn highest_output_card(rows: &[Row<'_>]) -> Option<Card> {
 }
 
 /// Requests of all rows that ended ok.
-pub(super) fn requests_card(rows: &[Row<'_>]) -> Card {
+pub(crate) fn requests_card(rows: &[Row<'_>]) -> Card {
     let tally = rows.iter().map(Row::tally).fold(Tally::default(), Tally::plus);
     card("Requests ok", count(tally.ok), "", format!("of {}", count(tally.scheduled)), None)
 }
 
-pub(super) fn sweet_spot_card(spot: &SweetSpot, doubt: Option<String>) -> Card {
+pub(crate) fn sweet_spot_card(spot: &SweetSpot, doubt: Option<String>) -> Card {
     let uncertified = || (!spot.certified).then(|| "its p99s are of too few requests".to_owned());
     let detail = format!("{} tok/s for each user", number(spot.per_user_throughput.value));
     let doubt = doubt.or_else(uncertified);

@@ -1,13 +1,11 @@
 //! The parts that every page has: the header for programs, the lead, the verdict, and the author of the
 //! sentences.
 
-use inferometer_analysis::{CheckState, Severity, Summary, ThresholdVerdict, Verdict, Warning};
+use inferometer_analysis::{CheckState, Severity, ThresholdVerdict};
 
-use super::rows::Row;
-use super::{system, validity};
-use crate::document::{Badge, Block, Card, Document, Lead, Mood, Section, Span, Text, plain};
-use crate::fmt::{count, counted, day};
-use crate::narrative::{Author, Narrative, Sentence};
+use super::prelude::*;
+use crate::document::Badge;
+use crate::narrative::{Author, Sentence};
 
 /// The subject of a page.
 pub(crate) struct About<'a> {
@@ -58,7 +56,7 @@ pub(crate) fn lead(about: &About<'_>, badge: Badge, headline: Vec<Card>) -> Lead
     let mut subject = vec![
         ("Model", plain(about.models.join(", "))),
         ("Hardware", plain(system::hardware(about.first))),
-        ("Date", plain(day(about.started))),
+        ("Date", plain(fmt::day(about.started))),
     ];
     subject.extend(about.more.clone().map(|(key, value)| (key, plain(value))));
     let server = about.first.and_then(|run| run.system.server.as_ref());

@@ -1,12 +1,10 @@
 //! Rows of tables: one load, measured by one run or several, with its results.
 
-use inferometer_analysis::set::{
-    AcrossRuns, ConditionSummary, Contaminated, LevelSummary, PointResult, Reached, SetSummary,
-    SuiteRow, Tally,
-};
-use inferometer_analysis::{LoadFacts, Metric, Quantity, RateFacts, Summary, Verdict};
+use inferometer_analysis::set::{Contaminated, PointResult, Reached, SuiteRow, Tally};
+use inferometer_analysis::{LoadFacts, RateFacts};
 
-use crate::fmt::{percent, setting};
+use super::prelude::*;
+use crate::fmt::setting;
 use crate::narrative::facts::{row_name, table_of_scenario};
 
 #[derive(Clone, Debug, Default)]
@@ -31,7 +29,7 @@ pub(crate) struct Row<'a> {
 
 /// Rows over the same axis, such as all levels of one server.
 #[derive(Clone, Debug)]
-pub(super) struct Series<'a> {
+pub(crate) struct Series<'a> {
     pub(super) name: String,
     pub(super) rows: Vec<&'a Row<'a>>,
 }

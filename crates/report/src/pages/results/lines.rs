@@ -162,23 +162,38 @@ pub(super) fn definitions<'a>(
     found.into_iter().collect()
 }
 
+/// The start of a latency in its name and in a sentence. The start of gaps is the same in every tool.
+const fn start_words(from: CountsFrom) -> (&'static str, &'static str) {
+    match from {
+        CountsFrom::Schedule => {
+            ("from schedule", ", from the scheduled time: waiting in the client counts")
+        }
+        CountsFrom::Send => {
+            ("from send", ", from the time of sending: waiting in the client does not count")
+        }
+        CountsFrom::Output => ("", ", from an earlier output"),
+        CountsFrom::Unknown => ("start not known", "; its start is not known"),
+    }
+}
+
+/// The unit of a value in the name of a latency and in a sentence.
+const fn grain_words(grain: Grain) -> (&'static str, &'static str) {
+    match grain {
+        Grain::Request => ("per request", "one value per request"),
+        Grain::Token => ("per token", "one value per token"),
+        Grain::Chunk => {
+            ("per chunk", "one value per chunk of the stream, with any number of tokens")
+        }
+        Grain::Unknown => ("grain not known", "the unit of a value is not known"),
+    }
+}
+
 /// `TTFT from send`, `ITL per chunk`.
 pub(super) fn definition_name(definition: Definition) -> String {
-    // The start of gaps is the same in every tool.
-    let from = match definition.from {
-        CountsFrom::Schedule => "from schedule",
-        CountsFrom::Send => "from send",
-        CountsFrom::Output => "",
-        CountsFrom::Unknown => "start not known",
-    };
-    let grain = match definition.grain {
-        Grain::Request if definition.kind != LatencyKind::Itl => "",
-        Grain::Request => "per request",
-        Grain::Token => "per token",
-        Grain::Chunk => "per chunk",
-        Grain::Unknown => "grain not known",
-    };
-    let parts = [definition.kind.name(), from, grain];
+    let Definition { kind, from, grain, .. } = definition;
+    let is_usual = grain == Grain::Request && kind != LatencyKind::Itl;
+    let grain = if is_usual { "" } else { grain_words(grain).0 };
+    let parts = [kind.name(), start_words(from).0, grain];
     let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
     parts.join(" ")
 }
@@ -281,18 +296,7 @@ pub(super) fn definition_text(definition: Definition) -> Text {
         LatencyKind::Itl => "time between outputs",
         LatencyKind::E2e => "time to the end of the answer",
     };
-    let from = match definition.from {
-        CountsFrom::Schedule => ", from the scheduled time: waiting in the client counts",
-        CountsFrom::Send => ", from the time of sending: waiting in the client does not count",
-        CountsFrom::Output => ", from an earlier output",
-        CountsFrom::Unknown => "; its start is not known",
-    };
-    let grain = match definition.grain {
-        Grain::Request => "one value per request",
-        Grain::Token => "one value per token",
-        Grain::Chunk => "one value per chunk of the stream, with any number of tokens",
-        Grain::Unknown => "the unit of a value is not known",
-    };
+    let (from, grain) = (start_words(definition.from).1, grain_words(definition.grain).1);
     vec![strong(definition_name(definition)), Span::Plain(format!(": {kind}{from}; {grain}."))]
 }
 

@@ -6,13 +6,14 @@
 use std::fmt::Write;
 
 use inferometer_analysis::tool_result::ToolResult;
+use maud::{PreEscaped, html};
 
 use super::charts::{self, Drawn};
 use super::lines::{self, Line};
 use super::{PageWords, TITLE, common_facts, limited, marked};
 use crate::chart::variables;
 use crate::chart::{Chart, Theme};
-use crate::document::{Cell, Span, Table, Text};
+use crate::document::{Span, Text};
 use crate::escape;
 
 const INDEX: &str = "index.md";
@@ -28,22 +29,20 @@ pub fn site(
     let lines = lines::lines(results);
     let drawn = charts::charts(&lines);
     // Lines of JSON, folded away, with an empty one between configurations.
-    let parts = lines.iter().map(|line| -> String {
-        line.results().map(|result| json_line(&raw(result)) + "\n").collect()
-    });
-    let parts: Vec<String> = parts.collect();
+    let parts: Vec<String> = lines
+        .iter()
+        .map(|line| line.results().map(|result| json_line(&raw(result)) + "\n").collect())
+        .collect();
     let page = format!(
         "{}\n<details>\n<summary>Raw benchmark results</summary>\n\n<pre>\n{}</pre>\n\n</details>\n",
         index(results, &lines, words, &drawn),
         parts.join("\n")
     );
     let mut files = vec![(INDEX.to_owned(), page)];
-    files.extend(drawn.iter().map(|Drawn { chart, file, .. }| (file_name(file), included(chart))));
+    files.extend(
+        drawn.iter().map(|Drawn { chart, file, .. }| (format!("{file}.html"), included(chart))),
+    );
     files
-}
-
-fn file_name(file: &str) -> String {
-    format!("{file}.html")
 }
 
 fn index(results: &[ToolResult], lines: &[Line<'_>], words: &PageWords, drawn: &[Drawn]) -> String {
@@ -56,7 +55,7 @@ fn index(results: &[ToolResult], lines: &[Line<'_>], words: &PageWords, drawn: &
     }
     text.push('\n');
     for Drawn { file, .. } in drawn {
-        let _ = writeln!(text, "{{% include_relative {} %}}", file_name(file));
+        let _ = writeln!(text, "{{% include_relative {file}.html %}}");
     }
     let doubts = marked(lines).into_iter().filter(|(_, mark)| mark.is_doubt());
     let doubts: Vec<Text> = doubts.map(|(text, _)| text).collect();
@@ -77,7 +76,7 @@ fn markdown(words: &Text) -> String {
     words.iter().map(span).collect()
 }
 
-/// One line whose strings hold nothing that HTML or a template would read. Two braces, or a brace and
+/// One line whose strings have nothing that HTML or a template would interpret. Two braces, or a brace and
 /// a per cent, are adjacent only inside a string.
 fn json_line(json: &str) -> String {
     let joined: String = json.lines().collect();
@@ -93,31 +92,47 @@ fn json_line(json: &str) -> String {
     line
 }
 
-/// A chart with its words and its table, and with its colours: it fits into any page.
+/// A chart with its texts, its table and its colours, for any page.
 fn included(chart: &Chart) -> String {
     let colours: Vec<String> = variables(Theme::Site)
         .into_iter()
         .filter(|(name, _)| !name.starts_with("--heat"))
         .map(|(name, value)| format!("{name}:{value}"))
         .collect();
-    let text = format!(
-        "<figure class=\"inferometer-chart\" style=\"{};{FRAME}\">\n\
-         <figcaption><strong>{}</strong><br>\n{}</figcaption>\n\
-         <div style=\"{SCROLLED}\">\n<div style=\"min-width:34rem\">\n{}</div>\n</div>\n\
-         <p>{}</p>\n{}</figure>\n",
-        colours.join(";"),
-        escape::xml(&chart.title),
-        escape::xml(&chart.finding),
-        chart.to_svg(Theme::Site),
-        escape::xml(&chart.n),
-        table(&chart.table()),
-    );
+    let safe = |text: &str| PreEscaped(escape::xml(text));
+    let numbers = chart.table();
+    let text = html! {
+        figure.inferometer-chart style=(format!("{};{FRAME}", colours.join(";"))) {
+            figcaption { strong { (safe(&chart.title)) } br; (safe(&chart.finding)) }
+            div style=(SCROLLED) {
+                div style="min-width:34rem" { (PreEscaped(chart.to_svg(Theme::Site))) }
+            }
+            p { (safe(&chart.n)) }
+            details {
+                summary { "The numbers as a table" }
+                div style="overflow-x:auto" {
+                    table {
+                        thead { tr {
+                            @for column in &numbers.columns { th scope="col" { (safe(&column.title)) } }
+                        } }
+                        tbody {
+                            @for row in &numbers.rows { tr { @for cell in row {
+                                td title=[cell.detail.as_deref().map(safe)] {
+                                    (safe(&cell.text)) @if cell.doubtful { " ○" }
+                                }
+                            } } }
+                        }
+                    }
+                }
+            }
+        }
+    };
     // An empty line would end the markup where Markdown is around it.
-    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+    let lines: Vec<&str> = text.0.lines().filter(|line| !line.trim().is_empty()).collect();
     unbraced(&lines.join("\n")) + "\n"
 }
 
-/// A shadow at the edge beyond which a picture goes on: a phone shows no bar there.
+/// A shadow at an edge that can be scrolled: a phone shows no scroll bar there.
 const SCROLLED: &str = "overflow-x:auto;scrollbar-width:thin;background:\
                         linear-gradient(to right,var(--surface) 30%,transparent) left/2.5rem 100% \
                         no-repeat local,linear-gradient(to left,var(--surface) 30%,transparent) \
@@ -125,30 +140,9 @@ const SCROLLED: &str = "overflow-x:auto;scrollbar-width:thin;background:\
                         transparent) left/0.5rem 100% no-repeat scroll,linear-gradient(to left,\
                         var(--frame),transparent) right/0.5rem 100% no-repeat scroll,var(--surface)";
 
-/// On a ground of its own, so that it is read on any page.
+/// With a background, so that it is readable on any page.
 const FRAME: &str = "background:var(--surface);color:var(--ink);max-width:56rem;margin:1.5rem 0;\
                      padding:1rem;font:15px/1.45 system-ui,sans-serif";
-
-fn table(table: &Table) -> String {
-    let mut text = "<details>\n<summary>The numbers as a table</summary>\n\
-                    <div style=\"overflow-x:auto\">\n<table>\n<thead>\n<tr>"
-        .to_owned();
-    for column in &table.columns {
-        let _ = write!(text, "<th scope=\"col\">{}</th>", escape::xml(&column.title));
-    }
-    text += "</tr>\n</thead>\n<tbody>\n";
-    for row in &table.rows {
-        let cells: String = row.iter().map(cell).collect();
-        let _ = writeln!(text, "<tr>{cells}</tr>");
-    }
-    text + "</tbody>\n</table>\n</div>\n</details>\n"
-}
-
-fn cell(cell: &Cell) -> String {
-    let hollow = if cell.doubtful { " ○" } else { "" };
-    let title = cell.detail.as_deref().map(|it| format!(" title=\"{}\"", escape::xml(it)));
-    format!("<td{}>{}{hollow}</td>", title.unwrap_or_default(), escape::xml(&cell.text))
-}
 
 /// Words of Markdown. Not every builder knows a tag by its backslash.
 fn worded(text: &str) -> String {
