@@ -26,7 +26,7 @@ fn metrics_words_and_other_tools_names_are_explained() {
         (&["inter_token_latency"], "one mean per request"),
         (&["TTFT p99"], "certified from 662 values on"),
         (&["p99"], "99 of 100 requests"),
-        (&["tokens_per_second"], "what the server writes for all together"),
+        (&["tokens_per_second"], "the output of all requests together"),
         (&["e2e_latency"], "E2E"),
         (&["vllm"], "mean_itl_ms gaps between chunks of all requests"),
         (&["knee", "ttft"], "first output event − sent"),
