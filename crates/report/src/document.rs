@@ -1,8 +1,8 @@
-//! A report as a document: what stands where, whoever prints it.
+//! A report as a document, for every output format.
 //!
 //! A page about a run, a sweep or a suite is made once, as a [`Document`] of sections, tables and
-//! charts, and then written as Markdown, as HTML or for a terminal. Texts are plain here; each writer escapes what
-//! it writes, because model names and answers come from servers.
+//! charts, and then written as Markdown, as HTML or for a terminal. Texts are plain here; each writer
+//! escapes them, because model names and answers come from servers.
 
 pub mod html;
 pub mod markdown;
@@ -22,7 +22,7 @@ pub struct Document {
     pub footer: Text,
 }
 
-/// What a reader in a hurry sees.
+/// The part above the sections.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Lead {
     /// Shown before the title in a terminal, where readers would miss it in the subject: that no
@@ -42,7 +42,7 @@ pub struct Badge {
     pub word: String,
     /// Why, in one sentence.
     pub text: Text,
-    /// What it rests on, one below the other; may be empty.
+    /// The reasons, one below the other; may be empty.
     pub points: Vec<Text>,
 }
 
@@ -59,9 +59,9 @@ pub struct Card {
     pub label: String,
     pub value: String,
     pub unit: String,
-    /// Its interval, its place, or what it means.
+    /// Its interval, its level, or what it means.
     pub detail: String,
-    /// Why it is not to be relied on, where it is not.
+    /// Why it is not reliable, where it is not.
     pub doubt: Option<String>,
 }
 
@@ -90,13 +90,13 @@ pub enum Block {
     Notice {
         mood: Mood,
         text: Text,
-        /// What it rests on, one below the other; may be empty.
+        /// The reasons, one below the other; may be empty.
         points: Vec<Text>,
         remedy: Option<Text>,
     },
     /// A word with a mood and its reasons, such as the decision about one of several things.
     Verdict(Badge),
-    /// Folded away until somebody wants it.
+    /// Folded until it is opened.
     Details {
         summary: String,
         blocks: Vec<Block>,
@@ -136,13 +136,13 @@ pub enum Align {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Cell {
     pub text: String,
-    /// What it is sorted by, where it is a number.
+    /// The key for sorting, where it is a number.
     pub number: Option<f64>,
     /// More about it, such as its interval or why it is missing.
     pub detail: Option<String>,
-    /// Not to be relied on, for the reason in `detail`.
+    /// Not reliable, for the reason in `detail`.
     pub doubtful: bool,
-    /// The reason alone, where `detail` says more: it stands below the table, once for all cells that
+    /// The reason alone, where `detail` has more: it is printed below the table, once for all cells that
     /// share it.
     pub reason: Option<String>,
     /// Whether its word is good or bad news.
@@ -173,6 +173,17 @@ impl From<String> for Span {
     fn from(text: String) -> Self {
         Self::Plain(text)
     }
+}
+
+/// Each item once, in the order of the first ones.
+pub(crate) fn distinct<T: PartialEq>(items: impl IntoIterator<Item = T>) -> Vec<T> {
+    let mut found = Vec::new();
+    for item in items {
+        if !found.contains(&item) {
+            found.push(item);
+        }
+    }
+    found
 }
 
 /// A text of one plain span.
@@ -271,15 +282,9 @@ impl Table {
         self
     }
 
-    /// What stands below the table for its cells: each reason once, in the order in which cells have them.
+    /// The notes of its cells, each once, in the order of the cells.
     fn reasons(&self) -> Vec<&str> {
-        let mut reasons: Vec<&str> = Vec::new();
-        for reason in self.rows.iter().flatten().filter_map(Cell::footnote) {
-            if !reasons.contains(&reason) {
-                reasons.push(reason);
-            }
-        }
-        reasons
+        distinct(self.rows.iter().flatten().filter_map(Cell::footnote))
     }
 
     pub fn remove_column(&mut self, column: usize) {
@@ -323,7 +328,7 @@ impl Cell {
         Self { detail: detail.into(), ..self }
     }
 
-    /// What stands below the table for it: why it is doubtful, or why there is nothing.
+    /// The note below the table: why it is doubtful, or why there is no value.
     fn footnote(&self) -> Option<&str> {
         let needs_reason = self.doubtful || self.text == crate::fmt::NOTHING;
         self.reason.as_deref().or(self.detail.as_deref()).filter(|_| needs_reason)
@@ -389,14 +394,14 @@ impl<'a, T> Columns<'a, T> {
     }
 }
 
-/// The ids that a page has given away.
+/// The ids of a page.
 #[derive(Debug, Default)]
 struct Ids {
     given: BTreeSet<String>,
 }
 
 impl Ids {
-    /// The id as a link names it, or with a number where somebody has it already.
+    /// The id as a link names it, or with a number where it is taken.
     fn give(&mut self, wanted: &str) -> String {
         let wanted = anchor(wanted);
         let mut id = wanted.clone();
@@ -435,7 +440,7 @@ fn anchor(id: &str) -> String {
     format!("{}{mark}", if anchor.is_empty() { "place" } else { anchor })
 }
 
-/// FNV-1a: short and the same everywhere; nobody's safety rests on it.
+/// FNV-1a: short and the same everywhere; it protects nothing.
 fn fingerprint(id: &str) -> u32 {
     id.bytes().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
 }

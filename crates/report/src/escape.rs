@@ -1,4 +1,4 @@
-//! What a server sends is untrusted: here it is made harmless for the page it goes to.
+//! Text from servers is untrusted: here it becomes harmless for each output format.
 
 use std::fmt::Write;
 
@@ -13,13 +13,7 @@ pub fn terminal(text: &str) -> String {
 
 /// The same, cut to `limit` characters with an ellipsis.
 pub fn terminal_line(text: &str, limit: usize) -> String {
-    let safe = terminal(text);
-    if safe.chars().count() <= limit {
-        return safe;
-    }
-    let mut cut: String = safe.chars().take(limit.saturating_sub(1)).collect();
-    cut.push('…');
-    cut
+    terminal_cut(text, limit, limit)
 }
 
 /// The same, with the beginning and the end kept: for names that differ at their ends.
@@ -27,7 +21,7 @@ pub fn terminal_ends(text: &str, limit: usize) -> String {
     terminal_cut(text, limit, limit.saturating_sub(1) / 2)
 }
 
-/// The same with `kept` characters of the beginning, and of the end what there is room for.
+/// The same with `kept` characters of the beginning, and as many of the end as there is room for.
 pub fn terminal_cut(text: &str, limit: usize, kept: usize) -> String {
     let letters: Vec<char> = terminal(text).chars().collect();
     if letters.len() <= limit {
@@ -53,7 +47,7 @@ pub fn xml(text: &str) -> String {
     })
 }
 
-/// For a cell or a line of Markdown: nothing of it is markup, and nobody is mentioned.
+/// For a cell or a line of Markdown: it contains no markup and mentions nobody.
 pub fn markdown(text: &str) -> String {
     replaced(&terminal(text), |character| match character {
         // A backslash does not keep a forge from setting formulas.

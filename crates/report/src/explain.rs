@@ -1,11 +1,9 @@
 //! The pages of `explain`: the meaning of a metric or a term, here and in other tools.
 
-use inferometer_analysis::{
-    Better, ForeignName, METRICS, Metric, Shape, Statistic, TERMS, Term, Topic,
-};
+use inferometer_analysis::{Better, ForeignName, METRICS, Metric, Shape, Statistic, TERMS, Topic};
 use serde_json::{Value, json};
 
-use crate::document::{Block, Section, Text, plain, terminal};
+use crate::document::{Block, Section, distinct, terminal};
 use crate::fmt::count;
 use crate::terminal::Style;
 
@@ -15,17 +13,21 @@ const SCHEMA: &str = "inferometer.explanation/1";
 pub fn page(asked: &str, topic: &Topic, style: Style) -> String {
     let sections = match topic {
         Topic::Metric { metric, statistic } => metric_sections(metric, *statistic),
-        Topic::Term(term) => vec![term_section(term)],
+        Topic::Term(term) => {
+            let mut blocks = vec![Block::paragraph(term.meaning)];
+            if !term.see.is_empty() {
+                blocks.push(Block::facts([("see", term.see.join(", "))]));
+            }
+            let separator = if term.aliases.is_empty() { "" } else { "  ·  " };
+            let title = format!("{}{separator}{}", term.name, term.aliases.join(", "));
+            vec![Section::new(title, blocks)]
+        }
         Topic::Foreign(names) => {
             let title = format!("{asked}  ·  a name of other tools");
             let meanings = names.iter().map(|name| (name.tool, foreign_meaning(name)));
-            let mut sections = vec![Section::new(title, vec![facts(meanings)])];
-            let mut shown: Vec<&Metric> = Vec::new();
-            for metric in names.iter().filter_map(|name| name.metric) {
-                if !shown.contains(&metric) {
-                    shown.push(metric);
-                    sections.extend(metric_sections(metric, None));
-                }
+            let mut sections = vec![Section::new(title, vec![Block::facts(meanings)])];
+            for metric in distinct(names.iter().filter_map(|name| name.metric)) {
+                sections.extend(metric_sections(metric, None));
             }
             sections
         }
@@ -33,7 +35,7 @@ pub fn page(asked: &str, topic: &Topic, style: Style) -> String {
             let tool = names.first().map_or("", |name| name.tool);
             let title = format!("{tool}  ·  names and meanings that differ");
             let meanings = names.iter().map(|name| (name.written, foreign_meaning(name)));
-            vec![Section::new(title, vec![facts(meanings)])]
+            vec![Section::new(title, vec![Block::facts(meanings)])]
         }
     };
     terminal::sections(&sections, style)
@@ -44,7 +46,7 @@ pub fn list(style: Style) -> String {
     let metrics = |title: &str, shape: Shape| {
         let rows = METRICS.iter().filter(|metric| metric.shape() == shape);
         let rows = rows.map(|metric| (metric.name, metric.definition.to_owned()));
-        Section::new(title, vec![facts(rows)])
+        Section::new(title, vec![Block::facts(rows)])
     };
     let first_sentence = |text: &str| {
         text.split_once(". ").map_or(text, |(first, _)| first).trim_end_matches('.').to_owned()
@@ -56,15 +58,10 @@ pub fn list(style: Style) -> String {
     let sections = [
         metrics("latencies (ms)", Shape::Distribution),
         metrics("one number of a run", Shape::Scalar),
-        Section::new("terms", vec![facts(terms)]),
+        Section::new("terms", vec![Block::facts(terms)]),
         Section::new("", vec![Block::paragraph(others)]),
     ];
     terminal::sections(&sections, style)
-}
-
-fn facts<'a>(pairs: impl IntoIterator<Item = (&'a str, String)>) -> Block {
-    let fact = |(key, text): (&str, String)| -> (String, Text) { (key.to_owned(), plain(text)) };
-    Block::Facts(pairs.into_iter().map(fact).collect())
 }
 
 /// What a tool means by a name, and the metric here that is nearest to it.
@@ -91,24 +88,14 @@ fn metric_sections(metric: &Metric, statistic: Option<Statistic>) -> Vec<Section
         ("in JSON", format!("metrics.{}", metric.key())),
     ]);
     let title = format!("{}  ·  {}{suffix}", metric.title, metric.name);
-    let blocks = vec![Block::paragraph(metric.definition), facts(rows)];
+    let blocks = vec![Block::paragraph(metric.definition), Block::facts(rows)];
     let mut sections = vec![Section::new(title, blocks)];
     let elsewhere = metric.elsewhere();
     if !elsewhere.is_empty() {
         let rows = elsewhere.into_iter().map(|(tool, meaning)| (tool, meaning.to_owned()));
-        sections.push(Section::new("in other tools", vec![facts(rows)]));
+        sections.push(Section::new("in other tools", vec![Block::facts(rows)]));
     }
     sections
-}
-
-fn term_section(term: &Term) -> Section {
-    let aliases = term.aliases.join(", ");
-    let separator = if aliases.is_empty() { "" } else { "  ·  " };
-    let mut blocks = vec![Block::paragraph(term.meaning)];
-    if !term.see.is_empty() {
-        blocks.push(facts([("see", term.see.join(", "))]));
-    }
-    Section::new(format!("{}{separator}{aliases}", term.name), blocks)
 }
 
 const fn better(metric: &Metric) -> &'static str {

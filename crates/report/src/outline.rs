@@ -2,9 +2,8 @@
 
 use inferometer_analysis::outline::{Bar, LengthOutline, LoadCurve, Outline};
 
+use crate::document::terminal::bar;
 use crate::fmt::{count, number};
-
-const BAR_WIDTH: u64 = 48;
 
 /// The sections below the facts of a plan.
 pub fn render(outline: &Outline) -> String {
@@ -56,11 +55,7 @@ fn bar_lines(bars: Vec<(String, u64)>) -> String {
 
 /// A bar in proportion; a value above zero has at least an eighth of a character.
 fn blocks(value: u64, most: u64) -> String {
-    const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
-    let eighths = (value * BAR_WIDTH * 8).div_ceil(most.max(1));
-    let full = usize::try_from(eighths / 8).unwrap_or(0);
-    let rest = usize::try_from(eighths % 8).unwrap_or(0);
-    "█".repeat(full) + EIGHTHS[rest]
+    bar(value as f64, most as f64, 48)
 }
 
 #[cfg(test)]

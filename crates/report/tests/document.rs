@@ -49,7 +49,7 @@ fn the_policy_names_the_style_and_the_script_of_the_page() {
     let policy = between(&page, "Content-Security-Policy\" content=\"", "\"");
     let hash = |text: &str| format!("&#39;sha256-{}&#39;", STANDARD.encode(Sha256::digest(text)));
     let style = hash(between(&page, "<style>", "</style>"));
-    let script = hash(between(&page, "</footer>\n<script>", "</script>"));
+    let script = hash(between(&page, "</footer><script>", "</script>"));
     assert_eq!(
         policy,
         format!(

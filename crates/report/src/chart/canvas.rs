@@ -335,13 +335,22 @@ impl Canvas {
         element.hold((text != whole).then_some(whole), text);
     }
 
-    /// A heading and a label in one line, however wide the heading is.
+    /// A heading and a label in one line, however wide the heading is; either may be empty.
     pub(super) fn heading(&mut self, at: Point, heading: &str, label: &str) {
+        let room = RIGHT - MARGIN;
+        let short = HEADING.shortened(heading, 0.6 * room);
+        let label = LABEL.shortened(label, room - HEADING.width(&short) - 20.0);
         self.element("text").number("x", at.x).number("y", at.y).open();
-        let run = self.element("tspan").number("font-size", HEADING.size);
-        run.set("font-weight", "600").paint("fill", HEADING.paint).hold(None, heading);
-        let run = self.element("tspan").number("font-size", LABEL.size).number("dx", 10.0);
-        run.paint("fill", LABEL.paint).hold(None, label);
+        if !heading.is_empty() {
+            let run = self.element("tspan").number("font-size", HEADING.size);
+            let run = run.set("font-weight", "600").paint("fill", HEADING.paint);
+            run.hold((short != heading).then_some(heading), &short);
+        }
+        if !label.is_empty() {
+            let run = self.element("tspan").number("font-size", LABEL.size);
+            let run = if heading.is_empty() { run } else { run.number("dx", 10.0) };
+            run.paint("fill", LABEL.paint).hold(None, &label);
+        }
         self.body.push_str("</text>\n");
     }
 
@@ -576,17 +585,6 @@ const SHAPES: [&[(f64, f64)]; 7] = [
     ],
     &[(0.0, -1.2), (1.15, -0.35), (0.7, 1.0), (-0.7, 1.0), (-1.15, -0.35)],
 ];
-
-/// The names of series in the order in which they appear, each once.
-pub(super) fn distinct<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
-    let mut known: Vec<&str> = Vec::new();
-    for name in names {
-        if !known.contains(&name) {
-            known.push(name);
-        }
-    }
-    known
-}
 
 impl Look {
     pub(super) const fn new(index: usize) -> Self {
@@ -1114,7 +1112,8 @@ mod tests {
     #[test]
     fn nothing_to_show_still_has_an_axis() {
         for value in [0.0, -1.0, f64::NAN, f64::INFINITY] {
-            assert_eq!(Axis::round(ScaleKind::Linear, &[value]).ends, (0.0, 1.0));
+            let linear = if value < 0.0 { (-1.0, 0.0) } else { (0.0, 1.0) };
+            assert_eq!(Axis::round(ScaleKind::Linear, &[value]).ends, linear);
             assert_eq!(Axis::round(ScaleKind::Log, &[value]).ends, (1.0, 10.0));
         }
         assert_eq!(Axis::between(3.0, 3.0).ends, (3.0, 4.0));

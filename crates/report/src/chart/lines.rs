@@ -5,14 +5,14 @@ use std::fmt::Write;
 
 use super::canvas::{
     Anchor, Area, Axis, BELOW, Canvas, Entry, Fill, HEADING, INSET, LABEL, Look, MARGIN, NAME,
-    Paint, Point, RADIUS, RIGHT, Swatch, TICK, distinct, draw_base, draw_tick, pixels, xy,
+    Paint, Point, RADIUS, RIGHT, Swatch, TICK, draw_base, draw_tick, pixels, xy,
 };
 use super::{
     Curve, Distribution, Drawing, HeatMap, INTERVAL, LinePoint, LineSeries, Lines, LinesPanel,
     Measure, Panel, Pareto, ParetoPoint, ScaleKind, Series, Timeline, TimelinePanel,
     TimelineSeries, count_cell, interval_cell, noted_cell, number_cell, sorted, titled,
 };
-use crate::document::{Cell, Columns, Table, plain};
+use crate::document::{Cell, Columns, Table, distinct, plain};
 use crate::fmt;
 
 /// What an infinite load is called.
@@ -58,49 +58,14 @@ impl<'a> Frame<'a> {
         Self { names, has_names_at_ends, height, sides }
     }
 
-    /// Draws the panels, each with its upright axis, and below the last one the axis that they share.
-    /// `draw` returns the ends of the lines of a panel.
-    fn draw_panels<T>(
-        &self,
-        canvas: &mut Canvas,
-        (panels, left, gap): (&'a [Panel<T>], Vec<Axis>, f64),
-        draw_shared: impl Fn(&mut Canvas, Area),
-        draw: impl Fn(&mut Canvas, &'a Panel<T>, &Axis, Area) -> Vec<LineEnd<'a>>,
-    ) {
-        for (index, (panel, y)) in panels.iter().zip(left).enumerate() {
-            let area = self.panel(canvas, panel);
-            let y = y.upwards(area);
-            y.draw_left(canvas, area);
-            if index + 1 == panels.len() {
-                draw_shared(canvas, area);
-                canvas.top += BELOW;
-            } else {
-                draw_base(canvas, area);
-                canvas.top += gap;
-            }
-            let ends = draw(canvas, panel, &y, area);
-            self.draw_names(canvas, area, ends);
-        }
-    }
-
     /// The area of the next panel, below its heading.
     fn panel<T>(&self, canvas: &mut Canvas, panel: &Panel<T>) -> Area {
         let (heading, y) = (panel.heading.as_str(), &panel.y);
         canvas.top += HEADING.size;
-        let at = xy(MARGIN, canvas.top);
-        let room = RIGHT - MARGIN;
-        let short = HEADING.shortened(heading, 0.6 * room);
         // A measure that is named like its panel adds no more than its unit.
         let is_same = y.label.eq_ignore_ascii_case(heading);
         let unit = if is_same { y.unit.clone() } else { y.title() };
-        if heading.is_empty() {
-            canvas.text(at, LABEL.anchored(Anchor::Start), &LABEL.shortened(&unit, room));
-        } else if unit.is_empty() {
-            canvas.titled_text(at, HEADING, &short, heading);
-        } else {
-            let room = room - HEADING.width(&short) - 20.0;
-            canvas.heading(at, &short, &LABEL.shortened(&unit, room));
-        }
+        canvas.heading(xy(MARGIN, canvas.top), heading, &unit);
         canvas.top += 12.0;
         canvas.area(self.sides, self.height)
     }
@@ -220,24 +185,28 @@ impl Drawing for Lines {
         let left: Vec<Axis> = self.panels.iter().map(LinesPanel::axis).collect();
         let frame = Frame::new(canvas, &self.panels, &left, height);
         let x = LoadAxis::new(self, frame.sides);
-        let draw_shared = |canvas: &mut Canvas, area| x.draw(canvas, area, &self.x.title());
-        frame.draw_panels(
-            canvas,
-            (&self.panels, left, 26.0),
-            draw_shared,
-            |canvas, panel, y, _| {
-                let mut ends = Vec::new();
-                for series in &panel.series {
-                    let Some(last) = series.known().last() else { continue };
-                    let look = Look::in_panel(&series.name, &frame.names, panel.series.len());
-                    canvas.series(&series.name, |canvas| {
-                        series.draw(canvas, look, (&x, y), (&self.x, &panel.y));
-                    });
-                    ends.push((series.name.as_str(), look, xy(x.place(last.x), y.place(last.y))));
-                }
-                ends
-            },
-        );
+        for (index, (panel, y)) in self.panels.iter().zip(left).enumerate() {
+            let area = frame.panel(canvas, panel);
+            let y = y.upwards(area);
+            y.draw_left(canvas, area);
+            if index + 1 == self.panels.len() {
+                x.draw(canvas, area, &self.x.title());
+                canvas.top += BELOW;
+            } else {
+                draw_base(canvas, area);
+                canvas.top += 26.0;
+            }
+            let mut ends = Vec::new();
+            for series in &panel.series {
+                let Some(last) = series.known().last() else { continue };
+                let look = Look::in_panel(&series.name, &frame.names, panel.series.len());
+                canvas.series(&series.name, |canvas| {
+                    series.draw(canvas, look, (&x, &y), (&self.x, &panel.y));
+                });
+                ends.push((series.name.as_str(), look, xy(x.place(last.x), y.place(last.y))));
+            }
+            frame.draw_names(canvas, area, ends);
+        }
     }
 
     /// A row for each measured place, a column for each line.
@@ -301,20 +270,20 @@ impl LineSeries {
         /// More points than these have their intervals as a ribbon.
         const BARS_MAX: usize = 16;
         let place = |point: &LinePoint| xy(x.place(point.x), y.place(point.y));
-        let ends = |point: &LinePoint| {
-            let (low, high) = point.interval?;
-            Some([low, high].map(|end| xy(x.place(point.x), y.place(end))))
-        };
-        if self.points.len() <= BARS_MAX {
-            for [low, high] in self.known().filter_map(ends) {
+        let is_ribbon = BARS_MAX < self.points.len();
+        let (mut above, mut below) = (Vec::new(), Vec::new());
+        for point in self.known() {
+            let Some((low, high)) = point.interval else { continue };
+            let [low, high] = [low, high].map(|end| xy(x.place(point.x), y.place(end)));
+            if !is_ribbon {
                 canvas.interval(low, high, look.paint());
+            } else if point.x.is_finite() {
+                above.push(high);
+                below.insert(0, low);
             }
-        } else {
-            let limited = self.known().filter(|point| point.x.is_finite());
-            let ends: Vec<[Point; 2]> = limited.filter_map(ends).collect();
-            let above = ends.iter().map(|[_, high]| *high);
-            let outline: Vec<Point> = above.chain(ends.iter().rev().map(|[low, _]| *low)).collect();
-            let ribbon = canvas.path("polygon", &outline);
+        }
+        if !above.is_empty() {
+            let ribbon = canvas.path("polygon", &[above, below].concat());
             ribbon.paint("fill", look.paint()).set("fill-opacity", "0.18").end();
         }
         // The line only leads on to a point without a limit: it is not to scale.
@@ -357,24 +326,29 @@ impl Drawing for Timeline {
         let left: Vec<Axis> = self.panels.iter().map(TimelinePanel::axis).collect();
         let frame = Frame::new(canvas, &self.panels, &left, height);
         let x = Axis::of_time(self.from_s, self.begin(steps)).across(frame.sides);
-        let top = canvas.top;
-        let draw_shared = |canvas: &mut Canvas, area| x.draw_below(canvas, area, TIME_LABEL);
-        frame.draw_panels(
-            canvas,
-            (&self.panels, left, 22.0),
-            draw_shared,
-            |canvas, panel, y, area| {
-                // Where nothing is known there is no line, and the ground is shaded.
-                for (first, last) in panel.gaps() {
-                    let sides = (x.place(self.begin(first)), x.place(self.begin(last + 1)));
-                    let shade = canvas.rectangle(Area::new(sides, (area.top, area.bottom)));
-                    let shade = shade.set("class", "gap").paint("fill", GAP_FILL.paint);
-                    shade.set("fill-opacity", &format!("{:.2}", GAP_FILL.strength)).end();
-                }
-                self.draw_series(canvas, panel, &frame.names, (&x, y, area.bottom))
-            },
-        );
-        let bottom = canvas.top - BELOW;
+        let (top, mut bottom) = (canvas.top, canvas.top);
+        for (index, (panel, y)) in self.panels.iter().zip(left).enumerate() {
+            let area = frame.panel(canvas, panel);
+            let y = y.upwards(area);
+            // Where nothing is known there is no line, and the ground is shaded.
+            for (first, last) in panel.gaps() {
+                let sides = (x.place(self.begin(first)), x.place(self.begin(last + 1)));
+                let shade = canvas.rectangle(Area::new(sides, (area.top, area.bottom)));
+                let shade = shade.set("class", "gap").paint("fill", GAP_FILL.paint);
+                shade.set("fill-opacity", &format!("{:.2}", GAP_FILL.strength)).end();
+            }
+            y.draw_left(canvas, area);
+            if index + 1 == self.panels.len() {
+                x.draw_below(canvas, area, TIME_LABEL);
+                canvas.top += BELOW;
+            } else {
+                draw_base(canvas, area);
+                canvas.top += 22.0;
+            }
+            let ends = self.draw_series(canvas, panel, &frame.names, (&x, &y, area.bottom));
+            frame.draw_names(canvas, area, ends);
+            bottom = area.bottom;
+        }
         // Above everything else, so that a pointer reaches every step.
         self.draw_bands(canvas, &x, (top, bottom));
     }

@@ -3,7 +3,7 @@
 
 use super::canvas::{
     Anchor, Area, Axis, BELOW, Canvas, Entry, Fill, HATCHINGS, LABEL, Look, MARGIN, NAME, Paint,
-    Point, RIGHT, Swatch, TICK, distinct, xy,
+    Point, RIGHT, Swatch, TICK, xy,
 };
 use super::lines::{TIME_LABEL, with_ends};
 use super::{
@@ -11,7 +11,7 @@ use super::{
     ShareClass, ShareRow, Shares, Tile, TileRow, Tiles, count_cell, interval_cell, noted_cell,
     number_cell,
 };
-use crate::document::{Cell, Columns, Table, plain};
+use crate::document::{Cell, Columns, Table, distinct, plain};
 use crate::fmt;
 
 const LABEL_WIDTH_MAX: f64 = 190.0;
@@ -34,25 +34,23 @@ impl Drawing for Bars {
             canvas.series_legend(&names, |look| Swatch::Surface(look.fill()));
         }
         canvas.top += 4.0;
-        let thickness = match names.len() {
-            1 => 20.0,
-            2 => 16.0,
-            _ => 14.0,
-        };
+        let thickness = [20.0, 16.0, 14.0][(names.len() - 1).min(2)];
         let ends = |bar: &Bar| bar.value.map(|value| with_ends(value, bar.interval));
         let values: Vec<f64> = bars().filter_map(ends).flatten().collect();
         let numbers = bars().map(|bar| TICK.width(&bar.number())).fold(0.0, f64::max);
         let left = left_of(self.groups.iter().map(|it| it.label.as_str()), LABEL_WIDTH_MAX);
         // Each group with its upper edge and its height.
-        let mut groups: Vec<(&BarGroup, f64, f64)> = Vec::new();
-        let mut top = canvas.top;
-        for group in &self.groups {
-            let height = group.height(thickness);
-            groups.push((group, top, height));
-            top += height;
-        }
-        let height = groups.iter().map(|(_, _, height)| height).sum();
-        let area = canvas.area((left, RIGHT - numbers - 10.0), height);
+        let top = canvas.top;
+        let groups: Vec<(&BarGroup, f64, f64)> = self
+            .groups
+            .iter()
+            .map(|group| {
+                let height = group.height(thickness);
+                canvas.top += height;
+                (group, canvas.top - height, height)
+            })
+            .collect();
+        let area = Area::new((left, RIGHT - numbers - 10.0), (top, canvas.top));
         canvas.top += BELOW;
         let x = Axis::round(self.y.scale, &values).across((area.left, area.right));
         x.draw_upright_grid(canvas, area);
@@ -448,28 +446,18 @@ const TILE_HEIGHT: f64 = 27.0;
 /// light nor dark.
 const SHADES: [Paint; 4] = [Paint::Heat(0), Paint::Heat(1), Paint::Heat(4), Paint::Heat(5)];
 
-/// What a value must reach for each shade, from the lowest.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Range {
-    scale: ScaleKind,
-    low: f64,
-    high: f64,
+/// Where each shade begins and ends.
+type Bounds = [f64; SHADES.len() + 1];
+
+fn shade_bounds(scale: ScaleKind, low: f64, high: f64) -> Bounds {
+    [0.0, 0.25, 0.5, 0.75, 1.0].map(|share| match scale {
+        ScaleKind::Log if 0.0 < low => low * libm::pow(high / low, share),
+        _ => low + share * (high - low),
+    })
 }
 
-impl Range {
-    /// Where a shade begins.
-    fn bound(self, level: usize) -> f64 {
-        let share = level as f64 / SHADES.len() as f64;
-        if self.scale == ScaleKind::Log && 0.0 < self.low {
-            self.low * libm::pow(self.high / self.low, share)
-        } else {
-            self.low + share * (self.high - self.low)
-        }
-    }
-
-    fn shade(self, value: f64) -> usize {
-        (1..SHADES.len()).rev().find(|level| self.bound(*level) <= value).unwrap_or_default()
-    }
+fn shade(bounds: &Bounds, value: f64) -> usize {
+    bounds[1..SHADES.len()].iter().take_while(|bound| **bound <= value).count()
 }
 
 impl Drawing for Tiles {
@@ -481,9 +469,9 @@ impl Drawing for Tiles {
         if self.rows.is_empty() || self.columns.is_empty() {
             return canvas.nothing("Nothing was measured.");
         }
-        let range = self.range();
-        if let Some(range) = range {
-            self.draw_legend(canvas, range);
+        let bounds = self.bounds();
+        if let Some(bounds) = &bounds {
+            self.draw_legend(canvas, bounds);
         }
         let left = left_of(self.rows.iter().map(|row| row.label.as_str()), LABEL_WIDTH_MAX);
         let width = ((RIGHT - left) / self.columns.len() as f64).min(WIDTH_MAX);
@@ -504,7 +492,7 @@ impl Drawing for Tiles {
                 let Some(tile) = tile else { continue };
                 let x = left + index as f64 * width;
                 let area = Area::new((x, x + width), (top, top + TILE_HEIGHT));
-                tile.draw(canvas, range, area, &self.tip(row, index, tile));
+                tile.draw(canvas, bounds.as_ref(), area, &self.tip(row, index, tile));
             }
             canvas.top += TILE_HEIGHT;
         }
@@ -525,24 +513,24 @@ impl Drawing for Tiles {
 }
 
 impl Tiles {
-    /// The range of what is to be relied on; without any there are no shades.
-    fn range(&self) -> Option<Range> {
+    /// The shades of the reliable values; without any there are none.
+    fn bounds(&self) -> Option<Bounds> {
         let tiles = self.rows.iter().flat_map(|row| row.tiles.iter().flatten());
         let shaded: Vec<f64> = tiles.filter(|tile| !tile.hollow).filter_map(Tile::known).collect();
         let low = shaded.iter().copied().reduce(f64::min)?;
         let high = shaded.iter().copied().reduce(f64::max)?;
-        Some(Range { scale: self.value.scale, low, high })
+        Some(shade_bounds(self.value.scale, low, high))
     }
 
-    fn draw_legend(&self, canvas: &mut Canvas, range: Range) {
-        if range.low.to_bits() == range.high.to_bits() {
+    fn draw_legend(&self, canvas: &mut Canvas, bounds: &Bounds) {
+        let [low, .., high] = bounds;
+        if low.to_bits() == high.to_bits() {
             let fill = Fill::solid(SHADES[SHADES.len() - 1]);
-            return canvas.legend(vec![Entry::key(self.value.show(range.low), fill)]);
+            return canvas.legend(vec![Entry::key(self.value.show(*low), fill)]);
         }
-        let entries = SHADES.iter().enumerate().map(|(level, paint)| {
-            let (from, to) = (range.bound(level), range.bound(level + 1));
-            let name = format!("{} to {}", fmt::compact(from), self.value.show(to));
-            Entry::key(name, Fill::solid(*paint))
+        let entries = bounds.windows(2).zip(SHADES).map(|(ends, paint)| {
+            let name = format!("{} to {}", fmt::compact(ends[0]), self.value.show(ends[1]));
+            Entry::key(name, Fill::solid(paint))
         });
         canvas.legend(entries.collect());
     }
@@ -563,14 +551,14 @@ impl Tile {
         self.value.filter(|value| value.is_finite() && !self.failed)
     }
 
-    fn draw(&self, canvas: &mut Canvas, range: Option<Range>, area: Area, tip: &str) {
+    fn draw(&self, canvas: &mut Canvas, bounds: Option<&Bounds>, area: Area, tip: &str) {
         /// Between tiles.
         const GAP: f64 = 1.0;
         let middle = area.middle();
         let area =
             Area::new((area.left + GAP, area.right - GAP), (area.top + GAP, area.bottom - GAP));
-        let shade = self.known().filter(|_| !self.hollow).zip(range);
-        let shade = shade.map(|(value, range)| range.shade(value));
+        let shade = self.known().filter(|_| !self.hollow).zip(bounds);
+        let shade = shade.map(|(value, bounds)| self::shade(bounds, value));
         let tile = canvas.rectangle(area).tip(tip);
         match shade {
             Some(shade) => tile.paint("fill", SHADES[shade]).end(),
@@ -596,12 +584,12 @@ mod tests {
 
     #[test]
     fn shades_are_equal_steps_and_hold_both_ends() {
-        let even = Range { scale: ScaleKind::Linear, low: 100.0, high: 500.0 };
-        let shades = [100.0, 199.9, 200.0, 399.0, 400.0, 500.0].map(|value| even.shade(value));
+        let even = shade_bounds(ScaleKind::Linear, 100.0, 500.0);
+        let shades = [100.0, 199.9, 200.0, 399.0, 400.0, 500.0].map(|value| shade(&even, value));
         assert_eq!(shades, [0, 0, 1, 2, 3, 3]);
-        let ratios = Range { scale: ScaleKind::Log, low: 1.0, high: 10_000.0 };
+        let ratios = shade_bounds(ScaleKind::Log, 1.0, 10_000.0);
         assert_eq!(
-            [1.0, 9.0, 11.0, 101.0, 10_000.0].map(|value| ratios.shade(value)),
+            [1.0, 9.0, 11.0, 101.0, 10_000.0].map(|value| shade(&ratios, value)),
             [0, 0, 1, 2, 3]
         );
     }

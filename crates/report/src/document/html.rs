@@ -241,7 +241,7 @@ impl Page {
                 }
             };
             let body = html! {
-                section.section id=(id) {
+                section id=(id) class="section" {
                     @match level {
                         2 => h2 { (heading) },
                         3 => h3 { (heading) },

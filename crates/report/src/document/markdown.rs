@@ -51,11 +51,10 @@ pub fn render_with(document: &Document, charts: &str) -> MarkdownReport {
     }
     // Only the places that somebody links to need a name.
     let page_text = page.parts.join("\n\n");
-    let is_needed = |part: &String| {
+    page.parts.retain(|part| {
         let id = part.strip_prefix("<a id=\"").and_then(|rest| rest.strip_suffix("\"></a>"));
         id.is_none_or(|id| page_text.contains(&format!("](#{id})")))
-    };
-    page.parts.retain(is_needed);
+    });
     MarkdownReport { text: page.parts.join("\n\n") + "\n", files: page.files }
 }
 
@@ -273,18 +272,13 @@ fn cell(cell: &Cell, reasons: &[&str]) -> String {
 
 /// A path as the page names it: whatever has a meaning in a URL or a list of them is encoded.
 pub fn link(path: &str) -> String {
-    let mut link = String::with_capacity(path.len());
-    for byte in path.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'/' => {
-                link.push(char::from(byte));
-            }
-            _ => {
-                let _ = write!(link, "%{byte:02X}");
-            }
+    let encoded = |byte: u8| match byte {
+        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'/' => {
+            char::from(byte).to_string()
         }
-    }
-    link
+        _ => format!("%{byte:02X}"),
+    };
+    path.bytes().map(encoded).collect()
 }
 
 /// Text as it is, in a fence that nothing inside can close.
@@ -294,9 +288,18 @@ fn fenced(language: &str, text: &str) -> String {
     format!("{fence}{language}\n{text}\n{fence}")
 }
 
-/// A text at the start of a line.
+/// A text at the start of a line: a number or a hyphen there does not begin a list or a rule.
 fn text(text: &Text) -> String {
-    line(&spans(text))
+    let words = spans(text);
+    let words = words.trim_start();
+    let digits = words.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, rest) = words.split_at(digits);
+    let is_item = rest.starts_with(['.', ')']) && !rest[1..].starts_with(|c: char| c != ' ');
+    if (digits > 0 && is_item) || (digits == 0 && rest.starts_with(['-', '+'])) {
+        format!("{number}\\{rest}")
+    } else {
+        words.to_owned()
+    }
 }
 
 /// A text behind something else on its line.
@@ -315,38 +318,16 @@ fn span(span: &Span) -> String {
     }
 }
 
-/// Words that are not the first of their line: no markup, no mention, no link.
+/// Text that is not at the start of its line: no markup, no mention, no link. Forges make links of
+/// schemes and of hosts that begin with `www.` in any case.
 fn rest(text: &str) -> String {
-    without_www(&escape::markdown(text).replace("://", "\\://"))
-}
-
-/// Forges make links of what begins like a host, in whatever case.
-fn without_www(text: &str) -> String {
-    const HOST: &str = "www.";
+    let text = escape::markdown(text).replace("://", "\\://");
     let mut safe = String::with_capacity(text.len());
-    let mut from = 0;
-    // Letters of ASCII have one byte in either case, so that places are the same.
-    for (place, _) in text.to_ascii_lowercase().match_indices(HOST) {
-        let dot = place + HOST.len() - 1;
-        safe.push_str(&text[from..dot]);
-        safe.push('\\');
-        from = dot;
+    for part in text.split_inclusive('.') {
+        let host = part.strip_suffix('.').filter(|it| it.to_ascii_lowercase().ends_with("www"));
+        safe += &host.map_or_else(|| part.to_owned(), |host| format!("{host}\\."));
     }
-    safe.push_str(&text[from..]);
     safe
-}
-
-/// What would begin a list or a rule begins a sentence.
-fn line(words: &str) -> String {
-    let words = words.trim_start();
-    let digits = words.bytes().take_while(u8::is_ascii_digit).count();
-    let (number, rest) = words.split_at(digits);
-    let is_item = rest.starts_with(['.', ')']) && !rest[1..].starts_with(|c: char| c != ' ');
-    if (digits > 0 && is_item) || (digits == 0 && rest.starts_with(['-', '+'])) {
-        format!("{number}\\{rest}")
-    } else {
-        words.to_owned()
-    }
 }
 
 /// As typed, between more backticks than it has itself.

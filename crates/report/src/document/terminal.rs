@@ -7,6 +7,7 @@ use std::fmt::Write;
 
 use super::{
     Align, Badge, Block, Card, Cell, Column, Document, Figure, Mood, Section, Span, Table, Text,
+    distinct,
 };
 use crate::chart::{Chart, Lines, Plot};
 use crate::escape::{terminal, terminal_ends};
@@ -14,6 +15,8 @@ use crate::fmt::setting;
 use crate::lines::{PAGE_WIDTH, broken, hanging};
 use crate::terminal::{Ink, Style};
 
+/// Columns of the longest bar.
+const BAR_WIDTH: u32 = 30;
 /// A column of text is not cut to less than this.
 const TEXT_MIN: usize = 12;
 /// A table that is only this much wider than the page is neither cut nor split.
@@ -91,10 +94,10 @@ const fn ink(mood: Mood) -> Ink {
 }
 
 fn section(section: &Section, style: Style) -> String {
-    let mut page = String::new();
-    let indent = if section.title.is_empty() { 0 } else { 2 };
+    let (mut page, mut indent) = (String::new(), 0);
     if !section.title.is_empty() {
         page += &painted(&terminal(&section.title), 0, Ink::Bold, style);
+        indent = 2;
     }
     let mut follows_table = false;
     for (index, block) in section.blocks.iter().enumerate() {
@@ -287,16 +290,14 @@ fn bars(lines: &Lines, style: Style) -> String {
         page += &("\n".to_owned() + &painted(&terminal(heading.trim()), 2, Ink::Dim, style));
         for point in &series.points {
             let (load, shown) = (load(point.x), terminal(&panel.y.show(point.y)));
-            let _ = writeln!(page, "  {load:>width$}  {} {shown}", bar(point.y, most));
+            let _ = writeln!(page, "  {load:>width$}  {} {shown}", bar(point.y, most, BAR_WIDTH));
         }
     }
     page
 }
 
-/// A bar to an eighth of a character.
-fn bar(value: f64, most: f64) -> String {
-    /// Columns of the longest bar.
-    const WIDTH: usize = 30;
+/// A bar to an eighth of a character; a value above zero has at least one.
+pub(crate) fn bar(value: f64, most: f64, width: u32) -> String {
     const EIGHTHS: [char; 7] = ['▏', '▎', '▍', '▌', '▋', '▊', '▉'];
     if most <= 0.0 || value <= 0.0 {
         return String::new();
@@ -306,7 +307,7 @@ fn bar(value: f64, most: f64) -> String {
         clippy::cast_sign_loss,
         reason = "a share of a bar is a few hundred eighths at most"
     )]
-    let eighths = (value / most * (WIDTH * 8) as f64).round() as usize;
+    let eighths = (value / most * f64::from(width * 8)).ceil() as usize;
     let mut bar = "█".repeat(eighths / 8);
     bar.extend(EIGHTHS.get((eighths % 8).wrapping_sub(1)));
     bar
@@ -353,19 +354,13 @@ fn widths(columns: &[Column], rows: &[Vec<String>]) -> Vec<usize> {
 fn notes(table: &Table, style: Style) -> String {
     /// Reasons below a table; more are left to the other formats.
     const FOOTNOTES_MAX: usize = 6;
-    let mut notes: Vec<String> = table.notes.iter().map(|note| plain(note)).collect();
-    let mut reasons: Vec<String> = Vec::new();
-    for cell in table.rows.iter().flatten() {
-        let Some(reason) = cell.footnote() else { continue };
+    let reason = |cell: &Cell| {
         let mark = if cell.doubtful { "~" } else { cell.text.as_str() };
-        let reason = format!("{mark} {}", terminal(reason));
-        if !reasons.contains(&reason) {
-            reasons.push(reason);
-        }
-    }
-    reasons.truncate(FOOTNOTES_MAX);
-    notes.extend(reasons);
-    notes.iter().map(|note| painted(note, 2, Ink::Dim, style)).collect()
+        Some(format!("{mark} {}", terminal(cell.footnote()?)))
+    };
+    let reasons = distinct(table.rows.iter().flatten().filter_map(reason)).into_iter();
+    let notes = table.notes.iter().map(|note| plain(note)).chain(reasons.take(FOOTNOTES_MAX));
+    notes.map(|note| painted(&note, 2, Ink::Dim, style)).collect()
 }
 
 #[cfg(test)]
@@ -392,10 +387,11 @@ mod tests {
 
     #[test]
     fn bars_are_drawn_to_an_eighth_of_a_character() {
-        assert_eq!(bar(240.0, 240.0), "█".repeat(30));
-        assert_eq!(bar(12.0, 240.0), "█▌");
-        assert_eq!(bar(1.0, 240.0), "▏");
-        assert_eq!(bar(0.0, 240.0), "");
+        let bar = |value| bar(value, 240.0, BAR_WIDTH);
+        assert_eq!(bar(240.0), "█".repeat(30));
+        assert_eq!(bar(12.0), "█▌");
+        assert_eq!(bar(1.0), "▏");
+        assert_eq!(bar(0.0), "");
     }
 
     #[test]

@@ -8,13 +8,10 @@ use inferometer_model::endpoint::Api;
 use inferometer_model::observations::InputLength;
 use inferometer_model::spec::{Arrivals, Lengths, OUTPUT_TOKENS, RampCurve, SourceKind};
 
-use super::{count, number};
+use super::{count, counted, number};
 use crate::escape::{terminal, terminal_line};
 
-/// A ramp of more segments is told by its ends.
-const SEGMENTS_TOLD: usize = 4;
-
-/// What comes at a rate, or keeps a slot: a request, or a user who talks for several turns.
+/// What arrives at a rate, or holds a slot: a request, or a user with several turns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display)]
 #[strum(serialize_all = "lowercase")]
 pub enum Unit {
@@ -41,9 +38,9 @@ pub fn shape(load: &LoadFacts, unit: Unit) -> String {
             format!("{}, {}", ramp(segments, *curve, unit), spacing(arrivals))
         }
         RateFacts::Unlimited => "everything at once".to_owned(),
-        RateFacts::Recorded { speed: 1.0, .. } => "at the trace's moments".to_owned(),
+        RateFacts::Recorded { speed: 1.0, .. } => "at the recorded times".to_owned(),
         RateFacts::Recorded { speed, .. } => {
-            format!("at the trace's moments, {speed} times as fast")
+            format!("at the recorded times, {speed} times as fast")
         }
     };
     let cap = cap.map_or_else(String::new, |cap| {
@@ -110,28 +107,30 @@ fn spacing(arrivals: Arrivals) -> String {
 }
 
 fn ramp(segments: &[RampSegmentFacts], curve: RampCurve, unit: Unit) -> String {
+    /// A ramp of more segments is described by its ends.
+    const SEGMENTS_MAX: usize = 4;
     let curve = match curve {
         RampCurve::Linear => "linear",
         RampCurve::Exponential => "exponential",
     };
-    let told = |segment: &RampSegmentFacts| {
+    let described = |segment: &RampSegmentFacts| {
         let RampSegmentFacts { from_per_s, to_per_s, over_s } = segment;
         format!("{from_per_s} to {to_per_s} {unit}/s over {over_s} s")
     };
     match segments {
-        [first, .., last] if SEGMENTS_TOLD < segments.len() => {
+        [first, .., last] if SEGMENTS_MAX < segments.len() => {
             let over_s = segments.iter().map(|segment| segment.over_s).sum();
             let whole = RampSegmentFacts { over_s, to_per_s: last.to_per_s, ..*first };
-            format!("{curve} ramp of {} segments from {}", segments.len(), told(&whole))
+            format!("{curve} ramp of {} segments from {}", segments.len(), described(&whole))
         }
         _ => {
-            let parts: Vec<String> = segments.iter().map(told).collect();
+            let parts: Vec<String> = segments.iter().map(described).collect();
             format!("{curve} ramp from {}", parts.join(", then "))
         }
     }
 }
 
-/// How long prompts and answers were asked to be.
+/// The requested lengths of prompts and answers.
 pub fn lengths(workload: &WorkloadFacts, api: Api) -> String {
     let about = match workload.input_length {
         InputLength::Exact => "",
@@ -153,14 +152,14 @@ pub fn lengths(workload: &WorkloadFacts, api: Api) -> String {
         (None, _) if !api.generates() => String::new(),
         (None, SourceKind::Mix) => String::new(),
         (None, SourceKind::Dataset) => {
-            format!(", answers as long as the data says, else {OUTPUT_TOKENS}")
+            format!(", answers as long as in the data set, else {OUTPUT_TOKENS} tokens")
         }
-        (None, _) => ", answers as long as it says".to_owned(),
+        (None, _) => ", answers as long as in the source".to_owned(),
     };
     format!("{turns}{input}{output}")
 }
 
-/// What bodies carried besides, or nothing.
+/// What else request bodies carried, or nothing.
 pub fn extras(workload: &WorkloadFacts) -> Option<String> {
     let prefix = workload.prefix.map(|prefix| {
         let tokens = count(prefix.tokens.into());
@@ -170,23 +169,20 @@ pub fn extras(workload: &WorkloadFacts) -> Option<String> {
         }
     });
     let images = workload.images.map(|images| {
-        let pictures = if images.count == 1 { "picture" } else { "pictures" };
-        format!("{} {pictures} of {}×{}", images.count, images.width, images.height)
+        let pictures = counted(images.count.into(), "picture");
+        format!("{pictures} of {}×{}", images.width, images.height)
     });
     let adapters = workload.adapters.as_ref().map(|adapters| {
         let names: Vec<String> = adapters.names.iter().map(|name| terminal(name)).collect();
         format!("adapters {}", names.join(", "))
     });
-    let fields = workload
-        .fields
-        .iter()
-        .map(|(name, value)| terminal_line(&format!("{name} {value}"), FIELD_CHARS_MAX));
+    let fields = workload.fields.iter().map(|(name, value)| {
+        // A field's value may be a whole schema.
+        terminal_line(&format!("{name} {value}"), 60)
+    });
     let all: Vec<String> = [prefix, images, adapters].into_iter().flatten().chain(fields).collect();
     (!all.is_empty()).then(|| format!("each with {}", all.join("; ")))
 }
-
-/// A field's value may be a whole schema.
-const FIELD_CHARS_MAX: usize = 60;
 
 fn tokens(lengths: &Lengths) -> String {
     lengths.fixed().map_or_else(|| lengths.to_string(), |length| count(length.into()))

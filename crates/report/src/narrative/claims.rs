@@ -13,9 +13,10 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::fmt;
 
-use self::reading::{Known, Location, Number, Subject, Term, distinct, terms};
+use self::reading::{Known, Location, Number, Subject, Term, terms};
 use self::vocabulary::{Meaning, PHRASES, Qualifier, Relation};
 use super::Facts;
+use crate::document::distinct;
 
 /// The most bytes of one sentence that are read; longer ones are refused whole.
 const SENTENCE_BYTES_MAX: usize = 600;
@@ -76,10 +77,10 @@ impl ReasonKind {
             Self::WrongUnit => "a unit that does not fit",
             Self::WrongSubject => "a number of something else",
             Self::FalseComparison => "a comparison that does not hold",
-            Self::FalseEquality => "a likeness that does not hold",
-            Self::FalseLevel => "high or low said of what is not",
+            Self::FalseEquality => "a similarity that does not hold",
+            Self::FalseLevel => "high or low for a value that is not",
             Self::UnknownExpansion => "a short name explained wrongly",
-            Self::UncheckedClause => "words that nothing in the data backs",
+            Self::UncheckedClause => "words that the data does not support",
             Self::NoSuchFact => "something that was not measured",
             Self::NoClaim => "no claim that can be checked",
             Self::TooLong => "too long",
@@ -272,7 +273,7 @@ impl Clause<'_> {
         if self.defaults.several_subjects && names_no_subject
             || self.defaults.several_places && places.is_empty() && !along_concurrency
         {
-            self.unchecked("which of several it goes on with");
+            self.unchecked("it does not name which of several it continues");
         }
         // After `TTFT p99 is …` a bare `TPOT is …` may be p99 or not.
         let is_tail = !matches!(self.defaults.statistic, None | Some("mean" | "p50"));
@@ -305,24 +306,26 @@ impl Clause<'_> {
             let (read, what) = match (term.meaning(), term.number()) {
                 (Some(Meaning::Strength(_)), _) => {
                     strengths += 1;
-                    (self.is_strengthened(at), "a strength of nothing")
+                    (self.is_strengthened(at), "an intensifier without a comparison")
                 }
                 (Some(Meaning::By), _) => {
                     let next = self.terms.get(at + 1).and_then(Term::number);
                     let is_size = next.is_some_and(|number| number.is_size);
-                    (is_sized && is_size, "a size of nothing compared")
+                    (is_sized && is_size, "a size without a comparison")
                 }
-                (Some(Meaning::Denial), _) => (false, "a denial"),
+                (Some(Meaning::Denial), _) => (false, "a negation"),
                 (Some(along @ Meaning::AlongConcurrency), _) => {
-                    (is_read(along), "with concurrency, of no trend")
+                    (is_read(along), "a course along concurrency without a trend")
                 }
                 (Some(end @ (Meaning::From | Meaning::To | Meaning::Between)), _) => {
-                    (is_read(end), "a range")
+                    (is_read(end), "a range outside of a trend or a gap")
                 }
-                (Some(other), _) => (is_read(other), "a word that is not read here"),
+                (Some(other), _) => {
+                    (is_read(other), "a word that this kind of statement does not use")
+                }
                 (None, Some(number)) => (
                     !number.is_size || is_sized || relation == Some(Relation::Gap),
-                    "a size of nothing compared",
+                    "a size without a comparison",
                 ),
                 (None, None) => (true, ""),
             };

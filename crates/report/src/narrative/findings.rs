@@ -22,7 +22,7 @@ mod rules;
 use std::collections::BTreeMap;
 
 use inferometer_analysis::set::{Findings, FoundLimit, PointResult, QuestionKind, SetSummary};
-use inferometer_analysis::{Metric, Summary, Unit};
+use inferometer_analysis::{Better, Metric, Summary, Unit};
 use inferometer_model::study::Level;
 
 use super::facts::{NarratedRow as Row, split_statistic};
@@ -244,7 +244,7 @@ impl<'a> Page<'a> {
         &self,
         rows: impl Iterator<Item = &'p Row<'a>>,
         quantity: &str,
-        order: Order,
+        order: Better,
     ) -> Option<Leading<'p, 'a>>
     where
         'a: 'p,
@@ -253,7 +253,7 @@ impl<'a> Page<'a> {
         let mut found: Vec<(&Row<'a>, usize)> = found.collect();
         found.sort_by(|(_, a), (_, b)| {
             let (a, b) = (self.value(*a), self.value(*b));
-            if order == Order::Highest { b.total_cmp(&a) } else { a.total_cmp(&b) }
+            if order == Better::Higher { b.total_cmp(&a) } else { a.total_cmp(&b) }
         });
         let ((row, place), others) = found.split_first()?;
         let rivals = others.iter().copied().filter(|(_, other)| self.is_same(*place, *other));
@@ -306,12 +306,6 @@ impl<'a> Page<'a> {
         }
         Some(())
     }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Order {
-    Highest,
-    Lowest,
 }
 
 /// The first row by a number.

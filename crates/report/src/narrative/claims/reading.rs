@@ -7,6 +7,7 @@ use super::vocabulary::{
     Meaning, NumberUnit, PERCENT, PHRASES, QUALIFIERS, Qualifier, Relation, SHORT_NAMES, UNITS,
     USERS, longest,
 };
+use crate::document::distinct;
 use crate::narrative::facts::family;
 use crate::narrative::{Fact, FactUnit, Facts};
 
@@ -628,16 +629,6 @@ impl<'a> Known<'a> {
 /// `Peak throughput` may be that of one moment, or the best of all levels (`Clause::best_level`).
 fn is_named(quantity: &str, metric: &str) -> bool {
     quantity == metric || metric == "peak_throughput" && quantity == "peak_output_throughput"
-}
-
-pub(super) fn distinct<T: PartialEq>(items: impl Iterator<Item = T>) -> Vec<T> {
-    let mut found = Vec::new();
-    for item in items {
-        if !found.contains(&item) {
-            found.push(item);
-        }
-    }
-    found
 }
 
 #[cfg(test)]

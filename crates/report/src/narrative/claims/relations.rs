@@ -56,7 +56,7 @@ impl Clause<'_> {
         let factor = |term: &Term| term.number().is_some_and(|number| number.is_factor());
         let parting = self.terms.iter().position(than);
         let Some(at) = parting.or_else(|| self.terms.iter().position(factor)) else {
-            return self.unchecked("a comparison with nothing");
+            return self.unchecked("a comparison without a second value");
         };
         let (left, right) = self.terms.split_at(at + 1);
         let Some(claim) = self.comparison_claim(left.len()) else {
@@ -68,7 +68,7 @@ impl Clause<'_> {
             && right.locations().is_empty();
         match right.values().as_slice() {
             [threshold] if names_nothing => left.check_threshold(claim, threshold),
-            _ if names_nothing => self.unchecked("a comparison with nothing"),
+            _ if names_nothing => self.unchecked("a comparison without a second value"),
             _ => left.check_sides(&right, claim),
         }
     }
@@ -123,7 +123,7 @@ impl Clause<'_> {
         left.check_numbers();
         right.check_numbers();
         if left.subjects().is_empty() {
-            return self.unchecked("a comparison of nothing named");
+            return self.unchecked("a comparison without a metric");
         }
         for a in left.subjects() {
             let statistics = right.statistics().into_iter().map(Some).collect();
@@ -218,19 +218,19 @@ impl Clause<'_> {
     pub(super) fn check_gap(&self) {
         let pairs = self.gap_ends();
         if pairs.is_empty() {
-            return self.unchecked("a gap between nothing named");
+            return self.unchecked("a gap without two ends");
         }
         let levels: Vec<Level> = self.levels_said().map(|(_, level)| level).collect();
         let numbers = self.numbers();
         let size = match numbers.as_slice() {
-            [] if levels.is_empty() => return self.unchecked("a gap of no size"),
+            [] if levels.is_empty() => return self.unchecked("a gap without a size"),
             [] => None,
             [size] => Some(*size),
             // Two numbers are the ends of the gap.
             _ => {
                 self.check_numbers();
                 if levels.is_empty() || numbers.iter().any(Number::is_relative) {
-                    self.unchecked("a gap of no size");
+                    self.unchecked("a gap without a size");
                 }
                 None
             }
@@ -296,11 +296,11 @@ impl Clause<'_> {
         };
         let metrics = self.metrics_or_default();
         if metrics.is_empty() {
-            return self.unchecked("a trend of nothing named");
+            return self.unchecked("a trend without a metric");
         }
         for subject in subjects(&metrics, &self.statistics_asked(), &[Location::Page]) {
             let Some(levels) = self.trend_levels(subject) else {
-                self.unchecked("a trend from nowhere to nowhere");
+                self.unchecked("a trend without two levels");
                 continue;
             };
             let (Some(first), Some(last)) = (levels.first(), levels.last()) else { continue };
@@ -410,7 +410,7 @@ impl Clause<'_> {
         let mut senses = self.terms.iter().filter_map(|term| term.meaning().and_then(read));
         let metrics = self.metrics();
         let (Some(sense), None, false) = (senses.next(), senses.next(), metrics.is_empty()) else {
-            return self.unchecked("two extremes in one statement, or of nothing named");
+            return self.unchecked("two extremes in one statement, or none with a metric");
         };
         for subject in subjects(&metrics, &self.statistics_asked(), &[Location::Page]) {
             self.check_extreme_of(sense, subject);
@@ -423,7 +423,9 @@ impl Clause<'_> {
             [Location::Scenario(place)] => Some(*place),
             _ => self.unnamed_extreme(sense, subject),
         };
-        let Some(place) = place else { return self.unchecked("an extreme at no one place") };
+        let Some(place) = place else {
+            return self.unchecked("an extreme without one scenario or level");
+        };
         // A level stands out among the levels of its scenario, a scenario by its name among all.
         let by_level = self.terms.iter().any(|term| matches!(term, Term::Level(_)));
         let levels = known.levels_beside(place);
@@ -476,7 +478,7 @@ impl Clause<'_> {
         self.check_numbers();
         let strength = strength(self.terms);
         if strength == Some(Strength::Slightly) {
-            self.unchecked("slightly alike");
+            self.unchecked("slightly similar");
         }
         // The strictest word counts.
         let widest = if strength == Some(Strength::Much) { CLOSE } else { SIMILAR };
@@ -486,12 +488,12 @@ impl Clause<'_> {
         let strictest = tolerances.iter().copied().fold(widest, f64::min);
         let subjects = self.subjects();
         if subjects.is_empty() {
-            return self.unchecked("a likeness of nothing named");
+            return self.unchecked("a similarity without a metric");
         }
         let mut groups: Vec<Vec<Subject>> = Vec::new();
         if self.has(Meaning::AlongConcurrency) {
             let Some(levels) = self.levels_at_hand().filter(|_| self.locations().is_empty()) else {
-                return self.unchecked("a likeness along no levels");
+                return self.unchecked("a similarity along no levels");
             };
             let along = |one: &Subject| levels.iter().map(|level| one.at(*level)).collect();
             groups.extend(subjects.iter().map(along));
@@ -505,7 +507,7 @@ impl Clause<'_> {
             }
         }
         if groups.is_empty() {
-            return self.unchecked("a likeness of nothing named");
+            return self.unchecked("a similarity without a metric");
         }
         for group in groups {
             // Where no statistic is named, the means must be alike, and the medians too.
@@ -523,7 +525,7 @@ impl Clause<'_> {
 
     fn check_group(&self, group: &[Subject], tolerance: f64) {
         if group.len() < 2 {
-            return self.unchecked("a likeness of one number");
+            return self.unchecked("a similarity of one number");
         }
         let mut places = Vec::new();
         for subject in group {
@@ -556,7 +558,7 @@ impl Clause<'_> {
         for (at, level) in self.levels_said() {
             let metrics = self.metrics_of_level(at, &covered);
             if metrics.is_empty() {
-                self.unchecked("high or low of nothing named");
+                self.unchecked("high or low without a metric");
             }
             let very = 0 < at && strength(&self.terms[at - 1..at]) == Some(Strength::Much);
             for metric in &metrics {
@@ -576,7 +578,7 @@ impl Clause<'_> {
             && !self.terms.iter().any(|term| term.relation().is_some())
             && self.metrics().iter().any(is_left_over)
         {
-            self.unchecked("a metric of which nothing is said");
+            self.unchecked("a metric without a statement");
         }
     }
 

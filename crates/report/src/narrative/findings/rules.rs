@@ -2,11 +2,11 @@
 
 use std::cmp::Ordering;
 
-use inferometer_analysis::{Verdict, metric};
+use inferometer_analysis::{Better, Verdict, metric};
 use inferometer_model::spec::SourceKind;
 use inferometer_model::study::{Level, Prompts};
 
-use super::{Family, MeasuredBy, Order, Page, Row, say};
+use super::{Family, MeasuredBy, Page, Row, say};
 use crate::narrative::Sentence;
 use crate::narrative::facts::Overload;
 
@@ -94,8 +94,8 @@ fn by_family(page: &Page<'_>, rules: &[FamilyRule]) -> Vec<Sentence> {
 
 pub(super) fn summary(page: &Page<'_>) -> Vec<Sentence> {
     let rest: [PageRule; 6] = [
-        |page| extreme(page, "The lowest TPOT mean", "tpot.mean", Order::Lowest),
-        |page| extreme(page, "The longest TTFT mean", "ttft.mean", Order::Highest),
+        |page| extreme(page, "The lowest TPOT mean", "tpot.mean", Better::Lower),
+        |page| extreme(page, "The longest TTFT mean", "ttft.mean", Better::Higher),
         run_throughput,
         repeated,
         failures,
@@ -182,11 +182,11 @@ fn warm_cache(page: &Page<'_>, family: &Family<'_>) -> Option<(bool, Option<usiz
 
 fn peak(page: &Page<'_>, family: &Family<'_>) -> Option<Sentence> {
     let quantity = &family.findings.peak.found()?.quantity;
-    let own = page.leading(page.rows_of(family), quantity, Order::Highest)?;
+    let own = page.leading(page.rows_of(family), quantity, Better::Higher)?;
     // Other scenarios may have more, and another server too.
     let is_other = |row: &&Row<'_>| !page.rows_of(family).any(|own| own.name() == row.name());
     let others = page.compared().filter(is_other);
-    let above = page.leading(others, quantity, Order::Highest).filter(|other| {
+    let above = page.leading(others, quantity, Better::Higher).filter(|other| {
         page.value(own.place) < page.value(other.place) || page.is_same(own.place, other.place)
     });
     let of = match (&above, page.families.len()) {
@@ -203,7 +203,7 @@ fn peak(page: &Page<'_>, family: &Family<'_>) -> Option<Sentence> {
 }
 
 /// The row with the lowest or the highest value; none where too many cannot be distinguished from it.
-fn extreme(page: &Page<'_>, title: &str, quantity: &str, order: Order) -> Option<Sentence> {
+fn extreme(page: &Page<'_>, title: &str, quantity: &str, order: Better) -> Option<Sentence> {
     let found = page.leading(page.compared(), quantity, order)?;
     found.next.filter(|_| found.rivals.len() <= RIVALS_MOST)?;
     let mut rivals = Sentence::default();
@@ -745,7 +745,7 @@ fn cut(page: &Page<'_>) -> Option<Sentence> {
 /// The level next to the peak, where they cannot be distinguished.
 fn rival(page: &Page<'_>, family: &Family<'_>) -> Option<Sentence> {
     let found = family.findings.peak.found()?;
-    let best = page.leading(page.rows_of(family), &found.quantity, Order::Highest)?;
+    let best = page.leading(page.rows_of(family), &found.quantity, Better::Higher)?;
     let interval = |place: usize| page.fact(place).interval;
     let (row, second, end) = match (best.rivals.first(), best.next) {
         (_, Some((row, next))) if interval(best.place).and(interval(next)).is_none() => {
@@ -796,7 +796,7 @@ fn uncertified(page: &Page<'_>) -> Option<Sentence> {
     let of = names(page, poor()).and_then(|names| say!(page, " for {}", names));
     // Requests that resemble each other count less than their number.
     let alike = if floor <= page.value(fewest) { ", which resemble their neighbours" } else { "" };
-    let words = "p99 is not certified{}: it rests on at least {>}{}; {=certified_from} independent ones \
+    let words = "p99 is not certified{}: it rests on as few as {>}{}; {=certified_from} independent ones \
                  are needed.";
     say!(page, words, of, fewest, alike)
 }
@@ -848,7 +848,7 @@ fn interactive(page: &Page<'_>, family: &Family<'_>) -> Option<Sentence> {
 
 /// The lowest level near the peak: higher levels cost users and add nothing.
 fn throughput(page: &Page<'_>, family: &Family<'_>) -> Option<Sentence> {
-    let peak = page.leading(page.rows_of(family), "output_throughput", Order::Highest)?.row;
+    let peak = page.leading(page.rows_of(family), "output_throughput", Better::Higher)?.row;
     let is_near =
         |row: &&Row<'_>| page.when(row, "share_of_peak", |share| SHARE_OF_PEAK <= share).is_some();
     let chosen = page.rows_of(family).find(is_near)?;

@@ -161,7 +161,7 @@ fn every_sentence_that_was_written_is_counted() {
     assert_eq!(kept, 12);
     assert_eq!(rejected["more sentences than a section may have"], 8);
     assert_eq!(rejected["text around the report"], 2);
-    assert_eq!(rejected["words that nothing in the data backs"], 1);
+    assert_eq!(rejected["words that the data does not support"], 1);
     assert_eq!(rejected["beyond the part of an answer that is read"], 300 - (200 - 21));
     assert_eq!(kept + rejected.values().sum::<u32>(), 2 + 1 + 20 + 300);
 }
