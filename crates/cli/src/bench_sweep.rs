@@ -462,10 +462,11 @@ fn combination(entry: ParameterEntry, name: Option<String>) -> Result<Entries, S
 
 /// The name of a combination, as its file says, or by its parameters.
 fn name(combination: &Entries) -> String {
-    combination.get(NAME_KEY).map(format_value).unwrap_or_else(|| {
-        let parts = combination.iter().map(|(key, value)| format!("{key}={}", format_value(value)));
-        parts.collect::<Vec<_>>().join("-")
-    })
+    if let Some(name) = combination.get(NAME_KEY) {
+        return format_value(name);
+    }
+    let parts = combination.iter().map(|(key, value)| format!("{key}={}", format_value(value)));
+    parts.collect::<Vec<_>>().join("-")
 }
 
 /// The command with these parameters: a flag that it has gets the new value, the others are added.

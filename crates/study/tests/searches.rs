@@ -131,7 +131,7 @@ fn two_invalid_runs_count_as_missed() {
     let sixteen = points.iter().filter(|point| point.level == Level::Rate(16.0)).count();
     assert_eq!(sixteen, 2);
     assert!((9.5..10.0).contains(&limit.level.unwrap()), "{limit:?}");
-    assert!(limit.words.contains("gave no numbers"), "{}", limit.words);
+    assert!(limit.words.contains("had no valid results"), "{}", limit.words);
 }
 
 #[test]
