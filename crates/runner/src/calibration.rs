@@ -70,7 +70,7 @@ pub fn measure(
     let threads = client.drivers;
     let client = Client {
         kernel_stamps: true,
-        client: client.clone(),
+        threads: client.clone(),
         ceiling: resources::raise_in_flight_ceiling(threads),
         scope: if quick { Scope::QUICK } else { Scope::FULL },
         report: &report,
@@ -169,7 +169,7 @@ impl Scope {
 #[derive(Clone)]
 struct Client<'a> {
     kernel_stamps: bool,
-    client: ClientSpec,
+    threads: ClientSpec,
     /// Requests that this machine can hold in flight.
     ceiling: usize,
     scope: Scope,
@@ -346,7 +346,7 @@ impl Client<'_> {
         let workload =
             WorkloadTable { stream: Some(streaming), source, ..WorkloadTable::default() };
         let draft = SpecDraft { workload, load, ..SpecDraft::default() };
-        let spec = Spec { client: self.client.clone(), ..draft.resolve()? };
+        let spec = Spec { client: self.threads.clone(), ..draft.resolve()? };
         let plan = Planned::new(spec.clone())?.plan;
         let target = engine.target(streaming, self.kernel_stamps)?;
         let session = Session::new(self.ceiling, Arc::new(|_| {}));

@@ -1400,12 +1400,12 @@ fn precision(summary: &SetSummary) -> Vec<String> {
 
 /// `cell 12 of 256`, `, run 2 of 3` where there are several, and a load.
 fn cell_label(study: &StudySpec, point: &Point, level: Level) -> String {
-    let mut label = format!("cell {} of {}", point.condition + 1, study.conditions.len());
-    let runs = study.repetition.runs.get();
-    if 1 < runs {
-        label += &format!(", run {} of {runs}", point.repetition + 1);
-    }
-    if level == Level::AsAsked { label } else { format!("{label}, {level}") }
+    let run = match study.repetition.runs.get() {
+        1 => String::new(),
+        runs => format!(", run {} of {runs}", point.repetition + 1),
+    };
+    let level = if level == Level::AsAsked { String::new() } else { format!(", {level}") };
+    format!("cell {} of {}{run}{level}", point.condition + 1, study.conditions.len())
 }
 
 /// The summary of a stored run, or why it must be measured again: it is damaged or was cut short.
