@@ -760,7 +760,7 @@ impl Estimate {
             input_tokens: sum(|one| one.input_tokens),
             output_tokens: sum(|one| one.output_tokens),
             time: times.try_fold(Duration::ZERO, |sum, time| Some(sum.saturating_add(time?))),
-            failing: all.clone().map(|one| one.failing).sum(),
+            failing: all.map(|one| one.failing).sum(),
             known_by: if is_simulated { KnownBy::Simulation } else { KnownBy::Load },
         }
     }
