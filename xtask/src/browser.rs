@@ -18,7 +18,11 @@ pub(crate) fn browser(
     target: &Path,
     make_samples: impl FnOnce(&str) -> bool,
 ) -> Result<(), String> {
-    let chromium = chromium()?;
+    let chromium = env::var_os("CHROMIUM").unwrap_or_else(|| "/usr/bin/chromium".into());
+    if !Path::new(&chromium).is_file() {
+        let path = chromium.display();
+        return Err(format!("there is no Chromium at {path}; install it, or set CHROMIUM=PATH"));
+    }
     for (program, remedy) in [("node", "install Node.js 20 or newer"), ("npm", "install npm")] {
         let found = Command::new(program).arg("--version").output();
         found.map_err(|error| format!("`{program}` does not start ({error}); {remedy}"))?;
@@ -39,18 +43,6 @@ pub(crate) fn browser(
         .status()
         .map_err(|error| format!("`node` does not start: {error}"))?;
     if status.success() { Ok(()) } else { Err("see above".to_owned()) }
-}
-
-fn chromium() -> Result<PathBuf, String> {
-    let named = env::var_os("CHROMIUM").map(PathBuf::from);
-    let path = named.unwrap_or_else(|| PathBuf::from("/usr/bin/chromium"));
-    if path.is_file() {
-        return Ok(path);
-    }
-    Err(format!(
-        "there is no Chromium at {}; install it, or name it with CHROMIUM=PATH",
-        path.display()
-    ))
 }
 
 /// Copies our scripts to where their packages are, which are downloaded when the list has changed.

@@ -77,8 +77,7 @@ fn what_is_told_of_a_server_goes_before_what_is_seen() {
 fn wrong_words_about_a_server_are_refused_before_anything_is_stored() {
     let folder = tempfile::tempdir().unwrap();
     let url = format!("http://{}", named_server());
-    for (told, wanted) in [("echo 'gpu = 4'", "`gpu` is no key here"), ("exit 3", "exit status: 3")]
-    {
+    for (told, wanted) in [("echo 'gpu = 4'", "unknown key `gpu`"), ("exit 3", "exit status: 3")] {
         let asked = ["run", &url, "-q", "--no-stream", "--server-info", told];
         let ran = output(&asked, folder.path());
         assert_eq!(ran.status.code(), Some(2));

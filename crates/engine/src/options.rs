@@ -237,7 +237,7 @@ impl EngineError {
                 "no permission; choose a port above 1023 with --port or use --port 0".to_owned()
             }
             io::ErrorKind::AddrNotAvailable => {
-                "this machine has no such address; choose one of its own, such as 127.0.0.1"
+                "this machine does not have that address; choose one that it has, such as 127.0.0.1"
                     .to_owned()
             }
             _ => return Self::Listen { address, source },

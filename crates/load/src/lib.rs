@@ -24,6 +24,5 @@ pub mod target;
 pub use clock::SystemClock;
 pub use control::{Control, Progress, ProgressView, Stop};
 pub use drive::{Drive, Drivers, LoadError, drive};
-pub use fetch::HttpFetch;
-pub use fetch::{Probe, probe};
+pub use fetch::{HttpFetch, Probe, probe};
 pub use target::Target;

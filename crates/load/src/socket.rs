@@ -31,9 +31,7 @@ impl StampedSocket {
         let stamped = kernel_stamps && stamps::enable(&tcp);
         Ok(Self { tcp, wire, control: stamps::control_room(), stamped })
     }
-}
 
-impl StampedSocket {
     /// One read, into the driver's own room and from there to `buffer`: what comes is mostly
     /// short, and cheaper to copy than the whole buffer is to wipe.
     fn receive(&mut self, buffer: &mut ReadBuf<'_>) -> io::Result<()> {
@@ -115,9 +113,7 @@ impl AsyncWrite for StampedSocket {
 }
 
 /// Makes sure that the kernel stamps packets from now on, as far as it will at all.
-pub(crate) fn switch_stamps_on() {
-    stamps::switch_on();
-}
+pub(crate) use stamps::switch_on as switch_stamps_on;
 
 struct Received {
     bytes: usize,
@@ -151,7 +147,7 @@ mod stamps {
     /// The kernel switches stamping on with the first socket that asks for it, but some
     /// milliseconds later, and off with the last. So one socket that asks stays open as long as
     /// the process lives, and sends itself datagrams until one of them has a stamp.
-    pub(super) fn switch_on() {
+    pub(crate) fn switch_on() {
         static ALWAYS_ASKING: OnceLock<Option<UdpSocket>> = OnceLock::new();
         ALWAYS_ASKING.get_or_init(|| first_stamped().ok());
     }
@@ -225,7 +221,7 @@ mod stamps {
         Vec::new()
     }
 
-    pub(super) fn switch_on() {}
+    pub(crate) fn switch_on() {}
 
     pub(super) fn receive_now(
         tcp: &TcpStream,

@@ -10,7 +10,7 @@ pub enum DiscoveryError {
     #[error("/v1/models did not answer: {0}")]
     NoAnswer(FetchError),
     #[error(
-        "/v1/models wants a key (HTTP {status}); give one with --api-key-file or OPENAI_API_KEY"
+        "/v1/models requires an API key (HTTP {status}); set one with --api-key-file or OPENAI_API_KEY"
     )]
     Unauthorized { status: u16 },
     #[error(

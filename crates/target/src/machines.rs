@@ -269,13 +269,13 @@ impl Watcher {
         let (ask, asked) = mpsc::channel();
         let asked_at = clock.now();
         let body = move || {
-            let mut reader = match opening.open() {
+            let mut reader = match (opening.0)() {
                 Ok(reader) => reader,
                 Err(absence) => return drop(events.send(Event::Blind(absence))),
             };
             loop {
                 let began = clock.now();
-                let devices = reader.look().ok().filter(|devices| !devices.is_empty());
+                let devices = (reader.look)().ok().filter(|devices| !devices.is_empty());
                 let (source, ended) = (reader.source, clock.now());
                 let looked = Event::Looked { source, began, ended, devices };
                 if events.send(looked).is_err() || asked.recv().is_err() {

@@ -30,7 +30,7 @@ pub enum DataFileError {
     NoColumn { path: PathBuf, column: &'static str, found: String },
     #[error("{path} is empty")]
     Empty { path: PathBuf },
-    #[error("{path} has nothing that can be used; left out were: {reasons}")]
+    #[error("{path} has no usable record; left out: {reasons}")]
     NothingLeft { path: PathBuf, reasons: String },
 }
 
@@ -67,8 +67,9 @@ impl std::fmt::Display for Position {
 /// A text file that is read once, from its beginning to its end.
 #[derive(Debug)]
 pub(crate) struct DataFile {
-    path: PathBuf,
-    head: Vec<u8>,
+    pub(crate) path: PathBuf,
+    /// How it begins.
+    pub(crate) head: Vec<u8>,
     bytes: Chain<Cursor<Vec<u8>>, File>,
     bound: u64,
     hash: Sha256,
@@ -117,15 +118,6 @@ impl DataFile {
             line: (1, 0),
             quotes: 0,
         })
-    }
-
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// How it begins.
-    pub(crate) fn head(&self) -> &[u8] {
-        &self.head
     }
 
     pub(crate) fn lines(&mut self) -> Lines<'_> {

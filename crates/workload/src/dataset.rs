@@ -49,11 +49,11 @@ pub enum DatasetError {
     #[error(transparent)]
     File(#[from] DataFileError),
     #[error(
-        "cannot tell what kind of data set {0} is; name the kind: sharegpt, jsonl, csv or text \
+        "cannot detect the kind of the data set {0}; name it: sharegpt, jsonl, csv or text \
          for a file, directory for a folder of texts"
     )]
     UnknownKind(PathBuf),
-    #[error("{0} is a folder, and is read as one: its kind is directory")]
+    #[error("{0} is a folder; its kind is directory")]
     IsFolder(PathBuf),
     #[error("{0} is not a folder; the kind directory is a folder of .txt and .md files")]
     NotAFolder(PathBuf),
@@ -90,9 +90,9 @@ fn read_within(
         };
     }
     let mut file = DataFile::open(path, bounds.bytes)?;
-    let kind = match spec.kind.or_else(|| kind_of(path, file.head())) {
+    let kind = match spec.kind.or_else(|| kind_of(path, &file.head)) {
         Some(kind) => kind,
-        None if file.head().is_empty() => {
+        None if file.head.is_empty() => {
             return Err(DataFileError::Empty { path: path.to_path_buf() }.into());
         }
         None => return Err(DatasetError::UnknownKind(path.to_path_buf())),
@@ -446,7 +446,7 @@ const BODY_KEYS: [&str; 2] = ["body", "extra_body"];
 
 /// An object to a line: `prompt` or `messages`, and what belongs to this request alone.
 fn read_lines(file: &mut DataFile, collector: &mut Collector<'_>) -> Result<(), DataFileError> {
-    let path = file.path().to_path_buf();
+    let path = file.path.clone();
     let mut lines = file.lines();
     while let Some((place, line)) = lines.next()? {
         if line.trim().is_empty() {
@@ -530,7 +530,7 @@ fn output_tokens(key: &str, text: &str) -> Result<u32, String> {
 }
 
 fn read_table(file: &mut DataFile, collector: &mut Collector<'_>) -> Result<(), DataFileError> {
-    let path = file.path().to_path_buf();
+    let path = file.path.clone();
     let mut table = file.table()?;
     let prompts = table.needed("prompt")?;
     let outputs = OUTPUT_KEYS.iter().find_map(|name| Some((*name, table.column(name)?)));

@@ -356,7 +356,7 @@ impl Reader<'_> {
         });
         if saved.is_changed {
             self.materials.notes.push(
-                "the saved plan was changed by hand after it was saved: it has fingerprints of its own"
+                "the saved plan was changed by hand after it was saved: its fingerprints differ from the original ones"
                     .to_owned(),
             );
         }

@@ -38,11 +38,11 @@ pub enum WorkloadError {
     #[error("prompts of the kind `vllm-random` are token ids, so they need --tokenizer")]
     NoTokenizer,
     #[error(
-        "`{0}` has ids and no words, so nothing can be sent: give a tokenizer, or simulate the run"
+        "`{0}` has token ids but no text, so no prompt can be sent; give a tokenizer, or simulate the run"
     )]
     NoWords(String),
     #[error(
-        "`{0}` is no vocabulary; write its size, such as vocabulary:131072, and behind a comma how \
+        "`{0}` is not a vocabulary; write its size, such as vocabulary:131072, and behind a comma how \
          many of its first ids are special"
     )]
     BadVocabulary(String),

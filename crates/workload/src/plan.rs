@@ -145,17 +145,10 @@ impl WorkloadPlan {
         }
     }
 
-    fn standing(&self, id: RequestId) -> TurnPlace {
-        match &self.conversations {
-            None => TurnPlace { conversation: id.0, turn: 0, is_last: true },
-            Some(talk) => talk.turns.turn_at(id),
-        }
-    }
-
-    fn release(&self, id: RequestId, standing: TurnPlace) -> Option<(Release, Duration)> {
+    fn release(&self, id: RequestId, turn: TurnPlace) -> Option<(Release, Duration)> {
         let first = match &self.releases {
             Releases::Scheduled(schedule) => {
-                let moment = schedule.moment(RequestId(standing.conversation))?;
+                let moment = schedule.moment(RequestId(turn.conversation))?;
                 (Release::At(moment), Duration::ZERO)
             }
             Releases::BySlot { end, .. } if end.is_some_and(|end| end <= id.0) => return None,
@@ -164,7 +157,7 @@ impl WorkloadPlan {
             }
         };
         match &self.conversations {
-            Some(talk) if 0 < standing.turn => {
+            Some(talk) if 0 < turn.turn => {
                 let think = self.think("turn-think", talk.think, id);
                 let previous = RequestId(id.0 - 1);
                 Some((Release::After { previous, think }, first.1))
@@ -244,20 +237,23 @@ impl Plan for WorkloadPlan {
     }
 
     fn request(&self, id: RequestId) -> Option<PlannedRequest> {
-        let standing = self.standing(id);
-        let (release, think) = self.release(id, standing)?;
-        let recipe = self.prompts.recipe(PromptIndex { id: id.0, turn: standing.turn });
+        let turn = match &self.conversations {
+            None => TurnPlace { conversation: id.0, turn: 0, is_last: true },
+            Some(talk) => talk.turns.turn_at(id),
+        };
+        let (release, think) = self.release(id, turn)?;
+        let recipe = self.prompts.recipe(PromptIndex { id: id.0, turn: turn.turn });
         Some(PlannedRequest {
             id,
             release,
             think,
             // The turns of a conversation have its number in common.
             item: match &self.conversations {
-                Some(_) => u32::try_from(standing.conversation).unwrap_or(u32::MAX),
+                Some(_) => u32::try_from(turn.conversation).unwrap_or(u32::MAX),
                 None => recipe.item,
             },
-            turn: standing.turn,
-            continues: !standing.is_last,
+            turn: turn.turn,
+            continues: !turn.is_last,
             ..recipe
         })
     }
@@ -372,15 +368,15 @@ mod turns_tests {
     #[test]
     fn requests_fall_into_conversations_in_order() {
         let turns = Turns::draw(&Draw::new(&Lengths::Fixed(3)), 1);
-        let standing = |id| {
-            let standing = turns.turn_at(RequestId(id));
-            (standing.conversation, standing.turn)
+        let position = |id| {
+            let turn = turns.turn_at(RequestId(id));
+            (turn.conversation, turn.turn)
         };
         assert_eq!(
-            (0..7).map(standing).collect::<Vec<_>>(),
+            (0..7).map(position).collect::<Vec<_>>(),
             [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2), (2, 0)]
         );
-        assert_eq!(standing(3 * CYCLE + 4), (CYCLE + 1, 1));
+        assert_eq!(position(3 * CYCLE + 4), (CYCLE + 1, 1));
         assert_eq!(turns.requests_of(4), 12);
         assert_eq!(turns.requests_of(CYCLE + 2), 3 * CYCLE + 6);
         assert_eq!([0, 1, 3, 4].map(|requests| turns.conversations_for(requests)), [0, 1, 1, 2]);

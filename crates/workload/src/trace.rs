@@ -74,7 +74,7 @@ fn read_within(
     let mut file = DataFile::open(path, bounds.bytes)?;
     let kind = match spec.kind {
         Some(kind) => kind,
-        None => kind_of(path, file.head())?,
+        None => kind_of(path, &file.head)?,
     };
     let mut recording = Recording {
         path,
@@ -326,7 +326,7 @@ fn read_lines(
     unit: Unit,
     recording: &mut Recording<'_>,
 ) -> Result<(), DataFileError> {
-    let path = file.path().to_path_buf();
+    let path = file.path.clone();
     let mut lines = file.lines();
     while let Some((place, line)) = lines.next()? {
         if line.trim().is_empty() {
@@ -395,7 +395,7 @@ fn read_rows(
     extra: Option<&'static str>,
     mut on_row: impl FnMut(i64, (u32, u32), u32) -> Result<(), DataFileError>,
 ) -> Result<(), DataFileError> {
-    let path = file.path().to_path_buf();
+    let path = file.path.clone();
     let mut table = file.table()?;
     let mut columns = [0; 3];
     for (column, name) in columns.iter_mut().zip(names) {

@@ -142,7 +142,7 @@ fn observed(page: &mut Exposition<'_>, metrics: &Metrics) {
         (true, "request_generation_tokens", "Tokens of an answer.", &seen.output_tokens),
         (true, "iteration_tokens_total", step, &step_tokens),
         (true, "request_max_num_generation_tokens", longest, &seen.longest_answer),
-        (true, "request_params_n", "Answers that a request asked for.", &seen.choices),
+        (true, "request_params_n", "Answers requested (n).", &seen.choices),
         (true, "request_params_max_tokens", most, &seen.max_tokens),
         (true, "time_to_first_token_seconds", FIRST_TOKEN, &seen.first_token),
         (v1, "inter_token_latency_seconds", INTER_TOKEN, &seen.inter_token),

@@ -146,7 +146,12 @@ impl<T: StepTime> Scheduler<T> {
     pub fn abort(&mut self, at_ns: u64, id: u64, listener: &mut impl Listener) -> bool {
         let at_ns = self.reach(at_ns, listener);
         let Some(place) = self.state.places.get(&id).copied() else { return false };
-        let entry = self.state.take_out(place);
+        if let Some(index) = self.state.running.iter().position(|other| *other == place) {
+            self.state.running.remove(index);
+        } else {
+            self.state.leave_queue(place);
+        }
+        let entry = self.state.let_go(place);
         listener.ended(&entry.facts(at_ns, RequestEnd::Abort));
         self.look(at_ns);
         true
@@ -315,28 +320,12 @@ impl State {
         self.entries[place] = Some(entry);
     }
 
-    /// Removes a request, wherever it is; its blocks are free.
-    fn take_out(&mut self, place: usize) -> Entry {
-        if let Some(index) = self.running.iter().position(|other| *other == place) {
-            self.running.remove(index);
-        } else {
-            self.leave_queue(place);
-        }
-        self.let_go(place)
-    }
-
     /// Who is next among those who had arrived `until` then; among all without it.
     fn first_waiting(&self, until: Until) -> Option<usize> {
         let place = self.waiting.first(until)?;
         // Requests are in order, so none after one that is too new is older.
         let is_known = until.is_none_or(|until| self.entry(place).facts.arrived_ns <= until);
         is_known.then_some(place)
-    }
-
-    /// A waiting request becomes a running one.
-    fn admit(&mut self, place: usize) {
-        self.leave_queue(place);
-        self.running.push(place);
     }
 
     fn leave_queue(&mut self, place: usize) {
@@ -719,7 +708,8 @@ fn enter(
     tokens: u32,
     now_ns: u64,
 ) {
-    state.admit(place);
+    state.leave_queue(place);
+    state.running.push(place);
     let cached = cached_tokens(state, found);
     let looked_up = state.config.prefix_caching;
     let entry = state.entry_mut(place);

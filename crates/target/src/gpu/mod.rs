@@ -77,12 +77,12 @@ fn share(percent: f64) -> Option<f64> {
 
 /// How the GPUs will be read. It is opened in the thread that reads: loading a driver takes time, and
 /// what is opened may not leave its thread.
-pub struct GpuProbe(Box<dyn FnOnce() -> Result<GpuReader, DevicesAbsence> + Send>);
+pub struct GpuProbe(pub(crate) Box<dyn FnOnce() -> Result<GpuReader, DevicesAbsence> + Send>);
 
 /// A reader that has found GPUs at least once.
 pub(crate) struct GpuReader {
     pub(crate) source: DeviceSource,
-    look: Look,
+    pub(crate) look: Look,
 }
 
 impl GpuProbe {
@@ -127,16 +127,6 @@ impl GpuProbe {
             let look: Look = Box::new(move || Ok(look()));
             Ok(GpuReader { source: DeviceSource::NvidiaSmi, look })
         }))
-    }
-
-    pub(crate) fn open(self) -> Result<GpuReader, DevicesAbsence> {
-        (self.0)()
-    }
-}
-
-impl GpuReader {
-    pub(crate) fn look(&mut self) -> Result<Vec<DeviceReading>, LookError> {
-        (self.look)()
     }
 }
 

@@ -146,9 +146,9 @@ pub struct ServerInfo {
 pub enum ServerInfoError {
     #[error("--server-info {given}: {error}")]
     File { given: String, error: std::io::Error },
-    #[error("--server-info {given} is too long to be about a server")]
+    #[error("--server-info {given} is larger than 1 MiB")]
     TooLong { given: String },
-    #[error("--server-info `{given}` is no file, and as a command {error}")]
+    #[error("--server-info `{given}` is not a file, and as a command {error}")]
     Command { given: String, error: ToolError },
     #[error("--server-info {given} is neither TOML nor JSON of the known keys: {error}")]
     Words { given: String, error: String },
@@ -216,7 +216,10 @@ fn check_keys(stated: &Value, known: &Value) -> Result<(), String> {
             stated.iter().try_for_each(|(key, value)| {
                 let Some(known) = known.get(key) else {
                     let names: Vec<&str> = known.keys().map(String::as_str).collect();
-                    return Err(format!("`{key}` is no key here; known are {}", names.join(", ")));
+                    return Err(format!(
+                        "unknown key `{key}`; known keys are {}",
+                        names.join(", ")
+                    ));
                 };
                 check_keys(value, known)
             })
@@ -385,9 +388,9 @@ mod told_tests {
         for (given, wanted) in [
             ("no-such-file-or-command", "no-such-file-or-command"),
             ("no-such-file.toml", "No such file"),
-            ("echo '[machine.other]'", "`other` is no key here"),
-            ("echo 'sofware = 1'", "`sofware` is no key here; known are"),
-            ("echo '[[machine.gpus]]\nnmae = \"x\"'", "`nmae` is no key here"),
+            ("echo '[machine.other]'", "unknown key `other`"),
+            ("echo 'sofware = 1'", "unknown key `sofware`; known keys are"),
+            ("echo '[[machine.gpus]]\nnmae = \"x\"'", "unknown key `nmae`"),
             ("echo '{\"gpus_used\": \"four\"}'", "neither TOML nor JSON"),
         ] {
             let error = read_server_info(given, no_machine).unwrap_err().to_string();

@@ -151,7 +151,7 @@ fn a_server_that_was_there_before_is_not_asked() {
     let mut deployment = Deployment::start(&commands("true", &url, "true"), &folder.log()).unwrap();
     let failure = deployment.wait(&mut ask, &mut patiently).unwrap_err();
     assert_eq!(failure.stage, DeploymentStage::Start);
-    assert!(failure.what.contains("listened on"), "{failure:?}");
+    assert!(failure.what.contains("was in use before"), "{failure:?}");
 }
 
 #[test]

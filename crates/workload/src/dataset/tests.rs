@@ -137,7 +137,7 @@ fn a_broken_array_is_refused_by_its_item() {
     let behind = made("data.json", format!("{whole} ]")).refused();
     assert!(behind.contains("trailing characters"), "{behind}");
     let nothing = made("data.json", json!([conversation(&[1, 9])]).to_string()).refused();
-    assert!(nothing.contains("left out were: 1 × prompt below 4 tokens"), "{nothing}");
+    assert!(nothing.contains("left out: 1 × prompt below 4 tokens"), "{nothing}");
     assert!(made("data.json", "[]").refused().ends_with("is empty"));
 }
 
@@ -245,7 +245,7 @@ fn texts_have_a_prompt_to_a_line() {
     assert_eq!(dataset.items.iter().map(text).collect::<Vec<_>>(), ["first one", " second"]);
     assert_eq!(dropped(&dataset), [("blank line", 2)]);
     let blank = made("data.txt", "\n\n").refused();
-    assert!(blank.contains("left out were: 2 × blank line"), "{blank}");
+    assert!(blank.contains("left out: 2 × blank line"), "{blank}");
 }
 
 #[test]
@@ -266,7 +266,7 @@ fn bytes_that_are_no_text_are_named_in_every_kind() {
 #[test]
 fn the_kind_is_told_by_name_and_beginning_or_asked_for() {
     let unknown = made("data.bin", "hello").refused();
-    assert!(unknown.contains("cannot tell") && unknown.contains("sharegpt"), "{unknown}");
+    assert!(unknown.contains("cannot detect") && unknown.contains("sharegpt"), "{unknown}");
     assert_eq!(made("data.bin", "hello").with_kind(DatasetKind::Text).read().items.len(), 1);
     assert_eq!(made("data", "  {\"prompt\":\"a\"}").read().facts.kind, "jsonl");
     assert!(made("data", "").refused().ends_with("is empty"));

@@ -204,7 +204,7 @@ fn a_trace_of_another_kind_or_of_none_is_refused() {
     }
     let nothing = "Timestamp,Request tokens,Response tokens\n1,5,0\n";
     let nothing = made("t.csv", nothing).refused();
-    assert!(nothing.contains("left out were: 1 × failed (no response tokens)"), "{nothing}");
+    assert!(nothing.contains("left out: 1 × failed (no response tokens)"), "{nothing}");
     let mut bytes = azure.as_bytes().to_vec();
     bytes.extend_from_slice(b"\xc3");
     let refused = made("t.csv", &bytes).refused();
