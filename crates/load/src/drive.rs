@@ -122,7 +122,7 @@ pub fn drive(drive: Drive) -> Result<RunEnding, LoadError> {
     }
     drop(sender);
     // How long the limits let a request wait for output.
-    let spec::Limits { connect, first_token, idle, total, drain, .. } = drive.target.limits;
+    let spec::Limits { connect, first_token, idle, total, drain } = drive.target.limits;
     let longest = if drive.target.streams() { connect + first_token.max(idle) } else { total };
     let limits = (drain, longest.min(total) + drive.stall_grace);
     let feed = Feed::new(drive.journal.clone());
@@ -136,7 +136,7 @@ pub fn drive(drive: Drive) -> Result<RunEnding, LoadError> {
     for report in reports {
         client.merge(&report?);
     }
-    Ok(watch.write_ending(began, client)?)
+    watch.write_ending(began, client)
 }
 
 type Prepared = (Runtime, Turn);

@@ -174,14 +174,16 @@ fn fill_pieces(
                     Piece::Text(text) => (text, text),
                     Piece::Brace | Piece::Name(_) => ("{", if is_planned { "{{" } else { "{" }),
                 };
-                reader.iter_mut().for_each(|reader| read.chars().for_each(|c| reader.read(c)));
+                if let Some(reader) = &mut reader {
+                    read.chars().for_each(|sign| reader.read(sign));
+                }
                 filled.push_str(written);
                 continue;
             }
         };
         let variable = name.strip_prefix("env:").filter(|_| !is_planned);
         match (variable, &reader) {
-            _ if is_planned && is_known_at_start(name) => filled.push_str(&format!("{{{name}}}")),
+            _ if is_planned && is_known_at_start(name) => filled.extend(["{", name, "}"]),
             (Some(variable), Some(reader)) if is_variable(variable) => {
                 filled.push_str(&reader.variable(variable));
             }
