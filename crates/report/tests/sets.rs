@@ -84,11 +84,11 @@ fn a_rate_that_piles_up_is_not_given_a_share_above_one() {
     };
     findings.saturation = Finding::Found(found);
     let piling = page(&set);
-    assert!(!piling.contains("107.5") && piling.contains("(requests pile up there)"), "{piling}");
+    assert!(!piling.contains("107.5") && piling.contains("(requests queue up there)"), "{piling}");
     found.served_above = Some(50.0);
     set.conditions[0].findings.as_mut().unwrap().saturation = Finding::Found(found);
     let torn = page(&set).split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(torn.contains("NOT clear, because 50 requests/s was served again"), "{torn}");
+    assert!(torn.contains("NOT clear, because 50 req/s was served again"), "{torn}");
 }
 
 #[test]
@@ -116,8 +116,8 @@ fn a_level_that_was_never_reached_is_marked_and_in_no_finding() {
     let words = page.split_whitespace().collect::<Vec<_>>().join(" ");
     let marked: Vec<&str> = page.lines().filter(|line| line.ends_with("  not reached")).collect();
     assert_eq!(marked.len(), 2, "{page}");
-    assert!(words.contains("left out 200 at once, 400 at once: never so many in flight"), "{page}");
-    assert!(words.contains("peak") && words.contains("output tok/s at 100 at once"), "{page}");
+    assert!(words.contains("left out c=200, c=400: fewer requests were in flight"), "{page}");
+    assert!(words.contains("peak c=100 ("), "{page}");
     assert!(words.contains("100 of 200, 100 of 400 at most"), "{page}");
 }
 

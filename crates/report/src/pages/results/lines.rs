@@ -67,8 +67,8 @@ pub(super) fn lines(results: &[ToolResult]) -> Vec<Line<'_>> {
             lines.push((properties, Line::new(kind, &results)));
         }
     }
-    let names = unique_names(lines.iter().map(|(properties, _)| properties).collect());
-    let named = names.into_iter().zip(lines);
+    let parts: Vec<&Properties> = lines.iter().map(|(properties, _)| properties).collect();
+    let named = unique_names(&parts).into_iter().zip(lines);
     named.map(|(name, (_, line))| Line { name, ..line }).collect()
 }
 
@@ -125,7 +125,7 @@ pub(super) fn load_words(kind: Option<Dimension>, load: Option<f64>) -> String {
 }
 
 /// The first part, and as many others as it takes to make the names unique.
-fn unique_names(parts: Vec<&Properties>) -> Vec<String> {
+fn unique_names(parts: &[&Properties]) -> Vec<String> {
     let mut names: Vec<String> = parts.iter().map(|parts| parts[0].clone()).collect();
     for part in 1..6 {
         let has_empty = names.iter().any(String::is_empty);
@@ -134,7 +134,7 @@ fn unique_names(parts: Vec<&Properties>) -> Vec<String> {
         if is_unique || (!differs && !has_empty) {
             continue;
         }
-        for (name, parts) in names.iter_mut().zip(&parts) {
+        for (name, parts) in names.iter_mut().zip(parts) {
             if name.is_empty() {
                 name.clone_from(&parts[part]);
             } else if differs {
