@@ -118,7 +118,7 @@ fn a_level_that_was_never_reached_is_marked_and_in_no_finding() {
     assert_eq!(marked.len(), 2, "{page}");
     assert!(words.contains("left out c=200, c=400: fewer requests were in flight"), "{page}");
     assert!(words.contains("peak c=100 ("), "{page}");
-    assert!(words.contains("100 of 200, 100 of 400 at most"), "{page}");
+    assert!(words.contains("at most 100 of 200, 100 of 400 in flight"), "{page}");
 }
 
 /// One figure of one level has no interval: that is no reason to say that none has.
