@@ -29,7 +29,7 @@ pub(crate) use self::warnings::{
 };
 use self::warnings::{
     CAPACITY_SHARE, CLIENT_MS, CPU_FULL_SHARE, ERRORS_SHARE, FOREIGN_SHARE_GRAVE, SENT_LATE_MS,
-    THROTTLED_SHARE, cached_share, cancelled, used_gpus,
+    THROTTLED_SHARE, bounds, cached_share, cancelled, used_gpus,
 };
 use crate::audit::CACHE_UNKNOWN;
 use crate::client::{ClientHealth, is_calibrated_wire, share};
@@ -265,7 +265,7 @@ pub(crate) fn run_checks(run: &RunContext<'_>, warnings: &[Warning]) -> Vec<Chec
             finding,
             figure: figure.filter(|figure| figure.is_finite()),
             unit: figure.map(|_| check.unit.to_owned()),
-            limits: if is_slots { degraded_from(1.0 - SLOTS_SHARE) } else { check.limits },
+            limits: if is_slots { Some(degraded_from(1.0 - SLOTS_SHARE)) } else { check.limits },
             remedy: raised.first().map(|warning| warning.remedy.clone()),
         }
     };
@@ -275,13 +275,13 @@ pub(crate) fn run_checks(run: &RunContext<'_>, warnings: &[Warning]) -> Vec<Chec
 /// The table of checks, in the order in which they are listed.
 pub static CHECKS: &[CheckDefinition] = &[
     check(CheckKind::CompleteRun, "", None, |_| found(None, "the run completed its plan")),
-    check(CheckKind::Errors, "share", limits(ERRORS_SHARE, 0.5), |run| {
+    check(CheckKind::Errors, "share", Some(bounds(ERRORS_SHARE, 0.5)), |run| {
         let Measured { attempted, ok, .. } = *run.measured;
         let failed = attempted - ok - cancelled(run);
         let share = share(failed, attempted).ok_or("no request was attempted")?;
         found(Some(share), format!("{failed} of {attempted} attempted requests failed"))
     }),
-    check(CheckKind::DeliveredLoad, "share", limits(RATE_APART, RATE_APART_GRAVE), |run| {
+    check(CheckKind::DeliveredLoad, "share", Some(bounds(RATE_APART, RATE_APART_GRAVE)), |run| {
         delivered(run.measured)
     }),
     check(CheckKind::SteadyState, "s", None, |run| {
@@ -293,7 +293,7 @@ pub static CHECKS: &[CheckDefinition] = &[
         let (from, to) = (s(window.from_ms), s(window.to_ms));
         found(window.duration_s, format!("steady from {from:.2} s to {to:.2} s"))
     }),
-    check(CheckKind::LittlesLaw, "share", degraded_from(LITTLE_APART), |run| {
+    check(CheckKind::LittlesLaw, "share", Some(degraded_from(LITTLE_APART)), |run| {
         littles_law(run.measured)
     }),
     check(CheckKind::SampleSize, "requests", None, |run| {
@@ -370,7 +370,7 @@ pub static CHECKS: &[CheckDefinition] = &[
         let off = share(run.measured.anomalies.output_off, run.measured.ok).unwrap_or(0.0);
         found(Some(off), format!("{:.1} % of the answers have another length", off * 100.0))
     }),
-    check(CheckKind::Cache, "share", degraded_from(CACHED_SHARE_GRAVE), |run| {
+    check(CheckKind::Cache, "share", Some(degraded_from(CACHED_SHARE_GRAVE)), |run| {
         if new_prompts(&run.manifest.spec.workload.source).is_none() {
             return Err("this workload may repeat prompts".into());
         }
@@ -383,7 +383,7 @@ pub static CHECKS: &[CheckDefinition] = &[
     check(CheckKind::ServerRestart, "restarts", RESTARTS, |run| {
         found(Some(server(run)?.restarts as f64), "no restart in the server's metrics")
     }),
-    check(CheckKind::ServerAlone, "share", degraded_from(FOREIGN_SHARE_GRAVE), |run| {
+    check(CheckKind::ServerAlone, "share", Some(degraded_from(FOREIGN_SHARE_GRAVE)), |run| {
         let apart = server(run)?.tokens_apart;
         let shares = [apart.prompt, apart.generation].into_iter().flatten();
         let worst = shares
@@ -394,7 +394,7 @@ pub static CHECKS: &[CheckDefinition] = &[
             format!("the token totals of server and client differ by {:.2} %", worst * 100.0);
         found(Some(worst), text)
     }),
-    check(CheckKind::GpuSpeed, "share", degraded_from(THROTTLED_SHARE), |run| {
+    check(CheckKind::GpuSpeed, "share", Some(degraded_from(THROTTLED_SHARE)), |run| {
         gpus(run)?;
         let worst = used_gpus(run)
             .flat_map(|device| [device.throttled_thermal, device.throttled_hardware])
@@ -403,7 +403,7 @@ pub static CHECKS: &[CheckDefinition] = &[
             .ok_or("the GPUs do not report why they are throttled")?;
         found(Some(worst), "no GPU was throttled by temperature or by its board")
     }),
-    check(CheckKind::GpuAlone, "processes", degraded_from(0.0), |run| {
+    check(CheckKind::GpuAlone, "processes", Some(degraded_from(0.0)), |run| {
         gpus(run)?;
         let samples = &run.observations.machines.devices;
         let readings = samples.iter().flat_map(|sample| &sample.devices);
@@ -413,7 +413,7 @@ pub static CHECKS: &[CheckDefinition] = &[
         let newcomers: u64 = used_gpus(run).map(|device| device.newcomers).sum();
         found(Some(newcomers as f64), "no process started on the GPUs during the run")
     }),
-    check(CheckKind::ClientMachine, "share", degraded_from(CPU_FULL_SHARE), |run| {
+    check(CheckKind::ClientMachine, "share", Some(degraded_from(CPU_FULL_SHARE)), |run| {
         let busy = run.client_machine().and_then(|client| client.cpu_share);
         let mean = busy.ok_or("its CPU utilisation was not sampled")?.mean;
         found(Some(mean), format!("its CPUs were busy for {:.1} % of the run", mean * 100.0))
@@ -431,12 +431,8 @@ const fn check(
     CheckDefinition { kind, unit, limits, find }
 }
 
-const fn limits(degraded: f64, invalid: f64) -> Option<Limits> {
-    Some(Limits { degraded: Some(degraded), invalid: Some(invalid) })
-}
-
-const fn degraded_from(degraded: f64) -> Option<Limits> {
-    Some(Limits { degraded: Some(degraded), invalid: None })
+const fn degraded_from(degraded: f64) -> Limits {
+    Limits { degraded: Some(degraded), invalid: None }
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "it ends the functions of checks, which may fail")]

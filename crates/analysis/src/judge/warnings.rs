@@ -97,7 +97,7 @@ const fn rule(key: &'static str, check: CheckKind, raise: Raise) -> Rule<Raise> 
     Rule { key, check: Some(check), raise }
 }
 
-const fn bounds(degraded: f64, invalid: f64) -> Limits {
+pub(super) const fn bounds(degraded: f64, invalid: f64) -> Limits {
     Limits { degraded: Some(degraded), invalid: Some(invalid) }
 }
 

@@ -31,6 +31,7 @@ const fn rule<F: Copy>(key: &'static str, raise: F) -> Rule<F> {
     Rule { key, check: None, raise }
 }
 
+type LevelRule = Rule<fn(&[LevelSummary]) -> Option<Raised>>;
 type SetRule = Rule<fn(&SetContext<'_>) -> Option<Raised>>;
 
 /// The set that warnings look at.
@@ -102,7 +103,7 @@ fn by_kind<K: Ord>(
     kinds.into_values()
 }
 
-static LEVEL_RULES: &[Rule<fn(&[LevelSummary]) -> Option<Raised>>] = &[
+static LEVEL_RULES: &[LevelRule] = &[
     rule("invalid-runs", |levels| {
         let bad = those(levels, |one| !one.left_out.is_empty())?;
         let empty: Vec<&LevelSummary> =
