@@ -166,8 +166,10 @@ const SIMULATED: [Fact<Summary>; 1] = [(
     |it| Some(if it.run.simulated.is_some() { "simulated" } else { "measured" }.to_owned()),
 )];
 
-/// Properties of the workload: key, name, and how it is read.
-const WORKLOAD: [(&str, &str, fn(&Summary) -> Option<String>); 13] = [
+/// A property of the workload: key, name, and how it is read.
+type WorkloadFact = (&'static str, &'static str, fn(&Summary) -> Option<String>);
+
+const WORKLOAD: [WorkloadFact; 13] = [
     ("api", "the API", |it| Some(it.run.api.to_string())),
     ("streaming", "streaming", |it| {
         Some(if it.run.streaming { "streamed" } else { "not streamed" }.to_owned())

@@ -318,7 +318,7 @@ fn results(view: View<'_>, context: Option<u32>) -> Section {
             own.filter(|it| it.context == context && it.model == model).collect();
         if !own.is_empty() {
             let id = format!("{id}-model-{model}");
-            results.sections.push(section(&id, &view.model(model), model_results(view, &id, &own)));
+            results.sections.push(section(&id, view.model(model), model_results(view, &id, &own)));
         }
     }
     results
