@@ -153,6 +153,39 @@ fn a_changed_summary_and_a_flipped_bit_do_not_verify() {
 }
 
 #[test]
+fn a_summary_of_another_version_is_verified_by_its_numbers() {
+    let folder = tempfile::tempdir().unwrap();
+    let ran = output(&["run", "--virtual", "--requests", "20", "-q"], folder.path());
+    assert!(ran.status.success(), "{}", text(&ran.stderr));
+    let run = latest_run(folder.path());
+    let change = |file: &str, change: &dyn Fn(&mut serde_json::Value)| {
+        let path = run.path().join(file);
+        let mut document = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+        change(&mut document);
+        std::fs::write(path, serde_json::to_vec(&document).unwrap()).unwrap();
+        let verified = output(&["verify", "latest"], folder.path());
+        (verified.status.code(), text(&verified.stdout))
+    };
+    let (code, said) = change("summary.json", &|summary| {
+        summary["metrics"].as_object_mut().unwrap().remove("tpot_ms").unwrap();
+        summary["checks"] = serde_json::json!([]);
+    });
+    assert_eq!(code, Some(4), "the same version must give the same bytes: {said}");
+    assert!(said.contains("byte for byte"), "{said}");
+
+    change("summary.json", &|it| it["run"]["tool_version"] = "0.0.9".into());
+    let (code, said) =
+        change("manifest.json", &|it| it["environment"]["tool_version"] = "0.0.9".into());
+    assert_eq!(code, Some(0), "an older version knew fewer metrics: {said}");
+    assert!(said.contains("computed by version 0.0.9"), "{said}");
+
+    let (code, said) =
+        change("summary.json", &|it| it["metrics"]["ttft_ms"]["mean"] = 1.5.into());
+    assert_eq!(code, Some(4), "a number was changed: {said}");
+    assert!(said.contains("metrics.ttft_ms.mean differs"), "{said}");
+}
+
+#[test]
 fn a_reader_that_leaves_early_does_not_cost_the_run() {
     let folder = tempfile::tempdir().unwrap();
     let engine = Engine::start(&["--ttft", "1ms", "--gap", "1ms"]);

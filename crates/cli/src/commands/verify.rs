@@ -1,6 +1,7 @@
 //! `inferometer verify`: whether what is stored is intact. `inferometer recover`: finishes a run that
 //! ended without being saved.
 
+use std::fmt::Display;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -10,6 +11,7 @@ use inferometer_store::{
     ImportDirectory, RunDirectory, SetDirectory, StoreError, Stored, StoredRun,
 };
 use inferometer_study::play;
+use serde_json::Value;
 
 use super::{seal_summary, show, store};
 use crate::arguments::{PageFormat, StoredRunArguments};
@@ -53,10 +55,11 @@ fn verify_run(directory: &RunDirectory, page: Option<PageFormat>) -> Result<Find
     }
     let simulated = stored.observations.manifest.simulated.is_some();
     let verified = format!(
-        "verified {}{}: {} records add up, and the summary is what they give",
+        "verified {}{}: {} records add up, and the summary is what they give{}",
         directory.id(),
         if simulated { " (simulated)" } else { "" },
-        stored.observations.records.len()
+        stored.observations.records.len(),
+        other_version(&summary.run.tool_version).unwrap_or_default()
     );
     Ok((verified, problems))
 }
@@ -94,8 +97,11 @@ fn verify_set(set: &SetDirectory, page: Option<PageFormat>) -> Result<Finding, F
     let foreign = set.points()?.into_iter().filter(|number| !asked.contains(number));
     problems.extend(foreign.map(|number| format!("the set asks for no point {number}")));
     match set.read_summary()? {
-        Some(kept) if kept == summary.to_json_bytes() => {}
-        Some(_) => problems.push("summary.json is not, byte for byte, what the runs give".into()),
+        Some(kept) => problems.extend(difference(
+            &kept,
+            &summary.to_json_bytes(),
+            &manifest.tool_version,
+        )),
         None => problems.push(no_summary(&play::resume_command(set))),
     }
     if let Some(format) = page {
@@ -134,7 +140,14 @@ fn check_run(directory: &RunDirectory) -> Result<(StoredRun, Summary, Vec<String
     if !stored.integrity.is_intact() {
         problems.push(format!("the journal is damaged: {}", stored.integrity));
     }
-    problems.extend(difference(&summary, kept.as_deref(), directory));
+    match kept {
+        Some(kept) => problems.extend(difference(
+            &kept,
+            &summary.to_json_bytes(),
+            &summary.run.tool_version,
+        )),
+        None => problems.push(no_summary(&directory.remedy())),
+    }
     Ok((stored, summary, problems))
 }
 
@@ -142,23 +155,56 @@ fn no_summary(command: &str) -> String {
     format!("there is no stored summary to compare with; compute it with: {command}")
 }
 
-/// What is wrong with the stored summary, if anything.
-fn difference(computed: &Summary, kept: Option<&[u8]>, directory: &RunDirectory) -> Option<String> {
-    let Some(kept) = kept else { return Some(no_summary(&directory.remedy())) };
-    if kept == computed.to_json_bytes() {
+/// What is wrong with a stored summary, if anything. One that another version computed may lack later
+/// keys and word its messages differently; its numbers and its verdict must still agree.
+fn difference(kept: &[u8], computed: &[u8], made_by: &str) -> Option<String> {
+    if kept == computed {
         return None;
     }
-    let changed = Summary::from_json_bytes(kept).map(|kept| {
-        let verdict = (kept.verdict != computed.verdict)
-            .then(|| format!("its verdict is {}, recomputed {}", kept.verdict, computed.verdict));
-        let metric = computed.metrics.iter().zip(kept.metrics.iter()).find(|(new, old)| new != old);
-        verdict.or_else(|| metric.map(|((metric, _), _)| format!("{} differs", metric.key())))
-    });
-    Some(match changed {
-        Ok(Some(detail)) => format!("summary.json is not what the records give: {detail}"),
-        Ok(None) => "summary.json is not, byte for byte, what the records give".to_owned(),
-        Err(error) => format!("summary.json cannot be read: {error}"),
-    })
+    let trees = (serde_json::from_slice(kept), serde_json::from_slice(computed));
+    let (Ok(kept), Ok(computed)) = trees else {
+        return Some("summary.json is not JSON".to_owned());
+    };
+    let remark = other_version(made_by);
+    match first_difference(&kept, &computed) {
+        Some(path) => Some(format!(
+            "summary.json is not what the records give: {path} differs{}",
+            remark.unwrap_or_default()
+        )),
+        None if remark.is_some() => None,
+        None => Some("summary.json is not, byte for byte, what the records give".to_owned()),
+    }
+}
+
+/// Where two documents first differ in a number, a name or a length: `metrics.ttft_ms.mean`.
+/// Sentences, checks and warnings, and keys that only one of them has, do not count.
+fn first_difference(kept: &Value, computed: &Value) -> Option<String> {
+    let below = |key: &dyn Display, kept, computed| {
+        let path = first_difference(kept, computed)?;
+        Some(if path.is_empty() { key.to_string() } else { format!("{key}.{path}") })
+    };
+    match (kept, computed) {
+        (Value::Object(kept), Value::Object(computed)) => kept
+            .iter()
+            .filter(|(key, _)| !matches!(key.as_str(), "checks" | "warnings"))
+            .find_map(|(key, kept)| below(key, kept, computed.get(key)?)),
+        (Value::Array(kept), Value::Array(computed)) if kept.len() == computed.len() => {
+            let mut pairs = kept.iter().zip(computed).enumerate();
+            pairs.find_map(|(index, (kept, computed))| below(&index, kept, computed))
+        }
+        (Value::String(kept), Value::String(computed))
+            if kept.contains(' ') && computed.contains(' ') =>
+        {
+            None
+        }
+        (kept, computed) => (kept != computed).then(String::new),
+    }
+}
+
+/// A remark when another version computed the summary.
+fn other_version(made_by: &str) -> Option<String> {
+    let own = env!("CARGO_PKG_VERSION");
+    (made_by != own).then(|| format!(" (computed by version {made_by}, verified by {own})"))
 }
 
 /// Maps the file again and compares.
@@ -179,12 +225,7 @@ fn verify_import(import: &ImportDirectory, page: Option<PageFormat>) -> Result<F
     match mapped.directory.read_summary()? {
         Some(kept) if kept == mapped.summary()? => {}
         Some(_) => {
-            let (made_by, own) = (&mapped.manifest.tool_version, env!("CARGO_PKG_VERSION"));
-            let why = if made_by == own {
-                String::new()
-            } else {
-                format!(" (imported by version {made_by}, mapped again by {own})")
-            };
+            let why = other_version(&mapped.manifest.tool_version).unwrap_or_default();
             problems.push(format!(
                 "summary.json is not, byte for byte, what the file gives{why}; import the file again"
             ));
