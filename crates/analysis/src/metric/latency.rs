@@ -92,6 +92,19 @@ pub static TTFC: Metric = Metric {
     ..latency_named("ttfc", "ttfc_ms", "TTFC")
 };
 
+/// TTST.
+pub static TTST: Metric = Metric {
+    definition: "time to second token: second arrival − first arrival",
+    source: measured(
+        Latency { absent: NO_GAPS, in_steady_window: false, ..IN_STREAMS },
+        |request, ruler| {
+            let [first, second, ..] = request.output.arrivals.as_slice() else { return None };
+            ruler.ms(first.at, second.at)
+        },
+    ),
+    ..latency_named("ttst", "ttst_ms", "TTST")
+};
+
 /// ICL.
 pub static ICL: Metric = Metric {
     definition: "inter-chunk latency: gaps between consecutive arrivals, pooled over requests",

@@ -27,6 +27,7 @@ pub static METRICS: &[&Metric] = &[
     &TTFT,
     &TTFT_SCHEDULE,
     &TTFC,
+    &TTST,
     &ICL,
     &ITL,
     &TPOT,
@@ -346,6 +347,7 @@ mod tests {
                 "ttft_ms",
                 "ttft_schedule_ms",
                 "ttfc_ms",
+                "ttst_ms",
                 "icl_ms",
                 "itl_ms",
                 "tpot_ms",
@@ -415,7 +417,7 @@ mod tests {
         let names = PER_REQUEST.map(|metric| metric.name);
         let client = ["client_queue", "send_lag"];
         assert_eq!(names[..2], client);
-        let answers = ["ttft", "ttft_schedule", "ttfc", "tpot", "e2e", "e2e_schedule"];
+        let answers = ["ttft", "ttft_schedule", "ttfc", "ttst", "tpot", "e2e", "e2e_schedule"];
         assert_eq!(names[2..], answers);
     }
 

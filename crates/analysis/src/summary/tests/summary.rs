@@ -120,7 +120,8 @@ fn when_nothing_is_ok_everything_about_answers_is_null_and_says_so() {
     let failed = Given::failed(0, Outcome::StreamError).arrival(50, &[Some(1)]).record();
     let summary = summarize(&run(vec![failed]));
     assert_eq!(summary.verdict, Verdict::Invalid);
-    for name in ["ttft", "ttft_schedule", "ttfc", "icl", "itl", "tpot", "e2e", "arrival_width"] {
+    let latencies = ["ttft", "ttft_schedule", "ttfc", "ttst", "icl", "itl", "tpot", "e2e"];
+    for name in latencies.into_iter().chain(["arrival_width"]) {
         let found =
             summary.metrics.distribution(crate::metric::Metric::named(name).unwrap()).unwrap();
         assert_eq!((found.n, found.p50), (0, None), "{name}");

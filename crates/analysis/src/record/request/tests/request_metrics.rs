@@ -36,6 +36,7 @@ fn every_latency_of_a_plain_stream() {
     assert_eq!(found.get(&metric::TTFT), Some(100.0));
     assert_eq!(found.get(&metric::TTFT_SCHEDULE), Some(105.0));
     assert_eq!(found.get(&metric::TTFC), Some(100.0));
+    assert_eq!(found.get(&metric::TTST), Some(20.0), "two tokens in one read are one arrival");
     assert_eq!(found.get(&metric::TPOT), Some(80.0 / 4.0));
     assert_eq!(found.get(&metric::E2E), Some(180.0));
     assert_eq!(found.get(&metric::E2E_SCHEDULE), Some(185.0));
@@ -74,7 +75,7 @@ fn an_answer_without_output_has_no_latency() {
 fn one_token_has_no_time_per_token_after_it() {
     let (found, _) = latencies(&Given::ok(0).arrival(50, &[Some(1)]).usage(10, 1).record());
     assert!(found.get(&metric::TTFT).is_some());
-    assert!(found.get(&metric::TPOT).is_none());
+    assert!(found.get(&metric::TPOT).is_none() && found.get(&metric::TTST).is_none());
 }
 
 #[test]
