@@ -335,6 +335,8 @@ fn flags_reach_the_body() {
         "-1",
         "--presence-penalty",
         "-0.5",
+        "--reasoning-effort",
+        "low",
         "--stop",
         "a",
         "--stop",
@@ -357,7 +359,7 @@ fn flags_reach_the_body() {
     let body = spec(&words).workload.body;
     let wanted = json!({
         "temperature": 0.0, "top_p": 0.9, "top_k": -1, "presence_penalty": -0.5,
-        "stop": ["a", "b"], "user": null,
+        "reasoning_effort": "low", "stop": ["a", "b"], "user": null,
     });
     assert_eq!(Value::Object(body.fields), wanted);
     let images = body.images.unwrap();

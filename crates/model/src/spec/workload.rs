@@ -141,6 +141,9 @@ pub struct BodyTable {
     #[command(flatten)]
     #[serde(flatten)]
     pub sampling: SamplingTable,
+    /// How long a reasoning model thinks, where the server accepts it: low, medium or high
+    #[arg(long, value_name = "EFFORT")]
+    pub reasoning_effort: Option<String>,
     /// Text that ends an answer; the flag may be repeated
     #[arg(long, value_name = "TEXT")]
     pub stop: Option<Vec<String>>,
@@ -681,8 +684,9 @@ impl SourceTable {
 impl BodyTable {
     fn resolve(self) -> Result<BodySpec> {
         let mut fields = self.extra.unwrap_or_default();
+        let effort = self.reasoning_effort.map(|it| ("reasoning_effort".to_owned(), it.into()));
         let stop = self.stop.map(|stop| ("stop".to_owned(), stop.into()));
-        for (field, value) in self.sampling.fields().into_iter().chain(stop) {
+        for (field, value) in self.sampling.fields().into_iter().chain(effort).chain(stop) {
             if fields.contains_key(&field) {
                 return Err(SpecError::FieldTwice(field));
             }
