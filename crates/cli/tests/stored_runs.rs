@@ -179,8 +179,7 @@ fn a_summary_of_another_version_is_verified_by_its_numbers() {
     assert_eq!(code, Some(0), "an older version knew fewer metrics: {said}");
     assert!(said.contains("computed by version 0.0.9"), "{said}");
 
-    let (code, said) =
-        change("summary.json", &|it| it["metrics"]["ttft_ms"]["mean"] = 1.5.into());
+    let (code, said) = change("summary.json", &|it| it["metrics"]["ttft_ms"]["mean"] = 1.5.into());
     assert_eq!(code, Some(4), "a number was changed: {said}");
     assert!(said.contains("metrics.ttft_ms.mean differs"), "{said}");
 }

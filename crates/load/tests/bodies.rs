@@ -68,6 +68,7 @@ fn a_plain_text_becomes_the_plainest_body() {
             Api::OllamaGenerate,
             r#"{"model":"m","prompt":"hi","stream":true,"options":{"num_predict":5}}"#,
         ),
+        (Api::Pooling, r#"{"model":"m","input":"hi"}"#),
         (Api::TritonGenerate, r#"{"text_input":"hi","max_tokens":5,"stream":true}"#),
     ] {
         assert_eq!(text(&recipe(api)), wanted, "{api}");
@@ -79,7 +80,7 @@ fn what_has_a_field_for_it_asks_for_a_whole_answer() {
     for api in Api::all() {
         let body = parsed(&BodyRecipe { streaming: false, ..recipe(api) });
         // No streams at all, or at another path.
-        let has_no_field = matches!(api, Api::Embeddings | Api::Rerank | Api::TgiGenerate);
+        let has_no_field = !api.generates() || api == Api::TgiGenerate;
         let asks = (!has_no_field).then_some(&Value::Bool(false));
         assert_eq!(body.get("stream"), asks, "{api}");
     }

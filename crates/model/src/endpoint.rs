@@ -34,6 +34,8 @@ pub enum Api {
     OllamaGenerate,
     #[serde(rename = "triton")]
     TritonGenerate,
+    /// vLLM's, of models that classify, reward or embed.
+    Pooling,
 }
 
 /// How a prompt reaches the model.
@@ -220,6 +222,14 @@ static FACTS: [ApiFacts; Api::VARIANTS.len()] = [
         // The path names one model for all requests.
         takes_adapters: false,
         own_fields: &["text_input", "max_tokens", "stream"],
+        ..COMMON
+    },
+    ApiFacts {
+        api: Api::Pooling,
+        path: "/pooling",
+        generates: false,
+        own_fields: &["model", "input"],
+        vllm_backend: Some("vllm-pooling"),
         ..COMMON
     },
 ];

@@ -97,11 +97,9 @@ fn verify_set(set: &SetDirectory, page: Option<PageFormat>) -> Result<Finding, F
     let foreign = set.points()?.into_iter().filter(|number| !asked.contains(number));
     problems.extend(foreign.map(|number| format!("the set asks for no point {number}")));
     match set.read_summary()? {
-        Some(kept) => problems.extend(difference(
-            &kept,
-            &summary.to_json_bytes(),
-            &manifest.tool_version,
-        )),
+        Some(kept) => {
+            problems.extend(difference(&kept, &summary.to_json_bytes(), &manifest.tool_version))
+        }
         None => problems.push(no_summary(&play::resume_command(set))),
     }
     if let Some(format) = page {
@@ -141,11 +139,9 @@ fn check_run(directory: &RunDirectory) -> Result<(StoredRun, Summary, Vec<String
         problems.push(format!("the journal is damaged: {}", stored.integrity));
     }
     match kept {
-        Some(kept) => problems.extend(difference(
-            &kept,
-            &summary.to_json_bytes(),
-            &summary.run.tool_version,
-        )),
+        Some(kept) => {
+            problems.extend(difference(&kept, &summary.to_json_bytes(), &summary.run.tool_version))
+        }
         None => problems.push(no_summary(&directory.remedy())),
     }
     Ok((stored, summary, problems))

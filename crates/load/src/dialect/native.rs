@@ -35,6 +35,7 @@ pub(super) static DIALECTS: [Dialect; 8] = [
     },
     Dialect::new(Api::Embeddings, embeddings_body, read_embeddings),
     Dialect::new(Api::Rerank, rerank_body, read_rerank),
+    Dialect::new(Api::Pooling, embeddings_body, read_embeddings),
 ];
 
 // Text-generation-inference: a stream has one token per event, and the last one repeats the whole
@@ -572,7 +573,8 @@ struct ScoreDocument<'a> {
 #[derive(Default, Deserialize)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
 struct Item<'a> {
-    /// Numbers, or Base64 where that was asked for.
+    /// Numbers, or Base64 where that was asked for; an answer of the pooling API calls them `data`.
+    #[serde(alias = "data")]
     embedding: Option<&'a RawValue>,
 }
 

@@ -35,6 +35,7 @@ fn streams() -> Vec<(Api, String)> {
         (Api::OllamaChat, OLLAMA_CHAT.to_owned()),
         (Api::OllamaGenerate, ollama.to_owned()),
         (Api::TritonGenerate, events(&[r#"{"text_output":"é"}"#])),
+        (Api::Pooling, r#"{"data":[{"object":"pooling","data":[0.5]}]}"#.into()),
     ]
 }
 
@@ -138,6 +139,7 @@ fn vectors_and_scores_are_one_output_without_tokens() {
         (Api::Embeddings, r#"{"object":"list","data":[]}"#),
         (Api::Embeddings, r#"{"data":[{"embedding":[1]},{"embedding":[]}]}"#),
         (Api::Embeddings, r#"{"data":[{"index":0}]}"#),
+        (Api::Pooling, r#"{"data":[{"object":"pooling","data":[]}]}"#),
         (Api::Rerank, r#"{"results":[]}"#),
         (Api::Rerank, r#"{"results":{"a":1}}"#),
     ] {

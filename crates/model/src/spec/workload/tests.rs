@@ -144,8 +144,16 @@ fn what_an_api_has_no_place_for_is_refused() {
     let adapters = BodyTable { lora: Some(vec!["l".to_owned()]), ..BodyTable::default() };
     assert_eq!(refusing("--lora", &source, &adapters), ["tgi", "llama-completion", "triton"]);
     let images = BodyTable { images: Some(1), ..BodyTable::default() };
-    let without =
-        ["completions", "embeddings", "rerank", "tgi", "sglang", "llama-completion", "triton"];
+    let without = [
+        "completions",
+        "embeddings",
+        "rerank",
+        "tgi",
+        "sglang",
+        "llama-completion",
+        "triton",
+        "pooling",
+    ];
     assert_eq!(refusing("--images", &source, &images), without);
     let turns = Some(Lengths::Fixed(3));
     let talks = SourceTable { turns, ..SourceTable::default() };
