@@ -10,10 +10,7 @@ use std::collections::BTreeMap;
 use inferometer_model::Outcome;
 use inferometer_model::study::Level;
 
-pub(super) use self::run::{
-    client_machine, course, first_token_metric, first_tokens, gaps, gpus, requests, spread,
-    token_gaps,
-};
+pub(super) use self::run::*;
 use super::prelude::*;
 use crate::chart::{
     Bar, BarGroup, Bars, LinePoint, LineSeries, Lines, LinesPanel, Measure, Pareto, ParetoPoint,
