@@ -96,6 +96,7 @@ fn sections(
         let drawn = [
             charts::first_tokens(&own, ""),
             charts::token_gaps(&own, ""),
+            charts::whole_answers(&own, ""),
             charts::course(summary, ""),
             charts::requests(summary, ""),
             charts::gaps(summary, ""),
