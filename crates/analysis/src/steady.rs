@@ -15,6 +15,7 @@
 //!   of a hundred steady runs; or
 //! - the output of a closed loop does not settle: its load follows the server.
 
+use inferometer_model::fmt;
 use inferometer_model::spec::{LoadShape, Rate, Think};
 use serde::{Deserialize, Serialize};
 
@@ -130,7 +131,8 @@ impl SteadyState {
             readings.each_ref().map(|reading| reading.unsettled);
         let never = match (growth.filter(|growth| growth.beyond_chance), output_trend) {
             (Some(Growth { per_s, .. }), _) => Some(format!(
-                "requests in flight grow by {per_s:.2} per second: the server does not keep up"
+                "requests in flight grow by {} per second: the server does not keep up",
+                fmt::number(per_s)
             )),
             (None, _) if open => in_flight_trend
                 .and(ttft_trend)
@@ -140,8 +142,8 @@ impl SteadyState {
             }
             (None, Some(Unsettled::Trend { drift, .. })) => {
                 let changes = if drift < 0.0 { "falls" } else { "rises" };
-                let percent = drift.abs() * 100.0;
-                Some(format!("the output rate {changes} by {percent:.0} % over the run"))
+                let percent = fmt::percent(drift.abs());
+                Some(format!("the output rate {changes} by {percent} over the run"))
             }
             (None, None) => None,
         };

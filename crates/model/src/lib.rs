@@ -44,6 +44,7 @@ macro_rules! stored_as_text {
 pub mod deployment;
 pub mod endpoint;
 pub mod fetch;
+pub mod fmt;
 pub mod import;
 pub mod journal;
 pub mod moment;

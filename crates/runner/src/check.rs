@@ -8,6 +8,7 @@ use inferometer_load::answer::Failure as LoadFailure;
 use inferometer_load::target::Target;
 use inferometer_model::endpoint::Api;
 use inferometer_model::fetch::{FetchReply, FetchRequest};
+use inferometer_model::fmt;
 use inferometer_model::observations::{
     Connections, Correction, InputLength, PinnedOutput, UsageAsk,
 };
@@ -346,8 +347,9 @@ fn by_words(target: &Target) -> Result<Finding, Failure> {
         let remedy = "lengths stay estimates: set the model's tokenizer with --tokenizer";
         return Ok(Finding::problem("prompt length", NO_PROMPT_LENGTH, remedy));
     };
+    let tokens_per_word = fmt::number(tokens_per_word);
     let words = format!(
-        "reported; a generated word has {tokens_per_word:.2} tokens, and each prompt has \
+        "reported; a generated word has {tokens_per_word} tokens, and each prompt has \
          {overhead_tokens} more (its template)"
     );
     let remedy = "for exact lengths set the model's tokenizer: --tokenizer";

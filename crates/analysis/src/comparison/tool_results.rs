@@ -3,6 +3,7 @@
 //! Figures are compared where they have the same definition. With one result on a side the uncertainty
 //! of a difference is not known, so it is shown and not judged; several are judged as our runs are.
 
+use inferometer_model::fmt;
 use inferometer_model::study::Level;
 
 use super::{
@@ -204,8 +205,9 @@ fn facts(first: &ToolResult, other: &ToolResult, side: &str) -> Vec<Objection> {
         if let (Some(a), Some(b)) = (mean(first), mean(other))
             && OTHER_LENGTHS * a.max(b) < (a - b).abs()
         {
+            let [a, b] = [a, b].map(fmt::whole);
             let text = format!(
-                "the mean length of {whose} differs: {a:.0} tokens in the base, {b:.0} in {side}"
+                "the mean length of {whose} differs: {a} tokens in the base, {b} in {side}"
             );
             found.push(Objection::new(key, weight, side, text, LOAD));
         }

@@ -19,6 +19,7 @@ mod warnings;
 use std::sync::LazyLock;
 
 use inferometer_model::Observations;
+use inferometer_model::fmt::{compact, number, percent};
 use inferometer_model::observations::Manifest;
 use serde::{Deserialize, Serialize};
 
@@ -291,7 +292,7 @@ pub static CHECKS: &[CheckDefinition] = &[
         };
         let s = |ms: Option<f64>| ms.unwrap_or(0.0) / 1e3;
         let (from, to) = (s(window.from_ms), s(window.to_ms));
-        found(window.duration_s, format!("steady from {from:.2} s to {to:.2} s"))
+        found(window.duration_s, format!("steady from {} s to {} s", number(from), number(to)))
     }),
     check(CheckKind::LittlesLaw, "share", Some(degraded_from(LITTLE_APART)), |run| {
         littles_law(run.measured)
@@ -316,7 +317,7 @@ pub static CHECKS: &[CheckDefinition] = &[
     }),
     check(CheckKind::ClientLoop, "ms", Some(CLIENT_MS), |run| {
         let late = run.health.loop_lag_ms.p99_at_most.ok_or("the loop lag was not recorded")?;
-        found(Some(late), format!("the loop woke at most {late:.3} ms late (p99)"))
+        found(Some(late), format!("the loop woke at most {} ms late (p99)", number(late)))
     }),
     check(CheckKind::ClientCapacity, "share", Some(CAPACITY_SHARE), |run| {
         let missing = if is_calibrated_wire(run.manifest) {
@@ -325,7 +326,7 @@ pub static CHECKS: &[CheckDefinition] = &[
             "a calibration is valid for plain HTTP/1.1 only"
         };
         let used = run.health.capacity.as_ref().ok_or(missing)?.used;
-        found(Some(used), format!("{:.1} % of the client's capacity was used", used * 100.0))
+        found(Some(used), format!("{} of the client's capacity was used", percent(used)))
     }),
     check(CheckKind::Clock, "times", None, |run| {
         let odd = run.health.clock_jumps.unwrap_or(0) + run.measured.out_of_order;
@@ -368,17 +369,14 @@ pub static CHECKS: &[CheckDefinition] = &[
     check(CheckKind::OutputLength, "share", None, |run| {
         with_tokens(run.measured)?;
         let off = share(run.measured.anomalies.output_off, run.measured.ok).unwrap_or(0.0);
-        found(Some(off), format!("{:.1} % of the answers have another length", off * 100.0))
+        found(Some(off), format!("{} of the answers have another length", percent(off)))
     }),
     check(CheckKind::Cache, "share", Some(degraded_from(CACHED_SHARE_GRAVE)), |run| {
         if new_prompts(&run.manifest.spec.workload.source).is_none() {
             return Err("this workload may repeat prompts".into());
         }
         let share = cached_share(run.measured).ok_or(CACHE_UNKNOWN.0)?;
-        found(
-            Some(share),
-            format!("{:.1} % of the input came from the prefix cache", share * 100.0),
-        )
+        found(Some(share), format!("{} of the input came from the prefix cache", percent(share)))
     }),
     check(CheckKind::ServerRestart, "restarts", RESTARTS, |run| {
         found(Some(server(run)?.restarts as f64), "no restart in the server's metrics")
@@ -390,8 +388,7 @@ pub static CHECKS: &[CheckDefinition] = &[
             .map(f64::abs)
             .max_by(f64::total_cmp)
             .ok_or("the server's token totals cannot be compared with the client's")?;
-        let text =
-            format!("the token totals of server and client differ by {:.2} %", worst * 100.0);
+        let text = format!("the token totals of server and client differ by {}", percent(worst));
         found(Some(worst), text)
     }),
     check(CheckKind::GpuSpeed, "share", Some(degraded_from(THROTTLED_SHARE)), |run| {
@@ -416,7 +413,7 @@ pub static CHECKS: &[CheckDefinition] = &[
     check(CheckKind::ClientMachine, "share", Some(degraded_from(CPU_FULL_SHARE)), |run| {
         let busy = run.client_machine().and_then(|client| client.cpu_share);
         let mean = busy.ok_or("its CPU utilisation was not sampled")?.mean;
-        found(Some(mean), format!("its CPUs were busy for {:.1} % of the run", mean * 100.0))
+        found(Some(mean), format!("its CPUs were busy for {} of the run", percent(mean)))
     }),
 ];
 
@@ -444,20 +441,21 @@ fn delivered(measured: &Measured) -> Finding {
     match &measured.delivered {
         Delivered::NotChecked { reason } => Err(reason.clone()),
         Delivered::Slots(slots) => {
-            let text = format!("{:.2} of {} slots were in use", slots.in_use_mean, slots.asked);
+            let in_use = compact(slots.in_use_mean);
+            let text = format!("{in_use} of {} slots were in use", slots.asked);
             found(Some(1.0 - slots.share), text)
         }
         Delivered::Schedule(schedule) => {
             let rates = schedule.intended_per_s.zip(schedule.sent_per_s);
             let (intended, sent) = rates.ok_or("all requests were due at the same time")?;
-            let late = schedule.late_share.unwrap_or(0.0) * 100.0;
+            let [sent, intended] = [sent, intended].map(number);
+            let late = percent(schedule.late_share.unwrap_or(0.0));
             let unsent = match schedule.unsent {
                 0 => String::new(),
                 unsent => format!("; {unsent} due requests were never sent"),
             };
             let text = format!(
-                "{sent:.2} requests per second were sent, and {intended:.2} planned; {late:.1} % \
-                 were more than {} ms late{unsent}",
+                "{sent} requests per second were sent, and {intended} planned; {late} were more than {} ms late{unsent}",
                 schedule.late_from_ms
             );
             // With a cap the rates differ by design, and nothing is judged by it.
@@ -473,18 +471,18 @@ fn littles_law(measured: &Measured) -> Finding {
         return Err(law.reason.clone().unwrap_or_else(|| "requests took no time".to_owned()));
     };
     let server = law.server_in_flight.map_or_else(String::new, |server| {
-        format!("; {server:.2} running and waiting by the server's gauges")
+        format!("; {} running and waiting by the server's gauges", number(server))
     });
-    let product = per_s * stay_s;
-    let text = format!(
-        "{in_flight:.2} in flight; {per_s:.2} per second × {stay_s:.3} s = {product:.2}{server}"
-    );
+    let product = number(per_s * stay_s);
+    let [in_flight, per_s, stay_s] = [in_flight, per_s, stay_s].map(number);
+    let text =
+        format!("{in_flight} in flight; {per_s} per second × {stay_s} s = {product}{server}");
     found(Some(apart.abs()), text)
 }
 
 fn p99(value: Option<f64>, what: &str, missing: &str) -> Finding {
     let p99 = value.ok_or(missing)?;
-    found(Some(p99), format!("{what} {p99:.3} ms (p99)"))
+    found(Some(p99), format!("{what} {} ms (p99)", number(p99)))
 }
 
 fn answered(measured: &Measured) -> Result<(), String> {

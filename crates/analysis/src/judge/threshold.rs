@@ -12,6 +12,7 @@
 //! of the rule, an invalid run meets none, and misses only those that its failures are about.
 
 use inferometer_model::Observations;
+use inferometer_model::fmt;
 use inferometer_model::outcome::Cause;
 use inferometer_model::spec::{Limit, Relation, Slo};
 use serde::{Deserialize, Serialize};
@@ -305,7 +306,7 @@ impl Threshold {
         let Some(statistic) = self.quantity.statistic() else { return UNBOUNDED.to_owned() };
         let (name, needed) = (statistic.name(), statistic.certified_from());
         let (have, effective) = (found.estimate.n, found.estimate.effective_n);
-        let (needed_text, have_text) = (grouped(needed), grouped(have));
+        let (needed_text, have_text) = (fmt::count(needed), fmt::count(have));
         if have < needed {
             let instead = match statistic {
                 Statistic::Percentile(_) => ", or use a lower percentile",
@@ -322,7 +323,7 @@ impl Threshold {
         let effective = effective.filter(|it| 1.0 <= *it && *it < needed as f64);
         let (there_are, more) = match effective {
             Some(effective) => (
-                format!("there are about {effective:.0} of {have_text}"),
+                format!("there are about {} of {have_text}", fmt::whole(effective)),
                 requests_for(found.requests as f64 * needed as f64 / effective),
             ),
             None => (format!("these {have_text} are correlated"), requests_for(f64::NAN)),
@@ -335,9 +336,9 @@ impl Threshold {
 
     fn straddles(&self, interval: Interval, found: &Evidence) -> String {
         if *self.quantity.metric() == metric::ERROR_RATE && found.estimate.value <= 0.0 {
-            let (sent, left) = (grouped(found.requests), interval.high * 100.0);
+            let (sent, left) = (fmt::count(found.requests), fmt::percent(interval.high));
             let more = self.more(interval, found, "without a failure");
-            return format!("0 of {sent} failed, so the error rate may be {left:.1} %; {more}");
+            return format!("0 of {sent} failed, so the error rate may be {left}; {more}");
         }
         let more = self.more(interval, found, "like these");
         format!("the 95 % interval {} includes the limit; {more}", self.interval_text(interval))
@@ -368,7 +369,7 @@ impl Threshold {
             let verb = if self.is_met_by(found.estimate.value) { "show" } else { "decide" };
             format!(
                 "about {} requests {alike} would {verb} it (--requests {count})",
-                grouped(count)
+                fmt::count(count)
             )
         })
     }
@@ -403,7 +404,7 @@ impl Threshold {
         let (low, high) = (interval.low * scale, interval.high * scale);
         let digits = [0, 1, 2].into_iter().find(|digits| 10_f64.powi(1 - digits) <= high - low);
         let digits = usize::try_from(digits.unwrap_or(3)).unwrap_or(3);
-        let [low, high] = [low, high].map(|end| grouped(format!("{end:.digits$}")));
+        let [low, high] = [low, high].map(|end| fmt::decimals(end, digits));
         format!("{low}–{high} {name}")
     }
 }
@@ -413,7 +414,7 @@ fn requests_for(count: f64) -> String {
         return "send more requests (--requests)".to_owned();
     }
     let count = rounded_up(count);
-    format!("send about {} requests (--requests {count})", grouped(count))
+    format!("send about {} requests (--requests {count})", fmt::count(count))
 }
 
 /// Rounded up to two digits.
@@ -428,20 +429,6 @@ fn rounded_up(count: f64) -> u64 {
         step *= 10.0;
     }
     ((count / step).ceil() * step) as u64
-}
-
-/// A number with its thousands separated.
-fn grouped(number: impl std::fmt::Display) -> String {
-    let text = number.to_string();
-    let (whole, fraction) = text.split_at(text.find('.').unwrap_or(text.len()));
-    let mut grouped = String::new();
-    for (place, digit) in whole.char_indices() {
-        if 0 < place && (whole.len() - place).is_multiple_of(3) && !grouped.ends_with('-') {
-            grouped.push(',');
-        }
-        grouped.push(digit);
-    }
-    grouped + fraction
 }
 
 /// The outcome of an SLO about the whole run.

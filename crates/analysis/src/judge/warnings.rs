@@ -7,6 +7,7 @@
 use std::fmt::Write;
 
 use inferometer_model::Outcome;
+use inferometer_model::fmt::{compact, number, percent, whole};
 use inferometer_model::journal::RunStop;
 use inferometer_model::observations::InputLength;
 use inferometer_model::outcome::Cause;
@@ -240,7 +241,8 @@ static RULES: &[Rule<Raise>] = &[
         let severity =
             if RATE_APART_GRAVE < apart - unsent { Severity::Invalid } else { Severity::Degraded };
         let apart = percent(apart);
-        let text = format!("{sent:.2} requests per second were sent, and {intended:.2} planned");
+        let [sent, intended] = [sent, intended].map(number);
+        let text = format!("{sent} requests per second were sent, and {intended} planned");
         if 0.0 < unsent {
             let text = format!("{text} ({apart} apart); {} were never sent", percent(unsent));
             return Some(raise(severity, text)?.with_remedy("-unsent"));
@@ -249,26 +251,28 @@ static RULES: &[Rule<Raise>] = &[
     }),
     rule("arrivals-bunched", CheckKind::DeliveredLoad, |run| {
         let (intended, sent) = schedule(run)?.bunched()?;
+        let (over_s, [sent, planned]) =
+            (intended.over_s, [sent, intended].map(|it| number(it.index)));
         note(format!(
-            "over {} s the index of dispersion of the sent requests is {:.2}, and {:.2} was planned",
-            intended.over_s, sent.index, intended.index
+            "over {over_s} s the index of dispersion of the sent requests is {sent}, and {planned} was \
+             planned"
         ))
     }),
     rule("arrivals-unlike", CheckKind::DeliveredLoad, |run| {
         let fit = schedule(run)?.unlike()?;
-        let (process, p) = (&fit.process, format!("{:.1e}", fit.p));
+        let (process, p) = (&fit.process, number(fit.p));
         degraded(format!("the planned gaps do not fit {process} arrivals at this rate (p = {p})"))
     }),
     rule("slots-empty", CheckKind::DeliveredLoad, |run| {
         let Delivered::Slots(slots) = &run.measured.delivered else { return None };
         when(slots.share < SLOTS_SHARE)?;
-        let (asked, used) = (slots.asked, slots.in_use_mean);
-        degraded(format!("on average {used:.2} of {asked} slots were in use before the drain"))
+        let (asked, used) = (slots.asked, compact(slots.in_use_mean));
+        degraded(format!("on average {used} of {asked} slots were in use before the drain"))
     }),
     rule("piling-up", CheckKind::SteadyState, |run| {
-        let per_s = run.measured.steady.piling_up()?;
+        let per_s = number(run.measured.steady.piling_up()?);
         degraded(format!(
-            "requests in flight grow by {per_s:.2} per second: the server does not keep up with the \
+            "requests in flight grow by {per_s} per second: the server does not keep up with the \
              rate"
         ))
     }),
@@ -289,8 +293,9 @@ static RULES: &[Rule<Raise>] = &[
     }),
     rule("server-in-flight", CheckKind::LittlesLaw, |run| {
         let (server, ours) = run.measured.littles_law.server_disagrees()?;
+        let [server, ours] = [server, ours].map(number);
         note(format!(
-            "the server reports {server:.2} requests running and waiting on average, and {ours:.2} of \
+            "the server reports {server} requests running and waiting on average, and {ours} of \
              this run were in flight"
         ))
     }),
@@ -299,25 +304,28 @@ static RULES: &[Rule<Raise>] = &[
         // not late either; `held-by-cap` reports it.
         let lag = run.p99(&metric::SEND_LAG).filter(|_| run.manifest.spec.is_open_loop());
         let (p99_ms, severity) = SENT_LATE_MS.exceeded(lag)?;
-        raise(severity, format!("1 % of the requests were sent {p99_ms:.1} ms or more too late"))
+        let p99 = number(p99_ms);
+        raise(severity, format!("1 % of the requests were sent {p99} ms or more too late"))
     }),
     rule("client-lag", CheckKind::ClientLag, |run| {
         let (p99_ms, severity) = CLIENT_MS.exceeded(run.p99(&metric::CLIENT_LAG))?;
-        raise(severity, format!("1 % of the reads waited {p99_ms:.1} ms or more in the kernel"))
+        let p99 = number(p99_ms);
+        raise(severity, format!("1 % of the reads waited {p99} ms or more in the kernel"))
     }),
     rule("loop-lag", CheckKind::ClientLoop, |run| {
         let (p99_ms, severity) = CLIENT_MS.exceeded(run.health.loop_lag_ms.p99_at_most)?;
-        raise(severity, format!("the client's loop woke up to {p99_ms:.1} ms late (p99)"))
+        raise(severity, format!("the client's loop woke up to {} ms late (p99)", number(p99_ms)))
     }),
     rule("loop-paused", CheckKind::ClientLoop, |run| {
         let (max_ms, severity) = PAUSE_MS.exceeded(run.health.loop_lag_ms.max)?;
-        raise(severity, format!("the client's loop paused for {max_ms:.0} ms"))
+        raise(severity, format!("the client's loop paused for {} ms", whole(max_ms)))
     }),
     rule("arrival-width", CheckKind::ArrivalWidth, |run| {
         let width = run.measured.event_width.as_ref().and_then(|found| found.p99);
         let (p99_ms, severity) = CLIENT_MS.exceeded(width)?;
+        let p99 = number(p99_ms);
         let text = format!(
-            "1 % of the events may have arrived {p99_ms:.1} ms or more before their timestamps: they \
+            "1 % of the events may have arrived {p99} ms or more before their timestamps: they \
              were read together with later ones"
         );
         raise(severity, text)
@@ -415,9 +423,9 @@ static RULES: &[Rule<Raise>] = &[
     rule("output-length", CheckKind::OutputLength, |run| {
         let share = share(run.measured.anomalies.output_off, run.measured.ok)?;
         when(OUTPUT_OFF_SHARE < share)?;
-        let (share, tolerance) = (percent(share), LENGTH_TOLERANCE * 100.0);
+        let (share, tolerance) = (percent(share), percent(LENGTH_TOLERANCE));
         let text = "longer or shorter than requested";
-        note(format!("{share} of the answers are more than {tolerance:.0} % {text}"))
+        note(format!("{share} of the answers are more than {tolerance} {text}"))
     }),
     rule("input-length", CheckKind::InputLength, |run| {
         // Images are tokens, too, and only the server knows how many.
@@ -427,7 +435,7 @@ static RULES: &[Rule<Raise>] = &[
         let counted = input.actual_tokens? as f64 / input.requests as f64;
         when(INPUT_TOLERANCE * asked < (counted - asked).abs())?;
         let text = "tokens per prompt were requested on average, and the server counts";
-        note(format!("{asked:.0} {text} {counted:.0}"))
+        note(format!("{} {text} {}", whole(asked), whole(counted)))
     }),
     rule("usage-zero", CheckKind::TokenCounts, |run| {
         let requests = positive(run.measured.anomalies.zero_usage)?;
@@ -502,7 +510,7 @@ static RULES: &[Rule<Raise>] = &[
         };
         let (gpu, celsius) = worst_gpu(run, |device| Some(device.temperature_c?.max))?;
         when(limit <= celsius)?;
-        note(format!("GPU {gpu} reached {celsius:.0} °C (noted from {limit} °C)"))
+        note(format!("GPU {gpu} reached {} °C (noted from {limit} °C)", whole(celsius)))
     }),
     rule("gpu-memory-full", CheckKind::GpuSpeed, |run| {
         let (gpu, share) = worst_gpu(run, |device| {
@@ -553,10 +561,6 @@ fn when(condition: bool) -> Option<()> {
 /// A count that is not zero.
 fn positive(count: u64) -> Option<u64> {
     Some(count).filter(|count| 0 < *count)
-}
-
-fn percent(share: f64) -> String {
-    format!("{:.1} %", share * 100.0)
 }
 
 fn degraded_above(limit: f64, share: f64) -> Severity {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use inferometer_model::deployment::LikelyCause;
+use inferometer_model::fmt;
 use inferometer_model::spec::Source;
 use inferometer_model::study::{DeploymentRecord, Level, Prompts, StudySpec};
 
@@ -332,10 +333,10 @@ fn same_prompt(it: &SetContext<'_>) -> Option<Raised> {
     match warm().max_by(f64::total_cmp) {
         Some(highest) => note(format!(
             "every request sends the same prompt, and in {} of {} runs the prefix cache answered part \
-             of it (up to {:.0} % of the input): prompt tokens per second include cached tokens",
+             of it (up to {} of the input): prompt tokens per second include cached tokens",
             warm().count(),
             shares.len(),
-            highest * 100.0
+            fmt::percent(highest)
         )),
         None if known().count() < shares.len() => note(
             "every request sends the same prompt, and the servers do not report cached tokens: prompt \
@@ -406,7 +407,7 @@ fn scenarios(suite: &SuiteSummary, rows: &[&Contaminated]) -> String {
     let row = |row: &&Contaminated| {
         let name = scenario(suite, row.row);
         row.cached_share
-            .map_or_else(|| name.to_owned(), |share| format!("{name} {:.0} %", share * 100.0))
+            .map_or_else(|| name.to_owned(), |share| format!("{name} {}", fmt::percent(share)))
     };
     rows.iter().map(row).collect::<Vec<_>>().join(", ")
 }
@@ -424,9 +425,11 @@ fn evidence(suite: &SuiteSummary, rows: &[&Contaminated]) -> String {
     {
         let _ = write!(
             text,
-            "; {} has a prefill speed of {pp:.0} tokens/s and {} of {pp_cold:.0}",
+            "; {} has a prefill speed of {} tokens/s and {} of {}",
             scenario(suite, row.row),
-            scenario(suite, cold)
+            fmt::number(pp),
+            scenario(suite, cold),
+            fmt::number(pp_cold)
         );
     }
     let apart = |row: &Contaminated| Some(row.ttft_ms_mean? / row.ttft_ms_p50?);
@@ -435,9 +438,11 @@ fn evidence(suite: &SuiteSummary, rows: &[&Contaminated]) -> String {
     {
         let _ = write!(
             text,
-            "; the mean TTFT of {} is {mean:.0} ms and its median {median:.0} ms: some of its prompts \
+            "; the mean TTFT of {} is {} ms and its median {} ms: some of its prompts \
              were cached and some were not",
-            scenario(suite, row.row)
+            scenario(suite, row.row),
+            fmt::number(mean),
+            fmt::number(median)
         );
     }
     let longest = rows.iter().max_by_key(|row| row.sent_before.len());

@@ -15,6 +15,7 @@ use inferometer_model::spec::EngineTable;
 use inferometer_report::document::terminal::table;
 use inferometer_report::document::{Cell, Columns, Table, plain};
 use inferometer_report::escape::terminal;
+use inferometer_report::fmt;
 use inferometer_report::terminal::Style;
 use inferometer_target::process::ANNOUNCEMENT;
 
@@ -164,7 +165,7 @@ fn api_key(file: Option<&Path>) -> Result<Option<ApiKey>> {
 
 fn tables() -> String {
     let known = catalogue();
-    let billions = |parameters: f64| format!("{:.1} B", parameters / 1e9);
+    let billions = |parameters: f64| fmt::decimals(parameters / 1e9, 1) + " B";
     let teraflops =
         |flops: Option<f64>| flops.map_or_else(|| "-".to_owned(), |flops| tera(flops, "FLOP/s"));
     let profiles = Columns::new("--profile", |row: &&ProfileFile| Cell::text(&row.name))
@@ -181,7 +182,7 @@ fn tables() -> String {
                 h100-llama-3.1-70b-tp4-fp8";
     let hardware = Columns::new("--hardware", |gpu: &&Gpu| Cell::text(&gpu.name))
         .left("GPU", |gpu| Cell::text(&gpu.title))
-        .left("memory", |gpu| Cell::text(format!("{:.0} GiB", gpu.memory_gib)))
+        .left("memory", |gpu| Cell::text(fmt::whole(gpu.memory_gib) + " GiB"))
         .left("bandwidth", |gpu| Cell::text(tera(gpu.bandwidth, "B/s")))
         .left("FP16", |gpu| Cell::text(teraflops(Some(gpu.flops.fp16))))
         .left("FP8", |gpu| Cell::text(teraflops(gpu.flops.fp8)))
@@ -203,7 +204,7 @@ fn tables() -> String {
 
 fn tera(value: f64, unit: &str) -> String {
     let value = value / 1e12;
-    if value < 10.0 { format!("{value:.2} T{unit}") } else { format!("{value:.0} T{unit}") }
+    format!("{} T{unit}", fmt::decimals(value, if value < 10.0 { 2 } else { 0 }))
 }
 
 #[cfg(test)]

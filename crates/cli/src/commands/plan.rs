@@ -13,7 +13,7 @@ use inferometer_model::plan::Bounds;
 use inferometer_model::spec::{Extent, Source, TargetSpec};
 use inferometer_model::study::Repetition;
 use inferometer_report::document::{Document, Lead, facts, terminal};
-use inferometer_report::fmt::load;
+use inferometer_report::fmt::{self, load};
 use inferometer_report::outline;
 use inferometer_report::terminal::Style;
 use inferometer_workload::Inputs;
@@ -177,8 +177,9 @@ fn lengths(materials: &Materials, is_asked: bool) -> String {
         }
         InputLength::Estimated => "estimated by words (no tokenizer)".to_owned(),
         InputLength::Corrected(correction) => format!(
-            "estimated: the server counts {:.2} tokens per word, plus {} per request",
-            correction.tokens_per_word, correction.overhead_tokens
+            "estimated: the server counts {} tokens per word, plus {} per request",
+            fmt::number(correction.tokens_per_word),
+            correction.overhead_tokens
         ),
     }
 }

@@ -7,7 +7,7 @@ use super::servers::failure_notices;
 use super::{self as matrix, View};
 use crate::document::{Block, Cell, Columns, Section, Table, Text, plain};
 use crate::escape::{terminal_ends, terminal_line};
-use crate::fmt::{NOTHING, across, count, counted};
+use crate::fmt::{NOTHING, across, count, counted, percent};
 use crate::pages::{distinct, set};
 
 /// What was compared, and where.
@@ -86,7 +86,7 @@ fn best(view: View<'_>) -> Option<Table> {
         Cell::text(match &winner.ahead {
             None => "alone".to_owned(),
             Some(found) if matrix::is_tie(found) => "tie".to_owned(),
-            Some(found) => format!("{:.1} %", found.share * 100.0),
+            Some(found) => percent(found.share),
         })
     })
     .left("certainty", |winner| Cell::text(matrix::certainty_words(winner.certainty).0))
