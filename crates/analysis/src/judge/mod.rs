@@ -10,7 +10,7 @@
 //! withhold that percentile's certificate and change no verdict.
 //!
 //! A check is one entry of [`CHECKS`]: unit, limits, and the function that finds its value. Its title and
-//! its description are in `texts.md`, with the remedies of all warnings. To add a check, add its variant
+//! its description are in `texts.md`. To add a check, add its variant
 //! to [`CheckKind`], which gives it its key, its entry and its texts, then run `cargo xtask docs`.
 
 mod threshold;
@@ -198,7 +198,8 @@ impl Verdict {
 
 /// Every remedy with the key of its warning. A key may carry a suffix where a warning has several.
 pub static REMEDIES: LazyLock<Vec<(&str, &str)>> = LazyLock::new(|| {
-    let remedies = sections(include_str!("texts.md"), "# Remedies");
+    let lines = warnings::REMEDY_TEXTS.lines().chain(crate::set::REMEDY_TEXTS.lines());
+    let remedies = lines.filter_map(|line| line.split_once(": "));
     remedies.flat_map(|(keys, text)| keys.split(", ").map(move |key| (key, text))).collect()
 });
 

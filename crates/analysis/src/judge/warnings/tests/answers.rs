@@ -148,6 +148,19 @@ fn a_usage_of_zero_with_output_is_named() {
 }
 
 #[test]
+fn more_tokens_than_max_tokens_allows_are_named() {
+    let counts = |requests, tokens| {
+        with(requests, move |record| {
+            record.usage.as_mut().unwrap().completion_tokens = Some(tokens);
+            record.events[2].tokens = record.events[2].tokens.map(|it| it + tokens as u32 - 3);
+        })
+    };
+    assert_eq!(counts(ALL, 3), []);
+    assert_eq!(counts(ALL, 4), [("above-max-tokens", Severity::Degraded), ("output-length", Severity::Note)]);
+    assert_eq!(counts(1, 4)[0].0, "above-max-tokens");
+}
+
+#[test]
 fn marks_that_do_not_add_up_are_named() {
     let found = with(1, |record| record.events[2].tokens = Some(2));
     assert_eq!(found, [("usage-mismatch", Severity::Note)]);
