@@ -113,7 +113,7 @@ fn limits_are_held_against_one_imported_result() {
         folder.path(),
     );
     assert_eq!(kept.status.code(), Some(0), "{}{}", text(&kept.stdout), text(&kept.stderr));
-    assert!(text(&kept.stdout).contains("no interval"), "{}", text(&kept.stdout));
+    assert!(text(&kept.stdout).contains("no confidence interval"), "{}", text(&kept.stdout));
     let junit = std::fs::read_to_string(folder.path().join("j.xml")).unwrap();
     assert!(junit.contains("tests=\"2\" failures=\"0\"") && junit.contains("vLLM"), "{junit}");
     let missed = output(&["require", &first, "ttft.p99<4s"], folder.path());

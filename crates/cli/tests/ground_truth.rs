@@ -159,7 +159,11 @@ fn measure(engine: &Engine, folder: &Path, arguments: &[&str]) -> Observations {
 
 /// The medians of TTFT and, of a stream whose writes are its tokens, of TTST as reported, against
 /// the same numbers made of the engine's writes.
-fn check_summary(observations: &Observations, truth: &Truth, writes_are_tokens: bool) {
+fn check_summary(
+    observations: &Observations,
+    truth: &Truth,
+    writes_are_tokens: bool,
+) -> Result<(), String> {
     let mut first_tokens = Vec::new();
     let mut second_tokens = Vec::new();
     let is_probe = |id: &Option<String>| id.as_deref() == Some("inferometer-probe-0");
@@ -177,9 +181,11 @@ fn check_summary(observations: &Observations, truth: &Truth, writes_are_tokens: 
         let truth = f64::midpoint(values[(values.len() - 1) / 2], values[middle]);
         let reported = summary.metrics.distribution(metric).unwrap();
         let reported = reported.percentile(Percentile::P50).unwrap();
-        let title = metric.title;
-        assert!((reported - truth).abs() < 1.0, "{title} p50 {reported} ms, in truth {truth} ms");
+        if 1.0 <= (reported - truth).abs() {
+            return Err(format!("{} p50 {reported} ms, in truth {truth} ms", metric.title));
+        }
     }
+    Ok(())
 }
 
 /// Measures a fresh engine and compares, up to a few times.
@@ -199,12 +205,14 @@ fn agrees(faults: &[&str], arguments: &[&str]) {
         match compare(&observations, &truth) {
             Ok(agreement) => {
                 assert!(8 * 24 <= agreement.events, "{faults:?}: {agreement:?}");
-                check_summary(&observations, &truth, faults.is_empty());
-                return;
+                match check_summary(&observations, &truth, faults.is_empty()) {
+                    Ok(()) => return,
+                    Err(apart) => late = Some(apart),
+                }
             }
             // On a starved core the kernel itself delivers late, and no client can know.
             Err(mismatch @ (Mismatch::Late { .. } | Mismatch::Hidden { .. })) => {
-                late = Some(mismatch);
+                late = Some(format!("{mismatch:?}"));
             }
             Err(mismatch) => panic!("{faults:?} {arguments:?}: {mismatch:?}"),
         }

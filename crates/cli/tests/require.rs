@@ -160,7 +160,7 @@ fn what_can_never_be_judged_is_refused_before_anything_is_sent() {
         (&["--require", "ttft.p99>500ms"], "lower is better"),
         (&["--require", "ttft.p99<1s", "--no-stream"], "not streamed"),
         (&["--require", "soon"], "is not a limit"),
-        (&["--require", "ttft.p99"], "write it as ttft.p99<500ms"),
+        (&["--require", "ttft.p99"], "write ttft<500ms, ttft.p99<500ms"),
         (&["--require", "error_rate<500%"], "above 100%"),
         (&["--require", "error_rate<1%", "--records", "none"], "--require needs records"),
         (&["--undecided", "maybe"], "possible values: pass, fail"),
@@ -247,5 +247,9 @@ fn the_runs_of_a_set_are_judged_together_and_a_sweep_has_no_one_value() {
     output(&sweep, folder.path());
     let refused = output(&["require", "latest", "output_throughput>300"], folder.path());
     assert_eq!(refused.status.code(), Some(2));
-    assert!(text(&refused.stderr).contains("a sweep has several"), "{}", text(&refused.stderr));
+    assert!(
+        text(&refused.stderr).contains("is a sweep: a threshold is for one load"),
+        "{}",
+        text(&refused.stderr)
+    );
 }

@@ -9,6 +9,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
+use inferometer_report::fmt;
+
 use support::suites::{only_set, summary};
 use support::{output, text};
 
@@ -184,12 +186,14 @@ fn the_report_flags_a_warm_cache_with_its_evidence() {
 
     let top = page.split_once("\n## ").unwrap().0;
     let evidence = format!(
-        "Concurrency Scaling (c=4) has a prefill speed of {four:.0} tokens/s and Single User Latency of {alone:.0}"
+        "Concurrency Scaling (c=4) has a prefill speed of {} tokens/s and Single User Latency of {}",
+        fmt::number(four),
+        fmt::number(alone)
     );
     for words in [
         "Verdict: degraded",
         "**Degraded**",
-        "rows met prompts in the prefix cache that were to be new",
+        "rows should have been new but were in the prefix cache",
         &evidence,
     ] {
         assert!(top.contains(words), "{words}: {top}");

@@ -84,7 +84,11 @@ fn wrong_words_about_a_server_are_refused_before_anything_is_stored() {
         assert!(text(&ran.stderr).contains(wanted), "{}", text(&ran.stderr));
     }
     let engine = output(&["run", "-q", "--server-info", "local"], folder.path());
-    assert!(text(&engine.stderr).contains("embedded engine"), "{}", text(&engine.stderr));
+    assert!(
+        text(&engine.stderr).contains("--server-info describes another machine's server"),
+        "{}",
+        text(&engine.stderr)
+    );
     let runs = std::fs::read_dir(folder.path().join("runs")).into_iter().flatten();
     assert_eq!(runs.count(), 0);
 }

@@ -135,7 +135,7 @@ fn what_makes_no_page_is_refused_with_a_way_out() {
     let folder = folder.path();
     let [v0, v1] = published(folder);
     let said = refused(&["report", &v0, &v1, "--together"], folder);
-    assert!(said.contains("has no folder of its own") && said.contains("--to FOLDER"), "{said}");
+    assert!(said.contains("has no folder") && said.contains("--to FOLDER"), "{said}");
     let said = refused(&["report", &v0, &v1, "--to", "page"], folder);
     assert!(said.contains("--together"), "{said}");
     let asked = ["report", &v0, "--together", "--narrator", "target", "--to", "page"];

@@ -86,7 +86,7 @@ fn contradictions_are_usage_errors() {
     let found = refused(&["run", "--ramp", "2-20:60s"]);
     assert_says(&found, 2, &["--ramp", "2-20:60s", "2..20:60s"]);
     let found = refused(&["run", "--ramp", "2..20:60s,20..-1:5s"]);
-    assert_says(&found, 2, &["--ramp segment 2", "zero or above"]);
+    assert_says(&found, 2, &["--ramp segment 2", "from zero to"]);
     assert_says(&refused(&["run", "--rate", "fast"]), 2, &["--rate", "fast", "inf"]);
     assert_says(&refused(&["run", "--rate", "0"]), 2, &["--rate", "above zero"]);
     assert_says(&refused(&["run", "--requests", "-1"]), 2, &["-1", "--requests"]);

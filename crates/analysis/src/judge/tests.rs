@@ -54,7 +54,7 @@ fn a_check_is_as_grave_as_its_gravest_warning_and_keeps_its_figure() {
     let errors = summary.checks.iter().find(|check| check.key == "errors").unwrap();
     assert_eq!((errors.state, errors.figure), (CheckState::Degraded, Some(0.05)));
     assert_eq!(errors.limits, Some(Limits { degraded: Some(0.01), invalid: Some(0.5) }));
-    assert_eq!(errors.finding, "2 of 40 attempted requests failed (5.0 %)");
+    assert_eq!(errors.finding, "2 of 40 attempted requests failed (5 %)");
     assert!(errors.remedy.as_ref().unwrap().contains("failures"));
     assert_eq!(summary.verdict, Verdict::Degraded);
     assert_eq!(summary.warnings[0].check.as_deref(), Some("errors"));

@@ -6,13 +6,13 @@
 
 use std::fmt::Write;
 
-use inferometer_model::{Outcome, RequestRecord};
 use inferometer_model::fmt::{compact, number, percent, whole};
 use inferometer_model::journal::RunStop;
 use inferometer_model::observations::InputLength;
 use inferometer_model::outcome::Cause;
 use inferometer_model::spec::Source;
 use inferometer_model::telemetry::DeviceSource;
+use inferometer_model::{Outcome, RequestRecord};
 
 use super::{CheckKind, Limits, REMEDIES, RunContext, Severity, Warning};
 use crate::audit::Audit;

@@ -48,7 +48,7 @@ impl FromStr for Slo {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let slo = parse(text).ok_or_else(|| {
-            format!("`{text}` is not a limit on a metric; write ttft.p99<500ms or error_rate<1%")
+            format!("`{text}` is not a limit on a metric; write ttft<500ms, ttft.p99<500ms or error_rate<1%")
         })?;
         match slo.limit {
             Limit::Share(share) if 1.0 < share => {

@@ -213,7 +213,7 @@ fn links_lead_to_their_own_scenario_in_every_script() {
     }
     let text = html::render(&page_of(&set, &points));
     let mut ids: Vec<&str> = text
-        .split("<section class=\"section\" id=\"")
+        .split("<section id=\"")
         .skip(1)
         .filter_map(|part| part.split('"').next())
         .filter(|id| id.starts_with("scenario-"))

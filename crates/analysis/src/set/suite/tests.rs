@@ -246,8 +246,8 @@ fn a_silent_server_is_suspected_by_its_speed() {
     let notice = notice(&set, "cache-suspected").unwrap();
     assert_eq!(notice.severity, Severity::Note);
     for evidence in [
-        "(c=4) has a prefill speed of 8893 tokens/s and Single User Latency of 1892",
-        "the mean TTFT of Concurrency Scaling (c=2) is 212 ms and its median 90 ms",
+        "(c=4) has a prefill speed of 8,893 tokens/s and Single User Latency of 1,892",
+        "the mean TTFT of Concurrency Scaling (c=2) is 212.2 ms and its median 90.37 ms",
         "Single User Latency and later scenarios sent prompts with the same beginning",
     ] {
         assert!(notice.text.contains(evidence), "{evidence}: {}", notice.text);
@@ -289,7 +289,7 @@ fn what_the_server_says_of_its_cache_degrades_the_set_with_its_evidence() {
         "{}",
         warning.text
     );
-    assert!(warning.text.contains("of 8893 tokens/s"), "{}", warning.text);
+    assert!(warning.text.contains("of 8,893 tokens/s"), "{}", warning.text);
     assert!(warning.remedy.contains("fresh"), "{}", warning.remedy);
     assert!(notice(&set, CONTAMINATION).is_none(), "it is said once");
     assert!(notice(&set, "cache-suspected").is_none());

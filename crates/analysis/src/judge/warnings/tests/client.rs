@@ -164,7 +164,7 @@ fn texts_name_their_numbers() {
     let late = with_sent_delay(&LoadShape::Open { rate, arrivals, cap: None }, 12);
     assert_eq!(
         warning(&late, "sent-late").text,
-        "1 % of the requests were sent 12.0 ms or more too late"
+        "1 % of the requests were sent 12.00 ms or more too late"
     );
     let mut unstamped = calm();
     for record in unstamped.records.iter_mut().take(30) {

@@ -77,7 +77,7 @@ fn heat_and_brakes_degrade_where_they_last_and_a_power_limit_is_noted() {
     assert_eq!(raised(&looked(39, &power)), [("gpu-power-limit", Severity::Note)]);
     assert_eq!(
         warning(&looked(8, &thermal), "gpu-throttled").text,
-        "GPU 3 was throttled by its temperature in 20.0 % of the samples"
+        "GPU 3 was throttled by its temperature in 20 % of the samples"
     );
 }
 

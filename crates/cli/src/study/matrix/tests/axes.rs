@@ -13,7 +13,7 @@ fn warnings(text: &str) -> String {
 fn what_a_cell_decides_is_no_flag_of_the_embedded_engine() {
     for flag in ["tp", "pp", "max_model_len", "max-model-len", "hardware", "profile", "model"] {
         let text = format!("{SMALL}[flags]\n{flag} = [1]\n");
-        assert_refused(&text, &[], &["test.toml:", flag, "the cell decides it"]);
+        assert_refused(&text, &[], &["test.toml:", flag, "cannot be a flag"]);
     }
     let own = deployed("command = \"serve {model} {context} {preset} {flag:tp} {port}\"");
     assert!(plan_of(&own.replace("seed = [1]", "tp = [1, 2]"), &[]).is_ok());
