@@ -231,8 +231,8 @@ pub(super) const fn uncertified_words(n: u64) -> &'static str {
 impl Level<'_> {
     /// The mean over its repeats, without invalid ones as long as there is a valid one.
     pub(super) fn across(&self, quantity: Quantity) -> AcrossRuns {
-        let is_counted = |it: &&&ToolResult| self.left_out() == 0 || !is_invalid(it);
-        let values = self.results.iter().filter(is_counted);
+        let counts_all = self.left_out() == 0;
+        let values = self.results.iter().filter(|it| counts_all || !is_invalid(it));
         let values = values.map(|it| quantity.get(it).ok_or_else(|| NOT_IN_SOURCE.to_owned()));
         AcrossRuns::from_runs(&values.collect::<Vec<_>>())
     }
