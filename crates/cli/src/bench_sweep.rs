@@ -42,18 +42,16 @@ use serde_json::{Value, json};
 
 use crate::arguments::{Arguments, BenchCommand, Command as Commands, ServeSweepArguments};
 use crate::bench::{Bench, origin, with_dashes};
-use crate::failure::{Exit, Failure};
+use crate::failure::{Exit, Failure, Result};
 use crate::output;
 use crate::preflight::{bare_target, fetching};
 use crate::signals::{Companion, Interruption, begin_session};
 
 const PAIRS_MAX: usize = 100_000;
 const RUNS: u32 = 3;
-const READY_TIMEOUT_S: u64 = 300;
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// The result of such a run is kept, and the sweep ends with the same code.
 const INVALID: i32 = Exit::RunInvalid as i32;
-const RESULT_BYTES_MAX: u64 = 1 << 30;
 /// Columns of the page: keys of the result and titles.
 const SHOWN: [(&str, &str); 5] = [
     ("mean_ttft_ms", "TTFT mean ms"),
@@ -69,7 +67,7 @@ type Entries = IndexMap<String, Value>;
 /// The runs of each pair, in the order of measurement.
 type Results = IndexMap<String, Vec<Entries>>;
 
-pub(crate) fn run(typed: &ServeSweepArguments) -> Result<ExitCode, Failure> {
+pub(crate) fn run(typed: &ServeSweepArguments) -> Result<ExitCode> {
     if typed.resume && typed.experiment_name.is_none() {
         return Err(Failure::usage("--resume needs the name of an experiment")
             .hint("name its folder with --experiment-name"));
@@ -121,7 +119,7 @@ struct Plan<'a> {
 }
 
 impl<'a> Plan<'a> {
-    fn new(typed: &'a ServeSweepArguments) -> Result<Self, Failure> {
+    fn new(typed: &'a ServeSweepArguments) -> Result<Self> {
         let runs = typed.num_runs.unwrap_or(RUNS);
         if runs == 0 {
             return Err(Failure::usage("--num-runs is 0: nothing would be measured"));
@@ -150,7 +148,7 @@ impl<'a> Plan<'a> {
         Ok(plan)
     }
 
-    fn check_links(&self) -> Result<(), Failure> {
+    fn check_links(&self) -> Result<()> {
         for (serve_key, bench_key) in &self.links {
             let sides = [
                 ("--serve-params", serve_key, &self.servers),
@@ -169,7 +167,7 @@ impl<'a> Plan<'a> {
     }
 
     /// Results of two pairs in one folder would overwrite each other, and so would logs.
-    fn check_pairs(&self) -> Result<(), Failure> {
+    fn check_pairs(&self) -> Result<()> {
         let (mut paths, mut pairs) = (BTreeSet::new(), 0);
         for server in &self.servers {
             address(&with_parameters(&self.serve, server))?;
@@ -198,7 +196,7 @@ impl<'a> Plan<'a> {
     }
 
     /// What `bench serve` would refuse is refused before a server is started for it.
-    fn check_loads(&self) -> Result<(), Failure> {
+    fn check_loads(&self) -> Result<()> {
         let warm_up = (0 < self.warm_up_prompts).then(|| self.warm_up_load(&self.loads[0]));
         for load in self.loads.iter().chain(&warm_up) {
             let words = self.bench_words(load, &self.folder.join("run=0.part.json"));
@@ -250,7 +248,7 @@ impl<'a> Plan<'a> {
         self.loads.iter().filter(is_linked).collect()
     }
 
-    fn outline(&self) -> Result<String, Failure> {
+    fn outline(&self) -> Result<String> {
         let mut text = String::new();
         let (runs, mut total) = (self.runs, 0);
         for server in &self.servers {
@@ -290,7 +288,7 @@ fn format_command(words: &[String]) -> String {
 }
 
 /// Without a model's name the flags are only parsed: the server would have to be asked for one.
-fn check_bench(words: &[String]) -> Result<(), Failure> {
+fn check_bench(words: &[String]) -> Result<()> {
     let program = ["inferometer", "bench", "serve"].map(OsString::from);
     let typed = program.into_iter().chain(words.iter().map(OsString::from));
     let parsed = Arguments::try_parse_from(with_dashes(typed)).map_err(|error| {
@@ -311,7 +309,7 @@ fn check_bench(words: &[String]) -> Result<(), Failure> {
     Bench::from_arguments(&flags).map(|_| ())
 }
 
-fn links(typed: &str) -> Result<Vec<(String, String)>, Failure> {
+fn links(typed: &str) -> Result<Vec<(String, String)>> {
     let pair = |part: &str| {
         let (server, load) = part.split_once('=').ok_or_else(|| {
             Failure::usage(format!("--link-vars `{part}`: write SERVE_PARAM=BENCH_PARAM"))
@@ -323,7 +321,7 @@ fn links(typed: &str) -> Result<Vec<(String, String)>, Failure> {
 
 /// The words of a command, as a shell would split them. Nothing is expanded. The message does not
 /// repeat the command: a key may be in it.
-fn words(flag: &str, typed: &str) -> Result<Vec<String>, Failure> {
+fn words(flag: &str, typed: &str) -> Result<Vec<String>> {
     let words = shlex::split(typed)
         .ok_or_else(|| Failure::usage(format!("{flag}: a quote is not closed")))?;
     if words.is_empty() {
@@ -333,7 +331,7 @@ fn words(flag: &str, typed: &str) -> Result<Vec<String>, Failure> {
 }
 
 /// The flags after `bench serve`: our client follows them, whichever program is named.
-fn bench_flags(words: &[String]) -> Result<Vec<String>, Failure> {
+fn bench_flags(words: &[String]) -> Result<Vec<String>> {
     let index = words.windows(2).position(|pair| pair[0] == "bench" && pair[1] == "serve");
     let index = index.ok_or_else(|| {
         let hint =
@@ -345,7 +343,7 @@ fn bench_flags(words: &[String]) -> Result<Vec<String>, Failure> {
 
 /// Where a server with this command listens: `--host` and `--port`, as `vllm serve` has them. Hosts
 /// that mean all addresses include this machine's own.
-fn address(serve: &[String]) -> Result<BaseUrl, Failure> {
+fn address(serve: &[String]) -> Result<BaseUrl> {
     let value = |flags: &[&str]| {
         serve.iter().enumerate().rev().find_map(|(index, word)| {
             if flags.contains(&word.as_str()) {
@@ -382,7 +380,7 @@ enum ParameterEntry {
 }
 
 /// A list of objects, or an object whose keys name them; without a file the command is run as it is.
-fn read_parameters(flag: &str, file: Option<&Path>) -> Result<Vec<Entries>, Failure> {
+fn read_parameters(flag: &str, file: Option<&Path>) -> Result<Vec<Entries>> {
     let Some(path) = file else { return Ok(vec![Entries::new()]) };
     let about = |why: String| Failure::usage(format!("{flag} {}: {why}", path.display()));
     let bytes = read_at_most(path, FILE_BYTES_MAX)
@@ -533,12 +531,7 @@ struct Sweep<'a> {
 }
 
 impl Sweep<'_> {
-    fn play_server(
-        &mut self,
-        server: &Entries,
-        log: PathBuf,
-        failure_file: &Path,
-    ) -> Result<(), Failure> {
+    fn play_server(&mut self, server: &Entries, log: PathBuf, failure_file: &Path) -> Result<()> {
         let loads = self.plan.linked_loads(server);
         let pairs: Vec<PathBuf> =
             loads.iter().map(|load| pair_folder(&self.plan.folder, server, load)).collect();
@@ -546,7 +539,7 @@ impl Sweep<'_> {
         if pairs.iter().any(|pair| lacks_runs(pair, self.plan.runs)) {
             let words = with_parameters(&self.plan.serve, server);
             output::talk(&format!("starting: {}", format_command(&words)));
-            let timeout = self.plan.typed.server_ready_timeout.unwrap_or(READY_TIMEOUT_S);
+            let timeout = self.plan.typed.server_ready_timeout.unwrap_or(300);
             let timeout = Duration::from_secs(timeout);
             running = Some(Server::start(&words, log, timeout, self.interruption)?);
             remove(failure_file);
@@ -563,7 +556,7 @@ impl Sweep<'_> {
         server: &Entries,
         load: &Entries,
         pair: &Path,
-    ) -> Result<(), Failure> {
+    ) -> Result<()> {
         let run = |load, number, file| Run { server, load, number, file };
         let runs = self.plan.runs;
         let is_warmed = 0 < self.plan.warm_up_prompts && lacks_runs(pair, runs);
@@ -588,11 +581,7 @@ impl Sweep<'_> {
     }
 
     /// The stored result, or a new one. A warm-up is never stored: the server is a new one.
-    fn play_run(
-        &mut self,
-        running: Option<&mut Server>,
-        run: &Run<'_>,
-    ) -> Result<Entries, Failure> {
+    fn play_run(&mut self, running: Option<&mut Server>, run: &Run<'_>) -> Result<Entries> {
         if let Some(data) = run.number.map(|_| read_result(&run.file)).transpose()?.flatten() {
             return Ok(run.with_parameters(data));
         }
@@ -613,7 +602,7 @@ impl Sweep<'_> {
     }
 
     /// Empties the caches of the server, by its own API or by the user's command.
-    fn empty_cache(&mut self, server: &Server) -> Result<(), Failure> {
+    fn empty_cache(&mut self, server: &Server) -> Result<()> {
         let Some(words) = &self.plan.after else {
             if let Err(why) = server.reset_caches()
                 && !std::mem::replace(&mut self.has_warned, true)
@@ -644,7 +633,7 @@ impl Sweep<'_> {
         server: &Entries,
         run: Option<&Run<'_>>,
         failure: Failure,
-    ) -> Result<(), Failure> {
+    ) -> Result<()> {
         if !self.plan.typed.continue_on_error || failure.is_interruption() {
             return Err(failure);
         }
@@ -659,7 +648,7 @@ impl Sweep<'_> {
         write_result(file, &document)
     }
 
-    fn conclude(self) -> Result<ExitCode, Failure> {
+    fn conclude(self) -> Result<ExitCode> {
         let folder = &self.plan.folder;
         write_atomically(&folder.join("summary.csv"), csv(&self.results).as_bytes())?;
         output::result(&page(&self.results))?;
@@ -692,7 +681,7 @@ struct Run<'a> {
 
 impl Run<'_> {
     /// The result of a run that completed.
-    fn measure(&self, plan: &Plan<'_>, interruption: &Interruption) -> Result<Entries, Failure> {
+    fn measure(&self, plan: &Plan<'_>, interruption: &Interruption) -> Result<Entries> {
         let failed = |error: io::Error| Failure::internal(format!("bench serve: {error}"));
         // Only what is read from this file becomes a result, so that a run that was cut never does.
         let part = self.file.with_extension("part.json");
@@ -761,7 +750,7 @@ fn await_end(child: &mut Child, interruption: &Interruption) -> io::Result<ExitS
 }
 
 /// The folder of an experiment: a new one, or with `resume` an existing one.
-fn check_folder(folder: &Path, resume: bool) -> Result<(), Failure> {
+fn check_folder(folder: &Path, resume: bool) -> Result<()> {
     let shown = folder.display();
     match (folder.exists(), resume) {
         (true, false) => Err(Failure::usage(format!("{shown} exists already"))
@@ -797,8 +786,8 @@ fn lacks_runs(pair: &Path, runs: u32) -> bool {
 }
 
 /// `None` where there is no such file.
-fn read_result(path: &Path) -> Result<Option<Entries>, Failure> {
-    let bytes = read_at_most(path, RESULT_BYTES_MAX).map_err(Failure::from_usage)?;
+fn read_result(path: &Path) -> Result<Option<Entries>> {
+    let bytes = read_at_most(path, 1 << 30).map_err(Failure::from_usage)?;
     let data = bytes.map(|bytes| serde_json::from_slice(&bytes)).transpose();
     data.map_err(|error| {
         Failure::usage(format!("{}: is not the JSON of a result: {error}", path.display()))
@@ -806,7 +795,7 @@ fn read_result(path: &Path) -> Result<Option<Entries>, Failure> {
     })
 }
 
-fn write_result(path: &Path, document: &impl serde::Serialize) -> Result<(), Failure> {
+fn write_result(path: &Path, document: &impl serde::Serialize) -> Result<()> {
     let json = serde_json::to_vec_pretty(document)
         .map_err(|error| Failure::internal(format!("{}: {error}", path.display())))?;
     if let Some(folder) = path.parent() {
@@ -888,7 +877,7 @@ impl Server {
         log: PathBuf,
         timeout: Duration,
         interruption: &Interruption,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self> {
         let base = address(words)?;
         if resolve(&base, CONNECT).is_ok() {
             return Err(Failure::target(format!("something listens on {base} already"))

@@ -19,7 +19,7 @@ use inferometer_target::{DiscoveryError, discover_models};
 use serde_json::{Value, json};
 
 use crate::arguments::{NarratorArguments, NarratorChoice};
-use crate::failure::Failure;
+use crate::failure::{Failure, Result};
 use crate::measurement::Server;
 use crate::output;
 use crate::preflight::{bare_target, fetching};
@@ -45,7 +45,7 @@ pub(crate) struct Narrator {
 
 impl Narrator {
     /// The measured model at its server.
-    fn measured(spec: &Spec, secrets: &Secrets, model: &str) -> Result<Self, Failure> {
+    fn measured(spec: &Spec, secrets: &Secrets, model: &str) -> Result<Self> {
         let server = Server::new(spec)?;
         let target = Self::target(spec, secrets, server.base(), "target")?;
         let target = Target { model: model.to_owned(), ..target };
@@ -53,7 +53,7 @@ impl Narrator {
     }
 
     /// Another server; its first model writes.
-    fn at(base: &BaseUrl, secrets: &Secrets) -> Result<Self, Failure> {
+    fn at(base: &BaseUrl, secrets: &Secrets) -> Result<Self> {
         let unusable = |why: &str| Failure::target(format!("--narrator {base}: {why}"));
         let spec = SpecDraft::default().resolve()?;
         let mut target = Target {
@@ -72,12 +72,7 @@ impl Narrator {
         Ok(Self { target, has_key, _server: None })
     }
 
-    fn target(
-        spec: &Spec,
-        secrets: &Secrets,
-        base: &BaseUrl,
-        name: &str,
-    ) -> Result<Target, Failure> {
+    fn target(spec: &Spec, secrets: &Secrets, base: &BaseUrl, name: &str) -> Result<Target> {
         let address = resolve(base, CONNECT).map_err(|error| {
             Failure::target(format!("--narrator {name}: {error}"))
                 .hint("is it running, and is the URL right?")
@@ -114,7 +109,7 @@ impl Writer {
     pub(crate) fn for_suite(
         asked: &NarratorArguments,
         secrets: Option<&[Secrets]>,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self> {
         let is_target = matches!(asked.narrator, Some(NarratorChoice::Target));
         if is_target && secrets.is_some() && asked.narrator_key_file.is_some() {
             let what = format!("{KEY_FLAG} beside `--narrator target`: the target has its own key");
@@ -130,7 +125,7 @@ impl Writer {
 
     /// The author for a page of a stored run or set. Stored files may come from anywhere, and they name
     /// a server and files with keys: only a key that is given now is sent there.
-    pub(crate) fn for_stored(asked: &NarratorArguments) -> Result<Self, Failure> {
+    pub(crate) fn for_stored(asked: &NarratorArguments) -> Result<Self> {
         let key = || Secrets::typed(KEY_FLAG, asked.narrator_key_file.as_deref());
         Ok(match &asked.narrator {
             None => Self::Rules,
@@ -152,7 +147,7 @@ impl Writer {
         folder: &Path,
         interruption: &Interruption,
         talk: impl Fn(&str),
-    ) -> Result<(), Failure> {
+    ) -> Result<()> {
         let measured;
         let narrator = match self {
             Self::Rules => return Ok(()),
@@ -205,9 +200,6 @@ fn warn(what: &str) {
     output::talk(&format!("warning: {}", terminal(what)));
 }
 
-/// A thinking model may need thousands of tokens before its first sentence.
-const TOKENS_MAX: u32 = 8192;
-const ANSWER_BYTES_MAX: usize = 1 << 20;
 const ANSWER_PATIENCE: Duration = Duration::from_mins(3);
 /// For all questions together; sections without an answer by then are left to the rules.
 const WHOLE_PATIENCE: Duration = Duration::from_mins(15);
@@ -252,17 +244,14 @@ fn ask(
     let body = json!({
         "model": narrator.target.model,
         "messages": [{ "role": "user", "content": question }],
-        "max_tokens": TOKENS_MAX,
+        // A thinking model may need thousands of tokens before its first sentence.
+        "max_tokens": 8192,
         "temperature": 0,
         "stream": false,
     })
     .to_string();
-    let request = PostRequest {
-        path: "/v1/chat/completions",
-        json: &body,
-        body_limit: ANSWER_BYTES_MAX,
-        patience,
-    };
+    let request =
+        PostRequest { path: "/v1/chat/completions", json: &body, body_limit: 1 << 20, patience };
     let reply = fetching(&narrator.target, async |fetch| {
         tokio::select! {
             reply = fetch.post(request) => Some(reply),

@@ -36,8 +36,6 @@ pub(crate) const MARKDOWN: &str = "report.md";
 pub(crate) const MATRIX_CSV: &str = "matrix.csv";
 /// The folder of a fragment of a static site.
 pub(crate) const SITE: &str = "site";
-/// The size of an earlier page that is read for the names of its charts.
-const PAGE_BYTES_MAX: u64 = 64 << 20;
 
 /// A set to make a page of.
 #[derive(Clone, Copy, Debug)]
@@ -101,7 +99,8 @@ pub(crate) fn write_markdown(path: &Path, document: &Document) -> Result<()> {
     };
     let report = markdown::render_with(document, &charts);
     let folder = path.parent().unwrap_or_else(|| Path::new(""));
-    let before = read_at_most(path, PAGE_BYTES_MAX).ok().flatten().unwrap_or_default();
+    // The size of an earlier page that is read for the names of its charts.
+    let before = read_at_most(path, 64 << 20).ok().flatten().unwrap_or_default();
     for (name, content) in &report.files {
         write_file(&folder.join(name), content)?;
     }

@@ -23,9 +23,6 @@ pub(crate) fn begin_session(ceiling: usize, quiet: bool) -> Result<Session> {
     Ok(session)
 }
 
-/// SIGKILL usually follows SIGTERM soon after this.
-const TERMINATION_GRACE: Duration = Duration::from_secs(10);
-
 /// Drains, cuts or ends the work of this session when a signal is received.
 pub(crate) fn listen(session: &Session) -> Result<()> {
     let session = session.clone();
@@ -45,7 +42,8 @@ pub(crate) fn listen(session: &Session) -> Result<()> {
                 Err(RecvTimeoutError::Disconnected) => return,
             };
             interruption.note(kind.as_raw_value());
-            grace = (kind != SignalKind::interrupt()).then_some(TERMINATION_GRACE);
+            // SIGKILL usually follows SIGTERM soon after this.
+            grace = (kind != SignalKind::interrupt()).then_some(Duration::from_secs(10));
             match interruption.stop_message(control.stop_harder()) {
                 Some(words) => session.talk(words),
                 None => leave(kind, interruption),

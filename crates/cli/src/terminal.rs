@@ -10,9 +10,6 @@ use inferometer_runner::{Event, Observer, ProgressTick};
 
 use crate::output;
 
-/// Without a terminal, progress is printed once in this many ticks.
-const TICKS_PER_LINE: u32 = 40;
-
 /// The observer of every command: writes events to standard error.
 #[expect(
     clippy::wildcard_enum_match_arm,
@@ -49,7 +46,8 @@ impl Shown {
         self.ticks += 1;
         let message = Event::Progress(*tick).to_string();
         if !std::io::stderr().is_terminal() {
-            if self.ticks.is_multiple_of(TICKS_PER_LINE) {
+            // Without a terminal, progress is printed once in this many ticks.
+            if self.ticks.is_multiple_of(40) {
                 output::talk(&message);
             }
             return;

@@ -33,8 +33,6 @@ pub struct Redactor {
     needles: Vec<Secret>,
 }
 
-/// Shorter values would strike ordinary words out of messages.
-const SHORTEST_NEEDLE: usize = 6;
 pub const REDACTED: &str = "[redacted]";
 
 impl Redactor {
@@ -42,7 +40,8 @@ impl Redactor {
         let mut needles: Vec<Secret> = secrets
             .into_iter()
             .flat_map(|secret| spellings(secret.expose()))
-            .filter(|spelling| SHORTEST_NEEDLE <= spelling.len())
+            // Shorter values would strike ordinary words out of messages.
+            .filter(|spelling| 6 <= spelling.len())
             .map(Secret::new)
             .collect();
         needles.sort_by_key(|needle| std::cmp::Reverse(needle.expose().len()));
@@ -68,7 +67,9 @@ fn spellings(value: &str) -> Vec<String> {
             let lower = lower_case_escapes(&encoded);
             // Without padding: a padded spelling contains the unpadded one.
             let base64 = STANDARD_NO_PAD.encode(value);
-            [(*value).to_owned(), base64, encoded, lower, json_escape(value)]
+            // As inside a JSON string: the error bodies of servers are JSON.
+            let json = value.replace('\\', "\\\\").replace('"', "\\\"").replace('/', "\\/");
+            [(*value).to_owned(), base64, encoded, lower, json]
         })
         .collect()
 }
@@ -80,11 +81,6 @@ fn lower_case_escapes(encoded: &str) -> String {
         let (digits, rest) = part.split_at(part.len().min(2));
         format!("{text}%{}{rest}", digits.to_ascii_lowercase())
     })
-}
-
-/// As inside a JSON string: the error bodies of servers are JSON.
-fn json_escape(value: &str) -> String {
-    value.replace('\\', "\\\\").replace('"', "\\\"").replace('/', "\\/")
 }
 
 /// All but the unreserved characters percent-encoded.

@@ -154,7 +154,8 @@ impl SpecDraft {
     fn stimulus(&self) -> Result<(Api, Workload, Load, u64)> {
         let Some(saved) = &self.saved else {
             let api = self.target.api.unwrap_or(Api::Chat);
-            let seed = self.workload.seed.unwrap_or(SEED);
+            // The seed of a run that names none.
+            let seed = self.workload.seed.unwrap_or(1);
             let mut workload = self.workload.clone().resolve()?;
             workload.streaming &= api.generates();
             let load = self.load.resolve(matches!(workload.source, Source::Trace(_)))?;
@@ -186,9 +187,6 @@ impl SpecDraft {
         Ok((saved.api, workload, load, saved.seed))
     }
 }
-
-/// The seed of a run that names none.
-const SEED: u64 = 1;
 
 impl Spec {
     /// Whether requests are sent on a schedule, capped or not, and can thus be late.

@@ -30,7 +30,7 @@ use sha2::{Digest, Sha256};
 
 use crate::embedded::Engine;
 use crate::environment;
-use crate::failure::Failure;
+use crate::failure::{Failure, Result};
 use crate::measurement::{JOURNAL_QUEUE, Planned, drive_plan};
 use crate::preflight::{bare_target, fetching};
 use crate::session::Session;
@@ -44,12 +44,8 @@ const LADDER_TOKENS: u32 = 64;
 const TTFT: Duration = Duration::from_millis(100);
 /// Requests of each slot. The first opens its connection while others do too; it is left out.
 const WAVES: u32 = 2;
-/// How often a level that was never steady is measured again, four times as long each time.
-const LONGER_TRIES: u32 = 3;
 /// How often memory is read.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
-/// Half a million writes have some seventy megabytes.
-const TRUTH_BYTES_MAX: usize = 1 << 30;
 /// Begins every request's id; the number follows.
 const REQUEST_ID_PREFIX: &str = "inferometer-calibration";
 
@@ -66,7 +62,7 @@ pub fn measure(
     quick: bool,
     machine: Machine,
     report: impl Fn(&str),
-) -> Result<Calibration, Failure> {
+) -> Result<Calibration> {
     let threads = client.drivers;
     let client = Client {
         kernel_stamps: true,
@@ -184,7 +180,7 @@ fn closed(slots: u32, requests: u64) -> LoadTable {
 impl Client<'_> {
     /// Measured first: what an earlier drive has freed is not given back to the system, and would
     /// be used again without being seen.
-    fn measure_memory(&self) -> Result<StreamMemory, Failure> {
+    fn measure_memory(&self) -> Result<StreamMemory> {
         let streams = self.memory_streams();
         (self.report)(&format!("memory: {streams} streams in flight …"));
         let engine = TestEngine::paced(self.scope.memory_ttft, None)?;
@@ -215,7 +211,7 @@ impl Client<'_> {
     }
 
     /// More and more requests in flight, against an engine that answers at once.
-    fn measure_ladder(&self) -> Result<Ladder, Failure> {
+    fn measure_ladder(&self) -> Result<Ladder> {
         let engine = TestEngine::echo()?;
         let levels = |streaming: bool, name: &str| {
             let fitting = self.scope.levels.iter().filter(|slots| **slots as usize <= self.ceiling);
@@ -224,18 +220,13 @@ impl Client<'_> {
                     (self.report)(&format!("ladder: {name}, {slots} in flight …"));
                     self.measure_level(&engine, *slots, streaming)
                 })
-                .collect::<Result<Vec<Level>, Failure>>()
+                .collect::<Result<Vec<Level>>>()
         };
         Ok(Ladder { one_shot: levels(false, "one-shot")?, streamed: levels(true, "streamed")? })
     }
 
-    fn measure_level(
-        &self,
-        engine: &TestEngine,
-        slots: u32,
-        streaming: bool,
-    ) -> Result<Level, Failure> {
-        let level = |load: LoadTable| -> Result<Level, Failure> {
+    fn measure_level(&self, engine: &TestEngine, slots: u32, streaming: bool) -> Result<Level> {
+        let level = |load: LoadTable| -> Result<Level> {
             let answers = (streaming, LADDER_TOKENS);
             let (records, _) = self.drive(SystemClock::new(), engine, answers, load)?;
             Ok(Level::from_records(slots, &records))
@@ -246,7 +237,8 @@ impl Client<'_> {
         // Too slow for its time. The first request of each slot is not counted, nor is its last; and
         // one slot that is slow to connect may see the others use up what was planned for all.
         let mut requests = enough + 2 * u64::from(slots);
-        for _ in 0..=LONGER_TRIES {
+        // How often a level that was never steady is measured again, four times as long each time.
+        for _ in 0..=3 {
             if enough <= found.steady_requests {
                 break;
             }
@@ -274,7 +266,7 @@ impl Client<'_> {
     }
 
     /// Whether the requests of an open loop leave when they should.
-    fn measure_pacing(&self) -> Result<Vec<PacingRow>, Failure> {
+    fn measure_pacing(&self) -> Result<Vec<PacingRow>> {
         let engine = TestEngine::echo()?;
         let rates = self.scope.pacing_rates_per_s.iter().copied();
         rates
@@ -293,7 +285,7 @@ impl Client<'_> {
     }
 
     /// What the client reports of paced streams, against what the engine did.
-    fn measure_fidelity(&self) -> Result<Vec<FidelityRow>, Failure> {
+    fn measure_fidelity(&self) -> Result<Vec<FidelityRow>> {
         let mut rows = Vec::new();
         for kernel_stamps in [true, false] {
             let client = Self { kernel_stamps, ..self.clone() };
@@ -308,7 +300,7 @@ impl Client<'_> {
     }
 
     /// A new engine for every row, so that its truth is of this row alone.
-    fn measure_fidelity_of(&self, streams: u32) -> Result<FidelityRow, Failure> {
+    fn measure_fidelity_of(&self, streams: u32) -> Result<FidelityRow> {
         let tokens = self.scope.fidelity_tokens(streams);
         // One engine process writes some hundred thousand tokens per second; at the pace of a few
         // streams it would be late with thousands, and prove nothing.
@@ -337,7 +329,7 @@ impl Client<'_> {
         engine: &TestEngine,
         (streaming, output_tokens): (bool, u32),
         load: LoadTable,
-    ) -> Result<(Vec<RequestRecord>, u64), Failure> {
+    ) -> Result<(Vec<RequestRecord>, u64)> {
         let source = SourceTable {
             input_tokens: Some(INPUT_TOKENS.into()),
             output_tokens: Some(output_tokens.into()),
@@ -386,13 +378,13 @@ struct TestEngine {
 
 impl TestEngine {
     /// Answers at once.
-    fn echo() -> Result<Self, Failure> {
+    fn echo() -> Result<Self> {
         let engine = Engine::start(EngineOptions::new(Mode::Echo), Vec::new())?;
         Ok(Self { engine, mode: Mode::Echo })
     }
 
     /// Answers on a schedule and records when it did.
-    fn paced(ttft: Duration, gap: Option<Duration>) -> Result<Self, Failure> {
+    fn paced(ttft: Duration, gap: Option<Duration>) -> Result<Self> {
         let default = Pacing::default();
         let pacing = Pacing { ttft, gap: gap.unwrap_or(default.gap), ..default };
         let gap = gap.map(|gap| format!("--gap={gap:?}"));
@@ -401,7 +393,7 @@ impl TestEngine {
         Ok(Self { engine: Engine::start(options, flags)?, mode: Mode::Paced })
     }
 
-    fn target(&self, streaming: bool, kernel_stamps: bool) -> Result<Target, Failure> {
+    fn target(&self, streaming: bool, kernel_stamps: bool) -> Result<Target> {
         // What a run would find out by probing: the paced engine counts on every event.
         let usage = match (streaming, self.mode) {
             (false, _) => UsageAsk::None,
@@ -422,9 +414,10 @@ impl TestEngine {
     }
 
     /// What the engine recorded of everything it did.
-    fn truth(&self) -> Result<Truth, Failure> {
+    fn truth(&self) -> Result<Truth> {
         let failed = |why: String| Failure::internal(format!("the engine's truth: {why}"));
-        let request = FetchRequest { path: "/truth", body_limit: TRUTH_BYTES_MAX };
+        // Half a million writes have some seventy megabytes.
+        let request = FetchRequest { path: "/truth", body_limit: 1 << 30 };
         let target = self.target(false, true)?;
         let reply = fetching(&target, async |fetch| fetch.fetch(request).await)?;
         let reply = reply.map_err(|error| failed(error.to_string()))?;
@@ -466,7 +459,6 @@ pub fn this_machine() -> Machine {
 
 /// Equal for equal machine, kernel and version: every other has its own calibration.
 fn key(machine: &Machine, tool_version: &str) -> String {
-    const BYTES: usize = 6;
     // A kernel keeps a little more or less for itself from one boot to the next.
     let memory_gib = machine.memory_bytes.map(|bytes| (bytes + (1 << 29)) >> 30);
     let facts = format!(
@@ -474,7 +466,7 @@ fn key(machine: &Machine, tool_version: &str) -> String {
         machine.cpu_model, machine.cpus, machine.architecture, machine.kernel
     );
     let hash = Sha256::digest(facts.as_bytes());
-    hash.iter().take(BYTES).fold(String::new(), |mut text, byte| {
+    hash.iter().take(6).fold(String::new(), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");
         text
     })
@@ -508,9 +500,6 @@ pub struct CalibrationFolder {
     path: PathBuf,
 }
 
-/// A calibration has some tens of kilobytes; a longer file is not one.
-const DOCUMENT_BYTES_MAX: u64 = 16 << 20;
-
 impl CalibrationFolder {
     /// The calibration itself.
     pub const DOCUMENT: &str = "calibration.json";
@@ -535,7 +524,7 @@ impl CalibrationFolder {
     }
 
     /// Creates the folder, before anything is measured that could not be kept.
-    pub fn create(&self) -> Result<(), Failure> {
+    pub fn create(&self) -> Result<()> {
         std::fs::create_dir_all(&self.path).map_err(|error| {
             Failure::usage(format!("cannot keep a calibration in {}: {error}", self.path.display()))
                 .hint("choose another folder with the variable XDG_CACHE_HOME")
@@ -545,7 +534,8 @@ impl CalibrationFolder {
     /// The calibration that is kept there. If it cannot be read, `ignored` receives the reason.
     pub fn read(&self, ignored: impl FnOnce(String)) -> Option<Calibration> {
         let path = self.path.join(Self::DOCUMENT);
-        let found = match read_at_most(&path, DOCUMENT_BYTES_MAX) {
+        // A calibration has some tens of kilobytes; a longer file is not one.
+        let found = match read_at_most(&path, 16 << 20) {
             Ok(found) => Calibration::from_json_bytes(&found?).map_err(|error| error.to_string()),
             Err(error) => Err(error.to_string()),
         };
@@ -553,7 +543,7 @@ impl CalibrationFolder {
     }
 
     /// Writes a file.
-    pub fn write(&self, name: &str, bytes: &[u8]) -> Result<(), Failure> {
+    pub fn write(&self, name: &str, bytes: &[u8]) -> Result<()> {
         Ok(write_atomically(&self.path.join(name), bytes)?)
     }
 }

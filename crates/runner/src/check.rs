@@ -20,7 +20,7 @@ use inferometer_workload::text::{Segment, TextMaker};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::failure::Failure;
+use crate::failure::{Failure, Result};
 use crate::preflight::{
     PROBE_PROMPT, Pinning, ask_once, ask_pinning, correction, fetching, is_refusal, probe_tokens,
 };
@@ -31,7 +31,7 @@ pub fn examine(
     inputs: &Inputs,
     target: &Target,
     report: impl Fn(&str),
-) -> Result<Vec<Finding>, Failure> {
+) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
     report("requesting answers, with and without streaming …");
     if target.streaming {
@@ -203,8 +203,8 @@ fn length(record: &RequestRecord) -> Option<Finding> {
 }
 
 /// Some servers end one answer when another request arrives.
-fn at_once(target: &Target) -> Result<Finding, Failure> {
-    let probes: Vec<Result<Probe, Failure>> = std::thread::scope(|scope| {
+fn at_once(target: &Target) -> Result<Finding> {
+    let probes: Vec<Result<Probe>> = std::thread::scope(|scope| {
         let probe = |_| scope.spawn(|| ask_once(target.clone(), PROBE_PROMPT, ANSWER_TOKENS));
         let threads: Vec<_> = (0..AT_ONCE).map(probe).collect();
         let panicked = |_| Err(Failure::internal("a probe ended abnormally"));
@@ -228,7 +228,7 @@ const TOKENS: u32 = 4;
 /// Long enough that most models would end their answer before it.
 const PINNED_TOKENS: u32 = 48;
 
-fn pinned(target: &Target) -> Result<Finding, Failure> {
+fn pinned(target: &Target) -> Result<Finding> {
     let note = |words: &str| {
         Finding::note("ignore_eos", words)
             .remedy("nothing to do: a run leaves them out; its audit shows the length of answers")
@@ -246,7 +246,7 @@ fn pinned(target: &Target) -> Result<Finding, Failure> {
 }
 
 /// Whether the accepted fields have an effect.
-fn kept(target: &Target, pinned: PinnedOutput) -> Result<Finding, Failure> {
+fn kept(target: &Target, pinned: PinnedOutput) -> Result<Finding> {
     let names = match (pinned.ignore_eos, pinned.min_tokens) {
         (true, true) => "ignore_eos and min_tokens",
         (true, false) => "ignore_eos",
@@ -298,7 +298,7 @@ impl Reply {
 }
 
 /// Sends a request with more fields.
-fn ask_with(target: &Target, more: &[(&str, Value)]) -> Result<Reply, Failure> {
+fn ask_with(target: &Target, more: &[(&str, Value)]) -> Result<Reply> {
     let mut fields = target.fields.clone();
     fields.extend(more.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
     let tokens = probe_tokens(target.api, TOKENS);
@@ -306,7 +306,7 @@ fn ask_with(target: &Target, more: &[(&str, Value)]) -> Result<Reply, Failure> {
     Ok(Reply::from_record(&record, is_refusal))
 }
 
-fn sampling(target: &Target) -> Result<Finding, Failure> {
+fn sampling(target: &Target) -> Result<Finding> {
     let fields = [("temperature", json!(0.7)), ("top_p", json!(0.9)), ("seed", json!(1))];
     let accepted = Finding::good("sampling", "temperature, top_p and seed accepted");
     Ok(ask_with(target, &fields)?.finding(accepted, |words| {
@@ -315,7 +315,7 @@ fn sampling(target: &Target) -> Result<Finding, Failure> {
     }))
 }
 
-fn unknown_field(target: &Target) -> Result<Finding, Failure> {
+fn unknown_field(target: &Target) -> Result<Finding> {
     let ignored = "ignored without an error: a misspelt --extra-body field will have no effect";
     let reply = ask_with(target, &[("inferometer_unknown_field", json!(true))])?;
     Ok(reply.finding(Finding::note("unknown fields", ignored), |_| {
@@ -323,7 +323,7 @@ fn unknown_field(target: &Target) -> Result<Finding, Failure> {
     }))
 }
 
-fn other_model(target: &Target) -> Result<Finding, Failure> {
+fn other_model(target: &Target) -> Result<Finding> {
     let asking = Target { model: "inferometer-no-such-model".to_owned(), ..target.clone() };
     let record = ask_once(asking, PROBE_PROMPT, probe_tokens(target.api, TOKENS))?.record;
     let any = "any name is answered: the server does not report whether it serves this model";
@@ -337,12 +337,10 @@ fn is_no_such_model(record: &RequestRecord) -> bool {
     record.head.is_some_and(|head| matches!(head.status, 400 | 404))
 }
 
-/// Several blocks of any cache, and short enough for any context.
-const CACHE_WORDS: u32 = 160;
 const EXACT_TOKENS: u32 = 200;
 const NO_PROMPT_LENGTH: &str = "the server does not report the length of prompts";
 
-fn by_words(target: &Target) -> Result<Finding, Failure> {
+fn by_words(target: &Target) -> Result<Finding> {
     let Some(Correction { tokens_per_word, overhead_tokens }) = correction(target)? else {
         let remedy = "lengths stay estimates: set the model's tokenizer with --tokenizer";
         return Ok(Finding::problem("prompt length", NO_PROMPT_LENGTH, remedy));
@@ -356,7 +354,7 @@ fn by_words(target: &Target) -> Result<Finding, Failure> {
     Ok(Finding::good("prompt length", words).remedy(remedy))
 }
 
-fn by_tokenizer(inputs: &Inputs, target: &Target) -> Result<Finding, Failure> {
+fn by_tokenizer(inputs: &Inputs, target: &Target) -> Result<Finding> {
     let text = inputs.text().framed(&[Segment { seed: 1, tokens: EXACT_TOKENS }]);
     let record = ask_once(target.clone(), &text, probe_tokens(target.api, 1))?.record;
     Ok(match record.usage.and_then(|usage| usage.prompt_tokens) {
@@ -380,9 +378,10 @@ fn by_tokenizer(inputs: &Inputs, target: &Target) -> Result<Finding, Failure> {
 }
 
 /// Sends the same prompt twice: is the second one cached?
-fn cache(spec: &Spec, target: &Target) -> Result<Finding, Failure> {
+fn cache(spec: &Spec, target: &Target) -> Result<Finding> {
     let seed = spec.seed ^ 0x6361_6368_6500;
-    let text = TextMaker::Estimating(None).bare(&[Segment { seed, tokens: CACHE_WORDS }]);
+    // Several blocks of any cache, and short enough for any context.
+    let text = TextMaker::Estimating(None).bare(&[Segment { seed, tokens: 160 }]);
     let tokens = probe_tokens(target.api, 1);
     let first = ask_once(target.clone(), &text, tokens)?.record;
     let second = ask_once(target.clone(), &text, tokens)?.record;
@@ -402,11 +401,10 @@ fn cache(spec: &Spec, target: &Target) -> Result<Finding, Failure> {
     })
 }
 
-const BODY_LIMIT: usize = 16 << 20;
 const OTHER_API_WAIT: Duration = Duration::from_secs(20);
 
 /// Which of the other APIs answer a small request.
-fn other_apis(target: &Target) -> Result<Finding, Failure> {
+fn other_apis(target: &Target) -> Result<Finding> {
     let mut served = Vec::new();
     for api in Api::all().filter(|api| *api != target.api) {
         let limits = Limits { first_token: OTHER_API_WAIT, total: OTHER_API_WAIT, ..target.limits };
@@ -440,8 +438,8 @@ fn metrics_of(reply: &FetchReply) -> String {
 }
 
 /// A page that exists; anything else is `None`.
-fn get(target: &Target, path: &str) -> Result<Option<FetchReply>, Failure> {
-    let request = FetchRequest { path, body_limit: BODY_LIMIT };
+fn get(target: &Target, path: &str) -> Result<Option<FetchReply>> {
+    let request = FetchRequest { path, body_limit: 16 << 20 };
     let reply = fetching(target, async |fetch| fetch.fetch(request).await)?;
     Ok(reply.ok().filter(|reply| (200..300).contains(&reply.status)))
 }

@@ -20,7 +20,7 @@ use inferometer_model::spec::TargetSpec;
 use inferometer_model::{BaseUrl, Clock, Spec};
 use inferometer_target::deploy::{Deployment, IsOver, Probe, Waited};
 
-use crate::failure::{Failure, Refusal};
+use crate::failure::{Failure, Refusal, Result};
 use crate::interruption::Companion;
 use crate::measurement::Server;
 use crate::preflight;
@@ -96,12 +96,7 @@ impl Deployed {
     }
 
     /// The same as a server, or the error for the user.
-    pub fn server(
-        spec: &Spec,
-        secrets: &Secrets,
-        log: &Path,
-        session: &Session,
-    ) -> Result<Server, Failure> {
+    pub fn server(spec: &Spec, secrets: &Secrets, log: &Path, session: &Session) -> Result<Server> {
         Self::start(spec, secrets, log, session)
             .map(|deployed| Server::Deployed(Box::new(deployed)))
             .map_err(|not_deployed| not_deployed.failure)
@@ -242,8 +237,6 @@ const REPORT_EVERY_LATER: Duration = Duration::from_mins(1);
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// A server that repeats the same refusal for so long will not change its answer.
 const REFUSAL_PATIENCE: Duration = Duration::from_secs(30);
-/// A server that does not know the model has loaded its own by then.
-const MODEL_PATIENCE: Duration = Duration::from_secs(2);
 
 /// What the server answered last while it was starting.
 #[derive(Default)]
@@ -262,7 +255,7 @@ fn until_ready(
     secrets: &Secrets,
     session: &Session,
     deployment: &mut Deployment,
-) -> Result<Duration, Result<(DeploymentFailure, Option<Refusal>), Failure>> {
+) -> Result<Duration, Result<(DeploymentFailure, Option<Refusal>)>> {
     let clock = SystemClock::new();
     let passed = || Duration::from_nanos(clock.now().as_nanos());
     let last = RefCell::new(LastAnswer::default());
@@ -313,7 +306,8 @@ fn patience(how: &DeploymentHow, refusal: Option<Refusal>) -> Option<Duration> {
     match (how, refusal) {
         // A gateway may answer anything until the server behind it is ready.
         (DeploymentHow::Commands(_), None | Some(Refusal::Model)) => None,
-        (_, Some(Refusal::Model)) => Some(MODEL_PATIENCE),
+        // A server that does not know the model has loaded its own by then.
+        (_, Some(Refusal::Model)) => Some(Duration::from_secs(2)),
         (_, None | Some(Refusal::Key)) => Some(REFUSAL_PATIENCE),
     }
 }
@@ -370,9 +364,6 @@ fn ask(
     }
 }
 
-/// Names that are tried for a log before an old one is written over.
-const LOGS_MAX: u32 = 10_000;
-
 /// The log of a server until there is a run to store it with. The file is created here, so that no
 /// other process takes the same name.
 pub fn log_in(folder: &Path) -> PathBuf {
@@ -393,7 +384,8 @@ pub fn free(log: &Path) -> PathBuf {
 fn names(log: &Path) -> impl Iterator<Item = PathBuf> + use<> {
     let first = log.to_owned();
     let numbered = move |number: u32| first.with_extension(format!("{number}.log"));
-    std::iter::once(log.to_owned()).chain((1..LOGS_MAX).map(numbered))
+    // Names that are tried for a log before an old one is written over.
+    std::iter::once(log.to_owned()).chain((1..10_000).map(numbered))
 }
 
 /// Moves the log of a server beside its run, and returns its path. The server may go on writing.

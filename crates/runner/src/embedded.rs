@@ -15,7 +15,7 @@ use inferometer_model::{BaseUrl, Spec};
 use inferometer_target::EngineProcess;
 use serde_json::Value;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, Result};
 
 /// What the engine's noise is drawn from in a run: the run's own seed, so that repeated runs differ
 /// as those of a server do. An engine with a seed has other noise in all of them.
@@ -27,7 +27,7 @@ pub fn noise_seed(spec: &Spec) -> u64 {
 const STEP_MAX: Duration = Duration::from_secs(10_000);
 
 /// The requested profile, or why it is not possible.
-pub fn profile(spec: &EngineTable) -> Result<Profile, Failure> {
+pub fn profile(spec: &EngineTable) -> Result<Profile> {
     if let Some(step) = spec.step.filter(|step| STEP_MAX < *step) {
         return Err(Failure::usage(format!("--engine-step {step:?} is longer than {STEP_MAX:?}")));
     }
@@ -81,7 +81,7 @@ pub enum Engine {
 
 impl Engine {
     /// The engine that a spec asks for. What cannot be served is refused with an explanation.
-    pub fn for_spec(spec: &Spec) -> Result<Self, Failure> {
+    pub fn for_spec(spec: &Spec) -> Result<Self> {
         let engine = EngineTable { seed: Some(noise_seed(spec)), ..spec.engine.clone() };
         let profile = profile(&engine)?;
         let default = ServeOptions::default();
@@ -98,7 +98,7 @@ impl Engine {
     }
 
     /// Starts an engine with these options; the flags say the same to a child process.
-    pub(crate) fn start(options: EngineOptions, flags: Vec<String>) -> Result<Self, Failure> {
+    pub(crate) fn start(options: EngineOptions, flags: Vec<String>) -> Result<Self> {
         let Some(program) = ENGINE_PROGRAM.get() else {
             return EngineThread::start(options).map(Self::Thread);
         };
@@ -126,7 +126,7 @@ pub struct EngineThread {
 }
 
 impl EngineThread {
-    fn start(options: EngineOptions) -> Result<Self, Failure> {
+    fn start(options: EngineOptions) -> Result<Self> {
         let stopping = Stop::new().map_err(Failure::from_error)?;
         let stop = stopping.handle();
         let (announced, address) = channel();

@@ -11,7 +11,7 @@ use inferometer_model::{Environment, Spec};
 use inferometer_target::{deploy, system};
 
 use crate::embedded;
-use crate::failure::Failure;
+use crate::failure::{Failure, Result};
 use crate::preflight::{self, Found};
 
 const PROXY_VARIABLES: [&str; 6] =
@@ -61,7 +61,7 @@ pub(crate) fn find_server(
     spec: &Spec,
     found: &Found,
     deployment: Option<&DeploymentFacts>,
-) -> Result<ServerFacts, Failure> {
+) -> Result<ServerFacts> {
     // Vendors' tools take their time: now, and not between a warm-up and its run.
     let own = machine();
     if spec.target == TargetSpec::Embedded {
@@ -119,7 +119,7 @@ const HOW_TO_TELL: &str = "a file has keys such as software, version, start_comm
                            it runs on";
 
 /// What the embedded engine simulates.
-pub(crate) fn from_engine(spec: &EngineTable) -> Result<ServerFacts, Failure> {
+pub(crate) fn from_engine(spec: &EngineTable) -> Result<ServerFacts> {
     let profile = embedded::profile(spec)?;
     let Profile { gpu, model, .. } = &profile;
     let pretended = match profile.gpus() {

@@ -23,7 +23,7 @@ use inferometer_model::{
 };
 use inferometer_store::RunDirectory;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, Result};
 use crate::simulation::{End, Flight, Observer, Player, Rules, VirtualEngine};
 
 /// A coefficient that may be moved.
@@ -91,7 +91,7 @@ impl Coefficient {
     }
 
     /// The coefficient of this name.
-    pub fn find(name: &str) -> Result<&'static Self, Failure> {
+    pub fn find(name: &str) -> Result<&'static Self> {
         COEFFICIENTS.iter().find(|coefficient| coefficient.name == name).ok_or_else(|| {
             let names: Vec<&str> =
                 COEFFICIENTS.iter().map(|coefficient| coefficient.name).collect();
@@ -210,7 +210,7 @@ pub fn own_seed(row: usize, index: u64) -> u64 {
 }
 
 /// The row of a stored run: its requests as they were sent, where the records show that.
-pub fn row_of_run(path: &Path) -> Result<Row, Failure> {
+pub fn row_of_run(path: &Path) -> Result<Row> {
     let directory = RunDirectory::at(path.to_owned());
     let stored = directory.read().map_err(Failure::from_usage)?;
     let observations = &stored.observations;
@@ -409,7 +409,7 @@ const MOVES: u32 = 3;
 const PATIENCE: Duration = Duration::from_hours(1000);
 
 /// The figures of all rows, each played on the server of the same number.
-fn play_rows(rows: &[Row], servers: &[Profile]) -> Result<Vec<Figures>, Failure> {
+fn play_rows(rows: &[Row], servers: &[Profile]) -> Result<Vec<Figures>> {
     let mut engine: Option<VirtualEngine> = None;
     let mut figures = Vec::with_capacity(rows.len());
     for (row, server) in rows.iter().zip(servers) {
@@ -442,7 +442,7 @@ fn play_rows(rows: &[Row], servers: &[Profile]) -> Result<Vec<Figures>, Failure>
 /// The mean over several draws of arrivals, stretched so that they come at the rate, or so that the row
 /// takes as long as it took: at four fifths of a server's capacity a few per cent of the rate double
 /// its queue.
-fn poisson(row: &Row, rate: f64, server: &Profile) -> Result<Figures, Failure> {
+fn poisson(row: &Row, rate: f64, server: &Profile) -> Result<Figures> {
     let draw = |seed| {
         let mut draws = Draws::new(seed, row.requests.len() as u64);
         let mut sum = 0.0;
@@ -462,20 +462,20 @@ fn poisson(row: &Row, rate: f64, server: &Profile) -> Result<Figures, Failure> {
         }
         Ok(played.figures())
     };
-    let drawn = (0..ARRIVAL_DRAWS).map(draw).collect::<Result<Vec<Figures>, Failure>>()?;
+    let drawn = (0..ARRIVAL_DRAWS).map(draw).collect::<Result<Vec<Figures>>>()?;
     Ok(std::array::from_fn(|index| {
         let known: Option<Vec<f64>> = drawn.iter().map(|figures| figures[index]).collect();
         known.map(|known| known.iter().sum::<f64>() / known.len() as f64)
     }))
 }
 
-fn play_at(row: &Row, moments: Vec<Moment>, server: &Profile) -> Result<Sums, Failure> {
+fn play_at(row: &Row, moments: Vec<Moment>, server: &Profile) -> Result<Sums> {
     let plan = RowPlan { requests: row.requests.clone(), slots: None, moments };
     play_plan(row, plan, &mut VirtualEngine::from_profile(server, 0))
 }
 
 /// Plays a plan; every request must be served, or its figures are those of another load.
-fn play_plan(row: &Row, plan: RowPlan, engine: &mut VirtualEngine) -> Result<Sums, Failure> {
+fn play_plan(row: &Row, plan: RowPlan, engine: &mut VirtualEngine) -> Result<Sums> {
     let limits = spec::Limits {
         connect: PATIENCE,
         first_token: PATIENCE,
@@ -526,7 +526,7 @@ impl Sums {
 impl Observer for Sums {
     type Notes = ();
 
-    fn ended(&mut self, flight: Flight<()>, end: End) -> Result<(), Failure> {
+    fn ended(&mut self, flight: Flight<()>, end: End) -> Result<()> {
         self.last_end = self.last_end.max(end.ending.at);
         let (Outcome::Ok, Some(first), Some(last)) =
             (end.ending.outcome, flight.first, flight.last)
@@ -593,7 +593,7 @@ const EVALUATIONS_MAX: u32 = 400;
 
 impl Fitting {
     /// Fails if there are too many free coefficients for the rows.
-    pub fn check(&self) -> Result<(), Failure> {
+    pub fn check(&self) -> Result<()> {
         let bears = self.rows.len() / ROWS_PER_COEFFICIENT;
         if bears < self.free.len() {
             return Err(Failure::usage(format!(
@@ -607,7 +607,7 @@ impl Fitting {
     }
 
     /// Moves the free coefficients until the rows give their figures.
-    pub fn fit(&self, report: impl Fn(&str)) -> Result<Fit, Failure> {
+    pub fn fit(&self, report: impl Fn(&str)) -> Result<Fit> {
         let start = *self.base.coefficients();
         report(&format!("playing {} rows again and again …", self.rows.len()));
         let found = self.search(start, |_| true)?;
@@ -636,18 +636,14 @@ impl Fitting {
     }
 
     /// Each row as predicted by a fit without it; the fits run side by side.
-    fn leave_each_out(
-        &self,
-        base: Coefficients,
-        report: impl Fn(&str),
-    ) -> Result<Vec<Figures>, Failure> {
+    fn leave_each_out(&self, base: Coefficients, report: impl Fn(&str)) -> Result<Vec<Figures>> {
         let without = |left_out: usize| Ok(self.fit_anew(base, |row| row != left_out)?[left_out]);
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let mut played = Vec::new();
         let numbers: Vec<usize> = (0..self.rows.len()).collect();
         for several in numbers.chunks(threads) {
             report(&format!("… {} of {} rows left out", played.len(), self.rows.len()));
-            let several: Result<Vec<_>, Failure> = std::thread::scope(|scope| {
+            let several: Result<Vec<_>> = std::thread::scope(|scope| {
                 let threads: Vec<_> =
                     several.iter().map(|row| scope.spawn(move || without(*row))).collect();
                 let ended = threads.into_iter().map(|thread| {
@@ -662,17 +658,13 @@ impl Fitting {
 
     /// All rows as predicted by a fit on some. It begins with neutral coefficients, so that it depends on
     /// no other row.
-    fn fit_anew(
-        &self,
-        base: Coefficients,
-        counts: impl Fn(usize) -> bool,
-    ) -> Result<Vec<Figures>, Failure> {
+    fn fit_anew(&self, base: Coefficients, counts: impl Fn(usize) -> bool) -> Result<Vec<Figures>> {
         let neutral: Vec<f64> = self.free.iter().map(|free| free.neutral).collect();
         let found = self.search(self.apply(base, &neutral), counts)?;
         self.play(self.apply(base, &found.numbers))
     }
 
-    fn search(&self, from: Coefficients, counts: impl Fn(usize) -> bool) -> Result<Found, Failure> {
+    fn search(&self, from: Coefficients, counts: impl Fn(usize) -> bool) -> Result<Found> {
         let start: Vec<f64> = self.free.iter().map(|free| free.value(&from)).collect();
         let ranges: Vec<Range> = self.free.iter().map(|free| free.range.clone()).collect();
         search(&start, &ranges, EVALUATIONS_MAX, |numbers| {
@@ -693,7 +685,7 @@ impl Fitting {
         all
     }
 
-    fn play(&self, coefficients: Coefficients) -> Result<Vec<Figures>, Failure> {
+    fn play(&self, coefficients: Coefficients) -> Result<Vec<Figures>> {
         let with = |server: &Profile| {
             let server = server.clone().with_coefficients(coefficients);
             server.map_err(|error| Failure::usage(error.to_string()))
@@ -736,7 +728,7 @@ impl Fitting {
     }
 
     /// The profile with the fitted coefficients and their errors.
-    pub fn profile(&self, fit: &Fit, name: String) -> Result<Profile, Failure> {
+    pub fn profile(&self, fit: &Fit, name: String) -> Result<Profile> {
         let profile = self.base.clone().with_coefficients(fit.coefficients);
         let mut profile = profile.map_err(|error| Failure::usage(error.to_string()))?;
         let mut fitted = Fitted {

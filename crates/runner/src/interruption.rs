@@ -8,7 +8,7 @@ use inferometer_load::Stop;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
-use crate::failure::{Exit, Failure};
+use crate::failure::{Exit, Failure, Result};
 
 /// Which signal ended the run, if one did.
 #[derive(Clone, Debug, Default)]
@@ -43,12 +43,12 @@ impl Interruption {
     }
 
     /// Fails if a signal was received.
-    pub fn check(&self) -> Result<(), Failure> {
+    pub fn check(&self) -> Result<()> {
         self.rest(Duration::ZERO)
     }
 
     /// Waits for this long; fails as soon as a signal was received.
-    pub fn rest(&self, time: Duration) -> Result<(), Failure> {
+    pub fn rest(&self, time: Duration) -> Result<()> {
         self.wait(time).map_or(Ok(()), |exit| Err(Failure::interrupted(exit)))
     }
 

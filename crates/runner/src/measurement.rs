@@ -36,7 +36,7 @@ use inferometer_workload::{Inputs, make_plan, make_warm_up};
 
 use crate::deployed::{self, Deployed};
 use crate::embedded::Engine;
-use crate::failure::Failure;
+use crate::failure::{Failure, Result};
 use crate::interruption::Sending;
 use crate::preflight::{self, Found};
 use crate::secrets::Secrets;
@@ -56,13 +56,13 @@ pub struct Runner {
 impl Runner {
     /// Reads what the spec names, plans every request, and checks what can be checked without a
     /// server.
-    pub fn new(spec: Spec) -> Result<Self, Failure> {
+    pub fn new(spec: Spec) -> Result<Self> {
         check_slos(&spec.slos, spec.workload.streaming).map_err(Failure::from_usage)?;
         Self::from_planned(Planned::new(spec)?)
     }
 
     /// The same for a plan that was made before.
-    pub fn from_planned(planned: Planned) -> Result<Self, Failure> {
+    pub fn from_planned(planned: Planned) -> Result<Self> {
         planned.check_sends_something()?;
         let ceiling = ceiling(&planned.spec);
         check_ceiling(&planned.spec, ceiling)?;
@@ -86,13 +86,13 @@ impl Runner {
 
     /// Runs the benchmark to its end. Every [`Event`] is passed to `observe`, from several threads.
     /// Signals are not handled; see [`Runner::connect`].
-    pub fn run(self, observe: impl Fn(Event) + Send + Sync + 'static) -> Result<Run, Failure> {
+    pub fn run(self, observe: impl Fn(Event) + Send + Sync + 'static) -> Result<Run> {
         let session = Session::new(self.ceiling, Arc::new(observe));
         self.connect(&session)?.measure(&session)
     }
 
     /// Deploys or reaches the server and probes it. What comes next is [`Connected::measure`].
-    pub fn connect(self, session: &Session) -> Result<Connected, Failure> {
+    pub fn connect(self, session: &Session) -> Result<Connected> {
         let store = RunStore::open(self.folder).map_err(Failure::from_usage)?;
         store.check_writable().map_err(Failure::from_usage)?;
         let spec = &self.planned.spec;
@@ -126,7 +126,7 @@ pub struct Connected {
 impl Connected {
     /// Measures, stores and summarizes. A server that was deployed for it is stopped, whatever
     /// happens.
-    pub fn measure(self, session: &Session) -> Result<Run, Failure> {
+    pub fn measure(self, session: &Session) -> Result<Run> {
         let Self { planned, store, log, server, live } = self;
         let location = RunLocation { server_log: log.as_deref(), ..RunLocation::in_store(&store) };
         let run = live
@@ -173,11 +173,7 @@ pub struct Live {
 
 impl Live {
     /// Probes everything that must be known before a run.
-    pub fn reach(
-        server: Arc<Server>,
-        secrets: &Secrets,
-        planned: &Planned,
-    ) -> Result<Self, Failure> {
+    pub fn reach(server: Arc<Server>, secrets: &Secrets, planned: &Planned) -> Result<Self> {
         let Planned { spec, inputs, plan, .. } = planned;
         let found = preflight::preflight(spec, secrets, server.base(), server.is_embedded())?;
         let facts = environment::find_server(
@@ -216,7 +212,7 @@ impl Live {
         planned: Planned,
         location: RunLocation<'_>,
         session: &Session,
-    ) -> Result<Run, Failure> {
+    ) -> Result<Run> {
         // Only lengths as the server counts them change the plan.
         let planned = match self.correction {
             Some(correction) => planned.corrected(correction),
@@ -268,12 +264,7 @@ impl Live {
     }
 
     /// Sends requests that are not counted. Of their records only a few facts are kept.
-    fn warm_up(
-        &self,
-        plan: Arc<dyn Plan>,
-        spec: &Spec,
-        session: &Session,
-    ) -> Result<WarmUpFacts, Failure> {
+    fn warm_up(&self, plan: Arc<dyn Plan>, spec: &Spec, session: &Session) -> Result<WarmUpFacts> {
         let _sending = session.interruption.sending(Sending::Unstored);
         let requests = plan.bounds().requests.unwrap_or_default();
         session.emit(Event::WarmingUp { requests });
@@ -299,7 +290,7 @@ fn play(
     target: Target,
     clock: SystemClock,
     session: &Session,
-) -> Result<RunWriter, Failure> {
+) -> Result<RunWriter> {
     let remedy = writer.directory().remedy();
     let (journal, batches) = sync_channel(JOURNAL_QUEUE);
     let writing = spawn_writer(writer, batches)?;
@@ -330,7 +321,9 @@ pub(crate) fn drive_plan(
         let (stop, stopped) = channel::<()>();
         let counts = Arc::clone(&progress);
         let ticker = scope.spawn(move || {
-            while stopped.recv_timeout(TICK_EVERY) == Err(RecvTimeoutError::Timeout) {
+            // Progress is reported often enough to look alive, seldom enough to cost nothing.
+            while stopped.recv_timeout(Duration::from_millis(250)) == Err(RecvTimeoutError::Timeout)
+            {
                 let elapsed = Duration::from_nanos(clock.now().as_nanos());
                 let tick = ProgressTick { counts: counts.view(), bounds, elapsed };
                 observer(Event::Progress(tick));
@@ -364,7 +357,7 @@ pub fn ceiling(spec: &Spec) -> usize {
 }
 
 /// Fails if requests that are certain to be in flight at once need more file descriptors.
-pub fn check_ceiling(spec: &Spec, ceiling: usize) -> Result<(), Failure> {
+pub fn check_ceiling(spec: &Spec, ceiling: usize) -> Result<()> {
     if ceiling == 0 {
         return Err(Failure::usage(
             "this system gives too few file descriptors: no request can be in flight",
@@ -403,7 +396,7 @@ pub enum Server {
 impl Server {
     /// A server that runs already, or the embedded engine. A server that must be deployed needs
     /// more than its spec: see [`Deployed::start`].
-    pub fn new(spec: &Spec) -> Result<Self, Failure> {
+    pub fn new(spec: &Spec) -> Result<Self> {
         match &spec.target {
             TargetSpec::Url(base) => Ok(Self::Remote(base.clone())),
             TargetSpec::Deployed(_) => Err(Failure::usage("this command does not deploy servers")
@@ -475,9 +468,6 @@ impl<'a> RunLocation<'a> {
 /// bound on memory.
 pub(crate) const JOURNAL_QUEUE: usize = 1 << 13;
 
-/// Progress is reported often enough to look alive, seldom enough to cost nothing.
-const TICK_EVERY: Duration = Duration::from_millis(250);
-
 /// A benchmark whose requests are planned.
 #[derive(Clone)]
 #[must_use]
@@ -500,13 +490,13 @@ impl fmt::Debug for Planned {
 
 impl Planned {
     /// Reads what the spec names and plans every request.
-    pub fn new(spec: Spec) -> Result<Self, Failure> {
+    pub fn new(spec: Spec) -> Result<Self> {
         let inputs = Inputs::gather(&spec)?;
         Ok(Self::from_ingredients(spec, inputs))
     }
 
     /// The same without texts: a simulation needs only their lengths.
-    pub fn without_words(spec: Spec) -> Result<Self, Failure> {
+    pub fn without_words(spec: Spec) -> Result<Self> {
         let inputs = Inputs::gather_without_words(&spec)?;
         Ok(Self::from_ingredients(spec, inputs))
     }
@@ -557,7 +547,7 @@ impl Planned {
     }
 
     /// Fails if the plan has no request.
-    pub fn check_sends_something(&self) -> Result<(), Failure> {
+    pub fn check_sends_something(&self) -> Result<()> {
         if self.plan.bounds().requests != Some(0) {
             return Ok(());
         }
@@ -604,7 +594,7 @@ impl WarmUpTally {
     }
 
     /// The facts; or a failure where not one request ended well, unless it was stopped.
-    pub(crate) fn facts(self, ending: &RunEnding) -> Result<WarmUpFacts, Failure> {
+    pub(crate) fn facts(self, ending: &RunEnding) -> Result<WarmUpFacts> {
         if self.ok == 0
             && let Some((outcome, (_, words))) =
                 self.failures.iter().max_by_key(|(_, (count, _))| *count)
@@ -622,7 +612,7 @@ impl WarmUpTally {
 }
 
 /// Computes the summary of a run and stores it beside the journal.
-pub fn seal_summary(directory: &RunDirectory, stored: &StoredRun) -> Result<Summary, Failure> {
+pub fn seal_summary(directory: &RunDirectory, stored: &StoredRun) -> Result<Summary> {
     let summary = summarize(&stored.observations);
     directory.write_summary(&summary.to_json_bytes())?;
     Ok(summary)

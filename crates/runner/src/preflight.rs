@@ -19,7 +19,7 @@ use inferometer_model::{BaseUrl, Content, Outcome, Plan, RequestId, RequestRecor
 use inferometer_target::{DiscoveryError, ListedModel, list_models};
 use inferometer_workload::text::{Segment, TextMaker};
 
-use crate::failure::{Failure, Refusal};
+use crate::failure::{Failure, Refusal, Result};
 use crate::secrets::Secrets;
 
 /// The server as found, ready to be driven.
@@ -34,16 +34,9 @@ pub struct Found {
 /// The prompt of every probe.
 pub const PROBE_PROMPT: &str = "Count from one to ten.";
 const PROBE_TOKENS: u32 = 4;
-/// The name of a model where the server neither lists models nor needs a name.
-const UNNAMED: &str = "unnamed";
 
 /// Probes a server: which model it serves, whether it answers, how it counts tokens.
-pub fn preflight(
-    spec: &Spec,
-    secrets: &Secrets,
-    base: &BaseUrl,
-    embedded: bool,
-) -> Result<Found, Failure> {
+pub fn preflight(spec: &Spec, secrets: &Secrets, base: &BaseUrl, embedded: bool) -> Result<Found> {
     check_pinning(spec.api, spec.workload.body.pin_output)?;
     let mut target = addressed(spec, secrets, base)?;
     target.model = model(spec, secrets, &target)?;
@@ -64,7 +57,7 @@ pub fn preflight(
 }
 
 /// Whether it generates. A failure that may pass says that it is still starting.
-pub fn first_token(spec: &Spec, secrets: &Secrets, base: &BaseUrl) -> Result<(), Failure> {
+pub fn first_token(spec: &Spec, secrets: &Secrets, base: &BaseUrl) -> Result<()> {
     let mut target = addressed(spec, secrets, base)?;
     target.model = model(spec, secrets, &target)?;
     target.usage = UsageAsk::None;
@@ -75,18 +68,19 @@ pub fn first_token(spec: &Spec, secrets: &Secrets, base: &BaseUrl) -> Result<(),
 }
 
 /// The requested model, or the first that is listed.
-fn model(spec: &Spec, secrets: &Secrets, target: &Target) -> Result<String, Failure> {
+fn model(spec: &Spec, secrets: &Secrets, target: &Target) -> Result<String> {
     match &spec.model {
         Some(model) => Ok(model.clone()),
         None => first_model(target, secrets).map(|model| model.id).or_else(|failure| {
             // A server with one model need not list it.
-            if spec.api.facts().names_model { Err(failure) } else { Ok(UNNAMED.to_owned()) }
+            // The name of a model where the server neither lists models nor needs a name.
+            if spec.api.facts().names_model { Err(failure) } else { Ok("unnamed".to_owned()) }
         }),
     }
 }
 
 /// The server with its address, of which nothing is known yet.
-pub fn addressed(spec: &Spec, secrets: &Secrets, base: &BaseUrl) -> Result<Target, Failure> {
+pub fn addressed(spec: &Spec, secrets: &Secrets, base: &BaseUrl) -> Result<Target> {
     let address = resolve(base, spec.limits.connect).map_err(|error| {
         Failure::target(error.to_string())
             .hint("is the server running, and is the URL right? A run needs it from the start")
@@ -124,7 +118,7 @@ pub fn bare_target(
 }
 
 /// The first model that the server lists.
-pub fn first_model(target: &Target, secrets: &Secrets) -> Result<ListedModel, Failure> {
+pub fn first_model(target: &Target, secrets: &Secrets) -> Result<ListedModel> {
     let asked = fetching(target, async |fetch| list_models(&fetch).await)?;
     let models = asked.map_err(|error| {
         let has_answered = !matches!(error, DiscoveryError::NoAnswer(_));
@@ -150,7 +144,7 @@ fn means_starting(status: u16) -> bool {
 }
 
 /// Plain requests to the server, outside of any run, until `work` is done.
-pub fn fetching<T>(target: &Target, work: impl AsyncFnOnce(HttpFetch) -> T) -> Result<T, Failure> {
+pub fn fetching<T>(target: &Target, work: impl AsyncFnOnce(HttpFetch) -> T) -> Result<T> {
     let fetch = HttpFetch::new(Arc::new(target.clone()), SystemClock::new());
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -161,7 +155,7 @@ pub fn fetching<T>(target: &Target, work: impl AsyncFnOnce(HttpFetch) -> T) -> R
 
 /// Asks one small question, first with everything that helps to count tokens. Some servers refuse
 /// fields that they do not know, so what was refused is left out and the question asked again.
-fn answers(target: &Target, secrets: &Secrets) -> Result<(UsageAsk, Connections), Failure> {
+fn answers(target: &Target, secrets: &Secrets) -> Result<(UsageAsk, Connections)> {
     let can_ask = matches!(target.api, Api::Chat | Api::Completions);
     let asks: &[UsageAsk] = if target.streaming && can_ask {
         &[UsageAsk::Continuous, UsageAsk::Final, UsageAsk::None]
@@ -196,7 +190,7 @@ pub fn probe_tokens(api: Api, wanted: u32) -> u32 {
 }
 
 /// One question, outside of any run.
-pub fn ask_once(target: Target, prompt: &str, tokens: u32) -> Result<Probe, Failure> {
+pub fn ask_once(target: Target, prompt: &str, tokens: u32) -> Result<Probe> {
     probe(&Arc::new(target), SystemClock::new(), &Content::text(prompt), tokens)
         .map_err(Failure::from_error)
 }
@@ -207,7 +201,7 @@ pub fn is_refusal(record: &RequestRecord) -> bool {
 }
 
 /// A valid answer may still come from another model, or without streaming.
-fn check_answer(target: &Target, record: &RequestRecord) -> Result<(), Failure> {
+fn check_answer(target: &Target, record: &RequestRecord) -> Result<()> {
     if let Some(other) = &record.other_model {
         return Err(Failure::target(format!(
             "{}: `{}` was requested, but `{other}` answered",
@@ -240,7 +234,7 @@ pub enum Pinning {
 }
 
 /// Refuses what no server of this API could do, before one is asked.
-fn check_pinning(api: Api, wanted: PinOutput) -> Result<(), Failure> {
+fn check_pinning(api: Api, wanted: PinOutput) -> Result<()> {
     if wanted != PinOutput::Always || api.facts().ignore_eos || api.facts().min_tokens {
         return Ok(());
     }
@@ -251,7 +245,7 @@ fn check_pinning(api: Api, wanted: PinOutput) -> Result<(), Failure> {
 }
 
 /// What to send with every request of the run.
-fn find_pinning(target: &Target, workload: &Workload) -> Result<PinnedOutput, Failure> {
+fn find_pinning(target: &Target, workload: &Workload) -> Result<PinnedOutput> {
     let is_wanted = match workload.body.pin_output {
         PinOutput::Never => false,
         PinOutput::Always => true,
@@ -276,7 +270,7 @@ fn find_pinning(target: &Target, workload: &Workload) -> Result<PinnedOutput, Fa
 }
 
 /// Asks whether the server accepts the fields that pin the length of an answer.
-pub fn ask_pinning(target: &Target) -> Result<Pinning, Failure> {
+pub fn ask_pinning(target: &Target) -> Result<Pinning> {
     let ApiFacts { ignore_eos, min_tokens, .. } = *target.api.facts();
     if !ignore_eos && !min_tokens {
         return Ok(Pinning::NoSuchFields);
@@ -302,11 +296,7 @@ const CARRIED_REQUESTS_MAX: u64 = 64;
 const ADAPTERS_MAX: usize = 8;
 
 /// Asks once for each adapter of the plan's beginning, with the pictures of its request.
-pub(crate) fn check_carried(
-    target: &Target,
-    secrets: &Secrets,
-    plan: &dyn Plan,
-) -> Result<(), Failure> {
+pub(crate) fn check_carried(target: &Target, secrets: &Secrets, plan: &dyn Plan) -> Result<()> {
     let mut asked: BTreeMap<Option<String>, Vec<String>> = BTreeMap::new();
     for request in (0..CARRIED_REQUESTS_MAX).map_while(|id| plan.request(RequestId(id))) {
         let content = plan.content(&request);
@@ -340,7 +330,7 @@ const COUNTING_SEED: u64 = 0x636f_756e_7469_6e67;
 const TOKENS_PER_WORD: std::ops::RangeInclusive<f64> = 0.2..=20.0;
 
 /// `None` when the server does not say how long prompts are.
-pub fn correction(target: &Target) -> Result<Option<Correction>, Failure> {
+pub fn correction(target: &Target) -> Result<Option<Correction>> {
     for words in COUNTED_WORDS {
         let text =
             TextMaker::Estimating(None).bare(&[Segment { seed: COUNTING_SEED, tokens: words }]);
@@ -356,7 +346,7 @@ pub fn correction(target: &Target) -> Result<Option<Correction>, Failure> {
     Ok(None)
 }
 
-fn counted(target: &Target, text: &str) -> Result<Option<f64>, Failure> {
+fn counted(target: &Target, text: &str) -> Result<Option<f64>> {
     let record = ask_once(target.clone(), text, probe_tokens(target.api, 1))?.record;
     let usage = record.usage.filter(|_| record.ending.outcome == Outcome::Ok);
     Ok(usage.and_then(|usage| usage.prompt_tokens).map(|tokens| tokens as f64))

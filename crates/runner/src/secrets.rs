@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use inferometer_load::target::Credentials;
 use inferometer_model::Secret;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, Result};
 
 /// What a server may ask for before it answers. The default is nothing.
 #[derive(Clone, Debug, Default)]
@@ -21,11 +21,10 @@ pub struct Secrets {
 }
 
 const KEY_VARIABLE: &str = "OPENAI_API_KEY";
-const KEY_BYTES_MAX: u64 = 64 << 10;
 
 impl Secrets {
     /// Reads the key from a file or the environment, and headers as they were typed.
-    pub fn read(key_file: Option<&Path>, headers: &[String]) -> Result<Self, Failure> {
+    pub fn read(key_file: Option<&Path>, headers: &[String]) -> Result<Self> {
         let (key, source) = match key_file {
             Some(path) => {
                 let flag = "--api-key-file";
@@ -46,15 +45,11 @@ impl Secrets {
     }
 
     /// The key in the file that a flag names now, and none from anywhere else.
-    pub fn typed(flag: &str, key_file: Option<&Path>) -> Result<Self, Failure> {
+    pub fn typed(flag: &str, key_file: Option<&Path>) -> Result<Self> {
         Self::new(key_file.map(|path| key_by(flag, path)).transpose()?, flag, Vec::new())
     }
 
-    fn new(
-        key: Option<String>,
-        source: &str,
-        headers: Vec<(String, Secret)>,
-    ) -> Result<Self, Failure> {
+    fn new(key: Option<String>, source: &str, headers: Vec<(String, Secret)>) -> Result<Self> {
         let key = key.map(Secret::new);
         Credentials::new(key.as_ref(), &[]).map_err(|_| {
             Failure::usage(format!("{source}: the key holds characters that no key can have"))
@@ -67,7 +62,7 @@ impl Secrets {
 }
 
 /// A key out of an environment variable; one that is unset or empty holds none.
-pub fn key_in_environment(variable: &str) -> Result<Option<String>, Failure> {
+pub fn key_in_environment(variable: &str) -> Result<Option<String>> {
     match std::env::var(variable) {
         Ok(key) => Ok(Some(key.trim().to_owned()).filter(|key| !key.is_empty())),
         Err(std::env::VarError::NotPresent) => Ok(None),
@@ -78,10 +73,10 @@ pub fn key_in_environment(variable: &str) -> Result<Option<String>, Failure> {
 }
 
 /// The key in the file that a flag names.
-pub fn key_by(flag: &str, path: &Path) -> Result<String, Failure> {
+pub fn key_by(flag: &str, path: &Path) -> Result<String> {
     let unusable = |reason: String| Failure::usage(format!("{flag} {}: {reason}", path.display()));
     let size = std::fs::metadata(path).map_err(|error| unusable(error.to_string()))?.len();
-    if KEY_BYTES_MAX < size {
+    if (64 << 10) < size {
         return Err(unusable("is too large to be a key".to_owned()));
     }
     let text = std::fs::read_to_string(path).map_err(|error| unusable(error.to_string()))?;

@@ -45,7 +45,7 @@ use inferometer_store::{StoreError, TelemetryWriter};
 use serde::Serialize;
 use slab::Slab;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, Result};
 use crate::interruption::Sending;
 use crate::measurement::{Planned, Run, RunLocation, WarmUpTally, seal_summary};
 use crate::session::{Event, Session};
@@ -80,7 +80,7 @@ pub struct SimulatedRun {
 
 impl Simulator<'_> {
     /// Plans and warms up. A signal before the first request is a failure.
-    pub fn make_ready(&mut self, spec: &Spec) -> Result<Ready, Failure> {
+    pub fn make_ready(&mut self, spec: &Spec) -> Result<Ready> {
         let clock = SystemClock::new();
         let planned = Planned::without_words(spec.clone())?;
         planned.check_sends_something()?;
@@ -95,7 +95,7 @@ impl Simulator<'_> {
     }
 
     /// Plays what is not counted; the engine's cache keeps it.
-    fn warm_up(&mut self, spec: &Spec, plan: Arc<dyn Plan>) -> Result<WarmUpFacts, Failure> {
+    fn warm_up(&mut self, spec: &Spec, plan: Arc<dyn Plan>) -> Result<WarmUpFacts> {
         let _sending = self.session.interruption.sending(Sending::Unstored);
         let mut tally = WarmUpTally::default();
         let mut write = |entry| {
@@ -109,7 +109,7 @@ impl Simulator<'_> {
     }
 
     /// Plays it and keeps only a summary.
-    pub fn summarize(&mut self, ready: Ready) -> Result<SimulationSummary, Failure> {
+    pub fn summarize(&mut self, ready: Ready) -> Result<SimulationSummary> {
         let _sending = self.session.interruption.sending(Sending::Unstored);
         let Planned { spec, plan, .. } = ready.planned;
         let mut tally = Tally { streaming: spec.workload.streaming, ..Tally::default() };
@@ -118,11 +118,7 @@ impl Simulator<'_> {
     }
 
     /// Plays it and keeps every record.
-    pub fn record(
-        &mut self,
-        ready: &Ready,
-        location: RunLocation<'_>,
-    ) -> Result<SimulatedRun, Failure> {
+    pub fn record(&mut self, ready: &Ready, location: RunLocation<'_>) -> Result<SimulatedRun> {
         let mut writer = location.create(self.new_run(ready)?)?;
         let directory = writer.directory().clone();
         // A set remembers its own command, which finishes this run, too.
@@ -173,14 +169,14 @@ impl Simulator<'_> {
         plan: Arc<dyn Plan>,
         seed: u64,
         observer: &mut O,
-    ) -> Result<RunEnding, Failure> {
+    ) -> Result<RunEnding> {
         let rules = Rules { limits: spec.limits, streaming: spec.workload.streaming, seed };
         let mut player = Player::new(plan, rules, &mut self.engine, observer);
         player.control = self.session.control.clone();
         player.play()
     }
 
-    fn new_run(&self, ready: &Ready) -> Result<Manifest, Failure> {
+    fn new_run(&self, ready: &Ready) -> Result<Manifest> {
         let endpoint = Endpoint {
             // An address that cannot be reached, by its very name.
             base: "http://simulated.invalid"
@@ -211,19 +207,18 @@ impl Simulator<'_> {
 const WARM_UP: u64 = 0x5761_726d_2d75_7021;
 /// Bytes of a word, and of the event around it: about what a server sends.
 const TEXT_BYTES: u32 = 5;
-const EVENT_BYTES: u32 = 200;
 
 /// Makes entries of what happens, and hands them on; `watch` receives samples of the engine.
 struct Journal<'a> {
     streaming: bool,
-    write: &'a mut dyn FnMut(JournalEntry) -> Result<(), Failure>,
+    write: &'a mut dyn FnMut(JournalEntry) -> Result<()>,
     watch: &'a mut dyn FnMut(&Sample),
 }
 
 impl Observer for Journal<'_> {
     type Notes = Vec<Moment>;
 
-    fn started(&mut self, started: &StartedRequest) -> Result<(), Failure> {
+    fn started(&mut self, started: &StartedRequest) -> Result<()> {
         (self.write)(JournalEntry::Started(*started))
     }
 
@@ -231,12 +226,12 @@ impl Observer for Journal<'_> {
         notes.push(at);
     }
 
-    fn ended(&mut self, flight: Flight<Vec<Moment>>, end: End) -> Result<(), Failure> {
+    fn ended(&mut self, flight: Flight<Vec<Moment>>, end: End) -> Result<()> {
         let record = record(&flight, end, self.streaming);
         (self.write)(JournalEntry::Ended(Box::new(record)))
     }
 
-    fn not_sent(&mut self, part: NotSent) -> Result<(), Failure> {
+    fn not_sent(&mut self, part: NotSent) -> Result<()> {
         (self.write)(JournalEntry::NotSent(part))
     }
 
@@ -248,7 +243,7 @@ impl Observer for Journal<'_> {
 fn record(flight: &Flight<Vec<Moment>>, end: End, streaming: bool) -> RequestRecord {
     let is_whole = end.ending.outcome == Outcome::Ok;
     // There is no kernel timestamp, and no read is late.
-    let read = |at| Read { kernel: None, user: at, turn: at, bytes: EVENT_BYTES, drained: true };
+    let read = |at| Read { kernel: None, user: at, turn: at, bytes: 200, drained: true };
     let (mut reads, events): (Vec<Read>, _) = if streaming {
         // One read for each token that came before the client left.
         let seen = usize::try_from(flight.tokens).unwrap_or(usize::MAX);
@@ -378,7 +373,7 @@ struct Tally {
 impl Observer for Tally {
     type Notes = ();
 
-    fn started(&mut self, started: &StartedRequest) -> Result<(), Failure> {
+    fn started(&mut self, started: &StartedRequest) -> Result<()> {
         self.first_sent.get_or_insert(started.admitted);
         Ok(())
     }
@@ -389,7 +384,7 @@ impl Observer for Tally {
         }
     }
 
-    fn ended(&mut self, flight: Flight<()>, end: End) -> Result<(), Failure> {
+    fn ended(&mut self, flight: Flight<()>, end: End) -> Result<()> {
         let ending = &end.ending;
         *self.outcomes.entry(ending.outcome).or_default() += 1;
         self.last_end = self.last_end.max(ending.at);
@@ -412,7 +407,7 @@ impl Observer for Tally {
         Ok(())
     }
 
-    fn not_sent(&mut self, part: NotSent) -> Result<(), Failure> {
+    fn not_sent(&mut self, part: NotSent) -> Result<()> {
         *self.outcomes.entry(Outcome::NotSent).or_default() += part.count;
         Ok(())
     }
@@ -564,7 +559,7 @@ impl SimulationSummary {
     }
 
     /// The summary as a JSON document.
-    pub fn json(&self) -> Result<String, Failure> {
+    pub fn json(&self) -> Result<String> {
         serde_json::to_string_pretty(self).map_err(Failure::from_error)
     }
 }
@@ -637,7 +632,7 @@ impl fmt::Debug for VirtualEngine {
 
 impl VirtualEngine {
     /// The engine that a spec asks for.
-    pub fn new(spec: &EngineTable) -> Result<Self, Failure> {
+    pub fn new(spec: &EngineTable) -> Result<Self> {
         let profile = embedded::profile(spec)?;
         let Some(step) = spec.step else {
             // Each run draws the noise anew.
@@ -686,12 +681,6 @@ impl VirtualEngine {
 
     pub(crate) fn config(&self) -> &SchedulerConfig {
         self.scheduler.config()
-    }
-
-    /// A run begins: its zero is now.
-    fn begin(&mut self) {
-        self.counted = self.scheduler.counters();
-        self.next_sample = Moment::ZERO;
     }
 
     /// The run is over: the next begins here.
@@ -891,10 +880,7 @@ struct Client<'a, O: Observer> {
 
 /// A simulation has one driver.
 const LANE: usize = 0;
-const BAD_REQUEST: u16 = 400;
 const STATUS_OK: u16 = 200;
-/// Reading the stop control takes longer than most turns.
-const TURNS_BETWEEN_LOOKS: u32 = 64;
 
 impl<'a, O: Observer> Player<'a, O> {
     /// The plan's zero is the engine's present.
@@ -904,7 +890,9 @@ impl<'a, O: Observer> Player<'a, O> {
         engine: &'a mut VirtualEngine,
         observer: &'a mut O,
     ) -> Self {
-        engine.begin();
+        // The zero of the run is now.
+        engine.counted = engine.scheduler.counters();
+        engine.next_sample = Moment::ZERO;
         let spec::Limits { first_token, idle, total, .. } = rules.limits;
         Self {
             dispatcher: Dispatcher::new(Arc::clone(&plan), usize::MAX, Moment::ZERO, 1),
@@ -932,7 +920,7 @@ impl<'a, O: Observer> Player<'a, O> {
     }
 
     /// Plays it to its end.
-    pub(crate) fn play(mut self) -> Result<RunEnding, Failure> {
+    pub(crate) fn play(mut self) -> Result<RunEnding> {
         loop {
             self.obey()?;
             let due = match self.dispatcher.next(LANE, self.client.now) {
@@ -972,7 +960,7 @@ impl<'a, O: Observer> Player<'a, O> {
 
     /// Brings everything to `now`. What reaches the engine at a moment comes before what the
     /// engine does then, and what the client sees comes before its patience ends.
-    fn happen(&mut self, now: Moment) -> Result<(), Failure> {
+    fn happen(&mut self, now: Moment) -> Result<()> {
         self.engine.sample_before(now, self.client.observer);
         self.client.now = now;
         let now_ns = self.engine.on_engine(now);
@@ -988,7 +976,7 @@ impl<'a, O: Observer> Player<'a, O> {
         self.conduct()
     }
 
-    fn depart(&mut self, departure: Departure) -> Result<(), Failure> {
+    fn depart(&mut self, departure: Departure) -> Result<()> {
         let place = self.client.flights.vacant_key();
         let request = departure.request;
         // All that the server is sent: what was said before, and the new turn.
@@ -1042,7 +1030,7 @@ impl<'a, O: Observer> Player<'a, O> {
     }
 
     /// The API server has read a request, and hands it on or refuses it.
-    fn submit(&mut self, waiting: Waiting) -> Result<(), Failure> {
+    fn submit(&mut self, waiting: Waiting) -> Result<()> {
         let Waiting { place, id, .. } = waiting;
         let flight = self.client.flights.get_mut(place);
         // Ended meanwhile, and perhaps its place has changed hands.
@@ -1059,10 +1047,10 @@ impl<'a, O: Observer> Player<'a, O> {
             cause: None,
             message: Some(refusal.to_string()),
         };
-        self.end(place, End { ending, status: Some(BAD_REQUEST), cached_tokens: None })
+        self.end(place, End { ending, status: Some(400), cached_tokens: None })
     }
 
-    fn land_all(&mut self) -> Result<(), Failure> {
+    fn land_all(&mut self) -> Result<()> {
         let mut landed = std::mem::take(&mut self.client.landed);
         for facts in landed.drain(..) {
             let place = place_of(facts.id);
@@ -1081,7 +1069,7 @@ impl<'a, O: Observer> Player<'a, O> {
         Ok(())
     }
 
-    fn check_limit(&mut self, place: usize) -> Result<(), Failure> {
+    fn check_limit(&mut self, place: usize) -> Result<()> {
         let Some(flight) = self.client.flights.get_mut(place) else { return Ok(()) };
         let state = flight.state_at(self.client.now, self.rules.streaming);
         let (at, outcome) = state.next_limit(&self.rules.limits);
@@ -1095,7 +1083,7 @@ impl<'a, O: Observer> Player<'a, O> {
 
     /// What no driver does: gives up what a cap holds back when the time is over, and ends what is
     /// in flight when the time to drain is over as well.
-    fn conduct(&mut self) -> Result<(), Failure> {
+    fn conduct(&mut self) -> Result<()> {
         let now = self.client.now;
         // What a stop gave up is not given up again.
         if self.obeyed == Stop::Run && self.dispatcher.is_time_over(now) {
@@ -1110,8 +1098,9 @@ impl<'a, O: Observer> Player<'a, O> {
     }
 
     /// Follows the stop control, as a real run does: the first stop drains, the second cuts.
-    fn obey(&mut self) -> Result<(), Failure> {
-        let is_look = self.turns.is_multiple_of(TURNS_BETWEEN_LOOKS);
+    fn obey(&mut self) -> Result<()> {
+        // Reading the stop control takes longer than most turns.
+        let is_look = self.turns.is_multiple_of(64);
         self.turns = self.turns.wrapping_add(1);
         let asked = if is_look { self.control.asked() } else { self.obeyed };
         if asked <= self.obeyed {
@@ -1124,7 +1113,7 @@ impl<'a, O: Observer> Player<'a, O> {
         if asked == Stop::Cut { self.cut() } else { Ok(()) }
     }
 
-    fn release_nothing_more(&mut self) -> Result<(), Failure> {
+    fn release_nothing_more(&mut self) -> Result<()> {
         let now = self.client.now;
         // A run that has sent all of its requests is not partial when it is stopped.
         if !self.dispatcher.has_released_all(now) {
@@ -1139,7 +1128,7 @@ impl<'a, O: Observer> Player<'a, O> {
     }
 
     /// Ends what is in flight.
-    fn cut(&mut self) -> Result<(), Failure> {
+    fn cut(&mut self) -> Result<()> {
         if self.is_cut {
             return Ok(());
         }
@@ -1156,12 +1145,7 @@ impl<'a, O: Observer> Player<'a, O> {
     }
 
     /// Ends a request from the client's side: it closes the connection, and the engine lets go.
-    fn break_off(
-        &mut self,
-        place: usize,
-        outcome: Outcome,
-        cause: Option<Cause>,
-    ) -> Result<(), Failure> {
+    fn break_off(&mut self, place: usize, outcome: Outcome, cause: Option<Cause>) -> Result<()> {
         let Some(flight) = self.client.flights.get_mut(place) else { return Ok(()) };
         flight.leave(self.client.now);
         let has_output = 0 < flight.tokens;
@@ -1176,7 +1160,7 @@ impl<'a, O: Observer> Player<'a, O> {
         self.end(place, End { ending, status, cached_tokens: None })
     }
 
-    fn end(&mut self, place: usize, end: End) -> Result<(), Failure> {
+    fn end(&mut self, place: usize, end: End) -> Result<()> {
         let Some(flight) = self.client.flights.try_remove(place) else { return Ok(()) };
         let reply = Reply { at: end.ending.at, ok: end.ending.outcome == Outcome::Ok };
         self.dispatcher.replied(LANE, &flight.departure, reply);
@@ -1184,7 +1168,7 @@ impl<'a, O: Observer> Player<'a, O> {
         self.client.observer.ended(flight, end)
     }
 
-    fn refuse(&mut self, id: RequestId, cause: Cause) -> Result<(), Failure> {
+    fn refuse(&mut self, id: RequestId, cause: Cause) -> Result<()> {
         // This request will not be sent, and nothing after it in its conversation.
         if !self.conversations.is_empty()
             && let Some(request) = self.plan.request(id)
@@ -1203,7 +1187,7 @@ impl<'a, O: Observer> Player<'a, O> {
         Ok(())
     }
 
-    fn note_refused(&mut self) -> Result<(), Failure> {
+    fn note_refused(&mut self) -> Result<()> {
         self.refused.take().map_or(Ok(()), |part| self.client.observer.not_sent(part))
     }
 }
@@ -1213,7 +1197,7 @@ pub(crate) trait Observer {
     /// What it keeps of a request in flight.
     type Notes: Default;
 
-    fn started(&mut self, _: &StartedRequest) -> Result<(), Failure> {
+    fn started(&mut self, _: &StartedRequest) -> Result<()> {
         Ok(())
     }
 
@@ -1221,9 +1205,9 @@ pub(crate) trait Observer {
     /// path of every token: nothing that can fail belongs here.
     fn token(&mut self, _: &mut Self::Notes, _before: Option<Moment>, _at: Moment) {}
 
-    fn ended(&mut self, flight: Flight<Self::Notes>, end: End) -> Result<(), Failure>;
+    fn ended(&mut self, flight: Flight<Self::Notes>, end: End) -> Result<()>;
 
-    fn not_sent(&mut self, _: NotSent) -> Result<(), Failure> {
+    fn not_sent(&mut self, _: NotSent) -> Result<()> {
         Ok(())
     }
 

@@ -77,10 +77,6 @@ pub(crate) struct ManifestFile {
     pub(crate) remedy: &'static str,
 }
 
-/// Manifests have a few kilobytes, and those of sets of many servers some hundred; a longer file is
-/// not one.
-const MANIFEST_BYTES_MAX: u64 = 16 << 20;
-
 impl ManifestFile {
     /// The version is read first: a newer file may lack what this program looks for.
     pub(crate) fn read<T: DeserializeOwned>(&self, folder: &Path) -> Result<T> {
@@ -90,7 +86,9 @@ impl ManifestFile {
         }
         let Self { format: known, missing: consequence, remedy, .. } = *self;
         let path = folder.join(self.name);
-        let Some(json) = read_at_most(&path, MANIFEST_BYTES_MAX)? else {
+        // Manifests have a few kilobytes, and those of sets of many servers some hundred; a longer file is
+        // not one.
+        let Some(json) = read_at_most(&path, 16 << 20)? else {
             return Err(StoreError::Missing { path, consequence });
         };
         let content = match serde_json::from_slice(&json) {
@@ -163,10 +161,14 @@ pub(crate) fn stamp(started: Timestamp) -> String {
 /// Replaces the file at `path`, and returns when the new bytes would survive a power cut.
 pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<()> {
     let draft = draft_path(path);
-    let written = write_durably(&draft, bytes)
-        .and_then(|()| fs::rename(&draft, path))
-        .and_then(|()| sync_parent(path));
-    written.map_err(|error| {
+    let write = || {
+        let mut file = File::create(&draft)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        fs::rename(&draft, path)?;
+        sync_parent(path)
+    };
+    write().map_err(|error| {
         // The draft is of no use; the error that matters is the first one.
         let _ = fs::remove_file(&draft);
         StoreError::Write { path: path.to_owned(), error }
@@ -204,12 +206,6 @@ pub(crate) fn sync_parent(path: &Path) -> io::Result<()> {
         Some(parent) if !parent.as_os_str().is_empty() => File::open(parent)?.sync_all(),
         _ => File::open(".")?.sync_all(),
     }
-}
-
-fn write_durably(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut file = File::create(path)?;
-    file.write_all(bytes)?;
-    file.sync_all()
 }
 
 /// Removes the file at `path`, where there is one.

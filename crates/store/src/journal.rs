@@ -231,11 +231,6 @@ const HEADER_BYTES: usize = MAGIC.len() + 2;
 /// Like PNG's: not text, and broken by programs that change line ends.
 const MAGIC: [u8; 8] = *b"\x89IFM\r\n\x1a\n";
 
-/// More damaged frames than this are counted and not described.
-const DESCRIBED_MAX: usize = 100;
-/// Bytes that the search for a next frame may checksum. Honest damage needs a small part of it;
-/// it bounds the time that a hostile file can take.
-const SEARCH_BYTES_MAX: u64 = 1 << 30;
 /// Longer frames are not searched for: a few bytes of any payload look like a great length, and
 /// each of those would cost a checksum over that length.
 const SEARCHED_LENGTH_MAX: u32 = 1 << 20;
@@ -362,7 +357,9 @@ impl<R: Read + Seek, E: Framed> JournalReader<R, E> {
             position: 0,
             payload: Vec::new(),
             integrity: Integrity::default(),
-            search_bytes_left: SEARCH_BYTES_MAX,
+            // Bytes that the search for a next frame may checksum. Honest damage needs a small part of it;
+            // it bounds the time that a hostile file can take.
+            search_bytes_left: 1 << 30,
             entries: PhantomData,
         };
         reader.read_header()?;
@@ -507,7 +504,8 @@ impl<R: Read + Seek, E: Framed> JournalReader<R, E> {
 
     fn note_damage(&mut self, offset: u64, bytes: u64, reason: Damage) {
         self.integrity.damaged_count += 1;
-        if self.integrity.damaged.len() < DESCRIBED_MAX {
+        // More damaged frames than this are counted and not described.
+        if self.integrity.damaged.len() < 100 {
             self.integrity.damaged.push(DamagedFrame { offset, bytes, reason });
         }
     }
@@ -540,9 +538,6 @@ impl<R: Read + Seek, E: Framed> Iterator for JournalReader<R, E> {
         }
     }
 }
-
-/// Waiting bytes beyond this go to the kernel at once.
-const WAITING_BYTES_MAX: usize = 64 << 10;
 
 /// Frames entries and hands them to the kernel in batches.
 #[derive(Debug)]
@@ -585,7 +580,8 @@ impl<W: Write, E: Framed> JournalWriter<W, E> {
         encode(entry, offset, &mut self.waiting)
             .map_err(|reason| StoreError::Entry { path: self.path.clone(), reason })?;
         self.ended |= entry.is_last();
-        if WAITING_BYTES_MAX <= self.waiting.len() { self.flush() } else { Ok(()) }
+        // Waiting bytes beyond this go to the kernel at once.
+        if (64 << 10) <= self.waiting.len() { self.flush() } else { Ok(()) }
     }
 
     /// Hands all waiting frames to the kernel: after this a kill cannot take them.

@@ -236,10 +236,6 @@ impl RunWriter {
     }
 }
 
-const SYNC_EVERY: Duration = Duration::from_secs(1);
-/// How often an idle writer looks whether the syncing still works.
-const IDLE_CHECK: Duration = Duration::from_millis(200);
-
 /// Appends what comes out of `entries` until the channel closes, then gives the writer back with
 /// everything on disk. On an error the thread ends and the channel closes, which tells the senders.
 pub fn spawn_writer(
@@ -251,8 +247,15 @@ pub fn spawn_writer(
     let spawn = || {
         // A second handle, so that one thread syncs while the other goes on writing.
         let journal = writer.journal.sink.try_clone()?;
-        let (stop, stopped) = mpsc::channel();
-        let syncing = thread("journal-sync").spawn(move || sync_repeatedly(&journal, &stopped))?;
+        let (stop, stopped) = mpsc::channel::<()>();
+        // A sync that fails is not tried again: the kernel may have dropped the bytes, and would
+        // then report a success that means nothing.
+        let syncing = thread("journal-sync").spawn(move || {
+            while stopped.recv_timeout(Duration::from_secs(1)) == Err(RecvTimeoutError::Timeout) {
+                journal.sync_data()?;
+            }
+            Ok(())
+        })?;
         thread("journal").spawn(move || {
             let written = write_until_closed(&mut writer, &entries, &syncing);
             drop(stop);
@@ -283,7 +286,8 @@ fn write_until_closed(
             Err(TryRecvError::Disconnected) => return Ok(()),
             Err(TryRecvError::Empty) => {
                 writer.flush()?;
-                match entries.recv_timeout(IDLE_CHECK) {
+                // How often an idle writer looks whether the syncing still works.
+                match entries.recv_timeout(Duration::from_millis(200)) {
                     Ok(batch) => batch,
                     Err(RecvTimeoutError::Disconnected) => return Ok(()),
                     Err(RecvTimeoutError::Timeout) => continue,
@@ -291,15 +295,6 @@ fn write_until_closed(
             }
         };
         batch.iter().try_for_each(|entry| writer.append(entry))?;
-    }
-    Ok(())
-}
-
-/// A sync that fails is not tried again: the kernel may have dropped the bytes, and would then
-/// report a success that means nothing.
-fn sync_repeatedly(journal: &File, stopped: &Receiver<()>) -> io::Result<()> {
-    while stopped.recv_timeout(SYNC_EVERY) == Err(RecvTimeoutError::Timeout) {
-        journal.sync_data()?;
     }
     Ok(())
 }

@@ -39,7 +39,6 @@ const ABANDONED: &str = "abandoned";
 const FAILURES: &str = "failures";
 /// For a matrix: what became of each server, and what it printed.
 const DEPLOYMENTS: &str = "deployments";
-const FAILURE_BYTES_MAX: u64 = 4 << 20;
 const LOCK_FILE: &str = "lock";
 /// One name for every foreign file: what a file is called elsewhere must not choose a path here.
 const FOREIGN_FILE: &str = "foreign";
@@ -178,7 +177,7 @@ impl SetDirectory {
         let mut found = Vec::new();
         let paths = files::paths_in(&self.path.join(folder))?.into_iter();
         for path in paths.filter(|path| path.extension().is_some_and(|it| it == "json")) {
-            let Some(json) = files::read_at_most(&path, FAILURE_BYTES_MAX)? else { continue };
+            let Some(json) = files::read_at_most(&path, 4 << 20)? else { continue };
             let remedy = SET.remedy;
             let damaged = |error| StoreError::Damaged { path, error, remedy };
             found.push(serde_json::from_slice(&json).map_err(damaged)?);

@@ -282,8 +282,6 @@ fn manifests_of(set: &SetDirectory) -> Vec<Manifest> {
     points.chain(abandoned).filter_map(|point| point.manifest().ok()).collect()
 }
 
-/// The name of the newest run or set.
-const LATEST: &str = "latest";
 /// Names shown in a message.
 const NAMES_SHOWN_MAX: usize = 8;
 
@@ -327,7 +325,8 @@ impl RunStore {
     }
 
     fn find_whole(&self, candidates: &[Candidate], name: &str) -> Result<Stored> {
-        if name == LATEST {
+        // The name of the newest run or set.
+        if name == "latest" {
             return latest(candidates)
                 .map(|found| found.stored.clone())
                 .ok_or_else(|| self.not_found(name, candidates));

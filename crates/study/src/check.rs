@@ -8,27 +8,29 @@ use inferometer_model::study::{
     Condition, Dimension, Level, Matrix, Question, Search, StudySpec, Suite, Sweep,
 };
 
+/// What functions return that check a study.
+pub(crate) type Result<T> = std::result::Result<T, StudyError>;
+
 /// Why a study cannot be measured.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct StudyError(pub(crate) String);
 
 /// Refuses a study for which this does not hold.
-fn ensure(holds: bool, why: impl FnOnce() -> String) -> Result<(), StudyError> {
-    if holds { Ok(()) } else { Err(StudyError(why())) }
+fn ensure(holds: bool, why: impl Into<String>) -> Result<()> {
+    if holds { Ok(()) } else { Err(StudyError(why.into())) }
 }
 
-pub(crate) fn check(spec: &StudySpec) -> Result<(), StudyError> {
-    ensure(!spec.conditions.is_empty(), || {
-        "nothing to measure: the list of servers is empty".to_owned()
-    })?;
+pub(crate) fn check(spec: &StudySpec) -> Result<()> {
+    ensure(!spec.conditions.is_empty(), "nothing to measure: the list of servers is empty")?;
     if let Some(share) = spec.repetition.stop_at.as_ref().map(|stop_at| stop_at.half_width) {
-        ensure(share.is_finite() && 0.0 < share, || {
+        ensure(
+            share.is_finite() && 0.0 < share,
             format!(
                 "--stop-at needs a half-width above zero, as a share of the mean such as 2 %, not \
                  {share}"
-            )
-        })?;
+            ),
+        )?;
     }
     match &spec.question {
         Question::Repeat => Ok(()),
@@ -44,61 +46,65 @@ fn check_conditions(
     kind: &str,
     parts: &str,
     described: usize,
-) -> Result<(), StudyError> {
+) -> Result<()> {
     let (count, mut names) = (conditions.len(), BTreeSet::new());
-    ensure(count == described, || {
-        format!("the {kind} describes {described} {parts} but has {count} conditions")
-    })?;
+    ensure(
+        count == described,
+        format!("the {kind} describes {described} {parts} but has {count} conditions"),
+    )?;
     conditions.iter().try_for_each(|Condition { name, .. }| {
-        ensure(names.insert(name), || {
-            format!("two {parts} are called `{name}`; rename one of them")
-        })
+        ensure(names.insert(name), format!("two {parts} are called `{name}`; rename one of them"))
     })
 }
 
-fn check_unique(levels: &[Level]) -> Result<(), StudyError> {
+fn check_unique(levels: &[Level]) -> Result<()> {
     levels.iter().enumerate().try_for_each(|(place, level)| {
-        ensure(!levels[..place].contains(level), || {
-            format!("the level `{level}` is listed twice; ask for more runs instead")
-        })
+        ensure(
+            !levels[..place].contains(level),
+            format!("the level `{level}` is listed twice; ask for more runs instead"),
+        )
     })
 }
 
-fn check_matrix(spec: &StudySpec, matrix: &Matrix) -> Result<(), StudyError> {
+fn check_matrix(spec: &StudySpec, matrix: &Matrix) -> Result<()> {
     check_conditions(&spec.conditions, "matrix", "cells", matrix.cells.len())?;
-    ensure(!matrix.levels.is_empty(), || {
-        "the matrix has no load; give one, such as concurrency = [10]".to_owned()
-    })?;
+    ensure(
+        !matrix.levels.is_empty(),
+        "the matrix has no load; give one, such as concurrency = [10]",
+    )?;
     check_unique(&matrix.levels)?;
-    ensure(spec.repetition.stop_at.is_none(), || {
-        "--stop-at does not apply to a matrix: its runs are fixed; ask for more with --repeat"
-            .to_owned()
-    })?;
+    ensure(
+        spec.repetition.stop_at.is_none(),
+        "--stop-at does not apply to a matrix: its runs are fixed; ask for more with --repeat",
+    )?;
     spec.conditions.iter().zip(&matrix.cells).try_for_each(|(Condition { name, .. }, cell)| {
         let has_preset = (cell.preset as usize) < matrix.presets.len();
-        ensure(has_preset && (cell.model as usize) < matrix.models.len(), || {
+        ensure(
+            has_preset && (cell.model as usize) < matrix.models.len(),
             format!(
                 "the cell `{name}` names a preset or a model that is not in the lists of the matrix"
-            )
-        })
+            ),
+        )
     })
 }
 
-fn check_suite(spec: &StudySpec, suite: &Suite) -> Result<(), StudyError> {
+fn check_suite(spec: &StudySpec, suite: &Suite) -> Result<()> {
     check_conditions(&spec.conditions, "suite", "scenarios", suite.scenarios.len())?;
     let first = &spec.conditions[0];
     for (Condition { name, spec }, scenario) in spec.conditions.iter().zip(&suite.scenarios) {
         let is_same = spec.target == first.spec.target && spec.engine == first.spec.engine;
-        ensure(is_same, || {
+        ensure(
+            is_same,
             format!(
                 "the scenarios `{}` and `{name}` have different servers, but a suite runs on one; \
                  make a suite for each server",
                 first.name
-            )
-        })?;
-        ensure(!scenario.levels.is_empty(), || {
-            format!("the scenario `{name}` has no level; give it one, or leave the scenario out")
-        })?;
+            ),
+        )?;
+        ensure(
+            !scenario.levels.is_empty(),
+            format!("the scenario `{name}` has no level; give it one, or leave the scenario out"),
+        )?;
         check_unique(&scenario.levels)?;
         for level in &scenario.levels {
             let fits = match level {
@@ -106,21 +112,23 @@ fn check_suite(spec: &StudySpec, suite: &Suite) -> Result<(), StudyError> {
                 Level::Concurrency(_) => true,
                 Level::Rate(_) | Level::Unlimited => false,
             };
-            ensure(fits, || {
+            ensure(
+                fits,
                 format!(
                     "the scenario `{name}` cannot run at the level `{level}`: it needs one level \
                      as written, or several of concurrency"
-                )
-            })?;
+                ),
+            )?;
         }
     }
     Ok(())
 }
 
-fn check_sweep(spec: &StudySpec, sweep: &Sweep) -> Result<(), StudyError> {
-    ensure(!sweep.levels.is_empty() || sweep.find.is_some(), || {
-        "nothing to sweep: give levels, such as --rates 1,2,5, or a goal with --find".to_owned()
-    })?;
+fn check_sweep(spec: &StudySpec, sweep: &Sweep) -> Result<()> {
+    ensure(
+        !sweep.levels.is_empty() || sweep.find.is_some(),
+        "nothing to sweep: give levels, such as --rates 1,2,5, or a goal with --find",
+    )?;
     for level in &sweep.levels {
         let (fits, dimension) = match (sweep.dimension, level) {
             (Dimension::Rate, Level::Rate(per_s)) => (per_s.is_finite() && 0.0 < *per_s, "rate"),
@@ -129,46 +137,46 @@ fn check_sweep(spec: &StudySpec, sweep: &Sweep) -> Result<(), StudyError> {
                 (matches!(level, Level::Concurrency(_)), "concurrency")
             }
         };
-        ensure(fits, || format!("the level `{level}` is not a {dimension} above zero"))?;
+        ensure(fits, format!("the level `{level}` is not a {dimension} above zero"))?;
     }
     check_unique(&sweep.levels)?;
     sweep.find.as_ref().map_or(Ok(()), |find| check_search(spec, sweep.dimension, find))
 }
 
-fn check_search(spec: &StudySpec, dimension: Dimension, find: &Search) -> Result<(), StudyError> {
+fn check_search(spec: &StudySpec, dimension: Dimension, find: &Search) -> Result<()> {
     let &Search { ref goals, from, at_most, resolution, .. } = find;
-    ensure(!goals.is_empty(), || {
-        "nothing to search for: give a goal, such as ttft.p99<500ms".to_owned()
-    })?;
+    ensure(!goals.is_empty(), "nothing to search for: give a goal, such as ttft.p99<500ms")?;
     for goal in goals {
-        ensure(!rises_with_load(goal), || {
+        ensure(
+            !rises_with_load(goal),
             format!(
                 "`{goal}` has no highest load: {} rises with the load; search for something that \
                  falls with it, such as ttft.p99<500ms or attainment>95%",
                 goal.metric
-            )
-        })?;
+            ),
+        )?;
     }
-    ensure(0.0 < resolution && resolution < 1.0, || {
+    ensure(
+        0.0 < resolution && resolution < 1.0,
         format!(
             "the resolution must be a share of the level between 0 and 1, such as 5 %, not \
              {resolution}"
-        )
-    })?;
+        ),
+    )?;
     let lowest = match dimension {
         Dimension::Rate => f64::MIN_POSITIVE,
         Dimension::Concurrency => 1.0,
     };
-    ensure(lowest <= from && from <= at_most && at_most.is_finite(), || {
+    ensure(
+        lowest <= from && from <= at_most && at_most.is_finite(),
         format!(
             "a search must start above zero and end above its start, not go from {from} to \
              {at_most}"
-        )
-    })?;
+        ),
+    )?;
     spec.conditions.iter().try_for_each(|Condition { spec, .. }| {
         let slos: Vec<_> = spec.slos.iter().chain(goals).cloned().collect();
-        check_slos(&slos, spec.workload.streaming)
-            .map_err(|problem| StudyError(problem.to_string()))
+        check_slos(&slos, spec.workload.streaming).map_err(|why| StudyError(why.to_string()))
     })
 }
 

@@ -214,8 +214,7 @@ fn cut(mixed: u64) -> u64 {
 
 /// The stream that shuffles the levels of one round.
 pub(crate) fn round_draws(seed: u64, stage: Stage, round: u32) -> Draws {
-    const ORDER: u64 = u64::from_be_bytes(*b"order\0\0\0");
-    let named = Draws::new(seed, ORDER).bits();
+    let named = Draws::new(seed, u64::from_be_bytes(*b"order\0\0\0")).bits();
     Draws::new(named ^ class(stage), round.into())
 }
 

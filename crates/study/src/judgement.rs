@@ -26,10 +26,11 @@ use inferometer_analysis::{
 };
 use inferometer_model::spec::{Limit, Relation, Slo};
 
+use crate::check::Result;
 use crate::{Reading, StudyError};
 
 /// A goal of a search as a threshold on a quantity of the whole run.
-pub(crate) fn goal(slo: &Slo, origin: LatencyOrigin) -> Result<Threshold, StudyError> {
+pub(crate) fn goal(slo: &Slo, origin: LatencyOrigin) -> Result<Threshold> {
     let name = match &slo.statistic {
         Some(statistic) => format!("{}.{statistic}", slo.metric),
         None => slo.metric.clone(),
@@ -71,8 +72,6 @@ pub(crate) enum LevelVerdict {
     NoNumbers,
 }
 
-/// So many runs without numbers settle a level.
-const BLIND_MAX: usize = 2;
 /// Runs lie farther apart than their intervals explain when chance does so one time in twenty.
 const APART: f64 = 0.95;
 /// A level is called met, or missed, with this confidence; each is a claim about one side.
@@ -81,7 +80,9 @@ const SURE: f64 = 0.95;
 const AGREEING_MIN: usize = 5;
 
 pub(crate) fn verdict(runs: &[&Reading], goals: &[Threshold], runs_at_most: u32) -> LevelVerdict {
-    if pile_up(runs) {
+    // Requests pile up in most of the runs that count.
+    let valid = || runs.iter().filter(|reading| reading.is_valid);
+    if valid().count() < 2 * valid().filter(|reading| reading.piles_up).count() {
         return LevelVerdict::PilesUp;
     }
     let of_goal = |(place, goal): (usize, &Threshold)| decided(goal, &estimates(runs, place));
@@ -93,7 +94,8 @@ pub(crate) fn verdict(runs: &[&Reading], goals: &[Threshold], runs_at_most: u32)
         return LevelVerdict::Met;
     }
     let seeing = (0..goals.len()).map(|place| estimates(runs, place).len()).min().unwrap_or(0);
-    if runs.len() - seeing >= BLIND_MAX {
+    // So many runs without numbers settle a level.
+    if runs.len() - seeing >= 2 {
         return LevelVerdict::NoNumbers;
     }
     let too_few = |(place, goal): (usize, &Threshold)| {
@@ -104,12 +106,6 @@ pub(crate) fn verdict(runs: &[&Reading], goals: &[Threshold], runs_at_most: u32)
         return LevelVerdict::TooFewRequests;
     }
     if seeing < runs_at_most as usize { LevelVerdict::Open } else { LevelVerdict::Undecided }
-}
-
-/// Whether requests pile up in most of the runs that count.
-fn pile_up(runs: &[&Reading]) -> bool {
-    let valid = || runs.iter().filter(|reading| reading.is_valid);
-    valid().count() < 2 * valid().filter(|reading| reading.piles_up).count()
 }
 
 /// Whether the goal is met; `None` while it is undecided.

@@ -26,6 +26,7 @@ use inferometer_analysis::{
 };
 use inferometer_model::study::{Condition, Dimension, Level, Point, Stage, StudySpec};
 
+use self::check::Result;
 pub use self::check::StudyError;
 use self::grid::Grid;
 use self::search::Searches;
@@ -48,7 +49,7 @@ pub struct Progress {
 }
 
 impl Study {
-    pub fn new(spec: StudySpec) -> Result<Self, StudyError> {
+    pub fn new(spec: StudySpec) -> Result<Self> {
         check::check(&spec)?;
         let quantities = Quantities::new(&spec)?;
         let deployments = matrix::deployments(&spec).into_iter();
@@ -208,7 +209,7 @@ struct Quantities {
 }
 
 impl Quantities {
-    fn new(spec: &StudySpec) -> Result<Self, StudyError> {
+    fn new(spec: &StudySpec) -> Result<Self> {
         let is_open = |condition: &Condition| match spec.sweep() {
             Some(sweep) => sweep.dimension == Dimension::Rate,
             None => condition.spec.is_open_loop(),
@@ -218,11 +219,8 @@ impl Quantities {
             let origin = LatencyOrigin::for_load(is_open(condition));
             let stop_at = spec.repetition.stop_at.as_ref();
             let quantity = stop_at.map(|stop_at| Quantity::named(&stop_at.quantity, origin));
-            repeated.push(
-                quantity
-                    .transpose()
-                    .map_err(|problem| StudyError(format!("--stop-at: {problem}")))?,
-            );
+            let refuse = |problem| StudyError(format!("--stop-at: {problem}"));
+            repeated.push(quantity.transpose().map_err(refuse)?);
         }
         let goals = spec.sweep().and_then(|sweep| Some((sweep.dimension, sweep.find.as_ref()?)));
         let goals = goals.map_or(Ok(Vec::new()), |(dimension, find)| {

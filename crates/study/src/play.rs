@@ -38,6 +38,7 @@ use inferometer_model::telemetry::{Gauges, MissReason};
 use inferometer_model::{Clock, Outcome, Spec};
 use inferometer_report::fmt;
 use inferometer_runner::deployed::{self, Deployed, NotDeployed, failed_at};
+use inferometer_runner::failure::Result;
 use inferometer_runner::interruption::Interruption;
 use inferometer_runner::measurement::{self, Live, Planned, RunLocation, Server};
 use inferometer_runner::secrets::Secrets;
@@ -69,25 +70,19 @@ pub enum Backend {
 impl Backend {
     /// Over the wire, with the secrets of each condition.
     pub fn live(secrets: Vec<Secrets>, restart_timeout: Duration) -> Self {
-        Self::Live {
-            sides: secrets.into_iter().map(ConditionServer::new).collect(),
-            restart_timeout,
-        }
+        let sides = secrets.into_iter().map(ConditionServer::new).collect();
+        Self::Live { sides, restart_timeout }
     }
 
     /// The secrets of each condition; `None` in virtual time.
     pub fn secrets(&self) -> Option<Vec<Secrets>> {
-        match self {
-            Self::Live { sides, .. } => {
-                Some(sides.iter().map(|side| side.secrets.clone()).collect())
-            }
-            Self::Virtual => None,
-        }
+        let Self::Live { sides, .. } = self else { return None };
+        Some(sides.iter().map(|side| side.secrets.clone()).collect())
     }
 
     /// Asks every server that is already running what it serves. A server that cannot be used is
     /// then found before a set is created.
-    pub fn probe(&mut self, study: &StudySpec, talk: &dyn Fn(String)) -> Result<(), Failure> {
+    pub fn probe(&mut self, study: &StudySpec, talk: &dyn Fn(String)) -> Result<()> {
         match (self, &study.question) {
             (Self::Virtual, _) | (_, Question::Matrix(_)) => Ok(()),
             (Self::Live { sides, .. }, _) => probe(sides, study, talk),
@@ -113,15 +108,13 @@ impl ResumeOptions {
         })
     }
 
-    /// Whether a stored run is to be measured again.
-    fn rejects(&self, point: &Point, summary: &Summary) -> bool {
-        let has_failures = summary.count(Outcome::Ok) < summary.attempted;
-        self.retry_failed && has_failures && self.wants(point)
+    fn retries(&self, point: &Point) -> bool {
+        self.retry_failed && self.wants(point)
     }
 }
 
 /// Everything that can be wrong with a study before anything is sent or deployed.
-pub fn check(study: &StudySpec, backend: &Backend) -> Result<(), Failure> {
+pub fn check(study: &StudySpec, backend: &Backend) -> Result<()> {
     Study::new(study.clone()).map_err(Failure::from_usage)?;
     check_restart(study, backend)?;
     let is_matrix = study.matrix().is_some();
@@ -145,7 +138,7 @@ pub fn check(study: &StudySpec, backend: &Backend) -> Result<(), Failure> {
     Ok(())
 }
 
-fn check_restart(study: &StudySpec, backend: &Backend) -> Result<(), Failure> {
+fn check_restart(study: &StudySpec, backend: &Backend) -> Result<()> {
     if study.repetition.restart.is_none() {
         return Ok(());
     }
@@ -169,7 +162,7 @@ fn check_restart(study: &StudySpec, backend: &Backend) -> Result<(), Failure> {
 
 /// Raises the limit on file descriptors and checks that every planned level fits below it. Returns
 /// how many requests may be in flight.
-pub fn checked_ceiling(study: &StudySpec, backend: &Backend) -> Result<usize, Failure> {
+pub fn checked_ceiling(study: &StudySpec, backend: &Backend) -> Result<usize> {
     let ceiling = match (backend, study.conditions.first()) {
         (Backend::Live { .. }, Some(condition)) => measurement::ceiling(&condition.spec),
         (Backend::Virtual, _) | (_, None) => usize::MAX,
@@ -198,11 +191,7 @@ pub fn known_specs(study: &StudySpec) -> Vec<Spec> {
 }
 
 /// Creates the set of a study.
-pub fn create(
-    store: &RunStore,
-    study: StudySpec,
-    backend: &Backend,
-) -> Result<SetDirectory, Failure> {
+pub fn create(store: &RunStore, study: StudySpec, backend: &Backend) -> Result<SetDirectory> {
     // The keys are read again from these files when the set is resumed.
     let secrets = backend.secrets().unwrap_or_default();
     let mut key_files: Vec<Option<PathBuf>> = secrets.into_iter().map(|it| it.key_file).collect();
@@ -263,7 +252,7 @@ pub struct Played {
 
 impl Player<'_> {
     /// Measures what is missing, and writes the summary of a set that is complete.
-    pub fn play(&self, backend: Backend) -> Result<Played, Failure> {
+    pub fn play(&self, backend: Backend) -> Result<Played> {
         let _lock = self.set.lock().map_err(Failure::from_usage)?;
         let manifest = self.set.manifest()?;
         let mut sequence = Study::new(manifest.study.clone()).map_err(Failure::from_usage)?;
@@ -318,10 +307,10 @@ impl Player<'_> {
 
     /// The points whose failures are stored. Those that are to be retried are moved aside, and with
     /// them the summary of the set.
-    fn failures(&self) -> Result<BTreeSet<u32>, Failure> {
+    fn failures(&self) -> Result<BTreeSet<u32>> {
         let mut kept = BTreeSet::new();
         for PointFailure { point, .. } in self.set.failures().map_err(Failure::from_usage)? {
-            if self.options.retry_failed && self.options.wants(&point) {
+            if self.options.retries(&point) {
                 self.set.unseal()?;
                 self.set.abandon_failure(point.number)?;
             } else {
@@ -370,7 +359,7 @@ struct Job<'a> {
 }
 
 /// Measures one point.
-type MeasureJob<'a> = dyn FnMut(&Job<'_>) -> Result<Summary, Failure> + 'a;
+type MeasureJob<'a> = dyn FnMut(&Job<'_>) -> Result<Summary> + 'a;
 
 /// Points in virtual time. Every run has its own engine, except in a round of a suite and in a
 /// cell of a matrix: there one engine is kept, with its prefix cache.
@@ -381,7 +370,7 @@ struct VirtualRunner<'session> {
 }
 
 impl VirtualRunner<'_> {
-    fn measure(&mut self, job: &Job<'_>) -> Result<Summary, Failure> {
+    fn measure(&mut self, job: &Job<'_>) -> Result<Summary> {
         let (round, session) = (job.point.repetition, self.session);
         let (mut simulator, played) = match self.kept.take() {
             Some((simulator, kept_round, played)) if kept_round == round => (simulator, played),
@@ -424,7 +413,7 @@ impl<'a> Work<'a> {
     }
 
     /// Asks the study for one point after the other.
-    fn measure_with(self, sequence: &mut Study, backend: Backend) -> Result<(), Failure> {
+    fn measure_with(self, sequence: &mut Study, backend: Backend) -> Result<()> {
         let (session, set) = (self.player.session, self.player.set);
         let mut measure: Box<MeasureJob<'_>> = match backend {
             Backend::Virtual => {
@@ -457,7 +446,7 @@ impl<'a> Work<'a> {
         point: &Point,
         sequence: &Study,
         measure: &mut MeasureJob<'_>,
-    ) -> Result<Summary, Failure> {
+    ) -> Result<Summary> {
         let (session, study) = (self.player.session, &self.manifest.study);
         let played = self.ledger().played;
         let results: Vec<Point> = self.ledger().results.values().map(|it| it.point).collect();
@@ -488,7 +477,7 @@ impl<'a> Work<'a> {
     }
 
     /// A run that was cut short is no result.
-    fn check_not_cut(self, job: &Job<'_>, summary: &Summary) -> Result<(), Failure> {
+    fn check_not_cut(self, job: &Job<'_>, summary: &Summary) -> Result<()> {
         if !was_cut(summary) {
             return Ok(());
         }
@@ -504,7 +493,7 @@ impl<'a> Work<'a> {
         .hint(format!("start the server again, then resume with: {resume}")))
     }
 
-    fn job(self, point: &Point, before: Option<Vec<Spec>>) -> Result<Job<'a>, Failure> {
+    fn job(self, point: &Point, before: Option<Vec<Spec>>) -> Result<Job<'a>> {
         let study = &self.manifest.study;
         let condition = study.conditions.get(point.condition as usize);
         let (Some(condition), Some(spec)) = (condition, study.spec_of(point)) else {
@@ -516,14 +505,16 @@ impl<'a> Work<'a> {
     }
 
     /// The summary of a point that is stored and complete. A run that is not is moved aside.
-    fn stored(self, point: &Point) -> Result<Option<Summary>, Failure> {
+    fn stored(self, point: &Point) -> Result<Option<Summary>> {
         let Player { set, session, options, .. } = self.player;
         let directory = set.point(point.number);
         if !directory.path().exists() {
             return Ok(None);
         }
         let why = match find_stored(&directory)? {
-            Ok(summary) if options.rejects(point, &summary) => {
+            Ok(summary)
+                if summary.count(Outcome::Ok) < summary.attempted && options.retries(point) =>
+            {
                 set.unseal()?;
                 let failed = summary.attempted - summary.count(Outcome::Ok);
                 format!("it has {failed} requests that failed")
@@ -543,17 +534,11 @@ impl<'a> Work<'a> {
     }
 }
 
-/// Every lane has a run in memory.
-const LANES_MAX: usize = 64;
 const GIB: f64 = (1_u64 << 30) as f64;
 
 impl Work<'_> {
     /// Measures all deployments. If a lane must stop, all do.
-    fn measure_deployments(
-        self,
-        planned: Vec<Deployment>,
-        backend: &Backend,
-    ) -> Result<(), Failure> {
+    fn measure_deployments(self, planned: Vec<Deployment>, backend: &Backend) -> Result<()> {
         let lanes = self.lanes(backend, planned.len());
         let session = self.player.session;
         // Several lanes would report progress at the same time.
@@ -574,7 +559,7 @@ impl Work<'_> {
             let lanes: Vec<_> = (0..lanes).map(|_| scope.spawn(lane)).collect();
             let panicked = |_| Err(Failure::internal("a lane of the matrix panicked"));
             let ended = lanes.into_iter().map(|lane| lane.join().unwrap_or_else(panicked));
-            let ended: Vec<Result<(), Failure>> = ended.collect();
+            let ended: Vec<Result<()>> = ended.collect();
             // A failure of this machine explains more than a signal does.
             let failures = ended.into_iter().filter_map(Result::err);
             failures.min_by_key(Failure::is_interruption).map_or(Ok(()), Err)
@@ -590,7 +575,8 @@ impl Work<'_> {
             Backend::Live { .. } => lanes.min(matrix.presets.len()),
             Backend::Virtual => thread::available_parallelism().map_or(1, usize::from).max(lanes),
         };
-        lanes.min(deployments).clamp(1, LANES_MAX)
+        // Every lane has a run in memory.
+        lanes.min(deployments).clamp(1, 64)
     }
 
     /// Measures the points of a deployment that are missing, and returns whether there were any. An
@@ -601,7 +587,7 @@ impl Work<'_> {
         backend: &Backend,
         quiet: &Session,
         rest: Duration,
-    ) -> Result<bool, Failure> {
+    ) -> Result<bool> {
         let session = self.player.session;
         session.interruption.check()?;
         let mut left = Vec::new();
@@ -645,7 +631,7 @@ impl Work<'_> {
         deployment: &Deployment,
         left: &[Point],
         quiet: &Session,
-    ) -> Result<(), Failure> {
+    ) -> Result<()> {
         let mut runner = VirtualRunner { session: quiet, kept: None };
         for point in left {
             let before = deployment.points.iter().take_while(|it| it.number < point.number);
@@ -671,7 +657,7 @@ impl Work<'_> {
     }
 
     /// Stores that these points failed, all for the same reason.
-    fn failed(self, points: &[Point], failure: &DeploymentFailure) -> Result<(), Failure> {
+    fn failed(self, points: &[Point], failure: &DeploymentFailure) -> Result<()> {
         let now = jiff::Timestamp::now();
         let now = now.round(jiff::Unit::Second).unwrap_or(now).to_string();
         let at = (!self.manifest.simulated).then_some(now);
@@ -705,7 +691,7 @@ fn measure_cell(
     secrets: &Secrets,
     left: &[Point],
     session: &Session,
-) -> Result<(), Failure> {
+) -> Result<()> {
     let Some(first) = left.first() else { return Ok(()) };
     let job = work.job(first, None)?;
     let started = match job.spec.target {
@@ -722,10 +708,11 @@ fn measure_cell(
     };
     let mut cell = DeployedCell { work, secrets, session, up, drained: Drained::Unknown };
     let died = cell.measure_all(left);
-    let drained_after_s =
-        if let Drained::Idle(after_s) = cell.drained { Some(after_s) } else { None };
-    let is_busy = cell.drained == Drained::Busy;
-    let trouble = is_busy.then(|| format!("it was still busy {PATIENCE:?} after its last run"));
+    let (drained_after_s, trouble) = match cell.drained {
+        Drained::Idle(after_s) => (Some(after_s), None),
+        Drained::Busy => (None, Some(format!("it was still busy {PATIENCE:?} after its last run"))),
+        Drained::Unknown | Drained::Stopped(_) => (None, None),
+    };
     cell.up.stop(work.player.set, session, drained_after_s, trouble);
     match died? {
         None => Ok(()),
@@ -753,7 +740,7 @@ struct DeployedCell<'a> {
 
 impl DeployedCell<'_> {
     /// Measures one load after the other. Returns why the server is gone, if it is.
-    fn measure_all(&mut self, left: &[Point]) -> Result<Option<DeploymentFailure>, Failure> {
+    fn measure_all(&mut self, left: &[Point]) -> Result<Option<DeploymentFailure>> {
         for point in left {
             let died = match self.try_measure(&self.work.job(point, None)?) {
                 Ok(summary) => {
@@ -782,22 +769,22 @@ impl DeployedCell<'_> {
         Ok(None)
     }
 
-    fn try_measure(&mut self, job: &Job<'_>) -> Result<Summary, Failure> {
+    fn try_measure(&mut self, job: &Job<'_>) -> Result<Summary> {
         let planned = Planned::new(job.spec.clone())?;
         let live = Live::reach(Arc::clone(&self.up.server), self.secrets, &planned)?;
         self.drained = Drained::Unknown;
         let measured = live.measure(planned, job.location, self.session)?;
-        let path = job.spec.telemetry.as_ref().map(|telemetry| telemetry.path.as_str());
-        self.drained = until_idle(live.target(), path, &self.session.interruption);
+        if let Some(telemetry) = &job.spec.telemetry {
+            let clock = SystemClock::new();
+            let waited = || Duration::from_nanos(clock.now().as_nanos());
+            let rest = |time| self.session.interruption.wait(time);
+            self.drained = wait(&telemetry.path, waited, |path| look(live.target(), path), rest);
+        }
         Ok(measured.summary)
     }
 
     /// The server is to blame: it is gone, or its answers are of no use at this load.
-    fn not_measured(
-        &self,
-        point: &Point,
-        failure: &Failure,
-    ) -> Result<Option<DeploymentFailure>, Failure> {
+    fn not_measured(&self, point: &Point, failure: &Failure) -> Result<Option<DeploymentFailure>> {
         let mut found = not_measured(failure);
         if let Some(deployed) = self.up.server.deployed() {
             if let Some(lost) = deployed.lost(None) {
@@ -836,23 +823,11 @@ enum Drained {
 
 /// For servers that keep generating for clients that left.
 const PATIENCE: Duration = Duration::from_mins(1);
-const GAUGES_EVERY: Duration = Duration::from_millis(250);
-/// A signal is noticed between two looks, so a look must be short.
-const LOOK_LIMIT: Duration = Duration::from_secs(1);
-/// A server that finishes its work answers late, or not at once.
-const LOST_MAX: u32 = 3;
-
-/// `path` is where the server has its metrics; `None` without telemetry.
-fn until_idle(target: &Target, path: Option<&str>, interruption: &Interruption) -> Drained {
-    let Some(path) = path else { return Drained::Unknown };
-    let clock = SystemClock::new();
-    let waited = || Duration::from_nanos(clock.now().as_nanos());
-    wait(path, waited, |path| look(target, path), |time| interruption.wait(time))
-}
 
 /// What one look brought: the server's gauges, or why there are none.
 type Look = Result<Gauges, MissReason>;
 
+/// Waits until the server is idle; `path` is where it has its metrics.
 fn wait(
     path: &str,
     waited: impl Fn() -> Duration,
@@ -873,13 +848,14 @@ fn wait(
                 None => lost += 1,
             },
         }
-        if lost == LOST_MAX {
+        // A server that finishes its work answers late, or not at once.
+        if lost == 3 {
             return Drained::Unknown;
         }
         if PATIENCE <= waited {
             return Drained::Busy;
         }
-        if let Some(exit) = rest(GAUGES_EVERY) {
+        if let Some(exit) = rest(Duration::from_millis(250)) {
             return Drained::Stopped(exit);
         }
     }
@@ -892,7 +868,8 @@ fn look(target: &Target, path: &str) -> Look {
         reason = "nothing is measured here, and the module for time-outs is the client's own"
     )]
     let answered = preflight::fetching(target, async |fetch| {
-        tokio::time::timeout(LOOK_LIMIT, fetch.fetch(request)).await
+        // A signal is noticed between two looks, so a look must be short.
+        tokio::time::timeout(Duration::from_secs(1), fetch.fetch(request)).await
     });
     let reply = answered.map_err(|_no_runtime| MissReason::Transport)?;
     let reply = reply.map_err(|_elapsed| MissReason::Timeout)?;
@@ -908,7 +885,7 @@ fn is_at_work(gauges: Gauges) -> Option<bool> {
 
 /// Why an engine with these options cannot start; `None` if it can. A mistake in the options, such as
 /// an unknown name, is no result and stops the matrix before it begins.
-pub fn unfit(spec: &EngineTable) -> Result<Option<DeploymentFailure>, Failure> {
+pub fn unfit(spec: &EngineTable) -> Result<Option<DeploymentFailure>> {
     let Err(error) = Profile::compose(spec) else { return Ok(None) };
     let cause = match &error {
         ProfileError::DoesNotFit(_) => LikelyCause::OutOfMemory,
@@ -955,13 +932,6 @@ fn deciding(shortage: &Shortage) -> String {
     )
 }
 
-/// Between two questions to a server that is still starting.
-const ASK_AGAIN: Duration = Duration::from_secs(1);
-/// How often a running command is checked.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// Lines that are shown of a command that failed.
-const LINES_SHOWN: usize = 10;
-
 /// The server of one condition.
 #[derive(Debug)]
 pub struct ConditionServer {
@@ -989,11 +959,7 @@ impl ConditionServer {
 }
 
 /// Asks all servers that are already running what they serve.
-fn probe(
-    sides: &mut [ConditionServer],
-    study: &StudySpec,
-    talk: &dyn Fn(String),
-) -> Result<(), Failure> {
+fn probe(sides: &mut [ConditionServer], study: &StudySpec, talk: &dyn Fn(String)) -> Result<()> {
     let is_suite = study.suite().is_some();
     for (place, Condition { name, spec }) in study.conditions.iter().enumerate() {
         let known = if is_suite { ConditionServer::answered(sides, spec) } else { None };
@@ -1021,7 +987,7 @@ struct LiveRunner<'session> {
 }
 
 impl LiveRunner<'_> {
-    fn measure(&mut self, job: &Job<'_>) -> Result<Summary, Failure> {
+    fn measure(&mut self, job: &Job<'_>) -> Result<Summary> {
         let planned = Planned::new(job.spec.clone())?;
         if job.needs_restart {
             self.renew(job, &planned)?;
@@ -1051,7 +1017,7 @@ impl LiveRunner<'_> {
     }
 
     /// Provides a server that has answered nothing yet: a new engine, or one that was restarted.
-    fn renew(&mut self, job: &Job<'_>, planned: &Planned) -> Result<(), Failure> {
+    fn renew(&mut self, job: &Job<'_>, planned: &Planned) -> Result<()> {
         self.engine = None;
         let is_ours = is_ours(&job.spec);
         let restart = self.restart.clone().filter(|_| !is_ours);
@@ -1083,12 +1049,13 @@ impl LiveRunner<'_> {
                 }
                 Err(_) => {}
             }
-            interruption.rest(ASK_AGAIN)?;
+            // Between two questions to a server that is still starting.
+            interruption.rest(Duration::from_secs(1))?;
         }
     }
 
     /// The server of a point, asked what it serves.
-    fn live(&mut self, job: &Job<'_>, planned: &Planned) -> Result<Arc<Live>, Failure> {
+    fn live(&mut self, job: &Job<'_>, planned: &Planned) -> Result<Arc<Live>> {
         let is_shared = job.before.is_some();
         let known = is_shared.then(|| ConditionServer::answered(&self.sides, &job.spec)).flatten();
         let side = side(&mut self.sides, job)?;
@@ -1116,7 +1083,7 @@ impl LiveRunner<'_> {
 fn side<'sides>(
     sides: &'sides mut [ConditionServer],
     job: &Job<'_>,
-) -> Result<&'sides mut ConditionServer, Failure> {
+) -> Result<&'sides mut ConditionServer> {
     let side = sides.get_mut(job.point.condition as usize);
     side.ok_or_else(|| Failure::internal("a point of a server that is not listed"))
 }
@@ -1155,7 +1122,7 @@ struct CurrentDeployment<'a> {
 
 impl CurrentDeployment<'_> {
     /// Makes sure that the server of a point runs, if it is to be deployed.
-    fn provide(&mut self, job: &Job<'_>, secrets: &Secrets) -> Result<(), Failure> {
+    fn provide(&mut self, job: &Job<'_>, secrets: &Secrets) -> Result<()> {
         let TargetSpec::Deployed(how) = &job.spec.target else {
             self.stop();
             return Ok(());
@@ -1191,18 +1158,10 @@ struct RunningServer {
 
 impl RunningServer {
     fn new(server: Server, point: &Point) -> Self {
-        let &Point { condition, repetition, .. } = point;
         let deployed = server.deployed();
-        let log = deployed.and_then(|deployed| deployed.log.file_name());
-        let record = DeploymentRecord {
-            condition,
-            repetition,
-            facts: deployed.map(|deployed| deployed.facts.clone()),
-            departure: None,
-            drained_after_s: None,
-            log: log.map(|name| name.to_string_lossy().into_owned()),
-        };
-        Self { server: Arc::new(server), record }
+        let facts = deployed.map(|deployed| deployed.facts.clone());
+        let record = record(point, deployed.map(|deployed| deployed.log.as_path()));
+        Self { server: Arc::new(server), record: DeploymentRecord { facts, ..record } }
     }
 
     /// Deploys the server of a point.
@@ -1217,18 +1176,9 @@ impl RunningServer {
             .map(|deployed| Self::new(Server::Deployed(Box::new(deployed)), &job.point))
             .inspect_err(|not_up| {
                 let departure = not_up.departure.clone();
-                let name = log.file_name().map(|name| name.to_string_lossy().into_owned());
                 if departure.is_some() {
-                    let (facts, drained_after_s, log) = (None, None, name);
-                    let record = DeploymentRecord {
-                        condition,
-                        repetition,
-                        facts,
-                        departure,
-                        drained_after_s,
-                        log,
-                    };
-                    store_record(job.set, session, &record);
+                    let record = record(&job.point, Some(&log));
+                    store_record(job.set, session, &DeploymentRecord { departure, ..record });
                 }
             })
     }
@@ -1249,6 +1199,13 @@ impl RunningServer {
         self.record.drained_after_s = drained_after_s;
         store_record(set, session, &self.record);
     }
+}
+
+fn record(point: &Point, log: Option<&Path>) -> DeploymentRecord {
+    let &Point { condition, repetition, .. } = point;
+    let log = log.and_then(Path::file_name).map(|name| name.to_string_lossy().into_owned());
+    let (facts, departure, drained_after_s) = (None, None, None);
+    DeploymentRecord { condition, repetition, facts, departure, drained_after_s, log }
 }
 
 fn store_record(set: &SetDirectory, session: &Session, record: &DeploymentRecord) {
@@ -1285,7 +1242,7 @@ impl Restart {
         condition: &Condition,
         log: &Path,
         interruption: &Interruption,
-    ) -> Result<(), Failure> {
+    ) -> Result<()> {
         let failed =
             |error: io::Error| Failure::usage(format!("--restart `{}`: {error}", self.command));
         let opened = OpenOptions::new().create(true).append(true).open(log);
@@ -1294,7 +1251,8 @@ impl Restart {
         })?;
         let from = file.seek(SeekFrom::End(0)).map_err(failed)?;
         let ended = |why: String| {
-            let last = deployed::last_lines(log, from, LINES_SHOWN).unwrap_or_default();
+            // Lines that are shown of a command that failed.
+            let last = deployed::last_lines(log, from, 10).unwrap_or_default();
             let where_all = format!("(the whole log is in {})", log.display());
             let shown = last.into_iter().map(|line| format!("  {line}")).chain([where_all]);
             Failure::target(format!("--restart `{}` {why}", self.command)).shown(shown.collect())
@@ -1327,7 +1285,8 @@ impl Restart {
                      background",
                 ));
             }
-            interruption.rest(LOOK_EVERY).inspect_err(|_| end(&mut child))?;
+            // How often a running command is checked.
+            interruption.rest(Duration::from_millis(50)).inspect_err(|_| end(&mut child))?;
         }
     }
 }
@@ -1410,7 +1369,7 @@ fn cell_label(study: &StudySpec, point: &Point, level: Level) -> String {
 
 /// The summary of a stored run, or why it must be measured again: it is damaged or was cut short.
 /// The journal is read for this, because a summary alone does not show that something was lost.
-fn find_stored(directory: &RunDirectory) -> Result<Result<Summary, String>, Failure> {
+fn find_stored(directory: &RunDirectory) -> Result<Result<Summary, String>> {
     let stored = match directory.read() {
         Ok(stored) => stored,
         Err(
@@ -1439,17 +1398,13 @@ fn find_stored(directory: &RunDirectory) -> Result<Result<Summary, String>, Fail
         }
         RunState::Finished => measurement::seal_summary(directory, &stored)?,
         RunState::Running => {
-            let busy = StoreError::Busy { run: directory.path().to_owned() };
-            return Err(Failure::from_usage(busy));
+            return Err(Failure::from_usage(StoreError::Busy { run: directory.path().to_owned() }));
         }
         RunState::Unfinished => return Ok(Err("it did not finish".to_owned())),
         RunState::Unreadable(why) => return Ok(Err(why)),
     };
-    Ok(if was_cut(&summary) {
-        Err(format!("it ended early: {}", summary.run.stop.text()))
-    } else {
-        Ok(summary)
-    })
+    let ended_early = was_cut(&summary).then(|| summary.run.stop.text());
+    Ok(ended_early.map_or(Ok(summary), |why| Err(format!("it ended early: {why}"))))
 }
 
 /// Whether a user, a crash or a missing server ended a run. What the server did to it is a result.
@@ -1471,7 +1426,7 @@ pub fn reached_no_server(summary: &Summary) -> bool {
 }
 
 /// Refuses a stored run that is not the one that the set describes.
-fn check_fits(directory: &RunDirectory, spec: &Spec, simulated: bool) -> Result<(), Failure> {
+fn check_fits(directory: &RunDirectory, spec: &Spec, simulated: bool) -> Result<()> {
     let manifest = directory.manifest().map_err(Failure::from_usage)?;
     let changed = |what: &str| {
         Failure::usage(format!("{}: {what}", directory.path().display()))
@@ -1508,8 +1463,8 @@ pub struct Replay {
 pub fn replay(
     set: &SetDirectory,
     manifest: &SetManifest,
-    mut read: impl FnMut(&Point, &RunDirectory) -> Result<Option<Summary>, Failure>,
-) -> Result<Replay, Failure> {
+    mut read: impl FnMut(&Point, &RunDirectory) -> Result<Option<Summary>>,
+) -> Result<Replay> {
     let mut study = Study::new(manifest.study.clone()).map_err(Failure::from_usage)?;
     let is_matrix = manifest.study.matrix().is_some();
     let failures = set.failures().map_err(Failure::from_usage)?;
@@ -1537,7 +1492,7 @@ pub fn summarize_stored(
     set: &SetDirectory,
     manifest: &SetManifest,
     results: &[PointResult],
-) -> Result<SetSummary, Failure> {
+) -> Result<SetSummary> {
     let Some(_) = manifest.study.matrix() else {
         return Ok(SetSummary::summarize(manifest, results));
     };
@@ -1634,7 +1589,7 @@ mod tests {
 
     use inferometer_model::SpecDraft;
 
-    fn run(command: &str, timeout: Duration) -> (Result<(), Failure>, String) {
+    fn run(command: &str, timeout: Duration) -> (Result<()>, String) {
         let folder = tempfile::tempdir().unwrap();
         let log = folder.path().join("restart.log");
         let url = Some("http://127.0.0.1:9".parse().unwrap());

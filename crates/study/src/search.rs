@@ -32,9 +32,6 @@ const HALVINGS_MAX: u32 = 4;
 /// Levels of the search in one step of the resolution.
 const STEPS_OF_RESOLUTION: f64 = 3.0;
 
-/// So many levels may fail to be confirmed before the search gives up.
-const REFUTED_MAX: usize = 6;
-
 /// The searches of all conditions. They take turns, so that drift affects all in the same way.
 #[derive(Clone, Debug)]
 pub(crate) struct Searches<'study> {
@@ -214,7 +211,9 @@ impl LimitSearch<'_> {
         let at_most = self.at_most();
         match (bracket.met, bracket.missed) {
             (None, None) => Some(round_level(self.ladder.dimension, self.find.from).min(at_most)),
-            (Some(met), None) => (met < at_most).then(|| self.ladder.double(met).min(at_most)),
+            (Some(met), None) => {
+                (met < at_most).then(|| round_level(self.ladder.dimension, met * 2.0).min(at_most))
+            }
             (None, Some(missed)) if at_most < missed => Some(at_most),
             (None, Some(missed)) => {
                 // Less load makes no run longer.
@@ -244,27 +243,21 @@ impl LimitSearch<'_> {
     fn confirm(&self, best: f64) -> Confirmation {
         let mut confirmation = Confirmation::default();
         let mut candidate = Some(best);
-        while let Some(place) = candidate.filter(|_| confirmation.refuted.len() < REFUTED_MAX) {
-            let Some(fresh) = find(&self.fresh, place) else {
-                confirmation.pending = Some(place);
-                break;
-            };
-            match fresh.verdict {
-                LevelVerdict::Open => {
+        // So many levels may fail to be confirmed before the search gives up.
+        while let Some(place) = candidate.filter(|_| confirmation.refuted.len() < 6) {
+            match find(&self.fresh, place) {
+                None | Some(Evidence { verdict: LevelVerdict::Open, .. }) => {
                     confirmation.pending = Some(place);
                     break;
                 }
-                LevelVerdict::Undecided if !fresh.leans_to_met => {
-                    confirmation.refuted.push(place);
-                }
-                LevelVerdict::Met | LevelVerdict::Undecided => {
+                Some(
+                    Evidence { verdict: LevelVerdict::Met, .. }
+                    | Evidence { verdict: LevelVerdict::Undecided, leans_to_met: true, .. },
+                ) => {
                     confirmation.confirmed = Some(place);
                     break;
                 }
-                LevelVerdict::Missed
-                | LevelVerdict::PilesUp
-                | LevelVerdict::TooFewRequests
-                | LevelVerdict::NoNumbers => confirmation.refuted.push(place),
+                Some(_) => confirmation.refuted.push(place),
             }
             candidate = self.ladder.step_down(place);
         }
@@ -387,10 +380,6 @@ pub(crate) struct Ladder {
 }
 
 impl Ladder {
-    pub(crate) fn double(&self, place: f64) -> f64 {
-        round_level(self.dimension, place * 2.0)
-    }
-
     /// `None` below one request at once.
     pub(crate) fn halve(&self, place: f64) -> Option<f64> {
         let half = round_level(self.dimension, place / 2.0);
@@ -400,8 +389,7 @@ impl Ladder {
     /// A level in the geometric middle; `None` when they are one step apart.
     pub(crate) fn between(&self, low: f64, high: f64) -> Option<f64> {
         // The ends were rounded, so a step may be wider than asked by what rounding adds.
-        const ROUNDING: f64 = 1.000_000_1;
-        if high <= low * (1.0 + self.step) * ROUNDING {
+        if high <= low * (1.0 + self.step) * 1.000_000_1 {
             return None;
         }
         let middle = round_level(self.dimension, (low * high).sqrt());

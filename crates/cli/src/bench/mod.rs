@@ -90,12 +90,18 @@ fn serve(typed: &ServeBenchArguments) -> Result<ExitCode> {
     let session = begin_session(ceiling, typed.report.disable_tqdm)?;
     session.emit(live.opening());
     if typed.report.profile {
-        start_profiler(live.target())?;
+        // A server without a profiler is refused before anything is measured.
+        post(live.target(), "/start_profile").map_err(|failure| {
+            failure.hint("start the server with its profiler enabled, or leave --profile out")
+        })?;
     }
     let measured = live.measure(planned, RunLocation::in_store(&store), &session);
-    // The profiler is stopped even if the run failed.
-    if typed.report.profile {
-        stop_profiler(live.target());
+    // The profiler is stopped even if the run failed. The run counts even if this fails.
+    if typed.report.profile
+        && let Err(failure) = post(live.target(), "/stop_profile")
+    {
+        let message = escape::terminal(failure.message());
+        output::talk(&format!("the profile may be incomplete: {message}"));
     }
     let exit = show(typed, &bench, &measured?, file, &session)?;
     Ok(exit.map_or(ExitCode::SUCCESS, ExitCode::from))
@@ -179,8 +185,6 @@ pub(crate) struct Bench {
     notes: Vec<String>,
 }
 
-/// vLLM's client waits this long for a whole answer, and has no other limit.
-const WAIT: Duration = Duration::from_hours(6);
 /// A server that takes longer to accept a connection is not reachable.
 const CONNECT: Duration = Duration::from_mins(1);
 
@@ -210,7 +214,8 @@ impl Bench {
         let (requested, model, tokenizer) = names(typed, &base, &headers, patience)?;
         let mut notes = data.notes;
         notes.extend(unused_flags(typed, &base));
-        let wait = Some(WAIT.into());
+        // vLLM's client waits this long for a whole answer, and has no other limit.
+        let wait = Some(Duration::from_hours(6).into());
         let limits = LimitTable {
             connect: Some(CONNECT.into()),
             first_token: wait,
@@ -367,31 +372,15 @@ fn unused_flags(typed: &ServeBenchArguments, base: &BaseUrl) -> Vec<String> {
 
 /// Repeats a question to the server until it is answered, fails for good, or no time is left.
 fn until_ready<T>(patience: Duration, mut ask: impl FnMut() -> Result<T>) -> Result<T> {
-    const ASK_AGAIN: Duration = Duration::from_secs(1);
     let clock = SystemClock::new();
     loop {
         let waited = Duration::from_nanos(clock.now().as_nanos());
         match ask() {
             Err(failure) if failure.is_passing() && waited < patience => {
-                std::thread::sleep(ASK_AGAIN.min(patience.saturating_sub(waited)));
+                std::thread::sleep(Duration::from_secs(1).min(patience.saturating_sub(waited)));
             }
             ended => return ended,
         }
-    }
-}
-
-/// Starts the server's profiler. A server without one is refused before anything is measured.
-fn start_profiler(target: &Target) -> Result<()> {
-    post(target, "/start_profile").map_err(|failure| {
-        failure.hint("start the server with its profiler enabled, or leave --profile out")
-    })
-}
-
-/// Stops it. The run is measured and counts even if this fails.
-fn stop_profiler(target: &Target) {
-    if let Err(failure) = post(target, "/stop_profile") {
-        let message = escape::terminal(failure.message());
-        output::talk(&format!("the profile may be incomplete: {message}"));
     }
 }
 

@@ -10,10 +10,10 @@ use inferometer_report::escape;
 use crate::arguments::CalibrateArguments;
 use crate::calibration::{self, CalibrationFolder};
 use crate::draft::cores_allowed;
-use crate::failure::Failure;
+use crate::failure::{Failure, Result};
 use crate::output;
 
-pub(crate) fn run(arguments: &CalibrateArguments) -> Result<ExitCode, Failure> {
+pub(crate) fn run(arguments: &CalibrateArguments) -> Result<ExitCode> {
     let talk = |line: &str| {
         if !arguments.quiet {
             output::talk(line);
@@ -58,7 +58,7 @@ pub(crate) fn run(arguments: &CalibrateArguments) -> Result<ExitCode, Failure> {
 }
 
 /// The document goes last: where it lies, the others do.
-fn keep(folder: &CalibrationFolder, measured: &Calibration) -> Result<(), Failure> {
+fn keep(folder: &CalibrationFolder, measured: &Calibration) -> Result<()> {
     let (throughput, latency) = (CalibrationFolder::THROUGHPUT, CalibrationFolder::LATENCY);
     folder.write(throughput, pages::throughput(measured).as_bytes())?;
     folder.write(latency, pages::latency(measured).as_bytes())?;

@@ -11,14 +11,14 @@ use crate::arguments::CheckArguments;
 use crate::check::{Finding, State, examine};
 use crate::deployed::{self, Deployed};
 use crate::draft::draft;
-use crate::failure::Failure;
+use crate::failure::Result;
 use crate::measurement::Server;
 use crate::output;
 use crate::preflight::preflight;
 use crate::secrets::Secrets;
 use crate::signals::begin_session;
 
-pub(crate) fn run(arguments: &CheckArguments) -> Result<ExitCode, Failure> {
+pub(crate) fn run(arguments: &CheckArguments) -> Result<ExitCode> {
     let drafted = draft(&arguments.experiment)?;
     let spec = drafted.resolve()?;
     let inputs = Inputs::gather(&spec)?;
@@ -51,7 +51,7 @@ pub(crate) fn run(arguments: &CheckArguments) -> Result<ExitCode, Failure> {
 }
 
 /// The server that runs already, or one that is deployed for this command.
-fn server(spec: &Spec, secrets: &Secrets, quiet: bool) -> Result<Server, Failure> {
+fn server(spec: &Spec, secrets: &Secrets, quiet: bool) -> Result<Server> {
     if !matches!(spec.target, TargetSpec::Deployed(_)) {
         return Server::new(spec);
     }

@@ -15,10 +15,10 @@ use inferometer_study::play::{replay, was_cut};
 
 use super::{store, style};
 use crate::arguments::{CompareArguments, CompareFormat};
-use crate::failure::{Exit, Failure};
+use crate::failure::{Exit, Failure, Result};
 use crate::{output, results};
 
-pub(crate) fn run(arguments: &CompareArguments) -> Result<ExitCode, Failure> {
+pub(crate) fn run(arguments: &CompareArguments) -> Result<ExitCode> {
     let talk = |line: &str| {
         if !arguments.quiet {
             output::talk(line);
@@ -65,7 +65,7 @@ fn compare<R: Compared>(
     arguments: &CompareArguments,
     origin: LatencyOrigin,
     sides: &[Side<R>],
-) -> Result<Comparison, Failure> {
+) -> Result<Comparison> {
     let primary = arguments.primary.as_deref().map(|name| Quantity::named(name, origin));
     let primary = primary.transpose();
     let primary = primary.map_err(|problem| Failure::usage(format!("--primary: {problem}")))?;
@@ -104,8 +104,8 @@ type Typed<'a> = (Option<&'a str>, Stored);
 fn read_sides<R>(
     typed: Vec<Typed<'_>>,
     joins: bool,
-    load: impl Fn(Stored) -> Result<Vec<Side<R>>, Failure>,
-) -> Result<Vec<Side<R>>, Failure> {
+    load: impl Fn(Stored) -> Result<Vec<Side<R>>>,
+) -> Result<Vec<Side<R>>> {
     let alone = typed.len() == 1;
     let mut sides: Vec<Side<R>> = Vec::new();
     for (typed, found) in typed {
@@ -147,11 +147,7 @@ fn is_matrix(found: &Stored) -> bool {
 /// Runs of our own. A suite is one side, with its runs by their rows; so is each of several matrices
 /// (`of_matrices`), with its runs by their cells and loads. The cells of one matrix, and the conditions
 /// of any other set, are separate sides.
-fn load_runs(
-    found: Stored,
-    of_matrices: bool,
-    talk: &impl Fn(&str),
-) -> Result<Vec<Side<Summary>>, Failure> {
+fn load_runs(found: Stored, of_matrices: bool, talk: &impl Fn(&str)) -> Result<Vec<Side<Summary>>> {
     let set = match found {
         Stored::Run(run) => return Ok(vec![side(String::new(), run.id(), vec![summary(&run)?])]),
         Stored::Import(import, _) => {
@@ -205,7 +201,7 @@ fn load_runs(
 }
 
 /// The stored summary of a run, computed again where another version stored it.
-fn summary(run: &RunDirectory) -> Result<Summary, Failure> {
+fn summary(run: &RunDirectory) -> Result<Summary> {
     let stored = run.read_summary()?.and_then(|bytes| Summary::from_json_bytes(&bytes).ok());
     match stored {
         Some(summary) => Ok(summary),
@@ -230,7 +226,7 @@ fn conditions(
     manifest: SetManifest,
     results: Vec<PointResult>,
     talk: &impl Fn(&str),
-) -> Result<Vec<Side<Summary>>, Failure> {
+) -> Result<Vec<Side<Summary>>> {
     /// A comparison of more cells is too large to read.
     const CELLS_MAX: usize = 26;
     let is_matrix = manifest.study.matrix().is_some();
@@ -265,7 +261,7 @@ fn conditions(
 }
 
 /// Results of any tool; runs of our own are converted to the definitions of other tools.
-fn load_results(found: Stored, talk: &impl Fn(&str)) -> Result<Vec<Side<ToolResult>>, Failure> {
+fn load_results(found: Stored, talk: &impl Fn(&str)) -> Result<Vec<Side<ToolResult>>> {
     if let Stored::Import(ref import, number) = found {
         let (id, results) = (import.id(), results::from_import(import, number)?);
         if results.is_empty() {

@@ -24,7 +24,6 @@ use crate::failure::{Failure, Result};
 use crate::{embedded, output, secrets, signals};
 
 const PORT: u16 = 8_000;
-const KEY_VARIABLE: &str = "INFEROMETER_ENGINE_API_KEY";
 
 pub(crate) fn run(arguments: &EngineArguments) -> Result<ExitCode> {
     check_mode(arguments)?;
@@ -158,7 +157,7 @@ fn serve_options(typed: &EngineArguments) -> Result<ServeOptions> {
 fn api_key(file: Option<&Path>) -> Result<Option<ApiKey>> {
     let key = match file {
         Some(path) => Some(secrets::key_by("--api-key-file", path)?),
-        None => secrets::key_in_environment(KEY_VARIABLE)?,
+        None => secrets::key_in_environment("INFEROMETER_ENGINE_API_KEY")?,
     };
     Ok(key.and_then(|key| ApiKey::new(&key)))
 }

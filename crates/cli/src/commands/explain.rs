@@ -8,16 +8,14 @@ use serde_json::Value;
 
 use super::style;
 use crate::arguments::ExplainArguments;
-use crate::failure::Failure;
+use crate::failure::{Failure, Result};
 use crate::output;
 
-/// Characters of what was typed, on the page.
-const ASKED_MAX: usize = 60;
-
-pub(crate) fn run(arguments: &ExplainArguments) -> Result<ExitCode, Failure> {
+pub(crate) fn run(arguments: &ExplainArguments) -> Result<ExitCode> {
     let topics = topics(&arguments.words)?;
     let page = |(asked, topic): &(String, Topic)| {
-        explain::page(&escape::terminal_line(asked, ASKED_MAX), topic, style())
+        // Characters of what was typed, on the page.
+        explain::page(&escape::terminal_line(asked, 60), topic, style())
     };
     let document = |(asked, topic): &(String, Topic)| explain::document(asked, topic);
     let text = match (topics.as_slice(), arguments.json) {
@@ -36,7 +34,7 @@ pub(crate) fn run(arguments: &ExplainArguments) -> Result<ExitCode, Failure> {
 
 /// Each with the words that asked for it. As many as make one name belong together and need no
 /// quotes: `explain sweet spot` is one, `explain knee ttft` are two.
-fn topics(words: &[String]) -> Result<Vec<(String, Topic)>, Failure> {
+fn topics(words: &[String]) -> Result<Vec<(String, Topic)>> {
     let mut topics = Vec::new();
     let mut rest = words;
     while !rest.is_empty() {

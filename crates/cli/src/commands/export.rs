@@ -290,13 +290,11 @@ fn file_name(result: &str, form: &str) -> String {
     let plain = |letter: char| {
         if letter.is_alphanumeric() || matches!(letter, '-' | '_' | '.') { letter } else { '-' }
     };
-    let name: String = result.chars().take(NAME_LETTERS_MAX).map(plain).collect();
+    // File systems take 255 bytes, and a letter may be four of them.
+    let name: String = result.chars().take(50).map(plain).collect();
     let name = name.trim_start_matches('.');
     format!("{}.{form}.json", if name.is_empty() { "result" } else { name })
 }
-
-/// File systems take 255 bytes, and a letter may be four of them.
-const NAME_LETTERS_MAX: usize = 50;
 
 #[cfg(test)]
 mod tests {

@@ -24,10 +24,10 @@ use inferometer_store::{RunStore, Stored, read_at_most, write_atomically};
 use serde_json::{Value, json};
 
 use crate::arguments::FitArguments;
-use crate::failure::Failure;
+use crate::failure::{Failure, Result};
 use crate::{embedded, output, results};
 
-pub(crate) fn run(arguments: &FitArguments) -> Result<ExitCode, Failure> {
+pub(crate) fn run(arguments: &FitArguments) -> Result<ExitCode> {
     let talk = |line: &str| {
         if !arguments.quiet {
             output::talk(line);
@@ -75,7 +75,7 @@ pub(crate) fn run(arguments: &FitArguments) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn spread(flag: &str, typed: Option<f64>) -> Result<f64, Failure> {
+fn spread(flag: &str, typed: Option<f64>) -> Result<f64> {
     let spread = typed.unwrap_or_default();
     if (0.0..=10.0).contains(&spread) {
         return Ok(spread);
@@ -84,7 +84,7 @@ fn spread(flag: &str, typed: Option<f64>) -> Result<f64, Failure> {
 }
 
 /// Whether the profile can be saved is checked before the work begins.
-fn check_save(arguments: &FitArguments) -> Result<(), Failure> {
+fn check_save(arguments: &FitArguments) -> Result<()> {
     let Some(path) = &arguments.save else { return Ok(()) };
     let shown = path.display();
     if arguments.free == ["none"] {
@@ -101,7 +101,7 @@ fn check_save(arguments: &FitArguments) -> Result<(), Failure> {
     Ok(())
 }
 
-fn free(names: &[String], rows: usize) -> Result<Vec<&'static Coefficient>, Failure> {
+fn free(names: &[String], rows: usize) -> Result<Vec<&'static Coefficient>> {
     match (names, Coefficient::by_default(rows)) {
         ([], free) if free.is_empty() => {
             Err(Failure::usage("one row cannot determine a coefficient")
@@ -137,7 +137,7 @@ const KEPT_UP: f64 = 0.95;
 
 /// All rows of one result: `PLACE`, or `PLACE@key=value,…` where its server was set otherwise. A place
 /// that is no file may be the id of a stored run or import.
-fn read_rows(result: &str, store: &RunStore, spreads: Spreads) -> Result<Vec<Row>, Failure> {
+fn read_rows(result: &str, store: &RunStore, spreads: Spreads) -> Result<Vec<Row>> {
     let (name, settings) = result.split_once('@').unwrap_or((result, ""));
     // Settings of the server, with the keys of a profile's `[serve]`.
     let server: EngineTable = toml::from_str(&settings.replace(',', "\n")).map_err(|error| {
@@ -164,7 +164,7 @@ fn read_rows(result: &str, store: &RunStore, spreads: Spreads) -> Result<Vec<Row
     Ok(rows)
 }
 
-fn rows_of_file(path: &Path, spreads: Spreads) -> Result<Vec<Row>, Failure> {
+fn rows_of_file(path: &Path, spreads: Spreads) -> Result<Vec<Row>> {
     let bytes = &read_at_most(path, FILE_BYTES_MAX)
         .map_err(Failure::from_usage)?
         .ok_or_else(|| Failure::usage(format!("there is no {}", path.display())))?;

@@ -151,8 +151,6 @@ fn map(name: &str, foreign: &[u8], asked: ImportReading) -> Result<(Import, Impo
     Ok((map(&reading)?, reading))
 }
 
-const CHARS_MAX: usize = 60;
-
 /// The names while files are imported.
 #[derive(Debug, Default)]
 struct Nameless {
@@ -211,7 +209,7 @@ fn subject(path: &Path) -> PathBuf {
 }
 
 fn short(name: &str) -> String {
-    name.chars().filter(|c| !c.is_control()).take(CHARS_MAX).collect()
+    name.chars().filter(|c| !c.is_control()).take(60).collect()
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ use inferometer_workload::saved::{SavedPlanError, print, save};
 
 use crate::arguments::{PageFormat, PlanArguments};
 use crate::draft::draft;
-use crate::failure::Failure;
+use crate::failure::{Failure, Result};
 use crate::measurement::Planned;
 use crate::output;
 use crate::preflight::{correction, preflight};
@@ -29,7 +29,7 @@ use crate::secrets::Secrets;
 use crate::study::dry_run::format_warm_up;
 
 /// `inferometer plan`: shows what a run would send, and saves it where it is asked to.
-pub(crate) fn run(arguments: &PlanArguments) -> Result<ExitCode, Failure> {
+pub(crate) fn run(arguments: &PlanArguments) -> Result<ExitCode> {
     let drafted = draft(&arguments.experiment)?;
     let spec = drafted.resolve()?;
     check_slos(&spec.slos, spec.workload.streaming).map_err(Failure::from_usage)?;
@@ -82,11 +82,7 @@ fn correct_lengths(spec: &Spec, secrets: &Secrets, inputs: &mut Inputs) {
     }
 }
 
-pub(super) fn show(
-    planned: &Planned,
-    repeat: &Repetition,
-    format: PageFormat,
-) -> Result<ExitCode, Failure> {
+pub(super) fn show(planned: &Planned, repeat: &Repetition, format: PageFormat) -> Result<ExitCode> {
     let Planned { spec, inputs, plan, fingerprints } = planned;
     let outlined = Outline::new(plan.as_ref());
     output::result(&match format {

@@ -22,7 +22,7 @@ use crate::arguments::{
     ExperimentArguments, PageFormat, Records, ResultArguments, SimulateArguments,
 };
 use crate::draft::{Drafted, draft};
-use crate::failure::{Exit, Failure};
+use crate::failure::{Exit, Failure, Result};
 use crate::measurement::{Planned, Run, RunLocation};
 use crate::output;
 use crate::requirements::{Judged, Requirements};
@@ -31,7 +31,7 @@ use crate::signals::begin_session;
 use crate::simulation::{SimulationSummary, Simulator, Times, VirtualEngine};
 use crate::study::{Begin, StudyPlan};
 
-pub(crate) fn run(arguments: &SimulateArguments) -> Result<ExitCode, Failure> {
+pub(crate) fn run(arguments: &SimulateArguments) -> Result<ExitCode> {
     let SimulateArguments { experiment, more, results, records } = arguments;
     play(experiment, more, results, records.unwrap_or(Records::All))
 }
@@ -42,7 +42,7 @@ pub(super) fn play(
     more: &[String],
     results: &ResultArguments,
     records: Records,
-) -> Result<ExitCode, Failure> {
+) -> Result<ExitCode> {
     let mut experiments = experiments(experiment, more, results)?;
     check_flags(&experiments, results, records)?;
     if results.dry_run {
@@ -84,7 +84,7 @@ pub(super) fn play(
 }
 
 /// The experiment as it is simulated: its URL, and how the server would be reached, do not matter.
-pub(crate) fn virtual_spec(drafted: &Drafted, draft: SpecDraft) -> Result<Spec, Failure> {
+pub(crate) fn virtual_spec(drafted: &Drafted, draft: SpecDraft) -> Result<Spec> {
     let draft = SpecDraft {
         url: None,
         deployment: None,
@@ -112,7 +112,7 @@ fn experiments(
     first: &ExperimentArguments,
     more: &[String],
     results: &ResultArguments,
-) -> Result<Vec<Experiment>, Failure> {
+) -> Result<Vec<Experiment>> {
     let others =
         more.iter().map(|file| ExperimentArguments { place: Some(file.clone()), ..first.clone() });
     let mut experiments: Vec<Experiment> = Vec::new();
@@ -137,7 +137,7 @@ fn check_flags(
     experiments: &[Experiment],
     results: &ResultArguments,
     records: Records,
-) -> Result<(), Failure> {
+) -> Result<()> {
     let any = |is_so: fn(&Experiment) -> bool| experiments.iter().any(is_so);
     let stops = any(|experiment| experiment.repeat.stop_at.is_some());
     let restarts = any(|experiment| experiment.repeat.restart.is_some());
@@ -183,7 +183,7 @@ struct Simulations<'a> {
 }
 
 impl Simulations<'_> {
-    fn play(&mut self, Experiment { spec, repeat }: &Experiment) -> Result<(), Failure> {
+    fn play(&mut self, Experiment { spec, repeat }: &Experiment) -> Result<()> {
         for number in 0..repeat.runs.get() {
             self.simulator.session.interruption.check()?;
             if 0 < number {
@@ -197,7 +197,7 @@ impl Simulations<'_> {
         Ok(())
     }
 
-    fn once(&mut self, spec: &Spec) -> Result<Option<Exit>, Failure> {
+    fn once(&mut self, spec: &Spec) -> Result<Option<Exit>> {
         let ready = self.simulator.make_ready(spec)?;
         let Some(store) = self.store.clone() else {
             let summary = self.simulator.summarize(ready)?;
@@ -226,11 +226,7 @@ impl Simulations<'_> {
     }
 
     /// Prints a page, or keeps a document until all are there.
-    fn show(
-        &mut self,
-        page: &str,
-        document: impl FnOnce() -> Result<String, Failure>,
-    ) -> Result<(), Failure> {
+    fn show(&mut self, page: &str, document: impl FnOnce() -> Result<String>) -> Result<()> {
         if self.results.page.format() == PageFormat::Json {
             self.pages.push(document()?);
             return Ok(());

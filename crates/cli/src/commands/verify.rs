@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use super::{seal_summary, show, store};
 use crate::arguments::{PageFormat, StoredRunArguments};
-use crate::failure::{Exit, Failure};
+use crate::failure::{Exit, Failure, Result};
 use crate::results::{Mapped, sha256};
 use crate::{output, study};
 
@@ -23,7 +23,7 @@ use crate::{output, study};
 type Finding = (String, Vec<String>);
 
 /// Standard output holds one result: the finding, or the page that was asked for.
-pub(crate) fn run(arguments: &StoredRunArguments) -> Result<ExitCode, Failure> {
+pub(crate) fn run(arguments: &StoredRunArguments) -> Result<ExitCode> {
     let page = arguments.page.asked();
     let (verified, problems) = match find(arguments)? {
         Stored::Run(directory) => verify_run(&directory, page)?,
@@ -44,11 +44,11 @@ pub(crate) fn run(arguments: &StoredRunArguments) -> Result<ExitCode, Failure> {
     Ok(if is_verified { ExitCode::SUCCESS } else { Exit::RunInvalid.into() })
 }
 
-fn find(arguments: &StoredRunArguments) -> Result<Stored, Failure> {
+fn find(arguments: &StoredRunArguments) -> Result<Stored> {
     store(&arguments.store)?.find(&arguments.run).map_err(Failure::from_usage)
 }
 
-fn verify_run(directory: &RunDirectory, page: Option<PageFormat>) -> Result<Finding, Failure> {
+fn verify_run(directory: &RunDirectory, page: Option<PageFormat>) -> Result<Finding> {
     let (stored, summary, problems) = check_run(directory).map_err(unread)?;
     if let Some(format) = page {
         show(&summary, directory, format)?;
@@ -65,7 +65,7 @@ fn verify_run(directory: &RunDirectory, page: Option<PageFormat>) -> Result<Find
 }
 
 /// Each run by itself, and then the summary of all.
-fn verify_set(set: &SetDirectory, page: Option<PageFormat>) -> Result<Finding, Failure> {
+fn verify_set(set: &SetDirectory, page: Option<PageFormat>) -> Result<Finding> {
     let manifest = set.manifest().map_err(|error| invalid(&error))?;
     let mut problems = Vec::new();
     let replay = play::replay(set, &manifest, |point, directory| {
@@ -204,7 +204,7 @@ fn other_version(made_by: &str) -> Option<String> {
 }
 
 /// Maps the file again and compares.
-fn verify_import(import: &ImportDirectory, page: Option<PageFormat>) -> Result<Finding, Failure> {
+fn verify_import(import: &ImportDirectory, page: Option<PageFormat>) -> Result<Finding> {
     let foreign = import.foreign().map_err(|error| invalid(&error))?;
     let manifest = import.manifest().map_err(|error| invalid(&error))?;
     if sha256(&foreign) != manifest.file.sha256 {
@@ -244,7 +244,7 @@ fn verify_import(import: &ImportDirectory, page: Option<PageFormat>) -> Result<F
     Ok((verified, problems))
 }
 
-pub(crate) fn recover(arguments: &StoredRunArguments) -> Result<ExitCode, Failure> {
+pub(crate) fn recover(arguments: &StoredRunArguments) -> Result<ExitCode> {
     // An incomplete run of a set is measured again, so that all its runs are whole.
     let of_a_set = |what: String, set: &SetDirectory| {
         Failure::usage(format!("{what}: what is not whole is measured again, not recovered"))

@@ -12,9 +12,6 @@ use super::layer::{Layer, Origins, join_slos};
 use super::schema::{Lists, join};
 use crate::failure::{Failure, Result};
 
-/// A larger file is a mistake, such as a dataset, and is not read.
-const BYTES_MAX: u64 = 16 << 20;
-
 /// Keys that name files, which are looked for beside the experiment file.
 const PATHS: [&str; 6] = ["api_key_file", "dataset", "prompt_file", "trace", "plan", "tools"];
 
@@ -29,7 +26,8 @@ pub(super) fn read(path: &Path) -> Result<Layer> {
 pub(crate) fn text(path: &Path, kind: &str) -> Result<String> {
     let unreadable = |why: String| Failure::usage(format!("{kind} {}: {why}", path.display()));
     let size = std::fs::metadata(path).map_err(|error| unreadable(error.to_string()))?.len();
-    if BYTES_MAX < size {
+    // A larger file is a mistake, such as a dataset, and is not read.
+    if (16 << 20) < size {
         return Err(unreadable(format!("is too large to be one ({kind}s are a few lines)")));
     }
     std::fs::read_to_string(path).map_err(|error| unreadable(error.to_string()))

@@ -27,19 +27,18 @@ use super::StudyPlan;
 use super::file::HASH_PREFIX;
 use super::matrix::needed_tokens;
 use crate::arguments::{PageFormat, ResultArguments};
-use crate::failure::Failure;
+use crate::failure::{Failure, Result};
 use crate::signals::begin_session;
 use crate::simulation::{Simulator, VirtualEngine};
 
 const SECONDS_PER_HOUR: f64 = 3_600.0;
-const MONEY_DECIMALS_MAX: usize = 8;
 
 /// The page or the JSON document of what a study would do.
 pub(super) fn outline(
     plan: &StudyPlan,
     price: Option<Price>,
     results: &ResultArguments,
-) -> Result<String, Failure> {
+) -> Result<String> {
     let session = begin_session(usize::MAX, results.quiet)?;
     let outline = Outline::new(plan, price, &session, true)?;
     Ok(match results.page.format() {
@@ -49,11 +48,7 @@ pub(super) fn outline(
 }
 
 /// Reports what is about to be measured in a matrix.
-pub(super) fn announce(
-    plan: &StudyPlan,
-    session: &Session,
-    is_virtual: bool,
-) -> Result<(), Failure> {
+pub(super) fn announce(plan: &StudyPlan, session: &Session, is_virtual: bool) -> Result<()> {
     if session.is_quiet {
         return Ok(());
     }
@@ -101,7 +96,7 @@ impl<'a> Outline<'a> {
         price: Option<Price>,
         session: &Session,
         is_simulated: bool,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self> {
         let study = &plan.study;
         let mut each = study.repetition.runs.get();
         if study.sweep().is_some() {
@@ -459,11 +454,7 @@ pub(crate) fn format_warm_up(requests: u64, when: &str) -> String {
 
 /// The planned points of the first repetition: of a sweep those of the first server, of a matrix those of
 /// a cell together.
-fn rows<'a>(
-    plan: &'a StudyPlan,
-    session: &Session,
-    is_simulated: bool,
-) -> Result<Vec<Row<'a>>, Failure> {
+fn rows<'a>(plan: &'a StudyPlan, session: &Session, is_simulated: bool) -> Result<Vec<Row<'a>>> {
     let study = &plan.study;
     let (mut budget, mut written) = (BUDGET, if is_simulated { 0 } else { u64::MAX });
     let foreseen: BTreeMap<usize, &[String]> =
@@ -540,7 +531,7 @@ fn format_time(time: Duration) -> String {
 /// An amount with at least two significant digits.
 fn format_money(amount: f64) -> String {
     let (mut decimals, mut scaled) = (2, amount * 10.0);
-    while 0.0 < scaled && scaled < 1.0 && decimals < MONEY_DECIMALS_MAX {
+    while 0.0 < scaled && scaled < 1.0 && decimals < 8 {
         scaled *= 10.0;
         decimals += 1;
     }
@@ -676,7 +667,7 @@ impl Estimate {
     }
 
     /// By the plan, and on the embedded engine by a simulation as far as the budget allows.
-    fn from_plan(spec: &Spec, budget: &mut Work, session: &Session) -> Result<Self, Failure> {
+    fn from_plan(spec: &Spec, budget: &mut Work, session: &Session) -> Result<Self> {
         let load = Self { known_by: KnownBy::TooLong, ..Self::from_load(spec) };
         let foreseen = foreseen_work(spec);
         if PLANNED_REQUESTS_MAX < foreseen[0] {
@@ -717,7 +708,7 @@ impl Estimate {
     }
 
     /// By the load, and on the embedded engine by a simulation, up to a number of `written` tokens.
-    fn from_simulation(spec: &Spec, written: &mut u64, session: &Session) -> Result<Self, Failure> {
+    fn from_simulation(spec: &Spec, written: &mut u64, session: &Session) -> Result<Self> {
         let load = Self::from_load(spec);
         let is_short = load.requests.is_some_and(|requests| requests <= MATRIX_REQUESTS_MAX);
         if spec.target != TargetSpec::Embedded || !is_short || MATRIX_TOKENS_MAX < *written {
@@ -729,7 +720,7 @@ impl Estimate {
     }
 
     /// By a simulation on an engine with an empty cache.
-    fn simulate(spec: &Spec, session: &Session) -> Result<Self, Failure> {
+    fn simulate(spec: &Spec, session: &Session) -> Result<Self> {
         let mut simulator = Simulator { engine: VirtualEngine::new(&spec.engine)?, session };
         let ready = simulator.make_ready(spec)?;
         let warm_up = ready.warmed_up.map_or(Duration::ZERO, |facts| facts.took);
@@ -795,8 +786,6 @@ const BUDGET: Work = [200_000, 50_000_000, 5_000_000];
 /// Requests and output tokens of each slot, where the engine decides them: more than most engines reach.
 const REQUESTS_PER_S: f64 = 10.0;
 const WRITTEN_PER_S: f64 = 200.0;
-/// Tokens of a request, where nothing better is known.
-const TOKENS_PER_REQUEST: u64 = 1_000;
 
 /// Whether the budget has enough left for the work, which is then subtracted.
 fn spend(budget: &mut Work, work: Work) -> bool {
@@ -817,7 +806,8 @@ fn with_warm_up([requests, read, written]: Work, warm_up: u64) -> Work {
 /// The work of a run before its plan is made. What a file decides is not counted.
 fn foreseen_work(spec: &Spec) -> Work {
     let from_requests = |requests: u64| {
-        let tokens = requests.saturating_mul(TOKENS_PER_REQUEST);
+        // Tokens of a request, where nothing better is known.
+        let tokens = requests.saturating_mul(1_000);
         [requests, tokens, tokens]
     };
     let exactly = |requests: NonZeroU64| from_requests(requests.get());

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::arguments::PageFormat;
 use crate::experiment::{self, Layer, Lists, nearest};
-use crate::failure::Failure;
+use crate::failure::{Failure, Result};
 
 /// What a table of results has room for.
 const NAME_CHARS_MAX: usize = 80;
@@ -33,12 +33,12 @@ impl BuiltIns {
     }
 
     /// The text of a built-in file, as a beginning for one's own.
-    pub(crate) fn show(&self, name: &str) -> Result<&'static str, Failure> {
+    pub(crate) fn show(&self, name: &str) -> Result<&'static str> {
         self.find(name).ok_or_else(|| self.unknown(name))
     }
 
     /// A built-in file by its name, or a file of the user's: its path for messages, and its text.
-    pub(super) fn open(&self, name: &str) -> Result<(PathBuf, String), Failure> {
+    pub(super) fn open(&self, name: &str) -> Result<(PathBuf, String)> {
         match self.find(name) {
             Some(text) => Ok((format!("{name}.toml (built in)").into(), text.to_owned())),
             None if experiment::is_file(name) => {
@@ -96,8 +96,8 @@ pub(super) fn parse(
     path: &Path,
     text: &str,
     schema: &Value,
-    refuse: impl Fn(&Layer) -> Result<(), Failure>,
-) -> Result<Layer, Failure> {
+    refuse: impl Fn(&Layer) -> Result<()>,
+) -> Result<Layer> {
     let whole = experiment::file::parse(path, text)
         .map_err(|failure| misspelt_table(path, text, schema).unwrap_or(failure))?;
     refuse(&whole)?;
@@ -122,11 +122,7 @@ fn misspelt_table(path: &Path, text: &str, schema: &Value) -> Option<Failure> {
 }
 
 /// Refuses the first of these keys that the tree has, each with its reason.
-pub(super) fn refuse_keys(
-    whole: &Layer,
-    table: &str,
-    keys: &[(&str, &str)],
-) -> Result<(), Failure> {
+pub(super) fn refuse_keys(whole: &Layer, table: &str, keys: &[(&str, &str)]) -> Result<()> {
     let paths = keys.iter().map(|(key, why)| (format!("{table}{key}"), *why));
     let has = |path: &str| whole.tree.pointer(&format!("/{}", path.replace('.', "/"))).is_some();
     match paths.into_iter().find(|(path, _)| has(path)) {
@@ -136,7 +132,7 @@ pub(super) fn refuse_keys(
 }
 
 /// Refuses another load beside a list of them.
-pub(super) fn check_one_load(layer: &Layer, levels: &str) -> Result<(), Failure> {
+pub(super) fn check_one_load(layer: &Layer, levels: &str) -> Result<()> {
     let has_levels = layer.tree.pointer(&format!("/{}", levels.replace('.', "/"))).is_some();
     let rival = ["concurrency", "rate", "ramp"]
         .into_iter()
@@ -156,7 +152,7 @@ pub(super) fn read_names(
     list: &str,
     what: &str,
     are_alike: impl Fn(&str, &str) -> bool,
-) -> Result<Vec<String>, Failure> {
+) -> Result<Vec<String>> {
     let mut names: Vec<String> = Vec::new();
     for place in 0..count_tables(whole, list) {
         let name = whole.tree.pointer(&format!("/{list}/{place}/name")).and_then(Value::as_str);
@@ -175,7 +171,7 @@ pub(super) fn read_names(
     Ok(names)
 }
 
-pub(super) fn check_name(whole: &Layer, at: &str, name: &str) -> Result<(), Failure> {
+pub(super) fn check_name(whole: &Layer, at: &str, name: &str) -> Result<()> {
     if name.chars().count() <= NAME_CHARS_MAX && !name.chars().any(char::is_control) {
         return Ok(());
     }

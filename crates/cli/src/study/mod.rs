@@ -41,7 +41,7 @@ use crate::commands::run::exit_of;
 use crate::commands::{store, style};
 use crate::draft::RESTART_TIMEOUT;
 use crate::experiment;
-use crate::failure::{Exit, Failure};
+use crate::failure::{Exit, Failure, Result};
 use crate::narrator::{self, Writer};
 use crate::output;
 use crate::report_files::{self, SetPage};
@@ -50,7 +50,7 @@ use crate::secrets::Secrets;
 use crate::signals::begin_session;
 
 /// `inferometer sweep`: many loads, servers side by side, and searches.
-pub(crate) fn sweep(arguments: &SweepArguments) -> Result<ExitCode, Failure> {
+pub(crate) fn sweep(arguments: &SweepArguments) -> Result<ExitCode> {
     let results = &arguments.results;
     if let Some(name) = &arguments.resume {
         let refused = vec![("--virtual", arguments.virtual_time)];
@@ -61,7 +61,7 @@ pub(crate) fn sweep(arguments: &SweepArguments) -> Result<ExitCode, Failure> {
 }
 
 /// `inferometer suite`: a list of scenarios on one server.
-pub(crate) fn suite(arguments: &SuiteArguments) -> Result<ExitCode, Failure> {
+pub(crate) fn suite(arguments: &SuiteArguments) -> Result<ExitCode> {
     let SuiteArguments { results, virtual_time, price, list, show, .. } = arguments;
     if *list || show.is_some() {
         return print_built_in(&suite::SUITES, show.as_deref(), suite::list, results.page.format());
@@ -82,7 +82,7 @@ pub(crate) fn suite(arguments: &SuiteArguments) -> Result<ExitCode, Failure> {
 }
 
 /// `inferometer matrix`: servers that are deployed one after the other, each measured in the same way.
-pub(crate) fn matrix(arguments: &MatrixArguments) -> Result<ExitCode, Failure> {
+pub(crate) fn matrix(arguments: &MatrixArguments) -> Result<ExitCode> {
     let MatrixArguments { results, virtual_time, list, show, .. } = arguments;
     if *list || show.is_some() {
         let format = results.page.format();
@@ -102,9 +102,9 @@ pub(crate) fn matrix(arguments: &MatrixArguments) -> Result<ExitCode, Failure> {
 fn print_built_in(
     built_ins: &BuiltIns,
     show: Option<&str>,
-    list: fn(PageFormat) -> Result<String, Failure>,
+    list: fn(PageFormat) -> Result<String>,
     format: PageFormat,
-) -> Result<ExitCode, Failure> {
+) -> Result<ExitCode> {
     match show {
         Some(name) => output::result(built_ins.show(name)?)?,
         None => output::result(&list(format)?)?,
@@ -113,7 +113,7 @@ fn print_built_in(
 }
 
 /// What is measured of a matrix that is resumed.
-fn resume_options(arguments: &MatrixArguments, matrix: &Matrix) -> Result<ResumeOptions, Failure> {
+fn resume_options(arguments: &MatrixArguments, matrix: &Matrix) -> Result<ResumeOptions> {
     let lanes = arguments.lanes.map(|lanes| {
         NonZeroU32::new(lanes).ok_or_else(|| Failure::usage("--lanes must be at least 1"))
     });
@@ -188,7 +188,7 @@ impl<'a> Begin<'a> {
     }
 
     /// Checks a study and shows its outline, or creates its set and measures it.
-    pub(crate) fn run(self, mut plan: StudyPlan) -> Result<ExitCode, Failure> {
+    pub(crate) fn run(self, mut plan: StudyPlan) -> Result<ExitCode> {
         let Self { is_virtual, results, .. } = self;
         let secrets = std::mem::take(&mut plan.secrets);
         let mut backend = if is_virtual {
@@ -229,7 +229,7 @@ impl<'a> Begin<'a> {
     }
 }
 
-fn writer(narrator: Option<&NarratorArguments>, backend: &Backend) -> Result<Writer, Failure> {
+fn writer(narrator: Option<&NarratorArguments>, backend: &Backend) -> Result<Writer> {
     match narrator {
         Some(narrator) => Writer::for_suite(narrator, backend.secrets().as_deref()),
         None => Ok(Writer::Rules),
@@ -250,7 +250,7 @@ struct Resume<'a> {
 }
 
 impl Resume<'_> {
-    fn run(&self) -> Result<ExitCode, Failure> {
+    fn run(&self) -> Result<ExitCode> {
         let results = self.results;
         let refused = self.refused.iter().find(|(_, is_typed)| *is_typed);
         let refused = refused.map(|(flag, _)| (*flag).to_owned());
@@ -320,7 +320,7 @@ impl Resume<'_> {
 
 /// Keys and the values of headers are stored nowhere, so they are read again: each key where it
 /// was read first. A key file that is typed now is for all servers, and only where they had the same.
-fn secrets(typed: &ExperimentArguments, manifest: &SetManifest) -> Result<Vec<Secrets>, Failure> {
+fn secrets(typed: &ExperimentArguments, manifest: &SetManifest) -> Result<Vec<Secrets>> {
     let typed_file = typed.tables.target.api_key_file.as_deref();
     let mut files: Vec<Option<&Path>> = manifest.key_files.iter().map(Option::as_deref).collect();
     let conditions = &manifest.study.conditions;
@@ -343,7 +343,7 @@ fn secrets(typed: &ExperimentArguments, manifest: &SetManifest) -> Result<Vec<Se
     Ok(read)
 }
 
-fn check_headers(secrets: &Secrets, names: &[String]) -> Result<(), Failure> {
+fn check_headers(secrets: &Secrets, names: &[String]) -> Result<()> {
     let (mut given, mut names) = (secrets.header_names.clone(), names.to_vec());
     given.sort_unstable();
     names.sort_unstable();
@@ -360,7 +360,7 @@ fn check_headers(secrets: &Secrets, names: &[String]) -> Result<(), Failure> {
     })
 }
 
-fn check_format(results: &ResultArguments) -> Result<(), Failure> {
+fn check_format(results: &ResultArguments) -> Result<()> {
     if results.page.format() != PageFormat::Vllm {
         return Ok(());
     }
@@ -374,7 +374,7 @@ fn conclude(
     result: &Played,
     results: &ResultArguments,
     writer: &Writer,
-) -> Result<ExitCode, Failure> {
+) -> Result<ExitCode> {
     let Player { set, session, .. } = player;
     let Played { manifest, summary, points, .. } = result;
     let question = &manifest.study.question;
@@ -456,7 +456,7 @@ pub(crate) fn show(
     files: &SetFiles,
     required: &[RequirementOutcome],
     format: PageFormat,
-) -> Result<(), Failure> {
+) -> Result<()> {
     output::result(&match format {
         PageFormat::Json => json::render(summary, files, required),
         PageFormat::Page | PageFormat::Vllm => {

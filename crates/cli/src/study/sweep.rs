@@ -20,27 +20,18 @@ use crate::arguments::{ExperimentArguments, Grammar, SweepArguments, SweepTable,
 use crate::commands::simulate::virtual_spec;
 use crate::draft::{Drafted, draft_sweep};
 use crate::experiment::is_file;
-use crate::failure::Failure;
+use crate::failure::{Failure, Result};
 
-const SEARCH_FROM: f64 = 1.0;
-const SEARCH_AT_MOST: f64 = 1_000.0;
 const RESOLUTION: f64 = 0.05;
 /// Fewer runs decide too little where a goal is nearly met.
 const SEARCH_RUNS_MIN: u32 = 10;
-/// The length of a level, if none is given.
-const WAVES: u32 = 10;
-const REQUESTS_LEAST: u64 = 100;
-/// The length of a run of a search, if none is given: enough to judge a p99 between runs.
-const SEARCH_REQUESTS: u64 = 1_000;
 /// With fewer waves the first and the last are a large part of a run.
 const WAVES_FEW: u64 = 5;
 const CONCURRENCIES: [f64; 7] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0];
 /// Limits against mistakes.
 const LEVELS_MAX: usize = 200;
-/// Names are shown in tables.
-const NAME_CHARACTERS_MAX: usize = 40;
 
-pub(crate) fn plan(arguments: &SweepArguments) -> Result<StudyPlan, Failure> {
+pub(crate) fn plan(arguments: &SweepArguments) -> Result<StudyPlan> {
     let experiment = arguments.merged();
     check_load(&experiment)?;
     let base = draft_sweep(&experiment, None)?;
@@ -85,7 +76,7 @@ pub(crate) fn plan(arguments: &SweepArguments) -> Result<StudyPlan, Failure> {
 }
 
 /// The load of one run has no place beside many; that of a file is replaced.
-fn check_load(arguments: &ExperimentArguments) -> Result<(), Failure> {
+fn check_load(arguments: &ExperimentArguments) -> Result<()> {
     let load = &arguments.tables.load;
     let typed = [
         (load.rate.is_some(), "--rate", "--rates"),
@@ -100,7 +91,7 @@ fn check_load(arguments: &ExperimentArguments) -> Result<(), Failure> {
         .hint(format!("set them with {many}, such as {many} 1,2,4,8")))
 }
 
-fn levels(drafted: &Drafted) -> Result<(Dimension, SortedLevels), Failure> {
+fn levels(drafted: &Drafted) -> Result<(Dimension, SortedLevels)> {
     let (table, load) = (&drafted.sweep, &drafted.spec.load);
     let (dimension, sorted) = match (&table.rates, &table.concurrencies, &table.find) {
         (Some(_), Some(_), _) => {
@@ -137,7 +128,7 @@ fn levels(drafted: &Drafted) -> Result<(Dimension, SortedLevels), Failure> {
 
 /// Requests of each level as a multiple of its concurrency: as given, or so many that filling and
 /// draining do not matter, where nothing says how long a level is.
-fn waves(drafted: &Drafted, dimension: Dimension) -> Result<Option<NonZeroU32>, Failure> {
+fn waves(drafted: &Drafted, dimension: Dimension) -> Result<Option<NonZeroU32>> {
     let load = &drafted.spec.load;
     let has_length = load.requests.is_some() || load.duration.is_some();
     match (drafted.sweep.waves, dimension) {
@@ -150,7 +141,8 @@ fn waves(drafted: &Drafted, dimension: Dimension) -> Result<Option<NonZeroU32>, 
             "--waves, --requests and --duration all set the length of a level; choose one",
         )),
         (Some(waves), Dimension::Concurrency) => Ok(NonZeroU32::new(waves)),
-        (None, Dimension::Concurrency) if !has_length => Ok(NonZeroU32::new(WAVES)),
+        // The length of a level, if none is given.
+        (None, Dimension::Concurrency) if !has_length => Ok(NonZeroU32::new(10)),
         (None, Dimension::Rate | Dimension::Concurrency) => Ok(None),
     }
 }
@@ -171,7 +163,7 @@ fn few_waves(study: &StudySpec) -> Option<String> {
     Some(format!("at {concurrency} at once {requests} requests are {few}; --waves 10 sends more"))
 }
 
-fn search(table: &SweepTable, runs: u32, sorted: &SortedLevels) -> Result<Option<Search>, Failure> {
+fn search(table: &SweepTable, runs: u32, sorted: &SortedLevels) -> Result<Option<Search>> {
     let Some(find) = &table.find else {
         let stray = [
             (table.from.is_some(), "--from"),
@@ -186,8 +178,8 @@ fn search(table: &SweepTable, runs: u32, sorted: &SortedLevels) -> Result<Option
     let lowest = sorted.levels.first().and_then(|level| level.place());
     let lowest = lowest.filter(|level| level.is_finite());
     let bound = |bound: &Option<Written<Bound>>| bound.as_ref().map(|bound| bound.0.0);
-    let from = bound(&table.from).or(lowest).unwrap_or(SEARCH_FROM);
-    let at_most = bound(&table.at_most).unwrap_or(SEARCH_AT_MOST);
+    let from = bound(&table.from).or(lowest).unwrap_or(1.0);
+    let at_most = bound(&table.at_most).unwrap_or(1_000.0);
     if at_most <= from {
         return Err(Failure::usage(format!(
             "the search goes up from {from} (--from) and may not exceed {at_most} (--at-most)"
@@ -213,7 +205,7 @@ fn condition(
     sweep: &Sweep,
     table: &SweepTable,
     simulated: bool,
-) -> Result<Spec, Failure> {
+) -> Result<Spec> {
     let draft = &drafted.spec;
     if draft.saved.is_some() || draft.workload.source.trace.is_some() {
         return Err(Failure::usage(
@@ -229,8 +221,9 @@ fn condition(
     // Waves that are given are counted exactly; a default must be long enough to be useful.
     let least = match (table.waves, &table.find) {
         (Some(_), _) => 1,
-        (None, Some(_)) => SEARCH_REQUESTS,
-        (None, None) => REQUESTS_LEAST,
+        // The length of a run of a search, if none is given: enough to judge a p99 between runs.
+        (None, Some(_)) => 1_000,
+        (None, None) => 100,
     };
     spec_at_levels(drafted, &levels, sweep.waves, least, simulated)
 }
@@ -243,7 +236,7 @@ pub(super) fn spec_at_levels(
     waves: Option<NonZeroU32>,
     least: u64,
     simulated: bool,
-) -> Result<Spec, Failure> {
+) -> Result<Spec> {
     let mut first = None;
     for level in levels {
         let load = load_at(&drafted.spec.load, *level, waves, least);
@@ -490,10 +483,7 @@ enum TargetLocation {
 }
 
 /// The drafts of the servers that `--target NAME=WHERE` names.
-fn drafts(
-    arguments: &ExperimentArguments,
-    typed: &[String],
-) -> Result<Vec<(String, Drafted)>, Failure> {
+fn drafts(arguments: &ExperimentArguments, typed: &[String]) -> Result<Vec<(String, Drafted)>> {
     if let Some(url) = arguments.place.as_ref().filter(|place| place.contains("://")) {
         return Err(Failure::usage(format!("{url} and --target cannot be combined"))
             .hint(format!("name it like the other servers: --target NAME={url}")));
@@ -522,7 +512,7 @@ fn drafts(
     named.iter().map(draft).collect()
 }
 
-fn read_target(text: &str) -> Result<(String, TargetLocation), Failure> {
+fn read_target(text: &str) -> Result<(String, TargetLocation)> {
     let wanted = |why: &str| {
         Failure::usage(format!("--target {text}: {why}")).hint(
             "write NAME=URL, NAME=embedded:PROFILE, or NAME=FILE.toml with a [target], [engine] \
@@ -531,7 +521,8 @@ fn read_target(text: &str) -> Result<(String, TargetLocation), Failure> {
     };
     let (name, place) = text.split_once('=').ok_or_else(|| wanted("there is no `=`"))?;
     let (name, place) = (name.trim(), place.trim());
-    if name.is_empty() || NAME_CHARACTERS_MAX < name.chars().count() {
+    // Names are shown in tables.
+    if name.is_empty() || 40 < name.chars().count() {
         return Err(wanted("a name has from 1 to 40 characters"));
     }
     let place = match place.strip_prefix("embedded") {

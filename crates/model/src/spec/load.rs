@@ -14,13 +14,6 @@ use super::error::{Result, SpecError, at_most, refuse_first};
 use super::text::{PerSecond, Ramp, Time};
 use super::workload::{Replay, Ticks};
 
-/// Defaults: a run that says something about any server within a minute or so.
-const CONCURRENCY: u32 = 8;
-const REQUESTS: u64 = 100;
-
-const CONCURRENCY_MAX: u32 = 1_000_000;
-const REQUESTS_MAX: u64 = 1_000_000_000;
-const WARM_UP_MAX: u64 = 1_000_000;
 pub(super) const RATE_MAX: f64 = 1e6;
 /// One request in eleven days: a lower rate is a typing error.
 const RATE_MIN: f64 = 1e-6;
@@ -322,7 +315,8 @@ impl LoadTable {
             (None, Some(_)) => Err(SpecError::CapWithoutRate),
             (None, None) => {
                 self.refuse_arrivals(SpecError::ArrivalsWithoutRate)?;
-                self.closed("--concurrency", self.concurrency.unwrap_or(CONCURRENCY))
+                // Defaults: a run that says something about any server within a minute or so.
+                self.closed("--concurrency", self.concurrency.unwrap_or(8))
             }
         }
     }
@@ -392,14 +386,14 @@ impl LoadTable {
                 }
                 LoadShape::Open { rate: Rate::Recorded(_), .. } => Extent::Whole,
                 LoadShape::Open { rate: Rate::Steady { .. } | Rate::Unlimited, .. }
-                | LoadShape::Closed { .. } => Extent::Requests(requests(REQUESTS)?),
+                | LoadShape::Closed { .. } => Extent::Requests(requests(100)?),
             },
         })
     }
 }
 
 fn in_flight(name: &'static str, count: u32) -> Result<NonZeroU32> {
-    at_most(name, count.into(), CONCURRENCY_MAX.into())?;
+    at_most(name, count.into(), 1_000_000)?;
     NonZeroU32::new(count).ok_or(SpecError::Zero(name))
 }
 
@@ -430,7 +424,7 @@ impl Load {
             Extent::UntilBoth { requests, duration }
             | Extent::UntilFirst { requests, duration } => (Some(requests), Some(duration)),
         };
-        at_most("--requests", requests.map_or(0, NonZeroU64::get), REQUESTS_MAX)?;
+        at_most("--requests", requests.map_or(0, NonZeroU64::get), 1_000_000_000)?;
         if duration.is_some_and(|duration| duration.is_zero() || DURATION_MAX < duration) {
             return Err(SpecError::BadDuration(DURATION_MAX));
         }
@@ -441,7 +435,7 @@ impl Load {
         if let LoadShape::Open { rate, .. } = &self.shape {
             check_schedule(rate, self.extent)?;
         }
-        at_most("--warm-up", self.warm_up, WARM_UP_MAX)
+        at_most("--warm-up", self.warm_up, 1_000_000)
     }
 }
 

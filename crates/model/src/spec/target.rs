@@ -144,10 +144,8 @@ pub struct TelemetrySpec {
 }
 
 const PATH: &str = "/metrics";
-const EVERY: Duration = Duration::from_secs(1);
 /// More often would load the server; less often would show nothing.
 const EVERY_BOUNDS: RangeInclusive<Duration> = Duration::from_millis(100)..=Duration::from_mins(1);
-const PATH_BYTES_MAX: usize = 1 << 10;
 
 impl TargetTable {
     pub(super) fn telemetry(&self) -> Result<Option<TelemetrySpec>> {
@@ -164,10 +162,10 @@ impl TargetTable {
         }
         let path = self.metrics_path.clone().unwrap_or_else(|| PATH.to_owned());
         let is_plain = path.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'#');
-        if !path.starts_with('/') || !is_plain || PATH_BYTES_MAX < path.len() {
+        if !path.starts_with('/') || !is_plain || (1 << 10) < path.len() {
             return Err(SpecError::MetricsPath);
         }
-        let every = self.telemetry_every.map_or(EVERY, |every| every.0);
+        let every = self.telemetry_every.map_or(Duration::from_secs(1), |every| every.0);
         if !EVERY_BOUNDS.contains(&every) {
             let (least, most) = (*EVERY_BOUNDS.start(), *EVERY_BOUNDS.end());
             return Err(SpecError::TelemetryEvery { least, most });
@@ -205,7 +203,6 @@ pub struct ClientSpec {
 /// machines, and most of a machine belongs to other programs on it, often the server.
 const CORES_PER_DRIVER: usize = 4;
 const DRIVERS_BY_DEFAULT_MAX: usize = 8;
-const DRIVERS_MAX: u32 = 256;
 
 impl ClientTable {
     /// `allowed` are the cores that the system lets this process use; empty where it does not say.
@@ -218,7 +215,7 @@ impl ClientTable {
         let by_default = (allowed.len() / CORES_PER_DRIVER).clamp(1, DRIVERS_BY_DEFAULT_MAX);
         let unless_set = if cores.is_empty() { by_default } else { cores.len() };
         let drivers = self.cores.unwrap_or(u32::try_from(unless_set).unwrap_or(u32::MAX));
-        at_most("--client-cores", drivers.into(), DRIVERS_MAX.into())?;
+        at_most("--client-cores", drivers.into(), 256)?;
         if !cores.is_empty() && cores.len() < drivers as usize {
             return Err(SpecError::FewCores { drivers, cores: cores.len() });
         }

@@ -216,16 +216,14 @@ impl Grammar for Ramp {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CoreList(pub Vec<u32>);
 
-/// More cores than any machine has: a typing error.
-const CORES_MAX: u32 = 65_536;
-
 impl Grammar for CoreList {
     fn read(text: &str) -> Result<Self, String> {
         let mut cores = Vec::new();
         for part in text.split(',') {
             let (first, last) = part.split_once('-').unwrap_or((part, part));
             let number =
-                |text: &str| text.trim().parse::<u32>().ok().filter(|core| *core < CORES_MAX);
+                // More cores than any machine has: a typing error.
+                |text: &str| text.trim().parse::<u32>().ok().filter(|core| *core < 65_536);
             let range = number(first).zip(number(last)).filter(|(first, last)| first <= last);
             let (first, last) = range.ok_or_else(|| {
                 format!("`{part}` is not a core or a range of cores, such as 2 or 4-6")

@@ -499,11 +499,6 @@ pub const OUTPUT_TOKENS: u32 = 128;
 pub const TOKENS_MAX: u32 = 16_000_000;
 /// Of a conversation.
 pub const TURNS_MAX: u32 = 10_000;
-const IMAGES_MAX: u32 = 64;
-const IMAGE_SIDE_MAX: u32 = 4_096;
-const IMAGE_SIZE: ImageSize = ImageSize(512, 512);
-const PREFIXES_MAX: u32 = 1_000_000;
-const MIX_MAX: usize = 64;
 
 impl WorkloadTable {
     /// Whether nothing is set, or only what holds by default.
@@ -541,7 +536,7 @@ impl WorkloadTable {
 }
 
 fn resolve_mix(alone: &SourceTable, mix: Vec<MixTable>) -> Result<Source> {
-    at_most("the number of mix parts", mix.len() as u64, MIX_MAX as u64)?;
+    at_most("the number of mix parts", mix.len() as u64, 64)?;
     if !alone.is_default() {
         return Err(SpecError::MixAndSource);
     }
@@ -669,7 +664,7 @@ impl SourceTable {
         let Some(tokens) = self.prefix_tokens.filter(|tokens| 0 < *tokens) else { return Ok(None) };
         let count = self.prefixes.unwrap_or(1);
         at_most("--prefix-tokens", tokens.into(), TOKENS_MAX.into())?;
-        at_most("--prefixes", count.into(), PREFIXES_MAX.into())?;
+        at_most("--prefixes", count.into(), 1_000_000)?;
         if count == 0 {
             return Err(SpecError::Zero("--prefixes"));
         }
@@ -700,9 +695,9 @@ impl BodyTable {
             (0, Some(_)) => return stray("--image-size", "--images"),
             (0, None) => None,
             (count, size) => {
-                let ImageSize(width, height) = size.unwrap_or(IMAGE_SIZE);
-                at_most("--images", count.into(), IMAGES_MAX.into())?;
-                at_most("--image-size", width.max(height).into(), IMAGE_SIDE_MAX.into())?;
+                let ImageSize(width, height) = size.unwrap_or(ImageSize(512, 512));
+                at_most("--images", count.into(), 64)?;
+                at_most("--image-size", width.max(height).into(), 4_096)?;
                 if width.min(height) == 0 {
                     return Err(SpecError::Zero("--image-size"));
                 }

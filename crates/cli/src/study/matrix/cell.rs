@@ -17,7 +17,7 @@ use super::{MatrixFile, cell_name, coordinates, engine_key, to_texts};
 use crate::arguments::{Grammar, MatrixArguments};
 use crate::draft::{Drafted, draft_scenario};
 use crate::experiment::{Layer, nearest};
-use crate::failure::Failure;
+use crate::failure::{Failure, Result};
 use crate::study::sweep::spec_at_levels;
 
 impl MatrixFile {
@@ -27,7 +27,7 @@ impl MatrixFile {
         cell: &Cell,
         levels: &[Level],
         arguments: &MatrixArguments,
-    ) -> Result<(Drafted, Spec), Failure> {
+    ) -> Result<(Drafted, Spec)> {
         let about =
             |failure: Failure| failure.about(&format!("cell `{}`", cell_name(&self.matrix, cell)));
         let layer = self.cell_layer(cell)?;
@@ -38,7 +38,7 @@ impl MatrixFile {
         Ok((drafted, spec))
     }
 
-    fn cell_layer(&self, cell: &Cell) -> Result<Layer, Failure> {
+    fn cell_layer(&self, cell: &Cell) -> Result<Layer> {
         let mut layer = self.experiment.clone();
         let other = cell.context.and_then(|context| self.by_context.get(&context.to_string()));
         if let Some(other) = other {
@@ -56,7 +56,7 @@ impl MatrixFile {
     }
 
     /// The keys of the embedded engine from model, preset and flags, and those that follow from the cell.
-    fn cell_engine(&self, cell: &Cell) -> Result<Map<String, Value>, Failure> {
+    fn cell_engine(&self, cell: &Cell) -> Result<Map<String, Value>> {
         let (preset, model) = (cell.preset as usize, cell.model as usize);
         let mut engine = Map::new();
         engine.insert("model".to_owned(), self.matrix.models[model].name.clone().into());
@@ -120,7 +120,7 @@ impl MatrixFile {
         &self,
         cell: &Cell,
         engine: &EngineTable,
-    ) -> Result<Option<Vec<String>>, Failure> {
+    ) -> Result<Option<Vec<String>>> {
         let failure = match unfit(engine) {
             Ok(failure) => return Ok(failure.map(|it| [vec![it.what], it.log].concat())),
             Err(failure) => failure,
@@ -143,7 +143,7 @@ impl MatrixFile {
 }
 
 /// Flags of the embedded engine are the keys of its table.
-fn known_engine_key(flag: &str) -> Result<String, Failure> {
+fn known_engine_key(flag: &str) -> Result<String> {
     let known = serde_json::to_value(EngineTable::default())
         .map_err(|error| Failure::internal(format!("[engine]: {error}")))?;
     let known: Vec<&str> =

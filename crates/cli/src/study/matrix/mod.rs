@@ -29,7 +29,7 @@ use super::file::{self, BuiltIns, check_one_load, count_tables, refuse_keys, wit
 use super::sweep::{ConcurrencyLevels, SortedLevels};
 use crate::arguments::{Grammar, MatrixArguments, PageFormat, Written};
 use crate::experiment::{self, Layer, Lists, Origins, nearest, schema};
-use crate::failure::Failure;
+use crate::failure::{Failure, Result};
 
 pub(crate) const MATRICES: BuiltIns = BuiltIns {
     kind: "matrix",
@@ -180,13 +180,13 @@ struct MatrixFile {
 }
 
 impl MatrixFile {
-    fn open(name: &str, arguments: &MatrixArguments) -> Result<Self, Failure> {
+    fn open(name: &str, arguments: &MatrixArguments) -> Result<Self> {
         let (path, text) = MATRICES.open(name)?;
         Self::parse(&path, &text, arguments)
     }
 
     /// Reads a file; files that it names are looked for beside `path`.
-    fn parse(path: &Path, text: &str, arguments: &MatrixArguments) -> Result<Self, Failure> {
+    fn parse(path: &Path, text: &str, arguments: &MatrixArguments) -> Result<Self> {
         let schema = schema();
         let mut whole = file::parse(path, text, &schema, refuse)?;
         whole.find_files_beside(path);
@@ -247,7 +247,7 @@ impl MatrixFile {
 }
 
 /// Refuses keys that do not belong in a matrix.
-fn refuse(whole: &Layer) -> Result<(), Failure> {
+fn refuse(whole: &Layer) -> Result<()> {
     let keys = [
         (
             "target.url",
@@ -273,7 +273,7 @@ fn read_tables<T: DeserializeOwned>(
     whole: &Layer,
     list: &str,
     what: &str,
-) -> Result<(Vec<T>, Vec<ExtraKeys>), Failure> {
+) -> Result<(Vec<T>, Vec<ExtraKeys>)> {
     let names = file::read_names(whole, list, what, str::eq_ignore_ascii_case)?;
     if names.is_empty() {
         return Err(Failure::usage(format!("the matrix has no {list}s"))
@@ -284,7 +284,7 @@ fn read_tables<T: DeserializeOwned>(
 }
 
 /// Labels each model without a label by the last part of its name; no two labels are equal.
-fn label_models(whole: &Layer, models: &mut [MatrixModel]) -> Result<(), Failure> {
+fn label_models(whole: &Layer, models: &mut [MatrixModel]) -> Result<()> {
     for index in 0..models.len() {
         let MatrixModel { name, label } = &mut models[index];
         if label.is_empty() {
@@ -306,7 +306,7 @@ fn shared_tables(
     whole: &Layer,
     axes: &[Axis],
     includes: &[Rule],
-) -> Result<(Layer, BTreeMap<String, Value>), Failure> {
+) -> Result<(Layer, BTreeMap<String, Value>)> {
     let mut experiment = Layer::default();
     for table in SHARED {
         experiment.lay(whole.only(table))?;
@@ -326,7 +326,7 @@ fn shared_tables(
 }
 
 /// The study of a matrix named on the command line.
-pub(crate) fn plan(arguments: &MatrixArguments) -> Result<StudyPlan, Failure> {
+pub(crate) fn plan(arguments: &MatrixArguments) -> Result<StudyPlan> {
     let name = arguments.matrix.as_deref().unwrap_or(MATRICES.default);
     let file = MatrixFile::open(name, arguments)?;
     if file.is_deployed() && arguments.virtual_time {
@@ -337,7 +337,7 @@ pub(crate) fn plan(arguments: &MatrixArguments) -> Result<StudyPlan, Failure> {
 }
 
 /// Every selected cell as a whole spec.
-fn resolve(file: &MatrixFile, arguments: &MatrixArguments) -> Result<StudyPlan, Failure> {
+fn resolve(file: &MatrixFile, arguments: &MatrixArguments) -> Result<StudyPlan> {
     let mut notes = Vec::new();
     if !file.was_sorted {
         notes
@@ -380,7 +380,7 @@ fn resolve(file: &MatrixFile, arguments: &MatrixArguments) -> Result<StudyPlan, 
 }
 
 /// The summary of a set has every cell at every load, and must stay small enough to be read.
-fn check_runs(matrix: &Matrix, runs: NonZeroU32) -> Result<(), Failure> {
+fn check_runs(matrix: &Matrix, runs: NonZeroU32) -> Result<()> {
     let rows = matrix.cells.len().saturating_mul(matrix.levels.len());
     let points = rows.saturating_mul(runs.get() as usize);
     if rows <= ROWS_MAX && points <= RUNS_MAX {
@@ -468,7 +468,7 @@ fn warnings(matrix: &Matrix, study: &StudySpec, foreseen: usize) -> Vec<String> 
 }
 
 /// `matrix --list`: the built-in matrices.
-pub(crate) fn list(format: PageFormat) -> Result<String, Failure> {
+pub(crate) fn list(format: PageFormat) -> Result<String> {
     let row = |(name, _): &(&str, &str)| {
         let file = MatrixFile::open(name, &MatrixArguments::default())?;
         let StudyPlan { study, foreseen, .. } = resolve(&file, &MatrixArguments::default())?;
@@ -485,7 +485,7 @@ pub(crate) fn list(format: PageFormat) -> Result<String, Failure> {
             "foreseen_failures": foreseen.len(),
         }))
     };
-    let rows = MATRICES.files.iter().map(row).collect::<Result<Vec<Value>, Failure>>()?;
+    let rows = MATRICES.files.iter().map(row).collect::<Result<Vec<Value>>>()?;
     let columns = [
         ("presets", "presets"),
         ("models", "models"),
@@ -539,7 +539,7 @@ fn fixed_axes(matrix: &Matrix, contexts: Vec<String>, strategies: Vec<String>) -
 }
 
 /// The axes of a file, checked: every list has values, none twice, and no key that follows from the cell.
-fn read_axes(whole: &Layer, matrix: &Matrix, table: &MatrixTable) -> Result<Vec<Axis>, Failure> {
+fn read_axes(whole: &Layer, matrix: &Matrix, table: &MatrixTable) -> Result<Vec<Axis>> {
     let check = |at: &str, what: &str, values: &[String]| {
         let twice = (1..values.len()).find(|&index| values[..index].contains(&values[index]));
         match twice {
@@ -591,12 +591,7 @@ fn engine_key(flag: &str) -> String {
 
 /// The rules of a list of tables. With `may_be_new` they may name context lengths and values of flags
 /// that no cell has yet.
-fn read_rules(
-    whole: &Layer,
-    list: &str,
-    axes: &[Axis],
-    may_be_new: bool,
-) -> Result<Vec<Rule>, Failure> {
+fn read_rules(whole: &Layer, list: &str, axes: &[Axis], may_be_new: bool) -> Result<Vec<Rule>> {
     let rule = |index: usize| {
         let at = format!("{list}.{index}");
         let table: Map<String, Value> = whole.table(&at)?;
@@ -686,7 +681,7 @@ fn takes(rule: &Rule, matrix: &Matrix, cell: &Cell) -> bool {
 impl MatrixFile {
     /// All cells: the product of all axes, without the excluded cells, and with the included ones. Rules
     /// without an effect are noted, counted from one.
-    fn expand(&self, notes: &mut Vec<String>) -> Result<Vec<Cell>, Failure> {
+    fn expand(&self, notes: &mut Vec<String>) -> Result<Vec<Cell>> {
         let takes = |rule: &Rule, cell: &Cell| takes(rule, &self.matrix, cell);
         let mut cells = self.product(&Rule::new())?;
         let mut idle = [("exclude", Vec::new()), ("include", Vec::new())];
@@ -718,7 +713,7 @@ impl MatrixFile {
         Ok(cells)
     }
 
-    fn check_count(&self, count: usize) -> Result<(), Failure> {
+    fn check_count(&self, count: usize) -> Result<()> {
         if count <= CELLS_MAX {
             return Ok(());
         }
@@ -728,7 +723,7 @@ impl MatrixFile {
     }
 
     /// Every value of every axis that the rule does not narrow.
-    fn product(&self, rule: &Rule) -> Result<Vec<Cell>, Failure> {
+    fn product(&self, rule: &Rule) -> Result<Vec<Cell>> {
         let lists =
             self.axes.iter().map(|axis| (axis, rule.get(&axis.name).unwrap_or(&axis.values)));
         let lists = lists.filter(|(_, values)| !values.is_empty());
@@ -784,7 +779,7 @@ pub(crate) struct Selection {
 impl Selection {
     /// Each filter is `axis=value,axis=value`: a cell must match all of its axes, with one of the values
     /// of each. A cell is selected by any of several filters.
-    pub(crate) fn read(filters: &[String], matrix: &Matrix) -> Result<Self, Failure> {
+    pub(crate) fn read(filters: &[String], matrix: &Matrix) -> Result<Self> {
         let mut axes = fixed_axes(matrix, Vec::new(), Vec::new());
         let values = matrix.cells.iter().flat_map(|cell| coordinates(matrix, cell));
         for (name, value) in values.map(|(name, value)| (name.to_owned(), value)) {

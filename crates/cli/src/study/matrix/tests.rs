@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::{MATRICES, MatrixFile, Selection, resolve, schema};
 use crate::arguments::MatrixArguments;
-use crate::failure::Failure;
+use crate::failure::Result;
 use crate::study::StudyPlan;
 
 /// Two presets, two models, two lengths: eight cells on the embedded engine.
@@ -40,7 +40,7 @@ name = "meta-llama/Llama-3.1-8B-Instruct"
 requests = 4
 "#;
 
-fn read(text: &str, arguments: &MatrixArguments) -> Result<MatrixFile, Failure> {
+fn read(text: &str, arguments: &MatrixArguments) -> Result<MatrixFile> {
     MatrixFile::parse(Path::new("test.toml"), text, arguments)
 }
 
@@ -50,7 +50,7 @@ fn sets(sets: &[&str]) -> MatrixArguments {
     MatrixArguments { sets, ..MatrixArguments::default() }
 }
 
-fn plan_of(text: &str, only: &[&str]) -> Result<StudyPlan, Failure> {
+fn plan_of(text: &str, only: &[&str]) -> Result<StudyPlan> {
     let only = only.iter().map(|&filter| filter.to_owned()).collect();
     let arguments = MatrixArguments { only, ..MatrixArguments::default() };
     resolve(&read(text, &arguments)?, &arguments)

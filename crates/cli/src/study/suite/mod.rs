@@ -31,7 +31,7 @@ use super::sweep::{SortedLevels, spec_at_levels};
 use crate::arguments::{ExperimentArguments, Grammar, PageFormat, SuiteArguments};
 use crate::draft::draft_scenario;
 use crate::experiment::{self, Layer, schema};
-use crate::failure::Failure;
+use crate::failure::{Failure, Result};
 
 pub(crate) const SUITES: BuiltIns = BuiltIns {
     kind: "suite",
@@ -53,8 +53,6 @@ pub(crate) const SUITES: BuiltIns = BuiltIns {
 const SHARED: [&str; 4] = ["workload", "load", "slo", "limits"];
 /// A limit against mistakes.
 const SCENARIOS_MAX: usize = 200;
-/// Counts what this program may come to mean by the same words.
-const HASH_VERSION: u32 = 1;
 
 /// A suite of Inferometer: scenarios that are measured one after the other on one server.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -131,13 +129,13 @@ struct SuiteFile {
 }
 
 impl SuiteFile {
-    fn open(name: &str) -> Result<Self, Failure> {
+    fn open(name: &str) -> Result<Self> {
         let (path, text) = SUITES.open(name)?;
         Self::parse(&path, &text)
     }
 
     /// `path` is where it was read, and where files that it names are looked for.
-    fn parse(path: &Path, text: &str) -> Result<Self, Failure> {
+    fn parse(path: &Path, text: &str) -> Result<Self> {
         let whole = file::parse(path, text, &schema(), refuse_seeds)?;
         let table: SuiteTable = whole.table("")?;
         let count = table.scenario.len();
@@ -205,7 +203,7 @@ impl SuiteFile {
 }
 
 /// The schema does not know them, but there is more to say than that.
-fn refuse_seeds(whole: &Layer) -> Result<(), Failure> {
+fn refuse_seeds(whole: &Layer) -> Result<()> {
     let scenarios = (0..count_tables(whole, "scenario")).map(|place| format!("scenario.{place}"));
     scenarios.chain(["defaults".to_owned()]).try_for_each(|table| {
         let keys = [
@@ -217,7 +215,7 @@ fn refuse_seeds(whole: &Layer) -> Result<(), Failure> {
 }
 
 /// The study of a suite named on the command line.
-pub(crate) fn plan(arguments: &SuiteArguments) -> Result<StudyPlan, Failure> {
+pub(crate) fn plan(arguments: &SuiteArguments) -> Result<StudyPlan> {
     let (file, typed) = choose(arguments)?;
     let layer = experiment::said(&typed, None)?;
     check_overrides(&file, &layer)?;
@@ -232,7 +230,7 @@ pub(crate) fn plan(arguments: &SuiteArguments) -> Result<StudyPlan, Failure> {
 
 /// The suite, and the rest of what was typed. The first word may be left out: then a URL is in its
 /// place.
-fn choose(arguments: &SuiteArguments) -> Result<(SuiteFile, ExperimentArguments), Failure> {
+fn choose(arguments: &SuiteArguments) -> Result<(SuiteFile, ExperimentArguments)> {
     let mut typed = arguments.experiment.clone();
     let Some(name) = arguments.suite.as_deref() else {
         return Ok((SuiteFile::open(SUITES.default)?, typed));
@@ -260,7 +258,7 @@ fn resolve(
     arguments: &SuiteArguments,
     overrides: &Layer,
     files: &mut Files,
-) -> Result<StudyPlan, Failure> {
+) -> Result<StudyPlan> {
     let mut suite = file.suite.clone();
     suite.prompts = arguments.prompts.unwrap_or(suite.prompts);
     let (mut conditions, mut notes) = (Vec::new(), Vec::new());
@@ -310,7 +308,7 @@ fn too_few_requests(name: &str, spec: &Spec, levels: &[Level]) -> Option<String>
 }
 
 /// `suite --list`: the built-in suites.
-pub(crate) fn list(format: PageFormat) -> Result<String, Failure> {
+pub(crate) fn list(format: PageFormat) -> Result<String> {
     let (arguments, layer) = (SuiteArguments::default(), Layer::default());
     let row = |(name, _): &(&str, &str)| {
         let file = SuiteFile::open(name)?;
@@ -333,13 +331,13 @@ pub(crate) fn list(format: PageFormat) -> Result<String, Failure> {
             "requests": requests.map(|requests| requests * runs),
         }))
     };
-    let rows = SUITES.files.iter().map(row).collect::<Result<Vec<Value>, Failure>>()?;
+    let rows = SUITES.files.iter().map(row).collect::<Result<Vec<Value>>>()?;
     let columns = ["scenarios", "runs", "requests", "hash"].map(|key| (key, key));
     Ok(SUITES.list(format, &rows, &[&columns[..], &[("", "title")]].concat()))
 }
 
 /// Refuses flags and files that would make all scenarios alike.
-fn check_overrides(file: &SuiteFile, overrides: &Layer) -> Result<(), Failure> {
+fn check_overrides(file: &SuiteFile, overrides: &Layer) -> Result<()> {
     if let Some(leaf) = leaves(&overrides.tree).iter().find(|leaf| belongs_to_scenarios(leaf)) {
         let (path, suite) = (leaf.join("."), &file.suite.name);
         let name = experiment::flag_at(&path).unwrap_or_else(|| format!("`{path}`"));
@@ -450,7 +448,7 @@ fn leaves(tree: &Value) -> Vec<Vec<String>> {
 /// It is taken of what all layers make, so that comments, the order of keys and other words for the
 /// same number do not change it. Words for people, the server and whatever belongs to it (its
 /// tokenizer too), this client and the seed are not in it.
-fn hash(study: &StudySpec, files: &mut Files) -> Result<String, Failure> {
+fn hash(study: &StudySpec, files: &mut Files) -> Result<String> {
     let Some(suite) = study.suite() else { return Ok(String::new()) };
     let mut scenarios = Vec::new();
     for (Condition { name, spec }, Scenario { levels, .. }) in
@@ -474,7 +472,8 @@ fn hash(study: &StudySpec, files: &mut Files) -> Result<String, Failure> {
     }
     let repetition = &study.repetition;
     let mut asked = json!({
-        "version": HASH_VERSION,
+        // Counts what this program may come to mean by the same words.
+        "version": 1,
         "prompts": suite.prompts,
         "order": study.order,
         "repetition": {
@@ -508,7 +507,7 @@ impl Files {
         spec: &Spec,
         source: &mut Source,
         held: &mut Vec<FileContent>,
-    ) -> Result<(), Failure> {
+    ) -> Result<()> {
         let whole = source.clone();
         let (path, kind) = match source {
             Source::Dataset(data) => {
