@@ -5,14 +5,10 @@ use inferometer_analysis::calibration::{
 };
 use serde::Serialize;
 
-use crate::chart::{
-    Chart, LinePoint, LineSeries, Lines, LinesPanel, Measure, Plot, ScaleKind, Theme,
-};
-use crate::document::{
-    Badge, Block, Cell, Columns, Document, Lead, Mood, Section, Table, markdown, plain, terminal,
-};
+use crate::chart::{LinePoint, LineSeries, Lines, LinesPanel, Plot, ScaleKind, Theme, measure};
+use crate::document::{Badge, markdown, terminal};
 use crate::escape;
-use crate::fmt::{self, NOTHING, count, number, percent, whole};
+use crate::pages::prelude::*;
 use crate::terminal::Style;
 
 const UNSOUND: &str = "not reliable: the engine itself was late, or tokens came in bursts; this machine \
@@ -242,8 +238,7 @@ fn drawn(
 ) -> String {
     let x = measure("requests in flight", "", ScaleKind::Log);
     let plot = Plot::Lines(Lines { x, ticks_at_points: true, panels });
-    let (id, title) = (id.to_owned(), title.to_owned());
-    Chart { id, title, finding, n: footnote(calibration), plot }.to_svg(Theme::Light)
+    Chart::new(id, title, finding, footnote(calibration), plot).to_svg(Theme::Light)
 }
 
 /// The latencies at the first and the last level.
@@ -277,8 +272,4 @@ fn footnote(calibration: &Calibration) -> String {
         calibration.when.split('T').next().unwrap_or_default(),
     );
     escape::terminal_line(&text, CHARACTERS_MAX)
-}
-
-fn measure(label: &str, unit: &str, scale: ScaleKind) -> Measure {
-    Measure { label: label.to_owned(), unit: unit.to_owned(), scale }
 }

@@ -6,13 +6,11 @@ use inferometer_analysis::comparison::{
     Basis, Change, ComparedLevel, Comparison, Judgement, LayoutFigures, Margins, Objection,
     QuantityComparison, Scale, SideComparison, SideFacts, SideOutcome, SideValue, Weight,
 };
-use inferometer_analysis::{LatencyOrigin, Quantity, Unit};
 
-use crate::document::{
-    Badge, Block, Cell, Columns, Document, Lead, Mood, Section, Table, plain, terminal,
-};
-use crate::escape::{terminal_cut, terminal_ends, terminal_line};
-use crate::fmt::{NOTHING, count, counted, number, percent, signed_percent};
+use crate::document::{Badge, terminal};
+use crate::escape::{terminal_cut, terminal_ends};
+use crate::fmt::signed_percent;
+use crate::pages::prelude::*;
 use crate::terminal::Style;
 
 /// The quantities of the speed-up table.

@@ -431,18 +431,15 @@ fn anchor(id: &str) -> String {
     let is_foreign = |letter: char| !letter.is_ascii() && letter.is_alphanumeric();
     let is_cut = LONGEST < anchor.len();
     let mark = if is_cut || id.contains(is_foreign) {
-        format!("-{:08x}", fingerprint(id))
+        // FNV-1a: short and the same everywhere; it protects nothing.
+        let mix = |hash: u32, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
+        format!("-{:08x}", id.bytes().fold(0x811c_9dc5, mix))
     } else {
         String::new()
     };
     anchor.truncate(LONGEST - mark.len());
     let anchor = anchor.trim_end_matches('-');
     format!("{}{mark}", if anchor.is_empty() { "place" } else { anchor })
-}
-
-/// FNV-1a: short and the same everywhere; it protects nothing.
-fn fingerprint(id: &str) -> u32 {
-    id.bytes().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
 }
 
 #[cfg(test)]

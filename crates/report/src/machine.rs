@@ -2,8 +2,8 @@
 
 use inferometer_model::system::{Gpu, Machine};
 
+use crate::document::distinct;
 use crate::fmt::{counted, memory, whole};
-use crate::pages::distinct;
 
 /// A fact of a machine: its name, whether it is about GPUs, and its value.
 pub type Fact = (&'static str, bool, fn(&Machine) -> Option<String>);

@@ -48,12 +48,12 @@ pub(crate) mod prelude {
     };
     pub(crate) use super::frame::{self, About, section};
     pub(crate) use super::rows::{self, Row, Series};
-    pub(crate) use super::{Detail, SuiteInput, distinct, grouped};
+    pub(crate) use super::{Detail, SuiteInput, grouped};
     pub(super) use super::{audit, charts, system, validity};
     pub(crate) use crate::chart::Chart;
     pub(crate) use crate::document::{
         Block, Card, Cell, Column, Columns, Document, Figure, Lead, Mood, Section, Span, Table,
-        Text, facts, labelled, plain, strong,
+        Text, distinct, facts, labelled, plain, strong,
     };
     pub(crate) use crate::escape::terminal_line;
     pub(crate) use crate::fmt::{
@@ -92,17 +92,6 @@ pub fn of_set(input: &SuiteInput<'_>) -> Document {
         return suite(input);
     }
     matrix::page(input).unwrap_or_else(|| set(input))
-}
-
-/// Each value once, in the order of its first appearance.
-pub(crate) fn distinct<T: PartialEq>(values: impl IntoIterator<Item = T>) -> Vec<T> {
-    let mut found = Vec::new();
-    for value in values {
-        if !found.contains(&value) {
-            found.push(value);
-        }
-    }
-    found
 }
 
 /// Groups by key, in the order in which the keys appear.

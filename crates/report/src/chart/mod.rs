@@ -112,6 +112,10 @@ pub struct Measure {
     pub scale: ScaleKind,
 }
 
+pub(crate) fn measure(label: &str, unit: &str, scale: ScaleKind) -> Measure {
+    Measure { label: label.to_owned(), unit: unit.to_owned(), scale }
+}
+
 impl Measure {
     /// A value with the unit of this axis.
     pub(crate) fn show(&self, value: f64) -> String {

@@ -5,18 +5,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use inferometer_analysis::set::{LevelSummary, PointResult, SetSummary, Tally};
-use inferometer_analysis::{
-    Better, Interval, LoadFacts, METRICS, Metric, Percentile, Quantity, RateFacts, ServerSide,
-    Statistic, Summary, Unit, Verdict,
-};
+use inferometer_analysis::set::{PointResult, Tally};
+use inferometer_analysis::{Better, LoadFacts, METRICS, RateFacts, ServerSide};
 use inferometer_model::Outcome;
 use inferometer_model::spec::Lengths;
 use inferometer_model::study::Level;
 
 use super::{About, Fact, FactUnit, Facts};
-use crate::fmt::{decimals, number, percent, unit_name, whole};
-use crate::pages::rows::{self, Row};
+use crate::fmt::{decimals, unit_name};
+use crate::pages::prelude::*;
 
 /// The row that facts belong to; a page as a whole has no scenario.
 #[derive(Clone, Debug, Default)]

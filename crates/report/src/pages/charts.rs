@@ -12,6 +12,7 @@ use inferometer_model::study::Level;
 
 pub(super) use self::run::*;
 use super::prelude::*;
+pub(super) use crate::chart::measure;
 use crate::chart::{
     Bar, BarGroup, Bars, LinePoint, LineSeries, Lines, LinesPanel, Measure, Pareto, ParetoPoint,
     Plot, ScaleKind, ShareClass, ShareRow, Shares,
@@ -19,14 +20,6 @@ use crate::chart::{
 
 /// Between values that their intervals do not tell apart.
 const ABOUT_EQUAL: &str = "the difference is within their uncertainty";
-
-pub(super) fn measure(label: &str, unit: &str, scale: ScaleKind) -> Measure {
-    Measure { label: label.to_owned(), unit: unit.to_owned(), scale }
-}
-
-pub(super) fn figure(chart: Chart) -> Block {
-    chart.into()
-}
 
 pub(super) fn pair(interval: Option<Interval>) -> Option<(f64, f64)> {
     interval.map(|interval| (interval.low, interval.high))

@@ -27,7 +27,7 @@ pub fn of_run(summary: &Summary) -> String {
 }
 
 fn written(id: &str, rows: &[Row<'_>]) -> String {
-    let mut csv = Csv::default()
+    let mut csv = Csv(Vec::new())
         .text("source", |_: &&Row<'_>| Some(id.to_owned()))
         .text("row", |row| Some(row.name.clone()))
         .text("category", |row| row.scenario.map(|scenario| scenario.category.clone()))
@@ -65,13 +65,7 @@ pub(super) fn level_field(level: Level) -> String {
 type Column<'a, T> = (String, Box<dyn Fn(&T) -> String + 'a>);
 
 /// The columns of a file, in their order.
-pub(super) struct Csv<'a, T>(Vec<Column<'a, T>>);
-
-impl<T> Default for Csv<'_, T> {
-    fn default() -> Self {
-        Self(Vec::new())
-    }
-}
+pub(super) struct Csv<'a, T>(pub(super) Vec<Column<'a, T>>);
 
 impl<'a, T> Csv<'a, T> {
     /// Every text is quoted, so that none is divided whatever a spreadsheet takes for a separator.

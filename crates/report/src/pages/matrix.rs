@@ -6,24 +6,17 @@ mod charts;
 pub(super) mod csv;
 mod servers;
 
+use inferometer_analysis::Better;
 use inferometer_analysis::matrix::{
     Certainty, LoadTable, MatrixFigure, MatrixRow, MatrixSection, MatrixSummary, RowEnding,
     Speedup, StrategyRow, StrategyTable, TpsBy, Winner,
 };
-use inferometer_analysis::set::{AcrossRuns, SetSummary};
-use inferometer_analysis::{Better, Verdict};
 use inferometer_model::deployment::DeploymentFailure;
 use inferometer_model::study::{Level, Strategy};
 
-use super::cells::{across_cell, missing, number_cell};
-use super::charts::figure as figure_block;
-use super::frame::{self, section};
-use super::{SuiteInput, distinct, set};
-use crate::chart::Chart;
-use crate::document::{Block, Card, Cell, Columns, Document, Section, Span, Table, Text, plain};
-use crate::escape::terminal_line;
-use crate::fmt::{self, NOTHING, count, counted, level_name, list, percent, uncertainty};
-use crate::narrative::Narrative;
+use super::cells::across_cell;
+use super::prelude::*;
+use super::set;
 
 /// More tables than these of a kind are folded, each with a summary.
 const OPEN_MAX: usize = 4;
@@ -290,7 +283,7 @@ fn overview(view: View<'_>) -> Option<Section> {
             drawn.extend(levels.filter_map(|level| charts::tiles(view, figure, (model, level))));
         }
         let fold = OPEN_MAX < drawn.len();
-        let block = |chart: Chart| folded(fold, chart.title.clone(), vec![figure_block(chart)]);
+        let block = |chart: Chart| folded(fold, chart.title.clone(), vec![chart.into()]);
         drawn.into_iter().flat_map(block).collect::<Vec<Block>>()
     };
     let title = "Generation TPS by preset and context length";
@@ -353,7 +346,7 @@ fn bars(view: View<'_>, figure: MatrixFigure, id: &str, rows: &[&MatrixRow]) -> 
         subject.extend(first.context.map(context_words));
         subject.extend((1 < levels.len()).then(|| level_name(*level)));
         let id = format!("{id}-{}-{index}", figure_names(figure).1);
-        charts::bars(view, figure, (&id, &subject.join(", ")), &own).map(figure_block)
+        charts::bars(view, figure, (&id, &subject.join(", ")), &own).map(Block::from)
     };
     levels.iter().enumerate().filter_map(chart).collect()
 }
@@ -512,7 +505,7 @@ fn strategies(view: View<'_>) -> Option<Section> {
         let title = view.title((one.model, one.context), None, &one.flags, Some(one.level));
         let summary = format!("{title}: generation {}", span_words(compared(one)));
         let mut inner = vec![Block::Table(strategies_table(view, one, index, &title))];
-        inner.extend(charts::speedups(view, one, index, &title).map(figure_block));
+        inner.extend(charts::speedups(view, one, index, &title).map(Block::from));
         blocks.extend(folded(OPEN_MAX < tables.len(), summary, inner));
     }
     let title = "Tensor vs. pipeline parallelism";
@@ -600,7 +593,7 @@ fn loads(view: View<'_>) -> Option<Section> {
         let title = view.title((*model, *context), *strategy, flags, None);
         let rows = presets.iter().flat_map(|(_, rows)| view.rows_at(rows)).collect();
         let chart = charts::loads(view, one, index, &title);
-        let mut inner = Vec::from_iter(chart.map(figure_block));
+        let mut inner = Vec::from_iter(chart.map(Block::from));
         let id = (format!("loads-{index}-table"), title.clone());
         inner.push(Block::Table(rows_table(view, id, true, rows)));
         blocks.extend(folded(OPEN_MAX < tables.len(), title, inner));

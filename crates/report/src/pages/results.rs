@@ -369,7 +369,7 @@ fn source_cell(result: &ToolResult) -> Cell {
 /// Results as CSV: one row each, every quantity with its interval.
 pub fn csv(results: &[ToolResult]) -> String {
     let lines = lines::lines(results);
-    let mut csv = Csv::default()
+    let mut csv = Csv(Vec::new())
         .text("configuration", |(line, ..): &ResultRow<'_>| Some(line.name.clone()))
         .text("model", |(.., it)| it.model.clone())
         .text("tool", |(.., it)| Some(it.source.tool.name().to_owned()))

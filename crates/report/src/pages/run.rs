@@ -96,7 +96,8 @@ fn sections(
         let drawn = [
             charts::first_tokens(&own, ""),
             charts::token_gaps(&own, ""),
-            charts::whole_answers(&own, ""),
+            // All that an API without streams shows.
+            charts::tails(&own, &metric::E2E, ""),
             charts::course(summary, ""),
             charts::requests(summary, ""),
             charts::gaps(summary, ""),

@@ -38,16 +38,15 @@ pub(in crate::pages) fn token_gaps(rows: &[&Row<'_>], subject: &str) -> Option<C
     tails(rows, &metric::ITL, subject).or_else(|| tails(rows, &metric::ICL, subject))
 }
 
-/// How long whole answers take, which is all that an API without streams shows.
-pub(in crate::pages) fn whole_answers(rows: &[&Row<'_>], subject: &str) -> Option<Chart> {
-    tails(rows, &metric::E2E, subject)
-}
-
 /// A row, and the run of it that is drawn.
 type Drawn<'a> = (&'a Row<'a>, &'a Summary, &'a DistributionFigure);
 
 /// One curve for each row.
-fn tails(rows: &[&Row<'_>], metric: &'static Metric, subject: &str) -> Option<Chart> {
+pub(in crate::pages) fn tails(
+    rows: &[&Row<'_>],
+    metric: &'static Metric,
+    subject: &str,
+) -> Option<Chart> {
     let found: Vec<Drawn<'_>> = rows
         .iter()
         .filter_map(|row| {

@@ -1,14 +1,13 @@
 //! The page of a matrix in a terminal: the winners, every row where there are few, and the failures.
 
 use inferometer_analysis::matrix::{MatrixFigure, MatrixRow, MatrixSummary, TpsBy, Winner};
-use inferometer_analysis::set::SetSummary;
 
 use super::servers::failure_notices;
 use super::{self as matrix, View};
-use crate::document::{Block, Cell, Columns, Section, Table, Text, plain};
-use crate::escape::{terminal_ends, terminal_line};
-use crate::fmt::{NOTHING, across, count, counted, percent};
-use crate::pages::{distinct, set};
+use crate::escape::terminal_ends;
+use crate::fmt::across;
+use crate::pages::prelude::*;
+use crate::pages::set;
 
 /// What was compared, and where.
 pub(in crate::pages) fn subject(set: &SetSummary, matrix: &MatrixSummary) -> Vec<(String, Text)> {

@@ -5,17 +5,15 @@ use std::collections::BTreeSet;
 use inferometer_analysis::matrix::{
     LoadTable, MatrixFigure, MatrixRow, Speedup, StrategyRow, StrategyTable, Winner,
 };
-use inferometer_analysis::set::AcrossRuns;
 use inferometer_model::study::Level;
 
 use super::{self as matrix, ONE_SIDE, SAME_DEPLOYMENT, View, compared, span_words};
 use crate::chart::{
-    Bar, BarGroup, Bars, Chart, LinePoint, LineSeries, Lines, LinesPanel, Measure, Plot, ScaleKind,
-    Tile, TileRow, Tiles,
+    Bar, BarGroup, Bars, LinePoint, LineSeries, Lines, LinesPanel, Measure, Plot, ScaleKind, Tile,
+    TileRow, Tiles,
 };
-use crate::fmt::{self, count, counted, level_name, uncertainty};
 use crate::pages::charts::{measure, pair};
-use crate::pages::distinct;
+use crate::pages::prelude::*;
 
 const NO_BEST: &str = "No row was measured without failures, so none is the best.";
 /// More rows than these are only in the tables.

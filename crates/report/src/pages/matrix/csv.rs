@@ -35,7 +35,7 @@ pub fn of_matrix(set: &SetSummary) -> Option<String> {
     type Row<'a> = (u32, &'a MatrixRow);
     let matrix = set.matrix.as_ref()?;
     let preset = |row: &MatrixRow| matrix.presets.get(row.preset as usize);
-    let mut csv = Csv::default()
+    let mut csv = Csv(Vec::new())
         .text("source", |_: &Row<'_>| Some(set.set.clone()))
         .text("cell", |(_, row)| Some(set.conditions.get(row.cell as usize)?.name.clone()))
         .text("preset", move |(_, row)| Some(preset(row)?.name.clone()))

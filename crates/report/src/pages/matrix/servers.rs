@@ -13,12 +13,8 @@ use inferometer_model::study::{DeploymentRecord, Preset};
 use serde_json::Value;
 
 use super::{NAME_CHARS_MAX, View, reason};
-use crate::document::{Block, Cell, Columns, Mood, Section, Span, Table, Text, plain};
-use crate::escape::terminal_line;
-use crate::fmt::{NOTHING, count, counted, level_name, list, number, setting};
-use crate::pages::cells::{known, number_cell};
-use crate::pages::frame::section;
-use crate::pages::{distinct, grouped};
+use crate::fmt::setting;
+use crate::pages::prelude::*;
 
 /// Limit for a server's command.
 const COMMAND_CHARS_MAX: usize = 1_000;

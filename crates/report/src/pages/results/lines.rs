@@ -198,10 +198,6 @@ pub(super) fn definition_name(definition: Definition) -> String {
     parts.join(" ")
 }
 
-pub(super) fn find_latency(result: &ToolResult, definition: Definition) -> Option<&ResultLatency> {
-    result.latencies.iter().find(|latency| latency.definition() == definition)
-}
-
 /// `Mean`, `Median`, `p99`.
 pub(super) fn statistic_name(statistic: Statistic) -> String {
     match statistic.name() {
@@ -215,7 +211,8 @@ impl Quantity {
     pub(super) fn get(self, result: &ToolResult) -> Option<Estimate> {
         let found = match self {
             Self::Latency(definition, statistic) => {
-                result.statistic_of(find_latency(result, definition)?, statistic)
+                let latency = result.latencies.iter().find(|it| it.definition() == definition)?;
+                result.statistic_of(latency, statistic)
             }
             Self::Throughput(field) => result.throughput_estimate(field),
         };
