@@ -1,7 +1,6 @@
 //! The only place that writes to the terminal: results to standard output, talk to standard error.
 
 use std::io::{ErrorKind, IsTerminal, Write};
-use std::process::ExitCode;
 
 use inferometer_report::escape;
 
@@ -25,7 +24,7 @@ pub(crate) fn talk(line: &str) {
 }
 
 /// Prints a failure to standard error and returns the code to exit with.
-pub(crate) fn report(failure: &Failure) -> ExitCode {
+pub(crate) fn report(failure: &Failure) -> std::process::ExitCode {
     // An interruption needs no explanation.
     if failure.is_interruption() {
         return failure.exit.into();

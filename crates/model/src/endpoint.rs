@@ -5,7 +5,6 @@ mod tests;
 
 use std::borrow::Cow;
 use std::fmt;
-use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 use strum::VariantArray;
@@ -344,7 +343,7 @@ impl BaseUrl {
     }
 }
 
-impl FromStr for BaseUrl {
+impl std::str::FromStr for BaseUrl {
     type Err = BaseUrlError;
 
     fn from_str(text: &str) -> Result<Self, BaseUrlError> {

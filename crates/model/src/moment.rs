@@ -1,6 +1,5 @@
 //! A point on the run's one clock. A point is not a length: lengths are [`Duration`]s.
 
-use std::ops::Add;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -37,7 +36,7 @@ impl Moment {
     }
 }
 
-impl Add<Duration> for Moment {
+impl std::ops::Add<Duration> for Moment {
     type Output = Self;
 
     /// Saturates at the end of the clock, some 584 years after the run's zero.

@@ -1,7 +1,6 @@
 //! Servers that this program deploys: started, awaited until they have generated a token, and stopped
 //! with the proof that they are gone.
 
-use std::cell::RefCell;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -258,7 +257,7 @@ fn until_ready(
 ) -> Result<Duration, Result<(DeploymentFailure, Option<Refusal>)>> {
     let clock = SystemClock::new();
     let passed = || Duration::from_nanos(clock.now().as_nanos());
-    let last = RefCell::new(LastAnswer::default());
+    let last = std::cell::RefCell::new(LastAnswer::default());
     let last_words = || match &last.borrow().probe {
         Some(Probe::Unable(words) | Probe::NotYet(words)) => Some(words.clone()),
         Some(Probe::Generated) | None => None,

@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 use std::sync::OnceLock;
-use std::sync::mpsc::channel;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -129,7 +128,7 @@ impl EngineThread {
     fn start(options: EngineOptions) -> Result<Self> {
         let stopping = Stop::new().map_err(Failure::from_error)?;
         let stop = stopping.handle();
-        let (announced, address) = channel();
+        let (announced, address) = std::sync::mpsc::channel();
         let thread = std::thread::spawn(move || {
             serve(options, stopping, |address| {
                 // If this fails, the caller has stopped waiting.

@@ -1,7 +1,5 @@
 //! Errors as part of the interface: what happened, to which input, what to do, and the exit code.
 
-use std::process::ExitCode;
-
 use nix::sys::signal::Signal;
 
 /// What functions return that fail with a [`Failure`].
@@ -49,7 +47,7 @@ impl Exit {
     }
 }
 
-impl From<Exit> for ExitCode {
+impl From<Exit> for std::process::ExitCode {
     fn from(exit: Exit) -> Self {
         Self::from(exit as u8)
     }

@@ -1,6 +1,5 @@
 //! Which signals a benchmark received, and what has to happen before the process may leave.
 
-use std::process::Child;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -78,7 +77,7 @@ impl Interruption {
     }
 
     /// The same of a child that leads a group.
-    pub fn accompanied_by_child(&self, child: &Child) -> Companion {
+    pub fn accompanied_by_child(&self, child: &std::process::Child) -> Companion {
         self.accompanied_by(i32::try_from(child.id()).ok())
     }
 

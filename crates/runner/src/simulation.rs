@@ -765,7 +765,10 @@ impl<O: Observer> Listener for Wire<'_, '_, O> {
         let Client { now, flights, observer, .. } = &mut *self.client;
         let Some(flight) = flights.get_mut(place_of(id)) else { return };
         observer.token(&mut flight.notes, flight.last, at);
-        flight.add_token(*now, at);
+        flight.tokens += 1;
+        flight.first.get_or_insert(at);
+        flight.last = Some(at);
+        flight.on_the_way.add(*now, at);
     }
 
     fn ended(&mut self, facts: &RequestFacts) {
@@ -1258,14 +1261,6 @@ impl<N> Flight<N> {
     pub(crate) fn started(&self) -> StartedRequest {
         let Departure { request, intended, admitted, slot: _ } = self.departure;
         StartedRequest { id: request.id, intended, admitted, asked: request.asked() }
-    }
-
-    /// The engine has made a token at `made`, and the client has it at `seen`.
-    fn add_token(&mut self, made: Moment, seen: Moment) {
-        self.tokens += 1;
-        self.first.get_or_insert(seen);
-        self.last = Some(seen);
-        self.on_the_way.add(made, seen);
     }
 
     /// As the client sees it.

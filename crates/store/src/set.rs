@@ -6,7 +6,6 @@
 //! measured again is moved to `abandoned/`.
 
 use std::fs::{self, File};
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -216,7 +215,7 @@ impl SetDirectory {
             let free = (0..=u32::MAX)
                 .map(|attempt| folder.join(name(attempt)))
                 .find(|to| !to.exists())
-                .ok_or(ErrorKind::AlreadyExists)?;
+                .ok_or(std::io::ErrorKind::AlreadyExists)?;
             fs::rename(from, &free)?;
             files::sync_parent(&free)?;
             files::sync_parent(from)?;

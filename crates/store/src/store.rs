@@ -310,7 +310,8 @@ impl RunStore {
     /// store.
     pub fn find(&self, name: &str) -> Result<Stored> {
         let candidates = self.candidates()?;
-        match (self.find_whole(&candidates, name), point_of(name)) {
+        let point_of_set = name.rsplit_once('/').and_then(|(set, n)| Some((set, number_of(n)?)));
+        match (self.find_whole(&candidates, name), point_of_set) {
             (Err(StoreError::NotFound { .. }), Some((set, number))) => {
                 let not_found = || self.not_found(name, &candidates);
                 match self.find_whole(&candidates, set) {
@@ -369,11 +370,6 @@ impl RunStore {
         };
         StoreError::NotFound { name: name.to_owned(), path: self.path().to_owned(), known }
     }
-}
-
-fn point_of(name: &str) -> Option<(&str, u32)> {
-    let (set, number) = name.rsplit_once('/')?;
-    Some((set, number_of(number)?))
 }
 
 fn point(set: &SetDirectory, number: u32) -> Result<RunDirectory> {

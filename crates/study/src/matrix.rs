@@ -3,7 +3,6 @@
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread;
 
 use inferometer_model::study::{Level, Order, Point, Stage, StudySpec};
 
@@ -128,7 +127,7 @@ pub(crate) struct TakenDeployment<'queue> {
 
 impl Drop for TakenDeployment<'_> {
     fn drop(&mut self) {
-        if thread::panicking() {
+        if std::thread::panicking() {
             self.queue.give_up();
         }
         self.queue.lock().busy.remove(&self.deployment.preset);

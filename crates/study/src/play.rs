@@ -11,7 +11,6 @@
 //! deployed here is kept for as long as its spec says.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::OpenOptions;
 use std::io::{self, Seek, SeekFrom};
 use std::num::NonZeroU32;
 use std::os::unix::process::CommandExt;
@@ -1245,7 +1244,7 @@ impl Restart {
     ) -> Result<()> {
         let failed =
             |error: io::Error| Failure::usage(format!("--restart `{}`: {error}", self.command));
-        let opened = OpenOptions::new().create(true).append(true).open(log);
+        let opened = std::fs::OpenOptions::new().create(true).append(true).open(log);
         let mut file = opened.map_err(|error| {
             Failure::usage(format!("{}, the log of --restart: {error}", log.display()))
         })?;

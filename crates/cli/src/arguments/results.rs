@@ -2,7 +2,6 @@
 //! explain.
 
 use std::path::PathBuf;
-use std::str::FromStr;
 
 use clap::{Args, ValueEnum};
 use inferometer_analysis::Undecided;
@@ -83,7 +82,7 @@ pub(crate) enum NarratorChoice {
     Url(BaseUrl),
 }
 
-impl FromStr for NarratorChoice {
+impl std::str::FromStr for NarratorChoice {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {

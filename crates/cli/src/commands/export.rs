@@ -1,7 +1,6 @@
 //! `inferometer export`: stored results in the formats of other programs.
 
 use std::collections::BTreeSet;
-use std::fs::OpenOptions;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::process::ExitCode;
@@ -256,7 +255,7 @@ fn write_tables(
 
 /// vLLM itself leaves no line feed at the end of what it appends.
 fn append_lines(path: &Path, lines: &str) -> std::io::Result<()> {
-    let mut file = OpenOptions::new().create(true).read(true).append(true).open(path)?;
+    let mut file = std::fs::OpenOptions::new().create(true).read(true).append(true).open(path)?;
     let mut last = [b'\n'];
     if 0 < file.metadata()?.len() {
         file.seek(SeekFrom::End(-1))?;

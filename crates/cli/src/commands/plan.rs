@@ -1,6 +1,5 @@
 //! `inferometer plan` and `run --dry-run`: what a run would send.
 
-use std::io::ErrorKind;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -45,7 +44,7 @@ pub(crate) fn run(arguments: &PlanArguments) -> Result<ExitCode> {
         return match printed {
             // A reader that left early has what it wanted.
             Err(SavedPlanError::Unwritable { error, .. })
-                if error.kind() == ErrorKind::BrokenPipe =>
+                if error.kind() == std::io::ErrorKind::BrokenPipe =>
             {
                 Ok(ExitCode::SUCCESS)
             }

@@ -1,7 +1,6 @@
 //! `inferometer verify`: whether what is stored is intact. `inferometer recover`: finishes a run that
 //! ended without being saved.
 
-use std::fmt::Display;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -175,7 +174,7 @@ fn difference(kept: &[u8], computed: &[u8], made_by: &str) -> Option<String> {
 /// Where two documents first differ in a number, a name or a length: `metrics.ttft_ms.mean`.
 /// Sentences, checks and warnings, and keys that only one of them has, do not count.
 fn first_difference(kept: &Value, computed: &Value) -> Option<String> {
-    let below = |key: &dyn Display, kept, computed| {
+    let below = |key: &dyn std::fmt::Display, kept, computed| {
         let path = first_difference(kept, computed)?;
         Some(if path.is_empty() { key.to_string() } else { format!("{key}.{path}") })
     };

@@ -3,7 +3,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU64;
-use std::str::FromStr;
 use std::time::Duration;
 
 use inferometer_model::deployment::DeploymentHow;
@@ -578,7 +577,7 @@ impl Cost {
     }
 }
 
-impl FromStr for Price {
+impl std::str::FromStr for Price {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {

@@ -275,9 +275,7 @@ impl Resume<'_> {
             Stored::Run(_) => {
                 return no_set("one run", "finish a run that crashed with `inferometer recover`");
             }
-            Stored::Import(..) => {
-                return no_set("an import", "begin a new set without --resume");
-            }
+            Stored::Import(..) => return no_set("an import", "begin a new set without --resume"),
         };
         let manifest = set.manifest().map_err(Failure::from_usage)?;
         let study = &manifest.study;

@@ -1,7 +1,6 @@
 //! SLOs of a service: `ttft<500ms` of each request, `ttft.p99<500ms` of the whole run.
 
 use std::fmt;
-use std::str::FromStr;
 
 /// One SLO. Written as text, in files too.
 #[derive(Clone, Debug)]
@@ -43,7 +42,7 @@ pub enum Limit {
     Plain(f64),
 }
 
-impl FromStr for Slo {
+impl std::str::FromStr for Slo {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {

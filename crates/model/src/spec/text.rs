@@ -1,7 +1,5 @@
 //! Values that are text on the command line and in an experiment file: one grammar for both.
 
-use std::borrow::Cow;
-use std::str::FromStr;
 use std::time::Duration;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -75,7 +73,7 @@ macro_rules! schema_of_grammar {
                 true
             }
 
-            fn schema_name() -> Cow<'static, str> {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
                 "Text".into()
             }
 
@@ -89,7 +87,7 @@ macro_rules! schema_of_grammar {
 /// Types whose only form, on the command line and in files, is their text.
 macro_rules! written_as_text {
     ($([$($bound:tt)*] $kind:ty),+ $(,)?) => {$(
-        impl<$($bound)*> FromStr for $kind {
+        impl<$($bound)*> std::str::FromStr for $kind {
             type Err = String;
 
             fn from_str(text: &str) -> Result<Self, String> {
