@@ -172,7 +172,7 @@ fn texts_name_their_numbers() {
     }
     assert_eq!(
         warning(&unstamped, "no-kernel-stamps").text,
-        "75.0 % of the reads have no kernel timestamp; the time of the read is used"
+        "75 % of the reads have no kernel timestamp; the time of the read is used"
     );
 }
 
