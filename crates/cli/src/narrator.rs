@@ -64,9 +64,12 @@ impl Narrator {
         };
         let has_key = secrets.has_key;
         let models = fetching(&target, async |fetch| discover_models(&fetch).await)?;
-        let models = models.map_err(|error| match error {
-            DiscoveryError::Unauthorized { .. } if !has_key => unusable(KEY_MISSING).hint(KEY_HINT),
-            error => unusable(&error.to_string()),
+        let models = models.map_err(|error| {
+            if matches!(error, DiscoveryError::Unauthorized { .. }) && !has_key {
+                unusable(KEY_MISSING).hint(KEY_HINT)
+            } else {
+                unusable(&error.to_string())
+            }
         })?;
         target.model = models.into_iter().next().ok_or_else(|| unusable("it lists no model"))?;
         Ok(Self { target, has_key, _server: None })

@@ -281,7 +281,7 @@ enum ReportSubject {
 
 /// Results of any tool, as one page shows them.
 struct Results {
-    results: Vec<ToolResult>,
+    shown: Vec<ToolResult>,
     words: PageWords,
     /// The folder of an import; results of several have none.
     folder: Option<PathBuf>,
@@ -316,7 +316,7 @@ impl ReportSubject {
             writer.write(subject, facts, folder, never, &talk).map_err(leaving_pages_alone)
         };
         match self {
-            Self::Results(results) => Ok(results_page(&results.results, &results.words)),
+            Self::Results(results) => Ok(results_page(&results.shown, &results.words)),
             Self::Measured(Source::Run { directory, summary }) => {
                 if writer.is_model() {
                     let manifest = directory.manifest().map_err(Failure::from_usage);
@@ -346,7 +346,7 @@ impl ReportSubject {
             Self::Measured(Source::Set { summary, points, .. }) => {
                 csv::of_matrix(summary).unwrap_or_else(|| csv::of_set(summary, points))
             }
-            Self::Results(results) => csv::of_results(&results.results),
+            Self::Results(results) => csv::of_results(&results.shown),
         }
     }
 
@@ -358,7 +358,7 @@ impl ReportSubject {
             Self::Measured(Source::Set { set, summary, .. }) => {
                 json::render(summary, &study::files(set), &[])
             }
-            Self::Results(results) => json::render_results(&results.results),
+            Self::Results(results) => json::render_results(&results.shown),
         }
     }
 
@@ -375,10 +375,10 @@ impl ReportSubject {
             }
         };
         let raw = |result: &ToolResult| line(result, &Writing::default());
-        for result in &results.results {
+        for result in &results.shown {
             raw(result).map_err(Failure::from_error)?;
         }
-        Ok(site(&results.results, &results.words, |result| raw(result).unwrap_or_default()))
+        Ok(site(&results.shown, &results.words, |result| raw(result).unwrap_or_default()))
     }
 }
 
@@ -392,7 +392,7 @@ impl Results {
             made_from,
             ..PageWords::default()
         };
-        Self { results, words, folder: None }
+        Self { shown: results, words, folder: None }
     }
 
     /// All that is named, on one page, with what could not be read of the files that were imported.

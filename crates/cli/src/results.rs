@@ -45,12 +45,12 @@ pub(crate) fn from_names(
         let mut results = match store.find(name).map_err(Failure::from_usage)? {
             Stored::Import(import, number) => {
                 let results = from_import(&import, number)?.into_iter();
-                let named = |(number, result)| StoredResult {
+                let stored = |(number, result)| StoredResult {
                     name: format!("{}/{number}", import.id()),
                     result,
                     run: None,
                 };
-                (number.unwrap_or(0)..).zip(results).map(named).collect()
+                (number.unwrap_or(0)..).zip(results).map(stored).collect()
             }
             found @ (Stored::Run(_) | Stored::Set(_)) => {
                 Source::read(&found, &talk)?.results(names_single)

@@ -1,4 +1,4 @@
-//! AIPerf: `profile_export_aiperf.json` (schema 1.4) and its lines, one for each request, are read; the
+//! `AIPerf`: `profile_export_aiperf.json` (schema 1.4) and its lines, one for each request, are read; the
 //! former is written.
 //!
 //! What it calls inter-token latency is one mean for each answer, so it takes our TPOT; our gaps

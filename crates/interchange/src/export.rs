@@ -47,7 +47,7 @@ pub(crate) fn measured_by(source: &ResultSource) -> String {
 /// Whether the text begins with a tool's key, as [`measured_by`] writes one.
 pub(crate) fn names_a_tool(text: &str) -> bool {
     let first = text.split(' ').next().unwrap_or_default();
-    Tool::ALL.into_iter().any(|tool| tool.key() == first)
+    Tool::ALL.iter().any(|tool| tool.key() == first)
 }
 
 /// The latency with exactly this meaning: what its source leaves open must not come back defined.

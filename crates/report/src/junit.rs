@@ -193,10 +193,11 @@ impl Case {
     }
 }
 
-fn totals<'a>(cases: impl Iterator<Item = &'a Case> + Clone) -> String {
-    let number = |element| cases.clone().filter(|case| case.element == element).count();
+fn totals<'a>(cases: impl Iterator<Item = &'a Case>) -> String {
+    let cases: Vec<&Case> = cases.collect();
+    let number = |element| cases.iter().filter(|case| case.element == element).count();
     let (failures, errors, skipped) = (number("failure"), number(ERROR), number(SKIPPED));
-    let tests = cases.clone().count();
+    let tests = cases.len();
     format!(" tests=\"{tests}\" failures=\"{failures}\" errors=\"{errors}\" skipped=\"{skipped}\"")
 }
 

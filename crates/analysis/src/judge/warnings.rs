@@ -681,7 +681,7 @@ fn throttled(
 
 /// The remedy of each warning above, one to a line behind its key, or behind several keys that share
 /// it. A key has a suffix where its warning has several remedies.
-pub(crate) const REMEDY_TEXTS: &str = r#"
+pub(crate) const REMEDY_TEXTS: &str = r"
 nothing-ok: look at the failures, and check that the server answers a single request
 all-cut: run longer, request shorter outputs, or allow more time to drain (--drain-timeout)
 all-cut-interrupted: run it again to the end
@@ -739,7 +739,7 @@ gpu-memory-full: reduce the memory of the server, or its context length, if it p
 gpu-newcomers: measure when no other process uses the GPUs; if they are workers of the server, warm it up first (--warm-up)
 client-cpu-full: give the client a separate machine, or cores that the server does not use
 client-memory-low: stop other programs on the client's machine, or measure from a machine with more memory
-"#;
+";
 
 #[cfg(test)]
 mod tests;

@@ -491,7 +491,7 @@ impl SetContext<'_> {
 
 /// The remedy of each warning above, one to a line behind its key, or behind several keys that share
 /// it. A key has a suffix where its warning has several remedies.
-pub(crate) const REMEDY_TEXTS: &str = r#"
+pub(crate) const REMEDY_TEXTS: &str = r"
 invalid-runs: look at these runs, fix the cause, and measure again
 cut-levels: slow answers are missing there: give these levels more time (--duration, --drain-timeout), or leave them out
 short-levels: give these levels more time (--duration) for narrower intervals
@@ -516,7 +516,7 @@ cells-missing: resume the set (inferometer matrix --resume SET)
 cells-with-errors: look at the failures on the pages of the runs, fix the cause, and measure the cells again (inferometer matrix --resume SET --retry-failed)
 servers-left: end the processes that are left, give servers more time to stop (stop_grace), and measure the cells that followed on the same machine again
 same-prompt: compare prefill speeds with prompts that differ (workload kind synthetic), or disable the prefix cache of the servers
-"#;
+";
 
 #[cfg(test)]
 mod tests {

@@ -97,7 +97,7 @@ fn verify_set(set: &SetDirectory, page: Option<PageFormat>) -> Result<Finding> {
     problems.extend(foreign.map(|number| format!("the set asks for no point {number}")));
     match set.read_summary()? {
         Some(kept) => {
-            problems.extend(difference(&kept, &summary.to_json_bytes(), &manifest.tool_version))
+            problems.extend(difference(&kept, &summary.to_json_bytes(), &manifest.tool_version));
         }
         None => problems.push(no_summary(&play::resume_command(set))),
     }
@@ -139,7 +139,7 @@ fn check_run(directory: &RunDirectory) -> Result<(StoredRun, Summary, Vec<String
     }
     match kept {
         Some(kept) => {
-            problems.extend(difference(&kept, &summary.to_json_bytes(), &summary.run.tool_version))
+            problems.extend(difference(&kept, &summary.to_json_bytes(), &summary.run.tool_version));
         }
         None => problems.push(no_summary(&directory.remedy())),
     }

@@ -212,7 +212,9 @@ fn traits_of(results: &[&mut ToolResult]) -> Vec<Vec<Trait>> {
     }
     stated_by_kind.retain(|_, (count, words)| *count == all.len() && words.len() == all.len());
     let names: BTreeSet<Kind> = stated_by_kind.into_keys().cloned().collect();
-    all.iter_mut().for_each(|traits| traits.retain(|stated| !names.contains(&stated.kind)));
+    for traits in &mut all {
+        traits.retain(|stated| !names.contains(&stated.kind));
+    }
     all
 }
 

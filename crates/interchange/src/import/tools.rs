@@ -1,4 +1,4 @@
-//! The result files of GuideLLM (`benchmarks.json`: one document with one result for each load), of
+//! The result files of `GuideLLM` (`benchmarks.json`: one document with one result for each load), of
 //! SGLang's `bench_serving` (JSON lines) and of genai-bench (one JSON file for each scenario and load).
 
 use inferometer_analysis::Interval;
@@ -13,7 +13,7 @@ use super::{
 };
 use crate::json::Json;
 
-/// What GuideLLM calls inter-token latency is one mean for each answer, which counts once for each
+/// What `GuideLLM` calls inter-token latency is one mean for each answer, which counts once for each
 /// token.
 const GUIDELLM_LATENCIES: [(&str, f64, LatencyKind, CountsFrom, Grain); 4] = [
     ("time_to_first_token_ms", 1.0, LatencyKind::Ttft, CountsFrom::Send, Grain::Request),
@@ -22,7 +22,7 @@ const GUIDELLM_LATENCIES: [(&str, f64, LatencyKind, CountsFrom, Grain); 4] = [
     ("request_scheduled_latency", 1e3, LatencyKind::E2e, CountsFrom::Schedule, Grain::Request),
 ];
 
-/// Where the versions of GuideLLM write how many requests were to be sent.
+/// Where the versions of `GuideLLM` write how many requests were to be sent.
 const PLANNED: [&str; 4] = [
     "config.constraints.max_requests.args.count",
     "config.constraints.max_requests.max_num",

@@ -450,9 +450,9 @@ const SHADES: [Paint; 4] = [Paint::Heat(0), Paint::Heat(1), Paint::Heat(4), Pain
 type Bounds = [f64; SHADES.len() + 1];
 
 fn shade_bounds(scale: ScaleKind, low: f64, high: f64) -> Bounds {
-    [0.0, 0.25, 0.5, 0.75, 1.0].map(|share| match scale {
-        ScaleKind::Log if 0.0 < low => low * libm::pow(high / low, share),
-        _ => low + share * (high - low),
+    let is_log = matches!(scale, ScaleKind::Log) && 0.0 < low;
+    [0.0, 0.25, 0.5, 0.75, 1.0].map(|share| {
+        if is_log { low * libm::pow(high / low, share) } else { low + share * (high - low) }
     })
 }
 

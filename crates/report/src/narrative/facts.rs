@@ -324,10 +324,10 @@ fn table_of(quantity: &str, set: Option<&SetSummary>, row: &NarratedRow<'_>) -> 
 
 /// The one length, or the mean of lengths around one.
 fn length(lengths: Option<&Lengths>) -> Option<f64> {
-    match lengths? {
-        Lengths::Around { mean, .. } => Some(f64::from(*mean)),
-        other => other.fixed().map(f64::from),
-    }
+    let lengths = lengths?;
+    let mean =
+        if let Lengths::Around { mean, .. } = lengths { Some(*mean) } else { lengths.fixed() };
+    mean.map(f64::from)
 }
 
 /// Requests of all runs that ended.
@@ -551,14 +551,17 @@ fn unit_of(quantity: &str) -> (FactUnit, Better) {
 /// A number as tables and sentences have it, without its unit (a share has its sign of per cent).
 pub fn printed(quantity: &str, value: f64) -> String {
     let is_ratio = ["_tail", "_skew", "_times"].iter().any(|end| quantity.ends_with(end));
-    match unit_of(quantity).0 {
-        SHARE => percent(value),
+    let unit = unit_of(quantity).0;
+    let is_count = matches!(unit, FactUnit::Tokens | REQUESTS | FactUnit::Number);
+    if matches!(unit, SHARE) {
+        percent(value)
+    } else if is_ratio && matches!(unit, FactUnit::Number) {
         // A second decimal of a ratio would suggest more precision than it has.
-        FactUnit::Number if is_ratio => decimals(value, 1),
-        FactUnit::Tokens | REQUESTS | FactUnit::Number if quantity != "concurrency_mean" => {
-            whole(value)
-        }
-        _ => number(value),
+        decimals(value, 1)
+    } else if is_count && quantity != "concurrency_mean" {
+        whole(value)
+    } else {
+        number(value)
     }
 }
 

@@ -412,8 +412,10 @@ fn scenario_finding(known: &[Measured]) -> Option<String> {
     Some(format!("{}; {}.", describe(highest, "highest", &high), describe(lowest, "lowest", &low)))
 }
 
+type LagOf = fn(&Summary) -> Option<f64>;
+
 /// Lags of the client in a run, in ms.
-pub(super) const LAGS: [(&str, fn(&Summary) -> Option<f64>); 3] = [
+pub(super) const LAGS: [(&str, LagOf); 3] = [
     ("Send lag p99", |run| run.metrics.distribution(&metric::SEND_LAG)?.p99),
     ("Client lag p99", |run| run.metrics.distribution(&metric::CLIENT_LAG)?.p99),
     ("Loop lag p99, at most", |run| run.client.loop_lag_ms.p99_at_most),

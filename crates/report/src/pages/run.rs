@@ -433,7 +433,8 @@ fn server_blocks(server: &ServerSide, summary: &Summary) -> Vec<Block> {
     type Gauge = (&'static str, Option<GaugeFigures>, fn(f64) -> String, fn(f64) -> String);
     // A simulated engine is not scraped.
     let source = if summary.run.simulated.is_some() { "samples" } else { "scrapes" };
-    let (requests, share): (fn(f64) -> String, fn(f64) -> String) = (number, percent);
+    let requests: fn(f64) -> String = number;
+    let share: fn(f64) -> String = percent;
     let gauges: [Gauge; 5] = [
         ("Running requests", server.running, requests, whole),
         ("Waiting requests", server.waiting, requests, whole),

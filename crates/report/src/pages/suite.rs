@@ -107,7 +107,7 @@ pub(super) fn brief_sections(set: &SetSummary, suite: &SuiteSummary) -> Vec<Sect
 const NAME_MAX: usize = 26;
 
 /// A name that is too long is cut before its level.
-fn brief_name(row: &&Row<'_>) -> Cell {
+fn brief_name(row: &Row<'_>) -> Cell {
     let scenario = row.scenario.map_or("", |asked| asked.scenario.as_str());
     let level = row.name.strip_prefix(scenario).unwrap_or_default();
     let left = NAME_MAX.saturating_sub(level.chars().count());
@@ -118,7 +118,7 @@ fn brief_name(row: &&Row<'_>) -> Cell {
 }
 
 fn brief_performance(rows: &[Row<'_>]) -> Table {
-    let columns = Columns::new("scenario", brief_name)
+    let columns = Columns::new("scenario", |row: &&Row<'_>| brief_name(row))
         .right("c", |row| concurrency(row))
         .right("ok", |row| Cell::text(count(row.tally().ok)));
     let quantities = [
@@ -156,7 +156,7 @@ fn brief_speeds(suite: &SuiteSummary, rows: &[Row<'_>]) -> Table {
             Cell::text(text.unwrap_or_else(|| NOTHING.to_owned()))
         }
     };
-    let columns = Columns::new("scenario", brief_name)
+    let columns = Columns::new("scenario", |row: &&Row<'_>| brief_name(row))
         .right("in", length(|asked| asked.input_tokens.as_ref()))
         .right("out", length(|asked| asked.output_tokens.as_ref()));
     let speeds = [("PP", metric::PP.quantity()), ("TG", metric::TG.quantity())];
@@ -241,7 +241,7 @@ fn performance(rows: &[Row<'_>]) -> Table {
             None => missing("it differs between the requests of the data"),
         }
     };
-    let columns = Columns::new("Scenario", name)
+    let columns = Columns::new("Scenario", |row: &&Row<'_>| name(row))
         .left("Category", |row| {
             let category = row.scenario.map(|asked| asked.category.as_str());
             known(category, "it is no scenario of a suite")
@@ -259,7 +259,7 @@ fn performance(rows: &[Row<'_>]) -> Table {
     columns.table("performance-summary", "All scenarios", rows)
 }
 
-fn name(row: &&Row<'_>) -> Cell {
+fn name(row: &Row<'_>) -> Cell {
     cells::reserved(row, Cell::text(row.name.clone()))
 }
 
@@ -278,7 +278,11 @@ fn prefill_decode(rows: &[Row<'_>]) -> Table {
         ("Token Generation (TG) tok/s", metric::TG.quantity()),
     ];
     let caption = "Prompt tokens over TTFT, and tokens of one stream over time";
-    let columns = quantity_columns(Columns::new("Scenario", name), quantity_cell, speeds);
+    let columns = quantity_columns(
+        Columns::new("Scenario", |row: &&Row<'_>| name(row)),
+        quantity_cell,
+        speeds,
+    );
     columns.table("prefill-decode", caption, rows)
 }
 

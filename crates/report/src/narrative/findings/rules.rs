@@ -126,11 +126,10 @@ fn subject(page: &Page<'_>) -> Option<Sentence> {
     let gpus = machine.filter(|_| pretended.is_none()).map_or(&[][..], |machine| &machine.gpus);
     let gpu = gpus.first().filter(|first| gpus.iter().all(|gpu| gpu.name == first.name));
     let gpus = gpu.and_then(|gpu| say!(page, " on {=gpus}× {*}", gpu.name.as_str()));
-    let extent = match page.measured_by() {
-        MeasuredBy::Suite(name) => {
-            say!(page, " by the suite {*} with {scenarios}, {levels} and {>requests}.", name)
-        }
-        _ => say!(page, "[ at {levels}] with {>requests}."),
+    let extent = if let MeasuredBy::Suite(name) = page.measured_by() {
+        say!(page, " by the suite {*} with {scenarios}, {levels} and {>requests}.", name)
+    } else {
+        say!(page, "[ at {levels}] with {>requests}.")
     };
     let engine = pretended.and_then(|profile| {
         say!(page, " It ran on the embedded engine, which simulates {*}.", profile)

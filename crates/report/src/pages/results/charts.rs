@@ -232,7 +232,7 @@ impl Axis<'_> {
                 )
             };
             let limited = || series.points.iter().filter(|point| point.x.is_finite());
-            let ends = [limited().next(), limited().nth(1).and_then(|_| limited().last())];
+            let ends = [limited().next(), limited().nth(1).and_then(|_| limited().next_back())];
             let ends: Vec<String> = ends.into_iter().flatten().map(at).collect();
             let unlimited = series.points.iter().find(|point| point.x.is_infinite()).map(at);
             let ends = Some(ends.join(" and ")).filter(|ends| !ends.is_empty());

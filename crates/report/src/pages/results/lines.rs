@@ -190,7 +190,7 @@ const fn grain_words(grain: Grain) -> (&'static str, &'static str) {
 
 /// `TTFT from send`, `ITL per chunk`.
 pub(super) fn definition_name(definition: Definition) -> String {
-    let Definition { kind, from, grain, .. } = definition;
+    let Definition { kind, from, grain } = definition;
     let is_usual = grain == Grain::Request && kind != LatencyKind::Itl;
     let grain = if is_usual { "" } else { grain_words(grain).0 };
     let parts = [kind.name(), start_words(from).0, grain];

@@ -149,10 +149,10 @@ fn a_usage_of_zero_with_output_is_named() {
 
 #[test]
 fn more_tokens_than_max_tokens_allows_are_named() {
-    let counts = |requests, tokens| {
+    let counts = |requests, tokens: u32| {
         with(requests, move |record| {
-            record.usage.as_mut().unwrap().completion_tokens = Some(tokens);
-            record.events[2].tokens = record.events[2].tokens.map(|it| it + tokens as u32 - 3);
+            record.usage.as_mut().unwrap().completion_tokens = Some(u64::from(tokens));
+            record.events[2].tokens = record.events[2].tokens.map(|it| it + tokens - 3);
         })
     };
     assert_eq!(counts(ALL, 3), []);
