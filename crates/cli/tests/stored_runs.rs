@@ -226,7 +226,9 @@ fn a_simulated_run_is_marked_wherever_it_is_listed() {
     let engine = Engine::start(&["--ttft", "1ms", "--gap", "1ms"]);
     let load = ["-q", "--requests", "2", "--output-tokens", "2"];
     for target in [&["run", &engine.url()][..], &["simulate", "--engine-step", "5ms"]] {
-        assert!(output(&[target, &load].concat(), folder.path()).status.success());
+        // A busy machine may make a run invalid, and it says so; it is stored anyway.
+        let ran = output(&[target, &load].concat(), folder.path());
+        assert!(matches!(ran.status.code(), Some(0 | 4)), "{}", text(&ran.stderr));
     }
     let listed = output(&["runs", "--json"], folder.path());
     let document: serde_json::Value = serde_json::from_slice(&listed.stdout).unwrap();
