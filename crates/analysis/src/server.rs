@@ -376,8 +376,8 @@ impl EvenSteps {
         let step_ns = every_ns * periods;
         let steps = usize::try_from(span_ns / step_ns + 1).unwrap_or(0);
         let width = Duration::from_nanos(u64::try_from(step_ns).unwrap_or(u64::MAX));
-        let (from_ms, step_ms) = (moment_to_ms(first), width.as_secs_f64() * 1e3);
-        Some(Self { from_ms, step_ms, first, every_ns, step_ns, steps })
+        let (from_ms, width_ms) = (moment_to_ms(first), width.as_secs_f64() * 1e3);
+        Some(Self { from_ms, step_ms: width_ms, first, every_ns, step_ns, steps })
     }
 
     /// The mean of each step's values; null for a step without. The last step takes what rounding
