@@ -369,10 +369,15 @@ impl AnswerReader {
             !self.dialect.needs_finish_reason
                 || self.answer.finishes.iter().any(|finish| finish.choice == state.index)
         };
-        if !self.choices.is_empty() && self.choices.iter().all(finished) {
-            Ok(())
-        } else {
-            Err(Failure::new(outcome, cause))
+        if self.choices.is_empty() || !self.choices.iter().all(finished) {
+            return Err(Failure::new(outcome, cause));
+        }
+        match self.answer.finishes.iter().find(|finish| finish.reason.is_failure()) {
+            None => Ok(()),
+            Some(finish) => {
+                let reason = format!("finish_reason is `{}`", finish.reason.name());
+                Err(Failure::with_message(Outcome::StreamError, Cause::GivenUp, reason))
+            }
         }
     }
 

@@ -19,7 +19,7 @@ texts! {
         Ok: "a whole answer that the dialect accepts";
         HttpError: "the server answered with an error status";
         Rejected: "the server refused the load (429 or 503)";
-        StreamError: "an error object arrived inside a 200 stream";
+        StreamError: "an error arrived inside a 200 answer: an error object, or a finish reason such as `abort`";
         Truncated: "the answer ended before it was whole";
         ProtocolError: "the bytes were not a legal answer, or passed a bound";
         TransportError: "the connection failed or broke";
@@ -108,6 +108,7 @@ texts! {
         TimeOver: "the time was over before its conversation came to it";
         /// An earlier turn of its conversation failed, so there is no answer to go on from.
         ConversationBroken: "an earlier turn of its conversation failed";
+        GivenUp: "the finish reason says that the server gave the answer up";
     }
 }
 

@@ -197,6 +197,12 @@ impl FinishReason {
         }
     }
 
+    /// Whether the server gave the answer up: what came is not the answer to the request.
+    pub fn is_failure(&self) -> bool {
+        const GIVEN_UP: [&str; 5] = ["abort", "aborted", "error", "cancelled", "failed"];
+        matches!(self, Self::Other(other) if GIVEN_UP.contains(&other.as_str()))
+    }
+
     pub fn name(&self) -> &str {
         match self {
             Self::Stop => "stop",
