@@ -24,6 +24,9 @@ pub struct ClientHealth {
     pub journal_waits: u64,
     /// CPU seconds of this process per second of the run; null where the system does not report them.
     pub cores_used: Option<f64>,
+    /// Share of its busiest second that the busiest driver spent computing; null where it was not measured.
+    #[serde(default)]
+    pub driver_busy: Option<f64>,
     /// Share of the machine's CPU time that its host gave to others; null likewise.
     pub cpu_stolen: Option<f64>,
     pub connections_opened: u64,
@@ -59,6 +62,7 @@ impl ClientHealth {
         Self {
             drivers: facts.drivers,
             cores_used: facts.cpu.zip(played_ns).map(|(cpu, ns)| cpu.process_ns as f64 / ns),
+            driver_busy: facts.driver_cpu_us.map(|used_us| f64::from(used_us) / 1e6),
             cpu_stolen: facts.cpu.and_then(|cpu| share(cpu.stolen_ticks, cpu.ticks)),
             kernel_stamps,
             capacity: ClientCapacity::from_observations(

@@ -286,6 +286,7 @@ fn ending(at: Moment) -> RunEnding {
             mapping: Some(ClockMapping { estimates: 10, error_ns_max: 0, jumps: 0 }),
             loop_lag,
             journal_waits: 0,
+            driver_cpu_us: None,
         },
     }
 }

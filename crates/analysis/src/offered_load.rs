@@ -1,8 +1,9 @@
 //! Whether the requested load was delivered.
 //!
 //! On an open loop the sent requests are compared with the schedule, and the schedule with the requested
-//! arrival process, which is a check of this program. On a closed loop it is the number of slots in use
-//! from when each could have taken its first request to the drain. With conversations only first turns
+//! arrival process, which is a check of this program. On a closed loop it is the number of requests on
+//! the wire, from when each slot could have taken its first request to the drain: a slot whose client
+//! has not yet sent its next request, or has not yet read an answer that has arrived, is empty. With conversations only first turns
 //! count: a later turn waits for an answer, and its time is not planned. A rate with a cap is neither an
 //! open loop nor a closed one: the requests that the cap delayed are counted.
 
@@ -12,6 +13,7 @@ use inferometer_model::{Observations, RequestRecord};
 use serde::{Deserialize, Serialize};
 
 use crate::client::share;
+use crate::judge::Limits;
 use crate::record::{Concurrency, Flight, ns_to_ms};
 use crate::statistics::incomplete_gamma;
 use crate::statistics::runs::{mean, variance};
@@ -360,7 +362,7 @@ fn kolmogorov(distance: f64, n: f64) -> f64 {
     (1..=100).map(term).sum::<f64>().clamp(0.0, 1.0)
 }
 
-/// A slot is in use from when it takes a request to when that ends, connecting included.
+/// A slot is in use while its request is on the wire, by [`Flight::on_the_wire`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SlotsDelivered {
     pub asked: u32,
@@ -374,8 +376,8 @@ pub struct SlotsDelivered {
     pub requests: u64,
 }
 
-/// Below this share, the concurrency was lower than requested.
-pub(crate) const SLOTS_SHARE: f64 = 0.95;
+/// The share of empty slots above which the concurrency was lower than requested.
+pub(crate) const SLOTS_EMPTY: Limits = Limits { degraded: Some(0.05), invalid: Some(0.20) };
 /// Fewest requests, and fewest requests for each slot.
 const FEWEST_IN_SLOTS: usize = 100;
 const FEWEST_PER_SLOT: usize = 10;
@@ -383,8 +385,7 @@ const FEWEST_PER_SLOT: usize = 10;
 impl SlotsDelivered {
     fn from_records(records: &[RequestRecord], asked: u32) -> Result<Self, &'static str> {
         let slots = usize::try_from(asked).unwrap_or(usize::MAX);
-        let slot_use = |record: &RequestRecord| Flight::new(record.admitted, record.ending.at);
-        let uses: Vec<Flight> = records.iter().filter_map(slot_use).collect();
+        let uses: Vec<Flight> = records.iter().filter_map(Flight::on_the_wire).collect();
         if uses.len() < FEWEST_IN_SLOTS.max(FEWEST_PER_SLOT.saturating_mul(slots)) {
             return Err("too few requests for this number of slots");
         }

@@ -13,20 +13,25 @@
 //!   a server stays below that, whatever its queue does; or
 //! - neither requests in flight nor TTFT settle on an open loop: one of them alone fails to in a few
 //!   of a hundred steady runs; or
+//! - TTFT, from schedule on an open loop, rises from each quarter of the run to the next, by more than
+//!   [`RISE`] in all and beyond chance; or
 //! - the output of a closed loop does not settle: its load follows the server.
 
-use inferometer_model::fmt;
 use inferometer_model::spec::{LoadShape, Rate, Think};
+use inferometer_model::{Observations, RequestRecord, fmt};
 use serde::{Deserialize, Serialize};
 
 use crate::figures::Steps;
-use crate::metric::{self, ByMetric, Distribution, METRICS, Metric};
+use crate::metric::{
+    self, ByMetric, Distribution, LatencyOrigin, METRICS, Metric, MetricValue, MetricValues, Scalar,
+};
 use crate::record::{
     Attempt, Clustered, Concurrency, Flight, Window, WindowKind, Work, ns_to_ms, rates_within,
 };
-use crate::statistics::Interval;
+use crate::statistics::runs::mean;
 use crate::statistics::steady::{Settling, Unsettled, settle};
 use crate::statistics::trend::{mann_kendall, ols_hac};
+use crate::statistics::{Interval, Percentile, Sample};
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SteadyState {
@@ -95,6 +100,9 @@ const FEWEST_SLOTTED: usize = 60;
 /// Standard deviations of the number of arrivals.
 const CHANCE: f64 = 2.0;
 const SIGNIFICANT: f64 = 0.05;
+/// A rise of TTFT over a run, as a share of its mean, that no steady server has.
+const RISE: f64 = 0.25;
+const RISE_FEWEST: usize = 40;
 
 impl Default for SteadyState {
     fn default() -> Self {
@@ -123,17 +131,21 @@ impl SteadyState {
     }
 
     fn over(course: &Course<'_>, grid: Steps, open: bool) -> Self {
-        let readings = course.readings(grid);
+        let readings = course.readings(grid, LatencyOrigin::for_load(open));
         let in_flight = &readings[0];
         let growth = if open { Growth::fit(in_flight, course, grid) } else { None };
         let trends = readings.iter().map(|reading| reading.trend.clone()).collect();
         let [in_flight_trend, output_trend, ttft_trend] =
             readings.each_ref().map(|reading| reading.unsettled);
+        let rise = rise(&readings[2].values);
         let never = match (growth.filter(|growth| growth.beyond_chance), output_trend) {
             (Some(Growth { per_s, .. }), _) => Some(format!(
                 "requests in flight grow by {} per second: the server does not keep up",
                 fmt::number(per_s)
             )),
+            _ if rise.is_some() => {
+                rise.map(|rise| format!("TTFT rises by {} over the run", fmt::percent(rise)))
+            }
             (None, _) if open => in_flight_trend
                 .and(ttft_trend)
                 .map(|_| "neither requests in flight nor TTFT become steady".to_owned()),
@@ -182,8 +194,45 @@ impl SteadyState {
     }
 }
 
+/// By how much a series rises over the run, as a share of its mean, where it does so beyond chance.
+fn rise(values: &[f64]) -> Option<f64> {
+    let quarter = |n: usize| &values[n * values.len() / 4..(n + 1) * values.len() / 4];
+    let quarters = [0, 1, 2, 3].map(|n| mean(quarter(n)));
+    if values.len() < RISE_FEWEST || !quarters.is_sorted() {
+        return None;
+    }
+    let (line, ranks) = (ols_hac(values)?, mann_kendall(values)?);
+    let share = line.drift / mean(values);
+    (line.p.max(ranks.p) < CERTAIN && RISE < share).then_some(share)
+}
+
+/// How often the slots of a closed loop were filled, or how often the typical time of a request, or of a
+/// conversation, fits into the time in which an open loop sent its requests.
+pub(crate) fn rounds(observations: &Observations) -> Option<f64> {
+    let records = &observations.records;
+    let slots = match observations.manifest.spec.load.shape {
+        LoadShape::Closed { concurrency, .. } => Some(concurrency.get()),
+        LoadShape::Open { rate: Rate::Unlimited, cap, .. } => Some(cap?.get()),
+        LoadShape::Open { .. } => None,
+    };
+    if let Some(slots) = slots {
+        let first_turns = records.iter().filter(|record| record.asked.turn == 0).count();
+        return Some(first_turns as f64 / f64::from(slots));
+    }
+    // The turns of a conversation are consecutive.
+    let talks = records.chunk_by(|_, next| 0 < next.asked.turn);
+    let sent = || records.iter().filter(|it| it.asked.turn == 0).filter_map(|it| it.sent);
+    let sending = sent().max()?.since(sent().min()?)?;
+    let talk_s = |talk: &[RequestRecord]| {
+        Some(talk.last()?.ending.at.since(talk.first()?.sent?)?.as_secs_f64())
+    };
+    let talks: Vec<f64> = talks.filter_map(talk_s).collect();
+    let typical_s = Sample::new(talks)?.percentile(Percentile::P50);
+    (0.0 < typical_s).then(|| sending.as_secs_f64() / typical_s)
+}
+
 /// Whether answers decide when the next request is sent: then the output shows a steady state.
-fn is_slotted(shape: &LoadShape) -> bool {
+pub(crate) fn is_slotted(shape: &LoadShape) -> bool {
     match shape {
         LoadShape::Closed { .. } => true,
         LoadShape::Open { rate, cap, .. } => *rate == Rate::Unlimited && cap.is_some(),
@@ -244,8 +293,17 @@ pub struct SteadyFigures {
     pub request_throughput: Option<f64>,
     /// Tokens that came inside; null where answers have none.
     pub output_throughput: Option<f64>,
-    /// With the input of the answers that began inside.
+    /// Input of the answers that began inside.
+    #[serde(default)]
+    pub input_throughput: Option<f64>,
+    /// Input and output.
     pub total_throughput: Option<f64>,
+    /// Requests that ended inside and met every SLO about each request; null without SLOs.
+    #[serde(default)]
+    pub goodput: Option<f64>,
+    /// Input tokens over TTFT, of the requests that were sent inside.
+    #[serde(default)]
+    pub pp: Option<f64>,
     /// Where the true throughputs lie; null where the window is too short to tell.
     #[serde(default)]
     pub intervals: ThroughputIntervals,
@@ -277,7 +335,12 @@ impl SteadyFigures {
             let found = Clustered::one_each(values).distribution().unwrap_or_else(nothing);
             Some((metric, found))
         };
-        let ended = answers().filter(|answer| inside(answer.record.ending.at.as_nanos())).count();
+        let ended = || answers().filter(|answer| inside(answer.record.ending.at.as_nanos()));
+        let good = ended().filter(|answer| answer.meets_slos).count();
+        let prefilled = sent().filter_map(|(_, answer)| {
+            Some((answer.input.count as f64, answer.latencies.get(&metric::TTFT)? / 1e3))
+        });
+        let (prefill, ttft_s) = prefilled.fold((0.0, 0.0), |sum, it| (sum.0 + it.0, sum.1 + it.1));
         let came = course.deliveries.iter().filter(|(at_ns, _)| inside(*at_ns));
         let output: f64 = came.map(|(_, tokens)| *tokens as f64).sum();
         let begun = answers().filter(|it| it.first.is_some_and(|at| inside(at.as_nanos())));
@@ -285,7 +348,7 @@ impl SteadyFigures {
         let flown: Vec<Flight> =
             course.flights.iter().filter_map(|flight| flight.within(window)).collect();
         let swept = Concurrency::sweep(&flown);
-        let request_throughput = per_s(ended as f64);
+        let request_throughput = per_s(ended().count() as f64);
         let output_throughput = per_s(output).filter(|_| course.generates);
         let total_throughput = per_s(input + output).filter(|_| course.generates);
         let throughputs = [request_throughput, output_throughput, total_throughput];
@@ -294,7 +357,10 @@ impl SteadyFigures {
             requests: sent().count() as u64,
             request_throughput,
             output_throughput,
+            input_throughput: per_s(input),
             total_throughput,
+            goodput: per_s(good as f64).filter(|_| course.has_slos),
+            pp: (0.0 < ttft_s).then(|| prefill / ttft_s),
             intervals: ThroughputIntervals {
                 request_throughput: requests,
                 output_throughput: output,
@@ -303,6 +369,67 @@ impl SteadyFigures {
             concurrency_mean: swept.and_then(|swept| per_s(swept.request_ns as f64 / 1e9)),
             latencies: METRICS.iter().copied().filter_map(latency).collect(),
         }
+    }
+}
+
+/// The numbers that a run is shown, compared and judged by: those of its steady part where it has one,
+/// because the start and the drain are not the load that was asked for, and of the whole run otherwise.
+pub(crate) fn headline(whole: &MetricValues, steady: &SteadyState) -> MetricValues {
+    let figures = steady.figures.as_deref();
+    let scalar = |metric: &Metric| whole.scalar(metric).and_then(|scalar| scalar.value);
+    let output = scalar(&metric::OUTPUT_THROUGHPUT).zip(scalar(&metric::PER_USER_THROUGHPUT));
+    let users = output.map(|(all, each)| (all / each).round()).filter(|users| users.is_finite());
+    let value = |(metric, whole): (&'static Metric, &MetricValue)| {
+        let own = figures.and_then(|figures| figures.value(metric, whole, users));
+        (metric, own.unwrap_or_else(|| whole.clone()))
+    };
+    whole.iter().map(value).collect()
+}
+
+impl SteadyFigures {
+    /// The value of a metric over the window; `None` where it is known of the whole run only.
+    fn value(
+        &self,
+        metric: &Metric,
+        whole: &MetricValue,
+        users: Option<f64>,
+    ) -> Option<MetricValue> {
+        let scalar = match whole {
+            MetricValue::Distribution(_) => {
+                return self.latencies.get(metric).cloned().map(MetricValue::Distribution);
+            }
+            MetricValue::Scalar(scalar) => scalar,
+        };
+        let around = &self.intervals;
+        let output = (self.output_throughput, around.output_throughput);
+        let (value, interval) = match metric.name {
+            it if it == metric::REQUEST_THROUGHPUT.name => {
+                (self.request_throughput, around.request_throughput)
+            }
+            it if it == metric::OUTPUT_THROUGHPUT.name => output,
+            it if it == metric::TOTAL_THROUGHPUT.name => {
+                (self.total_throughput, around.total_throughput)
+            }
+            it if it == metric::INPUT_THROUGHPUT.name => (self.input_throughput, None),
+            it if it == metric::PER_USER_THROUGHPUT.name => {
+                let users = users?;
+                let each = |it: Interval| Interval::new(it.low / users, it.high / users);
+                (output.0.map(|all| all / users), output.1.and_then(each))
+            }
+            it if it == metric::CONCURRENCY_MEAN.name => (self.concurrency_mean, None),
+            it if it == metric::GOODPUT.name => (self.goodput, None),
+            it if it == metric::PP.name => (self.pp, None),
+            it if it == metric::TG.name => {
+                let tpot = self.latencies.get(&metric::TPOT)?;
+                let speed = |ms: f64| (0.0 < ms).then(|| 1e3 / ms);
+                let ends = tpot.intervals.mean.map(|it| (speed(it.high), speed(it.low)));
+                let interval = ends.and_then(|(low, high)| Interval::new(low?, high?));
+                (tpot.mean.and_then(speed), interval)
+            }
+            _ => return None,
+        };
+        let value = Some(value.filter(|_| scalar.value.is_some())?);
+        Some(MetricValue::Scalar(Scalar { value, interval, ..scalar.clone() }))
     }
 }
 
@@ -323,6 +450,8 @@ pub(crate) struct Course<'a> {
     pub(crate) work: &'a [Work<'a>],
     /// Whether answers are made of tokens.
     pub(crate) generates: bool,
+    /// Whether there are SLOs about each request.
+    pub(crate) has_slos: bool,
 }
 
 /// One series and its result.
@@ -341,10 +470,10 @@ impl Course<'_> {
     }
 
     /// In flight, output tokens and TTFT.
-    fn readings(&self, grid: Steps) -> [Reading; 3] {
+    fn readings(&self, grid: Steps, origin: LatencyOrigin) -> [Reading; 3] {
         let times_ns: Vec<u64> = (0..grid.count).map(|step| grid.begin_ns(step)).collect();
         let over_time = |series, values| Reading::new(series, values, &times_ns);
-        let (ttft, sent_ns) = self.ttft(grid);
+        let (ttft, sent_ns) = self.ttft(grid, origin);
         let stretch = Flight { from_ns: grid.from_ns, to_ns: grid.end_ns() };
         let flights = self.flights.iter().filter_map(|flight| flight.within(stretch));
         // The very end lies in no step.
@@ -375,9 +504,9 @@ impl Course<'_> {
     }
 
     /// Means of neighbours in the order of sending, and when the first of each left.
-    fn ttft(&self, grid: Steps) -> (Vec<f64>, Vec<u64>) {
+    fn ttft(&self, grid: Steps, origin: LatencyOrigin) -> (Vec<f64>, Vec<u64>) {
         let shown = |answer: &Attempt<'_>| {
-            answer.latencies.get(&metric::TTFT).or_else(|| answer.latencies.get(&metric::E2E))
+            answer.latencies.get(origin.ttft()).or_else(|| answer.latencies.get(origin.e2e()))
         };
         let mut values: Vec<(u64, f64)> = self
             .answers

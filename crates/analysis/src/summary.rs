@@ -24,7 +24,7 @@ use crate::record::{
 };
 use crate::run::{PlanFacts, RunFacts, SystemFacts, WorkloadFacts};
 use crate::server::ServerSide;
-use crate::steady::SteadyState;
+use crate::steady::{SteadyState, headline};
 
 /// The form of the document. Adding keys leaves it; changing what a key means raises it.
 pub const SCHEMA: &str = "inferometer.summary/1";
@@ -161,7 +161,7 @@ pub fn summarize(observations: &Observations) -> Summary {
         workload: WorkloadFacts::from_observations(observations, measured.audit.clone()),
         plan: PlanFacts { fingerprint: manifest.fingerprints.plan.clone() },
         window: measured.extremes.window(),
-        slos: slo_outcomes(observations, &metrics),
+        slos: slo_outcomes(observations, &headline(&metrics, &measured.steady)),
         metrics,
         client: run.health,
         system: SystemFacts {
@@ -188,6 +188,12 @@ impl Summary {
     /// Where TTFT and E2E of this run begin.
     pub const fn latency_origin(&self) -> LatencyOrigin {
         LatencyOrigin::for_load(self.run.load.is_open())
+    }
+
+    /// The numbers that the run is shown, compared and judged by: those of its steady part where it has
+    /// one, and of the whole run otherwise.
+    pub fn headline(&self) -> MetricValues {
+        headline(&self.metrics, &self.steady)
     }
 
     /// The document as it is stored: indented, each list of numbers on one line, with a line feed at

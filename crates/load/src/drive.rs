@@ -35,7 +35,7 @@ use crate::control::{Control, FailureStreak, Progress, Stop};
 use crate::dispatcher::{Command, Departure, Dispatcher, Reply};
 use crate::exchange::{Exchanges, Flight};
 use crate::limits::{Limits, before};
-use crate::resources::{SmallPages, cpu_reading, cpu_since, pin_to};
+use crate::resources::{SmallPages, ThreadCpu, cpu_reading, cpu_since, pin_to};
 use crate::socket::{DriverClock, Turn, switch_stamps_on};
 use crate::target::Target;
 
@@ -426,6 +426,7 @@ pub(crate) struct Driver {
     turn: Turn,
     feed: Feed,
     loop_lag: LagHistogram,
+    cpu: ThreadCpu,
     histories: Histories,
     /// Requests in a row that were given up for one reason: one fact, not one each.
     refused: Option<NotSent>,
@@ -490,6 +491,7 @@ impl Driver {
             turn,
             feed: Feed::new(drive.journal.clone()),
             loop_lag: LagHistogram::default(),
+            cpu: ThreadCpu::default(),
             histories: Histories::default(),
             refused: None,
             is_cut: false,
@@ -525,6 +527,7 @@ impl Driver {
             journal_waits: self.feed.waits(),
             // Of the process, not of a driver.
             cpu: None,
+            driver_cpu_us: self.cpu.busiest_second_us(self.drive.clock.now()),
         })
     }
 
@@ -598,6 +601,7 @@ impl Driver {
         while let Some(place) = self.limits.due(now) {
             self.check_limit(place, now)?;
         }
+        self.cpu.look(now, Duration::from_secs(1));
         // Batches are for the writer's sake: a small one goes out now and then.
         self.ticks += 1;
         if self.ticks.is_multiple_of(HAND_OVER_TICKS) {

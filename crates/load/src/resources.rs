@@ -5,8 +5,8 @@ use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use inferometer_model::BaseUrl;
 use inferometer_model::journal::CpuFacts;
+use inferometer_model::{BaseUrl, Moment};
 use nix::sys::resource::{Resource, UsageWho, getrlimit, getrusage, setrlimit};
 use nix::sys::time::TimeValLike;
 
@@ -64,10 +64,15 @@ pub fn raise_in_flight_ceiling(drivers: NonZeroU32) -> usize {
 
 /// Processor time up to now.
 pub(crate) fn cpu_reading() -> Option<CpuFacts> {
-    let usage = getrusage(UsageWho::RUSAGE_SELF).ok()?;
-    let process = usage.user_time().num_microseconds() + usage.system_time().num_microseconds();
+    let process_ns = u64::try_from(cpu_time(UsageWho::RUSAGE_SELF)?.as_nanos()).ok()?;
     let (ticks, stolen_ticks) = machine_ticks(&std::fs::read_to_string("/proc/stat").ok()?)?;
-    Some(CpuFacts { process_ns: u64::try_from(process).ok()? * 1_000, ticks, stolen_ticks })
+    Some(CpuFacts { process_ns, ticks, stolen_ticks })
+}
+
+fn cpu_time(who: UsageWho) -> Option<Duration> {
+    let usage = getrusage(who).ok()?;
+    let micros = usage.user_time().num_microseconds() + usage.system_time().num_microseconds();
+    u64::try_from(micros).ok().map(Duration::from_micros)
 }
 
 /// Processor time since a reading.
@@ -78,6 +83,41 @@ pub(crate) fn cpu_since(before: CpuFacts) -> Option<CpuFacts> {
         ticks: now.ticks.saturating_sub(before.ticks),
         stolen_ticks: now.stolen_ticks.saturating_sub(before.stolen_ticks),
     })
+}
+
+/// The CPU time of the calling thread, second by second.
+#[derive(Debug, Default)]
+pub(crate) struct ThreadCpu {
+    /// When the second began, and the thread's CPU time then.
+    since: Option<(Moment, Duration)>,
+    busiest_us: Option<u32>,
+}
+
+impl ThreadCpu {
+    /// Takes a reading if this much time has passed since the one before; called often.
+    pub(crate) fn look(&mut self, now: Moment, every: Duration) {
+        let passed = self.since.map(|(since, _)| now.since(since).unwrap_or_default());
+        if passed.is_some_and(|passed| passed < every) {
+            return;
+        }
+        let Some(used) = cpu_time(UsageWho::RUSAGE_THREAD) else { return };
+        if let Some((passed, (_, before))) = passed.zip(self.since.replace((now, used))) {
+            let share = used.saturating_sub(before).as_secs_f64() / passed.as_secs_f64();
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "a thread uses at most one second per second"
+            )]
+            let used_us = (share.clamp(0.0, 1.0) * 1e6) as u32;
+            self.busiest_us = self.busiest_us.max(Some(used_us));
+        }
+    }
+
+    /// In microseconds per second; `None` for a run that was too short to tell.
+    pub(crate) fn busiest_second_us(&mut self, now: Moment) -> Option<u32> {
+        self.look(now, Duration::from_millis(200));
+        self.busiest_us
+    }
 }
 
 /// All ticks and the stolen ones, from the first line of `/proc/stat`: user, nice, system, idle,

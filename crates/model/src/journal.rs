@@ -95,6 +95,10 @@ pub struct ClientFacts {
     pub journal_waits: u64,
     /// `None` where the system does not say.
     pub cpu: Option<CpuFacts>,
+    /// CPU time of the busiest driver in its busiest second, in microseconds per second; `None` where
+    /// it was not measured. Stored in an entry of its own kind since format 2.
+    #[serde(skip)]
+    pub driver_cpu_us: Option<u32>,
 }
 
 /// Where processor time went while the plan was played.
@@ -124,6 +128,7 @@ impl ClientFacts {
         self.loop_lag.merge(&other.loop_lag);
         self.journal_waits += other.journal_waits;
         self.cpu = self.cpu.or(other.cpu);
+        self.driver_cpu_us = self.driver_cpu_us.max(other.driver_cpu_us);
     }
 }
 

@@ -119,9 +119,9 @@ fn marked(value: String, is_uncertain: bool) -> Cell {
 }
 
 /// The headline metrics of this kind of load.
-fn headline(summary: &Summary) -> impl Iterator<Item = (&'static Metric, &MetricValue)> {
+fn headline(summary: &Summary) -> impl Iterator<Item = (&'static Metric, MetricValue)> {
     let is_open = summary.run.load.is_open();
-    summary.metrics.iter().filter(move |(metric, _)| metric.headline.is_on(is_open))
+    summary.headline().into_iter().filter(move |(metric, _)| metric.headline.is_on(is_open))
 }
 
 fn figures(summary: &Summary) -> Vec<Block> {
@@ -135,7 +135,7 @@ fn figures(summary: &Summary) -> Vec<Block> {
     });
     let mut latencies =
         Columns::new("latency (ms)", |(metric, _): &(&Metric, _)| Cell::text(metric.title))
-            .right("mean", |(_, found): &(_, &Distribution)| Cell::text(number(found.mean)));
+            .right("mean", |(_, found): &(_, Distribution)| Cell::text(number(found.mean)));
     for percentile in [Percentile::P50, Percentile::P90, Percentile::P99] {
         latencies = latencies.right(percentile.name(), move |(_, found)| {
             let value = found.percentile(percentile);

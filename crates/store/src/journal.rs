@@ -32,8 +32,8 @@ use std::marker::PhantomData;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
-use inferometer_model::JournalEntry;
 use inferometer_model::telemetry::{TelemetryEntry, TelemetrySample};
+use inferometer_model::{JournalEntry, RunEnding};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Result, StoreError};
@@ -80,6 +80,9 @@ const STARTED: u8 = 1;
 const ENDED: u8 = 2;
 const NOT_SENT: u8 = 3;
 const RUN_ENDED: u8 = 4;
+/// The end of a run, and the CPU time of its busiest driver (since format 2).
+const RUN_ENDED_WITH_DRIVER_CPU: u8 = 5;
+const ENDINGS: RangeInclusive<u8> = RUN_ENDED..=RUN_ENDED_WITH_DRIVER_CPU;
 
 /// The first bytes of a frame: the length of its payload and its kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -136,7 +139,7 @@ fn write(value: &impl Serialize, into: &mut Vec<u8>) -> postcard::Result<()> {
 }
 
 impl Framed for JournalEntry {
-    const KINDS: RangeInclusive<u8> = STARTED..=RUN_ENDED;
+    const KINDS: RangeInclusive<u8> = STARTED..=RUN_ENDED_WITH_DRIVER_CPU;
 
     fn is_last(&self) -> bool {
         matches!(self, Self::RunEnded(_))
@@ -147,7 +150,10 @@ impl Framed for JournalEntry {
             Self::Started(started) => (STARTED, write(started, into)),
             Self::Ended(record) => (ENDED, write(record, into)),
             Self::NotSent(part) => (NOT_SENT, write(part, into)),
-            Self::RunEnded(ending) => (RUN_ENDED, write(ending, into)),
+            Self::RunEnded(ending) => match ending.client.driver_cpu_us {
+                None => (RUN_ENDED, write(ending, into)),
+                Some(cpu_us) => (RUN_ENDED_WITH_DRIVER_CPU, write(&(ending, cpu_us), into)),
+            },
         }
     }
 
@@ -157,6 +163,11 @@ impl Framed for JournalEntry {
             ENDED => whole(payload).map(|record| Self::Ended(Box::new(record))),
             NOT_SENT => whole(payload).map(Self::NotSent),
             RUN_ENDED => whole(payload).map(Self::RunEnded),
+            RUN_ENDED_WITH_DRIVER_CPU => {
+                let (mut ending, cpu_us): (RunEnding, u32) = whole(payload)?;
+                ending.client.driver_cpu_us = Some(cpu_us);
+                Ok(Self::RunEnded(ending))
+            }
             other => Err(Damage::Kind(other)),
         }
     }
@@ -225,7 +236,7 @@ fn whole<'a, T: Deserialize<'a>>(payload: &'a [u8]) -> Result<T, Damage> {
 }
 
 /// The version of a run's files, in the journal's header and in the manifest.
-pub const FORMAT_VERSION: u16 = 1;
+pub const FORMAT_VERSION: u16 = 2;
 
 const HEADER_BYTES: usize = MAGIC.len() + 2;
 /// Like PNG's: not text, and broken by programs that change line ends.
@@ -338,7 +349,7 @@ impl<R: Read + Seek> JournalReader<R> {
     pub(crate) fn holds_ending(mut self) -> Result<bool> {
         loop {
             match self.next_frame() {
-                Ok(Some((kind, _offset))) if kind == RUN_ENDED => return Ok(true),
+                Ok(Some((kind, _offset))) if ENDINGS.contains(&kind) => return Ok(true),
                 Ok(Some(_)) => {}
                 Ok(None) => return Ok(false),
                 Err(error) => return Err(self.read_error(error)),

@@ -1319,7 +1319,7 @@ fn opening(study: &StudySpec, sequence: &Study, point: &Point) -> String {
 }
 
 fn figures(summary: &Summary) -> String {
-    let output = summary.metrics.scalar(&metric::OUTPUT_THROUGHPUT).and_then(|scalar| scalar.value);
+    let output = metric::OUTPUT_THROUGHPUT.quantity().value_in(summary).ok().map(|it| it.value);
     // On an open loop a wait before sending is the server's doing too.
     let ttft = summary.latency_origin().ttft().p99().value_in(summary).ok();
     format!(

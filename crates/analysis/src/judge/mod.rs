@@ -37,7 +37,7 @@ use crate::client::{ClientHealth, is_calibrated_wire, share};
 use crate::littles_law::LITTLE_APART;
 use crate::machines::ClientFigures;
 use crate::metric::{self, Metric, NOTHING_OK, NOTHING_SENT};
-use crate::offered_load::{Delivered, RATE_APART, RATE_APART_GRAVE, SLOTS_SHARE};
+use crate::offered_load::{Delivered, RATE_APART, RATE_APART_GRAVE, SLOTS_EMPTY};
 use crate::record::{Measured, NO_TOKENS};
 use crate::server::ServerSide;
 use crate::steady::SteadyKind;
@@ -171,6 +171,12 @@ impl<'a> RunContext<'a> {
         self.measured.series(metric).found.as_ref().ok()?.p99
     }
 
+    /// The median time to the first token, or to the end where only that is seen, in milliseconds.
+    fn answer_ms(&self) -> Option<f64> {
+        let median = |metric| self.measured.series(metric).found.as_ref().ok()?.p50;
+        median(&metric::TTFT).or_else(|| median(&metric::E2E))
+    }
+
     fn client_machine(&self) -> Option<&ClientFigures> {
         self.measured.machines.client.as_ref()
     }
@@ -267,7 +273,7 @@ pub(crate) fn run_checks(run: &RunContext<'_>, warnings: &[Warning]) -> Vec<Chec
             finding,
             figure: figure.filter(|figure| figure.is_finite()),
             unit: figure.map(|_| check.unit.to_owned()),
-            limits: if is_slots { Some(degraded_from(1.0 - SLOTS_SHARE)) } else { check.limits },
+            limits: if is_slots { Some(SLOTS_EMPTY) } else { check.limits },
             remedy: raised.first().map(|warning| warning.remedy.clone()),
         }
     };
@@ -443,7 +449,7 @@ fn delivered(measured: &Measured) -> Finding {
         Delivered::NotChecked { reason } => Err(reason.clone()),
         Delivered::Slots(slots) => {
             let in_use = compact(slots.in_use_mean);
-            let text = format!("{in_use} of {} slots were in use", slots.asked);
+            let text = format!("{in_use} of {} requests were on the wire", slots.asked);
             found(Some(1.0 - slots.share), text)
         }
         Delivered::Schedule(schedule) => {

@@ -223,7 +223,8 @@ impl Evidence {
     fn from_runs(quantity: Quantity, runs: &[(&Summary, Estimate)]) -> Option<Self> {
         let estimates: Vec<Estimate> = runs.iter().map(|(_, estimate)| *estimate).collect();
         let requests = runs.iter().map(|(summary, _)| summary.attempted).sum();
-        let found = runs.iter().map(|(run, _)| run.metrics.distribution(quantity.metric()));
+        let headlines: Vec<MetricValues> = runs.iter().map(|(run, _)| run.headline()).collect();
+        let found = headlines.iter().map(|run| run.distribution(quantity.metric()));
         let found: Option<Vec<&Distribution>> = found.collect();
         // The percentiles that every run has enough values for, with the interval between the runs.
         let between = |percentile: Percentile| {
@@ -696,7 +697,7 @@ impl Requirement {
         }
         let runs = summaries.len() as u64;
         let evidence = match summaries {
-            [only] => Evidence::from_run(self.quantity(), &only.metrics, only.attempted).ok(),
+            [only] => Evidence::from_run(self.quantity(), &only.headline(), only.attempted).ok(),
             _ => Evidence::from_runs(self.quantity(), &found),
         };
         let n = if runs == 1 { evidence.as_ref().map(|it| it.estimate.n) } else { Some(runs) };

@@ -5,6 +5,7 @@
 //! that raise it and that do not. The order of the table is the order among warnings of equal severity.
 
 use std::fmt::Write;
+use std::time::Duration;
 
 use inferometer_model::fmt::{compact, number, percent, whole};
 use inferometer_model::journal::RunStop;
@@ -19,10 +20,10 @@ use crate::audit::Audit;
 use crate::client::share;
 use crate::machines::DeviceFigures;
 use crate::metric;
-use crate::offered_load::{Delivered, HeldByCap, RATE_APART_GRAVE, SLOTS_SHARE, ScheduleDelivered};
-use crate::record::{LENGTH_TOLERANCE, Measured};
+use crate::offered_load::{Delivered, HeldByCap, RATE_APART_GRAVE, SLOTS_EMPTY, ScheduleDelivered};
+use crate::record::{LENGTH_TOLERANCE, Measured, max_tokens};
 use crate::server::TOKENS_APART;
-use crate::steady::SteadyKind;
+use crate::steady::{self, SteadyKind};
 
 /// An entry of a table of warnings. `raise` is a function from the judged thing to [`Raised`].
 pub(crate) struct Rule<F> {
@@ -102,6 +103,10 @@ pub(super) const fn bounds(degraded: f64, invalid: f64) -> Limits {
     Limits { degraded: Some(degraded), invalid: Some(invalid) }
 }
 
+/// How often the slots of a closed loop are filled, where no steady part was found.
+const ROUNDS_CLOSED: f64 = 10.0;
+/// How often the typical time of a request, or of a conversation, fits into the time of sending.
+const ROUNDS_OPEN: f64 = 5.0;
 /// The share of attempted requests above which failures bias the rest.
 pub(super) const ERRORS_SHARE: f64 = 0.01;
 /// Below this many answers even a mean is a guess.
@@ -123,7 +128,37 @@ const JOURNAL_WAITS_SHARE: f64 = 0.01;
 pub(crate) const CACHED_SHARE: f64 = 0.05;
 /// Above this share the results describe the cache.
 pub(crate) const CACHED_SHARE_GRAVE: f64 = 0.20;
-/// The share of streamed answers in one piece above which it is noted.
+/// Above this share nothing but the cache is measured.
+const CACHED_SHARE_MOST: f64 = 0.50;
+/// A shorter run is decided by single pauses of the machines.
+const SHORT_RUN_S: f64 = 1.0;
+/// A client that delays this share of its requests by more than a tenth of the median TTFT changes what is
+/// measured; single requests are delayed on every machine.
+const SENT_LATE_SHARE: f64 = 0.10;
+const SENT_LATE_REQUESTS: f64 = 0.01;
+const LATE_REQUESTS_LEAST: u64 = 3;
+/// A delay that every machine has now and then.
+const SENT_LATE_MS_LEAST: f64 = 0.5;
+/// The share of the median TTFT that the arrival of an event may be uncertain by.
+const ARRIVAL_WIDTH_SHARE: f64 = 0.05;
+/// The share of a second that a thread of the client may compute: above it, events wait for it.
+pub(super) const DRIVER_BUSY: Limits = bounds(0.70, 0.90);
+/// The share of the reads with several events above which the stream is gathered on its way.
+const GROUPED_SHARE: f64 = 0.20;
+/// How much the mean TTFT may be above the server's own: the way to the server and back.
+const TTFT_ABOVE_MS: f64 = 10.0;
+const TTFT_ABOVE_SHARE: f64 = 0.20;
+/// The share of an answer's time that its stream may stay open after its last token.
+const LATE_END_SHARE: f64 = 0.10;
+/// The share of answers without any output.
+const EMPTY_SHARE: Limits = bounds(ERRORS_SHARE, 0.10);
+/// An answer that takes so many times the median is named.
+const OUTLIER_TIMES: f64 = 20.0;
+/// Tokens that one event may carry, beyond one, without being noted: servers hold text back until a
+/// character is complete. Above the second, the events of a stream do not confirm its usage.
+const TOKENS_PER_EVENT_NOTED: f64 = 0.10;
+const TOKENS_PER_EVENT_MOST: f64 = 1.50;
+/// The share of streamed answers in one piece above which nothing is known of their tokens.
 const NOT_STREAMING_SHARE: f64 = 0.50;
 /// The share of answers with another length than requested above which it is noted.
 const OUTPUT_OFF_SHARE: f64 = 0.10;
@@ -232,6 +267,16 @@ static RULES: &[Rule<Raise>] = &[
         let ok = positive(run.measured.ok).filter(|ok| *ok < FEW_REQUESTS)?;
         note(format!("only {ok} requests ended ok"))
     }),
+    rule("short-run", CheckKind::SampleSize, |run| {
+        let seconds = run.measured.extremes.duration_s().filter(|it| *it < SHORT_RUN_S)?;
+        let text = "so single delays of the machines are a large part of it";
+        degraded(format!("the run lasted {} s, {text}", number(seconds)))
+    }),
+    rule("few-rounds", CheckKind::SteadyState, |run| {
+        let requests = rounds_missing(run)?;
+        let text = "so its start and its drain are a large part of it";
+        degraded(format!("the run is short for its load, {text}; {requests} requests would do"))
+    }),
     rule("rate-missed", CheckKind::DeliveredLoad, |run| {
         let schedule = schedule(run)?;
         let apart = schedule.rate_missed()?.abs();
@@ -265,9 +310,10 @@ static RULES: &[Rule<Raise>] = &[
     }),
     rule("slots-empty", CheckKind::DeliveredLoad, |run| {
         let Delivered::Slots(slots) = &run.measured.delivered else { return None };
-        when(slots.share < SLOTS_SHARE)?;
+        let (_, severity) = SLOTS_EMPTY.exceeded(Some(1.0 - slots.share))?;
         let (asked, used) = (slots.asked, compact(slots.in_use_mean));
-        degraded(format!("on average {used} of {asked} slots were in use before the drain"))
+        let text = "requests were on the wire on average before the drain";
+        raise(severity, format!("{used} of {asked} {text}"))
     }),
     rule("piling-up", CheckKind::SteadyState, |run| {
         let per_s = number(run.measured.steady.piling_up()?);
@@ -279,7 +325,7 @@ static RULES: &[Rule<Raise>] = &[
     rule("never-settled", CheckKind::SteadyState, |run| {
         let steady = &run.measured.steady;
         when(steady.state == SteadyKind::NeverSettled && steady.piling_up().is_none())?;
-        note(format!("the run reached no steady state: {}", steady.reason.as_ref()?))
+        degraded(format!("the run reached no steady state: {}", steady.reason.as_ref()?))
     }),
     rule("littles-law", CheckKind::LittlesLaw, |run| {
         let law = &run.measured.littles_law;
@@ -307,6 +353,22 @@ static RULES: &[Rule<Raise>] = &[
         let p99 = number(p99_ms);
         raise(severity, format!("1 % of the requests were sent {p99} ms or more too late"))
     }),
+    rule("sent-late-relative", CheckKind::SendLag, |run| {
+        let limit_ms = SENT_LATE_SHARE * run.answer_ms()?;
+        let limit_ms = limit_ms.max(SENT_LATE_MS_LEAST);
+        let is_late = |record: &&RequestRecord| {
+            client_delay_ms(record).is_some_and(|delay_ms| limit_ms < delay_ms)
+        };
+        let records = &run.observations.records;
+        let late = records.iter().filter(is_late).count() as u64;
+        when(
+            LATE_REQUESTS_LEAST <= late
+                && SENT_LATE_REQUESTS < share(late, run.measured.attempted)?,
+        )?;
+        let text =
+            "requests left more than a tenth of the median TTFT too late because of the client";
+        degraded(format!("{late} {text}"))
+    }),
     rule("client-lag", CheckKind::ClientLag, |run| {
         let (p99_ms, severity) = CLIENT_MS.exceeded(run.p99(&metric::CLIENT_LAG))?;
         let p99 = number(p99_ms);
@@ -330,6 +392,16 @@ static RULES: &[Rule<Raise>] = &[
         );
         raise(severity, text)
     }),
+    rule("arrival-width-relative", CheckKind::ArrivalWidth, |run| {
+        let width = run.measured.event_width.as_ref().and_then(|found| found.p99)?;
+        let ttft = run.answer_ms()?;
+        when(ARRIVAL_WIDTH_SHARE * ttft < width && CLIENT_MS.exceeded(Some(width)).is_none())?;
+        let [width, ttft] = [width, ttft].map(number);
+        degraded(format!(
+            "1 % of the events may have arrived {width} ms or more before their timestamps, and the \
+             median TTFT is {ttft} ms"
+        ))
+    }),
     rule("cpu-stolen", CheckKind::ClientLoop, |run| {
         // Samples of the machine are used where the run's own totals are missing.
         let sampled = || Some(run.client_machine()?.steal_share?.mean);
@@ -341,6 +413,11 @@ static RULES: &[Rule<Raise>] = &[
         let used = run.health.capacity.as_ref()?.used;
         let (share, severity) = CAPACITY_SHARE.exceeded(Some(used))?;
         raise(severity, format!("the load used {} of the client's capacity", percent(share)))
+    }),
+    rule("driver-busy", CheckKind::ClientCapacity, |run| {
+        let (busy, severity) = DRIVER_BUSY.exceeded(run.health.driver_busy)?;
+        let busy = percent(busy);
+        raise(severity, format!("a thread of the client used {busy} of its CPU in one second"))
     }),
     rule("clock-jump", CheckKind::Clock, |run| {
         let jumps = positive(run.health.clock_jumps?)?;
@@ -377,7 +454,10 @@ static RULES: &[Rule<Raise>] = &[
         let template = template_share(run.manifest.materials.input_length, &run.measured.audit);
         when(CACHED_SHARE < share - template)?;
         let text = "of the input came from the prefix cache, although every prompt should be new";
-        let severity = degraded_above(CACHED_SHARE_GRAVE, share);
+        let severity = match share {
+            share if CACHED_SHARE_MOST < share => Severity::Invalid,
+            share => degraded_above(CACHED_SHARE_GRAVE, share),
+        };
         let raised = raise(severity, format!("{} {text}", percent(share)))?;
         Some(match prompts {
             NewPrompts::Seeded => raised,
@@ -388,7 +468,8 @@ static RULES: &[Rule<Raise>] = &[
         // Where the server reports what it cached, that is judged instead.
         when(cached_share(run.measured).is_none())?;
         let earlier = run.manifest.seen_before.as_ref()?;
-        note(format!("run {earlier} may have sent the same prompts to this server"))
+        let text = "may have sent the same prompts to this server, which does not report its cache";
+        degraded(format!("run {earlier} {text}"))
     }),
     rule("repeated-prompts", CheckKind::Cache, |run| {
         let Source::Dataset(_) = run.manifest.spec.workload.source else { return None };
@@ -414,18 +495,61 @@ static RULES: &[Rule<Raise>] = &[
         let odd = &run.measured.anomalies;
         let share = share(odd.streams_in_one_arrival, odd.streams)?;
         when(NOT_STREAMING_SHARE < share)?;
-        note(format!("{} of the streamed answers arrived in one piece", percent(share)))
+        degraded(format!("{} of the streamed answers arrived in one piece", percent(share)))
+    }),
+    rule("grouped-events", CheckKind::Stream, |run| {
+        let odd = &run.measured.anomalies;
+        let share = share(odd.arrivals_grouped, odd.arrivals)?;
+        when(GROUPED_SHARE < share)?;
+        let text = "of the reads brought several events although the client read in time: a proxy or the \
+                    server holds tokens back";
+        degraded(format!("{} {text}", percent(share)))
+    }),
+    rule("server-ttft", CheckKind::Stream, |run| {
+        let server = run.measured.server.as_ref().ok()?.ttft_ms_mean?;
+        let ours = run.measured.series(&metric::TTFT).found.as_ref().ok()?.mean?;
+        when(TTFT_ABOVE_MS.max(TTFT_ABOVE_SHARE * server) < ours - server)?;
+        let [server, ours] = [server, ours].map(number);
+        degraded(format!(
+            "the mean TTFT is {ours} ms here and {server} ms by the server's own metrics: something \
+             between server and client delays the first token"
+        ))
+    }),
+    rule("late-end", CheckKind::Stream, |run| {
+        let odd = &run.measured.anomalies;
+        let [after, until] = [odd.after_output, odd.until_output].map(|it| it.as_secs_f64());
+        when(LATE_END_SHARE * until < after)?;
+        let share = percent(after / until);
+        degraded(format!(
+            "streams stayed open for another {share} of the time to their last token: throughputs \
+             include it, and latencies do not"
+        ))
     }),
     rule("no-output", CheckKind::Stream, |run| {
         let requests = positive(run.measured.tokens.without_output)?;
-        note(format!("{requests} ok answers have no text and no counted token"))
+        let severity = match EMPTY_SHARE.exceeded(share(requests, run.measured.ok)) {
+            Some((_, severity)) => severity,
+            None => Severity::Note,
+        };
+        raise(severity, format!("{requests} ok answers have no text and no counted token"))
+    }),
+    rule("outliers", CheckKind::Stream, |run| {
+        let e2e = run.measured.series(&metric::E2E).found.as_ref().ok()?;
+        let (median, max) = (e2e.p50?, e2e.max?);
+        when(OUTLIER_TIMES * median < max)?;
+        let [median, max] = [median, max].map(number);
+        note(format!("the slowest answer took {max} ms, and the median is {median} ms"))
     }),
     rule("output-length", CheckKind::OutputLength, |run| {
         let share = share(run.measured.anomalies.output_off, run.measured.ok)?;
         when(OUTPUT_OFF_SHARE < share)?;
+        let output = &run.measured.audit.output;
+        let planned = output.planned_tokens.unwrap_or(0) as f64;
+        let off = (output.actual_tokens.unwrap_or(0) as f64 - planned).abs() / planned.max(1.0);
         let (share, tolerance) = (percent(share), percent(LENGTH_TOLERANCE));
         let text = "longer or shorter than requested";
-        note(format!("{share} of the answers are more than {tolerance} {text}"))
+        let text = format!("{share} of the answers are more than {tolerance} {text}");
+        raise(degraded_above(LENGTH_TOLERANCE, off), text)
     }),
     rule("input-length", CheckKind::InputLength, |run| {
         // Images are tokens, too, and only the server knows how many.
@@ -446,16 +570,32 @@ static RULES: &[Rule<Raise>] = &[
         note(format!("the token counts of usage and stream differ for {requests} answers"))
     }),
     rule("above-max-tokens", CheckKind::TokenCounts, |run| {
-        let is_above = |record: &&RequestRecord| {
-            let counted = record.usage.as_ref().and_then(|usage| usage.completion_tokens);
-            // The limit is that of each choice.
-            let limit = u64::from(record.asked.output_tokens) * record.finishes.len().max(1) as u64;
-            record.ending.outcome == Outcome::Ok && counted.is_some_and(|counted| limit < counted)
+        when(run.measured.generates)?;
+        let excess = |record: &RequestRecord| {
+            let limit = max_tokens(record) as f64;
+            let reported = record.usage?.completion_tokens? as f64;
+            let is_above = record.ending.outcome == Outcome::Ok && limit < reported;
+            is_above.then(|| reported / limit.max(1.0) - 1.0)
         };
-        let above = positive(run.observations.records.iter().filter(is_above).count() as u64)?;
+        let excesses: Vec<f64> = run.observations.records.iter().filter_map(excess).collect();
+        let above = positive(excesses.len() as u64)?;
+        let mean = excesses.iter().sum::<f64>() / above as f64;
+        let is_rare = share(above, run.measured.ok)? <= ERRORS_SHARE;
+        let severity = match mean {
+            _ if is_rare => Severity::Note,
+            mean if mean <= LENGTH_TOLERANCE => Severity::Degraded,
+            _ => Severity::Invalid,
+        };
         let text = "usage reports more output tokens than max_tokens allows for";
-        let severity = degraded_above(ERRORS_SHARE, share(above, run.measured.ok)?);
         raise(severity, format!("{text} {above} of {} answers", run.measured.ok))
+    }),
+    rule("tokens-per-event", CheckKind::TokenCounts, |run| {
+        let odd = &run.measured.anomalies;
+        let per_event = odd.unmarked_tokens as f64 / positive(odd.unmarked_events)? as f64;
+        when(1.0 + TOKENS_PER_EVENT_NOTED < per_event)?;
+        let text = "usage counts for every event of the streams, and nothing confirms it";
+        let text = format!("{} tokens are what {text}", number(per_event));
+        raise(degraded_above(TOKENS_PER_EVENT_MOST, per_event), text)
     }),
     rule("token-source", CheckKind::TokenCounts, |run| {
         let requests = positive(run.measured.tokens.output_source.events)?;
@@ -555,6 +695,36 @@ static RULES: &[Rule<Raise>] = &[
         degraded(format!("the client's machine had {left} MiB of memory left (needs {least} MiB)"))
     }),
 ];
+
+/// What the client added to the way of a request, in milliseconds: from its release to its first byte,
+/// without opening a connection.
+fn client_delay_ms(record: &RequestRecord) -> Option<f64> {
+    let dial = record.connection.as_ref().and_then(|connection| connection.dial);
+    let opened = dial.map_or(Duration::ZERO, |dial| {
+        dial.secured.unwrap_or(dial.connected).since(dial.started).unwrap_or_default()
+    });
+    let delay = record.sent?.since(record.admitted)?.saturating_sub(opened);
+    Some(delay.as_secs_f64() * 1e3)
+}
+
+/// The number of requests that would do, where the run has too few for its load.
+fn rounds_missing(run: &RunContext<'_>) -> Option<u64> {
+    let steady = &run.measured.steady;
+    let is_slotted = steady::is_slotted(&run.measured.shape);
+    let least = match steady.state {
+        SteadyKind::NotJudged => return None,
+        SteadyKind::Settled if is_slotted => return None,
+        SteadyKind::Settled | SteadyKind::NeverSettled | SteadyKind::TooShort if is_slotted => {
+            ROUNDS_CLOSED
+        }
+        SteadyKind::Settled | SteadyKind::NeverSettled | SteadyKind::TooShort => ROUNDS_OPEN,
+    };
+    let rounds = steady::rounds(run.observations)?;
+    when(rounds < least)?;
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count")]
+    let requests = (run.measured.attempted as f64 * least / rounds).ceil() as u64;
+    Some(requests)
+}
 
 impl Limits {
     /// A value above the first limit, and how severe it is.
@@ -694,6 +864,16 @@ backlog: the server does not keep up with this rate: lower it, or raise --max-co
 insecure: make this system trust the server's certificate, and remove --insecure
 proxy-variables: none needed; unset them to be sure
 few-requests: send more requests (--requests)
+short-run: measure for longer (--duration, --requests)
+few-rounds: send more requests (--requests), or measure for longer (--duration)
+sent-late-relative: give the client idle cores (--client-cores, --pin-cores), or run it on another machine
+arrival-width-relative: give the client idle cores (--client-cores, --pin-cores), or run it on another machine
+driver-busy: drive the load with more threads (--client-cores), or from more than one machine
+grouped-events: measure the server without the proxy in between, or switch its buffering off; TTFT and ITL describe the groups
+server-ttft: measure from a machine next to the server, without a proxy in between
+late-end: nothing to do at the client: the server, or a proxy, ends its streams late
+outliers: look at the slow answers in the raw records; a mean describes them badly
+tokens-per-event: ask the server for token counts in its stream (vLLM: continuous usage), or compare with a tokenizer
 rate-missed, arrivals-bunched: give the client more cores or a separate machine, or lower the rate
 rate-missed-unsent: look at why requests were not sent (errors by cause), or lower the rate: the server received less load than requested
 arrivals-unlike: use another --seed, and report the run directory as a bug if it happens again

@@ -54,6 +54,10 @@ const ON_REQUESTS: Latency = Latency {
 const OF_GAPS: &str = "all gaps of a request count as one cluster, and consecutive requests as \
     blocks: thousands of gaps from a few answers are few facts";
 
+/// The share of an answer's tokens that may have come with its first arrival without being counted there:
+/// with more, TPOT would be a guess.
+const TOKENS_UNKNOWN: f64 = 0.05;
+
 const NO_OUTPUT: Missing = Missing("no ok answer carried output");
 const NO_GAPS: Missing = Missing("no ok answer came in more than one arrival");
 
@@ -127,12 +131,18 @@ pub static TPOT: Metric = Metric {
     definition: "time per output token: (last arrival − first) / tokens after the first arrival",
     headline: Headline::Always,
     source: measured(
-        Latency { absent: Missing("no ok answer has tokens after its first arrival"), ..IN_GROUPS },
+        Latency {
+            absent: Missing("no ok answer shows how many tokens came after its first arrival"),
+            ..IN_GROUPS
+        },
         |request, ruler| {
             let [first, .., last] = request.output.arrivals.as_slice() else { return None };
-            let after_first = request.tokens.count.saturating_sub(first.tokens.unwrap_or(1));
-            let has_more = 0 < after_first;
-            Some(has_more.then(|| ruler.ms(first.at, last.at))?? / after_first as f64)
+            let tokens = request.tokens.count;
+            let per_event = tokens as f64 / request.output.events as f64;
+            let unknown = first.tokens.map_or(f64::from(first.events) * per_event - 1.0, |_| 0.0);
+            let after_first = tokens.saturating_sub(first.tokens.unwrap_or(1));
+            let is_known = 0 < after_first && unknown <= TOKENS_UNKNOWN * after_first as f64;
+            Some(is_known.then(|| ruler.ms(first.at, last.at))?? / after_first as f64)
         },
     ),
     ..latency_named("tpot", "tpot_ms", "TPOT")

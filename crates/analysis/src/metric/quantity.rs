@@ -107,7 +107,7 @@ impl Quantity {
 
     /// Its value in a run, with its within-run interval; or why there is none.
     pub fn value_in(&self, summary: &Summary) -> Result<Estimate, String> {
-        self.value_among(&summary.metrics, summary.attempted)
+        self.value_among(&summary.headline(), summary.attempted)
     }
 
     /// The same of the metrics of a run with so many attempted requests.

@@ -160,6 +160,15 @@ impl<T> Default for ByMetric<T> {
     }
 }
 
+impl<T> IntoIterator for ByMetric<T> {
+    type Item = (&'static Metric, T);
+    type IntoIter = std::vec::IntoIter<Self::Item>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
+    }
+}
+
 impl<T> FromIterator<(&'static Metric, T)> for ByMetric<T> {
     fn from_iter<I: IntoIterator<Item = (&'static Metric, T)>>(values: I) -> Self {
         Self(values.into_iter().collect())

@@ -1,16 +1,17 @@
 //! Requests in groups: by the turn of their conversation, by the part of a mix, and by how they ended.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use inferometer_model::observations::Manifest;
 use inferometer_model::outcome::{Cause, Stage};
-use inferometer_model::record::FinishReason;
+use inferometer_model::record::{FinishReason, Read};
 use inferometer_model::spec::Source;
 use inferometer_model::{Observations, Outcome, RequestRecord};
 use serde::{Deserialize, Serialize};
 
 use crate::metric::{ByMetric, METRICS, Metric};
-use crate::record::{Attempt, Output, OutputTokens, TokenSource, moment_to_ms};
+use crate::record::{Arrival, Attempt, Flight, Output, OutputTokens, TokenSource, moment_to_ms};
 use crate::statistics::{Percentile, Sample};
 
 /// One turn of all conversations.
@@ -235,6 +236,15 @@ pub(crate) struct Anomalies {
     /// Streamed answers of two tokens or more, and those of them that came in one arrival.
     pub(crate) streams: u64,
     pub(crate) streams_in_one_arrival: u64,
+    /// Arrivals that were read in time, and those of them that brought several output events.
+    pub(crate) arrivals: u64,
+    pub(crate) arrivals_grouped: u64,
+    /// Output events of the streams whose tokens only usage counts, and those tokens.
+    pub(crate) unmarked_events: u64,
+    pub(crate) unmarked_tokens: u64,
+    /// Time from the last output of a stream to its end, and from the request to its last output.
+    pub(crate) after_output: Duration,
+    pub(crate) until_output: Duration,
     /// Answers whose length is off by more than [`LENGTH_TOLERANCE`] of what was asked.
     pub(crate) output_off: u64,
     pub(crate) done_seen: u64,
@@ -249,6 +259,8 @@ pub(crate) struct Anomalies {
     pub(crate) reads_stamped: u64,
 }
 
+/// Bytes that waited longer in the kernel may have been joined by later ones there.
+const READ_IN_TIME: Duration = Duration::from_millis(1);
 /// Beyond this share of the asked length an answer is of another length.
 pub(crate) const LENGTH_TOLERANCE: f64 = 0.10;
 
@@ -315,6 +327,29 @@ impl Anomalies {
                 self.streams += 1;
                 self.streams_in_one_arrival += u64::from(output.arrivals.len() == 1);
             }
+            self.add_stream(record, output, tokens);
+        }
+    }
+
+    fn add_stream(&mut self, record: &RequestRecord, output: &Output, tokens: OutputTokens) {
+        // What the client read late is grouped by the client.
+        let lag = |read: &Read| read.user.since(read.at()).unwrap_or_default();
+        let in_time = |arrival: &&Arrival| {
+            record.reads.get(arrival.read).is_some_and(|read| lag(read) <= READ_IN_TIME)
+        };
+        for arrival in output.arrivals.iter().filter(in_time) {
+            self.arrivals += 1;
+            self.arrivals_grouped += u64::from(1 < arrival.events);
+        }
+        if tokens.source == TokenSource::Usage && output.marked_tokens().is_none() {
+            self.unmarked_events += output.events;
+            self.unmarked_tokens = self.unmarked_tokens.saturating_add(tokens.count);
+        }
+        if let Some(wire) = Flight::on_the_wire(record)
+            && let Some(last) = output.arrivals.last().map(|arrival| arrival.at.as_nanos())
+        {
+            self.after_output += Duration::from_nanos(wire.to_ns.saturating_sub(last));
+            self.until_output += Duration::from_nanos(last.saturating_sub(wire.from_ns));
         }
     }
 }

@@ -254,6 +254,7 @@ impl<'run> Pass<'run> {
             deliveries: &deliveries,
             work: &work,
             generates: self.generates,
+            has_slos: !self.slos.is_empty(),
         };
         let steady = SteadyState::detect(&self.manifest.spec.load.shape, &course);
         let gaps = Gaps::gather(records, &mut self.ruler);

@@ -237,13 +237,28 @@ impl OutputTokens {
     pub(crate) fn from_record(record: &RequestRecord, output: &Output) -> Self {
         let said = record.usage.and_then(|usage| usage.completion_tokens);
         let zero_usage = said == Some(0) && 0 < output.events;
-        let (count, source) = match (said, output.marked_tokens()) {
+        let most = most_output_tokens(record);
+        let believed = |count: &u64| *count <= most;
+        let marked = output.marked_tokens().filter(believed);
+        let (count, source) = match (said.filter(believed), marked) {
             (Some(count), _) if !zero_usage => (count, TokenSource::Usage),
             (_, Some(count)) => (count, TokenSource::StreamMarks),
             (_, None) => (output.events, TokenSource::Events),
         };
         Self { count, source, zero_usage }
     }
+}
+
+/// The output tokens that `max_tokens` allows, over all choices.
+pub(crate) fn max_tokens(record: &RequestRecord) -> u64 {
+    u64::from(record.asked.output_tokens) * record.finishes.len().max(1) as u64
+}
+
+/// The most output tokens that an answer can have: as many as were allowed, or, from a server that
+/// ignores the limit, as many as there are bytes and events. A count above that is not believed.
+fn most_output_tokens(record: &RequestRecord) -> u64 {
+    let arrived: u64 = record.events.iter().map(|event| u64::from(event.text_bytes) + 1).sum();
+    max_tokens(record).max(arrived)
 }
 
 impl Tokens {

@@ -3,6 +3,7 @@
 //! The window is the whole run, from the first byte sent to the last ending of a request that was
 //! sent, ramp and drain included; its kind says so.
 
+use inferometer_model::record::Read;
 use inferometer_model::{Moment, Outcome, RequestRecord};
 use serde::{Deserialize, Serialize};
 
@@ -133,6 +134,14 @@ impl Flight {
     /// `None` for a request that was never sent, too.
     pub(crate) fn from_record(record: &RequestRecord) -> Option<Self> {
         Self::new(record.sent?, record.ending.at)
+    }
+
+    /// From the first byte sent to the last byte received, without what an answer waited for the client
+    /// to read it. `None` for a request that was never sent.
+    pub(crate) fn on_the_wire(record: &RequestRecord) -> Option<Self> {
+        let last_read = record.reads.last().filter(|_| record.ending.outcome == Outcome::Ok);
+        let received = last_read.map_or(record.ending.at, Read::at);
+        Self::new(record.sent?, received)
     }
 
     /// The part of it inside another stretch; `None` when it lies outside.

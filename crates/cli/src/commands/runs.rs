@@ -74,13 +74,13 @@ fn run_table(runs: &[RunListing]) -> Table {
     .left("load", |(listing, _)| known(load(listing)))
     .right("ok", |(_, summary)| known(summary.as_ref().map(|it| count(it.count(Outcome::Ok)))))
     .right("TTFT p50 ms", |(_, summary)| {
-        let ttft = summary.as_ref().and_then(|it| it.metrics.distribution(&metric::TTFT));
-        Cell::text(number(ttft.and_then(|ttft| ttft.percentile(Percentile::P50))))
+        let value = summary.as_ref().map(|it| metric::TTFT.p50().value_in(it));
+        Cell::text(number(value.and_then(Result::ok).map(|found| found.value)))
     })
     .right("tok/s", |(_, summary)| {
-        let output = &metric::OUTPUT_THROUGHPUT;
-        let found = summary.as_ref().and_then(|it| it.metrics.scalar(output));
-        Cell::text(number(found.and_then(|found| found.value)))
+        let output = metric::OUTPUT_THROUGHPUT.quantity();
+        let value = summary.as_ref().map(|it| output.value_in(it));
+        Cell::text(number(value.and_then(Result::ok).map(|found| found.value)))
     })
     .left("", |(listing, _)| {
         let simulated = listing.manifest.as_ref().and_then(|it| it.simulated.as_ref());

@@ -69,7 +69,7 @@ impl<'a> Row<'a> {
 
     /// Values of a distribution, all runs added up; `None` for a scalar.
     pub(super) fn values_of(&self, metric: &Metric) -> Option<u64> {
-        let of_run = |run: &&Summary| run.metrics.distribution(metric).map(|found| found.n);
+        let of_run = |run: &&Summary| run.headline().distribution(metric).map(|found| found.n);
         self.runs.iter().filter_map(of_run).reduce(|sum, n| sum + n)
     }
 
@@ -154,7 +154,8 @@ impl<'a> Row<'a> {
     /// Independent values behind a distribution, in the run that has fewest.
     pub(super) fn independent(&self, metric: &Metric) -> Option<f64> {
         let of_run = |run: &&Summary| {
-            let found = run.metrics.distribution(metric)?;
+            let values = run.headline();
+            let found = values.distribution(metric)?;
             Some(found.effective_n.unwrap_or(found.n as f64))
         };
         self.runs.iter().filter_map(of_run).min_by(f64::total_cmp)

@@ -238,7 +238,7 @@ fn latencies(summary: &Summary, detail: Detail) -> Table {
     let statistics = if is_brief { &STATISTICS[..5] } else { &STATISTICS[..] };
     let mut rows = Vec::new();
     let mut note = None;
-    for (metric, value) in summary.metrics.iter() {
+    for (metric, value) in summary.headline().iter() {
         let MetricValue::Distribution(found) = value else { continue };
         let is_headline = metric.headline.is_on(summary.run.load.is_open());
         let is_shown = [&metric::TTFT, &metric::ICL, &metric::E2E].contains(&metric);
@@ -287,7 +287,8 @@ fn latency_cell(metric: &Metric, found: &Distribution, statistic: Statistic) -> 
 fn numbers(summary: &Summary, detail: Detail) -> Table {
     let is_brief = detail == Detail::Brief;
     let needs_slos = [&metric::GOODPUT, &metric::ATTAINMENT, &metric::FLUIDITY];
-    let scalars = summary.metrics.iter().filter_map(|(metric, value)| match value {
+    let values = summary.headline();
+    let scalars = values.iter().filter_map(|(metric, value)| match value {
         MetricValue::Scalar(scalar) if scalar.value.is_none() && metric.is_telemetry => None,
         _ if summary.request_slos.is_none() && needs_slos.contains(&metric) => None,
         MetricValue::Scalar(scalar) => Some((metric, scalar)),
@@ -329,7 +330,8 @@ fn steady(summary: &Summary) -> Vec<Block> {
         [window.from_ms, window.to_ms].map(|ms: Option<f64>| number(ms.map(|ms| ms / 1e3)));
     let ok = count(figures.requests);
     let text = format!(
-        "from {from} s to {to} s, {ok} ok requests sent; the tables above are of the whole run"
+        "from {from} s to {to} s, {ok} ok requests sent; the tables above are of this part, \
+         without the start and the drain"
     );
     let cell = |value: Option<f64>| {
         value.map_or_else(|| Cell::text(NOTHING), |value| Cell::number(number(value), value))
@@ -637,7 +639,7 @@ fn client(summary: &Summary) -> Option<Section> {
     let client = &summary.client;
     let ms = |value| fmt::with_unit(value, Unit::Milliseconds);
     let p99 = |metric: &'static Metric| {
-        ms(summary.metrics.distribution(metric).and_then(|found| found.p99))
+        ms(summary.headline().distribution(metric).and_then(|found| found.p99))
     };
     let stamps = match client.kernel_stamps {
         Some(share) => format!("{} of reads stamped by the kernel", percent(share)),

@@ -76,8 +76,9 @@ fn a_flipped_bit_in_the_header_is_an_error_that_names_the_file() {
         flipped[bit / 8] ^= 1 << (bit % 8);
         let error = read_journal(&flipped).unwrap_err();
         assert!(error.to_string().starts_with("memory "), "{error}");
-        if 64 < bit {
-            assert!(matches!(error, StoreError::NewerFormat { known: 1, .. }), "{error}");
+        // Without its one bit the version is zero, which no journal has.
+        if 64 <= bit && bit != 65 {
+            assert!(matches!(error, StoreError::NewerFormat { known: 2, .. }), "{error}");
         }
     }
 }

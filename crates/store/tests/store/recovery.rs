@@ -223,11 +223,11 @@ fn a_journal_that_contradicts_itself_is_refused_and_left_alone() {
 #[test]
 fn a_journal_of_a_newer_version_is_refused_and_left_alone() {
     let (_place, run) = dead_run(Some(5), &[started(0)]);
-    change_journal(&run, |bytes| bytes[8] = 2);
+    change_journal(&run, |bytes| bytes[8] = 3);
     let path = run.path().join("requests.journal");
     let before = fs::read(&path).unwrap();
     for error in [run.read().unwrap_err(), run.recover().unwrap_err()] {
-        assert!(matches!(error, StoreError::NewerFormat { found: 2, known: 1, .. }), "{error}");
+        assert!(matches!(error, StoreError::NewerFormat { found: 3, known: 2, .. }), "{error}");
     }
     assert_eq!(fs::read(&path).unwrap(), before);
 }

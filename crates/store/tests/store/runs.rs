@@ -49,7 +49,7 @@ fn a_new_run_has_a_manifest_that_says_what_was_asked() {
     let manifest = writer.directory().manifest().unwrap();
     assert_eq!(&manifest, writer.manifest());
     assert_eq!(manifest.started, "2026-01-02T03:04:05.5Z");
-    assert_eq!(manifest.format, 1);
+    assert_eq!(manifest.format, 2);
     assert_eq!(manifest.run, writer.directory().id());
     assert!(manifest.run.starts_with("20260102-030405-"), "{}", manifest.run);
     assert_eq!(manifest.run.len(), "20260102-030405-xxxx".len());
@@ -238,9 +238,9 @@ fn a_damaged_manifest_is_an_error_that_names_file_and_place() {
             assert!(error.to_string().contains("manifest.json"), "{error}");
         }
     }
-    fs::write(&path, b"{\"format\": 2, \"something\": \"else\"}").unwrap();
+    fs::write(&path, b"{\"format\": 3, \"something\": \"else\"}").unwrap();
     let newer = run.read().unwrap_err();
-    assert!(matches!(newer, StoreError::NewerFormat { found: 2, known: 1, .. }), "{newer}");
+    assert!(matches!(newer, StoreError::NewerFormat { found: 3, known: 2, .. }), "{newer}");
     fs::remove_file(&path).unwrap();
     assert!(matches!(run.read(), Err(StoreError::Missing { .. })));
     assert!(matches!(run.state(), RunState::Unreadable(_)));

@@ -177,6 +177,7 @@ pub(crate) fn run_ended() -> JournalEntry {
             mapping: Some(ClockMapping { estimates: 4, error_ns_max: 900, jumps: 0 }),
             loop_lag,
             journal_waits: 0,
+            driver_cpu_us: Some(250_000),
         },
     })
 }

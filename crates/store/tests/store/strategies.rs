@@ -197,7 +197,13 @@ fn client() -> impl Strategy<Value = ClientFacts> {
         });
     let lag = (vec(any::<u64>(), 0..33), any::<u64>())
         .prop_map(|(counts, max_ns)| LagHistogram { counts, max_ns });
-    (option::of(mapping), lag, any::<u64>()).prop_map(|(mapping, loop_lag, journal_waits)| {
-        ClientFacts { drivers: 1, mapping, loop_lag, journal_waits, cpu: None }
+    let facts = (option::of(mapping), lag, any::<u64>(), option::of(any::<u32>()));
+    facts.prop_map(|(mapping, loop_lag, journal_waits, driver_cpu_us)| ClientFacts {
+        drivers: 1,
+        mapping,
+        loop_lag,
+        journal_waits,
+        cpu: None,
+        driver_cpu_us,
     })
 }

@@ -109,7 +109,8 @@ pub(in crate::pages) fn spread<T: Copy>(found: &[T], max: usize) -> Vec<T> {
 
 fn tail_finding(first: &Drawn<'_>, last: &Drawn<'_>, metric: &Metric) -> Option<String> {
     let values = |run: &Summary| {
-        let found = run.metrics.distribution(metric)?;
+        let values = run.headline();
+        let found = values.distribution(metric)?;
         Some((found.p50?, found.p99?, found.is_certified(Percentile::P99)))
     };
     let (middle, tail, is_certified) = values(first.1)?;
@@ -212,7 +213,8 @@ fn resampled(
 }
 
 fn course_finding(summary: &Summary) -> String {
-    let scalar = |metric: &Metric| summary.metrics.scalar(metric).and_then(|found| found.value);
+    let values = summary.headline();
+    let scalar = |metric: &Metric| values.scalar(metric).and_then(|found| found.value);
     // Points are means over a step, so none of them is the peak.
     let [mean, peak] =
         [number(scalar(&metric::CONCURRENCY_MEAN)), whole(scalar(&metric::CONCURRENCY_PEAK))];
