@@ -14,7 +14,9 @@ use inferometer_model::plan::{Bounds, Fingerprints};
 use inferometer_model::record::{
     Asked, Carried, ConnectionFacts, DoneMark, Event, Finish, FinishReason, Read, Usage,
 };
-use inferometer_model::spec::{Lengths, LoadShape, SourceTable, TargetTable, Think, WorkloadTable};
+use inferometer_model::spec::{
+    Lengths, LoadShape, LoadTable, SourceTable, TargetTable, Think, WorkloadTable,
+};
 use inferometer_model::telemetry::{
     Counters, Dialect, Gauges, Recording, Telemetry, TelemetrySample, Timings,
 };
@@ -222,6 +224,7 @@ fn manifest() -> Manifest {
     let spec = SpecDraft {
         url: Some("http://127.0.0.1:8000".parse().unwrap()),
         target: TargetTable { api: Some(Api::Completions), ..TargetTable::default() },
+        load: LoadTable { concurrency: Some(4), ..LoadTable::default() },
         workload: WorkloadTable {
             source: SourceTable {
                 input_tokens: Some(Lengths::Fixed(512)),

@@ -23,6 +23,7 @@ use crate::record::RequestRates;
 use crate::set::SetSummary;
 use crate::set::fixture::changed_metrics;
 use crate::statistics::Estimate;
+use crate::steady::SteadyState;
 use crate::summary::{Summary, summarize};
 
 /// A hundred requests on a server that counts its tokens.
@@ -32,6 +33,7 @@ static CALM: LazyLock<Summary> =
 /// A run with these figures, and so many requests of a hundred failed.
 fn run([prompt, generation, latency, of_request, read]: [f64; 5], errors: u64) -> Summary {
     let mut run = CALM.clone();
+    run.steady = SteadyState::default();
     let estimate = |value| {
         Some(Estimate { value, interval: None, n: 100, effective_n: None, certified: true })
     };

@@ -167,12 +167,11 @@ fn a_poisson_schedule_fits_and_an_even_one_does_not() {
 fn slots_that_were_empty_degrade() {
     // One user at a time where four were asked for.
     let mut observations = calm_of(200);
-    assert_eq!(raised(&observations), []);
     let LoadShape::Closed { concurrency, .. } = &mut observations.manifest.spec.load.shape else {
         panic!("a closed loop");
     };
     *concurrency = NonZeroU32::new(4).unwrap();
-    assert_eq!(raised(&observations), [("slots-empty", Severity::Degraded)]);
+    assert_eq!(raised(&observations), [("slots-empty", Severity::Invalid)]);
     // 120 ms each, every 100 ms.
     assert!((slots(&observations).in_use_mean - 1.2).abs() < 0.01);
 }

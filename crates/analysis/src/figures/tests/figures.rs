@@ -154,7 +154,8 @@ fn tokens_that_only_usage_counts_are_spread_over_the_arrivals() {
 
 #[test]
 fn tokens_of_an_answer_without_output_are_where_it_ended() {
-    let course = checked(&run(vec![Given::ok(0).ends(900).usage(10, 8).record()])).course;
+    let course =
+        checked(&run(vec![Given::ok(0).asked(10, 8).ends(900).usage(10, 8).record()])).course;
     assert_eq!(course.output_tokens[17], 8);
 }
 

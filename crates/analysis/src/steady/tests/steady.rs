@@ -130,12 +130,12 @@ fn the_window_begins_after_the_warm_up_and_ends_where_the_drain_does() {
 }
 
 #[test]
-fn a_closed_loop_that_slows_down_never_settles_and_is_noted() {
+fn a_closed_loop_that_slows_down_never_settles_and_is_degraded() {
     let slowing = user(400, |id| 50 + id);
     let found = steady(&slowing);
     assert_eq!(found.state, SteadyKind::NeverSettled);
     assert!(found.reason.unwrap().contains("output rate"));
-    assert_eq!(raised(&slowing), [("never-settled", Severity::Note)]);
+    assert_eq!(raised(&slowing), [("never-settled", Severity::Degraded)]);
     let even = user(400, |_| 100);
     assert_eq!(steady(&even).state, SteadyKind::Settled);
     assert_eq!(raised(&even), []);

@@ -49,7 +49,7 @@ fn a_role_is_a_first_token_there() {
     close(found.request_throughput, 1.0 / 0.87);
     close(found.output_throughput, 3.0 / 0.87);
     close(found.total_token_throughput, 33.0 / 0.87);
-    assert_eq!((found.max_concurrency, found.request_rate), (Some(8), None));
+    assert_eq!((found.max_concurrency, found.request_rate), (Some(4), None));
 }
 
 #[test]

@@ -38,8 +38,10 @@ fn in_one_piece(record: &mut RequestRecord) {
 
 #[test]
 fn streams_in_one_piece_are_named_above_half() {
-    assert_eq!(with(20, in_one_piece), []);
-    assert_eq!(with(21, in_one_piece), [("not-streaming", Severity::Note)]);
+    let is_named =
+        |found: Vec<(&str, Severity)>| found.contains(&("not-streaming", Severity::Degraded));
+    assert!(!is_named(with(20, in_one_piece)));
+    assert!(is_named(with(21, in_one_piece)));
 }
 
 #[test]
@@ -84,7 +86,7 @@ fn shorter(source: Source, reason: &FinishReason) -> Observations {
     observations
 }
 
-const OFF: [(&str, Severity); 1] = [("output-length", Severity::Note)];
+const OFF: [(&str, Severity); 1] = [("output-length", Severity::Degraded)];
 
 #[test]
 fn an_answer_of_the_data_may_end_by_itself() {
@@ -110,7 +112,7 @@ fn an_answer_that_was_to_go_on_or_went_on_too_long_is_off() {
     assert_eq!(raised(&pinned), OFF);
     let mut longer = shorter(dataset(None), &FinishReason::Stop);
     longer.records.iter_mut().for_each(|record| record.asked.output_tokens = 2);
-    assert_eq!(raised(&longer), [&[("above-max-tokens", Severity::Degraded)], &OFF[..]].concat());
+    assert_eq!(raised(&longer), [&[("above-max-tokens", Severity::Invalid)], &OFF[..]].concat());
 }
 
 #[test]
@@ -119,7 +121,7 @@ fn the_history_of_a_later_turn_and_pictures_are_no_wrong_input() {
         record.usage.as_mut().unwrap().prompt_tokens = Some(900);
         record.asked.turn = 1;
     };
-    assert_eq!(with(20, long), []);
+    assert!(!with(20, long).iter().any(|(key, _)| *key == "input-length"));
     let mut observations = calm();
     for record in &mut observations.records {
         record.usage.as_mut().unwrap().prompt_tokens = Some(900);
@@ -158,8 +160,16 @@ fn more_tokens_than_max_tokens_allows_are_named() {
     assert_eq!(counts(ALL, 3), []);
     assert_eq!(
         counts(ALL, 4),
-        [("above-max-tokens", Severity::Degraded), ("output-length", Severity::Note)]
+        [("above-max-tokens", Severity::Invalid), ("output-length", Severity::Degraded)]
     );
+    // One token more than asked, on every answer, changes the throughput by a few percent only.
+    let one_more = with(ALL, |record| {
+        record.asked.output_tokens = 16;
+        record.usage.as_mut().unwrap().completion_tokens = Some(17);
+        record.events.iter_mut().for_each(|event| event.tokens = None);
+        record.events.iter_mut().for_each(|event| event.text_bytes = 20);
+    });
+    assert!(one_more.contains(&("above-max-tokens", Severity::Degraded)), "{one_more:?}");
     assert_eq!(counts(1, 4)[0].0, "above-max-tokens");
 }
 
@@ -181,7 +191,9 @@ fn tokens_counted_as_events_are_named() {
 #[test]
 fn an_answer_without_output_is_named_and_counts_no_events() {
     let found = with(1, |record| *record = Given::ok(record.id.0).no_usage().record());
-    assert_eq!(found, [("no-output", Severity::Note)]);
+    assert_eq!(found, [("no-output", Severity::Degraded)], "one of forty");
+    let found = with(5, |record| *record = Given::ok(record.id.0).no_usage().record());
+    assert_eq!(found[0], ("no-output", Severity::Invalid));
 }
 
 #[test]

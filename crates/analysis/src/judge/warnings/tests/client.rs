@@ -2,6 +2,7 @@
 
 use inferometer_model::journal::{ClockMapping, CpuFacts, NotSent};
 use inferometer_model::observations::CalibrationFacts;
+use inferometer_model::record::{ConnectionFacts, Dial};
 use inferometer_model::spec::{Arrivals, LoadShape, Rate};
 use inferometer_model::{Outcome, RequestId};
 
@@ -25,12 +26,40 @@ fn late_sending_spoils_an_open_loop_and_not_a_closed_one() {
     let (rate, arrivals) = (Rate::Steady { per_s: 10.0 }, Arrivals::Poisson);
     for cap in [None, std::num::NonZeroU32::new(8)] {
         let open = LoadShape::Open { rate: rate.clone(), arrivals, cap };
-        assert_eq!(raised(&with_sent_delay(&open, 10)), []);
-        assert_eq!(raised(&with_sent_delay(&open, 11)), [("sent-late", Severity::Degraded)]);
-        assert!(raised(&with_sent_delay(&open, 101)).contains(&("sent-late", Severity::Invalid)));
+        let late = |delay| raised(&with_sent_delay(&open, delay));
+        let is_late = |found: &[(&str, Severity)]| found.iter().any(|(key, _)| *key == "sent-late");
+        assert_eq!(late(4), []);
+        assert!(!is_late(&late(10)));
+        assert!(late(11).contains(&("sent-late", Severity::Degraded)));
+        assert!(late(101).contains(&("sent-late", Severity::Invalid)));
     }
     let closed = calm().manifest.spec.load.shape;
-    assert_eq!(raised(&with_sent_delay(&closed, 40)), []);
+    assert_eq!(raised(&with_sent_delay(&closed, 4)), [], "TTFT is then 46 ms");
+    assert_eq!(
+        raised(&with_sent_delay(&closed, 6)),
+        [("sent-late-relative", Severity::Degraded)],
+        "a closed loop is slowed down"
+    );
+    // Opening a connection is not the client's delay.
+    let mut dialled = with_sent_delay(&closed, 6);
+    for record in &mut dialled.records {
+        let (started, connected) = (record.admitted, record.sent.unwrap());
+        let dial = Some(Dial { started, connected, secured: None });
+        record.connection = Some(ConnectionFacts { ordinal: 0, reused: false, dial });
+    }
+    assert_eq!(raised(&dialled), []);
+}
+
+#[test]
+fn a_driver_without_spare_time_is_named() {
+    let with_cpu = |used_us| {
+        let mut observations = calm();
+        observations.ending.client.driver_cpu_us = Some(used_us);
+        raised(&observations)
+    };
+    assert_eq!(with_cpu(700_000), []);
+    assert_eq!(with_cpu(710_000), [("driver-busy", Severity::Degraded)]);
+    assert_eq!(with_cpu(910_000), [("driver-busy", Severity::Invalid)]);
 }
 
 fn with_client_lag(lag_ns: u64) -> Observations {
@@ -90,9 +119,13 @@ fn with_width(width: u64) -> Observations {
 
 #[test]
 fn coalesced_reads_with_a_wide_reach_are_named() {
-    assert_eq!(raised(&with_width(5)), []);
-    assert_eq!(raised(&with_width(6)), [("arrival-width", Severity::Degraded)]);
-    assert_eq!(raised(&with_width(51)), [("arrival-width", Severity::Invalid)]);
+    let about_width = |width| {
+        let found = raised(&with_width(width));
+        found.into_iter().find(|(key, _)| key.starts_with("arrival-width"))
+    };
+    assert_eq!(about_width(5), Some(("arrival-width-relative", Severity::Degraded)));
+    assert_eq!(about_width(6), Some(("arrival-width", Severity::Degraded)));
+    assert_eq!(about_width(51), Some(("arrival-width", Severity::Invalid)));
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Warnings about how the run went, raised and not raised.
 
 use inferometer_model::outcome::Cause;
+use inferometer_model::spec::{LoadShape, Think};
 
 use super::*;
 use crate::fixture::{Given, calm, calm_of, calm_record, raised, run};
@@ -77,9 +78,27 @@ fn proxy_variables_are_noted() {
 
 #[test]
 fn fewer_than_thirty_answers_are_few() {
-    let of = |count| raised(&run((0..count).map(calm_record).collect()));
-    assert_eq!(of(29), [("few-requests", Severity::Note)]);
-    assert_eq!(of(30), []);
+    let with = |count| raised(&run((0..count).map(calm_record).collect()));
+    assert!(with(29).contains(&("few-requests", Severity::Note)));
+    assert!(!with(30).contains(&("few-requests", Severity::Note)));
+}
+
+#[test]
+fn a_run_of_less_than_a_second_is_short() {
+    let with = |count| raised(&run((0..count).map(calm_record).collect()));
+    assert!(with(9).contains(&("short-run", Severity::Degraded)), "920 ms");
+    assert!(!with(10).contains(&("short-run", Severity::Degraded)), "1,020 ms");
+}
+
+#[test]
+fn a_run_that_is_short_for_its_load_says_how_many_requests_would_do() {
+    // Forty requests of 120 ms, ten a second, on four slots and on five.
+    let mut observations = calm();
+    assert_eq!(raised(&observations), []);
+    let concurrency = std::num::NonZeroU32::new(5).unwrap();
+    observations.manifest.spec.load.shape = LoadShape::Closed { concurrency, think: Think::None };
+    assert_eq!(raised(&observations), [("few-rounds", Severity::Degraded)]);
+    assert!(warning(&observations, "few-rounds").text.ends_with("; 50 requests would do"));
 }
 
 #[test]

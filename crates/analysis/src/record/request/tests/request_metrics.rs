@@ -94,15 +94,15 @@ fn no_token_after_the_first_arrival_is_no_tpot() {
 
 #[test]
 fn unknown_counts_mark_tpot() {
-    let record = Given::ok(0)
-        .arrival(100, &[None])
-        .arrival(120, &[None])
-        .arrival(160, &[None])
-        .usage(10, 7)
-        .record();
-    let (found, _) = latencies(&record);
-    assert_eq!(found.get(&metric::TPOT), Some(10.0), "60 ms over 7 − 1 tokens");
+    let with_tokens = |tokens| {
+        let given = Given::ok(0).asked(10, 7).arrival(100, &[None]).arrival(120, &[None]);
+        latencies(&given.arrival(160, &[None]).usage(10, tokens).record()).0
+    };
+    let found = with_tokens(3);
+    assert_eq!(found.get(&metric::TPOT), Some(30.0), "60 ms over 3 − 1 tokens");
     assert!(found.tpot_assumed);
+    // Two or three of seven tokens came with the first event, and nobody knows which.
+    assert_eq!(with_tokens(7).get(&metric::TPOT), None);
 }
 
 #[test]

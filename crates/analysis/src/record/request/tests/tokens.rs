@@ -40,9 +40,22 @@ fn a_usage_of_zero_is_not_believed_when_there_is_output() {
 }
 
 #[test]
+fn a_count_beyond_what_was_asked_and_what_arrived_is_not_believed() {
+    let answer = |tokens| Given::ok(0).asked(10, 16).arrival(50, &[None, None]).usage(10, tokens);
+    assert_eq!(counted(&answer(16).record()).source, TokenSource::Usage);
+    for tokens in [17, 1_600, 1 << 63, u64::MAX] {
+        let found = counted(&answer(tokens).record());
+        assert_eq!((found.count, found.source), (2, TokenSource::Events), "{tokens}");
+    }
+    // A server that ignores max_tokens did send as much as it counts.
+    let ignoring = Given::ok(0).asked(10, 1).arrival(50, &[None, None]).usage(10, 2);
+    assert_eq!(counted(&ignoring.record()).source, TokenSource::Usage);
+}
+
+#[test]
 fn totals_are_of_ok_requests_and_the_rest_is_wasted() {
     let mut tokens = Tokens::default();
-    count(&Given::ok(0).arrival(50, &[Some(1)]).usage(10, 7).record(), &mut tokens);
+    count(&Given::ok(0).asked(10, 7).arrival(50, &[Some(1)]).usage(10, 7).record(), &mut tokens);
     count(&Given::ok(1).arrival(50, &[None]).no_usage().record(), &mut tokens);
     count(&Given::ok(2).usage(12, 0).record(), &mut tokens);
     let failed = Given::failed(3, Outcome::Truncated).arrival(50, &[None, None]).no_usage();

@@ -7,6 +7,7 @@ use crate::summary::summarize;
 fn a_request_counts_by_its_own_time_and_failures_do_not_count() {
     let ok = |id: u64, end: u64, tokens: u64| {
         Given::ok(id)
+            .asked(100, 50)
             .moments(0, 0, 0)
             .arrival(10, &[Some(1)])
             .arrival(end, &[Some(1)])
