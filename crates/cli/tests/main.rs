@@ -8,6 +8,7 @@ mod compare;
 mod compare_imports;
 mod deploy;
 mod deploy_ends;
+mod dishonest;
 mod document;
 mod engine_command;
 mod experiment;

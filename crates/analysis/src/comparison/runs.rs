@@ -12,7 +12,7 @@ use super::{
     Compared, Fact, INPUT_COUNTS, OUTPUT_COUNTS, Objection, PROMISES, Side, SideFacts, SideRun,
     TOKENIZER, Trouble, Weight, differing,
 };
-use crate::judge::Verdict;
+use crate::judge::{SEEN_BEFORE, Verdict};
 use crate::metric::{self, Better, METRICS, Metric, Quantity, Statistic};
 use crate::run::{LoadFacts, RateFacts, WorkloadFacts};
 use crate::statistics::{Estimate, Percentile};
@@ -116,7 +116,14 @@ impl Compared for Summary {
         let is_partial = |run: &&Summary| run.run.partial && run.verdict != Verdict::Invalid;
         let partial = side.results.iter().filter(is_partial).count();
         let remedy = "run again to the end, so that both sides had the same work";
-        vec![("partial_runs", partial, "ended before their plan did", remedy)]
+        let is_cached = |run: &&Summary| run.warnings.iter().any(|it| it.key == SEEN_BEFORE);
+        let cached = side.results.iter().filter(is_cached).count();
+        let fresh = "measure again with fresh prompts: leave out --seed";
+        let seen = "sent prompts that the server may have had in its cache";
+        vec![
+            ("partial_runs", partial, "ended before their plan did", remedy),
+            ("seen_before", cached, seen, fresh),
+        ]
     }
 
     fn differences(base: &[&Self], runs: &[&Self], side: &str) -> Vec<Objection> {

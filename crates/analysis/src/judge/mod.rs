@@ -25,8 +25,8 @@ use serde::{Deserialize, Serialize};
 
 pub use self::threshold::*;
 pub(crate) use self::warnings::{
-    CACHED_SHARE, CACHED_SHARE_GRAVE, Raised, Rule, by_severity, degraded, new_prompts, note,
-    raise, run_warnings,
+    CACHED_SHARE, CACHED_SHARE_GRAVE, Raised, Rule, SEEN_BEFORE, by_severity, degraded,
+    new_prompts, note, raise, run_warnings,
 };
 use self::warnings::{
     CAPACITY_SHARE, CLIENT_MS, CPU_FULL_SHARE, ERRORS_SHARE, FOREIGN_SHARE_GRAVE, SENT_LATE_MS,

@@ -17,7 +17,7 @@ use inferometer_model::outcome::Cause;
 use inferometer_model::spec::{Limit, Relation, Slo};
 use serde::{Deserialize, Serialize};
 
-use super::warnings::ERRORS_SHARE;
+use super::warnings::{ERRORS_SHARE, SEEN_BEFORE};
 use super::{CheckKind, CheckState, Severity, Verdict};
 use crate::metric::{
     self, Better, Distribution, LatencyOrigin, Metric, MetricValues, Missing, Quantity,
@@ -804,7 +804,10 @@ fn cut_result(quantity: Quantity, result: &ToolResult) -> Option<Reservation> {
 /// Why an invalid run meets no requirement. It may miss one about failures if failures made it invalid.
 fn invalid_run(quantity: Quantity, summary: &Summary) -> Option<Reservation> {
     if summary.verdict != Verdict::Invalid {
-        return None;
+        // What a cache answered says nothing about the server's speed, only about its errors.
+        let cached = summary.warnings.iter().find(|warning| warning.key == SEEN_BEFORE);
+        let cached = cached.filter(|_| *quantity.metric() != metric::ERROR_RATE);
+        return cached.map(|warning| Reservation::undecided(warning.text.clone()));
     }
     let gravest = summary.warnings.iter().find(|warning| warning.severity == Severity::Invalid);
     let why = gravest.map_or_else(String::new, |warning| format!(": {}", warning.text));

@@ -103,8 +103,9 @@ pub(super) const fn bounds(degraded: f64, invalid: f64) -> Limits {
     Limits { degraded: Some(degraded), invalid: Some(invalid) }
 }
 
-/// How often the slots of a closed loop are filled, where no steady part was found.
+/// How often the slots of a closed loop are filled: in the whole run, or in its steady part.
 const ROUNDS_CLOSED: f64 = 10.0;
+const ROUNDS_STEADY: f64 = 3.0;
 /// How often the typical time of a request, or of a conversation, fits into the time of sending.
 const ROUNDS_OPEN: f64 = 5.0;
 /// The share of attempted requests above which failures bias the rest.
@@ -123,6 +124,8 @@ const STOLEN_SHARE: Limits = bounds(0.02, 0.10);
 pub(super) const CAPACITY_SHARE: Limits = bounds(0.5, 0.8);
 /// The share of attempted requests above which waiting for the journal slowed the drivers.
 const JOURNAL_WAITS_SHARE: f64 = 0.01;
+/// The key of the warning about prompts that an earlier run sent.
+pub(crate) const SEEN_BEFORE: &str = "seen-before";
 /// The share of input tokens that may come from the prefix cache although every prompt is new: caches
 /// work in blocks, and some servers put a few tokens of their own first.
 pub(crate) const CACHED_SHARE: f64 = 0.05;
@@ -464,7 +467,7 @@ static RULES: &[Rule<Raise>] = &[
             NewPrompts::SameInEveryRun => raised.with_remedy("-vllm-random"),
         })
     }),
-    rule("seen-before", CheckKind::Cache, |run| {
+    rule(SEEN_BEFORE, CheckKind::Cache, |run| {
         // Where the server reports what it cached, that is judged instead.
         when(cached_share(run.measured).is_none())?;
         let earlier = run.manifest.seen_before.as_ref()?;
@@ -711,16 +714,13 @@ fn client_delay_ms(record: &RequestRecord) -> Option<f64> {
 fn rounds_missing(run: &RunContext<'_>) -> Option<u64> {
     let steady = &run.measured.steady;
     let is_slotted = steady::is_slotted(&run.measured.shape);
-    let least = match steady.state {
-        SteadyKind::NotJudged => return None,
-        SteadyKind::Settled if is_slotted => return None,
-        SteadyKind::Settled | SteadyKind::NeverSettled | SteadyKind::TooShort if is_slotted => {
-            ROUNDS_CLOSED
-        }
-        SteadyKind::Settled | SteadyKind::NeverSettled | SteadyKind::TooShort => ROUNDS_OPEN,
-    };
+    when(steady.state != SteadyKind::NotJudged)?;
+    let least = if is_slotted { ROUNDS_CLOSED } else { ROUNDS_OPEN };
     let rounds = steady::rounds(run.observations)?;
-    when(rounds < least)?;
+    // The steady part of a closed loop is enough if it fills the slots a few times.
+    let in_window = steady.figures.as_ref().map_or(0, |figures| figures.requests) as f64;
+    let rounds_in_window = rounds * in_window / run.measured.attempted.max(1) as f64;
+    when(rounds < least && !(is_slotted && ROUNDS_STEADY <= rounds_in_window))?;
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count")]
     let requests = (run.measured.attempted as f64 * least / rounds).ceil() as u64;
     Some(requests)

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::process::ExitCode;
 
 use inferometer_analysis::tool_result::Tool;
-use inferometer_analysis::{Percentile, Summary, metric};
+use inferometer_analysis::{Summary, metric};
 use inferometer_model::import::ImportManifest;
 use inferometer_model::spec::{LoadShape, Rate};
 use inferometer_model::study::{Level, Question, SetManifest, StudySpec};

@@ -72,7 +72,8 @@ pub struct LoadTable {
     /// How times that were recorded on a coarse grid are spread [default: auto]
     #[arg(long, value_name = "HOW")]
     pub ticks: Option<Ticks>,
-    /// Stop after this many requests [default: 100; a ramp or a trace is played to its end]
+    /// Stop after this many requests [default: 100, or ten for each slot of a closed loop if that is
+    /// more; a ramp or a trace is played to its end]
     #[arg(long, value_name = "N")]
     #[schemars(range(min = 1, max = 1_000_000_000))]
     pub requests: Option<u64>,
@@ -385,8 +386,14 @@ impl LoadTable {
                     Extent::Duration(length(segments))
                 }
                 LoadShape::Open { rate: Rate::Recorded(_), .. } => Extent::Whole,
-                LoadShape::Open { rate: Rate::Steady { .. } | Rate::Unlimited, .. }
-                | LoadShape::Closed { .. } => Extent::Requests(requests(100)?),
+                // Ten rounds of a closed loop: its start and its drain are no part of its steady state.
+                LoadShape::Closed { concurrency: slots, .. }
+                | LoadShape::Open { rate: Rate::Unlimited, cap: Some(slots), .. } => {
+                    Extent::Requests(requests(u64::from(slots.get()).saturating_mul(10).max(100))?)
+                }
+                LoadShape::Open { rate: Rate::Steady { .. } | Rate::Unlimited, .. } => {
+                    Extent::Requests(requests(100)?)
+                }
             },
         })
     }
