@@ -14,6 +14,7 @@ use inferometer_analysis::tool_result::{
 };
 use inferometer_analysis::{Probability, Sample};
 use inferometer_model::import::ImportReading;
+use inferometer_model::whole::to_u64;
 use serde::{Deserialize, Serialize};
 
 use crate::json::Json;
@@ -611,12 +612,7 @@ pub(crate) fn count(node: &Json) -> Result<u64, String> {
     if number.fract() != 0.0 || number > COUNT_MAX {
         return Err(format!("is {number}, not a count"));
     }
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "whole, not negative and below 2^53 by the checks above"
-    )]
-    Ok(number as u64)
+    Ok(to_u64(number))
 }
 
 pub(crate) fn small_count(node: &Json) -> Result<u32, String> {

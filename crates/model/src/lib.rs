@@ -58,6 +58,7 @@ pub mod spreadsheet;
 pub mod study;
 pub mod system;
 pub mod telemetry;
+pub mod whole;
 
 pub use endpoint::BaseUrl;
 pub use fetch::{Fetch, Post};

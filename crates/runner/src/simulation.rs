@@ -25,7 +25,7 @@ use inferometer_load::dispatcher::{Command, Departure, Dispatcher, Reply};
 use inferometer_load::limits::{Limits, RequestState};
 use inferometer_load::{Control, Stop, SystemClock};
 use inferometer_model::endpoint::BaseUrlError;
-use inferometer_model::journal::{ClientFacts, RunStop, log_step, log_step_limits};
+use inferometer_model::journal::{ClientFacts, RunStop, log_step, log_step_limits, quantile_step};
 use inferometer_model::observations::{
     Connections, Endpoint, InputLength, Materials, PinnedOutput, Simulated, UsageAsk, WarmUpFacts,
 };
@@ -591,18 +591,7 @@ impl Histogram {
 
     /// The middle of the step that holds the share's quantile.
     fn quantile_ns(&self, share: f64) -> Option<u64> {
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "a share of a count is a count"
-        )]
-        let wanted = ((share * self.count as f64).ceil() as u64).max(1);
-        let mut seen = 0;
-        let step = self.counts.iter().position(|count| {
-            seen += count;
-            wanted <= seen
-        })?;
-        let (first, end) = log_step_limits(step, STEP_BITS);
+        let (first, end) = log_step_limits(quantile_step(&self.counts, share)?, STEP_BITS);
         Some((first + (end - first) / 2).clamp(self.min_ns, self.max_ns))
     }
 }

@@ -15,6 +15,7 @@ use inferometer_model::Observations;
 use inferometer_model::fmt;
 use inferometer_model::outcome::Cause;
 use inferometer_model::spec::{Limit, Relation, Slo};
+use inferometer_model::whole::to_u64;
 use serde::{Deserialize, Serialize};
 
 use super::warnings::ERRORS_SHARE;
@@ -418,17 +419,12 @@ fn requests_for(count: f64) -> String {
 }
 
 /// Rounded up to two digits.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "a whole number of requests; what is too large for it is as large as it can be"
-)]
 fn rounded_up(count: f64) -> u64 {
     let mut step = 1.0;
     while 100.0 * step <= count {
         step *= 10.0;
     }
-    ((count / step).ceil() * step) as u64
+    to_u64((count / step).ceil() * step)
 }
 
 /// The outcome of an SLO about the whole run.

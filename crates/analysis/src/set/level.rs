@@ -7,6 +7,7 @@ use inferometer_model::Outcome;
 use inferometer_model::outcome::Cause;
 use inferometer_model::spec::Arrivals;
 use inferometer_model::study::{Level, Repetition, StopAt};
+use inferometer_model::whole::to_u32;
 use serde::{Deserialize, Serialize};
 
 use super::PointResult;
@@ -417,12 +418,7 @@ impl Reached {
                 return None;
             };
             let peak = run.metrics.scalar(&metric::CONCURRENCY_PEAK)?.value?;
-            #[expect(
-                clippy::cast_possible_truncation,
-                clippy::cast_sign_loss,
-                reason = "a count of requests, which the conversion keeps within its type"
-            )]
-            Some(Self { asked: concurrency, most: peak.round() as u32 })
+            Some(Self { asked: concurrency, most: to_u32(peak.round()) })
         };
         runs.filter_map(of_run).max_by_key(|found| found.most)
     }

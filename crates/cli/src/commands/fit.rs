@@ -10,6 +10,7 @@ use inferometer_interchange::{PublishedRow, PublishedTable, read_file};
 use inferometer_model::Segment;
 use inferometer_model::import::ImportReading;
 use inferometer_model::spec::EngineTable;
+use inferometer_model::whole::to_u32;
 use inferometer_report::document::{
     Block, Cell, Columns, Document, Section, Table, Text, plain, terminal,
 };
@@ -304,13 +305,7 @@ fn lengths(count: u64, sum: u64, spread: f64, purpose: u64) -> Vec<u32> {
 }
 
 fn whole(tokens: f64) -> u32 {
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a cast saturates, and a length is at least one token"
-    )]
-    let tokens = tokens.round() as u32;
-    tokens.max(1)
+    to_u32(tokens.round()).max(1)
 }
 
 const TITLES: [&str; 3] = ["tok/s", "TTFT ms", "TPOT ms"];

@@ -10,6 +10,7 @@ use inferometer_model::spec::{Extent, LoadShape, Rate, TargetSpec};
 use inferometer_model::study::{
     Cell as MatrixCell, Level, Matrix, Prompts, Question, Search, StudySpec, Suite,
 };
+use inferometer_model::whole::to_u64;
 use inferometer_model::{Plan, RequestId, Spec};
 use inferometer_report::document::{
     Block, Cell, Columns, Document, Lead, Section, Table, Text, facts, terminal,
@@ -837,13 +838,8 @@ fn foreseen_work(spec: &Spec) -> Work {
     }
 }
 
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "an estimate, never negative; the cast saturates"
-)]
 fn rounded(number: f64) -> u64 {
-    number.round() as u64
+    to_u64(number.round())
 }
 
 #[cfg(test)]

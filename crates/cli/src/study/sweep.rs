@@ -11,6 +11,7 @@ use inferometer_model::spec::{Extent, LoadShape, LoadTable, PerSecond, Slo};
 use inferometer_model::study::{
     Condition, Dimension, Fine, Level, Order, Question, Search, StudySpec, Sweep,
 };
+use inferometer_model::whole::to_u32;
 use inferometer_model::{BaseUrl, Spec, SpecDraft};
 use inferometer_study::play::{known_specs, server_name};
 use schemars::{Schema, json_schema};
@@ -363,13 +364,7 @@ impl<const ARE_RATES: bool> Levels<ARE_RATES> {
 /// A level of a closed loop.
 fn whole(number: f64) -> Option<NonZeroU32> {
     let is_whole = number.fract() == 0.0 && (1.0..=f64::from(u32::MAX)).contains(&number);
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "whole and within the range, as was just checked"
-    )]
-    let whole = is_whole.then_some(number as u32);
-    whole.and_then(NonZeroU32::new)
+    NonZeroU32::new(to_u32(number)).filter(|_| is_whole)
 }
 
 impl<const ARE_RATES: bool> Grammar for Levels<ARE_RATES> {

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
 
+use inferometer_model::whole::to_u64;
 use serde::Deserialize;
 
 use super::{GIB, ProfileError, ProfileFile, Quantization};
@@ -180,13 +181,8 @@ impl Gpu {
         self.unpacks_fp8 || self.flops.fp8.is_some()
     }
 
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "memory sizes are positive and far below 2^53"
-    )]
     pub fn memory_bytes(&self) -> u64 {
-        (self.memory_gib * GIB) as u64
+        to_u64(self.memory_gib * GIB)
     }
 }
 

@@ -13,6 +13,7 @@ use strum::VariantArray;
 use super::error::{Result, SpecError, at_most, refuse_first};
 use super::text::{PerSecond, Ramp, Time};
 use super::workload::{Replay, Ticks};
+use crate::whole::to_u64;
 
 pub(super) const RATE_MAX: f64 = 1e6;
 /// One request in eleven days: a lower rate is a typing error.
@@ -515,15 +516,10 @@ fn check_schedule(rate: &Rate, extent: Extent) -> Result<()> {
     if expected <= ARRIVALS_MAX {
         return Ok(());
     }
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "shown in a message, and bounded by the rate and the duration"
-    )]
     Err(SpecError::TooLarge {
         name: "the number of requests in the schedule",
-        value: expected as u64,
-        bound: ARRIVALS_MAX as u64,
+        value: to_u64(expected),
+        bound: to_u64(ARRIVALS_MAX),
     })
 }
 
