@@ -24,6 +24,20 @@ macro_rules! texts {
     };
 }
 
+/// `Debug` of a type that holds something without it: its name and these fields.
+#[macro_export]
+macro_rules! debug_fields {
+    ($name:ident $(, $field:ident)*) => {
+        impl std::fmt::Debug for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                let mut shown = f.debug_struct(stringify!($name));
+                $(shown.field(stringify!($field), &self.$field);)*
+                shown.finish_non_exhaustive()
+            }
+        }
+    };
+}
+
 /// Types that are stored as the text that they are written and read as.
 macro_rules! stored_as_text {
     ($kind:ty) => {

@@ -29,11 +29,7 @@ pub struct Session {
     pub is_quiet: bool,
 }
 
-impl fmt::Debug for Session {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Session").field("ceiling", &self.ceiling).finish_non_exhaustive()
-    }
-}
+inferometer_model::debug_fields!(Session, ceiling);
 
 impl Session {
     /// A session that reports to `observer` and that nothing interrupts yet.

@@ -8,7 +8,6 @@
 //! finish until the drain ends.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
@@ -613,11 +612,7 @@ pub struct VirtualEngine {
     pub model: String,
 }
 
-impl fmt::Debug for VirtualEngine {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("VirtualEngine").field("facts", &self.facts).finish_non_exhaustive()
-    }
-}
+inferometer_model::debug_fields!(VirtualEngine, facts);
 
 impl VirtualEngine {
     /// The engine that a spec asks for.

@@ -69,11 +69,7 @@ impl Dialect {
     }
 }
 
-impl std::fmt::Debug for Dialect {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Dialect").field(&self.api).finish()
-    }
-}
+inferometer_model::debug_fields!(Dialect, api);
 
 /// What a body is made of.
 #[derive(Clone, Copy, Debug)]
