@@ -21,7 +21,7 @@ use crate::judge::Verdict;
 use crate::metric::{self, Distribution, Metric, Quantity, Statistic};
 use crate::run::{LoadFacts, RateFacts};
 use crate::set::Served;
-use crate::statistics::{Estimate, Interval, Percentile, proportion::wilson};
+use crate::statistics::{Estimate, Interval, Percentile, Sample, proportion::wilson};
 use crate::summary::Summary;
 
 /// One run, as its source sums it up.
@@ -274,6 +274,24 @@ impl ResultLatency {
             percentiles_ms: BTreeMap::new(),
             has_p50: false,
             intervals_ms: BTreeMap::new(),
+        }
+    }
+
+    /// With the figures of a sample; percentiles by their rank as written.
+    #[must_use]
+    pub fn with_sample(
+        self,
+        sample: &Sample,
+        percentiles: impl Iterator<Item = (String, f64)>,
+    ) -> Self {
+        Self {
+            n: Some(sample.count()),
+            mean_ms: Some(sample.mean()),
+            std_ms: Some(sample.std_population()),
+            min_ms: Some(sample.min()),
+            max_ms: Some(sample.max()),
+            percentiles_ms: percentiles.collect(),
+            ..self
         }
     }
 

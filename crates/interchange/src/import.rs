@@ -669,15 +669,7 @@ pub(crate) fn sample_latency(values: Vec<f64>, empty: ResultLatency) -> Option<R
     let percentiles = RANKS.iter().filter_map(|(share, rank)| {
         Some(((*rank).to_owned(), sample.quantile(Probability::new(*share)?)))
     });
-    Some(ResultLatency {
-        n: Some(sample.count()),
-        mean_ms: Some(sample.mean()),
-        std_ms: Some(sample.std_population()),
-        min_ms: Some(sample.min()),
-        max_ms: Some(sample.max()),
-        percentiles_ms: percentiles.collect(),
-        ..empty
-    })
+    Some(empty.with_sample(&sample, percentiles))
 }
 
 /// One sentence for each thing that a reader must know before a tool's figures are compared with others.

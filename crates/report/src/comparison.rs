@@ -369,11 +369,8 @@ fn layouts(comparison: &Comparison, names: &Names) -> Option<Section> {
 
 /// `TTFT p99`; the name itself where this version does not know it.
 fn title(quantity: &str) -> String {
-    let Ok(known) = Quantity::named(quantity, LatencyOrigin::Sent) else {
-        return quantity.to_owned();
-    };
-    let statistic = known.statistic().map_or(String::new(), |found| format!(" {}", found.name()));
-    format!("{}{statistic}", known.metric().title)
+    let known = Quantity::named(quantity, LatencyOrigin::Sent);
+    known.map_or_else(|_| quantity.to_owned(), |known| known.title())
 }
 
 fn title_with_unit(found: &QuantityComparison) -> String {

@@ -1486,6 +1486,18 @@ pub fn replay(
     Ok(Replay { results, summary })
 }
 
+/// The same of its finished runs, whose summaries are `read`. A run that was cut is not finished.
+pub fn replay_finished(
+    set: &SetDirectory,
+    manifest: &SetManifest,
+    mut read: impl FnMut(&RunDirectory) -> Result<Summary>,
+) -> Result<Replay> {
+    replay(set, manifest, |_, run| match run.state() {
+        RunState::Sealed | RunState::Finished => Ok(Some(read(run)?).filter(|it| !was_cut(it))),
+        RunState::Unfinished | RunState::Running | RunState::Unreadable(_) => Ok(None),
+    })
+}
+
 /// The summary of what is stored, however much of it is there.
 pub fn summarize_stored(
     set: &SetDirectory,

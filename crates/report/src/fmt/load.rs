@@ -8,7 +8,7 @@ use inferometer_model::endpoint::Api;
 use inferometer_model::observations::InputLength;
 use inferometer_model::spec::{Arrivals, Lengths, OUTPUT_TOKENS, RampCurve, SourceKind};
 
-use super::{count, counted, number};
+use super::{count, counted, number, setting};
 use crate::escape::{terminal, terminal_line};
 
 /// What arrives at a rate, or holds a slot: a request, or a user with several turns.
@@ -47,6 +47,28 @@ pub fn shape(load: &LoadFacts, unit: Unit) -> String {
         format!(", at most {} in flight (capped-open)", count(cap.into()))
     });
     format!("open loop, {rate}{cap}")
+}
+
+/// The load in a column: `8 in flight`, `20/s`, `2 to 20/s ≤64` with a cap.
+pub fn brief(load: &LoadFacts) -> String {
+    let (rate, cap) = match load {
+        LoadFacts::Closed { concurrency, .. } => {
+            return format!("{} in flight", count((*concurrency).into()));
+        }
+        LoadFacts::Open { rate, max_concurrency, .. } => (rate, *max_concurrency),
+    };
+    let rate = match rate {
+        RateFacts::Steady { per_s } => format!("{}/s", setting(*per_s)),
+        RateFacts::Unlimited => "all at once".to_owned(),
+        RateFacts::Recorded { .. } => "as recorded".to_owned(),
+        RateFacts::Ramp { segments, .. } => {
+            let ends = segments.first().zip(segments.last());
+            let [from, to] =
+                ends.map_or([0.0; 2], |(first, last)| [first.from_per_s, last.to_per_s]);
+            format!("{} to {}/s", setting(from), setting(to))
+        }
+    };
+    rate + &cap.map_or_else(String::new, |cap| format!(" ≤{}", count(cap.into())))
 }
 
 /// The load of a run and its extent.

@@ -623,42 +623,39 @@ pub(crate) fn across(row: &Row<'_>, detail: Detail) -> Table {
         Some(value) => Cell::number(fmt::in_unit(value, quantity.metric().unit), value),
         None => missing(ONE_RUN),
     };
-    let columns = Columns::new("Quantity", |(quantity, ..): &Found| {
-        let statistic = quantity.statistic().map_or("", Statistic::name);
-        Cell::text(format!("{} {statistic}", quantity.metric().title).trim_end())
-    })
-    .right("Mean", |(quantity, across, mean)| {
-        let text = match (quantity.metric().unit, across.doubt()) {
-            (Unit::Share, Some(Interval { low, high })) if is_brief => {
-                let low = percent(low);
-                format!("{} ({}–{})", percent(*mean), low.trim_end_matches(" %"), percent(high))
-            }
-            (Unit::Share, _) => percent(*mean),
-            (_, around) => fmt::with_interval(Some(*mean), around.filter(|_| is_brief)),
-        };
-        Cell { text, ..quantity_cell(row, *quantity) }
-    })
-    .right("", |(quantity, ..)| Cell::text(fmt::unit_name(quantity.metric().unit)))
-    .right("95 % interval", |(quantity, across, mean)| match across.doubt() {
-        None => missing("too few values to give one"),
-        Some(interval) => Cell {
-            number: Some(*mean),
-            ..Cell::text(fmt::interval_in(interval, quantity.metric().unit))
-        },
-    })
-    .only_if(!is_brief)
-    .right("Std", |(quantity, across, mean)| {
-        // Equal values differ by rounding only.
-        let std = across.std.map(|std| if std < mean.abs() * 1e-9 { 0.0 } else { std });
-        shown(std, quantity)
-    })
-    .right("CoV", |(_, across, _)| {
-        let reason = if across.std.is_some() { "the mean is zero" } else { ONE_RUN };
-        number_cell(across.cov, percent, reason)
-    })
-    .right("Lowest", |(quantity, across, _)| shown(across.extremes().map(|it| it.0), quantity))
-    .right("Highest", |(quantity, across, _)| shown(across.extremes().map(|it| it.1), quantity))
-    .right("Runs", |(_, across, _)| count_cell(across.n.into()));
+    let columns = Columns::new("Quantity", |(quantity, ..): &Found| Cell::text(quantity.title()))
+        .right("Mean", |(quantity, across, mean)| {
+            let text = match (quantity.metric().unit, across.doubt()) {
+                (Unit::Share, Some(Interval { low, high })) if is_brief => {
+                    let low = percent(low);
+                    format!("{} ({}–{})", percent(*mean), low.trim_end_matches(" %"), percent(high))
+                }
+                (Unit::Share, _) => percent(*mean),
+                (_, around) => fmt::with_interval(Some(*mean), around.filter(|_| is_brief)),
+            };
+            Cell { text, ..quantity_cell(row, *quantity) }
+        })
+        .right("", |(quantity, ..)| Cell::text(fmt::unit_name(quantity.metric().unit)))
+        .right("95 % interval", |(quantity, across, mean)| match across.doubt() {
+            None => missing("too few values to give one"),
+            Some(interval) => Cell {
+                number: Some(*mean),
+                ..Cell::text(fmt::interval_in(interval, quantity.metric().unit))
+            },
+        })
+        .only_if(!is_brief)
+        .right("Std", |(quantity, across, mean)| {
+            // Equal values differ by rounding only.
+            let std = across.std.map(|std| if std < mean.abs() * 1e-9 { 0.0 } else { std });
+            shown(std, quantity)
+        })
+        .right("CoV", |(_, across, _)| {
+            let reason = if across.std.is_some() { "the mean is zero" } else { ONE_RUN };
+            number_cell(across.cov, percent, reason)
+        })
+        .right("Lowest", |(quantity, across, _)| shown(across.extremes().map(|it| it.0), quantity))
+        .right("Highest", |(quantity, across, _)| shown(across.extremes().map(|it| it.1), quantity))
+        .right("Runs", |(_, across, _)| count_cell(across.n.into()));
     let caption = if is_brief { String::new() } else { format!("{} across its runs", row.name) };
     let notes = row.level.filter(|_| is_brief).map(|level| {
         let (ok, failed) = (count(level.requests.ok), count(level.requests.failed));
