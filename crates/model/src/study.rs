@@ -256,7 +256,7 @@ pub struct Preset {
     pub vcpus: Option<f64>,
     #[schemars(range(min = 0))]
     pub memory_gb: Option<f64>,
-    /// Of the whole preset
+    /// Price of an hour of the whole preset
     #[schemars(range(min = 0))]
     pub price_per_hour: Option<f64>,
 }
