@@ -115,13 +115,13 @@ impl Suite {
                 let met =
                     format!("{} of {} requests met it", count(slo.met), count(slos.scheduled));
                 let name = format!("{} of each request", slo.promise);
-                Case::new("promise", &name, SKIPPED, slo.reason.clone().unwrap_or(met))
+                Case::new("slo", &name, SKIPPED, slo.reason.clone().unwrap_or(met))
             })
         }));
         cases.extend(summary.slos.iter().map(|slo| {
             let why = slo.reason.as_ref().map_or_else(String::new, |reason| format!("; {reason}"));
             let text = format!("{}: {}{why}", slo.verdict.key(), slo_value(slo));
-            Case::new("promise", &slo.promise, element(slo.verdict), text)
+            Case::new("slo", &slo.promise, element(slo.verdict), text)
         }));
         let simulated = if run.simulated.is_some() { "yes" } else { "no" };
         Self {

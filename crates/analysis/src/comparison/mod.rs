@@ -86,7 +86,7 @@ pub struct Objection {
 const OUTPUT_COUNTS: &str = "output_token_source";
 const INPUT_COUNTS: &str = "input_token_source";
 const TOKENIZER: &str = "tokenizer";
-const PROMISES: &str = "promises";
+const SLO: &str = "slo";
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SideFacts {
@@ -648,7 +648,7 @@ impl Rule<'_> {
                     TOKENIZER => counts_output(metric) || counts_input(metric),
                     OUTPUT_COUNTS => counts_output(metric),
                     INPUT_COUNTS => counts_input(metric),
-                    PROMISES => [&metric::GOODPUT, &metric::ATTAINMENT].contains(&metric),
+                    SLO => [&metric::GOODPUT, &metric::ATTAINMENT].contains(&metric),
                     _ => false,
                 }
         };

@@ -9,7 +9,7 @@ use inferometer_model::study::Level;
 use serde::Serialize;
 
 use super::{
-    Compared, Fact, INPUT_COUNTS, OUTPUT_COUNTS, Objection, PROMISES, Side, SideFacts, SideRun,
+    Compared, Fact, INPUT_COUNTS, OUTPUT_COUNTS, Objection, SLO, Side, SideFacts, SideRun,
     TOKENIZER, Trouble, Weight, differing,
 };
 use crate::judge::Verdict;
@@ -247,7 +247,7 @@ const FACTS: [Fact<Summary>; 11] = [
         let found = it.tokens.input_source;
         sources(&[("usage", found.usage), ("the requested length", found.asked)])
     }),
-    (PROMISES, Weight::Withholds, "the SLO of a request", "run both with the same --slo", |it| {
+    (SLO, Weight::Withholds, "the SLO of a request", "run both with the same --slo", |it| {
         let slos = it.request_slos.as_ref()?.promises.iter().map(|slo| slo.promise.as_str());
         Some(slos.collect::<Vec<_>>().join(", "))
     }),

@@ -44,7 +44,7 @@ pub(crate) struct ExperimentArguments {
     /// SLO to judge by, such as ttft<500ms of each request or ttft.p99<1s of the run; may be
     /// repeated
     #[arg(long = "slo", value_name = "SLO", help_heading = "SLOs")]
-    pub(crate) promises: Vec<Slo>,
+    pub(crate) slos: Vec<Slo>,
     /// Fact to store with the results, as key=value; may be repeated
     #[arg(long = "metadata", value_name = "K=V", help_heading = "Results")]
     pub(crate) facts: Vec<String>,
@@ -115,14 +115,15 @@ fn slo_schema(_: &mut SchemaGenerator) -> Schema {
             or with a statistic (of the run), and its value the threshold: `ttft = \"500ms\"`, \
             `ttft.p99 = \"1s\"`; a lower threshold is written \">1000\".",
         "properties": {
-            "promises": {
+            "slos": {
                 "type": "array",
                 "items": { "type": "string" },
                 "description": "SLOs as one text, such as \"ttft<500ms\" or \"ttft.p99<1s\"",
             },
         },
         "additionalProperties": {
-            "type": ["number", "string", "object"],
+            "type": ["number", "string", "array", "object"],
+            "items": { "type": "string" },
             "additionalProperties": { "type": ["number", "string"] },
         },
     })

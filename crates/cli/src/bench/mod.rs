@@ -240,7 +240,7 @@ impl Bench {
             place: Some(base.to_string()),
             tables: Experiment { target, workload, load, limits, ..Experiment::default() },
             headers,
-            promises: figures.slos.clone(),
+            slos: figures.slos.clone(),
             facts: typed.report.metadata.clone(),
             ..ExperimentArguments::default()
         };
