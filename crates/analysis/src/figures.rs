@@ -208,7 +208,7 @@ pub struct GapsFigure {
     pub metric: String,
     pub from_ms: f64,
     pub step_ms: f64,
-    /// Of the rows, in milliseconds, rising evenly on a logarithmic axis; one more than rows. A gap
+    /// Edges of the rows in milliseconds, rising evenly on a logarithmic axis; one more than rows. A gap
     /// that equals an edge lies above it; the last row has the longest gap, and the first has those
     /// that have no logarithm too.
     pub edges_ms: Vec<f64>,

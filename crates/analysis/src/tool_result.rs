@@ -81,7 +81,7 @@ pub struct ToolResult {
 pub struct ResultSource {
     pub tool: Tool,
     pub form: Form,
-    /// Of the tool, where it says it.
+    /// Version of the tool, where the file has it.
     pub version: Option<String>,
     /// The run, or what the record is called in its file.
     pub name: String,

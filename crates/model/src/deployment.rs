@@ -55,7 +55,7 @@ pub struct ContainerSpec {
     /// The program to call: `docker`, `podman`, or another that takes the same arguments.
     pub engine: String,
     pub image: String,
-    /// Of `run`, before the image: devices, mounts, memory.
+    /// Options of `run`, before the image: devices, mounts, memory.
     pub options: Vec<String>,
     /// What the image is given to do.
     pub arguments: Vec<String>,
@@ -105,7 +105,7 @@ pub struct DeploymentFacts {
     pub kind: String,
     /// As it was started, without secrets.
     pub command: Vec<String>,
-    /// Of a container: the image by its digest, where the engine tells it.
+    /// The image of a container by its digest, where the engine reports it.
     pub image: Option<String>,
     /// What it found in its environment, by name; secret values are left out.
     pub environment: Vec<(String, String)>,

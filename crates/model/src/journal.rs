@@ -103,7 +103,7 @@ pub struct ClientFacts {
 pub struct CpuFacts {
     /// Used by this process, over all of its threads.
     pub process_ns: u64,
-    /// Of the whole machine, in the system's ticks.
+    /// CPU time of the whole machine, in the system's ticks.
     pub ticks: u64,
     /// Those of them that the host of a virtual machine gave to others.
     pub stolen_ticks: u64,

@@ -64,8 +64,8 @@ pub struct Materials {
 pub struct TokenizerFacts {
     /// As it was asked for, without folders.
     pub name: String,
-    /// Of `tokenizer.json`; where the chat template is counted or special tokens are told apart, of
-    /// that and of these.
+    /// SHA-256 of `tokenizer.json`; where the chat template is counted or special tokens are
+    /// distinguished, of that file and of these.
     pub sha256: String,
 }
 

@@ -61,7 +61,7 @@ impl RequestRecord {
 /// What the plan asked of this request; lengths may be estimates (the spec says so).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Asked {
-    /// Of a conversation's turn: of what is new in it.
+    /// Tokens of the prompt; in a conversation, of the new turn alone.
     pub input_tokens: u32,
     pub output_tokens: u32,
     /// Which part of a mix it belongs to; zero without a mix.

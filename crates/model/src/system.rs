@@ -36,7 +36,7 @@ pub struct Machine {
     pub container: Option<String>,
     /// In the order of their numbers; empty where none were found.
     pub gpus: Vec<Gpu>,
-    /// Of the GPUs, such as `570.86.15`.
+    /// Version of the GPU driver, such as `570.86.15`.
     pub gpu_driver: Option<String>,
     /// Such as `CUDA 12.8` or `ROCm 7.1.0`.
     pub gpu_runtime: Option<String>,

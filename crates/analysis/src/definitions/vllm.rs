@@ -73,7 +73,7 @@ pub struct VllmResult {
 pub struct VllmLatency {
     pub mean: Option<f64>,
     pub median: Option<f64>,
-    /// Of the population (n, not n − 1).
+    /// Standard deviation of the population (n, not n − 1).
     pub std: Option<f64>,
     pub p90: Option<f64>,
     pub p95: Option<f64>,

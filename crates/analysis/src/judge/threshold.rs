@@ -45,7 +45,7 @@ pub struct Threshold {
 /// What is known of the number, of one run or of several together.
 #[derive(Clone, Debug, PartialEq)]
 struct Evidence {
-    /// Of several runs their mean, the interval between them, and the fewest values that one had; it
+    /// For several runs the mean, the interval between them, and the fewest values that one had; it
     /// is certified when each had enough, because their spread shows what dependence does to it.
     estimate: Estimate,
     /// The percentiles of the same values that are certified.
@@ -618,9 +618,9 @@ pub struct RequirementOutcome {
     /// Written as `pass`, `fail` or `undecided`.
     #[serde(with = "PassOrFail")]
     pub verdict: ThresholdVerdict,
-    /// Of several runs their mean. An undecided requirement may have one, too.
+    /// The value, for several runs the mean. An undecided requirement may have one, too.
     pub value: Option<f64>,
-    /// Of one run from within it, of several from between them.
+    /// The interval within one run, or between several runs.
     pub interval: Option<Interval>,
     /// Values of the run that it was found from; of several runs, how many there are.
     pub n: Option<u64>,

@@ -145,7 +145,7 @@ impl Quantity {
 }
 
 impl From<&'static Metric> for Quantity {
-    /// Of a metric that is a single number.
+    /// The quantity of a metric that is a single number.
     fn from(metric: &'static Metric) -> Self {
         Self::new(metric, None)
     }

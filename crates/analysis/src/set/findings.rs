@@ -425,7 +425,7 @@ const DEGREES_NORMAL: u32 = 60;
 struct Resampled {
     mean: f64,
     scale: f64,
-    /// Of Student's t; `None` is the normal distribution.
+    /// Degrees of freedom of Student's t; `None` is the normal distribution.
     degrees: Option<u32>,
 }
 

@@ -33,12 +33,12 @@ pub struct LevelSummary {
     pub failed_share: Option<f64>,
     /// Whether a time limit ended a run that counts before its requests had ended.
     pub cut: Option<Cut>,
-    /// Of a closed loop without think time: the concurrency that was reached.
+    /// The concurrency that a closed loop without think time reached.
     #[serde(default)]
     pub reached: Option<Reached>,
     /// Runs that did not complete.
     pub partial: u32,
-    /// Of a rate: whether the server kept up with it, by the runs that count.
+    /// Whether the server kept up with a rate, by the runs that count.
     pub served: Option<Served>,
     /// Where runs are repeated until an interval is narrow enough.
     pub enough: Option<Enough>,
@@ -208,7 +208,7 @@ pub struct AcrossRuns {
     pub n: u32,
     /// One for each run that counts, in the order of the runs; null where it has none.
     pub values: Vec<Option<f64>>,
-    /// Of a single run: its own interval, which knows nothing of other runs.
+    /// The interval within a single run, which knows nothing of other runs.
     pub within: Option<Interval>,
     /// Whether every run had enough requests for this statistic.
     pub certified: bool,
@@ -290,7 +290,7 @@ impl AcrossRuns {
         self.interval.or(self.within)
     }
 
-    /// Of the values, where there are any.
+    /// The least and the greatest value, where there are any.
     pub fn extremes(&self) -> Option<(f64, f64)> {
         let values = || self.values.iter().flatten().copied();
         Some((values().min_by(f64::total_cmp)?, values().max_by(f64::total_cmp)?))

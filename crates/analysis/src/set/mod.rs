@@ -62,10 +62,10 @@ pub struct SetSummary {
     pub conditions: Vec<ConditionSummary>,
     /// The result of a search, one for each condition; empty without one.
     pub limits: Vec<FoundLimit>,
-    /// Of a suite; null of anything else.
+    /// Summary of a suite; null for other sets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub suite: Option<SuiteSummary>,
-    /// Of a matrix; null of anything else.
+    /// Summary of a matrix; null for other sets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub matrix: Option<MatrixSummary>,
     pub points: Vec<PointLine>,
@@ -98,7 +98,7 @@ pub struct Asked {
     pub question: QuestionKind,
     /// Null where nothing is varied.
     pub dimension: Option<Dimension>,
-    /// Of a search, as they were typed.
+    /// Goals of a search, as they were typed.
     pub goals: Vec<String>,
     /// Runs at each level; with `stop_at` the most that there may be.
     pub runs: u32,

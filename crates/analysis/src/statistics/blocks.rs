@@ -24,7 +24,7 @@ const FEWEST_DEGREES: f64 = 3.0;
 /// The doubt in a sum of values in time order.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LongRun {
-    /// Of the sum of all values.
+    /// Variance of the sum of all values.
     pub(crate) variance: f64,
     /// The same, had they nothing to do with each other.
     pub(crate) naive: f64,

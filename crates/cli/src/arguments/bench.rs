@@ -23,7 +23,7 @@ pub(crate) enum BenchCommand {
     ///
     /// Flags may be written with `-` or `_`. What cannot be done here is refused by name, with the
     /// reason and an alternative; docs/bench.md has the whole list. The run is stored as any other.
-    /// Of a flag that is given twice the last counts, as there.
+    /// If a flag is given twice, the last one counts, as there.
     #[command(allow_negative_numbers = true, args_override_self = true)]
     Serve(Box<ServeBenchArguments>),
     /// Measure many servers and loads as `vllm bench sweep` does

@@ -211,7 +211,7 @@ pub enum Source {
     /// A plan that was saved before, as it is.
     Saved {
         path: PathBuf,
-        /// Of the source that it was made from.
+        /// Whether the source of the saved plan chose the lengths of its answers.
         chooses_output: bool,
     },
 }
@@ -464,9 +464,9 @@ pub fn object(text: &str) -> Result<Map<String, Value>, String> {
 
 pub const INPUT_TOKENS: u32 = 512;
 pub const OUTPUT_TOKENS: u32 = 128;
-/// Of a prompt, or of an answer.
+/// The most tokens of a prompt, or of an answer.
 pub const TOKENS_MAX: u32 = 16_000_000;
-/// Of a conversation.
+/// The most turns of a conversation.
 pub const TURNS_MAX: u32 = 10_000;
 
 impl WorkloadTable {

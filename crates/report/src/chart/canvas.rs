@@ -14,7 +14,7 @@ pub(super) const MARGIN: f64 = 24.0;
 const WIDTH: f64 = 800.0;
 /// The right edge of everything.
 pub(super) const RIGHT: f64 = WIDTH - MARGIN;
-/// Of the title, of the finding and of what the chart is made of.
+/// The most lines of the title, of the finding and of the footnote.
 const LINES_MAX: usize = 2;
 /// Radius of a mark.
 pub(super) const RADIUS: f64 = 4.5;
@@ -939,7 +939,7 @@ fn measured(value: f64) -> String {
 /// What a colour is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Paint {
-    /// Of the series at this place; there are eight, and then they begin again.
+    /// The colour of the series at this index; there are eight, and then they repeat.
     Series(usize),
     Ink,
     InkSoft,

@@ -9,7 +9,7 @@ use crate::narrative::{Author, Sentence};
 
 /// The subject of a page.
 pub(crate) struct About<'a> {
-    /// Of the run or the set.
+    /// The id of the run or the set.
     pub(crate) id: &'a str,
     /// When it was measured, in RFC 3339.
     pub(crate) started: &'a str,

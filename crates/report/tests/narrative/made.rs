@@ -246,7 +246,7 @@ pub(crate) fn sweep(seed: u32, runs: u32, names: &[&str]) -> MadeSet {
     swept(seed, runs, (names, unchanged))
 }
 
-/// Of one server.
+/// A sweep of one server.
 pub(crate) fn sweep_with(seed: u32, runs: u32, change: Change) -> MadeSet {
     swept(seed, runs, (&["stock"], change))
 }

@@ -22,7 +22,7 @@ const COMMAND_CHARS_MAX: usize = 1_000;
 const MESSAGE_CHARS_MAX: usize = 200;
 /// More logs than these are only in the folder of the set.
 const LOGS_MAX: usize = 24;
-/// Of more deployments, those that stopped cleanly are omitted first.
+/// The most deployments that are listed; those that stopped cleanly are omitted first.
 const DEPLOYMENTS_MAX: usize = 100;
 
 /// Presets, models, the load, and how servers were deployed.
