@@ -42,7 +42,7 @@ use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
 use crate::arguments::{Arguments, BenchCommand, Command as Commands, ServeSweepArguments};
-use crate::bench::{Bench, origin, with_dashes};
+use crate::bench::{BenchExperiment, origin, with_dashes};
 use crate::failure::{Exit, Failure, Result};
 use crate::output;
 use crate::preflight::{bare_target, fetching};
@@ -308,7 +308,7 @@ fn check_bench(words: &[String]) -> Result<()> {
     if flags.target.model.is_none() {
         return flags.refused.check();
     }
-    Bench::from_arguments(&flags).map(|_| ())
+    BenchExperiment::from_arguments(&flags).map(|_| ())
 }
 
 fn links(typed: &str) -> Result<Vec<(String, String)>> {

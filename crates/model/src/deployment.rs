@@ -137,7 +137,8 @@ pub enum DepartureEnding {
     /// It had ended before it was asked to stop.
     Before,
     /// It stopped when it was asked to.
-    Told,
+    #[serde(rename = "told")]
+    OnRequest,
     /// It had to be killed.
     Killed,
 }

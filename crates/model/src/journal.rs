@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::outcome::Cause;
-use crate::record::Asked;
+use crate::record::RequestedLengths;
 use crate::whole::to_u64;
 use crate::{Moment, RequestId, RequestRecord};
 
@@ -25,7 +25,7 @@ pub struct StartedRequest {
     pub id: RequestId,
     pub intended: Moment,
     pub admitted: Moment,
-    pub asked: Asked,
+    pub asked: RequestedLengths,
 }
 
 /// Requests that were scheduled and never attempted: `count` of them, from `first` on.

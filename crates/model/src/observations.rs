@@ -317,7 +317,7 @@ fn check_sums(
 mod tests {
     use super::*;
     use crate::outcome::{Cause, Ending};
-    use crate::record::Asked;
+    use crate::record::RequestedLengths;
     use crate::{Moment, StartedRequest};
 
     fn record(id: u64) -> RequestRecord {
@@ -325,7 +325,7 @@ mod tests {
             id: RequestId(id),
             intended: Moment::ZERO,
             admitted: Moment::ZERO,
-            asked: Asked { input_tokens: 1, output_tokens: 1, part: 0, turn: 0 },
+            asked: RequestedLengths { input_tokens: 1, output_tokens: 1, part: 0, turn: 0 },
         };
         RequestRecord::without_answer(&started, Ending::ok(Moment::ZERO))
     }

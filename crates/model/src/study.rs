@@ -42,7 +42,7 @@ pub struct StudySpec {
     /// one for each cell. At least one.
     pub conditions: Vec<Condition>,
     pub repetition: Repetition,
-    pub order: Order,
+    pub order: RunOrder,
     /// The seeds of all runs come from it.
     pub seed: u64,
 }
@@ -145,7 +145,7 @@ pub struct StopAt {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, strum::VariantArray)]
 #[serde(rename_all = "snake_case")]
-pub enum Order {
+pub enum RunOrder {
     /// Every repetition goes through all levels in an order of its own, and conditions alternate,
     /// so that drift does not look like a difference.
     Interleaved,

@@ -78,8 +78,8 @@ pub struct ServerFacts {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deployment: Option<DeploymentFacts>,
     /// Anything else that was reported, by its name.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub told: Vec<(String, String)>,
+    #[serde(rename = "told", default, skip_serializing_if = "Vec::is_empty")]
+    pub other: Vec<(String, String)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -88,5 +88,6 @@ pub enum KnownBy {
     /// It is the client's own.
     Loopback,
     /// By `--server-info`.
-    Told,
+    #[serde(rename = "told")]
+    ServerInfo,
 }

@@ -470,7 +470,7 @@ mod tests {
     #[test]
     fn what_a_server_left_behind_is_told() {
         let gone = Departure {
-            ending: DepartureEnding::Told,
+            ending: DepartureEnding::OnRequest,
             took: Duration::from_millis(1200),
             port_closed: true,
             left: Vec::new(),

@@ -186,7 +186,7 @@ impl fmt::Display for Event {
             Self::ServerStopped(departure) => {
                 let how = match departure.ending {
                     DepartureEnding::Before => "the server had already ended",
-                    DepartureEnding::Told => "the server stopped when asked",
+                    DepartureEnding::OnRequest => "the server stopped when asked",
                     DepartureEnding::Killed => "the server had to be killed",
                 };
                 write!(f, "{how}, {:.1} s", departure.took.as_secs_f64())
@@ -208,7 +208,7 @@ mod tests {
     #[test]
     fn a_stopped_server_is_one_line() {
         let departure = Departure {
-            ending: DepartureEnding::Told,
+            ending: DepartureEnding::OnRequest,
             took: Duration::from_millis(1200),
             port_closed: true,
             left: Vec::new(),

@@ -49,7 +49,7 @@ use inferometer_workload::{Inputs, make_plan};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
-use crate::grid::{self, planned_places};
+use crate::grid::{self, planned_levels};
 use crate::matrix::{Deployment, Queue, deployments};
 use crate::{Progress, Reading, Study};
 
@@ -172,7 +172,7 @@ pub fn checked_ceiling(study: &StudySpec, backend: &Backend) -> Result<usize> {
 
 /// The points of the first repetition that are known in advance: every level of each condition.
 pub fn known_points(study: &StudySpec) -> Vec<Point> {
-    let places = planned_places(study).into_iter();
+    let places = planned_levels(study).into_iter();
     let points = places.flat_map(|place| {
         let point = move |condition| {
             let (level, stage) = (place.level, Stage::Planned);

@@ -2,7 +2,7 @@
 
 use crate::support;
 
-use inferometer_model::study::{Level, Order, Point, Question, StopAt, StudySpec};
+use inferometer_model::study::{Level, Point, Question, RunOrder, StopAt, StudySpec};
 use inferometer_study::{Reading, Study};
 use support::{assert_refused, conditions, rates, study};
 
@@ -46,8 +46,8 @@ fn a_listed_sweep_finishes_a_level_before_the_next_and_an_interleaved_one_does_n
         let points = played(&mut study, |_| value(1.0));
         points.iter().map(|point| point.level.place().unwrap()).collect::<Vec<f64>>()
     };
-    assert_eq!(order(Order::Listed), [1.0, 1.0, 2.0, 2.0, 4.0, 4.0, 8.0, 8.0]);
-    let interleaved = order(Order::Interleaved);
+    assert_eq!(order(RunOrder::Listed), [1.0, 1.0, 2.0, 2.0, 4.0, 4.0, 8.0, 8.0]);
+    let interleaved = order(RunOrder::Interleaved);
     for round in interleaved.chunks(4) {
         let mut round = round.to_vec();
         round.sort_by(f64::total_cmp);

@@ -7,7 +7,7 @@ use crate::support;
 use std::collections::BTreeSet;
 
 use inferometer_model::study::{
-    Condition, Level, Order, Point, Prompts, Question, Scenario, StudySpec, Suite,
+    Condition, Level, Point, Prompts, Question, RunOrder, Scenario, StudySpec, Suite,
 };
 use inferometer_study::{Reading, Study};
 use support::{assert_refused, conditions, number, study};
@@ -38,7 +38,7 @@ fn suite(prompts: Prompts, scenarios: &[(&str, &[Level])], runs: u32) -> StudySp
     };
     StudySpec {
         conditions: scenarios.iter().map(named).collect(),
-        order: Order::Listed,
+        order: RunOrder::Listed,
         ..study(question, runs)
     }
 }
@@ -75,7 +75,7 @@ fn a_suite_is_played_scenario_by_scenario_and_round_by_round() {
     let points = played(three(Prompts::Fresh, 2));
     assert_eq!(places(&points), round(0).chain(round(1)).collect::<Vec<_>>());
 
-    let shuffled = StudySpec { order: Order::Interleaved, ..three(Prompts::Fresh, 2) };
+    let shuffled = StudySpec { order: RunOrder::Interleaved, ..three(Prompts::Fresh, 2) };
     let points = places(&played(shuffled));
     for (number, drawn) in points.chunks(5).enumerate() {
         let mut drawn = drawn.to_vec();

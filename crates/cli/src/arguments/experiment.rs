@@ -9,7 +9,7 @@ use inferometer_model::spec::{
     ClientTable, EngineTable, LimitTable, LoadTable, Share, Slo, SourceTable, TargetTable, Time,
     WorkloadTable, Written,
 };
-use inferometer_model::study::{Order, Prompts, StopAt};
+use inferometer_model::study::{Prompts, RunOrder, StopAt};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -160,7 +160,7 @@ pub(crate) struct SweepTable {
     pub(crate) targets: Option<Vec<String>>,
     /// Whether levels and servers take turns, or one is measured to its end before the next
     /// [default: interleaved]
-    pub(crate) order: Option<Order>,
+    pub(crate) order: Option<RunOrder>,
     /// More levels around the knee, once the others are measured: steps to cut that stretch into
     /// [default: none; 8 when no number is given]
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "8",

@@ -9,7 +9,7 @@ use inferometer_analysis::check_slos;
 use inferometer_model::endpoint::BaseUrlError;
 use inferometer_model::spec::{Extent, LoadShape, LoadTable, PerSecond, Slo};
 use inferometer_model::study::{
-    Condition, Dimension, Fine, Level, Order, Question, Search, StudySpec, Sweep,
+    Condition, Dimension, Fine, Level, Question, RunOrder, Search, StudySpec, Sweep,
 };
 use inferometer_model::whole::to_u32;
 use inferometer_model::{BaseUrl, Spec, SpecDraft};
@@ -68,7 +68,7 @@ pub(crate) fn plan(arguments: &SweepArguments) -> Result<StudyPlan> {
         let name = if name.is_empty() { server_name(&spec) } else { name };
         conditions.push((Condition { name, spec }, drafted.secrets));
     }
-    let order = table.order.unwrap_or(Order::Interleaved);
+    let order = table.order.unwrap_or(RunOrder::Interleaved);
     let plan = StudyPlan::new(Question::Sweep(sweep), conditions, repetition, order);
     let note = "the levels are sorted, each once".to_owned();
     let note = (!sorted.was_sorted).then_some(note);

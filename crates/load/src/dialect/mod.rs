@@ -63,7 +63,7 @@ impl Dialect {
 
     /// Every API has one, which a test checks.
     pub(crate) fn for_api(api: Api) -> &'static Self {
-        let rest = typed_events::DIALECTS.iter().chain(&native::DIALECTS);
+        let rest = typed_events::DIALECTS.iter().chain(native::DIALECTS);
         let mut dialects = openai::DIALECTS.iter().chain(rest);
         dialects.find(|dialect| dialect.api == api).unwrap_or(&openai::DIALECTS[0])
     }

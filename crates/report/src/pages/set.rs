@@ -6,9 +6,9 @@ use super::prelude::*;
 use super::suite;
 use crate::gpus;
 use inferometer_analysis::METRICS;
-use inferometer_analysis::set::{Asked, FoundLimit, PointLine, QuestionKind, Subject};
+use inferometer_analysis::set::{FoundLimit, PointLine, QuestionKind, StudyFacts, Subject};
 use inferometer_model::spec::Lengths;
-use inferometer_model::study::{Dimension, Order};
+use inferometer_model::study::{Dimension, RunOrder};
 use serde::Serialize;
 
 /// The paths of a stored set.
@@ -148,7 +148,7 @@ fn question(set: &SetSummary) -> (&'static str, String) {
 }
 
 /// Number of runs, their order and the pauses between them.
-fn manner(asked: &Asked, seed: u64) -> String {
+fn manner(asked: &StudyFacts, seed: u64) -> String {
     let is_suite = asked.question == QuestionKind::Suite;
     let runs = match (&asked.stop_at, asked.runs) {
         (Some(target), most) => format!(
@@ -163,10 +163,10 @@ fn manner(asked: &Asked, seed: u64) -> String {
         (None, runs) => format!("{runs} runs each"),
     };
     let order = match (asked.question, asked.order) {
-        (QuestionKind::Repeat, _) | (QuestionKind::Suite, Order::Listed) => "",
-        (QuestionKind::Suite, Order::Interleaved) => ", shuffled in every round",
-        (_, Order::Interleaved) => ", interleaved",
-        (_, Order::Listed) => ", in the order of the list",
+        (QuestionKind::Repeat, _) | (QuestionKind::Suite, RunOrder::Listed) => "",
+        (QuestionKind::Suite, RunOrder::Interleaved) => ", shuffled in every round",
+        (_, RunOrder::Interleaved) => ", interleaved",
+        (_, RunOrder::Listed) => ", in the order of the list",
     };
     let rest = match asked.cool_down_s {
         seconds if 0.0 < seconds => format!(", {seconds} s of rest between runs"),

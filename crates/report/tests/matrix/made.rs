@@ -13,14 +13,14 @@ use inferometer_analysis::matrix::{
     MatrixSummary, RowEnding, Speedup, StrategyRow, StrategyTable, Winner,
 };
 use inferometer_analysis::set::{
-    AcrossRuns, Asked, ConditionSummary, QuestionKind, SET_SCHEMA, SetSummary, Subject,
+    AcrossRuns, ConditionSummary, QuestionKind, SET_SCHEMA, SetSummary, StudyFacts, Subject,
 };
 use inferometer_analysis::{Estimate, Interval, Severity, Verdict, Warning};
 use inferometer_model::deployment::{
     Departure, DepartureEnding, DeploymentFacts, DeploymentFailure, DeploymentStage, LikelyCause,
 };
 use inferometer_model::spec::Lengths;
-use inferometer_model::study::{DeploymentRecord, Level, MatrixModel, Order, Preset, Strategy};
+use inferometer_model::study::{DeploymentRecord, Level, MatrixModel, Preset, RunOrder, Strategy};
 use serde_json::json;
 
 use self::tables::{loads, sections, strategies, winners};
@@ -105,12 +105,12 @@ fn set(plan: &Plan) -> SetSummary {
         tool_version: "0.1.0".to_owned(),
         simulated: false,
         seed: 7,
-        asked: Asked {
+        asked: StudyFacts {
             question: QuestionKind::Matrix,
             dimension: None,
             goals: Vec::new(),
             runs: plan.runs,
-            order: Order::Listed,
+            order: RunOrder::Listed,
             cool_down_s: 0.0,
             restarted: false,
             stop_at: None,
@@ -361,7 +361,7 @@ fn record(row: &MatrixRow, repetition: u32, place: usize) -> DeploymentRecord {
         ready_after: Duration::from_secs_f64(31.0 + f64::from(row.preset) * 4.5),
         restarts: u32::try_from(place).unwrap(),
     };
-    let ending = if stubborn { DepartureEnding::Killed } else { DepartureEnding::Told };
+    let ending = if stubborn { DepartureEnding::Killed } else { DepartureEnding::OnRequest };
     DeploymentRecord {
         condition: row.cell,
         repetition,

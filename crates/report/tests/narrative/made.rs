@@ -8,7 +8,7 @@ use inferometer_analysis::set::{PointResult, SetSummary};
 use inferometer_model::SpecDraft;
 use inferometer_model::spec::{LoadShape, Think, WorkloadTable};
 use inferometer_model::study::{
-    Condition, Dimension, Level, Order, Point, Prompts, Question, Repetition, Scenario,
+    Condition, Dimension, Level, Point, Prompts, Question, Repetition, RunOrder, Scenario,
     SetManifest, Stage, StudySpec, Suite, Sweep,
 };
 use serde_json::{Value, json};
@@ -128,7 +128,7 @@ fn manifest(question: Question, names: &[&str], runs: u32) -> SetManifest {
                 restart: None,
                 stop_at: None,
             },
-            order: Order::Listed,
+            order: RunOrder::Listed,
             seed: 7,
         },
     }

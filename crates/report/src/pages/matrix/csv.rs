@@ -102,8 +102,8 @@ mod tests {
     use inferometer_model::SpecDraft;
     use inferometer_model::deployment::{DeploymentFailure, DeploymentStage};
     use inferometer_model::study::{
-        Cell, Condition, Matrix, MatrixModel, Order, Point, PointFailure, Preset, Question,
-        Repetition, SetManifest, Stage, StudySpec,
+        Cell, Condition, Matrix, MatrixModel, Point, PointFailure, Preset, Question, Repetition,
+        RunOrder, SetManifest, Stage, StudySpec,
     };
 
     use super::*;
@@ -162,7 +162,7 @@ mod tests {
                     restart: None,
                     stop_at: None,
                 },
-                order: Order::Listed,
+                order: RunOrder::Listed,
                 seed: 7,
             },
         }
