@@ -28,7 +28,7 @@ use inferometer_model::spreadsheet::guarded;
 use inferometer_model::{BaseUrl, Fetch, SpecDraft};
 use inferometer_report::document::{self, Cell, Columns, Table, plain};
 use inferometer_report::escape::terminal;
-use inferometer_report::fmt::NOTHING;
+use inferometer_report::fmt::{NOTHING, number};
 use inferometer_report::terminal::Style;
 use inferometer_runner::Session;
 use inferometer_runner::deployed::Deployed;
@@ -845,8 +845,10 @@ fn page(results: &Results) -> String {
             let sample = Sample::new(values.collect());
             Cell::text(match sample.as_ref().map(|it| (it.mean(), it.std_sample())) {
                 None => NOTHING.to_owned(),
-                Some((mean, Some(deviation))) => format!("{mean:.2} ± {deviation:.2}"),
-                Some((mean, None)) => format!("{mean:.2}"),
+                Some((mean, Some(deviation))) => {
+                    format!("{} ± {}", number(mean), number(deviation))
+                }
+                Some((mean, None)) => number(mean),
             })
         });
     }

@@ -13,6 +13,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::deployment::{Departure, DeploymentFacts, DeploymentFailure};
+use crate::fmt::setting;
 use crate::spec::{Arrivals, Extent, LoadShape, Rate, Slo, Spec, Think};
 
 /// The file of a set, written before its first run.
@@ -407,9 +408,9 @@ impl fmt::Display for Level {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::AsAsked => f.write_str("as asked"),
-            Self::Rate(per_s) => write!(f, "{per_s}/s"),
-            Self::Unlimited => f.write_str("unlimited"),
-            Self::Concurrency(requests) => write!(f, "{requests} at once"),
+            Self::Rate(per_s) => write!(f, "{} req/s", setting(*per_s)),
+            Self::Unlimited => f.write_str("unlimited rate"),
+            Self::Concurrency(requests) => write!(f, "c={requests}"),
         }
     }
 }

@@ -9,7 +9,7 @@ use inferometer_analysis::comparison::{
 
 use crate::document::{Badge, terminal};
 use crate::escape::{terminal_cut, terminal_ends};
-use crate::fmt::signed_percent;
+use crate::fmt::{setting, signed_percent};
 use crate::pages::prelude::*;
 use crate::terminal::Style;
 
@@ -412,12 +412,11 @@ fn interval_or_dash(change: Option<Change>) -> String {
 }
 
 fn margin_words(margins: Margins) -> String {
-    let points = format!("{:.2}", margins.share * 100.0);
     format!(
         "same: within ±{} of throughputs, means and medians, ±{} of p90 and beyond, ±{} point of shares",
         percent(margins.centre),
         percent(margins.tail),
-        points.trim_end_matches('0').trim_end_matches('.'),
+        setting(margins.share * 100.0),
     )
 }
 
@@ -462,14 +461,16 @@ fn permutation_tests(comparison: &Comparison) -> Vec<String> {
     let least = tests.iter().map(|(.., test)| test.smallest_attainable).fold(0.0, f64::max);
     if CHANCE < least {
         return vec![format!(
-            "This few runs cannot reach p < 0.05 in a permutation test (at least {least:.2}); \
-             five per side can."
+            "This few runs cannot reach p < 0.05 in a permutation test (at least {}); \
+             five per side can.",
+            number(least)
         )];
     }
     let (primary, others): (Vec<_>, Vec<_>) = tests.into_iter().partition(|(primary, ..)| *primary);
     let mut lines = Vec::new();
     if !primary.is_empty() {
-        let primary = primary.iter().map(|(_, name, test)| format!("{name} p = {:.3}", test.p));
+        let primary =
+            primary.iter().map(|(_, name, test)| format!("{name} p = {}", number(test.p)));
         let primary = primary.collect::<Vec<_>>().join(", ");
         lines.push(format!("Permutation test (advice): {primary}."));
     }
@@ -486,7 +487,7 @@ fn permutation_tests(comparison: &Comparison) -> Vec<String> {
     let least = least * others.len() as f64;
     let which = match certain.as_slice() {
         [] if CHANCE <= least => {
-            format!("none, and with this few runs none can be (at least {least:.2})")
+            format!("none, and with this few runs none can be (at least {})", number(least))
         }
         [] => "none".to_owned(),
         several => several.join(", "),

@@ -7,7 +7,7 @@ use inferometer_analysis::tool_result::ToolResult;
 use inferometer_analysis::{Severity, Summary, ThresholdVerdict, Undecided, Verdict};
 
 use crate::escape::xml;
-use crate::fmt::count;
+use crate::fmt::{count, fixed};
 use crate::pages::results::mark_words;
 use crate::pages::slo_value;
 use crate::requirements::{Judgement, sentence};
@@ -155,7 +155,7 @@ impl Suite {
     }
 
     fn to_xml(&self) -> String {
-        let time = self.seconds.map_or_else(String::new, |s| format!(" time=\"{s:.3}\""));
+        let time = self.seconds.map_or_else(String::new, |s| format!(" time=\"{}\"", fixed(s, 3)));
         let begun = self.started.as_ref();
         let begun = begun.map_or_else(String::new, |at| format!(" timestamp=\"{}\"", xml(at)));
         let property = |(name, value): &(&str, String)| {

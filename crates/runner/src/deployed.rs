@@ -14,6 +14,7 @@ use inferometer_model::deployment::{
     Departure, DeploymentFacts, DeploymentFailure, DeploymentHow, DeploymentSpec, DeploymentStage,
     LikelyCause,
 };
+use inferometer_model::fmt;
 use inferometer_model::journal::RunStop;
 use inferometer_model::spec::TargetSpec;
 use inferometer_model::{BaseUrl, Clock, Spec};
@@ -193,8 +194,8 @@ fn explain(found: &DeploymentFailure, how: &DeploymentSpec, log: &Path) -> Failu
         } else {
             "let it listen on {port}"
         };
-        let timeout = how.ready_timeout;
-        format!("it was given {timeout:?}; allow more with --ready-timeout, and {where_it_listens}")
+        let timeout = fmt::duration(how.ready_timeout);
+        format!("it was given {timeout}; allow more with --ready-timeout, and {where_it_listens}")
     };
     let hint = match (found.cause, found.stage) {
         (Some(cause), _) => cause.remedy(),

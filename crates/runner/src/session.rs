@@ -10,6 +10,7 @@ use inferometer_load::{Control, ProgressView};
 use inferometer_model::BaseUrl;
 use inferometer_model::deployment::{Departure, DepartureEnding};
 use inferometer_model::endpoint::Api;
+use inferometer_model::fmt::seconds;
 use inferometer_model::plan::Bounds;
 
 use crate::interruption::Interruption;
@@ -167,8 +168,8 @@ impl fmt::Display for Event {
                 write!(f, "waiting for the server, {} s: {answer}", waited.as_secs())
             }
             Self::Ready { after } => {
-                let after_s = after.as_secs_f64();
-                write!(f, "the server generated a token {after_s:.1} s after its start")
+                let after = seconds(after.as_secs_f64());
+                write!(f, "the server generated a token {after} after its start")
             }
             Self::Probing { base } => write!(f, "asking {base} what it serves …"),
             Self::Measuring { api, model, base } => {
@@ -189,7 +190,7 @@ impl fmt::Display for Event {
                     DepartureEnding::OnRequest => "the server stopped when asked",
                     DepartureEnding::Killed => "the server had to be killed",
                 };
-                write!(f, "{how}, {:.1} s", departure.took.as_secs_f64())
+                write!(f, "{how}, {}", seconds(departure.took.as_secs_f64()))
             }
             Self::Interrupted { when } => {
                 write!(f, "stopped {when}: nothing was measured, and nothing is stored")

@@ -24,6 +24,7 @@ use inferometer_load::dispatcher::{Command, Departure, Dispatcher, Reply};
 use inferometer_load::limits::{Limits, RequestState};
 use inferometer_load::{Control, Stop, SystemClock};
 use inferometer_model::endpoint::BaseUrlError;
+use inferometer_model::fmt;
 use inferometer_model::journal::{ClientFacts, RunStop, log_step, log_step_limits, quantile_step};
 use inferometer_model::observations::{
     Connections, Endpoint, InputLength, Materials, PinnedOutput, Simulated, UsageAsk, WarmUpFacts,
@@ -154,10 +155,11 @@ impl Simulator<'_> {
         let virtual_s = summary.window.duration_s.unwrap_or_default();
         let real_s = Duration::from_nanos(ready.clock.now().as_nanos()).as_secs_f64();
         let speed = format!(
-            "simulated {virtual_s:.1} s in {real_s:.2} s, {:.0} times faster than real time; KV \
-             blocks in use: {:.0} % at most",
-            virtual_s / real_s.max(1e-9),
-            recorder.kv_usage_max * 100.0
+            "simulated {} in {}, {} times faster than real time; KV blocks in use: {} at most",
+            fmt::seconds(virtual_s),
+            fmt::seconds(real_s),
+            fmt::whole(virtual_s / real_s.max(1e-9)),
+            fmt::percent(recorder.kv_usage_max)
         );
         Ok(SimulatedRun { measured: Run { directory, summary, server_failure: None }, speed })
     }

@@ -15,7 +15,7 @@ use inferometer_report::document::{
     Block, Cell, Columns, Document, Section, Table, Text, plain, terminal,
 };
 use inferometer_report::escape::{self, terminal_line};
-use inferometer_report::fmt::{NOTHING, number};
+use inferometer_report::fmt::{self, NOTHING, number};
 use inferometer_report::terminal::Style;
 use inferometer_runner::fit::{
     Coefficient, Draws, FIGURES, Figures, Fit, Fitting, Row, RowLoad, RowRequest, TOLERANCES,
@@ -312,7 +312,7 @@ const TITLES: [&str; 3] = ["tok/s", "TTFT ms", "TPOT ms"];
 
 fn page(fitting: &Fitting, fit: &Fit, profile: &Profile) -> String {
     let coefficients = fitting.free.iter().map(|free| {
-        let value = format!("{:.4e}", free.value(&fit.coefficients));
+        let value = fmt::number(free.value(&fit.coefficients));
         (free.name.to_owned(), plain(value))
     });
     let mut totals = vec![total("fitted", fitting, &fit.played, |_| true)];
@@ -384,8 +384,8 @@ fn table(fitting: &Fitting, fit: &Fit) -> Table {
 fn percent(error: Option<f64>, is_signed: bool) -> String {
     match error {
         None => NOTHING.to_owned(),
-        Some(error) if is_signed => format!("{:+.0}%", 100.0 * error),
-        Some(error) => format!("{:.0}%", 100.0 * error),
+        Some(error) if is_signed => format!("{} %", fmt::signed_percent(error)),
+        Some(error) => fmt::percent(error),
     }
 }
 
@@ -409,10 +409,10 @@ fn total(
         let worst = errors.iter().copied().reduce(f64::max);
         let close = errors.iter().filter(|error| **error <= TOLERANCES[index]).count();
         format!(
-            "{title}: mean {}, worst {}, {close} of {n} within {:.0}%",
+            "{title}: mean {}, worst {}, {close} of {n} within {}",
             percent(mean, false),
             percent(worst, false),
-            100.0 * TOLERANCES[index],
+            fmt::percent(TOLERANCES[index]),
         )
     };
     let parts: Vec<String> = TITLES.into_iter().enumerate().map(part).collect();

@@ -358,7 +358,7 @@ impl Canvas {
     pub(super) fn surface(&mut self, area: Area, fill: Fill, tip: &str) {
         let mut element = self.rectangle(area).paint("fill", fill.paint);
         if fill.strength < 1.0 {
-            element = element.set("fill-opacity", &format!("{:.2}", fill.strength));
+            element = element.set("fill-opacity", &fmt::fixed(fill.strength, 2));
         }
         element.tip(tip).end();
         let Some(hatching) = fill.hatching else { return };
@@ -498,7 +498,7 @@ impl Element<'_> {
 
 /// A tenth of a pixel is finer than anyone sees.
 pub(super) fn pixels(value: f64) -> String {
-    let text = format!("{:.1}", if value.is_finite() { value } else { 0.0 });
+    let text = fmt::fixed(if value.is_finite() { value } else { 0.0 }, 1);
     let text = text.strip_suffix(".0").unwrap_or(&text);
     if text == "-0" { "0".to_owned() } else { text.to_owned() }
 }

@@ -337,7 +337,7 @@ impl Drawing for Timeline {
                 let sides = (x.place(self.begin(first)), x.place(self.begin(last + 1)));
                 let shade = canvas.rectangle(Area::new(sides, (area.top, area.bottom)));
                 let shade = shade.set("class", "gap").paint("fill", GAP_FILL.paint);
-                shade.set("fill-opacity", &format!("{:.2}", GAP_FILL.strength)).end();
+                shade.set("fill-opacity", &fmt::fixed(GAP_FILL.strength, 2)).end();
             }
             y.draw_left(canvas, area);
             if index + 1 == self.panels.len() {

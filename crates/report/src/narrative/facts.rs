@@ -12,7 +12,7 @@ use inferometer_model::spec::Lengths;
 use inferometer_model::study::Level;
 
 use super::{About, Fact, FactUnit, Facts};
-use crate::fmt::{decimals, unit_name};
+use crate::fmt::{decimals, level_name, unit_name};
 use crate::pages::prelude::*;
 
 /// The row that facts belong to; a page as a whole has no scenario.
@@ -486,11 +486,10 @@ const fn in_flight_most(summary: &Summary) -> Option<u32> {
 /// The name of a level of a set: the condition with its level, or either alone. Suites have names for
 /// their rows.
 pub fn row_name(condition: &str, level: Level, several_conditions: bool) -> String {
-    let level = match level {
-        Level::AsAsked => return condition.to_owned(),
-        Level::Concurrency(requests) => format!("c={requests}"),
-        Level::Rate(_) | Level::Unlimited => level.to_string(),
-    };
+    if level == Level::AsAsked {
+        return condition.to_owned();
+    }
+    let level = level_name(level);
     if several_conditions { format!("{condition} ({level})") } else { level }
 }
 

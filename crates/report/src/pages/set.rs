@@ -235,7 +235,6 @@ fn headline(set: &SetSummary, rows: &[Row<'_>]) -> Vec<Card> {
     let all: Vec<&Row<'_>> = rows.iter().collect();
     // The same metric as in the table below.
     let ttft = charts::first_token_metric(&all);
-    let ttft_name = if ttft == &metric::TTFT { "TTFT mean" } else { "TTFT mean from schedule" };
     let least = |name: &str, quantity: Quantity| {
         let known = rows.iter().filter_map(|row| Some((row, row.value(quantity)?)));
         let (row, _) = known.min_by(|a, b| a.1.total_cmp(&b.1))?;
@@ -253,7 +252,7 @@ fn headline(set: &SetSummary, rows: &[Row<'_>]) -> Vec<Card> {
     let cards = [
         spot.map(|spot| cells::sweet_spot_card(spot, None)),
         cells::highest_output_card(rows),
-        least(ttft_name, ttft.mean()),
+        least(&ttft.mean().title(), ttft.mean()),
         least("TPOT mean", metric::TPOT.mean()),
         Some(cells::requests_card(rows)),
     ];

@@ -420,8 +420,11 @@ fn scenario(row: &Row<'_>, narrative: &Narrative) -> Section {
 
 fn key_metrics(row: &Row<'_>) -> Vec<Text> {
     let asked = row.scenario;
-    let input = asked.and_then(|asked| asked.input_tokens.as_deref()).unwrap_or(NOTHING);
-    let output = asked.and_then(|asked| asked.output_tokens.as_deref()).unwrap_or(NOTHING);
+    // A length is a number or the text of a distribution.
+    let length = |text: &String| text.parse().map_or_else(|_| text.clone(), count);
+    let input = asked.and_then(|asked| asked.input_tokens.as_ref()).map(length);
+    let output = asked.and_then(|asked| asked.output_tokens.as_ref()).map(length);
+    let [input, output] = [input, output].map(|it| it.unwrap_or_else(|| NOTHING.to_owned()));
     let load = match (asked.and_then(|asked| asked.concurrency), row.rate()) {
         (Some(users), None) => format!("Concurrency: {}", count(users.into())),
         (None, None) => format!("Concurrency: {NOTHING}"),
