@@ -253,11 +253,13 @@ type Throughput = fn(&ToolResult) -> Option<f64>;
 
 /// Throughputs by the names of their fields, and our metrics for them. The last has no interval.
 static THROUGHPUTS: [(&str, &Metric, Throughput); 5] = [
-    ("request_throughput", &metric::REQUEST_THROUGHPUT, |it| it.request_throughput),
+    (metric::REQUEST_THROUGHPUT.name, &metric::REQUEST_THROUGHPUT, |it| it.request_throughput),
     ("request_goodput", &metric::GOODPUT, |it| it.request_goodput),
-    ("output_throughput", &metric::OUTPUT_THROUGHPUT, |it| it.output_throughput),
+    (metric::OUTPUT_THROUGHPUT.name, &metric::OUTPUT_THROUGHPUT, |it| it.output_throughput),
     ("total_token_throughput", &metric::TOTAL_THROUGHPUT, |it| it.total_token_throughput),
-    ("peak_output_throughput", &metric::PEAK_OUTPUT_THROUGHPUT, |it| it.peak_output_throughput),
+    (metric::PEAK_OUTPUT_THROUGHPUT.name, &metric::PEAK_OUTPUT_THROUGHPUT, |it| {
+        it.peak_output_throughput
+    }),
 ];
 
 impl ResultLatency {

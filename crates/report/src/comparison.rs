@@ -14,8 +14,8 @@ use crate::pages::prelude::*;
 use crate::terminal::Style;
 
 /// The quantities of the speed-up table.
-const SPEED_UPS: [(&str, &str); 2] =
-    [("input_throughput", "prompts"), ("output_throughput", "answers")];
+static SPEED_UPS: [(&str, &str); 2] =
+    [(metric::INPUT_THROUGHPUT.name, "prompts"), (metric::OUTPUT_THROUGHPUT.name, "answers")];
 const INTERVAL: &str = "95 % interval";
 /// Significance level of the permutation tests.
 const CHANCE: f64 = 0.05;

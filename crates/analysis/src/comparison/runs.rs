@@ -74,11 +74,11 @@ impl Compared for Summary {
     /// throughput.
     fn primary(sides: &[Side<Self>]) -> Quantity {
         let first = sides.iter().flat_map(|side| &side.results).next();
-        if first.is_some_and(|run| run.run.load.is_open()) {
-            metric::TTFT_SCHEDULE.p99()
-        } else {
-            (&metric::OUTPUT_THROUGHPUT).into()
-        }
+        let open = first.filter(|run| run.run.load.is_open());
+        open.map_or_else(
+            || metric::OUTPUT_THROUGHPUT.quantity(),
+            |run| run.latency_origin().ttft().p99(),
+        )
     }
 
     /// The headlines of this kind of load that have a good direction, and the throughput of prompts.

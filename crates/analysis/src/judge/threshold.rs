@@ -112,7 +112,7 @@ impl Threshold {
         }
         let metric = quantity.metric();
         let (why, instead) = if [&metric::ITL, &metric::ICL].contains(&metric) {
-            ("gaps are pooled over the run, so a request has no single value", "tpot")
+            ("gaps are pooled over the run, so a request has no single value", metric::TPOT.name)
         } else {
             ("it describes the client, not an answer", "ttft or e2e")
         };

@@ -498,7 +498,8 @@ pub(super) fn falls_behind(share: f64, chance: f64) -> bool {
 fn served_per_s(summary: &Summary) -> Option<f64> {
     let window_s = summary.window.duration_s?;
     let of = |metric| summary.metrics.distribution(metric);
-    let own_ms = match (of(&metric::E2E_SCHEDULE), of(&metric::TTFT_SCHEDULE)) {
+    let origin = summary.latency_origin();
+    let own_ms = match (of(origin.e2e()), of(origin.ttft())) {
         (Some(whole), Some(first)) => whole.mean? - first.mean? + first.min?,
         _ => 0.0,
     };

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::process::ExitCode;
 
 use inferometer_analysis::tool_result::Tool;
-use inferometer_analysis::{LoadFacts, Percentile, Summary, metric};
+use inferometer_analysis::{LoadFacts, Summary, metric};
 use inferometer_model::import::ImportManifest;
 use inferometer_model::study::{Level, Question, SetManifest, StudySpec};
 use inferometer_model::{Manifest, Outcome};
@@ -76,8 +76,8 @@ fn run_table(runs: &[RunListing]) -> Table {
     })
     .right("ok", |(_, summary)| known(summary.as_ref().map(|it| count(it.count(Outcome::Ok)))))
     .right("TTFT p50 ms", |(_, summary)| {
-        let ttft = summary.as_ref().and_then(|it| it.metrics.distribution(&metric::TTFT));
-        Cell::text(number(ttft.and_then(|ttft| ttft.percentile(Percentile::P50))))
+        let ttft = |it: &Summary| it.latency_origin().ttft().p50().value_in(it).ok();
+        Cell::text(number(summary.as_ref().and_then(ttft).map(|found| found.value)))
     })
     .right("tok/s", |(_, summary)| {
         let output = &metric::OUTPUT_THROUGHPUT;

@@ -821,7 +821,7 @@ const fn figure_names(figure: MatrixFigure) -> (&'static str, &'static str) {
         MatrixFigure::PromptTps => ("Prompt TPS", "prompt"),
         MatrixFigure::GenerationTps => ("Generation TPS", "generation"),
         MatrixFigure::Latency => ("Mean latency", "latency"),
-        MatrixFigure::Ttft => ("Mean TTFT", "ttft"),
+        MatrixFigure::Ttft => ("Mean TTFT", metric::TTFT.name),
         MatrixFigure::Cost => ("Cost", "cost"),
         MatrixFigure::Energy => ("Energy", "energy"),
     }
