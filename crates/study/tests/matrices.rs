@@ -101,7 +101,7 @@ fn what_is_no_matrix_is_refused() {
     };
     assert_eq!(Study::new(sound.clone()).map(|_| ()), Ok(()));
     refused(|_, matrix| matrix.levels.clear(), "the matrix has no load");
-    let twice = "the level `10 at once` is listed twice";
+    let twice = "the level `c=10` is listed twice";
     refused(|_, matrix| matrix.levels.push(matrix.levels[1]), twice);
     let short = "the matrix describes 2 cells but has 1 conditions";
     refused(|spec, _| drop(spec.conditions.pop()), short);

@@ -92,7 +92,7 @@ fn what_cannot_be_asked_is_refused() {
     assert_refused(empty, "the list of servers is empty");
     assert_refused(study(rates(&[], None), 1), "nothing to sweep");
     let twice = study(rates(&[2.0, 2.0], None), 1);
-    assert_refused(twice, "the level `2/s` is listed twice");
+    assert_refused(twice, "the level `2 req/s` is listed twice");
     assert_refused(study(rates(&[f64::NAN], None), 1), "is not a rate above zero");
     assert_refused(stopping(0.0, 5), "half-width above zero");
     let mut unknown = stopping(0.1, 5);
