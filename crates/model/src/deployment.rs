@@ -23,8 +23,9 @@ pub struct DeploymentSpec {
     pub renewal: Renewal,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
 #[serde(tag = "kind", rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum DeploymentHow {
     Process(ProcessSpec),
     Container(ContainerSpec),
@@ -229,12 +230,8 @@ impl LikelyCause {
 }
 
 impl DeploymentHow {
-    pub const fn kind(&self) -> &'static str {
-        match self {
-            Self::Process(_) => "process",
-            Self::Container(_) => "container",
-            Self::Commands(_) => "commands",
-        }
+    pub fn kind(&self) -> &'static str {
+        self.into()
     }
 
     /// The program with its arguments, in one line, with quotes where a shell would need them;

@@ -322,15 +322,6 @@ pub struct DeploymentRecord {
     pub log: Option<String>,
 }
 
-impl Strategy {
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Tensor => "tensor",
-            Self::Pipeline => "pipeline",
-        }
-    }
-}
-
 impl StudySpec {
     /// The matrix, if this is one.
     pub fn matrix(&self) -> Option<&Matrix> {

@@ -143,20 +143,11 @@ pub(crate) struct ServeLoadArguments {
     pub(crate) seed: Option<u64>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, strum::Display)]
+#[strum(serialize_all = "lowercase")]
 pub(crate) enum RampStrategy {
     Linear,
     Exponential,
-}
-
-impl RampStrategy {
-    /// In the other client's word.
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Linear => "linear",
-            Self::Exponential => "exponential",
-        }
-    }
 }
 
 #[derive(Args, Debug)]

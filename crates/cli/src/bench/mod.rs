@@ -402,7 +402,6 @@ fn traffic_lines(typed: &ServeLoadArguments, recorded: bool) -> String {
         return text + "Self timing is set, using the timestamps from the trace file.\n";
     }
     if let Some(strategy) = typed.ramp_up_strategy {
-        let strategy = strategy.name();
         let from = typed.ramp_up_start_rps.unwrap_or_default();
         let to = typed.ramp_up_end_rps.unwrap_or_default();
         let _ = write!(

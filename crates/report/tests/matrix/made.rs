@@ -21,6 +21,7 @@ use inferometer_model::deployment::{
 };
 use inferometer_model::spec::Lengths;
 use inferometer_model::study::{DeploymentRecord, Level, MatrixModel, Preset, RunOrder, Strategy};
+use inferometer_model::variant_name;
 use serde_json::json;
 
 use self::tables::{loads, sections, strategies, winners};
@@ -136,7 +137,7 @@ fn conditions(matrix: &MatrixSummary, subject: &Subject) -> Vec<ConditionSummary
     for row in &matrix.rows {
         let preset = &matrix.presets[row.preset as usize].name;
         let model = &matrix.models[row.model as usize].label;
-        let strategy = row.strategy.map_or("", Strategy::word);
+        let strategy = row.strategy.map_or("", |strategy| variant_name(&strategy));
         cells.insert(row.cell, format!("{preset} · {model} · {:?} · {strategy}", row.context));
     }
     let condition = |name: String| ConditionSummary {
