@@ -150,6 +150,99 @@ fn no_path_of_a_machine_is_written_down() {
 }
 
 /// Links of the form `](place)` to files of the project.
+/// Lines of production code with their numbers: neither comments nor tests.
+fn production_lines(path: &str, text: &str) -> Vec<(usize, String)> {
+    let is_test = |part: &str| {
+        ["tests", "benches", "examples", "tests.rs", "fixture.rs", "properties.rs"].contains(&part)
+    };
+    if !path.starts_with("crates/") || path.split('/').any(is_test) {
+        return Vec::new();
+    }
+    let own = text.split("\n#[cfg(test)]\nmod ").next().unwrap_or_default();
+    let lines = own.lines().map(str::to_owned).enumerate();
+    let is_code = |line: &str| !line.trim_start().starts_with("//");
+    lines.filter(|(_, line)| is_code(line)).map(|(index, line)| (index + 1, line)).collect()
+}
+
+/// Code names a metric by its static. Its name as text is for the metrics themselves, for other
+/// tools' files, and for the places listed here.
+#[test]
+fn metrics_are_named_by_their_statics() {
+    const ALLOWED: [&str; 6] = [
+        "crates/analysis/src/metric/",
+        "crates/interchange/",
+        // The grammar of claims is made of words.
+        "crates/report/src/narrative/claims/",
+        // Keys of vLLM's result files.
+        "crates/cli/src/bench_sweep.rs",
+        // These two do not know the metrics: the names of a server's own metrics, and flags.
+        "crates/target/src/metrics/",
+        "crates/engine/",
+    ];
+    let sources = files(&["rs"]);
+    let of_metrics =
+        ["latency", "rate"].map(|file| &sources[&format!("crates/analysis/src/metric/{file}.rs")]);
+    let after_name = of_metrics.iter().flat_map(|text| text.split("_named(").skip(1));
+    let names =
+        after_name.filter_map(|rest| rest.trim_start().strip_prefix('"')?.split('"').next());
+    // Two letters are also other words: `pp` is pipeline parallelism.
+    let names: Vec<&str> = names.filter(|name| 2 < name.len()).collect();
+    assert!(20 < names.len(), "{names:?}");
+    let mut found = Vec::new();
+    for (path, text) in &sources {
+        if ALLOWED.iter().any(|allowed| path.starts_with(allowed)) {
+            continue;
+        }
+        for (number, line) in production_lines(path, text) {
+            let is_named =
+                |literal: &str| names.contains(&literal.split('.').next().unwrap_or_default());
+            if line.split('"').skip(1).step_by(2).any(is_named) {
+                found.push(format!("{path}:{number}: {}", line.trim()));
+            }
+        }
+    }
+    assert!(found.is_empty(), "use the static of the metric:\n{}", found.join("\n"));
+}
+
+/// Digits are chosen in one place, so that a value looks the same wherever it is shown.
+#[test]
+fn numbers_are_formatted_by_the_formatter() {
+    const ALLOWED: [&str; 5] = [
+        "crates/model/src/fmt.rs",
+        // What the embedded engine writes is its own.
+        "crates/engine/",
+        // vLLM's block and files have vLLM's digits.
+        "crates/interchange/src/vllm/",
+        // A value that is rounded, not shown.
+        "crates/study/src/search.rs",
+        // The length of a text.
+        "crates/model/src/spec/target.rs",
+    ];
+    let has_precision = |line: &str| {
+        line.match_indices(":.").chain(line.match_indices(":+.")).any(|(at, mark)| {
+            let (before, after) = (&line[..at], &line[at + mark.len()..]);
+            let is_inside = before.rfind('{').is_some_and(|open| !before[open..].contains('}'));
+            is_inside
+                && after.starts_with(|letter: char| letter.is_ascii_alphanumeric() || letter == '*')
+        })
+    };
+    assert!(
+        has_precision("format!(\"{x:.2}\")")
+            && has_precision("\"{:+.1}\"")
+            && !has_precision("a{b:?}.c")
+    );
+    let mut found = Vec::new();
+    for (path, text) in files(&["rs"]) {
+        if ALLOWED.iter().any(|allowed| path.starts_with(allowed)) {
+            continue;
+        }
+        let lines = production_lines(&path, &text).into_iter();
+        let wrong = lines.filter(|(_, line)| has_precision(line));
+        found.extend(wrong.map(|(number, line)| format!("{path}:{number}: {}", line.trim())));
+    }
+    assert!(found.is_empty(), "use the functions of fmt:\n{}", found.join("\n"));
+}
+
 #[test]
 fn links_between_documents_lead_somewhere() {
     for (place, text) in files(&["md"]) {

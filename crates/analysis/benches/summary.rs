@@ -20,7 +20,7 @@ use inferometer_model::observations::{
 };
 use inferometer_model::plan::{Bounds, Fingerprints};
 use inferometer_model::record::{
-    Asked, Carried, DoneMark, Event, Finish, FinishReason, Read, ResponseHead, Usage,
+    Carried, DoneMark, Event, Finish, FinishReason, Read, RequestedLengths, ResponseHead, Usage,
 };
 use inferometer_model::spec::{Lengths, SourceTable, TargetTable, WorkloadTable};
 use inferometer_model::{
@@ -73,7 +73,7 @@ fn run_of(requests: u32) -> Observations {
 
 fn answer(id: u64, from_ns: u64, draws: &mut Draws) -> RequestRecord {
     let moment = Moment::from_nanos;
-    let asked = Asked { input_tokens: 512, output_tokens: EVENTS, part: 0, turn: 0 };
+    let asked = RequestedLengths { input_tokens: 512, output_tokens: EVENTS, part: 0, turn: 0 };
     let (intended, admitted) = (moment(from_ns), moment(from_ns));
     let started = StartedRequest { id: RequestId(id), intended, admitted, asked };
     let sent = from_ns + draws.below(90_000);

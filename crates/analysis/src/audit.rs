@@ -7,7 +7,8 @@ use crate::record::{Attempt, NO_TOKENS, TokenSource};
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Audit {
-    /// Of first turns: a later turn carries the history, so its prompt is longer than its new text.
+    /// Lengths of first turns: a later turn carries the history, so its prompt is longer than its new
+    /// text.
     pub input: LengthAudit,
     /// Later turns of conversations, which `input` leaves out.
     pub follow_ups: u64,

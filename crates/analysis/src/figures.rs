@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use inferometer_model::record::Read;
 use inferometer_model::spec::LoadShape;
+use inferometer_model::whole::to_u32;
 use inferometer_model::{Moment, Observations, Outcome, RequestRecord};
 use serde::{Deserialize, Serialize};
 
@@ -207,7 +208,7 @@ pub struct GapsFigure {
     pub metric: String,
     pub from_ms: f64,
     pub step_ms: f64,
-    /// Of the rows, in milliseconds, rising evenly on a logarithmic axis; one more than rows. A gap
+    /// Edges of the rows in milliseconds, rising evenly on a logarithmic axis; one more than rows. A gap
     /// that equals an edge lies above it; the last row has the longest gap, and the first has those
     /// that have no logarithm too.
     pub edges_ms: Vec<f64>,
@@ -286,8 +287,7 @@ fn edges(low: f64, high: f64) -> Vec<f64> {
         let half = libm::sqrt(ROW_RATIO_MIN);
         return vec![low / half, high * half];
     }
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a small number")]
-    let fitting = ((to - from) / thinnest).min(f64::from(GAP_ROWS_MAX)) as u32;
+    let fitting = to_u32(((to - from) / thinnest).min(f64::from(GAP_ROWS_MAX)));
     let height = (to - from) / f64::from(fitting);
     let inner = (1..fitting).map(|row| libm::exp(from + height * f64::from(row)));
     [low].into_iter().chain(inner).chain([high]).collect()

@@ -12,7 +12,7 @@ use inferometer_model::observations::{
 use inferometer_model::outcome::Stage;
 use inferometer_model::plan::{Bounds, Fingerprints};
 use inferometer_model::record::{
-    Asked, Carried, ConnectionFacts, DoneMark, Event, Finish, FinishReason, Read, Usage,
+    Carried, ConnectionFacts, DoneMark, Event, Finish, FinishReason, Read, RequestedLengths, Usage,
 };
 use inferometer_model::spec::{
     Lengths, LoadShape, LoadTable, SourceTable, TargetTable, Think, WorkloadTable,
@@ -42,7 +42,7 @@ impl Given {
             id: RequestId(id),
             intended: Moment::ZERO,
             admitted: Moment::ZERO,
-            asked: Asked { input_tokens: 512, output_tokens: 3, part: 0, turn: 0 },
+            asked: RequestedLengths { input_tokens: 512, output_tokens: 3, part: 0, turn: 0 },
         };
         Self(RequestRecord {
             sent: Some(Moment::ZERO),

@@ -4,8 +4,8 @@
 //! It reads the records (`measured`), walks the one table of metrics ([`METRICS`]), lets the
 //! warnings judge what was found, and gives a [`Summary`] that serialises to the documented JSON.
 //!
-//! Nothing is not zero: a metric without values is null and says why. Nothing is rounded here;
-//! pages round.
+//! Nothing is not zero: a metric without values is null and says why. No value is rounded here;
+//! messages and pages round, and messages do it by [`inferometer_model::fmt`].
 
 mod audit;
 pub mod calibration;

@@ -19,7 +19,7 @@ use crate::metric::Missing;
 use crate::record::Extremes;
 use crate::server::{EVERY_BY_DEFAULT, EvenSteps, GaugeFigures, is_inside};
 
-/// Of the looks inside the run.
+/// Figures of the samples inside the run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct MachineFigures {
@@ -44,7 +44,7 @@ pub struct GpuFigures {
     pub took_ms_max: Option<f64>,
     /// In the order of their numbers.
     pub devices: Vec<DeviceFigures>,
-    /// Of all devices together that count, here and below.
+    /// Sum over all devices that count, here and below.
     pub power_w: Option<GaugeFigures>,
     pub memory_used_bytes: Option<GaugeFigures>,
     /// From the first request sent to the last one ended.
@@ -52,7 +52,7 @@ pub struct GpuFigures {
     /// Why the energy is not known.
     pub energy_missing: Option<String>,
     pub energy_per_output_token_j: Option<f64>,
-    /// Of output tokens.
+    /// Energy per million output tokens.
     pub energy_per_million_tokens_kwh: Option<f64>,
     pub timeline: GpuTimeline,
 }
@@ -411,7 +411,7 @@ fn seconds(at: Moment) -> f64 {
 /// mean (use, clock) or the highest (temperature). Idle ones are left out.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct GpuTimeline {
-    /// Of the first step's beginning, since the run's zero.
+    /// When the first step begins, since the run's zero.
     pub from_ms: f64,
     pub step_ms: f64,
     pub use_share: Vec<Option<f64>>,
@@ -452,8 +452,8 @@ pub struct ClientFigures {
     pub cpu_share: Option<GaugeFigures>,
     pub steal_share: Option<GaugeFigures>,
     pub own_cpus: Option<GaugeFigures>,
-    /// Of all interfaces, loopback included, between the first look and the last; null where a total
-    /// fell.
+    /// Bytes of all interfaces, loopback included, between the first and the last sample; null where
+    /// a total fell.
     pub received_bytes_per_s: Option<f64>,
     pub sent_bytes_per_s: Option<f64>,
     pub memory_available_bytes_min: Option<u64>,
@@ -465,7 +465,7 @@ pub struct ClientFigures {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ClientTimeline {
-    /// Of the first step's beginning, since the run's zero.
+    /// When the first step begins, since the run's zero.
     pub from_ms: f64,
     pub step_ms: f64,
     pub cpu_share: Vec<Option<f64>>,

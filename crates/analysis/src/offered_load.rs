@@ -61,7 +61,7 @@ pub(crate) const LATE_MS: f64 = 10.0;
 /// A rate that is off by more is another rate, and by much more another run.
 pub(crate) const RATE_APART: f64 = 0.02;
 pub(crate) const RATE_APART_GRAVE: f64 = 0.10;
-/// Of the index of dispersion, and at least this much of one.
+/// Relative difference of the index of dispersion that is tolerated, and at least this much of one.
 pub(crate) const DISPERSION_APART: f64 = 0.25;
 /// Chance makes a planned schedule fit this badly once in a million runs.
 pub(crate) const FIT_P: f64 = 1e-6;
@@ -174,7 +174,7 @@ impl ScheduleDelivered {
         })
     }
 
-    /// Of those that were due.
+    /// Share of the due requests that were not sent.
     pub(crate) fn unsent_share(&self) -> f64 {
         share(self.unsent, self.requests + self.unsent).unwrap_or(0.0)
     }
@@ -255,7 +255,7 @@ fn span_s(moments_ns: &[u64]) -> Option<f64> {
 }
 
 impl GapFigures {
-    /// Of sorted moments.
+    /// The statistics of sorted moments.
     fn from_moments(moments_ns: &[u64]) -> Self {
         let gaps: Vec<f64> = moments_ns.windows(2).map(|pair| (pair[1] - pair[0]) as f64).collect();
         let varies = 2 <= gaps.len() && 0.0 < mean(&gaps);
@@ -368,7 +368,7 @@ pub struct SlotsDelivered {
     pub asked: u32,
     /// On average over the stretch.
     pub in_use_mean: f64,
-    /// Of the requested slots.
+    /// Share of the requested slots that were in use.
     pub share: f64,
     /// From when each slot could have taken its first request to when there was nothing new to take.
     pub from_ms: f64,
@@ -420,7 +420,7 @@ impl SlotsDelivered {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HeldByCap {
     pub requests: u64,
-    /// Of the attempted requests; null when there were none.
+    /// Share of the attempted requests; null when there were none.
     pub share: Option<f64>,
 }
 

@@ -53,7 +53,7 @@ pub struct LoadCurve {
 }
 
 const BARS: u32 = 12;
-/// Of a load curve, at most.
+/// The most steps of a load curve.
 const STRETCHES: u64 = 24;
 /// A plan without an end is outlined by its beginning.
 const ENDLESS_MAX: u64 = 10_000;

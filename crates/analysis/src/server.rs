@@ -27,7 +27,7 @@ pub struct ServerSide {
     pub running: Option<GaugeFigures>,
     pub waiting: Option<GaugeFigures>,
     pub swapped: Option<GaugeFigures>,
-    /// Of the part of the cache that lies in the host's memory, as a share from 0 to 1.
+    /// Usage of the part of the cache in the host's memory, from 0 to 1.
     #[serde(default)]
     pub cpu_kv_usage: Option<GaugeFigures>,
     /// Shares from 0 to 1.
@@ -67,19 +67,19 @@ pub(crate) const TOKENS_APART: f64 = 0.01;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ScrapeFigures {
     pub ok: u64,
-    /// Of those, the ones while the plan was played: gauges are of them.
+    /// Scrapes while the plan was played; gauges are read from these.
     pub inside: u64,
     pub missed: u64,
     /// The missed ones by their reason.
     pub missed_by: BTreeMap<String, u64>,
-    /// Of an exchange; null in a simulation, which has none.
+    /// Mean time of a scrape; null in a simulation, which has none.
     pub took_ms_mean: Option<f64>,
     pub took_ms_max: Option<f64>,
     /// Values that were no numbers to work with.
     pub dropped: u64,
 }
 
-/// Of the scrapes inside the run.
+/// A gauge over the scrapes inside the run.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GaugeFigures {
     pub mean: f64,
@@ -337,7 +337,7 @@ const START_ERROR_S: f64 = 1.0;
 /// Columns of equal length, a value for each step.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Timeline {
-    /// Of the first step's beginning, since the run's zero.
+    /// When the first step begins, since the run's zero.
     pub from_ms: f64,
     pub step_ms: f64,
     /// Gauges are means of the scrapes in a step.

@@ -72,9 +72,9 @@ pub struct Summary {
     pub request_slos: Option<RequestSlos>,
     /// The outcomes of the SLOs about the whole run.
     pub slos: Vec<SloOutcome>,
-    /// Of conversations; empty without them.
+    /// Figures of each turn of conversations; empty without them.
     pub turns: Vec<TurnFigures>,
-    /// Of a mix; empty without one.
+    /// Figures of each part of a mix; empty without one.
     pub parts: Vec<PartFigures>,
     pub client: ClientHealth,
     /// What it ran on, as far as known.

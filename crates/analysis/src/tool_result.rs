@@ -21,7 +21,7 @@ use crate::judge::Verdict;
 use crate::metric::{self, Distribution, Metric, Quantity, Statistic};
 use crate::run::{LoadFacts, RateFacts};
 use crate::set::Served;
-use crate::statistics::{Estimate, Interval, Percentile, proportion::wilson};
+use crate::statistics::{Estimate, Interval, Percentile, Sample, proportion::wilson};
 use crate::summary::Summary;
 
 /// One run, as its source sums it up.
@@ -81,7 +81,7 @@ pub struct ToolResult {
 pub struct ResultSource {
     pub tool: Tool,
     pub form: Form,
-    /// Of the tool, where it says it.
+    /// Version of the tool, where the file has it.
     pub version: Option<String>,
     /// The run, or what the record is called in its file.
     pub name: String,
@@ -253,11 +253,13 @@ type Throughput = fn(&ToolResult) -> Option<f64>;
 
 /// Throughputs by the names of their fields, and our metrics for them. The last has no interval.
 static THROUGHPUTS: [(&str, &Metric, Throughput); 5] = [
-    ("request_throughput", &metric::REQUEST_THROUGHPUT, |it| it.request_throughput),
+    (metric::REQUEST_THROUGHPUT.name, &metric::REQUEST_THROUGHPUT, |it| it.request_throughput),
     ("request_goodput", &metric::GOODPUT, |it| it.request_goodput),
-    ("output_throughput", &metric::OUTPUT_THROUGHPUT, |it| it.output_throughput),
+    (metric::OUTPUT_THROUGHPUT.name, &metric::OUTPUT_THROUGHPUT, |it| it.output_throughput),
     ("total_token_throughput", &metric::TOTAL_THROUGHPUT, |it| it.total_token_throughput),
-    ("peak_output_throughput", &metric::PEAK_OUTPUT_THROUGHPUT, |it| it.peak_output_throughput),
+    (metric::PEAK_OUTPUT_THROUGHPUT.name, &metric::PEAK_OUTPUT_THROUGHPUT, |it| {
+        it.peak_output_throughput
+    }),
 ];
 
 impl ResultLatency {
@@ -274,6 +276,24 @@ impl ResultLatency {
             percentiles_ms: BTreeMap::new(),
             has_p50: false,
             intervals_ms: BTreeMap::new(),
+        }
+    }
+
+    /// With the figures of a sample; percentiles by their rank as written.
+    #[must_use]
+    pub fn with_sample(
+        self,
+        sample: &Sample,
+        percentiles: impl Iterator<Item = (String, f64)>,
+    ) -> Self {
+        Self {
+            n: Some(sample.count()),
+            mean_ms: Some(sample.mean()),
+            std_ms: Some(sample.std_population()),
+            min_ms: Some(sample.min()),
+            max_ms: Some(sample.max()),
+            percentiles_ms: percentiles.collect(),
+            ..self
         }
     }
 

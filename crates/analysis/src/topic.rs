@@ -12,7 +12,7 @@ use crate::metric::{LatencyOrigin, METRICS, Metric, Quantity, Shape, Statistic, 
 pub enum Topic {
     Metric {
         metric: &'static Metric,
-        /// Of a quantity, such as `ttft.p99`.
+        /// The statistic of a quantity, such as `p99` in `ttft.p99`.
         statistic: Option<Statistic>,
     },
     Term(&'static Term),

@@ -8,7 +8,7 @@
 //! process may use, the driver on the last, and what else runs there takes its share.
 //! `taskset -c 2,3 cargo bench …` chooses two cores that do nothing else; with only one
 //! (`taskset -c 3`) it is the work of both that is measured. How others fare on the same engine is
-//! what `cargo xtask rivals` says.
+//! what `cargo rivals` says.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ use inferometer_workload::{Inputs, make_plan};
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Lengths and numbers in flight are those of `cargo xtask rivals`, so that its tables can be held
+/// Lengths and numbers in flight are those of `cargo rivals`, so that its tables can be held
 /// beside these figures.
 const INPUT_TOKENS: u32 = 16;
 /// Batches of records that may wait to be counted.

@@ -21,18 +21,19 @@ use inferometer_load::Target;
 use inferometer_load::resources::resolve;
 use inferometer_load::target::Credentials;
 use inferometer_model::deployment::{
-    DeploymentFailure, DeploymentHow, DeploymentSpec, DeploymentStage, EnvironmentSpec,
-    ProcessSpec, Renewal,
+    DeploymentHow, DeploymentSpec, EnvironmentSpec, ProcessSpec, Renewal,
 };
 use inferometer_model::fetch::{FetchRequest, Post, PostRequest};
 use inferometer_model::spreadsheet::guarded;
 use inferometer_model::{BaseUrl, Fetch, SpecDraft};
 use inferometer_report::document::{self, Cell, Columns, Table, plain};
 use inferometer_report::escape::terminal;
-use inferometer_report::fmt::NOTHING;
+use inferometer_report::fmt::{NOTHING, number};
 use inferometer_report::terminal::Style;
+use inferometer_runner::Session;
+use inferometer_runner::deployed::Deployed;
 use inferometer_store::{read_at_most, write_atomically};
-use inferometer_target::deploy::{Deployment, Probe, Waited, placeholder, secret};
+use inferometer_target::deploy::{IsOver, Probe, placeholder, secret};
 use jiff::Zoned;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -41,11 +42,11 @@ use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
 use crate::arguments::{Arguments, BenchCommand, Command as Commands, ServeSweepArguments};
-use crate::bench::{Bench, origin, with_dashes};
+use crate::bench::{BenchExperiment, origin, with_dashes};
 use crate::failure::{Exit, Failure, Result};
 use crate::output;
 use crate::preflight::{bare_target, fetching};
-use crate::signals::{Companion, Interruption, begin_session};
+use crate::signals::{Interruption, begin_session};
 
 const PAIRS_MAX: usize = 100_000;
 const RUNS: u32 = 3;
@@ -78,12 +79,13 @@ pub(crate) fn run(typed: &ServeSweepArguments) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let session = begin_session(0, false)?;
-    let (interruption, results) = (&session.interruption, Results::new());
-    let mut sweep = Sweep { plan: &plan, interruption, results, failed: 0, has_warned: false };
+    let (session, results) = (&session, Results::new());
+    let mut sweep = Sweep { plan: &plan, session, results, failed: 0, has_warned: false };
     for server in &plan.servers {
         let log = plan.server_log(server);
         let failure_file = log.with_extension("failure.json");
-        let played = interruption
+        let played = session
+            .interruption
             .check()
             .and_then(|()| sweep.play_server(server, log, &failure_file))
             .or_else(|failure| sweep.note_failure(&failure_file, server, None, failure));
@@ -306,7 +308,7 @@ fn check_bench(words: &[String]) -> Result<()> {
     if flags.target.model.is_none() {
         return flags.refused.check();
     }
-    Bench::from_arguments(&flags).map(|_| ())
+    BenchExperiment::from_arguments(&flags).map(|_| ())
 }
 
 fn links(typed: &str) -> Result<Vec<(String, String)>> {
@@ -523,7 +525,7 @@ fn format_value(value: &Value) -> String {
 
 struct Sweep<'a> {
     plan: &'a Plan<'a>,
-    interruption: &'a Interruption,
+    session: &'a Session,
     results: Results,
     failed: usize,
     /// Whether it was reported that the server's cache is not emptied.
@@ -541,7 +543,7 @@ impl Sweep<'_> {
             output::talk(&format!("starting: {}", format_command(&words)));
             let timeout = self.plan.typed.server_ready_timeout.unwrap_or(300);
             let timeout = Duration::from_secs(timeout);
-            running = Some(Server::start(&words, log, timeout, self.interruption)?);
+            running = Some(Server::start(words, &log, timeout, self.session)?);
             remove(failure_file);
         }
         for (load, pair) in loads.into_iter().zip(pairs) {
@@ -585,18 +587,20 @@ impl Sweep<'_> {
         if let Some(data) = run.number.map(|_| read_result(&run.file)).transpose()?.flatten() {
             return Ok(run.with_parameters(data));
         }
-        self.interruption.check()?;
+        let interruption = &self.session.interruption;
+        interruption.check()?;
         let Some(server) = running else {
             return Err(Failure::usage(format!("{} is missing", run.file.display()))
                 .hint("give the same command again with --resume: the run is measured again"));
         };
-        let data = run.measure(self.plan, self.interruption)?;
-        if let Some(found) = server.deployment.ended() {
-            return Err(server.failure("ended during a run", found));
+        let data = run.measure(self.plan, interruption)?;
+        if let Some(found) = server.deployed.lost(None) {
+            let failure = server.deployed.explain(&found, &server.deployed.log);
+            return Err(reworded(failure, &server.words));
         }
         write_result(&run.file, &data)?;
         remove(&run.failure_file());
-        self.interruption.check()?;
+        interruption.check()?;
         self.empty_cache(server)?;
         Ok(data)
     }
@@ -841,8 +845,10 @@ fn page(results: &Results) -> String {
             let sample = Sample::new(values.collect());
             Cell::text(match sample.as_ref().map(|it| (it.mean(), it.std_sample())) {
                 None => NOTHING.to_owned(),
-                Some((mean, Some(deviation))) => format!("{mean:.2} ± {deviation:.2}"),
-                Some((mean, None)) => format!("{mean:.2}"),
+                Some((mean, Some(deviation))) => {
+                    format!("{} ± {}", number(mean), number(deviation))
+                }
+                Some((mean, None)) => number(mean),
             })
         });
     }
@@ -860,78 +866,35 @@ const RESETS: [&str; 3] = ["/reset_prefix_cache", "/reset_mm_cache", "/reset_enc
 
 /// It is stopped when it is dropped.
 struct Server {
-    deployment: Deployment,
+    deployed: Deployed,
     base: BaseUrl,
-    program: String,
-    log: PathBuf,
-    /// Keys of its command, which it may repeat in its log.
-    keys: Vec<String>,
-    _companion: Companion,
+    words: Vec<String>,
 }
 
 impl Server {
     /// Starts it and waits until it answers that it is healthy. Refuses where something listens
     /// already: that server would be measured.
-    fn start(
-        words: &[String],
-        log: PathBuf,
-        timeout: Duration,
-        interruption: &Interruption,
-    ) -> Result<Self> {
-        let base = address(words)?;
+    fn start(words: Vec<String>, log: &Path, timeout: Duration, session: &Session) -> Result<Self> {
+        let base = address(&words)?;
         if resolve(&base, CONNECT).is_ok() {
             return Err(Failure::target(format!("something listens on {base} already"))
                 .hint("stop it, or set another --port in --serve-cmd"));
         }
-        let program = secret::hidden(words).swap_remove(0);
-        let failed = |what: String| Failure::target(format!("--serve-cmd `{program}`: {what}"));
-        if let Some(folder) = log.parent() {
-            fs::create_dir_all(folder).map_err(|error| failed(error.to_string()))?;
-        }
-        let deployment = Deployment::start_at(&deployment_spec(words, timeout), base.port, &log)
-            .map_err(|found| failed(found.what))?;
-        let (keys, companion) =
-            (secret::values(words), interruption.accompanied_by(deployment.group()));
-        let mut server = Self { deployment, base, program, log, keys, _companion: companion };
-        let base = server.base.clone();
-        let waited = server
-            .deployment
-            .wait(&mut |_, _| health(&base), &mut |time| interruption.wait(time).is_some());
-        let found = match waited {
-            Ok(Waited::Ready(_)) => return Ok(server),
-            Ok(Waited::Stopped) => return interruption.check().map(|()| server),
-            Err(found) => found,
-        };
-        Err(match found.stage {
-            DeploymentStage::Ready | DeploymentStage::Generate => server
-                .failure("was not ready in time", found)
-                .hint("give it longer with --server-ready-timeout"),
-            DeploymentStage::Start => server
-                .failure("is not measured", found)
-                .hint("--serve-cmd must listen itself, on its --port"),
-            DeploymentStage::Ended
-            | DeploymentStage::Died
-            | DeploymentStage::Measure
-            | DeploymentStage::Stop => server.failure("ended before it was ready", found),
-        })
-    }
-
-    fn failure(&self, why: &str, found: DeploymentFailure) -> Failure {
-        let whole_log = format!("(the whole log is in {})", self.log.display());
-        let last = found.log.iter().map(|line| format!("  {}", secret::without(&self.keys, line)));
-        let what = if found.what.is_empty() { found.what } else { format!(": {}", found.what) };
-        let failure = Failure::target(format!("the server `{}` {why}{what}", self.program))
-            .shown(last.chain([whole_log]).collect());
-        match found.cause {
-            Some(cause) => failure.hint(cause.remedy()),
-            None => failure,
+        let how = deployment_spec(&words, timeout);
+        // The command was announced without its keys.
+        let session = session.only_warnings();
+        let healthy = |_: &BaseUrl, _: IsOver<'_>| (health(&base), None);
+        match Deployed::start_with(&how, Some(base.port), log, &session, healthy) {
+            Ok(deployed) => Ok(Self { deployed, base, words }),
+            Err(not_deployed) => Err(reworded(not_deployed.failure, &words)),
         }
     }
 
     /// Empties its caches, so that every run begins alike. The error is why it cannot.
     fn reset_caches(&self) -> Result<(), String> {
-        if !Path::new(&self.program).ends_with("vllm") {
-            return Err(format!("it is not known how to reset the caches of `{}`", self.program));
+        let program = secret::hidden(&self.words).swap_remove(0);
+        if !Path::new(&program).ends_with("vllm") {
+            return Err(format!("it is not known how to reset the caches of `{program}`"));
         }
         let target = plain_target(&self.base).ok_or("its host name is not resolved any more")?;
         let answered = fetching(&target, async |fetch| {
@@ -951,6 +914,20 @@ impl Server {
         });
         answered.map_err(|failure| failure.message().to_owned())?
     }
+}
+
+/// A failure of a server by the flags of this command, without the keys, which the server may have
+/// printed.
+fn reworded(failure: Failure, words: &[String]) -> Failure {
+    if failure.is_interruption() {
+        return failure;
+    }
+    let keys = secret::values(words);
+    let program = secret::hidden(words).swap_remove(0);
+    failure.about(&format!("--serve-cmd `{program}`")).reworded(|text| {
+        let text = text.replace("--ready-timeout", "--server-ready-timeout");
+        secret::without(&keys, &text.replace("{port}", "its --port"))
+    })
 }
 
 /// Whether it reports that it is healthy, which is what vLLM's sweep waits for.

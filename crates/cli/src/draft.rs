@@ -157,11 +157,17 @@ fn read_tools_file(body: &mut BodyTable) -> Result<()> {
     Ok(())
 }
 
-/// SLOs in both of their forms: `promises = ["ttft<500ms"]` and `ttft = "500ms"`.
+/// SLOs in both of their forms: `slos = ["ttft<500ms"]` and `ttft = "500ms"`. Older files call the
+/// list `promises`.
 fn slos(table: BTreeMap<String, Value>, origins: &Origins) -> Result<Vec<Slo>> {
     let mut slos = Vec::new();
     for (key, value) in table {
+        let place = format!("slo.{key}");
         let texts = if let Some(list) = value.as_array() {
+            if !["slos", "promises"].contains(&key.as_str()) {
+                let what = format!("`{place}` must be one threshold; a list of SLOs is `slos`");
+                return Err(origins.failure(&place, &what));
+            }
             list.iter().filter_map(Value::as_str).map(str::to_owned).collect()
         } else {
             // A threshold without a sign is an upper one.
@@ -170,7 +176,7 @@ fn slos(table: BTreeMap<String, Value>, origins: &Origins) -> Result<Vec<Slo>> {
             vec![format!("{key}{sign}{text}")]
         };
         for text in texts {
-            let refused = |error: String| origins.failure(&format!("slo.{key}"), &error);
+            let refused = |error: String| origins.failure(&place, &error);
             slos.push(text.parse().map_err(refused)?);
         }
     }
@@ -261,12 +267,19 @@ mod tests {
         });
         let wanted = ["e2e.p95<=2s", "output_throughput>1000", "tpot.p99<50ms", "ttft<500ms"];
         assert_eq!(written(keys), wanted);
-        assert_eq!(written(json!({ "promises": wanted })), wanted);
+        for list in ["slos", "promises"] {
+            assert_eq!(written(json!({ list: wanted })), wanted);
+        }
     }
 
     #[test]
     fn an_slo_without_a_threshold_is_refused() {
-        for wrong in [json!({ "ttft": "soon" }), json!({ "promises": ["ttft"] })] {
+        let wrong = [
+            json!({ "ttft": "soon" }),
+            json!({ "slos": ["ttft"] }),
+            json!({ "ttft": ["ttft<1s"] }),
+        ];
+        for wrong in wrong {
             let table = serde_json::from_value(wrong).unwrap();
             assert!(slos(table, &Origins::default()).is_err());
         }

@@ -1,4 +1,4 @@
-//! Inferometer: measures LLM inference servers, and says how far its numbers can be believed.
+//! Inferometer: measures LLM inference servers, and reports how valid its numbers are.
 
 mod arguments;
 mod bench;

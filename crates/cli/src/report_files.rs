@@ -476,7 +476,7 @@ mod tests {
     use inferometer_model::SpecDraft;
     use inferometer_model::spec::TargetSpec;
     use inferometer_model::study::{
-        Condition, Level, Order, Point, Question, Repetition, Stage, StudySpec,
+        Condition, Level, Point, Question, Repetition, RunOrder, Stage, StudySpec,
     };
 
     use super::*;
@@ -493,7 +493,7 @@ mod tests {
             question: Question::Repeat,
             conditions: urls.map(condition).to_vec(),
             repetition,
-            order: Order::Listed,
+            order: RunOrder::Listed,
             seed: 0,
         }
     }

@@ -16,7 +16,7 @@ use inferometer_model::Spec;
 use inferometer_model::spec::Slo;
 use inferometer_model::study::{Question, StudySpec};
 use inferometer_report::{Judgement, junit, markdown, terminal};
-use inferometer_store::{RunDirectory, RunState, Stored};
+use inferometer_store::{RunDirectory, Stored};
 use inferometer_study::play;
 use serde_json::json;
 
@@ -233,12 +233,8 @@ fn resolve(found: Stored) -> Result<Vec<RunDirectory>> {
         return Err(Failure::usage(format!("{id} is a {what}"))
             .hint(format!("name one of its runs, such as {id}/0{or}")));
     }
-    let replay = play::replay(&set, &manifest, |_, point| match point.state() {
-        RunState::Sealed | RunState::Finished => {
-            let stored = point.read().map_err(Failure::from_usage)?;
-            Ok(Some(summarize(&stored.observations)).filter(|summary| !play::was_cut(summary)))
-        }
-        RunState::Unfinished | RunState::Running | RunState::Unreadable(_) => Ok(None),
+    let replay = play::replay_finished(&set, &manifest, |point| {
+        Ok(summarize(&point.read().map_err(Failure::from_usage)?.observations))
     })?;
     if replay.summary.is_none() {
         let stored = play::stored_runs(replay.results.len());

@@ -188,12 +188,7 @@ fn stored_summary(directory: &RunDirectory) -> Result<Summary> {
 /// A set that is not finished has a page of its finished runs, with a warning.
 fn read_set(set: &SetDirectory, talk: impl Fn(&str)) -> Result<Source> {
     let manifest = Box::new(set.manifest().map_err(Failure::from_usage)?);
-    let replay = play::replay(set, &manifest, |_, point| match point.state() {
-        RunState::Sealed | RunState::Finished => {
-            Ok(Some(stored_summary(point)?).filter(|summary| !play::was_cut(summary)))
-        }
-        RunState::Unfinished | RunState::Running | RunState::Unreadable(_) => Ok(None),
-    })?;
+    let replay = play::replay_finished(set, &manifest, stored_summary)?;
     let (set, points) = (set.clone(), replay.results);
     if let Some(summary) = replay.summary {
         return Ok(Source::Set { set, manifest, summary: Box::new(summary), points });

@@ -4,7 +4,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::Duration;
 
 use inferometer_runner::Session;
-pub(crate) use inferometer_runner::interruption::{Companion, Interruption};
+pub(crate) use inferometer_runner::interruption::Interruption;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::failure::{Exit, Failure, Result};

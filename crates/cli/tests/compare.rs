@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::Output;
 use std::time::Duration;
 
-use inferometer_model::study::{Condition, Order, Question, Repetition, StudySpec};
+use inferometer_model::study::{Condition, Question, Repetition, RunOrder, StudySpec};
 use inferometer_store::{RunDirectory, RunStore};
 use serde_json::Value;
 
@@ -43,7 +43,7 @@ fn set(folder: &Path, step: &str, seeds: [u64; 3]) -> String {
             restart: None,
             stop_at: None,
         },
-        order: Order::Interleaved,
+        order: RunOrder::Interleaved,
         seed: seeds[0],
     };
     let set = store.create_set(study, true, Vec::new(), 1_800_000_000_000_000_000).unwrap();

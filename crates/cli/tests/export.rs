@@ -77,7 +77,7 @@ fn one_run_goes_into_every_form_with_the_same_figures() {
     let bencher: Value =
         serde_json::from_str(&exported(folder, &["fast=latest", "--format", "bencher", "--quiet"]))
             .unwrap();
-    assert_eq!(bencher["fast · 4 at once"]["ttft-mean-ms"]["value"].as_f64(), Some(mean));
+    assert_eq!(bencher["fast · c=4"]["ttft-mean-ms"]["value"].as_f64(), Some(mean));
 
     let vllm: Value =
         serde_json::from_str(&exported(folder, &["latest", "--format", "vllm"])).unwrap();

@@ -83,7 +83,7 @@ fn cells_that_do_not_fit_are_results_and_the_others_are_measured() {
     assert_eq!(document["points"].as_array().unwrap().len(), 4);
     let said = text(&ran.stderr);
     assert!(said.contains("cell 2 of 3: 1 · v100-pcie-16gb · "), "{said}");
-    assert!(said.contains("cell 2 of 3, 4 at once: not started: "), "{said}");
+    assert!(said.contains("cell 2 of 3, c=4: not started: "), "{said}");
     for file in ["report.html", "report.md", "matrix.csv", "summary.json"] {
         assert!(set.join(file).is_file(), "{file}");
     }
@@ -119,7 +119,7 @@ fn two_matrices_are_compared_cell_by_cell() {
         .map(|level| level["scenario"].as_str().unwrap())
         .collect();
     assert_eq!(rows.len(), 4, "two cells of three fit, at two loads each: {rows:?}");
-    assert!(rows[0].ends_with(" · 2 at once") && rows[1].ends_with(" · 4 at once"), "{rows:?}");
+    assert!(rows[0].ends_with(" · c=2") && rows[1].ends_with(" · c=4"), "{rows:?}");
     assert_eq!(document["outcomes"][0]["judgement"], "same");
 }
 

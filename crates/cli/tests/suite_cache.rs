@@ -46,7 +46,7 @@ fn played(folder: &Path, vllm_random: bool, prompts: Prompts) -> Value {
     summary(&set)
 }
 
-/// Of a level of the scaling scenario, by its place.
+/// A quantity of a level of the scaling scenario, by its index.
 fn scaling(set: &Value, place: usize, quantity: &str) -> f64 {
     level(set, SCALING, place, quantity)
 }

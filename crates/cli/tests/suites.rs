@@ -77,7 +77,7 @@ fn a_suite_that_was_stopped_goes_on_to_the_same_bytes() {
     let folder = tempfile::tempdir().unwrap();
     let set = stored(folder.path(), common(2).study(&SCENARIOS), true);
     let said = go_on(folder.path());
-    assert!(said.contains("[3/6] Scaling, 4 at once, round 1 of 2: …"), "{said}");
+    assert!(said.contains("[3/6] Scaling, c=4, round 1 of 2: …"), "{said}");
     let whole = fs::read(set.join("summary.json")).unwrap();
     let shares = cached(&set);
     assert!(shares[0] < 0.01 && 0.5 < shares[1] && 0.5 < shares[2], "{shares:?}");

@@ -22,7 +22,8 @@ fn a_dry_run_shows_levels_runs_and_time() {
     let ran = output(&[&arguments[..], &more].concat(), folder.path());
     assert!(ran.status.success(), "{}", text(&ran.stderr));
     let page = text(&ran.stdout);
-    let wanted = ["2/s", "4/s", "60", "120", "4 runs, 360 requests; 2 m 30 s", "are sorted"];
+    let wanted =
+        ["2 req/s", "4 req/s", "60", "120", "4 runs, 360 requests; 2 m 30 s", "are sorted"];
     for part in wanted {
         assert!(page.contains(part), "{part}: {page}");
     }

@@ -85,7 +85,7 @@ fn the_knee_lies_within_one_fine_step_of_what_the_engine_can_hold() {
 struct Steps {
     ms: u32,
     most: u32,
-    /// Of the promise about the 99th percentile.
+    /// Threshold of the SLO on the 99th percentile.
     limit_ms: f64,
 }
 

@@ -14,6 +14,7 @@ use inferometer_analysis::tool_result::{
 };
 use inferometer_analysis::{Probability, Sample};
 use inferometer_model::import::ImportReading;
+use inferometer_model::whole::to_u64;
 use serde::{Deserialize, Serialize};
 
 use crate::json::Json;
@@ -611,12 +612,7 @@ pub(crate) fn count(node: &Json) -> Result<u64, String> {
     if number.fract() != 0.0 || number > COUNT_MAX {
         return Err(format!("is {number}, not a count"));
     }
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "whole, not negative and below 2^53 by the checks above"
-    )]
-    Ok(number as u64)
+    Ok(to_u64(number))
 }
 
 pub(crate) fn small_count(node: &Json) -> Result<u32, String> {
@@ -673,15 +669,7 @@ pub(crate) fn sample_latency(values: Vec<f64>, empty: ResultLatency) -> Option<R
     let percentiles = RANKS.iter().filter_map(|(share, rank)| {
         Some(((*rank).to_owned(), sample.quantile(Probability::new(*share)?)))
     });
-    Some(ResultLatency {
-        n: Some(sample.count()),
-        mean_ms: Some(sample.mean()),
-        std_ms: Some(sample.std_population()),
-        min_ms: Some(sample.min()),
-        max_ms: Some(sample.max()),
-        percentiles_ms: percentiles.collect(),
-        ..empty
-    })
+    Some(empty.with_sample(&sample, percentiles))
 }
 
 /// One sentence for each thing that a reader must know before a tool's figures are compared with others.

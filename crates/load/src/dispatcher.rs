@@ -72,16 +72,7 @@ pub struct Dispatcher {
 /// How soon a closed loop that this machine cannot hold whole looks again.
 const CEILING_RETRY: Duration = Duration::from_millis(1);
 
-impl std::fmt::Debug for Dispatcher {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Dispatcher")
-            .field("bounds", &self.bounds)
-            .field("cursor", &self.cursor)
-            .field("in_flight", &self.in_flight)
-            .field("stopped", &self.stopped)
-            .finish_non_exhaustive()
-    }
-}
+inferometer_model::debug_fields!(Dispatcher, bounds, cursor, in_flight, stopped);
 
 impl Dispatcher {
     pub fn new(plan: Arc<dyn Plan>, ceiling: usize, begin: Moment, drivers: usize) -> Self {

@@ -72,11 +72,7 @@ impl Drivers {
     pub const ONE: Self = Self { count: NonZeroUsize::MIN, cores: Vec::new() };
 }
 
-impl std::fmt::Debug for Drive {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Drive").field("target", &self.target).finish_non_exhaustive()
-    }
-}
+inferometer_model::debug_fields!(Drive, target);
 
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {

@@ -44,16 +44,7 @@ pub struct Target {
     pub tls: Option<TlsConnector>,
 }
 
-impl std::fmt::Debug for Target {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Target")
-            .field("base", &self.base)
-            .field("address", &self.address)
-            .field("api", &self.api)
-            .field("model", &self.model)
-            .finish_non_exhaustive()
-    }
-}
+inferometer_model::debug_fields!(Target, base, address, api, model);
 
 /// Headers that may hold secrets, and the means to strike those out of what comes back.
 #[derive(Clone, Debug, Default)]

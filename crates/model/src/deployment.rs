@@ -23,8 +23,9 @@ pub struct DeploymentSpec {
     pub renewal: Renewal,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
 #[serde(tag = "kind", rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum DeploymentHow {
     Process(ProcessSpec),
     Container(ContainerSpec),
@@ -55,7 +56,7 @@ pub struct ContainerSpec {
     /// The program to call: `docker`, `podman`, or another that takes the same arguments.
     pub engine: String,
     pub image: String,
-    /// Of `run`, before the image: devices, mounts, memory.
+    /// Options of `run`, before the image: devices, mounts, memory.
     pub options: Vec<String>,
     /// What the image is given to do.
     pub arguments: Vec<String>,
@@ -105,7 +106,7 @@ pub struct DeploymentFacts {
     pub kind: String,
     /// As it was started, without secrets.
     pub command: Vec<String>,
-    /// Of a container: the image by its digest, where the engine tells it.
+    /// The image of a container by its digest, where the engine reports it.
     pub image: Option<String>,
     /// What it found in its environment, by name; secret values are left out.
     pub environment: Vec<(String, String)>,
@@ -137,7 +138,8 @@ pub enum DepartureEnding {
     /// It had ended before it was asked to stop.
     Before,
     /// It stopped when it was asked to.
-    Told,
+    #[serde(rename = "told")]
+    OnRequest,
     /// It had to be killed.
     Killed,
 }
@@ -228,12 +230,8 @@ impl LikelyCause {
 }
 
 impl DeploymentHow {
-    pub const fn kind(&self) -> &'static str {
-        match self {
-            Self::Process(_) => "process",
-            Self::Container(_) => "container",
-            Self::Commands(_) => "commands",
-        }
+    pub fn kind(&self) -> &'static str {
+        self.into()
     }
 
     /// The program with its arguments, in one line, with quotes where a shell would need them;

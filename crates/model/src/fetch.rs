@@ -46,7 +46,7 @@ pub trait Fetch {
     ) -> impl Future<Output = Result<FetchReply, FetchError>>;
 }
 
-/// The same client with something to say.
+/// The same client for requests with a body.
 pub trait Post {
     fn post(
         &self,

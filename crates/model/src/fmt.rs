@@ -1,5 +1,7 @@
 //! How numbers are written in every message and on every page: their digits, their thousands, their
-//! per cent. The report crate adds times, intervals and units.
+//! per cent, and times. The report crate adds intervals and units.
+
+use std::time::Duration;
 
 /// Shown where there is no value.
 pub const NOTHING: &str = "–";
@@ -8,7 +10,8 @@ pub const NOTHING: &str = "–";
 pub const PLAIN_LEAST: f64 = 1e-4;
 const PLAIN_MOST: f64 = 1e9;
 
-/// A measured value with three or four significant digits, thousands separated: 0.123, 12.34, 1,234.
+/// A measured value with three or four significant digits, and two below 0.1; thousands are
+/// separated: 0.012, 0.123, 12.34, 1,234.
 pub fn number(value: impl Into<Option<f64>>) -> String {
     let Some(value) = value.into().filter(|value| value.is_finite()) else {
         return NOTHING.to_owned();
@@ -48,7 +51,7 @@ pub fn whole(value: impl Into<Option<f64>>) -> String {
 
 /// A value with the given number of decimals, thousands separated.
 pub fn decimals(value: f64, decimals: usize) -> String {
-    let text = format!("{value:.decimals$}");
+    let text = fixed(value, decimals);
     match text.split_once('.') {
         Some((whole, fraction)) => format!("{}.{fraction}", separated(whole)),
         None => separated(&text),
@@ -66,6 +69,28 @@ pub fn power_of_ten(value: f64) -> String {
     });
     let raised: String = raised.collect();
     if digits == "1" { format!("10{raised}") } else { format!("{digits}×10{raised}") }
+}
+
+/// A number for programs: so many decimals, and no separators.
+pub fn fixed(value: f64, decimals: usize) -> String {
+    format!("{value:.decimals$}")
+}
+
+pub fn seconds(seconds: f64) -> String {
+    format!("{} s", compact(seconds))
+}
+
+/// A duration in the units that people read it in: `250 ms`, `1.5 s`, `2 m 05 s`, `1 h 30 m`.
+pub fn duration(time: Duration) -> String {
+    let whole = time.as_secs();
+    match (whole / 3_600, whole / 60 % 60, whole % 60) {
+        (0, 0, 0) if !time.is_zero() => format!("{} ms", setting(time.as_secs_f64() * 1e3)),
+        (0, 0, _) => format!("{} s", setting(time.as_secs_f64())),
+        (0, minutes, 0) => format!("{minutes} m"),
+        (0, minutes, seconds) => format!("{minutes} m {seconds:02} s"),
+        (hours, 0, _) => format!("{hours} h"),
+        (hours, minutes, _) => format!("{hours} h {minutes:02} m"),
+    }
 }
 
 pub fn count(value: u64) -> String {

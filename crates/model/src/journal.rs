@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::outcome::Cause;
-use crate::record::Asked;
+use crate::record::RequestedLengths;
+use crate::whole::to_u64;
 use crate::{Moment, RequestId, RequestRecord};
 
 /// One fact, in the order in which it became true.
@@ -24,7 +25,7 @@ pub struct StartedRequest {
     pub id: RequestId,
     pub intended: Moment,
     pub admitted: Moment,
-    pub asked: Asked,
+    pub asked: RequestedLengths,
 }
 
 /// Requests that were scheduled and never attempted: `count` of them, from `first` on.
@@ -106,7 +107,7 @@ pub struct ClientFacts {
 pub struct CpuFacts {
     /// Used by this process, over all of its threads.
     pub process_ns: u64,
-    /// Of the whole machine, in the system's ticks.
+    /// CPU time of the whole machine, in the system's ticks.
     pub ticks: u64,
     /// Those of them that the host of a virtual machine gave to others.
     pub stolen_ticks: u64,
@@ -181,22 +182,7 @@ impl LagHistogram {
 
     /// An upper limit of the share's quantile: no lag of that share was above it.
     pub fn quantile_ns_at_most(&self, share: f64) -> Option<u64> {
-        let total = self.count();
-        if total == 0 {
-            return None;
-        }
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "a share of a count is a count"
-        )]
-        let wanted = (share * total as f64).ceil() as u64;
-        let mut seen = 0;
-        let step = self.counts.iter().position(|count| {
-            seen = u64::saturating_add(seen, *count);
-            wanted <= seen
-        })?;
-        Some(self.limit_ns(step))
+        quantile_step(&self.counts, share).map(|step| self.limit_ns(step))
     }
 
     /// The steps that hold a lag: an upper limit, and how many lags are within it and above the one
@@ -212,6 +198,17 @@ impl LagHistogram {
         let limit_us = if is_bounded { log_step_limits(step, Self::STEP_BITS).1 } else { u64::MAX };
         limit_us.saturating_mul(1_000).min(self.max_ns)
     }
+}
+
+/// The step that holds the share's quantile; `None` of a histogram without counts.
+pub fn quantile_step(counts: &[u64], share: f64) -> Option<usize> {
+    let total = counts.iter().fold(0, |sum, count| u64::saturating_add(sum, *count));
+    let wanted = to_u64((share * total as f64).ceil()).max(1);
+    let mut seen = 0;
+    counts.iter().position(|count| {
+        seen = u64::saturating_add(seen, *count);
+        wanted <= seen
+    })
 }
 
 /// The step of a value where each doubling has `1 << bits` steps; small values have one each.

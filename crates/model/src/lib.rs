@@ -24,6 +24,20 @@ macro_rules! texts {
     };
 }
 
+/// `Debug` of a type that holds something without it: its name and these fields.
+#[macro_export]
+macro_rules! debug_fields {
+    ($name:ident $(, $field:ident)*) => {
+        impl std::fmt::Debug for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                let mut shown = f.debug_struct(stringify!($name));
+                $(shown.field(stringify!($field), &self.$field);)*
+                shown.finish_non_exhaustive()
+            }
+        }
+    };
+}
+
 /// Types that are stored as the text that they are written and read as.
 macro_rules! stored_as_text {
     ($kind:ty) => {
@@ -58,6 +72,7 @@ pub mod spreadsheet;
 pub mod study;
 pub mod system;
 pub mod telemetry;
+pub mod whole;
 
 pub use endpoint::BaseUrl;
 pub use fetch::{Fetch, Post};

@@ -64,8 +64,8 @@ pub struct Materials {
 pub struct TokenizerFacts {
     /// As it was asked for, without folders.
     pub name: String,
-    /// Of `tokenizer.json`; where the chat template is counted or special tokens are told apart, of
-    /// that and of these.
+    /// SHA-256 of `tokenizer.json`; where the chat template is counted or special tokens are
+    /// distinguished, of that file and of these.
     pub sha256: String,
 }
 
@@ -317,7 +317,7 @@ fn check_sums(
 mod tests {
     use super::*;
     use crate::outcome::{Cause, Ending};
-    use crate::record::Asked;
+    use crate::record::RequestedLengths;
     use crate::{Moment, StartedRequest};
 
     fn record(id: u64) -> RequestRecord {
@@ -325,7 +325,7 @@ mod tests {
             id: RequestId(id),
             intended: Moment::ZERO,
             admitted: Moment::ZERO,
-            asked: Asked { input_tokens: 1, output_tokens: 1, part: 0, turn: 0 },
+            asked: RequestedLengths { input_tokens: 1, output_tokens: 1, part: 0, turn: 0 },
         };
         RequestRecord::without_answer(&started, Ending::ok(Moment::ZERO))
     }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::Moment;
-use crate::record::Asked;
+use crate::record::RequestedLengths;
 
 /// Position in the plan, from zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -71,9 +71,9 @@ impl PlannedRequest {
         }
     }
 
-    pub fn asked(&self) -> Asked {
+    pub fn asked(&self) -> RequestedLengths {
         let Self { input_tokens, output_tokens, part, turn, .. } = *self;
-        Asked { input_tokens, output_tokens, part, turn }
+        RequestedLengths { input_tokens, output_tokens, part, turn }
     }
 
     /// The first request of its conversation: itself, where there is none.

@@ -16,7 +16,7 @@ pub struct RequestRecord {
     pub admitted: Moment,
     /// When its first byte was written; `None` if it never came to that.
     pub sent: Option<Moment>,
-    pub asked: Asked,
+    pub asked: RequestedLengths,
     pub connection: Option<ConnectionFacts>,
     pub head: Option<ResponseHead>,
     /// The socket reads of this exchange, in order.
@@ -60,8 +60,8 @@ impl RequestRecord {
 
 /// What the plan asked of this request; lengths may be estimates (the spec says so).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Asked {
-    /// Of a conversation's turn: of what is new in it.
+pub struct RequestedLengths {
+    /// Tokens of the prompt; in a conversation, of the new turn alone.
     pub input_tokens: u32,
     pub output_tokens: u32,
     /// Which part of a mix it belongs to; zero without a mix.

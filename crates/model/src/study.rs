@@ -13,6 +13,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::deployment::{Departure, DeploymentFacts, DeploymentFailure};
+use crate::fmt::setting;
 use crate::spec::{Arrivals, Extent, LoadShape, Rate, Slo, Spec, Think};
 
 /// The file of a set, written before its first run.
@@ -42,7 +43,7 @@ pub struct StudySpec {
     /// one for each cell. At least one.
     pub conditions: Vec<Condition>,
     pub repetition: Repetition,
-    pub order: Order,
+    pub order: RunOrder,
     /// The seeds of all runs come from it.
     pub seed: u64,
 }
@@ -145,7 +146,7 @@ pub struct StopAt {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, strum::VariantArray)]
 #[serde(rename_all = "snake_case")]
-pub enum Order {
+pub enum RunOrder {
     /// Every repetition goes through all levels in an order of its own, and conditions alternate,
     /// so that drift does not look like a difference.
     Interleaved,
@@ -256,7 +257,7 @@ pub struct Preset {
     pub vcpus: Option<f64>,
     #[schemars(range(min = 0))]
     pub memory_gb: Option<f64>,
-    /// Of the whole preset
+    /// Price of an hour of the whole preset
     #[schemars(range(min = 0))]
     pub price_per_hour: Option<f64>,
 }
@@ -319,15 +320,6 @@ pub struct DeploymentRecord {
     /// File with the server's log; `None` where there is none.
     #[serde(default)]
     pub log: Option<String>,
-}
-
-impl Strategy {
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Tensor => "tensor",
-            Self::Pipeline => "pipeline",
-        }
-    }
 }
 
 impl StudySpec {
@@ -407,9 +399,9 @@ impl fmt::Display for Level {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::AsAsked => f.write_str("as asked"),
-            Self::Rate(per_s) => write!(f, "{per_s}/s"),
-            Self::Unlimited => f.write_str("unlimited"),
-            Self::Concurrency(requests) => write!(f, "{requests} at once"),
+            Self::Rate(per_s) => write!(f, "{} req/s", setting(*per_s)),
+            Self::Unlimited => f.write_str("unlimited rate"),
+            Self::Concurrency(requests) => write!(f, "c={requests}"),
         }
     }
 }

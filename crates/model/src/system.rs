@@ -36,7 +36,7 @@ pub struct Machine {
     pub container: Option<String>,
     /// In the order of their numbers; empty where none were found.
     pub gpus: Vec<Gpu>,
-    /// Of the GPUs, such as `570.86.15`.
+    /// Version of the GPU driver, such as `570.86.15`.
     pub gpu_driver: Option<String>,
     /// Such as `CUDA 12.8` or `ROCm 7.1.0`.
     pub gpu_runtime: Option<String>,
@@ -78,8 +78,8 @@ pub struct ServerFacts {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deployment: Option<DeploymentFacts>,
     /// Anything else that was reported, by its name.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub told: Vec<(String, String)>,
+    #[serde(rename = "told", default, skip_serializing_if = "Vec::is_empty")]
+    pub other: Vec<(String, String)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -88,5 +88,6 @@ pub enum KnownBy {
     /// It is the client's own.
     Loopback,
     /// By `--server-info`.
-    Told,
+    #[serde(rename = "told")]
+    ServerInfo,
 }

@@ -68,7 +68,7 @@ pub struct Counters {
     /// Prompt tokens that were found there.
     pub prefix_hits: Option<f64>,
     pub preemptions: Option<f64>,
-    /// Of all prompts, whether computed or found in a cache.
+    /// Tokens of all prompts, whether computed or found in a cache.
     pub prompt_tokens: Option<f64>,
     pub generation_tokens: Option<f64>,
 }
@@ -281,11 +281,11 @@ pub enum LookMiss {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ClientSample {
     pub at: Moment,
-    /// Of all hardware threads, from 0 to 1.
+    /// Share of all hardware threads that was busy, from 0 to 1.
     pub cpu_share: Option<f64>,
     /// Time that a hypervisor gave to others.
     pub steal_share: Option<f64>,
-    /// Of our own process, in hardware threads.
+    /// CPU time of our own process, in hardware threads.
     pub own_cpus: Option<f64>,
     /// Totals of all interfaces, loopback included.
     pub received_bytes: Option<u64>,

@@ -9,13 +9,13 @@ use inferometer_analysis::comparison::{
 
 use crate::document::{Badge, terminal};
 use crate::escape::{terminal_cut, terminal_ends};
-use crate::fmt::signed_percent;
+use crate::fmt::{setting, signed_percent};
 use crate::pages::prelude::*;
 use crate::terminal::Style;
 
 /// The quantities of the speed-up table.
-const SPEED_UPS: [(&str, &str); 2] =
-    [("input_throughput", "prompts"), ("output_throughput", "answers")];
+static SPEED_UPS: [(&str, &str); 2] =
+    [(metric::INPUT_THROUGHPUT.name, "prompts"), (metric::OUTPUT_THROUGHPUT.name, "answers")];
 const INTERVAL: &str = "95 % interval";
 /// Significance level of the permutation tests.
 const CHANCE: f64 = 0.05;
@@ -369,11 +369,8 @@ fn layouts(comparison: &Comparison, names: &Names) -> Option<Section> {
 
 /// `TTFT p99`; the name itself where this version does not know it.
 fn title(quantity: &str) -> String {
-    let Ok(known) = Quantity::named(quantity, LatencyOrigin::Sent) else {
-        return quantity.to_owned();
-    };
-    let statistic = known.statistic().map_or(String::new(), |found| format!(" {}", found.name()));
-    format!("{}{statistic}", known.metric().title)
+    let known = Quantity::named(quantity, LatencyOrigin::Sent);
+    known.map_or_else(|_| quantity.to_owned(), |known| known.title())
 }
 
 fn title_with_unit(found: &QuantityComparison) -> String {
@@ -415,12 +412,11 @@ fn interval_or_dash(change: Option<Change>) -> String {
 }
 
 fn margin_words(margins: Margins) -> String {
-    let points = format!("{:.2}", margins.share * 100.0);
     format!(
         "same: within ±{} of throughputs, means and medians, ±{} of p90 and beyond, ±{} point of shares",
         percent(margins.centre),
         percent(margins.tail),
-        points.trim_end_matches('0').trim_end_matches('.'),
+        setting(margins.share * 100.0),
     )
 }
 
@@ -465,14 +461,16 @@ fn permutation_tests(comparison: &Comparison) -> Vec<String> {
     let least = tests.iter().map(|(.., test)| test.smallest_attainable).fold(0.0, f64::max);
     if CHANCE < least {
         return vec![format!(
-            "This few runs cannot reach p < 0.05 in a permutation test (at least {least:.2}); \
-             five per side can."
+            "This few runs cannot reach p < 0.05 in a permutation test (at least {}); \
+             five per side can.",
+            number(least)
         )];
     }
     let (primary, others): (Vec<_>, Vec<_>) = tests.into_iter().partition(|(primary, ..)| *primary);
     let mut lines = Vec::new();
     if !primary.is_empty() {
-        let primary = primary.iter().map(|(_, name, test)| format!("{name} p = {:.3}", test.p));
+        let primary =
+            primary.iter().map(|(_, name, test)| format!("{name} p = {}", number(test.p)));
         let primary = primary.collect::<Vec<_>>().join(", ");
         lines.push(format!("Permutation test (advice): {primary}."));
     }
@@ -489,7 +487,7 @@ fn permutation_tests(comparison: &Comparison) -> Vec<String> {
     let least = least * others.len() as f64;
     let which = match certain.as_slice() {
         [] if CHANCE <= least => {
-            format!("none, and with this few runs none can be (at least {least:.2})")
+            format!("none, and with this few runs none can be (at least {})", number(least))
         }
         [] => "none".to_owned(),
         several => several.join(", "),

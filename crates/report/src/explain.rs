@@ -1,6 +1,6 @@
 //! The pages of `explain`: the meaning of a metric or a term, here and in other tools.
 
-use inferometer_analysis::{Better, ForeignName, METRICS, Metric, Shape, Statistic, TERMS, Topic};
+use inferometer_analysis::{ForeignName, METRICS, Metric, Shape, Statistic, TERMS, Topic};
 use serde_json::{Value, json};
 
 use crate::document::{Block, Section, distinct, terminal};
@@ -79,7 +79,7 @@ fn metric_sections(metric: &Metric, statistic: Option<Statistic>) -> Vec<Section
     let mut rows = vec![
         ("formula", metric.formula().to_owned()),
         ("unit", format!("{}; {values}", metric.unit.name())),
-        ("better", better(metric).to_owned()),
+        ("better", metric.better.to_string()),
     ];
     rows.extend(statistic.map(|statistic| (statistic.name(), statistic_meaning(statistic))));
     rows.extend([
@@ -96,14 +96,6 @@ fn metric_sections(metric: &Metric, statistic: Option<Statistic>) -> Vec<Section
         sections.push(Section::new("in other tools", vec![Block::facts(rows)]));
     }
     sections
-}
-
-const fn better(metric: &Metric) -> &'static str {
-    match metric.better {
-        Better::Lower => "lower",
-        Better::Higher => "higher",
-        Better::Neither => "neither",
-    }
 }
 
 fn statistic_meaning(statistic: Statistic) -> String {
@@ -165,7 +157,7 @@ fn metric_document(metric: &Metric, statistic: Option<Statistic>) -> Value {
         "definition": metric.definition,
         "formula": metric.formula(),
         "unit": metric.unit.name(),
-        "better": better(metric),
+        "better": metric.better.to_string(),
         "statistic": statistic.map(|statistic| {
             json!({ "name": statistic.name(), "meaning": statistic_meaning(statistic) })
         }),

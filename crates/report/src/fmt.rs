@@ -33,10 +33,6 @@ pub fn latency(ms: impl Into<Option<f64>>) -> String {
     )
 }
 
-pub fn seconds(seconds: f64) -> String {
-    format!("{} s", compact(seconds))
-}
-
 /// A value without the name of its unit; a share has its sign of per cent.
 pub fn in_unit(value: impl Into<Option<f64>>, unit: Unit) -> String {
     if unit == Unit::Share { percent(value) } else { number(value) }
@@ -121,11 +117,12 @@ pub fn with_interval(value: Option<f64>, around: Option<Interval>) -> String {
     let digits = shown.split_once('.').map_or(0, |(_, fraction)| fraction.len());
     let half = around.half_width();
     let same = decimals(half, digits);
-    let own = number(half);
-    let is_zero = |text: &str| text.bytes().all(|byte| matches!(byte, b'0' | b'.'));
-    // A width that vanishes with the decimals of its value has its own, unless it is next to nothing.
-    let half = if is_zero(&same) && PLAIN_LEAST <= half { own } else { same };
-    format!("{shown} ±{half}")
+    let is_zero = same.bytes().all(|byte| matches!(byte, b'0' | b'.'));
+    // A width that vanishes with the decimals of its value is below the last of them.
+    if is_zero && PLAIN_LEAST <= half {
+        return format!("{shown} ±<{}", decimals(libm::pow(0.1, digits as f64), digits));
+    }
+    format!("{shown} ±{same}")
 }
 
 pub fn figure(found: &Figure) -> String {
@@ -161,12 +158,7 @@ pub fn level(level: Level) -> String {
 
 /// A load level as the name of a row: `c=4`, `2 req/s`.
 pub fn level_name(level: Level) -> String {
-    match level {
-        Level::AsAsked => "as asked".to_owned(),
-        Level::Rate(per_s) => format!("{} req/s", setting(per_s)),
-        Level::Unlimited => "unlimited rate".to_owned(),
-        Level::Concurrency(requests) => format!("c={requests}"),
-    }
+    level.to_string()
 }
 
 /// Parts of a tooltip or a name, without the empty ones: `c=4 · 12 ms`.
@@ -270,7 +262,8 @@ mod tests {
         assert_eq!(shown(387.1, 4.2), "387.1 ±4.2");
         assert_eq!(shown(42.0, 0.314), "42.00 ±0.31");
         assert_eq!(shown(12_345.6, 78.9), "12,346 ±79");
-        assert_eq!(shown(1_234.0, 0.25), "1,234 ±0.250");
+        assert_eq!(shown(1_234.0, 0.25), "1,234 ±<1");
+        assert_eq!(shown(123.4, 0.01), "123.4 ±<0.1");
         assert_eq!(shown(2_500.0, 1_250.0), "2,500 ±1,250");
         assert_eq!(shown(5.0, 0.0), "5.00 ±0.00");
         assert_eq!(shown(821.0, 1e-13), "821.0 ±0.0");

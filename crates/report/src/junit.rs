@@ -7,7 +7,7 @@ use inferometer_analysis::tool_result::ToolResult;
 use inferometer_analysis::{Severity, Summary, ThresholdVerdict, Undecided, Verdict};
 
 use crate::escape::xml;
-use crate::fmt::count;
+use crate::fmt::{count, fixed};
 use crate::pages::results::mark_words;
 use crate::pages::slo_value;
 use crate::requirements::{Judgement, sentence};
@@ -115,13 +115,13 @@ impl Suite {
                 let met =
                     format!("{} of {} requests met it", count(slo.met), count(slos.scheduled));
                 let name = format!("{} of each request", slo.promise);
-                Case::new("promise", &name, SKIPPED, slo.reason.clone().unwrap_or(met))
+                Case::new("slo", &name, SKIPPED, slo.reason.clone().unwrap_or(met))
             })
         }));
         cases.extend(summary.slos.iter().map(|slo| {
             let why = slo.reason.as_ref().map_or_else(String::new, |reason| format!("; {reason}"));
             let text = format!("{}: {}{why}", slo.verdict.key(), slo_value(slo));
-            Case::new("promise", &slo.promise, element(slo.verdict), text)
+            Case::new("slo", &slo.promise, element(slo.verdict), text)
         }));
         let simulated = if run.simulated.is_some() { "yes" } else { "no" };
         Self {
@@ -155,7 +155,7 @@ impl Suite {
     }
 
     fn to_xml(&self) -> String {
-        let time = self.seconds.map_or_else(String::new, |s| format!(" time=\"{s:.3}\""));
+        let time = self.seconds.map_or_else(String::new, |s| format!(" time=\"{}\"", fixed(s, 3)));
         let begun = self.started.as_ref();
         let begun = begun.map_or_else(String::new, |at| format!(" timestamp=\"{}\"", xml(at)));
         let property = |(name, value): &(&str, String)| {

@@ -161,8 +161,7 @@ fn figures_across(runs: &[Summary]) -> Option<Table> {
         (AcrossRuns::from_runs(&values), quantity)
     });
     let table = Columns::new("metric", |(_, quantity): &(AcrossRuns, Quantity)| {
-        let statistic = quantity.statistic().map_or("", Statistic::name);
-        Cell::text(format!("{} {statistic}", quantity.metric().title).trim_end())
+        Cell::text(quantity.title())
     })
     .right(format!("mean of {} runs", counted.len()), |(across, quantity)| {
         let mean = fmt::in_unit(across.mean, quantity.metric().unit);

@@ -58,7 +58,7 @@ pub(crate) mod prelude {
     pub(crate) use crate::escape::terminal_line;
     pub(crate) use crate::fmt::{
         self, NOTHING, count, counted, level_name, list, load, memory, number, percent,
-        uncertainty, whole,
+        signed_percent, uncertainty, whole,
     };
     pub(crate) use crate::narrative::Narrative;
 

@@ -187,7 +187,7 @@ fn a_comparison_that_decides_nothing_says_so_and_a_level_without_is_named() {
     let found = Comparison::new(&part, &terms()).unwrap();
     for page in [comparison::terminal(&found, Style::Plain), comparison::markdown(&found)] {
         assert!(page.contains("on average over 1 of 2 levels"), "{page}");
-        assert!(page.contains("without 8 at once (no run of one side has it)"), "{page}");
+        assert!(page.contains("without c=8 (no run of one side has it)"), "{page}");
         assert!(!page.contains("NOTHING"), "{page}");
     }
 }

@@ -447,7 +447,7 @@ fn get(target: &Target, path: &str) -> Result<Option<FetchReply>> {
 #[cfg(test)]
 mod tests {
     use inferometer_model::outcome::{Outcome, Stage};
-    use inferometer_model::record::{Asked, ResponseHead};
+    use inferometer_model::record::{RequestedLengths, ResponseHead};
     use inferometer_model::{Ending, Moment, RequestId, StartedRequest};
 
     use super::*;
@@ -457,7 +457,7 @@ mod tests {
             id: RequestId(0),
             intended: Moment::ZERO,
             admitted: Moment::ZERO,
-            asked: Asked { input_tokens: 1, output_tokens: 4, part: 0, turn: 0 },
+            asked: RequestedLengths { input_tokens: 1, output_tokens: 4, part: 0, turn: 0 },
         };
         let ending = Ending { outcome, stage: Stage::Headers, ..Ending::ok(Moment::ZERO) };
         let head = status.map(|status| ResponseHead { status, read: 0, streamed: false });

@@ -14,6 +14,7 @@ use inferometer_model::deployment::{
     Departure, DeploymentFacts, DeploymentFailure, DeploymentHow, DeploymentSpec, DeploymentStage,
     LikelyCause,
 };
+use inferometer_model::fmt;
 use inferometer_model::journal::RunStop;
 use inferometer_model::spec::TargetSpec;
 use inferometer_model::{BaseUrl, Clock, Spec};
@@ -58,6 +59,20 @@ impl Deployed {
         let TargetSpec::Deployed(how) = &spec.target else {
             return Err(Failure::internal("the target is not a deployment").into());
         };
+        Self::start_with(how, None, log, session, |base, is_over| {
+            ask(spec, secrets, base, session, is_over)
+        })
+    }
+
+    /// Starts a server and waits until `ask` finds it ready; `ask` also returns what the server
+    /// refused. The server listens on the port that its command names, or else on a free one.
+    pub fn start_with(
+        how: &DeploymentSpec,
+        port: Option<u16>,
+        log: &Path,
+        session: &Session,
+        ask: impl FnMut(&BaseUrl, IsOver<'_>) -> (Probe, Option<Refusal>),
+    ) -> Result<Self, Box<NotDeployed>> {
         session.interruption.check()?;
         if let Some(folder) = log.parent() {
             std::fs::create_dir_all(folder).map_err(|error| {
@@ -67,11 +82,11 @@ impl Deployed {
             })?;
         }
         session.emit(Event::Deploying { what: how.how.words() });
-        let mut deployment =
-            Deployment::start(how, log).map_err(|found| NotDeployed::new(found, None, how, log))?;
+        let mut deployment = Deployment::start_at(how, port, log)
+            .map_err(|found| NotDeployed::new(found, None, how, log))?;
         let restarts = STARTED.fetch_add(1, Ordering::Relaxed);
         let companion = session.interruption.accompanied_by(deployment.group());
-        let waited = until_ready(spec, &how.how, secrets, session, &mut deployment);
+        let waited = until_ready(&how.how, session, &mut deployment, ask);
         let ready_after = match waited {
             Ok(ready_after) => ready_after,
             Err(reason) => {
@@ -86,7 +101,7 @@ impl Deployed {
         session.emit(Event::Ready { after: ready_after });
         Ok(Self {
             base: deployment.base().clone(),
-            how: (**how).clone(),
+            how: how.clone(),
             facts: deployment.facts(ready_after, restarts),
             log: log.to_owned(),
             deployment: Mutex::new(Some(deployment)),
@@ -179,8 +194,8 @@ fn explain(found: &DeploymentFailure, how: &DeploymentSpec, log: &Path) -> Failu
         } else {
             "let it listen on {port}"
         };
-        let timeout = how.ready_timeout;
-        format!("it was given {timeout:?}; allow more with --ready-timeout, and {where_it_listens}")
+        let timeout = fmt::duration(how.ready_timeout);
+        format!("it was given {timeout}; allow more with --ready-timeout, and {where_it_listens}")
     };
     let hint = match (found.cause, found.stage) {
         (Some(cause), _) => cause.remedy(),
@@ -249,11 +264,10 @@ struct LastAnswer {
 /// The time until the first token; or a failure of the server with what it refused, or an
 /// interruption.
 fn until_ready(
-    spec: &Spec,
     how: &DeploymentHow,
-    secrets: &Secrets,
     session: &Session,
     deployment: &mut Deployment,
+    mut ask: impl FnMut(&BaseUrl, IsOver<'_>) -> (Probe, Option<Refusal>),
 ) -> Result<Duration, Result<(DeploymentFailure, Option<Refusal>)>> {
     let clock = SystemClock::new();
     let passed = || Duration::from_nanos(clock.now().as_nanos());
@@ -265,7 +279,7 @@ fn until_ready(
     let mut reported_at = Duration::ZERO;
     let waited = deployment.wait(
         &mut |base, is_over| {
-            let (probe, refusal) = ask(spec, secrets, base, session, is_over);
+            let (probe, refusal) = ask(base, is_over);
             let mut last = last.borrow_mut();
             let is_same = last.probe.as_ref() == Some(&probe);
             let since = last.refused_since.filter(|_| is_same).unwrap_or_else(passed);
@@ -457,7 +471,7 @@ mod tests {
     #[test]
     fn what_a_server_left_behind_is_told() {
         let gone = Departure {
-            ending: DepartureEnding::Told,
+            ending: DepartureEnding::OnRequest,
             took: Duration::from_millis(1200),
             port_closed: true,
             left: Vec::new(),

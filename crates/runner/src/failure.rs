@@ -139,10 +139,11 @@ impl Failure {
         Self { message: format!("{what}: {}", self.message), ..self }
     }
 
-    /// Changes the words of the message and of the hint.
+    /// Changes the words of the message, of the lines below it and of the hint.
     pub fn reworded(self, reword: impl Fn(&str) -> String) -> Self {
-        let message = reword(&self.message);
-        Self { message, hint: self.hint.as_deref().map(reword), ..self }
+        let (message, shown) =
+            (reword(&self.message), self.shown.iter().map(|line| reword(line)).collect());
+        Self { message, shown, hint: self.hint.as_deref().map(reword), ..self }
     }
 
     /// Marks a failure that may be temporary.

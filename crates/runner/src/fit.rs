@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use inferometer_analysis::{Summary, Verdict, summarize};
+use inferometer_analysis::{Summary, Verdict, metric, summarize};
 use inferometer_engine::physics::Coefficients;
 use inferometer_engine::profile::{Fitted, Profile};
 use inferometer_engine::scheduler::blocks::mix;
@@ -186,7 +186,7 @@ impl RowLoad {
 pub type Figures = [Option<f64>; 3];
 
 /// The names of the figures: output tokens per second, and the mean TTFT and TPOT.
-pub const FIGURES: [&str; 3] = ["output_throughput", "ttft_mean_ms", "tpot_mean_ms"];
+pub static FIGURES: [&str; 3] = [metric::OUTPUT_THROUGHPUT.name, "ttft_mean_ms", "tpot_mean_ms"];
 
 impl Row {
     /// How far each figure is from what was measured, as a share of that; `None` where either is

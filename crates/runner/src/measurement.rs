@@ -3,7 +3,6 @@
 //! the summary.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{RecvTimeoutError, SyncSender, channel, sync_channel};
@@ -482,11 +481,7 @@ pub struct Planned {
     pub fingerprints: Fingerprints,
 }
 
-impl fmt::Debug for Planned {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Planned").field("fingerprints", &self.fingerprints).finish_non_exhaustive()
-    }
-}
+inferometer_model::debug_fields!(Planned, fingerprints);
 
 impl Planned {
     /// Reads what the spec names and plans every request.

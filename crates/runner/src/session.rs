@@ -10,6 +10,7 @@ use inferometer_load::{Control, ProgressView};
 use inferometer_model::BaseUrl;
 use inferometer_model::deployment::{Departure, DepartureEnding};
 use inferometer_model::endpoint::Api;
+use inferometer_model::fmt::seconds;
 use inferometer_model::plan::Bounds;
 
 use crate::interruption::Interruption;
@@ -29,11 +30,7 @@ pub struct Session {
     pub is_quiet: bool,
 }
 
-impl fmt::Debug for Session {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Session").field("ceiling", &self.ceiling).finish_non_exhaustive()
-    }
-}
+inferometer_model::debug_fields!(Session, ceiling);
 
 impl Session {
     /// A session that reports to `observer` and that nothing interrupts yet.
@@ -171,8 +168,8 @@ impl fmt::Display for Event {
                 write!(f, "waiting for the server, {} s: {answer}", waited.as_secs())
             }
             Self::Ready { after } => {
-                let after_s = after.as_secs_f64();
-                write!(f, "the server generated a token {after_s:.1} s after its start")
+                let after = seconds(after.as_secs_f64());
+                write!(f, "the server generated a token {after} after its start")
             }
             Self::Probing { base } => write!(f, "asking {base} what it serves …"),
             Self::Measuring { api, model, base } => {
@@ -190,10 +187,10 @@ impl fmt::Display for Event {
             Self::ServerStopped(departure) => {
                 let how = match departure.ending {
                     DepartureEnding::Before => "the server had already ended",
-                    DepartureEnding::Told => "the server stopped when asked",
+                    DepartureEnding::OnRequest => "the server stopped when asked",
                     DepartureEnding::Killed => "the server had to be killed",
                 };
-                write!(f, "{how}, {:.1} s", departure.took.as_secs_f64())
+                write!(f, "{how}, {}", seconds(departure.took.as_secs_f64()))
             }
             Self::Interrupted { when } => {
                 write!(f, "stopped {when}: nothing was measured, and nothing is stored")
@@ -212,7 +209,7 @@ mod tests {
     #[test]
     fn a_stopped_server_is_one_line() {
         let departure = Departure {
-            ending: DepartureEnding::Told,
+            ending: DepartureEnding::OnRequest,
             took: Duration::from_millis(1200),
             port_closed: true,
             left: Vec::new(),

@@ -8,7 +8,6 @@
 //! finish until the drain ends.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +24,8 @@ use inferometer_load::dispatcher::{Command, Departure, Dispatcher, Reply};
 use inferometer_load::limits::{Limits, RequestState};
 use inferometer_load::{Control, Stop, SystemClock};
 use inferometer_model::endpoint::BaseUrlError;
-use inferometer_model::journal::{ClientFacts, RunStop, log_step, log_step_limits};
+use inferometer_model::fmt;
+use inferometer_model::journal::{ClientFacts, RunStop, log_step, log_step_limits, quantile_step};
 use inferometer_model::observations::{
     Connections, Endpoint, InputLength, Materials, PinnedOutput, Simulated, UsageAsk, WarmUpFacts,
 };
@@ -155,10 +155,11 @@ impl Simulator<'_> {
         let virtual_s = summary.window.duration_s.unwrap_or_default();
         let real_s = Duration::from_nanos(ready.clock.now().as_nanos()).as_secs_f64();
         let speed = format!(
-            "simulated {virtual_s:.1} s in {real_s:.2} s, {:.0} times faster than real time; KV \
-             blocks in use: {:.0} % at most",
-            virtual_s / real_s.max(1e-9),
-            recorder.kv_usage_max * 100.0
+            "simulated {} in {}, {} times faster than real time; KV blocks in use: {} at most",
+            fmt::seconds(virtual_s),
+            fmt::seconds(real_s),
+            fmt::whole(virtual_s / real_s.max(1e-9)),
+            fmt::percent(recorder.kv_usage_max)
         );
         Ok(SimulatedRun { measured: Run { directory, summary, server_failure: None }, speed })
     }
@@ -591,18 +592,7 @@ impl Histogram {
 
     /// The middle of the step that holds the share's quantile.
     fn quantile_ns(&self, share: f64) -> Option<u64> {
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "a share of a count is a count"
-        )]
-        let wanted = ((share * self.count as f64).ceil() as u64).max(1);
-        let mut seen = 0;
-        let step = self.counts.iter().position(|count| {
-            seen += count;
-            wanted <= seen
-        })?;
-        let (first, end) = log_step_limits(step, STEP_BITS);
+        let (first, end) = log_step_limits(quantile_step(&self.counts, share)?, STEP_BITS);
         Some((first + (end - first) / 2).clamp(self.min_ns, self.max_ns))
     }
 }
@@ -624,11 +614,7 @@ pub struct VirtualEngine {
     pub model: String,
 }
 
-impl fmt::Debug for VirtualEngine {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("VirtualEngine").field("facts", &self.facts).finish_non_exhaustive()
-    }
-}
+inferometer_model::debug_fields!(VirtualEngine, facts);
 
 impl VirtualEngine {
     /// The engine that a spec asks for.

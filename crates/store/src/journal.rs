@@ -651,7 +651,7 @@ fn write_counting(sink: &mut impl Write, bytes: &[u8]) -> (usize, io::Result<()>
 mod tests {
     use std::io::Cursor;
 
-    use inferometer_model::record::Asked;
+    use inferometer_model::record::RequestedLengths;
     use inferometer_model::{Moment, RequestId, StartedRequest};
 
     use super::*;
@@ -661,7 +661,7 @@ mod tests {
             id: RequestId(1),
             intended: Moment::from_nanos(2),
             admitted: Moment::from_nanos(300),
-            asked: Asked { input_tokens: 5, output_tokens: 6, part: 7, turn: 8 },
+            asked: RequestedLengths { input_tokens: 5, output_tokens: 6, part: 7, turn: 8 },
         })
     }
 
@@ -717,7 +717,7 @@ mod tests {
             id: RequestId(id),
             intended: Moment::ZERO,
             admitted: Moment::from_nanos(id),
-            asked: Asked { input_tokens: 1, output_tokens: 1, part: 0, turn: 0 },
+            asked: RequestedLengths { input_tokens: 1, output_tokens: 1, part: 0, turn: 0 },
         })
     }
 

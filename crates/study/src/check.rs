@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use inferometer_analysis::check_slos;
+use inferometer_analysis::{check_slos, metric};
 use inferometer_model::spec::{Relation, Slo};
 use inferometer_model::study::{
     Condition, Dimension, Level, Matrix, Question, Search, StudySpec, Suite, Sweep,
@@ -182,8 +182,9 @@ fn check_search(spec: &StudySpec, dimension: Dimension, find: &Search) -> Result
 
 /// Whether more load brings more of it, so that there is no highest load that meets the goal.
 fn rises_with_load(goal: &Slo) -> bool {
-    let served = goal.metric.ends_with("_throughput") && goal.metric != "per_user_throughput";
-    goal.relation == Relation::Above && (served || goal.metric == "goodput")
+    let is_served =
+        goal.metric.ends_with("_throughput") && goal.metric != metric::PER_USER_THROUGHPUT.name;
+    goal.relation == Relation::Above && (is_served || goal.metric == metric::GOODPUT.name)
 }
 
 #[cfg(test)]

@@ -12,7 +12,9 @@ use std::collections::BTreeSet;
 
 use inferometer_analysis::statistics::draws::Draws;
 use inferometer_analysis::statistics::runs::half_width_over_looks;
-use inferometer_model::study::{Level, Order, Point, Prompts, Question, Stage, StudySpec, Suite};
+use inferometer_model::study::{
+    Level, Point, Prompts, Question, RunOrder, Stage, StudySpec, Suite,
+};
 
 use crate::{History, Reading, count_stage};
 
@@ -21,7 +23,7 @@ use crate::{History, Reading, count_stage};
 pub(crate) struct Grid<'study> {
     pub(crate) spec: &'study StudySpec,
     pub(crate) history: &'study History,
-    pub(crate) places: Vec<Place>,
+    pub(crate) places: Vec<GridLevel>,
     /// With `half_width`, the most that there will be.
     pub(crate) runs: u32,
     /// Repetitions end when the confidence interval is this narrow, as a share of the mean.
@@ -31,13 +33,13 @@ pub(crate) struct Grid<'study> {
 
 /// A level, and the conditions that are measured at it side by side.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Place {
+pub(crate) struct GridLevel {
     pub(crate) level: Level,
     pub(crate) conditions: Vec<u32>,
 }
 
-/// The places that are known in advance.
-pub(crate) fn planned_places(spec: &StudySpec) -> Vec<Place> {
+/// The levels that are known in advance.
+pub(crate) fn planned_levels(spec: &StudySpec) -> Vec<GridLevel> {
     let conditions = spec.conditions.len();
     match &spec.question {
         Question::Repeat => crossed(&[Level::AsAsked], conditions),
@@ -48,16 +50,16 @@ pub(crate) fn planned_places(spec: &StudySpec) -> Vec<Place> {
 }
 
 /// Every level for all conditions alike.
-pub(crate) fn crossed(levels: &[Level], conditions: usize) -> Vec<Place> {
+pub(crate) fn crossed(levels: &[Level], conditions: usize) -> Vec<GridLevel> {
     let conditions: Vec<u32> = (0..u32::try_from(conditions).unwrap_or(u32::MAX)).collect();
-    let place = |level: &Level| Place { level: *level, conditions: conditions.clone() };
+    let place = |level: &Level| GridLevel { level: *level, conditions: conditions.clone() };
     levels.iter().map(place).collect()
 }
 
 /// The levels of one scenario after those of the other.
-fn in_turn(suite: &Suite) -> Vec<Place> {
+fn in_turn(suite: &Suite) -> Vec<GridLevel> {
     let of_scenario = |(condition, levels): (u32, &Vec<Level>)| {
-        let place = move |level: &Level| Place { level: *level, conditions: vec![condition] };
+        let place = move |level: &Level| GridLevel { level: *level, conditions: vec![condition] };
         levels.iter().map(place).collect::<Vec<_>>()
     };
     (0..)
@@ -84,15 +86,15 @@ impl Grid<'_> {
         let is_suite = self.spec.suite().is_some();
         let listed = 0..self.places.len();
         match self.spec.order {
-            Order::Interleaved => Box::new((0..self.runs).flat_map(move |round| {
+            RunOrder::Interleaved => Box::new((0..self.runs).flat_map(move |round| {
                 let draws = round_draws(self.spec.seed, self.stage, round);
                 self.round(round, shuffled(self.places.len(), draws))
             })),
             // A suite is measured round by round, so that drift is no difference between scenarios.
-            Order::Listed if is_suite => Box::new(
+            RunOrder::Listed if is_suite => Box::new(
                 (0..self.runs).flat_map(move |round| self.round(round, listed.clone().collect())),
             ),
-            Order::Listed => Box::new(listed.flat_map(move |place| {
+            RunOrder::Listed => Box::new(listed.flat_map(move |place| {
                 let open = move |&round: &u32| self.is_open(place, round);
                 (0..self.runs).take_while(open).flat_map(move |round| {
                     self.at(place, round, self.places[place].conditions.clone())
@@ -119,7 +121,7 @@ impl Grid<'_> {
     /// paired.
     fn is_open(&self, place: usize, round: u32) -> bool {
         let Some(half_width) = self.half_width else { return true };
-        let Place { level, conditions } = &self.places[place];
+        let GridLevel { level, conditions } = &self.places[place];
         let is_reached = |condition: &u32| {
             let counts = |(point, reading): &&(Point, Reading)| {
                 reading.is_valid

@@ -144,7 +144,7 @@ impl Study {
     /// The runs that are known in advance.
     fn planned(&self) -> Grid<'_> {
         let (spec, history) = (&self.spec, &self.history);
-        let (places, runs) = (grid::planned_places(spec), spec.repetition.runs.get());
+        let (places, runs) = (grid::planned_levels(spec), spec.repetition.runs.get());
         let half_width = spec.repetition.stop_at.as_ref().map(|stop_at| stop_at.half_width);
         Grid { spec, history, places, runs, half_width, stage: Stage::Planned }
     }

@@ -4,7 +4,7 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-use inferometer_model::study::{Level, Order, Point, Stage, StudySpec};
+use inferometer_model::study::{Level, Point, RunOrder, Stage, StudySpec};
 
 use crate::grid;
 
@@ -48,10 +48,10 @@ fn in_order(spec: &StudySpec) -> Vec<(u32, u32)> {
     let runs = spec.repetition.runs.get();
     let cells = u32::try_from(spec.conditions.len()).unwrap_or(u32::MAX);
     match spec.order {
-        Order::Listed => {
+        RunOrder::Listed => {
             (0..cells).flat_map(|cell| (0..runs).map(move |round| (cell, round))).collect()
         }
-        Order::Interleaved => (0..runs)
+        RunOrder::Interleaved => (0..runs)
             .flat_map(|round| {
                 let draws = grid::round_draws(spec.seed, Stage::Planned, round);
                 let shuffled = grid::shuffled(spec.conditions.len(), draws);

@@ -49,7 +49,7 @@ use inferometer_workload::{Inputs, make_plan};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
-use crate::grid::{self, planned_places};
+use crate::grid::{self, planned_levels};
 use crate::matrix::{Deployment, Queue, deployments};
 use crate::{Progress, Reading, Study};
 
@@ -172,7 +172,7 @@ pub fn checked_ceiling(study: &StudySpec, backend: &Backend) -> Result<usize> {
 
 /// The points of the first repetition that are known in advance: every level of each condition.
 pub fn known_points(study: &StudySpec) -> Vec<Point> {
-    let places = planned_places(study).into_iter();
+    let places = planned_levels(study).into_iter();
     let points = places.flat_map(|place| {
         let point = move |condition| {
             let (level, stage) = (place.level, Stage::Planned);
@@ -456,7 +456,7 @@ impl<'a> Work<'a> {
         if played == 0 || rest.is_zero() || self.manifest.simulated {
             session.interruption.check()?;
         } else {
-            session.talk(&format!("resting for {rest:?} …"));
+            session.talk(&format!("resting for {} …", fmt::duration(rest)));
             session.interruption.rest(rest)?;
         }
         session.talk(&opening(study, sequence, point));
@@ -709,7 +709,10 @@ fn measure_cell(
     let died = cell.measure_all(left);
     let (drained_after_s, trouble) = match cell.drained {
         Drained::Idle(after_s) => (Some(after_s), None),
-        Drained::Busy => (None, Some(format!("it was still busy {PATIENCE:?} after its last run"))),
+        Drained::Busy => {
+            let patience = fmt::duration(PATIENCE);
+            (None, Some(format!("it was still busy {patience} after its last run")))
+        }
         Drained::Unknown | Drained::Stopped(_) => (None, None),
     };
     cell.up.stop(work.player.set, session, drained_after_s, trouble);
@@ -916,18 +919,18 @@ fn deciding(shortage: &Shortage) -> String {
     if memory.left <= 0.0 {
         let before_cache = memory.budget - memory.left;
         return format!(
-            "{:.2} GiB are needed on each GPU before any KV cache, and {:.2} GiB may be used",
-            before_cache / GIB,
-            memory.budget / GIB
+            "{} GiB are needed on each GPU before any KV cache, and {} GiB may be used",
+            fmt::number(before_cache / GIB),
+            fmt::number(memory.budget / GIB)
         );
     }
     let longest = remedies.iter().find_map(|remedy| remedy.strip_prefix("--max-model-len "));
     let enough = longest.map_or_else(String::new, |tokens| format!(", enough for {tokens} tokens"));
     format!(
-        "{max_model_len} tokens need {:.2} GiB of KV cache on each GPU, and {:.2} GiB are \
-         left{enough}",
-        memory.needed / GIB,
-        memory.left / GIB
+        "{} tokens need {} GiB of KV cache on each GPU, and {} GiB are left{enough}",
+        fmt::count((*max_model_len).into()),
+        fmt::number(memory.needed / GIB),
+        fmt::number(memory.left / GIB)
     )
 }
 
@@ -1041,9 +1044,10 @@ impl LiveRunner<'_> {
                 Err(failure) if !failure.is_passing() => return Err(failure),
                 Err(failure) if restart.is_over(&clock) => {
                     return Err(failure.hint(format!(
-                        "`{}` ended, and the server did not answer within {:?}; give it longer \
+                        "`{}` ended, and the server did not answer within {}; give it longer \
                          with --restart-timeout",
-                        restart.command, restart.timeout
+                        restart.command,
+                        fmt::duration(restart.timeout)
                     )));
                 }
                 Err(_) => {}
@@ -1279,10 +1283,11 @@ impl Restart {
             }
             if self.is_over(clock) {
                 end(&mut child);
-                return Err(ended(format!("did not end within {:?}", self.timeout)).hint(
-                    "give it longer with --restart-timeout, or let it start its server in the \
+                return Err(ended(format!("did not end within {}", fmt::duration(self.timeout)))
+                    .hint(
+                        "give it longer with --restart-timeout, or let it start its server in the \
                      background",
-                ));
+                    ));
             }
             // How often a running command is checked.
             interruption.rest(Duration::from_millis(50)).inspect_err(|_| end(&mut child))?;
@@ -1486,6 +1491,18 @@ pub fn replay(
     Ok(Replay { results, summary })
 }
 
+/// The same of its finished runs, whose summaries are `read`. A run that was cut is not finished.
+pub fn replay_finished(
+    set: &SetDirectory,
+    manifest: &SetManifest,
+    mut read: impl FnMut(&RunDirectory) -> Result<Summary>,
+) -> Result<Replay> {
+    replay(set, manifest, |_, run| match run.state() {
+        RunState::Sealed | RunState::Finished => Ok(Some(read(run)?).filter(|it| !was_cut(it))),
+        RunState::Unfinished | RunState::Running | RunState::Unreadable(_) => Ok(None),
+    })
+}
+
 /// The summary of what is stored, however much of it is there.
 pub fn summarize_stored(
     set: &SetDirectory,
@@ -1575,7 +1592,7 @@ mod tests {
         assert_eq!(unfit(&short).unwrap(), None);
         let long = EngineTable { max_model_len: Some(128_000), ..engine(small, "llama-3.2-3b") };
         let long = unfit(&long).unwrap().unwrap();
-        assert!(long.what.contains("128000 tokens need"), "{}", long.what);
+        assert!(long.what.contains("128,000 tokens need"), "{}", long.what);
         assert!(long.what.contains(", enough for "), "{}", long.what);
 
         let wide = EngineTable { tp: Some(3), ..engine("h100-pcie", large) };

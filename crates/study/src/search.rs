@@ -21,6 +21,7 @@ use std::num::NonZeroU32;
 use inferometer_analysis::Threshold;
 use inferometer_analysis::set::FoundLimit;
 use inferometer_model::study::{Dimension, Level, Point, Search, Stage, StudySpec, Sweep};
+use inferometer_model::whole::to_u32;
 use inferometer_report::fmt;
 
 use crate::judgement::{LevelVerdict, leans_to_met, verdict};
@@ -350,7 +351,7 @@ impl LimitSearch<'_> {
 pub(crate) fn level_at(dimension: Dimension, place: f64) -> Option<Level> {
     match dimension {
         Dimension::Rate => (place.is_finite() && 0.0 < place).then_some(Level::Rate(place)),
-        Dimension::Concurrency => whole(place).map(Level::Concurrency),
+        Dimension::Concurrency => NonZeroU32::new(to_u32(place.round())).map(Level::Concurrency),
     }
 }
 
@@ -360,15 +361,6 @@ pub(crate) fn round_level(dimension: Dimension, place: f64) -> f64 {
         Dimension::Rate => format!("{place:.2e}").parse().unwrap_or(place),
         Dimension::Concurrency => place.round().max(1.0),
     }
-}
-
-fn whole(place: f64) -> Option<NonZeroU32> {
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "saturates, and zero is refused"
-    )]
-    NonZeroU32::new(place.round() as u32)
 }
 
 /// The steps of a search.

@@ -5,14 +5,15 @@ use crate::support;
 use std::collections::{BTreeMap, BTreeSet};
 
 use inferometer_model::study::{
-    Cell, Condition, Level, Matrix, MatrixModel, Order, Point, Preset, Question, StopAt, StudySpec,
+    Cell, Condition, Level, Matrix, MatrixModel, Point, Preset, Question, RunOrder, StopAt,
+    StudySpec,
 };
 use inferometer_study::matrix::{Deployment, deployments};
 use inferometer_study::{Reading, Study};
 use support::{assert_refused, conditions, number, study};
 
 /// Cells by the places of their presets, in the order of the plan.
-fn matrix(presets: &[u32], levels: &[u32], runs: u32, order: Order) -> StudySpec {
+fn matrix(presets: &[u32], levels: &[u32], runs: u32, order: RunOrder) -> StudySpec {
     let cell = |preset: &u32| Cell {
         preset: *preset,
         model: 0,
@@ -46,11 +47,11 @@ fn places(deployments: &[Deployment]) -> Vec<(u32, u32)> {
 
 #[test]
 fn listed_cells_come_with_all_their_repetitions_and_interleaved_ones_round_by_round() {
-    let listed = deployments(&matrix(&[0, 0, 1], &[1, 10], 2, Order::Listed));
+    let listed = deployments(&matrix(&[0, 0, 1], &[1, 10], 2, RunOrder::Listed));
     assert_eq!(places(&listed), [(0, 0), (0, 1), (1, 0), (1, 1), (2, 0), (2, 1)]);
     assert_eq!(listed[4].preset, 1);
 
-    let mixed = places(&deployments(&matrix(&[0; 9], &[1], 3, Order::Interleaved)));
+    let mixed = places(&deployments(&matrix(&[0; 9], &[1], 3, RunOrder::Interleaved)));
     let rounds: Vec<Vec<u32>> =
         mixed.chunks(9).map(|round| round.iter().map(|(cell, _)| *cell).collect()).collect();
     assert!(mixed.iter().enumerate().all(|(place, (_, round))| *round as usize == place / 9));
@@ -60,7 +61,7 @@ fn listed_cells_come_with_all_their_repetitions_and_interleaved_ones_round_by_ro
 
 #[test]
 fn loads_share_a_server_and_cells_share_their_seeds() {
-    for order in [Order::Listed, Order::Interleaved] {
+    for order in [RunOrder::Listed, RunOrder::Interleaved] {
         let spec = matrix(&[0, 1], &[1, 10, 25], 2, order);
         let planned = deployments(&spec);
         let points: Vec<Point> = planned.iter().flat_map(|it| it.points.clone()).collect();
@@ -90,7 +91,7 @@ fn loads_share_a_server_and_cells_share_their_seeds() {
 
 #[test]
 fn what_is_no_matrix_is_refused() {
-    let sound = matrix(&[0, 1], &[1, 10], 1, Order::Listed);
+    let sound = matrix(&[0, 1], &[1, 10], 1, RunOrder::Listed);
     let refused = |change: fn(&mut StudySpec, &mut Matrix), why: &str| {
         let mut spec = sound.clone();
         let Question::Matrix(mut matrix) = spec.question.clone() else { unreachable!() };
@@ -100,7 +101,7 @@ fn what_is_no_matrix_is_refused() {
     };
     assert_eq!(Study::new(sound.clone()).map(|_| ()), Ok(()));
     refused(|_, matrix| matrix.levels.clear(), "the matrix has no load");
-    let twice = "the level `10 at once` is listed twice";
+    let twice = "the level `c=10` is listed twice";
     refused(|_, matrix| matrix.levels.push(matrix.levels[1]), twice);
     let short = "the matrix describes 2 cells but has 1 conditions";
     refused(|spec, _| drop(spec.conditions.pop()), short);

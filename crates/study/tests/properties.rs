@@ -5,7 +5,7 @@ use crate::support;
 use std::collections::{BTreeMap, BTreeSet};
 
 use inferometer_model::study::{
-    Dimension, Fine, Level, Order, Point, Question, StopAt, StudySpec, Sweep,
+    Dimension, Fine, Level, Point, Question, RunOrder, StopAt, StudySpec, Sweep,
 };
 use inferometer_study::{Reading, Study};
 use proptest::prelude::*;
@@ -47,7 +47,7 @@ fn spec() -> impl Strategy<Value = StudySpec> {
             let mut spec = study(question, runs);
             spec.conditions = conditions(servers);
             spec.seed = seed;
-            spec.order = if listed { Order::Listed } else { Order::Interleaved };
+            spec.order = if listed { RunOrder::Listed } else { RunOrder::Interleaved };
             let quantity = "output_throughput".to_owned();
             spec.repetition.stop_at = stops.then_some(StopAt { quantity, half_width: 0.01 });
             spec

@@ -2,7 +2,7 @@
 
 use crate::support;
 
-use inferometer_model::study::{Level, Order, Point, Question, StopAt, StudySpec};
+use inferometer_model::study::{Level, Point, Question, RunOrder, StopAt, StudySpec};
 use inferometer_study::{Reading, Study};
 use support::{assert_refused, conditions, rates, study};
 
@@ -46,8 +46,8 @@ fn a_listed_sweep_finishes_a_level_before_the_next_and_an_interleaved_one_does_n
         let points = played(&mut study, |_| value(1.0));
         points.iter().map(|point| point.level.place().unwrap()).collect::<Vec<f64>>()
     };
-    assert_eq!(order(Order::Listed), [1.0, 1.0, 2.0, 2.0, 4.0, 4.0, 8.0, 8.0]);
-    let interleaved = order(Order::Interleaved);
+    assert_eq!(order(RunOrder::Listed), [1.0, 1.0, 2.0, 2.0, 4.0, 4.0, 8.0, 8.0]);
+    let interleaved = order(RunOrder::Interleaved);
     for round in interleaved.chunks(4) {
         let mut round = round.to_vec();
         round.sort_by(f64::total_cmp);
@@ -92,7 +92,7 @@ fn what_cannot_be_asked_is_refused() {
     assert_refused(empty, "the list of servers is empty");
     assert_refused(study(rates(&[], None), 1), "nothing to sweep");
     let twice = study(rates(&[2.0, 2.0], None), 1);
-    assert_refused(twice, "the level `2/s` is listed twice");
+    assert_refused(twice, "the level `2 req/s` is listed twice");
     assert_refused(study(rates(&[f64::NAN], None), 1), "is not a rate above zero");
     assert_refused(stopping(0.0, 5), "half-width above zero");
     let mut unknown = stopping(0.1, 5);

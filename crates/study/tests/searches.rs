@@ -44,7 +44,7 @@ fn the_load_is_doubled_then_bisected_then_confirmed_on_a_fresh_seed() {
     assert_eq!((limit.level, limit.lowest_missed), (Some(9.95), Some(10.2)));
     assert!(limit.confirmed && !limit.open_ended);
     assert_eq!(limit.runs, 10);
-    assert_eq!(limit.words, "9.95/s meets ttft.p99<100ms; 10.2/s does not");
+    assert_eq!(limit.words, "9.95 req/s meets ttft.p99<100ms; 10.2 req/s does not");
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn concurrency_is_whole_and_found_to_one_request() {
     let (points, limits) = played(study(question, 1), exact(14.0));
     assert!(points.iter().all(|point| matches!(point.level, Level::Concurrency(_))));
     assert_eq!((limits[0].level, limits[0].lowest_missed), (Some(7.0), Some(8.0)));
-    assert_eq!(limits[0].words, "7 at once meets ttft.p99<100ms; 8 at once does not");
+    assert_eq!(limits[0].words, "c=7 meets ttft.p99<100ms; c=8 does not");
 }
 
 #[test]
@@ -98,7 +98,7 @@ fn a_server_that_never_meets_the_goals_has_no_limit() {
     let (points, limit) = searched(search(100.0, 8.0, 64.0), |_| latency(500.0, 1.0));
     assert_eq!((limit.level, limit.confirmed), (None, false));
     assert_eq!(points.len(), 5);
-    assert_eq!(limit.words, "no level meets ttft.p99<100ms, down to 0.5/s");
+    assert_eq!(limit.words, "no level meets ttft.p99<100ms, down to 0.5 req/s");
 }
 
 #[test]
@@ -248,9 +248,9 @@ fn the_live_view_is_told_why() {
         study.record(exact(10.0)(&point));
     }
     assert_eq!(why[0], "searches the limit: the first level");
-    assert_eq!(why[1], "searches the limit: above 8/s");
-    assert_eq!(why[2], "searches the limit: between 8/s and 16/s");
-    assert_eq!(why.last().unwrap(), "confirms 9.95/s as the limit, on a fresh seed");
+    assert_eq!(why[1], "searches the limit: above 8 req/s");
+    assert_eq!(why[2], "searches the limit: between 8 req/s and 16 req/s");
+    assert_eq!(why.last().unwrap(), "confirms 9.95 req/s as the limit, on a fresh seed");
 }
 
 #[test]

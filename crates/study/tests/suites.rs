@@ -7,7 +7,7 @@ use crate::support;
 use std::collections::BTreeSet;
 
 use inferometer_model::study::{
-    Condition, Level, Order, Point, Prompts, Question, Scenario, StudySpec, Suite,
+    Condition, Level, Point, Prompts, Question, RunOrder, Scenario, StudySpec, Suite,
 };
 use inferometer_study::{Reading, Study};
 use support::{assert_refused, conditions, number, study};
@@ -38,7 +38,7 @@ fn suite(prompts: Prompts, scenarios: &[(&str, &[Level])], runs: u32) -> StudySp
     };
     StudySpec {
         conditions: scenarios.iter().map(named).collect(),
-        order: Order::Listed,
+        order: RunOrder::Listed,
         ..study(question, runs)
     }
 }
@@ -75,7 +75,7 @@ fn a_suite_is_played_scenario_by_scenario_and_round_by_round() {
     let points = played(three(Prompts::Fresh, 2));
     assert_eq!(places(&points), round(0).chain(round(1)).collect::<Vec<_>>());
 
-    let shuffled = StudySpec { order: Order::Interleaved, ..three(Prompts::Fresh, 2) };
+    let shuffled = StudySpec { order: RunOrder::Interleaved, ..three(Prompts::Fresh, 2) };
     let points = places(&played(shuffled));
     for (number, drawn) in points.chunks(5).enumerate() {
         let mut drawn = drawn.to_vec();
@@ -93,7 +93,7 @@ fn a_suite_says_which_scenario_is_next() {
     for _ in 0..3 {
         study.record(Reading { is_valid: true, ..Reading::default() });
     }
-    assert_eq!(study.why().as_deref(), Some("Concurrency Scaling, 4 at once"));
+    assert_eq!(study.why().as_deref(), Some("Concurrency Scaling, c=4"));
     let twice = Study::new(three(Prompts::Fresh, 2)).unwrap();
     assert_eq!(twice.why().as_deref(), Some("Single User, round 1 of 2"));
 }
@@ -128,7 +128,7 @@ fn what_is_no_suite_is_refused() {
         |level: Level| format!("the scenario `{SCALING}` cannot run at the level `{level}`");
     assert_refused(one(&[Level::Rate(2.0)]), &wrong(Level::Rate(2.0)));
     assert_refused(one(&[at_once(2), Level::AsAsked]), &wrong(Level::AsAsked));
-    assert_refused(one(&[at_once(2), at_once(2)]), "the level `2 at once` is listed twice");
+    assert_refused(one(&[at_once(2), at_once(2)]), "the level `c=2` is listed twice");
     let asked: &[Level] = &[Level::AsAsked];
     let double = suite(Prompts::Fresh, &[(SCALING, asked), (SCALING, asked)], 1);
     assert_refused(double, &format!("two scenarios are called `{SCALING}`"));

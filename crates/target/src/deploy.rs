@@ -89,16 +89,32 @@ impl Deployment {
     /// Deploys it on a free port and returns at once. What it prints goes to `log`, bounded: its
     /// beginning and its end.
     pub fn start(spec: &DeploymentSpec, log: &Path) -> Result<Self, DeploymentFailure> {
-        start(spec, log, None)
+        Self::start_at(spec, None, log)
     }
 
-    /// Deploys a server whose command has a port of its own. Refused where the port is in use.
+    /// The same for a server whose command has a port of its own. Refused where the port is in use.
     pub fn start_at(
         spec: &DeploymentSpec,
-        port: u16,
+        port: impl Into<Option<u16>>,
         log: &Path,
     ) -> Result<Self, DeploymentFailure> {
-        start(spec, log, Some(port))
+        begin(spec, log, port.into()).map_err(|error| DeploymentFailure {
+            stage: DeploymentStage::Start,
+            what: error.to_string(),
+            cause: match error {
+                StartError::Taken(_) => Some(LikelyCause::PortInUse),
+                StartError::Fill(FillError::NotSet(_)) => Some(LikelyCause::VariableNotSet),
+                StartError::NotFound(_) => Some(LikelyCause::NoSuchProgram),
+                StartError::Log { .. } | StartError::Spawn { .. } => {
+                    log::likely(&error.to_string())
+                }
+                StartError::Fill(FillError::Placeholder(_))
+                | StartError::NoPort
+                | StartError::Port(_)
+                | StartError::Folder(_) => None,
+            },
+            log: Vec::new(),
+        })
     }
 
     /// Asks again and again until it has generated a token. `probe` has to return soon when its time
@@ -335,28 +351,6 @@ enum StartError {
     Folder(String),
     #[error("`{program}` could not be started: {error}")]
     Spawn { program: String, error: io::Error },
-}
-
-fn start(
-    spec: &DeploymentSpec,
-    log: &Path,
-    port: Option<u16>,
-) -> Result<Deployment, DeploymentFailure> {
-    begin(spec, log, port).map_err(|error| DeploymentFailure {
-        stage: DeploymentStage::Start,
-        what: error.to_string(),
-        cause: match error {
-            StartError::Taken(_) => Some(LikelyCause::PortInUse),
-            StartError::Fill(FillError::NotSet(_)) => Some(LikelyCause::VariableNotSet),
-            StartError::NotFound(_) => Some(LikelyCause::NoSuchProgram),
-            StartError::Log { .. } | StartError::Spawn { .. } => log::likely(&error.to_string()),
-            StartError::Fill(FillError::Placeholder(_))
-            | StartError::NoPort
-            | StartError::Port(_)
-            | StartError::Folder(_) => None,
-        },
-        log: Vec::new(),
-    })
 }
 
 fn begin(spec: &DeploymentSpec, log: &Path, port: Option<u16>) -> Result<Deployment, StartError> {

@@ -6,6 +6,7 @@ mod tests;
 use std::time::Duration;
 
 use inferometer_model::spec::{Arrivals, Extent, RampCurve, RampSegment, Rate};
+use inferometer_model::whole::to_u64;
 use inferometer_model::{Moment, RequestId};
 
 use crate::gamma::Gamma;
@@ -250,13 +251,8 @@ fn whole_nanos(length: Duration) -> u64 {
 }
 
 /// Whole nanoseconds of a length in seconds.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "never negative, and a cast saturates at the end of the clock"
-)]
 pub fn nanos(seconds: f64) -> u64 {
-    libm::round(seconds * 1e9) as u64
+    to_u64(libm::round(seconds * 1e9))
 }
 
 #[cfg(test)]

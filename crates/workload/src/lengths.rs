@@ -4,6 +4,7 @@
 mod tests;
 
 use inferometer_model::spec::{Lengths, TOKENS_MAX};
+use inferometer_model::whole::to_u32;
 
 use crate::plan::Stream;
 
@@ -62,7 +63,7 @@ impl Draw {
 /// The ends of a range around a mean, rounded outwards.
 pub(crate) fn ends_around(mean: u32, share: f64) -> (u32, u32) {
     let mean = f64::from(mean);
-    (whole(libm::floor(mean * (1.0 - share))), whole(libm::ceil(mean * (1.0 + share))))
+    (to_u32(libm::floor(mean * (1.0 - share))), to_u32(libm::ceil(mean * (1.0 + share))))
 }
 
 /// A whole number below `count`, from one draw: the product's upper half. Of 2^64 draws each
@@ -79,16 +80,7 @@ fn share(stream: &mut Stream) -> f64 {
 }
 
 fn length(drawn: f64) -> u32 {
-    whole(libm::round(drawn).clamp(1.0, TOKENS_MAX.into()))
-}
-
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "callers have rounded it, and keep it between zero and the bounds of lengths"
-)]
-fn whole(number: f64) -> u32 {
-    number as u32
+    to_u32(libm::round(drawn).clamp(1.0, TOKENS_MAX.into()))
 }
 
 /// Where the standard normal distribution has this share below it.
@@ -149,7 +141,7 @@ impl Zipf {
         }
         let from = area(f64::from(RANKS_SUMMED) + 0.5, self.exponent);
         let rank = libm::round(end_of_area(from + reached - summed, self.exponent));
-        whole(rank.clamp(f64::from(RANKS_SUMMED) + 1.0, self.count.into())) - 1
+        to_u32(rank.clamp(f64::from(RANKS_SUMMED) + 1.0, self.count.into())) - 1
     }
 }
 

@@ -85,18 +85,11 @@ const WARM_UP_CONCURRENCY: NonZeroU32 = NonZeroU32::new(8).unwrap();
 
 impl WorkloadPlan {
     fn new(spec: &Spec, inputs: &Inputs) -> Self {
-        let talk = match &spec.workload.source {
-            Source::Conversations(talk) => Some(ConversationPlan {
-                turns: Turns::draw(&Draw::new(&talk.turns), spec.seed),
-                think: talk.think,
-            }),
-            Source::Synthetic(_)
-            | Source::VllmRandom(_)
-            | Source::Dataset(_)
-            | Source::Fixed(_)
-            | Source::Trace(_)
-            | Source::Mix(_)
-            | Source::Saved { .. } => None,
+        let talk = if let Source::Conversations(talk) = &spec.workload.source {
+            let turns = Turns::draw(&Draw::new(&talk.turns), spec.seed);
+            Some(ConversationPlan { turns, think: talk.think })
+        } else {
+            None
         };
         let turns = talk.as_ref().map(|talk| &talk.turns);
         let extent = spec.load.extent;

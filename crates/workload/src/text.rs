@@ -16,6 +16,7 @@ use std::sync::{Arc, LazyLock};
 
 use inferometer_model::TokenCounter as _;
 use inferometer_model::observations::{Correction, InputLength};
+use inferometer_model::whole::{to_u32, to_u64};
 
 use crate::plan::Stream;
 use crate::tokenizer::Tokenizer;
@@ -49,7 +50,7 @@ impl TextMaker {
             Self::Estimating(None) => 1,
             Self::Estimating(Some(correction)) => {
                 let tokens = correction.overhead_tokens + correction.tokens_per_word;
-                u32::try_from(whole(tokens)).unwrap_or(u32::MAX).max(1)
+                to_u32(libm::round(tokens)).max(1)
             }
             Self::Exact(exact) => exact.framed.overhead + 1,
         }
@@ -103,21 +104,14 @@ impl TextMaker {
     }
 }
 
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "rounded, and a cast keeps what is out of bounds at the nearest bound"
-)]
-fn whole(number: f64) -> u64 {
-    libm::round(number) as u64
-}
-
 /// Segments of as many words as their tokens, summed from the beginning, stand for: so the whole is
 /// as near as it can be, and what others share does not depend on what follows.
 fn by_words(segments: &[Segment], overhead: f64, correction: Option<Correction>) -> String {
     let words_for = |tokens: u64| match correction {
         None => tokens,
-        Some(correction) => whole((tokens as f64 - overhead) / correction.tokens_per_word),
+        Some(correction) => {
+            to_u64(libm::round((tokens as f64 - overhead) / correction.tokens_per_word))
+        }
     };
     let mut text = String::new();
     let (mut tokens, mut words) = (0_u64, 0_u64);

@@ -6,7 +6,6 @@ mod download;
 #[cfg(test)]
 mod tests;
 
-use std::fmt;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -221,11 +220,7 @@ impl TokenCounter for Tokenizer {
     }
 }
 
-impl fmt::Debug for Tokenizer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Tokenizer").field("facts", &self.facts).finish_non_exhaustive()
-    }
-}
+inferometer_model::debug_fields!(Tokenizer, facts);
 
 fn read_config(directory: &Path) -> Result<Value, TokenizerError> {
     read_json(&directory.join("tokenizer_config.json")).map(Option::unwrap_or_default)

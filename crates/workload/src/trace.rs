@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use inferometer_model::fmt;
 use inferometer_model::observations::FileFacts;
 use inferometer_model::spec::{Replay, TOKENS_MAX, Ticks, TraceKind, TraceSpec};
 use jiff::Timestamp;
@@ -525,9 +526,9 @@ fn spread(entries: &mut [TraceEntry], grid: Option<Grid>, ticks: Ticks, seed: u6
         }),
         (Ticks::Auto, Some(grid)) if !grid.is_artefact() => (SHARED_MIN < grid.shared).then(|| {
             format!(
-                "{:.0} % of the requests share a timestamp with others, but the timestamps lie on \
-                     no grid; they are played as recorded (--ticks uniform spreads them)",
-                100.0 * grid.shared
+                "{} of the requests share a timestamp with others, but the timestamps lie on no \
+                 grid; they are played as recorded (--ticks uniform spreads them)",
+                fmt::percent(grid.shared)
             )
         }),
         (Ticks::Auto | Ticks::Uniform, Some(grid)) => {
@@ -544,10 +545,11 @@ fn spread(entries: &mut [TraceEntry], grid: Option<Grid>, ticks: Ticks, seed: u6
     };
     let variation = before.map(|before| {
         let after = moments(entries).filter(|after| before.to_bits() != after.to_bits());
-        let after = after.map_or(String::new(), |after| format!("; as played it is {after:.2}"));
+        let after = after
+            .map_or(String::new(), |after| format!("; as played it is {}", fmt::number(after)));
         format!(
-            "the gaps between the recorded requests have a coefficient of variation of \
-                 {before:.2}{after}"
+            "the gaps between the recorded requests have a coefficient of variation of {}{after}",
+            fmt::number(before)
         )
     });
     done.into_iter().chain(variation).collect()
@@ -606,12 +608,11 @@ impl Grid {
             1_000.. => ("µs", 1e3),
             _ => ("ns", 1.0),
         };
-        let length = format!("{:.2}", self.tick_ns as f64 / per_unit);
-        let length = length.trim_end_matches('0').trim_end_matches('.');
+        let length = fmt::setting(self.tick_ns as f64 / per_unit);
+        let shared = fmt::percent(self.shared);
         format!(
-            "the timestamps lie on a grid of {length} {unit}; {:.0} % of the requests share one \
-             with others",
-            100.0 * self.shared
+            "the timestamps lie on a grid of {length} {unit}; {shared} of the requests share one \
+             with others"
         )
     }
 }

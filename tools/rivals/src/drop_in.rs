@@ -54,7 +54,7 @@ impl Client {
 #[derive(Clone, Copy, Debug)]
 struct Order {
     name: &'static str,
-    /// Of the engine, beside its pace.
+    /// Flags of the engine, beside its pace.
     engine: &'static str,
     flags: &'static str,
 }

@@ -29,7 +29,7 @@ pub(crate) enum Behaviour {
 const PACE: &str = "--mode paced --ttft 100ms --gap 10ms";
 
 impl Behaviour {
-    /// Of the one model that is served.
+    /// The name of the one model that is served.
     pub(crate) fn model(self) -> &'static str {
         match self {
             Self::Echo { .. } => "echo",

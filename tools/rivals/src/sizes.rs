@@ -4,7 +4,7 @@
 pub(crate) struct Sizes {
     /// How often the quick tools take turns.
     pub(crate) rounds: usize,
-    /// Of a run that stops by time.
+    /// Duration of a run that stops by time.
     pub(crate) seconds: u32,
     pub(crate) one_shot_requests: Counts,
     pub(crate) stream_requests: Counts,

@@ -52,18 +52,18 @@ pub struct Change {
 pub enum Scale {
     /// The other side over the base; 1 is no change.
     Ratio,
-    /// Of a share, which may be zero: the other side less the base; 0.01 is one point of a hundred.
+    /// Shares, which may be zero: the other side less the base; 0.01 is one point of a hundred.
     Difference,
 }
 
 /// Changes that are too small to matter.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Margins {
-    /// Of throughputs, means and medians, as a share: 0.02 is 2 %.
+    /// Margin of throughputs, means and medians, as a share: 0.02 is 2 %.
     pub centre: f64,
-    /// Of p90 and beyond, which runs repeat less well.
+    /// Margin of p90 and beyond, which vary more between runs.
     pub tail: f64,
-    /// Of shares, in parts of one: 0.01 is one point of a hundred.
+    /// Margin of shares, in parts of one: 0.01 is one point of a hundred.
     pub share: f64,
 }
 

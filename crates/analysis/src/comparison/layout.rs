@@ -5,6 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Change, ComparedLevel, LevelComparison};
+use crate::metric;
 use crate::set::Figure;
 use crate::statistics::Interval;
 
@@ -71,7 +72,9 @@ impl Layouts {
     pub(super) fn figures(&self, base: &str, level: &LevelComparison) -> Vec<LayoutFigures> {
         let mut figures = Vec::new();
         for (index, compared) in level.against.iter().enumerate() {
-            let Some(found) = level.quantity(index, "output_throughput") else { continue };
+            let Some(found) = level.quantity(index, metric::OUTPUT_THROUGHPUT.name) else {
+                continue;
+            };
             let (base_degree, degree) = (self.tensor_parallel[0], self.tensor_parallel[index + 1]);
             if figures.is_empty()
                 && let Some(value) = found.base.mean

@@ -38,7 +38,7 @@ pub struct Comparison {
     /// The name of the one quantity that decides.
     pub primary: String,
     pub margins: Margins,
-    /// Of the intervals of that quantity's changes: 0.95 against one side, and more against several,
+    /// Confidence level of the intervals of that quantity: 0.95 against one side, more against several,
     /// so that 0.95 holds for all of them together. Those of the other quantities have 0.95 each.
     #[serde(default = "one_side")]
     pub primary_confidence: f64,
@@ -86,7 +86,7 @@ pub struct Objection {
 const OUTPUT_COUNTS: &str = "output_token_source";
 const INPUT_COUNTS: &str = "input_token_source";
 const TOKENIZER: &str = "tokenizer";
-const PROMISES: &str = "promises";
+const SLO: &str = "slo";
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SideFacts {
@@ -108,7 +108,7 @@ pub struct SideFacts {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SideRun {
-    /// Of a suite or a matrix: its row, such as `Concurrency Scaling (c=4)`.
+    /// The row of a suite or a matrix, such as `Concurrency Scaling (c=4)`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scenario: Option<String>,
     pub id: String,
@@ -123,7 +123,7 @@ pub struct SideRun {
 /// level in its name, or else as the level.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ComparedLevel {
-    /// Of a suite or a matrix: its row, such as `Concurrency Scaling (c=4)`.
+    /// The row of a suite or a matrix, such as `Concurrency Scaling (c=4)`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scenario: Option<String>,
     pub level: Level,
@@ -143,7 +143,7 @@ impl fmt::Display for ComparedLevel {
 pub struct SideOutcome {
     pub side: String,
     pub judgement: Judgement,
-    /// Of several levels the mean change, each counted once. Null when nothing was decided; then there
+    /// The mean change over the levels, each counted once. Null when nothing was decided; then there
     /// is a reason.
     pub change: Option<Change>,
     /// The other side over the base where its uncertainty is not known; of several levels their
@@ -648,7 +648,7 @@ impl Rule<'_> {
                     TOKENIZER => counts_output(metric) || counts_input(metric),
                     OUTPUT_COUNTS => counts_output(metric),
                     INPUT_COUNTS => counts_input(metric),
-                    PROMISES => [&metric::GOODPUT, &metric::ATTAINMENT].contains(&metric),
+                    SLO => [&metric::GOODPUT, &metric::ATTAINMENT].contains(&metric),
                     _ => false,
                 }
         };

@@ -9,7 +9,7 @@ use inferometer_model::study::Level;
 use serde::Serialize;
 
 use super::{
-    Compared, Fact, INPUT_COUNTS, OUTPUT_COUNTS, Objection, PROMISES, Side, SideFacts, SideRun,
+    Compared, Fact, INPUT_COUNTS, OUTPUT_COUNTS, Objection, SLO, Side, SideFacts, SideRun,
     TOKENIZER, Trouble, Weight, differing,
 };
 use crate::judge::{SEEN_BEFORE, Verdict};
@@ -74,11 +74,11 @@ impl Compared for Summary {
     /// throughput.
     fn primary(sides: &[Side<Self>]) -> Quantity {
         let first = sides.iter().flat_map(|side| &side.results).next();
-        if first.is_some_and(|run| run.run.load.is_open()) {
-            metric::TTFT_SCHEDULE.p99()
-        } else {
-            (&metric::OUTPUT_THROUGHPUT).into()
-        }
+        let open = first.filter(|run| run.run.load.is_open());
+        open.map_or_else(
+            || metric::OUTPUT_THROUGHPUT.quantity(),
+            |run| run.latency_origin().ttft().p99(),
+        )
     }
 
     /// The headlines of this kind of load that have a good direction, and the throughput of prompts.
@@ -254,7 +254,7 @@ const FACTS: [Fact<Summary>; 11] = [
         let found = it.tokens.input_source;
         sources(&[("usage", found.usage), ("the requested length", found.asked)])
     }),
-    (PROMISES, Weight::Withholds, "the SLO of a request", "run both with the same --slo", |it| {
+    (SLO, Weight::Withholds, "the SLO of a request", "run both with the same --slo", |it| {
         let slos = it.request_slos.as_ref()?.promises.iter().map(|slo| slo.promise.as_str());
         Some(slos.collect::<Vec<_>>().join(", "))
     }),

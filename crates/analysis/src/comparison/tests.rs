@@ -219,7 +219,7 @@ fn sweeps_are_matched_level_by_level_and_decide_together() {
     let sides = [side("A", sweep(1, 1.0, &[16, 8, 4])), side("B", sweep(11, 0.9, &[8, 16, 32]))];
     let found = compare(&sides);
     let levels: Vec<String> = found.levels.iter().map(|level| level.at.to_string()).collect();
-    assert_eq!(levels, ["8 at once", "16 at once"]);
+    assert_eq!(levels, ["c=8", "c=16"]);
     let unmatched: Vec<(String, &[String])> = found
         .unmatched
         .iter()

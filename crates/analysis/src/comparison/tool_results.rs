@@ -7,7 +7,7 @@ use inferometer_model::fmt;
 use inferometer_model::study::Level;
 
 use super::{
-    Compared, Fact, Objection, PROMISES, Side, SideFacts, SideRun, TOKENIZER, Trouble, Weight,
+    Compared, Fact, Objection, SLO, Side, SideFacts, SideRun, TOKENIZER, Trouble, Weight,
     differing, runs::QUESTION_OR_CAUSE,
 };
 use crate::metric::{self, Better, Metric, Quantity, Statistic};
@@ -216,7 +216,7 @@ fn facts(first: &ToolResult, other: &ToolResult, side: &str) -> Vec<Objection> {
     if first.request_goodput.is_some() && other.request_goodput.is_some() {
         let text = "goodput depends on the SLO, which imported results do not contain";
         let remedy = "compare it by hand where both had the same SLO";
-        found.push(Objection::new(PROMISES, Weight::Withholds, side, text, remedy));
+        found.push(Objection::new(SLO, Weight::Withholds, side, text, remedy));
     }
     found
 }

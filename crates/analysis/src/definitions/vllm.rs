@@ -73,7 +73,7 @@ pub struct VllmResult {
 pub struct VllmLatency {
     pub mean: Option<f64>,
     pub median: Option<f64>,
-    /// Of the population (n, not n − 1).
+    /// Standard deviation of the population (n, not n − 1).
     pub std: Option<f64>,
     pub p90: Option<f64>,
     pub p95: Option<f64>,
@@ -353,16 +353,9 @@ fn row(api: Api, record: &RequestRecord, output_tokens: u64, ruler: &mut Ruler) 
 fn latency(sample: &Sample, ranks: &[Rank], empty: ResultLatency) -> ResultLatency {
     let median = Rank::parse("50");
     let percentile = |rank: &Rank| (rank.name.clone(), sample.quantile(rank.probability));
-    ResultLatency {
-        n: Some(sample.count()),
-        mean_ms: Some(sample.mean()),
-        std_ms: Some(sample.std_population()),
-        min_ms: Some(sample.min()),
-        max_ms: Some(sample.max()),
-        percentiles_ms: median.iter().chain(ranks).map(percentile).collect(),
-        has_p50: ranks.iter().any(|rank| rank.name == "50"),
-        ..empty
-    }
+    let has_p50 = ranks.iter().any(|rank| rank.name == "50");
+    let found = empty.with_sample(sample, median.iter().chain(ranks).map(percentile));
+    ResultLatency { has_p50, ..found }
 }
 
 /// Why it failed: the outcome, the status where it adds something, and the server's message.

@@ -15,6 +15,7 @@ use inferometer_model::Observations;
 use inferometer_model::fmt;
 use inferometer_model::outcome::Cause;
 use inferometer_model::spec::{Limit, Relation, Slo};
+use inferometer_model::whole::to_u64;
 use serde::{Deserialize, Serialize};
 
 use super::warnings::{ERRORS_SHARE, SEEN_BEFORE};
@@ -44,7 +45,7 @@ pub struct Threshold {
 /// What is known of the number, of one run or of several together.
 #[derive(Clone, Debug, PartialEq)]
 struct Evidence {
-    /// Of several runs their mean, the interval between them, and the fewest values that one had; it
+    /// For several runs the mean, the interval between them, and the fewest values that one had; it
     /// is certified when each had enough, because their spread shows what dependence does to it.
     estimate: Estimate,
     /// The percentiles of the same values that are certified.
@@ -111,7 +112,7 @@ impl Threshold {
         }
         let metric = quantity.metric();
         let (why, instead) = if [&metric::ITL, &metric::ICL].contains(&metric) {
-            ("gaps are pooled over the run, so a request has no single value", "tpot")
+            ("gaps are pooled over the run, so a request has no single value", metric::TPOT.name)
         } else {
             ("it describes the client, not an answer", "ttft or e2e")
         };
@@ -419,17 +420,12 @@ fn requests_for(count: f64) -> String {
 }
 
 /// Rounded up to two digits.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "a whole number of requests; what is too large for it is as large as it can be"
-)]
 fn rounded_up(count: f64) -> u64 {
     let mut step = 1.0;
     while 100.0 * step <= count {
         step *= 10.0;
     }
-    ((count / step).ceil() * step) as u64
+    to_u64((count / step).ceil() * step)
 }
 
 /// The outcome of an SLO about the whole run.
@@ -623,9 +619,9 @@ pub struct RequirementOutcome {
     /// Written as `pass`, `fail` or `undecided`.
     #[serde(with = "PassOrFail")]
     pub verdict: ThresholdVerdict,
-    /// Of several runs their mean. An undecided requirement may have one, too.
+    /// The value, for several runs the mean. An undecided requirement may have one, too.
     pub value: Option<f64>,
-    /// Of one run from within it, of several from between them.
+    /// The interval within one run, or between several runs.
     pub interval: Option<Interval>,
     /// Values of the run that it was found from; of several runs, how many there are.
     pub n: Option<u64>,

@@ -14,7 +14,7 @@ use crate::run::asked_lengths;
 pub struct MatrixMethod {
     /// The beginning of the prompt that every request of every cell sends; null where they differ.
     pub prompt: Option<String>,
-    /// Of that prompt, all of it.
+    /// Words of the whole prompt.
     pub prompt_words: Option<u64>,
     /// No prompt has more tokens than these; null where the lengths depend on data.
     pub prompt_tokens_max: Option<u64>,
@@ -29,7 +29,7 @@ pub struct MatrixMethod {
 }
 
 impl MatrixMethod {
-    /// Of the cells and their specs, in the same order.
+    /// The method of the cells and their specs, in the same order.
     pub(super) fn from_specs(matrix: &Matrix, specs: &[&Spec]) -> Self {
         let prompt = common(specs.iter().map(|spec| fixed_prompt(spec))).flatten();
         let hardware = (0_u32..).zip(&matrix.presets).map(|(place, _)| {

@@ -36,7 +36,7 @@ pub struct MatrixRow {
     /// The worst of its runs; null while none was measured. Figures are of the runs that are not
     /// invalid, and of invalid ones where there is nothing else.
     pub verdict: Option<Verdict>,
-    /// Of all its runs.
+    /// Requests of all its runs.
     pub requests: u64,
     /// Failed requests.
     pub errors: u64,
@@ -60,7 +60,7 @@ pub struct MatrixRow {
     /// Shares from 0 to 1.
     pub kv_usage: Option<f64>,
     pub cpu_cache_usage: Option<f64>,
-    /// Of all GPUs together, a mean over the runs.
+    /// Power of all GPUs together, a mean over the runs.
     pub power_w: Option<f64>,
     pub gpu_memory_bytes: Option<f64>,
     /// Joules per generated token.

@@ -11,7 +11,7 @@ use std::time::Duration;
 use inferometer_model::Outcome;
 use inferometer_model::deployment::{DeploymentFailure, DeploymentStage, LikelyCause};
 use inferometer_model::study::{
-    Cell, Condition, Level, Matrix, Order, Point, Repetition, Stage, StudySpec,
+    Cell, Condition, Level, Matrix, Point, Repetition, RunOrder, Stage, StudySpec,
 };
 
 use self::published::{COMPARED, Line, MODELS, ONE_AT_ONCE, PRESETS, SECTIONS, TEN_AT_ONCE};
@@ -170,7 +170,7 @@ impl Made {
                     restart: None,
                     stop_at: None,
                 },
-                order: Order::Listed,
+                order: RunOrder::Listed,
                 seed: 7,
             },
         }

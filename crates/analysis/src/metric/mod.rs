@@ -119,7 +119,8 @@ pub enum Unit {
 }
 
 /// Which direction is good news.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display)]
+#[strum(serialize_all = "lowercase")]
 pub enum Better {
     Lower,
     Higher,

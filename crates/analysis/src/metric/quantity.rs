@@ -105,6 +105,12 @@ impl Quantity {
         self.statistic
     }
 
+    /// What pages call it: `TTFT p99`.
+    pub fn title(&self) -> String {
+        let statistic = self.statistic.map(|it| format!(" {}", it.name())).unwrap_or_default();
+        format!("{}{statistic}", self.metric.title)
+    }
+
     /// Its value in a run, with its within-run interval; or why there is none.
     pub fn value_in(&self, summary: &Summary) -> Result<Estimate, String> {
         self.value_among(&summary.headline(), summary.attempted)
@@ -139,7 +145,7 @@ impl Quantity {
 }
 
 impl From<&'static Metric> for Quantity {
-    /// Of a metric that is a single number.
+    /// The quantity of a metric that is a single number.
     fn from(metric: &'static Metric) -> Self {
         Self::new(metric, None)
     }

@@ -44,7 +44,7 @@ pub struct GroupFigures {
     pub latencies: ByMetric<Figures>,
     /// By the server's count; null when it never says.
     pub input_tokens_mean: Option<f64>,
-    /// Of these input tokens, those from the prefix cache; null when the server never says.
+    /// Share of these input tokens from the prefix cache; null when the server does not report it.
     pub cached_share: Option<f64>,
 }
 

@@ -47,7 +47,7 @@ pub(crate) struct Measured {
     /// `None` when nothing was promised of each request.
     pub(crate) request_slos: Option<RequestSlos>,
     pub(crate) fluidity: Fluidity,
-    /// Of the single numbers.
+    /// Confidence intervals of the single numbers.
     pub(crate) intervals: RunIntervals,
     pub(crate) turns: Vec<TurnFigures>,
     pub(crate) parts: Vec<PartFigures>,
@@ -57,7 +57,7 @@ pub(crate) struct Measured {
     /// What the server said of itself, or why it said nothing.
     pub(crate) server: Result<ServerSide, String>,
     pub(crate) machines: MachineFigures,
-    /// Of the server's GPUs over the window.
+    /// Energy of the server's GPUs over the window.
     pub(crate) energy_j: Result<f64, Missing>,
     /// Distances between moments that made no sense.
     pub(crate) out_of_order: u64,

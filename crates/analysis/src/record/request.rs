@@ -381,7 +381,7 @@ impl RequestLatencies {
         value.is_some_and(|value| slo.is_met_by(value))
     }
 
-    /// Of an answer that was not asked for as a stream only the end is seen.
+    /// Keeps what is known of an answer that was not streamed: only its end is seen.
     pub(crate) fn without_stream(self) -> Self {
         let mut values = self.values;
         for (value, metric) in values.iter_mut().zip(PER_REQUEST) {

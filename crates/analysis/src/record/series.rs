@@ -182,7 +182,7 @@ pub(crate) struct Gaps {
     pub(crate) itl: Option<Series>,
     /// A gap had no token count, so per-token gaps would be of some requests only.
     pub(crate) itl_unknown: bool,
-    /// Of the gaps between tokens; of those between arrivals where tokens are unknown.
+    /// The gaps between tokens, or between arrivals where tokens are unknown.
     pub(crate) figure: Option<GapsFigure>,
 }
 

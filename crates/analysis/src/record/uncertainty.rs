@@ -1,5 +1,6 @@
 //! The confidence intervals of the single numbers of a run, from this run alone.
 
+use inferometer_model::whole::to_usize;
 use inferometer_model::{Observations, Outcome, RequestRecord};
 use serde::{Deserialize, Serialize};
 
@@ -144,9 +145,7 @@ impl Slices {
         if count < SLICES_MIN {
             return None;
         }
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "10 to 100")]
-        let slices = count as usize;
-        Some(Self { from_ns, length_ns: duration_ns / count, count: slices })
+        Some(Self { from_ns, length_ns: duration_ns / count, count: to_usize(count) })
     }
 
     /// What was done in each slice. An answer is spread evenly over the time it took: counted at its
@@ -176,13 +175,7 @@ impl Slices {
     }
 
     fn place(&self, slices: f64) -> usize {
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "what is before the beginning counts for it"
-        )]
-        let place = slices.floor() as usize;
-        place.min(self.count - 1)
+        to_usize(slices).min(self.count - 1)
     }
 }
 

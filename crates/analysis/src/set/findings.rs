@@ -8,6 +8,7 @@
 //! λ = 1/a, σ = b/a and κ = c/a it is the universal law; without c it approaches a ceiling.
 
 use inferometer_model::study::Level;
+use inferometer_model::whole::to_usize;
 use serde::{Deserialize, Serialize};
 
 use super::level::{AcrossRuns, LevelSummary, Served, falls_behind};
@@ -294,13 +295,8 @@ fn interval(curve: &Curve<'_>) -> Option<(Option<LevelRange>, f64)> {
     knees.sort_unstable();
     let share = knees.len() as f64 / REPLICATES as f64;
     let last = knees.len().checked_sub(1);
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a share of a place is a place"
-    )]
     let at =
-        |p: f64| last.map(|last| curve.points[knees[(p * last as f64).round() as usize]].level);
+        |p: f64| last.map(|last| curve.points[knees[to_usize((p * last as f64).round())]].level);
     let range = at(1.0 - UPPER).zip(at(UPPER)).map(|(low, high)| LevelRange { low, high });
     Some((range, share))
 }
@@ -429,7 +425,7 @@ const DEGREES_NORMAL: u32 = 60;
 struct Resampled {
     mean: f64,
     scale: f64,
-    /// Of Student's t; `None` is the normal distribution.
+    /// Degrees of freedom of Student's t; `None` is the normal distribution.
     degrees: Option<u32>,
 }
 

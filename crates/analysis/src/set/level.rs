@@ -7,6 +7,7 @@ use inferometer_model::Outcome;
 use inferometer_model::outcome::Cause;
 use inferometer_model::spec::Arrivals;
 use inferometer_model::study::{Level, Repetition, StopAt};
+use inferometer_model::whole::to_u32;
 use serde::{Deserialize, Serialize};
 
 use super::PointResult;
@@ -32,12 +33,12 @@ pub struct LevelSummary {
     pub failed_share: Option<f64>,
     /// Whether a time limit ended a run that counts before its requests had ended.
     pub cut: Option<Cut>,
-    /// Of a closed loop without think time: the concurrency that was reached.
+    /// The concurrency that a closed loop without think time reached.
     #[serde(default)]
     pub reached: Option<Reached>,
     /// Runs that did not complete.
     pub partial: u32,
-    /// Of a rate: whether the server kept up with it, by the runs that count.
+    /// Whether the server kept up with a rate, by the runs that count.
     pub served: Option<Served>,
     /// Where runs are repeated until an interval is narrow enough.
     pub enough: Option<Enough>,
@@ -207,7 +208,7 @@ pub struct AcrossRuns {
     pub n: u32,
     /// One for each run that counts, in the order of the runs; null where it has none.
     pub values: Vec<Option<f64>>,
-    /// Of a single run: its own interval, which knows nothing of other runs.
+    /// The interval within a single run, which knows nothing of other runs.
     pub within: Option<Interval>,
     /// Whether every run had enough requests for this statistic.
     pub certified: bool,
@@ -289,7 +290,7 @@ impl AcrossRuns {
         self.interval.or(self.within)
     }
 
-    /// Of the values, where there are any.
+    /// The least and the greatest value, where there are any.
     pub fn extremes(&self) -> Option<(f64, f64)> {
         let values = || self.values.iter().flatten().copied();
         Some((values().min_by(f64::total_cmp)?, values().max_by(f64::total_cmp)?))
@@ -417,12 +418,7 @@ impl Reached {
                 return None;
             };
             let peak = run.metrics.scalar(&metric::CONCURRENCY_PEAK)?.value?;
-            #[expect(
-                clippy::cast_possible_truncation,
-                clippy::cast_sign_loss,
-                reason = "a count of requests, which the conversion keeps within its type"
-            )]
-            Some(Self { asked: concurrency, most: peak.round() as u32 })
+            Some(Self { asked: concurrency, most: to_u32(peak.round()) })
         };
         runs.filter_map(of_run).max_by_key(|found| found.most)
     }
@@ -502,7 +498,8 @@ pub(super) fn falls_behind(share: f64, chance: f64) -> bool {
 fn served_per_s(summary: &Summary) -> Option<f64> {
     let window_s = summary.window.duration_s?;
     let of = |metric| summary.metrics.distribution(metric);
-    let own_ms = match (of(&metric::E2E_SCHEDULE), of(&metric::TTFT_SCHEDULE)) {
+    let origin = summary.latency_origin();
+    let own_ms = match (of(origin.e2e()), of(origin.ttft())) {
         (Some(whole), Some(first)) => whole.mean? - first.mean? + first.min?,
         _ => 0.0,
     };

@@ -17,8 +17,8 @@ use inferometer_model::endpoint::Api;
 use inferometer_model::observations::Simulated;
 use inferometer_model::spec::{Lengths, SourceKind};
 use inferometer_model::study::{
-    DeploymentRecord, Dimension, Level, Order, Point, PointFailure, Question, SetManifest, StopAt,
-    StudySpec,
+    DeploymentRecord, Dimension, Level, Point, PointFailure, Question, RunOrder, SetManifest,
+    StopAt, StudySpec,
 };
 use serde::{Deserialize, Serialize};
 
@@ -52,7 +52,7 @@ pub struct SetSummary {
     pub tool_version: String,
     pub simulated: bool,
     pub seed: u64,
-    pub asked: Asked,
+    pub asked: StudyFacts,
     /// Invalid when a condition has no run that counts, of a matrix when none of its cells has;
     /// degraded when a run is degraded or left out, or a warning says so. A level that failed does
     /// not spoil the others.
@@ -62,10 +62,10 @@ pub struct SetSummary {
     pub conditions: Vec<ConditionSummary>,
     /// The result of a search, one for each condition; empty without one.
     pub limits: Vec<FoundLimit>,
-    /// Of a suite; null of anything else.
+    /// Summary of a suite; null for other sets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub suite: Option<SuiteSummary>,
-    /// Of a matrix; null of anything else.
+    /// Summary of a matrix; null for other sets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub matrix: Option<MatrixSummary>,
     pub points: Vec<PointLine>,
@@ -94,15 +94,15 @@ pub struct PointLine {
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Asked {
+pub struct StudyFacts {
     pub question: QuestionKind,
     /// Null where nothing is varied.
     pub dimension: Option<Dimension>,
-    /// Of a search, as they were typed.
+    /// Goals of a search, as they were typed.
     pub goals: Vec<String>,
     /// Runs at each level; with `stop_at` the most that there may be.
     pub runs: u32,
-    pub order: Order,
+    pub order: RunOrder,
     pub cool_down_s: f64,
     /// Whether the server was restarted before each run. Every cell and repetition of a matrix is a new
     /// deployment.
@@ -176,7 +176,7 @@ impl SetSummary {
         let study = &manifest.study;
         let mut ordered: Vec<&PointResult> = results.iter().collect();
         ordered.sort_by_key(|result| result.point.number);
-        let asked = Asked::from_study(study);
+        let asked = StudyFacts::from_study(study);
         let conditions: Vec<ConditionSummary> = (0_u32..)
             .zip(&study.conditions)
             .map(|(place, condition)| {
@@ -297,7 +297,7 @@ fn verdict(
     }
 }
 
-impl Asked {
+impl StudyFacts {
     fn from_study(study: &StudySpec) -> Self {
         let sweep = if let Question::Sweep(it) = &study.question { Some(it) } else { None };
         let search = sweep.and_then(|sweep| sweep.find.as_ref());

@@ -50,7 +50,7 @@ pub struct SuiteRow {
     /// As requested, such as `2048` or `2048±50%`; null where the data defines it.
     pub input_tokens: Option<String>,
     pub output_tokens: Option<String>,
-    /// Of one run; null where time ends it.
+    /// Requests of one run; null where time ends it.
     pub requests: Option<u64>,
     /// The runs that it comes from, by their numbers.
     pub points: Vec<u32>,
@@ -261,9 +261,9 @@ fn cache_state(study: &StudySpec, row: &SuiteRow, results: &[&PointResult]) -> O
 /// Prompt tokens of a scenario over its mean TTFT.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Prefill {
-    /// Of a closed loop.
+    /// Requests in flight of the closed loop.
     concurrency: u32,
-    /// Of a prompt, in the mean.
+    /// Mean tokens of a prompt.
     input_tokens: f64,
     /// Tokens per second.
     speed: f64,

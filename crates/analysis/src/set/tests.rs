@@ -3,7 +3,7 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use inferometer_model::study::{Condition, Dimension, Order, Repetition, Sweep};
+use inferometer_model::study::{Condition, Dimension, Repetition, RunOrder, Sweep};
 
 use super::fixture::{summary, with_throughput};
 use super::*;
@@ -33,7 +33,7 @@ fn manifest(question: Question, conditions: &[&str]) -> SetManifest {
                 restart: None,
                 stop_at: None,
             },
-            order: Order::Interleaved,
+            order: RunOrder::Interleaved,
             seed: 7,
         },
     }

@@ -11,7 +11,7 @@ use inferometer_model::study::{DeploymentRecord, Level, Prompts, StudySpec};
 
 use super::level::{AcrossRuns, Cut, LevelSummary, Reached};
 use super::suite::{Contaminated, SuiteSummary, cached_share};
-use super::{Asked, ConditionSummary, PointResult, QuestionKind};
+use super::{ConditionSummary, PointResult, QuestionKind, StudyFacts};
 use crate::judge::{
     CACHED_SHARE, CACHED_SHARE_GRAVE, Raised, Rule, Severity, Warning, by_severity, degraded, note,
     raise,
@@ -38,7 +38,7 @@ type SetRule = Rule<fn(&SetContext<'_>) -> Option<Raised>>;
 /// The set that warnings look at.
 pub(super) struct SetContext<'a> {
     pub(super) study: &'a StudySpec,
-    pub(super) asked: &'a Asked,
+    pub(super) asked: &'a StudyFacts,
     pub(super) conditions: &'a [ConditionSummary],
     pub(super) suite: Option<&'a SuiteSummary>,
     pub(super) matrix: Option<&'a MatrixSummary>,

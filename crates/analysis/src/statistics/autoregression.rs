@@ -1,6 +1,8 @@
 //! An autoregression fitted to a series: a rough picture of how long its values remember. It chooses
 //! the length of blocks and says what blocks of that length cannot see.
 
+use inferometer_model::whole::to_usize;
+
 use super::runs;
 
 /// Where the memory of a fitted model is cut off; one that is still alive here is too long to judge.
@@ -22,12 +24,7 @@ impl Autoregression {
     /// Returns `None` when the values do not vary.
     pub(crate) fn fit(values: &[f64]) -> Option<Self> {
         let n = values.len();
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "ten times a logarithm of a count"
-        )]
-        let most = (10.0 * libm::log10(n as f64)) as usize;
+        let most = to_usize(10.0 * libm::log10(n as f64));
         let covariances = covariances(values, most.min(n / 8));
         if covariances[0] <= 0.0 {
             return None;

@@ -3,6 +3,8 @@
 //! Resampling blocks (the moving-block bootstrap) gives the variance of a sum with noise on top. It has
 //! a closed form over all overlapping blocks, which is what stands here: no draws, no seed.
 
+use inferometer_model::whole::to_usize;
+
 use super::autoregression::Autoregression;
 use super::runs;
 
@@ -22,7 +24,7 @@ const FEWEST_DEGREES: f64 = 3.0;
 /// The doubt in a sum of values in time order.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LongRun {
-    /// Of the sum of all values.
+    /// Variance of the sum of all values.
     pub(crate) variance: f64,
     /// The same, had they nothing to do with each other.
     pub(crate) naive: f64,
@@ -72,13 +74,7 @@ impl LongRun {
 fn block_length(model: &Autoregression, n: usize) -> usize {
     let missed = model.missed();
     let wanted = LONGER * libm::cbrt(1.5 * missed * missed * n as f64);
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a length: it is not negative, and what is too long is cut"
-    )]
-    let wanted = wanted.ceil() as usize;
-    wanted.clamp(1, (n / FEWEST_BLOCKS).max(1))
+    to_usize(wanted.ceil()).clamp(1, (n / FEWEST_BLOCKS).max(1))
 }
 
 /// What the sums of all overlapping blocks of one length say.

@@ -29,7 +29,7 @@ fn series(shape: f64, x: f64) -> f64 {
     sum
 }
 
-/// Of the upper tail, by Lentz's method.
+/// The continued fraction of the upper tail, by Lentz's method.
 fn fraction(shape: f64, x: f64) -> f64 {
     let away_from_zero = |value: f64| if value.abs() < TINY { TINY } else { value };
     let mut level = x + 1.0 - shape;

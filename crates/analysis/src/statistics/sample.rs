@@ -3,6 +3,7 @@
 //! Everything is computed over the sorted values, so the order in which requests were read back
 //! cannot change a bit of a result.
 
+use inferometer_model::whole::to_u64;
 use serde::{Deserialize, Serialize};
 
 use crate::statistics::{UPPER, normal, proportion::wilson, runs::RunStatistics};
@@ -99,12 +100,7 @@ impl Sample {
     pub fn quantile(&self, p: Probability) -> f64 {
         let last = self.count() - 1;
         let position = last as f64 * p.0;
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "a position in the sample, not below zero"
-        )]
-        let rank = (position.floor() as u64).min(last);
+        let rank = to_u64(position).min(last);
         let below = self.at_rank(rank);
         let above = self.at_rank((rank + 1).min(last));
         (below + (position - rank as f64) * (above - below)).clamp(below, above)

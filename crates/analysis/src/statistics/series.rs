@@ -89,7 +89,7 @@ struct Ratio {
     error: f64,
     degrees: f64,
     skewness: f64,
-    /// Of the ratio, had requests nothing to do with each other.
+    /// Variance of the ratio if requests were independent.
     naive_variance: f64,
     clusters: f64,
     count: f64,

@@ -23,7 +23,7 @@ pub(crate) enum BenchCommand {
     ///
     /// Flags may be written with `-` or `_`. What cannot be done here is refused by name, with the
     /// reason and an alternative; docs/bench.md has the whole list. The run is stored as any other.
-    /// Of a flag that is given twice the last counts, as there.
+    /// If a flag is given twice, the last one counts, as there.
     #[command(allow_negative_numbers = true, args_override_self = true)]
     Serve(Box<ServeBenchArguments>),
     /// Measure many servers and loads as `vllm bench sweep` does
@@ -51,34 +51,25 @@ pub(crate) struct ServeBenchArguments {
 #[command(next_help_heading = "Target")]
 pub(crate) struct ServeTargetArguments {
     /// API to speak: openai or vllm (completions), openai-chat, openai-embeddings [default: openai]
-    #[arg(long, value_name = "NAME")]
     pub(crate) backend: Option<String>,
     /// Scheme, host and path prefix of the server, instead of --host and --port
-    #[arg(long, value_name = "URL")]
     pub(crate) base_url: Option<String>,
     /// Host of the server [default: 127.0.0.1]
-    #[arg(long)]
     pub(crate) host: Option<String>,
-    /// Its port [default: 8000]
-    #[arg(long)]
+    /// Port of the server [default: 8000]
     pub(crate) port: Option<u16>,
     /// Path of the API [default: that of the backend]
-    #[arg(long, value_name = "PATH")]
     pub(crate) endpoint: Option<String>,
     /// Extra headers of every request; values are never stored
     #[arg(long, value_name = "KEY=VALUE", num_args = 0.., action = ArgAction::Set)]
     pub(crate) header: Vec<String>,
     /// Do not check the server's TLS certificate
-    #[arg(long)]
     pub(crate) insecure: bool,
     /// Model, and its tokenizer where no other is named [default: the first that /v1/models lists]
-    #[arg(long, value_name = "NAME")]
     pub(crate) model: Option<String>,
     /// Name to ask for, where the server calls the model otherwise
-    #[arg(long, value_name = "NAME")]
     pub(crate) served_model_name: Option<String>,
     /// Beginning of the x-request-id of every request [default: names the stored run]
-    #[arg(long, value_name = "TEXT")]
     pub(crate) request_id_prefix: Option<String>,
     /// `LoRA` adapters to ask for instead of the model
     #[arg(long, value_name = "NAME", num_args = 1.., action = ArgAction::Set)]
@@ -87,16 +78,12 @@ pub(crate) struct ServeTargetArguments {
     #[arg(long, value_enum, value_name = "HOW")]
     pub(crate) lora_assignment: Option<LoraAssignment>,
     /// Tokenizer that makes lengths exact: a file, a model's directory, or a name on the hub
-    #[arg(long, value_name = "NAME")]
     pub(crate) tokenizer: Option<String>,
     /// auto or hf; others need code that is not here [default: auto]
-    #[arg(long, value_name = "MODE")]
     pub(crate) tokenizer_mode: Option<String>,
     /// Changes nothing: no code of a model is run here
-    #[arg(long)]
     pub(crate) trust_remote_code: bool,
     /// No tokenizer: lengths are estimated by words and by how the server counts them
-    #[arg(long)]
     pub(crate) skip_tokenizer_init: bool,
 }
 
@@ -110,10 +97,8 @@ pub(crate) enum LoraAssignment {
 #[command(next_help_heading = "What a request carries")]
 pub(crate) struct ServeBodyArguments {
     /// Send `ignore_eos`; always so with random prompts and traces
-    #[arg(long)]
     pub(crate) ignore_eos: bool,
     /// Log probabilities to ask for with each token, of completions
-    #[arg(long, value_name = "N")]
     pub(crate) logprobs: Option<u32>,
     /// Any other fields of the body, as a JSON object; they win over the flags below
     #[arg(long, value_name = "JSON", value_parser = object)]
@@ -129,13 +114,10 @@ pub(crate) struct ServeLoadArguments {
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     pub(crate) num_prompts: Option<i64>,
     /// Requests per second; inf sends all at once, or as --max-concurrency allows [default: inf]
-    #[arg(long, value_name = "PER_SECOND")]
     pub(crate) request_rate: Option<f64>,
     /// Gamma shape of the gaps between requests: 1 is Poisson, inf makes them equal [default: 1]
-    #[arg(long, value_name = "K")]
     pub(crate) burstiness: Option<f64>,
     /// Most requests in flight
-    #[arg(long, value_name = "N")]
     pub(crate) max_concurrency: Option<u32>,
     /// A rate that grows with the number of the request, instead of --request-rate
     #[arg(long, value_enum, value_name = "HOW")]
@@ -150,36 +132,22 @@ pub(crate) struct ServeLoadArguments {
     #[arg(long, overrides_with = "no_self_timed")]
     pub(crate) self_timed: bool,
     /// Take the lengths of a trace, but not its timestamps
-    #[arg(long)]
     pub(crate) no_self_timed: bool,
     /// Probes beside the load; only 0, which is none [default: 0]
-    #[arg(long, value_name = "PER_SECOND")]
     pub(crate) probe_request_rate: Option<f64>,
     /// Requests to send before the run, which are not counted [default: 0]
-    #[arg(long, value_name = "N")]
     pub(crate) num_warmups: Option<u64>,
     /// How long to wait for a server that is still starting, in seconds [default: 0]
-    #[arg(long, value_name = "SECONDS")]
     pub(crate) ready_check_timeout_sec: Option<u64>,
     /// Seed of every random draw [default: 0]
-    #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, strum::Display)]
+#[strum(serialize_all = "lowercase")]
 pub(crate) enum RampStrategy {
     Linear,
     Exponential,
-}
-
-impl RampStrategy {
-    /// In the other client's word.
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Linear => "linear",
-            Self::Exponential => "exponential",
-        }
-    }
 }
 
 #[derive(Args, Debug)]
@@ -190,20 +158,17 @@ pub(crate) struct ServeReportArguments {
     /// nothing is generated]
     #[arg(long, value_name = "LIST")]
     pub(crate) percentile_metrics: Option<String>,
-    /// Percentiles of them [default: 99]
+    /// Percentiles of the latencies [default: 99]
     #[arg(long, value_name = "LIST")]
     pub(crate) metric_percentiles: Option<String>,
     /// Limits in milliseconds of a good request: ttft, tpot or e2el
     #[arg(long, value_name = "METRIC:MS", num_args = 1.., action = ArgAction::Set)]
     pub(crate) goodput: Vec<String>,
     /// Write the result as a JSON file
-    #[arg(long)]
     pub(crate) save_result: bool,
     /// Keep what happened to each request in that file
-    #[arg(long)]
     pub(crate) save_detailed: bool,
     /// Append to that file instead of replacing it
-    #[arg(long)]
     pub(crate) append_result: bool,
     /// Facts to store with the run and in that file
     #[arg(long, value_name = "KEY=VALUE", num_args = 0.., action = ArgAction::Set)]
@@ -211,17 +176,13 @@ pub(crate) struct ServeReportArguments {
     /// Folder for that file [default: this one]
     #[arg(long, value_name = "DIR")]
     pub(crate) result_dir: Option<PathBuf>,
-    /// Its name [default: made of the backend, the load, the model and the time]
-    #[arg(long, value_name = "NAME")]
+    /// Name of that file [default: made of the backend, the load, the model and the time]
     pub(crate) result_filename: Option<String>,
     /// Name of the result [default: the backend]
-    #[arg(long, value_name = "NAME")]
     pub(crate) label: Option<String>,
     /// No progress; notes, warnings and failures are still printed
-    #[arg(long)]
     pub(crate) disable_tqdm: bool,
     /// Have the server profile itself during the run
-    #[arg(long)]
     pub(crate) profile: bool,
     /// Whose numbers are printed: the block with the definitions of `vllm bench serve`, the page
     /// with ours, or both [default: vllm]
@@ -245,58 +206,41 @@ pub(crate) enum Definitions {
 pub(crate) struct ServeDataArguments {
     /// Where prompts come from: random, sharegpt, custom, `prefix_repetition`, burstgpt or
     /// `timed_trace` [default: random]
-    #[arg(long, value_name = "NAME")]
     pub(crate) dataset_name: Option<String>,
     /// File of the data
-    #[arg(long, value_name = "FILE")]
     pub(crate) dataset_path: Option<PathBuf>,
     /// Tokens of a random prompt, instead of --random-input-len
-    #[arg(long, value_name = "N")]
     pub(crate) input_len: Option<u32>,
     /// Tokens of an answer, instead of the flag of the data
-    #[arg(long, value_name = "N")]
     pub(crate) output_len: Option<u32>,
     /// Send the prompts of custom data as they are
-    #[arg(long)]
     pub(crate) skip_chat_template: bool,
     /// Ask in the order of the file
-    #[arg(long)]
     pub(crate) disable_shuffle: bool,
     /// Tokens of an answer to custom data; -1 takes what each line says [default: 256]
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     pub(crate) custom_output_len: Option<i64>,
     /// Tokens of a random prompt [default: 1024]
-    #[arg(long, value_name = "N")]
     pub(crate) random_input_len: Option<u32>,
-    /// Tokens of its answer [default: 128]
-    #[arg(long, value_name = "N")]
+    /// Tokens of the answer to a random prompt [default: 128]
     pub(crate) random_output_len: Option<u32>,
     /// Share by which both vary, or {"input": R, "output": R} [default: 0]
-    #[arg(long, value_name = "SHARE")]
     pub(crate) random_range_ratio: Option<String>,
     /// Tokens that all random prompts begin with, on top of their length [default: 0]
-    #[arg(long, value_name = "N")]
     pub(crate) random_prefix_len: Option<u32>,
     /// Tokens of an answer, instead of those of the reference answer
-    #[arg(long, value_name = "N")]
     pub(crate) sharegpt_output_len: Option<u32>,
     /// Tokens of a shared prefix [default: 256]
-    #[arg(long, value_name = "N")]
     pub(crate) prefix_repetition_prefix_len: Option<u32>,
-    /// Tokens of a prompt after it [default: 256]
-    #[arg(long, value_name = "N")]
+    /// Tokens of a prompt after its shared prefix [default: 256]
     pub(crate) prefix_repetition_suffix_len: Option<u32>,
     /// How many prefixes there are [default: 10]
-    #[arg(long, value_name = "N")]
     pub(crate) prefix_repetition_num_prefixes: Option<u32>,
     /// Tokens of an answer [default: 128]
-    #[arg(long, value_name = "N")]
     pub(crate) prefix_repetition_output_len: Option<u32>,
     /// Tokens of a block of a trace: 16 or 512 [default: 16]
-    #[arg(long, value_name = "N")]
     pub(crate) timed_trace_chunk_hash_size: Option<u32>,
     /// Seconds of one tick of a trace: 1, or 0.001 for milliseconds [default: 1]
-    #[arg(long, value_name = "SECONDS")]
     pub(crate) timed_trace_sec_multiplier: Option<f64>,
 }
 
@@ -325,10 +269,8 @@ pub(crate) struct ServeSweepArguments {
     #[arg(long, value_name = "COMMAND")]
     pub(crate) after_bench_cmd: Option<String>,
     /// JSON file: a list of objects with flags of the server, or an object of named ones
-    #[arg(long, value_name = "FILE")]
     pub(crate) serve_params: Option<PathBuf>,
     /// JSON file of the same form, with flags of `bench serve`
-    #[arg(long, value_name = "FILE")]
     pub(crate) bench_params: Option<PathBuf>,
     /// Pairs that must be equal to be run, such as `max_num_seqs=max_concurrency`
     #[arg(long, value_name = "SERVE=BENCH,…")]
@@ -336,29 +278,22 @@ pub(crate) struct ServeSweepArguments {
     /// Folder of experiments [default: results]
     #[arg(short, long, value_name = "DIR")]
     pub(crate) output_dir: Option<PathBuf>,
-    /// Folder of this one in it [default: the time]
+    /// Name of the experiment: its folder in --output-dir [default: the time]
     #[arg(short, long, value_name = "NAME")]
     pub(crate) experiment_name: Option<String>,
     /// Runs of each combination [default: 3]
-    #[arg(long, value_name = "N")]
     pub(crate) num_runs: Option<u32>,
     /// Prompts of a run before those of each combination, which does not count [default: 0]
-    #[arg(long, value_name = "N")]
     pub(crate) warmup_num_prompts: Option<u32>,
     /// How long a server may take until it is ready, in seconds [default: 300]
-    #[arg(long, value_name = "S")]
     pub(crate) server_ready_timeout: Option<u64>,
     /// Show what the runs print
-    #[arg(long)]
     pub(crate) show_stdout: bool,
     /// Note a run or server that failed, and go on
-    #[arg(long)]
     pub(crate) continue_on_error: bool,
     /// Show the commands and run nothing
-    #[arg(long)]
     pub(crate) dry_run: bool,
     /// Resume an experiment that was stopped: existing results are kept
-    #[arg(long)]
     pub(crate) resume: bool,
 }
 

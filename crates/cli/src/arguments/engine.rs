@@ -22,12 +22,10 @@ const METRIC_NAMES: [(&str, MetricNames); 3] = [
 #[derive(Args, Debug)]
 pub(crate) struct CalibrateArguments {
     /// Fewer levels and less time: a quarter of a minute, and rougher numbers
-    #[arg(long)]
     pub(crate) quick: bool,
     #[command(flatten)]
     pub(crate) client: ClientTable,
     /// Print one JSON document instead of the page
-    #[arg(long)]
     pub(crate) json: bool,
     /// No progress; results and errors only
     #[arg(short, long)]
@@ -61,10 +59,8 @@ pub(crate) struct EngineArguments {
     #[arg(long, value_parser = choice(&MODES))]
     pub(crate) mode: Option<Mode>,
     /// Port to listen on; 0 takes a free one [default: 8000]
-    #[arg(long, value_name = "N")]
     pub(crate) port: Option<u16>,
     /// Address to listen on [default: 127.0.0.1]
-    #[arg(long, value_name = "ADDRESS")]
     pub(crate) host: Option<std::net::IpAddr>,
     #[command(flatten)]
     pub(crate) engine: EngineTable,
@@ -83,7 +79,6 @@ pub(crate) struct EngineArguments {
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct ServeArguments {
     /// Print the known profiles, GPUs and models, and end
-    #[arg(long)]
     pub(crate) list: bool,
     #[arg(long, hide = true, overrides_with = "enable_prefix_caching")]
     pub(crate) no_enable_prefix_caching: bool,
@@ -94,16 +89,13 @@ pub(crate) struct ServeArguments {
     #[arg(long, hide = true, overrides_with = "enforce_eager")]
     pub(crate) no_enforce_eager: bool,
     /// Name to serve the model under
-    #[arg(long, value_name = "NAME")]
     pub(crate) served_model_name: Option<String>,
     /// Names of the metrics at /metrics [default: those of vLLM's --generation]
     #[arg(long, value_name = "NAMES", value_parser = choice(&METRIC_NAMES))]
     pub(crate) metrics_names: Option<MetricNames>,
     /// File with the key that clients must send [default: `INFEROMETER_ENGINE_API_KEY`]
-    #[arg(long, value_name = "FILE")]
     pub(crate) api_key_file: Option<std::path::PathBuf>,
     /// Keep a log of all steps at /steps
-    #[arg(long)]
     pub(crate) log_steps: bool,
 }
 
@@ -135,16 +127,12 @@ pub(crate) struct PacedArguments {
     #[arg(long, value_name = "TIME", value_parser = Duration::read)]
     pub(crate) gap: Option<Duration>,
     /// Tokens per answer when the request does not say [default: 64]
-    #[arg(long, value_name = "N")]
     pub(crate) tokens: Option<u32>,
     /// Tokens that one event carries [default: 1]
-    #[arg(long, value_name = "N")]
     pub(crate) tokens_per_write: Option<u32>,
     /// Events that one write carries [default: 1]
-    #[arg(long, value_name = "N")]
     pub(crate) events_per_write: Option<u32>,
     /// Share by which each interval may vary, from 0 to 1 [default: 0]
-    #[arg(long, value_name = "SHARE")]
     pub(crate) jitter: Option<f64>,
     /// Framing fault to commit; may be repeated (byte-wise, several-events, crlf, cr, comments,
     /// role-first, usage-on-last-choice, no-done, multi-line, bom)
@@ -172,7 +160,8 @@ pub(crate) struct FitArguments {
     /// [default: 0, all alike]
     #[arg(long, value_name = "SHARE", help_heading = "Fit")]
     pub(crate) input_spread: Option<f64>,
-    /// The same of the answers' lengths
+    /// Standard deviation over mean of the answers' lengths, where a result has only their sum
+    /// [default: 0, all alike]
     #[arg(long, value_name = "SHARE", help_heading = "Fit")]
     pub(crate) output_spread: Option<f64>,
     /// Skip the leave-one-out validation, which takes longest

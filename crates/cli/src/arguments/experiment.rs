@@ -9,7 +9,7 @@ use inferometer_model::spec::{
     ClientTable, EngineTable, LimitTable, LoadTable, Share, Slo, SourceTable, TargetTable, Time,
     WorkloadTable, Written,
 };
-use inferometer_model::study::{Order, Prompts, StopAt};
+use inferometer_model::study::{Prompts, RunOrder, StopAt};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -44,13 +44,13 @@ pub(crate) struct ExperimentArguments {
     /// SLO to judge by, such as ttft<500ms of each request or ttft.p99<1s of the run; may be
     /// repeated
     #[arg(long = "slo", value_name = "SLO", help_heading = "SLOs")]
-    pub(crate) promises: Vec<Slo>,
+    pub(crate) slos: Vec<Slo>,
     /// Fact to store with the results, as key=value; may be repeated
     #[arg(long = "metadata", value_name = "K=V", help_heading = "Results")]
     pub(crate) facts: Vec<String>,
 }
 
-/// An Inferometer experiment: what is asked of which server, when, and what was promised.
+/// An Inferometer experiment: what is asked of which server, when, and which SLOs apply.
 #[derive(Args, Clone, Debug, Default, Deserialize, JsonSchema, Serialize)]
 #[serde(default)]
 pub(crate) struct Experiment {
@@ -89,14 +89,12 @@ pub(crate) struct RepeatTable {
     #[arg(long = "repeat", value_name = "N", value_parser = runs)]
     #[schemars(range(min = 1, max = 1000))]
     pub(crate) runs: Option<u32>,
-    /// Pause between those runs, such as 60s [default: none]
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    /// Pause between repeated runs, such as 60s [default: none]
     pub(crate) cool_down: Option<Time>,
     /// Command that restarts the server, by `sh`, before each run but the first
     #[arg(long, value_name = "COMMAND")]
     pub(crate) restart: Option<String>,
-    /// How long it may take until the server answers again [default: 10m]
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    /// How long a restarted server may take until it answers again [default: 10m]
     pub(crate) restart_timeout: Option<Time>,
     /// End early when the runs agree this well, such as `output_throughput=2%`: half of the
     /// 95 % confidence interval of the mean, as a share of it
@@ -117,14 +115,15 @@ fn slo_schema(_: &mut SchemaGenerator) -> Schema {
             or with a statistic (of the run), and its value the threshold: `ttft = \"500ms\"`, \
             `ttft.p99 = \"1s\"`; a lower threshold is written \">1000\".",
         "properties": {
-            "promises": {
+            "slos": {
                 "type": "array",
                 "items": { "type": "string" },
                 "description": "SLOs as one text, such as \"ttft<500ms\" or \"ttft.p99<1s\"",
             },
         },
         "additionalProperties": {
-            "type": ["number", "string", "object"],
+            "type": ["number", "string", "array", "object"],
+            "items": { "type": "string" },
             "additionalProperties": { "type": ["number", "string"] },
         },
     })
@@ -147,12 +146,12 @@ pub(crate) struct SweepTable {
     /// 500..1000:50 (by steps of 50) or 1..64*2 (by a factor of 2), after commas
     #[arg(long, value_name = "LEVELS", allow_hyphen_values = true)]
     pub(crate) rates: Option<Written<RateLevels>>,
-    /// Requests in flight to measure at, written alike [default, without rates: 1..64*2]
+    /// Requests in flight to measure at: numbers and ranges such as 1..64*2, after commas
+    /// [default, without rates: 1..64*2]
     #[arg(long, value_name = "LEVELS", allow_hyphen_values = true)]
     pub(crate) concurrencies: Option<Written<ConcurrencyLevels>>,
     /// Requests of each level, as a multiple of its concurrency [default, where nothing says
     /// how long a level is: 10, and at least 100 requests]
-    #[arg(long, value_name = "N")]
     #[schemars(range(min = 1, max = 1_000_000))]
     pub(crate) waves: Option<u32>,
     /// Server to measure beside others: NAME=URL, NAME=embedded, NAME=embedded:PROFILE, or
@@ -161,16 +160,14 @@ pub(crate) struct SweepTable {
     pub(crate) targets: Option<Vec<String>>,
     /// Whether levels and servers take turns, or one is measured to its end before the next
     /// [default: interleaved]
-    #[arg(long, value_name = "HOW")]
-    pub(crate) order: Option<Order>,
+    pub(crate) order: Option<RunOrder>,
     /// More levels around the knee, once the others are measured: steps to cut that stretch into
     /// [default: none; 8 when no number is given]
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "8",
           value_name = "STEPS")]
     #[schemars(range(min = 2, max = 200), extend("examples" = [8]))]
     pub(crate) fine: Option<u32>,
-    /// Runs at each of those levels [default: as --repeat says]
-    #[arg(long, value_name = "N")]
+    /// Runs at each level that --fine adds [default: as --repeat says]
     #[schemars(range(min = 1, max = 1000))]
     pub(crate) fine_runs: Option<u32>,
     /// Look for the highest level that meets these SLOs, such as
@@ -184,7 +181,6 @@ pub(crate) struct SweepTable {
     #[arg(long, value_name = "LEVEL")]
     pub(crate) at_most: Option<Written<Bound>>,
     /// Resolution of the answer, as a share of it [default: 5%]
-    #[arg(long, value_name = "SHARE")]
     pub(crate) resolution: Option<Share>,
 }
 
@@ -309,8 +305,7 @@ pub(crate) struct MatrixArguments {
     /// How often each cell is deployed and measured [default: as the file says, or 1]
     #[arg(long, value_name = "N", conflicts_with = "resume")]
     pub(crate) repeat: Option<u32>,
-    /// Presets that are measured at once [default: likewise]
-    #[arg(long, value_name = "N")]
+    /// Presets that are measured at once [default: as the file says, or 1]
     pub(crate) lanes: Option<u32>,
     /// Seed of everything that is drawn
     #[arg(long, value_name = "N", conflicts_with = "resume")]

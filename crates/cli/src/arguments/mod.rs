@@ -5,17 +5,18 @@ mod engine;
 mod experiment;
 mod results;
 
+use std::any::TypeId;
 use std::path::PathBuf;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Arg, Args, Parser, Subcommand, ValueEnum};
 use serde::Serialize;
 use serde_json::Value;
 
 pub(crate) use bench::*;
 pub(crate) use engine::*;
 pub(crate) use experiment::*;
-pub(crate) use inferometer_model::spec::{Grammar, Written};
+pub(crate) use inferometer_model::spec::{Grammar, Time, Written};
 pub(crate) use results::*;
 
 /// Measures LLM inference servers, and reports how valid its numbers are.
@@ -23,6 +24,7 @@ pub(crate) use results::*;
 /// Without a command it plays the suite `quick` on the embedded engine: a minute that needs nothing.
 #[derive(Debug, Parser)]
 #[command(name = "inferometer", version, max_term_width = 100, allow_negative_numbers = true)]
+#[command(mut_subcommands(with_flags))]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
@@ -131,6 +133,36 @@ impl Default for Command {
     }
 }
 
+/// Completes what the fields of the arguments leave out. A field without `long` and `value_name` is a
+/// flag of its own name, and its type names the value; a field with `value_name` alone is positional.
+fn with_flags(command: clap::Command) -> clap::Command {
+    command.mut_args(flag).mut_subcommands(with_flags)
+}
+
+pub(crate) fn flag(argument: Arg) -> Arg {
+    let (name, kind) = (argument.get_id().to_string(), argument.get_value_parser().type_id());
+    let is_named = argument.get_value_names().is_some_and(|names| names != [name.to_uppercase()]);
+    if argument.get_long().is_some() || is_named {
+        return argument;
+    }
+    let whole = [TypeId::of::<u16>(), TypeId::of::<u32>(), TypeId::of::<u64>()];
+    let takes_value = argument.get_action().takes_values();
+    let argument = argument.long(name.replace('_', "-"));
+    if whole.iter().any(|whole| kind == *whole) {
+        argument.value_name("N")
+    } else if kind == TypeId::of::<PathBuf>() {
+        argument.value_name("FILE")
+    } else if kind == TypeId::of::<Time>() {
+        argument.value_name("TIME").allow_hyphen_values(true)
+    } else if kind == TypeId::of::<bool>() && takes_value {
+        // `--http2` and `--http2=false`.
+        let argument = argument.num_args(0..=1).require_equals(true).default_missing_value("true");
+        argument.value_name("BOOL").hide_possible_values(true)
+    } else {
+        argument
+    }
+}
+
 /// A flag with one of these names as its value.
 fn choice<T: Copy + Send + Sync>(
     choices: &'static [(&'static str, T)],
@@ -160,7 +192,7 @@ pub(crate) struct RunArguments {
     /// Simulate it in virtual time; `inferometer simulate` is short for this
     #[arg(long = "virtual", help_heading = "Virtual time")]
     pub(crate) virtual_time: bool,
-    /// Of a simulation: keep every record, or none [default: all]
+    /// Simulation: keep every record, or none [default: all]
     #[arg(long, value_enum, value_name = "WHICH")]
     #[arg(requires = "virtual_time", help_heading = "Virtual time")]
     pub(crate) records: Option<Records>,
@@ -217,7 +249,6 @@ pub(crate) struct CheckArguments {
 #[command(next_help_heading = "Results")]
 pub(crate) struct ResultArguments {
     /// Show the plan and send nothing
-    #[arg(long)]
     pub(crate) dry_run: bool,
     #[command(flatten)]
     pub(crate) store: StoreArguments,
@@ -226,7 +257,6 @@ pub(crate) struct ResultArguments {
     #[command(flatten)]
     pub(crate) require: RequireArguments,
     /// Exit with 4 on a degraded run too
-    #[arg(long)]
     pub(crate) strict: bool,
     /// No progress and no messages; results and errors only
     #[arg(short, long)]
@@ -268,7 +298,6 @@ pub(crate) struct SchemaArguments {
     #[arg(long, conflicts_with = "matrix")]
     pub(crate) suite: bool,
     /// That of a matrix file
-    #[arg(long)]
     pub(crate) matrix: bool,
 }
 
@@ -277,14 +306,12 @@ pub(crate) struct RunsArguments {
     #[command(flatten)]
     pub(crate) store: StoreArguments,
     /// Print one JSON document
-    #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct SystemArguments {
     /// Print one JSON document
-    #[arg(long)]
     pub(crate) json: bool,
 }
 
@@ -292,6 +319,7 @@ pub(crate) struct SystemArguments {
 pub(crate) struct StoredRunArguments {
     /// The id of a run, set or import, the beginning of one, `latest`, the path of its folder, or
     /// SET/N for a run of a set
+    #[arg(value_name = "NAME")]
     pub(crate) run: String,
     #[command(flatten)]
     pub(crate) store: StoreArguments,
@@ -304,4 +332,30 @@ pub(crate) enum PageFormat {
     Page,
     Json,
     Vllm,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    /// Every positional argument, as `command NAME`.
+    fn positionals(command: &clap::Command) -> Vec<String> {
+        let named = command.get_positionals().map(|argument| {
+            let names = argument.get_value_names().unwrap_or_default();
+            format!("{} {}", command.get_name(), names.join(" "))
+        });
+        named.chain(command.get_subcommands().flat_map(positionals)).collect()
+    }
+
+    #[test]
+    fn every_other_field_is_a_flag() {
+        let found = positionals(&Arguments::command()).join(", ");
+        let expected = "run URL|FILE, suite NAME|FILE, suite URL|FILE, sweep URL|FILE, \
+                        matrix NAME|FILE, simulate URL|FILE, simulate FILE, fit RESULT, compare SIDE, \
+                        plan URL|FILE, check URL|FILE, require RUN|LIMIT, report RUN, import FILE, \
+                        export RUN, explain WORD, recover NAME, verify NAME";
+        assert_eq!(found, expected);
+    }
 }

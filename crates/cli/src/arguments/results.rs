@@ -287,11 +287,9 @@ pub(crate) struct GateArguments {
     #[arg(long, value_name = "WHAT", value_parser = choice(&UNDECIDED))]
     pub(crate) undecided: Option<Undecided>,
     /// File to write the requirements and SLOs to as JUnit XML, for CI
-    #[arg(long, value_name = "FILE")]
     pub(crate) junit: Option<PathBuf>,
     /// File to append a Markdown summary to [default: `GITHUB_STEP_SUMMARY`, where something is
     /// required]
-    #[arg(long, value_name = "FILE")]
     pub(crate) step_summary: Option<PathBuf>,
 }
 
@@ -318,7 +316,6 @@ pub(crate) struct ExplainArguments {
     #[arg(value_name = "WORD")]
     pub(crate) words: Vec<String>,
     /// Print one JSON document
-    #[arg(long)]
     pub(crate) json: bool,
 }
 

@@ -55,7 +55,7 @@ pub(crate) fn run(arguments: &BenchArguments) -> Result<ExitCode> {
 
 /// A run that is reported as `vllm bench serve` reports it.
 fn serve(typed: &ServeBenchArguments) -> Result<ExitCode> {
-    let bench = Bench::from_arguments(typed)?;
+    let bench = BenchExperiment::from_arguments(typed)?;
     for note in &bench.notes {
         output::talk(&format!("note: {note}"));
     }
@@ -109,7 +109,7 @@ fn serve(typed: &ServeBenchArguments) -> Result<ExitCode> {
 
 fn show(
     typed: &ServeBenchArguments,
-    bench: &Bench,
+    bench: &BenchExperiment,
     measured: &Run,
     file: Option<ResultFile>,
     session: &Session,
@@ -169,7 +169,7 @@ fn print_failures(observations: &Observations) {
 
 /// An experiment of `vllm bench serve`.
 #[derive(Debug)]
-pub(crate) struct Bench {
+pub(crate) struct BenchExperiment {
     experiment: ExperimentArguments,
     figures: Figures,
     /// By vLLM's names, for its file.
@@ -188,7 +188,7 @@ pub(crate) struct Bench {
 /// A server that takes longer to accept a connection is not reachable.
 const CONNECT: Duration = Duration::from_mins(1);
 
-impl Bench {
+impl BenchExperiment {
     /// Asks the server for its first model where none is named; sends nothing else.
     pub(crate) fn from_arguments(typed: &ServeBenchArguments) -> Result<Self> {
         typed.refused.check()?;
@@ -240,7 +240,7 @@ impl Bench {
             place: Some(base.to_string()),
             tables: Experiment { target, workload, load, limits, ..Experiment::default() },
             headers,
-            promises: figures.slos.clone(),
+            slos: figures.slos.clone(),
             facts: typed.report.metadata.clone(),
             ..ExperimentArguments::default()
         };
@@ -395,14 +395,13 @@ fn post(target: &Target, path: &str) -> Result<()> {
     }
 }
 
-/// What vLLM's client prints about its load; `recorded` as in [`Bench`].
+/// What vLLM's client prints about its load; `recorded` as in [`BenchExperiment`].
 fn traffic_lines(typed: &ServeLoadArguments, recorded: bool) -> String {
     let mut text = "Starting main benchmark run...\n".to_owned();
     if recorded {
         return text + "Self timing is set, using the timestamps from the trace file.\n";
     }
     if let Some(strategy) = typed.ramp_up_strategy {
-        let strategy = strategy.name();
         let from = typed.ramp_up_start_rps.unwrap_or_default();
         let to = typed.ramp_up_end_rps.unwrap_or_default();
         let _ = write!(

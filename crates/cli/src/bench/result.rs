@@ -145,8 +145,10 @@ mod tests {
     use clap::Parser;
 
     use super::*;
+    use crate::arguments::flag;
 
     #[derive(Parser)]
+    #[command(mut_args(flag))]
     struct Typed {
         #[command(flatten)]
         report: ServeReportArguments,

@@ -477,8 +477,10 @@ mod tests {
     use inferometer_model::spec::Rate;
 
     use super::*;
+    use crate::arguments::flag;
 
     #[derive(Parser)]
+    #[command(mut_args(flag))]
     struct TypedTarget {
         #[command(flatten)]
         target: ServeTargetArguments,
@@ -518,7 +520,7 @@ mod tests {
     }
 
     #[derive(Parser)]
-    #[command(allow_negative_numbers = true)]
+    #[command(allow_negative_numbers = true, mut_args(flag))]
     struct Typed {
         #[command(flatten)]
         load: ServeLoadArguments,
@@ -585,7 +587,7 @@ mod tests {
     }
 
     #[derive(Parser)]
-    #[command(allow_negative_numbers = true)]
+    #[command(allow_negative_numbers = true, mut_args(flag))]
     struct TypedData {
         #[command(flatten)]
         data: ServeDataArguments,

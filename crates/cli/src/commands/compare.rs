@@ -10,8 +10,8 @@ use inferometer_analysis::tool_result::ToolResult;
 use inferometer_analysis::{LatencyOrigin, Quantity, Summary, summarize};
 use inferometer_model::study::{Point, Question, SetManifest};
 use inferometer_report::comparison as page;
-use inferometer_store::{RunDirectory, RunState, Stored};
-use inferometer_study::play::{replay, was_cut};
+use inferometer_store::{RunDirectory, Stored};
+use inferometer_study::play::replay_finished;
 
 use super::{store, style};
 use crate::arguments::{CompareArguments, CompareFormat};
@@ -157,12 +157,7 @@ fn load_runs(found: Stored, of_matrices: bool, talk: &impl Fn(&str)) -> Result<V
     };
     let manifest = set.manifest().map_err(Failure::from_usage)?;
     let source = set.id();
-    let replay = replay(&set, &manifest, |_, point| match point.state() {
-        RunState::Sealed | RunState::Finished => {
-            Ok(Some(summary(point)?).filter(|summary| !was_cut(summary)))
-        }
-        RunState::Unfinished | RunState::Running | RunState::Unreadable(_) => Ok(None),
-    })?;
+    let replay = replay_finished(&set, &manifest, summary)?;
     if replay.summary.is_none() {
         talk(&format!(
             "warning: set {source} is not finished; only its finished runs are compared"

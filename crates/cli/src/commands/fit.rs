@@ -10,11 +10,12 @@ use inferometer_interchange::{PublishedRow, PublishedTable, read_file};
 use inferometer_model::Segment;
 use inferometer_model::import::ImportReading;
 use inferometer_model::spec::EngineTable;
+use inferometer_model::whole::to_u32;
 use inferometer_report::document::{
     Block, Cell, Columns, Document, Section, Table, Text, plain, terminal,
 };
 use inferometer_report::escape::{self, terminal_line};
-use inferometer_report::fmt::{NOTHING, number};
+use inferometer_report::fmt::{self, NOTHING, number};
 use inferometer_report::terminal::Style;
 use inferometer_runner::fit::{
     Coefficient, Draws, FIGURES, Figures, Fit, Fitting, Row, RowLoad, RowRequest, TOLERANCES,
@@ -304,20 +305,14 @@ fn lengths(count: u64, sum: u64, spread: f64, purpose: u64) -> Vec<u32> {
 }
 
 fn whole(tokens: f64) -> u32 {
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a cast saturates, and a length is at least one token"
-    )]
-    let tokens = tokens.round() as u32;
-    tokens.max(1)
+    to_u32(tokens.round()).max(1)
 }
 
 const TITLES: [&str; 3] = ["tok/s", "TTFT ms", "TPOT ms"];
 
 fn page(fitting: &Fitting, fit: &Fit, profile: &Profile) -> String {
     let coefficients = fitting.free.iter().map(|free| {
-        let value = format!("{:.4e}", free.value(&fit.coefficients));
+        let value = fmt::number(free.value(&fit.coefficients));
         (free.name.to_owned(), plain(value))
     });
     let mut totals = vec![total("fitted", fitting, &fit.played, |_| true)];
@@ -389,8 +384,8 @@ fn table(fitting: &Fitting, fit: &Fit) -> Table {
 fn percent(error: Option<f64>, is_signed: bool) -> String {
     match error {
         None => NOTHING.to_owned(),
-        Some(error) if is_signed => format!("{:+.0}%", 100.0 * error),
-        Some(error) => format!("{:.0}%", 100.0 * error),
+        Some(error) if is_signed => format!("{} %", fmt::signed_percent(error)),
+        Some(error) => fmt::percent(error),
     }
 }
 
@@ -414,10 +409,10 @@ fn total(
         let worst = errors.iter().copied().reduce(f64::max);
         let close = errors.iter().filter(|error| **error <= TOLERANCES[index]).count();
         format!(
-            "{title}: mean {}, worst {}, {close} of {n} within {:.0}%",
+            "{title}: mean {}, worst {}, {close} of {n} within {}",
             percent(mean, false),
             percent(worst, false),
-            100.0 * TOLERANCES[index],
+            fmt::percent(TOLERANCES[index]),
         )
     };
     let parts: Vec<String> = TITLES.into_iter().enumerate().map(part).collect();

@@ -1,5 +1,6 @@
 //! `inferometer plan` and `run --dry-run`: what a run would send.
 
+use std::num::NonZeroU64;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -124,7 +125,10 @@ fn page(planned: &Planned, repeat: &Repetition) -> String {
     let runs = match (repeat.runs.get(), repeat.cool_down) {
         (1, _) => "1".to_owned(),
         (runs, Duration::ZERO) => format!("{runs}, each with the next seed"),
-        (runs, rest) => format!("{runs}, each with the next seed, with a rest of {rest:?} between"),
+        (runs, rest) => {
+            let rest = fmt::duration(rest);
+            format!("{runs}, each with the next seed, with a rest of {rest} between")
+        }
     };
     let model = spec.model.as_deref().unwrap_or("the first that the server lists");
     let tokenizer = materials.tokenizer.as_ref();
@@ -142,15 +146,17 @@ fn page(planned: &Planned, repeat: &Repetition) -> String {
     ];
     lines.extend(materials.files.iter().map(|file| {
         let dropped: u64 = file.dropped.values().sum();
-        let left_out = if dropped == 0 { String::new() } else { format!(", {dropped} left out") };
-        ("file", format!("{} ({}): {} items{left_out}", file.name, file.kind, file.items))
+        let dropped = fmt::count(dropped);
+        let left_out = if dropped == "0" { String::new() } else { format!(", {dropped} left out") };
+        let items = fmt::counted(file.items, "item");
+        ("file", format!("{} ({}): {items}{left_out}", file.name, file.kind))
     }));
     // More requests than a dataset has prompts.
     if let (Source::Dataset(_), Some(file), Some(requests)) =
         (&spec.workload.source, materials.files.first(), plan.bounds().requests)
         && file.items < requests
     {
-        let items = file.items;
+        let (items, requests) = (fmt::count(file.items), fmt::count(requests));
         let note = format!("the dataset has {items} prompts for {requests} requests: some repeat");
         lines.push(("note", note));
     }
@@ -183,18 +189,25 @@ fn lengths(materials: &Materials, is_asked: bool) -> String {
 fn requests(spec: &Spec, bounds: Bounds) -> String {
     let extent = spec.load.extent;
     let words = load::extent(&ExtentFacts::new(extent));
-    match (extent, bounds.requests) {
+    let count = |requests: NonZeroU64| fmt::count(requests.get());
+    match (extent, bounds.requests.map(fmt::count)) {
         (Extent::Whole | Extent::UntilBoth { .. } | Extent::UntilFirst { .. }, Some(requests)) => {
             format!("{requests} ({words})")
         }
         (Extent::Whole, None) => words,
-        (Extent::Requests(asked), Some(requests)) if asked.get() != requests => {
-            format!("{requests} (requested: {asked})")
+        (Extent::Requests(asked), Some(requests)) if count(asked) != requests => {
+            format!("{requests} (requested: {})", count(asked))
         }
-        (Extent::Requests(requests), _) => requests.to_string(),
-        (Extent::Duration(duration), Some(requests)) => format!("{requests} in {duration:?}"),
-        (Extent::Duration(duration), None) => format!("as many as end in {duration:?}"),
-        (Extent::UntilBoth { requests, .. }, None) => format!("{requests} or more ({words})"),
-        (Extent::UntilFirst { requests, .. }, None) => format!("{requests} or fewer ({words})"),
+        (Extent::Requests(requests), _) => count(requests),
+        (Extent::Duration(time), Some(requests)) => {
+            format!("{requests} in {}", fmt::duration(time))
+        }
+        (Extent::Duration(time), None) => format!("as many as end in {}", fmt::duration(time)),
+        (Extent::UntilBoth { requests, .. }, None) => {
+            format!("{} or more ({words})", count(requests))
+        }
+        (Extent::UntilFirst { requests, .. }, None) => {
+            format!("{} or fewer ({words})", count(requests))
+        }
     }
 }

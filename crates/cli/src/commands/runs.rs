@@ -4,15 +4,14 @@ use std::collections::BTreeSet;
 use std::process::ExitCode;
 
 use inferometer_analysis::tool_result::Tool;
-use inferometer_analysis::{Summary, metric};
+use inferometer_analysis::{LoadFacts, Summary, metric};
 use inferometer_model::import::ImportManifest;
-use inferometer_model::spec::{LoadShape, Rate};
 use inferometer_model::study::{Level, Question, SetManifest, StudySpec};
 use inferometer_model::{Manifest, Outcome};
 use inferometer_report::document::terminal::table;
 use inferometer_report::document::{Cell, Columns, Table};
 use inferometer_report::escape::{terminal_cut, terminal_line};
-use inferometer_report::fmt::{NOTHING, count, number};
+use inferometer_report::fmt::{NOTHING, count, load, number};
 use inferometer_report::terminal::Style;
 use inferometer_store::{ImportDirectory, Listing, Listings, RunDirectory, RunState, SetDirectory};
 use inferometer_study::Study;
@@ -71,11 +70,14 @@ fn run_table(runs: &[RunListing]) -> Table {
         let manifest = listing.manifest.as_ref();
         known(manifest.map(|manifest| terminal_line(&manifest.endpoint.model, 15)))
     })
-    .left("load", |(listing, _)| known(load(listing)))
+    .left("load", |(listing, _)| {
+        let manifest = listing.manifest.as_ref();
+        known(manifest.map(|it| load::brief(&LoadFacts::new(&it.spec.load.shape))))
+    })
     .right("ok", |(_, summary)| known(summary.as_ref().map(|it| count(it.count(Outcome::Ok)))))
     .right("TTFT p50 ms", |(_, summary)| {
-        let value = summary.as_ref().map(|it| metric::TTFT.p50().value_in(it));
-        Cell::text(number(value.and_then(Result::ok).map(|found| found.value)))
+        let ttft = |it: &Summary| it.latency_origin().ttft().p50().value_in(it).ok();
+        Cell::text(number(summary.as_ref().and_then(ttft).map(|found| found.value)))
     })
     .right("tok/s", |(_, summary)| {
         let output = metric::OUTPUT_THROUGHPUT.quantity();
@@ -102,25 +104,6 @@ fn state(state: &RunState) -> (&str, Option<&str>) {
 
 fn summary(listing: &RunListing) -> Option<Summary> {
     Summary::from_json_bytes(&listing.directory.read_summary().ok()??).ok()
-}
-
-fn load(listing: &RunListing) -> Option<String> {
-    let (rate, cap) = match &listing.manifest.as_ref()?.spec.load.shape {
-        LoadShape::Closed { concurrency, .. } => return Some(format!("{concurrency} in flight")),
-        LoadShape::Open { rate, cap, .. } => (rate, cap),
-    };
-    let rate = match rate {
-        Rate::Steady { per_s } => format!("{per_s}/s"),
-        Rate::Ramp { segments, .. } => {
-            let rates = segments.iter().flat_map(|it| [it.from_per_s, it.to_per_s]);
-            let least = rates.clone().fold(f64::INFINITY, f64::min);
-            format!("ramp {least}–{}/s", rates.fold(0.0, f64::max))
-        }
-        Rate::Unlimited => "all at once".to_owned(),
-        Rate::Recorded(replay) => format!("trace ×{}", replay.speed),
-    };
-    // An open loop with a cap is neither an open nor a closed loop.
-    Some(rate + &cap.map_or_else(String::new, |cap| format!(" ≤{cap}")))
 }
 
 fn run_json(listing: &RunListing) -> Value {

@@ -39,32 +39,32 @@ pub(crate) struct DeployTable {
     /// Folder to start it in, relative to the file that names it [default: the current one]
     #[arg(skip)]
     pub(crate) folder: Option<PathBuf>,
-    /// Of a container: the program that runs it [default: docker]
+    /// Container: the program that runs it [default: docker]
     #[arg(skip)]
     pub(crate) engine: Option<String>,
-    /// Of a container: its image
+    /// Container: its image
     #[arg(skip)]
     pub(crate) image: Option<String>,
-    /// Of a container: options before the image, such as devices and mounts
+    /// Container: options before the image, such as devices and mounts
     #[arg(skip)]
     pub(crate) options: Option<Vec<String>>,
-    /// Of a container: arguments after the image
+    /// Container: arguments after the image
     #[arg(skip)]
     pub(crate) arguments: Option<Vec<String>>,
-    /// Of a container: port of the server inside it [default: 8000]
+    /// Container: port of the server inside it [default: 8000]
     #[arg(skip)]
     #[schemars(range(min = 1, max = 65535))]
     pub(crate) port: Option<u16>,
-    /// Of commands: starts the server and returns, by `sh`
+    /// Commands: starts the server by `sh` and returns
     #[arg(skip)]
     pub(crate) up: Option<String>,
-    /// Of commands: prints the base URL of the server on its last line
+    /// Commands: prints the base URL of the server on its last line
     #[arg(skip)]
     pub(crate) url: Option<String>,
-    /// Of commands: prints the log of the server [default: there is no log]
+    /// Commands: prints the log of the server [default: there is no log]
     #[arg(skip)]
     pub(crate) logs: Option<String>,
-    /// Of commands: stops the server, and returns when it is gone
+    /// Commands: stops the server, and returns when it is gone
     #[arg(skip)]
     pub(crate) down: Option<String>,
     /// Environment variable that the server inherits, such as `HF_TOKEN` or `VLLM_*`; the flag may be
@@ -75,10 +75,8 @@ pub(crate) struct DeployTable {
     #[arg(skip)]
     pub(crate) environment: Option<BTreeMap<String, String>>,
     /// How long it may take until it has generated a token [default: 10m]
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub(crate) ready_timeout: Option<Time>,
     /// How long it may take to end before it is killed [default: 20s]
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub(crate) stop_grace: Option<Time>,
     /// When it must be a new one [default: each-repetition]
     #[arg(long, value_name = "WHEN", value_parser = EnumValueParser::new().map(Written::<Renewal>))]

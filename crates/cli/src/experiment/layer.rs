@@ -68,7 +68,7 @@ impl Layer {
             drop_rivals(&mut self.tree, &above.tree, END);
         }
         // A list of SLOs is one value: `--slo` replaces the SLOs of the file.
-        if at(&above.tree, "slo.promises").is_some() {
+        if at(&above.tree, "slo.slos").or_else(|| at(&above.tree, "slo.promises")).is_some() {
             remove(&mut self.tree, "slo");
         }
         drop_servers(&mut self.tree, &above.tree);

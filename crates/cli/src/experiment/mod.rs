@@ -108,8 +108,8 @@ fn flags(arguments: &ExperimentArguments, url: Option<String>) -> Result<Layer> 
     if arguments.no_stream {
         tree["workload"]["stream"] = false.into();
     }
-    if !arguments.promises.is_empty() {
-        tree["slo"]["promises"] = json!(arguments.promises);
+    if !arguments.slos.is_empty() {
+        tree["slo"]["slos"] = json!(arguments.slos);
     }
     tree["metadata"] = Value::Object(facts(&arguments.facts)?);
     layer::prune(&mut tree);

@@ -68,7 +68,7 @@ pub(crate) fn flag(path: &str) -> Option<String> {
         ["deploy", "command"] => "serve",
         ["deploy", "pass"] => "serve-env",
         ["deploy", key @ ("ready_timeout" | "stop_grace" | "renew")] => key,
-        ["slo", "promises"] => "slo",
+        ["slo", "slos"] => "slo",
         // A container and commands are described in a file, as are SLOs by their metrics.
         ["target", "url"] | ["workload", "mix" | "body"] | ["metadata" | "deploy" | "slo", _] => {
             return None;

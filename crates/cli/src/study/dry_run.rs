@@ -10,11 +10,12 @@ use inferometer_model::spec::{Extent, LoadShape, Rate, TargetSpec};
 use inferometer_model::study::{
     Cell as MatrixCell, Level, Matrix, Prompts, Question, Search, StudySpec, Suite,
 };
+use inferometer_model::whole::to_u64;
 use inferometer_model::{Plan, RequestId, Spec};
 use inferometer_report::document::{
     Block, Cell, Columns, Document, Lead, Section, Table, Text, facts, terminal,
 };
-use inferometer_report::fmt::{NOTHING, count, counted};
+use inferometer_report::fmt::{self, NOTHING, count, counted};
 use inferometer_report::terminal::Style;
 use inferometer_runner::Session;
 use inferometer_study::play::{known_points, server_name};
@@ -235,7 +236,10 @@ impl<'a> Outline<'a> {
         let is_matrix = self.study.matrix().is_some();
         if !repetition.cool_down.is_zero() {
             let parts = if is_matrix { "servers" } else { "runs" };
-            all.push(("rest", format!("{:?} between two {parts}", repetition.cool_down)));
+            all.push((
+                "rest",
+                format!("{} between two {parts}", fmt::duration(repetition.cool_down)),
+            ));
         }
         if let Some(command) = &repetition.restart {
             let part = if self.study.suite().is_some() { "round" } else { "run" };
@@ -447,7 +451,7 @@ fn deployed_by(first: &TargetSpec) -> String {
 pub(crate) fn format_warm_up(requests: u64, when: &str) -> String {
     match requests {
         0 => "none".to_owned(),
-        requests => format!("{requests} requests before {when}, not counted"),
+        requests => format!("{} before {when}, not counted", counted(requests, "request")),
     }
 }
 
@@ -519,12 +523,7 @@ impl Row<'_> {
 
 /// A time to the second.
 fn format_time(time: Duration) -> String {
-    let seconds = time.as_secs() + u64::from(0 < time.subsec_nanos());
-    match (seconds / 3_600, seconds / 60 % 60, seconds % 60) {
-        (0, 0, seconds) => format!("{seconds} s"),
-        (0, minutes, seconds) => format!("{minutes} m {seconds:02} s"),
-        (hours, minutes, _) => format!("{hours} h {minutes:02} m"),
-    }
+    fmt::duration(Duration::from_secs(time.as_secs() + u64::from(0 < time.subsec_nanos())))
 }
 
 /// An amount with at least two significant digits.
@@ -534,7 +533,7 @@ fn format_money(amount: f64) -> String {
         scaled *= 10.0;
         decimals += 1;
     }
-    format!("{amount:.decimals$}")
+    fmt::decimals(amount, decimals)
 }
 
 /// What `--price` may set, with the units that it is written in.
@@ -837,13 +836,8 @@ fn foreseen_work(spec: &Spec) -> Work {
     }
 }
 
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "an estimate, never negative; the cast saturates"
-)]
 fn rounded(number: f64) -> u64 {
-    number.round() as u64
+    to_u64(number.round())
 }
 
 #[cfg(test)]

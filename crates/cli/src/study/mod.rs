@@ -19,7 +19,7 @@ use inferometer_analysis::set::SetSummary;
 use inferometer_analysis::{RequirementOutcome, Summary, Verdict};
 use inferometer_model::Spec;
 use inferometer_model::study::{
-    Condition, Matrix, Order, Question, Repetition, SetManifest, StudySpec,
+    Condition, Matrix, Question, Repetition, RunOrder, SetManifest, StudySpec,
 };
 use inferometer_report::escape::terminal;
 use inferometer_report::json;
@@ -150,7 +150,7 @@ impl StudyPlan {
         question: Question,
         conditions: Vec<(Condition, Secrets)>,
         repetition: Repetition,
-        order: Order,
+        order: RunOrder,
     ) -> Self {
         let (conditions, secrets): (Vec<Condition>, Vec<Secrets>) = conditions.into_iter().unzip();
         let seed = conditions.first().map_or(0, |condition| condition.spec.seed);
@@ -167,7 +167,7 @@ impl StudyPlan {
     /// The same experiment several times.
     pub(crate) fn repeated(spec: Spec, repetition: Repetition, secrets: Secrets) -> Self {
         let condition = Condition { name: server_name(&spec), spec };
-        Self::new(Question::Repeat, vec![(condition, secrets)], repetition, Order::Listed)
+        Self::new(Question::Repeat, vec![(condition, secrets)], repetition, RunOrder::Listed)
     }
 }
 

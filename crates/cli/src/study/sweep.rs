@@ -9,8 +9,9 @@ use inferometer_analysis::check_slos;
 use inferometer_model::endpoint::BaseUrlError;
 use inferometer_model::spec::{Extent, LoadShape, LoadTable, PerSecond, Slo};
 use inferometer_model::study::{
-    Condition, Dimension, Fine, Level, Order, Question, Search, StudySpec, Sweep,
+    Condition, Dimension, Fine, Level, Question, RunOrder, Search, StudySpec, Sweep,
 };
+use inferometer_model::whole::to_u32;
 use inferometer_model::{BaseUrl, Spec, SpecDraft};
 use inferometer_study::play::{known_specs, server_name};
 use schemars::{Schema, json_schema};
@@ -67,7 +68,7 @@ pub(crate) fn plan(arguments: &SweepArguments) -> Result<StudyPlan> {
         let name = if name.is_empty() { server_name(&spec) } else { name };
         conditions.push((Condition { name, spec }, drafted.secrets));
     }
-    let order = table.order.unwrap_or(Order::Interleaved);
+    let order = table.order.unwrap_or(RunOrder::Interleaved);
     let plan = StudyPlan::new(Question::Sweep(sweep), conditions, repetition, order);
     let note = "the levels are sorted, each once".to_owned();
     let note = (!sorted.was_sorted).then_some(note);
@@ -363,13 +364,7 @@ impl<const ARE_RATES: bool> Levels<ARE_RATES> {
 /// A level of a closed loop.
 fn whole(number: f64) -> Option<NonZeroU32> {
     let is_whole = number.fract() == 0.0 && (1.0..=f64::from(u32::MAX)).contains(&number);
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "whole and within the range, as was just checked"
-    )]
-    let whole = is_whole.then_some(number as u32);
-    whole.and_then(NonZeroU32::new)
+    NonZeroU32::new(to_u32(number)).filter(|_| is_whole)
 }
 
 impl<const ARE_RATES: bool> Grammar for Levels<ARE_RATES> {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use inferometer_model::deployment::{DeploymentHow, DeploymentSpec, ProcessSpec};
 use inferometer_model::spec::{Dtype, EngineTable, Extent, WorkloadTable};
 use inferometer_model::study::{
-    Cell, Condition, Level, Matrix, MatrixModel, Order, Preset, Question, Repetition, StudySpec,
+    Cell, Condition, Level, Matrix, MatrixModel, Preset, Question, Repetition, RunOrder, StudySpec,
 };
 use inferometer_model::{Spec, SpecDraft};
 use inferometer_store::RunStore;
@@ -79,7 +79,7 @@ impl Asked<'_> {
             spec: self.spec(place, hardware, model),
         };
         let conditions = self.cells.iter().enumerate().map(condition).collect();
-        StudySpec { question, conditions, repetition, order: Order::Listed, seed: 7 }
+        StudySpec { question, conditions, repetition, order: RunOrder::Listed, seed: 7 }
     }
 
     fn spec(&self, place: usize, hardware: &str, model: &str) -> Spec {

@@ -11,7 +11,7 @@ use inferometer_model::spec::{
     EngineTable, Lengths, LoadTable, SourceName, SourceTable, TargetTable, WorkloadTable,
 };
 use inferometer_model::study::{
-    Condition, Level, Order, Prompts, Question, Repetition, Scenario, StudySpec, Suite,
+    Condition, Level, Prompts, Question, Repetition, RunOrder, Scenario, StudySpec, Suite,
 };
 use inferometer_store::RunStore;
 use serde_json::Value;
@@ -100,7 +100,7 @@ impl Common {
                 restart: None,
                 stop_at: None,
             },
-            order: Order::Listed,
+            order: RunOrder::Listed,
             seed: 0,
         }
     }

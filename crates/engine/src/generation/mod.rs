@@ -4,6 +4,8 @@
 
 use std::time::Duration;
 
+use inferometer_model::whole::to_u64;
+
 use crate::clock::Moment;
 use crate::faults::{Fault, Faults};
 use crate::framing::{BYTE_ORDER_MARK, Framing, LAST_CHUNK, SEVERAL, Write};
@@ -85,12 +87,7 @@ impl Schedule {
     /// When the next token is due.
     pub(crate) fn next(&mut self) -> Moment {
         let factor = 1.0 + self.jitter * (2.0 * self.draws.unit() - 1.0);
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "an interval is at most INTERVAL_MAX and a factor lies in [0, 2]"
-        )]
-        let interval_ns = (self.next_ns as f64 * factor).round() as u64;
+        let interval_ns = to_u64((self.next_ns as f64 * factor).round());
         self.last = self.last.plus_ns(interval_ns);
         self.next_ns = self.gap_ns;
         self.last

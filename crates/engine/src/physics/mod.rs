@@ -9,6 +9,7 @@ mod tests;
 
 use std::time::Duration;
 
+use inferometer_model::whole::to_u64;
 use serde::{Deserialize, Serialize};
 
 use crate::generation::{Draws, Purpose};
@@ -374,7 +375,7 @@ impl PhysicsStep {
         let decode = self.decode_s(shape, shape.decode_context as f64, 1.0, 1.0);
         let links =
             machine.communication_s(tokens, 0.0, 1.0) + machine.handover_s(tokens, 0.0, 1.0);
-        whole(libm::floor((compute.max(weights) + prefill + decode + links) * 1e9))
+        to_u64(libm::floor((compute.max(weights) + prefill + decode + links) * 1e9))
     }
 
     /// Where the time of a step goes; no noise.
@@ -481,7 +482,7 @@ impl StepTime for PhysicsStep {
             libm::exp(sigma * self.noise.normal() - sigma * sigma / 2.0)
         };
         // Noise shortens a step, but not below what the hardware can do.
-        whole(libm::ceil(step * factor * 1e9)).max(self.bound_ns(shape))
+        to_u64(libm::ceil(step * factor * 1e9)).max(self.bound_ns(shape))
     }
 }
 
@@ -514,15 +515,6 @@ fn norm(a: f64, b: f64, p: f64) -> f64 {
         return 0.0;
     }
     longer * libm::pow(1.0 + libm::pow(shorter / longer, p), 1.0 / p)
-}
-
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "times are positive, and the cast saturates"
-)]
-fn whole(ns: f64) -> u64 {
-    ns as u64
 }
 
 #[cfg(test)]

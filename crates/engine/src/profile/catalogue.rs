@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
 
+use inferometer_model::whole::to_u64;
 use serde::Deserialize;
 
 use super::{GIB, ProfileError, ProfileFile, Quantization};
@@ -180,13 +181,8 @@ impl Gpu {
         self.unpacks_fp8 || self.flops.fp8.is_some()
     }
 
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "memory sizes are positive and far below 2^53"
-    )]
     pub fn memory_bytes(&self) -> u64 {
-        (self.memory_gib * GIB) as u64
+        to_u64(self.memory_gib * GIB)
     }
 }
 
@@ -265,11 +261,11 @@ pub struct Parameters {
     pub embedding: f64,
     /// The output layer.
     pub head: f64,
-    /// Of the layers, met by every token.
+    /// Parameters of the layers that every token meets.
     pub dense: f64,
-    /// Of all routed experts.
+    /// Parameters of all routed experts.
     pub routed: f64,
-    /// Of the routed experts that one token meets.
+    /// Parameters of the routed experts that one token meets.
     pub routed_active: f64,
     /// The output layer is the table.
     pub tied: bool,
@@ -307,7 +303,7 @@ impl Model {
         }
     }
 
-    /// Of one layer.
+    /// Parameters of the attention of one layer.
     fn attention_parameters(&self) -> f64 {
         let hidden = f64::from(self.hidden_size);
         let heads = f64::from(self.attention_heads);

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use inferometer_model::whole::to_u32;
 use serde::{Deserialize, Serialize};
 
 use super::catalogue::catalogue;
@@ -554,13 +555,8 @@ impl Memory {
     }
 
     /// KV blocks, with the one that is never given away.
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "not negative here, and the cast saturates"
-    )]
     pub fn blocks(&self) -> u32 {
-        libm::floor((self.left / self.block).max(0.0)) as u32
+        to_u32(libm::floor(self.left / self.block))
     }
 }
 

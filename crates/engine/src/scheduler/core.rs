@@ -9,6 +9,8 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
+use inferometer_model::whole::to_u32;
+
 use super::blocks::{BlockId, BlockPool, PromptHasher, token};
 use super::request::{
     Generation, Listener, Policy, RequestEnd, RequestFacts, SchedulerConfig, SchedulerRequest,
@@ -751,13 +753,7 @@ fn watermark(state: &State) -> u32 {
     if state.running.is_empty() {
         return 0;
     }
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a share of a count that fits"
-    )]
-    let blocks = (state.config.watermark * f64::from(state.config.blocks)) as u32;
-    blocks
+    to_u32(state.config.watermark * f64::from(state.config.blocks))
 }
 
 /// A step of prompts; empty when none waits or none fits.

@@ -8,6 +8,7 @@ mod tests;
 
 use std::collections::{BTreeMap, HashMap};
 
+use inferometer_model::whole::to_u64;
 use serde::Serialize;
 
 use super::flights::{Flight, FlightKey, Flights};
@@ -250,13 +251,7 @@ pub(crate) struct Pace {
 
 impl Pace {
     pub(crate) fn new(start: Moment, speed: f64) -> Self {
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "the options were checked: speeds are positive and far below 2^44"
-        )]
-        let speed_millionths = ((speed * 1e6) as u64).max(1);
-        Self { start, speed_millionths }
+        Self { start, speed_millionths: to_u64(speed * 1e6).max(1) }
     }
 
     /// Engine time at a moment; what lies ahead of the start is the start.

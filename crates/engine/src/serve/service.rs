@@ -6,6 +6,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use inferometer_model::spec::KvCacheDtype;
+use inferometer_model::whole::to_u32;
 
 use super::api::{
     self, AnswerWriter, EmbeddingRequest, Finish, GenerationRequest, Serving, StopFound, Usage,
@@ -607,13 +608,7 @@ impl Generated {
 pub(crate) fn natural_length(seed: u64) -> u32 {
     let mut draws = Draws::new(seed, 0, Purpose::Length);
     let tokens = MEDIAN_TOKENS * libm::exp(SIGMA * draws.normal());
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "positive, and a float becomes the largest integer rather than wrap"
-    )]
-    let tokens = libm::round(tokens) as u32;
-    tokens.max(1)
+    to_u32(libm::round(tokens)).max(1)
 }
 
 /// The seed of the answers to a prompt: the request's own seed, or else the engine's, and the

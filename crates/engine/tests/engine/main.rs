@@ -7,6 +7,7 @@ mod echo;
 mod endpoints;
 mod faults;
 mod generation;
+mod parity;
 mod replay;
 mod serving;
 mod serving_wire;

@@ -15,6 +15,7 @@ use inferometer_analysis::metric::{self, PER_REQUEST};
 use inferometer_analysis::tool_result::{ResultRequest, Tool, ToolResult};
 use inferometer_model::outcome::Cause;
 use inferometer_model::telemetry::{ClientSample, DeviceReading, SumCount, TelemetrySample};
+use inferometer_model::whole::to_u64;
 use inferometer_model::{Moment, Observations, Outcome};
 use parquet::basic::{
     Compression, ConvertedType, LogicalType, Repetition, TimeUnit, Type as Physical,
@@ -350,14 +351,9 @@ fn foreign_latencies(found: &ResultRequest) -> [Option<f64>; PER_REQUEST.len()] 
 }
 
 /// On another tool's own clock, which may have any beginning.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "what does not fit is taken out first"
-)]
 fn nanos(seconds: f64) -> Option<u64> {
     let nanos = seconds * 1e9;
-    (0.0..u64::MAX as f64).contains(&nanos).then_some(nanos as u64)
+    (0.0..u64::MAX as f64).contains(&nanos).then(|| to_u64(nanos))
 }
 
 fn wall_ns(run: &Observations, at: Moment) -> Option<i64> {

@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use inferometer_model::whole::to_u64;
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use super::ChunkError;
@@ -254,14 +255,8 @@ impl<'de> Visitor<'de> for LooseVisitor {
 
     fn visit_f64<E>(self, number: f64) -> Result<Loose, E> {
         // Some gateways write counts as 24.0.
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "guarded: whole, not negative, and far below 2^53"
-        )]
-        let whole =
-            (number.fract() == 0.0 && (0.0..1e15).contains(&number)).then_some(number as u64);
-        Ok(whole.map_or(Loose::Other, Loose::Number))
+        let is_count = number.fract() == 0.0 && (0.0..1e15).contains(&number);
+        Ok(if is_count { Loose::Number(to_u64(number)) } else { Loose::Other })
     }
 
     fn visit_bool<E>(self, _: bool) -> Result<Loose, E> {

@@ -63,17 +63,13 @@ impl Dialect {
 
     /// Every API has one, which a test checks.
     pub(crate) fn for_api(api: Api) -> &'static Self {
-        let rest = typed_events::DIALECTS.iter().chain(&native::DIALECTS);
+        let rest = typed_events::DIALECTS.iter().chain(native::DIALECTS);
         let mut dialects = openai::DIALECTS.iter().chain(rest);
         dialects.find(|dialect| dialect.api == api).unwrap_or(&openai::DIALECTS[0])
     }
 }
 
-impl std::fmt::Debug for Dialect {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Dialect").field(&self.api).finish()
-    }
-}
+inferometer_model::debug_fields!(Dialect, api);
 
 /// What a body is made of.
 #[derive(Clone, Copy, Debug)]

@@ -17,7 +17,7 @@ use super::json::{Loose, Text, WireToolCall, document};
 use super::openai::error_text;
 use super::{BodyRecipe, ChoiceDelta, Chunk, ChunkError, Dialect, UNSTATED};
 
-pub(super) static DIALECTS: [Dialect; 9] = [
+pub(super) static DIALECTS: &[Dialect] = &[
     Dialect::new(Api::TgiGenerate, tgi_body, read_tgi),
     Dialect { repeats_text: true, ..Dialect::new(Api::SglangGenerate, sglang_body, read_sglang) },
     Dialect::new(Api::LlamaCompletion, llama_body, read_llama),

@@ -19,7 +19,7 @@ use super::json::{CachedTokens, Loose, Parts, Text, WireToolCall, document};
 use super::quick::{self, NotOrdinary};
 use super::{BodyRecipe, ChoiceDelta, Chunk, ChunkError, Dialect};
 
-pub(super) static DIALECTS: [Dialect; 2] = [
+pub(super) static DIALECTS: &[Dialect] = &[
     Dialect {
         add_images: |message, images| {
             let part = |url: &str| json!({"type": "image_url", "image_url": {"url": url}});

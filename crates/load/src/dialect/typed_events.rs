@@ -21,7 +21,7 @@ use super::json::{CachedTokens, Kind, Loose, Parts, Sized, Text, document};
 use super::openai::{error_body_text, error_text};
 use super::{BodyRecipe, ChoiceDelta, Chunk, ChunkError, Dialect, UNSTATED};
 
-pub(super) static DIALECTS: [Dialect; 2] = [
+pub(super) static DIALECTS: &[Dialect] = &[
     Dialect {
         add_images: |message, images| body::add_parts(message, images, responses_image),
         ..Dialect::new(Api::Responses, responses_body, read_responses)

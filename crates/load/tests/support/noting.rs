@@ -11,7 +11,7 @@ use super::read_request;
 pub(crate) struct Noted {
     /// From zero, in the order in which they were accepted.
     pub(crate) connection: usize,
-    /// Of the client's `x-request-id`.
+    /// The number in the client's `x-request-id`.
     pub(crate) request: u64,
     pub(crate) prompt: String,
     /// Roles and words of all its messages; the JSON of those that come in parts.

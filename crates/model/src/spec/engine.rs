@@ -22,92 +22,68 @@ use super::text::{Grammar, Time, set_keys};
 #[serde(deny_unknown_fields)]
 pub struct EngineTable {
     /// Profile by its name, or a file of one; `inferometer engine --list` shows them
-    #[arg(long, value_name = "NAME")]
     pub profile: Option<String>,
     /// GPU to pretend to have, with --engine-model instead of a profile
-    #[arg(long, value_name = "GPU")]
     pub hardware: Option<String>,
     /// Model to pretend to serve
     #[arg(id = "engine_model", long = "engine-model", value_name = "MODEL")]
     pub model: Option<String>,
     /// Tensor parallelism: GPUs that share each layer [default: as the profile says, or 1]
-    #[arg(long, value_name = "N")]
     #[schemars(range(min = 1, max = 1024))]
     pub tp: Option<u32>,
-    /// Pipeline parallelism: stages, each with its share of the layers [default: likewise]
-    #[arg(long, value_name = "N")]
+    /// Pipeline parallelism: stages, each with its share of the layers [default: as the profile
+    /// says, or 1]
     #[schemars(range(min = 1, max = 1024))]
     pub pp: Option<u32>,
     /// Data type of weights and activations, such as bf16 [default: as the model's]
-    #[arg(long, value_name = "TYPE")]
     #[schemars(with = "Option<String>")]
     pub dtype: Option<Spelled<Dtype>>,
     /// How weights are stored, such as fp8 or int4 [default: as the model's]
-    #[arg(long, value_name = "KIND")]
     #[schemars(with = "Option<String>")]
     pub quantization: Option<Spelled<Quantization>>,
     /// How keys and values are stored, such as fp8 [default: as the model computes]
-    #[arg(long, value_name = "TYPE")]
     #[schemars(with = "Option<String>")]
     pub kv_cache_dtype: Option<Spelled<KvCacheDtype>>,
     /// Share of the GPU's memory that the engine may use [default: 0.92]
-    #[arg(long, value_name = "SHARE")]
     #[schemars(range(max = 1), extend("exclusiveMinimum" = 0))]
     pub gpu_memory_utilization: Option<f64>,
     /// Tokens of one KV block [default: 16]
-    #[arg(long, value_name = "N")]
     #[schemars(range(min = 1, max = 4096))]
     pub block_size: Option<u32>,
     /// Longest prompt with its answer [default: as the model's]
-    #[arg(long, value_name = "N")]
     #[schemars(range(min = 1))]
     pub max_model_len: Option<u32>,
     /// Most requests in one step
-    #[arg(long, value_name = "N")]
     #[schemars(range(min = 1))]
     pub max_num_seqs: Option<u32>,
     /// Most tokens in one step
-    #[arg(long, value_name = "N")]
     #[schemars(range(min = 1))]
     pub max_num_batched_tokens: Option<u32>,
     /// Most tokens of one prompt in one step [default: no such bound]
-    #[arg(long, value_name = "N")]
     pub long_prefill_token_threshold: Option<u32>,
     /// KV blocks, instead of what the memory leaves room for
-    #[arg(long, value_name = "N")]
     #[schemars(range(min = 1))]
     pub num_gpu_blocks_override: Option<u32>,
     /// Keep what was computed for prompts that begin alike [default: as the profile says]
-    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true",
-          value_name = "BOOL", hide_possible_values = true)]
     pub enable_prefix_caching: Option<bool>,
-    /// Let prompts and answers share steps, a piece of a prompt at a time [default: likewise]
-    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true",
-          value_name = "BOOL", hide_possible_values = true)]
+    /// Let prompts and answers share steps, a piece of a prompt at a time [default: as the profile
+    /// says]
     pub enable_chunked_prefill: Option<bool>,
-    /// Whose scheduler to follow [default: likewise]
-    #[arg(long, value_name = "GENERATION")]
+    /// Whose scheduler to follow [default: as the profile says]
     pub generation: Option<EngineGeneration>,
-    /// Steps that one decision of a v0 scheduler holds for [default: likewise]
-    #[arg(long, value_name = "N")]
+    /// Steps that one decision of a v0 scheduler holds for [default: as the profile says]
     #[schemars(range(min = 1))]
     pub num_scheduler_steps: Option<u32>,
-    /// Order of its queue [default: fcfs]
-    #[arg(long, value_name = "POLICY")]
+    /// Order of the scheduler's queue [default: fcfs]
     pub scheduling_policy: Option<SchedulingPolicy>,
     /// Prepare the next step while one runs [default: as the profile says]
-    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true",
-          value_name = "BOOL", hide_possible_values = true)]
     pub async_scheduling: Option<bool>,
-    /// Launch every kernel separately, without recorded graphs [default: likewise]
-    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true",
-          value_name = "BOOL", hide_possible_values = true)]
+    /// Launch every kernel separately, without recorded graphs [default: as the profile says]
     pub enforce_eager: Option<bool>,
-    /// Sigma by which step times vary, from 0 to 1 [default: likewise]
-    #[arg(long, value_name = "SIGMA")]
+    /// Sigma by which step times vary, from 0 to 1 [default: as the profile says]
     #[schemars(range(min = 0, max = 1))]
     pub noise: Option<f64>,
-    /// Seed of that noise, combined with the seed of each run [default: the run's alone]
+    /// Seed of the noise of step times, combined with the seed of each run [default: the run's alone]
     #[arg(id = "engine_seed", long = "engine-seed", value_name = "N")]
     pub seed: Option<u64>,
     /// How much faster than its profile a live engine runs; simulations ignore it

@@ -8,6 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::text::{Grammar, read_any};
 use super::workload::TOKENS_MAX;
+use crate::whole::to_u32;
 
 /// A distribution of whole numbers from 1 on. Written as text: `512`, `512±20%` (or `512+-20%`),
 /// `uniform:256..1024`, `normal:512,128`, `lognormal:512,0.8`, `zipf:1.2,16..4096`,
@@ -110,13 +111,8 @@ impl Lengths {
     }
 }
 
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "callers have rounded it, and lengths are checked to be from 1 to their bound"
-)]
 fn whole(number: f64) -> u32 {
-    number.max(1.0) as u32
+    to_u32(number.max(1.0))
 }
 
 impl From<u32> for Lengths {

@@ -13,6 +13,7 @@ use strum::VariantArray;
 use super::error::{Result, SpecError, at_most, refuse_first};
 use super::text::{PerSecond, Ramp, Time};
 use super::workload::{Replay, Ticks};
+use crate::whole::to_u64;
 
 pub(super) const RATE_MAX: f64 = 1e6;
 /// One request in eleven days: a lower rate is a typing error.
@@ -32,60 +33,47 @@ const ARRIVALS_MAX: f64 = 1e8;
 #[command(next_help_heading = "Load")]
 pub struct LoadTable {
     /// Closed loop: keep this many requests in flight [default: 8]
-    #[arg(long, value_name = "N")]
     #[schemars(range(min = 1, max = 1_000_000))]
     pub concurrency: Option<u32>,
     /// Closed loop: pause of each user after a reply, such as 2s [default: none]
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub think_time: Option<Time>,
-    /// Whether that time is always the same or the mean of random ones [default: fixed]
-    #[arg(long, value_name = "KIND")]
+    /// Closed loop: whether the think time is always the same or the mean of random ones
+    /// [default: fixed]
     pub think: Option<ThinkKind>,
     /// Open loop: send this many requests per second, whatever is in flight; `inf` sends all at
     /// once
-    #[arg(long, value_name = "PER_SECOND")]
     pub rate: Option<PerSecond>,
     /// Open loop: a rate that changes, such as 2..20:60s or 2..20:60s,20..5:30s; after its last
     /// segment it stays as it ended
     #[arg(long, value_name = "SEGMENTS")]
     pub ramp: Option<Ramp>,
     /// How a ramp gets from rate to rate [default: linear]
-    #[arg(long, value_name = "CURVE")]
     pub ramp_curve: Option<RampCurve>,
     /// Open loop: hold back what is due while this many are in flight (capped-open)
-    #[arg(long, value_name = "N")]
     #[schemars(range(min = 1, max = 1_000_000))]
     pub max_concurrency: Option<u32>,
     /// How the requests of an open loop are spaced; stretched is gamma with the last of --requests
     /// at exactly their number over --rate, as in `vllm bench serve` [default: poisson]
-    #[arg(long, value_name = "KIND")]
     pub arrivals: Option<ArrivalsKind>,
     /// Shape of gamma and stretched arrivals, as in `vllm bench serve`: 1 is Poisson, below 1 is
     /// burstier, above more even
-    #[arg(long, value_name = "K")]
     #[schemars(range(min = 0.01, max = 1000))]
     pub burstiness: Option<f64>,
     /// Speed of a recorded load: above 1 its gaps shrink [default: 1]
-    #[arg(long, value_name = "FACTOR")]
     #[schemars(range(max = 1000), extend("exclusiveMinimum" = 0))]
     pub speed: Option<f64>,
     /// How times that were recorded on a coarse grid are spread [default: auto]
-    #[arg(long, value_name = "HOW")]
     pub ticks: Option<Ticks>,
     /// Stop after this many requests [default: 100, or ten for each slot of a closed loop if that is
     /// more; a ramp or a trace is played to its end]
-    #[arg(long, value_name = "N")]
     #[schemars(range(min = 1, max = 1_000_000_000))]
     pub requests: Option<u64>,
     /// Stop releasing requests after this time, such as 30s or 5m
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub duration: Option<Time>,
     /// With both --requests and --duration: continue until both are reached, or the first [default:
     /// both]
-    #[arg(long, value_name = "WHICH")]
     pub until: Option<Until>,
     /// Requests to send before the run, which are not counted [default: 0]
-    #[arg(long, value_name = "N")]
     #[schemars(range(max = 1_000_000))]
     pub warm_up: Option<u64>,
 }
@@ -522,15 +510,10 @@ fn check_schedule(rate: &Rate, extent: Extent) -> Result<()> {
     if expected <= ARRIVALS_MAX {
         return Ok(());
     }
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "shown in a message, and bounded by the rate and the duration"
-    )]
     Err(SpecError::TooLarge {
         name: "the number of requests in the schedule",
-        value: expected as u64,
-        bound: ARRIVALS_MAX as u64,
+        value: to_u64(expected),
+        bound: to_u64(ARRIVALS_MAX),
     })
 }
 

@@ -27,42 +27,30 @@ pub struct TargetTable {
     #[arg(skip)]
     pub url: Option<String>,
     /// API to speak [default: chat]
-    #[arg(long, value_name = "API")]
     pub api: Option<Api>,
     /// Model to ask for [default: the first that /v1/models lists]
-    #[arg(long, value_name = "NAME")]
     pub model: Option<String>,
     /// File that holds the API key; else the variable `OPENAI_API_KEY` is used
-    #[arg(long, value_name = "FILE")]
     pub api_key_file: Option<PathBuf>,
     /// One connection for many requests, a new one for each, or one for each user [default: as
     /// the server does]
-    #[arg(long, value_name = "HOW")]
     pub connections: Option<Connections>,
     /// Speak HTTP/2, over TLS or not; tokens are then stamped by this program, not by the kernel
-    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true",
-          value_name = "BOOL", hide_possible_values = true)]
     pub http2: Option<bool>,
     /// Do not check the server's TLS certificate: any server may answer, and every page says so
-    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true",
-          value_name = "BOOL", hide_possible_values = true)]
     pub insecure: Option<bool>,
     /// What the server runs on, where it is another machine: a file, a command that prints one
     /// (such as `ssh gpu1 inferometer system --json`), or `local` for this machine
     #[arg(long, value_name = "FILE|COMMAND")]
     pub server_info: Option<String>,
     /// Whether the server's own metrics are read during the run [default: on]
-    #[arg(long, value_name = "SWITCH")]
     pub telemetry: Option<Switch>,
     /// Path of the server's metrics, behind the base URL [default: /metrics]
-    #[arg(long, value_name = "PATH")]
     pub metrics_path: Option<String>,
-    /// How often its metrics are read, from 100ms to 1m [default: 1s]
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    /// How often the server's metrics are read, from 100ms to 1m [default: 1s]
     pub telemetry_every: Option<Time>,
     /// Source of GPU metrics: auto (whatever this machine has, if the server runs on it), off, nvml,
     /// nvidia-smi, amd-smi, rocm-smi, or dcgm=URL of an exporter [default: auto]
-    #[arg(long, value_name = "SOURCE")]
     pub gpu_telemetry: Option<DevicesAsked>,
 }
 
@@ -182,7 +170,7 @@ pub struct ClientTable {
     #[arg(long = "client-cores", value_name = "N")]
     #[schemars(range(min = 1, max = 256))]
     pub cores: Option<u32>,
-    /// Cores to pin those threads to, such as 2,4-6 [default: not pinned]
+    /// Cores to pin the threads of the load to, such as 2,4-6 [default: not pinned]
     #[arg(long, value_name = "LIST")]
     pub pin_cores: Option<CoreList>,
 }

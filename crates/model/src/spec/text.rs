@@ -15,7 +15,7 @@ use super::{
 use crate::deployment::{DeployKind, Renewal};
 use crate::endpoint::Api;
 use crate::observations::Connections;
-use crate::study::{Order, Prompts, StopAt, Strategy};
+use crate::study::{Prompts, RunOrder, StopAt, Strategy};
 use crate::variant_name;
 
 /// How a kind of value is written as text.
@@ -399,7 +399,16 @@ macro_rules! named {
     )+};
 }
 
-named!(Api, ArrivalsKind, Connections, Counting, DatasetKind, DeployKind, EngineGeneration, Order);
+named!(
+    Api,
+    ArrivalsKind,
+    Connections,
+    Counting,
+    DatasetKind,
+    DeployKind,
+    EngineGeneration,
+    RunOrder
+);
 named!(PinOutput, Prompts, RampCurve, Renewal, SchedulingPolicy, SourceName, Strategy, Switch);
 named!(ThinkKind, Ticks, TraceKind, Until);
 

@@ -25,18 +25,13 @@ pub struct WorkloadTable {
     pub source: SourceTable,
     /// Tokenizer that makes lengths exact: a file, a model's directory, or a name on the hub
     /// [default: none; a word counts as a token]
-    #[arg(long, value_name = "NAME")]
     pub tokenizer: Option<String>,
     /// Whether the length of a chat prompt counts its words or all that the model sees [default:
     /// prompt]
-    #[arg(long, value_name = "WHAT")]
     pub count: Option<Counting>,
     /// Ask for streams; false, or --no-stream, asks for whole answers [default: true]
-    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true",
-          value_name = "BOOL", hide_possible_values = true)]
     pub stream: Option<bool>,
     /// Seed of every random draw [default: 1]
-    #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
     #[command(flatten)]
     #[serde(default)]
@@ -72,57 +67,43 @@ pub struct SourceTable {
     #[arg(long, value_name = "LENGTHS")]
     pub output_tokens: Option<Lengths>,
     /// Length of the prefix that prompts share, so that a prefix cache can help [default: 0]
-    #[arg(long, value_name = "N")]
     #[schemars(range(max = 16_000_000))]
     pub prefix_tokens: Option<u32>,
-    /// How many different prefixes there are [default: 1]
-    #[arg(long, value_name = "N")]
+    /// How many different prefixes prompts share [default: 1]
     #[schemars(range(min = 1, max = 1_000_000))]
     pub prefixes: Option<u32>,
-    /// Zipf exponent of their popularity; 0 makes them equally popular [default: 0]
-    #[arg(long, value_name = "EXPONENT")]
+    /// Zipf exponent of the popularity of prefixes; 0 makes them equally popular [default: 0]
     #[schemars(range(min = 0, max = 10))]
     pub prefix_zipf: Option<f64>,
     /// Synthetic words, or prompts as `vllm bench serve` draws them [default: synthetic]
-    #[arg(long, value_name = "SOURCE")]
     pub source: Option<SourceName>,
     /// Prompts from a file or directory
     #[arg(long, value_name = "PATH")]
     pub dataset: Option<PathBuf>,
     /// Format of the dataset [default: recognized by its name and beginning]
-    #[arg(long, value_name = "KIND")]
     pub dataset_kind: Option<DatasetKind>,
     /// Ask in the order of the dataset instead of shuffling it by the seed
-    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true",
-          value_name = "BOOL", hide_possible_values = true)]
     pub keep_order: Option<bool>,
     /// The same prompt every time
-    #[arg(long, value_name = "TEXT")]
     pub prompt: Option<String>,
     /// The same prompt every time, from a text file
-    #[arg(long, value_name = "FILE")]
     pub prompt_file: Option<PathBuf>,
     /// Recorded traffic: its lengths, its shared prefixes and, unless the load is set, its timestamps
-    #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,
     /// Format of the trace [default: recognized by its columns or keys]
-    #[arg(long, value_name = "KIND")]
     pub trace_kind: Option<TraceKind>,
     /// Share of the trace's requests that are sent, chosen by the seed [default: 1]
-    #[arg(long, value_name = "SHARE")]
     #[schemars(range(max = 1), extend("exclusiveMinimum" = 0))]
     pub keep: Option<f64>,
     /// Conversations: how many turns each has, as a number or a distribution
     #[arg(long, value_name = "LENGTHS")]
     pub turns: Option<Lengths>,
     /// Conversations: how long a user thinks before the next turn [default: not at all]
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub turn_think_time: Option<Time>,
-    /// Whether that time is always the same or the mean of random ones [default: fixed]
-    #[arg(long, value_name = "KIND")]
+    /// Conversations: whether the think time is always the same or the mean of random ones
+    /// [default: fixed]
     pub turn_think: Option<ThinkKind>,
     /// A plan that was saved before, played as it is
-    #[arg(long, value_name = "FILE")]
     pub plan: Option<PathBuf>,
 }
 
@@ -142,7 +123,6 @@ pub struct BodyTable {
     #[serde(flatten)]
     pub sampling: SamplingTable,
     /// How long a reasoning model thinks, where the server accepts it: low, medium or high
-    #[arg(long, value_name = "EFFORT")]
     pub reasoning_effort: Option<String>,
     /// Text that ends an answer; the flag may be repeated
     #[arg(long, value_name = "TEXT")]
@@ -150,13 +130,10 @@ pub struct BodyTable {
     /// Whether answers must have the requested length, with `ignore_eos` and `min_tokens`; auto does
     /// so where the workload chose the length and the server accepts the fields
     /// [default: auto]
-    #[arg(long, value_name = "WHEN")]
     pub pin_output: Option<PinOutput>,
     /// JSON file with a list of tool definitions
-    #[arg(long, value_name = "FILE")]
     pub tools: Option<PathBuf>,
     /// Pictures of noise that every prompt carries [default: 0]
-    #[arg(long, value_name = "N")]
     #[schemars(range(max = 64))]
     pub images: Option<u32>,
     /// Width and height of each picture [default: 512x512]
@@ -167,7 +144,6 @@ pub struct BodyTable {
     pub lora: Option<Vec<String>>,
     /// Which adapter a request asks for: round-robin, random, or zipf:EXPONENT, which makes the
     /// first the most popular [default: round-robin]
-    #[arg(long, value_name = "HOW")]
     pub lora_choice: Option<Written<AdapterChoice>>,
     /// Any other fields of the body, as they are sent; on the command line a JSON object
     #[arg(long = "extra-body", value_name = "JSON", value_parser = object)]
@@ -178,29 +154,22 @@ pub struct BodyTable {
 #[derive(Args, Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
 pub struct SamplingTable {
     /// Sampling temperature
-    #[arg(long, value_name = "T")]
     #[schemars(range(min = 0))]
     pub temperature: Option<f64>,
     /// Nucleus sampling: the share of probability that is drawn from
-    #[arg(long, value_name = "P")]
     #[schemars(range(min = 0, max = 1))]
     pub top_p: Option<f64>,
     /// How many of the likeliest tokens are drawn from; many servers take -1 for all
-    #[arg(long, value_name = "K")]
     #[schemars(range(min = -1))]
     pub top_k: Option<i64>,
     /// Tokens less likely than this share of the likeliest are not drawn
-    #[arg(long, value_name = "P")]
     #[schemars(range(min = 0, max = 1))]
     pub min_p: Option<f64>,
     /// Penalty on tokens by how often they occurred; may be negative
-    #[arg(long, value_name = "X")]
     pub frequency_penalty: Option<f64>,
     /// Penalty on tokens that occurred at all; may be negative
-    #[arg(long, value_name = "X")]
     pub presence_penalty: Option<f64>,
     /// Factor against repetition; 1 is none
-    #[arg(long, value_name = "X")]
     pub repetition_penalty: Option<f64>,
 }
 
@@ -242,7 +211,7 @@ pub enum Source {
     /// A plan that was saved before, as it is.
     Saved {
         path: PathBuf,
-        /// Of the source that it was made from.
+        /// Whether the source of the saved plan chose the lengths of its answers.
         chooses_output: bool,
     },
 }
@@ -495,9 +464,9 @@ pub fn object(text: &str) -> Result<Map<String, Value>, String> {
 
 pub const INPUT_TOKENS: u32 = 512;
 pub const OUTPUT_TOKENS: u32 = 128;
-/// Of a prompt, or of an answer.
+/// The most tokens of a prompt, or of an answer.
 pub const TOKENS_MAX: u32 = 16_000_000;
-/// Of a conversation.
+/// The most turns of a conversation.
 pub const TURNS_MAX: u32 = 10_000;
 
 impl WorkloadTable {

@@ -14,7 +14,7 @@ pub(super) const MARGIN: f64 = 24.0;
 const WIDTH: f64 = 800.0;
 /// The right edge of everything.
 pub(super) const RIGHT: f64 = WIDTH - MARGIN;
-/// Of the title, of the finding and of what the chart is made of.
+/// The most lines of the title, of the finding and of the footnote.
 const LINES_MAX: usize = 2;
 /// Radius of a mark.
 pub(super) const RADIUS: f64 = 4.5;
@@ -358,7 +358,7 @@ impl Canvas {
     pub(super) fn surface(&mut self, area: Area, fill: Fill, tip: &str) {
         let mut element = self.rectangle(area).paint("fill", fill.paint);
         if fill.strength < 1.0 {
-            element = element.set("fill-opacity", &format!("{:.2}", fill.strength));
+            element = element.set("fill-opacity", &fmt::fixed(fill.strength, 2));
         }
         element.tip(tip).end();
         let Some(hatching) = fill.hatching else { return };
@@ -498,7 +498,7 @@ impl Element<'_> {
 
 /// A tenth of a pixel is finer than anyone sees.
 pub(super) fn pixels(value: f64) -> String {
-    let text = format!("{:.1}", if value.is_finite() { value } else { 0.0 });
+    let text = fmt::fixed(if value.is_finite() { value } else { 0.0 }, 1);
     let text = text.strip_suffix(".0").unwrap_or(&text);
     if text == "-0" { "0".to_owned() } else { text.to_owned() }
 }
@@ -939,7 +939,7 @@ fn measured(value: f64) -> String {
 /// What a colour is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Paint {
-    /// Of the series at this place; there are eight, and then they begin again.
+    /// The colour of the series at this index; there are eight, and then they repeat.
     Series(usize),
     Ink,
     InkSoft,

@@ -3,6 +3,8 @@
 
 use std::fmt::Write;
 
+use inferometer_model::whole::to_u64;
+
 use super::canvas::{
     Anchor, Area, Axis, BELOW, Canvas, Entry, Fill, HEADING, INSET, LABEL, Look, MARGIN, NAME,
     Paint, Point, RADIUS, RIGHT, Swatch, TICK, draw_base, draw_tick, pixels, xy,
@@ -335,7 +337,7 @@ impl Drawing for Timeline {
                 let sides = (x.place(self.begin(first)), x.place(self.begin(last + 1)));
                 let shade = canvas.rectangle(Area::new(sides, (area.top, area.bottom)));
                 let shade = shade.set("class", "gap").paint("fill", GAP_FILL.paint);
-                shade.set("fill-opacity", &format!("{:.2}", GAP_FILL.strength)).end();
+                shade.set("fill-opacity", &fmt::fixed(GAP_FILL.strength, 2)).end();
             }
             y.draw_left(canvas, area);
             if index + 1 == self.panels.len() {
@@ -726,12 +728,7 @@ fn level_bounds(most: u64) -> Vec<u64> {
     for level in 1..=LEVELS {
         let next = bounds.last().map_or(1, |last| last + 1);
         let share = level as f64 / LEVELS as f64;
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "between 1 and a count"
-        )]
-        let ratio = libm::pow(most as f64, share).round() as u64;
+        let ratio = to_u64(libm::pow(most as f64, share).round());
         let bound = if level == LEVELS { most } else { ratio.max(next) };
         if next <= most {
             bounds.push(bound.min(most));

@@ -189,7 +189,7 @@ fn sign(sign: &str) -> Markup {
 }
 
 fn doubt_mark() -> Markup {
-    html! { span.mark-doubt { "?" span.unseen { " (doubtful)" } } }
+    html! { span.mark-doubt { "?" span.unseen { " (uncertain)" } } }
 }
 
 /// Texts one below the other; nothing where there are none.

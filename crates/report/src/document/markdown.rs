@@ -205,7 +205,7 @@ impl Page {
             self.part(format!("<sup>{}</sup> {}", index + 1, rest(reason)));
         }
         if table.rows.iter().flatten().any(has_detail) {
-            self.details("What is behind these numbers", |page| page.part(details(table)));
+            self.details("Details", |page| page.part(details(table)));
         }
     }
 }

@@ -5,6 +5,8 @@
 
 use std::fmt::Write;
 
+use inferometer_model::whole::to_usize;
+
 use super::{
     Align, Badge, Block, Card, Cell, Column, Document, Figure, Mood, Section, Span, Table, Text,
     distinct,
@@ -302,12 +304,7 @@ pub(crate) fn bar(value: f64, most: f64, width: u32) -> String {
     if most <= 0.0 || value <= 0.0 {
         return String::new();
     }
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a share of a bar is a few hundred eighths at most"
-    )]
-    let eighths = (value / most * f64::from(width * 8)).ceil() as usize;
+    let eighths = to_usize((value / most * f64::from(width * 8)).ceil());
     let mut bar = "█".repeat(eighths / 8);
     bar.extend(EIGHTHS.get((eighths % 8).wrapping_sub(1)));
     bar

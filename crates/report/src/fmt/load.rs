@@ -8,7 +8,7 @@ use inferometer_model::endpoint::Api;
 use inferometer_model::observations::InputLength;
 use inferometer_model::spec::{Arrivals, Lengths, OUTPUT_TOKENS, RampCurve, SourceKind};
 
-use super::{count, counted, number};
+use super::{count, counted, seconds, setting};
 use crate::escape::{terminal, terminal_line};
 
 /// What arrives at a rate, or holds a slot: a request, or a user with several turns.
@@ -33,20 +33,44 @@ pub fn shape(load: &LoadFacts, unit: Unit) -> String {
         LoadFacts::Open { rate, arrivals, max_concurrency } => (rate, *arrivals, max_concurrency),
     };
     let rate = match rate {
-        RateFacts::Steady { per_s } => format!("{per_s} {unit}/s, {}", spacing(arrivals)),
+        RateFacts::Steady { per_s } => {
+            format!("{} {unit}/s, {}", setting(*per_s), spacing(arrivals))
+        }
         RateFacts::Ramp { segments, curve } => {
             format!("{}, {}", ramp(segments, *curve, unit), spacing(arrivals))
         }
         RateFacts::Unlimited => "everything at once".to_owned(),
         RateFacts::Recorded { speed: 1.0, .. } => "at the recorded times".to_owned(),
         RateFacts::Recorded { speed, .. } => {
-            format!("at the recorded times, {speed} times as fast")
+            format!("at the recorded times, {} times as fast", setting(*speed))
         }
     };
     let cap = cap.map_or_else(String::new, |cap| {
         format!(", at most {} in flight (capped-open)", count(cap.into()))
     });
     format!("open loop, {rate}{cap}")
+}
+
+/// The load in a column: `8 in flight`, `20/s`, `2 to 20/s ≤64` with a cap.
+pub fn brief(load: &LoadFacts) -> String {
+    let (rate, cap) = match load {
+        LoadFacts::Closed { concurrency, .. } => {
+            return format!("{} in flight", count((*concurrency).into()));
+        }
+        LoadFacts::Open { rate, max_concurrency, .. } => (rate, *max_concurrency),
+    };
+    let rate = match rate {
+        RateFacts::Steady { per_s } => format!("{}/s", setting(*per_s)),
+        RateFacts::Unlimited => "all at once".to_owned(),
+        RateFacts::Recorded { .. } => "as recorded".to_owned(),
+        RateFacts::Ramp { segments, .. } => {
+            let ends = segments.first().zip(segments.last());
+            let [from, to] =
+                ends.map_or([0.0; 2], |(first, last)| [first.from_per_s, last.to_per_s]);
+            format!("{} to {}/s", setting(from), setting(to))
+        }
+    };
+    rate + &cap.map_or_else(String::new, |cap| format!(" ≤{}", count(cap.into())))
 }
 
 /// The load of a run and its extent.
@@ -62,32 +86,39 @@ pub fn extent(extent: &ExtentFacts) -> String {
     match extent {
         ExtentFacts::Whole => "to its end".to_owned(),
         ExtentFacts::Requests(requests) => format!("{} requests", count(*requests)),
-        ExtentFacts::DurationS(seconds) => format!("for {seconds} s"),
+        ExtentFacts::DurationS(duration_s) => format!("for {}", set_time(*duration_s)),
         ExtentFacts::UntilBoth { requests, duration_s } => {
-            format!("until {} requests and {duration_s} s are both reached", count(*requests))
+            let time = set_time(*duration_s);
+            format!("until {} requests and {time} are both reached", count(*requests))
         }
         ExtentFacts::UntilFirst { requests, duration_s } => {
-            format!("until {} requests or {duration_s} s, whichever is first", count(*requests))
+            let time = set_time(*duration_s);
+            format!("until {} requests or {time}, whichever is first", count(*requests))
         }
     }
 }
 
 pub fn warm_up(facts: &WarmUpFacts) -> String {
     format!(
-        "not counted: {} requests in {} s, {} ok, {} failed",
+        "not counted: {} requests in {}, {} ok, {} failed",
         count(facts.requests),
-        number(facts.took_s),
+        seconds(facts.took_s),
         count(facts.ok),
         count(facts.failed),
     )
 }
 
+/// A time that a user set.
+fn set_time(seconds: f64) -> String {
+    format!("{} s", setting(seconds))
+}
+
 fn thinking(think: ThinkFacts) -> String {
     match think {
         ThinkFacts::None => String::new(),
-        ThinkFacts::Fixed { time_s } => format!(", think time {time_s} s"),
+        ThinkFacts::Fixed { time_s } => format!(", think time {}", set_time(time_s)),
         ThinkFacts::Exponential { mean_s } => {
-            format!(", think time {mean_s} s on average (exponential)")
+            format!(", think time {} on average (exponential)", set_time(mean_s))
         }
     }
 }
@@ -96,11 +127,14 @@ fn spacing(arrivals: Arrivals) -> String {
     match arrivals {
         Arrivals::Constant => "evenly spaced".to_owned(),
         Arrivals::Poisson => "Poisson arrivals".to_owned(),
-        Arrivals::Gamma { burstiness } => format!("gamma arrivals (burstiness {burstiness})"),
+        Arrivals::Gamma { burstiness } => {
+            format!("gamma arrivals (burstiness {})", setting(burstiness))
+        }
         Arrivals::Stretched { burstiness: 1.0 } => {
             "Poisson arrivals stretched to the rate".to_owned()
         }
         Arrivals::Stretched { burstiness } => {
+            let burstiness = setting(burstiness);
             format!("gamma arrivals (burstiness {burstiness}) stretched to the rate")
         }
     }
@@ -115,7 +149,8 @@ fn ramp(segments: &[RampSegmentFacts], curve: RampCurve, unit: Unit) -> String {
     };
     let described = |segment: &RampSegmentFacts| {
         let RampSegmentFacts { from_per_s, to_per_s, over_s } = segment;
-        format!("{from_per_s} to {to_per_s} {unit}/s over {over_s} s")
+        let [from, to] = [from_per_s, to_per_s].map(|rate| setting(*rate));
+        format!("{from} to {to} {unit}/s over {}", set_time(*over_s))
     };
     match segments {
         [first, .., last] if SEGMENTS_MAX < segments.len() => {

@@ -13,6 +13,8 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::fmt;
 
+use inferometer_analysis::metric;
+
 use self::reading::{Known, Location, Number, Subject, Term, terms};
 use self::vocabulary::{Meaning, PHRASES, Qualifier, Relation};
 use super::Facts;
@@ -542,7 +544,7 @@ impl Clause<'_> {
             Location::Scenario(place) => known.levels_beside(place),
             Location::Page => known.only_family()?,
         };
-        let output = Subject { metric: "output_throughput", statistic: None, ..subject };
+        let output = Subject { metric: metric::OUTPUT_THROUGHPUT.name, statistic: None, ..subject };
         let found = levels.iter().filter_map(|level| {
             let level = output.at(*level);
             Some((level.place, known.value(level)?))

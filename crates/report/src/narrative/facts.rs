@@ -12,7 +12,7 @@ use inferometer_model::spec::Lengths;
 use inferometer_model::study::Level;
 
 use super::{About, Fact, FactUnit, Facts};
-use crate::fmt::{decimals, unit_name};
+use crate::fmt::{decimals, level_name, unit_name};
 use crate::pages::prelude::*;
 
 /// The row that facts belong to; a page as a whole has no scenario.
@@ -218,24 +218,24 @@ impl Facts {
     /// How far the slow requests of a row are from the usual ones, and how wide the confidence
     /// interval of throughput is, as a share of it.
     fn add_spreads(&mut self, row: &FactRow) {
+        let (ttft, tpot, itl) = (&metric::TTFT, &metric::TPOT, &metric::ITL);
+        let output = metric::OUTPUT_THROUGHPUT.quantity();
         for (quantity, above, below) in [
-            ("ttft_tail", "ttft.p99", "ttft.p50"),
-            ("ttft_skew", "ttft.mean", "ttft.p50"),
-            ("tpot_tail", "tpot.p99", "tpot.p50"),
-            ("itl_tail", "itl.p99", "itl.p50"),
-            ("itl_max_times", "itl.max", "itl.p50"),
-            ("peak_times", "peak_output_throughput", "output_throughput"),
+            ("ttft_tail", ttft.p99(), ttft.p50()),
+            ("ttft_skew", ttft.mean(), ttft.p50()),
+            ("tpot_tail", tpot.p99(), tpot.p50()),
+            ("itl_tail", itl.p99(), itl.p50()),
+            ("itl_max_times", itl.at(MAX), itl.p50()),
+            ("peak_times", metric::PEAK_OUTPUT_THROUGHPUT.quantity(), output),
         ] {
             self.derive(quantity, (row, above), (row, below), Some);
         }
-        for (quantity, high, low) in
-            [("ttft_spread", "ttft.p99", "ttft.p50"), ("tpot_spread", "tpot.p99", "tpot.p50")]
-        {
-            self.derive(quantity, (row, high), (row, low), |ratio| {
+        for (quantity, metric) in [("ttft_spread", ttft), ("tpot_spread", tpot)] {
+            self.derive(quantity, (row, metric.p99()), (row, metric.p50()), |ratio| {
                 Some(ratio - 1.0).filter(|spread| 0.0 <= *spread)
             });
         }
-        let fact = self.get(row, "output_throughput");
+        let fact = self.get(row, output);
         if let Some((fact, (low, high))) = fact.and_then(|fact| Some((fact, fact.interval?))) {
             let (share, table) = ((high - low) / 2.0 / fact.value, fact.table.clone());
             self.add(row, &table, "half_width", Some(share));
@@ -245,13 +245,14 @@ impl Facts {
     /// The gain of each step of a family as facts of the higher level, the highest level against the
     /// lowest, and every level against the best.
     fn add_scaling(&mut self, family: &[&FactRow]) {
-        let ([first, .., last], output) = (family, "output_throughput") else { return };
+        let [first, .., last] = family else { return };
+        let output = metric::OUTPUT_THROUGHPUT.quantity();
         for step in family.windows(2) {
             let (low, high) = (step[0], step[1]);
             for (quantity, metric, sign) in [
                 ("throughput_gain", output, 1.0),
                 ("throughput_loss", output, -1.0),
-                ("per_user_loss", "per_user_throughput", -1.0),
+                ("per_user_loss", metric::PER_USER_THROUGHPUT.quantity(), -1.0),
             ] {
                 self.derive(quantity, (high, metric), (low, metric), |ratio| {
                     let change = sign * (ratio - 1.0);
@@ -260,7 +261,8 @@ impl Facts {
             }
         }
         self.derive("throughput_times", (last, output), (first, output), Some);
-        self.derive("tpot_times", (last, "tpot.p99"), (first, "tpot.p99"), Some);
+        let tpot = metric::TPOT.p99();
+        self.derive("tpot_times", (last, tpot), (first, tpot), Some);
         let known = family.iter().filter_map(|row| Some((*row, self.get(row, output)?.value)));
         let peak = known.max_by(|(_, a), (_, b)| a.total_cmp(b));
         for row in family {
@@ -274,8 +276,8 @@ impl Facts {
     fn derive(
         &mut self,
         quantity: &str,
-        (row, above): (&FactRow, &str),
-        (below_row, below): (&FactRow, &str),
+        (row, above): (&FactRow, Quantity),
+        (below_row, below): (&FactRow, Quantity),
         from_ratio: impl Fn(f64) -> Option<f64>,
     ) {
         let parts = self.get(row, above).zip(self.get(below_row, below));
@@ -285,8 +287,9 @@ impl Facts {
         }
     }
 
-    fn get(&self, row: &FactRow, quantity: &str) -> Option<&Fact> {
-        let (quantity, statistic) = split_statistic(quantity);
+    fn get(&self, row: &FactRow, quantity: Quantity) -> Option<&Fact> {
+        let name = quantity.to_string();
+        let (quantity, statistic) = split_statistic(&name);
         Some(&self.facts[self.find(row.scenario.as_deref(), quantity, statistic)?])
     }
 }
@@ -298,18 +301,23 @@ pub(super) fn split_statistic(quantity: &str) -> (&str, Option<&str>) {
 
 /// The table of a number. Suites and runs have several, other sets one.
 fn table_of(quantity: &str, set: Option<&SetSummary>, row: &NarratedRow<'_>) -> String {
+    let (output, per_user) = (&metric::OUTPUT_THROUGHPUT, &metric::PER_USER_THROUGHPUT);
+    let summary = [metric::TTFT.mean(), metric::TPOT.mean(), metric::TPOT.p99(), output.quantity()];
+    let is_one_of = |known: &[Quantity]| known.iter().any(|it| it.to_string() == quantity);
     let name = match (quantity, set.map(|set| &set.suite)) {
         (_, Some(None)) => "set-levels",
-        ("pp" | "tg" | "pp_times", Some(_)) => "prefill-decode",
+        ("pp_times", Some(_)) => "prefill-decode",
+        (_, Some(_)) if is_one_of(&[metric::PP.quantity(), metric::TG.quantity()]) => {
+            "prefill-decode"
+        }
         ("sweet_spot" | "sweet_spot_same", _) => "concurrency-scaling",
-        ("per_user_throughput", Some(Some(suite))) if suite.scaling == Some(row.condition) => {
+        (_, Some(Some(suite)))
+            if quantity == per_user.name && suite.scaling == Some(row.condition) =>
+        {
             "concurrency-scaling"
         }
-        (
-            "input_tokens" | "output_tokens" | "concurrency" | "output_throughput" | "ttft.mean"
-            | "tpot.mean" | "tpot.p99",
-            Some(_),
-        ) => "performance-summary",
+        ("input_tokens" | "output_tokens" | "concurrency", Some(_)) => "performance-summary",
+        (_, Some(_)) if is_one_of(&summary) => "performance-summary",
         (_, Some(_)) => return row.name().map(table_of_scenario).unwrap_or_default(),
         (
             "kv_usage.max" | "running.max" | "waiting.max" | "running.mean" | "readings"
@@ -486,11 +494,10 @@ const fn in_flight_most(summary: &Summary) -> Option<u32> {
 /// The name of a level of a set: the condition with its level, or either alone. Suites have names for
 /// their rows.
 pub fn row_name(condition: &str, level: Level, several_conditions: bool) -> String {
-    let level = match level {
-        Level::AsAsked => return condition.to_owned(),
-        Level::Concurrency(requests) => format!("c={requests}"),
-        Level::Rate(_) | Level::Unlimited => level.to_string(),
-    };
+    if level == Level::AsAsked {
+        return condition.to_owned();
+    }
+    let level = level_name(level);
     if several_conditions { format!("{condition} ({level})") } else { level }
 }
 
@@ -558,7 +565,7 @@ pub fn printed(quantity: &str, value: f64) -> String {
     } else if is_ratio && matches!(unit, FactUnit::Number) {
         // A second decimal of a ratio would suggest more precision than it has.
         decimals(value, 1)
-    } else if is_count && quantity != "concurrency_mean" {
+    } else if is_count && quantity != metric::CONCURRENCY_MEAN.name {
         whole(value)
     } else {
         number(value)

@@ -145,8 +145,8 @@ impl<'a> Page<'a> {
     }
 
     /// The index of a fact of a row: of a quantity, or of a statistic of it, such as `ttft.p99`.
-    fn at(&self, row: &Row<'_>, quantity: &str) -> Option<usize> {
-        self.named_at(row.name(), quantity)
+    fn at(&self, row: &Row<'_>, quantity: impl ToString) -> Option<usize> {
+        self.named_at(row.name(), &quantity.to_string())
     }
 
     /// The index of a fact of the row with this name, or of the whole page.
@@ -193,7 +193,7 @@ impl<'a> Page<'a> {
     fn when(
         &self,
         row: &Row<'_>,
-        quantity: &str,
+        quantity: impl ToString,
         condition: impl Fn(f64) -> bool,
     ) -> Option<usize> {
         self.at(row, quantity).filter(|place| condition(self.value(*place)))
@@ -243,13 +243,14 @@ impl<'a> Page<'a> {
     fn leading<'p>(
         &self,
         rows: impl Iterator<Item = &'p Row<'a>>,
-        quantity: &str,
+        quantity: impl ToString,
         order: Better,
     ) -> Option<Leading<'p, 'a>>
     where
         'a: 'p,
     {
-        let found = rows.filter_map(|row| Some((row, self.at(row, quantity)?)));
+        let quantity = quantity.to_string();
+        let found = rows.filter_map(|row| Some((row, self.at(row, &quantity)?)));
         let mut found: Vec<(&Row<'a>, usize)> = found.collect();
         found.sort_by(|(_, a), (_, b)| {
             let (a, b) = (self.value(*a), self.value(*b));

@@ -10,7 +10,7 @@ mod tests;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use inferometer_analysis::Unit;
+use inferometer_analysis::{Unit, metric};
 use serde::{Deserialize, Serialize};
 
 use super::claims::{Ruling, Scope, check, quantity_name};
@@ -354,13 +354,13 @@ fn split(line: &str) -> Vec<String> {
 }
 
 /// The facts for the page as a whole, where the facts are many.
-const HEADLINES: [(&str, Option<&str>); 6] = [
+static HEADLINES: [(&str, Option<&str>); 6] = [
     ("sweet_spot", None),
     ("concurrency", None),
-    ("output_throughput", None),
-    ("per_user_throughput", None),
-    ("ttft", Some("p99")),
-    ("tpot", Some("p99")),
+    (metric::OUTPUT_THROUGHPUT.name, None),
+    (metric::PER_USER_THROUGHPUT.name, None),
+    (metric::TTFT.name, Some("p99")),
+    (metric::TPOT.name, Some("p99")),
 ];
 
 const RULES: &str = include_str!("narrator/rules.md");

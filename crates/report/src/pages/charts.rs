@@ -78,8 +78,9 @@ pub(super) fn throughput(series: &[Series<'_>]) -> Option<Chart> {
 pub(super) fn latency(series: &[Series<'_>]) -> Option<Chart> {
     let is_rate = has_rates(series);
     let ttft = LatencyOrigin::for_load(is_rate).ttft().p99();
-    let title = if is_rate { "TTFT from schedule, p99" } else { "TTFT p99" };
-    let wanted = [(title, ttft, "ms"), ("TPOT p99", metric::TPOT.p99(), "ms")];
+    let wanted = [ttft, metric::TPOT.p99()].map(|quantity| (quantity.title(), quantity, "ms"));
+    let wanted: Vec<_> =
+        wanted.iter().map(|(title, quantity, unit)| (title.as_str(), *quantity, *unit)).collect();
     against_load(series, ("latency-by-level", "Latency"), &wanted, |one| {
         let grown = wanted.iter().filter_map(|(title, quantity, _)| {
             growth(one, &format!("{title} is"), *quantity, fmt::latency, true)
@@ -190,7 +191,7 @@ fn lines(series: &[Series<'_>], wanted: &[Wanted<'_>]) -> Option<Lines> {
 pub(super) fn mermaid(series: &Series<'_>) -> Option<String> {
     let value = |row: &&Row<'_>| {
         let value = row.value(metric::OUTPUT_THROUGHPUT.quantity())?;
-        Some((format!("\"{}\"", fmt::level(row.level?.level)), format!("{value:.2}")))
+        Some((format!("\"{}\"", fmt::level(row.level?.level)), fmt::fixed(value, 2)))
     };
     let (names, values): (Vec<String>, Vec<String>) = series.rows.iter().filter_map(value).unzip();
     let label = load_axis(has_rates(std::slice::from_ref(series))).0;

@@ -155,11 +155,11 @@ fn scalability(found: &Scalability) -> String {
             let peak =
                 words_or_reason(&law.peak, |peak| format!("falls beyond c={}", figure(peak)));
             format!(
-                "universal scalability law: {} {unit} at c=1, σ {}, κ {}; {peak}; R² {:.3}{no_fit}",
+                "universal scalability law: {} {unit} at c=1, σ {}, κ {}; {peak}; R² {}{no_fit}",
                 figure(&law.lambda),
                 figure(&law.sigma),
                 figure(&law.kappa),
-                law.quality.r_squared,
+                number(law.quality.r_squared),
             )
         }
         Model::Saturating => {
@@ -169,10 +169,10 @@ fn scalability(found: &Scalability) -> String {
             let half =
                 curve.half_at.found().map(|half| format!(", half of it at c={}", figure(half)));
             format!(
-                "{ceiling}{}; R² {:.3}; the universal scalability law fits no better (AICc {} against \
+                "{ceiling}{}; R² {}; the universal scalability law fits no better (AICc {} against \
                  {}){no_fit}",
                 half.unwrap_or_default(),
-                curve.quality.r_squared,
+                number(curve.quality.r_squared),
                 number(found.universal.quality.aicc),
                 number(curve.quality.aicc),
             )

@@ -2,6 +2,7 @@
 //! sentences.
 
 use inferometer_analysis::{CheckState, Severity, ThresholdVerdict};
+use inferometer_model::variant_name;
 
 use super::prelude::*;
 use crate::document::Badge;
@@ -9,7 +10,7 @@ use crate::narrative::{Author, Sentence};
 
 /// The subject of a page.
 pub(crate) struct About<'a> {
-    /// Of the run or the set.
+    /// The id of the run or the set.
     pub(crate) id: &'a str,
     /// When it was measured, in RFC 3339.
     pub(crate) started: &'a str,
@@ -258,12 +259,6 @@ pub(crate) fn notice_of(notice: &Warning, text: String, points: Vec<Text>) -> Bl
     Block::Notice { mood, text: plain(text), points, remedy: Some(plain(sentence(&notice.remedy))) }
 }
 
-pub(crate) const fn state_word(state: CheckState) -> &'static str {
-    match state {
-        CheckState::NotChecked => "not checked",
-        CheckState::Passed => "passed",
-        CheckState::Noted => "noted",
-        CheckState::Degraded => "degraded",
-        CheckState::Invalid => "invalid",
-    }
+pub(crate) fn state_word(state: CheckState) -> String {
+    variant_name(&state).replace('_', " ")
 }

@@ -13,6 +13,7 @@ use inferometer_analysis::matrix::{
 };
 use inferometer_model::deployment::DeploymentFailure;
 use inferometer_model::study::{Level, Strategy};
+use inferometer_model::variant_name;
 
 use super::cells::across_cell;
 use super::prelude::*;
@@ -700,7 +701,7 @@ impl<'a> View<'a> {
         flags: &[(String, String)],
         level: Option<Level>,
     ) -> Vec<String> {
-        let strategy = strategy.map(|strategy| format!("{} parallel", strategy.word()));
+        let strategy = strategy.map(|strategy| format!("{} parallel", variant_name(&strategy)));
         let flags = flags_words(flags.iter().map(|(name, value)| (name, value)));
         let level = level.and_then(|level| self.level(level));
         strategy.into_iter().chain(flags).chain(level).collect()
@@ -821,7 +822,7 @@ const fn figure_names(figure: MatrixFigure) -> (&'static str, &'static str) {
         MatrixFigure::PromptTps => ("Prompt TPS", "prompt"),
         MatrixFigure::GenerationTps => ("Generation TPS", "generation"),
         MatrixFigure::Latency => ("Mean latency", "latency"),
-        MatrixFigure::Ttft => ("Mean TTFT", "ttft"),
+        MatrixFigure::Ttft => ("Mean TTFT", metric::TTFT.name),
         MatrixFigure::Cost => ("Cost", "cost"),
         MatrixFigure::Energy => ("Energy", "energy"),
     }
@@ -861,7 +862,7 @@ fn context_words(tokens: u32) -> String {
 
 /// Strategy and flags, where they are varied: `tensor · enforce-eager=true`.
 fn variant(row: &MatrixRow) -> Option<String> {
-    let strategy = row.strategy.map(|strategy| strategy.word().to_owned());
+    let strategy = row.strategy.map(|strategy| variant_name(&strategy).to_owned());
     let parts: Vec<String> = strategy.into_iter().chain(flags_words(&row.flags)).collect();
     (!parts.is_empty()).then(|| parts.join(" · "))
 }

@@ -166,7 +166,7 @@ fn badge(results: &[ToolResult]) -> Option<Badge> {
 
 /// The best of the results without marks.
 fn headline(lines: &[Line<'_>]) -> Vec<Card> {
-    let output = Quantity::Throughput("output_throughput");
+    let output = Quantity::Throughput(metric::OUTPUT_THROUGHPUT.name);
     let mut cards = Vec::from_iter(best_card(lines, "Highest output throughput", output));
     let results: Vec<&ToolResult> = lines.iter().flat_map(Line::results).collect();
     for kind in [LatencyKind::Ttft, LatencyKind::Tpot] {
@@ -322,10 +322,10 @@ fn table(lines: &[Line<'_>]) -> Table {
 
 /// Quantities that at least one result has, with their titles.
 fn quantities(lines: &[Line<'_>]) -> Vec<(String, Quantity)> {
-    const RATES: [(&str, &str); 4] = [
-        ("Requests/s", "request_throughput"),
+    static RATES: [(&str, &str); 4] = [
+        ("Requests/s", metric::REQUEST_THROUGHPUT.name),
         ("Goodput (req/s)", "request_goodput"),
-        ("Output tok/s", "output_throughput"),
+        ("Output tok/s", metric::OUTPUT_THROUGHPUT.name),
         ("Total tok/s", "total_token_throughput"),
     ];
     let results = || lines.iter().flat_map(Line::results);

@@ -1,10 +1,8 @@
 //! Rows of tables: one load, measured by one run or several, with its results.
 
 use inferometer_analysis::set::{Contaminated, PointResult, Reached, SuiteRow, Tally};
-use inferometer_analysis::{LoadFacts, RateFacts};
 
 use super::prelude::*;
-use crate::fmt::setting;
 use crate::narrative::facts::{row_name, table_of_scenario};
 
 #[derive(Clone, Debug, Default)]
@@ -129,18 +127,8 @@ impl<'a> Row<'a> {
 
     /// The request rate of an open loop.
     pub(super) fn rate(&self) -> Option<String> {
-        match &self.drawn()?.run.load {
-            LoadFacts::Closed { .. } => None,
-            LoadFacts::Open { rate, .. } => Some(match rate {
-                RateFacts::Steady { per_s } => format!("{}/s", setting(*per_s)),
-                RateFacts::Unlimited => "all at once".to_owned(),
-                RateFacts::Recorded { .. } => "as recorded".to_owned(),
-                RateFacts::Ramp { segments, .. } => {
-                    let (first, last) = (segments.first()?, segments.last()?);
-                    format!("{} to {}/s", setting(first.from_per_s), setting(last.to_per_s))
-                }
-            }),
-        }
+        let load = &self.drawn()?.run.load;
+        load.is_open().then(|| fmt::load::brief(load))
     }
 
     /// The run that its charts show, where it has several.

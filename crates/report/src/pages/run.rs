@@ -514,7 +514,7 @@ fn server_tokens(summary: &Summary, server: &ServerSide, source: &str) -> Option
         .right("Client", |row| count_cell(row.1))
         .right("Server", |row| Cell::number(whole(row.2.total), row.2.total))
         .right("Difference", |row| {
-            number_cell(row.3, |share| format!("{:+.2} %", share * 100.0), not_compared)
+            number_cell(row.3, |share| format!("{} %", signed_percent(share)), not_compared)
         })
         .right("Server (tok/s)", |row| number_cell(row.2.per_s, number, &no_rate))
         .table("tokens-reconciled", "", rows);

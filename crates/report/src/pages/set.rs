@@ -6,9 +6,9 @@ use super::prelude::*;
 use super::suite;
 use crate::gpus;
 use inferometer_analysis::METRICS;
-use inferometer_analysis::set::{Asked, FoundLimit, PointLine, QuestionKind, Subject};
+use inferometer_analysis::set::{FoundLimit, PointLine, QuestionKind, StudyFacts, Subject};
 use inferometer_model::spec::Lengths;
-use inferometer_model::study::{Dimension, Order};
+use inferometer_model::study::{Dimension, RunOrder};
 use serde::Serialize;
 
 /// The paths of a stored set.
@@ -148,7 +148,7 @@ fn question(set: &SetSummary) -> (&'static str, String) {
 }
 
 /// Number of runs, their order and the pauses between them.
-fn manner(asked: &Asked, seed: u64) -> String {
+fn manner(asked: &StudyFacts, seed: u64) -> String {
     let is_suite = asked.question == QuestionKind::Suite;
     let runs = match (&asked.stop_at, asked.runs) {
         (Some(target), most) => format!(
@@ -163,10 +163,10 @@ fn manner(asked: &Asked, seed: u64) -> String {
         (None, runs) => format!("{runs} runs each"),
     };
     let order = match (asked.question, asked.order) {
-        (QuestionKind::Repeat, _) | (QuestionKind::Suite, Order::Listed) => "",
-        (QuestionKind::Suite, Order::Interleaved) => ", shuffled in every round",
-        (_, Order::Interleaved) => ", interleaved",
-        (_, Order::Listed) => ", in the order of the list",
+        (QuestionKind::Repeat, _) | (QuestionKind::Suite, RunOrder::Listed) => "",
+        (QuestionKind::Suite, RunOrder::Interleaved) => ", shuffled in every round",
+        (_, RunOrder::Interleaved) => ", interleaved",
+        (_, RunOrder::Listed) => ", in the order of the list",
     };
     let rest = match asked.cool_down_s {
         seconds if 0.0 < seconds => format!(", {seconds} s of rest between runs"),
@@ -235,7 +235,6 @@ fn headline(set: &SetSummary, rows: &[Row<'_>]) -> Vec<Card> {
     let all: Vec<&Row<'_>> = rows.iter().collect();
     // The same metric as in the table below.
     let ttft = charts::first_token_metric(&all);
-    let ttft_name = if ttft == &metric::TTFT { "TTFT mean" } else { "TTFT mean from schedule" };
     let least = |name: &str, quantity: Quantity| {
         let known = rows.iter().filter_map(|row| Some((row, row.value(quantity)?)));
         let (row, _) = known.min_by(|a, b| a.1.total_cmp(&b.1))?;
@@ -253,7 +252,7 @@ fn headline(set: &SetSummary, rows: &[Row<'_>]) -> Vec<Card> {
     let cards = [
         spot.map(|spot| cells::sweet_spot_card(spot, None)),
         cells::highest_output_card(rows),
-        least(ttft_name, ttft.mean()),
+        least(&ttft.mean().title(), ttft.mean()),
         least("TPOT mean", metric::TPOT.mean()),
         Some(cells::requests_card(rows)),
     ];
@@ -623,42 +622,39 @@ pub(crate) fn across(row: &Row<'_>, detail: Detail) -> Table {
         Some(value) => Cell::number(fmt::in_unit(value, quantity.metric().unit), value),
         None => missing(ONE_RUN),
     };
-    let columns = Columns::new("Quantity", |(quantity, ..): &Found| {
-        let statistic = quantity.statistic().map_or("", Statistic::name);
-        Cell::text(format!("{} {statistic}", quantity.metric().title).trim_end())
-    })
-    .right("Mean", |(quantity, across, mean)| {
-        let text = match (quantity.metric().unit, across.doubt()) {
-            (Unit::Share, Some(Interval { low, high })) if is_brief => {
-                let low = percent(low);
-                format!("{} ({}–{})", percent(*mean), low.trim_end_matches(" %"), percent(high))
-            }
-            (Unit::Share, _) => percent(*mean),
-            (_, around) => fmt::with_interval(Some(*mean), around.filter(|_| is_brief)),
-        };
-        Cell { text, ..quantity_cell(row, *quantity) }
-    })
-    .right("", |(quantity, ..)| Cell::text(fmt::unit_name(quantity.metric().unit)))
-    .right("95 % interval", |(quantity, across, mean)| match across.doubt() {
-        None => missing("too few values to give one"),
-        Some(interval) => Cell {
-            number: Some(*mean),
-            ..Cell::text(fmt::interval_in(interval, quantity.metric().unit))
-        },
-    })
-    .only_if(!is_brief)
-    .right("Std", |(quantity, across, mean)| {
-        // Equal values differ by rounding only.
-        let std = across.std.map(|std| if std < mean.abs() * 1e-9 { 0.0 } else { std });
-        shown(std, quantity)
-    })
-    .right("CoV", |(_, across, _)| {
-        let reason = if across.std.is_some() { "the mean is zero" } else { ONE_RUN };
-        number_cell(across.cov, percent, reason)
-    })
-    .right("Lowest", |(quantity, across, _)| shown(across.extremes().map(|it| it.0), quantity))
-    .right("Highest", |(quantity, across, _)| shown(across.extremes().map(|it| it.1), quantity))
-    .right("Runs", |(_, across, _)| count_cell(across.n.into()));
+    let columns = Columns::new("Quantity", |(quantity, ..): &Found| Cell::text(quantity.title()))
+        .right("Mean", |(quantity, across, mean)| {
+            let text = match (quantity.metric().unit, across.doubt()) {
+                (Unit::Share, Some(Interval { low, high })) if is_brief => {
+                    let low = percent(low);
+                    format!("{} ({}–{})", percent(*mean), low.trim_end_matches(" %"), percent(high))
+                }
+                (Unit::Share, _) => percent(*mean),
+                (_, around) => fmt::with_interval(Some(*mean), around.filter(|_| is_brief)),
+            };
+            Cell { text, ..quantity_cell(row, *quantity) }
+        })
+        .right("", |(quantity, ..)| Cell::text(fmt::unit_name(quantity.metric().unit)))
+        .right("95 % interval", |(quantity, across, mean)| match across.doubt() {
+            None => missing("too few values to give one"),
+            Some(interval) => Cell {
+                number: Some(*mean),
+                ..Cell::text(fmt::interval_in(interval, quantity.metric().unit))
+            },
+        })
+        .only_if(!is_brief)
+        .right("Std", |(quantity, across, mean)| {
+            // Equal values differ by rounding only.
+            let std = across.std.map(|std| if std < mean.abs() * 1e-9 { 0.0 } else { std });
+            shown(std, quantity)
+        })
+        .right("CoV", |(_, across, _)| {
+            let reason = if across.std.is_some() { "the mean is zero" } else { ONE_RUN };
+            number_cell(across.cov, percent, reason)
+        })
+        .right("Lowest", |(quantity, across, _)| shown(across.extremes().map(|it| it.0), quantity))
+        .right("Highest", |(quantity, across, _)| shown(across.extremes().map(|it| it.1), quantity))
+        .right("Runs", |(_, across, _)| count_cell(across.n.into()));
     let caption = if is_brief { String::new() } else { format!("{} across its runs", row.name) };
     let notes = row.level.filter(|_| is_brief).map(|level| {
         let (ok, failed) = (count(level.requests.ok), count(level.requests.failed));

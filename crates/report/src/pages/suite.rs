@@ -152,8 +152,8 @@ fn brief_performance(rows: &[Row<'_>]) -> Table {
 fn brief_speeds(suite: &SuiteSummary, rows: &[Row<'_>]) -> Table {
     let length = |get: fn(&SuiteRow) -> Option<&String>| {
         move |row: &&Row<'_>| {
-            let text = row.scenario.and_then(get).map(|text| terminal_line(text, 14));
-            Cell::text(text.unwrap_or_else(|| NOTHING.to_owned()))
+            let text = row.scenario.and_then(get).map(|it| length_cell(it).text);
+            Cell::text(text.map_or_else(|| NOTHING.to_owned(), |text| terminal_line(&text, 14)))
         }
     };
     let columns = Columns::new("scenario", |row: &&Row<'_>| brief_name(row))
@@ -234,11 +234,16 @@ fn headline(set: &SetSummary, rows: &[Row<'_>]) -> Vec<Card> {
     cards
 }
 
+/// A requested length: a number, or the text of a distribution.
+fn length_cell(text: &String) -> Cell {
+    text.parse().map_or_else(|_| Cell::text(text.clone()), count_cell)
+}
+
 fn performance(rows: &[Row<'_>]) -> Table {
     let length = |get: fn(&SuiteRow) -> Option<&String>| {
-        move |row: &&Row<'_>| match row.scenario.and_then(get) {
-            Some(text) => text.parse().map_or_else(|_| Cell::text(text.clone()), count_cell),
-            None => missing("it differs between the requests of the data"),
+        move |row: &&Row<'_>| {
+            let unknown = || missing("it differs between the requests of the data");
+            row.scenario.and_then(get).map_or_else(unknown, length_cell)
         }
     };
     let columns = Columns::new("Scenario", |row: &&Row<'_>| name(row))
@@ -310,7 +315,10 @@ fn warm(rows: &[&Row<'_>], prompts: Option<Prompts>) -> Option<Block> {
     let levels = |suspected: bool| -> Vec<String> {
         let is_so =
             |row: &&&Row<'_>| row.contaminated.is_some_and(|found| found.suspected == suspected);
-        rows.iter().filter(is_so).map(|row| level_or_name(row)).collect()
+        rows.iter()
+            .filter(is_so)
+            .map(|row| row.level.map_or_else(|| row.name.clone(), |it| level_name(it.level)))
+            .collect()
     };
     let all = rows.len();
     let (known, suspected) = (levels(false), levels(true));
@@ -343,10 +351,6 @@ fn warm(rows: &[&Row<'_>], prompts: Option<Prompts>) -> Option<Block> {
         points: Vec::new(),
         remedy: Some(plain(remedy)),
     })
-}
-
-fn level_or_name(row: &Row<'_>) -> String {
-    row.level.map_or_else(|| row.name.clone(), |found| level_name(found.level))
 }
 
 /// The scenario with several levels of concurrency, and its rows.
@@ -420,8 +424,10 @@ fn scenario(row: &Row<'_>, narrative: &Narrative) -> Section {
 
 fn key_metrics(row: &Row<'_>) -> Vec<Text> {
     let asked = row.scenario;
-    let input = asked.and_then(|asked| asked.input_tokens.as_deref()).unwrap_or(NOTHING);
-    let output = asked.and_then(|asked| asked.output_tokens.as_deref()).unwrap_or(NOTHING);
+    let lengths =
+        asked.map_or([None; 2], |it| [it.input_tokens.as_ref(), it.output_tokens.as_ref()]);
+    let [input, output] =
+        lengths.map(|it| it.map_or_else(|| NOTHING.to_owned(), |it| length_cell(it).text));
     let load = match (asked.and_then(|asked| asked.concurrency), row.rate()) {
         (Some(users), None) => format!("Concurrency: {}", count(users.into())),
         (None, None) => format!("Concurrency: {NOTHING}"),

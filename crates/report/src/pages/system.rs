@@ -105,7 +105,7 @@ fn software_rows(server: &ServerFacts) -> Vec<Vec<Cell>> {
     ];
     rows.extend(facts.into_iter().filter_map(|(name, value)| Some(row(name, value?))));
     rows.extend(server.deployment.iter().flat_map(deployment_rows));
-    rows.extend(server.told.iter().map(|(name, value)| row(name, value.clone())));
+    rows.extend(server.other.iter().map(|(name, value)| row(name, value.clone())));
     rows
 }
 

@@ -32,7 +32,7 @@ fn any_measure() -> impl Strategy<Value = Measure> {
     )
 }
 
-/// Of a load there may be no limit.
+/// A load, which may have no limit.
 fn load() -> impl Strategy<Value = f64> {
     prop_oneof![4 => value(), 1 => Just(f64::INFINITY)]
 }

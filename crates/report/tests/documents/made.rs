@@ -8,7 +8,7 @@ use inferometer_analysis::set::{PointResult, SetSummary, SuiteRow, SuiteSummary}
 use inferometer_model::SpecDraft;
 use inferometer_model::spec::WorkloadTable;
 use inferometer_model::study::{
-    Condition, Level, Order, Point, Prompts, Question, Repetition, Scenario, SetManifest, Stage,
+    Condition, Level, Point, Prompts, Question, Repetition, RunOrder, Scenario, SetManifest, Stage,
     StudySpec, Suite,
 };
 use inferometer_report::document::plain;
@@ -209,7 +209,7 @@ pub(crate) fn manifest(question: Question, names: &[&str]) -> SetManifest {
                 restart: None,
                 stop_at: None,
             },
-            order: Order::Listed,
+            order: RunOrder::Listed,
             seed: 7,
         },
     }

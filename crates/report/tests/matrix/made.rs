@@ -13,14 +13,15 @@ use inferometer_analysis::matrix::{
     MatrixSummary, RowEnding, Speedup, StrategyRow, StrategyTable, Winner,
 };
 use inferometer_analysis::set::{
-    AcrossRuns, Asked, ConditionSummary, QuestionKind, SET_SCHEMA, SetSummary, Subject,
+    AcrossRuns, ConditionSummary, QuestionKind, SET_SCHEMA, SetSummary, StudyFacts, Subject,
 };
 use inferometer_analysis::{Estimate, Interval, Severity, Verdict, Warning};
 use inferometer_model::deployment::{
     Departure, DepartureEnding, DeploymentFacts, DeploymentFailure, DeploymentStage, LikelyCause,
 };
 use inferometer_model::spec::Lengths;
-use inferometer_model::study::{DeploymentRecord, Level, MatrixModel, Order, Preset, Strategy};
+use inferometer_model::study::{DeploymentRecord, Level, MatrixModel, Preset, RunOrder, Strategy};
+use inferometer_model::variant_name;
 use serde_json::json;
 
 use self::tables::{loads, sections, strategies, winners};
@@ -105,12 +106,12 @@ fn set(plan: &Plan) -> SetSummary {
         tool_version: "0.1.0".to_owned(),
         simulated: false,
         seed: 7,
-        asked: Asked {
+        asked: StudyFacts {
             question: QuestionKind::Matrix,
             dimension: None,
             goals: Vec::new(),
             runs: plan.runs,
-            order: Order::Listed,
+            order: RunOrder::Listed,
             cool_down_s: 0.0,
             restarted: false,
             stop_at: None,
@@ -136,7 +137,7 @@ fn conditions(matrix: &MatrixSummary, subject: &Subject) -> Vec<ConditionSummary
     for row in &matrix.rows {
         let preset = &matrix.presets[row.preset as usize].name;
         let model = &matrix.models[row.model as usize].label;
-        let strategy = row.strategy.map_or("", Strategy::word);
+        let strategy = row.strategy.map_or("", |strategy| variant_name(&strategy));
         cells.insert(row.cell, format!("{preset} · {model} · {:?} · {strategy}", row.context));
     }
     let condition = |name: String| ConditionSummary {
@@ -361,7 +362,7 @@ fn record(row: &MatrixRow, repetition: u32, place: usize) -> DeploymentRecord {
         ready_after: Duration::from_secs_f64(31.0 + f64::from(row.preset) * 4.5),
         restarts: u32::try_from(place).unwrap(),
     };
-    let ending = if stubborn { DepartureEnding::Killed } else { DepartureEnding::Told };
+    let ending = if stubborn { DepartureEnding::Killed } else { DepartureEnding::OnRequest };
     DeploymentRecord {
         condition: row.cell,
         repetition,

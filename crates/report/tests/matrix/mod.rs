@@ -260,7 +260,7 @@ fn gpu_memory_is_said_to_be_free_where_a_tool_told_so_of_every_server() {
     assert!(!told(&set).contains("GPU memory free again"), "one of them is still running");
     for record in &mut set.matrix.as_mut().unwrap().deployments {
         let departure = record.departure.as_mut().unwrap();
-        (departure.ending, departure.left) = (DepartureEnding::Told, Vec::new());
+        (departure.ending, departure.left) = (DepartureEnding::OnRequest, Vec::new());
     }
     assert!(told(&set).contains("no process left, GPU memory free again."));
     set.matrix.as_mut().unwrap().deployments[0].departure.as_mut().unwrap().gpu_memory = None;

@@ -8,7 +8,7 @@ use inferometer_analysis::set::{PointResult, SetSummary};
 use inferometer_model::SpecDraft;
 use inferometer_model::spec::{LoadShape, Think, WorkloadTable};
 use inferometer_model::study::{
-    Condition, Dimension, Level, Order, Point, Prompts, Question, Repetition, Scenario,
+    Condition, Dimension, Level, Point, Prompts, Question, Repetition, RunOrder, Scenario,
     SetManifest, Stage, StudySpec, Suite, Sweep,
 };
 use serde_json::{Value, json};
@@ -128,7 +128,7 @@ fn manifest(question: Question, names: &[&str], runs: u32) -> SetManifest {
                 restart: None,
                 stop_at: None,
             },
-            order: Order::Listed,
+            order: RunOrder::Listed,
             seed: 7,
         },
     }
@@ -246,7 +246,7 @@ pub(crate) fn sweep(seed: u32, runs: u32, names: &[&str]) -> MadeSet {
     swept(seed, runs, (names, unchanged))
 }
 
-/// Of one server.
+/// A sweep of one server.
 pub(crate) fn sweep_with(seed: u32, runs: u32, change: Change) -> MadeSet {
     swept(seed, runs, (&["stock"], change))
 }

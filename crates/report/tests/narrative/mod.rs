@@ -178,7 +178,7 @@ fn a_search_says_what_it_found() {
         words: String::new(),
     });
     let text = narrated(&made);
-    let known = "The highest level that meets ttft.p99<500ms is 4/s; no further run has";
+    let known = "The highest level that meets ttft.p99<500ms is 4 req/s; no further run has";
     assert!(text.contains(known), "{text}");
 }
 

@@ -8,7 +8,7 @@ use inferometer_analysis::{Severity, Summary, Verdict, Warning};
 use inferometer_model::SpecDraft;
 use inferometer_model::spec::{LoadTable, WorkloadTable};
 use inferometer_model::study::{
-    Condition, Dimension, Level, Order, Point, Prompts, Question, Repetition, Scenario, Search,
+    Condition, Dimension, Level, Point, Prompts, Question, Repetition, RunOrder, Scenario, Search,
     SetManifest, Stage, StudySpec, Suite, Sweep,
 };
 use serde_json::{Value, json};
@@ -206,7 +206,7 @@ pub(super) fn manifest(question: Question, names: &[&str], runs: u32) -> SetMani
                 restart: None,
                 stop_at: None,
             },
-            order: Order::Interleaved,
+            order: RunOrder::Interleaved,
             seed: 7,
         },
     }
@@ -287,7 +287,7 @@ pub(super) fn suite() -> SetSummary {
     let names =
         ["Single User Latency", "Crowd\u{1b}[2J of Many Users Who Wait", "Concurrency Scaling"];
     let mut manifest = manifest(question, &names, 1);
-    manifest.study.order = Order::Listed;
+    manifest.study.order = RunOrder::Listed;
     for condition in &mut manifest.study.conditions {
         let load = LoadTable { concurrency: Some(16), ..LoadTable::default() };
         condition.spec = SpecDraft { load, ..SpecDraft::default() }.resolve().unwrap();

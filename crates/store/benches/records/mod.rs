@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use inferometer_model::journal::StartedRequest;
 use inferometer_model::record::{
-    Asked, Carried, ConnectionFacts, DoneMark, Event, Finish, FinishReason, Read, ResponseHead,
-    Usage,
+    Carried, ConnectionFacts, DoneMark, Event, Finish, FinishReason, Read, RequestedLengths,
+    ResponseHead, Usage,
 };
 use inferometer_model::{Ending, JournalEntry, Moment, RequestId, RequestRecord};
 
@@ -42,7 +42,7 @@ impl Answer {
             id: RequestId(id.into()),
             intended: FIRST + INTERVAL * id,
             admitted: FIRST + INTERVAL * id,
-            asked: Asked { input_tokens: 512, output_tokens: TOKENS, part: 0, turn: 0 },
+            asked: RequestedLengths { input_tokens: 512, output_tokens: TOKENS, part: 0, turn: 0 },
         };
         let sent = started.admitted + Duration::from_micros(50);
         let reads = self.reads(sent);

@@ -1,6 +1,6 @@
 //! Journals that were cut, changed or made up.
 
-use inferometer_model::record::Asked;
+use inferometer_model::record::RequestedLengths;
 use inferometer_model::{JournalEntry, Moment, RequestId, RequestRecord, StartedRequest};
 use inferometer_store::{Damage, DamagedFrame, Integrity, StoreError, Tail};
 use proptest::prelude::*;
@@ -135,7 +135,7 @@ fn a_frame_inside_a_message_is_not_an_entry() {
             id: RequestId(id),
             intended: Moment::ZERO,
             admitted: Moment::ZERO,
-            asked: Asked { input_tokens: 1, output_tokens: 1, part: 0, turn: 0 },
+            asked: RequestedLengths { input_tokens: 1, output_tokens: 1, part: 0, turn: 0 },
         };
         journal_bytes(&[JournalEntry::Started(small)]).split_off(HEADER_BYTES)
     };

@@ -7,7 +7,7 @@ use inferometer_model::StartedRequest;
 use inferometer_model::journal::NotSent;
 use inferometer_model::journal::RunStop;
 use inferometer_model::outcome::Cause;
-use inferometer_model::record::Asked;
+use inferometer_model::record::RequestedLengths;
 use inferometer_model::{JournalEntry, Moment, Outcome, RequestId};
 use inferometer_store::{RunDirectory, RunState, StoreError, Tail};
 use proptest::prelude::*;
@@ -206,7 +206,7 @@ fn a_journal_that_contradicts_itself_is_refused_and_left_alone() {
                 id: RequestId(most),
                 intended: Moment::ZERO,
                 admitted: Moment::ZERO,
-                asked: Asked { input_tokens: 1, output_tokens: 1, part: 0, turn: 0 },
+                asked: RequestedLengths { input_tokens: 1, output_tokens: 1, part: 0, turn: 0 },
             })],
         ),
     ] {

@@ -14,7 +14,7 @@ use inferometer_model::observations::{
 use inferometer_model::outcome::Cause;
 use inferometer_model::plan::{Bounds, Fingerprints};
 use inferometer_model::record::{
-    Asked, Carried, ConnectionFacts, Dial, DoneMark, Event, Finish, FinishReason, Read,
+    Carried, ConnectionFacts, Dial, DoneMark, Event, Finish, FinishReason, Read, RequestedLengths,
     ResponseHead, Usage,
 };
 use inferometer_model::spec::{LoadTable, PerSecond};
@@ -95,7 +95,7 @@ pub(crate) fn store() -> (TempDir, RunStore) {
 }
 
 pub(crate) fn started(id: u64) -> JournalEntry {
-    let asked = Asked { input_tokens: 512, output_tokens: 128, part: 0, turn: 0 };
+    let asked = RequestedLengths { input_tokens: 512, output_tokens: 128, part: 0, turn: 0 };
     JournalEntry::Started(StartedRequest {
         id: RequestId(id),
         intended: ms(id),
@@ -112,7 +112,7 @@ pub(crate) fn record(id: u64) -> RequestRecord {
         intended: ms(id),
         admitted: ms(id + 1),
         sent: Some(ms(id + 2)),
-        asked: Asked { input_tokens: 512, output_tokens: 2, part: 0, turn: 0 },
+        asked: RequestedLengths { input_tokens: 512, output_tokens: 2, part: 0, turn: 0 },
         connection: Some(ConnectionFacts {
             ordinal: 3,
             reused: false,

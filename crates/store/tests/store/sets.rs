@@ -7,7 +7,7 @@ use std::time::Duration;
 use inferometer_model::Manifest;
 use inferometer_model::observations::ClockAnchor;
 use inferometer_model::study::{
-    Condition, DeploymentRecord, Order, Question, Repetition, StudySpec,
+    Condition, DeploymentRecord, Question, Repetition, RunOrder, StudySpec,
 };
 use inferometer_store::{
     Listing, RunDirectory, RunState, RunStore, RunWriter, SetDirectory, StoreError, Stored,
@@ -28,7 +28,7 @@ fn study() -> StudySpec {
             restart: None,
             stop_at: None,
         },
-        order: Order::Interleaved,
+        order: RunOrder::Interleaved,
         seed: 7,
     }
 }

@@ -5,7 +5,7 @@ use inferometer_model::journal::{
 };
 use inferometer_model::outcome::{Cause, Stage};
 use inferometer_model::record::{
-    Asked, Carried, ConnectionFacts, Dial, DoneMark, Event, Finish, FinishReason, Read,
+    Carried, ConnectionFacts, Dial, DoneMark, Event, Finish, FinishReason, Read, RequestedLengths,
     ResponseHead, Usage,
 };
 use inferometer_model::{
@@ -72,9 +72,9 @@ fn request() -> impl Strategy<Value = RequestId> {
     any::<u64>().prop_map(RequestId)
 }
 
-fn asked() -> impl Strategy<Value = Asked> {
+fn asked() -> impl Strategy<Value = RequestedLengths> {
     (any::<u32>(), any::<u32>(), any::<u16>(), any::<u16>()).prop_map(
-        |(input_tokens, output_tokens, part, turn)| Asked {
+        |(input_tokens, output_tokens, part, turn)| RequestedLengths {
             input_tokens,
             output_tokens,
             part,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use inferometer_analysis::statistics::draws::Draws;
 use inferometer_model::SpecDraft;
-use inferometer_model::study::{Condition, Order, Question, Repetition};
+use inferometer_model::study::{Condition, Question, Repetition, RunOrder};
 
 use super::*;
 use crate::Study;
@@ -32,7 +32,7 @@ fn sweep(conditions: usize, steps: u32, seed: u64) -> StudySpec {
             restart: None,
             stop_at: None,
         },
-        order: Order::Interleaved,
+        order: RunOrder::Interleaved,
         seed,
     }
 }

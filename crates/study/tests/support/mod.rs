@@ -10,7 +10,7 @@ use std::time::Duration;
 use inferometer_analysis::{Estimate, Interval};
 use inferometer_model::SpecDraft;
 use inferometer_model::study::{
-    Condition, Dimension, Level, Order, Question, Repetition, Search, StudySpec, Sweep,
+    Condition, Dimension, Level, Question, Repetition, RunOrder, Search, StudySpec, Sweep,
 };
 use inferometer_study::{Reading, Study};
 
@@ -34,7 +34,7 @@ pub(crate) fn study(question: Question, runs: u32) -> StudySpec {
             restart: None,
             stop_at: None,
         },
-        order: Order::Interleaved,
+        order: RunOrder::Interleaved,
         seed: 1,
     }
 }

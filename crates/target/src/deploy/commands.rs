@@ -171,7 +171,7 @@ impl Server for Commands {
         }
         self.log = None;
         let mut stopped = interrupted.unwrap_or_else(|| self.up.end(grace));
-        stopped.ending = DepartureEnding::Told;
+        stopped.ending = DepartureEnding::OnRequest;
         stopped.troubles.extend(down.err());
         stopped
     }

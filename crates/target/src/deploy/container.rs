@@ -192,7 +192,7 @@ impl Server for Container {
         stopped.ending = match (was_gone, was_killed) {
             (true, _) => DepartureEnding::Before,
             (false, true) => DepartureEnding::Killed,
-            (false, false) => DepartureEnding::Told,
+            (false, false) => DepartureEnding::OnRequest,
         };
         let filter = format!("name={}", self.name);
         match self.ask(&["ps", "-a", "--filter", &filter, "--format", "{{.Names}}"], ANSWER) {

@@ -128,7 +128,7 @@ impl Server for Process {
         if exit_before.is_none() || !alive.is_empty() {
             self.family.signal(Signal::SIGTERM);
             let went = until(grace, || self.is_gone());
-            ending = if went { DepartureEnding::Told } else { DepartureEnding::Killed };
+            ending = if went { DepartureEnding::OnRequest } else { DepartureEnding::Killed };
             if !went {
                 until(KILL_PATIENCE, || {
                     self.family.signal(Signal::SIGKILL);

@@ -5,6 +5,7 @@ use std::fs;
 
 use inferometer_model::system::{Gpu, Machine};
 use inferometer_model::telemetry::{DeviceReading, Throttle};
+use inferometer_model::whole::to_u64;
 use serde_json::{Map, Value};
 
 use super::{LookError, run_tool, share};
@@ -47,13 +48,12 @@ fn quantity(value: &Value) -> Option<f64> {
 }
 
 /// Bytes. The tool writes `MB` and means mebibytes, which are also meant where it gives no unit.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "bounded before")]
 fn bytes(value: &Value) -> Option<u64> {
     let size = quantity(value).filter(|size| *size <= 1e9)?;
     let after_number = || value.as_str()?.split_whitespace().nth(1);
     let unit = value.get("unit").and_then(Value::as_str).or_else(after_number).unwrap_or("MB");
     let factor = if unit.starts_with('G') { 1_u64 << 30 } else { 1 << 20 };
-    Some((size * factor as f64).round() as u64)
+    Some(to_u64((size * factor as f64).round()))
 }
 
 // Which GPUs the machine has.

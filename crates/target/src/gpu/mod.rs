@@ -4,7 +4,6 @@
 pub(crate) mod amd;
 pub(crate) mod nvidia;
 
-use std::fmt;
 use std::io::ErrorKind;
 use std::process::Command;
 use std::time::Duration;
@@ -130,11 +129,7 @@ impl GpuProbe {
     }
 }
 
-impl fmt::Debug for GpuProbe {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("GpuProbe")
-    }
-}
+inferometer_model::debug_fields!(GpuProbe);
 
 /// The driver's own library first: it costs the least and reports the most.
 const ALL_HERE: [DeviceSource; 4] =

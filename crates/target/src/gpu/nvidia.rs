@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use inferometer_model::fetch::{Fetch, FetchRequest};
 use inferometer_model::system::{Gpu, Machine};
 use inferometer_model::telemetry::{DeviceReading, Throttle};
+use inferometer_model::whole::to_u64;
 
 use super::{LOOK_LIMIT, Look, LookError, run_tool, share};
 use crate::metrics::BODY_BYTES_MAX;
@@ -356,14 +357,9 @@ fn mebibytes(number: f64) -> Option<u64> {
     whole(number)?.checked_mul(1 << 20)
 }
 
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "bounded on both sides before"
-)]
 fn whole(number: f64) -> Option<u64> {
     const MAX: f64 = 1e15;
-    (0.0..=MAX).contains(&number).then_some(number.round() as u64)
+    (0.0..=MAX).contains(&number).then(|| to_u64(number.round()))
 }
 
 #[cfg(test)]

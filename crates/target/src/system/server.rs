@@ -244,10 +244,10 @@ impl ServerInfo {
             version: self.version.or(reported.version),
             start_command: self.start_command.or(reported.start_command),
             model_revision: self.model_revision.or(reported.model_revision),
-            known_by: self.machine.as_ref().map(|_| KnownBy::Told).or(reported.known_by),
+            known_by: self.machine.as_ref().map(|_| KnownBy::ServerInfo).or(reported.known_by),
             machine: self.machine.or(reported.machine),
             gpus_used: self.gpus_used.or(by_command).or(reported.gpus_used),
-            told: self.other.into_iter().collect(),
+            other: self.other.into_iter().collect(),
             ..reported
         }
     }
@@ -360,11 +360,11 @@ mod told_tests {
         let facts = read_server_info(toml, no_machine).unwrap().over(ServerFacts::default());
         assert_eq!((facts.software.as_deref(), facts.gpus_used), (Some("vLLM"), Some(4)));
         let machine = facts.machine.unwrap();
-        assert_eq!((machine.cpus, facts.known_by), (Some(8), Some(KnownBy::Told)));
+        assert_eq!((machine.cpus, facts.known_by), (Some(8), Some(KnownBy::ServerInfo)));
         let json = r#"echo '{"schema":"x","gpus_used":2,"other":{"image":"sha256:1"}}'"#;
         let facts = read_server_info(json, no_machine).unwrap().over(ServerFacts::default());
         assert_eq!(facts.gpus_used, Some(2));
-        assert_eq!(facts.told, [("image".to_owned(), "sha256:1".to_owned())]);
+        assert_eq!(facts.other, [("image".to_owned(), "sha256:1".to_owned())]);
     }
 
     #[test]

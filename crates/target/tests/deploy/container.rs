@@ -77,7 +77,7 @@ fn a_container_is_put_up_known_by_its_digest_and_removed() {
     assert!(facts.environment.contains(&("COLOUR".to_owned(), format!("blue {port}"))));
     assert!(!format!("{facts:?}").contains(key), "{facts:?}");
     let departure = deployment.stop();
-    assert_eq!(departure.ending, DepartureEnding::Told);
+    assert_eq!(departure.ending, DepartureEnding::OnRequest);
     assert!(departure.port_closed && departure.left.is_empty(), "{departure:?}");
     assert_eq!(departure.troubles, Vec::<String>::new());
     let asked = fs::read_to_string(folder.file("asked")).unwrap();

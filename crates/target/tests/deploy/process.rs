@@ -23,7 +23,7 @@ fn a_server_is_put_up_asked_and_taken_down_five_times() {
         assert_eq!(deployment.ended(), None);
         let base = deployment.base().clone();
         let departure = deployment.stop();
-        assert_eq!(departure.ending, DepartureEnding::Told);
+        assert_eq!(departure.ending, DepartureEnding::OnRequest);
         assert!(departure.port_closed && departure.left.is_empty(), "{departure:?}");
         assert_eq!(departure.troubles, Vec::<String>::new());
         assert!(TcpListener::bind((base.host.as_str(), base.port)).is_ok());
@@ -74,7 +74,7 @@ fn one_that_is_never_ready_is_given_up_in_time() {
     let failure = deployment.wait(&mut ask, &mut patiently).unwrap_err();
     assert_eq!(failure.stage, DeploymentStage::Ready);
     assert!(failure.what.contains("is not open yet"), "{failure:?}");
-    assert_eq!(deployment.stop().ending, DepartureEnding::Told);
+    assert_eq!(deployment.stop().ending, DepartureEnding::OnRequest);
     assert_eq!(folder.said(), "loading\n");
 }
 

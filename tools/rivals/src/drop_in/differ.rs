@@ -7,7 +7,7 @@ use crate::table::{Table, or_dash};
 
 const REQUESTS: f64 = 8.0;
 const TOKENS: f64 = 32.0;
-/// Of the engine, in milliseconds.
+/// Time between the engine's tokens, in milliseconds.
 const GAP: f64 = 10.0;
 const FIRST: f64 = 100.0;
 const LAST: f64 = FIRST + (TOKENS - 1.0) * GAP;

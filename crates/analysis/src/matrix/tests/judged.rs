@@ -370,7 +370,7 @@ fn a_server_that_leaves_something_behind_degrades_the_matrix() {
     let mut made = Made::new();
     made.measured("gpu-small", Strategy::Tensor, &[600.0]);
     let gone = Departure {
-        ending: DepartureEnding::Told,
+        ending: DepartureEnding::OnRequest,
         took: Duration::from_secs(1),
         port_closed: true,
         left: Vec::new(),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use inferometer_model::Moment;
 use inferometer_model::spec::{Extent, Lengths, LoadShape, Source, Think, VllmRandom};
 use inferometer_model::study::{
-    Condition, Level, Order, Point, Question, Repetition, Scenario, SetManifest, Stage, Suite,
+    Condition, Level, Point, Question, Repetition, RunOrder, Scenario, SetManifest, Stage, Suite,
 };
 
 use super::*;
@@ -93,7 +93,7 @@ fn manifest(prompts: Prompts, rows: &[PublishedRow]) -> SetManifest {
                 restart: None,
                 stop_at: None,
             },
-            order: Order::Listed,
+            order: RunOrder::Listed,
             seed: 0,
         },
     }

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use inferometer_model::spec::TargetSpec;
 use inferometer_model::study::{
-    Cell, Condition, Level, Matrix, MatrixModel, Order, Preset, Question, Repetition, Strategy,
+    Cell, Condition, Level, Matrix, MatrixModel, Preset, Question, Repetition, RunOrder, Strategy,
     StudySpec,
 };
 use inferometer_report::fmt::counted;
@@ -92,7 +92,7 @@ struct MatrixTable {
     lanes: Option<NonZeroU32>,
     /// Whether cells are measured as they are listed, or in a different random order in every repetition
     /// [default: listed]
-    order: Option<Order>,
+    order: Option<RunOrder>,
     /// Seed of all random values
     seed: Option<u64>,
     /// Currency of the prices, as a name or a symbol
@@ -373,7 +373,7 @@ fn resolve(file: &MatrixFile, arguments: &MatrixArguments) -> Result<StudyPlan> 
     let matrix = without_unused(matrix);
     notes.extend(notes_on_cells(&matrix, arguments.virtual_time));
     let question = Question::Matrix(matrix.clone());
-    let order = file.table.order.unwrap_or(Order::Listed);
+    let order = file.table.order.unwrap_or(RunOrder::Listed);
     let plan = StudyPlan::new(question, conditions, repetition, order);
     let warnings = warnings(&matrix, &plan.study, foreseen.len());
     Ok(StudyPlan { notes, warnings, foreseen, ..plan })

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use inferometer_model::Spec;
 use inferometer_model::spec::{Extent, LoadShape, Source, Workload};
 use inferometer_model::study::{
-    Condition, Level, Order, Prompts, Question, Scenario, StudySpec, Suite,
+    Condition, Level, Prompts, Question, RunOrder, Scenario, StudySpec, Suite,
 };
 use inferometer_study::play::known_specs;
 use inferometer_workload::Inputs;
@@ -69,7 +69,7 @@ struct SuiteTable {
     prompts: Option<Prompts>,
     /// Whether every round goes through the scenarios and levels as they are listed, or in an order
     /// of its own [default: listed]
-    order: Option<Order>,
+    order: Option<RunOrder>,
     /// Scenarios, in their order
     #[schemars(length(min = 1))]
     scenario: Vec<ScenarioTable>,
@@ -123,7 +123,7 @@ struct SuiteFile {
     /// Without its hash, changes and levels, which follow from all layers.
     suite: Suite,
     description: String,
-    order: Order,
+    order: RunOrder,
     /// The name of each scenario, and what it asks over the defaults of the suite.
     scenarios: Vec<(String, Layer)>,
 }
@@ -196,7 +196,7 @@ impl SuiteFile {
         Ok(Self {
             suite,
             description: table.description.unwrap_or_default(),
-            order: table.order.unwrap_or(Order::Listed),
+            order: table.order.unwrap_or(RunOrder::Listed),
             scenarios: layers,
         })
     }

@@ -349,10 +349,10 @@ fn generation_prompts(
             if let Some(instructions) = fields.text("instructions")? {
                 turns.push(Turn { role: Role::System, text: instructions.to_owned() });
             }
-            match text_or_list(fields.required("input")?, "input")? {
-                Ok(text) => turns.push(Turn { role: Role::User, text: text.to_owned() }),
-                Err(items) => {
-                    for (at, item) in items.iter().enumerate() {
+            match fields.required("input")? {
+                Value::String(text) => turns.push(Turn { role: Role::User, text: text.clone() }),
+                input => {
+                    for (at, item) in list_at(input, "input")?.iter().enumerate() {
                         turns.extend(input_item(item, &format!("input.{at}"))?);
                     }
                 }
@@ -378,9 +378,9 @@ pub(super) fn prompts(
         texts: ids.iter().map(|ids| vocabulary.decode(ids)).collect(),
         ids,
     };
-    let items = match text_or_list(fields.required(name)?, &place)? {
-        Ok(text) => return Ok(of_texts(vec![text.to_owned()])),
-        Err(items) => items,
+    let items = match fields.required(name)? {
+        Value::String(text) => return Ok(of_texts(vec![text.clone()])),
+        prompt => list_at(prompt, &place)?,
     };
     match items.first() {
         None => Err(empty_prompt()),
@@ -398,14 +398,10 @@ pub(super) fn prompts(
     }
 }
 
-/// A text, or else a list.
-fn text_or_list<'v>(
-    value: &'v Value,
-    place: &str,
-) -> Result<Result<&'v str, &'v [Value]>, ErrorBody> {
-    let list = || value.as_array().map(|items| Err(items.as_slice()));
+/// A list, where a text could be as well.
+fn list_at<'v>(value: &'v Value, place: &str) -> Result<&'v [Value], ErrorBody> {
     let wrong = || wrong_type(place, "string_type", "a valid string or list");
-    value.as_str().map(Ok).or_else(list).ok_or_else(wrong)
+    value.as_array().map(Vec::as_slice).ok_or_else(wrong)
 }
 
 /// `messages`, as OpenAI's chat has them.
@@ -443,12 +439,11 @@ fn turn(item: &Value, place: &str) -> Result<Turn, ErrorBody> {
 /// The text of a string or of a list of parts. Parts without text (pictures) have no tokens here;
 /// the results of tools have their text one storey deeper.
 fn content(value: &Value, place: &str) -> Result<String, ErrorBody> {
-    let parts = match text_or_list(value, place)? {
-        Ok(text) => return Ok(text.to_owned()),
-        Err(parts) => parts,
-    };
+    if let Value::String(text) = value {
+        return Ok(text.clone());
+    }
     let mut texts = Vec::new();
-    for (at, part) in parts.iter().enumerate() {
+    for (at, part) in list_at(value, place)?.iter().enumerate() {
         let fields = Fields::at(part, &format!("{place}.{at}"))?;
         match (fields.text("text")?, fields.value("content")) {
             (Some(text), _) => texts.push(text.to_owned()),

@@ -187,7 +187,7 @@ pub(super) const PHRASES: &[(Meaning, &str)] = {
         (Metric("tpot"), "tpot | time per output token"),
         (Metric("itl"), "itl | inter token latency | inter token latencies"),
         (Metric("icl"), "icl | inter chunk latency"),
-        (Metric("ttfc"), "ttfc | time to first chunk"),
+        (Metric("ttfc"), "ttfc | time to first content"),
         (Metric("e2e"), "e2e | e2e latency | end to end latency | request latency"),
         (Metric("output_throughput"), "output throughput | output token throughput | throughput"),
         (

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use inferometer_analysis::{Better, Verdict, metric};
+use inferometer_analysis::{Better, Metric, Quantity, Verdict, metric};
 use inferometer_model::spec::SourceKind;
 use inferometer_model::study::{Level, Prompts};
 
@@ -94,8 +94,8 @@ fn by_family(page: &Page<'_>, rules: &[FamilyRule]) -> Vec<Sentence> {
 
 pub(super) fn summary(page: &Page<'_>) -> Vec<Sentence> {
     let rest: [PageRule; 6] = [
-        |page| extreme(page, "The lowest TPOT mean", "tpot.mean", Better::Lower),
-        |page| extreme(page, "The longest TTFT mean", "ttft.mean", Better::Higher),
+        |page| extreme(page, "The lowest TPOT mean", metric::TPOT.mean(), Better::Lower),
+        |page| extreme(page, "The longest TTFT mean", metric::TTFT.mean(), Better::Higher),
         run_throughput,
         repeated,
         failures,
@@ -163,7 +163,7 @@ fn interactive_spot(page: &Page<'_>, family: &Family<'_>) -> Option<Sentence> {
 
 /// Whether an answer begins soon enough; `None` where TTFT is not known.
 fn is_interactive(page: &Page<'_>, row: &Row<'_>) -> Option<bool> {
-    Some(page.value(page.at(row, "ttft.p99")?) <= INTERACTIVE_MS)
+    Some(page.value(page.at(row, metric::TTFT.p99())?) <= INTERACTIVE_MS)
 }
 
 /// Whether no lower level could have been chosen.
@@ -202,7 +202,7 @@ fn peak(page: &Page<'_>, family: &Family<'_>) -> Option<Sentence> {
 }
 
 /// The row with the lowest or the highest value; none where too many cannot be distinguished from it.
-fn extreme(page: &Page<'_>, title: &str, quantity: &str, order: Better) -> Option<Sentence> {
+fn extreme(page: &Page<'_>, title: &str, quantity: Quantity, order: Better) -> Option<Sentence> {
     let found = page.leading(page.compared(), quantity, order)?;
     found.next.filter(|_| found.rivals.len() <= RIVALS_MOST)?;
     let mut rivals = Sentence::default();
@@ -296,7 +296,11 @@ const ABOVE: [(&str, f64, &str); 4] = [
         "Output throughput is {>output_throughput}; in the best second it was \
          {peak_output_throughput}, {=peak_times} times as much.",
     ),
-    ("attainment", 0.0, "{>attainment} of the requests met every SLO[: a goodput of {goodput}]."),
+    (
+        metric::ATTAINMENT.name,
+        0.0,
+        "{>attainment} of the requests met every SLO[: a goodput of {goodput}].",
+    ),
 ];
 
 fn row_failures(page: &Page<'_>, row: &Row<'_>) -> Option<Sentence> {
@@ -346,7 +350,7 @@ fn cached(page: &Page<'_>, row: &Row<'_>) -> Option<Sentence> {
 /// The evidence of prefill speed where the server reports no cache hits.
 fn too_fast(page: &Page<'_>, row: &Row<'_>) -> Option<Sentence> {
     let times = suspicion(page, row)?;
-    let cold = page.named_at(row.cold, "pp")?;
+    let cold = page.named_at(row.cold, metric::PP.name)?;
     let words = "Prefill speed is {>pp}, {=} times the {} of {*}: the prompts were probably in the \
                  server's prefix cache.";
     say!(page, row => words, times, cold, row.cold)
@@ -371,9 +375,9 @@ fn prefill(page: &Page<'_>, row: &Row<'_>) -> Option<Sentence> {
 }
 
 fn ttft_tail(page: &Page<'_>, row: &Row<'_>) -> Option<Sentence> {
-    let (p99, median) = (page.at(row, "ttft.p99")?, page.at(row, "ttft.p50")?);
+    let (p99, median) = (page.at(row, metric::TTFT.p99())?, page.at(row, metric::TTFT.p50())?);
     if !is_long_tailed(page, row) {
-        let above = above_median(page, row, "ttft")?;
+        let above = above_median(page, row, &metric::TTFT)?;
         return say!(page, row => "TTFT p99 is {>ttft.p99}{}.", above);
     }
     if page.overlap(p99, median) {
@@ -389,16 +393,17 @@ fn ttft_tail(page: &Page<'_>, row: &Row<'_>) -> Option<Sentence> {
 }
 
 /// `, 8.1 % above its median of 135.27 ms`; `None` where the two cannot be distinguished.
-fn above_median(page: &Page<'_>, row: &Row<'_>, metric: &str) -> Option<Sentence> {
-    let of = |statistic: &str| page.at(row, &format!("{metric}{statistic}"));
-    let (spread, median) = (of("_spread")?, of(".p50")?);
-    let is_apart = !page.overlap(of(".p99")?, median) && PRINTABLE_SHARE <= page.value(spread);
+fn above_median(page: &Page<'_>, row: &Row<'_>, metric: &'static Metric) -> Option<Sentence> {
+    let spread = page.at(row, format!("{}_spread", metric.name))?;
+    let median = page.at(row, metric.p50())?;
+    let is_apart =
+        !page.overlap(page.at(row, metric.p99())?, median) && PRINTABLE_SHARE <= page.value(spread);
     is_apart.then_some(())?;
     say!(page, ", {} above its median of {}", spread, median)
 }
 
 fn ttft_skew(page: &Page<'_>, row: &Row<'_>) -> Option<Sentence> {
-    let (mean, median) = (page.at(row, "ttft.mean")?, page.at(row, "ttft.p50")?);
+    let (mean, median) = (page.at(row, metric::TTFT.mean())?, page.at(row, metric::TTFT.p50())?);
     page.when(row, "ttft_skew", |skew| SKEW_LARGE <= skew && !page.overlap(mean, median))?;
     let end = if is_warm(page, row) {
         "as where some prompts are in the cache and some are not."
@@ -437,7 +442,7 @@ fn held_back(page: &Page<'_>, row: &Row<'_>) -> Option<Sentence> {
         let bound = page.value(page.at(row, bound)?);
         page.when(row, quantity, |running| 0.0 < running && running < HELD_BACK * bound)
     };
-    is_below("running.mean", "concurrency_mean")?;
+    is_below("running.mean", metric::CONCURRENCY_MEAN.name)?;
     is_below("running.max", "concurrency")?;
     page.when(row, "waiting.max", |waiting| 1.0 <= waiting)?;
     let words = "Of {=concurrency} in flight the server ran at most {=running.max} at once by {=readings} \
@@ -446,7 +451,7 @@ fn held_back(page: &Page<'_>, row: &Row<'_>) -> Option<Sentence> {
 }
 
 fn decode(page: &Page<'_>, row: &Row<'_>) -> Option<Sentence> {
-    let (p99, median) = (page.at(row, "tpot.p99")?, page.at(row, "tpot.p50")?);
+    let (p99, median) = (page.at(row, metric::TPOT.p99())?, page.at(row, metric::TPOT.p50())?);
     let is_apart = !page.overlap(p99, median);
     if page.when(row, "tpot_tail", |tail| TAIL_LONG <= tail && is_apart).is_some() {
         let words = "TPOT p99 is {>tpot.p99}, {=tpot_tail} times its median of {tpot.p50}: some answers \
@@ -454,7 +459,7 @@ fn decode(page: &Page<'_>, row: &Row<'_>) -> Option<Sentence> {
         return say!(page, row => words);
     }
     let spread = page.value(page.at(row, "tpot_spread")?);
-    let above = above_median(page, row, "tpot");
+    let above = above_median(page, row, &metric::TPOT);
     // Steady: from enough requests, and no long gap between tokens.
     let is_certified = row.is_certified(metric::TPOT.p99()) == Some(true);
     let pauses = long_pauses(page, row).or_else(|| longest_pause(page, row));
@@ -469,7 +474,7 @@ fn decode(page: &Page<'_>, row: &Row<'_>) -> Option<Sentence> {
 
 /// How many times its median ITL p99 is, where answers pause.
 fn long_pauses(page: &Page<'_>, row: &Row<'_>) -> Option<usize> {
-    let (p99, median) = (page.at(row, "itl.p99")?, page.at(row, "itl.p50")?);
+    let (p99, median) = (page.at(row, metric::ITL.p99())?, page.at(row, metric::ITL.p50())?);
     page.when(row, "itl_tail", |tail| PAUSES_LONG <= tail && !page.overlap(p99, median))
 }
 
@@ -501,12 +506,12 @@ pub(super) fn scaling(page: &Page<'_>) -> Vec<Sentence> {
     let rules: [FamilyRule; 9] = [
         levels_not_reached,
         |page, family| {
-            let course = from_to(page, family, "output_throughput")?;
+            let course = from_to(page, family, metric::OUTPUT_THROUGHPUT.name)?;
             let words = "Output throughput {}, {=throughput_times} times as much.";
             say!(page, page.rows_of(family).last()? => words, course)
         },
         |page, family| {
-            let course = from_to(page, family, "per_user_throughput")?;
+            let course = from_to(page, family, metric::PER_USER_THROUGHPUT.name)?;
             say!(page, "Per-user throughput {}.", course)
         },
         latencies,
@@ -556,7 +561,7 @@ fn from_to(page: &Page<'_>, family: &Family<'_>, quantity: &str) -> Option<Sente
 
 fn latencies(page: &Page<'_>, family: &Family<'_>) -> Option<Sentence> {
     let (first, last) = (page.rows_of(family).next()?, page.rows_of(family).last()?);
-    let (low, high) = (page.at(first, "tpot.p99")?, page.at(last, "tpot.p99")?);
+    let (low, high) = (page.at(first, metric::TPOT.p99())?, page.at(last, metric::TPOT.p99())?);
     let times = page.at(last, "tpot_times")?;
     let has_grown = 1.0 < page.value(times) && !page.overlap(low, high);
     let end = if has_grown { say!(page, ", {=} times as long", times) } else { None };
@@ -606,9 +611,9 @@ fn flat<'p, 'a>(page: &'p Page<'a>, family: &Family<'_>) -> Option<Flat<'p, 'a>>
         let small = (1.0 + GAIN_SMALL).powf((high? / low?).log2());
         let change = page.at(two[1], "throughput_gain");
         let change = change.or_else(|| page.at(two[1], "throughput_loss"))?;
-        let own = page.at(two[0], "output_throughput")?;
+        let own = page.at(two[0], metric::OUTPUT_THROUGHPUT.name)?;
         let later = rows[place + 1..].iter();
-        let later = later.filter_map(|row| page.at(row, "output_throughput"));
+        let later = later.filter_map(|row| page.at(row, metric::OUTPUT_THROUGHPUT.name));
         let later: Vec<usize> = later.collect();
         let is_flat = later.iter().all(|other| page.value(*other) < small * page.value(own));
         // How many times as much the other may be, as far as the intervals allow.
@@ -651,7 +656,7 @@ fn saturation(page: &Page<'_>, family: &Family<'_>) -> Option<Sentence> {
 fn last_gain<'p, 'a>(page: &'p Page<'a>, family: &Family<'_>) -> Option<(&'p Row<'a>, usize)> {
     let mut rows = page.rows_of(family).rev();
     let (last, before) = (rows.next()?, rows.next()?);
-    let throughput = |row| page.at(row, "output_throughput");
+    let throughput = |row| page.at(row, metric::OUTPUT_THROUGHPUT.name);
     let is_seen = !page.overlap(throughput(before)?, throughput(last)?);
     Some((last, page.at(last, "throughput_gain").filter(|_| is_seen)?))
 }
@@ -788,7 +793,7 @@ fn uncertified(page: &Page<'_>) -> Option<Sentence> {
     let floor = page.count("certified_from");
     let lacks = |row: &&Row<'_>| {
         let has_few = page.when(row, "requests", |requests| requests < floor).is_some();
-        page.at(row, "ttft.p99").is_some() && !is_certified(row).unwrap_or(!has_few)
+        page.at(row, metric::TTFT.p99()).is_some() && !is_certified(row).unwrap_or(!has_few)
     };
     let poor = || page.rows.iter().filter(lacks);
     let fewest = page.fewest_requests(poor())?;
@@ -847,7 +852,8 @@ fn interactive(page: &Page<'_>, family: &Family<'_>) -> Option<Sentence> {
 
 /// The lowest level near the peak: higher levels cost users and add nothing.
 fn throughput(page: &Page<'_>, family: &Family<'_>) -> Option<Sentence> {
-    let peak = page.leading(page.rows_of(family), "output_throughput", Better::Higher)?.row;
+    let peak =
+        page.leading(page.rows_of(family), metric::OUTPUT_THROUGHPUT.name, Better::Higher)?.row;
     let is_near =
         |row: &&Row<'_>| page.when(row, "share_of_peak", |share| SHARE_OF_PEAK <= share).is_some();
     let chosen = page.rows_of(family).find(is_near)?;
@@ -855,7 +861,7 @@ fn throughput(page: &Page<'_>, family: &Family<'_>) -> Option<Sentence> {
     if chosen.name() == peak.name() {
         return say!(page, "{}, the most of these levels.", lead);
     }
-    let per_user = |row| page.at(row, "per_user_throughput");
+    let per_user = |row| page.at(row, metric::PER_USER_THROUGHPUT.name);
     let instead = per_user(chosen).zip(per_user(peak)).and_then(|(own, other)| {
         say!(page, "; per-user throughput is {} instead of {}", own, other)
     });

@@ -4,7 +4,8 @@
 use inferometer_analysis::matrix::{MatrixRow, MatrixSummary};
 use inferometer_analysis::set::{AcrossRuns, SetSummary};
 use inferometer_model::deployment::LikelyCause;
-use inferometer_model::study::{Level, Strategy};
+use inferometer_model::study::Level;
+use inferometer_model::variant_name;
 
 use super::{GAUGES, certainty_words, short_name};
 use crate::pages::csv::{Csv, level_field};
@@ -42,7 +43,7 @@ pub fn of_matrix(set: &SetSummary) -> Option<String> {
         .count("gpus", move |(_, row)| preset(row)?.gpus.map(u64::from))
         .text("model", |(_, row)| Some(matrix.models.get(row.model as usize)?.name.clone()))
         .count("context (tokens)", |(_, row)| row.context.map(u64::from))
-        .text("strategy", |(_, row)| Some(row.strategy.map(Strategy::word)?.to_owned()))
+        .text("strategy", |(_, row)| Some(variant_name(&row.strategy?).to_owned()))
         .count("tensor parallel", |(_, row)| row.tp.map(u64::from))
         .count("pipeline parallel", |(_, row)| row.pp.map(u64::from))
         .text("flags", |(_, row)| {
@@ -102,8 +103,8 @@ mod tests {
     use inferometer_model::SpecDraft;
     use inferometer_model::deployment::{DeploymentFailure, DeploymentStage};
     use inferometer_model::study::{
-        Cell, Condition, Matrix, MatrixModel, Order, Point, PointFailure, Preset, Question,
-        Repetition, SetManifest, Stage, StudySpec,
+        Cell, Condition, Matrix, MatrixModel, Point, PointFailure, Preset, Question, Repetition,
+        RunOrder, SetManifest, Stage, StudySpec,
     };
 
     use super::*;
@@ -162,7 +163,7 @@ mod tests {
                     restart: None,
                     stop_at: None,
                 },
-                order: Order::Listed,
+                order: RunOrder::Listed,
                 seed: 7,
             },
         }

@@ -22,7 +22,7 @@ const COMMAND_CHARS_MAX: usize = 1_000;
 const MESSAGE_CHARS_MAX: usize = 200;
 /// More logs than these are only in the folder of the set.
 const LOGS_MAX: usize = 24;
-/// Of more deployments, those that stopped cleanly are omitted first.
+/// The most deployments that are listed; those that stopped cleanly are omitted first.
 const DEPLOYMENTS_MAX: usize = 100;
 
 /// Presets, models, the load, and how servers were deployed.
@@ -324,7 +324,7 @@ pub(super) fn deployments(view: View<'_>) -> Option<Section> {
 }
 
 fn is_clean(departure: &Departure) -> bool {
-    departure.ending == DepartureEnding::Told
+    departure.ending == DepartureEnding::OnRequest
         && departure.port_closed
         && departure.left.is_empty()
         && departure.troubles.is_empty()
@@ -397,7 +397,7 @@ fn deployments_table(view: View<'_>, records: &[DeploymentRecord]) -> Table {
         .left("How it stopped", |(.., gone)| {
             let ending = gone.map(|departure| match departure.ending {
                 DepartureEnding::Before => "before the request",
-                DepartureEnding::Told => "on request",
+                DepartureEnding::OnRequest => "on request",
                 DepartureEnding::Killed => "killed",
             });
             known(ending, NOT_SEEN)

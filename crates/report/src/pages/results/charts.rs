@@ -99,7 +99,7 @@ enum Content {
 }
 
 /// The charts in the order of the page, with their ids.
-const CHARTS: [(Group, &str, Content); 8] = [
+static CHARTS: [(Group, &str, Content); 8] = [
     (Group::Means, "mean-ttft", Content::Latency(LatencyKind::Ttft, &[MEAN])),
     (Group::Means, "mean-tpot", Content::Latency(LatencyKind::Tpot, &[MEAN])),
     (
@@ -108,21 +108,21 @@ const CHARTS: [(Group, &str, Content); 8] = [
         Content::Rates(
             "Throughput",
             &[
-                ("Output throughput", "output_throughput", "tok/s"),
+                ("Output throughput", metric::OUTPUT_THROUGHPUT.name, "tok/s"),
                 ("Total token throughput", "total_token_throughput", "tok/s"),
-                ("Request throughput", "request_throughput", "req/s"),
+                ("Request throughput", metric::REQUEST_THROUGHPUT.name, "req/s"),
             ],
         ),
     ),
     (
         Group::Throughput,
-        "goodput",
+        metric::GOODPUT.name,
         Content::Rates("Goodput", &[("Goodput", "request_goodput", "req/s")]),
     ),
-    (Group::Distributions, "ttft", Content::Latency(LatencyKind::Ttft, &[P50, P99])),
-    (Group::Distributions, "tpot", Content::Latency(LatencyKind::Tpot, &[P50, P99])),
-    (Group::Distributions, "itl", Content::Latency(LatencyKind::Itl, &[MEAN, P50, P99])),
-    (Group::Distributions, "e2e", Content::Latency(LatencyKind::E2e, &[MEAN, P50, P99])),
+    (Group::Distributions, metric::TTFT.name, Content::Latency(LatencyKind::Ttft, &[P50, P99])),
+    (Group::Distributions, metric::TPOT.name, Content::Latency(LatencyKind::Tpot, &[P50, P99])),
+    (Group::Distributions, metric::ITL.name, Content::Latency(LatencyKind::Itl, &[MEAN, P50, P99])),
+    (Group::Distributions, metric::E2E.name, Content::Latency(LatencyKind::E2e, &[MEAN, P50, P99])),
 ];
 
 impl Axis<'_> {

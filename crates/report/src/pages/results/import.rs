@@ -255,7 +255,7 @@ fn absent(results: &[&ToolResult]) -> Option<String> {
         ("request throughput", |it| it.request_throughput.is_some()),
         ("output throughput", |it| it.output_throughput.is_some()),
         ("total token throughput", |it| it.total_token_throughput.is_some()),
-        ("goodput", |it| it.request_goodput.is_some()),
+        ("request goodput", |it| it.request_goodput.is_some()),
         ("single requests", |it| it.requests.is_some()),
     ];
     let facts = FACTS.iter().filter(|(_, has)| !results.iter().any(|it| has(it)));

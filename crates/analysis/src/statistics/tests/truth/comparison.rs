@@ -23,7 +23,7 @@ const FOUND: f64 = 0.80;
 #[derive(Clone, Copy, Debug)]
 struct Noise {
     name: &'static str,
-    /// Of each side, from run to run.
+    /// Spread of each side from run to run.
     own: [f64; 2],
     /// Common to the runs of a pair; when there is some, the comparison is paired.
     common: f64,

@@ -28,7 +28,7 @@ struct Coverage {
     naive: f64,
     /// How many times wider ours are, on average.
     width_ratio: f64,
-    /// Of the mean; a summary has it of nothing else.
+    /// Effective sample size of the mean; a summary has no other.
     effective_n: Option<f64>,
     dependent: bool,
 }

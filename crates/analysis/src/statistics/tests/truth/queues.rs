@@ -5,7 +5,7 @@ use super::{Process, Run};
 use crate::statistics::draws::Draws;
 use crate::statistics::{Percentile, Sample};
 
-/// Of the server's time; a service takes one unit on average.
+/// Share of the server's time that is busy; a service takes one unit on average.
 const LOAD: f64 = 0.7;
 
 pub(super) const fn mm1(requests: usize) -> Process {

@@ -4,7 +4,7 @@ use inferometer_engine::scheduler::{
     ConstantStep, HashedPrompt, Listener, Scheduler, SchedulerRequest, Step, StopRules,
 };
 
-use crate::workload::{self, Workload};
+use super::workload::{self, Workload};
 
 const STEP_NS: u64 = 1_000;
 const MOMENTS_MAX: u64 = 10_000;
