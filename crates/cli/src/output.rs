@@ -6,6 +6,9 @@ use inferometer_report::escape;
 
 use crate::failure::{Failure, Result};
 
+/// As the path of a file to write, this stands for standard output.
+pub(crate) const STDOUT: &str = "-";
+
 /// A result. A reader that left early (`| head`) is not our failure: the run is saved.
 pub(crate) fn result(text: &str) -> Result<()> {
     let mut stdout = std::io::stdout().lock();

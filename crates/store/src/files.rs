@@ -158,21 +158,106 @@ pub(crate) fn stamp(started: Timestamp) -> String {
     started.strftime("%Y%m%d-%H%M%S").to_string()
 }
 
-/// Replaces the file at `path`, and returns when the new bytes would survive a power cut.
+/// A file that is being written. A regular file gets its name when it is complete, and replaces an
+/// earlier one as a whole; before that, dropping it leaves nothing behind.
+#[derive(Debug)]
+pub struct OutputFile {
+    file: File,
+    path: PathBuf,
+    /// Its name until it is complete; a device or a FIFO is written to under its own.
+    draft: Option<PathBuf>,
+}
+
+impl OutputFile {
+    /// Begins the file that a user named. Symbolic links are followed; a device, a FIFO or a socket
+    /// is never replaced.
+    pub fn create(named: &Path) -> Result<Self> {
+        let is_special = fs::metadata(named).is_ok_and(|found| !found.is_file());
+        let path = if is_special { Ok(named.to_owned()) } else { behind_links(named) };
+        let create = |path: PathBuf| {
+            if is_special {
+                let file = File::options().write(true).open(&path)?;
+                return Ok(Self { file, path, draft: None });
+            }
+            let draft = Self::create_draft(path)?;
+            // The new file is no more open to others than the one that it replaces.
+            if let Ok(found) = fs::metadata(&draft.path) {
+                draft.file.set_permissions(found.permissions())?;
+            }
+            Ok(draft)
+        };
+        path.and_then(create).map_err(|error| StoreError::Write { path: named.to_owned(), error })
+    }
+
+    fn create_draft(path: PathBuf) -> io::Result<Self> {
+        let draft = draft_path(&path);
+        Ok(Self { file: File::create(&draft)?, path, draft: Some(draft) })
+    }
+
+    /// Gives the file its name, and returns when it would survive a power cut.
+    pub fn commit(mut self) -> Result<()> {
+        let Some(draft) = &self.draft else { return Ok(()) };
+        let placed = self.file.sync_all().and_then(|()| fs::rename(draft, &self.path));
+        if placed.is_ok() {
+            self.draft = None;
+        }
+        placed
+            .and_then(|()| sync_parent(&self.path))
+            .map_err(|error| StoreError::Write { path: self.path.clone(), error })
+    }
+
+    fn write_whole(mut self, bytes: &[u8]) -> Result<()> {
+        match self.file.write_all(bytes) {
+            Ok(()) => self.commit(),
+            Err(error) => Err(StoreError::Write { path: self.path.clone(), error }),
+        }
+    }
+}
+
+impl Write for OutputFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+impl Drop for OutputFile {
+    fn drop(&mut self) {
+        if let Some(draft) = &self.draft {
+            // The draft is of no use; the error that matters is the one before.
+            let _ = fs::remove_file(draft);
+        }
+    }
+}
+
+/// The path that symbolic links at `path` lead to, whether or not there is a file.
+fn behind_links(path: &Path) -> io::Result<PathBuf> {
+    /// As many as Linux follows.
+    const LINKS_MAX: usize = 40;
+    let mut path = path.to_owned();
+    for _ in 0..LINKS_MAX {
+        match fs::read_link(&path) {
+            Ok(link) => path = path.parent().unwrap_or_else(|| Path::new("")).join(link),
+            Err(_) => return Ok(path),
+        }
+    }
+    Err(io::Error::other("too many symbolic links"))
+}
+
+/// Writes the file that a user named, as [`OutputFile`] does.
+pub fn write_output(path: &Path, bytes: &[u8]) -> Result<()> {
+    OutputFile::create(path)?.write_whole(bytes)
+}
+
+/// Replaces a file of a stored folder, and returns when the new bytes would survive a power cut. A
+/// symbolic link there is replaced and not followed: the folder may come from elsewhere.
 pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<()> {
-    let draft = draft_path(path);
-    let write = || {
-        let mut file = File::create(&draft)?;
-        file.write_all(bytes)?;
-        file.sync_all()?;
-        fs::rename(&draft, path)?;
-        sync_parent(path)
-    };
-    write().map_err(|error| {
-        // The draft is of no use; the error that matters is the first one.
-        let _ = fs::remove_file(&draft);
-        StoreError::Write { path: path.to_owned(), error }
-    })
+    OutputFile::create_draft(path.to_owned())
+        .map_err(|error| StoreError::Write { path: path.to_owned(), error })?
+        .write_whole(bytes)
 }
 
 /// The file's bytes, or `None` when there is no such file.
@@ -189,9 +274,6 @@ pub fn read_at_most(path: &Path, limit: u64) -> Result<Option<Vec<u8>>> {
         Ok(bytes) => Ok(Some(bytes)),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         Err(error) => Err(StoreError::Read { path: path.to_owned(), error }),
-    }
-}
-
 /// A name next to `path` that no other thread or process uses.
 pub(crate) fn draft_path(path: &Path) -> PathBuf {
     static DRAFTS: AtomicU64 = AtomicU64::new(0);

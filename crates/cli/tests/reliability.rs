@@ -1,0 +1,100 @@
+//! What the tool must not destroy, lose or wait for, whatever happens around it.
+
+#![expect(clippy::unwrap_used, reason = "a test may fail by panicking")]
+
+use crate::support;
+
+use std::fs;
+use std::io::{Read, Write};
+use std::os::unix::fs::{FileTypeExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use support::{Engine, inferometer, output, text};
+
+fn send(signal: Signal, child: &Child) {
+    kill(Pid::from_raw(i32::try_from(child.id()).unwrap()), signal).unwrap();
+}
+
+/// Waits until `holds`, for at most half a minute.
+#[track_caller]
+fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
+    for _ in 0..1_500 {
+        if holds() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    panic!("{what} did not happen");
+}
+
+#[test]
+fn outputs_replace_nothing_but_regular_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    let run = |words: &str| {
+        let ran = output(&words.split_whitespace().collect::<Vec<_>>(), path);
+        assert!(matches!(ran.status.code(), Some(0 | 4)), "{}", text(&ran.stderr));
+        text(&ran.stdout)
+    };
+    run("simulate --requests 20 --quiet");
+    let table = run("export latest --format csv --to -");
+    assert!(table.starts_with("result") || table.contains(','), "{table}");
+
+    let commands: [(&str, &str); 4] = [
+        ("export latest --format csv --to", &table),
+        ("report latest --format html --to", ""),
+        ("report latest --format md --to", ""),
+        ("plan --requests 3 --save", ""),
+    ];
+    for (command, expected) in commands {
+        // A device is written to.
+        symlink("/dev/null", path.join("null")).unwrap();
+        run(&format!("{command} null"));
+        assert_eq!(fs::read_link(path.join("null")).unwrap(), Path::new("/dev/null"), "{command}");
+        fs::remove_file(path.join("null")).unwrap();
+
+        // A link is followed, also where it leads to nothing yet.
+        symlink("elsewhere", path.join("link")).unwrap();
+        for _ in 0..2 {
+            run(&format!("{command} link"));
+            assert_eq!(fs::read_link(path.join("link")).unwrap(), Path::new("elsewhere"));
+            let found = fs::read_to_string(path.join("elsewhere")).unwrap();
+            assert!(!found.is_empty() && found.contains(expected), "{command}: {found}");
+        }
+        fs::remove_file(path.join("link")).unwrap();
+        fs::remove_file(path.join("elsewhere")).unwrap();
+
+        // A FIFO has a reader.
+        assert!(Command::new("mkfifo").arg(path.join("fifo")).status().unwrap().success());
+        let fifo = path.join("fifo");
+        let reader = std::thread::spawn(move || fs::read_to_string(fifo).unwrap());
+        run(&format!("{command} fifo"));
+        assert!(reader.join().unwrap().contains(expected), "{command}");
+        assert!(fs::symlink_metadata(path.join("fifo")).unwrap().file_type().is_fifo());
+        fs::remove_file(path.join("fifo")).unwrap();
+    }
+}
+
+#[test]
+fn a_plan_that_is_not_saved_to_its_end_leaves_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let size = || -> u64 {
+        let entries = fs::read_dir(folder.path()).unwrap();
+        entries.map(|entry| entry.unwrap().metadata().map_or(0, |found| found.len())).sum()
+    };
+    let mut plan = inferometer()
+        .args(["plan", "--requests", "300000", "--save", "plan.jsonl"])
+        .current_dir(folder.path())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    wait_until("a draft", || 0 < size());
+    send(Signal::SIGINT, &plan);
+    assert_eq!(plan.wait().unwrap().code(), Some(130));
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+}
