@@ -98,3 +98,25 @@ fn a_plan_that_is_not_saved_to_its_end_leaves_nothing() {
     assert_eq!(plan.wait().unwrap().code(), Some(130));
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
 }
+
+#[test]
+fn a_signal_that_is_ignored_at_the_start_stays_ignored() {
+    let engine = Engine::start(&[]);
+    let folder = tempfile::tempdir().unwrap();
+    let mut run = Command::new("nohup");
+    run.arg(env!("CARGO_BIN_EXE_inferometer")).args(["run", &engine.url(), "--json"]);
+    run.args(["--concurrency", "1", "--requests", "40", "--output-tokens", "4"]);
+    let mut run = run
+        .env("XDG_CACHE_HOME", "/nonexistent")
+        .current_dir(folder.path())
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    wait_until("a request", || 0 < engine.truth().requests.len());
+    send(Signal::SIGHUP, &run);
+    assert!(matches!(run.wait().unwrap().code(), Some(0 | 4)));
+    let stopped = support::observations(folder.path()).ending.stop;
+    assert_eq!(stopped, inferometer_model::journal::RunStop::PlanDone);
+}
