@@ -11,7 +11,7 @@ use inferometer_analysis::{LatencyOrigin, Quantity};
 use inferometer_model::endpoint::{Api, BaseUrlError};
 use inferometer_model::spec::{BodyTable, Slo, SourceTable, SpecError};
 use inferometer_model::study::Repetition;
-use inferometer_model::{BaseUrl, Spec, SpecDraft};
+use inferometer_model::{BaseUrl, Spec, SpecDraft, file};
 use inferometer_workload::WorkloadError;
 use inferometer_workload::saved::read_header;
 use serde_json::{Map, Value};
@@ -77,7 +77,7 @@ pub(crate) fn draft_scenario(headers: &[String], said: Layer) -> Result<Drafted>
 
 fn drafted(headers: &[String], experiment: Experiment, origins: Origins) -> Result<Drafted> {
     let Experiment { mut target, mut workload, .. } = experiment;
-    let secrets = Secrets::read(target.api_key_file.as_deref(), headers)?;
+    let mut secrets = Secrets::read(target.api_key_file.as_deref(), headers)?;
     let repetition = repetition(&experiment.repeat)?;
     let restart_timeout = experiment.repeat.restart_timeout.map_or(RESTART_TIMEOUT, |time| time.0);
     let url: Option<BaseUrl> = target
@@ -125,12 +125,15 @@ pub(crate) fn cores_allowed() -> Vec<u32> {
 }
 
 /// Puts the text of `prompt_file` into `prompt`. The line break at its end is the editor's.
+/// Length of a file that becomes part of every body. It is stored in the manifest, too.
+const BODY_FILE_BYTES_MAX: u64 = 4 << 20;
+
 fn read_prompt_file(source: &mut SourceTable) -> Result<()> {
     let Some(path) = source.prompt_file.take() else { return Ok(()) };
     if source.prompt.is_some() {
         return Err(Failure::usage("--prompt and --prompt-file both set the prompt; set one"));
     }
-    let text = std::fs::read_to_string(&path)
+    let text = file::read_text(&path, BODY_FILE_BYTES_MAX)
         .map_err(|error| Failure::usage(format!("prompt file {}: {error}", path.display())))?;
     let prompt = text.trim_end_matches(['\r', '\n']);
     if prompt.is_empty() {
@@ -144,7 +147,8 @@ fn read_prompt_file(source: &mut SourceTable) -> Result<()> {
 fn read_tools_file(body: &mut BodyTable) -> Result<()> {
     let Some(path) = body.tools.take() else { return Ok(()) };
     let unusable = |why: String| Failure::usage(format!("tools {}: {why}", path.display()));
-    let text = std::fs::read_to_string(&path).map_err(|error| unusable(error.to_string()))?;
+    let text =
+        file::read_text(&path, BODY_FILE_BYTES_MAX).map_err(|error| unusable(error.to_string()))?;
     let tools: Value =
         serde_json::from_str(&text).map_err(|error| unusable(format!("not JSON ({error})")))?;
     let are_tools = |tools: &Vec<Value>| !tools.is_empty() && tools.iter().all(Value::is_object);

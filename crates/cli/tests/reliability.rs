@@ -120,3 +120,41 @@ fn a_signal_that_is_ignored_at_the_start_stays_ignored() {
     let stopped = support::observations(folder.path()).ending.stop;
     assert_eq!(stopped, inferometer_model::journal::RunStop::PlanDone);
 }
+
+#[test]
+fn files_without_an_end_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let endless = folder.path().join("endless.toml");
+    symlink("/dev/zero", &endless).unwrap();
+    let endless = endless.to_str().unwrap();
+    let engine = ["engine", "--profile", endless];
+    for arguments in [
+        &["run", "--prompt-file", endless][..],
+        &["run", "http://127.0.0.1:9", "--api-key-file", endless],
+        &["run", "--dataset", endless],
+        &["run", "--trace", endless],
+        &["run", "--plan", endless],
+        &["run", "--tools", endless],
+        &["run", "--tokenizer", endless],
+        &["run", endless],
+        &["suite", endless],
+        &["matrix", endless],
+        &["import", endless],
+        &["fit", endless, "--profile", "h100-llama-8b"],
+        &engine,
+    ] {
+        // A reader without a bound would take all memory of the machine.
+        let mut command = Command::new("sh");
+        command.args(["-c", "ulimit -v 4194304; ulimit -t 20; exec \"$0\" \"$@\""]);
+        command.arg(env!("CARGO_BIN_EXE_inferometer"));
+        let ran = command.args(arguments).current_dir(folder.path()).output().unwrap();
+        let said = text(&ran.stderr);
+        assert_eq!(ran.status.code(), Some(2), "{arguments:?}: {said}");
+        let is_named = said.contains("it is a device") || said.contains("neither a file");
+        assert!(arguments == engine || is_named, "{arguments:?}: {said}");
+    }
+    let long = folder.path().join("long.txt");
+    fs::write(&long, vec![b'x'; 5 << 20]).unwrap();
+    let ran = output(&["run", "--prompt-file", "long.txt"], folder.path());
+    assert!(text(&ran.stderr).contains("long.txt: it is longer than 4 MiB"));
+}

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use inferometer_load::target::Credentials;
-use inferometer_model::Secret;
+use inferometer_model::{Secret, file};
 
 use crate::failure::{Failure, Result};
 
@@ -75,11 +75,7 @@ pub fn key_in_environment(variable: &str) -> Result<Option<String>> {
 /// The key in the file that a flag names.
 pub fn key_by(flag: &str, path: &Path) -> Result<String> {
     let unusable = |reason: String| Failure::usage(format!("{flag} {}: {reason}", path.display()));
-    let size = std::fs::metadata(path).map_err(|error| unusable(error.to_string()))?.len();
-    if (64 << 10) < size {
-        return Err(unusable("is too large to be a key".to_owned()));
-    }
-    let text = std::fs::read_to_string(path).map_err(|error| unusable(error.to_string()))?;
+    let text = file::read_text(path, 64 << 10).map_err(|error| unusable(error.to_string()))?;
     match text.trim() {
         "" => Err(unusable("is empty".to_owned())),
         key => Ok(key.to_owned()),

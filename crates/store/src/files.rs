@@ -3,10 +3,11 @@
 
 use std::ffi::OsStr;
 use std::fs::{self, File, TryLockError};
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use inferometer_model::file;
 use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
@@ -262,20 +263,15 @@ pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<()> {
 
 /// The file's bytes, or `None` when there is no such file.
 pub fn read_at_most(path: &Path, limit: u64) -> Result<Option<Vec<u8>>> {
-    let read = || -> io::Result<Vec<u8>> {
-        let mut bytes = Vec::new();
-        File::open(path)?.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
-        Ok(bytes)
-    };
-    match read() {
-        Ok(bytes) if limit < bytes.len() as u64 => {
-            Err(StoreError::TooLong { path: path.to_owned(), limit })
-        }
+    match file::read(path, limit) {
         Ok(bytes) => Ok(Some(bytes)),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         Err(error) => Err(StoreError::Read { path: path.to_owned(), error }),
 /// A name next to `path` that no other thread or process uses.
 pub(crate) fn draft_path(path: &Path) -> PathBuf {
+        Err(error) if error.kind() == ErrorKind::FileTooLarge => {
+            Err(StoreError::TooLong { path: path.to_owned(), limit })
+        }
     static DRAFTS: AtomicU64 = AtomicU64::new(0);
     let ordinal = DRAFTS.fetch_add(1, Ordering::Relaxed);
     let name = path.file_name().unwrap_or_default().to_string_lossy();

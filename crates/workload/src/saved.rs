@@ -12,7 +12,7 @@ use inferometer_model::observations::Materials;
 use inferometer_model::plan::{Bounds, Fingerprints};
 use inferometer_model::spec::{Extent, Load, LoadShape, SavedSpec, Source, TOKENS_MAX, Workload};
 use inferometer_model::{
-    Content, Message, Moment, Plan, PlannedRequest, Prompt, Release, RequestId, Spec,
+    Content, Message, Moment, Plan, PlannedRequest, Prompt, Release, RequestId, Spec, file,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -57,7 +57,7 @@ pub fn read_header(path: &Path) -> Result<Header, SavedPlanError> {
 
 /// The lines of a file, behind its header.
 fn open_lines(path: &Path) -> Result<(Lines<BufReader<File>>, Header), SavedPlanError> {
-    let file = File::open(path)
+    let file = file::open(path)
         .map_err(|error| SavedPlanError::Unreadable { path: path.to_owned(), error })?;
     let bytes = BufReader::with_capacity(1 << 20, file);
     let mut lines = Lines::new(path, bytes, LINE_BYTES_MAX);
