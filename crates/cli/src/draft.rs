@@ -19,6 +19,7 @@ use serde_json::{Map, Value};
 use crate::arguments::{Experiment, ExperimentArguments, RepeatTable, SweepTable};
 use crate::experiment::{self, Layer, Origins};
 use crate::failure::{Failure, Result};
+use crate::output;
 use crate::secrets::Secrets;
 
 /// All that a command needs to know before it begins.
@@ -95,10 +96,8 @@ fn drafted(headers: &[String], experiment: Experiment, origins: Origins) -> Resu
     read_tools_file(&mut workload.body)?;
     let saved = workload.source.plan.as_ref().map(|path| read_header(path)).transpose();
     let saved = saved.map_err(WorkloadError::from)?.map(|header| header.spec());
-    let redactor = secrets.credentials.redactor();
     let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    let facts = experiment.metadata.iter();
-    let facts = facts.map(|(key, value)| (redactor.redact(key), redactor.redact(&text(value))));
+    let facts = experiment.metadata.iter().map(|(key, value)| (key.clone(), text(value)));
     let spec = SpecDraft {
         url,
         deployment,
@@ -114,6 +113,8 @@ fn drafted(headers: &[String], experiment: Experiment, origins: Origins) -> Resu
         header_names: secrets.header_names.clone(),
         metadata: facts.collect(),
     };
+    secrets.hide_typed(&spec, repetition.restart.as_deref());
+    output::hide(secrets.credentials.redactor());
     let sweep = experiment.sweep;
     Ok(Drafted { spec, secrets, repetition, restart_timeout, sweep, origins })
 }
@@ -124,10 +125,10 @@ pub(crate) fn cores_allowed() -> Vec<u32> {
     allowed.into_iter().filter_map(|core| u32::try_from(core).ok()).collect()
 }
 
-/// Puts the text of `prompt_file` into `prompt`. The line break at its end is the editor's.
 /// Length of a file that becomes part of every body. It is stored in the manifest, too.
 const BODY_FILE_BYTES_MAX: u64 = 4 << 20;
 
+/// Puts the text of `prompt_file` into `prompt`. The line break at its end is the editor's.
 fn read_prompt_file(source: &mut SourceTable) -> Result<()> {
     let Some(path) = source.prompt_file.take() else { return Ok(()) };
     if source.prompt.is_some() {

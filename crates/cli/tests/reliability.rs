@@ -121,6 +121,84 @@ fn a_signal_that_is_ignored_at_the_start_stays_ignored() {
     assert_eq!(stopped, inferometer_model::journal::RunStop::PlanDone);
 }
 
+/// Every file below a folder, with its bytes.
+fn files_below(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(files_below(&path));
+        } else {
+            let bytes = fs::read(&path).unwrap();
+            found.push((path, bytes));
+        }
+    }
+    found
+}
+
+#[test]
+fn secrets_that_were_typed_reach_no_file_and_no_terminal() {
+    let folder = tempfile::tempdir().unwrap();
+    let key = "sk-test/0123456789+abc";
+    let engine = Engine::start(&["--ttft", "1ms", "--gap", "1ms", "--model", key]);
+    let ran = inferometer()
+        .args(["run", &engine.url(), "--requests", "4", "--output-tokens", "2", "--repeat", "2"])
+        .args(["--restart", &format!("HF_TOKEN=restart-secret true '{key}'"), "--stop", key])
+        .args(["--extra-body", &format!(r#"{{"user":"{key}","in":{{"password":"body-secret"}}}}"#)])
+        .args(["--metrics-path", "/metrics?api_key=query-secret", "--prompt", key])
+        .args(["--header", "X-Any: header-secret", "--metadata", &format!("{key}={key}")])
+        .env("OPENAI_API_KEY", key)
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
+    assert!(matches!(ran.status.code(), Some(0 | 4)), "{}", text(&ran.stderr));
+    let mut places = files_below(folder.path());
+    assert!(10 <= places.len(), "a set of two runs has more files");
+    places.push(("stdout".into(), ran.stdout));
+    places.push(("stderr".into(), ran.stderr));
+    // The base64 spelling was made by another program (Python's base64 module).
+    let spellings = [key, "c2stdGVzdC8wMTIzNDU2Nzg5K2FiYw", "sk-test%2F0123456789%2Babc"];
+    let typed = ["restart-secret", "body-secret", "query-secret", "header-secret"];
+    for (path, bytes) in &places {
+        for secret in spellings.iter().chain(&typed) {
+            let found = bytes.windows(secret.len()).any(|window| window == secret.as_bytes());
+            assert!(!found, "{} holds {secret}", path.display());
+        }
+    }
+
+}
+
+#[test]
+fn a_secret_in_a_file_of_another_program_is_reported() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = Engine::start(&["--ttft", "1ms", "--gap", "1ms"]);
+    let restart = "echo our-own-password";
+    let ran = inferometer()
+        .args(["run", &engine.url(), "--requests", "4", "--output-tokens", "2", "--repeat", "2"])
+        .args(["--restart", restart, "--header", "X-Any: our-own-password"])
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
+    let said = text(&ran.stderr);
+    assert!(said.contains("restart.log holds a key or password"), "{said}");
+}
+
+#[test]
+fn messages_do_not_repeat_passwords() {
+    let folder = tempfile::tempdir().unwrap();
+    for arguments in [
+        &["run", "--gpu-telemetry", "dcgm=http://u:PW-of-mine@gpu1:9400/metrics"][..],
+        &["run", "http://u:PW-of-mine@host:80"],
+        &["run", "--concurrency", "http://u:PW-of-mine@host:80"],
+        &["run", "--header", "PW-of-mine"],
+    ] {
+        let ran = output(arguments, folder.path());
+        let said = text(&ran.stderr);
+        assert_eq!(ran.status.code(), Some(2), "{said}");
+        assert!(!said.contains("PW-of-mine") && said.contains("error"), "{said}");
+    }
+}
+
 #[test]
 fn files_without_an_end_are_refused() {
     let folder = tempfile::tempdir().unwrap();

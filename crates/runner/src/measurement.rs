@@ -95,6 +95,7 @@ impl Runner {
     pub fn connect(self, session: &Session) -> Result<Connected> {
         let store = RunStore::open(self.folder).map_err(Failure::from_usage)?;
         store.check_writable().map_err(Failure::from_usage)?;
+        let store = store.hiding(self.secrets.credentials.redactor());
         let spec = &self.planned.spec;
         let is_deployed = matches!(spec.target, TargetSpec::Deployed(_));
         let log = is_deployed.then(|| deployed::log_in(store.path()));
@@ -260,6 +261,7 @@ impl Live {
         listening.stop(session);
         let summary = seal_summary(&directory, &writer.seal()?)?;
         session.emit(Event::Finished { directory: directory.path().to_owned() });
+        warn_of_secrets(location.store, directory.path(), session)?;
         Ok(Run { directory, summary, server_failure: None })
     }
 
@@ -453,7 +455,7 @@ impl<'a> RunLocation<'a> {
     /// Creates the directory of the run.
     pub(crate) fn create(self, new: Manifest) -> Result<RunWriter, StoreError> {
         let writer = match self.point {
-            Some((set, number)) => set.create_point(number, new)?,
+            Some((set, number)) => set.create_point(number, self.store.redacted(new)?)?,
             None => self.store.create(new)?,
         };
         if let Some(log) = self.server_log {
@@ -628,6 +630,18 @@ pub(crate) struct Listening {
 
 /// One file, and two threads that write to it: each entry goes there whole.
 #[derive(Clone)]
+/// Looks for secrets in the files of a folder that is complete. They are struck out of everything
+/// that is written, so a file that holds one is a bug, or another program's.
+pub fn warn_of_secrets(store: &RunStore, folder: &Path, session: &Session) -> Result<()> {
+    for path in store.exposed(folder)? {
+        session.warn(format!(
+            "{} holds a key or password that was used here: do not share it",
+            path.display()
+        ));
+    }
+    Ok(())
+}
+
 struct Journal(Arc<Mutex<TelemetryWriter>>);
 
 impl Journal {

@@ -3,7 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use inferometer_load::target::Credentials;
-use inferometer_model::{Secret, file};
+use inferometer_model::spec::TargetTable;
+use inferometer_model::{Secret, SpecDraft, file};
+use inferometer_target::deploy::secret;
+use serde_json::Value;
 
 use crate::failure::{Failure, Result};
 
@@ -47,6 +50,18 @@ impl Secrets {
     /// The key in the file that a flag names now, and none from anywhere else.
     pub fn typed(flag: &str, key_file: Option<&Path>) -> Result<Self> {
         Self::new(key_file.map(|path| key_by(flag, path)).transpose()?, flag, Vec::new())
+    }
+
+    /// Hides what was typed into a spec or a command and is secret by its name or its form.
+    pub fn hide_typed(&mut self, spec: &SpecDraft, restart: Option<&str>) {
+        let TargetTable { metrics_path, server_info, .. } = &spec.target;
+        let commands = restart.into_iter().chain(server_info.as_deref());
+        let mut found: Vec<String> = commands.flat_map(secret::typed_in_command).collect();
+        found.extend(secret::typed(metrics_path.iter().flat_map(|path| path.split(['?', '&']))));
+        let body = spec.workload.body.extra.clone().unwrap_or_default();
+        found.extend(secret::typed_in(&Value::Object(body)));
+        let found: Vec<Secret> = found.into_iter().map(Secret::new).collect();
+        self.credentials.hide(&found);
     }
 
     fn new(key: Option<String>, source: &str, headers: Vec<(String, Secret)>) -> Result<Self> {

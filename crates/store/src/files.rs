@@ -3,11 +3,11 @@
 
 use std::ffi::OsStr;
 use std::fs::{self, File, TryLockError};
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use inferometer_model::file;
+use inferometer_model::{Redactor, file};
 use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
@@ -18,6 +18,9 @@ use crate::error::{Result, StoreError};
 use crate::run;
 
 pub(crate) const SUMMARY_FILE: &str = "summary.json";
+/// Manifests have a few kilobytes, and those of sets of many servers some hundred; a longer file is
+/// not one.
+pub(crate) const MANIFEST_BYTES_MAX: u64 = 16 << 20;
 
 /// A directory of one kind: its id, which is the name of the directory (of a point, its set and its
 /// number), its manifest and its summary, with the bytes that a summary has at most.
@@ -87,9 +90,7 @@ impl ManifestFile {
         }
         let Self { format: known, missing: consequence, remedy, .. } = *self;
         let path = folder.join(self.name);
-        // Manifests have a few kilobytes, and those of sets of many servers some hundred; a longer file is
-        // not one.
-        let Some(json) = read_at_most(&path, 16 << 20)? else {
+        let Some(json) = read_at_most(&path, MANIFEST_BYTES_MAX)? else {
             return Err(StoreError::Missing { path, consequence });
         };
         let content = match serde_json::from_slice(&json) {
@@ -266,12 +267,33 @@ pub fn read_at_most(path: &Path, limit: u64) -> Result<Option<Vec<u8>>> {
     match file::read(path, limit) {
         Ok(bytes) => Ok(Some(bytes)),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(StoreError::Read { path: path.to_owned(), error }),
-/// A name next to `path` that no other thread or process uses.
-pub(crate) fn draft_path(path: &Path) -> PathBuf {
         Err(error) if error.kind() == ErrorKind::FileTooLarge => {
             Err(StoreError::TooLong { path: path.to_owned(), limit })
         }
+        Err(error) => Err(StoreError::Read { path: path.to_owned(), error }),
+    }
+}
+
+/// Whether a file holds a secret. It is read in pieces that overlap: a journal can be long.
+pub(crate) fn holds_secret(path: &Path, secrets: &Redactor) -> Result<bool> {
+    const PIECE: usize = 1 << 20;
+    let overlap = secrets.longest().saturating_sub(1);
+    let search = || -> io::Result<bool> {
+        let mut file = File::open(path)?;
+        let mut held = Vec::with_capacity(PIECE + overlap);
+        loop {
+            held.drain(..held.len().saturating_sub(overlap));
+            let piece = (&mut file).take(PIECE as u64).read_to_end(&mut held)?;
+            if piece == 0 || secrets.finds_secret(&held) {
+                return Ok(piece != 0);
+            }
+        }
+    };
+    search().map_err(|error| StoreError::Read { path: path.to_owned(), error })
+}
+
+/// A name next to `path` that no other thread or process uses.
+pub(crate) fn draft_path(path: &Path) -> PathBuf {
     static DRAFTS: AtomicU64 = AtomicU64::new(0);
     let ordinal = DRAFTS.fetch_add(1, Ordering::Relaxed);
     let name = path.file_name().unwrap_or_default().to_string_lossy();

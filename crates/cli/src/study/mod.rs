@@ -222,9 +222,11 @@ impl<'a> Begin<'a> {
             dry_run::announce(&plan, &session, is_virtual)?;
         }
         session.interruption.check()?;
-        let set = play::create(&store, plan.study, &backend)?;
+        let study = &plan.study;
+        let set = play::create(&store, study.clone(), &backend)?;
         let (options, is_resumed) = (ResumeOptions::default(), false);
-        let player = Player { store: &store, set: &set, session: &session, options, is_resumed };
+        let (store, set, session) = (&store, &set, &session);
+        let player = Player { store, set, study, session, options, is_resumed };
         conclude(&player, &player.play(backend)?, results, &writer)
     }
 }
@@ -310,8 +312,9 @@ impl Resume<'_> {
             asked => writer(asked, &backend)?,
         };
         let session = begin_session(play::checked_ceiling(study, &backend)?, results.quiet)?;
-        let player =
-            Player { store: &store, set: &set, session: &session, options, is_resumed: true };
+        let store = &output::hiding(store);
+        let (set, session, is_resumed) = (&set, &session, true);
+        let player = Player { store, set, study, session, options, is_resumed };
         conclude(&player, &player.play(backend)?, results, &writer)
     }
 }
@@ -341,6 +344,7 @@ fn secrets(typed: &ExperimentArguments, manifest: &SetManifest) -> Result<Vec<Se
     Ok(read)
 }
 
+        output::hide(secrets.credentials.redactor());
 fn check_headers(secrets: &Secrets, names: &[String]) -> Result<()> {
     let (mut given, mut names) = (secrets.header_names.clone(), names.to_vec());
     given.sort_unstable();

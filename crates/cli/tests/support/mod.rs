@@ -36,8 +36,6 @@ pub(crate) fn inferometer() -> Command {
     command
 }
 
-/// Writes a script that can be executed. Another process writes it: a child that a test of another
-/// thread starts meanwhile would hold the file open for writing, and nothing could execute it.
 /// A shell starts what runs in its background with SIGINT ignored, and what is ignored stays so in
 /// every child. Where the tests are started like that, they take the signal themselves: their
 /// children begin with its usual effect then.
@@ -59,6 +57,8 @@ fn heed_signals() {
 
 pub(crate) fn write_program(path: &Path, script: &str) {
     let mut writer = Command::new("install");
+/// Writes a script that can be executed. Another process writes it: a child that a test of another
+/// thread starts meanwhile would hold the file open for writing, and nothing could execute it.
     writer.args(["-m", "755", "/dev/stdin"]).arg(path).stdin(Stdio::piped());
     let mut writer = writer.spawn().unwrap();
     writer.stdin.take().unwrap().write_all(script.as_bytes()).unwrap();
