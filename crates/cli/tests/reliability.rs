@@ -166,6 +166,11 @@ fn secrets_that_were_typed_reach_no_file_and_no_terminal() {
         }
     }
 
+    // What was struck out is missing when the set is resumed, so it is not resumed.
+    let resumed = output(&["sweep", "--resume", "latest"], folder.path());
+    let said = text(&resumed.stderr);
+    assert_eq!(resumed.status.code(), Some(2), "{said}");
+    assert!(said.contains("without the secrets"), "{said}");
 }
 
 #[test]
@@ -197,6 +202,41 @@ fn messages_do_not_repeat_passwords() {
         assert_eq!(ran.status.code(), Some(2), "{said}");
         assert!(!said.contains("PW-of-mine") && said.contains("error"), "{said}");
     }
+}
+
+#[test]
+fn a_set_from_elsewhere_is_resumed_only_if_it_is_trusted() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = Engine::start(&["--ttft", "1ms", "--gap", "1ms"]);
+    let ran = inferometer()
+        .args(["run", &engine.url(), "--requests", "4", "--output-tokens", "2", "--repeat", "3"])
+        .args(["--restart", "true", "--quiet"])
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
+    assert!(matches!(ran.status.code(), Some(0 | 4)), "{}", text(&ran.stderr));
+    let set = fs::read_dir(folder.path().join("runs")).unwrap().next().unwrap().unwrap().path();
+    let resume = |more: &[&str]| {
+        fs::remove_dir_all(set.join("points/2")).unwrap();
+        let ran = output(&[&["sweep", "--resume", "latest"], more].concat(), folder.path());
+        (ran.status.code(), text(&ran.stderr))
+    };
+    let (code, said) = resume(&[]);
+    assert!(matches!(code, Some(0 | 4)), "it was begun here: {said}");
+
+    // Somebody else's set has another command.
+    let path = set.join("set.json");
+    let changed = fs::read_to_string(&path).unwrap().replace("\"true\"", "\"touch stolen\"");
+    fs::write(&path, changed).unwrap();
+    let (code, said) = resume(&[]);
+    assert_eq!(code, Some(2), "{said}");
+    let shown = [format!("url: {}", engine.url()), "restart: touch stolen".to_owned()];
+    assert!(shown.iter().all(|line| said.contains(line)) && said.contains("--trust"), "{said}");
+    assert!(!folder.path().join("stolen").exists(), "nothing was run");
+    fs::create_dir_all(set.join("points/2")).unwrap();
+    let (code, said) = resume(&["--trust"]);
+    assert!(matches!(code, Some(0 | 4)), "{said}");
+    assert!(folder.path().join("stolen").exists());
 }
 
 #[test]

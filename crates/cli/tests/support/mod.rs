@@ -32,6 +32,8 @@ pub(crate) fn inferometer() -> Command {
     }
     // Nor may a calibration of theirs: it would judge the test's runs.
     command.env("XDG_CACHE_HOME", "/nonexistent");
+    // Sets that one process of a test begins another may resume.
+    command.env("XDG_STATE_HOME", env!("CARGO_TARGET_TMPDIR"));
     command.env("NO_COLOR", "1");
     command
 }
@@ -55,10 +57,10 @@ fn heed_signals() {
     });
 }
 
-pub(crate) fn write_program(path: &Path, script: &str) {
-    let mut writer = Command::new("install");
 /// Writes a script that can be executed. Another process writes it: a child that a test of another
 /// thread starts meanwhile would hold the file open for writing, and nothing could execute it.
+pub(crate) fn write_program(path: &Path, script: &str) {
+    let mut writer = Command::new("install");
     writer.args(["-m", "755", "/dev/stdin"]).arg(path).stdin(Stdio::piped());
     let mut writer = writer.spawn().unwrap();
     writer.stdin.take().unwrap().write_all(script.as_bytes()).unwrap();
