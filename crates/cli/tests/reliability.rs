@@ -276,3 +276,25 @@ fn files_without_an_end_are_refused() {
     let ran = output(&["run", "--prompt-file", "long.txt"], folder.path());
     assert!(text(&ran.stderr).contains("long.txt: it is longer than 4 MiB"));
 }
+
+#[test]
+fn a_run_whose_folder_is_removed_is_stored_all_the_same() {
+    let engine = Engine::start(&["--ttft", "20ms", "--gap", "1ms"]);
+    let folder = tempfile::tempdir().unwrap();
+    let run = inferometer()
+        .args(["run", &engine.url(), "--concurrency", "1", "--requests", "150"])
+        .args(["--output-tokens", "2"])
+        .current_dir(folder.path())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    wait_until("some requests", || 30 < engine.truth().requests.len());
+    fs::remove_dir_all(folder.path().join("runs")).unwrap();
+    let ran = run.wait_with_output().unwrap();
+    let said = text(&ran.stderr);
+    assert!(matches!(ran.status.code(), Some(0 | 4)), "{said}");
+    assert!(said.contains("written anew"), "{said}");
+    assert_eq!(support::observations(folder.path()).records.len(), 150);
+    assert!(output(&["verify", "latest"], folder.path()).status.success());
+}

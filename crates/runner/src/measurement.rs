@@ -295,7 +295,8 @@ fn play(
 ) -> Result<RunWriter> {
     let remedy = writer.directory().remedy();
     let (journal, batches) = sync_channel(JOURNAL_QUEUE);
-    let writing = spawn_writer(writer, batches)?;
+    let observer = session.clone();
+    let writing = spawn_writer(writer, batches, move |notice| observer.warn(notice))?;
     let plan = Arc::clone(&planned.plan);
     let driven = drive_plan(plan, target, clock, journal, (&planned.spec, session));
     let unfinished = |what: String| {

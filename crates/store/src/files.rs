@@ -3,7 +3,8 @@
 
 use std::ffi::OsStr;
 use std::fs::{self, File, TryLockError};
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -290,6 +291,39 @@ pub(crate) fn holds_secret(path: &Path, secrets: &Redactor) -> Result<bool> {
         }
     };
     search().map_err(|error| StoreError::Read { path: path.to_owned(), error })
+}
+
+/// Whether `path` still names the file that is open. What cannot be known counts as yes.
+pub(crate) fn is_named(file: &File, path: &Path) -> bool {
+    match (file.metadata(), fs::metadata(path)) {
+        (Ok(open), Ok(named)) => (open.dev(), open.ino()) == (named.dev(), named.ino()),
+        (Ok(_), Err(error)) => {
+            !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
+        }
+        (Err(_), _) => true,
+    }
+}
+
+/// Gives the content of an open file, whose name has gone, the name `path` again. The new file is
+/// locked, and at its end.
+pub(crate) fn restore_name(mut open: &File, path: &Path) -> io::Result<File> {
+    let folder = path.parent().unwrap_or_else(|| Path::new("."));
+    fs::create_dir_all(folder)?;
+    let draft = draft_path(path);
+    let mut file = create_new(&draft)?;
+    file.try_lock().map_err(io::Error::from)?;
+    open.seek(SeekFrom::Start(0))?;
+    io::copy(&mut open, &mut file)?;
+    file.sync_all()?;
+    fs::rename(&draft, path)?;
+    sync_parent(path)?;
+    sync_parent(folder)?;
+    Ok(file)
+}
+
+/// A new file that can be read as well: if its name is lost, its content is not.
+pub(crate) fn create_new(path: &Path) -> io::Result<File> {
+    File::options().read(true).write(true).create_new(true).open(path)
 }
 
 /// A name next to `path` that no other thread or process uses.
