@@ -298,3 +298,43 @@ fn a_run_whose_folder_is_removed_is_stored_all_the_same() {
     assert_eq!(support::observations(folder.path()).records.len(), 150);
     assert!(output(&["verify", "latest"], folder.path()).status.success());
 }
+
+#[test]
+fn what_was_changed_by_hand_is_not_believed() {
+    let folder = tempfile::tempdir().unwrap();
+    let ran = output(&["simulate", "--requests", "40", "--quiet"], folder.path());
+    assert!(matches!(ran.status.code(), Some(0 | 4)), "{}", text(&ran.stderr));
+    let run = support::latest_run(folder.path());
+    let export = || output(&["export", "latest", "--format", "csv"], folder.path());
+    let honest = export();
+    let path = run.path().join("summary.json");
+    let written = fs::read_to_string(&path).unwrap();
+    let changed = written.replacen("\"mean\": ", "\"mean\": 1", 1);
+    assert_ne!(changed, written);
+    fs::write(&path, &changed).unwrap();
+    let exported = export();
+    assert_eq!(text(&exported.stdout), text(&honest.stdout), "the records count");
+    for arguments in [
+        &["export", "latest", "--format", "csv"][..],
+        &["report", "latest", "--format", "json"],
+        &["compare", "latest", "latest"],
+        &["runs"],
+    ] {
+        let said = text(&output(arguments, folder.path()).stderr);
+        assert!(said.contains("changed after it was written"), "{arguments:?}: {said}");
+    }
+    fs::write(&path, written).unwrap();
+
+    // Whatever it is, a field of the manifest cannot be changed unnoticed.
+    let path = run.path().join("manifest.json");
+    let written = fs::read_to_string(&path).unwrap();
+    for (key, value) in [("monotonic_ns\": ", "1"), ("os\": \"", "x"), ("drivers\": ", "1")] {
+        let changed = written.replacen(key, &format!("{key}{value}"), 1);
+        assert_ne!(changed, written, "{key}");
+        fs::write(&path, changed).unwrap();
+        let verified = output(&["verify", "latest"], folder.path());
+        assert_eq!(verified.status.code(), Some(4), "{key}: {}", text(&verified.stderr));
+    }
+    fs::write(&path, written).unwrap();
+    assert!(output(&["verify", "latest"], folder.path()).status.success());
+}

@@ -670,6 +670,9 @@ impl RunDirectory {
             }
             Err(_) => absent(Absence::Unreadable),
         };
-        Observations { telemetry, machines, ..observations }
+        let manifest = self.path().join(MANIFEST.name);
+        let manifest = files::read_at_most(&manifest, files::MANIFEST_BYTES_MAX).ok().flatten();
+        let manifest_checksum = manifest.map(|bytes| crc32c::crc32c(&bytes));
+        Observations { manifest_checksum, telemetry, machines, ..observations }
     }
 }
