@@ -338,3 +338,19 @@ fn what_was_changed_by_hand_is_not_believed() {
     fs::write(&path, written).unwrap();
     assert!(output(&["verify", "latest"], folder.path()).status.success());
 }
+
+#[test]
+fn a_suite_of_many_scenarios_is_refused_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let scenario = |number| format!("[[scenario]]\nname = \"s{number}\"\npurpose = \"p\"\n");
+    let text_of = (0..20_000).map(scenario).collect::<String>();
+    fs::write(folder.path().join("many.toml"), text_of).unwrap();
+    // Quadratic work takes minutes.
+    let mut command = Command::new("sh");
+    command.args(["-c", "ulimit -t 20; exec \"$0\" suite many.toml --dry-run"]);
+    command.arg(env!("CARGO_BIN_EXE_inferometer"));
+    let ran = command.current_dir(folder.path()).output().unwrap();
+    let said = text(&ran.stderr);
+    assert_eq!(ran.status.code(), Some(2), "{said}");
+    assert!(said.contains("20000 scenarios are more than"), "{said}");
+}

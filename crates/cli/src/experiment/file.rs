@@ -37,8 +37,9 @@ pub(crate) fn text(path: &Path, kind: &str) -> Result<String> {
 pub(crate) fn parse(path: &Path, text: &str) -> Result<Layer> {
     let table = DeTable::parse(text).map_err(|error| syntax_error(path, text, &error))?;
     let mut origins = Origins::default();
+    let line_ends: Vec<usize> = text.match_indices('\n').map(|(end, _)| end).collect();
     let tree = plain_table(table.get_ref(), "", &mut |key, span| {
-        let line = line_and_column(text, span.start).0;
+        let line = line_ends.partition_point(|end| *end < span.start) + 1;
         origins.0.insert(key, format!("{}:{line}", path.display()));
     });
     Ok(Layer { tree, origins })
