@@ -354,3 +354,17 @@ fn a_suite_of_many_scenarios_is_refused_at_once() {
     assert_eq!(ran.status.code(), Some(2), "{said}");
     assert!(said.contains("20000 scenarios are more than"), "{said}");
 }
+
+#[test]
+fn an_engine_that_everyone_can_reach_says_so() {
+    for (host, is_said) in [("0.0.0.0", true), ("127.0.0.1", false)] {
+        let ran = inferometer()
+            .args(["engine", "--mode", "paced", "--port", "0", "--until-stdin-closes"])
+            .args(["--host", host])
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        let said = text(&ran.stderr);
+        assert_eq!(said.contains("everyone who reaches this machine"), is_said, "{said}");
+    }
+}
