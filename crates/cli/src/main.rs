@@ -48,10 +48,12 @@ fn main() -> ExitCode {
         Ok(arguments) => arguments,
         Err(error) => return output::refuse_arguments(&error),
     };
-    match run(arguments.command.unwrap_or_default()) {
+    let code = match run(arguments.command.unwrap_or_default()) {
         Ok(code) => code,
         Err(failure) => output::report(&failure),
-    }
+    };
+    terminal::flush();
+    code
 }
 
 fn run(command: Command) -> Result<ExitCode> {

@@ -8,11 +8,11 @@ use inferometer_report::escape;
 use inferometer_store::RunStore;
 
 use crate::failure::{Failure, Result};
+use crate::terminal;
 
 /// As the path of a file to write, this stands for standard output.
 pub(crate) const STDOUT: &str = "-";
 
-/// A result. A reader that left early (`| head`) is not our failure: the run is saved.
 /// What is struck out of everything that is printed.
 static SECRETS: RwLock<Option<Redactor>> = RwLock::new(None);
 
@@ -34,7 +34,9 @@ pub(crate) fn redacted(text: &str) -> String {
     known.as_ref().map_or_else(|| text.to_owned(), |known| known.redact(text))
 }
 
+/// A result. A reader that left early (`| head`) is not our failure: the run is saved.
 pub(crate) fn result(text: &str) -> Result<()> {
+    terminal::flush();
     let mut stdout = std::io::stdout().lock();
     match stdout.write_all(redacted(text).as_bytes()).and_then(|()| stdout.flush()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
@@ -44,8 +46,14 @@ pub(crate) fn result(text: &str) -> Result<()> {
     }
 }
 
-/// Everything that is not a result.
+/// Everything that is not a result, behind what events reported before.
 pub(crate) fn talk(line: &str) {
+    terminal::flush();
+    write_line(line);
+}
+
+/// A line for standard error.
+pub(crate) fn write_line(line: &str) {
     let mut stderr = std::io::stderr().lock();
     let _ = writeln!(stderr, "{}", redacted(line));
 }

@@ -278,6 +278,32 @@ fn files_without_an_end_are_refused() {
 }
 
 #[test]
+fn a_terminal_that_takes_nothing_does_not_delay_the_storing() {
+    let engine = Engine::start(&["--ttft", "1ms", "--gap", "1ms"]);
+    let folder = tempfile::tempdir().unwrap();
+    // A pipe that is full is as a terminal that was stopped with Ctrl-S.
+    let (mut reader, mut writer) = std::io::pipe().unwrap();
+    writer.write_all(&vec![b' '; 64 << 10]).unwrap();
+    let mut run = inferometer()
+        .args(["run", &engine.url(), "--requests", "4", "--output-tokens", "2"])
+        .current_dir(folder.path())
+        .stdout(Stdio::null())
+        .stderr(writer)
+        .spawn()
+        .unwrap();
+    let is_stored = || {
+        let runs = fs::read_dir(folder.path().join("runs")).into_iter().flatten();
+        runs.flatten().any(|run| run.path().join("summary.json").exists())
+    };
+    wait_until("the storing", is_stored);
+    assert_eq!(run.try_wait().unwrap(), None, "what it said is still waiting");
+    let mut said = Vec::new();
+    reader.read_to_end(&mut said).unwrap();
+    assert!(matches!(run.wait().unwrap().code(), Some(0 | 4)));
+    assert!(text(&said).contains("measuring"), "{}", text(&said));
+}
+
+#[test]
 fn a_run_whose_folder_is_removed_is_stored_all_the_same() {
     let engine = Engine::start(&["--ttft", "20ms", "--gap", "1ms"]);
     let folder = tempfile::tempdir().unwrap();
