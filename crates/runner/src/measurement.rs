@@ -12,9 +12,10 @@ use std::time::Duration;
 
 use inferometer_analysis::{Summary, check_slos, summarize};
 use inferometer_load::answer::Failure as LoadFailure;
+use inferometer_load::resources::{self, Memory};
 use inferometer_load::target::Credentials;
 use inferometer_load::{
-    Drive, Drivers, HttpFetch, LoadError, Progress, SystemClock, Target, drive, resources,
+    Drive, Drivers, HttpFetch, LoadError, Progress, ProgressView, SystemClock, Target, drive,
 };
 use inferometer_model::journal::JournalBatch;
 use inferometer_model::observations::{Correction, Endpoint, HttpVersion, WarmUpFacts};
@@ -94,8 +95,8 @@ impl Runner {
     /// Deploys or reaches the server and probes it. What comes next is [`Connected::measure`].
     pub fn connect(self, session: &Session) -> Result<Connected> {
         let store = RunStore::open(self.folder).map_err(Failure::from_usage)?;
-        store.check_writable().map_err(Failure::from_usage)?;
         let store = store.hiding(self.secrets.credentials.redactor());
+        store.check_writable().map_err(Failure::from_usage)?;
         let spec = &self.planned.spec;
         let is_deployed = matches!(spec.target, TargetSpec::Deployed(_));
         let log = is_deployed.then(|| deployed::log_in(store.path()));
@@ -260,8 +261,8 @@ impl Live {
         let writer = play(writer, &planned, target, clock, session)?;
         listening.stop(session);
         let summary = seal_summary(&directory, &writer.seal()?)?;
-        session.emit(Event::Finished { directory: directory.path().to_owned() });
         warn_of_secrets(location.store, directory.path(), session)?;
+        session.emit(Event::Finished { directory: directory.path().to_owned() });
         Ok(Run { directory, summary, server_failure: None })
     }
 
@@ -328,8 +329,13 @@ pub(crate) fn drive_plan(
             while stopped.recv_timeout(Duration::from_millis(250)) == Err(RecvTimeoutError::Timeout)
             {
                 let elapsed = Duration::from_nanos(clock.now().as_nanos());
-                let tick = ProgressTick { counts: counts.view(), bounds, elapsed };
-                observer(Event::Progress(tick));
+                let counts = counts.view();
+                observer(Event::Progress(ProgressTick { counts, bounds, elapsed }));
+                if Memory::find().is_some_and(|memory| is_used_up(memory, counts))
+                    && session.control.run_out()
+                {
+                    session.warn("stopping: there is no memory to summarize more requests");
+                }
             }
             observer(Event::ProgressEnded);
         });
@@ -352,6 +358,16 @@ pub(crate) fn drive_plan(
         let _ = ticker.join();
         ended
     })
+}
+
+/// Whether a tenth of the memory, and what it takes to summarize the run so far, is all that is left.
+fn is_used_up(memory: Memory, counts: ProgressView) -> bool {
+    /// What a record and everything that is computed from it takes, and an event of a stream; both as
+    /// measured on runs of many requests.
+    const BYTES_PER_REQUEST: u64 = 1_100;
+    const BYTES_PER_EVENT: u64 = 130;
+    let summary = BYTES_PER_REQUEST * counts.ended() + BYTES_PER_EVENT * counts.output_events;
+    memory.left_bytes < memory.limit_bytes / 10 + summary
 }
 
 /// Raises the limit on file descriptors, and returns how many requests may be in flight then.
@@ -614,6 +630,18 @@ impl WarmUpTally {
     }
 }
 
+/// Looks for secrets in the files of a folder that is complete. They are struck out of everything
+/// that is written, so a file that holds one is a bug, or another program's.
+pub fn warn_of_secrets(store: &RunStore, folder: &Path, session: &Session) -> Result<()> {
+    for path in store.exposed(folder)? {
+        session.warn(format!(
+            "{} holds a key or password that was used here: do not share it",
+            path.display()
+        ));
+    }
+    Ok(())
+}
+
 /// Computes the summary of a run and stores it beside the journal.
 pub fn seal_summary(directory: &RunDirectory, stored: &StoredRun) -> Result<Summary> {
     let summary = summarize(&stored.observations);
@@ -631,18 +659,6 @@ pub(crate) struct Listening {
 
 /// One file, and two threads that write to it: each entry goes there whole.
 #[derive(Clone)]
-/// Looks for secrets in the files of a folder that is complete. They are struck out of everything
-/// that is written, so a file that holds one is a bug, or another program's.
-pub fn warn_of_secrets(store: &RunStore, folder: &Path, session: &Session) -> Result<()> {
-    for path in store.exposed(folder)? {
-        session.warn(format!(
-            "{} holds a key or password that was used here: do not share it",
-            path.display()
-        ));
-    }
-    Ok(())
-}
-
 struct Journal(Arc<Mutex<TelemetryWriter>>);
 
 impl Journal {
