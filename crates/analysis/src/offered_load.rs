@@ -141,6 +141,10 @@ impl ScheduleDelivered {
         // A request that never left lowers the sent rate, and so does a schedule that took longer than
         // planned.
         let planned_s = span_s(&intended).filter(|span_s| 0.0 < *span_s);
+        // The recorded times span only the requests between them: the others were due before or after.
+        let recorded = intended.len() as u64 + unattempted_between(observations, first_turns());
+        let beyond = (due as f64 - 1.0) / (recorded as f64 - 1.0);
+        let planned_s = planned_s.map(|planned_s| planned_s * beyond);
         let took_s = planned_s.and_then(|planned_s| Some(span_s(&sent)?.max(planned_s)));
         let intended_per_s = planned_s.map(|planned_s| (due as f64 - 1.0) / planned_s);
         let sent_per_s = took_s.map(|took_s| (sent.len() as f64 - 1.0) / took_s);
@@ -247,6 +251,21 @@ const STRETCHES_MAX: usize = 10_000_000;
 const FIT_MIN: usize = 50;
 /// Moments are whole nanoseconds.
 const ROUNDED_S: f64 = 1e-9;
+
+/// Requests without a record that lie between the first and the last of those that have one.
+fn unattempted_between<'a>(
+    observations: &Observations,
+    records: impl Iterator<Item = &'a RequestRecord> + Clone,
+) -> u64 {
+    let ids = records.map(|record| record.id.0);
+    let (first, last) = (ids.clone().min().unwrap_or(0), ids.max().unwrap_or(0));
+    let parts = observations.not_sent.iter().filter(|part| part.cause == Cause::ClientResource);
+    let between = parts.map(|part| {
+        let end = part.first.0.saturating_add(part.count);
+        end.min(last).saturating_sub(part.first.0.max(first))
+    });
+    between.sum()
+}
 
 /// Between the first and the last of sorted moments.
 fn span_s(moments_ns: &[u64]) -> Option<f64> {

@@ -102,6 +102,8 @@ pub enum DocumentError {
     Json(#[from] serde_json::Error),
     #[error("the document has the schema `{found}`, and this version reads `{expected}`")]
     Schema { found: String, expected: &'static str },
+    #[error("the document was changed after it was written: its checksum does not match")]
+    Changed,
     #[error("the capacity of the calibration is not a positive number")]
     Capacity,
 }
@@ -117,6 +119,25 @@ pub(crate) fn write_document(document: &impl Serialize) -> Vec<u8> {
     bytes
 }
 
+/// The document with a checksum as its last key, so that a change by hand is noticed.
+pub(crate) fn with_checksum(mut document: Vec<u8>) -> Vec<u8> {
+    document.truncate(document.trim_ascii_end().len().saturating_sub("\n}".len()));
+    let checksum = crc32c::crc32c(&document);
+    document.extend_from_slice(format!("{CHECKSUM_KEY}{checksum:08x}\"\n}}\n").as_bytes());
+    document
+}
+
+const CHECKSUM_KEY: &str = ",\n  \"checksum\": \"crc32c:";
+
+/// Whether the bytes are those that were written. Documents of earlier versions have no checksum.
+fn is_unchanged(bytes: &[u8]) -> bool {
+    let key = CHECKSUM_KEY.as_bytes();
+    let Some(start) = bytes.windows(key.len()).rposition(|window| window == key) else {
+        return true;
+    };
+    with_checksum([&bytes[..start], b"\n}\n"].concat()) == bytes
+}
+
 /// Reads a stored document. Keys that this version does not know are ignored. The schema is read first,
 /// so that a document of another form is not reported as one with a missing field.
 pub(crate) fn read_document<T: serde::de::DeserializeOwned>(
@@ -130,6 +151,9 @@ pub(crate) fn read_document<T: serde::de::DeserializeOwned>(
     let Schema { schema: found } = serde_json::from_slice(bytes)?;
     if found != expected {
         return Err(DocumentError::Schema { found, expected });
+    }
+    if !is_unchanged(bytes) {
+        return Err(DocumentError::Changed);
     }
     Ok(serde_json::from_slice(bytes)?)
 }
@@ -199,7 +223,7 @@ impl Summary {
     /// The document as it is stored: indented, each list of numbers on one line, with a line feed at
     /// its end.
     pub fn to_json_bytes(&self) -> Vec<u8> {
-        numbers_on_one_line(&write_document(self))
+        with_checksum(numbers_on_one_line(&write_document(self)))
     }
 
     /// Reads a stored document. Keys that this version does not know are ignored.

@@ -11,7 +11,7 @@ use inferometer_analysis::{LatencyOrigin, Quantity};
 use inferometer_model::endpoint::{Api, BaseUrlError};
 use inferometer_model::spec::{BodyTable, Slo, SourceTable, SpecError};
 use inferometer_model::study::Repetition;
-use inferometer_model::{BaseUrl, Spec, SpecDraft};
+use inferometer_model::{BaseUrl, Spec, SpecDraft, file};
 use inferometer_workload::WorkloadError;
 use inferometer_workload::saved::read_header;
 use serde_json::{Map, Value};
@@ -19,6 +19,7 @@ use serde_json::{Map, Value};
 use crate::arguments::{Experiment, ExperimentArguments, RepeatTable, SweepTable};
 use crate::experiment::{self, Layer, Origins};
 use crate::failure::{Failure, Result};
+use crate::output;
 use crate::secrets::Secrets;
 
 /// All that a command needs to know before it begins.
@@ -77,7 +78,7 @@ pub(crate) fn draft_scenario(headers: &[String], said: Layer) -> Result<Drafted>
 
 fn drafted(headers: &[String], experiment: Experiment, origins: Origins) -> Result<Drafted> {
     let Experiment { mut target, mut workload, .. } = experiment;
-    let secrets = Secrets::read(target.api_key_file.as_deref(), headers)?;
+    let mut secrets = Secrets::read(target.api_key_file.as_deref(), headers)?;
     let repetition = repetition(&experiment.repeat)?;
     let restart_timeout = experiment.repeat.restart_timeout.map_or(RESTART_TIMEOUT, |time| time.0);
     let url: Option<BaseUrl> = target
@@ -95,10 +96,8 @@ fn drafted(headers: &[String], experiment: Experiment, origins: Origins) -> Resu
     read_tools_file(&mut workload.body)?;
     let saved = workload.source.plan.as_ref().map(|path| read_header(path)).transpose();
     let saved = saved.map_err(WorkloadError::from)?.map(|header| header.spec());
-    let redactor = secrets.credentials.redactor();
     let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    let facts = experiment.metadata.iter();
-    let facts = facts.map(|(key, value)| (redactor.redact(key), redactor.redact(&text(value))));
+    let facts = experiment.metadata.iter().map(|(key, value)| (key.clone(), text(value)));
     let spec = SpecDraft {
         url,
         deployment,
@@ -114,6 +113,8 @@ fn drafted(headers: &[String], experiment: Experiment, origins: Origins) -> Resu
         header_names: secrets.header_names.clone(),
         metadata: facts.collect(),
     };
+    secrets.hide_typed(&spec, repetition.restart.as_deref());
+    output::hide(secrets.credentials.redactor());
     let sweep = experiment.sweep;
     Ok(Drafted { spec, secrets, repetition, restart_timeout, sweep, origins })
 }
@@ -124,13 +125,16 @@ pub(crate) fn cores_allowed() -> Vec<u32> {
     allowed.into_iter().filter_map(|core| u32::try_from(core).ok()).collect()
 }
 
+/// Length of a file that becomes part of every body. It is stored in the manifest, too.
+const BODY_FILE_BYTES_MAX: u64 = 4 << 20;
+
 /// Puts the text of `prompt_file` into `prompt`. The line break at its end is the editor's.
 fn read_prompt_file(source: &mut SourceTable) -> Result<()> {
     let Some(path) = source.prompt_file.take() else { return Ok(()) };
     if source.prompt.is_some() {
         return Err(Failure::usage("--prompt and --prompt-file both set the prompt; set one"));
     }
-    let text = std::fs::read_to_string(&path)
+    let text = file::read_text(&path, BODY_FILE_BYTES_MAX)
         .map_err(|error| Failure::usage(format!("prompt file {}: {error}", path.display())))?;
     let prompt = text.trim_end_matches(['\r', '\n']);
     if prompt.is_empty() {
@@ -144,7 +148,8 @@ fn read_prompt_file(source: &mut SourceTable) -> Result<()> {
 fn read_tools_file(body: &mut BodyTable) -> Result<()> {
     let Some(path) = body.tools.take() else { return Ok(()) };
     let unusable = |why: String| Failure::usage(format!("tools {}: {why}", path.display()));
-    let text = std::fs::read_to_string(&path).map_err(|error| unusable(error.to_string()))?;
+    let text =
+        file::read_text(&path, BODY_FILE_BYTES_MAX).map_err(|error| unusable(error.to_string()))?;
     let tools: Value =
         serde_json::from_str(&text).map_err(|error| unusable(format!("not JSON ({error})")))?;
     let are_tools = |tools: &Vec<Value>| !tools.is_empty() && tools.iter().all(Value::is_object);

@@ -20,6 +20,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use arguments::{Arguments, Command};
+use inferometer_model::{Redactor, Secret};
 // The measuring library under the names that commands use.
 use inferometer_runner::{
     calibration, check, deployed, embedded, environment, failure, measurement, preflight, secrets,
@@ -27,6 +28,7 @@ use inferometer_runner::{
 };
 
 use failure::Result;
+use inferometer_target::deploy::secret;
 
 /// Requests allocate on the measuring path; this allocator is the fastest we measured there.
 #[global_allocator]
@@ -37,11 +39,21 @@ fn main() -> ExitCode {
     if let Ok(program) = std::env::current_exe() {
         embedded::run_engines_with(program);
     }
-    let arguments = Arguments::parse_from(bench::with_dashes(std::env::args_os()));
-    match run(arguments.command.unwrap_or_default()) {
+    let words = bench::with_dashes(std::env::args_os());
+    let typed: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
+    let secrets: Vec<Secret> =
+        secret::typed(typed.iter().map(AsRef::as_ref)).into_iter().map(Secret::new).collect();
+    output::hide(&Redactor::new(&secrets));
+    let arguments = match Arguments::try_parse_from(words) {
+        Ok(arguments) => arguments,
+        Err(error) => return output::refuse_arguments(&error),
+    };
+    let code = match run(arguments.command.unwrap_or_default()) {
         Ok(code) => code,
         Err(failure) => output::report(&failure),
-    }
+    };
+    terminal::flush();
+    code
 }
 
 fn run(command: Command) -> Result<ExitCode> {

@@ -1,15 +1,44 @@
 //! The only place that writes to the terminal: results to standard output, talk to standard error.
 
 use std::io::{ErrorKind, IsTerminal, Write};
+use std::sync::{PoisonError, RwLock};
 
+use inferometer_model::Redactor;
 use inferometer_report::escape;
+use inferometer_store::RunStore;
 
 use crate::failure::{Failure, Result};
+use crate::terminal;
+
+/// As the path of a file to write, this stands for standard output.
+pub(crate) const STDOUT: &str = "-";
+
+/// What is struck out of everything that is printed.
+static SECRETS: RwLock<Option<Redactor>> = RwLock::new(None);
+
+/// From now on, secrets of this redactor are not printed.
+pub(crate) fn hide(secrets: &Redactor) {
+    let mut known = SECRETS.write().unwrap_or_else(PoisonError::into_inner);
+    *known = Some(known.take().unwrap_or_default().merge(secrets));
+}
+
+/// The store, which does not keep them either.
+pub(crate) fn hiding(store: RunStore) -> RunStore {
+    let known = SECRETS.read().unwrap_or_else(PoisonError::into_inner);
+    known.as_ref().map_or_else(|| store.clone(), |known| store.clone().hiding(known))
+}
+
+/// The text as it may be printed.
+pub(crate) fn redacted(text: &str) -> String {
+    let known = SECRETS.read().unwrap_or_else(PoisonError::into_inner);
+    known.as_ref().map_or_else(|| text.to_owned(), |known| known.redact(text))
+}
 
 /// A result. A reader that left early (`| head`) is not our failure: the run is saved.
 pub(crate) fn result(text: &str) -> Result<()> {
+    terminal::flush();
     let mut stdout = std::io::stdout().lock();
-    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+    match stdout.write_all(redacted(text).as_bytes()).and_then(|()| stdout.flush()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
             Err(Failure::internal(format!("the result could not be written: {error}")))
         }
@@ -17,10 +46,27 @@ pub(crate) fn result(text: &str) -> Result<()> {
     }
 }
 
-/// Everything that is not a result.
+/// Everything that is not a result, behind what events reported before.
 pub(crate) fn talk(line: &str) {
+    terminal::flush();
+    write_line(line);
+}
+
+/// A line for standard error.
+pub(crate) fn write_line(line: &str) {
     let mut stderr = std::io::stderr().lock();
-    let _ = writeln!(stderr, "{line}");
+    let _ = writeln!(stderr, "{}", redacted(line));
+}
+
+/// Shows the help, or what is wrong with the arguments, and exits as clap does; but a message that
+/// repeats a secret is printed without it.
+pub(crate) fn refuse_arguments(error: &clap::Error) -> std::process::ExitCode {
+    let text = error.render().to_string();
+    if redacted(&text) == text {
+        error.exit();
+    }
+    talk(text.trim_end());
+    crate::failure::Exit::Usage.into()
 }
 
 /// Prints a failure to standard error and returns the code to exit with.

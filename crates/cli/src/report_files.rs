@@ -19,7 +19,7 @@ use inferometer_report::narrative::{Facts, findings};
 use inferometer_report::pages::results::{PageWords, results_page, site};
 use inferometer_report::pages::{self, SuiteInput, csv};
 use inferometer_store::{
-    RunDirectory, RunStore, SetDirectory, Stored, read_at_most, write_atomically,
+    RunDirectory, RunStore, SetDirectory, Stored, read_at_most, write_atomically, write_output,
 };
 
 use crate::arguments::{ReportArguments, ReportFormat};
@@ -82,14 +82,14 @@ pub(crate) fn run_document(directory: &RunDirectory, summary: &Summary) -> Docum
 
 /// The HTML page is written last: where it is, all is there.
 pub(crate) fn write_both(folder: &Path, document: &Document) -> Result<PathBuf> {
-    write_markdown(&folder.join(MARKDOWN), document)?;
+    write_markdown(&folder.join(MARKDOWN), document, write_file)?;
     let path = folder.join(HTML);
     write_file(&path, &html::render(document))?;
     Ok(path)
 }
 
-/// The page, and its charts in a folder beside it.
-pub(crate) fn write_markdown(path: &Path, document: &Document) -> Result<()> {
+/// The page, written by `write`, and its charts in a folder beside it.
+fn write_markdown(path: &Path, document: &Document, write: WriteFile) -> Result<()> {
     // Pages beside each other have folders of charts of their own.
     let charts = match path.file_stem() {
         Some(stem) if path.file_name() != Some(MARKDOWN.as_ref()) => {
@@ -100,11 +100,12 @@ pub(crate) fn write_markdown(path: &Path, document: &Document) -> Result<()> {
     let report = markdown::render_with(document, &charts);
     let folder = path.parent().unwrap_or_else(|| Path::new(""));
     // The size of an earlier page that is read for the names of its charts.
-    let before = read_at_most(path, 64 << 20).ok().flatten().unwrap_or_default();
+    let before = path.is_file().then(|| read_at_most(path, 64 << 20).ok().flatten()).flatten();
+    let before = before.unwrap_or_default();
     for (name, content) in &report.files {
         write_file(&folder.join(name), content)?;
     }
-    write_file(path, &report.text)?;
+    write(path, &report.text)?;
     let shown = report.files.into_iter().map(|(name, _)| name).collect();
     remove_stale(folder, &charts, &String::from_utf8_lossy(&before), &shown);
     Ok(())
@@ -124,18 +125,32 @@ fn remove_stale(folder: &Path, charts: &str, before: &str, shown: &BTreeSet<Stri
     }
 }
 
+/// [`write_file`] or [`write_named`].
+type WriteFile = fn(&Path, &str) -> Result<()>;
+
+/// Writes a file whose name is ours, into a folder that is made where it is missing.
 pub(crate) fn write_file(path: &Path, content: &str) -> Result<()> {
+    write_with(path, content, write_atomically)
+}
+
+/// The same of a file that the user named: links are followed, and devices are not replaced.
+pub(crate) fn write_named(path: &Path, content: &str) -> Result<()> {
+    write_with(path, content, write_output)
+}
+
+fn write_with(
+    path: &Path,
+    content: &str,
+    write: fn(&Path, &[u8]) -> inferometer_store::Result<()>,
+) -> Result<()> {
     let unwritable = |why: String| Failure::usage(why).hint("name another path with --to");
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         std::fs::create_dir_all(folder).map_err(|error| {
             unwritable(format!("the folder {} cannot be created: {error}", folder.display()))
         })?;
     }
-    write_atomically(path, content.as_bytes()).map_err(|error| unwritable(error.to_string()))
+    write(path, content.as_bytes()).map_err(|error| unwritable(error.to_string()))
 }
-
-/// Stands for standard output.
-const PRINTED: &str = "-";
 
 pub(crate) fn run(arguments: &ReportArguments) -> Result<ExitCode> {
     check_flags(arguments)?;
@@ -173,7 +188,7 @@ pub(crate) fn run(arguments: &ReportArguments) -> Result<ExitCode> {
 /// Refuses flags that contradict each other before anything is read.
 fn check_flags(arguments: &ReportArguments) -> Result<()> {
     let ReportArguments { format, open, together, .. } = *arguments;
-    let is_printed = arguments.to.as_deref() == Some(Path::new(PRINTED));
+    let is_printed = arguments.to.as_deref() == Some(Path::new(output::STDOUT));
     let has_narrator = arguments.narrator.narrator.is_some();
     let name = format.map_or("", ReportFormat::name);
     let is_data = matches!(name, "csv" | "json" | "site");
@@ -242,7 +257,7 @@ fn make(
         })
     };
     let path = match (arguments.to.as_deref(), form) {
-        (Some(to), _) if to == Path::new(PRINTED) => None,
+        (Some(to), _) if to == Path::new(output::STDOUT) => None,
         (Some(to), _) => Some(to.to_owned()),
         (None, ReportFormat::Html) => Some(own_folder()?.join(HTML)),
         (None, ReportFormat::Md) => Some(own_folder()?.join(MARKDOWN)),
@@ -257,8 +272,9 @@ fn make(
         }
         return Ok(None);
     };
+    let write: WriteFile = if arguments.to.is_some() { write_named } else { write_file };
     match form {
-        ReportFormat::Md => write_markdown(&path, &document()?)?,
+        ReportFormat::Md => write_markdown(&path, &document()?, write)?,
         // The page is the first of the files and written last: where it is, all is there.
         ReportFormat::Site => {
             for (name, text) in subject.site()?.into_iter().rev() {
@@ -266,7 +282,7 @@ fn make(
             }
         }
         ReportFormat::Html | ReportFormat::Csv | ReportFormat::Json => {
-            write_file(&path, &printed()?)?;
+            write(&path, &printed()?)?;
         }
     }
     output::result(&format!("{}\n", path.display()))?;

@@ -16,7 +16,7 @@ use inferometer_model::Spec;
 use inferometer_model::spec::Slo;
 use inferometer_model::study::{Question, StudySpec};
 use inferometer_report::{Judgement, junit, markdown, terminal};
-use inferometer_store::{RunDirectory, Stored};
+use inferometer_store::{RunDirectory, Stored, write_output};
 use inferometer_study::play;
 use serde_json::json;
 
@@ -127,7 +127,9 @@ impl Requirements {
                 judgements.push(Judgement { runs, results, requirements, undecided });
             }
         }
-        let junit = |path: &Path| fs::write(path, junit::render(&judgements));
+        let junit = |path: &Path| {
+            write_output(path, junit::render(&judgements).as_bytes()).map_err(std::io::Error::other)
+        };
         let summary = |path: &Path| {
             let text: String = judgements.iter().map(markdown::step_summary).collect();
             let mut file = fs::OpenOptions::new().create(true).append(true).open(path)?;

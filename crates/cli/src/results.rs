@@ -7,7 +7,7 @@ use std::path::Path;
 
 use inferometer_analysis::set::{PointResult, SetSummary};
 use inferometer_analysis::tool_result::ToolResult;
-use inferometer_analysis::{Severity, Summary, Verdict, Warning, summarize};
+use inferometer_analysis::{DocumentError, Severity, Summary, Verdict, Warning, summarize};
 use inferometer_interchange::vllm::block::{self, BlockOptions};
 use inferometer_interchange::{Import, Imported, meaning, read_file};
 use inferometer_model::import::ImportManifest;
@@ -21,6 +21,7 @@ use sha2::{Digest, Sha256};
 
 use crate::commands::style;
 use crate::failure::{Failure, Result};
+use crate::output;
 
 /// A finished run of ours, or one result of an import.
 pub(crate) struct StoredResult {
@@ -167,11 +168,24 @@ impl Source {
     }
 }
 
+/// The stored summary; `None` where it is of another version, damaged, or was changed by hand, which
+/// is reported.
+pub(crate) fn kept_summary(directory: &RunDirectory) -> Result<Option<Summary>> {
+    let Some(bytes) = directory.read_summary().map_err(Failure::from_usage)? else {
+        return Ok(None);
+    };
+    let summary = Summary::from_json_bytes(&bytes);
+    if let Err(error @ DocumentError::Changed) = &summary {
+        let id = directory.id();
+        output::talk(&format!("warning: summary.json of {id} is not used, because {error}"));
+    }
+    Ok(summary.ok())
+}
+
 /// The stored summary, where it has all data of the charts; otherwise computed from the records, which
 /// take precedence over a summary that is damaged or of another version.
 fn stored_summary(directory: &RunDirectory) -> Result<Summary> {
-    let kept = directory.read_summary().map_err(Failure::from_usage)?;
-    let kept = kept.and_then(|bytes| Summary::from_json_bytes(&bytes).ok());
+    let kept = kept_summary(directory)?;
     let has_figures =
         |summary: &Summary| summary.attempted == 0 || !summary.figures.course.in_flight.is_empty();
     match kept {

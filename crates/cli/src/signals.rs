@@ -1,4 +1,5 @@
-//! Ctrl-C once drains and saves, twice cuts and saves. SIGTERM drains for a while.
+//! Ctrl-C once drains and saves, twice cuts and saves. SIGTERM drains for a while. A signal that was
+//! ignored when the process started, as `nohup` does with SIGHUP, stays ignored.
 
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::Duration;
@@ -72,13 +73,15 @@ pub(crate) fn end_with(end: impl FnOnce() + Send + 'static) -> Result<Interrupti
     Ok(interruption)
 }
 
-/// A channel that receives these signals.
+/// A channel that receives these signals, except those that are ignored.
 fn receive(kinds: &[SignalKind]) -> Result<Receiver<SignalKind>> {
     let (sender, receiver) = mpsc::channel();
     let begin = || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let entered = runtime.enter();
-        for kind in kinds.iter().copied() {
+        let ignored = ignored_signals();
+        let is_ignored = |kind: &SignalKind| ignored & (1 << (kind.as_raw_value() - 1)) != 0;
+        for kind in kinds.iter().copied().filter(|kind| !is_ignored(kind)) {
             let (mut signals, sender) = (signal(kind)?, sender.clone());
             runtime.spawn(async move {
                 while signals.recv().await.is_some() && sender.send(kind).is_ok() {}
@@ -89,6 +92,14 @@ fn receive(kinds: &[SignalKind]) -> Result<Receiver<SignalKind>> {
         Ok(receiver)
     };
     begin().map_err(|error: std::io::Error| Failure::internal(format!("signals: {error}")))
+}
+
+/// A bit for each signal that this process ignores, the lowest for signal 1, as far as the system
+/// reports them.
+fn ignored_signals() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or_default()
 }
 
 /// After a third signal: something hangs, perhaps a disk. The journal can be recovered.

@@ -23,6 +23,7 @@ mod matrix;
 mod matrix_files;
 mod matrix_published;
 mod narrator;
+mod reliability;
 mod report;
 mod require;
 mod simulate;

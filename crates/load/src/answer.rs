@@ -1,11 +1,15 @@
 //! The answer reader: body bytes in, facts out. Pure; the caller says which read brought the bytes.
 
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use inferometer_model::endpoint::Api;
 use inferometer_model::outcome::{Cause, Outcome};
 use inferometer_model::record::{Carried, DoneMark, Event, Finish, FinishReason, Usage};
 
 use crate::dialect::openai::error_body_text;
 use crate::dialect::{ChoiceDelta, Chunk, ChunkError, Dialect, GrowingAnswer};
+use crate::resources::Memory;
 use crate::sse::{JsonLines, SseBounds, SseDecoder, SseError, SseEvent};
 
 /// How the body is framed, by the response's content type.
@@ -76,11 +80,41 @@ pub struct AnswerReader {
     growing: Option<Box<GrowingAnswer>>,
     /// The body of an answer that is not streamed.
     whole: Vec<u8>,
+    held: HeldBytes,
     body_bytes: usize,
     keep_text: bool,
     choices: Vec<ChoiceState>,
     has_output: bool,
     answer: Answer,
+}
+
+/// Bytes of answers that are held until they are whole, counted over all requests in flight: each
+/// may be long, and all together must fit into memory.
+#[derive(Debug, Default)]
+struct HeldBytes(usize);
+
+static ALL_HELD: AtomicUsize = AtomicUsize::new(0);
+
+impl HeldBytes {
+    fn add(&mut self, bytes: usize) -> Result<(), Failure> {
+        static BOUND: OnceLock<usize> = OnceLock::new();
+        // To read an answer takes more than twice its length.
+        let quarter = || Memory::find().map_or(u64::MAX, |memory| memory.limit_bytes / 4);
+        let bound = *BOUND.get_or_init(|| usize::try_from(quarter()).unwrap_or(usize::MAX));
+        self.0 += bytes;
+        if bound < ALL_HELD.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes) {
+            let words = format!("answers in flight are longer than {} MiB together", bound >> 20);
+            let cause = Cause::ClientResource;
+            return Err(Failure::with_message(Outcome::TransportError, cause, words));
+        }
+        Ok(())
+    }
+}
+
+impl Drop for HeldBytes {
+    fn drop(&mut self) {
+        ALL_HELD.fetch_sub(self.0, Ordering::Relaxed);
+    }
 }
 
 /// What must be remembered of a choice between events.
@@ -107,6 +141,7 @@ impl AnswerReader {
             lines: JsonLines::new(bounds.line_bytes),
             growing: is_growing.then(Box::default),
             whole: Vec::new(),
+            held: HeldBytes::default(),
             body_bytes: 0,
             keep_text: false,
             choices: Vec::new(),
@@ -134,6 +169,7 @@ impl AnswerReader {
         }
         match self.framing {
             Framing::Whole => {
+                self.held.add(bytes.len())?;
                 self.whole.extend_from_slice(bytes);
                 Ok(())
             }

@@ -156,6 +156,19 @@ impl Connection {
         }
     }
 
+    /// Whether the server closes the connection that this request shares with others.
+    pub(crate) async fn is_going_away(&self) -> bool {
+        let Sender::Http2(lease) = &self.sender else { return false };
+        // The task of the connection notices it after the streams do.
+        for _ in 0..3 {
+            if lease.sender.is_closed() {
+                return true;
+            }
+            tokio::task::yield_now().await;
+        }
+        lease.sender.is_closed()
+    }
+
     /// Whether another request may go over it. Looks once and does not wait: no task is woken for
     /// an idle connection, and the next user looks again.
     pub(crate) fn is_reusable(&mut self) -> bool {

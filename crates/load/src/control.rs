@@ -5,11 +5,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use inferometer_model::journal::RunStop;
 use tokio::sync::watch;
 
-/// How the user wants the run to go on.
+/// How the run is to go on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stop {
     #[default]
     Run,
+    /// Release nothing more, because this machine has no memory left for more.
+    RunOut,
     /// Release nothing more; let what is in flight finish, within the drain limit.
     Drain,
     /// End everything now.
@@ -34,6 +36,17 @@ impl Control {
             *stop = if *stop == Stop::Run { Stop::Drain } else { Stop::Cut };
         });
         before
+    }
+
+    /// Ends a run for which this machine has no memory left. Returns whether it was not ending yet.
+    pub fn run_out(&self) -> bool {
+        self.0.send_if_modified(|stop| {
+            let is_running = *stop == Stop::Run;
+            if is_running {
+                *stop = Stop::RunOut;
+            }
+            is_running
+        })
     }
 
     /// What has been asked for so far, for those who look at times instead of waiting.

@@ -338,6 +338,7 @@ impl<'a> Watch<'a> {
     fn stop_as_told(&mut self, stop: Stop) {
         match stop {
             Stop::Run => {}
+            Stop::RunOut => self.release_nothing_more(RunStop::ClientExhausted),
             Stop::Drain => self.release_nothing_more(RunStop::Drained),
             Stop::Cut => {
                 self.release_nothing_more(RunStop::Cut);

@@ -235,7 +235,11 @@ impl Exchanges {
         }
         // hyper takes a stream that the server gave up without an error for one that ended.
         if self.target.http == HttpVersion::Http2 && !body.is_end_stream() {
-            return Err(Failure::new(Outcome::Truncated, Cause::NoFinalChunk));
+            return Err(if connection.is_going_away().await {
+                Failure::new(Outcome::TransportError, Cause::GoAway)
+            } else {
+                Failure::new(Outcome::Truncated, Cause::NoFinalChunk)
+            });
         }
         let mut reader = flight.reader.borrow_mut();
         let Some(reader) = reader.as_mut() else { return Ok(()) };
@@ -363,11 +367,19 @@ impl AnswerHead {
 /// How to read a successful answer, or why not to.
 fn framing(response: &Response, api: Api, streaming: bool) -> Result<Framing, Failure> {
     let text = |name| response.headers().get(name).and_then(|value| value.to_str().ok());
-    if let Some(encoding) = text(header::CONTENT_ENCODING)
-        && !encoding.eq_ignore_ascii_case("identity")
+    if response.status() == StatusCode::NO_CONTENT {
+        let (cause, status) = (Cause::UnexpectedAnswer, response.status().to_string());
+        return Err(Failure::with_message(Outcome::ProtocolError, cause, status));
+    }
+    for (name, plain) in
+        [(header::CONTENT_ENCODING, "identity"), (header::TRANSFER_ENCODING, "chunked")]
     {
-        let cause = Cause::ContentEncoding;
-        return Err(Failure::with_message(Outcome::ProtocolError, cause, encoding));
+        let codings = text(name).unwrap_or_default().split(',').map(str::trim);
+        let mut codings = codings.filter(|coding| !coding.is_empty());
+        if let Some(coding) = codings.find(|coding| !coding.eq_ignore_ascii_case(plain)) {
+            let cause = Cause::ContentEncoding;
+            return Err(Failure::with_message(Outcome::ProtocolError, cause, coding));
+        }
     }
     let content_type = text(header::CONTENT_TYPE).unwrap_or_default();
     let essence = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();

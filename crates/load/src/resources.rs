@@ -3,6 +3,7 @@
 
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::num::NonZeroU32;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use inferometer_model::journal::CpuFacts;
@@ -128,6 +129,72 @@ fn machine_ticks(stat: &str) -> Option<(u64, u64)> {
     Some((ticks.iter().sum(), *ticks.get(7)?))
 }
 
+/// Memory of this machine, or of a control group that this process is in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Memory {
+    pub limit_bytes: u64,
+    /// What can still be used, with what the kernel can take back from files.
+    pub left_bytes: u64,
+}
+
+impl Memory {
+    /// The one with the least left; `None` where the system reports nothing.
+    pub fn find() -> Option<Self> {
+        let read = |path: &str| std::fs::read_to_string(path).ok();
+        let machine = read("/proc/meminfo").and_then(|text| Self::from_meminfo(&text));
+        let groups = memory_groups(&read("/proc/self/cgroup").unwrap_or_default());
+        let groups = groups.iter().filter_map(|folder| Self::of_group(folder));
+        groups.chain(machine).min_by_key(|memory| memory.left_bytes)
+    }
+
+    fn from_meminfo(text: &str) -> Option<Self> {
+        let bytes = |name: &str| {
+            let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+            line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1 << 10)
+        };
+        Some(Self { limit_bytes: bytes("MemTotal:")?, left_bytes: bytes("MemAvailable:")? })
+    }
+
+    /// By the files of either version of control groups; `None` where a group has no limit.
+    fn of_group(folder: &Path) -> Option<Self> {
+        let read = |name: &str| std::fs::read_to_string(folder.join(name)).ok();
+        let number =
+            |names: [&str; 2]| names.into_iter().find_map(read)?.trim().parse::<u64>().ok();
+        let limit_bytes = number(["memory.max", "memory.limit_in_bytes"])?;
+        let used = number(["memory.current", "memory.usage_in_bytes"])?;
+        let of_files = |line: &str| {
+            let (name, bytes) = line.split_once(' ')?;
+            let is_of_files = matches!(name, "inactive_file" | "active_file");
+            is_of_files.then(|| bytes.trim().parse::<u64>().ok()).flatten()
+        };
+        let files: u64 = read("memory.stat")?.lines().filter_map(of_files).sum();
+        Some(Self {
+            limit_bytes,
+            left_bytes: limit_bytes.saturating_sub(used.saturating_sub(files)),
+        })
+    }
+}
+
+/// The folders of the control groups that limit the memory of a process, from its `/proc/PID/cgroup`:
+/// its own and those above. In a container the outermost has no name of its own.
+fn memory_groups(cgroup: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for line in cgroup.lines() {
+        let mut fields = line.splitn(3, ':').skip(1);
+        let (controllers, path) = (fields.next().unwrap_or_default(), fields.next());
+        let root = match controllers {
+            "" => Path::new("/sys/fs/cgroup"),
+            list if list.split(',').any(|name| name == "memory") => {
+                Path::new("/sys/fs/cgroup/memory")
+            }
+            _ => continue,
+        };
+        let own = root.join(path.unwrap_or_default().trim_start_matches('/'));
+        found.extend(own.ancestors().take_while(|it| it.starts_with(root)).map(Path::to_owned));
+    }
+    found
+}
+
 /// The cores that this process may use, by number; empty where the system does not report them.
 pub fn allowed() -> Vec<usize> {
     #[cfg(target_os = "linux")]
@@ -194,5 +261,33 @@ mod tests {
         assert_eq!(machine_ticks(stat), Some((100, 3)));
         assert_eq!(machine_ticks("cpu  1 2 3\n"), None);
         assert_eq!(machine_ticks("intr 5\n"), None);
+    }
+
+    #[test]
+    fn the_groups_of_both_versions_are_found_with_those_above() {
+        let first = "4:memory:/docker/abc\n3:cpuset:/docker/abc\n";
+        let root = Path::new("/sys/fs/cgroup/memory");
+        assert_eq!(memory_groups(first), ["docker/abc", "docker", ""].map(|it| root.join(it)));
+        assert_eq!(memory_groups("0::/\n"), [Path::new("/sys/fs/cgroup")]);
+    }
+
+    #[test]
+    fn memory_that_files_use_is_not_lost() {
+        let text = "MemTotal:  1000 kB\nMemFree:  1 kB\nMemAvailable:  400 kB\n";
+        let found = Memory::from_meminfo(text).unwrap();
+        assert_eq!(found, Memory { limit_bytes: 1_024_000, left_bytes: 409_600 });
+        let folder = tempfile::tempdir().unwrap();
+        let files = [
+            ("memory.max", "1000\n"),
+            ("memory.current", "900\n"),
+            ("memory.stat", "anon 300\nfile 600\ninactive_file 500\nactive_file 100\n"),
+        ];
+        for (name, content) in files {
+            std::fs::write(folder.path().join(name), content).unwrap();
+        }
+        let found = Memory::of_group(folder.path()).unwrap();
+        assert_eq!(found, Memory { limit_bytes: 1_000, left_bytes: 700 });
+        std::fs::write(folder.path().join("memory.max"), "max\n").unwrap();
+        assert_eq!(Memory::of_group(folder.path()), None);
     }
 }

@@ -48,6 +48,9 @@ pub struct SseDecoder {
     comments: u32,
 }
 
+/// A longer buffer is given back after its event: one huge event must not cost its stream twice its
+/// length until the end.
+const KEPT_BYTES: usize = 64 << 10;
 const BOM: &[u8] = b"\xEF\xBB\xBF";
 
 impl SseDecoder {
@@ -107,6 +110,7 @@ impl SseDecoder {
         line.extend_from_slice(tail);
         let ended = self.field(&line, on_event);
         line.clear();
+        line.shrink_to(KEPT_BYTES);
         self.line = line;
         ended
     }
@@ -157,6 +161,7 @@ impl SseDecoder {
         }
         self.has_data = false;
         self.data.clear();
+        self.data.shrink_to(KEPT_BYTES);
         self.name.clear();
     }
 }

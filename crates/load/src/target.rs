@@ -101,6 +101,11 @@ impl Credentials {
     pub fn redactor(&self) -> &Redactor {
         &self.redactor
     }
+
+    /// Strikes out these, too.
+    pub fn hide<'a>(&mut self, secrets: impl IntoIterator<Item = &'a Secret>) {
+        self.redactor = std::mem::take(&mut self.redactor).with(secrets);
+    }
 }
 
 fn sensitive(name: &str, value: &Secret) -> Result<HeaderValue, HeaderError> {

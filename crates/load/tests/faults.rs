@@ -171,6 +171,16 @@ fn what_is_not_an_answer_is_a_protocol_error() {
     assert_ended(&record, Outcome::ProtocolError, Cause::ContentType);
     let record = ok_with("content-type: text/event-stream\r\ncontent-encoding: gzip\r\n", "xx");
     assert_ended(&record, Outcome::ProtocolError, Cause::ContentEncoding);
+    for coding in ["gzip", "gzip, chunked"] {
+        let record = said(&format!(
+            "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: {coding}\r\n\r\n\
+             0\r\n\r\n"
+        ));
+        assert_ended(&record, Outcome::ProtocolError, Cause::ContentEncoding);
+    }
+    let record = said("HTTP/1.1 204 No Content\r\n\r\n");
+    assert_ended(&record, Outcome::ProtocolError, Cause::UnexpectedAnswer);
+    assert_eq!(record.ending.message.as_deref(), Some("204 No Content"));
     let record = ok_with("content-type: application/json\r\n", "{\"object\":\"list\"}");
     assert_ended(&record, Outcome::ProtocolError, Cause::UnexpectedAnswer);
     let record = said(&(STREAM_HEAD.to_owned() + "zz\r\nxx\r\n"));

@@ -186,7 +186,7 @@ fn a_stream_given_up_by_going_away_is_not_whole() {
         frames.go_away(0, NO_ERROR);
     });
     let records = drive_all(&target(&server), 1);
-    assert_ended(&records[0], Outcome::Truncated, Cause::NoFinalChunk);
+    assert_ended(&records[0], Outcome::TransportError, Cause::GoAway);
     assert_eq!(outputs(&records[0]), 1);
 }
 

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use inferometer_load::dispatcher::{Command, Departure, Dispatcher, Reply};
-use inferometer_load::{Control, Drive, Drivers, Progress, SystemClock, drive};
+use inferometer_load::{Control, Drive, Drivers, Progress, Stop, SystemClock, drive};
 use inferometer_model::endpoint::Api;
 use inferometer_model::journal::RunStop;
 use inferometer_model::outcome::Outcome;
@@ -316,6 +316,15 @@ proptest! {
 
 #[test]
 fn a_stop_before_the_drive_began_is_not_forgotten() {
+    stopped_before_it_began(
+        |control| assert_eq!(control.stop_harder(), Stop::Run),
+        RunStop::Drained,
+    );
+    // As where there is no memory left.
+    stopped_before_it_began(|control| assert!(control.run_out()), RunStop::ClientExhausted);
+}
+
+fn stopped_before_it_began(stop: fn(&Control), expected: RunStop) {
     let server = Scripted::serve(faulty_scripts(&[1]));
     let plan = Listed {
         releases: vec![Release::WhenSlotFree; 50],
@@ -325,7 +334,7 @@ fn a_stop_before_the_drive_began_is_not_forgotten() {
     };
     let (journal, entries) = sync_channel(1_000);
     let control = Control::default();
-    control.stop_harder();
+    stop(&control);
     let run = Drive {
         plan: Arc::new(plan),
         target: target_with(server.address, Api::Chat, true, Limits::default()),
@@ -337,7 +346,7 @@ fn a_stop_before_the_drive_began_is_not_forgotten() {
         stall_grace: Drive::STALL_GRACE,
         journal,
     };
-    assert_eq!(drive(run).unwrap().stop, RunStop::Drained);
+    assert_eq!(drive(run).unwrap().stop, expected);
     let not_sent: u64 = entries
         .into_iter()
         .flatten()

@@ -66,7 +66,7 @@ texts! {
         /// No connection could be made again and again; going on would only fill the journal.
         Unreachable: "stopped because the server could not be reached any more";
         /// This machine had no port, descriptor or memory left, again and again.
-        ClientExhausted: "stopped because this machine ran out of ports or descriptors";
+        ClientExhausted: "stopped because this machine ran out of ports, descriptors or memory";
         /// No output came for longer than any request may wait, while some were in flight.
         Stalled: "stopped because the server sent no output any more";
     }

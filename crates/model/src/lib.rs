@@ -1,8 +1,9 @@
 //! The words of Inferometer: what is asked, what is planned, what happened.
 //!
-//! Everything here is a value. This crate opens no file and no socket and reads no clock; the
-//! traits [`Clock`], [`Fetch`] and [`Plan`] let the other crates speak of those things without
-//! knowing each other.
+//! Everything here is a value. This crate opens no socket and reads no clock, and it reads files
+//! only in [`file`](mod@file), the one bounded reader of files that users name. The traits
+//! [`Clock`], [`Fetch`] and [`Plan`] let the other crates speak of those things without knowing
+//! each other.
 
 /// An enum whose variants have texts for people, both in one list.
 macro_rules! texts {
@@ -58,6 +59,7 @@ macro_rules! stored_as_text {
 pub mod deployment;
 pub mod endpoint;
 pub mod fetch;
+pub mod file;
 pub mod fmt;
 pub mod import;
 pub mod journal;

@@ -208,6 +208,8 @@ pub enum UsageAsk {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Observations {
     pub manifest: Manifest,
+    /// CRC-32C of the file that it was read from; `None` of a run that is not stored.
+    pub manifest_checksum: Option<u32>,
     /// In the order of their ids.
     pub records: Vec<RequestRecord>,
     pub not_sent: Vec<NotSent>,
@@ -246,7 +248,8 @@ impl Observations {
         check_sums(&manifest.bounds, &records, &not_sent)?;
         let telemetry = Telemetry::Absent(Absence::NotAsked);
         let machines = Machines::default();
-        Ok(Self { manifest, records, not_sent, ending, telemetry, machines })
+        let manifest_checksum = None;
+        Ok(Self { manifest, manifest_checksum, records, not_sent, ending, telemetry, machines })
     }
 
     pub fn not_sent_count(&self) -> u64 {

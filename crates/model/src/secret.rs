@@ -4,6 +4,10 @@ use std::fmt;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
+use memchr::memmem;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 /// A key or header value. It has no `Serialize`, and its `Debug` shows nothing.
 #[derive(Clone, PartialEq, Eq)]
@@ -26,7 +30,8 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// Strikes secrets out of text that came from outside: servers echo keys in error messages.
+/// Strikes secrets out of everything that is stored or printed: servers echo keys in error messages,
+/// and users type them into fields that are part of the results.
 #[derive(Clone, Debug, Default)]
 pub struct Redactor {
     /// Every spelling to look for, longest first, so that a longer one is not left half-struck.
@@ -37,16 +42,56 @@ pub const REDACTED: &str = "[redacted]";
 
 impl Redactor {
     pub fn new<'a>(secrets: impl IntoIterator<Item = &'a Secret>) -> Self {
-        let mut needles: Vec<Secret> = secrets
-            .into_iter()
-            .flat_map(|secret| spellings(secret.expose()))
-            // Shorter values would strike ordinary words out of messages.
-            .filter(|spelling| 6 <= spelling.len())
-            .map(Secret::new)
-            .collect();
-        needles.sort_by_key(|needle| std::cmp::Reverse(needle.expose().len()));
-        needles.dedup();
-        Self { needles }
+        Self::default().with(secrets)
+    }
+
+    /// The same, striking out more.
+    pub fn with<'a>(mut self, secrets: impl IntoIterator<Item = &'a Secret>) -> Self {
+        let spellings = secrets.into_iter().flat_map(|secret| spellings(secret.expose()));
+        // Shorter values would strike ordinary words out of messages.
+        self.needles.extend(spellings.filter(|text| 6 <= text.len()).map(Secret::new));
+        self.needles.sort_by(|a, b| {
+            let (a, b) = (a.expose(), b.expose());
+            b.len().cmp(&a.len()).then_with(|| a.cmp(b))
+        });
+        self.needles.dedup();
+        self
+    }
+
+    /// The same, striking out what another strikes out, too.
+    pub fn merge(mut self, other: &Self) -> Self {
+        self.needles.extend(other.needles.iter().cloned());
+        self.with([])
+    }
+
+    /// Whether one of the secrets is in these bytes.
+    pub fn finds_secret(&self, bytes: &[u8]) -> bool {
+        self.needles.iter().any(|needle| memmem::find(bytes, needle.expose().as_bytes()).is_some())
+    }
+
+    /// The longest text that is looked for, in bytes.
+    pub fn longest(&self) -> usize {
+        self.needles.first().map_or(0, |needle| needle.expose().len())
+    }
+
+    /// A value that is about to be stored, with the secrets struck out of all of its texts.
+    pub fn redact_value<T: Serialize + DeserializeOwned>(&self, value: T) -> serde_json::Result<T> {
+        if !self.finds_secret(&serde_json::to_vec(&value)?) {
+            return Ok(value);
+        }
+        serde_json::from_value(self.redact_json(serde_json::to_value(&value)?))
+    }
+
+    fn redact_json(&self, value: Value) -> Value {
+        match value {
+            Value::String(text) => self.redact(&text).into(),
+            Value::Array(items) => items.into_iter().map(|item| self.redact_json(item)).collect(),
+            Value::Object(entries) => entries
+                .into_iter()
+                .map(|(key, value)| (self.redact(&key), self.redact_json(value)))
+                .collect(),
+            Value::Null | Value::Bool(_) | Value::Number(_) => value,
+        }
     }
 
     pub fn redact(&self, text: &str) -> String {
@@ -67,9 +112,10 @@ fn spellings(value: &str) -> Vec<String> {
             let lower = lower_case_escapes(&encoded);
             // Without padding: a padded spelling contains the unpadded one.
             let base64 = STANDARD_NO_PAD.encode(value);
-            // As inside a JSON string: the error bodies of servers are JSON.
-            let json = value.replace('\\', "\\\\").replace('"', "\\\"").replace('/', "\\/");
-            [(*value).to_owned(), base64, encoded, lower, json]
+            // As inside a JSON string: our files and the error bodies of servers are JSON.
+            let json = value.replace('\\', "\\\\").replace('"', "\\\"");
+            let slashed = json.replace('/', "\\/");
+            [(*value).to_owned(), base64, encoded, lower, json, slashed]
         })
         .collect()
 }

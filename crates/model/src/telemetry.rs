@@ -301,7 +301,8 @@ pub enum DevicesAbsence {
     #[strum(to_string = "the metrics of the GPUs were not requested")]
     NotAsked,
     /// No source of its GPU metrics is set either.
-    #[strum(to_string = "the server is not on this machine")]
+    #[strum(to_string = "no server of models was seen on this machine; if it runs here, add \
+                         --server-info local")]
     Elsewhere,
     #[strum(to_string = "no GPU was found on this machine")]
     NoneFound,

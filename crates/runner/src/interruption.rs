@@ -94,9 +94,13 @@ impl Interruption {
             (Stop::Run, Some(_)) => Some(
                 "\nstopping: nothing more is sent\nrequests in flight may finish; Ctrl-C again cuts them",
             ),
-            (Stop::Drain, None) => Some("\nstill stopping; Ctrl-C again leaves at once"),
-            (Stop::Drain, Some(Sending::Unstored)) => Some("\ncutting the requests in flight"),
-            (Stop::Drain, Some(Sending::Stored)) => {
+            (Stop::RunOut | Stop::Drain, None) => {
+                Some("\nstill stopping; Ctrl-C again leaves at once")
+            }
+            (Stop::RunOut | Stop::Drain, Some(Sending::Unstored)) => {
+                Some("\ncutting the requests in flight")
+            }
+            (Stop::RunOut | Stop::Drain, Some(Sending::Stored)) => {
                 Some("\ncutting the requests in flight; what was measured is being saved")
             }
             (Stop::Cut, _) => None,

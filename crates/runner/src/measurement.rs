@@ -11,9 +11,10 @@ use std::time::Duration;
 
 use inferometer_analysis::{Summary, check_slos, summarize};
 use inferometer_load::answer::Failure as LoadFailure;
+use inferometer_load::resources::{self, Memory};
 use inferometer_load::target::Credentials;
 use inferometer_load::{
-    Drive, Drivers, HttpFetch, LoadError, Progress, SystemClock, Target, drive, resources,
+    Drive, Drivers, HttpFetch, LoadError, Progress, ProgressView, SystemClock, Target, drive,
 };
 use inferometer_model::journal::JournalBatch;
 use inferometer_model::observations::{Correction, Endpoint, HttpVersion, WarmUpFacts};
@@ -93,6 +94,7 @@ impl Runner {
     /// Deploys or reaches the server and probes it. What comes next is [`Connected::measure`].
     pub fn connect(self, session: &Session) -> Result<Connected> {
         let store = RunStore::open(self.folder).map_err(Failure::from_usage)?;
+        let store = store.hiding(self.secrets.credentials.redactor());
         store.check_writable().map_err(Failure::from_usage)?;
         let spec = &self.planned.spec;
         let is_deployed = matches!(spec.target, TargetSpec::Deployed(_));
@@ -258,6 +260,7 @@ impl Live {
         let writer = play(writer, &planned, target, clock, session)?;
         listening.stop(session);
         let summary = seal_summary(&directory, &writer.seal()?)?;
+        warn_of_secrets(location.store, directory.path(), session)?;
         session.emit(Event::Finished { directory: directory.path().to_owned() });
         Ok(Run { directory, summary, server_failure: None })
     }
@@ -292,7 +295,8 @@ fn play(
 ) -> Result<RunWriter> {
     let remedy = writer.directory().remedy();
     let (journal, batches) = sync_channel(JOURNAL_QUEUE);
-    let writing = spawn_writer(writer, batches)?;
+    let observer = session.clone();
+    let writing = spawn_writer(writer, batches, move |notice| observer.warn(notice))?;
     let plan = Arc::clone(&planned.plan);
     let driven = drive_plan(plan, target, clock, journal, (&planned.spec, session));
     let unfinished = |what: String| {
@@ -324,8 +328,13 @@ pub(crate) fn drive_plan(
             while stopped.recv_timeout(Duration::from_millis(250)) == Err(RecvTimeoutError::Timeout)
             {
                 let elapsed = Duration::from_nanos(clock.now().as_nanos());
-                let tick = ProgressTick { counts: counts.view(), bounds, elapsed };
-                observer(Event::Progress(tick));
+                let counts = counts.view();
+                observer(Event::Progress(ProgressTick { counts, bounds, elapsed }));
+                if Memory::find().is_some_and(|memory| is_used_up(memory, counts))
+                    && session.control.run_out()
+                {
+                    session.warn("stopping: there is no memory to summarize more requests");
+                }
             }
             observer(Event::ProgressEnded);
         });
@@ -348,6 +357,16 @@ pub(crate) fn drive_plan(
         let _ = ticker.join();
         ended
     })
+}
+
+/// Whether a tenth of the memory, and what it takes to summarize the run so far, is all that is left.
+fn is_used_up(memory: Memory, counts: ProgressView) -> bool {
+    /// What a record and everything that is computed from it takes, and an event of a stream; both as
+    /// measured on runs of many requests.
+    const BYTES_PER_REQUEST: u64 = 1_100;
+    const BYTES_PER_EVENT: u64 = 130;
+    let summary = BYTES_PER_REQUEST * counts.ended() + BYTES_PER_EVENT * counts.output_events;
+    memory.left_bytes < memory.limit_bytes / 10 + summary
 }
 
 /// Raises the limit on file descriptors, and returns how many requests may be in flight then.
@@ -452,7 +471,7 @@ impl<'a> RunLocation<'a> {
     /// Creates the directory of the run.
     pub(crate) fn create(self, new: Manifest) -> Result<RunWriter, StoreError> {
         let writer = match self.point {
-            Some((set, number)) => set.create_point(number, new)?,
+            Some((set, number)) => set.create_point(number, self.store.redacted(new)?)?,
             None => self.store.create(new)?,
         };
         if let Some(log) = self.server_log {
@@ -604,6 +623,18 @@ impl WarmUpTally {
         let failed = self.requests - self.ok;
         Ok(WarmUpFacts { requests: self.requests, ok: self.ok, failed, took })
     }
+}
+
+/// Looks for secrets in the files of a folder that is complete. They are struck out of everything
+/// that is written, so a file that holds one is a bug, or another program's.
+pub fn warn_of_secrets(store: &RunStore, folder: &Path, session: &Session) -> Result<()> {
+    for path in store.exposed(folder)? {
+        session.warn(format!(
+            "{} holds a key or password that was used here: do not share it",
+            path.display()
+        ));
+    }
+    Ok(())
 }
 
 /// Computes the summary of a run and stores it beside the journal.

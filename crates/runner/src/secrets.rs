@@ -3,7 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use inferometer_load::target::Credentials;
-use inferometer_model::Secret;
+use inferometer_model::spec::TargetTable;
+use inferometer_model::{Secret, SpecDraft, file};
+use inferometer_target::deploy::secret;
+use serde_json::Value;
 
 use crate::failure::{Failure, Result};
 
@@ -49,6 +52,18 @@ impl Secrets {
         Self::new(key_file.map(|path| key_by(flag, path)).transpose()?, flag, Vec::new())
     }
 
+    /// Hides what was typed into a spec or a command and is secret by its name or its form.
+    pub fn hide_typed(&mut self, spec: &SpecDraft, restart: Option<&str>) {
+        let TargetTable { metrics_path, server_info, .. } = &spec.target;
+        let commands = restart.into_iter().chain(server_info.as_deref());
+        let mut found: Vec<String> = commands.flat_map(secret::typed_in_command).collect();
+        found.extend(secret::typed(metrics_path.iter().flat_map(|path| path.split(['?', '&']))));
+        let body = spec.workload.body.extra.clone().unwrap_or_default();
+        found.extend(secret::typed_in(&Value::Object(body)));
+        let found: Vec<Secret> = found.into_iter().map(Secret::new).collect();
+        self.credentials.hide(&found);
+    }
+
     fn new(key: Option<String>, source: &str, headers: Vec<(String, Secret)>) -> Result<Self> {
         let key = key.map(Secret::new);
         Credentials::new(key.as_ref(), &[]).map_err(|_| {
@@ -75,11 +90,7 @@ pub fn key_in_environment(variable: &str) -> Result<Option<String>> {
 /// The key in the file that a flag names.
 pub fn key_by(flag: &str, path: &Path) -> Result<String> {
     let unusable = |reason: String| Failure::usage(format!("{flag} {}: {reason}", path.display()));
-    let size = std::fs::metadata(path).map_err(|error| unusable(error.to_string()))?.len();
-    if (64 << 10) < size {
-        return Err(unusable("is too large to be a key".to_owned()));
-    }
-    let text = std::fs::read_to_string(path).map_err(|error| unusable(error.to_string()))?;
+    let text = file::read_text(path, 64 << 10).map_err(|error| unusable(error.to_string()))?;
     match text.trim() {
         "" => Err(unusable("is empty".to_owned())),
         key => Ok(key.to_owned()),

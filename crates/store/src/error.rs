@@ -64,6 +64,8 @@ pub enum StoreError {
     Incomplete { path: PathBuf, run: PathBuf, error: LedgerError, integrity: Box<Integrity> },
     #[error("{path} contradicts itself ({error}; {integrity}); measure again")]
     Inconsistent { path: PathBuf, error: LedgerError, integrity: Box<Integrity> },
+    #[error("{run} has no journal with an entry, so nothing can be recovered; measure again")]
+    NothingRecorded { run: PathBuf },
     #[error("{run} is already finished; there is nothing to recover")]
     AlreadyFinished { run: PathBuf },
     #[error("there is no run `{name}` in {path}; {known}")]

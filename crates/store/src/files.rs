@@ -3,10 +3,12 @@
 
 use std::ffi::OsStr;
 use std::fs::{self, File, TryLockError};
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use inferometer_model::{Redactor, file};
 use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
@@ -17,6 +19,9 @@ use crate::error::{Result, StoreError};
 use crate::run;
 
 pub(crate) const SUMMARY_FILE: &str = "summary.json";
+/// Manifests have a few kilobytes, and those of sets of many servers some hundred; a longer file is
+/// not one.
+pub(crate) const MANIFEST_BYTES_MAX: u64 = 16 << 20;
 
 /// A directory of one kind: its id, which is the name of the directory (of a point, its set and its
 /// number), its manifest and its summary, with the bytes that a summary has at most.
@@ -86,9 +91,7 @@ impl ManifestFile {
         }
         let Self { format: known, missing: consequence, remedy, .. } = *self;
         let path = folder.join(self.name);
-        // Manifests have a few kilobytes, and those of sets of many servers some hundred; a longer file is
-        // not one.
-        let Some(json) = read_at_most(&path, 16 << 20)? else {
+        let Some(json) = read_at_most(&path, MANIFEST_BYTES_MAX)? else {
             return Err(StoreError::Missing { path, consequence });
         };
         let content = match serde_json::from_slice(&json) {
@@ -158,38 +161,169 @@ pub(crate) fn stamp(started: Timestamp) -> String {
     started.strftime("%Y%m%d-%H%M%S").to_string()
 }
 
-/// Replaces the file at `path`, and returns when the new bytes would survive a power cut.
+/// A file that is being written. A regular file gets its name when it is complete, and replaces an
+/// earlier one as a whole; before that, dropping it leaves nothing behind.
+#[derive(Debug)]
+pub struct OutputFile {
+    file: File,
+    path: PathBuf,
+    /// Its name until it is complete; a device or a FIFO is written to under its own.
+    draft: Option<PathBuf>,
+}
+
+impl OutputFile {
+    /// Begins the file that a user named. Symbolic links are followed; a device, a FIFO or a socket
+    /// is never replaced.
+    pub fn create(named: &Path) -> Result<Self> {
+        let is_special = fs::metadata(named).is_ok_and(|found| !found.is_file());
+        let path = if is_special { Ok(named.to_owned()) } else { behind_links(named) };
+        let create = |path: PathBuf| {
+            if is_special {
+                let file = File::options().write(true).open(&path)?;
+                return Ok(Self { file, path, draft: None });
+            }
+            let draft = Self::create_draft(path)?;
+            // The new file is no more open to others than the one that it replaces.
+            if let Ok(found) = fs::metadata(&draft.path) {
+                draft.file.set_permissions(found.permissions())?;
+            }
+            Ok(draft)
+        };
+        path.and_then(create).map_err(|error| StoreError::Write { path: named.to_owned(), error })
+    }
+
+    fn create_draft(path: PathBuf) -> io::Result<Self> {
+        let draft = draft_path(&path);
+        Ok(Self { file: File::create(&draft)?, path, draft: Some(draft) })
+    }
+
+    /// Gives the file its name, and returns when it would survive a power cut.
+    pub fn commit(mut self) -> Result<()> {
+        let Some(draft) = &self.draft else { return Ok(()) };
+        let placed = self.file.sync_all().and_then(|()| fs::rename(draft, &self.path));
+        if placed.is_ok() {
+            self.draft = None;
+        }
+        placed
+            .and_then(|()| sync_parent(&self.path))
+            .map_err(|error| StoreError::Write { path: self.path.clone(), error })
+    }
+
+    fn write_whole(mut self, bytes: &[u8]) -> Result<()> {
+        match self.file.write_all(bytes) {
+            Ok(()) => self.commit(),
+            Err(error) => Err(StoreError::Write { path: self.path.clone(), error }),
+        }
+    }
+}
+
+impl Write for OutputFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+impl Drop for OutputFile {
+    fn drop(&mut self) {
+        if let Some(draft) = &self.draft {
+            // The draft is of no use; the error that matters is the one before.
+            let _ = fs::remove_file(draft);
+        }
+    }
+}
+
+/// The path that symbolic links at `path` lead to, whether or not there is a file.
+fn behind_links(path: &Path) -> io::Result<PathBuf> {
+    /// As many as Linux follows.
+    const LINKS_MAX: usize = 40;
+    let mut path = path.to_owned();
+    for _ in 0..LINKS_MAX {
+        match fs::read_link(&path) {
+            Ok(link) => path = path.parent().unwrap_or_else(|| Path::new("")).join(link),
+            Err(_) => return Ok(path),
+        }
+    }
+    Err(io::Error::other("too many symbolic links"))
+}
+
+/// Writes the file that a user named, as [`OutputFile`] does.
+pub fn write_output(path: &Path, bytes: &[u8]) -> Result<()> {
+    OutputFile::create(path)?.write_whole(bytes)
+}
+
+/// Replaces a file of a stored folder, and returns when the new bytes would survive a power cut. A
+/// symbolic link there is replaced and not followed: the folder may come from elsewhere.
 pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<()> {
-    let draft = draft_path(path);
-    let write = || {
-        let mut file = File::create(&draft)?;
-        file.write_all(bytes)?;
-        file.sync_all()?;
-        fs::rename(&draft, path)?;
-        sync_parent(path)
-    };
-    write().map_err(|error| {
-        // The draft is of no use; the error that matters is the first one.
-        let _ = fs::remove_file(&draft);
-        StoreError::Write { path: path.to_owned(), error }
-    })
+    OutputFile::create_draft(path.to_owned())
+        .map_err(|error| StoreError::Write { path: path.to_owned(), error })?
+        .write_whole(bytes)
 }
 
 /// The file's bytes, or `None` when there is no such file.
 pub fn read_at_most(path: &Path, limit: u64) -> Result<Option<Vec<u8>>> {
-    let read = || -> io::Result<Vec<u8>> {
-        let mut bytes = Vec::new();
-        File::open(path)?.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
-        Ok(bytes)
-    };
-    match read() {
-        Ok(bytes) if limit < bytes.len() as u64 => {
-            Err(StoreError::TooLong { path: path.to_owned(), limit })
-        }
+    match file::read(path, limit) {
         Ok(bytes) => Ok(Some(bytes)),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) if error.kind() == ErrorKind::FileTooLarge => {
+            Err(StoreError::TooLong { path: path.to_owned(), limit })
+        }
         Err(error) => Err(StoreError::Read { path: path.to_owned(), error }),
     }
+}
+
+/// Whether a file holds a secret. It is read in pieces that overlap: a journal can be long.
+pub(crate) fn holds_secret(path: &Path, secrets: &Redactor) -> Result<bool> {
+    const PIECE: usize = 1 << 20;
+    let overlap = secrets.longest().saturating_sub(1);
+    let search = || -> io::Result<bool> {
+        let mut file = File::open(path)?;
+        let mut held = Vec::with_capacity(PIECE + overlap);
+        loop {
+            held.drain(..held.len().saturating_sub(overlap));
+            let piece = (&mut file).take(PIECE as u64).read_to_end(&mut held)?;
+            if piece == 0 || secrets.finds_secret(&held) {
+                return Ok(piece != 0);
+            }
+        }
+    };
+    search().map_err(|error| StoreError::Read { path: path.to_owned(), error })
+}
+
+/// Whether `path` still names the file that is open. What cannot be known counts as yes.
+pub(crate) fn is_named(file: &File, path: &Path) -> bool {
+    match (file.metadata(), fs::metadata(path)) {
+        (Ok(open), Ok(named)) => (open.dev(), open.ino()) == (named.dev(), named.ino()),
+        (Ok(_), Err(error)) => {
+            !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
+        }
+        (Err(_), _) => true,
+    }
+}
+
+/// Gives the content of an open file, whose name has gone, the name `path` again. The new file is
+/// locked, and at its end.
+pub(crate) fn restore_name(mut open: &File, path: &Path) -> io::Result<File> {
+    let folder = path.parent().unwrap_or_else(|| Path::new("."));
+    fs::create_dir_all(folder)?;
+    let draft = draft_path(path);
+    let mut file = create_new(&draft)?;
+    file.try_lock().map_err(io::Error::from)?;
+    open.seek(SeekFrom::Start(0))?;
+    io::copy(&mut open, &mut file)?;
+    file.sync_all()?;
+    fs::rename(&draft, path)?;
+    sync_parent(path)?;
+    sync_parent(folder)?;
+    Ok(file)
+}
+
+/// A new file that can be read as well: if its name is lost, its content is not.
+pub(crate) fn create_new(path: &Path) -> io::Result<File> {
+    File::options().read(true).write(true).create_new(true).open(path)
 }
 
 /// A name next to `path` that no other thread or process uses.

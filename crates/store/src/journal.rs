@@ -37,6 +37,7 @@ use inferometer_model::{JournalEntry, RunEnding};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Result, StoreError};
+use crate::files;
 
 /// No frame is longer, so a damaged length cannot ask for more memory than this.
 pub const PAYLOAD_BYTES_MAX: u32 = 64 << 20;
@@ -630,6 +631,18 @@ impl<E: Framed> JournalWriter<File, E> {
             self.stopped = true;
             StoreError::NotDurable { path: self.path.clone(), error }
         })
+    }
+
+    /// Writes the journal anew where its name has gone, from the file that is still open. Returns
+    /// whether it had gone.
+    pub(crate) fn restore(&mut self) -> Result<bool> {
+        if files::is_named(&self.sink, &self.path) {
+            return Ok(false);
+        }
+        self.flush()?;
+        self.sink = files::restore_name(&self.sink, &self.path)
+            .map_err(|error| StoreError::Write { path: self.path.clone(), error })?;
+        Ok(true)
     }
 }
 

@@ -15,7 +15,7 @@ mod store;
 
 pub use crate::store::{Listing, Listings, RunStore, Stored};
 pub use error::{Result, StoreError};
-pub use files::{read_at_most, write_atomically};
+pub use files::{OutputFile, read_at_most, write_atomically, write_output};
 pub use journal::{
     Damage, DamagedFrame, FORMAT_VERSION, Framed, Integrity, JournalReader, JournalWriter,
     PAYLOAD_BYTES_MAX, Tail,

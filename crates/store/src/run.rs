@@ -16,7 +16,9 @@ use std::fs::{self, File};
 use std::io::{self, ErrorKind, Seek, SeekFrom};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, TryRecvError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
@@ -187,7 +189,7 @@ impl RunWriter {
             let path = directory.journal_path();
             let draft = files::draft_path(&path);
             let unwritten = |error| StoreError::Write { path: path.clone(), error };
-            let file = File::create_new(&draft).map_err(unwritten)?;
+            let file = files::create_new(&draft).map_err(unwritten)?;
             files::lock(&file, &path, directory.path())?;
             let mut journal = JournalWriter::new(file, path.clone());
             journal.sync()?;
@@ -226,38 +228,56 @@ impl RunWriter {
         self.journal.sync()
     }
 
+    /// Writes the files of the run anew where they were removed or moved. Returns whether they were.
+    pub fn restore(&mut self) -> Result<bool> {
+        let is_restored = self.journal.restore()?;
+        let folder = self.directory.path();
+        if folder.join(MANIFEST.name).exists() {
+            return Ok(is_restored);
+        }
+        MANIFEST.write(folder, &self.manifest).map(|()| true)
+    }
+
     /// Ends the writing: everything is on disk, reads back, and its sums hold.
     pub fn seal(mut self) -> Result<StoredRun> {
         if !self.journal.ended {
             return Err(StoreError::NotEnded { run: self.directory.path().to_owned() });
         }
         self.journal.sync()?;
+        self.restore()?;
         self.directory.read()
     }
 }
 
 /// Appends what comes out of `entries` until the channel closes, then gives the writer back with
 /// everything on disk. On an error the thread ends and the channel closes, which tells the senders.
+/// Files of the run that are removed meanwhile are written anew, and `notice` is told so.
 pub fn spawn_writer(
     mut writer: RunWriter,
     entries: Receiver<JournalBatch>,
+    notice: impl Fn(String) + Send + 'static,
 ) -> Result<JoinHandle<Result<RunWriter>>> {
     let path = writer.journal.path.clone();
     let thread = |name: &str| Builder::new().name(name.to_owned());
     let spawn = || {
         // A second handle, so that one thread syncs while the other goes on writing.
-        let journal = writer.journal.sink.try_clone()?;
+        let journal = Arc::new(Mutex::new(writer.journal.sink.try_clone()?));
+        let watch = Watch { journal: Arc::clone(&journal), is_due: Arc::default() };
+        let is_due = Arc::clone(&watch.is_due);
         let (stop, stopped) = mpsc::channel::<()>();
         // A sync that fails is not tried again: the kernel may have dropped the bytes, and would
         // then report a success that means nothing.
         let syncing = thread("journal-sync").spawn(move || {
             while stopped.recv_timeout(Duration::from_secs(1)) == Err(RecvTimeoutError::Timeout) {
-                journal.sync_data()?;
+                journal.lock().unwrap_or_else(PoisonError::into_inner).sync_data()?;
+                is_due.store(true, Ordering::Relaxed);
             }
             Ok(())
         })?;
         thread("journal").spawn(move || {
-            let written = write_until_closed(&mut writer, &entries, &syncing);
+            let written = write_until_closed(&mut writer, &entries, &syncing, |writer| {
+                watch.check(writer, &notice);
+            });
             drop(stop);
             // Joined even after an error: its handle would keep the journal locked.
             let confirmed = syncing.join();
@@ -275,12 +295,43 @@ pub fn spawn_writer(
     spawn().map_err(|error| StoreError::Thread { path, error })
 }
 
+/// Notices within about a second that the files of a run were removed.
+struct Watch {
+    /// The journal that is synced.
+    journal: Arc<Mutex<File>>,
+    /// Set once a second.
+    is_due: Arc<AtomicBool>,
+}
+
+impl Watch {
+    /// A run whose files cannot be written anew goes on: the open file keeps what is measured, and
+    /// there may be a way later.
+    fn check(&self, writer: &mut RunWriter, notice: &impl Fn(String)) {
+        if !self.is_due.swap(false, Ordering::Relaxed) {
+            return;
+        }
+        let run = writer.directory.path().display().to_string();
+        match writer.restore() {
+            Ok(false) => {}
+            Ok(true) => {
+                if let Ok(journal) = writer.journal.sink.try_clone() {
+                    *self.journal.lock().unwrap_or_else(PoisonError::into_inner) = journal;
+                }
+                notice(format!("{run} was removed or moved during the run: it is written anew"));
+            }
+            Err(error) => notice(format!("{run} was removed or moved during the run: {error}")),
+        }
+    }
+}
+
 fn write_until_closed(
     writer: &mut RunWriter,
     entries: &Receiver<JournalBatch>,
     syncing: &JoinHandle<io::Result<()>>,
+    watch: impl Fn(&mut RunWriter),
 ) -> Result<()> {
     while !syncing.is_finished() {
+        watch(writer);
         let batch = match entries.try_recv() {
             Ok(batch) => batch,
             Err(TryRecvError::Disconnected) => return Ok(()),
@@ -346,6 +397,11 @@ impl Ledger {
             }
         };
         self.last = self.last.max(at);
+    }
+
+    /// Whether the journal mentions no request.
+    fn is_empty(&self) -> bool {
+        self.started.is_empty() && self.records.is_empty() && self.not_sent.is_empty()
     }
 
     /// Requests that were started and have no ending, in the order of their ids. A started request
@@ -452,6 +508,9 @@ impl RunDirectory {
     pub fn recover(&self) -> Result<Recovery> {
         let manifest = self.manifest()?;
         let sealed = self.has_summary();
+        if !self.journal_path().exists() {
+            return Err(StoreError::NothingRecorded { run: self.path().to_owned() });
+        }
         let journal = files::open_locked(self.journal_path(), self.path())?;
         let (mut ledger, mut integrity) = self.read_journal()?;
         if sealed && ledger.ending.is_none() {
@@ -462,6 +521,9 @@ impl RunDirectory {
         let gaps = ledger.unmentioned(&manifest.bounds);
         let gaps = gaps.map_err(|error| self.inconsistent(error, &integrity))?;
         let earlier = ledger.ending.clone();
+        if earlier.is_none() && ledger.is_empty() && gaps.is_empty() {
+            return Err(StoreError::NothingRecorded { run: self.path().to_owned() });
+        }
         let is_whole = open.is_empty() && gaps.is_empty();
         if let Some(ending) = earlier.clone().filter(|_ending| is_whole) {
             return match ledger.close(manifest, ending) {
@@ -568,6 +630,7 @@ pub struct TelemetryWriter {
 impl TelemetryWriter {
     pub fn append(&mut self, entry: &TelemetryEntry) -> Result<()> {
         self.journal.append(entry)?;
+        self.journal.restore()?;
         self.journal.flush()
     }
 
@@ -583,7 +646,7 @@ impl RunDirectory {
     /// Begins the run's telemetry. The journal of its requests is locked, and this file with it.
     pub fn create_telemetry(&self) -> Result<TelemetryWriter> {
         let path = self.path().join(TELEMETRY_FILE);
-        match File::create_new(&path) {
+        match files::create_new(&path) {
             Ok(file) => Ok(TelemetryWriter { journal: JournalWriter::new(file, path) }),
             Err(error) => Err(StoreError::Write { path, error }),
         }
@@ -607,6 +670,9 @@ impl RunDirectory {
             }
             Err(_) => absent(Absence::Unreadable),
         };
-        Observations { telemetry, machines, ..observations }
+        let manifest = self.path().join(MANIFEST.name);
+        let manifest = files::read_at_most(&manifest, files::MANIFEST_BYTES_MAX).ok().flatten();
+        let manifest_checksum = manifest.map(|bytes| crc32c::crc32c(&bytes));
+        Observations { manifest_checksum, telemetry, machines, ..observations }
     }
 }

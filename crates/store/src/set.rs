@@ -65,6 +65,11 @@ impl SetDirectory {
         path.join(SET.name).is_file() || path.join(POINTS).is_dir()
     }
 
+    /// The bytes of `set.json`; `None` where there is none.
+    pub fn manifest_bytes(&self) -> Result<Option<Vec<u8>>> {
+        files::read_at_most(&self.path.join(SET.name), files::MANIFEST_BYTES_MAX)
+    }
+
     /// What a restarted server printed.
     pub fn restart_log(&self) -> PathBuf {
         self.path.join("restart.log")

@@ -8,9 +8,10 @@ use std::time::{Duration, SystemTime};
 use inferometer_model::import::{ForeignFile, ImportManifest, ImportReading};
 use inferometer_model::spec::Source;
 use inferometer_model::study::{SetManifest, StudySpec};
-use inferometer_model::{BaseUrl, Manifest, Spec};
+use inferometer_model::{BaseUrl, Manifest, Redactor, Spec};
 use jiff::Timestamp;
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use crate::error::{Result, StoreError};
 use crate::files::{self, ManifestFile};
@@ -22,9 +23,11 @@ const TOOL_VERSION: &str = env!("CARGO_PKG_VERSION");
 const CACHE_MEMORY_NS: u64 = 24 * 3_600 * 1_000_000_000;
 
 /// A directory of runs. It need not exist before the first run is made.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct RunStore {
     path: PathBuf,
+    /// Struck out of every manifest.
+    secrets: Redactor,
 }
 
 /// All that a store holds, of each kind the newest first; what cannot be read comes last.
@@ -59,14 +62,38 @@ impl RunStore {
             Ok(found) if !found.is_dir() => {
                 Err(StoreError::NotWritable { path, error: ErrorKind::NotADirectory.into() })
             }
-            Ok(_) => Ok(Self { path }),
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(Self { path }),
+            Ok(_) => Ok(Self { path, secrets: Redactor::default() }),
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                Ok(Self { path, secrets: Redactor::default() })
+            }
             Err(error) => Err(StoreError::Read { path, error }),
         }
     }
 
+    /// The same store, which strikes these secrets out of what is stored.
+    pub fn hiding(mut self, secrets: &Redactor) -> Self {
+        self.secrets = self.secrets.merge(secrets);
+        self
+    }
+
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// A value as it may be stored here.
+    pub fn redacted<T: Serialize + DeserializeOwned>(&self, value: T) -> Result<T> {
+        let drafted = |error| StoreError::ManifestDraft { path: self.path.clone(), error };
+        self.secrets.redact_value(value).map_err(drafted)
+    }
+
+    /// The files of a folder that hold one of the secrets all the same.
+    pub fn exposed(&self, folder: &Path) -> Result<Vec<PathBuf>> {
+        let mut found = Vec::new();
+        for path in files::paths_in(folder)? {
+            let is_exposed = path.is_file() && files::holds_secret(&path, &self.secrets)?;
+            found.extend(is_exposed.then_some(path));
+        }
+        Ok(found)
     }
 
     /// Fails when no run could be made here. For the time before a server is started or asked.
@@ -81,6 +108,7 @@ impl RunStore {
     /// Makes the run's directory, writes its manifest, and opens and locks its journal.
     /// Its wall time names the run; the format, the name and the start of `new` are written here.
     pub fn create(&self, new: Manifest) -> Result<RunWriter> {
+        let new = self.redacted(new)?;
         let asked = new.fingerprints.plan.as_bytes();
         let (_, started, path) = self.claim(asked, new.clock.realtime_ns)?;
         RunWriter::begin(RunDirectory::at(path), new, started)
@@ -102,7 +130,7 @@ impl RunStore {
             started: started.to_string(),
             tool_version: TOOL_VERSION.to_owned(),
             simulated,
-            study,
+            study: self.redacted(study)?,
             key_files,
         };
         self.describe(&path, &SET, &manifest)?;

@@ -39,7 +39,7 @@ use inferometer_report::fmt;
 use inferometer_runner::deployed::{self, Deployed, NotDeployed, failed_at};
 use inferometer_runner::failure::Result;
 use inferometer_runner::interruption::Interruption;
-use inferometer_runner::measurement::{self, Live, Planned, RunLocation, Server};
+use inferometer_runner::measurement::{self, Live, Planned, RunLocation, Server, warn_of_secrets};
 use inferometer_runner::secrets::Secrets;
 use inferometer_runner::simulation::{Simulator, VirtualEngine};
 use inferometer_runner::{Event, Exit, Failure, Session, embedded, preflight};
@@ -233,6 +233,8 @@ pub fn server_name(spec: &Spec) -> String {
 pub struct Player<'a> {
     pub store: &'a RunStore,
     pub set: &'a SetDirectory,
+    /// The study with the secrets that were typed into it, which the set does not store.
+    pub study: &'a StudySpec,
     pub session: &'a Session,
     pub options: ResumeOptions,
     /// Whether the set was begun by an earlier process.
@@ -253,7 +255,8 @@ impl Player<'_> {
     /// Measures what is missing, and writes the summary of a set that is complete.
     pub fn play(&self, backend: Backend) -> Result<Played> {
         let _lock = self.set.lock().map_err(Failure::from_usage)?;
-        let manifest = self.set.manifest()?;
+        let stored = self.set.manifest()?;
+        let manifest = SetManifest { study: self.study.clone(), ..stored.clone() };
         let mut sequence = Study::new(manifest.study.clone()).map_err(Failure::from_usage)?;
         self.session.interruption.remember(resume_command(self.set));
         let failures = self.failures()?;
@@ -275,7 +278,7 @@ impl Player<'_> {
         let is_news =
             |failure: &Failure| !self.is_resumed || 0 < played || failure.is_interruption();
         if result.as_ref().map_or_else(is_news, |()| !is_complete) {
-            let stored = if is_matrix {
+            let counted = if is_matrix {
                 format!(
                     "{} of {points} runs are measured, {} failed and {} are left,",
                     results.len(),
@@ -285,7 +288,7 @@ impl Player<'_> {
             } else {
                 stored_runs(results.len())
             };
-            let what = format!("{stored} in {}", self.set.path().display());
+            let what = format!("{counted} in {}", self.set.path().display());
             self.session.emit(Event::Unfinished { what, command: resume_command(self.set) });
         }
         result?;
@@ -293,7 +296,7 @@ impl Player<'_> {
             self.session.talk(&format!("the set is already complete ({known} runs)"));
         }
         let points: Vec<PointResult> = results.into_values().collect();
-        let summary = summarize_stored(self.set, &manifest, &points)?;
+        let summary = summarize_stored(self.set, &stored, &points)?;
         let summary = summary.with_limits(sequence.limits());
         for line in precision(&summary) {
             self.session.talk(&line);
@@ -301,7 +304,8 @@ impl Player<'_> {
         if is_complete {
             self.set.write_summary(&summary.to_json_bytes())?;
         }
-        Ok(Played { manifest, summary, points, is_complete })
+        warn_of_secrets(self.store, self.set.path(), self.session)?;
+        Ok(Played { manifest: stored, summary, points, is_complete })
     }
 
     /// The points whose failures are stored. Those that are to be retried are moved aside, and with

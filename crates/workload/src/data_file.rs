@@ -6,6 +6,7 @@ use std::io::{self, BufRead, BufReader, Chain, Cursor, Read};
 use std::path::{Path, PathBuf};
 
 use csv::{Position as RowPosition, Reader, StringRecord};
+use inferometer_model::file;
 use sha2::{Digest, Sha256};
 
 /// Why a file of data cannot be used.
@@ -93,7 +94,7 @@ impl DataFile {
     /// Its first bytes are looked at beforehand, so that a pipe is read once as well.
     pub(crate) fn open(path: &Path, bound: u64) -> Result<Self, DataFileError> {
         let unreadable = |source| DataFileError::Unreadable { path: path.to_path_buf(), source };
-        let mut file = File::open(path).map_err(unreadable)?;
+        let mut file = file::open(path).map_err(unreadable)?;
         let mut head = Vec::new();
         Read::by_ref(&mut file).take(HEAD_BYTES).read_to_end(&mut head).map_err(unreadable)?;
         let mut hash = Sha256::new();

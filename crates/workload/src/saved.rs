@@ -12,7 +12,7 @@ use inferometer_model::observations::Materials;
 use inferometer_model::plan::{Bounds, Fingerprints};
 use inferometer_model::spec::{Extent, Load, LoadShape, SavedSpec, Source, TOKENS_MAX, Workload};
 use inferometer_model::{
-    Content, Message, Moment, Plan, PlannedRequest, Prompt, Release, RequestId, Spec,
+    Content, Message, Moment, Plan, PlannedRequest, Prompt, Release, RequestId, Spec, file,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -20,6 +20,7 @@ use sha2::{Digest, Sha256};
 
 use crate::data_file::reason_of;
 use crate::fingerprint::{half, nanos};
+use crate::inputs::Inputs;
 use crate::prompts::{PromptIndex, Prompts, RECIPE};
 
 #[derive(Debug, thiserror::Error)]
@@ -56,7 +57,7 @@ pub fn read_header(path: &Path) -> Result<Header, SavedPlanError> {
 
 /// The lines of a file, behind its header.
 fn open_lines(path: &Path) -> Result<(Lines<BufReader<File>>, Header), SavedPlanError> {
-    let file = File::open(path)
+    let file = file::open(path)
         .map_err(|error| SavedPlanError::Unreadable { path: path.to_owned(), error })?;
     let bytes = BufReader::with_capacity(1 << 20, file);
     let mut lines = Lines::new(path, bytes, LINE_BYTES_MAX);
@@ -513,44 +514,19 @@ impl Sequence {
     }
 }
 
-/// Writes a plan into a file.
-pub fn save(
-    path: &Path,
-    spec: &Spec,
-    materials: &Materials,
-    fingerprints: &Fingerprints,
-    plan: &dyn Plan,
-) -> Result<(), SavedPlanError> {
-    let header = header(spec, materials, fingerprints, plan)?;
-    // Under another name first: a plan that is cut short must not look like a plan.
-    let unfinished = path.with_added_extension(format!("{}.incomplete", std::process::id()));
-    let unwritable = |error| SavedPlanError::Unwritable { path: path.to_owned(), error };
-    let write = || {
-        let file = File::create(&unfinished).map_err(unwritable)?;
-        let mut file = BufWriter::with_capacity(1 << 20, file);
-        write_lines(&mut file, path, &header, plan)?;
-        let file = file.into_inner().map_err(|error| unwritable(error.into_error()))?;
-        file.sync_all().and_then(|()| std::fs::rename(&unfinished, path)).map_err(unwritable)
-    };
-    write().inspect_err(|_| {
-        // The first error is the one to report.
-        let _ = std::fs::remove_file(&unfinished);
-    })
-}
-
-/// Writes a plan, request by request, to where its lines are read at once.
-pub fn print(
+/// Writes a plan, request by request. `name` is what errors call `out`.
+pub fn write_plan(
     out: impl Write,
+    name: &Path,
     spec: &Spec,
-    materials: &Materials,
+    inputs: &Inputs,
     fingerprints: &Fingerprints,
     plan: &dyn Plan,
 ) -> Result<(), SavedPlanError> {
-    let header = header(spec, materials, fingerprints, plan)?;
+    let header = header(spec, inputs.materials(), fingerprints, plan)?;
     let mut out = BufWriter::with_capacity(1 << 20, out);
-    let path = Path::new("standard output");
-    write_lines(&mut out, path, &header, plan)?;
-    out.flush().map_err(|error| SavedPlanError::Unwritable { path: path.to_owned(), error })
+    write_lines(&mut out, name, &header, plan)?;
+    out.flush().map_err(|error| SavedPlanError::Unwritable { path: name.to_owned(), error })
 }
 
 fn header(

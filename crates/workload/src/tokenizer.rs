@@ -11,13 +11,16 @@ use std::path::{Path, PathBuf};
 
 use inferometer_model::TokenCounter;
 use inferometer_model::observations::TokenizerFacts;
-use inferometer_model::{Message, Secret};
+use inferometer_model::{Message, Secret, file};
 use minijinja::{Environment, Error, ErrorKind, context};
 use serde::Deserialize as _;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::data_file::hex;
+
+/// Length of each file of a tokenizer; the longest that are published have some 40 MB.
+const BYTES_MAX: u64 = 512 << 20;
 
 /// A tokenizer, and the chat template beside it when there is one.
 pub struct Tokenizer {
@@ -79,7 +82,7 @@ impl Tokenizer {
     }
 
     fn read(name: &str, path: &Path) -> Result<Self, TokenizerError> {
-        let bytes = std::fs::read(path)
+        let bytes = file::read(path, BYTES_MAX)
             .map_err(|source| TokenizerError::Unreadable { path: path.to_owned(), source })?;
         let refuse = |reason| TokenizerError::NotATokenizer { path: path.to_owned(), reason };
         let mut found = Self::parse(known_name(name), &bytes).map_err(refuse)?;
@@ -236,7 +239,7 @@ fn read_json(path: &Path) -> Result<Option<Value>, TokenizerError> {
 }
 
 fn read_optional(path: &Path) -> Result<Option<String>, TokenizerError> {
-    match std::fs::read_to_string(path) {
+    match file::read_text(path, BYTES_MAX) {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(source) => Err(TokenizerError::Unreadable { path: path.to_owned(), source }),

@@ -114,6 +114,7 @@ fn requests_that_never_left_lower_the_rate() {
     wanting.not_sent = vec![part];
     let found = schedule(&wanting);
     assert_eq!((found.requests, found.unsent), (380, 20));
+    close(found.intended_per_s, 10.0);
     assert!((found.rate_apart.unwrap() + 0.05).abs() < 0.001, "{found:?}");
     assert!(found.fit_reason.unwrap().contains("not known"));
 }

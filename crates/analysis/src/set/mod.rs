@@ -31,7 +31,7 @@ pub(crate) use self::warnings::REMEDY_TEXTS;
 use self::warnings::{SetContext, set_warnings};
 use crate::judge::{Severity, Verdict, Warning};
 use crate::matrix::MatrixSummary;
-use crate::summary::{DocumentError, Summary, read_document, write_document};
+use crate::summary::{DocumentError, Summary, read_document, with_checksum, write_document};
 
 /// The form of the document. Adding keys leaves it; changing what a key means raises it.
 pub const SET_SCHEMA: &str = "inferometer.set/1";
@@ -229,7 +229,7 @@ impl SetSummary {
 
     /// The document as it is stored: indented, with a line feed at its end.
     pub fn to_json_bytes(&self) -> Vec<u8> {
-        write_document(self)
+        with_checksum(write_document(self))
     }
 
     /// Reads a stored document. Keys that this version does not know are ignored.

@@ -199,6 +199,9 @@ pub(crate) struct SweepArguments {
     /// keys themselves and headers are not, and must be given again
     #[arg(long, value_name = "SET", help_heading = "Results")]
     pub(crate) resume: Option<String>,
+    /// With --resume: run the commands and read the files of a set that was begun elsewhere
+    #[arg(long, requires = "resume", help_heading = "Results")]
+    pub(crate) trust: bool,
 }
 
 impl SweepArguments {
@@ -255,6 +258,9 @@ pub(crate) struct SuiteArguments {
     /// files; keys themselves and headers are not, and must be given again
     #[arg(long, value_name = "SET", conflicts_with = "suite", help_heading = "Results")]
     pub(crate) resume: Option<String>,
+    /// With --resume: run the commands and read the files of a suite that was begun elsewhere
+    #[arg(long, requires = "resume", help_heading = "Results")]
+    pub(crate) trust: bool,
 }
 
 impl SuiteArguments {
@@ -286,6 +292,9 @@ pub(crate) struct MatrixArguments {
     /// Resume a matrix that was stopped
     #[arg(long, value_name = "SET")]
     pub(crate) resume: Option<String>,
+    /// With --resume: run the commands and read the files of a matrix that was begun elsewhere
+    #[arg(long, requires = "resume")]
+    pub(crate) trust: bool,
     /// Only the cells that are so, such as `preset=H100X1,model=Llama-8B`, and with `concurrency=10`
     /// only at this load; may be given several times
     #[arg(long, value_name = "FILTER")]

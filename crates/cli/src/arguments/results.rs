@@ -186,7 +186,7 @@ pub(crate) struct ExportArguments {
     #[arg(long, value_enum, value_name = "FORM", help_heading = "Results")]
     pub(crate) format: ExportFormat,
     /// Where to write it: a file, or a folder for parquet, github, and several results of vllm, aiperf
-    /// and llm-d [default: printed]
+    /// and llm-d, or `-` to print it [default: printed]
     #[arg(long, value_name = "PATH", help_heading = "Results")]
     pub(crate) to: Option<PathBuf>,
     /// Add lines to the file instead of replacing it; vllm, vllm-detailed and otlp are lines

@@ -1,16 +1,14 @@
 //! The flags of `vllm bench serve` as tables of an experiment: its target, body, load and data sets.
 
-use std::fs::File;
-use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use inferometer_model::BaseUrl;
 use inferometer_model::endpoint::{Api, BaseUrlError};
 use inferometer_model::spec::{
     AdapterChoice, ArrivalsKind, BodyTable, DatasetKind, Lengths, LoadTable, PerSecond, PinOutput,
     Ramp, RampCurve, RampSegment, SourceName, SourceTable, TraceKind,
 };
+use inferometer_model::{BaseUrl, file};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -449,11 +447,12 @@ fn burst_gpt(path: PathBuf) -> Result<Data> {
     }
     let shown = path.display();
     let unreadable = |error: std::io::Error| Failure::usage(format!("data {shown}: {error}"));
-    let mut lines = BufReader::new(File::open(&path).map_err(unreadable)?).lines();
-    let header = lines.next().transpose().map_err(unreadable)?.unwrap_or_default();
-    if let Some(column) = cells(&header).position(|name| name == "Model") {
+    let text = file::read_text(&path, 1 << 30).map_err(unreadable)?;
+    let mut lines = text.lines();
+    let header = lines.next().unwrap_or_default();
+    if let Some(column) = cells(header).position(|name| name == "Model") {
         for line in lines {
-            if cells(&line.map_err(unreadable)?).nth(column).is_some_and(|model| model != MODEL) {
+            if cells(line).nth(column).is_some_and(|model| model != MODEL) {
                 return Err(Failure::usage(format!(
                     "data {shown} has rows of other models than {MODEL}, which vLLM leaves out"
                 ))

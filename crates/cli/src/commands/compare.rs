@@ -197,8 +197,7 @@ fn load_runs(found: Stored, of_matrices: bool, talk: &impl Fn(&str)) -> Result<V
 
 /// The stored summary of a run, computed again where another version stored it.
 fn summary(run: &RunDirectory) -> Result<Summary> {
-    let stored = run.read_summary()?.and_then(|bytes| Summary::from_json_bytes(&bytes).ok());
-    match stored {
+    match results::kept_summary(run)? {
         Some(summary) => Ok(summary),
         None => Ok(summarize(&run.read().map_err(Failure::from_usage)?.observations)),
     }

@@ -56,6 +56,13 @@ pub(crate) fn run(arguments: &EngineArguments) -> Result<ExitCode> {
 
 /// Says what is served, as a real server does when it starts.
 fn introduce(options: &EngineOptions) {
+    let ip = options.address.ip();
+    if !ip.is_loopback() && options.serve.api_key.is_none() {
+        output::talk(&format!(
+            "warning: the engine listens on {ip} and asks for no key, so everyone who reaches this \
+             machine can use it"
+        ));
+    }
     if options.mode == Mode::Serve {
         for line in options.serve.profile.describe().lines() {
             // A profile's file may say anything.

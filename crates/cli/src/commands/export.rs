@@ -67,7 +67,7 @@ pub(crate) fn run(arguments: &ExportArguments) -> Result<ExitCode> {
         ExportFormat::Parquet => {
             #[cfg(feature = "parquet")]
             for (path, rows) in
-                write_tables(arguments.to.as_deref().unwrap_or_else(|| Path::new(".")), &subjects)?
+                write_tables(path(arguments).unwrap_or_else(|| Path::new(".")), &subjects)?
             {
                 talk(&format!("{rows} rows in {}", path.display()));
                 print_path(&path)?;
@@ -79,11 +79,16 @@ pub(crate) fn run(arguments: &ExportArguments) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Where the result goes; `None` is standard output.
+fn path(arguments: &ExportArguments) -> Option<&Path> {
+    arguments.to.as_deref().filter(|path| *path != Path::new(output::STDOUT))
+}
+
 /// Refuses flags that contradict each other before anything is read.
 fn check(arguments: &ExportArguments) -> Result<()> {
     let form = arguments.format;
     let name = form.name();
-    let path = arguments.to.as_deref();
+    let path = path(arguments);
     let shown = path.unwrap_or_else(|| Path::new("")).display();
     let to_folder = path.is_some_and(|path| is_folder(path, 1));
     let refusals = [
@@ -131,7 +136,7 @@ fn put(files: &[(String, String)], arguments: &ExportArguments) -> Result<()> {
         form.is_folder() || (form.is_of_one() && !append && is_folder(path, files.len()))
     };
     let text = || files.iter().map(|(_, text)| text.as_str()).collect::<String>();
-    match &arguments.to {
+    match path(arguments) {
         Some(folder) if goes_into(folder) => {
             let mut taken = BTreeSet::new();
             for (name, text) in files {
@@ -153,7 +158,7 @@ fn put(files: &[(String, String)], arguments: &ExportArguments) -> Result<()> {
                         .hint("name another file with --to")
                 })?;
             } else {
-                report_files::write_file(path, &text())?;
+                report_files::write_named(path, &text())?;
             }
             print_path(path)
         }
@@ -209,48 +214,45 @@ fn observations(directory: &RunDirectory) -> Result<Observations> {
     Ok(directory.read().map_err(Failure::from_usage)?.observations)
 }
 
-/// Writes Parquet tables into a folder, each beside its path and renamed when all are complete. Gives
-/// their paths and how many rows each has.
+/// Writes Parquet tables into a folder; they get their names when all are complete. Gives their
+/// paths and how many rows each has.
 #[cfg(feature = "parquet")]
 fn write_tables(
     folder: &Path,
     subjects: &[StoredResult],
 ) -> Result<Vec<(std::path::PathBuf, u64)>> {
-    use std::fs::{self, File};
+    use std::io::BufWriter;
 
     use inferometer_interchange::export::parquet::{FILES, ParquetError, Tables};
+    use inferometer_store::OutputFile;
 
     fn unwritten(path: &Path, why: impl std::fmt::Display) -> Failure {
         Failure::usage(format!("{} cannot be written: {why}", path.display()))
             .hint("name another folder with --to")
     }
-    fs::create_dir_all(folder).map_err(|error| unwritten(folder, error))?;
-    let drafts = FILES.map(|table| folder.join(format!(".{table}.{}", std::process::id())));
-    let write = || {
-        let [requests, tokens, telemetry] = drafts.each_ref().map(|path| {
-            File::create(path).map(std::io::BufWriter::new).map_err(|error| unwritten(path, error))
-        });
-        let refused = |error: ParquetError| match error {
-            ParquetError::NoRequests { .. } => Failure::usage(error.to_string()),
-            ParquetError::Write(error) => unwritten(&drafts[0], error),
-        };
-        let mut tables = Tables::new([requests?, tokens?, telemetry?]).map_err(refused)?;
-        for subject in subjects {
-            match &subject.run {
-                Some((directory, _)) => tables.add_run(directory.id(), &observations(directory)?),
-                None => tables.add_result(&subject.result),
-            }
-            .map_err(refused)?;
-        }
-        let rows = tables.finish().map_err(refused)?;
-        let placed = FILES.iter().zip(&drafts).zip(rows).map(|((table, draft), rows)| {
-            let path = folder.join(table);
-            fs::rename(draft, &path).map_err(|error| unwritten(&path, error))?;
-            Ok((path, rows))
-        });
-        placed.collect::<Result<_>>()
+    std::fs::create_dir_all(folder).map_err(|error| unwritten(folder, error))?;
+    let paths = FILES.map(|table| folder.join(table));
+    let [requests, tokens, telemetry] = paths
+        .each_ref()
+        .map(|path| OutputFile::create(path).map_err(|error| unwritten(path, error)));
+    let mut files = [requests?, tokens?, telemetry?];
+    let refused = |error: ParquetError| match error {
+        ParquetError::NoRequests { .. } => Failure::usage(error.to_string()),
+        ParquetError::Write(error) => unwritten(&paths[0], error),
     };
-    write().inspect_err(|_| drafts.iter().for_each(|path| drop(fs::remove_file(path))))
+    let mut tables = Tables::new(files.each_mut().map(BufWriter::new)).map_err(refused)?;
+    for subject in subjects {
+        match &subject.run {
+            Some((directory, _)) => tables.add_run(directory.id(), &observations(directory)?),
+            None => tables.add_result(&subject.result),
+        }
+        .map_err(refused)?;
+    }
+    let rows = tables.finish().map_err(refused)?;
+    for (file, path) in files.into_iter().zip(&paths) {
+        file.commit().map_err(|error| unwritten(path, error))?;
+    }
+    Ok(paths.into_iter().zip(rows).collect())
 }
 
 /// vLLM itself leaves no line feed at the end of what it appends.

@@ -21,7 +21,7 @@ use inferometer_runner::fit::{
     Coefficient, Draws, FIGURES, Figures, Fit, Fitting, Row, RowLoad, RowRequest, TOLERANCES,
     is_in_part, knees, own_seed, row_of_run,
 };
-use inferometer_store::{RunStore, Stored, read_at_most, write_atomically};
+use inferometer_store::{RunStore, Stored, read_at_most, write_output};
 use serde_json::{Value, json};
 
 use crate::arguments::FitArguments;
@@ -64,7 +64,7 @@ pub(crate) fn run(arguments: &FitArguments) -> Result<ExitCode> {
     let name = name.unwrap_or_else(|| format!("{}-fitted", fitting.base.name));
     let profile = fitting.profile(&found, name)?;
     if let Some(path) = &arguments.save {
-        write_atomically(path, profile.to_toml().as_bytes())?;
+        write_output(path, profile.to_toml().as_bytes())?;
         talk(&format!("the profile is in {}", escape::terminal(&path.display().to_string())));
     }
     if arguments.json {

@@ -63,7 +63,8 @@ pub(crate) fn store_folder(arguments: &StoreArguments) -> PathBuf {
 
 /// The store in that folder.
 pub(crate) fn store(arguments: &StoreArguments) -> Result<RunStore> {
-    RunStore::open(store_folder(arguments)).map_err(Failure::from_usage)
+    let store = RunStore::open(store_folder(arguments)).map_err(Failure::from_usage)?;
+    Ok(output::hiding(store))
 }
 
 /// Prints a summary as the user wants it.

@@ -1,5 +1,6 @@
 //! `inferometer plan` and `run --dry-run`: what a run would send.
 
+use std::io::{self, ErrorKind, Write};
 use std::num::NonZeroU64;
 use std::path::Path;
 use std::process::ExitCode;
@@ -16,8 +17,9 @@ use inferometer_report::document::{Document, Lead, facts, terminal};
 use inferometer_report::fmt::{self, load};
 use inferometer_report::outline;
 use inferometer_report::terminal::Style;
+use inferometer_store::OutputFile;
 use inferometer_workload::Inputs;
-use inferometer_workload::saved::{SavedPlanError, print, save};
+use inferometer_workload::saved::{SavedPlanError, write_plan};
 
 use crate::arguments::{PageFormat, PlanArguments};
 use crate::draft::draft;
@@ -26,6 +28,7 @@ use crate::measurement::Planned;
 use crate::output;
 use crate::preflight::{correction, preflight};
 use crate::secrets::Secrets;
+use crate::signals::{self, Interruption};
 use crate::study::dry_run::format_warm_up;
 
 /// `inferometer plan`: shows what a run would send, and saves it where it is asked to.
@@ -38,27 +41,59 @@ pub(crate) fn run(arguments: &PlanArguments) -> Result<ExitCode> {
         correct_lengths(&spec, &drafted.secrets, &mut inputs);
     }
     let planned = Planned::from_ingredients(spec, inputs);
-    let Planned { spec, inputs, plan, fingerprints } = &planned;
-    if arguments.save.as_deref() == Some(Path::new("-")) {
-        let stdout = std::io::stdout().lock();
-        let printed = print(stdout, spec, inputs.materials(), fingerprints, plan.as_ref());
-        return match printed {
-            // A reader that left early has what it wanted.
-            Err(SavedPlanError::Unwritable { error, .. })
-                if error.kind() == std::io::ErrorKind::BrokenPipe =>
-            {
-                Ok(ExitCode::SUCCESS)
-            }
-            printed => printed.map(|()| ExitCode::SUCCESS).map_err(Failure::from_usage),
-        };
-    }
-    if let Some(path) = &arguments.save {
-        save(path, spec, inputs.materials(), fingerprints, plan.as_ref())
-            .map_err(Failure::from_usage)?;
-        output::talk(&format!("saved to {}", path.display()));
+    match arguments.save.as_deref() {
+        Some(path) if path == Path::new(output::STDOUT) => {
+            return match write(&planned, io::stdout().lock(), Path::new("standard output")) {
+                // A reader that left early has what it wanted.
+                Err(SavedPlanError::Unwritable { error, .. })
+                    if error.kind() == ErrorKind::BrokenPipe =>
+                {
+                    Ok(ExitCode::SUCCESS)
+                }
+                printed => printed.map(|()| ExitCode::SUCCESS).map_err(Failure::from_usage),
+            };
+        }
+        Some(path) => {
+            save(&planned, path)?;
+            output::talk(&format!("saved to {}", path.display()));
+        }
+        None => {}
     }
     let format = if arguments.json { PageFormat::Json } else { PageFormat::Page };
     show(&planned, &drafted.repetition, format)
+}
+
+fn write(planned: &Planned, out: impl Write, name: &Path) -> Result<(), SavedPlanError> {
+    let Planned { spec, inputs, plan, fingerprints } = planned;
+    write_plan(out, name, spec, inputs, fingerprints, plan.as_ref())
+}
+
+/// Saves the plan. A signal ends it and leaves nothing behind: a plan can have many gigabytes.
+fn save(planned: &Planned, path: &Path) -> Result<()> {
+    let interruption = signals::end_with(|| {})?;
+    let mut file = OutputFile::create(path).map_err(Failure::from_usage)?;
+    let written =
+        write(planned, Interruptible { out: &mut file, interruption: &interruption }, path);
+    interruption.check()?;
+    written.map_err(Failure::from_usage)?;
+    file.commit().map_err(Failure::from_usage)
+}
+
+/// Fails to write as soon as a signal was received.
+struct Interruptible<'a> {
+    out: &'a mut OutputFile,
+    interruption: &'a Interruption,
+}
+
+impl Write for Interruptible<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.interruption.check().map_err(io::Error::other)?;
+        self.out.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
 }
 
 /// A saved plan is sent as it is, so its lengths must be counted before it is saved. Without a

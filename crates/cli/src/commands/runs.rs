@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::process::ExitCode;
 
+use inferometer_analysis::set::SetSummary;
 use inferometer_analysis::tool_result::Tool;
 use inferometer_analysis::{LoadFacts, Summary, metric};
 use inferometer_model::import::ImportManifest;
@@ -23,7 +24,7 @@ use serde_json::{Value, json};
 use super::store;
 use crate::arguments::RunsArguments;
 use crate::failure::Result;
-use crate::output;
+use crate::{output, results};
 
 type RunListing = Listing<RunDirectory, Manifest>;
 type SetListing = Listing<SetDirectory, SetManifest>;
@@ -103,7 +104,7 @@ fn state(state: &RunState) -> (&str, Option<&str>) {
 }
 
 fn summary(listing: &RunListing) -> Option<Summary> {
-    Summary::from_json_bytes(&listing.directory.read_summary().ok()??).ok()
+    results::kept_summary(&listing.directory).ok()?
 }
 
 fn run_json(listing: &RunListing) -> Value {
@@ -238,8 +239,8 @@ fn set_json(listing: &SetListing) -> Value {
 
 /// The verdict of a finished set.
 fn verdict(listing: &SetListing) -> Option<String> {
-    let summary: Value = serde_json::from_slice(&listing.directory.read_summary().ok()??).ok()?;
-    summary.get("verdict")?.as_str().map(|verdict| terminal_line(verdict, 8))
+    let summary = SetSummary::from_json_bytes(&listing.directory.read_summary().ok()??).ok()?;
+    Some(summary.verdict.key().to_owned())
 }
 
 /// The number of all runs; `None` where it depends on their results.
@@ -250,8 +251,7 @@ fn expected(study: &StudySpec) -> Option<u32> {
 /// Measured points.
 fn done(listing: &SetListing) -> usize {
     let is_whole = |number: &u32| {
-        let kept = listing.directory.point(*number).read_summary().ok().flatten();
-        let summary = kept.and_then(|bytes| Summary::from_json_bytes(&bytes).ok());
+        let summary = results::kept_summary(&listing.directory.point(*number)).ok().flatten();
         summary.is_some_and(|summary| !was_cut(&summary))
     };
     listing.directory.points().unwrap_or_default().iter().filter(|number| is_whole(number)).count()

@@ -281,7 +281,8 @@ pub(crate) fn recover(arguments: &StoredRunArguments) -> Result<ExitCode> {
         bytes => format!(", {bytes} torn bytes cut off the journal"),
     };
     output::talk(&format!(
-        "recovered: {} requests were in flight and are cancelled, {} were never sent{cut}",
+        "recovered: {} requests were in flight and are cancelled; {} are not in the journal, so they \
+         were not sent or left in the last moments{cut}",
         recovery.cancelled, recovery.not_sent
     ));
     let summary = seal_summary(&directory, &recovery.run)?;

@@ -4,6 +4,7 @@
 use std::ops::Range;
 use std::path::Path;
 
+use inferometer_model::file;
 use serde_json::{Map, Value};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -24,21 +25,21 @@ pub(super) fn read(path: &Path) -> Result<Layer> {
 
 /// The text of a file of this kind.
 pub(crate) fn text(path: &Path, kind: &str) -> Result<String> {
-    let unreadable = |why: String| Failure::usage(format!("{kind} {}: {why}", path.display()));
-    let size = std::fs::metadata(path).map_err(|error| unreadable(error.to_string()))?.len();
-    // A larger file is a mistake, such as a dataset, and is not read.
-    if (16 << 20) < size {
-        return Err(unreadable(format!("is too large to be one ({kind}s are a few lines)")));
-    }
-    std::fs::read_to_string(path).map_err(|error| unreadable(error.to_string()))
+    // A larger file is a mistake, such as a dataset.
+    file::read_text(path, 16 << 20).map_err(|error| {
+        let failure = Failure::usage(format!("{kind} {}: {error}", path.display()));
+        let is_too_large = error.kind() == std::io::ErrorKind::FileTooLarge;
+        if is_too_large { failure.hint(format!("{kind}s are a few lines")) } else { failure }
+    })
 }
 
 /// The tree as it is written, not checked yet.
 pub(crate) fn parse(path: &Path, text: &str) -> Result<Layer> {
     let table = DeTable::parse(text).map_err(|error| syntax_error(path, text, &error))?;
     let mut origins = Origins::default();
+    let line_ends: Vec<usize> = text.match_indices('\n').map(|(end, _)| end).collect();
     let tree = plain_table(table.get_ref(), "", &mut |key, span| {
-        let line = line_and_column(text, span.start).0;
+        let line = line_ends.partition_point(|end| *end < span.start) + 1;
         origins.0.insert(key, format!("{}:{line}", path.display()));
     });
     Ok(Layer { tree, origins })

@@ -9,6 +9,7 @@ pub(crate) mod file;
 pub(crate) mod matrix;
 pub(crate) mod suite;
 pub(crate) mod sweep;
+mod trust;
 
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
@@ -55,7 +56,8 @@ pub(crate) fn sweep(arguments: &SweepArguments) -> Result<ExitCode> {
     if let Some(name) = &arguments.resume {
         let refused = vec![("--virtual", arguments.virtual_time)];
         let typed = arguments.merged();
-        return Resume { name, typed, refused, results, narrator: None, cells: None }.run();
+        let trust = arguments.trust;
+        return Resume { name, typed, refused, results, trust, narrator: None, cells: None }.run();
     }
     Begin::new(arguments.virtual_time, results).run(sweep::plan(arguments)?)
 }
@@ -75,7 +77,8 @@ pub(crate) fn suite(arguments: &SuiteArguments) -> Result<ExitCode> {
         let refused =
             vec![("--prompts", arguments.prompts.is_some()), ("--virtual", *virtual_time)];
         let typed = arguments.experiment.clone();
-        return Resume { name, typed, refused, results, narrator, cells: None }.run();
+        let trust = arguments.trust;
+        return Resume { name, typed, refused, results, trust, narrator, cells: None }.run();
     }
     let begin = Begin { is_virtual: *virtual_time, results, narrator, price: *price };
     begin.run(suite::plan(arguments)?)
@@ -92,8 +95,8 @@ pub(crate) fn matrix(arguments: &MatrixArguments) -> Result<ExitCode> {
         let refused = vec![("a matrix", arguments.matrix.is_some()), ("--virtual", *virtual_time)];
         let headers = arguments.headers.clone();
         let typed = ExperimentArguments { headers, ..ExperimentArguments::default() };
-        let cells = Some(arguments);
-        return Resume { name, typed, refused, results, narrator: None, cells }.run();
+        let (cells, trust) = (Some(arguments), arguments.trust);
+        return Resume { name, typed, refused, results, trust, narrator: None, cells }.run();
     }
     Begin::new(*virtual_time, results).run(matrix::plan(arguments)?)
 }
@@ -222,9 +225,12 @@ impl<'a> Begin<'a> {
             dry_run::announce(&plan, &session, is_virtual)?;
         }
         session.interruption.check()?;
-        let set = play::create(&store, plan.study, &backend)?;
+        let study = &plan.study;
+        let set = play::create(&store, study.clone(), &backend)?;
+        trust::remember(&set);
         let (options, is_resumed) = (ResumeOptions::default(), false);
-        let player = Player { store: &store, set: &set, session: &session, options, is_resumed };
+        let (store, set, session) = (&store, &set, &session);
+        let player = Player { store, set, study, session, options, is_resumed };
         conclude(&player, &player.play(backend)?, results, &writer)
     }
 }
@@ -243,6 +249,8 @@ struct Resume<'a> {
     /// Other flags that the set has set already.
     refused: Vec<(&'static str, bool)>,
     results: &'a ResultArguments,
+    /// Whether a set from elsewhere may run its commands and read its files.
+    trust: bool,
     /// The narrator that writes the report of a suite.
     narrator: Option<&'a NarratorArguments>,
     /// Which cells of a matrix are measured; `None` for a set of another kind.
@@ -278,6 +286,7 @@ impl Resume<'_> {
             Stored::Import(..) => return no_set("an import", "begin a new set without --resume"),
         };
         let manifest = set.manifest().map_err(Failure::from_usage)?;
+        trust::check(&set, &manifest, self.trust)?;
         let study = &manifest.study;
         let options = match (study.matrix(), self.cells) {
             (Some(matrix), Some(arguments)) => resume_options(arguments, matrix)?,
@@ -310,8 +319,10 @@ impl Resume<'_> {
             asked => writer(asked, &backend)?,
         };
         let session = begin_session(play::checked_ceiling(study, &backend)?, results.quiet)?;
-        let player =
-            Player { store: &store, set: &set, session: &session, options, is_resumed: true };
+        trust::remember(&set);
+        let store = &output::hiding(store);
+        let (set, session, is_resumed) = (&set, &session, true);
+        let player = Player { store, set, study, session, options, is_resumed };
         conclude(&player, &player.play(backend)?, results, &writer)
     }
 }
@@ -335,6 +346,7 @@ fn secrets(typed: &ExperimentArguments, manifest: &SetManifest) -> Result<Vec<Se
             Some(last) if files[index] == files[index - 1] => last.clone(),
             Some(_) | None => Secrets::read(typed_file.or(files[index]), &typed.headers)?,
         };
+        output::hide(secrets.credentials.redactor());
         check_headers(&secrets, &condition.spec.header_names)?;
         read.push(secrets);
     }

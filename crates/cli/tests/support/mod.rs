@@ -14,8 +14,10 @@ use std::process::{Child, Command, Output, Stdio};
 use inferometer_engine::truth::Truth;
 use inferometer_model::Observations;
 use inferometer_store::{RunDirectory, RunStore, Stored};
+use tokio::signal::unix::{SignalKind, signal};
 
 pub(crate) fn inferometer() -> Command {
+    heed_signals();
     let mut command = Command::new(env!("CARGO_BIN_EXE_inferometer"));
     // A developer's own settings must not change a test.
     for variable in [
@@ -30,8 +32,29 @@ pub(crate) fn inferometer() -> Command {
     }
     // Nor may a calibration of theirs: it would judge the test's runs.
     command.env("XDG_CACHE_HOME", "/nonexistent");
+    // Sets that one process of a test begins another may resume.
+    command.env("XDG_STATE_HOME", env!("CARGO_TARGET_TMPDIR"));
     command.env("NO_COLOR", "1");
     command
+}
+
+/// A shell starts what runs in its background with SIGINT ignored, and what is ignored stays so in
+/// every child. Where the tests are started like that, they take the signal themselves: their
+/// children begin with its usual effect then.
+fn heed_signals() {
+    static HEED: std::sync::Once = std::sync::Once::new();
+    HEED.call_once(|| {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap_or("0");
+        let ignored = u64::from_str_radix(mask.trim(), 16).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let _entered = runtime.enter();
+        for kind in [SignalKind::interrupt(), SignalKind::hangup(), SignalKind::terminate()] {
+            if ignored & (1 << (kind.as_raw_value() - 1)) != 0 {
+                drop(signal(kind).unwrap());
+            }
+        }
+    });
 }
 
 /// Writes a script that can be executed. Another process writes it: a child that a test of another

@@ -2,6 +2,7 @@
 //! divided, and how many KV blocks are left.
 
 use std::collections::BTreeMap;
+use std::io::Read as _;
 
 use inferometer_model::whole::to_u32;
 use serde::{Deserialize, Serialize};
@@ -28,8 +29,11 @@ pub(super) fn base(name: Option<&str>) -> Result<ProfileFile, ProfileError> {
     }
     let is_file = std::path::Path::new(name).extension().is_some_and(|end| end == "toml");
     if is_file || name.contains('/') {
-        let text = std::fs::read_to_string(name)
-            .map_err(|source| ProfileError::Read { path: name.to_owned(), source })?;
+        let unreadable = |source| ProfileError::Read { path: name.to_owned(), source };
+        let mut text = String::new();
+        // A profile has a few kilobytes; a device has no end.
+        let file = std::fs::File::open(name).map_err(unreadable)?;
+        file.take(1 << 20).read_to_string(&mut text).map_err(unreadable)?;
         return ProfileFile::read(&text, name);
     }
     combination(name).ok_or_else(|| known.unknown_profile(name))

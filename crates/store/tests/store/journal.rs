@@ -1,11 +1,13 @@
 //! Entries go in and the same entries come out.
 
+use std::fs;
 use std::io::{self, Cursor, Read, Seek, SeekFrom};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc;
+use std::time::Duration;
 
 use inferometer_model::{JournalEntry, RequestRecord};
-use inferometer_store::{JournalReader, PAYLOAD_BYTES_MAX, StoreError, spawn_writer};
+use inferometer_store::{JournalReader, PAYLOAD_BYTES_MAX, RunState, StoreError, spawn_writer};
 use proptest::prelude::*;
 
 use crate::samples::{
@@ -69,7 +71,7 @@ fn the_thread_writes_what_comes_and_gives_the_writer_back() {
     let directory = writer.directory().clone();
     // Two places: the sender waits for the writer, as the drivers would.
     let (sender, receiver) = mpsc::sync_channel(2);
-    let thread = spawn_writer(writer, receiver).unwrap();
+    let thread = spawn_writer(writer, receiver, |notice| panic!("{notice}")).unwrap();
     for entry in whole_run() {
         sender.send(vec![entry]).unwrap();
     }
@@ -85,7 +87,7 @@ fn an_entry_reaches_the_kernel_while_the_channel_stays_open() {
     let writer = store.create(new_run(Some(5))).unwrap();
     let path = writer.directory().path().join("requests.journal");
     let (sender, receiver) = mpsc::sync_channel(2);
-    let thread = spawn_writer(writer, receiver).unwrap();
+    let thread = spawn_writer(writer, receiver, |notice| panic!("{notice}")).unwrap();
     sender.send(vec![ended(3)]).unwrap();
     let seen = || JournalReader::open(&path).unwrap().next();
     while seen().is_none() {
@@ -97,12 +99,40 @@ fn an_entry_reaches_the_kernel_while_the_channel_stays_open() {
 }
 
 #[test]
+fn a_run_that_is_removed_meanwhile_is_written_anew() {
+    let (_place, store) = store();
+    let writer = store.create(new_run(Some(5))).unwrap();
+    let directory = writer.directory().clone();
+    let (sender, receiver) = mpsc::sync_channel(2);
+    let (noticed, notices) = mpsc::channel();
+    let thread = spawn_writer(writer, receiver, move |notice| noticed.send(notice).unwrap());
+    let thread = thread.unwrap();
+    let mut entries = whole_run().into_iter();
+    let removals: [fn(&Path) -> io::Result<()>; 2] =
+        [|run| fs::remove_dir_all(run), |run| fs::remove_file(run.join("requests.journal"))];
+    for remove in removals {
+        sender.send(entries.by_ref().take(2).collect()).unwrap();
+        remove(directory.path()).unwrap();
+        let notice = notices.recv_timeout(Duration::from_secs(20)).unwrap();
+        assert!(notice.contains("written anew"), "{notice}");
+        assert_eq!(directory.state(), RunState::Running, "the new file is locked, too");
+    }
+    sender.send(entries.collect()).unwrap();
+    drop(sender);
+    let writer = thread.join().unwrap().unwrap();
+    fs::remove_dir_all(directory.path()).unwrap();
+    let stored = writer.seal().unwrap();
+    assert_eq!(stored.observations.records, [record(0), record(1), record(2)]);
+    assert!(stored.integrity.is_intact());
+}
+
+#[test]
 fn a_writer_that_failed_closes_the_channel() {
     let (_place, store) = store();
     let writer = store.create(new_run(Some(5))).unwrap();
     let directory = writer.directory().clone();
     let (sender, receiver) = mpsc::sync_channel(2);
-    let thread = spawn_writer(writer, receiver).unwrap();
+    let thread = spawn_writer(writer, receiver, |notice| panic!("{notice}")).unwrap();
     let event = record(0).events[0];
     let events = vec![event; PAYLOAD_BYTES_MAX as usize / 6 + 1];
     let huge = JournalEntry::Ended(Box::new(RequestRecord { events, ..record(0) }));

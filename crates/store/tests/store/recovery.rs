@@ -110,16 +110,23 @@ fn a_hole_in_a_run_by_time_was_not_sent() {
 }
 
 #[test]
+fn a_run_of_which_nothing_is_left_is_not_recovered() {
+    let (_place, run) = dead_run(None, &[]);
+    assert!(matches!(run.recover(), Err(StoreError::NothingRecorded { .. })));
+    let (_place, run) = dead_run(Some(4), &[started(0), ended(0)]);
+    fs::remove_file(run.path().join("requests.journal")).unwrap();
+    assert!(matches!(run.recover(), Err(StoreError::NothingRecorded { .. })));
+    assert!(!run.path().join("requests.journal").exists(), "nothing is made up");
+}
+
+#[test]
 fn a_run_that_died_before_its_first_request_is_finished_too() {
-    for cut in [None, Some(0), Some(3), Some(9), Some(10)] {
+    for cut in [0, 3, 9, 10] {
         let (_place, run) = dead_run(Some(4), &[]);
         let path = run.path().join("requests.journal");
-        match cut {
-            Some(cut) => change_journal(&run, |bytes| bytes.truncate(cut)),
-            None => fs::remove_file(&path).unwrap(),
-        }
-        assert_eq!(run.state(), RunState::Unfinished, "{cut:?}");
-        assert!(matches!(run.read(), Err(StoreError::Unfinished { .. })), "{cut:?}");
+        change_journal(&run, |bytes| bytes.truncate(cut));
+        assert_eq!(run.state(), RunState::Unfinished, "{cut}");
+        assert!(matches!(run.read(), Err(StoreError::Unfinished { .. })), "{cut}");
         let recovery = run.recover().unwrap();
         assert_eq!(recovery.run.observations.not_sent, [lost(0, 4, Moment::ZERO)]);
         assert_eq!(run.read().unwrap(), recovery.run);

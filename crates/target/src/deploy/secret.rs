@@ -53,20 +53,71 @@ pub fn is_secret(name: &str) -> bool {
 /// Whether a value is written as keys are, whatever its name: by the beginnings that their makers
 /// give them, or by a password in a URL.
 pub fn looks_secret(value: &str) -> bool {
+    is_key(value) || keys_within(value).next().is_some()
+}
+
+fn is_key(word: &str) -> bool {
     const BEGINNINGS: [&str; 9] =
         ["sk-", "hf_", "nvapi-", "ghp_", "github_pat_", "glpat-", "xoxb-", "AKIA", "Bearer "];
     const KEY_BYTES_MIN: usize = 16;
-    let is_key = |word: &str| {
-        KEY_BYTES_MIN <= word.len()
-            && BEGINNINGS.iter().any(|beginning| word.starts_with(beginning))
-    };
-    let has_password = |word: &str| {
-        let after = word.split_once("://").map_or("", |(_, after)| after);
+    KEY_BYTES_MIN <= word.len() && BEGINNINGS.iter().any(|beginning| word.starts_with(beginning))
+}
+
+/// Keys that are known by their beginnings; and of URLs with a password the part before the host.
+fn keys_within(value: &str) -> impl Iterator<Item = &str> {
+    let user = |word: &'_ str| {
+        let (_, after) = word.split_once("://")?;
         let authority = after.split(['/', '?', '#']).next().unwrap_or_default();
-        authority.rsplit_once('@').is_some_and(|(user, _)| user.contains(':'))
+        let (user, _) = authority.rsplit_once('@').filter(|(user, _)| user.contains(':'))?;
+        let start = word.len() - after.len() - "//".len();
+        Some(start..start + "//".len() + user.len() + "@".len())
     };
-    is_key(value)
-        || value.split([' ', '=', ',', '"', '\'']).any(|word| is_key(word) || has_password(word))
+    value.split([' ', '=', ',', '"', '\'']).filter_map(move |word| match user(word) {
+        Some(range) => word.get(range),
+        None => is_key(word).then_some(word),
+    })
+}
+
+/// The secrets among words that a user typed: what has a secret name, and what looks like a key. A
+/// word behind a value is not one: it may be the name of a model.
+pub fn typed<'a>(words: impl IntoIterator<Item = &'a str>) -> Vec<String> {
+    let is_secret = |name: &str| is_secret(name.trim_start_matches('-'));
+    let mut found = Vec::new();
+    let mut before = "";
+    for word in words {
+        if before.starts_with('-') && is_secret(before) {
+            found.push(word.to_owned());
+        }
+        let named = word.split_once(['=', ':']).filter(|(name, _)| is_secret(name));
+        found.extend(named.map(|(_, value)| value.trim().to_owned()));
+        found.extend(keys_within(word).map(str::to_owned));
+        before = word;
+    }
+    found
+}
+
+/// The same in a command of a shell.
+pub fn typed_in_command(command: &str) -> Vec<String> {
+    match shlex::split(command) {
+        Some(words) => typed(words.iter().map(String::as_str)),
+        None => typed(command.split_whitespace()),
+    }
+}
+
+/// The same in a JSON value.
+pub fn typed_in(value: &Value) -> Vec<String> {
+    match value {
+        Value::String(text) => typed([text.as_str()]),
+        Value::Array(items) => items.iter().flat_map(typed_in).collect(),
+        Value::Object(entries) => {
+            let of_entry = |(key, value): (&String, &Value)| match value {
+                Value::String(text) if is_secret(key) => vec![text.clone()],
+                _ => typed_in(value),
+            };
+            entries.iter().flat_map(of_entry).collect()
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => Vec::new(),
+    }
 }
 
 /// The flag before a word.
@@ -228,6 +279,22 @@ mod tests {
         {
             assert!(!looks_secret(value), "{value}");
         }
+    }
+
+    #[test]
+    fn what_is_typed_is_found_without_its_neighbours() {
+        for (text, expected) in [
+            ("HF_TOKEN=abc123 docker restart vllm", &["abc123"][..]),
+            ("serve --api-key abc123 my/model --port 1", &["abc123"]),
+            ("curl -H 'Authorization: Basic abc123' host", &["Basic abc123"]),
+            ("dcgm=http://u:PW@gpu1:9400/metrics", &["//u:PW@"]),
+            ("--api-key-file key.txt --max-tokens 5 http://host:80/", &[]),
+        ] {
+            assert_eq!(typed_in_command(text), expected, "{text}");
+        }
+        let body =
+            serde_json::json!({ "a": [{ "password": "p1" }], "stop": "sk-0123456789abcdef" });
+        assert_eq!(typed_in(&body), ["p1", "sk-0123456789abcdef"]);
     }
 
     #[test]

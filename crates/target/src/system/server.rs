@@ -7,6 +7,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use inferometer_model::fetch::{Fetch, FetchRequest};
+use inferometer_model::file;
 use inferometer_model::system::{Gpu, KnownBy, Machine, ServerFacts};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -146,8 +147,6 @@ pub struct ServerInfo {
 pub enum ServerInfoError {
     #[error("--server-info {given}: {error}")]
     File { given: String, error: std::io::Error },
-    #[error("--server-info {given} is larger than 1 MiB")]
-    TooLong { given: String },
     #[error("--server-info `{given}` is not a file, and as a command {error}")]
     Command { given: String, error: ToolError },
     #[error("--server-info {given} is neither TOML nor JSON of the known keys: {error}")]
@@ -165,11 +164,8 @@ pub fn read_server_info(
     let owned = || given.to_owned();
     let is_name = |ending: &str| given.ends_with(ending) && !given.contains(char::is_whitespace);
     let text = if Path::new(given).is_file() || is_name(".toml") || is_name(".json") {
-        let not_read = |error| ServerInfoError::File { given: owned(), error };
-        if BYTES_MAX < std::fs::metadata(given).map_err(not_read)?.len() {
-            return Err(ServerInfoError::TooLong { given: owned() });
-        }
-        std::fs::read_to_string(given).map_err(not_read)?
+        file::read_text(Path::new(given), BYTES_MAX)
+            .map_err(|error| ServerInfoError::File { given: owned(), error })?
     } else {
         let mut command = Command::new("sh");
         command.args(["-c", given]);

@@ -269,7 +269,12 @@ fn absence_has_its_reason_and_old_documents_say_nothing() {
     let summary = summarize(&run);
     assert_eq!(summary.machines.gpus, None);
     let reason = summary.machines.gpus_missing.as_deref();
-    assert_eq!(reason, Some("the server is not on this machine"));
+    assert_eq!(
+        reason,
+        Some(
+            "no server of models was seen on this machine; if it runs here, add --server-info local"
+        )
+    );
     assert_eq!(summary.machines.client, None);
     assert_eq!(scalar(&run, "gpu_power").0, None);
     let old: MachineFigures = serde_json::from_str("{}").unwrap();

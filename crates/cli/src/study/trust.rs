@@ -1,0 +1,86 @@
+//! Whether a stored set may be resumed: `set.json` holds commands that a shell runs and files whose
+//! content is sent to a server, so a set that was begun elsewhere is shown first.
+//!
+//! Of every set that is begun here the hash of its file is kept in the user's state folder.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use inferometer_model::secret::REDACTED;
+use inferometer_model::study::SetManifest;
+use inferometer_store::{SetDirectory, write_atomically};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use crate::failure::{Failure, Result};
+
+/// Keeps that the set was begun here. Where that is not possible, resuming it takes `--trust`.
+pub(super) fn remember(set: &SetDirectory) {
+    let Some(record) = record(set) else { return };
+    let _ = record.parent().map(std::fs::create_dir_all);
+    let _ = write_atomically(&record, b"");
+}
+
+/// Fails where the set was not begun here and is not trusted, or lacks what it needs.
+pub(super) fn check(set: &SetDirectory, manifest: &SetManifest, is_trusted: bool) -> Result<()> {
+    let study = serde_json::to_value(&manifest.study).map_err(Failure::from_error)?;
+    if study.to_string().contains(REDACTED) {
+        return Err(Failure::usage(format!(
+            "{} was stored without the secrets that were typed with it, so it cannot be resumed",
+            set.id()
+        ))
+        .hint("begin it again, with keys in --api-key-file or in variables of the environment"));
+    }
+    if is_trusted || manifest.simulated || record(set).is_some_and(|record| record.exists()) {
+        return Ok(());
+    }
+    let mut effects = BTreeSet::new();
+    find_effects(&study, &mut effects);
+    let keys = manifest.key_files.iter().flatten();
+    effects.extend(keys.map(|path| format!("key file: {}", path.display())));
+    if effects.is_empty() {
+        return Ok(());
+    }
+    let message = format!("{} was not begun on this machine by this user", set.id());
+    Err(Failure::usage(message)
+        .shown(effects.into_iter().map(|effect| format!("  {effect}")).collect())
+        .hint("it would use the above; check that, and add --trust to resume it"))
+}
+
+/// What a study runs, reads or contacts.
+fn find_effects(value: &Value, effects: &mut BTreeSet<String>) {
+    const NAMES: [&str; 7] =
+        ["url", "deployed", "restart", "server_info", "path", "tokenizer", "devices"];
+    match value {
+        Value::Object(entries) => {
+            for (key, value) in entries {
+                match value {
+                    Value::String(text) if NAMES.contains(&key.as_str()) => {
+                        effects.insert(format!("{}: {text}", key.replace('_', " ")));
+                    }
+                    Value::Object(_) if key == "deployed" => {
+                        effects.insert(format!("{key}: {value}"));
+                    }
+                    _ => find_effects(value, effects),
+                }
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| find_effects(item, effects)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// The file whose presence says that a set was begun here.
+fn record(set: &SetDirectory) -> Option<PathBuf> {
+    let content = set.manifest_bytes().ok()??;
+    let name: String = Sha256::digest(&content).iter().map(|byte| format!("{byte:02x}")).collect();
+    let state = state_folder(std::env::var_os("XDG_STATE_HOME"), std::env::var_os("HOME"))?;
+    Some(state.join("inferometer").join("sets").join(name))
+}
+
+/// By the rules of the desktop: relative paths are as if they were not set.
+fn state_folder(xdg: Option<OsString>, home: Option<OsString>) -> Option<PathBuf> {
+    let absolute = |path: OsString| Some(PathBuf::from(path)).filter(|path| path.is_absolute());
+    xdg.and_then(absolute).or_else(|| Some(home.and_then(absolute)?.join(".local/state")))
+}
