@@ -3,6 +3,7 @@
 #![expect(clippy::print_stderr, reason = "a chore reports its progress")]
 
 mod browser;
+mod clean_runs;
 mod deployments;
 mod exports;
 mod goldens;
@@ -41,6 +42,9 @@ fn main() -> ExitCode {
         ["goldens", "compare", folder, program @ ..] => {
             program_or_build(program).and_then(|made| goldens::compare(&made, Path::new(folder)))
         }
+        ["clean-runs", words @ ..] => {
+            program_or_build(&[]).and_then(|made| clean_runs::clean_runs(&made, words))
+        }
         ["deployments", program @ ..] => program_or_build(program)
             .and_then(|made| deployments::deployments(&made, &target_folder()?))
             .map(|()| String::new()),
@@ -57,10 +61,11 @@ fn main() -> ExitCode {
         }
         _ => {
             eprint!(
-                "{HELP}{}{}{}{}{}{}{}",
+                "{HELP}{}{}{}{}{}{}{}{}",
                 lines::HELP,
                 goldens::HELP,
                 browser::HELP,
+                clean_runs::HELP,
                 deployments::HELP,
                 exports::HELP,
                 simulate_speed::HELP,
