@@ -104,7 +104,7 @@ mod tests {
     use inferometer_model::deployment::{DeploymentFailure, DeploymentStage};
     use inferometer_model::study::{
         Cell, Condition, Matrix, MatrixModel, Point, PointFailure, Preset, Question, Repetition,
-        RunOrder, SetManifest, Stage, StudySpec,
+        RunOrder, SetManifest, Stage, Strategy, StudySpec,
     };
 
     use super::*;
