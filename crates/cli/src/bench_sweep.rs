@@ -26,9 +26,9 @@ use inferometer_model::deployment::{
 use inferometer_model::fetch::{FetchRequest, Post, PostRequest};
 use inferometer_model::spreadsheet::guarded;
 use inferometer_model::{BaseUrl, Fetch, SpecDraft};
-use inferometer_report::document::{self, Cell, Columns, Table, plain};
+use inferometer_report::document::{self, Block, Cell, Columns, Section, Table, plain};
 use inferometer_report::escape::terminal;
-use inferometer_report::fmt::{NOTHING, number};
+use inferometer_report::fmt::{NOTHING, counted, number};
 use inferometer_report::terminal::Style;
 use inferometer_runner::Session;
 use inferometer_runner::deployed::Deployed;
@@ -37,8 +37,6 @@ use inferometer_target::deploy::{IsOver, Probe, placeholder, secret};
 use jiff::Zoned;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use serde::Deserialize;
-use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
 use crate::arguments::{Arguments, BenchCommand, Command as Commands, ServeSweepArguments};
@@ -251,19 +249,23 @@ impl<'a> Plan<'a> {
     }
 
     fn outline(&self) -> Result<String> {
-        let mut text = String::new();
-        let (runs, mut total) = (self.runs, 0);
+        let (mut sections, mut pairs) = (Vec::new(), 0);
         for server in &self.servers {
-            let serve = with_parameters(&self.serve, server);
-            let _ = writeln!(text, "server: {}", format_command(&serve));
-            let _ = writeln!(text, "  awaited on {}", address(&serve)?);
-            for load in self.linked_loads(server) {
+            let (serve, loads) = (with_parameters(&self.serve, server), self.linked_loads(server));
+            pairs += loads.len() as u64;
+            let runs = loads.into_iter().map(|load| {
                 let flags = format_command(&with_parameters(&self.bench, load));
-                let _ = writeln!(text, "  {runs} × bench serve {flags}");
-                total += u64::from(runs);
-            }
+                format!("{} × bench serve {flags}", self.runs)
+            });
+            let lines = [format!("awaited on {}", address(&serve)?)].into_iter().chain(runs);
+            let text = lines.collect::<Vec<_>>().join("\n");
+            let title = format!("server: {}", format_command(&serve));
+            sections.push(Section::new(title, vec![Block::Code { language: "", text }]));
         }
-        Ok(text + &format!("{total} runs; results would be stored in {}\n", shown(&self.folder)))
+        let runs = counted(pairs * u64::from(self.runs), "run");
+        let total = format!("{runs}; results would be stored in {}", shown(&self.folder));
+        sections.push(Section::new("", vec![Block::paragraph(total)]));
+        Ok(document::terminal::sections(&sections, Style::Plain))
     }
 
     /// Where the output of child processes goes.
@@ -366,21 +368,6 @@ const NAME_KEY: &str = "_benchmark_name";
 const FILE_BYTES_MAX: u64 = 16 << 20;
 const COMBINATIONS_MAX: usize = 10_000;
 
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum ParameterFile {
-    List(Vec<ParameterEntry>),
-    Named(IndexMap<String, ParameterEntry>),
-    Other(IgnoredAny),
-}
-
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum ParameterEntry {
-    Object(Entries),
-    Other(IgnoredAny),
-}
-
 /// A list of objects, or an object whose keys name them; without a file the command is run as it is.
 fn read_parameters(flag: &str, file: Option<&Path>) -> Result<Vec<Entries>> {
     let Some(path) = file else { return Ok(vec![Entries::new()]) };
@@ -393,24 +380,23 @@ fn read_parameters(flag: &str, file: Option<&Path>) -> Result<Vec<Entries>> {
 }
 
 fn combinations(json: &[u8]) -> Result<Vec<Entries>, String> {
-    let file = serde_json::from_slice(json).map_err(|error| format!("is not JSON: {error}"))?;
-    let entries: Vec<(String, Option<String>, ParameterEntry)> = match file {
-        ParameterFile::List(list) => {
-            let labelled = |(index, entry)| (format!("entry {index}"), None, entry);
-            list.into_iter().enumerate().map(labelled).collect()
+    let wrong = |error| format!("is not JSON of this form: {error}");
+    let entries: Vec<(Option<String>, Entries)> = match json.trim_ascii_start().first() {
+        Some(b'[') => {
+            let list: Vec<Entries> = serde_json::from_slice(json).map_err(wrong)?;
+            list.into_iter().map(|entry| (None, entry)).collect()
         }
-        ParameterFile::Named(named) => {
-            let labelled = |(name, entry)| (format!("`{name}`"), Some(name), entry);
-            named.into_iter().map(labelled).collect()
+        Some(b'{') => {
+            let named: IndexMap<String, Entries> = serde_json::from_slice(json).map_err(wrong)?;
+            named.into_iter().map(|(name, entry)| (Some(name), entry)).collect()
         }
-        ParameterFile::Other(_) => {
-            return Err("holds neither a list of objects nor an object of them".to_owned());
-        }
+        _ => return Err("holds neither a list of objects nor an object of them".to_owned()),
     };
-    let read = |(label, name, entry): (String, Option<String>, ParameterEntry)| {
+    let read = |(index, (name, entry)): (usize, (Option<String>, Entries))| {
+        let label = name.as_ref().map_or_else(|| format!("entry {index}"), |it| format!("`{it}`"));
         combination(entry, name).map_err(|why| format!("{label} {why}"))
     };
-    let found = entries.into_iter().map(read).collect::<Result<Vec<_>, String>>()?;
+    let found = entries.into_iter().enumerate().map(read).collect::<Result<Vec<_>, String>>()?;
     if found.is_empty() {
         return Err("holds no combination".to_owned());
     }
@@ -427,10 +413,7 @@ fn combinations(json: &[u8]) -> Result<Vec<Entries>, String> {
 }
 
 /// Checks a combination, whose name becomes its first entry.
-fn combination(entry: ParameterEntry, name: Option<String>) -> Result<Entries, String> {
-    let ParameterEntry::Object(mut parameters) = entry else {
-        return Err("is not an object of parameters".to_owned());
-    };
+fn combination(mut parameters: Entries, name: Option<String>) -> Result<Entries, String> {
     let own_name = match parameters.shift_remove(NAME_KEY) {
         None => None,
         Some(Value::String(name)) => Some(name),
@@ -1051,7 +1034,7 @@ mod tests {
             ("3", "neither a list"),
             ("[", "not JSON"),
             ("[]", "no combination"),
-            (r#"[{"a": 1}, 2]"#, "entry 1 is not an object"),
+            (r#"[{"a": 1}, 2]"#, "expected a map at line 1 column 12"),
             (r#"[{"a": [1, 2]}]"#, "`a`: [1,2]"),
             (r#"[{"a": 1}, {"a": 1}]"#, "two combinations called `a=1`"),
             (r#"{"x": {"_benchmark_name": 3}}"#, "no text"),

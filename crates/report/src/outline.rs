@@ -1,14 +1,15 @@
-//! The lengths and the load curve of a plan as bars of text.
+//! The lengths and the load curve of a plan, as sections with bars of text.
 
 use inferometer_analysis::outline::{Bar, LengthOutline, LoadCurve, Outline};
 
 use crate::document::terminal::bar;
-use crate::fmt::{count, number};
+use crate::document::{Block, Cell, Columns, Section, Table};
+use crate::fmt::{count, number, setting};
 
 /// The sections below the facts of a plan.
-pub fn render(outline: &Outline) -> String {
+pub fn sections(outline: &Outline) -> Vec<Section> {
     let lengths =
-        [("INPUT TOKENS", &outline.input_tokens), ("OUTPUT TOKENS", &outline.output_tokens)];
+        [("Input tokens", &outline.input_tokens), ("Output tokens", &outline.output_tokens)];
     let lengths = lengths.into_iter().filter_map(|(title, lengths)| {
         let lengths = lengths.as_ref()?;
         // A plan without an end has no totals.
@@ -19,10 +20,10 @@ pub fn render(outline: &Outline) -> String {
         };
         Some(section(title, lengths, &all))
     });
-    lengths.chain(outline.load_curve.as_ref().map(curve)).collect::<Vec<_>>().join("\n")
+    lengths.chain(outline.load_curve.as_ref().map(curve)).collect()
 }
 
-fn section(title: &str, lengths: &LengthOutline, all: &str) -> String {
+fn section(title: &str, lengths: &LengthOutline, all: &str) -> Section {
     let LengthOutline { min, mean, p50, p90, p99, max, histogram, .. } = lengths;
     let [low, p50, p90, p99, high] = [min, p50, p90, p99, max].map(|it| count((*it).into()));
     let facts = if min == max {
@@ -31,26 +32,25 @@ fn section(title: &str, lengths: &LengthOutline, all: &str) -> String {
         format!("mean {}, p50 {p50}, p90 {p90}, p99 {p99}, max {high}{all}", number(*mean))
     };
     let range = |bar: &Bar| format!("{}–{}", count(bar.low.into()), count(bar.high.into()));
-    let bars = histogram.iter().map(|bar| (range(bar), bar.requests));
-    let bars = if histogram.len() == 1 { String::new() } else { bar_lines(bars.collect()) };
-    format!("{title}  {facts}\n{bars}")
+    let bars = histogram.iter().map(|bar| (range(bar), bar.requests)).collect();
+    Section::new(title, vec![Block::paragraph(facts)])
+        .with((1 < histogram.len()).then(|| bar_table("tokens", bars)))
 }
 
-fn curve(curve: &LoadCurve) -> String {
-    let mean = curve.mean_per_s.map(|mean| format!("  {} requests/s on average", number(mean)));
-    let step = curve.step_s;
+fn curve(curve: &LoadCurve) -> Section {
+    let mean = curve.mean_per_s.map(|mean| format!("{} requests/s on average, ", number(mean)));
+    let facts = format!("{}in steps of {} s", mean.unwrap_or_default(), setting(curve.step_s));
     let steps = (0_u32..).zip(&curve.requests);
-    let bars = steps.map(|(index, number)| (format!("{} s", f64::from(index) * step), *number));
-    let (mean, bars) = (mean.unwrap_or_default(), bar_lines(bars.collect()));
-    format!("LOAD CURVE{mean}, in steps of {step} s\n{bars}")
+    let bars = steps.map(|(index, number)| (setting(f64::from(index) * curve.step_s), *number));
+    Section::new("Load curve", vec![Block::paragraph(facts)]).with([bar_table("s", bars.collect())])
 }
 
-fn bar_lines(bars: Vec<(String, u64)>) -> String {
+fn bar_table(label: &str, bars: Vec<(String, u64)>) -> Table {
     let most = bars.iter().map(|(_, requests)| *requests).max().unwrap_or(1);
-    let line = |(label, requests): (String, u64)| {
-        format!("  {label:>17}  {} {}\n", blocks(requests, most), count(requests))
-    };
-    bars.into_iter().map(line).collect()
+    Columns::number(label, |(label, _): &(String, u64)| Cell::text(label.as_str()))
+        .left("", move |(_, requests)| Cell::text(blocks(*requests, most)))
+        .right("requests", |(_, requests)| Cell::text(count(*requests)))
+        .table("", "", bars)
 }
 
 /// A bar in proportion; a value above zero has at least an eighth of a character.
@@ -61,6 +61,8 @@ fn blocks(value: u64, most: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::document::terminal;
+    use crate::terminal::Style;
 
     fn outline(more: bool) -> Outline {
         let lengths = |min, max| LengthOutline {
@@ -86,9 +88,10 @@ mod tests {
 
     #[test]
     fn a_plan_without_an_end_has_no_totals() {
-        let whole = render(&outline(false));
+        let render = |more| terminal::sections(&sections(&outline(more)), Style::Plain);
+        let whole = render(false);
         assert_eq!(whole.matches("5,120,000 in all").count(), 2, "{whole}");
-        let endless = render(&outline(true));
+        let endless = render(true);
         assert!(!endless.contains("in all"), "{endless}");
         assert_eq!(endless.matches("(of the first 10,000)").count(), 2, "{endless}");
     }

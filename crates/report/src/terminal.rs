@@ -3,8 +3,8 @@
 use inferometer_analysis::{RequirementOutcome, Summary};
 use inferometer_model::system::Machine;
 
-use crate::document::terminal;
-use crate::{Files, escape, machine, pages};
+use crate::document::{Block, Section, terminal};
+use crate::{Files, machine, pages};
 
 pub use crate::requirements::rendered as requirements;
 
@@ -34,8 +34,7 @@ pub fn system(found: &Machine) -> String {
     if found.gpus.is_empty() {
         lines.insert(0, ("GPU(s)", "none reported by nvidia-smi, amd-smi or rocm-smi".to_owned()));
     }
-    let line = |(name, value): &(&str, String)| format!("{name:<14} {}\n", escape::terminal(value));
-    lines.iter().map(line).collect()
+    terminal::sections(&[Section::new("", vec![Block::facts(lines)])], Style::Plain)
 }
 
 /// The page of a set of runs.

@@ -177,7 +177,6 @@ pub(crate) struct FitArguments {
     #[arg(long, value_name = "FILE", help_heading = "Results")]
     pub(crate) save: Option<PathBuf>,
     /// Print one JSON document instead of the page
-    #[arg(long, help_heading = "Results")]
     pub(crate) json: bool,
     /// No messages; results and errors only
     #[arg(short, long, help_heading = "Results")]

@@ -229,7 +229,6 @@ pub(crate) struct PlanArguments {
     #[arg(long, value_name = "FILE", help_heading = "Results")]
     pub(crate) save: Option<PathBuf>,
     /// Print one JSON document instead of the page
-    #[arg(long, help_heading = "Results")]
     pub(crate) json: bool,
 }
 
@@ -238,7 +237,6 @@ pub(crate) struct CheckArguments {
     #[command(flatten)]
     pub(crate) experiment: ExperimentArguments,
     /// Print one JSON document instead of the page
-    #[arg(long, help_heading = "Results")]
     pub(crate) json: bool,
     /// No messages; results and errors only
     #[arg(short, long, help_heading = "Results")]

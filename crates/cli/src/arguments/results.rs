@@ -261,7 +261,6 @@ pub(crate) struct ImportArguments {
     #[command(flatten)]
     pub(crate) store: StoreArguments,
     /// Print one JSON document instead of the page
-    #[arg(long, help_heading = "Results")]
     pub(crate) json: bool,
     /// No messages; results and errors only
     #[arg(short, long, help_heading = "Results")]

@@ -136,14 +136,12 @@ pub(super) fn show(planned: &Planned, repeat: &Repetition, format: PageFormat) -
             });
             format!("{document:#}\n")
         }
-        PageFormat::Page | PageFormat::Vllm => {
-            format!("{}\n{}", page(planned, repeat), outline::render(&outlined))
-        }
+        PageFormat::Page | PageFormat::Vllm => page(planned, repeat, &outlined),
     })?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn page(planned: &Planned, repeat: &Repetition) -> String {
+fn page(planned: &Planned, repeat: &Repetition, outlined: &Outline) -> String {
     let Planned { spec, inputs, plan, fingerprints } = planned;
     let materials = inputs.materials();
     let source = spec.workload.source.kind().name();
@@ -200,7 +198,7 @@ fn page(planned: &Planned, repeat: &Repetition) -> String {
     lines.push(("workload", fingerprints.workload.clone()));
     lines.push(("plan", fingerprints.plan.clone()));
     let lead = Lead { subject: facts(lines), ..Lead::default() };
-    let document = Document::new("plan (dry run: nothing was sent)", Vec::new());
+    let document = Document::new("plan (dry run: nothing was sent)", outline::sections(outlined));
     terminal::render(&Document { lead, ..document }, Style::Plain)
 }
 

@@ -14,7 +14,7 @@ use inferometer_analysis::tool_result::{LatencyDefinition, LatencyKind, Mark, To
 pub(crate) use self::lines::mark_words;
 use self::lines::{
     Line, NOT_IN_SOURCE, Quantity, definition_name, definition_text, definitions as definitions_of,
-    doubt_words, load_words, mark_advice, statistic_name, uncertified_words, unknown,
+    load_words, mark_advice, statistic_name, uncertified_words, unknown,
 };
 pub use self::site::site;
 use super::csv::Csv;
@@ -210,7 +210,7 @@ fn best_card(lines: &[Line<'_>], label: &str, quantity: Quantity) -> Option<Card
         label: label.to_owned(),
         value: number(value),
         unit: unit.to_owned(),
-        detail: format!("{name} at {load}; {}", doubt_words(&across)),
+        detail: format!("{name} at {load}; {}", uncertainty(&across)),
         doubt: None,
     })
 }

@@ -8,7 +8,7 @@ use inferometer_model::study::Dimension;
 
 use super::NAME_MAX;
 use super::lines::{
-    Level, Line, Quantity, definition_name, definitions, doubt_words, load_words, statistic_name,
+    Level, Line, Quantity, definition_name, definitions, load_words, statistic_name,
     uncertified_words,
 };
 use crate::chart::{LinePoint, LineSeries, Lines, LinesPanel, Plot, ScaleKind};
@@ -316,7 +316,7 @@ fn point(level: &Level<'_>, quantity: Quantity) -> Option<LinePoint> {
     let values = level.results.iter().filter_map(|it| quantity.get(it)).map(|it| it.n).min();
     let remarks = [
         across.interval.map(|_| format!("{} results", across.n)),
-        across.doubt().is_none().then(|| doubt_words(&across)),
+        across.doubt().is_none().then(|| uncertainty(&across)),
         (0 < left_out).then(|| format!("without {left_out} that are invalid")),
         (!across.certified).then(|| uncertified_words(values.unwrap_or(0)).to_owned()),
     ];

@@ -10,7 +10,7 @@ use inferometer_analysis::tool_result::{
 };
 use inferometer_model::study::Dimension;
 
-use crate::fmt::{interval, setting};
+use crate::fmt::setting;
 use crate::pages::prelude::*;
 
 /// A point of a chart lists no more reasons; the page has all.
@@ -263,18 +263,6 @@ impl Level<'_> {
 
 fn is_invalid(result: &ToolResult) -> bool {
     result.marks.contains(&Mark::Invalid)
-}
-
-/// The uncertainty of a value.
-pub(super) fn doubt_words(across: &AcrossRuns) -> String {
-    match (across.interval, across.within) {
-        (Some(between), _) => {
-            format!("95 % {} between {} results", interval(between), count(across.n.into()))
-        }
-        (None, Some(within)) => format!("95 % {} within the run", interval(within)),
-        (None, None) if across.mean.is_some() => "one result without an interval".to_owned(),
-        (None, None) => String::new(),
-    }
 }
 
 /// Reason for a missing value.
