@@ -3,6 +3,7 @@
 mod adapters;
 mod bodies;
 mod captures;
+mod connecting;
 mod conversations;
 mod dialects;
 mod drivers;
