@@ -5,6 +5,7 @@
 //! that raise it and that do not. The order of the table is the order among warnings of equal severity.
 
 use std::fmt::Write;
+use std::net::IpAddr;
 
 use inferometer_model::fmt::{compact, number, percent, whole};
 use inferometer_model::journal::RunStop;
@@ -147,6 +148,15 @@ pub(super) const CPU_FULL_SHARE: f64 = 0.9;
 /// Below this, the system begins to reclaim memory that programs still use.
 const MEMORY_LOW_BYTES: u64 = 512 << 20;
 
+/// Whether an address means no machine, or another one on every network.
+fn is_odd(ip: IpAddr) -> bool {
+    let is_link_local = match ip {
+        IpAddr::V4(ip) => ip.is_link_local(),
+        IpAddr::V6(ip) => ip.is_unicast_link_local(),
+    };
+    ip.is_unspecified() || is_link_local
+}
+
 /// All warnings of a run, the most severe first.
 pub(crate) fn run_warnings(run: &RunContext<'_>) -> Vec<Warning> {
     let is_skipped =
@@ -227,6 +237,11 @@ static RULES: &[Rule<Raise>] = &[
         let names = &run.manifest.environment.proxy_variables;
         when(!names.is_empty())?;
         note(format!("proxy variables are set and were not used: {}", names.join(", ")))
+    }),
+    rule("odd-address", CheckKind::Answerer, |run| {
+        let address = run.manifest.endpoint.address;
+        when(is_odd(address.ip()))?;
+        note(format!("the server's name means {address}, which is unspecified or link-local"))
     }),
     rule("few-requests", CheckKind::SampleSize, |run| {
         let ok = positive(run.measured.ok).filter(|ok| *ok < FEW_REQUESTS)?;
@@ -693,6 +708,7 @@ held-by-cap: the result is of a capped open loop, and latencies from schedule in
 backlog: the server does not keep up with this rate: lower it, or raise --max-concurrency
 insecure: make this system trust the server's certificate, and remove --insecure
 proxy-variables: none needed; unset them to be sure
+odd-address: check that this is the server that you mean, and use an address that it listens on
 few-requests: send more requests (--requests)
 rate-missed, arrivals-bunched: give the client more cores or a separate machine, or lower the rate
 rate-missed-unsent: look at why requests were not sent (errors by cause), or lower the rate: the server received less load than requested
