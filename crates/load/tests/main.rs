@@ -9,6 +9,7 @@ mod dialects;
 mod drivers;
 mod faults;
 mod http2;
+mod seeds;
 mod sums;
 mod support;
 mod watchdog;
