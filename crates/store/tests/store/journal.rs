@@ -96,6 +96,7 @@ fn an_entry_reaches_the_kernel_while_the_channel_stays_open() {
     thread.join().unwrap().unwrap();
 }
 
+/// Faults: 83.
 #[test]
 fn a_writer_that_failed_closes_the_channel() {
     let (_place, store) = store();
