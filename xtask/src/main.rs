@@ -22,6 +22,8 @@ cargo xtask statistics [--runs N] [--seed N]   check on simulated runs with a kn
                                 intervals cover it and comparisons find it, then searches and sweeps
                                 of random engines (many minutes); INFEROMETER_ENGINES sets their
                                 number
+cargo xtask seeds [--count N] [--seed N]   play runs in virtual time under faults drawn from seeds
+                                (10,000), or one seed again
 cargo xtask real-server URL…    measure servers that you started, every way this tool can (slow)
 ";
 
@@ -35,6 +37,9 @@ fn main() -> ExitCode {
             return exit(urls.iter().all(|url| real_server(url)));
         }
         ["statistics", words @ ..] => return exit(statistics(words)),
+        ["seeds"] => return exit(seeds("INFEROMETER_SEEDS", "10000")),
+        ["seeds", "--count", count] => return exit(seeds("INFEROMETER_SEEDS", count)),
+        ["seeds", "--seed", seed] => return exit(seeds("INFEROMETER_SEED", seed)),
         ["lines"] => lines::lines(Path::new(".")),
         ["goldens", "record", folder, program @ ..] => {
             program_or_build(program).and_then(|made| goldens::record(&made, Path::new(folder)))
@@ -126,6 +131,7 @@ fn docs() -> bool {
     };
     rewrite("inferometer-report", ["--test=it", "docs::"])
         && rewrite("inferometer-cli", ["--bins", "the_page_about_the_file"])
+        && rewrite("xtask", ["--test=tidy", "the_page_about_reliability"])
 }
 
 /// Every API and framing against one server; a run that is not valid enough fails the chore.
@@ -173,6 +179,11 @@ fn statistics(words: &[&str]) -> bool {
         holds &= found;
     }
     holds
+}
+
+fn seeds(variable: &str, value: &str) -> bool {
+    let arguments = ["test", "--package", "inferometer-load", "--test", "it", "seeds::every_seed"];
+    run(cargo_command(arguments).args(["--", "--nocapture"]).env(variable, value))
 }
 
 fn cargo<'a>(arguments: impl IntoIterator<Item = &'a str>) -> bool {

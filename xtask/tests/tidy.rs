@@ -54,7 +54,9 @@ fn files(extensions: &[&str]) -> BTreeMap<String, String> {
             let path = entry.unwrap().path();
             let name = path.file_name().unwrap().to_string_lossy().into_owned();
             if path.is_dir() {
-                if !["target", "runs", ".git"].contains(&name.as_str()) {
+                // Ours is also the name of a crate.
+                let is_build = path == root().join("target");
+                if !is_build && !["runs", ".git"].contains(&name.as_str()) {
                     folders.push(path);
                 }
             } else if path.extension().is_some_and(|e| extensions.iter().any(|wanted| e == *wanted))
@@ -255,4 +257,69 @@ fn links_between_documents_lead_somewhere() {
             assert!(folder.join(target).exists(), "{place} links to {link}");
         }
     }
+}
+
+/// Faults that only a live web page can have; their tests come with it.
+const WITH_THE_WEB_PAGE: [u32; 5] = [105, 106, 107, 113, 114];
+/// Faults whose remedy is not written yet.
+const NOT_YET: [u32; 1] = [76];
+const FAULTS: u32 = 115;
+
+/// The tests of each fault, as links: a test names its faults in the last line of its doc comment.
+fn tests_by_fault() -> BTreeMap<u32, Vec<String>> {
+    let mut found: BTreeMap<u32, Vec<String>> = BTreeMap::new();
+    for (place, text) in files(&["rs"]) {
+        let mut lines = text.lines().map(str::trim);
+        while let Some(line) = lines.next() {
+            let Some(numbers) = line.strip_prefix("/// Faults: ") else { continue };
+            assert_eq!(lines.next(), Some("#[test]"), "{place}: {line} is not above a test");
+            let name = lines.find_map(|line| line.strip_prefix("fn ")?.split('(').next()).unwrap();
+            for number in numbers.trim_end_matches('.').split(", ") {
+                let number = number.parse().unwrap_or_else(|_| panic!("{place}: {line}"));
+                let tests = found.entry(number).or_default();
+                tests.push(format!("[{name}](../{place})"));
+            }
+        }
+    }
+    found
+}
+
+/// `docs/reliability.md` with the last cell of each fault's row filled in.
+#[test]
+fn the_page_about_reliability_lists_the_tests_of_every_fault() {
+    let path = root().join("docs/reliability.md");
+    let written = std::fs::read_to_string(&path).unwrap();
+    let mut tests = tests_by_fault();
+    let mut expected = 1..=FAULTS;
+    let (mut generated, mut missing) = (String::new(), Vec::new());
+    for line in written.lines() {
+        let cells: Vec<&str> = line.split('|').map(str::trim).collect();
+        let row = match cells.as_slice() {
+            ["", number, fault, result, _, ""] if number.parse::<u32>().is_ok() => {
+                let number: u32 = number.parse().unwrap();
+                assert_eq!(Some(number), expected.next(), "every fault has its row, in order");
+                let tests = match tests.remove(&number) {
+                    Some(tests) => tests.join(", "),
+                    None if WITH_THE_WEB_PAGE.contains(&number) => "with the web page".to_owned(),
+                    None if NOT_YET.contains(&number) => "not yet".to_owned(),
+                    None => {
+                        missing.push(number);
+                        String::new()
+                    }
+                };
+                format!("| {number} | {fault} | {result} | {tests} |")
+            }
+            _ => line.to_owned(),
+        };
+        generated += &row;
+        generated.push('\n');
+    }
+    assert_eq!(expected.next(), None, "a fault without a row");
+    assert_eq!(missing, Vec::<u32>::new(), "faults that no test names");
+    assert!(tests.is_empty(), "tests of unknown faults: {tests:?}");
+    if std::env::var_os("INFEROMETER_REWRITE_DOCS").is_some() {
+        std::fs::write(&path, &generated).unwrap();
+        return;
+    }
+    assert!(written == generated, "run `cargo xtask docs`");
 }

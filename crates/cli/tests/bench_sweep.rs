@@ -255,6 +255,7 @@ fn a_server_finds_all_of_our_environment() {
     assert!(said.contains("  it is there") && !said.contains("hf_sesame"), "{said}");
 }
 
+/// Faults: 94.
 #[test]
 fn somebody_who_listens_in_the_place_of_the_server_is_not_measured() {
     let folder = tempfile::tempdir().unwrap();

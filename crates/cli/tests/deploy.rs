@@ -96,6 +96,7 @@ fn what_is_wrong_with_a_deployment_is_refused_before_anything_is_started() {
     assert!(!folder.path().join("runs").exists(), "nothing was begun");
 }
 
+/// Faults: 111.
 #[test]
 fn keys_reach_the_server_and_no_file() {
     let folder = tempfile::tempdir().unwrap();
@@ -159,6 +160,7 @@ fn a_file_names_commands_that_put_the_server_up_and_take_it_down() {
     assert!(checked.status.success() && text(&checked.stdout).contains("usable"), "{said}");
 }
 
+/// Faults: 96.
 #[test]
 fn a_set_whose_server_died_goes_on_with_a_new_one() {
     let folder = tempfile::tempdir().unwrap();

@@ -84,6 +84,7 @@ fn an_engine_that_is_told_to_end_does_so_with_a_code_of_its_own() {
     }
 }
 
+/// Faults: 96.
 #[test]
 fn a_server_that_dies_in_a_run_is_named_with_its_last_words() {
     let folder = tempfile::tempdir().unwrap();
@@ -123,6 +124,7 @@ fn a_signal_while_a_server_starts_takes_it_down() {
     assert!(is_gone(number_in(&path.join("pid"))), "{said}");
 }
 
+/// Faults: 90.
 #[test]
 fn signals_in_a_run_save_it_and_leave_no_server() {
     // Ignores being told, so that a user who will not wait has it killed.

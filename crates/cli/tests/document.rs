@@ -127,6 +127,7 @@ fn a_dry_run_says_the_load_in_plain_words() {
     assert_eq!(page("load"), "open loop, everything at once");
 }
 
+/// Faults: 111.
 #[test]
 fn a_key_reaches_no_file_and_no_page() {
     let folder = tempfile::tempdir().unwrap();

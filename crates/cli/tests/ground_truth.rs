@@ -227,6 +227,7 @@ fn a_clean_stream_is_recorded_as_it_was_sent() {
     agrees(&[], &["--rate", "20"]);
 }
 
+/// Faults: 41, 42, 43, 44, 46.
 #[test]
 fn every_framing_fault_is_recorded_as_it_was_sent() {
     for fault in
@@ -238,6 +239,7 @@ fn every_framing_fault_is_recorded_as_it_was_sent() {
 }
 
 /// Three hundred writes for a token: two streams of them are load enough.
+/// Faults: 11.
 #[test]
 fn a_stream_of_single_bytes_is_recorded_as_it_was_sent() {
     agrees(&["byte-wise"], &["--concurrency", "2"]);

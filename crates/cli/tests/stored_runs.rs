@@ -4,15 +4,20 @@
 
 use crate::support;
 
+use std::io::{Read, Write};
 use std::path::Path;
 use std::process::{Child, Stdio};
+use std::time::Duration;
 
 use inferometer_model::Outcome;
 use inferometer_model::journal::RunStop;
+use inferometer_model::outcome::Cause;
 use inferometer_store::JournalReader;
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
+use support::deployments::until_there;
 use support::{Engine, inferometer, latest_run, observations, output, text};
 
 /// A run of many slow requests, whose end nobody waits for.
@@ -50,6 +55,7 @@ fn signal(child: &Child, signal: Signal) {
     kill(Pid::from_raw(i32::try_from(child.id()).unwrap()), signal).unwrap();
 }
 
+/// Faults: 85.
 #[test]
 fn kill_9_in_mid_run_leaves_a_run_that_recovers_and_adds_up() {
     let folder = tempfile::tempdir().unwrap();
@@ -77,6 +83,7 @@ fn kill_9_in_mid_run_leaves_a_run_that_recovers_and_adds_up() {
     assert_eq!(again.status.code(), Some(2), "{}", text(&again.stderr));
 }
 
+/// Faults: 90.
 #[test]
 fn ctrl_c_once_drains_and_saves() {
     let folder = tempfile::tempdir().unwrap();
@@ -94,6 +101,7 @@ fn ctrl_c_once_drains_and_saves() {
     assert!(text(&ended.stdout).contains("partial"));
 }
 
+/// Faults: 90.
 #[test]
 fn ctrl_c_twice_cuts_and_saves() {
     let folder = tempfile::tempdir().unwrap();
@@ -111,6 +119,7 @@ fn ctrl_c_twice_cuts_and_saves() {
     assert_eq!(observations.outcome_counts()[&Outcome::Cancelled], 4);
 }
 
+/// Faults: 90.
 #[test]
 fn sigterm_is_obeyed_and_named() {
     let folder = tempfile::tempdir().unwrap();
@@ -122,6 +131,103 @@ fn sigterm_is_obeyed_and_named() {
     assert!(latest_run(folder.path()).read_summary().unwrap().is_some());
 }
 
+/// Faults: 72.
+#[test]
+fn a_process_that_was_stopped_for_a_while_says_so_and_is_invalid() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = Engine::start(&["--ttft", "1ms", "--gap", "1ms"]);
+    let mut run = start_long_run(&engine, folder.path());
+    wait_for_entries(&mut run, folder.path(), 20);
+    signal(&run, Signal::SIGSTOP);
+    // The pause itself: from one second on a run is invalid.
+    std::thread::sleep(Duration::from_millis(1_500));
+    signal(&run, Signal::SIGCONT);
+    let ended = run.wait_with_output().unwrap();
+    assert_eq!(ended.status.code(), Some(4), "{}", text(&ended.stderr));
+    let summary = latest_run(folder.path()).read_summary().unwrap().unwrap();
+    let summary = inferometer_analysis::Summary::from_json_bytes(&summary).unwrap();
+    assert!(summary.warnings.iter().any(|warning| warning.key == "loop-paused"));
+    assert_eq!(observations(folder.path()).scheduled_count(), 1_000);
+}
+
+/// Faults: 73.
+#[test]
+fn a_run_is_saved_although_nobody_reads_what_it_says() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = Engine::start(&["--ttft", "1ms", "--gap", "1ms"]);
+    let (mut reader, mut writer) = std::io::pipe().unwrap();
+    // As a terminal after Ctrl-S: not a byte more goes in.
+    fcntl(&writer, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).unwrap();
+    while writer.write(&[b' '; 4_096]).is_ok() {}
+    while writer.write(b" ").is_ok() {}
+    fcntl(&writer, FcntlArg::F_SETFL(OFlag::empty())).unwrap();
+    let mut run = inferometer()
+        .args(["run", &engine.url(), "-q", "--requests", "20", "--output-tokens", "4"])
+        .current_dir(folder.path())
+        .stdout(writer)
+        .spawn()
+        .unwrap();
+    until_there(|| {
+        let mut runs = std::fs::read_dir(folder.path().join("runs")).into_iter().flatten();
+        runs.any(|run| run.unwrap().path().join("summary.json").exists())
+    });
+    assert_eq!(run.try_wait().unwrap(), None, "it waits to be read");
+    assert_eq!(observations(folder.path()).records.len(), 20);
+    let mut said = String::new();
+    reader.read_to_string(&mut said).unwrap();
+    assert!(!said.trim().is_empty(), "the page came after all");
+    assert!(matches!(run.wait().unwrap().code(), Some(0 | 4)));
+}
+
+/// Other programs' descriptors, inherited by ours, leave fewer than the limit promises.
+/// Faults: 18.
+#[test]
+fn descriptors_that_run_out_are_our_fault_and_not_the_servers() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = Engine::start(&["--ttft", "200ms", "--gap", "1ms"]);
+    let script = "ulimit -n 160; for i in {20..89}; do eval \"exec $i</dev/null\"; done; \
+                  exec \"$0\" run \"$1\" -q --client-cores 1 --requests 80 --rate inf \
+                  --output-tokens 4 --telemetry off";
+    let ran = std::process::Command::new("bash")
+        .args(["-c", script, env!("CARGO_BIN_EXE_inferometer"), &engine.url()])
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
+    assert_eq!(ran.status.code(), Some(4), "{}", text(&ran.stderr));
+    let observations = observations(folder.path());
+    let counts = observations.outcome_counts();
+    assert!(0 < counts[&Outcome::Ok] && 0 < counts[&Outcome::NotSent], "{counts:?}");
+    assert_eq!(counts[&Outcome::Ok] + counts[&Outcome::NotSent], 80, "{counts:?}");
+    let ours = observations.not_sent_because(Cause::ClientResource);
+    assert_eq!(ours, counts[&Outcome::NotSent]);
+}
+
+/// A bound on the size of files is a disk that is full.
+/// Faults: 83.
+#[test]
+fn a_disk_that_is_full_ends_the_run_and_what_was_written_is_recovered() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = Engine::start(&["--ttft", "1ms", "--gap", "1ms"]);
+    let script = "trap '' XFSZ; ulimit -f 64; exec \"$0\" run \"$1\" -q --requests 1000 \
+                  --concurrency 4 --output-tokens 20";
+    let ran = std::process::Command::new("sh")
+        .args(["-c", script, env!("CARGO_BIN_EXE_inferometer"), &engine.url()])
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
+    let words = text(&ran.stderr);
+    assert_eq!(ran.status.code(), Some(1), "{words}");
+    assert!(words.contains("cannot append") && words.contains("more were waiting"), "{words}");
+    assert!(words.contains("inferometer recover"), "{words}");
+    let recovered = output(&["recover", "latest"], folder.path());
+    assert!(recovered.status.success(), "{}", text(&recovered.stderr));
+    let observations = observations(folder.path());
+    assert_eq!(observations.scheduled_count(), 1_000);
+    assert!(0 < observations.outcome_counts()[&Outcome::Ok]);
+    assert!(output(&["verify", "latest"], folder.path()).status.success());
+}
+
+/// Faults: 87.
 #[test]
 fn a_changed_summary_and_a_flipped_bit_do_not_verify() {
     let folder = tempfile::tempdir().unwrap();
@@ -152,6 +258,7 @@ fn a_changed_summary_and_a_flipped_bit_do_not_verify() {
     assert!(!output(&["verify", "latest"], folder.path()).status.success());
 }
 
+/// Faults: 92.
 #[test]
 fn a_summary_of_another_version_is_verified_by_its_numbers() {
     let folder = tempfile::tempdir().unwrap();
@@ -184,6 +291,7 @@ fn a_summary_of_another_version_is_verified_by_its_numbers() {
     assert!(said.contains("metrics.ttft_ms.mean differs"), "{said}");
 }
 
+/// Faults: 74.
 #[test]
 fn a_reader_that_leaves_early_does_not_cost_the_run() {
     let folder = tempfile::tempdir().unwrap();

@@ -204,6 +204,7 @@ fn a_real_sweep_of_the_embedded_engine() {
     }
 }
 
+/// Faults: 91.
 #[test]
 fn a_set_that_was_changed_is_not_gone_on_with_and_not_verified() {
     let folder = tempfile::tempdir().unwrap();
@@ -236,6 +237,7 @@ fn a_set_that_was_changed_is_not_gone_on_with_and_not_verified() {
     assert!(text(&verified.stdout).contains("another spec than set.json"));
 }
 
+/// Faults: 89.
 #[test]
 fn two_processes_never_work_on_one_set() {
     let folder = tempfile::tempdir().unwrap();
@@ -361,6 +363,7 @@ fn each_server_gets_its_own_key_when_a_set_is_gone_on_with() {
     drop(engines);
 }
 
+/// Faults: 96.
 #[test]
 fn a_set_whose_server_died_stops_and_its_run_does_not_count() {
     let folder = tempfile::tempdir().unwrap();

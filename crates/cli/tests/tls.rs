@@ -20,10 +20,19 @@ struct Secured {
 
 /// A server for `names`, with a certificate that it signed itself.
 fn serve(names: &[&str]) -> Secured {
+    serve_until(names, 4096)
+}
+
+/// The same with a certificate that expires at the beginning of a year.
+fn serve_until(names: &[&str], year: i32) -> Secured {
     let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
-    let signed = rcgen::generate_simple_self_signed(names).unwrap();
-    let chain: Vec<CertificateDer<'static>> = vec![signed.cert.der().clone()];
-    let key = PrivateKeyDer::try_from(signed.signing_key.serialize_der()).unwrap();
+    let mut signed = rcgen::CertificateParams::new(names).unwrap();
+    signed.not_after = rcgen::date_time_ymd(year, 1, 1);
+    let key = rcgen::KeyPair::generate().unwrap();
+    let certificate = signed.self_signed(&key).unwrap();
+    let certificate_pem = certificate.pem();
+    let chain: Vec<CertificateDer<'static>> = vec![certificate.der().clone()];
+    let key = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
@@ -40,7 +49,7 @@ fn serve(names: &[&str]) -> Secured {
             std::thread::spawn(move || answer(stream, config));
         }
     });
-    Secured { address, certificate_pem: signed.cert.pem() }
+    Secured { address, certificate_pem }
 }
 
 fn answer(mut tcp: TcpStream, config: Arc<ServerConfig>) {
@@ -101,6 +110,7 @@ fn a_trusted_certificate_is_measured_with_stamps_and_tls_times() {
     }
 }
 
+/// Faults: 21.
 #[test]
 fn certificates_that_nobody_vouches_for_are_refused() {
     let folder = tempfile::tempdir().unwrap();
@@ -122,9 +132,22 @@ fn certificates_that_nobody_vouches_for_are_refused() {
         .unwrap();
     assert_eq!(ran.status.code(), Some(3), "trusted, but for another host");
     assert!(text(&ran.stderr).contains("another.example"), "{}", text(&ran.stderr));
+
+    let server = serve_until(&["127.0.0.1"], 2020);
+    std::fs::write(&store, &server.certificate_pem).unwrap();
+    let ran = inferometer()
+        .args(["run", &format!("https://{}", server.address), "-q", "--model", "tiny"])
+        .env("SSL_CERT_FILE", &store)
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
+    assert_eq!(ran.status.code(), Some(3), "trusted, but long ago");
+    let words = text(&ran.stderr);
+    assert!(words.contains("tls_error") && words.contains("expired"), "{words}");
 }
 
 /// Anybody may answer then, and nothing hides it.
+/// Faults: 22.
 #[test]
 fn a_certificate_that_is_not_checked_is_measured_and_said_everywhere() {
     let folder = tempfile::tempdir().unwrap();

@@ -101,6 +101,7 @@ fn contradictions_are_usage_errors() {
     assert_says(&refused(&["run", "--output", "/proc/nowhere"]), 2, &["/proc/nowhere"]);
 }
 
+/// Faults: 1.
 #[test]
 fn an_unreachable_server_is_named() {
     let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
@@ -121,6 +122,7 @@ fn a_wrong_path_is_told_from_a_wrong_model() {
     assert_says(&found, 3, &["gpt-9", "404", "--model"]);
 }
 
+/// Faults: 24.
 #[test]
 fn a_page_instead_of_a_stream_is_seen_through() {
     let html = http("200 OK", "text/html", "<html><title>Log in</title></html>");
@@ -130,6 +132,7 @@ fn a_page_instead_of_a_stream_is_seen_through() {
     assert_says(&found, 3, &["/v1/models", "text/html", "--model"]);
 }
 
+/// Faults: 25.
 #[test]
 fn a_missing_key_is_asked_for_and_a_wrong_one_is_not_repeated() {
     let refusing = || {
@@ -158,6 +161,7 @@ fn an_empty_list_of_models_asks_for_a_name() {
     assert_says(&found, 3, &["lists no model", "--model"]);
 }
 
+/// Faults: 56, 57.
 #[test]
 fn words_of_a_server_cannot_steer_the_terminal() {
     let hostile = http("500 Internal Server Error", "text/plain", "\u{1b}[2Jgone\u{7}");
@@ -184,6 +188,7 @@ fn a_port_in_use_is_named_with_the_remedy() {
     assert_says(&refused(&["engine", "--port", &port]), 2, &[&port, "--port"]);
 }
 
+/// Faults: 18, 75.
 #[test]
 fn more_streams_than_descriptors_are_refused_before_the_run() {
     let folder = tempfile::tempdir().unwrap();
@@ -201,6 +206,7 @@ fn more_streams_than_descriptors_are_refused_before_the_run() {
     assert_says(&found, 2, &["--concurrency 500", "descriptors", "184", "ulimit"]);
 }
 
+/// Faults: 18.
 #[test]
 fn without_descriptors_for_any_request_nothing_begins() {
     let folder = tempfile::tempdir().unwrap();
@@ -229,6 +235,7 @@ fn an_api_without_the_fields_cannot_pin_its_output() {
     assert_says(&found, 2, &["--pin-output always", "messages", "no field"]);
 }
 
+/// Faults: 70.
 #[test]
 fn an_answer_that_is_not_the_one_to_measure_is_refused_before_the_run() {
     let body = r#"{"model":"tiny","choices":[{"index":0,"message":{"role":"assistant","content":"hi"},"finish_reason":"stop"}]}"#;

@@ -130,6 +130,7 @@ fn a_broken_document_leaves_those_around_it() {
     assert!(broken[0].reason.starts_with("is not YAML"), "{broken:?}");
 }
 
+/// Faults: 110.
 #[test]
 fn a_bad_value_is_named_once() {
     let result = one(&with(LLM_D, "p99: 0.25", "p99: soon"));

@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may fail by panicking")]
 
+use std::fmt::Write;
+
 use inferometer_interchange::{ImportError, Imported, PublishedTable, read_file, read_results};
 use inferometer_model::import::ImportReading;
 use proptest::prelude::*;
@@ -61,6 +63,24 @@ proptest! {
     }
 }
 
+/// Each list holds the one before nine times: a few lines that stand for a thousand million.
+/// Faults: 109.
+#[test]
+fn aliases_of_yaml_do_not_multiply() {
+    let mut bomb = include_str!("foreign/llm-d.yaml").to_owned() + "l0: &l0 [lol]\n";
+    for level in 1..10 {
+        let before = format!("*l{}", level - 1);
+        let nine = vec![before; 9].join(", ");
+        writeln!(bomb, "l{level}: &l{level} [{nine}]").unwrap();
+    }
+    // Refused, or read without what was multiplied.
+    match read_file("bomb.yaml", bomb.as_bytes(), &ImportReading::default()) {
+        Ok(import) => assert!(format!("{import:?}").len() < 1 << 20),
+        Err(error) => assert!(error.to_string().len() < 1 << 12, "{error}"),
+    }
+}
+
+/// Faults: 109.
 #[test]
 fn deep_json_is_passed_over() {
     let depth = 1_000_000;
@@ -134,6 +154,7 @@ fn a_latency_keeps_so_many_percentiles() {
     assert!(result.unmapped[0].ends_with("is beyond the 256 percentiles that are kept"));
 }
 
+/// Faults: 109.
 #[test]
 fn lists_have_bounds() {
     let keys: Vec<_> = (0..1000).map(|key| format!("\"k{key}\": 1")).collect();
@@ -162,6 +183,7 @@ fn lists_have_bounds() {
     assert_eq!(read_results(&many), Err(ImportError::TooMany));
 }
 
+/// Faults: 109.
 #[test]
 fn a_line_beyond_the_bound_is_refused_and_the_next_one_read() {
     let long =

@@ -97,6 +97,7 @@ fn one_object_may_span_lines_and_objects_may_share_one() {
     assert_eq!(lines, [(1, Some(1)), (1, Some(2)), (2, Some(3))]);
 }
 
+/// Faults: 110.
 #[test]
 fn what_is_no_figure_is_missing_and_listed() {
     let result = one(concat!(

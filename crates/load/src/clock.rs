@@ -24,7 +24,7 @@ pub struct SystemClock {
 impl SystemClock {
     #[expect(clippy::new_without_default, reason = "making a clock reads the time: an effect")]
     pub fn new() -> Self {
-        let estimate = Estimate::best_of_five();
+        let estimate = Estimate::best_of_five(&SystemClocks);
         let monotonic_ns = monotonic_ns();
         let realtime_ns = estimate.realtime_at(monotonic_ns);
         Self { anchor: ClockAnchor { monotonic_ns, realtime_ns } }
@@ -38,11 +38,6 @@ impl SystemClock {
     pub fn monotonic_ns_at(&self, moment: Moment) -> u64 {
         self.anchor.monotonic_ns.saturating_add(moment.as_nanos())
     }
-
-    /// `None` for what lies before the run's zero.
-    fn moment_at(&self, monotonic_ns: u64) -> Option<Moment> {
-        monotonic_ns.checked_sub(self.anchor.monotonic_ns).map(Moment::from_nanos)
-    }
 }
 
 impl Clock for SystemClock {
@@ -51,10 +46,31 @@ impl Clock for SystemClock {
     }
 }
 
+/// The clock of moments and the clock of stamps; those of the system, or those of a simulation.
+pub trait ClockPair {
+    fn monotonic_ns(&self) -> u64;
+    fn realtime_ns(&self) -> u64;
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct SystemClocks;
+
+impl ClockPair for SystemClocks {
+    fn monotonic_ns(&self) -> u64 {
+        monotonic_ns()
+    }
+
+    fn realtime_ns(&self) -> u64 {
+        realtime_ns()
+    }
+}
+
 /// Maps kernel stamps to moments, one per driver.
 #[derive(Debug)]
-pub struct StampMapper {
-    clock: SystemClock,
+pub struct StampMapper<C = SystemClocks> {
+    clocks: C,
+    /// The run's zero on the monotonic clock.
+    zero_ns: u64,
     estimate: Cell<Estimate>,
     facts: Cell<ClockMapping>,
 }
@@ -66,9 +82,15 @@ const JUMP_PPM: u64 = 600;
 
 impl StampMapper {
     pub fn new(clock: SystemClock) -> Self {
-        let estimate = Estimate::best_of_five();
+        Self::between(SystemClocks, clock.anchor.monotonic_ns)
+    }
+}
+
+impl<C: ClockPair> StampMapper<C> {
+    pub fn between(clocks: C, zero_ns: u64) -> Self {
+        let estimate = Estimate::best_of_five(&clocks);
         let facts = ClockMapping { estimates: 1, error_ns_max: estimate.half_width_ns, jumps: 0 };
-        Self { clock, estimate: Cell::new(estimate), facts: Cell::new(facts) }
+        Self { clocks, zero_ns, estimate: Cell::new(estimate), facts: Cell::new(facts) }
     }
 
     pub fn facts(&self) -> ClockMapping {
@@ -84,7 +106,9 @@ impl StampMapper {
             self.estimate_anew(age_ns);
         }
         let estimate = self.estimate.get();
-        let mapped = self.clock.moment_at(estimate.monotonic_at(realtime_ns));
+        // What lies before the run's zero is no moment.
+        let since_zero_ns = estimate.monotonic_at(realtime_ns).checked_sub(self.zero_ns);
+        let mapped = since_zero_ns.map(Moment::from_nanos);
         let allowed_ns = i64::try_from(self.facts.get().error_ns_max).unwrap_or(i64::MAX);
         let possible = mapped.filter(|moment| {
             moment.nanos_after(read_at) <= allowed_ns && -allowed_ns <= moment.nanos_after(earliest)
@@ -96,12 +120,13 @@ impl StampMapper {
     }
 
     fn age_ns(&self, now: Moment) -> u64 {
-        self.clock.monotonic_ns_at(now).saturating_sub(self.estimate.get().monotonic_ns)
+        let now_ns = self.zero_ns.saturating_add(now.as_nanos());
+        now_ns.saturating_sub(self.estimate.get().monotonic_ns)
     }
 
     fn estimate_anew(&self, age_ns: u64) {
         let old = self.estimate.get();
-        let new = Estimate::best_of_five();
+        let new = Estimate::best_of_five(&self.clocks);
         let moved_ns = new.offset_ns.abs_diff(old.offset_ns);
         let mut facts = self.facts.get();
         facts.estimates += 1;
@@ -117,6 +142,37 @@ impl StampMapper {
     }
 }
 
+/// Notices that the machine slept: `CLOCK_MONOTONIC` stands still meanwhile, `CLOCK_BOOTTIME` does
+/// not.
+#[derive(Debug)]
+pub(crate) struct SleepWatch {
+    asleep: Duration,
+}
+
+impl SleepWatch {
+    pub(crate) fn new() -> Self {
+        Self { asleep: asleep() }
+    }
+
+    /// How long the machine slept since the last look.
+    pub(crate) fn slept(&mut self) -> Duration {
+        self.slept_until(asleep())
+    }
+
+    fn slept_until(&mut self, asleep: Duration) -> Duration {
+        // Two clocks are not read at one moment: an interruption between them is no sleep.
+        let slept = asleep.saturating_sub(self.asleep);
+        if slept < SLEEP_MIN {
+            return Duration::ZERO;
+        }
+        self.asleep = asleep;
+        slept
+    }
+}
+
+/// No machine falls asleep and wakes up within this.
+const SLEEP_MIN: Duration = Duration::from_millis(200);
+
 /// One reading of how far the wall clock is ahead of the monotonic one.
 #[derive(Clone, Copy, Debug)]
 #[expect(clippy::struct_field_names, reason = "the unit comes last, and here all share it")]
@@ -128,18 +184,18 @@ struct Estimate {
 
 impl Estimate {
     /// The narrowest of five sandwiches: a preemption inside one widens it, and it is not taken.
-    fn best_of_five() -> Self {
-        let first = Self::sandwich();
+    fn best_of_five(clocks: &impl ClockPair) -> Self {
+        let first = Self::sandwich(clocks);
         (1..5).fold(first, |best, _| {
-            let next = Self::sandwich();
+            let next = Self::sandwich(clocks);
             if next.half_width_ns < best.half_width_ns { next } else { best }
         })
     }
 
-    fn sandwich() -> Self {
-        let before = monotonic_ns();
-        let realtime = realtime_ns();
-        let after = monotonic_ns();
+    fn sandwich(clocks: &impl ClockPair) -> Self {
+        let before = clocks.monotonic_ns();
+        let realtime = clocks.realtime_ns();
+        let after = clocks.monotonic_ns();
         let middle = before + (after - before) / 2;
         Self {
             monotonic_ns: middle,
@@ -163,6 +219,16 @@ pub(crate) fn monotonic_ns() -> u64 {
 
 fn realtime_ns() -> u64 {
     read_clock(ClockId::CLOCK_REALTIME)
+}
+
+/// How long the machine has slept since it was started.
+fn asleep() -> Duration {
+    #[cfg(target_os = "linux")]
+    return Duration::from_nanos(
+        read_clock(ClockId::CLOCK_BOOTTIME).saturating_sub(monotonic_ns()),
+    );
+    #[cfg(not(target_os = "linux"))]
+    Duration::ZERO
 }
 
 #[expect(clippy::disallowed_methods, reason = "this is the clock module")]
@@ -313,6 +379,7 @@ mod tests {
         }
     }
 
+    /// Faults: 79.
     #[test]
     fn a_stamp_from_the_future_is_no_stamp() {
         let clock = SystemClock::new();
@@ -328,5 +395,35 @@ mod tests {
         let emptied = clock.now() + Duration::from_millis(1);
         let read_at = emptied + Duration::from_millis(1);
         assert_eq!(mapper.moment(realtime_ns(), emptied, read_at), None);
+    }
+
+    /// Stamps that were taken before the clock was set back are not believed afterwards, and the
+    /// jump is counted.
+    /// Faults: 79.
+    #[test]
+    fn a_jump_of_the_wall_clock_is_counted_and_no_moment_follows_it() {
+        for hour_ns in [3_600_000_000_000, -3_600_000_000_000] {
+            let clock = SystemClock::new();
+            let mapper = StampMapper::new(clock);
+            let estimate = mapper.estimate.get();
+            let offset_ns = estimate.offset_ns - hour_ns;
+            mapper.estimate.set(Estimate { offset_ns, ..estimate });
+            assert_eq!(mapper.moment(realtime_ns(), Moment::ZERO, clock.now()), None);
+            assert_eq!(mapper.facts().jumps, 1);
+            assert!(mapper.moment(realtime_ns(), Moment::ZERO, clock.now()).is_some());
+            assert_eq!(mapper.facts().jumps, 1, "it is over");
+        }
+    }
+
+    /// Faults: 80.
+    #[test]
+    fn sleep_of_the_machine_is_noticed_once() {
+        let second = Duration::from_secs(1);
+        let mut watch = SleepWatch { asleep: second * 5 };
+        assert_eq!(watch.slept_until(second * 5), Duration::ZERO);
+        assert_eq!(watch.slept_until(second * 5 + SLEEP_MIN / 2), Duration::ZERO);
+        assert_eq!(watch.slept_until(second * 35), second * 30);
+        assert_eq!(watch.slept_until(second * 35), Duration::ZERO);
+        assert_eq!(SleepWatch::new().slept(), Duration::ZERO, "this machine is awake");
     }
 }

@@ -368,7 +368,7 @@ fn http2_failure(error: &h2::Error) -> Failure {
     Failure::with_message(outcome, cause, error.to_string())
 }
 
-fn is_breakage(kind: io::ErrorKind) -> bool {
+pub(crate) fn is_breakage(kind: io::ErrorKind) -> bool {
     matches!(
         kind,
         io::ErrorKind::BrokenPipe
@@ -678,5 +678,22 @@ struct LocalTasks;
 impl<F: Future<Output = ()> + 'static> hyper::rt::Executor<F> for LocalTasks {
     fn execute(&self, future: F) {
         tokio::task::spawn_local(future);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Faults: 17, 18.
+    #[test]
+    fn what_this_machine_lacks_is_no_fault_of_the_server() {
+        for errno in [Errno::EADDRNOTAVAIL, Errno::EMFILE, Errno::ENFILE, Errno::ENOBUFS] {
+            let failure = connect_failure(&io::Error::from(errno));
+            assert_eq!(failure.cause, Some(Cause::ClientResource), "{errno}");
+        }
+        assert_eq!(connect_failure(&Errno::ECONNREFUSED.into()).cause, Some(Cause::Refused));
+        let timed_out = connect_failure(&Errno::ETIMEDOUT.into());
+        assert_eq!(timed_out.outcome, Outcome::TimeoutConnect);
     }
 }

@@ -132,6 +132,7 @@ impl FailureStreak {
 mod tests {
     use super::*;
 
+    /// Faults: 25, 112.
     #[test]
     fn only_a_row_without_a_gap_ends_hope() {
         let mut failures = FailureStreak::default();

@@ -30,7 +30,7 @@ use tokio::task::{AbortHandle, LocalSet};
 
 use crate::answer::Failure;
 use crate::bodies::{Bodies, Histories, Outgoing};
-use crate::clock::{Pacer, SystemClock};
+use crate::clock::{Pacer, SleepWatch, SystemClock};
 use crate::control::{Control, FailureStreak, Progress, Stop};
 use crate::dispatcher::{Command, Departure, Dispatcher, Reply};
 use crate::exchange::{Exchanges, Flight};
@@ -420,6 +420,7 @@ pub(crate) struct Driver {
     ticker: Pacer,
     tick_due: Moment,
     ticks: u64,
+    sleep: SleepWatch,
     turn: Turn,
     feed: Feed,
     loop_lag: LagHistogram,
@@ -485,6 +486,7 @@ impl Driver {
             ticker: Pacer::new(drive.clock)?,
             tick_due: Moment::ZERO,
             ticks: 0,
+            sleep: SleepWatch::new(),
             turn,
             feed: Feed::new(drive.journal.clone()),
             loop_lag: LagHistogram::default(),
@@ -590,7 +592,8 @@ impl Driver {
     }
 
     fn tick(&mut self, now: Moment) -> Result<(), LoadError> {
-        let lag = now.since(self.tick_due).unwrap_or_default();
+        // The clock of the run stands still while the machine sleeps; the server's does not.
+        let lag = now.since(self.tick_due).unwrap_or_default() + self.sleep.slept();
         self.loop_lag.add(u64::try_from(lag.as_nanos()).unwrap_or(u64::MAX));
         // After a long pause one late tick is enough; the missed ones would only repeat it.
         self.tick_due = (self.tick_due + TICK).max(now);

@@ -251,6 +251,7 @@ mod sse_tests {
     }
 
     /// The answer may not depend on where the network cut the bytes. We try every pair of cuts.
+    /// Faults: 39, 40, 43, 44.
     #[test]
     fn events_do_not_depend_on_read_boundaries() {
         let stream = "\u{feff}: ping\n\ndata: {\"t\":\" ä\"}\r\n\r\nevent: x\rdata: one\rdata: two\r\r\
@@ -278,6 +279,7 @@ mod sse_tests {
         }
     }
 
+    /// Faults: 42.
     #[test]
     fn every_kind_of_line_end_gives_the_same_events() {
         let with_lf = "data: a\n\n: c\n\nevent: e\ndata: b\ndata: c\n\n";
@@ -288,11 +290,13 @@ mod sse_tests {
         assert_eq!(decode_all(&[b"data: a\r\n\n: c\n\revent: e\rdata: b\r\ndata: c\n\n"]), wanted);
     }
 
+    /// Faults: 46.
     #[test]
     fn a_byte_order_mark_counts_only_at_the_start() {
         assert_eq!(data_of("\u{feff}data: a\n\n\u{feff}data: b\n\n".as_bytes()), ["a"]);
     }
 
+    /// Faults: 50, 51, 52.
     #[test]
     fn bounds_end_an_endless_line_and_an_endless_event() {
         let bounds = SseBounds { line_bytes: 64, event_bytes: 100 };
@@ -305,6 +309,19 @@ mod sse_tests {
         assert_eq!(decoder.push(line, |_| {}), Ok(()));
         assert_eq!(decoder.push(line, |_| {}), Ok(()));
         assert_eq!(decoder.push(line, |_| {}), Err(SseError::EventTooLarge(100)));
+    }
+
+    /// Looked through again for each byte, this line would be half a million million bytes.
+    /// Faults: 11.
+    #[test]
+    fn a_line_of_single_bytes_is_looked_through_once() {
+        let mut decoder = SseDecoder::new(SseBounds::default());
+        let line = [b"data: ".as_slice(), &[b'x'; 1_000_000], b"\n\n"].concat();
+        let mut seen = 0;
+        for byte in &line {
+            decoder.push(std::slice::from_ref(byte), |event| seen += event.data.len()).unwrap();
+        }
+        assert_eq!(seen, 1_000_000);
     }
 
     #[test]

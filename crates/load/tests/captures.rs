@@ -119,6 +119,7 @@ fn real_answers_are_understood_whole() {
     }
 }
 
+/// Faults: 39, 40.
 #[test]
 fn real_answers_are_understood_byte_by_byte() {
     for (name, raw, expected) in captures() {

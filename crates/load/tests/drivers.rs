@@ -150,6 +150,7 @@ impl Plan for Broken {
 }
 
 /// The others have requests in flight that nobody will answer, and minutes to wait for them.
+/// Faults: 78.
 #[test]
 fn a_driver_that_panics_ends_the_run_at_once() {
     let clock = SystemClock::new();

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use inferometer_load::target::Credentials;
 use inferometer_load::{SystemClock, Target, probe};
+use inferometer_model::Clock;
 use inferometer_model::Content;
 use inferometer_model::endpoint::Api;
 use inferometer_model::observations::Connections;
@@ -19,31 +20,32 @@ use inferometer_model::{RequestRecord, Secret};
 
 use support::{Scripted, Step, target_with};
 
-const STREAM_HEAD: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\
+pub(crate) const STREAM_HEAD: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\
                            transfer-encoding: chunked\r\n\r\n";
-const TOKEN: &str = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\"}}]}\n\n";
-const FINISH: &str =
+pub(crate) const TOKEN: &str =
+    "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\"}}]}\n\n";
+pub(crate) const FINISH: &str =
     "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n";
-const DONE: &str = "data: [DONE]\n\n";
+pub(crate) const DONE: &str = "data: [DONE]\n\n";
 
-fn chunk(text: &str) -> String {
+pub(crate) fn chunk(text: &str) -> String {
     format!("{:x}\r\n{text}\r\n", text.len())
 }
 
 /// A chunked stream of these parts, one chunk each, without its final chunk.
-fn stream(parts: &[&str]) -> String {
+pub(crate) fn stream(parts: &[&str]) -> String {
     parts.iter().fold(STREAM_HEAD.to_owned(), |text, part| text + &chunk(part))
 }
 
-fn whole_stream(parts: &[&str]) -> String {
+pub(crate) fn whole_stream(parts: &[&str]) -> String {
     stream(parts) + "0\r\n\r\n"
 }
 
-fn write(text: &str) -> Step {
+pub(crate) fn write(text: &str) -> Step {
     Step::Write(text.as_bytes().to_vec())
 }
 
-fn short_limits() -> Limits {
+pub(crate) fn short_limits() -> Limits {
     Limits {
         connect: Duration::from_secs(5),
         first_token: Duration::from_millis(300),
@@ -64,15 +66,20 @@ fn said(text: &str) -> RequestRecord {
 }
 
 #[track_caller]
-fn assert_ended(record: &RequestRecord, outcome: Outcome, cause: impl Into<Option<Cause>>) {
+pub(crate) fn assert_ended(
+    record: &RequestRecord,
+    outcome: Outcome,
+    cause: impl Into<Option<Cause>>,
+) {
     let ending = &record.ending;
     assert_eq!((ending.outcome, ending.cause), (outcome, cause.into()), "{ending:?}");
 }
 
-fn outputs(record: &RequestRecord) -> usize {
+pub(crate) fn outputs(record: &RequestRecord) -> usize {
     record.events.iter().filter(|event| Event::is_output(event)).count()
 }
 
+/// Faults: 1.
 #[test]
 fn refused_connections_are_transport_errors() {
     let address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
@@ -83,6 +90,7 @@ fn refused_connections_are_transport_errors() {
     assert_eq!(record.sent, None);
 }
 
+/// Faults: 3, 4, 5.
 #[test]
 fn resets_keep_what_came_before_them() {
     let record = attempt(vec![Step::Reset]);
@@ -92,8 +100,13 @@ fn resets_keep_what_came_before_them() {
     let record = attempt(vec![write(STREAM_HEAD), Step::Reset]);
     assert_eq!(record.ending.outcome, Outcome::TransportError);
     assert_eq!(outputs(&record), 0);
+
+    let record = attempt(vec![write(&stream(&[TOKEN, TOKEN, TOKEN])), Step::Reset]);
+    assert_ended(&record, Outcome::TransportError, Cause::Reset);
+    assert_eq!((record.ending.stage, outputs(&record)), (Stage::Stream, 3));
 }
 
+/// Faults: 6, 7.
 #[test]
 fn a_stream_that_just_ends_is_truncated() {
     let record = said(&whole_stream(&[TOKEN, TOKEN, TOKEN]));
@@ -108,6 +121,7 @@ fn a_stream_that_just_ends_is_truncated() {
     assert_ended(&record, Outcome::Truncated, Cause::NoFinalChunk);
 }
 
+/// Faults: 7.
 #[test]
 fn done_is_not_necessary() {
     let record = said(&whole_stream(&[TOKEN, FINISH]));
@@ -115,6 +129,7 @@ fn done_is_not_necessary() {
     assert!(!record.done.seen);
 }
 
+/// Faults: 63.
 #[test]
 fn an_answer_without_a_token_is_whole_and_has_no_output() {
     let record = said(&whole_stream(&[FINISH, DONE]));
@@ -122,6 +137,7 @@ fn an_answer_without_a_token_is_whole_and_has_no_output() {
     assert_eq!(outputs(&record), 0);
 }
 
+/// Faults: 8, 10, 45.
 #[test]
 fn silence_meets_the_limit_of_its_stage() {
     let record = attempt(vec![Step::Stall]);
@@ -137,6 +153,82 @@ fn silence_meets_the_limit_of_its_stage() {
     assert_eq!(outputs(&record), 1, "what came before the silence is kept");
 }
 
+/// A pause is a gap between two tokens, and no fault.
+/// Faults: 9.
+#[test]
+fn a_pause_within_the_limit_is_one_long_gap() {
+    let pause_ms = 150;
+    let script = vec![
+        write(&stream(&[TOKEN, TOKEN])),
+        Step::Pause(pause_ms),
+        write(&(chunk(TOKEN) + &chunk(TOKEN) + &chunk(FINISH) + "0\r\n\r\n")),
+    ];
+    let server = Scripted::serve(vec![script]);
+    let target = target_with(server.address, Api::Chat, true, Limits::default());
+    let record = probe(&target, SystemClock::new(), &Content::text("hello"), 8).unwrap().record;
+    assert_ended(&record, Outcome::Ok, None);
+    let arrivals: Vec<_> = record
+        .events
+        .iter()
+        .filter(|event| event.is_output())
+        .map(|event| record.reads[event.read as usize].at())
+        .collect();
+    let gaps = arrivals.windows(2).map(|pair| pair[1].since(pair[0]).unwrap());
+    // The kernel stamps an arrival a little after the write that caused it returned.
+    let long = gaps.filter(|gap| Duration::from_millis(pause_ms - 5) <= *gap);
+    assert_eq!((arrivals.len(), long.count()), (4, 1));
+}
+
+/// A server that sends a byte now and then is alive, but not for ever.
+/// Faults: 11.
+#[test]
+fn a_trickle_of_bytes_meets_the_limit_of_the_whole_answer() {
+    let bytes = stream(&[TOKEN]) + &chunk(": still here\n").repeat(1_000);
+    let trickle = bytes.bytes().flat_map(|byte| [Step::Write(vec![byte]), Step::Pause(1)]);
+    let server = Scripted::serve(vec![trickle.collect()]);
+    let limits = Limits { total: Duration::from_millis(400), ..Limits::default() };
+    let target = target_with(server.address, Api::Chat, true, limits);
+    let record = probe(&target, SystemClock::new(), &Content::text("hello"), 8).unwrap().record;
+    assert_ended(&record, Outcome::TimeoutTotal, None);
+    let took = record.ending.at.since(record.admitted).unwrap();
+    assert!(limits.total <= took && took < limits.total * 10, "{took:?}");
+}
+
+/// What a network holds back and then delivers together is one arrival of several tokens.
+/// Faults: 19, 41.
+#[test]
+fn tokens_that_come_in_clumps_are_all_there() {
+    let clump = chunk(TOKEN).repeat(4);
+    let script = vec![
+        write(&(STREAM_HEAD.to_owned() + &clump)),
+        Step::Pause(40),
+        write(&(clump + &chunk(FINISH) + "0\r\n\r\n")),
+    ];
+    let record = attempt(script);
+    assert_ended(&record, Outcome::Ok, None);
+    let reads: Vec<u32> =
+        record.events.iter().filter(|event| event.is_output()).map(|event| event.read).collect();
+    assert_eq!(reads.len(), 8);
+    assert!(reads.iter().collect::<std::collections::BTreeSet<_>>().len() <= 2, "{reads:?}");
+}
+
+/// Times that a server claims are its own matter.
+/// Faults: 82.
+#[test]
+fn timestamps_of_the_server_are_not_used() {
+    let future = TOKEN.replace("{\"choices\"", "{\"created\":99999999999,\"choices\"");
+    assert_ne!(future, TOKEN);
+    let head = STREAM_HEAD
+        .replace("transfer-encoding", "date: Fri, 31 Dec 2199 23:59:59 GMT\r\ntransfer-encoding");
+    let told = said(&(head + &chunk(&future) + &chunk(FINISH) + "0\r\n\r\n"));
+    let silent = said(&whole_stream(&[TOKEN, FINISH]));
+    assert_ended(&told, Outcome::Ok, None);
+    assert_eq!(told.events, silent.events, "the facts are the same");
+    let latest = SystemClock::new().now() + Duration::from_mins(10);
+    assert!(told.ending.at < latest && told.reads.iter().all(|read| read.at() < latest));
+}
+
+/// Faults: 25, 26, 27, 28.
 #[test]
 fn statuses_have_their_outcomes_and_the_servers_words() {
     let answer = |status: &str| {
@@ -162,6 +254,7 @@ fn statuses_have_their_outcomes_and_the_servers_words() {
     assert_ended(&record, Outcome::HttpError, Cause::Redirect);
 }
 
+/// Faults: 24, 30, 31.
 #[test]
 fn what_is_not_an_answer_is_a_protocol_error() {
     let ok_with = |headers: &str, body: &str| {
@@ -189,6 +282,7 @@ fn what_is_not_an_answer_is_a_protocol_error() {
     assert_ended(&record, Outcome::ProtocolError, Cause::Headers);
 }
 
+/// Faults: 32.
 #[test]
 fn headers_are_bounded() {
     let big = format!("HTTP/1.1 200 OK\r\nx-big: {}\r\n\r\n", "x".repeat(1 << 20));
@@ -201,6 +295,7 @@ fn headers_are_bounded() {
     );
 }
 
+/// Faults: 33.
 #[test]
 fn informational_answers_are_skipped() {
     let early = "HTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\n";
@@ -209,6 +304,7 @@ fn informational_answers_are_skipped() {
     assert_eq!(record.head.unwrap().status, 200);
 }
 
+/// Faults: 47, 48, 49.
 #[test]
 fn errors_inside_a_stream_are_stream_errors() {
     for event in [
@@ -225,6 +321,7 @@ fn errors_inside_a_stream_are_stream_errors() {
     }
 }
 
+/// Faults: 50, 51, 52, 53, 54.
 #[test]
 fn hostile_events_are_refused_within_bounds() {
     let record = said(&whole_stream(&[TOKEN, "data: {\"choices\":[\n\n"]));
@@ -237,11 +334,16 @@ fn hostile_events_are_refused_within_bounds() {
     assert_ended(&said(&stream(&[&lines])), Outcome::ProtocolError, Cause::EventTooLarge);
 }
 
+/// Faults: 29.
 #[test]
 fn a_body_shorter_than_promised_is_truncated() {
     let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: 9999\r\n\r\n";
     let record = said(&format!("{head}{TOKEN}{FINISH}"));
     assert_ended(&record, Outcome::Truncated, Cause::NoFinalChunk);
+
+    let head = head.replace("9999", &TOKEN.len().to_string());
+    let record = said(&format!("{head}{TOKEN}{FINISH}"));
+    assert_ended(&record, Outcome::Truncated, Cause::NoFinishReason);
 }
 
 #[test]
@@ -293,6 +395,25 @@ fn an_error_status_keeps_its_outcome_although_its_body_stalls() {
     assert!(record.ending.message.unwrap().contains("busy"));
 }
 
+/// Faults: 12.
+#[test]
+fn a_request_on_a_connection_that_is_just_being_closed_fails_and_is_not_repeated() {
+    let answer = whole_stream(&[TOKEN, FINISH, DONE]);
+    let closing = vec![write(&answer), Step::NextRequest, Step::Reset];
+    let server = Scripted::serve(vec![closing, vec![write(&answer)]]);
+    let target = target_with(server.address, Api::Chat, true, short_limits());
+    let records = support::drive_all(&target, 3);
+    assert_ended(&records[0], Outcome::Ok, None);
+    let broken = &records[1];
+    assert!(broken.connection.unwrap().reused);
+    // A machine that is too busy to notice at once cannot say what the server knew.
+    let at_once = broken.ending.at <= broken.sent.unwrap() + Duration::from_millis(20);
+    let cause = if at_once { Cause::StalePool } else { Cause::Reset };
+    assert_ended(broken, Outcome::TransportError, cause);
+    assert_ended(&records[2], Outcome::Ok, None);
+}
+
+/// Faults: 12.
 #[test]
 fn a_reset_long_after_sending_is_not_a_stale_connection() {
     let answer = whole_stream(&[TOKEN, FINISH, DONE]);
@@ -306,6 +427,7 @@ fn a_reset_long_after_sending_is_not_a_stale_connection() {
     assert_ended(&records[1], Outcome::TransportError, Cause::Reset);
 }
 
+/// Faults: 111.
 #[test]
 fn what_a_server_echoes_is_redacted_and_bounded() {
     let key = Secret::new("sk-0123456789-abcdefghij");

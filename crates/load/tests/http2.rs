@@ -135,6 +135,7 @@ fn connections_that_are_not_reused_carry_one_stream_each() {
     assert!(driven.records.iter().all(|record| !record.connection.unwrap().reused));
 }
 
+/// Faults: 34.
 #[test]
 fn going_away_ends_the_streams_above_its_number_and_no_others() {
     for code in [NO_ERROR, INTERNAL_ERROR] {
@@ -190,6 +191,7 @@ fn a_stream_given_up_by_going_away_is_not_whole() {
     assert_eq!(outputs(&records[0]), 1);
 }
 
+/// Faults: 35.
 #[test]
 fn a_reset_stream_fails_alone() {
     let server = Http2Server::serve(&[], |frames, heard| {
@@ -242,6 +244,7 @@ fn silent_streams_meet_our_limits_and_the_others_do_not_notice() {
     assert_eq!(server.connections(), 1);
 }
 
+/// Faults: 36.
 #[test]
 fn a_window_that_never_opens_holds_one_request_only() {
     let gave_up = Arc::new(AtomicUsize::new(0));
@@ -267,6 +270,7 @@ fn a_window_that_never_opens_holds_one_request_only() {
     assert!(gave_up.load(Ordering::SeqCst) <= 1);
 }
 
+/// Faults: 37.
 #[test]
 fn a_server_that_allows_few_streams_gets_no_more_on_a_connection() {
     for (allowed, connections) in [(1, 6), (2, 3), (4, 2)] {

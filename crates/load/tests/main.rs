@@ -3,11 +3,13 @@
 mod adapters;
 mod bodies;
 mod captures;
+mod connecting;
 mod conversations;
 mod dialects;
 mod drivers;
 mod faults;
 mod http2;
+mod seeds;
 mod sums;
 mod support;
 mod watchdog;

@@ -27,6 +27,7 @@ fn pinging() -> Vec<Step> {
     steps
 }
 
+/// Faults: 8, 45.
 #[test]
 fn a_run_without_output_is_ended_and_its_sums_hold() {
     let limits = Limits {
@@ -77,6 +78,7 @@ fn output_keeps_a_run_alive_streamed_or_not() {
     }
 }
 
+/// Faults: 8.
 #[test]
 fn each_limit_is_kept_by_the_drivers_whichever_is_the_shortest() {
     let brief = Duration::from_millis(250);

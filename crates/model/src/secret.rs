@@ -146,6 +146,7 @@ pub(crate) fn percent_encode(value: &str) -> String {
 mod tests {
     use super::*;
 
+    /// Faults: 111.
     #[test]
     fn a_key_is_struck_out_in_every_spelling() {
         let key = Secret::new("Bearer sk-test/0123456789+abc");

@@ -120,6 +120,7 @@ fn is_unsafe(character: char) -> bool {
 mod tests {
     use super::*;
 
+    /// Faults: 56, 57.
     #[test]
     fn escape_sequences_are_shown_and_not_obeyed() {
         assert_eq!(terminal("a\u{1b}[31mred\u{7}"), "a\\u{1b}[31mred\\u{7}");
@@ -138,6 +139,7 @@ mod tests {
         assert_eq!(markdown("ask @octo-org/team"), "ask @&#8203;octo-org/team");
     }
 
+    /// Faults: 57.
     #[test]
     fn formulas_are_text() {
         assert_eq!(markdown("$\\alpha$"), "&#36;\\\\alpha&#36;");

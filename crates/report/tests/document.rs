@@ -26,6 +26,7 @@ fn elements(page: &str) -> BTreeSet<&str> {
     names.map(|part| part.split(|c| !is_name(c)).next().unwrap_or("")).collect()
 }
 
+/// Faults: 56, 57.
 #[test]
 fn a_hostile_page_has_the_elements_of_a_tame_one() {
     let (style, script) = ("<style>", "<script>\"use strict\"");
@@ -43,6 +44,7 @@ fn a_hostile_page_has_the_elements_of_a_tame_one() {
     assert!(!hostile.contains(['\u{202e}', '\u{1b}', '\0', '\u{ad}']));
 }
 
+/// Faults: 108.
 #[test]
 fn the_policy_names_the_style_and_the_script_of_the_page() {
     let page = html::render(&samples::hostile());
@@ -120,6 +122,7 @@ fn events(text: &str) -> Vec<Event<'_>> {
     Parser::new_ext(text, options).collect()
 }
 
+/// Faults: 57.
 #[test]
 fn hostile_names_are_words_of_markdown() {
     let page = markdown::render(&samples::hostile());

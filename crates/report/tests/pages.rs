@@ -137,6 +137,7 @@ fn colour_changes_nothing_but_colour() {
     assert_eq!(trimmed, terminal::render(&summary(), &files(), Style::Plain));
 }
 
+/// Faults: 100.
 #[test]
 fn a_silent_server_has_one_line_that_says_why() {
     let mut silent = summary();

@@ -734,6 +734,7 @@ mod tests {
         })
     }
 
+    /// Faults: 83.
     #[test]
     fn a_full_disk_keeps_every_whole_frame_and_takes_no_more() {
         for space in 0..100 {
@@ -760,6 +761,7 @@ mod tests {
         }
     }
 
+    /// Faults: 84.
     #[test]
     fn a_disk_that_does_not_confirm_is_not_asked_twice() {
         // A device that takes bytes and cannot sync them.

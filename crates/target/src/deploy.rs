@@ -542,6 +542,7 @@ fn trouble((before, after): (u64, u64)) -> Option<String> {
 mod tests {
     use super::*;
 
+    /// Faults: 98.
     #[test]
     fn memory_that_is_not_given_back_is_reported() {
         assert_eq!(trouble((1 << 30, (1 << 30) + 5)), None);

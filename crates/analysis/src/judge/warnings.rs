@@ -5,6 +5,7 @@
 //! that raise it and that do not. The order of the table is the order among warnings of equal severity.
 
 use std::fmt::Write;
+use std::net::IpAddr;
 use std::time::Duration;
 
 use inferometer_model::fmt::{compact, number, percent, whole};
@@ -185,6 +186,15 @@ pub(super) const CPU_FULL_SHARE: f64 = 0.9;
 /// Below this, the system begins to reclaim memory that programs still use.
 const MEMORY_LOW_BYTES: u64 = 512 << 20;
 
+/// Whether an address means no machine, or another one on every network.
+fn is_odd(ip: IpAddr) -> bool {
+    let is_link_local = match ip {
+        IpAddr::V4(ip) => ip.is_link_local(),
+        IpAddr::V6(ip) => ip.is_unicast_link_local(),
+    };
+    ip.is_unspecified() || is_link_local
+}
+
 /// All warnings of a run, the most severe first.
 pub(crate) fn run_warnings(run: &RunContext<'_>) -> Vec<Warning> {
     let is_skipped =
@@ -265,6 +275,11 @@ static RULES: &[Rule<Raise>] = &[
         let names = &run.manifest.environment.proxy_variables;
         when(!names.is_empty())?;
         note(format!("proxy variables are set and were not used: {}", names.join(", ")))
+    }),
+    rule("odd-address", CheckKind::Answerer, |run| {
+        let address = run.manifest.endpoint.address;
+        when(is_odd(address.ip()))?;
+        note(format!("the server's name means {address}, which is unspecified or link-local"))
     }),
     rule("few-requests", CheckKind::SampleSize, |run| {
         let ok = positive(run.measured.ok).filter(|ok| *ok < FEW_REQUESTS)?;
@@ -863,6 +878,7 @@ held-by-cap: the result is of a capped open loop, and latencies from schedule in
 backlog: the server does not keep up with this rate: lower it, or raise --max-concurrency
 insecure: make this system trust the server's certificate, and remove --insecure
 proxy-variables: none needed; unset them to be sure
+odd-address: check that this is the server that you mean, and use an address that it listens on
 few-requests: send more requests (--requests)
 short-run: measure for longer (--duration, --requests)
 few-rounds: send more requests (--requests), or measure for longer (--duration)

@@ -83,6 +83,7 @@ fn one_scrape_has_no_difference() {
     assert_eq!(nothing_asked.prefix_hit_share, None, "nothing was asked, so nothing was found");
 }
 
+/// Faults: 102.
 #[test]
 fn a_counter_that_falls_is_a_restart_and_each_life_counts_by_itself() {
     let found = server(generated(&[Some(900.0), Some(1_000.0), Some(40.0), Some(100.0)]));
@@ -97,6 +98,7 @@ fn a_counter_that_falls_is_a_restart_and_each_life_counts_by_itself() {
     assert_eq!(found.tokens_apart, TokensApart::default());
 }
 
+/// Faults: 97.
 #[test]
 fn a_restart_shows_through_a_gap_and_by_the_process() {
     let found = server(generated(&[Some(900.0), None, None, Some(40.0)]));
@@ -130,6 +132,7 @@ fn processes_that_come_back_are_replicas_and_no_restarts() {
     assert_eq!((found.replicas, found.restarts), (None, 2), "its counter fell once more");
 }
 
+/// Faults: 101.
 #[test]
 fn a_gap_in_the_scrapes_is_a_gap_in_the_figure() {
     let mut samples = generated(&[Some(0.0), Some(10.0), None, None, Some(100.0)]);

@@ -320,6 +320,7 @@ mod tests {
         assert_eq!(names, ["a.json", "a-2.json", "b.json", "a-3.json"]);
     }
 
+    /// Faults: 93.
     #[test]
     fn a_name_stays_in_its_folder() {
         let name = |result: &str| file_name(result, "aiperf");

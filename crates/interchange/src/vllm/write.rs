@@ -339,6 +339,7 @@ mod name_tests {
         );
     }
 
+    /// Faults: 93.
     #[test]
     fn no_name_leads_out_of_its_folder() {
         let hostile = ToolResult { model: Some("a\u{1b}[2J/b\n".to_owned()), ..result() };

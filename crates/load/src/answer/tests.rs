@@ -12,6 +12,7 @@ fn event(json: &str) -> String {
     format!("data: {json}\n\n")
 }
 
+/// Faults: 61.
 #[test]
 fn growing_usage_counts_the_tokens_of_each_event() {
     let chunk = |text: &str, total: u32, finish: &str| {
@@ -26,6 +27,7 @@ fn growing_usage_counts_the_tokens_of_each_event() {
     assert_eq!(tokens, [Some(0), Some(1), Some(3)]);
 }
 
+/// Faults: 61.
 #[test]
 fn usage_on_the_finish_alone_is_a_total() {
     let stream = event(r#"{"choices":[{"index":0,"delta":{"content":"a"}}]}"#)
@@ -46,6 +48,7 @@ fn done_without_a_finish_reason_is_truncated() {
     assert_eq!(ended, Err(Failure::new(Outcome::Truncated, Cause::NoFinishReason)));
 }
 
+/// Faults: 58.
 #[test]
 fn every_choice_that_appeared_must_finish() {
     let stream =
@@ -54,6 +57,7 @@ fn every_choice_that_appeared_must_finish() {
     assert_eq!(read_stream(&stream).1.unwrap_err().outcome, Outcome::Truncated);
 }
 
+/// Faults: 48.
 #[test]
 fn an_error_event_keeps_what_came_before_it() {
     let stream =
@@ -63,6 +67,7 @@ fn an_error_event_keeps_what_came_before_it() {
     assert_eq!(answer.events.iter().filter(|event| event.is_output()).count(), 1);
 }
 
+/// Faults: 68.
 #[test]
 fn data_after_done_is_ignored_and_counted() {
     let chunk = event(r#"{"choices":[{"delta":{"content":"a"},"finish_reason":"stop"}]}"#);

@@ -289,6 +289,7 @@ impl<'de> Visitor<'de> for LooseVisitor {
 mod tests {
     use super::*;
 
+    /// Faults: 54.
     #[test]
     fn depth_is_bounded_and_brackets_in_strings_do_not_count() {
         let nested = |depth: usize| format!("{}1{}", "[".repeat(depth), "]".repeat(depth));

@@ -387,6 +387,7 @@ mod tests {
         assert!(!part.role && part.finish.is_none() && part.marked_tokens.is_none());
     }
 
+    /// Faults: 49.
     #[test]
     fn errors_are_recognised_in_every_place_servers_put_them() {
         for (json, words) in [
@@ -400,6 +401,7 @@ mod tests {
         assert_eq!(read(br#"{"error":null,"choices":[]}"#).unwrap().error, None);
     }
 
+    /// Faults: 61.
     #[test]
     fn a_wrong_count_costs_the_count_and_not_the_answer() {
         for (written, meant) in [
@@ -417,6 +419,7 @@ mod tests {
         }
     }
 
+    /// Faults: 55.
     #[test]
     fn duplicate_keys_and_numbers_beyond_range_are_refused() {
         assert!(read(br#"{"choices":[],"choices":[]}"#).is_err());
@@ -424,6 +427,7 @@ mod tests {
         assert!(read(br#"{"usage":{"completion_tokens":1e400}}"#).is_err());
     }
 
+    /// Faults: 56.
     #[test]
     fn lone_surrogates_are_text() {
         let chunk = read(br#"{"choices":[{"delta":{"content":"a\ud800b"}}]}"#).unwrap();
@@ -431,6 +435,7 @@ mod tests {
         assert!(content.starts_with(b"a") && content.ends_with(b"b"));
     }
 
+    /// Faults: 60.
     #[test]
     fn reasoning_and_tool_calls_are_output_of_their_own() {
         let chunk = read(

@@ -216,6 +216,7 @@ fn a_turn_that_would_leave_after_the_end_is_given_up() {
     assert_eq!(sent(dispatcher.next(0, ms(70))), Some((3, ms(70))), "there is time for another");
 }
 
+/// Faults: 77.
 #[test]
 fn what_this_machine_cannot_hold_is_refused_and_not_queued() {
     let plan = open(&[0, 0, 0]);

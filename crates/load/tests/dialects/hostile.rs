@@ -39,6 +39,7 @@ fn streams() -> Vec<(Api, String)> {
     ]
 }
 
+/// Faults: 39, 40.
 #[test]
 fn no_answer_depends_on_where_its_bytes_were_cut() {
     let streams = streams();
@@ -92,6 +93,7 @@ fn an_answer_that_breaks_off_is_never_whole() {
     }
 }
 
+/// Faults: 47, 49.
 #[test]
 fn errors_in_a_stream_are_errors_in_every_dialect() {
     let error = |api, stream: &str| {
@@ -149,6 +151,7 @@ fn vectors_and_scores_are_one_output_without_tokens() {
     assert_eq!((cut.outcome, cut.cause), (Outcome::ProtocolError, Some(Cause::BadJson)));
 }
 
+/// Faults: 51, 54.
 #[test]
 fn bounds_hold_in_every_dialect() {
     let deep = format!(r#"{{"x":{}1{}}}"#, "[".repeat(100), "]".repeat(100));

@@ -72,6 +72,7 @@ fn a_model_stays_one_segment_of_its_path() {
     assert_eq!(Api::TritonGenerate.path(false, "m"), "/v2/models/m/generate");
 }
 
+/// Faults: 111.
 #[test]
 fn credentials_are_refused_without_being_repeated() {
     let message = parsed("http://user:sk-secret@h:1");

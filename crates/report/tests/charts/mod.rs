@@ -78,6 +78,7 @@ fn a_load_without_a_limit_stands_right_of_the_axis_and_bends_no_line() {
     assert!(bare.contains(">unlimited<") && !bare.contains(">1<"), "no place is made up");
 }
 
+/// Faults: 115.
 #[test]
 fn marks_on_a_page_without_a_script_say_what_they_are() {
     let noted = LinePoint { note: Some("cut: 3 of 4 <b>".to_owned()), ..point(1.0, 2.0) };
@@ -134,6 +135,7 @@ fn what_is_missing_is_a_dash_and_not_a_bar_of_no_length() {
     assert!(zero.contains(">0</text>") && !zero.contains('–'), "{zero}");
 }
 
+/// Faults: 115.
 #[test]
 fn tables_have_the_numbers_with_their_doubt() {
     let mut doubtful = point(2.0, 20.0);

@@ -23,6 +23,7 @@ fn is_part_of(found: &[JournalEntry], written: &[JournalEntry]) -> bool {
     found.iter().all(|entry| rest.any(|other| other == entry))
 }
 
+/// Faults: 86.
 #[test]
 fn a_journal_cut_at_any_byte_gives_every_whole_entry_before_the_cut() {
     let entries = whole_run();
@@ -43,6 +44,7 @@ fn a_journal_cut_at_any_byte_gives_every_whole_entry_before_the_cut() {
     }
 }
 
+/// Faults: 87.
 #[test]
 fn any_flipped_bit_costs_one_entry_and_is_named() {
     let entries = whole_run();

@@ -98,6 +98,7 @@ fn an_entry_reaches_the_kernel_while_the_channel_stays_open() {
     thread.join().unwrap().unwrap();
 }
 
+/// Faults: 83.
 #[test]
 fn a_run_that_is_removed_meanwhile_is_written_anew() {
     let (_place, store) = store();

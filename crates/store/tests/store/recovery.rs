@@ -144,6 +144,7 @@ fn recovering_twice_says_so_and_changes_nothing() {
     assert_eq!(fs::read(&path).unwrap(), before);
 }
 
+/// Faults: 86.
 #[test]
 fn a_torn_tail_is_cut_and_the_rest_is_kept() {
     let (_place, run) = dead_run(Some(5), &whole_run());
@@ -227,6 +228,7 @@ fn a_journal_that_contradicts_itself_is_refused_and_left_alone() {
     }
 }
 
+/// Faults: 92.
 #[test]
 fn a_journal_of_a_newer_version_is_refused_and_left_alone() {
     let (_place, run) = dead_run(Some(5), &[started(0)]);
@@ -239,6 +241,7 @@ fn a_journal_of_a_newer_version_is_refused_and_left_alone() {
     assert_eq!(fs::read(&path).unwrap(), before);
 }
 
+/// Faults: 89.
 #[test]
 fn a_live_run_is_neither_read_nor_recovered() {
     let (_place, store) = store();
@@ -293,6 +296,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 
     /// Any order, any cut, with and without a number of requests in the plan.
+    /// Faults: 85, 86.
     #[test]
     fn whatever_is_left_of_a_run_can_be_finished(
         (fates, entries) in fates().prop_flat_map(|fates| {

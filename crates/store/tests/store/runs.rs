@@ -195,6 +195,7 @@ fn a_run_outside_the_store_is_found_by_its_path_alone() {
     assert!(found.read().is_ok());
 }
 
+/// Faults: 88.
 #[test]
 fn a_place_that_cannot_hold_runs_is_refused_early() {
     let place = tempfile::tempdir().unwrap();

@@ -102,6 +102,7 @@ fn what_is_measured_again_is_kept_aside() {
     finish(set.create_point(4, new_run(Some(5))).unwrap());
 }
 
+/// Faults: 89.
 #[test]
 fn one_process_at_a_time_works_on_a_set() {
     let (_place, _store, set) = set();
@@ -116,6 +117,7 @@ fn one_process_at_a_time_works_on_a_set() {
     assert_eq!(set.state(), RunState::Sealed);
 }
 
+/// Faults: 92.
 #[test]
 fn a_set_of_a_newer_or_damaged_file_is_refused() {
     let (_place, store, set) = set();

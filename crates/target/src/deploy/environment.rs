@@ -115,7 +115,7 @@ mod tests {
     fn environment(pass: &[&str], set: &[(&str, &str)]) -> Environment {
         let ours = [
             ("PATH", "/bin"),
-            ("HOME", "/home/somebody"),
+            ("HOME", "/somewhere"),
             ("LC_ALL", "C"),
             ("CUDA_VISIBLE_DEVICES", "0"),
             ("OPENAI_API_KEY", "sk-of-the-client"),

@@ -368,6 +368,7 @@ mod log_tests {
         (log, std::fs::read_to_string(path).unwrap())
     }
 
+    /// Faults: 99.
     #[test]
     fn a_flood_is_kept_as_its_beginning_and_its_end() {
         let (log, written) = log_of(Redactor::default(), |writer| {
@@ -385,6 +386,7 @@ mod log_tests {
         assert!(written.lines().all(whole));
     }
 
+    /// Faults: 111.
     #[test]
     fn keys_are_struck_out_of_the_file_wherever_they_stand() {
         let key = "sk-0123456789abcdef";

@@ -78,6 +78,7 @@ fn one_that_is_never_ready_is_given_up_in_time() {
     assert_eq!(folder.said(), "loading\n");
 }
 
+/// Faults: 95.
 #[test]
 fn one_that_answers_and_cannot_generate_is_told_apart() {
     let folder = Folder::new();
@@ -165,6 +166,7 @@ fn what_it_said_long_ago_does_not_explain_its_death() {
     assert_eq!(early.cause, Some(LikelyCause::MissingLibrary));
 }
 
+/// Faults: 98.
 #[test]
 fn one_that_will_not_go_is_killed() {
     let folder = Folder::new();
@@ -177,6 +179,7 @@ fn one_that_will_not_go_is_killed() {
     assert!(departure.port_closed && departure.left.is_empty(), "{departure:?}");
 }
 
+/// Faults: 98.
 #[test]
 fn what_left_the_group_is_found_and_ended() {
     let folder = Folder::new();
@@ -198,6 +201,7 @@ fn what_left_the_group_is_found_and_ended() {
     assert!(!is_alive(&marked) && !is_alive(&orphan));
 }
 
+/// Faults: 98.
 #[test]
 fn what_outlives_a_server_that_died_is_ended_and_told() {
     let folder = Folder::new();
@@ -214,6 +218,7 @@ fn what_outlives_a_server_that_died_is_ended_and_told() {
     assert!(!is_alive(&child));
 }
 
+/// Faults: 99.
 #[test]
 fn a_flood_of_words_neither_stops_the_server_nor_fills_the_disk() {
     let folder = Folder::new();
@@ -226,6 +231,7 @@ fn a_flood_of_words_neither_stops_the_server_nor_fills_the_disk() {
     assert!(folder.said().contains("bytes are left out here"));
 }
 
+/// Faults: 94.
 #[test]
 fn nobody_else_is_ever_asked() {
     let folder = Folder::new();

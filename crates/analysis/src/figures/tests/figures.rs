@@ -185,6 +185,7 @@ fn unknown_token_counts_are_drawn_as_gaps_between_chunks() {
     assert_eq!(figures.gaps.unwrap().metric, "icl");
 }
 
+/// Faults: 9.
 #[test]
 fn a_gap_is_counted_where_it_ends_and_once_for_each_token() {
     let record = Given::ok(0)

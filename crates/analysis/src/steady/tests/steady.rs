@@ -87,6 +87,7 @@ fn a_queue_below_its_capacity_settles() {
     }
 }
 
+/// Faults: 77.
 #[test]
 fn a_queue_past_its_capacity_piles_up_and_degrades_the_run() {
     let runs = 40;

@@ -102,6 +102,7 @@ fn unknown_token_counts_give_icl_and_a_reason_for_itl() {
     assert!(peak.reason.as_deref().unwrap().contains("shorter than the second"));
 }
 
+/// Faults: 63.
 #[test]
 fn an_empty_answer_is_ok_and_has_no_first_token() {
     let summary = summarize(&run(vec![Given::ok(0).ends(80).usage(10, 0).record()]));
@@ -239,6 +240,7 @@ fn warnings_come_gravest_first_and_decide_the_verdict() {
     }
 }
 
+/// Faults: 55.
 #[test]
 fn hostile_counts_stay_finite() {
     let mut record = Given::ok(0)
@@ -269,6 +271,20 @@ fn a_summary_survives_its_own_document() {
         let read = Summary::from_json_bytes(&bytes).unwrap();
         assert_eq!(read, summary);
         assert_eq!(read.to_json_bytes(), bytes);
+    }
+}
+
+/// A client whose clocks are off by any amount measures the same durations.
+/// Faults: 79, 81.
+#[test]
+fn no_figure_depends_on_where_the_clocks_stand() {
+    let summary = summarize(&calm());
+    for (monotonic_ns, realtime_ns) in [(40_000_000, 40_000_000), (0, u64::MAX), (u64::MAX, 0)] {
+        let mut elsewhere = calm();
+        let clock = &mut elsewhere.manifest.clock;
+        clock.monotonic_ns = clock.monotonic_ns.wrapping_add(monotonic_ns);
+        clock.realtime_ns = clock.realtime_ns.wrapping_add(realtime_ns);
+        assert_eq!(summarize(&elsewhere).to_json_bytes(), summary.to_json_bytes());
     }
 }
 

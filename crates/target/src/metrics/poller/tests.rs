@@ -192,6 +192,7 @@ fn scrapes_go_on_until_the_stop() {
     assert!(started.stop().iter().any(is_sample), "one more after the stop");
 }
 
+/// Faults: 100.
 #[test]
 fn what_is_not_there_is_not_asked_for_again() {
     for (status, body, reason, places) in [
@@ -211,6 +212,7 @@ fn what_is_not_there_is_not_asked_for_again() {
     }
 }
 
+/// Faults: 100.
 #[test]
 fn an_answer_without_end_is_cut_at_its_bound() {
     let address = serve(|_, stream| {
@@ -223,6 +225,7 @@ fn an_answer_without_end_is_cut_at_its_bound() {
     assert_eq!(entries, [refused]);
 }
 
+/// Faults: 100, 103.
 #[test]
 fn silence_is_missed_backed_off_from_and_forgiven() {
     let (keep, kept) = mpsc::channel();
@@ -271,6 +274,7 @@ fn what_cannot_be_written_down_is_not_asked_for() {
     assert_eq!(poller.stop().unwrap(), Err("full"));
 }
 
+/// Faults: 103.
 #[test]
 fn ticks_are_absolute_and_slow_answers_earn_a_rest() {
     let second = Duration::from_secs(1);
@@ -285,6 +289,7 @@ fn ticks_are_absolute_and_slow_answers_earn_a_rest() {
     assert_eq!(grid.moment(91), at(91_000));
 }
 
+/// Faults: 103.
 #[test]
 fn no_tick_of_a_long_sleep_is_left_out_of_the_count() {
     let grid = Grid { begin: Moment::ZERO, every: Duration::from_secs(1) };

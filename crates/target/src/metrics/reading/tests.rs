@@ -167,6 +167,7 @@ fn older_and_idle_servers_are_known_too() {
     assert_eq!(reading.counters.generation_tokens, Some(64.0));
 }
 
+/// Faults: 102.
 #[test]
 fn what_is_said_twice_counts_once_or_not_at_all() {
     let twice = "vllm:num_requests_running{engine=\"0\"} 2\nvllm:num_requests_running{engine=\"0\"} 2\n\
@@ -177,6 +178,7 @@ fn what_is_said_twice_counts_once_or_not_at_all() {
 }
 
 /// A server may be replaced behind its address, or rename its series: each scrape is read for itself.
+/// Faults: 101.
 #[test]
 fn a_server_that_renames_its_series_is_read_on() {
     let before = "vllm:num_requests_running{engine=\"0\"} 2\nvllm:gpu_cache_usage_perc 0.5\n";
@@ -185,6 +187,7 @@ fn a_server_that_renames_its_series_is_read_on() {
     assert_eq!((usage(before), usage(after)), (Ok(Some(0.5)), Ok(Some(0.6))));
 }
 
+/// Faults: 102.
 #[test]
 fn values_that_are_no_numbers_are_dropped_and_counted() {
     let text = "vllm:kv_cache_usage_perc NaN\nvllm:num_requests_running{engine=\"0\"} 2\n\
@@ -197,6 +200,7 @@ fn values_that_are_no_numbers_are_dropped_and_counted() {
     assert_eq!(reading.counters.prompt_tokens, None);
 }
 
+/// Faults: 100.
 #[test]
 fn what_is_of_no_use_says_why() {
     use MissReason::{NoKnownName, NotPrometheus, TooLarge};

@@ -16,6 +16,7 @@ fn with(count: usize, change: impl Fn(&mut RequestRecord)) -> Vec<(&'static str,
 
 const ALL: usize = usize::MAX;
 
+/// Faults: 70.
 #[test]
 fn another_model_invalidates_the_run() {
     let found = with(1, |record| record.other_model = Some("imposter".to_owned()));
@@ -36,6 +37,7 @@ fn in_one_piece(record: &mut RequestRecord) {
     record.events.iter_mut().for_each(|event| event.read = 0);
 }
 
+/// Faults: 65.
 #[test]
 fn streams_in_one_piece_are_named_above_half() {
     let is_named =
@@ -52,6 +54,7 @@ fn answers_that_were_not_to_stream_may_come_in_one_piece() {
     assert_eq!(raised(&observations), []);
 }
 
+/// Faults: 67.
 #[test]
 fn lengths_that_are_off_are_named_above_a_tenth() {
     let shorter = |record: &mut RequestRecord| record.asked.output_tokens = 4;
@@ -143,12 +146,14 @@ fn an_estimate_of_the_input_that_is_off_is_named() {
     assert_eq!(reports(400), [("input-length", Severity::Note)]);
 }
 
+/// Faults: 62.
 #[test]
 fn a_usage_of_zero_with_output_is_named() {
     let found = with(1, |record| record.usage.as_mut().unwrap().completion_tokens = Some(0));
     assert_eq!(found, [("usage-zero", Severity::Note)]);
 }
 
+/// Faults: 67.
 #[test]
 fn more_tokens_than_max_tokens_allows_are_named() {
     let counts = |requests, tokens: u32| {
@@ -196,6 +201,7 @@ fn an_answer_without_output_is_named_and_counts_no_events() {
     assert_eq!(found[0], ("no-output", Severity::Invalid));
 }
 
+/// Faults: 7.
 #[test]
 fn a_missing_done_is_named_only_where_others_have_it() {
     assert_eq!(with(ALL, |record| record.done.seen = false), []);
@@ -203,6 +209,7 @@ fn a_missing_done_is_named_only_where_others_have_it() {
     assert_eq!(found, [("missing-done", Severity::Note)]);
 }
 
+/// Faults: 68.
 #[test]
 fn data_after_done_is_named() {
     let found = with(1, |record| record.done.events_after = 2);

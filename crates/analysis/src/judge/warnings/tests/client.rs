@@ -21,6 +21,7 @@ fn with_sent_delay(shape: &LoadShape, delay: u64) -> Observations {
     observations
 }
 
+/// Faults: 71.
 #[test]
 fn late_sending_spoils_an_open_loop_and_not_a_closed_one() {
     let (rate, arrivals) = (Rate::Steady { per_s: 10.0 }, Arrivals::Poisson);
@@ -87,6 +88,7 @@ fn with_loop_lag(lag_ns: u64, rest: u64) -> Observations {
     observations
 }
 
+/// Faults: 71.
 #[test]
 fn a_loop_that_wakes_late_is_named() {
     assert_eq!(raised(&with_loop_lag(4_000_000, 0)), []);
@@ -94,6 +96,7 @@ fn a_loop_that_wakes_late_is_named() {
     assert_eq!(raised(&with_loop_lag(60_000_000, 0)), [("loop-lag", Severity::Invalid)]);
 }
 
+/// Faults: 72, 80.
 #[test]
 fn a_single_pause_degrades_even_when_the_p99_is_fine() {
     let raised_by = |lag_ms: u64| raised(&with_loop_lag(lag_ms * 1_000_000, 1_000));
@@ -117,6 +120,7 @@ fn with_width(width: u64) -> Observations {
     observations
 }
 
+/// Faults: 19, 41.
 #[test]
 fn coalesced_reads_with_a_wide_reach_are_named() {
     let about_width = |width| {
@@ -128,6 +132,7 @@ fn coalesced_reads_with_a_wide_reach_are_named() {
     assert_eq!(about_width(51), Some(("arrival-width", Severity::Invalid)));
 }
 
+/// Faults: 79.
 #[test]
 fn jumps_of_the_clock_degrade() {
     let mut observations = calm();
@@ -165,6 +170,7 @@ fn many_waits_for_the_journal_degrade_and_few_are_noted() {
     assert_eq!(with_waits(2, 100), [("journal-waits", Severity::Degraded)]);
 }
 
+/// Faults: 17, 18.
 #[test]
 fn a_machine_that_ran_out_invalidates_the_run() {
     let mut never_sent = calm();

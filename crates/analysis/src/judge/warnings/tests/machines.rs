@@ -67,6 +67,7 @@ fn calm_machines_raise_nothing_and_pass_their_checks() {
     assert_eq!((states(&run, "client-machine"), states(&run, "gpu-speed")), (Passed, NotChecked));
 }
 
+/// Faults: 104.
 #[test]
 fn heat_and_brakes_degrade_where_they_last_and_a_power_limit_is_noted() {
     let held = |throttle: Throttle| DeviceReading { throttle: Some(throttle), ..reading() };
@@ -102,6 +103,7 @@ fn heat_full_memory_and_rest_are_noted() {
     assert_eq!(raised(&idle), [("gpus-idle", Severity::Note)]);
 }
 
+/// Faults: 104.
 #[test]
 fn a_stranger_on_the_gpu_degrades() {
     let two = DeviceReading { processes: Some(vec![1, 2]), ..reading() };

@@ -62,6 +62,7 @@ fn every_early_end_is_partial() {
     }
 }
 
+/// Faults: 12.
 #[test]
 fn a_stale_connection_is_named_beside_the_error() {
     let mut observations = with_failures(Outcome::TransportError, 1);
@@ -69,11 +70,31 @@ fn a_stale_connection_is_named_beside_the_error() {
     assert!(raised(&observations).contains(&("stale-pool", Severity::Note)));
 }
 
+/// Faults: 20.
 #[test]
 fn proxy_variables_are_noted() {
     let mut observations = calm();
     observations.manifest.environment.proxy_variables = vec!["HTTPS_PROXY".to_owned()];
     assert_eq!(raised(&observations), [("proxy-variables", Severity::Note)]);
+}
+
+/// Faults: 16.
+#[test]
+fn an_address_that_means_no_machine_of_its_own_is_noted() {
+    for (address, is_odd) in [
+        ("0.0.0.0:80", true),
+        ("[::]:80", true),
+        ("169.254.10.1:80", true),
+        ("[fe80::1]:80", true),
+        ("127.0.0.1:80", false),
+        ("[::1]:80", false),
+        ("10.0.0.1:80", false),
+    ] {
+        let mut observations = calm();
+        observations.manifest.endpoint.address = address.parse().unwrap();
+        let noted: &[_] = if is_odd { &[("odd-address", Severity::Note)] } else { &[] };
+        assert_eq!(raised(&observations), noted, "{address}");
+    }
 }
 
 #[test]

@@ -27,6 +27,7 @@ fn what_failed_may_explain_a_difference() {
     assert_eq!(raised(&failed), [("errors", Severity::Degraded)]);
 }
 
+/// Faults: 97.
 #[test]
 fn a_restart_makes_a_run_invalid() {
     let mut observations = scraped(calm(), 20_480.0, 120.0);

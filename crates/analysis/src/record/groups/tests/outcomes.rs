@@ -53,6 +53,7 @@ fn more_ways_to_fail_than_a_page_holds_are_counted() {
     assert_eq!((groups.len(), not_listed), (GROUPS_MAX, 5));
 }
 
+/// Faults: 69.
 #[test]
 fn finish_reasons_are_bounded_and_none_is_lost() {
     let records: Vec<RequestRecord> = (0..30)

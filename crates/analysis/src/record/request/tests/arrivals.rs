@@ -10,6 +10,7 @@ fn output(record: &RequestRecord) -> (Output, u64) {
     (output, ruler.out_of_order)
 }
 
+/// Faults: 41.
 #[test]
 fn events_of_one_read_are_one_arrival_with_their_tokens_added() {
     let record = Given::ok(0).arrival(50, &[Some(1), Some(2)]).arrival(60, &[Some(4)]).record();
@@ -41,6 +42,7 @@ fn one_unmarked_event_makes_the_arrival_unknown() {
     assert_eq!(output.marked_tokens(), None);
 }
 
+/// Faults: 59.
 #[test]
 fn roles_usage_and_silence_are_no_output() {
     let record = Given::ok(0)

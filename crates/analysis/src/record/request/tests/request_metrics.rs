@@ -46,6 +46,7 @@ fn every_latency_of_a_plain_stream() {
     assert_eq!(out_of_order, 0);
 }
 
+/// Faults: 60.
 #[test]
 fn a_reasoning_model_answers_later_than_it_speaks() {
     let record = Given::ok(0)
@@ -71,6 +72,7 @@ fn an_answer_without_output_has_no_latency() {
     assert_eq!(out_of_order, 0);
 }
 
+/// Faults: 64.
 #[test]
 fn one_token_has_no_time_per_token_after_it() {
     let (found, _) = latencies(&Given::ok(0).arrival(50, &[Some(1)]).usage(10, 1).record());
@@ -78,6 +80,7 @@ fn one_token_has_no_time_per_token_after_it() {
     assert!(found.get(&metric::TPOT).is_none() && found.get(&metric::TTST).is_none());
 }
 
+/// Faults: 65.
 #[test]
 fn all_tokens_in_one_arrival_have_no_time_per_token() {
     let record = Given::ok(0).arrival(50, &[Some(4), Some(4)]).usage(10, 8).record();

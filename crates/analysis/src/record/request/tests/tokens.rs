@@ -17,6 +17,7 @@ fn counted(record: &RequestRecord) -> OutputTokens {
     count(record, &mut Tokens::default())
 }
 
+/// Faults: 61.
 #[test]
 fn usage_wins_over_marks_and_marks_over_events() {
     let marked = || Given::ok(0).arrival(50, &[Some(2)]).arrival(60, &[Some(3)]);
@@ -29,6 +30,7 @@ fn usage_wins_over_marks_and_marks_over_events() {
     assert_eq!((found.count, found.source), (3, TokenSource::Events));
 }
 
+/// Faults: 62.
 #[test]
 fn a_usage_of_zero_is_not_believed_when_there_is_output() {
     let found = counted(&Given::ok(0).arrival(50, &[None]).usage(10, 0).record());
@@ -39,6 +41,7 @@ fn a_usage_of_zero_is_not_believed_when_there_is_output() {
     assert_eq!(empty, expected);
 }
 
+/// Faults: 5, 48.
 #[test]
 fn a_count_beyond_what_was_asked_and_what_arrived_is_not_believed() {
     let answer = |tokens| Given::ok(0).asked(10, 16).arrival(50, &[None, None]).usage(10, tokens);

@@ -13,6 +13,7 @@ fn of(found: Option<&Series>) -> (f64, f64, f64, u64) {
     (found.min.unwrap(), found.mean.unwrap(), found.max.unwrap(), found.n)
 }
 
+/// Faults: 66.
 #[test]
 fn an_arrival_of_three_tokens_has_three_gaps_of_a_third() {
     let record = Given::ok(0)
