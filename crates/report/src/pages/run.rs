@@ -5,8 +5,9 @@ use crate::narrative::facts::printed;
 use crate::{Files, gpus, requirements};
 use inferometer_analysis::machines::{ClientFigures, DeviceFigures, GpuFigures};
 use inferometer_analysis::{
-    CheckState, CounterFigures, Distribution, Figures, GaugeFigures, GroupFigures, MetricValue,
-    RequestSlos, RequirementOutcome, Scalar, ServerSide, SloOutcome, SteadyFigures, SteadyKind,
+    CheckKind, CheckState, CounterFigures, Distribution, Figures, GaugeFigures, GroupFigures,
+    MetricValue, RequestSlos, RequirementOutcome, Scalar, ServerSide, SloOutcome, SteadyFigures,
+    SteadyKind,
 };
 use inferometer_model::Outcome;
 use inferometer_model::observations::HttpVersion;
@@ -673,10 +674,14 @@ fn calibrated(summary: &Summary) -> String {
         // The calibrated error is that of streams.
         return used;
     }
+    // A client that read late in this run is worse than its calibration.
+    let width = summary.checks.iter().find(|check| check.key == CheckKind::ArrivalWidth.key());
+    let width = width.and_then(|check| check.figure).unwrap_or(0.0);
     let error = capacity.error_ms.map_or_else(
         || "not known with so many streams".to_owned(),
         |error| {
-            format!("TTFT {} ms, ITL {} ms (p99)", number(error.ttft_p99), number(error.itl_p99))
+            let [ttft, itl] = [error.ttft_p99, error.itl_p99].map(|ms| number(ms.max(width)));
+            format!("TTFT {ttft} ms, ITL {itl} ms (p99)")
         },
     );
     format!("client error at this load: {error}; {used}")

@@ -299,8 +299,11 @@ fn a_document_of_another_form_says_so() {
 
 #[test]
 fn a_key_of_tomorrow_does_not_stop_us() {
-    let text = String::from_utf8(summarize(&calm()).to_json_bytes()).unwrap();
-    let more = text.replacen('{', "{\"files\": [\"summary.json\"],", 1);
+    let written = summarize(&calm()).to_json_bytes();
+    let mut document: serde_json::Value = serde_json::from_slice(&written).unwrap();
+    document["files"] = serde_json::json!(["summary.json"]);
+    document.as_object_mut().unwrap().remove("checksum").unwrap();
+    let more = document.to_string();
     assert_eq!(Summary::from_json_bytes(more.as_bytes()).unwrap(), summarize(&calm()));
 }
 
