@@ -312,7 +312,7 @@ pub(crate) struct MatrixArguments {
     /// Presets that are measured at once [default: likewise]
     #[arg(long, value_name = "N")]
     pub(crate) lanes: Option<u32>,
-    /// Seed of everything that is drawn
+    /// Seed of everything that is drawn [default: drawn for each command; 1 in virtual time]
     #[arg(long, value_name = "N", conflicts_with = "resume")]
     pub(crate) seed: Option<u64>,
     /// Extra header of every request, as "Name: value"; values are never stored

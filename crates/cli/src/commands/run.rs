@@ -9,7 +9,7 @@ use inferometer_runner::{Runner, Session};
 
 use super::{page, store_folder};
 use crate::arguments::{Records, ResultArguments, RunArguments};
-use crate::draft::{Drafted, draft};
+use crate::draft::{Drafted, announce_seed, draft};
 use crate::failure::{Exit, Failure, Result};
 use crate::requirements::{Judged, Requirements};
 use crate::study::{Begin, StudyPlan};
@@ -38,6 +38,7 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode> {
     let runner =
         Runner::from_planned(planned)?.secrets(secrets).store_in(store_folder(&results.store));
     let session = signals::session(runner.ceiling(), results.quiet);
+    announce_seed(results.quiet);
     // Until a server that runs already was probed, a signal ends the process at once: there is
     // nothing to save, and nothing to stop.
     if deploys {

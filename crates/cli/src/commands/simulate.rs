@@ -83,7 +83,8 @@ pub(super) fn play(
     Ok(Exit::gravest(simulations.exits).max(written).map_or(ExitCode::SUCCESS, ExitCode::from))
 }
 
-/// The experiment as it is simulated: its URL, and how the server would be reached, do not matter.
+/// The experiment as it is simulated: its URL, and how the server would be reached, do not matter. The
+/// engine of a simulation knows no earlier prompts, so the default seed is always the same.
 pub(crate) fn virtual_spec(drafted: &Drafted, draft: SpecDraft) -> Result<Spec> {
     let draft = SpecDraft {
         url: None,
@@ -93,7 +94,7 @@ pub(crate) fn virtual_spec(drafted: &Drafted, draft: SpecDraft) -> Result<Spec> 
         cores_allowed: Vec::new(),
         ..draft
     };
-    let spec = drafted.resolve_as(draft)?;
+    let spec = drafted.resolve_seeded(draft, || 1)?;
     check_slos(&spec.slos, spec.workload.streaming).map_err(Failure::from_usage)?;
     if !spec.api.generates() {
         return Err(Failure::usage(format!("{} generates no tokens to simulate", spec.api))

@@ -35,7 +35,7 @@ pub struct WorkloadTable {
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true",
           value_name = "BOOL", hide_possible_values = true)]
     pub stream: Option<bool>,
-    /// Seed of every random draw [default: 1]
+    /// Seed of every random draw [default: drawn for each command; 1 in a simulation]
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
     #[command(flatten)]

@@ -228,6 +228,11 @@ pub(crate) fn executive_summary(narrative: &Narrative) -> Section {
     section("executive-summary", "Executive Summary", summary).with(authorship(narrative))
 }
 
+/// A seed, and how the same requests are sent again.
+pub(crate) fn seed(seed: u64) -> String {
+    format!("{seed}: the same command with --seed {seed} sends the same requests")
+}
+
 pub(crate) fn recommendations(narrative: &Narrative) -> Section {
     section("recommendations", "Recommendations", texts(&narrative.recommendations))
 }

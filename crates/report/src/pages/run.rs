@@ -708,7 +708,7 @@ fn provenance(summary: &Summary) -> Section {
         ("Started", run.started.clone()),
         ("Tool", format!("Inferometer {}", run.tool_version)),
         ("Target", run.target.clone()),
-        ("Seed", run.seed.to_string()),
+        ("Seed", frame::seed(run.seed)),
         ("Workload fingerprint", summary.workload.fingerprint.clone()),
         ("Plan fingerprint", summary.plan.fingerprint.clone()),
     ]);

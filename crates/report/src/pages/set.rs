@@ -400,7 +400,7 @@ pub(super) fn provenance(set: &SetSummary) -> Section {
         ("Set", Some(set.set.clone())),
         ("Started", Some(set.started.clone())),
         ("Tool", Some(format!("Inferometer {}", set.tool_version))),
-        ("Seed", Some(set.seed.to_string())),
+        ("Seed", Some(frame::seed(set.seed))),
         ("Suite", suite.map(|suite| format!("{}: {}", suite.name, suite.title))),
         ("Suite hash", suite.map(|suite| suite.hash.clone())),
         ("Changes", suite.map(|suite| changes(&suite.changes))),

@@ -93,7 +93,7 @@ struct MatrixTable {
     /// Whether cells are measured as they are listed, or in a different random order in every repetition
     /// [default: listed]
     order: Option<Order>,
-    /// Seed of all random values
+    /// Seed of all random values [default: drawn for each command; 1 in virtual time]
     seed: Option<u64>,
     /// Currency of the prices, as a name or a symbol
     currency: Option<String>,
