@@ -11,7 +11,7 @@ use super::{page, store_folder};
 use crate::arguments::{Records, ResultArguments, RunArguments};
 use crate::draft::{Drafted, announce_seed, draft};
 use crate::failure::{Exit, Failure, Result};
-use crate::requirements::{Judged, Requirements};
+use crate::requirements::{Judged, Requirements, with_enough_requests};
 use crate::study::{Begin, StudyPlan};
 use crate::{output, signals};
 
@@ -21,7 +21,7 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode> {
         return super::simulate::play(experiment, &[], results, records.unwrap_or(Records::All));
     }
     let drafted = draft(experiment)?;
-    let spec = drafted.resolve()?;
+    let spec = with_enough_requests(drafted.resolve()?, &drafted.spec, results)?;
     let Drafted { secrets, repetition, restart_timeout, .. } = drafted;
     check_slos(&spec.slos, spec.workload.streaming).map_err(Failure::from_usage)?;
     if 1 < repetition.runs.get() && !results.dry_run {

@@ -25,7 +25,7 @@ use crate::draft::{Drafted, draft};
 use crate::failure::{Exit, Failure, Result};
 use crate::measurement::{Planned, Run, RunLocation};
 use crate::output;
-use crate::requirements::{Judged, Requirements};
+use crate::requirements::{Judged, Requirements, with_enough_requests};
 use crate::secrets::Secrets;
 use crate::signals::begin_session;
 use crate::simulation::{SimulationSummary, Simulator, Times, VirtualEngine};
@@ -120,6 +120,7 @@ fn experiments(
     for arguments in std::iter::once(first.clone()).chain(others) {
         let drafted = draft(&arguments)?;
         let spec = virtual_spec(&drafted, drafted.spec.clone())?;
+        let spec = with_enough_requests(spec, &drafted.spec, results)?;
         Requirements::for_run(&results.require, &spec)?;
         experiments.push(Experiment { spec, repeat: drafted.repetition });
     }
