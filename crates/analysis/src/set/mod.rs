@@ -281,7 +281,7 @@ fn verdict(
     let counts = |condition: &ConditionSummary| {
         condition.levels.iter().any(|level| !level.points.is_empty())
     };
-    let mut levels = conditions.iter().flat_map(|condition| &condition.levels);
+    let levels = conditions.iter().flat_map(|condition| &condition.levels);
     let is_calm = warnings.iter().all(|warning| warning.severity == Severity::Note);
     let has_figures = match matrix {
         // A cell that cannot be deployed is a result.
@@ -290,8 +290,8 @@ fn verdict(
     };
     if !has_figures {
         Verdict::Invalid
-    } else if is_calm && levels.all(|level| level.verdict == Verdict::Valid) {
-        Verdict::Valid
+    } else if is_calm {
+        levels.map(|level| level.verdict.min(Verdict::Degraded)).max().unwrap_or(Verdict::Valid)
     } else {
         Verdict::Degraded
     }

@@ -187,6 +187,9 @@ pub(crate) struct FitArguments {
     /// File to write the profile to; `--profile FILE` uses it
     #[arg(long, value_name = "FILE", help_heading = "Results")]
     pub(crate) save: Option<PathBuf>,
+    /// Save the profile even if it is unusable
+    #[arg(long, help_heading = "Results", requires = "save")]
+    pub(crate) force: bool,
     /// Print one JSON document instead of the page
     #[arg(long, help_heading = "Results")]
     pub(crate) json: bool,

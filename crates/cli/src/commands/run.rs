@@ -82,7 +82,7 @@ pub(crate) fn exit_of(summary: &Summary, strict: bool) -> Option<Exit> {
     match summary.verdict {
         Verdict::Invalid => Some(Exit::RunInvalid),
         Verdict::Degraded if strict => Some(Exit::RunInvalid),
-        Verdict::Degraded | Verdict::Valid => {
+        Verdict::Degraded | Verdict::Simulated | Verdict::Valid => {
             let missed = summary.slos.iter().any(|slo| slo.verdict == ThresholdVerdict::Missed);
             missed.then_some(Exit::PromiseMissed)
         }

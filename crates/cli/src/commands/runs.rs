@@ -256,7 +256,7 @@ fn set_json(listing: &SetListing) -> Value {
 /// The verdict of a finished set.
 fn verdict(listing: &SetListing) -> Option<String> {
     let summary: Value = serde_json::from_slice(&listing.directory.read_summary().ok()??).ok()?;
-    summary.get("verdict")?.as_str().map(|verdict| terminal_line(verdict, 8))
+    summary.get("verdict")?.as_str().map(|verdict| terminal_line(verdict, 9))
 }
 
 /// The number of all runs; `None` where it depends on their results.

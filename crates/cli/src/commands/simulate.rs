@@ -6,7 +6,6 @@
 use std::process::ExitCode;
 
 use inferometer_analysis::check_slos;
-use inferometer_model::observations::Simulated;
 use inferometer_model::spec::{ClientTable, TargetTable};
 use inferometer_model::study::Repetition;
 use inferometer_model::{Spec, SpecDraft};
@@ -14,6 +13,7 @@ use inferometer_report::document::{
     Block, Cell, Columns, Document, Lead, Section, facts, plain, terminal,
 };
 use inferometer_report::fmt::{count, number, percent};
+use inferometer_report::terminal::simulated;
 use inferometer_store::RunStore;
 
 use super::run::exit_of_run;
@@ -239,9 +239,7 @@ impl Simulations<'_> {
 
 /// The page of a simulation without records.
 fn summary_page(summary: &SimulationSummary) -> String {
-    let Simulated { profile, engine } = &summary.simulated;
-    let alert =
-        format!("SIMULATED in virtual time: no server was measured. Profile {profile}: {engine}");
+    let alert = simulated(&summary.simulated);
     let outcomes = summary.outcomes.iter();
     let outcomes: Vec<String> =
         outcomes.map(|(outcome, number)| format!("{} {outcome}", count(*number))).collect();

@@ -421,7 +421,7 @@ fn exit_code(played: &Played, runs: &[Summary], is_strict: bool) -> Option<Exit>
         }
         (_, Verdict::Invalid) => Some(Exit::RunInvalid),
         (_, Verdict::Degraded) if is_strict => Some(Exit::RunInvalid),
-        (_, Verdict::Degraded | Verdict::Valid) => None,
+        (_, Verdict::Degraded | Verdict::Simulated | Verdict::Valid) => None,
     }
 }
 

@@ -2,6 +2,7 @@
 //! sentences.
 
 use inferometer_analysis::{CheckState, Severity, ThresholdVerdict};
+use inferometer_model::observations::{ModelError, Simulated};
 
 use super::prelude::*;
 use crate::document::Badge;
@@ -15,7 +16,8 @@ pub(crate) struct About<'a> {
     pub(crate) started: &'a str,
     pub(crate) tool_version: &'a str,
     pub(crate) verdict: Verdict,
-    pub(crate) simulated: bool,
+    /// The model error of a simulation, in words; `None` of a measurement.
+    pub(crate) simulated: Option<String>,
     /// The first run of the set whose summary is stored.
     pub(crate) first: Option<&'a Summary>,
     /// Models that answered, each once.
@@ -33,9 +35,59 @@ pub(crate) fn page(
     sections: Vec<Section>,
     narrative: &Narrative,
 ) -> Document {
-    let lead = lead(about, badge(about.verdict, why.0, why.1), headline);
+    let badge = badge(about.verdict, about.simulated.is_some(), why.0, why.1);
+    let lead = lead(about, badge, headline);
     let footer = footer(about, narrative);
-    Document { header: header(about, narrative), title, lead, sections, footer }
+    let page = Document { header: header(about, narrative), title, lead, sections, footer };
+    mark_simulated(page, about.simulated.as_deref())
+}
+
+/// Marks every headline number and every chart of a simulation, because they may be read alone.
+pub(crate) fn mark_simulated(mut page: Document, model_error: Option<&str>) -> Document {
+    fn mark_blocks(blocks: &mut [Block]) {
+        for block in blocks {
+            match block {
+                Block::Figure(figure) => figure.chart.n += ", simulated",
+                Block::Details { blocks, .. } => mark_blocks(blocks),
+                _ => {}
+            }
+        }
+    }
+    fn mark_sections(sections: &mut [Section]) {
+        for section in sections {
+            mark_blocks(&mut section.blocks);
+            mark_sections(&mut section.sections);
+        }
+    }
+    let Some(model_error) = model_error else { return page };
+    for card in page.lead.headline.iter_mut().filter(|card| !card.unit.is_empty()) {
+        let separator = if card.detail.is_empty() { "" } else { "; " };
+        card.detail += &format!("{separator}simulated, {model_error}");
+    }
+    mark_sections(&mut page.sections);
+    page
+}
+
+/// How far the figures of simulated engines may be from those of servers.
+pub(crate) fn model_error<'a>(engines: impl Iterator<Item = &'a Simulated>) -> String {
+    let worst = |engine: &Simulated| engine.model_error.and_then(|error| error.worst());
+    let worst: Option<Vec<f64>> = engines.map(worst).collect();
+    match worst.and_then(|all| all.into_iter().reduce(f64::max)) {
+        Some(worst) => format!("model error up to {}", percent(worst)),
+        None => "model error not known".to_owned(),
+    }
+}
+
+/// The same of one engine, figure by figure.
+pub(crate) fn model_errors(engine: &Simulated) -> String {
+    let Some(ModelError { output_throughput, ttft, tpot }) = engine.model_error else {
+        return "It was not fitted to a measurement: its model error is not known.".to_owned();
+    };
+    let figures = [("output throughput", output_throughput), ("TTFT", ttft), ("TPOT", tpot)];
+    let known = figures.into_iter().filter_map(|(name, error)| Some((name, error?)));
+    let known: Vec<String> =
+        known.map(|(name, error)| format!("{name} up to {}", percent(error))).collect();
+    format!("Model error in rows that its fit had not seen: {}.", known.join(", "))
 }
 
 pub(crate) fn header(about: &About<'_>, narrative: &Narrative) -> Vec<(String, String)> {
@@ -47,7 +99,8 @@ pub(crate) fn header(about: &About<'_>, narrative: &Narrative) -> Vec<(String, S
     ];
     header.extend(about.more.clone());
     header.push(("Verdict", about.verdict.to_string()));
-    header.push(("Simulated", if about.simulated { "yes" } else { "no" }.to_owned()));
+    let simulated = about.simulated.as_ref().map(|error| format!("yes, {error}"));
+    header.push(("Simulated", simulated.unwrap_or_else(|| "no".to_owned())));
     header.push(("Note", author(&narrative.author)));
     header.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
 }
@@ -68,6 +121,12 @@ pub(crate) fn lead(about: &About<'_>, badge: Badge, headline: Vec<Card>) -> Lead
 }
 
 pub(crate) const SIMULATED: &str = "SIMULATED in virtual time: no server was measured.";
+
+/// A note that no server was measured, with the engine and its model error.
+pub fn simulated(engine: &Simulated) -> String {
+    let Simulated { profile, engine: settings, .. } = engine;
+    format!("{SIMULATED} Profile {profile}: {settings}. {}", model_errors(engine))
+}
 
 /// The first line in a terminal.
 pub(crate) fn brief_title(tool_version: &str, subject: &str, simulated: bool) -> String {
@@ -92,8 +151,9 @@ fn engine_note(run: &Summary) -> Option<String> {
     let facts = &run.run;
     if let Some(simulated) = &facts.simulated {
         return Some(format!(
-            "nothing: simulated in virtual time by the profile {}, without a server",
-            simulated.profile
+            "nothing: simulated in virtual time by the profile {}, without a server. {}",
+            simulated.profile,
+            model_errors(simulated)
         ));
     }
     facts.embedded.then(|| match facts.engine_speed {
@@ -115,10 +175,13 @@ impl From<ThresholdVerdict> for Mood {
     }
 }
 
-pub(crate) fn badge(verdict: Verdict, text: Text, points: Vec<Text>) -> Badge {
+pub(crate) fn badge(verdict: Verdict, simulated: bool, text: Text, points: Vec<Text>) -> Badge {
     let (mood, word) = match verdict {
         Verdict::Valid => (Mood::Good, "Valid"),
+        Verdict::Simulated => (Mood::Note, "Simulated"),
+        Verdict::Degraded if simulated => (Mood::Doubt, "Simulated, degraded"),
         Verdict::Degraded => (Mood::Doubt, "Degraded"),
+        Verdict::Invalid if simulated => (Mood::Bad, "Simulated, invalid"),
         Verdict::Invalid => (Mood::Bad, "Invalid"),
     };
     Badge { mood, word: word.to_owned(), text, points }
@@ -132,7 +195,7 @@ pub(crate) fn reason(
 ) -> (String, Vec<Text>) {
     let grave = warnings.iter().find(|notice| notice.severity != Severity::Note);
     match (verdict, grave) {
-        (Verdict::Valid, _) => (validity::no_reason(rows), Vec::new()),
+        (Verdict::Valid | Verdict::Simulated, _) => (validity::no_reason(rows), Vec::new()),
         (_, Some(notice)) => divided(&notice.text),
         (_, None) => ("At least one run is not valid.".to_owned(), Vec::new()),
     }

@@ -41,7 +41,7 @@ pub fn page(input: &SuiteInput<'_>) -> Option<Document> {
     let (reason, points) = frame::reason(input.set.verdict, &input.set.warnings, &[]);
     let rows = counted(matrix.rows.len() as u64, "row");
     let why = format!("{measured} of {rows} measured{more}. {runs} {reason}");
-    let badge = frame::badge(input.set.verdict, plain(why), points);
+    let badge = frame::badge(input.set.verdict, input.set.simulated, plain(why), points);
     let mut lead = frame::lead(&about, badge, headline(view));
     let presets: Vec<String> =
         (0_u32..).zip(&matrix.presets).map(|(index, _)| view.preset(index)).collect();
@@ -67,13 +67,14 @@ pub fn page(input: &SuiteInput<'_>) -> Option<Document> {
     }
     let title = terminal_line(matrix.title.trim(), 120);
     let separator = if title.is_empty() { "" } else { ": " };
-    Some(Document {
+    let page = Document {
         header,
         title: format!("LLM Inference Benchmark Report: Deployment Matrix{separator}{title}"),
         lead,
         sections: sections(view),
         footer: frame::footer(&about, &narrative),
-    })
+    };
+    Some(frame::mark_simulated(page, about.simulated.as_deref()))
 }
 
 fn sections(view: View<'_>) -> Vec<Section> {

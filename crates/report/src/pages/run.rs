@@ -19,7 +19,7 @@ pub fn run(summary: &Summary, narrative: &Narrative) -> Document {
         started: &summary.run.started,
         tool_version: &summary.run.tool_version,
         verdict: summary.verdict,
-        simulated: summary.run.simulated.is_some(),
+        simulated: summary.run.simulated.as_ref().map(|it| frame::model_error([it].into_iter())),
         first: Some(summary),
         models: vec![summary.run.model.clone()],
         more: Some(("Load", load_words(summary))),
@@ -49,12 +49,10 @@ pub fn run_reservations(summary: &Summary, files: &Files) -> Document {
 
 fn opening(summary: &Summary, subject: Vec<(String, Text)>) -> Document {
     let run = &summary.run;
-    let alert = run.simulated.as_ref().map(|simulated| {
-        plain(format!("{} Profile {}: {}", frame::SIMULATED, simulated.profile, simulated.engine))
-    });
+    let alert = run.simulated.as_ref().map(|simulated| plain(frame::simulated(simulated)));
     let partial = if run.partial { ", partial" } else { "" };
     let text = plain(requests_ok(summary, "ok") + partial);
-    let verdict = Some(frame::badge(summary.verdict, text, Vec::new()));
+    let verdict = Some(frame::badge(summary.verdict, run.simulated.is_some(), text, Vec::new()));
     let kind = format!("run {}", run.id);
     let title = frame::brief_title(&run.tool_version, &kind, run.simulated.is_some());
     let lead = Lead { alert, subject, verdict, headline: Vec::new() };

@@ -7,6 +7,7 @@ use super::suite;
 use crate::gpus;
 use inferometer_analysis::METRICS;
 use inferometer_analysis::set::{Asked, FoundLimit, PointLine, QuestionKind, Subject};
+use inferometer_model::observations::Simulated;
 use inferometer_model::spec::Lengths;
 use inferometer_model::study::{Dimension, Order};
 use serde::Serialize;
@@ -62,11 +63,16 @@ pub(super) fn about<'a>(
         started: &set.started,
         tool_version: &set.tool_version,
         verdict: set.verdict,
-        simulated: set.simulated,
+        simulated: set.simulated.then(|| frame::model_error(engines(set))),
         first,
         models,
         more,
     }
+}
+
+/// The engines of a simulation, as far as known.
+fn engines(set: &SetSummary) -> impl Iterator<Item = &Simulated> {
+    known_subjects(set).filter_map(|subject| subject.simulated.as_ref())
 }
 
 fn known_subjects(set: &SetSummary) -> impl Iterator<Item = &Subject> {
@@ -94,7 +100,7 @@ pub fn set_brief(set: &SetSummary, files: &SetFiles) -> Document {
     let names = names.chain(more.map(|file| ("", file.clone())));
     sections.push(section("files", "", [Block::facts(names)]));
     subject.push(("runs".to_owned(), plain(manner(&set.asked, set.seed))));
-    let verdict = frame::badge(set.verdict, plain(runs_by_verdict(set)), Vec::new());
+    let verdict = frame::badge(set.verdict, set.simulated, plain(runs_by_verdict(set)), Vec::new());
     let alert = set.simulated.then(|| plain(simulated(set)));
     let lead = Lead { alert, subject, verdict: Some(verdict), headline: Vec::new() };
     let title = format!("set {}", set.set);
@@ -108,16 +114,18 @@ const NAME_MAX: usize = 24;
 /// A note that no server was measured, with the profiles of the engines.
 fn simulated(set: &SetSummary) -> String {
     const PROFILES_MAX: usize = 4;
-    let engines = known_subjects(set).filter_map(|subject| subject.simulated.as_ref());
-    let mut profiles = distinct(engines.map(|it| terminal_line(&it.profile, NAME_MAX)));
+    let mut profiles = distinct(engines(set).map(|it| terminal_line(&it.profile, NAME_MAX)));
     // A matrix may have one for each cell.
     let more = profiles.len().saturating_sub(PROFILES_MAX);
     profiles.truncate(PROFILES_MAX);
     let more = if more == 0 { String::new() } else { format!(" and {more} more") };
     // Before the first run has ended, none is known.
     let profiles = profiles.join(", ");
-    let profile = if profiles.is_empty() { "" } else { &format!(" Profile {profiles}{more}") };
-    format!("{}{profile}", frame::SIMULATED)
+    if profiles.is_empty() {
+        return frame::SIMULATED.to_owned();
+    }
+    let error = frame::model_error(engines(set));
+    format!("{} Profile {profiles}{more}; {error}", frame::SIMULATED)
 }
 
 /// The question of the set, as the end of the title and in a sentence.

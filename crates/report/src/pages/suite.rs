@@ -128,8 +128,9 @@ fn brief_performance(rows: &[Row<'_>]) -> Table {
         ("TPOT p99", metric::TPOT.p99()),
     ];
     let mark = |row: &Row<'_>| match row.verdict() {
-        Verdict::Valid | Verdict::Degraded if !row.is_reached() => "‡",
+        Verdict::Valid | Verdict::Simulated | Verdict::Degraded if !row.is_reached() => "‡",
         Verdict::Valid => "✓",
+        Verdict::Simulated => "~",
         Verdict::Degraded => "!",
         Verdict::Invalid => "✗",
     };
@@ -137,6 +138,7 @@ fn brief_performance(rows: &[Row<'_>]) -> Table {
     let seen: Vec<&str> = rows.iter().map(mark).collect();
     let legend = [
         "! degraded",
+        "~ simulated: no server was measured",
         "‡ fewer in flight than its concurrency: per-user values count users who were not there",
         "✗ invalid: its numbers do not describe the server, and are left out",
     ];
@@ -181,7 +183,7 @@ fn verdict_words(set: &SetSummary, rows: &[Row<'_>]) -> (Text, Vec<Text>) {
     let (reason, points) = frame::reason(set.verdict, &set.warnings, rows);
     let runs = frame::sentence(&set::runs_by_verdict(set));
     match warm_words(rows) {
-        Some(warm) if set.verdict != Verdict::Valid => {
+        Some(warm) if Verdict::Degraded <= set.verdict => {
             (vec![Span::Plain(format!("{runs} {warm}{missing} ")), evidence()], points)
         }
         _ => (plain(format!("{runs} {reason}{missing}")), points),

@@ -142,7 +142,7 @@ fn verdict(page: &Page<'_>) -> Option<Sentence> {
     let verdict = page.set.map(|set| set.verdict).or_else(of_run)?;
     let words =
         " (degraded levels: {=degraded} of {=levels}; levels with an invalid run: {=invalid})";
-    let detail = if verdict == Verdict::Valid { None } else { say!(page, words) };
+    let detail = if verdict < Verdict::Degraded { None } else { say!(page, words) };
     say!(page, "The result is {*}{}.", verdict.key(), detail)
 }
 
