@@ -17,7 +17,7 @@ use inferometer_model::endpoint::Api;
 use inferometer_model::observations::Simulated;
 use inferometer_model::spec::{Lengths, SourceKind};
 use inferometer_model::study::{
-    DeploymentRecord, Dimension, Level, Order, Point, PointFailure, Question, SetManifest, StopAt,
+    Condition, DeploymentRecord, Dimension, Level, Order, Point, PointFailure, Question, SetManifest, StopAt,
     StudySpec,
 };
 use serde::{Deserialize, Serialize};
@@ -181,7 +181,7 @@ impl SetSummary {
             .zip(&study.conditions)
             .map(|(place, condition)| {
                 let own = ordered.iter().copied().filter(|one| one.point.condition == place);
-                ConditionSummary::summarize(&condition.name, &own.collect::<Vec<_>>(), study)
+                ConditionSummary::summarize(condition, &own.collect::<Vec<_>>(), study)
             })
             .collect();
         let suite = SuiteSummary::summarize(study, &conditions, &ordered);
@@ -239,7 +239,7 @@ impl SetSummary {
 }
 
 impl ConditionSummary {
-    fn summarize(name: &str, results: &[&PointResult], study: &StudySpec) -> Self {
+    fn summarize(condition: &Condition, results: &[&PointResult], study: &StudySpec) -> Self {
         let mut by_level: Vec<(Level, Vec<&PointResult>)> = Vec::new();
         for result in results {
             let level = result.point.level;
@@ -258,14 +258,14 @@ impl ConditionSummary {
             Question::Repeat => None,
             Question::Suite(_) | Question::Matrix(_) if levels.len() < 2 => None,
             Question::Sweep(_) | Question::Suite(_) | Question::Matrix(_) => {
-                Some(Findings::find(&levels))
+                Some(Findings::find(&levels, &condition.spec.slos))
             }
         };
         if matches!(study.question, Question::Matrix(_)) {
             levels.iter_mut().for_each(LevelSummary::shorten);
         }
         Self {
-            name: name.to_owned(),
+            name: condition.name.clone(),
             subject: results.first().map(|result| Subject::from_summary(&result.summary)),
             levels,
             findings,

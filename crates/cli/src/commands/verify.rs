@@ -181,7 +181,8 @@ fn first_difference(kept: &Value, computed: &Value) -> Option<String> {
     match (kept, computed) {
         (Value::Object(kept), Value::Object(computed)) => kept
             .iter()
-            .filter(|(key, _)| !matches!(key.as_str(), "checks" | "warnings"))
+            // Earlier versions had another rule for the sweet spot.
+            .filter(|(key, _)| !matches!(key.as_str(), "checks" | "warnings" | "sweet_spot"))
             .find_map(|(key, kept)| below(key, kept, computed.get(key)?)),
         (Value::Array(kept), Value::Array(computed)) if kept.len() == computed.len() => {
             let mut pairs = kept.iter().zip(computed).enumerate();

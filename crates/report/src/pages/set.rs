@@ -239,6 +239,9 @@ fn series<'a>(set: &SetSummary, by_condition: &'a [Vec<Row<'a>>]) -> Vec<Series<
         .collect()
 }
 
+/// More servers than these have their spots in the findings only.
+const SPOTS_MAX: usize = 3;
+
 fn headline(set: &SetSummary, rows: &[Row<'_>]) -> Vec<Card> {
     let all: Vec<&Row<'_>> = rows.iter().collect();
     // The same metric as in the table below.
@@ -254,18 +257,19 @@ fn headline(set: &SetSummary, rows: &[Row<'_>]) -> Vec<Card> {
         };
         cells::latency_card(&label, row, quantity, detail)
     };
-    let spot = match set.conditions.as_slice() {
-        [ConditionSummary { findings: Some(found), .. }] => found.sweet_spot.found(),
-        _ => None,
-    };
+    let several = 1 < set.conditions.len();
+    let spots = set.conditions.iter().take(SPOTS_MAX).flat_map(|one| {
+        let name = several.then(|| terminal_line(&one.name, NAME_MAX));
+        let found = one.findings.as_ref();
+        found.map_or_else(Vec::new, |found| cells::spot_cards(name.as_deref(), found, |_| None))
+    });
     let cards = [
-        spot.map(|spot| cells::sweet_spot_card(spot, None)),
         cells::highest_output_card(rows),
         least(ttft_name, ttft.mean()),
         least("TPOT mean", metric::TPOT.mean()),
         Some(cells::requests_card(rows)),
     ];
-    cards.into_iter().flatten().collect()
+    spots.chain(cards.into_iter().flatten()).collect()
 }
 
 fn levels(

@@ -218,7 +218,8 @@ fn warm_words(rows: &[Row<'_>]) -> Option<String> {
 }
 
 fn headline(set: &SetSummary, rows: &[Row<'_>]) -> Vec<Card> {
-    let mut cards: Vec<Card> = Vec::new();
+    let mut cards = scaling_cards(set, rows);
+    let has_scaling = !cards.is_empty();
     let one_user = |row: &&Row<'_>| row.scenario.and_then(|asked| asked.concurrency) == Some(1);
     let alone = rows.iter().find(one_user).map(|row| ("One user: ", row));
     if let Some((who, row)) = alone.or_else(|| rows.first().map(|row| ("First scenario: ", row))) {
@@ -227,11 +228,9 @@ fn headline(set: &SetSummary, rows: &[Row<'_>]) -> Vec<Card> {
             cells::latency_card(&format!("{who}{name}"), row, quantity, row.name.clone())
         }));
     }
-    let scaling = scaling_cards(set, rows);
-    if scaling.is_empty() {
+    if !has_scaling {
         cards.extend(cells::highest_output_card(rows));
     }
-    cards.extend(scaling);
     cards.push(cells::requests_card(rows));
     cards
 }
@@ -294,8 +293,15 @@ fn scaling_section(set: &SetSummary, rows: &[Row<'_>], narrative: &Narrative) ->
     let prompts = set.suite.as_ref().map(|suite| suite.prompts);
     let found = condition.findings.as_ref().map(|found| {
         let spot = findings::words_or_reason(&found.sweet_spot, findings::sweet_spot);
+        let knee = findings::words_or_reason(&found.knee, findings::knee);
+        let per_user = findings::words_or_reason(&found.per_user_spot, findings::per_user_spot);
         let peak = findings::words_or_reason(&found.peak, findings::peak);
-        [labelled("Interactive sweet spot", &spot), labelled("Peak throughput (scaling)", &peak)]
+        [
+            labelled("Sweet spot", &spot),
+            labelled("Knee", &knee),
+            labelled("Best level for each user", &per_user),
+            labelled("Peak throughput (scaling)", &peak),
+        ]
     });
     let series = [Series { name: condition.name.clone(), rows: own.clone() }];
     Some(
@@ -361,12 +367,11 @@ fn scaled<'a, 'r>(
     Some((set.conditions.get(place as usize)?, rows.iter().filter(is_own).collect()))
 }
 
-/// The sweet spot and the peak as headlines.
+/// The sweet spot, the knee and the peak as headlines.
 fn scaling_cards(set: &SetSummary, rows: &[Row<'_>]) -> Vec<Card> {
     let Some((condition, own)) = scaled(set, rows) else { return Vec::new() };
     let Some(found) = condition.findings.as_ref() else { return Vec::new() };
-    let spot = found.sweet_spot.found();
-    let spot = spot.map(|spot| cells::sweet_spot_card(spot, choice_reservation(&own, spot.level)));
+    let spots = cells::spot_cards(None, found, |level| choice_reservation(&own, level));
     let peak = found.peak.found().map(|peak| Card {
         label: "Peak of the scaling levels".to_owned(),
         value: number(peak.throughput.value),
@@ -374,7 +379,7 @@ fn scaling_cards(set: &SetSummary, rows: &[Row<'_>]) -> Vec<Card> {
         detail: format!("at {}", level_name(peak.level)),
         doubt: choice_reservation(&own, peak.level),
     });
-    spot.into_iter().chain(peak).collect()
+    spots.into_iter().chain(peak).collect()
 }
 
 /// Why a choice among levels is not reliable: a reservation about the chosen level, or a warm cache at
