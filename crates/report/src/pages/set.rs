@@ -6,7 +6,7 @@ use super::prelude::*;
 use super::suite;
 use crate::gpus;
 use inferometer_analysis::METRICS;
-use inferometer_analysis::set::{Asked, FoundLimit, PointLine, QuestionKind, Subject};
+use inferometer_analysis::set::{Asked, FoundLimit, PointLine, QuestionKind, Served, Subject};
 use inferometer_model::observations::Simulated;
 use inferometer_model::spec::Lengths;
 use inferometer_model::study::{Dimension, Order};
@@ -464,7 +464,10 @@ fn level_table(series: &[Series<'_>], is_rate: bool) -> Table {
         ("TPOT p99 (ms)", metric::TPOT.p99()),
     ];
     let columns = quantity_columns(columns, quantity_cell, quantities);
-    columns.table("set-levels", "Every level", level_rows(series))
+    let whole = "Answered: over the whole run, with its start and its end; a server that keeps up with a \
+                 rate may show less here.";
+    let table = columns.table("set-levels", "Every level", level_rows(series));
+    table.noted(is_rate.then_some(whole))
 }
 
 /// The same for a terminal, with intervals beside the values and marks.
@@ -491,7 +494,7 @@ fn brief_level_table(condition: &ConditionSummary, series: &Series<'_>, is_rate:
                 percent(it.quantity(metric::OUTPUT_THROUGHPUT.quantity()).and_then(|it| it.cov))
             }),
         )
-        .right("served", of(|it| percent(it.served.map(|served| served.share.min(1.0)))))
+        .right("kept up", of(|it| it.served.map_or_else(|| NOTHING.to_owned(), kept_up)))
         .only_if(is_rate)
         .right("tok/s per user", |row| brief_cell(row, metric::PER_USER_THROUGHPUT.quantity()))
         .only_if(!is_rate);
@@ -512,7 +515,16 @@ fn brief_level_table(condition: &ConditionSummary, series: &Series<'_>, is_rate:
         .table("set-levels", "", series.rows.iter().copied())
         .noted(legend.map(|(mark, words, _)| format!("{mark}: {words}")))
         .noted(is_rate.then_some(schedule))
+        .noted(is_rate.then_some(KEPT_UP))
         .noted([interval_note(&condition.levels)])
+}
+
+const KEPT_UP: &str = "kept up: answers per second while requests came, and their share of the rate; \
+                       request/s is over the whole run, with its start and its end";
+
+/// Answers per second while requests came, and their share of the rate.
+fn kept_up(served: Served) -> String {
+    format!("{}/s, {}", number(served.served_per_s), percent(served.share.min(1.0)))
 }
 
 /// A mark of a level in one word, its meaning, and whether a level has it.
