@@ -230,6 +230,9 @@ pub struct Matrix {
     /// Such as `r3`, or the name of its file.
     pub name: String,
     pub title: String,
+    /// What its author says about its results.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
     pub presets: Vec<Preset>,
     pub models: Vec<MatrixModel>,
     /// One for each condition of the study, in their order.

@@ -20,7 +20,7 @@ pub fn run(summary: &Summary, narrative: &Narrative) -> Document {
         tool_version: &summary.run.tool_version,
         verdict: summary.verdict,
         simulated: summary.run.simulated.as_ref().map(|it| frame::model_error([it].into_iter())),
-        first: Some(summary),
+        servers: vec![("", summary)],
         models: vec![summary.run.model.clone()],
         more: Some(("Load", load_words(summary))),
     };
@@ -81,7 +81,7 @@ fn sections(
     let mut sections = Vec::new();
     if is_full {
         sections.extend(frame::executive_summary(narrative).filled());
-        sections.push(system::system(Some(summary)));
+        sections.push(system::system(&[("", summary)]));
     }
     sections.extend(requirements::page_section(required));
     // The sentences about a single run have no name of a scenario.
@@ -148,17 +148,17 @@ fn brief_subject(summary: &Summary) -> Vec<(String, Text)> {
 }
 
 fn headline(summary: &Summary, rows: &[Row<'_>; 1]) -> Vec<Card> {
-    let latency_card = |label: &str, metric: &'static Metric| {
+    let latency_card = |metric: &'static Metric| {
         let tail = rows[0].quantity(metric.p99());
         let mark = if tail.certified { "" } else { " (not certified)" };
         let detail = tail.mean.map(|p99| format!("p99 {}{mark}", fmt::latency(p99)));
         let detail = detail.unwrap_or_else(|| NOTHING.to_owned());
-        cells::latency_card(&format!("{label} mean"), &rows[0], metric.mean(), detail)
+        cells::latency_card(&format!("{} mean", metric.title), &rows[0], metric.mean(), detail)
     };
     let cards = [
         cells::highest_output_card(rows),
-        latency_card("TTFT", summary.latency_origin().ttft()),
-        latency_card("TPOT", &metric::TPOT),
+        latency_card(summary.latency_origin().ttft()),
+        latency_card(&metric::TPOT),
         Some(cells::requests_card(rows)),
     ];
     cards.into_iter().flatten().collect()
@@ -244,7 +244,12 @@ fn latencies(summary: &Summary, detail: Detail) -> Table {
             continue;
         }
         let cells = statistics.iter().map(|statistic| latency_cell(metric, found, *statistic));
-        let row = [metric_name(metric)].into_iter().chain(cells).chain([count_cell(found.n)]);
+        let is_open = summary.run.load.is_open();
+        let is_from_sending = is_open && [&metric::TTFT, &metric::E2E].contains(&metric);
+        let mut name = metric_name(metric);
+        // The same from the schedule is a row of its own.
+        name.text += if is_from_sending { " from sending" } else { "" };
+        let row = [name].into_iter().chain(cells).chain([count_cell(found.n)]);
         rows.push(row.collect());
         let intervals = statistics.iter().map(|statistic| found.intervals.get(*statistic));
         if is_brief && is_headline && intervals.clone().any(|found| found.is_some()) {

@@ -1,7 +1,7 @@
 //! The page of repeats, sweeps and searches: the levels with their intervals, and the findings.
 
 use super::findings::{findings, search_result};
-use super::matrix::brief;
+use super::matrix::{self, brief};
 use super::prelude::*;
 use super::suite;
 use crate::gpus;
@@ -34,14 +34,18 @@ pub fn set(input: &SuiteInput<'_>) -> Document {
     let SuiteInput { set, points, narrative } = *input;
     let by_condition = rows::of_conditions(set, points);
     let rows: Vec<Row<'_>> = by_condition.iter().flatten().cloned().collect();
-    let first = rows.iter().find_map(Row::drawn);
+    let servers = set.conditions.iter().zip(&by_condition);
+    let servers = servers.filter_map(|(one, own)| {
+        Some((one.name.as_str(), own.iter().find_map(Row::drawn)?))
+    });
+    let servers: Vec<frame::Server<'_>> = servers.collect();
     let (title, question) = question(set);
-    let about = about(set, first, models(set), Some(("Question", question)));
+    let about = about(set, servers, models(set), Some(("Question", question)));
     let (reason, points) = frame::reason(set.verdict, &set.warnings, &rows);
     let why = plain(format!("{}. {reason}", runs_by_verdict(set)));
     let series = series(set, &by_condition);
     let mut sections = Vec::from_iter(frame::executive_summary(narrative).filled());
-    sections.extend([system::system(first), levels(set, &series, &rows, narrative)]);
+    sections.extend([system::system(&about.servers), levels(set, &series, &rows, narrative)]);
     sections.extend(found(set, narrative).filled());
     sections.push(figures(set, &series, &rows));
     sections.extend(frame::recommendations(narrative).filled());
@@ -54,7 +58,7 @@ pub fn set(input: &SuiteInput<'_>) -> Document {
 /// The facts at the top of a page about a set.
 pub(super) fn about<'a>(
     set: &'a SetSummary,
-    first: Option<&'a Summary>,
+    servers: Vec<frame::Server<'a>>,
     models: Vec<String>,
     more: Option<(&'static str, String)>,
 ) -> About<'a> {
@@ -64,7 +68,7 @@ pub(super) fn about<'a>(
         tool_version: &set.tool_version,
         verdict: set.verdict,
         simulated: set.simulated.then(|| frame::model_error(engines(set))),
-        first,
+        servers,
         models,
         more,
     }
@@ -100,7 +104,12 @@ pub fn set_brief(set: &SetSummary, files: &SetFiles) -> Document {
     let names = names.chain(more.map(|file| ("", file.clone())));
     sections.push(section("files", "", [Block::facts(names)]));
     subject.push(("runs".to_owned(), plain(manner(&set.asked, set.seed))));
-    let verdict = frame::badge(set.verdict, set.simulated, plain(runs_by_verdict(set)), Vec::new());
+    let runs = plain(runs_by_verdict(set));
+    let verdict = frame::badge(set.verdict, set.simulated, runs, Vec::new());
+    let verdict = match &set.matrix {
+        Some(matrix) => matrix::without_gaps(verdict, matrix),
+        None => verdict,
+    };
     let alert = set.simulated.then(|| plain(simulated(set)));
     let lead = Lead { alert, subject, verdict: Some(verdict), headline: Vec::new() };
     let title = format!("set {}", set.set);
@@ -246,7 +255,7 @@ fn headline(set: &SetSummary, rows: &[Row<'_>]) -> Vec<Card> {
     let all: Vec<&Row<'_>> = rows.iter().collect();
     // The same metric as in the table below.
     let ttft = charts::first_token_metric(&all);
-    let ttft_name = if ttft == &metric::TTFT { "TTFT mean" } else { "TTFT mean from schedule" };
+    let ttft_name = format!("{} mean", ttft.title);
     let least = |name: &str, quantity: Quantity| {
         let known = rows.iter().filter_map(|row| Some((row, row.value(quantity)?)));
         let (row, _) = known.min_by(|a, b| a.1.total_cmp(&b.1))?;
@@ -265,7 +274,7 @@ fn headline(set: &SetSummary, rows: &[Row<'_>]) -> Vec<Card> {
     });
     let cards = [
         cells::highest_output_card(rows),
-        least(ttft_name, ttft.mean()),
+        least(&ttft_name, ttft.mean()),
         least("TPOT mean", metric::TPOT.mean()),
         Some(cells::requests_card(rows)),
     ];

@@ -22,17 +22,22 @@ pub fn suite(input: &SuiteInput<'_>) -> Document {
         };
         ("Suite", format!("{} (hash {hash}{changed})", suite.name))
     });
-    let about = set::about(set, rows.iter().find_map(Row::drawn), set::models(set), named);
+    let about = set::about(set, only_server(&rows), set::models(set), named);
     let title = "LLM Inference Benchmark Report".to_owned();
     let sections = sections(set, &rows, narrative);
     let (why, headline) = (verdict_words(set, &rows), headline(set, &rows));
     frame::page(&about, title, why, headline, sections, narrative)
 }
 
+/// The only server of a suite, with the first run on it.
+fn only_server<'a>(rows: &[Row<'a>]) -> Vec<frame::Server<'a>> {
+    rows.iter().find_map(Row::drawn).into_iter().map(|run| ("", run)).collect()
+}
+
 fn sections(set: &SetSummary, rows: &[Row<'_>], narrative: &Narrative) -> Vec<Section> {
     let mut sections = vec![
         frame::executive_summary(narrative),
-        system::system(rows.iter().find_map(Row::drawn)),
+        system::system(&only_server(rows)),
         section("performance", "Performance Summary", [performance(rows)])
             .with(charts::by_scenario(rows, "scenario")),
         section("prefill-and-decode", "Prefill (PP) and Decode (TG)", [prefill_decode(rows)]),
