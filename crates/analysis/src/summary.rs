@@ -168,10 +168,11 @@ pub fn summarize(observations: &Observations) -> Summary {
     let manifest = &observations.manifest;
     let metrics: MetricValues =
         METRICS.iter().map(|metric| (*metric, metric.value(&measured))).collect();
+    let best = if manifest.simulated.is_some() { Verdict::Simulated } else { Verdict::Valid };
     Summary {
         schema: SCHEMA.to_owned(),
         run: RunFacts::from_observations(observations),
-        verdict: Verdict::from_states(checks.iter().map(|check| check.state)),
+        verdict: Verdict::from_states(checks.iter().map(|check| check.state)).max(best),
         checks,
         warnings,
         scheduled: observations.scheduled_count(),

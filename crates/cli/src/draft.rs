@@ -3,8 +3,10 @@
 pub(crate) mod deploy;
 
 use std::collections::BTreeMap;
+use std::hash::{BuildHasher, RandomState};
 use std::num::NonZeroU32;
 use std::path::Path;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use inferometer_analysis::{LatencyOrigin, Quantity};
@@ -41,10 +43,45 @@ impl Drafted {
         self.resolve_as(self.spec.clone())
     }
 
-    /// The same of a draft that was changed.
+    /// The same of a draft that was changed. Without a seed it gets a fresh one: a server that keeps
+    /// a prefix cache may know the prompts of an earlier seed.
     pub(crate) fn resolve_as(&self, draft: SpecDraft) -> Result<Spec> {
+        self.resolve_seeded(draft, || *DRAWN_SEED.get_or_init(draw_seed))
+    }
+
+    /// The same with another seed where none is given. A saved plan has its own.
+    pub(crate) fn resolve_seeded(
+        &self,
+        mut draft: SpecDraft,
+        seed: impl FnOnce() -> u64,
+    ) -> Result<Spec> {
+        if draft.saved.is_none() {
+            draft.workload.seed.get_or_insert_with(seed);
+        }
         draft.resolve().map_err(|error| self.origins.explain(&error))
     }
+}
+
+/// Drawn once, so that all servers and scenarios of a command get their prompts from the same seed.
+static DRAWN_SEED: OnceLock<u64> = OnceLock::new();
+
+/// Prints the seed that this command has drawn because none was given.
+pub(crate) fn announce_seed(quiet: bool) {
+    if let Some(seed) = DRAWN_SEED.get().filter(|_| !quiet) {
+        output::talk(&format!("seed {seed} was drawn: the same command with --seed {seed} repeats it"));
+    }
+}
+
+/// A seed as the pages of plans show it.
+pub(crate) fn seed_text(seed: u64) -> String {
+    let is_drawn = DRAWN_SEED.get() == Some(&seed);
+    if is_drawn { format!("{seed}, drawn; --seed sets it") } else { seed.to_string() }
+}
+
+/// A seed from the randomness of the operating system. It has 32 bits: every generator takes that
+/// many, and every reader of JSON keeps them.
+fn draw_seed() -> u64 {
+    RandomState::new().hash_one(std::process::id()) >> 32
 }
 
 const RUNS_MAX: u32 = 1_000;

@@ -4,6 +4,7 @@
 
 use std::fs;
 use std::io::Write;
+use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -12,15 +13,18 @@ use inferometer_analysis::{
     LatencyOrigin, Requirement, RequirementOutcome, Summary, Undecided, Verdict,
     check_requirements, summarize,
 };
-use inferometer_model::Spec;
-use inferometer_model::spec::Slo;
+use inferometer_model::fmt;
+use inferometer_model::spec::{Extent, LoadTable, Slo};
 use inferometer_model::study::{Question, StudySpec};
+use inferometer_model::{Spec, SpecDraft};
 use inferometer_report::{Judgement, junit, markdown, terminal};
 use inferometer_store::{RunDirectory, Stored, write_output};
 use inferometer_study::play;
 use serde_json::json;
 
-use crate::arguments::{GateArguments, PageFormat, RequireArguments, RequireCommand};
+use crate::arguments::{
+    GateArguments, PageFormat, RequireArguments, RequireCommand, ResultArguments,
+};
 use crate::commands::{page, store, style};
 use crate::failure::{Exit, Failure, Result};
 use crate::{output, results};
@@ -43,6 +47,40 @@ pub(crate) struct Judged {
     /// Imported results, where no run of ours is judged.
     pub(crate) results: Vec<ToolResult>,
     pub(crate) outcomes: Vec<RequirementOutcome>,
+}
+
+/// The most requests that are chosen for a requirement; more take hours, and are for the user to set.
+const REQUESTS_MAX: u64 = 10_000;
+
+/// The spec with enough requests for its requirements to be decided, where the user gave neither a
+/// number of requests nor a time.
+pub(crate) fn with_enough_requests(
+    mut spec: Spec,
+    draft: &SpecDraft,
+    results: &ResultArguments,
+) -> Result<Spec> {
+    let LoadTable { requests, duration, .. } = &draft.load;
+    let Extent::Requests(default) = spec.load.extent else { return Ok(spec) };
+    if requests.is_some() || duration.is_some() || draft.saved.is_some() {
+        return Ok(spec);
+    }
+    let mut most = (default, None);
+    for limit in &results.require.limits {
+        let needed = requirement(limit, LatencyOrigin::Sent)?.requests_needed();
+        let needed = needed.and_then(NonZeroU64::new).filter(|needed| most.0 < *needed);
+        most = needed.map_or(most, |needed| (needed, Some(limit)));
+    }
+    let (needed, Some(limit)) = most else { return Ok(spec) };
+    let sent = needed.min(NonZeroU64::new(REQUESTS_MAX).unwrap_or(NonZeroU64::MAX));
+    spec.load.extent = Extent::Requests(sent);
+    if !results.quiet {
+        let [sent, needed] = [sent, needed].map(|requests| fmt::count(requests.get()));
+        output::talk(&format!(
+            "{sent} requests are sent, because {limit} needs about {needed} to be decided; \
+             --requests sets another number"
+        ));
+    }
+    Ok(spec)
 }
 
 impl Requirements {

@@ -19,7 +19,7 @@ fn metrics_words_and_other_tools_names_are_explained() {
     for (words, part) in [
         (&["ttft"][..], "first output event − sent"),
         (&["ttft.p99"], "certified from 662 values on"),
-        (&["sweet", "spot"], "highest throughput per user"),
+        (&["sweet", "spot"], "highest throughput among those that meet the SLOs"),
         (&["Little's law"], "Requests in flight ="),
         (&["mean_ttft_ms"], "to the first chunk with choices"),
         (&["Mean TPOT"], "(E2EL − TTFT) / (output tokens − 1)"),

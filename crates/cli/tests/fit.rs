@@ -119,6 +119,33 @@ fn a_fit_says_why_it_cannot_be_made() {
     assert_eq!(none.status.code(), Some(2));
 }
 
+#[test]
+fn a_fit_is_judged_and_an_unusable_profile_is_not_saved_unless_forced() {
+    let folder = tempfile::tempdir().unwrap();
+    // The same load, ten times as fast the second time: no server is both.
+    let row = |name: &str, throughput: f64| {
+        format!(
+            "[[row]]\nname = \"{name}\"\ninput_tokens = 100\noutput_tokens = 20\nrequests = 8\n\
+             concurrency = 4\noutput_throughput = {throughput:.1}\n"
+        )
+    };
+    fs::write(folder.path().join("rows.toml"), row("a", 100.0) + &row("b", 1_000.0)).unwrap();
+    let start = ["rows.toml", "--hardware", "h100", "--engine-model", "llama-3.1-8b"];
+    let save = [&["fit", "--save", "bad.toml"], &start[..]].concat();
+    let ran = output(&save, folder.path());
+    let (page, said) = (text(&ran.stdout), text(&ran.stderr));
+    assert_eq!(ran.status.code(), Some(4), "{page}{said}");
+    assert!(page.contains("UNUSABLE") && page.contains("target 10%"), "{page}");
+    assert!(said.contains("unusable and was not saved") && said.contains("--force"), "{said}");
+    assert!(!folder.path().join("bad.toml").exists());
+    let ran = output(&[&save[..], &["--force"]].concat(), folder.path());
+    assert_eq!(ran.status.code(), Some(0), "{}", text(&ran.stderr));
+    let unseen = output(&["simulate", "--profile", "bad.toml", "--requests", "5"], folder.path());
+    let page = text(&unseen.stdout);
+    assert!(page.starts_with("SIMULATED in virtual time"), "{page}");
+    assert!(page.contains("Model error in rows that its fit had not seen: output"), "{page}");
+}
+
 /// How far a shipped profile is from the figures that it was fitted to.
 fn told(profile: &str, results: &[&str], more: &[&str]) -> Value {
     let folder = tempfile::tempdir().unwrap();
@@ -132,6 +159,7 @@ fn told(profile: &str, results: &[&str], more: &[&str]) -> Value {
 #[test]
 fn four_mi100_with_devstral_give_the_ten_published_scenarios() {
     let document = told("mi100x4-devstral-24b", &["mi100x4-devstral-24b.toml"], &[]);
+    assert_eq!(document["verdict"], "usable", "{document:#}");
     assert!(has_the_knees(&document), "{document:#}");
     assert!(worst(&document, "output_throughput") <= 0.10, "{document:#}");
     assert!(worst(&document, "tpot_mean_ms") <= 0.15, "{document:#}");
@@ -154,6 +182,7 @@ fn an_mi300x_with_mistral_small_on_v1_gives_the_seven_published_rates() {
 fn an_mi300x_with_mistral_small_on_v0_gives_the_published_throughput() {
     let rows = ["mi300x-mistral-small-24b-v0.jsonl"];
     let document = told("mi300x-mistral-small-24b-v0", &rows, &[]);
+    assert_eq!(document["verdict"], "unusable", "{document:#}");
     assert!(has_the_knees(&document), "{document:#}");
     assert!(worst(&document, "output_throughput") <= 0.10, "{document:#}");
 }

@@ -93,3 +93,33 @@ fn tensor_is_as_far_ahead_of_pipeline_as_in_the_published_matrix() {
         assert!((0.11..0.26).contains(&ahead), "{preset}: {ahead}");
     }
 }
+
+/// Current hardware, with recorded graphs: nothing waits for the host, so faster GPUs are faster.
+#[test]
+fn current_hardware_is_told_apart_and_nothing_fails() {
+    let folder = tempfile::tempdir().unwrap();
+    let few = ["--set", "load.requests=64", "--only", "model=Llama-70B,concurrency=64"];
+    let matrix = ["matrix", "current", "--virtual", "--json", "-q"];
+    let ran = output(&[&matrix[..], &few].concat(), folder.path());
+    assert_eq!(ran.status.code(), Some(0), "{}", text(&ran.stderr));
+    let document: Value = serde_json::from_slice(&ran.stdout).unwrap();
+    assert_eq!(document["verdict"], "simulated");
+    let rows = document["matrix"]["rows"].as_array().unwrap();
+    let speed = |row: &Value| row["request_generation_tps"]["mean"].as_f64().unwrap();
+    let mut speeds: Vec<f64> = rows.iter().map(speed).collect();
+    assert_eq!(speeds.len(), 5);
+    speeds.sort_by(f64::total_cmp);
+    assert!(1.5 * speeds[0] < speeds[4], "{speeds:?}");
+}
+
+/// Cells that do not fit are no good news, however valid the others are.
+#[test]
+fn a_matrix_with_failed_cells_says_so_and_why_its_hardware_is_alike() {
+    let folder = tempfile::tempdir().unwrap();
+    let only = ["--only", "preset=gpu-small,context=2048,strategy=tensor"];
+    let few = ["--set", "load.requests=10"];
+    let ran = output(&[&["matrix", "r3", "--virtual"], &only[..], &few].concat(), folder.path());
+    let page = text(&ran.stdout);
+    assert!(page.contains("SIMULATED, 2 OF 4 WITHOUT A RESULT"), "{page}");
+    assert!(page.replace('\n', " ").contains("a step waits until the host"), "{page}");
+}

@@ -44,14 +44,32 @@ fn what_is_kept_passes_and_what_is_broken_exits_with_99() {
 }
 
 #[test]
+fn without_a_number_so_many_requests_are_sent_that_the_gate_can_pass() {
+    let folder = tempfile::tempdir().unwrap();
+    // The example of the README, on the embedded engine.
+    let gate = ["--require", "ttft.p99<500ms", "error_rate<1%", "--junit", "junit.xml"];
+    let fast = ["run", "--hardware", "h100", "--engine-model", "llama-3.1-8b", "--engine-speed"];
+    let ran = output(&[&fast[..], &["20"], &gate].concat(), folder.path());
+    let (page, said) = (text(&ran.stdout), text(&ran.stderr));
+    assert_eq!(ran.status.code(), Some(0), "{page}{said}");
+    assert!(said.contains("670 requests are sent, because ttft.p99<500ms needs"), "{said}");
+    let few = ["simulate", "--engine-step", "20ms", "--require", "error_rate<1%"];
+    let ran = output(&[&few[..], &["--requests", "50"]].concat(), folder.path());
+    assert_eq!(ran.status.code(), Some(99), "as many as the user wants");
+    let ran = output(&few, folder.path());
+    assert_eq!(ran.status.code(), Some(0), "{}", text(&ran.stdout));
+    assert!(text(&ran.stderr).contains("390 requests are sent"), "{}", text(&ran.stderr));
+}
+
+#[test]
 fn what_could_not_be_shown_is_not_met_unless_that_is_asked_for() {
     let folder = tempfile::tempdir().unwrap();
-    // A closed loop in step has few values that tell something new.
-    let required = ["--require", "ttft.p99<500ms", "--json"];
+    // A closed loop in step has few values that tell something new, and some take half the limit.
+    let required = ["--require", "ttft.p99<50ms", "--json"];
     let ran = simulate(folder.path(), &required);
     assert_eq!(ran.status.code(), Some(99), "{}", text(&ran.stderr));
     let found = &document(&ran)["requirements"][0];
-    assert_eq!((&found["verdict"], &found["limit"]), (&"undecided".into(), &500.0.into()));
+    assert_eq!((&found["verdict"], &found["limit"]), (&"undecided".into(), &50.0.into()));
     assert!(found["reason"].as_str().unwrap().contains("p99 needs 662 "), "{found}");
     let ran = simulate(folder.path(), &[&required[..], &["--undecided", "pass"]].concat());
     assert_eq!(ran.status.code(), Some(0), "{}", text(&ran.stderr));

@@ -344,6 +344,45 @@ fn promises_are_judged_and_a_missed_one_is_an_exit_code() {
 }
 
 #[test]
+fn prompts_are_fresh_unless_a_seed_is_given() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = engine();
+    let url = engine.url();
+    let seeds = |arguments: &[&str]| {
+        let arguments = [&["run", &url, "--json", "--requests", "2"], arguments].concat();
+        let ran = output(&arguments, folder.path());
+        let summary: Value = serde_json::from_slice(&ran.stdout).unwrap();
+        (summary["run"]["seed"].as_u64().unwrap(), text(&ran.stderr))
+    };
+    let ((first, said), (second, _)) = (seeds(&[]), seeds(&[]));
+    assert_ne!(first, second, "a server may know the prompts of the first run");
+    assert!(said.contains(&format!("seed {first} was drawn")), "{said}");
+    let (seed, said) = seeds(&["--seed", "1"]);
+    assert_eq!(seed, 1);
+    assert!(!said.contains("was drawn"), "{said}");
+}
+
+#[test]
+fn all_servers_of_a_study_share_the_seed_that_was_drawn() {
+    let folder = tempfile::tempdir().unwrap();
+    let (one, other) = (engine(), engine());
+    let targets = [format!("a={}", one.url()), format!("b={}", other.url())];
+    let [one, other] = &targets;
+    let sweep = ["sweep", "--target", one, "--target", other, "--concurrencies", "1", "--json"];
+    let ran = output(&[&sweep[..], &["--requests", "2"]].concat(), folder.path());
+    let set: Value = serde_json::from_slice(&ran.stdout).unwrap();
+    let seed = set["seed"].as_u64().unwrap();
+    assert!(text(&ran.stderr).contains(&format!("--seed {seed} repeats it")));
+    let points = set["points"].as_array().unwrap();
+    assert_eq!(points.len(), 2, "{set}");
+    assert_eq!(points[0]["seed"], points[1]["seed"], "both servers get the same prompts");
+    let stored = std::fs::read_dir(folder.path().join("runs")).unwrap().next().unwrap().unwrap();
+    let stored = std::fs::read_to_string(stored.path().join("set.json")).unwrap();
+    let stored: Value = serde_json::from_str(&stored).unwrap();
+    assert_eq!(stored["study"]["seed"], seed, "--resume keeps it");
+}
+
+#[test]
 fn a_check_says_what_the_endpoint_supports() {
     let folder = tempfile::tempdir().unwrap();
     let engine = engine();

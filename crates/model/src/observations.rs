@@ -43,11 +43,32 @@ pub struct Manifest {
 }
 
 /// The engine of a simulation.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Simulated {
     pub profile: String,
     /// How it was set, in words for the reader.
     pub engine: String,
+    /// How far its figures may be from those of a server; `None` where its coefficients were not fitted
+    /// to a measurement.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model_error: Option<ModelError>,
+}
+
+/// The largest errors of a profile in measured rows that its fit had not seen, as shares of what was
+/// measured.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ModelError {
+    pub output_throughput: Option<f64>,
+    pub ttft: Option<f64>,
+    pub tpot: Option<f64>,
+}
+
+impl ModelError {
+    /// The largest of them.
+    pub fn worst(&self) -> Option<f64> {
+        let all = [self.output_throughput, self.ttft, self.tpot];
+        all.into_iter().flatten().reduce(f64::max)
+    }
 }
 
 /// What a workload was made from: facts about files and counting that the spec only names.

@@ -209,6 +209,10 @@ pub struct Scenario {
     pub purpose: String,
     /// At least one; `AsAsked` where nothing is varied.
     pub levels: Vec<Level>,
+    /// Requests of each level as a multiple of its concurrency, where that is more than the number of
+    /// requests of the scenario.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waves: Option<NonZeroU32>,
 }
 
 /// Whether a scenario may meet what another has left in the server's prefix cache.
@@ -227,6 +231,9 @@ pub struct Matrix {
     /// Such as `r3`, or the name of its file.
     pub name: String,
     pub title: String,
+    /// What its author says about its results.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
     pub presets: Vec<Preset>,
     pub models: Vec<MatrixModel>,
     /// One for each condition of the study, in their order.
@@ -343,7 +350,10 @@ impl StudySpec {
         let condition = self.conditions.get(usize::try_from(point.condition).ok()?)?;
         let waves = match &self.question {
             Question::Sweep(sweep) => sweep.waves,
-            Question::Repeat | Question::Suite(_) | Question::Matrix(_) => None,
+            Question::Suite(suite) => {
+                suite.scenarios.get(usize::try_from(point.condition).ok()?)?.waves
+            }
+            Question::Repeat | Question::Matrix(_) => None,
         };
         let mut spec = Spec { seed: point.seed, ..condition.spec.clone() };
         point.level.apply(&mut spec, waves);

@@ -205,7 +205,7 @@ fn totals<'a>(cases: impl Iterator<Item = &'a Case>) -> String {
 fn verdict_case(summary: &Summary) -> Case {
     let (least, element) = match summary.verdict {
         Verdict::Invalid => (Severity::Invalid, ERROR),
-        Verdict::Valid | Verdict::Degraded => (Severity::Degraded, PASSED),
+        Verdict::Valid | Verdict::Simulated | Verdict::Degraded => (Severity::Degraded, PASSED),
     };
     let warnings = summary.warnings.iter().filter(|notice| least <= notice.severity);
     let why = warnings.map(|notice| format!("; {}: {}", notice.text, notice.remedy));

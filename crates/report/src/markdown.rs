@@ -72,7 +72,7 @@ fn one_run(summary: &Summary) -> Page {
 
 /// The number of runs with each verdict, and the means over the runs.
 fn several_runs(runs: &[Summary]) -> Page {
-    let verdicts = [Verdict::Valid, Verdict::Degraded, Verdict::Invalid]
+    let verdicts = [Verdict::Valid, Verdict::Simulated, Verdict::Degraded, Verdict::Invalid]
         .map(|verdict| (runs.iter().filter(|run| run.verdict == verdict).count(), verdict))
         .into_iter()
         .filter(|(number, _)| 0 < *number)
@@ -100,7 +100,13 @@ fn several_runs(runs: &[Summary]) -> Page {
 }
 
 fn simulated(summary: &Summary) -> &'static str {
-    if summary.run.simulated.is_some() { ", simulated: no server was measured" } else { "" }
+    match summary.verdict {
+        _ if summary.run.simulated.is_none() => "",
+        Verdict::Simulated => ": no server was measured",
+        Verdict::Valid | Verdict::Degraded | Verdict::Invalid => {
+            ", simulated: no server was measured"
+        }
+    }
 }
 
 /// API, model, server and load.

@@ -23,6 +23,7 @@ use std::collections::BTreeMap;
 
 use inferometer_analysis::set::{PointResult, SetSummary};
 
+pub use self::frame::simulated;
 pub(crate) use self::run::{requests_ok, slo_value};
 pub use self::run::{run, run_brief, run_reservations};
 pub use self::set::{SetFiles, set, set_brief};

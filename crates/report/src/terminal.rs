@@ -6,6 +6,7 @@ use inferometer_model::system::Machine;
 use crate::document::{Block, Section, terminal};
 use crate::{Files, machine, pages};
 
+pub use crate::pages::simulated;
 pub use crate::requirements::rendered as requirements;
 
 /// Verdict, SLOs, failures and warnings alone, for output that has no room for them.

@@ -745,6 +745,54 @@ impl Fitting {
     }
 }
 
+/// How far the predictions of a profile can be relied on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum FitQuality {
+    /// No error is above twice the target.
+    Usable,
+    /// An error is above that, or no row was left out of the fit.
+    Poor,
+    /// An error is above four times the target.
+    Unusable,
+}
+
+/// The quality of a fit, and the error that decides it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FitVerdict {
+    /// By the error that is the largest in units of its target.
+    pub quality: FitQuality,
+    /// That error, as a share of what was measured; the index of its figure; and the name of its row.
+    pub worst: Option<(f64, usize, String)>,
+    /// Whether the errors are those of rows that the fit had not seen.
+    pub is_unseen: bool,
+}
+
+impl Fitting {
+    /// Judges a fit by the rows as fits without them predict them, where there are such fits.
+    pub fn judge(&self, fit: &Fit) -> FitVerdict {
+        // Where nothing was free, nothing was fitted to the rows.
+        let is_unseen = fit.left_out.is_some() || self.free.is_empty();
+        let played = fit.left_out.as_ref().unwrap_or(&fit.played);
+        let mut worst: Option<(f64, (f64, usize, String))> = None;
+        for (row, played) in self.rows.iter().zip(played) {
+            for (figure, error) in row.errors(played).into_iter().enumerate() {
+                let is_queue = FIGURES[figure] == "ttft_mean_ms" && row.load.is_saturated();
+                let Some(error) = error.filter(|_| !is_queue) else { continue };
+                let ratio = error.abs() / TOLERANCES[figure];
+                if worst.as_ref().is_none_or(|(most, _)| *most < ratio) {
+                    worst = Some((ratio, (error, figure, row.name.clone())));
+                }
+            }
+        }
+        let quality = match worst.as_ref().map_or(0.0, |(ratio, _)| *ratio) {
+            ratio if ratio <= 2.0 && is_unseen => FitQuality::Usable,
+            ratio if ratio <= 4.0 => FitQuality::Poor,
+            _ => FitQuality::Unusable,
+        };
+        FitVerdict { quality, worst: worst.map(|(_, worst)| worst), is_unseen }
+    }
+}
+
 /// Rows in which the throughput of a series of loads lies farthest above the straight line from its
 /// first to its last point, as measured and as played: of all series of at least four loads, in their
 /// order.

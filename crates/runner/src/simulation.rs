@@ -27,7 +27,8 @@ use inferometer_model::endpoint::BaseUrlError;
 use inferometer_model::fmt;
 use inferometer_model::journal::{ClientFacts, RunStop, log_step, log_step_limits, quantile_step};
 use inferometer_model::observations::{
-    Connections, Endpoint, InputLength, Materials, PinnedOutput, Simulated, UsageAsk, WarmUpFacts,
+    Connections, Endpoint, InputLength, Materials, ModelError, PinnedOutput, Simulated, UsageAsk,
+    WarmUpFacts,
 };
 use inferometer_model::outcome::{Cause, Stage};
 use inferometer_model::record::{
@@ -46,6 +47,7 @@ use serde::Serialize;
 use slab::Slab;
 
 use crate::failure::{Failure, Result};
+use crate::fit::FIGURES;
 use crate::interruption::Sending;
 use crate::measurement::{Planned, Run, RunLocation, WarmUpTally, seal_summary};
 use crate::session::{Event, Session};
@@ -627,7 +629,8 @@ impl VirtualEngine {
         // The profile's queues, in which nothing but steps takes time: the live engine's `--step`.
         let config = profile.scheduler;
         let title = format!("constant step of {step:?}");
-        let facts = Simulated { profile: title, engine: describe(&config) };
+        let facts =
+            Simulated { profile: title, engine: describe(&config), model_error: None };
         let scheduler = Scheduler::new(config, StepModel::constant(step));
         Ok(Self::assemble(scheduler, FrontCosts::IMMEDIATE, facts, profile.model.title))
     }
@@ -635,7 +638,14 @@ impl VirtualEngine {
     /// The engine of a profile, with noise from this seed.
     pub fn from_profile(profile: &Profile, seed: u64) -> Self {
         let timing = StepModel::Physics(Box::new(profile.step_time(seed)));
-        let facts = Simulated { profile: profile.name.clone(), engine: profile_line(profile) };
+        let [output_throughput, ttft, tpot] = FIGURES
+            .map(|figure| profile.fitted.as_ref().and_then(|fitted| fitted.worst_error(figure)));
+        let model_error = ModelError { output_throughput, ttft, tpot };
+        let facts = Simulated {
+            profile: profile.name.clone(),
+            engine: profile_line(profile),
+            model_error: model_error.worst().map(|_| model_error),
+        };
         let scheduler = Scheduler::new(profile.scheduler.clone(), timing);
         Self::assemble(scheduler, profile.front, facts, profile.model.title.clone())
     }

@@ -28,6 +28,7 @@ fn matrix(presets: &[u32], levels: &[u32], runs: u32, order: RunOrder) -> StudyS
     let question = Question::Matrix(Matrix {
         name: "own".to_owned(),
         title: "Own".to_owned(),
+        description: None,
         presets: (0..known).map(preset).collect(),
         models: vec![MatrixModel::default()],
         cells: presets.iter().map(cell).collect(),

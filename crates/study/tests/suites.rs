@@ -23,6 +23,7 @@ fn suite(prompts: Prompts, scenarios: &[(&str, &[Level])], runs: u32) -> StudySp
         category: "Latency".to_owned(),
         purpose: "shows something".to_owned(),
         levels: levels.to_vec(),
+        waves: None,
     };
     let question = Question::Suite(Suite {
         name: "own".to_owned(),

@@ -59,6 +59,11 @@ pub enum DatasetError {
     NotAFolder(PathBuf),
     #[error("{0} has no .txt or .md file")]
     NoTexts(PathBuf),
+    #[error(
+        "--input-tokens has no effect on {0}: its prompts have their own lengths; leave it out, or \
+         leave out --dataset to send generated prompts of that length"
+    )]
+    OwnLengths(PathBuf),
 }
 
 /// Reads it whole: every prompt is counted before anything is sent.
@@ -97,6 +102,9 @@ fn read_within(
         }
         None => return Err(DatasetError::UnknownKind(path.to_path_buf())),
     };
+    if spec.input.is_some() && kind != DatasetKind::Directory {
+        return Err(DatasetError::OwnLengths(path.to_path_buf()));
+    }
     let is_share_gpt = kind == DatasetKind::ShareGpt;
     let limits = if is_share_gpt { Limits::SHARE_GPT } else { Limits::NONE };
     let mut collector = Collector {

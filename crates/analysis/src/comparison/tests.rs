@@ -151,7 +151,7 @@ fn another_stimulus_is_refused_and_named() {
     let simulated = |run: &mut Summary| {
         run.workload.fingerprint = "w-1".to_owned();
         let (profile, engine) = ("p".to_owned(), "e".to_owned());
-        run.run.simulated = Some(Simulated { profile, engine });
+        run.run.simulated = Some(Simulated { profile, engine, model_error: None });
     };
     assert_eq!(differing(&simulated).0, "simulated");
 }

@@ -59,6 +59,8 @@ pub enum Severity {
 #[strum(serialize_all = "snake_case")]
 pub enum Verdict {
     Valid,
+    /// No check found a problem, and no server was measured.
+    Simulated,
     Degraded,
     Invalid,
 }

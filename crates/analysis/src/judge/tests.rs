@@ -80,7 +80,7 @@ fn every_failed_check_has_a_remedy_and_every_warning_a_check() {
 fn there_is_no_client_in_virtual_time() {
     let mut observations = calm_of(400);
     observations.manifest.simulated =
-        Some(Simulated { profile: "p".to_owned(), engine: "e".to_owned() });
+        Some(Simulated { profile: "p".to_owned(), engine: "e".to_owned(), model_error: None });
     observations.ending.client.journal_waits = 400;
     let checks = summarize(&observations).checks;
     for check in checks {

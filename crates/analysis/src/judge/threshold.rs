@@ -3,9 +3,11 @@
 //!
 //! - The whole interval meets the limit: met. The whole interval misses it: missed.
 //! - A single number without an interval, and a maximum, which nothing bounds, decide by their value.
-//! - A percentile with too few samples meets nothing. It is missed where a lower percentile that has
-//!   enough already exceeds an upper limit, or a higher one is below a lower limit; and where several
-//!   runs agree that it is missed, because too few samples make the slow end look better than it is.
+//! - A percentile with too few samples is missed where a lower percentile that has enough already
+//!   exceeds an upper limit, or a higher one is below a lower limit; and where several runs agree that
+//!   it is missed, because too few samples make the slow end look better than it is. It is met where
+//!   not one of so many samples is above the limit that a share above it as large as the percentile
+//!   leaves would have shown.
 //! - Everything else is undecided, and the reason names what would decide it.
 //!
 //! A requirement is a threshold on one number of a run, of several, or of results of other tools. On top
@@ -50,6 +52,8 @@ struct Evidence {
     estimate: Estimate,
     /// The percentiles of the same values that are certified.
     certified: Vec<(Percentile, Interval)>,
+    /// The highest of all values, where the metric has one for each request.
+    highest: Option<f64>,
     /// Requests that were attempted, of all runs together.
     requests: u64,
     runs: u64,
@@ -206,6 +210,8 @@ const MORE_AT_MOST: f64 = 100.0;
 const RUNS_AT_MOST: u64 = 50;
 /// Enough runs for a spread between them.
 const RUNS_USUAL: u64 = 5;
+/// A share of the limit below which the highest of many values leaves no doubt.
+const FAR_BELOW: f64 = 0.5;
 
 impl Evidence {
     /// The evidence of one run with so many attempted requests, or why there is none.
@@ -216,7 +222,8 @@ impl Evidence {
             let certified = Percentile::ALL.into_iter().filter(|it| found.is_certified(*it));
             certified.filter_map(|it| Some((it, interval(found, it)?))).collect()
         });
-        Ok(Self { estimate, certified, requests, runs: 1 })
+        let highest = metrics.distribution(quantity.metric()).and_then(|it| it.max);
+        Ok(Self { estimate, certified, highest, requests, runs: 1 })
     }
 
     /// The evidence of several runs of the same experiment. `None` without a run, or where a value is not a
@@ -235,7 +242,9 @@ impl Evidence {
             Some((percentile, RunStatistics::from_values(&values?)?.interval?))
         };
         let certified = Percentile::ALL.into_iter().filter_map(between).collect();
-        Some(Self { certified, ..Self::from_estimates(quantity, &estimates, requests)? })
+        let highest = found.as_ref().map(|found| found.iter().filter_map(|run| run.max));
+        let highest = highest.and_then(|all| all.reduce(f64::max));
+        Some(Self { certified, highest, ..Self::from_estimates(quantity, &estimates, requests)? })
     }
 
     /// The same where only an estimate of each run is known.
@@ -250,7 +259,8 @@ impl Evidence {
         let n = estimates.iter().map(|estimate| estimate.n).min()?;
         let certified = quantity.statistic().map_or(0, Statistic::certified_from) <= n;
         let estimate = Estimate { value: between.mean, interval, n, effective_n: None, certified };
-        Some(Self { estimate, certified: Vec::new(), requests, runs: estimates.len() as u64 })
+        let runs = estimates.len() as u64;
+        Some(Self { estimate, certified: Vec::new(), highest: None, requests, runs })
     }
 }
 
@@ -275,10 +285,11 @@ impl Threshold {
             }
             None => UNBOUNDED.to_owned(),
         };
-        match self.missed_already(found) {
-            Some(reason) => Ruling { verdict: ThresholdVerdict::Missed, reason: Some(reason) },
-            None => Ruling { verdict: ThresholdVerdict::Undecided, reason: Some(undecided) },
-        }
+        let missed = self.missed_already(found).map(|why| (ThresholdVerdict::Missed, why));
+        let met = || self.met_already(found).map(|why| (ThresholdVerdict::Met, why));
+        let (verdict, reason) =
+            missed.or_else(met).unwrap_or((ThresholdVerdict::Undecided, undecided));
+        Ruling { verdict, reason: Some(reason) }
     }
 
     fn verdict_of(&self, value: f64) -> ThresholdVerdict {
@@ -302,6 +313,24 @@ impl Threshold {
         let between = found.estimate.interval.filter(|_| 1 < found.runs)?;
         let slow = self.relation == Relation::Below && self.limit < between.low;
         slow.then(|| already(own.name(), between) + " with too few samples")
+    }
+
+    /// Whether not one of all values is above an upper limit, and they are so many that the share
+    /// which the percentile leaves above it would have shown itself. Correlated values count as fewer,
+    /// except where all of them are far below the limit.
+    fn met_already(&self, found: &Evidence) -> Option<String> {
+        let Some(Statistic::Percentile(own)) = self.quantity.statistic() else { return None };
+        let is_below = |highest: &f64| self.relation == Relation::Below && *highest <= self.limit;
+        let highest = found.highest.filter(is_below)?;
+        let count = found.estimate.n * found.runs;
+        let is_far = highest <= FAR_BELOW * self.limit;
+        let effective = found.estimate.effective_n.filter(|_| !is_far).unwrap_or(f64::INFINITY);
+        let unseen = own.probability().share().powf(effective.min(count as f64));
+        (unseen <= 1.0 - UPPER).then(|| {
+            let (count, highest) = (fmt::count(count), fmt::number(highest));
+            let unit = self.quantity.metric().unit.name();
+            format!("the highest of all {count} values is {highest} {unit}")
+        })
     }
 
     fn too_few(&self, found: &Evidence) -> String {
@@ -386,11 +415,9 @@ impl Threshold {
         }
         let times = if self.quantity.metric().unit == Unit::Share && (value <= 0.0 || 1.0 <= value)
         {
-            let reach = normal::quantile(UPPER);
             let together =
                 Estimate { interval: Some(interval), n: found.requests, ..found.estimate };
-            let needed = reach * reach * (1.0 - apart) / apart;
-            needed / worth(&together)
+            requests_for_share(apart) / worth(&together)
         } else {
             let side =
                 if value < self.limit { interval.high - value } else { value - interval.low };
@@ -409,6 +436,12 @@ impl Threshold {
         let [low, high] = [low, high].map(|end| fmt::decimals(end, digits));
         format!("{low}–{high} {name}")
     }
+}
+
+/// Requests of which none fails that show a share below this one, by Wilson's interval.
+fn requests_for_share(share: f64) -> f64 {
+    let reach = normal::quantile(UPPER);
+    reach * reach * (1.0 - share) / share
 }
 
 fn requests_for(count: f64) -> String {
@@ -666,6 +699,23 @@ impl Requirement {
         self.threshold.quantity
     }
 
+    /// Requests without which no run can be shown to meet it: those that certify a percentile, or
+    /// that bound a share if none of them fails. `None` where any number may do.
+    pub fn requests_needed(&self) -> Option<u64> {
+        let Threshold { quantity, relation, limit } = self.threshold;
+        let needed = match (quantity.statistic(), relation) {
+            (Some(Statistic::Percentile(percentile)), _) => percentile.certified_from() as f64,
+            (None, Relation::Below) if quantity.metric().unit == Unit::Share => {
+                requests_for_share(limit)
+            }
+            (None, Relation::Above) if quantity.metric().unit == Unit::Share => {
+                requests_for_share(1.0 - limit)
+            }
+            _ => return None,
+        };
+        (1.0 <= needed && needed.is_finite()).then(|| rounded_up(needed))
+    }
+
     /// Judges one run by its within-run interval.
     pub fn judge(&self, summary: &Summary) -> RequirementOutcome {
         self.judge_across(std::slice::from_ref(summary))
@@ -723,7 +773,8 @@ impl Requirement {
                 Some((Ruling { verdict, reason: Some(reason.to_owned()) }, estimates[0]))
             }
             [only] => {
-                let found = Evidence { estimate: *only, certified: Vec::new(), requests, runs: 1 };
+                let (certified, highest) = (Vec::new(), None);
+                let found = Evidence { estimate: *only, certified, highest, requests, runs: 1 };
                 Some((self.threshold.judge(&found), *only))
             }
             several => Evidence::from_estimates(quantity, several, requests)

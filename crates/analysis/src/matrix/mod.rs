@@ -36,6 +36,9 @@ use crate::statistics::{Interval, UPPER, multiplicity::holm, ratio};
 pub struct MatrixSummary {
     pub name: String,
     pub title: String,
+    /// What its author says about its results.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
     pub currency: Option<String>,
     pub presets: Vec<Preset>,
     pub models: Vec<MatrixModel>,
@@ -173,7 +176,8 @@ impl MatrixSummary {
         let Question::Matrix(matrix) = &manifest.study.question else { return None };
         let mut rows = rows(matrix, results, failures);
         let tps_by = TpsBy::for_rows(&rows);
-        let Matrix { name, title, currency, presets, models, levels, .. } = matrix.clone();
+        let Matrix { name, title, description, currency, presets, models, levels, .. } =
+            matrix.clone();
         for row in &mut rows {
             let price = presets.get(row.preset as usize).and_then(|it| it.price_per_hour);
             row.cost_per_million = cost(MatrixFigure::GenerationTps.in_row(row, tps_by), price);
@@ -189,6 +193,7 @@ impl MatrixSummary {
             method: MatrixMethod::from_specs(matrix, &specs),
             name,
             title,
+            description,
             currency,
             presets,
             models,

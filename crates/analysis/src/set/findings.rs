@@ -1,4 +1,5 @@
-//! The findings of the levels of one server: peak, knee, sweet spot, saturation and scalability.
+//! The findings of the levels of one server: peak, knee, sweet spot, the best level for each user,
+//! saturation and scalability.
 //!
 //! The certainty of a finding comes from resampling the set: each level is drawn within its interval, and
 //! a finding that changes from one draw to the next is not one. The knee is found by the Kneedle
@@ -7,12 +8,14 @@
 //! fits of N / (a + b(N − 1) + cN(N − 1)) by weighted least squares with no coefficient below zero. With
 //! λ = 1/a, σ = b/a and κ = c/a it is the universal law; without c it approaches a ceiling.
 
+use inferometer_model::spec::Slo;
 use inferometer_model::study::Level;
 use inferometer_model::whole::to_usize;
 use serde::{Deserialize, Serialize};
 
 use super::level::{AcrossRuns, LevelSummary, Served, falls_behind};
-use crate::metric::{self, Metric};
+use crate::judge::Threshold;
+use crate::metric::{self, LatencyOrigin, Metric, Quantity};
 use crate::statistics::{Interval, Probability, Sample, UPPER, draws::Draws, normal};
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -55,9 +58,10 @@ pub struct Findings {
     pub peak: Finding<Peak>,
     pub knee: Finding<Knee>,
     pub sweet_spot: Finding<SweetSpot>,
+    pub per_user_spot: Finding<PerUserSpot>,
     pub saturation: Finding<Saturation>,
     pub scalability: Finding<Scalability>,
-    /// Levels that have no part in peak, knee, sweet spot and scalability: a limit of time cut them, so
+    /// Levels that have no part in peak, knee, both spots and scalability: a limit of time cut them, so
     /// that their figures are of the quick requests, or they were never reached.
     #[serde(default)]
     pub left_out: Vec<Level>,
@@ -68,15 +72,17 @@ pub struct Findings {
 }
 
 impl Findings {
-    /// Levels without a run that counts have no numbers, and so no part in them.
-    pub fn find(levels: &[LevelSummary]) -> Self {
+    /// Levels without a run that counts have no numbers, and so no part in them. The sweet spot is found
+    /// by these SLOs, or by those of interactive use where there are none.
+    pub fn find(levels: &[LevelSummary], slos: &[Slo]) -> Self {
         let curve = Curve::new(levels);
         let is_concurrency =
             curve.points.iter().all(|point| matches!(point.level, Level::Concurrency(_)));
         Self {
             peak: Peak::find(levels),
             knee: Knee::find(&curve),
-            sweet_spot: SweetSpot::find(levels),
+            sweet_spot: SweetSpot::find(levels, slos),
+            per_user_spot: PerUserSpot::find(levels),
             saturation: Saturation::find(levels),
             scalability: Scalability::find(&curve, is_concurrency),
             left_out: those(levels, |level| !level.is_comparable()),
@@ -131,10 +137,34 @@ impl Saturation {
     }
 }
 
-/// Among the concurrency levels whose TTFT p99 and TPOT p99 are both within twice the smallest of
-/// each, the one with the highest per-user throughput; on a tie the lower.
+/// The level with the highest throughput among those that meet all SLOs; on a tie the lower.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SweetSpot {
+    pub level: Level,
+    pub quantity: String,
+    pub throughput: Figure,
+    /// The SLOs; that of each request is judged by the p99.
+    pub slos: Vec<String>,
+    /// Whether they are those of interactive use, because the user has set none.
+    pub default_slos: bool,
+    /// All levels that meet them, from the lowest to the highest.
+    pub eligible: Vec<Level>,
+    /// How often a set drawn again chooses the same level; null without intervals.
+    pub same_share: Option<f64>,
+    /// Whether every value that it was chosen by comes from enough requests.
+    pub certified: bool,
+}
+
+/// SLOs of interactive use: the answer begins within a second and is written at ten tokens per second,
+/// which is faster than people read, for 99 of 100 requests.
+const INTERACTIVE: [&str; 2] = ["ttft.p99<1s", "tpot.p99<100ms"];
+/// A level with more failures than this serves nobody well.
+const FAILED_SHARE: f64 = 0.01;
+
+/// The rule of the reference report: among the concurrency levels whose TTFT p99 and TPOT p99 are both
+/// within twice the smallest of each, the one with the highest per-user throughput; on a tie the lower.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PerUserSpot {
     pub level: Level,
     pub per_user_throughput: Figure,
     pub ttft_ms_p99: Figure,
@@ -164,9 +194,80 @@ const TIMES_THE_BEST: f64 = 2.0;
 type Candidate<'a> = (Level, [&'a AcrossRuns; 3], [f64; 3]);
 
 impl SweetSpot {
+    fn find(levels: &[LevelSummary], slos: &[Slo]) -> Finding<Self> {
+        let is_open = levels.iter().any(|it| matches!(it.level, Level::Rate(_) | Level::Unlimited));
+        let origin = LatencyOrigin::for_load(is_open);
+        let defaults: Vec<Slo> = INTERACTIVE.iter().filter_map(|text| text.parse().ok()).collect();
+        let default_slos = slos.is_empty();
+        let wanted = (if default_slos { &defaults } else { slos }).iter().filter_map(|slo| {
+            let mut threshold = Threshold::from_slo(slo, origin).ok()?;
+            if !threshold.is_per_request() {
+                return Some((threshold, slo.to_string()));
+            }
+            threshold.quantity = threshold.quantity.metric().p99();
+            Some((threshold, format!("{slo} at p99")))
+        });
+        let (thresholds, slos): (Vec<Threshold>, Vec<String>) = wanted.unzip();
+        let metric = Curve::with_places(levels, |_| true).metric;
+        let quantities: Vec<Quantity> =
+            thresholds.iter().map(|it| it.quantity).chain([metric.quantity()]).collect();
+        let candidate = |level: &'_ LevelSummary| {
+            let served = level.is_comparable() && level.failed_share.unwrap_or(0.0) <= FAILED_SHARE;
+            let across = quantities.iter().map(|it| level.quantity(*it).cloned());
+            let across: Vec<AcrossRuns> = across.collect::<Option<_>>()?;
+            let means: Vec<f64> = across.iter().map(|it| it.mean).collect::<Option<_>>()?;
+            served.then_some((level.level, across, means))
+        };
+        let candidates: Vec<(Level, Vec<AcrossRuns>, Vec<f64>)> =
+            levels.iter().filter_map(candidate).collect();
+        let listed = slos.join(" and ");
+        if candidates.is_empty() {
+            return Finding::unknown(format!("no level has the values to judge {listed} by"));
+        }
+        let numbers: Vec<f64> = candidates.iter().flat_map(|(_, _, means)| means.clone()).collect();
+        let eligible = meeting(&numbers, &thresholds);
+        let Some(place) = most_within(&numbers, &thresholds) else {
+            return Finding::unknown(format!("no level meets {listed}"));
+        };
+        let values = resampled(candidates.iter().flat_map(|(_, across, _)| across));
+        let same_share = values.map(|values| {
+            share_of_draws(&values, |drawn| most_within(drawn, &thresholds) == Some(place))
+        });
+        let (level, across, means) = &candidates[place];
+        let own = thresholds.len();
+        Finding::Found(Self {
+            level: *level,
+            quantity: metric.name.to_owned(),
+            throughput: Figure { value: means[own], interval: across[own].doubt() },
+            slos,
+            default_slos,
+            eligible: eligible.into_iter().map(|place| candidates[place].0).collect(),
+            same_share,
+            certified: candidates.iter().all(|(_, across, _)| across.iter().all(|it| it.certified)),
+        })
+    }
+}
+
+/// The levels that meet all thresholds. Each has a value for each threshold, and then its throughput.
+fn meeting(numbers: &[f64], thresholds: &[Threshold]) -> Vec<usize> {
+    let levels = numbers.chunks(thresholds.len() + 1).enumerate();
+    let meets = |values: &[f64]| thresholds.iter().zip(values).all(|(it, value)| it.is_met_by(*value));
+    levels.filter(|(_, values)| meets(values)).map(|(place, _)| place).collect()
+}
+
+/// Of those the one with the highest throughput.
+fn most_within(numbers: &[f64], thresholds: &[Threshold]) -> Option<usize> {
+    let width = thresholds.len() + 1;
+    let throughput = |place: &usize| numbers[place * width + width - 1];
+    // From the highest level down, so that the last of equals is the lowest.
+    let met = meeting(numbers, thresholds).into_iter().rev();
+    met.max_by(|a, b| throughput(a).total_cmp(&throughput(b)))
+}
+
+impl PerUserSpot {
     fn find(levels: &[LevelSummary]) -> Finding<Self> {
         if !levels.iter().any(|level| matches!(level.level, Level::Concurrency(_))) {
-            return Finding::unknown("the sweet spot is a concurrency level, and there are none");
+            return Finding::unknown("it is a concurrency level, and there are none");
         }
         let candidates: Vec<Candidate<'_>> = levels.iter().filter_map(candidate).collect();
         let numbers: Vec<[f64; 3]> = candidates.iter().map(|(_, _, means)| *means).collect();

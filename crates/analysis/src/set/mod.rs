@@ -17,7 +17,7 @@ use inferometer_model::endpoint::Api;
 use inferometer_model::observations::Simulated;
 use inferometer_model::spec::{Lengths, SourceKind};
 use inferometer_model::study::{
-    DeploymentRecord, Dimension, Level, Point, PointFailure, Question, RunOrder, SetManifest,
+    Condition, DeploymentRecord, Dimension, Level, Point, PointFailure, Question, RunOrder, SetManifest,
     StopAt, StudySpec,
 };
 use serde::{Deserialize, Serialize};
@@ -181,7 +181,7 @@ impl SetSummary {
             .zip(&study.conditions)
             .map(|(place, condition)| {
                 let own = ordered.iter().copied().filter(|one| one.point.condition == place);
-                ConditionSummary::summarize(&condition.name, &own.collect::<Vec<_>>(), study)
+                ConditionSummary::summarize(condition, &own.collect::<Vec<_>>(), study)
             })
             .collect();
         let suite = SuiteSummary::summarize(study, &conditions, &ordered);
@@ -239,7 +239,7 @@ impl SetSummary {
 }
 
 impl ConditionSummary {
-    fn summarize(name: &str, results: &[&PointResult], study: &StudySpec) -> Self {
+    fn summarize(condition: &Condition, results: &[&PointResult], study: &StudySpec) -> Self {
         let mut by_level: Vec<(Level, Vec<&PointResult>)> = Vec::new();
         for result in results {
             let level = result.point.level;
@@ -258,14 +258,14 @@ impl ConditionSummary {
             Question::Repeat => None,
             Question::Suite(_) | Question::Matrix(_) if levels.len() < 2 => None,
             Question::Sweep(_) | Question::Suite(_) | Question::Matrix(_) => {
-                Some(Findings::find(&levels))
+                Some(Findings::find(&levels, &condition.spec.slos))
             }
         };
         if matches!(study.question, Question::Matrix(_)) {
             levels.iter_mut().for_each(LevelSummary::shorten);
         }
         Self {
-            name: name.to_owned(),
+            name: condition.name.clone(),
             subject: results.first().map(|result| Subject::from_summary(&result.summary)),
             levels,
             findings,
@@ -281,7 +281,7 @@ fn verdict(
     let counts = |condition: &ConditionSummary| {
         condition.levels.iter().any(|level| !level.points.is_empty())
     };
-    let mut levels = conditions.iter().flat_map(|condition| &condition.levels);
+    let levels = conditions.iter().flat_map(|condition| &condition.levels);
     let is_calm = warnings.iter().all(|warning| warning.severity == Severity::Note);
     let has_figures = match matrix {
         // A cell that cannot be deployed is a result.
@@ -290,8 +290,8 @@ fn verdict(
     };
     if !has_figures {
         Verdict::Invalid
-    } else if is_calm && levels.all(|level| level.verdict == Verdict::Valid) {
-        Verdict::Valid
+    } else if is_calm {
+        levels.map(|level| level.verdict.min(Verdict::Degraded)).max().unwrap_or(Verdict::Valid)
     } else {
         Verdict::Degraded
     }

@@ -139,7 +139,8 @@ pub(crate) struct ServeLoadArguments {
     pub(crate) num_warmups: Option<u64>,
     /// How long to wait for a server that is still starting, in seconds [default: 0]
     pub(crate) ready_check_timeout_sec: Option<u64>,
-    /// Seed of every random draw [default: 0]
+    /// Seed of every random draw; 0, the default of vLLM's client, gives its prompts [default: drawn
+    /// for each run]
     pub(crate) seed: Option<u64>,
 }
 

@@ -176,6 +176,9 @@ pub(crate) struct FitArguments {
     /// File to write the profile to; `--profile FILE` uses it
     #[arg(long, value_name = "FILE", help_heading = "Results")]
     pub(crate) save: Option<PathBuf>,
+    /// Save the profile even if it is unusable
+    #[arg(long, help_heading = "Results", requires = "save")]
+    pub(crate) force: bool,
     /// Print one JSON document instead of the page
     pub(crate) json: bool,
     /// No messages; results and errors only

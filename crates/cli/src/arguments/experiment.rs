@@ -316,7 +316,7 @@ pub(crate) struct MatrixArguments {
     pub(crate) repeat: Option<u32>,
     /// Presets that are measured at once [default: as the file says, or 1]
     pub(crate) lanes: Option<u32>,
-    /// Seed of everything that is drawn
+    /// Seed of everything that is drawn [default: drawn for each command; 1 in virtual time]
     #[arg(long, value_name = "N", conflicts_with = "resume")]
     pub(crate) seed: Option<u64>,
     /// Extra header of every request, as "Name: value"; values are never stored

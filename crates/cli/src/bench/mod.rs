@@ -32,7 +32,7 @@ use crate::arguments::{
     ServeBenchArguments, ServeLoadArguments, SweepBenchCommand,
 };
 use crate::commands::{page, store, talk_of_doubts};
-use crate::draft::draft;
+use crate::draft::{announce_seed, draft};
 use crate::failure::{Exit, Failure, Result};
 use crate::measurement::{self, Live, Planned, Run, RunLocation, Server};
 use crate::preflight::{addressed, fetching, first_model};
@@ -88,6 +88,7 @@ fn serve(typed: &ServeBenchArguments) -> Result<ExitCode> {
         output::result(&traffic_lines(&typed.load, bench.recorded))?;
     }
     let session = begin_session(ceiling, typed.report.disable_tqdm)?;
+    announce_seed(typed.report.disable_tqdm);
     session.emit(live.opening());
     if typed.report.profile {
         // A server without a profiler is refused before anything is measured.
@@ -232,7 +233,7 @@ impl BenchExperiment {
         let workload = WorkloadTable {
             source: data.source,
             tokenizer: tokenizer.clone(),
-            seed: Some(typed.load.seed.unwrap_or(0)),
+            seed: typed.load.seed,
             body,
             ..WorkloadTable::default()
         };

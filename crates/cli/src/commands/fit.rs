@@ -12,14 +12,14 @@ use inferometer_model::import::ImportReading;
 use inferometer_model::spec::EngineTable;
 use inferometer_model::whole::to_u32;
 use inferometer_report::document::{
-    Block, Cell, Columns, Document, Section, Table, Text, plain, terminal,
+    Badge, Block, Cell, Columns, Document, Lead, Mood, Section, Table, Text, plain, terminal,
 };
 use inferometer_report::escape::{self, terminal_line};
 use inferometer_report::fmt::{self, NOTHING, number};
 use inferometer_report::terminal::Style;
 use inferometer_runner::fit::{
-    Coefficient, Draws, FIGURES, Figures, Fit, Fitting, Row, RowLoad, RowRequest, TOLERANCES,
-    is_in_part, knees, own_seed, row_of_run,
+    Coefficient, Draws, FIGURES, Figures, Fit, FitQuality, FitVerdict, Fitting, Row, RowLoad,
+    RowRequest, TOLERANCES, is_in_part, knees, own_seed, row_of_run,
 };
 use inferometer_store::{RunStore, Stored, read_at_most, write_output};
 use serde_json::{Value, json};
@@ -63,17 +63,45 @@ pub(crate) fn run(arguments: &FitArguments) -> Result<ExitCode> {
     let name = arguments.name.clone();
     let name = name.unwrap_or_else(|| format!("{}-fitted", fitting.base.name));
     let profile = fitting.profile(&found, name)?;
-    if let Some(path) = &arguments.save {
-        write_output(path, profile.to_toml().as_bytes())?;
-        talk(&format!("the profile is in {}", escape::terminal(&path.display().to_string())));
-    }
+    let verdict = fitting.judge(&found);
     if arguments.json {
-        let document = json(&fitting, &found, &profile);
+        let document = json(&fitting, &found, &profile, &verdict);
         output::result(&format!("{document:#}\n"))?;
     } else {
-        output::result(&page(&fitting, &found, &profile))?;
+        output::result(&page(&fitting, &found, &profile, &verdict))?;
     }
+    let Some(path) = &arguments.save else { return Ok(ExitCode::SUCCESS) };
+    if verdict.quality == FitQuality::Unusable && !arguments.force {
+        return Err(Failure::invalid("the profile is unusable and was not saved")
+            .hint("free other coefficients, remove contradictory rows, or save it with --force"));
+    }
+    write_output(path, profile.to_toml().as_bytes())?;
+    talk(&format!("the profile is in {}", escape::terminal(&path.display().to_string())));
     Ok(ExitCode::SUCCESS)
+}
+
+fn quality_name(quality: FitQuality) -> (&'static str, Mood) {
+    match quality {
+        FitQuality::Usable => ("usable", Mood::Good),
+        FitQuality::Poor => ("poor", Mood::Doubt),
+        FitQuality::Unusable => ("unusable", Mood::Bad),
+    }
+}
+
+/// What the verdict on a fit rests on.
+fn verdict_reason(verdict: &FitVerdict) -> String {
+    let rows = if verdict.is_unseen { "rows that the fit had not seen" } else { "the fitted rows" };
+    let worst = verdict.worst.as_ref().map_or_else(
+        || "no figure can be compared".to_owned(),
+        |(error, figure, row)| {
+            let (title, target) = (TITLES[*figure], 100.0 * TOLERANCES[*figure]);
+            let error = percent(Some(*error), true);
+            let row = terminal_line(row, 60);
+            format!("the worst error in {rows} is {error} ({title} at {row}; target {target:.0}%)")
+        },
+    );
+    let unseen = if verdict.is_unseen { "" } else { "; no row was left out to show more" };
+    worst + unseen
 }
 
 fn spread(flag: &str, typed: Option<f64>) -> Result<f64> {
@@ -310,7 +338,7 @@ fn whole(tokens: f64) -> u32 {
 
 const TITLES: [&str; 3] = ["tok/s", "TTFT ms", "TPOT ms"];
 
-fn page(fitting: &Fitting, fit: &Fit, profile: &Profile) -> String {
+fn page(fitting: &Fitting, fit: &Fit, profile: &Profile, verdict: &FitVerdict) -> String {
     let coefficients = fitting.free.iter().map(|free| {
         let value = fmt::number(free.value(&fit.coefficients));
         (free.name.to_owned(), plain(value))
@@ -341,8 +369,12 @@ fn page(fitting: &Fitting, fit: &Fit, profile: &Profile) -> String {
         knees.collect(),
     ];
     let sections = blocks.map(|blocks| Section::new("", blocks)).into();
+    let (word, mood) = quality_name(verdict.quality);
+    let text = plain(verdict_reason(verdict));
+    let badge = Badge { mood, word: word.to_owned(), text, points: Vec::new() };
+    let lead = Lead { verdict: Some(badge), ..Lead::default() };
     let document = Document::new(format!("{}: {}", profile.name, fitting.source), sections);
-    terminal::render(&document, Style::Plain)
+    terminal::render(&Document { lead, ..document }, Style::Plain)
 }
 
 /// Each row: measured and played values with their errors.
@@ -419,7 +451,7 @@ fn total(
     (label.to_owned(), plain(parts.join("; ")))
 }
 
-fn json(fitting: &Fitting, fit: &Fit, profile: &Profile) -> Value {
+fn json(fitting: &Fitting, fit: &Fit, profile: &Profile, verdict: &FitVerdict) -> Value {
     let figures = |figures: &Figures| -> Value {
         let named = FIGURES.into_iter().zip(figures);
         named.map(|(name, value)| (name.to_owned(), json!(value))).collect()
@@ -453,6 +485,8 @@ fn json(fitting: &Fitting, fit: &Fit, profile: &Profile) -> Value {
         "schema": "inferometer.fit/1",
         "profile": profile.name,
         "source": fitting.source,
+        "verdict": quality_name(verdict.quality).0,
+        "reason": verdict_reason(verdict),
         "coefficients": fit.coefficients,
         "free": fitting.free.iter().map(|free| free.name).collect::<Vec<_>>(),
         "evaluations": fit.evaluations,

@@ -22,7 +22,7 @@ use inferometer_workload::Inputs;
 use inferometer_workload::saved::{SavedPlanError, write_plan};
 
 use crate::arguments::{PageFormat, PlanArguments};
-use crate::draft::draft;
+use crate::draft::{draft, seed_text};
 use crate::failure::{Failure, Result};
 use crate::measurement::Planned;
 use crate::output;
@@ -194,7 +194,7 @@ fn page(planned: &Planned, repeat: &Repetition, outlined: &Outline) -> String {
         lines.push(("note", note));
     }
     lines.extend(materials.notes.iter().map(|note| ("note", note.clone())));
-    lines.push(("seed", spec.seed.to_string()));
+    lines.push(("seed", seed_text(spec.seed)));
     lines.push(("workload", fingerprints.workload.clone()));
     lines.push(("plan", fingerprints.plan.clone()));
     let lead = Lead { subject: facts(lines), ..Lead::default() };

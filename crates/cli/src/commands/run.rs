@@ -9,9 +9,9 @@ use inferometer_runner::{Runner, Session};
 
 use super::{page, store_folder};
 use crate::arguments::{Records, ResultArguments, RunArguments};
-use crate::draft::{Drafted, draft};
+use crate::draft::{Drafted, announce_seed, draft};
 use crate::failure::{Exit, Failure, Result};
-use crate::requirements::{Judged, Requirements};
+use crate::requirements::{Judged, Requirements, with_enough_requests};
 use crate::study::{Begin, StudyPlan};
 use crate::{output, signals};
 
@@ -21,7 +21,7 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode> {
         return super::simulate::play(experiment, &[], results, records.unwrap_or(Records::All));
     }
     let drafted = draft(experiment)?;
-    let spec = drafted.resolve()?;
+    let spec = with_enough_requests(drafted.resolve()?, &drafted.spec, results)?;
     let Drafted { secrets, repetition, restart_timeout, .. } = drafted;
     check_slos(&spec.slos, spec.workload.streaming).map_err(Failure::from_usage)?;
     if 1 < repetition.runs.get() && !results.dry_run {
@@ -38,6 +38,7 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode> {
     let runner =
         Runner::from_planned(planned)?.secrets(secrets).store_in(store_folder(&results.store));
     let session = signals::session(runner.ceiling(), results.quiet);
+    announce_seed(results.quiet);
     // Until a server that runs already was probed, a signal ends the process at once: there is
     // nothing to save, and nothing to stop.
     if deploys {
@@ -81,7 +82,7 @@ pub(crate) fn exit_of(summary: &Summary, strict: bool) -> Option<Exit> {
     match summary.verdict {
         Verdict::Invalid => Some(Exit::RunInvalid),
         Verdict::Degraded if strict => Some(Exit::RunInvalid),
-        Verdict::Degraded | Verdict::Valid => {
+        Verdict::Degraded | Verdict::Simulated | Verdict::Valid => {
             let missed = summary.slos.iter().any(|slo| slo.verdict == ThresholdVerdict::Missed);
             missed.then_some(Exit::PromiseMissed)
         }

@@ -6,7 +6,6 @@
 use std::process::ExitCode;
 
 use inferometer_analysis::check_slos;
-use inferometer_model::observations::Simulated;
 use inferometer_model::spec::{ClientTable, TargetTable};
 use inferometer_model::study::Repetition;
 use inferometer_model::{Spec, SpecDraft};
@@ -14,6 +13,7 @@ use inferometer_report::document::{
     Block, Cell, Columns, Document, Lead, Section, facts, plain, terminal,
 };
 use inferometer_report::fmt::{count, number, percent};
+use inferometer_report::terminal::simulated;
 use inferometer_store::RunStore;
 
 use super::run::exit_of_run;
@@ -25,7 +25,7 @@ use crate::draft::{Drafted, draft};
 use crate::failure::{Exit, Failure, Result};
 use crate::measurement::{Planned, Run, RunLocation};
 use crate::output;
-use crate::requirements::{Judged, Requirements};
+use crate::requirements::{Judged, Requirements, with_enough_requests};
 use crate::secrets::Secrets;
 use crate::signals::begin_session;
 use crate::simulation::{SimulationSummary, Simulator, Times, VirtualEngine};
@@ -83,7 +83,8 @@ pub(super) fn play(
     Ok(Exit::gravest(simulations.exits).max(written).map_or(ExitCode::SUCCESS, ExitCode::from))
 }
 
-/// The experiment as it is simulated: its URL, and how the server would be reached, do not matter.
+/// The experiment as it is simulated: its URL, and how the server would be reached, do not matter. The
+/// engine of a simulation knows no earlier prompts, so the default seed is always the same.
 pub(crate) fn virtual_spec(drafted: &Drafted, draft: SpecDraft) -> Result<Spec> {
     let draft = SpecDraft {
         url: None,
@@ -93,7 +94,7 @@ pub(crate) fn virtual_spec(drafted: &Drafted, draft: SpecDraft) -> Result<Spec> 
         cores_allowed: Vec::new(),
         ..draft
     };
-    let spec = drafted.resolve_as(draft)?;
+    let spec = drafted.resolve_seeded(draft, || 1)?;
     check_slos(&spec.slos, spec.workload.streaming).map_err(Failure::from_usage)?;
     if !spec.api.generates() {
         return Err(Failure::usage(format!("{} generates no tokens to simulate", spec.api))
@@ -119,6 +120,7 @@ fn experiments(
     for arguments in std::iter::once(first.clone()).chain(others) {
         let drafted = draft(&arguments)?;
         let spec = virtual_spec(&drafted, drafted.spec.clone())?;
+        let spec = with_enough_requests(spec, &drafted.spec, results)?;
         Requirements::for_run(&results.require, &spec)?;
         experiments.push(Experiment { spec, repeat: drafted.repetition });
     }
@@ -237,9 +239,7 @@ impl Simulations<'_> {
 
 /// The page of a simulation without records.
 fn summary_page(summary: &SimulationSummary) -> String {
-    let Simulated { profile, engine } = &summary.simulated;
-    let alert =
-        format!("SIMULATED in virtual time: no server was measured. Profile {profile}: {engine}");
+    let alert = simulated(&summary.simulated);
     let outcomes = summary.outcomes.iter();
     let outcomes: Vec<String> =
         outcomes.map(|(outcome, number)| format!("{} {outcome}", count(*number))).collect();

@@ -27,6 +27,7 @@ use super::StudyPlan;
 use super::file::HASH_PREFIX;
 use super::matrix::needed_tokens;
 use crate::arguments::{PageFormat, ResultArguments};
+use crate::draft::seed_text;
 use crate::failure::{Failure, Result};
 use crate::signals::begin_session;
 use crate::simulation::{Simulator, VirtualEngine};
@@ -249,7 +250,7 @@ impl<'a> Outline<'a> {
             let (quantity, share) = (&stop_at.quantity, stop_at.half_width * 100.0);
             all.push(("stop", format!("early, once {quantity} is known to ±{share} %")));
         }
-        all.push(("seed", seed.to_string()));
+        all.push(("seed", seed_text(*seed)));
         if let Some(Search { goals, from, at_most, resolution, runs_at_most }) =
             self.study.sweep().and_then(|sweep| sweep.find.as_ref())
         {

@@ -40,7 +40,7 @@ use crate::arguments::{
 };
 use crate::commands::run::exit_of;
 use crate::commands::{store, style};
-use crate::draft::RESTART_TIMEOUT;
+use crate::draft::{RESTART_TIMEOUT, announce_seed};
 use crate::experiment;
 use crate::failure::{Exit, Failure, Result};
 use crate::narrator::{self, Writer};
@@ -207,6 +207,7 @@ impl<'a> Begin<'a> {
             return Ok(ExitCode::SUCCESS);
         }
         let is_matrix = plan.study.matrix().is_some();
+        announce_seed(results.quiet);
         if !results.quiet && !is_matrix {
             plan.notes.iter().for_each(|note| output::talk(&format!("note: {note}")));
         }
@@ -432,7 +433,7 @@ fn exit_code(played: &Played, runs: &[Summary], is_strict: bool) -> Option<Exit>
         }
         (_, Verdict::Invalid) => Some(Exit::RunInvalid),
         (_, Verdict::Degraded) if is_strict => Some(Exit::RunInvalid),
-        (_, Verdict::Degraded | Verdict::Valid) => None,
+        (_, Verdict::Degraded | Verdict::Simulated | Verdict::Valid) => None,
     }
 }
 

@@ -61,6 +61,7 @@ impl Asked<'_> {
         let question = Question::Matrix(Matrix {
             name: "small".to_owned(),
             title: "A small matrix".to_owned(),
+            description: None,
             presets: presets.iter().map(preset).collect(),
             models: models.iter().map(model).collect(),
             cells: self.cells.iter().map(cell).collect(),

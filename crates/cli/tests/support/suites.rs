@@ -83,6 +83,7 @@ impl Common {
             category: "Latency".to_owned(),
             purpose: "shows something".to_owned(),
             levels: levels(asks),
+            waves: None,
         };
         StudySpec {
             question: Question::Suite(Suite {

@@ -342,6 +342,17 @@ pub struct Fitted {
     pub leave_one_out: BTreeMap<String, f64>,
 }
 
+impl Fitted {
+    /// The largest error of a figure, such as `ttft_mean_ms`, in rows that were left out of the fit; of
+    /// the fitted rows where none was.
+    pub fn worst_error(&self, figure: &str) -> Option<f64> {
+        let unseen = Some(&self.leave_one_out).filter(|errors| !errors.is_empty());
+        let errors = unseen.unwrap_or(&self.residuals).iter();
+        let own = errors.filter(|(name, _)| name.rsplit(": ").next() == Some(figure));
+        own.map(|(_, error)| error.abs()).reduce(f64::max)
+    }
+}
+
 impl ProfileFile {
     pub(super) fn read(text: &str, origin: &str) -> Result<Self, ProfileError> {
         let no_profile = |why: &dyn std::fmt::Display| format!("{origin} is not a profile: {why}");

@@ -470,7 +470,7 @@ fn take_own_key(result: &mut ToolResult, key: &str, value: &str) -> bool {
 }
 
 pub(crate) fn verdict(key: &str) -> Option<Verdict> {
-    let all = [Verdict::Valid, Verdict::Degraded, Verdict::Invalid];
+    let all = [Verdict::Valid, Verdict::Simulated, Verdict::Degraded, Verdict::Invalid];
     all.into_iter().find(|verdict| verdict.key() == key)
 }
 

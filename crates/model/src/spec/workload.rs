@@ -31,7 +31,7 @@ pub struct WorkloadTable {
     pub count: Option<Counting>,
     /// Ask for streams; false, or --no-stream, asks for whole answers [default: true]
     pub stream: Option<bool>,
-    /// Seed of every random draw [default: 1]
+    /// Seed of every random draw [default: drawn for each command; 1 in a simulation]
     pub seed: Option<u64>,
     #[command(flatten)]
     #[serde(default)]

@@ -850,9 +850,9 @@ fn frontier(points: &[&ParetoPoint], axes: (&Axis, &Axis)) -> Vec<Point> {
     places
 }
 
-/// Where each name stands: beside, above or below its mark, where nothing else does; on a line
-/// only where nothing else is free. One for which there is no room at all is left out; its mark
-/// still says it.
+/// Where each name stands: beside, above or below its mark, where nothing else does and no other mark
+/// is as near; on a line only where nothing else is free. One for which there is no room at all is left
+/// out; its mark still says it.
 fn labels(
     points: &[&ParetoPoint],
     area: Area,
@@ -865,11 +865,16 @@ fn labels(
     let mut found = Vec::new();
     for point in points {
         let width = TICK.width(&TICK.shortened(&point.label, POINT_NAME_WIDTH_MAX));
+        let mark = point.place(axes);
         let free = |obstacles: &[&[Area]]| {
-            candidates(point.place(axes)).into_iter().find(|(at, anchor)| {
+            candidates(mark).into_iter().find(|(at, anchor)| {
                 let own = text_area(*at, *anchor, width);
                 let is_free = |other: &Area| !own.meets(*other);
-                own.is_within(bounds) && obstacles.iter().copied().flatten().all(is_free)
+                let mut others = points.iter().map(|other| other.place(axes));
+                let is_nearest = others
+                    .all(|other| other == mark || own.distance_to(mark) < own.distance_to(other));
+                let is_within = own.is_within(bounds) && is_nearest;
+                is_within && obstacles.iter().copied().flatten().all(is_free)
             })
         };
         let chosen = free(&[&taken, &lines]).or_else(|| free(&[&taken]));
@@ -946,6 +951,12 @@ impl Area {
         !beside && !above_or_below
     }
 
+    fn distance_to(&self, point: Point) -> f64 {
+        let beside = (self.left - point.x).max(point.x - self.right).max(0.0);
+        let above_or_below = (self.top - point.y).max(point.y - self.bottom).max(0.0);
+        beside.hypot(above_or_below)
+    }
+
     fn is_within(&self, other: Self) -> bool {
         let sides = other.left <= self.left && self.right <= other.right;
         sides && other.top <= self.top && self.bottom <= other.bottom
@@ -1004,9 +1015,28 @@ mod tests {
             .flatten()
             .map(|(at, anchor)| text_area(at, anchor, TICK.width("a name")))
             .collect();
-        assert!(4 < found.len(), "{found:?}");
+        assert!(2 < found.len(), "{found:?}");
         for (index, one) in found.iter().enumerate() {
             assert!(found[..index].iter().all(|other| !one.meets(*other)), "{one:?}");
+        }
+    }
+
+    #[test]
+    fn a_name_is_nearer_to_its_own_mark_than_to_any_other() {
+        let points = [point(40.0, 40.0), point(41.2, 42.0), point(42.4, 44.0), point(80.0, 10.0)];
+        let points: Vec<&ParetoPoint> = points.iter().collect();
+        let area = Area { left: 80.0, right: 760.0, top: 100.0, bottom: 400.0 };
+        let axis = |pixels| Axis::new(ScaleKind::Linear, (0.0, 100.0), Vec::new()).across(pixels);
+        let (x, y) = (axis((80.0, 760.0)), axis((400.0, 100.0)));
+        let found = labels(&points, area, (&x, &y));
+        assert!(found[0].is_some() && found[3].is_some(), "{found:?}");
+        for (place, (at, anchor)) in
+            found.iter().enumerate().filter_map(|(place, found)| Some((place, (*found)?)))
+        {
+            let text = text_area(at, anchor, TICK.width("a name"));
+            let distance = |point: &&ParetoPoint| text.distance_to(point.place((&x, &y)));
+            let nearest = points.iter().map(distance).fold(f64::INFINITY, f64::min);
+            assert!(distance(&points[place]) <= nearest, "{place}: {found:?}");
         }
     }
 }

@@ -138,8 +138,7 @@ impl Findings {
 /// What the checker calls a quantity of the facts; `None` where it has no word for it.
 pub fn quantity_name(quantity: &str) -> Option<&'static str> {
     let is_meant = |meaning: &Meaning| {
-        *meaning == Meaning::SweetSpot && quantity == "sweet_spot"
-            || matches!(meaning, Meaning::Metric(metric) if *metric == quantity)
+        matches!(meaning, Meaning::Metric(name) | Meaning::SweetSpot(name) if *name == quantity)
     };
     let (_, phrases) = PHRASES.iter().find(|(meaning, _)| is_meant(meaning))?;
     phrases.split(" | ").next()
@@ -252,7 +251,7 @@ impl Clause<'_> {
     fn note_strange_terms(&self) {
         // Advice stands on the sweet spot or on a best value, which are checked.
         let is_reason =
-            |term: &Term| matches!(term, Term::Word(Meaning::SweetSpot | Meaning::Extreme(_)));
+            |term: &Term| matches!(term, Term::Word(Meaning::SweetSpot(_) | Meaning::Extreme(_)));
         let is_advice = |term: &Term| *term == Term::Word(Meaning::Advice);
         for term in self.terms {
             if let Term::Unknown(word) = term {

@@ -171,11 +171,13 @@ impl Facts {
         };
         let (cached, cached_most) = row.cached_shares();
         let warm = row.found.contaminated.and_then(|found| found.pp.zip(found.pp_cold));
-        let spot = set.and_then(|set| {
-            let findings =
-                set.conditions.get(usize::try_from(row.condition).ok()?)?.findings.as_ref();
-            findings?.sweet_spot.found().filter(|spot| Some(spot.level) == row.level())
+        let findings = set.and_then(|set| {
+            set.conditions.get(usize::try_from(row.condition).ok()?)?.findings.as_ref()
         });
+        let spot = findings.and_then(|found| found.sweet_spot.found());
+        let spot = spot.filter(|spot| Some(spot.level) == row.level());
+        let per_user = findings.and_then(|found| found.per_user_spot.found());
+        let per_user = per_user.filter(|spot| Some(spot.level) == row.level());
         let servers: Vec<&ServerSide> = runs.iter().filter_map(|run| run.server.as_ref()).collect();
         // The most of any run: a sentence about requests that are held back must hold for all runs.
         let most = |of: &dyn Fn(&ServerSide) -> Option<f64>| {
@@ -205,6 +207,7 @@ impl Facts {
             ("pp_times", warm.filter(|(_, cold)| 0.0 < *cold).map(|(warm, cold)| warm / cold)),
             ("sweet_spot", spot.and(concurrency)),
             ("sweet_spot_same", spot.and_then(|spot| spot.same_share)),
+            ("per_user_spot", per_user.and(concurrency)),
         ] {
             self.add(&row.key, &table(quantity), quantity, value);
         }
@@ -310,7 +313,7 @@ fn table_of(quantity: &str, set: Option<&SetSummary>, row: &NarratedRow<'_>) -> 
         (_, Some(_)) if is_one_of(&[metric::PP.quantity(), metric::TG.quantity()]) => {
             "prefill-decode"
         }
-        ("sweet_spot" | "sweet_spot_same", _) => "concurrency-scaling",
+        ("sweet_spot" | "sweet_spot_same" | "per_user_spot", _) => "concurrency-scaling",
         (_, Some(Some(suite)))
             if quantity == per_user.name && suite.scaling == Some(row.condition) =>
         {

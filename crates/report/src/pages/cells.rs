@@ -1,8 +1,10 @@
 //! Cells of tables and cards of a page's head: a number with its confidence interval, or a dash with its
 //! reason.
 
-use inferometer_analysis::set::{SweetSpot, Tally};
+use inferometer_analysis::set::{Findings, Tally};
+use inferometer_model::study::Level;
 
+use super::findings;
 use super::prelude::*;
 
 /// A quantity of a row with its confidence interval.
@@ -120,11 +122,25 @@ pub(crate) fn requests_card(rows: &[Row<'_>]) -> Card {
     card("Requests ok", count(tally.ok), "", format!("of {}", count(tally.scheduled)), None)
 }
 
-pub(crate) fn sweet_spot_card(spot: &SweetSpot, doubt: Option<String>) -> Card {
-    let uncertified = || (!spot.certified).then(|| "its p99s are of too few requests".to_owned());
-    let detail = format!("{} tok/s for each user", number(spot.per_user_throughput.value));
-    let doubt = doubt.or_else(uncertified);
-    card("Interactive sweet spot", level_name(spot.level), "", detail, doubt)
+/// The sweet spot of a server, with the SLOs that it meets, and the knee.
+pub(crate) fn spot_cards(
+    server: Option<&str>,
+    found: &Findings,
+    doubt: impl Fn(Level) -> Option<String>,
+) -> Vec<Card> {
+    let of_server = server.map_or_else(String::new, |name| format!(" of {name}"));
+    let spot = found.sweet_spot.found().map(|spot| {
+        let uncertified = || (!spot.certified).then(|| UNCERTIFIED.to_owned());
+        let (throughput, unit) = (number(spot.throughput.value), findings::unit(&spot.quantity));
+        let detail = format!("{throughput} {unit} within {}", findings::slo_words(spot));
+        let doubt = doubt(spot.level).or_else(uncertified);
+        card(&format!("Sweet spot{of_server}"), level_name(spot.level), "", detail, doubt)
+    });
+    let knee = found.knee.found().map(|knee| {
+        let detail = format!("{} {}", number(knee.throughput.value), findings::unit(&knee.quantity));
+        card(&format!("Knee{of_server}"), level_name(knee.level), "", detail, doubt(knee.level))
+    });
+    spot.into_iter().chain(knee).collect()
 }
 
 /// Why a number of a row is not reliable.

@@ -34,6 +34,10 @@ fn written(id: &str, rows: &[Row<'_>]) -> String {
         .text("level", |row| row.level.map(|row| level_field(row.level)))
         .text("model", |row| row.drawn().map(|run| run.run.model.clone()))
         .text("verdict", |row| Some(row.verdict().to_string()))
+        .text("simulated", |row| {
+            let is_simulated = row.drawn()?.run.simulated.is_some();
+            Some(if is_simulated { "yes" } else { "no" }.to_owned())
+        })
         .count("runs", |row| {
             Some(row.level.map_or(row.runs.len(), |level| level.points.len()) as u64)
         })

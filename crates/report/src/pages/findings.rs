@@ -2,7 +2,8 @@
 //! reason why a finding is not known.
 
 use inferometer_analysis::set::{
-    Finding, Findings, FoundLimit, Knee, Model, Peak, Saturation, Scalability, SweetSpot,
+    Finding, Findings, FoundLimit, Knee, Model, Peak, PerUserSpot, Saturation, Scalability,
+    SweetSpot,
 };
 use inferometer_model::study::{Dimension, Level};
 
@@ -21,9 +22,10 @@ pub(super) fn findings(
     let of_concurrency = dimension != Some(Dimension::Rate);
     let of_rate = dimension != Some(Dimension::Concurrency);
     [
-        (true, "peak", words_or_reason(&found.peak, peak)),
+        (true, "sweet spot", words_or_reason(&found.sweet_spot, sweet_spot)),
         (true, "knee", words_or_reason(&found.knee, knee)),
-        (of_concurrency, "sweet spot", words_or_reason(&found.sweet_spot, sweet_spot)),
+        (true, "peak", words_or_reason(&found.peak, peak)),
+        (of_concurrency, "per user", words_or_reason(&found.per_user_spot, per_user_spot)),
         (of_rate, "saturation", words_or_reason(&found.saturation, saturation)),
         (of_concurrency, "scalability", words_or_reason(&found.scalability, scalability)),
         (!found.left_out.is_empty(), "left out", left_out(found)),
@@ -84,7 +86,7 @@ pub(super) fn peak(peak: &Peak) -> String {
     )
 }
 
-fn knee(knee: &Knee) -> String {
+pub(super) fn knee(knee: &Knee) -> String {
     let range = match knee.interval {
         None if knee.found_share.is_some() => String::new(),
         None => format!("; {NOT_SURE}"),
@@ -107,6 +109,25 @@ fn knee(knee: &Knee) -> String {
 }
 
 pub(super) fn sweet_spot(spot: &SweetSpot) -> String {
+    let uncertain =
+        if spot.certified { "" } else { "; not all values are of enough requests to certify" };
+    format!(
+        "{} ({} {}: the most within {}{}{uncertain})",
+        level_name(spot.level),
+        figure(&spot.throughput),
+        unit(&spot.quantity),
+        slo_words(spot),
+        resampled(spot.same_share, "chosen"),
+    )
+}
+
+/// The SLOs that a sweet spot meets.
+pub(super) fn slo_words(spot: &SweetSpot) -> String {
+    let default = if spot.default_slos { ", the default for interactive use" } else { "" };
+    format!("{}{default}", list(&spot.slos))
+}
+
+pub(super) fn per_user_spot(spot: &PerUserSpot) -> String {
     let others = level_names(spot.eligible.iter().filter(|level| **level != spot.level));
     let others = match others.as_str() {
         "" => String::new(),

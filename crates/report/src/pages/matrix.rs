@@ -18,6 +18,7 @@ use inferometer_model::variant_name;
 use super::cells::across_cell;
 use super::prelude::*;
 use super::set;
+use crate::document::Badge;
 
 /// More tables than these of a kind are folded, each with a summary.
 const OPEN_MAX: usize = 4;
@@ -33,16 +34,17 @@ pub fn page(input: &SuiteInput<'_>) -> Option<Document> {
     let narrative = Narrative::default();
     let labels = matrix.models.iter();
     let models = labels.map(|it| if it.label.is_empty() { &it.name } else { &it.label });
-    let first = input.points.first().map(|point| &point.summary);
+    let servers = input.points.first().map(|point| ("", &point.summary)).into_iter().collect();
     let named = ("Matrix", matrix.name.clone());
-    let about = set::about(input.set, first, models.cloned().collect(), Some(named));
+    let about = set::about(input.set, servers, models.cloned().collect(), Some(named));
     let (measured, troubles) = view.tally();
     let more = if troubles.is_empty() { String::new() } else { format!(" ({troubles})") };
     let runs = frame::sentence(&set::runs_by_verdict(input.set));
     let (reason, points) = frame::reason(input.set.verdict, &input.set.warnings, &[]);
     let rows = counted(matrix.rows.len() as u64, "row");
     let why = format!("{measured} of {rows} measured{more}. {runs} {reason}");
-    let badge = frame::badge(input.set.verdict, plain(why), points);
+    let badge = frame::badge(input.set.verdict, input.set.simulated, plain(why), points);
+    let badge = without_gaps(badge, matrix);
     let mut lead = frame::lead(&about, badge, headline(view));
     let presets: Vec<String> =
         (0_u32..).zip(&matrix.presets).map(|(index, _)| view.preset(index)).collect();
@@ -68,17 +70,32 @@ pub fn page(input: &SuiteInput<'_>) -> Option<Document> {
     }
     let title = terminal_line(matrix.title.trim(), 120);
     let separator = if title.is_empty() { "" } else { ": " };
-    Some(Document {
+    let page = Document {
         header,
         title: format!("LLM Inference Benchmark Report: Deployment Matrix{separator}{title}"),
         lead,
         sections: sections(view),
         footer: frame::footer(&about, &narrative),
-    })
+    };
+    Some(frame::mark_simulated(page, about.simulated.as_deref()))
+}
+
+/// The verdict on a matrix whose rows do not all have a result, which is no good news.
+pub(super) fn without_gaps(badge: Badge, matrix: &MatrixSummary) -> Badge {
+    let is_gap =
+        |row: &MatrixRow| matches!(row.ending, RowEnding::Failed { .. } | RowEnding::Missing);
+    let gaps = matrix.rows.iter().filter(|row| is_gap(row)).count();
+    if gaps == 0 || matches!(badge.mood, Mood::Doubt | Mood::Bad) {
+        return badge;
+    }
+    let word = format!("{}, {} of {} without a result", badge.word, gaps, matrix.rows.len());
+    Badge { mood: Mood::Doubt, word, ..badge }
 }
 
 fn sections(view: View<'_>) -> Vec<Section> {
-    let mut sections = vec![section("summary", "Summary", vec![Block::List(summary(view))])];
+    let description = view.matrix.description.as_deref().map(Block::paragraph);
+    let blocks = description.into_iter().chain([Block::List(summary(view))]);
+    let mut sections = vec![section("summary", "Summary", blocks)];
     sections.extend(winners(view));
     sections.extend(overview(view));
     sections.push(servers::setup(view));

@@ -108,7 +108,7 @@ impl<'a> Row<'a> {
             _ if !reasons.is_empty() => Some(reasons.join("; ")),
             Verdict::Invalid => Some("one of its runs is invalid".to_owned()),
             Verdict::Degraded => Some("one of its runs is degraded".to_owned()),
-            Verdict::Valid => None,
+            Verdict::Valid | Verdict::Simulated => None,
         }
     }
 

@@ -20,8 +20,8 @@ pub fn run(summary: &Summary, narrative: &Narrative) -> Document {
         started: &summary.run.started,
         tool_version: &summary.run.tool_version,
         verdict: summary.verdict,
-        simulated: summary.run.simulated.is_some(),
-        first: Some(summary),
+        simulated: summary.run.simulated.as_ref().map(|it| frame::model_error([it].into_iter())),
+        servers: vec![("", summary)],
         models: vec![summary.run.model.clone()],
         more: Some(("Load", load_words(summary))),
     };
@@ -50,12 +50,10 @@ pub fn run_reservations(summary: &Summary, files: &Files) -> Document {
 
 fn opening(summary: &Summary, subject: Vec<(String, Text)>) -> Document {
     let run = &summary.run;
-    let alert = run.simulated.as_ref().map(|simulated| {
-        plain(format!("{} Profile {}: {}", frame::SIMULATED, simulated.profile, simulated.engine))
-    });
+    let alert = run.simulated.as_ref().map(|simulated| plain(frame::simulated(simulated)));
     let partial = if run.partial { ", partial" } else { "" };
     let text = plain(requests_ok(summary, "ok") + partial);
-    let verdict = Some(frame::badge(summary.verdict, text, Vec::new()));
+    let verdict = Some(frame::badge(summary.verdict, run.simulated.is_some(), text, Vec::new()));
     let kind = format!("run {}", run.id);
     let title = frame::brief_title(&run.tool_version, &kind, run.simulated.is_some());
     let lead = Lead { alert, subject, verdict, headline: Vec::new() };
@@ -84,7 +82,7 @@ fn sections(
     let mut sections = Vec::new();
     if is_full {
         sections.extend(frame::executive_summary(narrative).filled());
-        sections.push(system::system(Some(summary)));
+        sections.push(system::system(&[("", summary)]));
     }
     sections.extend(requirements::page_section(required));
     // The sentences about a single run have no name of a scenario.
@@ -151,17 +149,17 @@ fn brief_subject(summary: &Summary) -> Vec<(String, Text)> {
 }
 
 fn headline(summary: &Summary, rows: &[Row<'_>; 1]) -> Vec<Card> {
-    let latency_card = |label: &str, metric: &'static Metric| {
+    let latency_card = |metric: &'static Metric| {
         let tail = rows[0].quantity(metric.p99());
         let mark = if tail.certified { "" } else { " (not certified)" };
         let detail = tail.mean.map(|p99| format!("p99 {}{mark}", fmt::latency(p99)));
         let detail = detail.unwrap_or_else(|| NOTHING.to_owned());
-        cells::latency_card(&format!("{label} mean"), &rows[0], metric.mean(), detail)
+        cells::latency_card(&format!("{} mean", metric.title), &rows[0], metric.mean(), detail)
     };
     let cards = [
         cells::highest_output_card(rows),
-        latency_card("TTFT", summary.latency_origin().ttft()),
-        latency_card("TPOT", &metric::TPOT),
+        latency_card(summary.latency_origin().ttft()),
+        latency_card(&metric::TPOT),
         Some(cells::requests_card(rows)),
     ];
     cards.into_iter().flatten().collect()
@@ -247,7 +245,12 @@ fn latencies(summary: &Summary, detail: Detail) -> Table {
             continue;
         }
         let cells = statistics.iter().map(|statistic| latency_cell(metric, found, *statistic));
-        let row = [metric_name(metric)].into_iter().chain(cells).chain([count_cell(found.n)]);
+        let is_open = summary.run.load.is_open();
+        let is_from_sending = is_open && [&metric::TTFT, &metric::E2E].contains(&metric);
+        let mut name = metric_name(metric);
+        // The same from the schedule is a row of its own.
+        name.text += if is_from_sending { " from sending" } else { "" };
+        let row = [name].into_iter().chain(cells).chain([count_cell(found.n)]);
         rows.push(row.collect());
         let intervals = statistics.iter().map(|statistic| found.intervals.get(*statistic));
         if is_brief && is_headline && intervals.clone().any(|found| found.is_some()) {
@@ -715,7 +718,7 @@ fn provenance(summary: &Summary) -> Section {
         ("Started", run.started.clone()),
         ("Tool", format!("Inferometer {}", run.tool_version)),
         ("Target", run.target.clone()),
-        ("Seed", run.seed.to_string()),
+        ("Seed", frame::seed(run.seed)),
         ("Workload fingerprint", summary.workload.fingerprint.clone()),
         ("Plan fingerprint", summary.plan.fingerprint.clone()),
     ]);

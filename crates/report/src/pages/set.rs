@@ -1,12 +1,13 @@
 //! The page of repeats, sweeps and searches: the levels with their intervals, and the findings.
 
 use super::findings::{findings, search_result};
-use super::matrix::brief;
+use super::matrix::{self, brief};
 use super::prelude::*;
 use super::suite;
 use crate::gpus;
 use inferometer_analysis::METRICS;
-use inferometer_analysis::set::{FoundLimit, PointLine, QuestionKind, StudyFacts, Subject};
+use inferometer_analysis::set::{FoundLimit, PointLine, QuestionKind, Served, StudyFacts, Subject};
+use inferometer_model::observations::Simulated;
 use inferometer_model::spec::Lengths;
 use inferometer_model::study::{Dimension, RunOrder};
 use serde::Serialize;
@@ -33,14 +34,18 @@ pub fn set(input: &SuiteInput<'_>) -> Document {
     let SuiteInput { set, points, narrative } = *input;
     let by_condition = rows::of_conditions(set, points);
     let rows: Vec<Row<'_>> = by_condition.iter().flatten().cloned().collect();
-    let first = rows.iter().find_map(Row::drawn);
+    let servers = set.conditions.iter().zip(&by_condition);
+    let servers = servers.filter_map(|(one, own)| {
+        Some((one.name.as_str(), own.iter().find_map(Row::drawn)?))
+    });
+    let servers: Vec<frame::Server<'_>> = servers.collect();
     let (title, question) = question(set);
-    let about = about(set, first, models(set), Some(("Question", question)));
+    let about = about(set, servers, models(set), Some(("Question", question)));
     let (reason, points) = frame::reason(set.verdict, &set.warnings, &rows);
     let why = plain(format!("{}. {reason}", runs_by_verdict(set)));
     let series = series(set, &by_condition);
     let mut sections = Vec::from_iter(frame::executive_summary(narrative).filled());
-    sections.extend([system::system(first), levels(set, &series, &rows, narrative)]);
+    sections.extend([system::system(&about.servers), levels(set, &series, &rows, narrative)]);
     sections.extend(found(set, narrative).filled());
     sections.push(figures(set, &series, &rows));
     sections.extend(frame::recommendations(narrative).filled());
@@ -53,7 +58,7 @@ pub fn set(input: &SuiteInput<'_>) -> Document {
 /// The facts at the top of a page about a set.
 pub(super) fn about<'a>(
     set: &'a SetSummary,
-    first: Option<&'a Summary>,
+    servers: Vec<frame::Server<'a>>,
     models: Vec<String>,
     more: Option<(&'static str, String)>,
 ) -> About<'a> {
@@ -62,11 +67,16 @@ pub(super) fn about<'a>(
         started: &set.started,
         tool_version: &set.tool_version,
         verdict: set.verdict,
-        simulated: set.simulated,
-        first,
+        simulated: set.simulated.then(|| frame::model_error(engines(set))),
+        servers,
         models,
         more,
     }
+}
+
+/// The engines of a simulation, as far as known.
+fn engines(set: &SetSummary) -> impl Iterator<Item = &Simulated> {
+    known_subjects(set).filter_map(|subject| subject.simulated.as_ref())
 }
 
 fn known_subjects(set: &SetSummary) -> impl Iterator<Item = &Subject> {
@@ -94,7 +104,12 @@ pub fn set_brief(set: &SetSummary, files: &SetFiles) -> Document {
     let names = names.chain(more.map(|file| ("", file.clone())));
     sections.push(section("files", "", [Block::facts(names)]));
     subject.push(("runs".to_owned(), plain(manner(&set.asked, set.seed))));
-    let verdict = frame::badge(set.verdict, plain(runs_by_verdict(set)), Vec::new());
+    let runs = plain(runs_by_verdict(set));
+    let verdict = frame::badge(set.verdict, set.simulated, runs, Vec::new());
+    let verdict = match &set.matrix {
+        Some(matrix) => matrix::without_gaps(verdict, matrix),
+        None => verdict,
+    };
     let alert = set.simulated.then(|| plain(simulated(set)));
     let lead = Lead { alert, subject, verdict: Some(verdict), headline: Vec::new() };
     let title = format!("set {}", set.set);
@@ -108,16 +123,18 @@ const NAME_MAX: usize = 24;
 /// A note that no server was measured, with the profiles of the engines.
 fn simulated(set: &SetSummary) -> String {
     const PROFILES_MAX: usize = 4;
-    let engines = known_subjects(set).filter_map(|subject| subject.simulated.as_ref());
-    let mut profiles = distinct(engines.map(|it| terminal_line(&it.profile, NAME_MAX)));
+    let mut profiles = distinct(engines(set).map(|it| terminal_line(&it.profile, NAME_MAX)));
     // A matrix may have one for each cell.
     let more = profiles.len().saturating_sub(PROFILES_MAX);
     profiles.truncate(PROFILES_MAX);
     let more = if more == 0 { String::new() } else { format!(" and {more} more") };
     // Before the first run has ended, none is known.
     let profiles = profiles.join(", ");
-    let profile = if profiles.is_empty() { "" } else { &format!(" Profile {profiles}{more}") };
-    format!("{}{profile}", frame::SIMULATED)
+    if profiles.is_empty() {
+        return frame::SIMULATED.to_owned();
+    }
+    let error = frame::model_error(engines(set));
+    format!("{} Profile {profiles}{more}; {error}", frame::SIMULATED)
 }
 
 /// The question of the set, as the end of the title and in a sentence.
@@ -231,6 +248,9 @@ fn series<'a>(set: &SetSummary, by_condition: &'a [Vec<Row<'a>>]) -> Vec<Series<
         .collect()
 }
 
+/// More servers than these have their spots in the findings only.
+const SPOTS_MAX: usize = 3;
+
 fn headline(set: &SetSummary, rows: &[Row<'_>]) -> Vec<Card> {
     let all: Vec<&Row<'_>> = rows.iter().collect();
     // The same metric as in the table below.
@@ -245,18 +265,19 @@ fn headline(set: &SetSummary, rows: &[Row<'_>]) -> Vec<Card> {
         };
         cells::latency_card(&label, row, quantity, detail)
     };
-    let spot = match set.conditions.as_slice() {
-        [ConditionSummary { findings: Some(found), .. }] => found.sweet_spot.found(),
-        _ => None,
-    };
+    let several = 1 < set.conditions.len();
+    let spots = set.conditions.iter().take(SPOTS_MAX).flat_map(|one| {
+        let name = several.then(|| terminal_line(&one.name, NAME_MAX));
+        let found = one.findings.as_ref();
+        found.map_or_else(Vec::new, |found| cells::spot_cards(name.as_deref(), found, |_| None))
+    });
     let cards = [
-        spot.map(|spot| cells::sweet_spot_card(spot, None)),
         cells::highest_output_card(rows),
         least(&ttft.mean().title(), ttft.mean()),
         least("TPOT mean", metric::TPOT.mean()),
         Some(cells::requests_card(rows)),
     ];
-    cards.into_iter().flatten().collect()
+    spots.chain(cards.into_iter().flatten()).collect()
 }
 
 fn levels(
@@ -399,7 +420,7 @@ pub(super) fn provenance(set: &SetSummary) -> Section {
         ("Set", Some(set.set.clone())),
         ("Started", Some(set.started.clone())),
         ("Tool", Some(format!("Inferometer {}", set.tool_version))),
-        ("Seed", Some(set.seed.to_string())),
+        ("Seed", Some(frame::seed(set.seed))),
         ("Suite", suite.map(|suite| format!("{}: {}", suite.name, suite.title))),
         ("Suite hash", suite.map(|suite| suite.hash.clone())),
         ("Changes", suite.map(|suite| changes(&suite.changes))),
@@ -451,7 +472,10 @@ fn level_table(series: &[Series<'_>], is_rate: bool) -> Table {
         ("TPOT p99 (ms)", metric::TPOT.p99()),
     ];
     let columns = quantity_columns(columns, quantity_cell, quantities);
-    columns.table("set-levels", "Every level", level_rows(series))
+    let whole = "Answered: over the whole run, with its start and its end; a server that keeps up with a \
+                 rate may show less here.";
+    let table = columns.table("set-levels", "Every level", level_rows(series));
+    table.noted(is_rate.then_some(whole))
 }
 
 /// The same for a terminal, with intervals beside the values and marks.
@@ -478,7 +502,7 @@ fn brief_level_table(condition: &ConditionSummary, series: &Series<'_>, is_rate:
                 percent(it.quantity(metric::OUTPUT_THROUGHPUT.quantity()).and_then(|it| it.cov))
             }),
         )
-        .right("served", of(|it| percent(it.served.map(|served| served.share.min(1.0)))))
+        .right("kept up", of(|it| it.served.map_or_else(|| NOTHING.to_owned(), kept_up)))
         .only_if(is_rate)
         .right("tok/s per user", |row| brief_cell(row, metric::PER_USER_THROUGHPUT.quantity()))
         .only_if(!is_rate);
@@ -499,7 +523,16 @@ fn brief_level_table(condition: &ConditionSummary, series: &Series<'_>, is_rate:
         .table("set-levels", "", series.rows.iter().copied())
         .noted(legend.map(|(mark, words, _)| format!("{mark}: {words}")))
         .noted(is_rate.then_some(schedule))
+        .noted(is_rate.then_some(KEPT_UP))
         .noted([interval_note(&condition.levels)])
+}
+
+const KEPT_UP: &str = "kept up: answers per second while requests came, and their share of the rate; \
+                       request/s is over the whole run, with its start and its end";
+
+/// Answers per second while requests came, and their share of the rate.
+fn kept_up(served: Served) -> String {
+    format!("{}/s, {}", number(served.served_per_s), percent(served.share.min(1.0)))
 }
 
 /// A mark of a level in one word, its meaning, and whether a level has it.

@@ -22,17 +22,22 @@ pub fn suite(input: &SuiteInput<'_>) -> Document {
         };
         ("Suite", format!("{} (hash {hash}{changed})", suite.name))
     });
-    let about = set::about(set, rows.iter().find_map(Row::drawn), set::models(set), named);
+    let about = set::about(set, only_server(&rows), set::models(set), named);
     let title = "LLM Inference Benchmark Report".to_owned();
     let sections = sections(set, &rows, narrative);
     let (why, headline) = (verdict_words(set, &rows), headline(set, &rows));
     frame::page(&about, title, why, headline, sections, narrative)
 }
 
+/// The only server of a suite, with the first run on it.
+fn only_server<'a>(rows: &[Row<'a>]) -> Vec<frame::Server<'a>> {
+    rows.iter().find_map(Row::drawn).into_iter().map(|run| ("", run)).collect()
+}
+
 fn sections(set: &SetSummary, rows: &[Row<'_>], narrative: &Narrative) -> Vec<Section> {
     let mut sections = vec![
         frame::executive_summary(narrative),
-        system::system(rows.iter().find_map(Row::drawn)),
+        system::system(&only_server(rows)),
         section("performance", "Performance Summary", [performance(rows)])
             .with(charts::by_scenario(rows, "scenario")),
         section("prefill-and-decode", "Prefill (PP) and Decode (TG)", [prefill_decode(rows)]),
@@ -128,8 +133,9 @@ fn brief_performance(rows: &[Row<'_>]) -> Table {
         ("TPOT p99", metric::TPOT.p99()),
     ];
     let mark = |row: &Row<'_>| match row.verdict() {
-        Verdict::Valid | Verdict::Degraded if !row.is_reached() => "‡",
+        Verdict::Valid | Verdict::Simulated | Verdict::Degraded if !row.is_reached() => "‡",
         Verdict::Valid => "✓",
+        Verdict::Simulated => "~",
         Verdict::Degraded => "!",
         Verdict::Invalid => "✗",
     };
@@ -137,6 +143,7 @@ fn brief_performance(rows: &[Row<'_>]) -> Table {
     let seen: Vec<&str> = rows.iter().map(mark).collect();
     let legend = [
         "! degraded",
+        "~ simulated: no server was measured",
         "‡ fewer in flight than its concurrency: per-user values count users who were not there",
         "✗ invalid: its numbers do not describe the server, and are left out",
     ];
@@ -181,7 +188,7 @@ fn verdict_words(set: &SetSummary, rows: &[Row<'_>]) -> (Text, Vec<Text>) {
     let (reason, points) = frame::reason(set.verdict, &set.warnings, rows);
     let runs = frame::sentence(&set::runs_by_verdict(set));
     match warm_words(rows) {
-        Some(warm) if set.verdict != Verdict::Valid => {
+        Some(warm) if Verdict::Degraded <= set.verdict => {
             (vec![Span::Plain(format!("{runs} {warm}{missing} ")), evidence()], points)
         }
         _ => (plain(format!("{runs} {reason}{missing}")), points),
@@ -216,7 +223,8 @@ fn warm_words(rows: &[Row<'_>]) -> Option<String> {
 }
 
 fn headline(set: &SetSummary, rows: &[Row<'_>]) -> Vec<Card> {
-    let mut cards: Vec<Card> = Vec::new();
+    let mut cards = scaling_cards(set, rows);
+    let has_scaling = !cards.is_empty();
     let one_user = |row: &&Row<'_>| row.scenario.and_then(|asked| asked.concurrency) == Some(1);
     let alone = rows.iter().find(one_user).map(|row| ("One user: ", row));
     if let Some((who, row)) = alone.or_else(|| rows.first().map(|row| ("First scenario: ", row))) {
@@ -225,11 +233,9 @@ fn headline(set: &SetSummary, rows: &[Row<'_>]) -> Vec<Card> {
             cells::latency_card(&format!("{who}{name}"), row, quantity, row.name.clone())
         }));
     }
-    let scaling = scaling_cards(set, rows);
-    if scaling.is_empty() {
+    if !has_scaling {
         cards.extend(cells::highest_output_card(rows));
     }
-    cards.extend(scaling);
     cards.push(cells::requests_card(rows));
     cards
 }
@@ -297,8 +303,15 @@ fn scaling_section(set: &SetSummary, rows: &[Row<'_>], narrative: &Narrative) ->
     let prompts = set.suite.as_ref().map(|suite| suite.prompts);
     let found = condition.findings.as_ref().map(|found| {
         let spot = findings::words_or_reason(&found.sweet_spot, findings::sweet_spot);
+        let knee = findings::words_or_reason(&found.knee, findings::knee);
+        let per_user = findings::words_or_reason(&found.per_user_spot, findings::per_user_spot);
         let peak = findings::words_or_reason(&found.peak, findings::peak);
-        [labelled("Interactive sweet spot", &spot), labelled("Peak throughput (scaling)", &peak)]
+        [
+            labelled("Sweet spot", &spot),
+            labelled("Knee", &knee),
+            labelled("Best level for each user", &per_user),
+            labelled("Peak throughput (scaling)", &peak),
+        ]
     });
     let series = [Series { name: condition.name.clone(), rows: own.clone() }];
     Some(
@@ -363,12 +376,11 @@ fn scaled<'a, 'r>(
     Some((set.conditions.get(place as usize)?, rows.iter().filter(is_own).collect()))
 }
 
-/// The sweet spot and the peak as headlines.
+/// The sweet spot, the knee and the peak as headlines.
 fn scaling_cards(set: &SetSummary, rows: &[Row<'_>]) -> Vec<Card> {
     let Some((condition, own)) = scaled(set, rows) else { return Vec::new() };
     let Some(found) = condition.findings.as_ref() else { return Vec::new() };
-    let spot = found.sweet_spot.found();
-    let spot = spot.map(|spot| cells::sweet_spot_card(spot, choice_reservation(&own, spot.level)));
+    let spots = cells::spot_cards(None, found, |level| choice_reservation(&own, level));
     let peak = found.peak.found().map(|peak| Card {
         label: "Peak of the scaling levels".to_owned(),
         value: number(peak.throughput.value),
@@ -376,7 +388,7 @@ fn scaling_cards(set: &SetSummary, rows: &[Row<'_>]) -> Vec<Card> {
         detail: format!("at {}", level_name(peak.level)),
         doubt: choice_reservation(&own, peak.level),
     });
-    spot.into_iter().chain(peak).collect()
+    spots.into_iter().chain(peak).collect()
 }
 
 /// Why a choice among levels is not reliable: a reservation about the chosen level, or a warm cache at

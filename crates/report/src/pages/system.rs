@@ -3,6 +3,7 @@
 use inferometer_model::deployment::DeploymentFacts;
 use inferometer_model::system::{KnownBy, Machine, ServerFacts};
 
+use super::frame::Server;
 use super::prelude::*;
 use crate::machine::{self, gpus};
 
@@ -11,9 +12,21 @@ const NOT_RECORDED: &str = "not recorded by the version that made this run";
 const NOT_REPORTED: &str = "not reported by the machine";
 const ENVIRONMENT_CHARS_MAX: usize = 60;
 
+/// The hardware of the server, or of each where they differ.
+pub(super) fn hardware(servers: &[Server<'_>]) -> String {
+    let found: Vec<String> = servers.iter().map(|(_, run)| hardware_of(run)).collect();
+    match distinct(found.clone()).as_slice() {
+        [] => NOTHING.to_owned(),
+        [same] => same.clone(),
+        _ => {
+            let named = servers.iter().zip(found).map(|((name, _), it)| format!("{name}: {it}"));
+            named.collect::<Vec<_>>().join("; ")
+        }
+    }
+}
+
 /// The GPUs of the server, or the hardware that an engine simulates; a dash where it is not known.
-pub(super) fn hardware(run: Option<&Summary>) -> String {
-    let Some(run) = run else { return NOTHING.to_owned() };
+fn hardware_of(run: &Summary) -> String {
     let server = run.system.server.as_ref();
     if let Some(simulated) = &run.run.simulated {
         return format!("simulated: {}", simulated.profile);
@@ -30,11 +43,28 @@ pub(super) fn hardware(run: Option<&Summary>) -> String {
     }
 }
 
-pub(super) fn system(run: Option<&Summary>) -> Section {
-    let rows = run.into_iter().flat_map(|run| engine_row(run).into_iter().chain(machines(run)));
-    let rows: Vec<Vec<Cell>> = rows.collect();
+/// Each server has a column; one alone has no name there.
+pub(super) fn system(servers: &[Server<'_>]) -> Section {
+    let own = servers.iter().map(|(_, run)| {
+        engine_row(run).into_iter().chain(machines(run)).collect::<Vec<Vec<Cell>>>()
+    });
+    let own: Vec<Vec<Vec<Cell>>> = own.collect();
+    let components = distinct(own.iter().flatten().map(|row| row[0].clone()));
+    let row = |component: Cell| {
+        let values = own.iter().map(|rows| {
+            let found = rows.iter().find(|row| row[0] == component).map(|row| row[1].clone());
+            found.unwrap_or_else(|| missing("it does not apply to this server"))
+        });
+        let values: Vec<Cell> = values.collect();
+        [component].into_iter().chain(values).collect()
+    };
+    let rows: Vec<Vec<Cell>> = components.into_iter().map(row).collect();
     let has_dash = rows.iter().flatten().any(|cell| cell.text == NOTHING);
-    let columns = ["Component", "Value"].map(Column::left).to_vec();
+    let names = match servers {
+        [_] => vec!["Value"],
+        several => several.iter().map(|(name, _)| *name).collect(),
+    };
+    let columns = ["Component"].into_iter().chain(names).map(Column::left).collect();
     let table = Table::new("system-configuration", "Hardware and software", columns, rows);
     let table = table.noted(has_dash.then_some("– is not known; it is never guessed."));
     section("system", "System Configuration", [table])

@@ -52,7 +52,7 @@ pub(crate) fn r1() -> Facts {
         ];
         add_row(&mut facts, &row.name, row.concurrency, &numbers);
     }
-    add_row(&mut facts, "Concurrency Scaling (c=4)", 4, &[("sweet_spot", 4.0)]);
+    add_row(&mut facts, "Concurrency Scaling (c=4)", 4, &[("per_user_spot", 4.0)]);
     facts
 }
 

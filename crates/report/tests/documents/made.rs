@@ -245,6 +245,7 @@ pub(crate) fn suite() -> (SetSummary, Vec<PointResult>) {
         category: made[0].category.to_owned(),
         purpose: "To be seen".to_owned(),
         levels: made.iter().map(Made::level).collect(),
+        waves: None,
     };
     let question = Question::Suite(Suite {
         name: "small".to_owned(),

@@ -120,7 +120,9 @@ fn the_tables_have_the_known_columns_and_digits() {
 #[test]
 fn the_scaling_section_names_sweet_spot_and_peak_and_draws_them_as_mermaid_too() {
     let text = markdown::render(&page()).text;
-    assert!(text.contains("**Interactive sweet spot:** c=4 ("), "{text}");
+    let spot = "**Sweet spot:** c=8 (255.9 ±5.1 tok/s: the most within ";
+    assert!(text.contains(spot), "{text}");
+    assert!(text.contains("**Best level for each user:** c=4 ("), "{text}");
     assert!(text.contains("41.99 ±0.84 tok/s for each user"), "{text}");
     assert!(text.contains("**Peak throughput (scaling):** c=8 (255.9 ±5.1 tok/s"), "{text}");
     let drawn = "```mermaid\nxychart-beta\n    title \"Output throughput against concurrency\"\n    \

@@ -200,6 +200,7 @@ fn suite_manifest(alone: &[&str], (scaling, levels): (&str, &[u32]), runs: u32) 
         category: category.to_owned(),
         purpose: "something".to_owned(),
         levels,
+        waves: None,
     };
     let mut scenarios: Vec<Scenario> =
         alone.iter().map(|_| scenario("Latency", vec![Level::AsAsked])).collect();

@@ -41,7 +41,7 @@ fn published_figures_give_their_own_answers() {
     let made = published::mi100();
     let text = narrated(&made);
     for known in [
-        "sweet spot is c=4 with 41.99 tok/s per user, a TTFT p99 of 146.2 ms",
+        "sweet spot is c=32 with 387.1 tok/s, a TTFT p99 of 376.3 ms",
         "highest throughput is 387.1 tok/s at c=32",
         "saturates at c=16: the step to c=32 adds 0.6 % and each user loses 49.7 %",
         "TTFT p99 is 3,402 ms, 3.0 times its median of 1,140 ms",

@@ -271,6 +271,7 @@ pub(super) fn suite() -> SetSummary {
         category: category.to_owned(),
         purpose: "shows something".to_owned(),
         levels,
+        waves: None,
     };
     let question = Question::Suite(Suite {
         name: "standard".to_owned(),

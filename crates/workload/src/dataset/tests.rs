@@ -81,6 +81,17 @@ fn share_gpt() -> Value {
 }
 
 #[test]
+fn lengths_that_a_file_would_ignore_are_refused() {
+    for (name, content) in [("d.csv", "prompt\nHi there\n"), ("d.jsonl", "{\"prompt\":\"Hi\"}\n")] {
+        let mut made = made(name, content);
+        assert_eq!(made.read().items.len(), 1);
+        made.spec.input = Some(Lengths::Fixed(100));
+        let said = made.refused();
+        assert!(said.contains("--input-tokens has no effect") && said.contains(name), "{said}");
+    }
+}
+
+#[test]
 fn share_gpt_keeps_first_turns_within_the_usual_limits() {
     let dataset = made("data.json", share_gpt().to_string()).read();
     let lengths: Vec<_> =

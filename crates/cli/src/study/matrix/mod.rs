@@ -38,6 +38,7 @@ pub(crate) const MATRICES: BuiltIns = BuiltIns {
     files: &[
         ("r3", include_str!("builtin/r3.toml")),
         ("r3-concurrency", include_str!("builtin/r3-concurrency.toml")),
+        ("current", include_str!("builtin/current.toml")),
     ],
 };
 
@@ -71,7 +72,7 @@ struct MatrixTable {
     name: Option<String>,
     /// Name for people [default: its short name]
     title: Option<String>,
-    /// Its purpose
+    /// Its purpose, and what its results depend on: a paragraph of its page
     description: Option<String>,
     /// Context lengths, in tokens of a prompt and its answer together [default: not varied]
     #[schemars(inner(range(min = 1)))]
@@ -93,7 +94,7 @@ struct MatrixTable {
     /// Whether cells are measured as they are listed, or in a different random order in every repetition
     /// [default: listed]
     order: Option<RunOrder>,
-    /// Seed of all random values
+    /// Seed of all random values [default: drawn for each command; 1 in virtual time]
     seed: Option<u64>,
     /// Currency of the prices, as a name or a symbol
     currency: Option<String>,
@@ -215,6 +216,7 @@ impl MatrixFile {
         let matrix = Matrix {
             title,
             name,
+            description: table.description.clone().filter(|text| !text.trim().is_empty()),
             presets,
             models,
             cells: Vec::new(),

@@ -10,6 +10,7 @@ mod tests;
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
 use inferometer_model::Spec;
@@ -106,7 +107,11 @@ pub(crate) fn schema() -> Value {
     };
     let mut defaults = table("What holds for every scenario that does not say otherwise");
     let mut sweep = table("Several numbers in flight instead of one");
-    sweep["properties"]["concurrencies"] = tables["sweep"]["properties"]["concurrencies"].clone();
+    for key in ["concurrencies", "waves"] {
+        sweep["properties"][key] = tables["sweep"]["properties"][key].clone();
+    }
+    sweep["properties"]["waves"]["description"] =
+        "Requests of each level as a multiple of its concurrency, and at least `requests`".into();
     let scenario = &mut document["properties"]["scenario"]["items"]["properties"];
     scenario["sweep"] = sweep;
     for shared in SHARED {
@@ -172,7 +177,7 @@ impl SuiteFile {
                 return Err(whole.origins.failure(&at, &what));
             };
             let category = written.category.filter(is_said).unwrap_or_else(|| name.clone());
-            scenarios.push(Scenario { category, purpose, levels: Vec::new() });
+            scenarios.push(Scenario { category, purpose, levels: Vec::new(), waves: None });
             let mut own = whole.part(&at);
             if let Some(tables) = own.tree.as_object_mut() {
                 tables.retain(|_, table| table.is_object());
@@ -270,12 +275,18 @@ fn resolve(
         let drafted = draft_scenario(&arguments.experiment.headers, layer).map_err(about)?;
         let sorted = SortedLevels::from_file(drafted.sweep.concurrencies.as_ref());
         scenario.levels = sorted.levels;
+        scenario.waves = drafted.sweep.waves.and_then(NonZeroU32::new);
+        if scenario.waves.is_some() && scenario.levels == [Level::AsAsked] {
+            return Err(about(Failure::usage(
+                "`sweep.waves` is a multiple of the levels in `sweep.concurrencies`, and there are none",
+            )));
+        }
         let spec = spec_at_levels(&drafted, &scenario.levels, None, 1, arguments.virtual_time);
         let spec = spec.map_err(about)?;
         if !sorted.was_sorted {
             notes.push(format!("the levels of `{name}` are sorted, each once"));
         }
-        notes.extend(too_few_requests(name, &spec, &scenario.levels));
+        notes.extend(too_few_requests(name, &spec, scenario));
         conditions.push((Condition { name: name.clone(), spec }, drafted.secrets));
         repeat.get_or_insert((drafted.repetition, drafted.restart_timeout));
     }
@@ -289,9 +300,10 @@ fn resolve(
     Ok(StudyPlan { restart_timeout, notes, ..plan })
 }
 
-fn too_few_requests(name: &str, spec: &Spec, levels: &[Level]) -> Option<String> {
+fn too_few_requests(name: &str, spec: &Spec, scenario: &Scenario) -> Option<String> {
     let Extent::Requests(requests) = spec.load.extent else { return None };
-    let users = levels.iter().filter_map(|level| match (level, &spec.load.shape) {
+    let levels = scenario.levels.iter().filter(|_| scenario.waves.is_none());
+    let users = levels.filter_map(|level| match (level, &spec.load.shape) {
         (Level::Concurrency(users), _)
         | (Level::AsAsked, LoadShape::Closed { concurrency: users, .. }) => Some(users.get()),
         (Level::AsAsked, LoadShape::Open { .. }) | (Level::Rate(_) | Level::Unlimited, _) => None,
@@ -451,7 +463,7 @@ fn leaves(tree: &Value) -> Vec<Vec<String>> {
 fn hash(study: &StudySpec, files: &mut Files) -> Result<String> {
     let Some(suite) = study.suite() else { return Ok(String::new()) };
     let mut scenarios = Vec::new();
-    for (Condition { name, spec }, Scenario { levels, .. }) in
+    for (Condition { name, spec }, Scenario { levels, waves, .. }) in
         study.conditions.iter().zip(&suite.scenarios)
     {
         let mut workload = Workload { tokenizer: None, ..spec.workload.clone() };
@@ -459,7 +471,7 @@ fn hash(study: &StudySpec, files: &mut Files) -> Result<String> {
         files.replace(spec, &mut workload.source, &mut held)?;
         let mut slos: Vec<String> = spec.slos.iter().map(ToString::to_string).collect();
         slos.sort_unstable();
-        scenarios.push(json!({
+        let mut scenario = json!({
             "name": name,
             "api": spec.api,
             "workload": workload,
@@ -468,7 +480,12 @@ fn hash(study: &StudySpec, files: &mut Files) -> Result<String> {
             "levels": levels,
             "slo": slos,
             "limits": spec.limits,
-        }));
+        });
+        // Suites from before there were waves keep their hash.
+        if let Some(waves) = waves {
+            scenario["waves"] = waves.get().into();
+        }
+        scenarios.push(scenario);
     }
     let repetition = &study.repetition;
     let mut asked = json!({

@@ -3,8 +3,10 @@
 use std::path::Path;
 
 use clap::CommandFactory;
-use inferometer_model::spec::LoadShape;
+use inferometer_model::Spec;
+use inferometer_model::spec::{Extent, LoadShape};
 use inferometer_model::study::{Condition, Level, Prompts, Scenario, Suite};
+use inferometer_study::play::known_specs;
 
 use super::{Files, SUITES, SuiteFile, belongs_to_scenarios, resolve};
 use crate::arguments::{Arguments, Command, SuiteArguments};
@@ -12,6 +14,7 @@ use crate::experiment::{Layer, schema};
 use crate::study::StudyPlan;
 
 const STANDARD: &str = include_str!("builtin/standard.toml");
+const QUICK: &str = include_str!("builtin/quick.toml");
 const METHODOLOGY: &str = include_str!("builtin/methodology.toml");
 
 fn resolved(text: &str) -> StudyPlan {
@@ -114,6 +117,26 @@ fn the_standard_suite_asks_what_it_says() {
     assert!(alone.iter().all(|scenario| scenario.levels == [Level::AsAsked]));
 }
 
+/// With fewer, the start and the end of a level are a large part of it.
+#[test]
+fn every_level_of_standard_and_quick_has_ten_requests_for_each_user() {
+    for text in [STANDARD, QUICK] {
+        let plan = resolved(text);
+        for spec in known_specs(&plan.study) {
+            let LoadShape::Closed { concurrency, .. } = spec.load.shape else { panic!("{spec:?}") };
+            let Extent::Requests(requests) = spec.load.extent else { panic!("{spec:?}") };
+            assert!(10 * u64::from(concurrency.get()) <= requests.get(), "{:?}", spec.load);
+        }
+        let requests = |spec: &Spec| match spec.load.extent {
+            Extent::Requests(requests) => requests.get(),
+            _ => 0,
+        };
+        let specs = known_specs(&plan.study);
+        assert_eq!(specs.len(), 10);
+        assert_eq!(specs.last().map(requests), Some(320), "32 users, ten each");
+    }
+}
+
 #[test]
 fn how_a_suite_is_written_does_not_change_its_hash() {
     let hash = hashed(STANDARD);
@@ -127,7 +150,7 @@ fn how_a_suite_is_written_does_not_change_its_hash() {
             "input_tokens = 2048\noutput_tokens = 512",
             "output_tokens = 512\ninput_tokens = 2048",
         )
-        .replace("concurrency = 1\nrequests = 20", "requests = 20\nconcurrency = 1");
+        .replace("concurrency = 1\nrequests = 30", "requests = 30\nconcurrency = 1");
     assert_ne!(turned, STANDARD);
     assert_eq!(hashed(&turned), hash, "the order of keys");
     let reworded = STANDARD

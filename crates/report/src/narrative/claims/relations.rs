@@ -636,9 +636,11 @@ impl Clause<'_> {
 
     /// Each place that the statement names must be the sweet spot of its own levels.
     pub(super) fn check_sweet_spot(&self) {
-        if !self.has(Meaning::SweetSpot) {
-            return;
-        }
+        let said = self.terms.iter().find_map(|term| match term {
+            Term::Word(Meaning::SweetSpot(metric)) => Some(*metric),
+            _ => None,
+        });
+        let Some(metric) = said else { return };
         if self.locations().is_empty() {
             self.unchecked("a sweet spot at no level");
         }
@@ -647,7 +649,7 @@ impl Clause<'_> {
                 self.missing("a sweet spot");
                 continue;
             };
-            let spot = Subject { metric: "sweet_spot", statistic: None, place };
+            let spot = Subject { metric, statistic: None, place };
             let mut levels = self.known.levels_beside(scenario).into_iter();
             let other = levels.find_map(|level| self.known.value(spot.at(level)));
             match (self.known.value(spot), other) {

@@ -41,7 +41,9 @@ pub(super) enum Meaning {
     AcrossPercentiles,
     /// `far from`: says that something is not so, which is not read.
     Denial,
-    SweetSpot,
+    /// By the name of its fact: the highest throughput within the SLOs, or what the reference report
+    /// calls the interactive sweet spot.
+    SweetSpot(&'static str),
     /// `use`: asks for a reason that is checked.
     Advice,
     /// Begins another statement.
@@ -71,7 +73,7 @@ impl Meaning {
             Self::Metric(_)
             | Self::Statistic(_)
             | Self::Level(_)
-            | Self::SweetSpot
+            | Self::SweetSpot(_)
             | Self::Advice
             | Self::Break
             | Self::Open
@@ -218,7 +220,8 @@ pub(super) const PHRASES: &[(Meaning, &str)] = {
         (Metric("error_rate"), "error rate | errors"),
         (Metric("goodput"), "goodput"),
         (Metric("cached_share"), "cached share"),
-        (SweetSpot, "sweet spot | interactive sweet spot"),
+        (SweetSpot("sweet_spot"), "sweet spot"),
+        (SweetSpot("per_user_spot"), "interactive sweet spot | best level for each user"),
         (Advice, "use | choose | prefer"),
         (Statistic("mean"), "mean | average"),
         (Statistic("p50"), "median | p50"),

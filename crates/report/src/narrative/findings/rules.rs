@@ -11,7 +11,6 @@ use crate::narrative::Sentence;
 use crate::narrative::facts::Overload;
 
 /// p99 over median of TTFT: the slowest of a hundred waits as long again as a usual request takes.
-/// The rule of the interactive sweet spot has the same factor.
 const TAIL_LONG: f64 = 2.0;
 
 /// Mean over median of TTFT: half as much again is more than one slow request in fifty can add,
@@ -52,9 +51,6 @@ const READINGS_FEWEST: f64 = 10.0;
 /// The longest gap over the median of ITL: one gap of a run is always long, so the threshold is higher
 /// than that of p99.
 const PAUSE_SINGLE: f64 = 10.0;
-
-/// TTFT p99 in milliseconds: an answer that begins later is not interactive.
-const INTERACTIVE_MS: f64 = 2_000.0;
 
 /// Requests that are sent together as the run begins, as a share of all: from a tenth on they reach
 /// down to p90.
@@ -142,28 +138,18 @@ fn verdict(page: &Page<'_>) -> Option<Sentence> {
     let verdict = page.set.map(|set| set.verdict).or_else(of_run)?;
     let words =
         " (degraded levels: {=degraded} of {=levels}; levels with an invalid run: {=invalid})";
-    let detail = if verdict == Verdict::Valid { None } else { say!(page, words) };
+    let detail = if verdict < Verdict::Degraded { None } else { say!(page, words) };
     say!(page, "The result is {*}{}.", verdict.key(), detail)
 }
 
 fn interactive_spot(page: &Page<'_>, family: &Family<'_>) -> Option<Sentence> {
     let spot = page.sweet_spot(family)?;
-    let lead = if is_interactive(page, spot)? {
-        "The interactive sweet spot is "
-    } else {
-        "The best level for each user by the rule of the sweet spot is "
-    };
     let words = " It is the lowest level that was measured, with {share_of_peak} of the peak \
                  throughput.";
     let lowest = if is_lowest(page, family, spot) { say!(page, spot => words) } else { None };
-    let words = "{}{level} with {>per_user_throughput} per user, a TTFT p99 of {ttft.p99} and a TPOT \
-                 p99 of {tpot.p99}.{}";
-    say!(page, spot => words, lead, lowest)
-}
-
-/// Whether an answer begins soon enough; `None` where TTFT is not known.
-fn is_interactive(page: &Page<'_>, row: &Row<'_>) -> Option<bool> {
-    Some(page.value(page.at(row, metric::TTFT.p99())?) <= INTERACTIVE_MS)
+    let words = "The sweet spot is {level} with {>output_throughput}, a TTFT p99 of {ttft.p99} and a \
+                 TPOT p99 of {tpot.p99}.{}";
+    say!(page, spot => words, lowest)
 }
 
 /// Whether no lower level could have been chosen.
@@ -831,9 +817,9 @@ pub(super) fn advice(page: &Page<'_>) -> Vec<Sentence> {
 
 fn interactive(page: &Page<'_>, family: &Family<'_>) -> Option<Sentence> {
     let spot = page.sweet_spot(family)?;
-    let is_interactive = is_interactive(page, spot)?;
+    let is_default = family.findings.sweet_spot.found()?.default_slos;
     let lead =
-        if is_interactive { "For interactive use keep to " } else { "Where users wait, keep to " };
+        if is_default { "For interactive use keep to " } else { "Within the SLOs keep to " };
     let (warm, evidence) = match warm_cache(page, family) {
         Some((true, evidence)) => (", with a warm prefix cache; new prompts take longer", evidence),
         Some((false, evidence)) => {
@@ -841,12 +827,9 @@ fn interactive(page: &Page<'_>, family: &Family<'_>) -> Option<Sentence> {
         }
         None => ("", None),
     };
-    let words = "{}{level}: per-user throughput is {>per_user_throughput} and TTFT p99 is \
-                 {ttft.p99}{~}{}.{}";
-    let is_clear = is_interactive && !is_lowest(page, family, spot);
-    let hint = " It is the best of the measured levels by the rule: compare it with your own SLO \
-                (`--slo`).";
-    let hint = if is_clear { None } else { say!(page, hint) };
+    let words =
+        "{}{level}: output throughput is {>output_throughput} and TTFT p99 is {ttft.p99}{~}{}.{}";
+    let hint = if is_default { say!(page, " Set your own SLOs with `--slo`.") } else { None };
     say!(page, spot => words, lead, evidence, warm, hint)
 }
 

@@ -26,7 +26,8 @@ pub(in crate::pages) fn subject(set: &SetSummary, matrix: &MatrixSummary) -> Vec
     let embedded = subjects.filter(|subject| subject.embedded && subject.simulated.is_none());
     let targets = distinct(embedded.map(set::target)).into_iter().take(3);
     let targets = targets.map(|target| (String::new(), plain(format!("at {target}"))));
-    [("matrix".to_owned(), plain(words))].into_iter().chain(targets).collect()
+    let about = matrix.description.as_deref().map(|text| ("about".to_owned(), plain(text)));
+    [("matrix".to_owned(), plain(words))].into_iter().chain(about).chain(targets).collect()
 }
 
 /// The winners, every row where there are few, and the failures.

@@ -146,6 +146,7 @@ mod tests {
                 question: Question::Matrix(Matrix {
                     name: "two".to_owned(),
                     title: "Two".to_owned(),
+                    description: None,
                     presets: vec![preset("small"), preset("=HYPERLINK(1)")],
                     models: vec![MatrixModel {
                         name: "m, \"7B\"".to_owned(),

@@ -43,6 +43,7 @@ fn run_with_p99(value: f64, interval: Option<(f64, f64)>) -> Summary {
     run_with("ttft", |found| {
         let MetricValue::Distribution(found) = found else { panic!("a distribution") };
         (found.n, found.p99, found.not_certified) = (1_000, Some(value), Vec::new());
+        found.max = Some(10_000.0);
         found.intervals.p99 = interval.and_then(|(low, high)| Interval::new(low, high));
     })
 }
@@ -133,7 +134,7 @@ fn what_is_doubtful_is_undecided_and_says_why() {
     assert!(judged("ttft.p99<500ms", &run_with_p99(1.0, None)).contains("too few samples"));
     let dependent = run_with("ttft", |found| {
         let MetricValue::Distribution(found) = found else { panic!("a distribution") };
-        (found.n, found.effective_n) = (700, Some(88.0));
+        (found.n, found.effective_n, found.max) = (700, Some(88.0), Some(10_000.0));
         found.not_certified = vec![Percentile::P99];
     });
     assert!(judged("ttft.p99<1s", &dependent).contains("about 88 of 700"));
@@ -212,6 +213,7 @@ fn dependent_run(p99: f64, n: u64) -> Summary {
     run_with("ttft", |found| {
         let MetricValue::Distribution(found) = found else { panic!("a distribution") };
         (found.n, found.p99, found.effective_n) = (n, Some(p99), Some(88.0));
+        found.max = Some(10_000.0);
         found.not_certified = vec![Percentile::P99, Percentile::P999];
     })
 }

@@ -13,7 +13,7 @@ fn threshold(name: &str, relation: Relation, limit: f64) -> Threshold {
 fn evidence(value: f64, interval: Option<(f64, f64)>, n: u64) -> Evidence {
     let interval = interval.and_then(|(low, high)| Interval::new(low, high));
     let estimate = Estimate { value, interval, n, effective_n: None, certified: true };
-    Evidence { estimate, certified: Vec::new(), requests: n, runs: 1 }
+    Evidence { estimate, certified: Vec::new(), highest: None, requests: n, runs: 1 }
 }
 
 /// A p99 of too few samples, beside percentiles that have enough.
@@ -97,6 +97,40 @@ fn a_clean_run_says_how_many_requests_would_show_it() {
     assert!(shown.high <= 0.01, "and it does: {shown:?}");
     let impossible = reason(threshold("error_rate", Relation::Below, 0.0), &found);
     assert!(impossible.contains("too close to the limit"), "{impossible}");
+}
+
+#[test]
+fn so_many_values_below_the_limit_meet_a_percentile_that_is_not_certified() {
+    use ThresholdVerdict::{Met, Undecided};
+    let at = |n, highest, effective_n| {
+        let mut found = uncertified(n, &[]);
+        (found.highest, found.estimate.effective_n) = (Some(highest), effective_n);
+        threshold("ttft.p99", Relation::Below, 500.0).judge(&found)
+    };
+    assert_eq!(at(367, 490.0, None).verdict, Undecided, "0.99^367 is more than 2.5 %");
+    let met = at(368, 490.0, None);
+    assert_eq!(met.verdict, Met);
+    let why = "the highest of all 368 values is 490.0 ms";
+    assert_eq!(met.reason.as_deref(), Some(why));
+    assert_eq!(at(368, 501.0, None).verdict, Undecided, "one is above");
+    assert_eq!(at(660, 490.0, Some(300.0)).verdict, Undecided, "worth 300 independent values");
+    assert_eq!(at(660, 490.0, Some(400.0)).verdict, Met);
+    assert_eq!(at(660, 250.0, Some(80.0)).verdict, Met, "all are far below the limit");
+    assert_eq!(at(300, 1.0, None).verdict, Undecided, "so few show nothing, however quick");
+}
+
+#[test]
+fn a_requirement_says_how_many_requests_can_show_it() {
+    let needed = |text: &str| {
+        let slo = text.parse().unwrap();
+        Requirement::from_slo(&slo, LatencyOrigin::Sent).unwrap().requests_needed()
+    };
+    assert_eq!(needed("ttft.p99<500ms"), Some(670));
+    assert_eq!(needed("ttft.p50<500ms"), Some(11));
+    assert_eq!(needed("error_rate<1%"), Some(390));
+    assert_eq!(needed("attainment>=95%"), Some(73));
+    assert_eq!(needed("error_rate<=0%"), None, "no number shows that nothing ever fails");
+    assert_eq!((needed("ttft.mean<1s"), needed("output_throughput>5")), (None, None));
 }
 
 #[test]
