@@ -68,7 +68,9 @@ static DRAWN_SEED: OnceLock<u64> = OnceLock::new();
 /// Prints the seed that this command has drawn because none was given.
 pub(crate) fn announce_seed(quiet: bool) {
     if let Some(seed) = DRAWN_SEED.get().filter(|_| !quiet) {
-        output::talk(&format!("seed {seed} was drawn: the same command with --seed {seed} repeats it"));
+        output::talk(&format!(
+            "seed {seed} was drawn: the same command with --seed {seed} repeats it"
+        ));
     }
 }
 

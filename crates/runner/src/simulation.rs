@@ -629,8 +629,7 @@ impl VirtualEngine {
         // The profile's queues, in which nothing but steps takes time: the live engine's `--step`.
         let config = profile.scheduler;
         let title = format!("constant step of {step:?}");
-        let facts =
-            Simulated { profile: title, engine: describe(&config), model_error: None };
+        let facts = Simulated { profile: title, engine: describe(&config), model_error: None };
         let scheduler = Scheduler::new(config, StepModel::constant(step));
         Ok(Self::assemble(scheduler, FrontCosts::IMMEDIATE, facts, profile.model.title))
     }

@@ -227,10 +227,7 @@ fn sweeps_are_matched_level_by_level_and_decide_together() {
         .collect();
     assert_eq!(
         unmatched,
-        [
-            ("c=4".to_owned(), &["A".to_owned()][..]),
-            ("c=32".to_owned(), &["B".to_owned()][..]),
-        ]
+        [("c=4".to_owned(), &["A".to_owned()][..]), ("c=32".to_owned(), &["B".to_owned()][..]),]
     );
     assert!(found.is_regression());
     let (outcome, level) =

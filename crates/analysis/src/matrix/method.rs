@@ -130,6 +130,7 @@ mod tests {
             flags: BTreeMap::new(),
         };
         Matrix {
+            description: None,
             name: "made".to_owned(),
             title: String::new(),
             presets: vec![Preset { name: "one".to_owned(), ..Preset::default() }],

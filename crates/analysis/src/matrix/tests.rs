@@ -80,6 +80,7 @@ impl Made {
         let model = |name: &str| MatrixModel { name: name.to_owned(), label: name.to_owned() };
         Self {
             matrix: Matrix {
+                description: None,
                 name: "made".to_owned(),
                 title: "Made".to_owned(),
                 presets: PRESETS.map(preset).into(),

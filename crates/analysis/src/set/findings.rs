@@ -251,7 +251,8 @@ impl SweetSpot {
 /// The levels that meet all thresholds. Each has a value for each threshold, and then its throughput.
 fn meeting(numbers: &[f64], thresholds: &[Threshold]) -> Vec<usize> {
     let levels = numbers.chunks(thresholds.len() + 1).enumerate();
-    let meets = |values: &[f64]| thresholds.iter().zip(values).all(|(it, value)| it.is_met_by(*value));
+    let meets =
+        |values: &[f64]| thresholds.iter().zip(values).all(|(it, value)| it.is_met_by(*value));
     levels.filter(|(_, values)| meets(values)).map(|(place, _)| place).collect()
 }
 

@@ -17,8 +17,8 @@ use inferometer_model::endpoint::Api;
 use inferometer_model::observations::Simulated;
 use inferometer_model::spec::{Lengths, SourceKind};
 use inferometer_model::study::{
-    Condition, DeploymentRecord, Dimension, Level, Point, PointFailure, Question, RunOrder, SetManifest,
-    StopAt, StudySpec,
+    Condition, DeploymentRecord, Dimension, Level, Point, PointFailure, Question, RunOrder,
+    SetManifest, StopAt, StudySpec,
 };
 use serde::{Deserialize, Serialize};
 

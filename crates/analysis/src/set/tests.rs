@@ -124,8 +124,11 @@ fn a_simulation_that_repeats_itself_says_so() {
             .collect();
         for result in &mut results {
             let (profile, engine) = ("default".to_owned(), "as it is".to_owned());
-            result.summary.run.simulated =
-                Some(inferometer_model::observations::Simulated { profile, engine, model_error: None });
+            result.summary.run.simulated = Some(inferometer_model::observations::Simulated {
+                profile,
+                engine,
+                model_error: None,
+            });
         }
         let set = SetSummary::summarize(&manifest(Question::Repeat, &["a"]), &results);
         set.warnings.iter().any(|notice| notice.key == "identical-runs")

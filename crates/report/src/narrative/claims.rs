@@ -137,9 +137,7 @@ impl Findings {
 
 /// What the checker calls a quantity of the facts; `None` where it has no word for it.
 pub fn quantity_name(quantity: &str) -> Option<&'static str> {
-    let is_meant = |meaning: &Meaning| {
-        matches!(meaning, Meaning::Metric(name) | Meaning::SweetSpot(name) if *name == quantity)
-    };
+    let is_meant = |meaning: &Meaning| matches!(meaning, Meaning::Metric(name) | Meaning::SweetSpot(name) if *name == quantity);
     let (_, phrases) = PHRASES.iter().find(|(meaning, _)| is_meant(meaning))?;
     phrases.split(" | ").next()
 }

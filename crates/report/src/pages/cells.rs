@@ -137,7 +137,8 @@ pub(crate) fn spot_cards(
         card(&format!("Sweet spot{of_server}"), level_name(spot.level), "", detail, doubt)
     });
     let knee = found.knee.found().map(|knee| {
-        let detail = format!("{} {}", number(knee.throughput.value), findings::unit(&knee.quantity));
+        let detail =
+            format!("{} {}", number(knee.throughput.value), findings::unit(&knee.quantity));
         card(&format!("Knee{of_server}"), level_name(knee.level), "", detail, doubt(knee.level))
     });
     spot.into_iter().chain(knee).collect()

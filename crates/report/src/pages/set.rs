@@ -35,9 +35,8 @@ pub fn set(input: &SuiteInput<'_>) -> Document {
     let by_condition = rows::of_conditions(set, points);
     let rows: Vec<Row<'_>> = by_condition.iter().flatten().cloned().collect();
     let servers = set.conditions.iter().zip(&by_condition);
-    let servers = servers.filter_map(|(one, own)| {
-        Some((one.name.as_str(), own.iter().find_map(Row::drawn)?))
-    });
+    let servers = servers
+        .filter_map(|(one, own)| Some((one.name.as_str(), own.iter().find_map(Row::drawn)?)));
     let servers: Vec<frame::Server<'_>> = servers.collect();
     let (title, question) = question(set);
     let about = about(set, servers, models(set), Some(("Question", question)));

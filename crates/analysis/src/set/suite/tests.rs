@@ -62,6 +62,7 @@ fn manifest(prompts: Prompts, rows: &[PublishedRow]) -> SetManifest {
         category: "Latency".to_owned(),
         purpose: "shows something".to_owned(),
         levels,
+        waves: None,
     };
     let (alone, scaling) = rows.split_at(5);
     let levels = scaling.iter().map(|row| Level::Concurrency(users(row))).collect();
@@ -225,7 +226,7 @@ fn prefill_decode_and_per_user_columns_are_the_published_ones_to_the_digit() {
 fn the_sweet_spot_and_the_peak_are_the_published_ones() {
     let set = played(Prompts::Same, |_, _| {});
     let findings = set.conditions[5].findings.as_ref().unwrap();
-    let spot = findings.sweet_spot.found().unwrap();
+    let spot = findings.per_user_spot.found().unwrap();
     assert_eq!(spot.level.to_string(), "c=4");
     assert_eq!(format!("{:.1}", spot.per_user_throughput.value), "42.0");
     let peak = findings.peak.found().unwrap();

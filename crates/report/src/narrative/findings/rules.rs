@@ -818,8 +818,7 @@ pub(super) fn advice(page: &Page<'_>) -> Vec<Sentence> {
 fn interactive(page: &Page<'_>, family: &Family<'_>) -> Option<Sentence> {
     let spot = page.sweet_spot(family)?;
     let is_default = family.findings.sweet_spot.found()?.default_slos;
-    let lead =
-        if is_default { "For interactive use keep to " } else { "Within the SLOs keep to " };
+    let lead = if is_default { "For interactive use keep to " } else { "Within the SLOs keep to " };
     let (warm, evidence) = match warm_cache(page, family) {
         Some((true, evidence)) => (", with a warm prefix cache; new prompts take longer", evidence),
         Some((false, evidence)) => {
