@@ -227,10 +227,7 @@ fn sweeps_are_matched_level_by_level_and_decide_together() {
         .collect();
     assert_eq!(
         unmatched,
-        [
-            ("4 at once".to_owned(), &["A".to_owned()][..]),
-            ("32 at once".to_owned(), &["B".to_owned()][..]),
-        ]
+        [("c=4".to_owned(), &["A".to_owned()][..]), ("c=32".to_owned(), &["B".to_owned()][..]),]
     );
     assert!(found.is_regression());
     let (outcome, level) =
@@ -262,7 +259,7 @@ fn a_level_that_says_nothing_is_named_and_the_others_decide() {
     let [without] = outcome.without.as_slice() else { panic!("{:?}", outcome.without) };
     assert_eq!(
         (without.at.to_string().as_str(), without.reason.as_str()),
-        ("4 at once", "no run of one side has it")
+        ("c=4", "no run of one side has it")
     );
     assert!(!found.decides_nothing());
 
@@ -271,7 +268,7 @@ fn a_level_that_says_nothing_is_named_and_the_others_decide() {
     let outcome = &found.outcomes[0];
     assert_eq!(outcome.judgement, Judgement::NotCompared);
     assert!(found.decides_nothing() && found.has_runs() && outcome.without.is_empty());
-    assert_eq!(outcome.reason.as_deref(), Some("no run of one side has it (4 at once)"));
+    assert_eq!(outcome.reason.as_deref(), Some("no run of one side has it (c=4)"));
 }
 
 /// A run that does not have what decides.

@@ -183,7 +183,7 @@ fn a_level_of_invalid_runs_has_no_numbers_and_says_why() {
     assert_eq!((throughput(level).mean, throughput(level).n), (None, 0));
     assert!(throughput(level).reason.is_some());
     assert_eq!(found.verdict, Verdict::Invalid);
-    assert!(found.warnings[0].text.ends_with("no valid run is left of 4 at once"));
+    assert!(found.warnings[0].text.ends_with("no valid run is left of c=4"));
     let findings = found.conditions[0].findings.as_ref().unwrap();
     assert!(findings.peak.found().is_none() && findings.sweet_spot.found().is_none());
 }
@@ -252,7 +252,7 @@ fn a_stored_document_is_read_back_and_the_same_runs_give_the_same_bytes() {
         open_ended: false,
         runs: 9,
         undecided: vec![8.5],
-        words: "8 at once".to_owned(),
+        words: "c=8".to_owned(),
     }]);
     let read = SetSummary::from_json_bytes(&found.to_json_bytes()).unwrap();
     assert_eq!(read, found);

@@ -98,7 +98,7 @@ impl ResultFile {
         let rate = |typed: Option<i64>| typed.and_then(|rate| u64::try_from(rate).ok());
         let ramp = || {
             Some(Ramp {
-                strategy: typed.load.ramp_up_strategy?.name().to_owned(),
+                strategy: typed.load.ramp_up_strategy?.to_string(),
                 start_rps: rate(typed.load.ramp_up_start_rps)?,
                 end_rps: rate(typed.load.ramp_up_end_rps)?,
             })

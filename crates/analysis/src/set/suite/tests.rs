@@ -226,10 +226,10 @@ fn the_sweet_spot_and_the_peak_are_the_published_ones() {
     let set = played(Prompts::Same, |_, _| {});
     let findings = set.conditions[5].findings.as_ref().unwrap();
     let spot = findings.sweet_spot.found().unwrap();
-    assert_eq!(spot.level.to_string(), "4 at once");
+    assert_eq!(spot.level.to_string(), "c=4");
     assert_eq!(format!("{:.1}", spot.per_user_throughput.value), "42.0");
     let peak = findings.peak.found().unwrap();
-    assert_eq!(peak.level.to_string(), "32 at once");
+    assert_eq!(peak.level.to_string(), "c=32");
     assert_eq!(format!("{:.1}", peak.throughput.value), "387.1");
     assert!(set.conditions[..5].iter().all(|condition| condition.findings.is_none()));
 }
