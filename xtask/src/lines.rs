@@ -63,16 +63,16 @@ pub(crate) fn code_lines(text: &str) -> usize {
     let mut lines = text.lines();
     let mut counted = 0;
     while let Some(line) = lines.next() {
-        if line.trim() == "#[cfg(test)]" {
-            // In formatted code an item ends with the first line of its own indentation that ends
-            // with its brace or semicolon.
-            let indent = line.len() - line.trim_start().len();
-            let is_end = |line: &str| {
-                line.get(..indent + 1).is_some_and(|start| !start.ends_with(' '))
-                    && line.ends_with(['}', ';'])
-            };
-            lines.by_ref().find(|line| is_end(line));
-        } else if !line.trim().is_empty() && !line.trim().starts_with("//") {
+        let code = line.trim();
+        if code == "#[cfg(test)]" || code.starts_with("#[cfg(all(test,") {
+            // In formatted code a block ends with a brace at its own indentation.
+            let indent = &line[..line.len() - line.trim_start().len()];
+            let begin = lines.by_ref().find(|line| line.ends_with(['{', ';']));
+            if begin.is_some_and(|begin| begin.ends_with('{')) {
+                let is_end = |line: &str| matches!(line.strip_prefix(indent), Some("}" | "};"));
+                lines.by_ref().find(|line| is_end(line));
+            }
+        } else if !code.is_empty() && !code.starts_with("//") {
             counted += 1;
         }
     }
@@ -88,5 +88,8 @@ mod tests {
         let text = "//! Header.\n\nuse a;\n\n#[cfg(test)]\nmod fixture;\n\nfn f() {\n    // Why.\n    \
                     g('{', \"}\");\n}\n\n#[cfg(test)]\nmod tests {\n    #[test]\n    fn t() {}\n}\n";
         assert_eq!(code_lines(text), 4);
+        let text =
+            "#[cfg(all(test, unix))]\nmod tests {\n    const A: &str = \"\nx;\n\";\n}\nuse a;\n";
+        assert_eq!(code_lines(text), 1);
     }
 }

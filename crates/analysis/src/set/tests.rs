@@ -255,7 +255,7 @@ fn a_stored_document_is_read_back_and_the_same_runs_give_the_same_bytes() {
         open_ended: false,
         runs: 9,
         undecided: vec![8.5],
-        words: "8 at once".to_owned(),
+        words: "c=8".to_owned(),
     }]);
     let read = SetSummary::from_json_bytes(&found.to_json_bytes()).unwrap();
     assert_eq!(read, found);

@@ -359,13 +359,13 @@ fn those(
 fn cut_levels(
     levels: &[LevelSummary],
     answers_missing: bool,
-) -> Option<(Vec<&LevelSummary>, u64, u64, String)> {
+) -> Option<(Vec<&LevelSummary>, String, String, String)> {
     let is_wanted = |cut: &Cut| cut.answers_missing == answers_missing;
     let bad = those(levels, |level| level.cut.as_ref().is_some_and(is_wanted))?;
     let cuts = || bad.iter().filter_map(|level| level.cut.as_ref());
     let limit = cuts().next()?.limits.first().cloned().unwrap_or_default();
-    let ended = cuts().map(|cut| cut.ended).sum();
-    let scheduled = cuts().map(|cut| cut.scheduled).sum();
+    let ended = fmt::count(cuts().map(|cut| cut.ended).sum());
+    let scheduled = fmt::count(cuts().map(|cut| cut.scheduled).sum());
     Some((bad, ended, scheduled, limit))
 }
 

@@ -254,5 +254,5 @@ fn tokens_are_reconciled_or_say_why_not() {
     server.tokens_apart.generation = None;
     server.tokens_not_compared = Some("a request failed".to_owned());
     let page = run_page(&summary);
-    assert!(page.contains("+1.23 %"), "{page}");
+    assert!(page.contains("+1.2 %"), "{page}");
 }
