@@ -228,7 +228,7 @@ fn severity(summary: &Value, key: &str) -> Option<String> {
 fn assert_found(summary: &Value, key: &str, expected: &str) {
     let found = severity(summary, key);
     assert_eq!(found.as_deref(), Some(expected), "{key}: {:#}", summary["warnings"]);
-    assert_ne!(summary["verdict"], "valid");
+    assert!(["degraded", "invalid"].contains(&summary["verdict"].as_str().unwrap()));
 }
 
 #[test]
@@ -251,7 +251,7 @@ fn a_saturated_client_is_not_the_server() {
     let found = summary(&[&run[..], &load].concat(), folder.path());
     let is_found = ["slots-empty", "driver-busy"].iter().any(|key| severity(&found, key).is_some());
     assert!(is_found, "{:#}", found["warnings"]);
-    assert_ne!(found["verdict"], "valid");
+    assert!(["degraded", "invalid"].contains(&found["verdict"].as_str().unwrap()));
 }
 
 /// T2: the client is stopped for 90 ms, twice a second.
@@ -278,7 +278,7 @@ fn a_client_that_stands_still_is_not_the_server() {
     let ran = child.wait_with_output().unwrap();
     let found: Value = serde_json::from_slice(&ran.stdout).unwrap();
     assert!(severity(&found, "slots-empty").is_some(), "{:#}", found["warnings"]);
-    assert_ne!(found["verdict"], "valid");
+    assert!(["degraded", "invalid"].contains(&found["verdict"].as_str().unwrap()));
 }
 
 /// T3: the second night sends the prompts of the first to a server that is silent about its cache.
@@ -338,7 +338,7 @@ fn an_open_loop_beyond_capacity_does_not_settle() {
     let found = simulate(&load);
     let is_found = ["piling-up", "never-settled"].iter().any(|key| severity(&found, key).is_some());
     assert!(is_found, "{:#}", found["warnings"]);
-    assert_ne!(found["verdict"], "valid");
+    assert!(["degraded", "invalid"].contains(&found["verdict"].as_str().unwrap()));
 }
 
 /// T8: half of the answers are well-formed and empty.
@@ -376,7 +376,7 @@ fn a_capped_rate_beyond_capacity_is_found() {
 fn requests_that_wait_for_a_connection_are_not_in_flight() {
     let found = measure(Behaviour { accepts: Some(2), ..HONEST });
     assert!(severity(&found, "slots-empty").is_some(), "{:#}", found["warnings"]);
-    assert_ne!(found["verdict"], "valid");
+    assert!(["degraded", "invalid"].contains(&found["verdict"].as_str().unwrap()));
 }
 
 /// T15: answers that end early, arrive at the end, or stay open; and a run of a few milliseconds.

@@ -104,9 +104,10 @@ fn a_file_is_a_whole_experiment() {
 
 #[test]
 fn a_file_and_the_same_flags_are_the_same_plan() {
-    let file = "[workload]\ninput_tokens = 64\noutput_tokens = 8\n[load]\nrate = 5\nrequests = 9\n";
+    let file = "[workload]\ninput_tokens = 64\noutput_tokens = 8\nseed = 3\n[load]\nrate = 5\nrequests = 9\n";
     let folder = folder_with(file);
-    let typed = ["--input-tokens", "64", "--output-tokens", "8", "--rate", "5", "--requests", "9"];
+    let lengths = ["--input-tokens", "64", "--output-tokens", "8", "--seed", "3"];
+    let typed = [&lengths[..], &["--rate", "5", "--requests", "9"]].concat();
     let (by_file, by_flags) = (planned(folder.path(), &["e.toml"]), planned(folder.path(), &typed));
     assert_eq!(by_file, by_flags);
 }

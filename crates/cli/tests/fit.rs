@@ -135,7 +135,7 @@ fn a_fit_is_judged_and_an_unusable_profile_is_not_saved_unless_forced() {
     let ran = output(&save, folder.path());
     let (page, said) = (text(&ran.stdout), text(&ran.stderr));
     assert_eq!(ran.status.code(), Some(4), "{page}{said}");
-    assert!(page.contains("UNUSABLE") && page.contains("target 10%"), "{page}");
+    assert!(page.contains("UNUSABLE") && page.contains("target 10 %"), "{page}");
     assert!(said.contains("unusable and was not saved") && said.contains("--force"), "{said}");
     assert!(!folder.path().join("bad.toml").exists());
     let ran = output(&[&save[..], &["--force"]].concat(), folder.path());

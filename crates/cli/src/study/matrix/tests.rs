@@ -120,7 +120,7 @@ fn without_strategies_all_gpus_share_every_layer() {
 fn the_load_of_r3_is_a_built_in_experiment_too() {
     let text = include_str!("../../experiment/builtin/r3.toml");
     let prompt = text.lines().find(|line| line.starts_with("prompt = ")).unwrap();
-    for (name, text) in MATRICES.files {
+    for (name, text) in MATRICES.files.iter().filter(|(name, _)| name.starts_with("r3")) {
         assert!(text.contains(prompt), "{name} asks something else");
     }
 }
