@@ -29,16 +29,19 @@ pub(crate) fn hiding(store: RunStore) -> RunStore {
 }
 
 /// The text as it may be printed.
-pub(crate) fn redacted(text: &str) -> String {
+fn hidden(redact: fn(&Redactor, &str) -> String, text: &str) -> String {
     let known = SECRETS.read().unwrap_or_else(PoisonError::into_inner);
-    known.as_ref().map_or_else(|| text.to_owned(), |known| known.redact(text))
+    known.as_ref().map_or_else(|| text.to_owned(), |known| redact(known, text))
 }
 
 /// A result. A reader that left early (`| head`) is not our failure: the run is saved.
 pub(crate) fn result(text: &str) -> Result<()> {
     terminal::flush();
     let mut stdout = std::io::stdout().lock();
-    match stdout.write_all(redacted(text).as_bytes()).and_then(|()| stdout.flush()) {
+    match stdout
+        .write_all(hidden(Redactor::redact_document, text).as_bytes())
+        .and_then(|()| stdout.flush())
+    {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
             Err(Failure::internal(format!("the result could not be written: {error}")))
         }
@@ -55,14 +58,14 @@ pub(crate) fn talk(line: &str) {
 /// A line for standard error.
 pub(crate) fn write_line(line: &str) {
     let mut stderr = std::io::stderr().lock();
-    let _ = writeln!(stderr, "{}", redacted(line));
+    let _ = writeln!(stderr, "{}", hidden(Redactor::redact, line));
 }
 
 /// Shows the help, or what is wrong with the arguments, and exits as clap does; but a message that
 /// repeats a secret is printed without it.
 pub(crate) fn refuse_arguments(error: &clap::Error) -> std::process::ExitCode {
     let text = error.render().to_string();
-    if redacted(&text) == text {
+    if hidden(Redactor::redact, &text) == text {
         error.exit();
     }
     talk(text.trim_end());

@@ -135,6 +135,8 @@ pub struct Memory {
     pub limit_bytes: u64,
     /// What can still be used, with what the kernel can take back from files.
     pub left_bytes: u64,
+    /// What this process uses.
+    pub own_bytes: u64,
 }
 
 impl Memory {
@@ -144,15 +146,14 @@ impl Memory {
         let machine = read("/proc/meminfo").and_then(|text| Self::from_meminfo(&text));
         let groups = memory_groups(&read("/proc/self/cgroup").unwrap_or_default());
         let groups = groups.iter().filter_map(|folder| Self::of_group(folder));
-        groups.chain(machine).min_by_key(|memory| memory.left_bytes)
+        let least = groups.chain(machine).min_by_key(|memory| memory.left_bytes)?;
+        let own = read("/proc/self/status").and_then(|text| kilobytes(&text, "VmRSS:"));
+        Some(Self { own_bytes: own.unwrap_or_default(), ..least })
     }
 
     fn from_meminfo(text: &str) -> Option<Self> {
-        let bytes = |name: &str| {
-            let line = text.lines().find_map(|line| line.strip_prefix(name))?;
-            line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1 << 10)
-        };
-        Some(Self { limit_bytes: bytes("MemTotal:")?, left_bytes: bytes("MemAvailable:")? })
+        let limit_bytes = kilobytes(text, "MemTotal:")?;
+        Some(Self { limit_bytes, left_bytes: kilobytes(text, "MemAvailable:")?, own_bytes: 0 })
     }
 
     /// By the files of either version of control groups; `None` where a group has no limit.
@@ -168,11 +169,15 @@ impl Memory {
             is_of_files.then(|| bytes.trim().parse::<u64>().ok()).flatten()
         };
         let files: u64 = read("memory.stat")?.lines().filter_map(of_files).sum();
-        Some(Self {
-            limit_bytes,
-            left_bytes: limit_bytes.saturating_sub(used.saturating_sub(files)),
-        })
+        let left_bytes = limit_bytes.saturating_sub(used.saturating_sub(files));
+        Some(Self { limit_bytes, left_bytes, own_bytes: 0 })
     }
+}
+
+/// The value of a line such as `VmRSS:  12 kB`, in bytes.
+fn kilobytes(text: &str, name: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1 << 10)
 }
 
 /// The folders of the control groups that limit the memory of a process, from its `/proc/PID/cgroup`:
@@ -275,7 +280,7 @@ mod tests {
     fn memory_that_files_use_is_not_lost() {
         let text = "MemTotal:  1000 kB\nMemFree:  1 kB\nMemAvailable:  400 kB\n";
         let found = Memory::from_meminfo(text).unwrap();
-        assert_eq!(found, Memory { limit_bytes: 1_024_000, left_bytes: 409_600 });
+        assert_eq!((found.limit_bytes, found.left_bytes), (1_024_000, 409_600));
         let folder = tempfile::tempdir().unwrap();
         let files = [
             ("memory.max", "1000\n"),
@@ -286,7 +291,7 @@ mod tests {
             std::fs::write(folder.path().join(name), content).unwrap();
         }
         let found = Memory::of_group(folder.path()).unwrap();
-        assert_eq!(found, Memory { limit_bytes: 1_000, left_bytes: 700 });
+        assert_eq!((found.limit_bytes, found.left_bytes), (1_000, 700));
         std::fs::write(folder.path().join("memory.max"), "max\n").unwrap();
         assert_eq!(Memory::of_group(folder.path()), None);
     }

@@ -95,10 +95,19 @@ impl Redactor {
     }
 
     pub fn redact(&self, text: &str) -> String {
-        self.needles
-            .iter()
-            .fold(text.to_owned(), |text, needle| text.replace(needle.expose(), REDACTED))
+        redact(text, self.needles.iter())
     }
+
+    /// The same of a document with numbers, such as JSON: a secret that is one stays there, because
+    /// the document would be no document any more.
+    pub fn redact_document(&self, text: &str) -> String {
+        let is_number = |needle: &&Secret| needle.expose().parse::<f64>().is_ok();
+        redact(text, self.needles.iter().filter(|needle| !is_number(needle)))
+    }
+}
+
+fn redact<'a>(text: &str, needles: impl Iterator<Item = &'a Secret>) -> String {
+    needles.fold(text.to_owned(), |text, needle| text.replace(needle.expose(), REDACTED))
 }
 
 /// The value as typed, without an auth scheme, and both again as base64 and percent-encoded.
@@ -159,6 +168,19 @@ mod tests {
             redactor.redact(echoed),
             "raw [redacted] b64 [redacted]== url [redacted] lower [redacted] json [redacted]"
         );
+    }
+
+    #[test]
+    fn a_document_keeps_its_numbers_and_a_value_its_form() {
+        let secrets = [Secret::new("600000"), Secret::new("my-secret")];
+        let redactor = Redactor::new(&secrets);
+        let text = r#"{"timeout_ms":600000,"name":"my-secret"}"#;
+        let expected = r#"{"timeout_ms":600000,"name":"[redacted]"}"#;
+        assert_eq!(redactor.redact_document(text), expected);
+        let value = serde_json::json!({ "my-secret": [600_000, "600000"] });
+        assert!(redactor.finds_secret(value.to_string().as_bytes()));
+        let redacted = redactor.redact_value(value).unwrap();
+        assert_eq!(redacted, serde_json::json!({ "[redacted]": [600_000, "[redacted]"] }));
     }
 
     #[test]

@@ -260,7 +260,7 @@ impl Live {
         let writer = play(writer, &planned, target, clock, session)?;
         listening.stop(session);
         let summary = seal_summary(&directory, &writer.seal()?)?;
-        warn_of_secrets(location.store, directory.path(), session)?;
+        warn_of_secrets(location.store, directory.path(), session);
         session.emit(Event::Finished { directory: directory.path().to_owned() });
         Ok(Run { directory, summary, server_failure: None })
     }
@@ -359,14 +359,16 @@ pub(crate) fn drive_plan(
     })
 }
 
-/// Whether a tenth of the memory, and what it takes to summarize the run so far, is all that is left.
+/// Whether a tenth of the memory, and what it takes to summarize the run so far, is all that is left;
+/// and this process uses much of it, so that stopping it helps.
 fn is_used_up(memory: Memory, counts: ProgressView) -> bool {
     /// What a record and everything that is computed from it takes, and an event of a stream; both as
     /// measured on runs of many requests.
     const BYTES_PER_REQUEST: u64 = 1_100;
     const BYTES_PER_EVENT: u64 = 130;
     let summary = BYTES_PER_REQUEST * counts.ended() + BYTES_PER_EVENT * counts.output_events;
-    memory.left_bytes < memory.limit_bytes / 10 + summary
+    let tenth = memory.limit_bytes / 10;
+    memory.left_bytes < tenth + summary && tenth < memory.own_bytes + summary
 }
 
 /// Raises the limit on file descriptors, and returns how many requests may be in flight then.
@@ -627,14 +629,17 @@ impl WarmUpTally {
 
 /// Looks for secrets in the files of a folder that is complete. They are struck out of everything
 /// that is written, so a file that holds one is a bug, or another program's.
-pub fn warn_of_secrets(store: &RunStore, folder: &Path, session: &Session) -> Result<()> {
-    for path in store.exposed(folder)? {
+pub fn warn_of_secrets(store: &RunStore, folder: &Path, session: &Session) {
+    let found = store.exposed(folder).unwrap_or_else(|error| {
+        session.warn(format!("its files could not be searched for secrets: {error}"));
+        Vec::new()
+    });
+    for path in found {
         session.warn(format!(
             "{} holds a key or password that was used here: do not share it",
             path.display()
         ));
     }
-    Ok(())
 }
 
 /// Computes the summary of a run and stores it beside the journal.
@@ -755,4 +760,25 @@ fn exporter(spec: &Spec, base: &BaseUrl, clock: SystemClock) -> Devices {
     let target = preflight::bare_target(&plain, Credentials::default(), base, address);
     let target = Arc::new(target);
     Devices::Asked(GpuProbe::exporter(move || HttpFetch::new(target, clock)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_ends_while_its_summary_still_fits() {
+        let memory = |left_mb: u64, own_mb: u64| Memory {
+            limit_bytes: 500 << 20,
+            left_bytes: left_mb << 20,
+            own_bytes: own_mb << 20,
+        };
+        let counts =
+            |ok, output_events| ProgressView { ok, output_events, ..ProgressView::default() };
+        assert!(!is_used_up(memory(460, 40), counts(100_000, 0)));
+        assert!(is_used_up(memory(460, 40), counts(400_000, 0)), "2 of 5 for the summary");
+        assert!(is_used_up(memory(460, 40), counts(10_000, 4_000_000)), "long streams");
+        assert!(is_used_up(memory(40, 460), counts(10, 0)), "huge answers");
+        assert!(!is_used_up(memory(40, 20), counts(10, 0)), "others use it");
+    }
 }

@@ -89,6 +89,9 @@ impl RunStore {
     /// The files of a folder that hold one of the secrets all the same.
     pub fn exposed(&self, folder: &Path) -> Result<Vec<PathBuf>> {
         let mut found = Vec::new();
+        if self.secrets.longest() == 0 {
+            return Ok(found);
+        }
         for path in files::paths_in(folder)? {
             let is_exposed = path.is_file() && files::holds_secret(&path, &self.secrets)?;
             found.extend(is_exposed.then_some(path));

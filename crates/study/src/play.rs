@@ -304,7 +304,7 @@ impl Player<'_> {
         if is_complete {
             self.set.write_summary(&summary.to_json_bytes())?;
         }
-        warn_of_secrets(self.store, self.set.path(), self.session)?;
+        warn_of_secrets(self.store, self.set.path(), self.session);
         Ok(Played { manifest: stored, summary, points, is_complete })
     }
 

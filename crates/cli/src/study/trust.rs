@@ -50,13 +50,14 @@ pub(super) fn check(set: &SetDirectory, manifest: &SetManifest, is_trusted: bool
 
 /// What a study runs, reads or contacts.
 fn find_effects(value: &Value, effects: &mut BTreeSet<String>) {
-    const NAMES: [&str; 7] =
-        ["url", "deployed", "restart", "server_info", "path", "tokenizer", "devices"];
+    const NAMES: [&str; 4] = ["restart", "server_info", "path", "tokenizer"];
     match value {
         Value::Object(entries) => {
             for (key, value) in entries {
                 match value {
-                    Value::String(text) if NAMES.contains(&key.as_str()) => {
+                    Value::String(text)
+                        if NAMES.contains(&key.as_str()) || text.contains("://") =>
+                    {
                         effects.insert(format!("{}: {text}", key.replace('_', " ")));
                     }
                     Value::Object(_) if key == "deployed" => {

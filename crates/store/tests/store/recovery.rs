@@ -312,6 +312,12 @@ proptest! {
         let path = run.path().join("requests.journal");
         let (survivors, _) = read_journal(&fs::read(&path).unwrap()).unwrap();
 
+        // Of a plan of no requests, or of none that is known, there may be nothing to account for.
+        if survivors.is_empty() && requests.unwrap_or(0) == 0 {
+            let is_refused = matches!(run.recover(), Err(StoreError::NothingRecorded { .. }));
+            prop_assert!(is_refused);
+            return Ok(());
+        }
         let recovery = run.recover().unwrap();
         let observations = &recovery.run.observations;
         prop_assert_eq!(&run.read().unwrap(), &recovery.run);
@@ -353,7 +359,7 @@ proptest! {
         let (_place, run) = dead_run(Some(fates.len() as u64), &entries);
         let before = journal_bytes(&entries).len();
         let Ok(recovery) = run.recover() else {
-            prop_assert!(ended_before && run.read().is_ok());
+            prop_assert!(fates.is_empty() || ended_before && run.read().is_ok());
             return Ok(());
         };
         change_journal(&run, |bytes| {
