@@ -165,6 +165,7 @@ fn matrix(plan: &Plan) -> MatrixSummary {
     MatrixSummary {
         name: "r3".to_owned(),
         title: "Presets and models".to_owned(),
+        description: None,
         currency: Some("USD".to_owned()),
         presets: presets.collect(),
         models: models.collect(),
