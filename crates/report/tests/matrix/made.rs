@@ -167,6 +167,7 @@ fn matrix(plan: &Plan) -> MatrixSummary {
         description: None,
         name: "r3".to_owned(),
         title: "Presets and models".to_owned(),
+        description: None,
         currency: Some("USD".to_owned()),
         presets: presets.collect(),
         models: models.collect(),

@@ -147,8 +147,8 @@ fn interactive_spot(page: &Page<'_>, family: &Family<'_>) -> Option<Sentence> {
     let words = " It is the lowest level that was measured, with {share_of_peak} of the peak \
                  throughput.";
     let lowest = if is_lowest(page, family, spot) { say!(page, spot => words) } else { None };
-    let words = "The sweet spot is {level} with {>output_throughput}, a TTFT p99 of {ttft.p99} and a \
-                 TPOT p99 of {tpot.p99}.{}";
+    let words = "The sweet spot is {level} with an output throughput of {>output_throughput}, a TTFT p99 \
+                 of {ttft.p99} and a TPOT p99 of {tpot.p99}.{}";
     say!(page, spot => words, lowest)
 }
 
