@@ -16,7 +16,7 @@ use serde_json::Value;
 use support::matrices::{Asked, HEAVY, LARGE, LIGHT, SMALL};
 use support::{inferometer, output, text};
 
-const RESUME: [&str; 4] = ["matrix", "--resume", "latest", "--json"];
+const RESUME: [&str; 5] = ["matrix", "--resume", "latest", "--json", "--trust"];
 
 /// Three cells, one of which does not fit.
 const THREE: [(&str, &str); 3] = [(SMALL, LIGHT), (SMALL, HEAVY), (LARGE, HEAVY)];

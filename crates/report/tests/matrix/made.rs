@@ -164,7 +164,6 @@ fn matrix(plan: &Plan) -> MatrixSummary {
         .iter()
         .map(|model| MatrixModel { name: model.1.to_owned(), label: model.0.to_owned() });
     MatrixSummary {
-        description: None,
         name: "r3".to_owned(),
         title: "Presets and models".to_owned(),
         description: None,
