@@ -119,7 +119,7 @@ fn a_dry_run_says_the_load_in_plain_words() {
         "open loop, linear ramp from 2 to 20 requests/s over 60 s, then 20 to 5 requests/s over \
          30 s, evenly spaced"
     );
-    assert_eq!(page("requests"), "1,035 in 90 s");
+    assert_eq!(page("requests"), "1,035 in 1 m 30 s");
     assert_eq!(page("warm-up"), "16 requests before the run, not counted");
     let page = dry_run(&["--rate", "inf", "--max-concurrency", "3"]);
     assert_eq!(page("load"), "closed loop, 3 in flight");

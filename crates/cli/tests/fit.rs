@@ -125,7 +125,7 @@ fn a_fit_is_judged_and_an_unusable_profile_is_not_saved_unless_forced() {
     // The same load, ten times as fast the second time: no server is both.
     let row = |name: &str, throughput: f64| {
         format!(
-            "[[row]]\nname = \"{name}\"\ninput_tokens = 100\noutput_tokens = 20\nrequests = 8\n\
+            "[[row]]\nname = \"{name}\"\ninput_tokens = 100\noutput_tokens = 20\nrange_ratio = 0.0\nrequests = 8\n\
              concurrency = 4\noutput_throughput = {throughput:.1}\n"
         )
     };

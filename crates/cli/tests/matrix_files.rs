@@ -152,6 +152,7 @@ fn built_in_matrices_are_listed_shown_and_the_same_from_a_file() {
     fs::write(folder.path().join("r3.toml"), &shown.stdout).unwrap();
     // A few short requests, so that this is quick.
     let few = ["--only", "preset=H100X1,context=2048,strategy=tensor", "--set", "load.requests=2"];
+    let few = [&few[..], &["--seed", "1"]].concat();
     let built_in = dry_run(&[&["r3"], &few[..]].concat(), folder.path());
     let own = dry_run(&[&["r3.toml"], &few[..]].concat(), folder.path());
     assert_eq!(built_in, own);

@@ -39,7 +39,7 @@ fn published() -> Vec<Published> {
 
 /// The same in virtual time; as many requests as are in flight, so that it is quick.
 fn simulated(only: &str, folder: &Path) -> HashMap<Cell, f64> {
-    let few = ["--set", "load.requests=10"];
+    let few = ["--set", "load.requests=100"];
     let ran = output(
         &[&["matrix", "r3", "--virtual", "--json", "--only", only], &few[..]].concat(),
         folder,
@@ -98,7 +98,7 @@ fn tensor_is_as_far_ahead_of_pipeline_as_in_the_published_matrix() {
 #[test]
 fn current_hardware_is_told_apart_and_nothing_fails() {
     let folder = tempfile::tempdir().unwrap();
-    let few = ["--set", "load.requests=64", "--only", "model=Llama-70B,concurrency=64"];
+    let few = ["--set", "load.requests=640", "--only", "model=Llama-70B,concurrency=64"];
     let matrix = ["matrix", "current", "--virtual", "--json", "-q"];
     let ran = output(&[&matrix[..], &few].concat(), folder.path());
     assert_eq!(ran.status.code(), Some(0), "{}", text(&ran.stderr));

@@ -285,7 +285,7 @@ fn a_terminal_that_takes_nothing_does_not_delay_the_storing() {
     let (mut reader, mut writer) = std::io::pipe().unwrap();
     writer.write_all(&vec![b' '; 64 << 10]).unwrap();
     let mut run = inferometer()
-        .args(["run", &engine.url(), "--requests", "4", "--output-tokens", "2"])
+        .args(["run", &engine.url(), "--requests", "4", "--output-tokens", "2", "--seed", "1"])
         .current_dir(folder.path())
         .stdout(Stdio::null())
         .stderr(writer)

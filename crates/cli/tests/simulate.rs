@@ -93,7 +93,7 @@ fn a_simulated_run_verifies_and_says_what_it_is_on_every_page() {
     assert!(block.starts_with("SIMULATED") && block.contains("(simulated)"), "{block}");
     let document = simulate(folder.path(), &arguments[1..]);
     assert_eq!(document["run"]["simulated"]["profile"], "constant step of 20ms");
-    assert_eq!(document["verdict"], "valid");
+    assert_eq!(document["verdict"], "simulated");
     assert_eq!(document["server"]["dialect"], "vllm_v1", "{}", document["server"]);
     let keys: Vec<&Value> =
         document["warnings"].as_array().unwrap().iter().map(|found| &found["key"]).collect();

@@ -72,7 +72,7 @@ fn a_server_of_somebody_else_is_not_guessed_at() {
     assert_eq!(priced["cost_parts"], parts);
     let arguments = [&["suite", "s.toml", "http://h:1", "--dry-run"], &price[..]].concat();
     let page = text(&output(&arguments, folder.path()).stdout).replace('\n', " ");
-    assert!(page.contains("its tokens would cost 2400.00"), "{page}");
+    assert!(page.contains("its tokens would cost 2,400.00"), "{page}");
 }
 
 /// What would be simulated for hours is counted and no more, and what is too long for one level is

@@ -41,7 +41,7 @@ fn the_list_names_every_suite_with_its_hash() {
         let words = page.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(words.contains(&hash[..12]) && words.contains(suite["title"].as_str().unwrap()));
     }
-    assert_eq!((&suites[0]["runs"], &suites[0]["requests"]), (&json!(10), &json!(265)));
+    assert_eq!((&suites[0]["runs"], &suites[0]["requests"]), (&json!(10), &json!(950)));
 }
 
 #[test]
@@ -156,7 +156,7 @@ fn a_file_that_says_something_wrong_is_told_where() {
         ("[[scenario]]\nname = \"a\"\ncategory = \"c\"\n", &["s.toml:1", "no `purpose`"]),
         (&seed, &["s.toml:6", "--seed"]),
         (&loads, &["s.toml:6", "two loads"]),
-        (&waves, &["s.toml:6", "waves"]),
+        (&waves, &["scenario `a`", "waves"]),
         (&closed, &["scenario `a`", "s.toml:7"]),
         (&promise, &["scenario `a`", "ttfft"]),
         (&server, &["s.toml:5", "`target`"]),

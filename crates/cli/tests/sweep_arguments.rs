@@ -190,7 +190,7 @@ fn a_dry_run_says_what_is_asked_and_how_a_search_goes() {
         "from 1, to 1000 at most",
         "at most 10 at a level",
         "5 requests before each run",
-        "3s between",
+        "3 s between",
         "seed      7",
     ];
     let words = page.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -139,7 +139,8 @@ fn the_same_spec_and_seed_give_the_same_plan_for_any_number_of_cores() {
     let folder = tempfile::tempdir().unwrap();
     let prints = |more: &[&str]| {
         let flags = ["--turns", "uniform:1..5", "--rate", "9", "--requests", "300"];
-        let plan = planned(folder.path(), &[&flags[..], more].concat());
+        let seed: &[&str] = if more.contains(&"--seed") { &[] } else { &["--seed", "1"] };
+        let plan = planned(folder.path(), &[&flags[..], seed, more].concat());
         assert_eq!(plan["fingerprint"], plan["plan"]["fingerprint"]);
         (plan["fingerprint"].clone(), plan["workload"]["fingerprint"].clone())
     };
@@ -280,7 +281,8 @@ fn a_trace_is_played_at_its_moments_and_shares_its_prefixes() {
 fn a_saved_plan_is_played_again_and_is_the_same() {
     let folder = tempfile::tempdir().unwrap();
     let engine = engine();
-    let flags = ["--input-tokens", "uniform:5..50", "--output-tokens", "3", "--requests", "25"];
+    let lengths = ["--input-tokens", "uniform:5..50", "--output-tokens", "3"];
+    let flags = [&lengths[..], &["--requests", "25", "--seed", "1"]].concat();
     let plan = planned(folder.path(), &[&flags[..], &["--save", "plan.jsonl"]].concat());
     let summary = run(&engine, folder.path(), &["--plan", "plan.jsonl"]);
     assert_eq!(summary["plan"]["fingerprint"], plan["plan"]["fingerprint"]);
@@ -379,7 +381,7 @@ fn all_servers_of_a_study_share_the_seed_that_was_drawn() {
     let stored = std::fs::read_dir(folder.path().join("runs")).unwrap().next().unwrap().unwrap();
     let stored = std::fs::read_to_string(stored.path().join("set.json")).unwrap();
     let stored: Value = serde_json::from_str(&stored).unwrap();
-    assert_eq!(stored["study"]["seed"], seed, "--resume keeps it");
+    assert_eq!(stored["campaign"]["seed"], seed, "--resume keeps it");
 }
 
 #[test]

@@ -252,7 +252,7 @@ fn load(result: &ToolResult) -> Option<String> {
         (Some(ResultRate::PerSecond(rate)), Some(most)) => {
             Some(format!("{rate} req/s, at most {most} at once"))
         }
-        (_, Some(most)) => Some(format!("{most} at once")),
+        (_, Some(most)) => Some(format!("c={most}")),
         (Some(ResultRate::Unlimited), None) => Some("all at once".to_owned()),
         (None, None) => None,
     }
