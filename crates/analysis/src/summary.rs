@@ -129,13 +129,11 @@ pub(crate) fn with_checksum(mut document: Vec<u8>) -> Vec<u8> {
 
 const CHECKSUM_KEY: &str = ",\n  \"checksum\": \"crc32c:";
 
-/// Whether the bytes are those that were written. Documents of earlier versions have no checksum.
+/// Whether the bytes of a document with a checksum are those that were written.
 fn is_unchanged(bytes: &[u8]) -> bool {
     let key = CHECKSUM_KEY.as_bytes();
-    let Some(start) = bytes.windows(key.len()).rposition(|window| window == key) else {
-        return true;
-    };
-    with_checksum([&bytes[..start], b"\n}\n"].concat()) == bytes
+    let start = bytes.windows(key.len()).rposition(|window| window == key);
+    start.is_some_and(|start| with_checksum([&bytes[..start], b"\n}\n"].concat()) == bytes)
 }
 
 /// Reads a stored document. Keys that this version does not know are ignored. The schema is read first,
@@ -145,14 +143,16 @@ pub(crate) fn read_document<T: serde::de::DeserializeOwned>(
     expected: &'static str,
 ) -> Result<T, DocumentError> {
     #[derive(Deserialize)]
-    struct Schema {
+    struct Head {
         schema: String,
+        /// Earlier versions wrote none.
+        checksum: Option<String>,
     }
-    let Schema { schema: found } = serde_json::from_slice(bytes)?;
+    let Head { schema: found, checksum } = serde_json::from_slice(bytes)?;
     if found != expected {
         return Err(DocumentError::Schema { found, expected });
     }
-    if !is_unchanged(bytes) {
+    if checksum.is_some() && !is_unchanged(bytes) {
         return Err(DocumentError::Changed);
     }
     Ok(serde_json::from_slice(bytes)?)

@@ -172,7 +172,7 @@ fn difference(kept: &[u8], computed: &[u8], made_by: &str) -> Option<String> {
 }
 
 /// Where two documents first differ in a number, a name or a length: `metrics.ttft_ms.mean`.
-/// Sentences, checks and warnings, and keys that only one of them has, do not count.
+/// Sentences, checks and warnings, the checksum, and keys that only one of them has, do not count.
 fn first_difference(kept: &Value, computed: &Value) -> Option<String> {
     let below = |key: &dyn std::fmt::Display, kept, computed| {
         let path = first_difference(kept, computed)?;
@@ -182,7 +182,9 @@ fn first_difference(kept: &Value, computed: &Value) -> Option<String> {
         (Value::Object(kept), Value::Object(computed)) => kept
             .iter()
             // Earlier versions had another rule for the sweet spot.
-            .filter(|(key, _)| !matches!(key.as_str(), "checks" | "warnings" | "sweet_spot"))
+            .filter(|(key, _)| {
+                !matches!(key.as_str(), "checks" | "warnings" | "checksum" | "sweet_spot")
+            })
             .find_map(|(key, kept)| below(key, kept, computed.get(key)?)),
         (Value::Array(kept), Value::Array(computed)) if kept.len() == computed.len() => {
             let mut pairs = kept.iter().zip(computed).enumerate();

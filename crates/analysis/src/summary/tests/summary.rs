@@ -297,14 +297,31 @@ fn a_document_of_another_form_says_so() {
     assert!(matches!(Summary::from_json_bytes(b"[]").unwrap_err(), DocumentError::Json(_)));
 }
 
+/// The document as it would be without its checksum.
+fn without_checksum(summary: &Summary) -> String {
+    let text = String::from_utf8(summary.to_json_bytes()).unwrap();
+    let (document, checksum) = text.split_once(",\n  \"checksum\": \"crc32c:").unwrap();
+    assert_eq!(checksum.len(), "01234567\"\n}\n".len());
+    format!("{document}\n}}\n")
+}
+
 #[test]
 fn a_key_of_tomorrow_does_not_stop_us() {
-    let written = summarize(&calm()).to_json_bytes();
-    let mut document: serde_json::Value = serde_json::from_slice(&written).unwrap();
-    document["files"] = serde_json::json!(["summary.json"]);
-    document.as_object_mut().unwrap().remove("checksum").unwrap();
-    let more = document.to_string();
+    let text = without_checksum(&summarize(&calm()));
+    let more = text.replacen('{', "{\"files\": [\"summary.json\"],", 1);
     assert_eq!(Summary::from_json_bytes(more.as_bytes()).unwrap(), summarize(&calm()));
+}
+
+#[test]
+fn a_document_that_was_changed_says_so() {
+    let text = String::from_utf8(summarize(&calm()).to_json_bytes()).unwrap();
+    let by_hand = text.replacen("\"attempted\": ", "\"attempted\": 1", 1);
+    assert_ne!(by_hand, text);
+    let by_a_program: serde_json::Value = serde_json::from_str(&by_hand).unwrap();
+    for changed in [by_hand, by_a_program.to_string()] {
+        let refused = Summary::from_json_bytes(changed.as_bytes()).unwrap_err();
+        assert!(matches!(refused, DocumentError::Changed), "{refused}");
+    }
 }
 
 #[test]
@@ -327,7 +344,7 @@ fn the_documented_form() {
     let mut observations = scraped(mixed(), 1_034.0, 20.0);
     observations.records[3].ending.message = Some("try again later".to_owned());
     observations.records[3].ending.at = ms(2_000);
-    insta::assert_snapshot!(String::from_utf8(summarize(&observations).to_json_bytes()).unwrap());
+    insta::assert_snapshot!(without_checksum(&summarize(&observations)));
 }
 
 #[test]
