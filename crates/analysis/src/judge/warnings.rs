@@ -132,8 +132,6 @@ pub(crate) const SEEN_BEFORE: &str = "seen-before";
 pub(crate) const CACHED_SHARE: f64 = 0.05;
 /// Above this share the results describe the cache.
 pub(crate) const CACHED_SHARE_GRAVE: f64 = 0.20;
-/// Above this share nothing but the cache is measured.
-const CACHED_SHARE_MOST: f64 = 0.50;
 /// A shorter run is decided by single pauses of the machines.
 const SHORT_RUN_S: f64 = 1.0;
 /// A client that delays this share of its requests by more than a tenth of the median TTFT changes what is
@@ -472,10 +470,7 @@ static RULES: &[Rule<Raise>] = &[
         let template = template_share(run.manifest.materials.input_length, &run.measured.audit);
         when(CACHED_SHARE < share - template)?;
         let text = "of the input came from the prefix cache, although every prompt should be new";
-        let severity = match share {
-            share if CACHED_SHARE_MOST < share => Severity::Invalid,
-            share => degraded_above(CACHED_SHARE_GRAVE, share),
-        };
+        let severity = degraded_above(CACHED_SHARE_GRAVE, share);
         let raised = raise(severity, format!("{} {text}", percent(share)))?;
         Some(match prompts {
             NewPrompts::Seeded => raised,
