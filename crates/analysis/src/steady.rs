@@ -223,10 +223,10 @@ pub(crate) fn rounds(observations: &Observations) -> Option<f64> {
     let talks = records.chunk_by(|_, next| 0 < next.asked.turn);
     let sent = || records.iter().filter(|it| it.asked.turn == 0).filter_map(|it| it.sent);
     let sending = sent().max()?.since(sent().min()?)?;
-    let talk_s = |talk: &[RequestRecord]| {
+    let duration_s = |talk: &[RequestRecord]| {
         Some(talk.last()?.ending.at.since(talk.first()?.sent?)?.as_secs_f64())
     };
-    let talks: Vec<f64> = talks.filter_map(talk_s).collect();
+    let talks: Vec<f64> = talks.filter_map(duration_s).collect();
     let typical_s = Sample::new(talks)?.percentile(Percentile::P50);
     (0.0 < typical_s).then(|| sending.as_secs_f64() / typical_s)
 }

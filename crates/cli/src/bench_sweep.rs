@@ -85,7 +85,7 @@ pub(crate) fn run(typed: &ServeSweepArguments) -> Result<ExitCode> {
         let played = session
             .interruption
             .check()
-            .and_then(|()| sweep.play_server(server, log, &failure_file))
+            .and_then(|()| sweep.play_server(server, &log, &failure_file))
             .or_else(|failure| sweep.note_failure(&failure_file, server, None, failure));
         if played.as_ref().is_err_and(Failure::is_interruption) {
             output::talk(&format!(
@@ -516,7 +516,7 @@ struct Sweep<'a> {
 }
 
 impl Sweep<'_> {
-    fn play_server(&mut self, server: &Entries, log: PathBuf, failure_file: &Path) -> Result<()> {
+    fn play_server(&mut self, server: &Entries, log: &Path, failure_file: &Path) -> Result<()> {
         let loads = self.plan.linked_loads(server);
         let pairs: Vec<PathBuf> =
             loads.iter().map(|load| pair_folder(&self.plan.folder, server, load)).collect();
@@ -526,7 +526,7 @@ impl Sweep<'_> {
             output::talk(&format!("starting: {}", format_command(&words)));
             let timeout = self.plan.typed.server_ready_timeout.unwrap_or(300);
             let timeout = Duration::from_secs(timeout);
-            running = Some(Server::start(words, &log, timeout, self.session)?);
+            running = Some(Server::start(words, log, timeout, self.session)?);
             remove(failure_file);
         }
         for (load, pair) in loads.into_iter().zip(pairs) {

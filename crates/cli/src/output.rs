@@ -25,7 +25,7 @@ pub(crate) fn hide(secrets: &Redactor) {
 /// The store, which does not keep them either.
 pub(crate) fn hiding(store: RunStore) -> RunStore {
     let known = SECRETS.read().unwrap_or_else(PoisonError::into_inner);
-    known.as_ref().map_or_else(|| store.clone(), |known| store.clone().hiding(known))
+    if let Some(known) = known.as_ref() { store.hiding(known) } else { store }
 }
 
 /// The text as it may be printed.

@@ -99,16 +99,7 @@ fn connection(
 ) -> std::io::Result<()> {
     loop {
         let (head, body) = request(&mut stream)?;
-        if !head.starts_with("POST") {
-            let models = r#"{"object":"list","data":[{"id":"tiny","object":"model"}]}"#;
-            let found = head.starts_with("GET /v1/models");
-            let (status, body) = if found { ("200 OK", models) } else { ("404 Not Found", "{}") };
-            let length = body.len();
-            write!(
-                stream,
-                "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
-            )?;
-        } else {
+        if head.starts_with("POST") {
             let asked: Value = serde_json::from_str(&body).unwrap_or_default();
             let is_probe = asked["max_tokens"].as_u64() != Some(16);
             let behaviour = if is_probe {
@@ -121,6 +112,15 @@ fn connection(
                 &mut stream,
                 behaviour,
                 answers.fetch_add(u64::from(!is_probe), Ordering::Relaxed),
+            )?;
+        } else {
+            let models = r#"{"object":"list","data":[{"id":"tiny","object":"model"}]}"#;
+            let found = head.starts_with("GET /v1/models");
+            let (status, body) = if found { ("200 OK", models) } else { ("404 Not Found", "{}") };
+            let length = body.len();
+            write!(
+                stream,
+                "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
             )?;
         }
         if behaviour.accepts.is_some() {
@@ -151,7 +151,7 @@ fn answer(stream: &mut TcpStream, behaviour: Behaviour, number: u64) -> std::io:
             let text = "word ".repeat(usize::try_from(behaviour.tokens_per_event).unwrap());
             let delta =
                 format!(r#"{{"choices":[{{"index":0,"text":"{text}","finish_reason":null}}]}}"#);
-            held.push_str(&format!("data: {delta}\n\n"));
+            held.extend(["data: ", &delta, "\n\n"]);
         }
         if behaviour.gather <= held_for || token == tokens {
             chunk(stream, &std::mem::take(&mut held))?;

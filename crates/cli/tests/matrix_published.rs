@@ -39,7 +39,7 @@ fn published() -> Vec<Published> {
 
 /// The same in virtual time; as many requests as are in flight, so that it is quick.
 fn simulated(only: &str, folder: &Path) -> HashMap<Cell, f64> {
-    let few = ["--set", "load.requests=100"];
+    let few = ["--set", "load.requests=10"];
     let ran = output(
         &[&["matrix", "r3", "--virtual", "--json", "--only", only], &few[..]].concat(),
         folder,
@@ -117,7 +117,7 @@ fn current_hardware_is_told_apart_and_nothing_fails() {
 fn a_matrix_with_failed_cells_says_so_and_why_its_hardware_is_alike() {
     let folder = tempfile::tempdir().unwrap();
     let only = ["--only", "preset=gpu-small,context=2048,strategy=tensor"];
-    let few = ["--set", "load.requests=10"];
+    let few = ["--set", "load.requests=100"];
     let ran = output(&[&["matrix", "r3", "--virtual"], &only[..], &few].concat(), folder.path());
     let page = text(&ran.stdout);
     assert!(page.contains("SIMULATED, 2 OF 4 WITHOUT A RESULT"), "{page}");

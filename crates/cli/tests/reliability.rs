@@ -114,7 +114,7 @@ fn a_signal_that_is_ignored_at_the_start_stays_ignored() {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    wait_until("a request", || 0 < engine.truth().requests.len());
+    wait_until("a request", || !engine.truth().requests.is_empty());
     send(Signal::SIGHUP, &run);
     assert!(matches!(run.wait().unwrap().code(), Some(0 | 4)));
     let stopped = support::observations(folder.path()).ending.stop;

@@ -79,7 +79,7 @@ fn repeated_runs_differ_by_their_noise_and_come_again_with_their_seed() {
 #[test]
 fn a_simulated_run_verifies_and_says_what_it_is_on_every_page() {
     let folder = tempfile::tempdir().unwrap();
-    let arguments = ["simulate", "--engine-step", "20ms", "--requests", "40"];
+    let arguments = ["simulate", "--engine-step", "20ms", "--requests", "100"];
     let ran = output(&arguments, folder.path());
     assert_eq!(ran.status.code(), Some(0), "{}", text(&ran.stderr));
     let page = text(&ran.stdout);

@@ -119,7 +119,7 @@ impl AsyncWrite for StampedSocket {
 fn left_to_reading(written: Poll<io::Result<usize>>, length: usize) -> Poll<io::Result<usize>> {
     match written {
         Poll::Ready(Err(error)) if is_breakage(error.kind()) => Poll::Ready(Ok(length)),
-        written => written,
+        written @ (Poll::Ready(_) | Poll::Pending) => written,
     }
 }
 

@@ -316,7 +316,7 @@ mod sse_tests {
     #[test]
     fn a_line_of_single_bytes_is_looked_through_once() {
         let mut decoder = SseDecoder::new(SseBounds::default());
-        let line = [b"data: ".as_slice(), &[b'x'; 1_000_000], b"\n\n"].concat();
+        let line = [b"data: ".as_slice(), &vec![b'x'; 1_000_000], b"\n\n"].concat();
         let mut seen = 0;
         for byte in &line {
             decoder.push(std::slice::from_ref(byte), |event| seen += event.data.len()).unwrap();

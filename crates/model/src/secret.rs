@@ -46,6 +46,7 @@ impl Redactor {
     }
 
     /// The same, striking out more.
+    #[must_use]
     pub fn with<'a>(mut self, secrets: impl IntoIterator<Item = &'a Secret>) -> Self {
         let spellings = secrets.into_iter().flat_map(|secret| spellings(secret.expose()));
         // Shorter values would strike ordinary words out of messages.
@@ -59,6 +60,7 @@ impl Redactor {
     }
 
     /// The same, striking out what another strikes out, too.
+    #[must_use]
     pub fn merge(mut self, other: &Self) -> Self {
         self.needles.extend(other.needles.iter().cloned());
         self.with([])

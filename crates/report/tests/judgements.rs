@@ -64,7 +64,7 @@ fn the_step_summary() {
 
 #[test]
 fn repeated_runs_are_one_report() {
-    let runs = [summary(), summary(), summary()];
+    let runs = vec![summary(), summary(), summary()];
     let requirements = outcomes();
     let undecided = Undecided::Fail;
     let page = markdown::step_summary(&Judgement {

@@ -71,6 +71,7 @@ impl RunStore {
     }
 
     /// The same store, which strikes these secrets out of what is stored.
+    #[must_use]
     pub fn hiding(mut self, secrets: &Redactor) -> Self {
         self.secrets = self.secrets.merge(secrets);
         self

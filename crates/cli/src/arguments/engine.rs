@@ -142,6 +142,7 @@ pub(crate) struct PacedArguments {
 }
 
 #[derive(Args, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct FitArguments {
     /// Measured results: our runs (folders, ids or `latest`), imports (ids, or `ID/N` for one result),
     /// other tools' files as `inferometer import` takes them, or typed-in tables (TOML, as in

@@ -282,6 +282,7 @@ impl SuiteArguments {
         .hide_possible_values(true)
         .help("What to print: page or json [default: page]")),
 )]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct MatrixArguments {
     /// Matrix to measure: a name that --list shows, or a file of your own [default: r3]
     #[arg(value_name = "NAME|FILE")]

@@ -97,7 +97,8 @@ fn verdict_reason(verdict: &FitVerdict) -> String {
             let (title, target) = (TITLES[*figure], 100.0 * TOLERANCES[*figure]);
             let error = percent(Some(*error), true);
             let row = terminal_line(row, 60);
-            format!("the worst error in {rows} is {error} ({title} at {row}; target {target:.0}%)")
+            let target = inferometer_model::fmt::whole(target);
+            format!("the worst error in {rows} is {error} ({title} at {row}; target {target} %)")
         },
     );
     let unseen = if verdict.is_unseen { "" } else { "; no row was left out to show more" };

@@ -54,16 +54,14 @@ fn find_effects(value: &Value, effects: &mut BTreeSet<String>) {
     match value {
         Value::Object(entries) => {
             for (key, value) in entries {
-                match value {
-                    Value::String(text)
-                        if NAMES.contains(&key.as_str()) || text.contains("://") =>
-                    {
+                if let Some(text) = value.as_str() {
+                    if NAMES.contains(&key.as_str()) || text.contains("://") {
                         effects.insert(format!("{}: {text}", key.replace('_', " ")));
                     }
-                    Value::Object(_) if key == "deployed" => {
-                        effects.insert(format!("{key}: {value}"));
-                    }
-                    _ => find_effects(value, effects),
+                } else if value.is_object() && key == "deployed" {
+                    effects.insert(format!("{key}: {value}"));
+                } else {
+                    find_effects(value, effects);
                 }
             }
         }
@@ -75,7 +73,8 @@ fn find_effects(value: &Value, effects: &mut BTreeSet<String>) {
 /// The file whose presence says that a set was begun here.
 fn record(set: &SetDirectory) -> Option<PathBuf> {
     let content = set.manifest_bytes().ok()??;
-    let name: String = Sha256::digest(&content).iter().map(|byte| format!("{byte:02x}")).collect();
+    let digest = Sha256::digest(&content);
+    let name = digest.iter().fold(String::new(), |name, byte| name + &format!("{byte:02x}"));
     let state = state_folder(std::env::var_os("XDG_STATE_HOME"), std::env::var_os("HOME"))?;
     Some(state.join("inferometer").join("sets").join(name))
 }

@@ -452,12 +452,16 @@ impl World {
     fn conduct(&mut self) {
         let now = self.clocks.now();
         let expired = self.dispatcher.expire(now);
-        expired.into_iter().for_each(|part| self.note(JournalEntry::NotSent(part)));
+        if let Some(part) = expired {
+            self.note(JournalEntry::NotSent(part));
+        }
         while self.stops.pop_if(|at| *at <= now).is_some() {
             if self.drain_until.is_none() || self.stop == RunStop::PlanDone {
                 self.stop = RunStop::Drained;
                 let parts = self.dispatcher.stop(now);
-                parts.into_iter().for_each(|part| self.note(JournalEntry::NotSent(part)));
+                for part in parts {
+                    self.note(JournalEntry::NotSent(part));
+                }
                 self.drain_from(now);
             } else {
                 self.cut();

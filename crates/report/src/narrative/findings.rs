@@ -145,6 +145,7 @@ impl<'a> Page<'a> {
     }
 
     /// The index of a fact of a row: of a quantity, or of a statistic of it, such as `ttft.p99`.
+    #[expect(clippy::needless_pass_by_value, reason = "a quantity or its name, written in place")]
     fn at(&self, row: &Row<'_>, quantity: impl ToString) -> Option<usize> {
         self.named_at(row.name(), &quantity.to_string())
     }
@@ -240,6 +241,7 @@ impl<'a> Page<'a> {
     }
 
     /// The row with the highest or the lowest number, and those that cannot be told from it.
+    #[expect(clippy::needless_pass_by_value, reason = "a quantity or its name, written in place")]
     fn leading<'p>(
         &self,
         rows: impl Iterator<Item = &'p Row<'a>>,

@@ -50,10 +50,10 @@ pub(crate) fn page(
 pub(crate) fn mark_simulated(mut page: Document, model_error: Option<&str>) -> Document {
     fn mark_blocks(blocks: &mut [Block]) {
         for block in blocks {
-            match block {
-                Block::Figure(figure) => figure.chart.n += ", simulated",
-                Block::Details { blocks, .. } => mark_blocks(blocks),
-                _ => {}
+            if let Block::Figure(figure) = block {
+                figure.chart.n += ", simulated";
+            } else if let Block::Details { blocks, .. } = block {
+                mark_blocks(blocks);
             }
         }
     }
@@ -66,7 +66,7 @@ pub(crate) fn mark_simulated(mut page: Document, model_error: Option<&str>) -> D
     let Some(model_error) = model_error else { return page };
     for card in page.lead.headline.iter_mut().filter(|card| !card.unit.is_empty()) {
         let separator = if card.detail.is_empty() { "" } else { "; " };
-        card.detail += &format!("{separator}simulated, {model_error}");
+        card.detail.extend([separator, "simulated, ", model_error]);
     }
     mark_sections(&mut page.sections);
     page

@@ -241,15 +241,15 @@ fn headline(set: &SetSummary, rows: &[Row<'_>]) -> Vec<Card> {
 }
 
 /// A requested length: a number, or the text of a distribution.
-fn length_cell(text: &String) -> Cell {
-    text.parse().map_or_else(|_| Cell::text(text.clone()), count_cell)
+fn length_cell(text: &str) -> Cell {
+    text.parse().map_or_else(|_| Cell::text(text), count_cell)
 }
 
 fn performance(rows: &[Row<'_>]) -> Table {
     let length = |get: fn(&SuiteRow) -> Option<&String>| {
         move |row: &&Row<'_>| {
             let unknown = || missing("it differs between the requests of the data");
-            row.scenario.and_then(get).map_or_else(unknown, length_cell)
+            row.scenario.and_then(get).map_or_else(unknown, |text| length_cell(text))
         }
     };
     let columns = Columns::new("Scenario", |row: &&Row<'_>| name(row))

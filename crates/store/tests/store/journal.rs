@@ -105,7 +105,7 @@ fn a_run_that_is_removed_meanwhile_is_written_anew() {
     let writer = store.create(new_run(Some(5))).unwrap();
     let directory = writer.directory().clone();
     let (sender, receiver) = mpsc::sync_channel(2);
-    let (noticed, notices) = mpsc::channel();
+    let (noticed, messages) = mpsc::channel();
     let thread = spawn_writer(writer, receiver, move |notice| noticed.send(notice).unwrap());
     let thread = thread.unwrap();
     let mut entries = whole_run().into_iter();
@@ -114,7 +114,7 @@ fn a_run_that_is_removed_meanwhile_is_written_anew() {
     for remove in removals {
         sender.send(entries.by_ref().take(2).collect()).unwrap();
         remove(directory.path()).unwrap();
-        let notice = notices.recv_timeout(Duration::from_secs(20)).unwrap();
+        let notice = messages.recv_timeout(Duration::from_secs(20)).unwrap();
         assert!(notice.contains("written anew"), "{notice}");
         assert_eq!(directory.state(), RunState::Running, "the new file is locked, too");
     }

@@ -110,9 +110,9 @@ pub fn typed_in(value: &Value) -> Vec<String> {
         Value::String(text) => typed([text.as_str()]),
         Value::Array(items) => items.iter().flat_map(typed_in).collect(),
         Value::Object(entries) => {
-            let of_entry = |(key, value): (&String, &Value)| match value {
-                Value::String(text) if is_secret(key) => vec![text.clone()],
-                _ => typed_in(value),
+            let of_entry = |(key, value): (&String, &Value)| match value.as_str() {
+                Some(text) if is_secret(key) => vec![text.to_owned()],
+                Some(_) | None => typed_in(value),
             };
             entries.iter().flat_map(of_entry).collect()
         }

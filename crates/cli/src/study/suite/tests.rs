@@ -127,9 +127,8 @@ fn every_level_of_standard_and_quick_has_ten_requests_for_each_user() {
             let Extent::Requests(requests) = spec.load.extent else { panic!("{spec:?}") };
             assert!(10 * u64::from(concurrency.get()) <= requests.get(), "{:?}", spec.load);
         }
-        let requests = |spec: &Spec| match spec.load.extent {
-            Extent::Requests(requests) => requests.get(),
-            _ => 0,
+        let requests = |spec: &Spec| {
+            if let Extent::Requests(requests) = spec.load.extent { requests.get() } else { 0 }
         };
         let specs = known_specs(&plan.study);
         assert_eq!(specs.len(), 10);

@@ -349,12 +349,12 @@ fn generation_prompts(
             if let Some(instructions) = fields.text("instructions")? {
                 turns.push(Turn { role: Role::System, text: instructions.to_owned() });
             }
-            match fields.required("input")? {
-                Value::String(text) => turns.push(Turn { role: Role::User, text: text.clone() }),
-                input => {
-                    for (at, item) in list_at(input, "input")?.iter().enumerate() {
-                        turns.extend(input_item(item, &format!("input.{at}"))?);
-                    }
+            let input = fields.required("input")?;
+            if let Value::String(text) = input {
+                turns.push(Turn { role: Role::User, text: text.clone() });
+            } else {
+                for (at, item) in list_at(input, "input")?.iter().enumerate() {
+                    turns.extend(input_item(item, &format!("input.{at}"))?);
                 }
             }
         }
@@ -378,10 +378,11 @@ pub(super) fn prompts(
         texts: ids.iter().map(|ids| vocabulary.decode(ids)).collect(),
         ids,
     };
-    let items = match fields.required(name)? {
-        Value::String(text) => return Ok(of_texts(vec![text.clone()])),
-        prompt => list_at(prompt, &place)?,
-    };
+    let prompt = fields.required(name)?;
+    if let Value::String(text) = prompt {
+        return Ok(of_texts(vec![text.clone()]));
+    }
+    let items = list_at(prompt, &place)?;
     match items.first() {
         None => Err(empty_prompt()),
         Some(Value::String(_)) => {

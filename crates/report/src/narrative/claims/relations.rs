@@ -636,9 +636,8 @@ impl Clause<'_> {
 
     /// Each place that the statement names must be the sweet spot of its own levels.
     pub(super) fn check_sweet_spot(&self) {
-        let said = self.terms.iter().find_map(|term| match term {
-            Term::Word(Meaning::SweetSpot(metric)) => Some(*metric),
-            _ => None,
+        let said = self.terms.iter().find_map(|term| {
+            if let Term::Word(Meaning::SweetSpot(metric)) = term { Some(*metric) } else { None }
         });
         let Some(metric) = said else { return };
         if self.locations().is_empty() {
