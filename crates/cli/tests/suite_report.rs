@@ -182,7 +182,7 @@ fn the_report_flags_a_warm_cache_with_its_evidence() {
     let page = markdown(&played(folder.path(), &trap.concat()).1);
     let (alone, four) =
         (prefill(&page, "Single User Latency"), prefill(&page, "Concurrency Scaling (c=4)"));
-    assert!(3.0 * alone < four, "prompts read at {four} tokens/s, and alone at {alone}");
+    assert!(2.5 * alone < four, "prompts read at {four} tokens/s, and alone at {alone}");
 
     let top = page.split_once("\n## ").unwrap().0;
     let evidence = format!(
