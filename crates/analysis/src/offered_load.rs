@@ -381,7 +381,7 @@ fn kolmogorov(distance: f64, n: f64) -> f64 {
     (1..=100).map(term).sum::<f64>().clamp(0.0, 1.0)
 }
 
-/// A slot is in use while its request is on the wire, by [`Flight::on_the_wire`].
+/// A slot is in use while its request is on the wire: from its first byte sent to its last byte received.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SlotsDelivered {
     pub asked: u32,
