@@ -177,8 +177,10 @@ fn production_lines<'a>(path: &str, text: &'a str) -> Vec<(usize, &'a str)> {
 /// tools' files, and for the places listed here.
 #[test]
 fn metrics_are_named_by_their_statics() {
-    const ALLOWED: [&str; 7] = [
+    const ALLOWED: [&str; 8] = [
         "crates/analysis/src/metric/",
+        // The SLOs of interactive use are written as users write theirs.
+        "crates/analysis/src/set/findings.rs",
         "crates/interchange/",
         // The grammar of claims is made of words.
         "crates/report/src/narrative/claims/",

@@ -130,6 +130,8 @@ impl Made {
         }
         document["outcomes"]["ok"] = self.requests.into();
         self.metrics(&mut document["metrics"]);
+        // The figures are those of the whole run.
+        document["steady"]["figures"] = Value::Null;
         document["figures"] = figures(self);
         Summary::from_json_bytes(document.to_string().as_bytes()).unwrap()
     }

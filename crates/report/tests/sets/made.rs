@@ -57,6 +57,8 @@ impl Made {
         }
         document["window"]["duration_s"] = self.window_s.into();
         self.metrics(&mut document["metrics"]);
+        // The figures are those of the whole run.
+        document["steady"]["figures"] = Value::Null;
         Summary::from_json_bytes(document.to_string().as_bytes()).unwrap()
     }
 
