@@ -192,7 +192,7 @@ fn the_report_flags_a_warm_cache_with_its_evidence() {
     );
     for words in [
         "Verdict: degraded",
-        "**Degraded**",
+        "**Simulated, degraded**",
         "rows should have been new but were in the prefix cache",
         &evidence,
     ] {
