@@ -312,7 +312,7 @@ fn ctrl_c_ends_the_rest_between_runs_and_keeps_what_was_measured() {
         .spawn()
         .unwrap();
     let mut lines = BufReader::new(run.stderr.take().unwrap()).lines().map(Result::unwrap);
-    assert!(lines.any(|line| line.contains("resting for 3600s")), "it rests");
+    assert!(lines.any(|line| line.contains("resting for 1 h")), "it rests");
     kill(Pid::from_raw(i32::try_from(run.id()).unwrap()), Signal::SIGINT).unwrap();
     assert!(lines.any(|line| line.contains("sweep --resume")), "it says how to go on");
     let ended = run.wait_with_output().unwrap();
