@@ -746,7 +746,7 @@ mod bencher_tests {
         latency.intervals_ms.insert("99".to_owned(), Interval { low: 45.0, high: 60.0 });
         let document: Value = serde_json::from_str(&bencher(&[result]).unwrap()).unwrap();
         let measure = json!({ "value": 50.0, "lower_value": 45.0, "upper_value": 60.0 });
-        assert_eq!(document, json!({ "m · 8 at once": { "ttft-schedule-p99-ms": measure } }));
+        assert_eq!(document, json!({ "m · c=8": { "ttft-schedule-p99-ms": measure } }));
     }
 }
 

@@ -217,6 +217,6 @@ mod tests {
             troubles: Vec::new(),
         };
         let line = Event::ServerStopped(departure).to_string();
-        assert_eq!(line, "the server stopped when asked, 1.2 s");
+        assert_eq!(line, "the server stopped when asked, 1.20 s");
     }
 }
