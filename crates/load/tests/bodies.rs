@@ -69,6 +69,7 @@ fn a_plain_text_becomes_the_plainest_body() {
             r#"{"model":"m","prompt":"hi","stream":true,"options":{"num_predict":5}}"#,
         ),
         (Api::Pooling, r#"{"model":"m","input":"hi"}"#),
+        (Api::Classify, r#"{"model":"m","input":"hi"}"#),
         (Api::TritonGenerate, r#"{"text_input":"hi","max_tokens":5,"stream":true}"#),
     ] {
         assert_eq!(text(&recipe(api)), wanted, "{api}");

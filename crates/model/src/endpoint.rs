@@ -35,6 +35,8 @@ pub enum Api {
     TritonGenerate,
     /// vLLM's, of models that classify, reward or embed.
     Pooling,
+    /// vLLM's and SGLang's, of models that give each class its probability.
+    Classify,
 }
 
 /// How a prompt reaches the model.
@@ -229,6 +231,13 @@ static FACTS: [ApiFacts; Api::VARIANTS.len()] = [
         generates: false,
         own_fields: &["model", "input"],
         vllm_backend: Some("vllm-pooling"),
+        ..COMMON
+    },
+    ApiFacts {
+        api: Api::Classify,
+        path: "/classify",
+        generates: false,
+        own_fields: &["model", "input"],
         ..COMMON
     },
 ];

@@ -36,6 +36,7 @@ pub(super) static DIALECTS: &[Dialect] = &[
     Dialect::new(Api::Embeddings, embeddings_body, read_embeddings),
     Dialect::new(Api::Rerank, rerank_body, read_rerank),
     Dialect::new(Api::Pooling, embeddings_body, read_embeddings),
+    Dialect::new(Api::Classify, embeddings_body, read_embeddings),
 ];
 
 // Text-generation-inference: a stream has one token per event, and the last one repeats the whole
@@ -573,8 +574,9 @@ struct ScoreDocument<'a> {
 #[derive(Default, Deserialize)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
 struct Item<'a> {
-    /// Numbers, or Base64 where that was asked for; an answer of the pooling API calls them `data`.
-    #[serde(alias = "data")]
+    /// Numbers, or Base64 where that was asked for; `data` in answers of the
+    /// pooling API, `probs` in those of the classify API.
+    #[serde(alias = "data", alias = "probs")]
     embedding: Option<&'a RawValue>,
 }
 

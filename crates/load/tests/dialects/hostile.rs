@@ -36,6 +36,7 @@ fn streams() -> Vec<(Api, String)> {
         (Api::OllamaGenerate, ollama.to_owned()),
         (Api::TritonGenerate, events(&[r#"{"text_output":"é"}"#])),
         (Api::Pooling, r#"{"data":[{"object":"pooling","data":[0.5]}]}"#.into()),
+        (Api::Classify, r#"{"data":[{"label":"spam","probs":[0.9,0.1]}]}"#.into()),
     ]
 }
 
@@ -142,6 +143,7 @@ fn vectors_and_scores_are_one_output_without_tokens() {
         (Api::Embeddings, r#"{"data":[{"embedding":[1]},{"embedding":[]}]}"#),
         (Api::Embeddings, r#"{"data":[{"index":0}]}"#),
         (Api::Pooling, r#"{"data":[{"object":"pooling","data":[]}]}"#),
+        (Api::Classify, r#"{"data":[{"label":"spam","probs":[]}]}"#),
         (Api::Rerank, r#"{"results":[]}"#),
         (Api::Rerank, r#"{"results":{"a":1}}"#),
     ] {
