@@ -99,7 +99,7 @@ fn a_seed_is_played_the_same_way_twice() {
     }
 }
 
-/// The draws of a seed, by `SplitMix64`.
+/// The draws of a seed: `SplitMix64`.
 #[derive(Clone, Debug)]
 pub(crate) struct Draw(u64);
 

@@ -163,7 +163,8 @@ fn parse(text: &str) -> Option<Lengths> {
     }
     if let Some((mean, share)) = text.split_once('±').or_else(|| text.split_once("+-")) {
         let per_cent: f64 = share.trim().strip_suffix('%')?.trim().parse().ok()?;
-        return Some(Lengths::Around { mean: mean.trim().parse().ok()?, share: per_cent / 100.0 });
+        let share = as_written(per_cent) / 100.0;
+        return Some(Lengths::Around { mean: mean.trim().parse().ok()?, share });
     }
     text.parse().ok().map(Lengths::Fixed)
 }
@@ -173,14 +174,17 @@ fn pair<A: FromStr, B: FromStr>(text: &str, separator: &str) -> Option<(A, B)> {
     Some((first.trim().parse().ok()?, second.trim().parse().ok()?))
 }
 
+/// Per cent with twelve digits: what was typed comes back as it was.
+fn as_written(per_cent: f64) -> f64 {
+    (per_cent * 1e10).round() / 1e10
+}
+
 impl fmt::Display for Lengths {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Fixed(length) => write!(f, "{length}"),
             Self::Around { mean, share } => {
-                // Twelve digits: what was typed in per cent comes back as it was.
-                let per_cent = (share * 100.0 * 1e10).round() / 1e10;
-                write!(f, "{mean}±{per_cent}%")
+                write!(f, "{mean}±{}%", as_written(share * 100.0))
             }
             Self::Uniform { low, high } => write!(f, "uniform:{low}..{high}"),
             Self::Normal { mean, deviation } => write!(f, "normal:{mean},{deviation}"),
@@ -251,6 +255,11 @@ mod tests {
         }
         let plus_minus: Lengths = "512+-20%".parse().unwrap();
         assert_eq!(plus_minus.to_string(), "512±20%");
+        // A share of more digits than are written is the share that is written.
+        for text in ["512±33.333333333333336%", "512±1e-320%"] {
+            let read: Lengths = text.parse().unwrap();
+            assert_eq!(read.to_string().parse(), Ok(read));
+        }
     }
 
     #[test]

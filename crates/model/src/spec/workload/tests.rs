@@ -153,11 +153,12 @@ fn what_an_api_has_no_place_for_is_refused() {
         "llama-completion",
         "triton",
         "pooling",
+        "classify",
     ];
     assert_eq!(refusing("--images", &source, &images), without);
     let turns = Some(Lengths::Fixed(3));
     let talks = SourceTable { turns, ..SourceTable::default() };
-    assert_eq!(refusing("--turns", &talks, &body), ["embeddings", "rerank", "pooling"]);
+    assert_eq!(refusing("--turns", &talks, &body), ["embeddings", "rerank", "pooling", "classify"]);
 }
 
 #[test]
