@@ -46,7 +46,7 @@ pub use metric::{
 pub use offered_load::*;
 pub use record::{
     FailureGroup, Figures, GroupFigures, InputSources, OutputSources, PartFigures,
-    RequestLatencies, RequestRates, TokenSource, Tokens, TurnFigures, Window, WindowKind,
+    RequestLatencies, RequestRates, TokenSource, Tokens, TurnFigures, Window, WindowKind, Withheld,
     request as detail,
 };
 pub use run::*;

@@ -26,7 +26,7 @@ use crate::metric::{
     self, ByMetric, Distribution, LatencyOrigin, METRICS, Metric, MetricValue, MetricValues, Scalar,
 };
 use crate::record::{
-    Attempt, Clustered, Concurrency, Flight, Window, WindowKind, Work, ns_to_ms, rates_within,
+    Attempt, Basis, Clustered, Concurrency, Flight, RunIntervals, Window, WindowKind, ns_to_ms,
 };
 use crate::statistics::runs::mean;
 use crate::statistics::steady::{Settling, Unsettled, settle};
@@ -188,6 +188,24 @@ impl SteadyState {
         Self { state, reason, window: None, trends: Vec::new(), growth: None, figures: None }
     }
 
+    /// Takes over the intervals of the run, each widened to the value here: a window that was chosen by
+    /// what happened in it does not say how far off its values may be.
+    pub(crate) fn adopt(&mut self, rates: &RunIntervals, basis: Option<&Basis>) {
+        let Some(figures) = &mut self.figures else { return };
+        let around =
+            |interval: Option<Interval>, value: Option<f64>| Some(interval?.including(value?));
+        figures.intervals = ThroughputIntervals {
+            request_throughput: around(rates.requests, figures.request_throughput),
+            output_throughput: around(rates.output, figures.output_throughput),
+            total_throughput: around(rates.total, figures.total_throughput),
+        };
+        for (metric, inside) in basis.iter().flat_map(|basis| basis.latencies.iter()) {
+            if let Some(own) = figures.latencies.get_mut(metric) {
+                own.adopt(&inside.intervals);
+            }
+        }
+    }
+
     /// Growth of the requests in flight per second, where the server did not keep up with an open loop.
     pub(crate) fn piling_up(&self) -> Option<f64> {
         self.growth.filter(|growth| growth.beyond_chance).map(|growth| growth.per_s)
@@ -219,16 +237,22 @@ pub(crate) fn rounds(observations: &Observations) -> Option<f64> {
         let first_turns = records.iter().filter(|record| record.asked.turn == 0).count();
         return Some(first_turns as f64 / f64::from(slots));
     }
-    // The turns of a conversation are consecutive.
-    let talks = records.chunk_by(|_, next| 0 < next.asked.turn);
     let sent = || records.iter().filter(|it| it.asked.turn == 0).filter_map(|it| it.sent);
     let sending = sent().max()?.since(sent().min()?)?;
-    let duration_s = |talk: &[RequestRecord]| {
+    let typical_s = talks_s(records)?.percentile(Percentile::P50);
+    (0.0 < typical_s).then(|| sending.as_secs_f64() / typical_s)
+}
+
+/// How long each conversation took, in seconds; a request without others is one of its own. `None` without
+/// one that was sent.
+pub(crate) fn talks_s(records: &[RequestRecord]) -> Option<Sample> {
+    let mut records: Vec<&RequestRecord> = records.iter().collect();
+    records.sort_unstable_by_key(|record| record.id);
+    let talk_s = |talk: &[&RequestRecord]| {
         Some(talk.last()?.ending.at.since(talk.first()?.sent?)?.as_secs_f64())
     };
-    let talks: Vec<f64> = talks.filter_map(duration_s).collect();
-    let typical_s = Sample::new(talks)?.percentile(Percentile::P50);
-    (0.0 < typical_s).then(|| sending.as_secs_f64() / typical_s)
+    // The turns of a conversation are consecutive.
+    Sample::new(records.chunk_by(|_, next| 0 < next.asked.turn).filter_map(talk_s).collect())
 }
 
 /// Whether answers decide when the next request is sent: then the output shows a steady state.
@@ -240,7 +264,10 @@ pub(crate) fn is_slotted(shape: &LoadShape) -> bool {
 }
 
 /// From the first request sent to where the drain begins, or why no steady state is expected.
-fn horizon(shape: &LoadShape, course: &Course<'_>) -> Result<Option<Flight>, &'static str> {
+pub(crate) fn horizon(
+    shape: &LoadShape,
+    course: &Course<'_>,
+) -> Result<Option<Flight>, &'static str> {
     let begins = || course.flights.iter().map(|flight| flight.from_ns);
     let sending = begins().min().zip(begins().max());
     let sending = sending.map(|(from_ns, to_ns)| Flight { from_ns, to_ns });
@@ -261,7 +288,11 @@ fn horizon(shape: &LoadShape, course: &Course<'_>) -> Result<Option<Flight>, &'s
             let drain = last_ns.and_then(|at| Concurrency::drain_begins_ns(course.flights, at));
             Ok(sending.zip(drain).map(|(sending, to_ns)| Flight { to_ns, ..sending }))
         }
-        LoadShape::Open { rate: Rate::Steady { .. }, .. } => Ok(sending),
+        // After the last conversation has begun, the load falls.
+        LoadShape::Open { rate: Rate::Steady { .. }, .. } => {
+            let last_ns = course.last_first_turn_ns;
+            Ok(sending.zip(last_ns).map(|(sending, to_ns)| Flight { to_ns, ..sending }))
+        }
     }
 }
 
@@ -332,7 +363,7 @@ impl SteadyFigures {
             let values = sent().filter_map(|(_, answer)| answer.latencies.get(metric)).collect();
             let nothing =
                 || Distribution::nothing("no ok answer to a request sent in the window has it");
-            let found = Clustered::one_each(values).distribution().unwrap_or_else(nothing);
+            let found = Clustered::one_each(values).distribution(None).unwrap_or_else(nothing);
             Some((metric, found))
         };
         let ended = || answers().filter(|answer| inside(answer.record.ending.at.as_nanos()));
@@ -351,8 +382,6 @@ impl SteadyFigures {
         let request_throughput = per_s(ended().count() as f64);
         let output_throughput = per_s(output).filter(|_| course.generates);
         let total_throughput = per_s(input + output).filter(|_| course.generates);
-        let throughputs = [request_throughput, output_throughput, total_throughput];
-        let [requests, output, total] = rates_within(course.work, window, throughputs);
         Self {
             requests: sent().count() as u64,
             request_throughput,
@@ -361,11 +390,7 @@ impl SteadyFigures {
             total_throughput,
             goodput: per_s(good as f64).filter(|_| course.has_slos),
             pp: (0.0 < ttft_s).then(|| prefill / ttft_s),
-            intervals: ThroughputIntervals {
-                request_throughput: requests,
-                output_throughput: output,
-                total_throughput: total,
-            },
+            intervals: ThroughputIntervals::default(),
             concurrency_mean: swept.and_then(|swept| per_s(swept.request_ns as f64 / 1e9)),
             latencies: METRICS.iter().copied().filter_map(latency).collect(),
         }
@@ -401,6 +426,7 @@ impl SteadyFigures {
             MetricValue::Scalar(scalar) => scalar,
         };
         let around = &self.intervals;
+        let whole = |value: Option<f64>| Some(scalar.interval?.including(value?));
         let output = (self.output_throughput, around.output_throughput);
         let (value, interval) = match metric.name {
             it if it == metric::REQUEST_THROUGHPUT.name => {
@@ -410,15 +436,17 @@ impl SteadyFigures {
             it if it == metric::TOTAL_THROUGHPUT.name => {
                 (self.total_throughput, around.total_throughput)
             }
-            it if it == metric::INPUT_THROUGHPUT.name => (self.input_throughput, None),
+            it if it == metric::INPUT_THROUGHPUT.name => {
+                (self.input_throughput, whole(self.input_throughput))
+            }
             it if it == metric::PER_USER_THROUGHPUT.name => {
                 let users = users?;
                 let each = |it: Interval| Interval::new(it.low / users, it.high / users);
                 (output.0.map(|all| all / users), output.1.and_then(each))
             }
             it if it == metric::CONCURRENCY_MEAN.name => (self.concurrency_mean, None),
-            it if it == metric::GOODPUT.name => (self.goodput, None),
-            it if it == metric::PP.name => (self.pp, None),
+            it if it == metric::GOODPUT.name => (self.goodput, whole(self.goodput)),
+            it if it == metric::PP.name => (self.pp, whole(self.pp)),
             it if it == metric::TG.name => {
                 let tpot = self.latencies.get(&metric::TPOT)?;
                 let speed = |ms: f64| (0.0 < ms).then(|| 1e3 / ms);
@@ -447,7 +475,6 @@ pub(crate) struct Course<'a> {
     pub(crate) answers: Vec<(u64, &'a Attempt<'a>)>,
     /// Output tokens, and when they came.
     pub(crate) deliveries: &'a [(u64, u64)],
-    pub(crate) work: &'a [Work<'a>],
     /// Whether answers are made of tokens.
     pub(crate) generates: bool,
     /// Whether there are SLOs about each request.

@@ -19,8 +19,8 @@ use crate::machines::MachineFigures;
 use crate::metric::{LatencyOrigin, METRICS, MetricValues};
 use crate::offered_load::{Delivered, HeldByCap};
 use crate::record::{
-    FailureGroup, Measured, PartFigures, RequestRates, Tokens, TurnFigures, Window, failure_groups,
-    finish_reasons,
+    FailureGroup, Measured, PartFigures, RequestRates, Tokens, TurnFigures, Window, Withheld,
+    failure_groups, finish_reasons,
 };
 use crate::run::{PlanFacts, RunFacts, SystemFacts, WorkloadFacts};
 use crate::server::ServerSide;
@@ -58,6 +58,9 @@ pub struct Summary {
     pub window: Window,
     /// Over `window`, the whole run.
     pub metrics: MetricValues,
+    /// Why throughputs and latencies have no confidence intervals, where they have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub intervals_withheld: Option<Withheld>,
     /// The same over the steady part of the run, where there is one.
     #[serde(default)]
     pub steady: SteadyState,
@@ -198,6 +201,7 @@ pub fn summarize(observations: &Observations) -> Summary {
         request_slos: measured.request_slos.clone().map(|slos| slos.with_reasons(&measured)),
         server_missing: measured.server.as_ref().err().cloned(),
         server: measured.server.ok(),
+        intervals_withheld: measured.intervals_withheld,
         request_rates: measured.request_rates,
         machines: measured.machines,
         steady: measured.steady,

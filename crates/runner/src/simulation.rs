@@ -569,7 +569,7 @@ impl SimulationSummary {
 
 /// Sixty-four steps to each doubling.
 #[derive(Clone, Debug, Default)]
-struct Histogram {
+pub(crate) struct Histogram {
     counts: Vec<u64>,
     count: u64,
     sum_ns: u128,
@@ -580,7 +580,7 @@ struct Histogram {
 const STEP_BITS: u32 = 6;
 
 impl Histogram {
-    fn add(&mut self, ns: u64) {
+    pub(crate) fn add(&mut self, ns: u64) {
         let step = log_step(ns, STEP_BITS);
         if self.counts.len() <= step {
             self.counts.resize(step + 1, 0);
@@ -592,8 +592,21 @@ impl Histogram {
         self.sum_ns += u128::from(ns);
     }
 
+    pub(crate) fn merge(&mut self, other: &Self) {
+        if self.counts.len() < other.counts.len() {
+            self.counts.resize(other.counts.len(), 0);
+        }
+        self.counts.iter_mut().zip(&other.counts).for_each(|(sum, count)| *sum += count);
+        let both = 0 < self.count && 0 < other.count;
+        self.min_ns =
+            if both { self.min_ns.min(other.min_ns) } else { self.min_ns.max(other.min_ns) };
+        self.max_ns = self.max_ns.max(other.max_ns);
+        self.count += other.count;
+        self.sum_ns += other.sum_ns;
+    }
+
     /// The middle of the step that holds the share's quantile.
-    fn quantile_ns(&self, share: f64) -> Option<u64> {
+    pub(crate) fn quantile_ns(&self, share: f64) -> Option<u64> {
         let (first, end) = log_step_limits(quantile_step(&self.counts, share)?, STEP_BITS);
         Some((first + (end - first) / 2).clamp(self.min_ns, self.max_ns))
     }
@@ -1318,6 +1331,9 @@ impl OnTheWay {
 fn place_of(id: u64) -> usize {
     usize::try_from(id).unwrap_or(usize::MAX)
 }
+
+#[cfg(test)]
+mod coverage;
 
 #[cfg(test)]
 mod tests {

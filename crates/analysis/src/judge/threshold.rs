@@ -324,7 +324,12 @@ impl Threshold {
         let highest = found.highest.filter(is_below)?;
         let count = found.estimate.n * found.runs;
         let is_far = highest <= FAR_BELOW * self.limit;
-        let effective = found.estimate.effective_n.filter(|_| !is_far).unwrap_or(f64::INFINITY);
+        let effective = match found.estimate.effective_n {
+            Some(effective) if !is_far => effective,
+            // Values of a single run of which nothing is known may all say the same.
+            None if !is_far && found.runs == 1 => 0.0,
+            _ => f64::INFINITY,
+        };
         let unseen = own.probability().share().powf(effective.min(count as f64));
         (unseen <= 1.0 - UPPER).then(|| {
             let (count, highest) = (fmt::count(count), fmt::number(highest));
@@ -350,18 +355,13 @@ impl Threshold {
                 "{name} needs {needed_text} samples and there are {have_text}{each}: {more}{instead}"
             );
         }
-        // The effective number is that of the mean; a percentile's own may be smaller.
+        // The effective number is that of the mean: it says how many to send, not what was judged.
         let effective = effective.filter(|it| 1.0 <= *it && *it < needed as f64);
-        let (there_are, more) = match effective {
-            Some(effective) => (
-                format!("there are about {} of {have_text}", fmt::whole(effective)),
-                requests_for(found.requests as f64 * needed as f64 / effective),
-            ),
-            None => (format!("these {have_text} are correlated"), requests_for(f64::NAN)),
-        };
+        let times = effective.map_or(f64::NAN, |effective| needed as f64 / effective);
+        let more = requests_for(found.requests as f64 * times);
         format!(
-            "{name} needs {needed_text} independent samples and {there_are}: {more}, or repeat the \
-             run (--repeat {RUNS_USUAL})"
+            "{name} needs {needed_text} independent samples and these {have_text} are correlated: \
+             {more}, or repeat the run (--repeat {RUNS_USUAL})"
         )
     }
 
@@ -453,7 +453,7 @@ fn requests_for(count: f64) -> String {
 }
 
 /// Rounded up to two digits.
-fn rounded_up(count: f64) -> u64 {
+pub(crate) fn rounded_up(count: f64) -> u64 {
     let mut step = 1.0;
     while 100.0 * step <= count {
         step *= 10.0;

@@ -281,7 +281,7 @@ impl Metric {
         });
         Scalar {
             value: finite.ok(),
-            interval: interval.filter(|_| finite.is_ok()),
+            interval: finite.ok().and_then(|value| Some(interval?.including(value))),
             unit: self.unit.name().to_owned(),
             reason: finite.err().map(|Missing(reason)| reason.to_owned()),
         }

@@ -127,6 +127,25 @@ impl Distribution {
     pub fn is_certified(&self, percentile: Percentile) -> bool {
         0 < self.n && !self.not_certified.contains(&percentile)
     }
+
+    /// Takes over the intervals of the same metric over another part of the run. Each is widened to the
+    /// value here, which the start and the drain may have moved.
+    pub(crate) fn adopt(&mut self, intervals: &Intervals) {
+        let around = |statistic: Statistic| {
+            Some(intervals.get(statistic)?.including(statistic.stored(self)?))
+        };
+        let at = |percentile| {
+            self.is_certified(percentile).then(|| around(Statistic::Percentile(percentile)))?
+        };
+        self.intervals = Intervals {
+            mean: around(Statistic::Mean),
+            p50: at(Percentile::P50),
+            p90: at(Percentile::P90),
+            p95: at(Percentile::P95),
+            p99: at(Percentile::P99),
+            p999: at(Percentile::P999),
+        };
+    }
 }
 
 impl Intervals {
@@ -151,6 +170,10 @@ impl<T> ByMetric<T> {
 
     pub fn get(&self, metric: &Metric) -> Option<&T> {
         self.0.iter().find(|(known, _)| *known == metric).map(|(_, value)| value)
+    }
+
+    pub(crate) fn get_mut(&mut self, metric: &Metric) -> Option<&mut T> {
+        self.0.iter_mut().find(|(known, _)| *known == metric).map(|(_, value)| value)
     }
 }
 

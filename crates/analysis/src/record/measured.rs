@@ -16,10 +16,10 @@ use crate::metric::{
 };
 use crate::offered_load::Delivered;
 use crate::record::{
-    Anomalies, Clustered, Concurrency, Extremes, Flight, Fluidity, FluidityTally, Gaps,
+    Anomalies, Basis, Clustered, Concurrency, Extremes, Flight, Fluidity, FluidityTally, Gaps,
     InputTokens, NO_TOKENS, Output, OutputTokens, PartFigures, RequestLatencies, RequestRates,
-    Ruler, RunIntervals, Series, Tokens, TurnFigures, Widths, busiest_second, client_lag,
-    deliveries, group_figures, work_done,
+    Ruler, RunIntervals, Series, Tokens, TurnFigures, Widths, Withheld, busiest_second, client_lag,
+    deliveries, group_figures,
 };
 use crate::server::{CounterFigures, ServerSide};
 use crate::steady::{Course, SteadyState};
@@ -49,6 +49,8 @@ pub(crate) struct Measured {
     pub(crate) fluidity: Fluidity,
     /// Confidence intervals of the single numbers.
     pub(crate) intervals: RunIntervals,
+    /// Why there are no confidence intervals but those of shares.
+    pub(crate) intervals_withheld: Option<Withheld>,
     pub(crate) turns: Vec<TurnFigures>,
     pub(crate) parts: Vec<PartFigures>,
     pub(crate) anomalies: Anomalies,
@@ -192,20 +194,29 @@ impl<'run> Pass<'run> {
         attempts: &[Attempt<'_>],
         gaps: &Gaps,
         client_lag: Option<Series>,
+        basis: Option<&Basis>,
     ) -> Vec<(&'static Metric, Series)> {
         let has_answer = attempts.iter().any(Attempt::is_ok);
+        let batches = basis.map(|basis| basis.batches);
         let mut pooled = [
             (&metric::ICL, gaps.icl.clone()),
             (&metric::ITL, gaps.itl.clone()),
             (&metric::CLIENT_LAG, client_lag),
-            (&metric::ARRIVAL_WIDTH, self.widths.arrivals.series()),
+            (&metric::ARRIVAL_WIDTH, self.widths.arrivals.series(batches)),
         ];
         let mut found = Vec::new();
         for metric in METRICS.iter().copied() {
             let Some(Latency { visible, absent, value, .. }) = metric.latency() else { continue };
             let series = if value.is_some() {
                 let values = attempts.iter().filter_map(|attempt| attempt.latencies.get(metric));
-                Clustered::one_each(values.collect()).series()
+                let mut series = Clustered::one_each(values.collect()).series(None);
+                let inside = basis.and_then(|basis| basis.latencies.get(metric));
+                if let (Some(Ok(found)), Some(inside)) =
+                    (series.as_mut().map(|series| series.found.as_mut()), inside)
+                {
+                    found.adopt(&inside.intervals);
+                }
+                series
             } else {
                 pooled.iter_mut().find(|one| one.0 == metric).and_then(|one| one.1.take())
             };
@@ -244,7 +255,6 @@ impl<'run> Pass<'run> {
             attempts.iter().filter_map(|attempt| Flight::from_record(attempt.record)).collect();
         self.ruler.out_of_order += (sent().count() - flights.len()) as u64;
         let deliveries = deliveries(records, self.generates);
-        let work = work_done(attempts);
         let first_turns = sent().filter(|(_, attempt)| attempt.record.asked.turn == 0);
         let answers = sent().filter(|(_, attempt)| attempt.is_ok());
         let course = Course {
@@ -252,17 +262,21 @@ impl<'run> Pass<'run> {
             last_first_turn_ns: first_turns.map(|(sent, _)| sent.as_nanos()).max(),
             answers: answers.map(|(sent, attempt)| (sent.as_nanos(), attempt)).collect(),
             deliveries: &deliveries,
-            work: &work,
             generates: self.generates,
             has_slos: !self.slos.is_empty(),
         };
-        let steady = SteadyState::detect(&self.manifest.spec.load.shape, &course);
-        let gaps = Gaps::gather(records, &mut self.ruler);
-        let client_lag = client_lag(records, &mut self.ruler);
-        let series = self.series(attempts, &gaps, client_lag);
+        let mut steady = SteadyState::detect(&self.manifest.spec.load.shape, &course);
+        let basis = Basis::find(observations, &steady, &course, attempts);
+        let known = basis.as_ref().ok();
+        let batches = known.map(|basis| basis.batches);
+        let gaps = Gaps::gather(records, &mut self.ruler, batches);
+        let client_lag = client_lag(records, &mut self.ruler, batches);
+        let series = self.series(attempts, &gaps, client_lag, known);
         let (turns, parts) = group_figures(&self.manifest.spec.workload.source, attempts);
         let prefilled = ok_answers.filter(|it| it.latencies.get(&metric::TTFT).is_some());
         let unsent = due_requests(observations).saturating_sub(attempted);
+        let intervals = RunIntervals::from_attempts(attempts, known, unsent);
+        steady.adopt(&intervals, known);
         let all_ok = 0 < ok && ok == attempted;
         let server = ServerSide::from_observations(observations, &self.tokens, extremes, all_ok);
         let written = (self.generates && 0 < ok).then_some(self.tokens.output_total);
@@ -286,11 +300,11 @@ impl<'run> Pass<'run> {
             audit: Audit::from_attempts(attempts, self.generates),
             request_slos: RequestSlos::from_attempts(observations, &self.slos, attempts),
             fluidity: self.fluidity.finish(unsent),
-            intervals: RunIntervals::from_attempts(attempts, &work, extremes, unsent),
+            intervals,
             turns,
             parts,
             anomalies: self.anomalies,
-            request_rates: RequestRates::from_attempts(attempts),
+            request_rates: RequestRates::from_attempts(attempts, known),
             vllm: self.vllm.finish(observations, &self.tokens, (attempted, ok)),
             server,
             machines,
@@ -298,6 +312,7 @@ impl<'run> Pass<'run> {
             out_of_order: self.ruler.out_of_order,
             course: self.course.finish(&flights),
             gaps: gaps.figure.filter(|_| self.streaming),
+            intervals_withheld: basis.err(),
             tokens: self.tokens,
         }
     }

@@ -7,7 +7,7 @@ use crate::figures::{GapSteps, GapsFigure, curve};
 use crate::metric::{self, Distribution, Intervals, Missing};
 use crate::record::{Output, Ruler};
 use crate::statistics::series::{Cluster, Judged, mean_interval, quantile_interval, tempered};
-use crate::statistics::{Percentile, Sample};
+use crate::statistics::{Interval, Percentile, Probability, Sample};
 
 /// The requests come in the order of time; those without a value are left out.
 #[derive(Debug, Default)]
@@ -65,15 +65,15 @@ impl Clustered {
         }
     }
 
-    /// `None` without values.
-    pub(crate) fn distribution(self) -> Option<Distribution> {
-        self.sample().map(|sample| self.judged(&sample))
+    /// `None` without values. There are intervals only with the number of batches that they come from.
+    pub(crate) fn distribution(self, batches: Option<usize>) -> Option<Distribution> {
+        self.sample().map(|sample| self.judged(&sample, batches))
     }
 
     /// The distribution with its curve: the values are sorted once for both. `None` without values.
-    pub(crate) fn series(&self) -> Option<Series> {
+    pub(crate) fn series(&self, batches: Option<usize>) -> Option<Series> {
         let sample = self.sample()?;
-        Some(Series { found: Ok(self.judged(&sample)), curve: curve(&sample) })
+        Some(Series { found: Ok(self.judged(&sample, batches)), curve: curve(&sample) })
     }
 
     /// The values in the order in which they came, and the measurements that each stands for; no
@@ -82,18 +82,21 @@ impl Clustered {
         (&self.values, &self.counts)
     }
 
-    fn judged(&self, sample: &Sample) -> Distribution {
+    fn judged(&self, sample: &Sample, batches: Option<usize>) -> Distribution {
         let mut found = Distribution::from_sample(sample);
         let by_request = self.clusters(|value| value);
-        if let Some(judged) = mean_interval(&by_request) {
+        let (has_basis, batches) = (batches.is_some(), batches.unwrap_or(0));
+        if let Some(judged) = mean_interval(&by_request, batches) {
             let variance = found.std.map_or(0.0, |std| std * std);
             found.effective_n = Some(self.effective_n(&judged, &by_request, variance));
             // No mean lies below what a value cannot.
             let least = sample.min().min(0.0);
-            found.intervals.mean =
-                judged.interval.map(|interval| interval.clamped(least, f64::INFINITY));
+            let interval = judged.interval.map(|it| stretched(it, sample));
+            let interval = interval.map(|it| it.clamped(least, f64::INFINITY));
+            found.intervals.mean = interval.filter(|_| has_basis);
         }
-        let mut judged = Percentile::ALL.map(|percentile| self.percentile(percentile, sample));
+        let percentile = |percentile| self.percentile(percentile, sample, batches);
+        let mut judged = Percentile::ALL.map(percentile);
         tempered(&mut judged);
         let Intervals { p50, p90, p95, p99, p999, .. } = &mut found.intervals;
         let intervals = [p50, p90, p95, p99, p999];
@@ -103,7 +106,7 @@ impl Clustered {
             let floor = percentile.certified_from();
             let enough = |judged: &Judged| floor as f64 <= judged.effective_n;
             match judged.filter(enough).filter(|_| floor <= found.n) {
-                Some(judged) => *interval = judged.interval,
+                Some(judged) => *interval = judged.interval.filter(|_| has_basis),
                 None if found.not_certified.contains(&percentile) => {}
                 None => found.not_certified.push(percentile),
             }
@@ -114,7 +117,12 @@ impl Clustered {
 
     /// The early-stopping bound takes samples to be independent, so their effective number has to pass
     /// it, and not only their number.
-    fn percentile(&self, percentile: Percentile, sample: &Sample) -> Option<Judged> {
+    fn percentile(
+        &self,
+        percentile: Percentile,
+        sample: &Sample,
+        batches: usize,
+    ) -> Option<Judged> {
         let estimate = sample.percentile(percentile);
         let below = if estimate < sample.max() {
             self.clusters(|value| f64::from(u8::from(value <= estimate)))
@@ -122,7 +130,7 @@ impl Clustered {
             // That every value is at most the largest says nothing about how often it is reached.
             self.clusters(|value| f64::from(u8::from(value < estimate)))
         };
-        quantile_interval(sample, &below, percentile.probability())
+        quantile_interval(sample, &below, percentile.probability(), batches)
     }
 
     /// In values. The mean is judged in requests, each of which may bring many: the variance that
@@ -175,6 +183,22 @@ impl Clustered {
     }
 }
 
+/// The interval of a mean with its upper end moved away from the fast requests. The time in a queue grows
+/// with one over what the server has to spare, and a run that met few queues shows neither how long they
+/// become nor how much they vary. Therefore the upper end is as far away in the inverse of the excess over
+/// the first quartile as the lower end is.
+fn stretched(interval: Interval, sample: &Sample) -> Interval {
+    /// Of the way to an end that is infinite.
+    const FURTHEST: f64 = 0.8;
+    let fast = sample.quantile(Probability::QUARTER);
+    let excess = sample.mean() - fast;
+    if excess <= 0.0 {
+        return interval;
+    }
+    let share = (interval.half_width() / excess).min(FURTHEST);
+    Interval { high: interval.high.max(fast + excess / (1.0 - share)), ..interval }
+}
+
 /// Gaps between the arrivals of one answer.
 #[derive(Debug)]
 pub(crate) struct Gaps {
@@ -196,7 +220,11 @@ enum TokensEach {
 
 impl Gaps {
     /// The records are in the order of time.
-    pub(crate) fn gather(records: &[&RequestRecord], ruler: &mut Ruler) -> Self {
+    pub(crate) fn gather(
+        records: &[&RequestRecord],
+        ruler: &mut Ruler,
+        batches: Option<usize>,
+    ) -> Self {
         let mut icl = Clustered::pooled(events(records));
         let mut steps = GapSteps::new(records);
         let mut tokens = TokensEach::One;
@@ -213,12 +241,12 @@ impl Gaps {
             }
             icl.end_request();
         });
-        let series = icl.series();
+        let series = icl.series(batches);
         let (itl, figure) = match tokens {
             TokensEach::One => (series.clone(), steps.figure(&metric::ITL, icl.in_order())),
             TokensEach::Several => {
                 drop(icl);
-                per_token(records, ruler.clone())
+                per_token(records, ruler.clone(), batches)
             }
             TokensEach::Unknown => (None, steps.figure(&metric::ICL, icl.in_order())),
         };
@@ -227,7 +255,11 @@ impl Gaps {
 }
 
 /// The same gaps for each token of the later arrival. Disorder was counted with the gaps themselves.
-fn per_token(records: &[&RequestRecord], mut ruler: Ruler) -> (Option<Series>, Option<GapsFigure>) {
+fn per_token(
+    records: &[&RequestRecord],
+    mut ruler: Ruler,
+    batches: Option<usize>,
+) -> (Option<Series>, Option<GapsFigure>) {
     let mut steps = GapSteps::new(records);
     let mut itl = Clustered::pooled(events(records));
     each_answer(records, |output| {
@@ -239,11 +271,15 @@ fn per_token(records: &[&RequestRecord], mut ruler: Ruler) -> (Option<Series>, O
         }
         itl.end_request();
     });
-    (itl.series(), steps.figure(&metric::ITL, itl.in_order()))
+    (itl.series(batches), steps.figure(&metric::ITL, itl.in_order()))
 }
 
 /// How long each read lay in the kernel, where it carries a stamp.
-pub(crate) fn client_lag(records: &[&RequestRecord], ruler: &mut Ruler) -> Option<Series> {
+pub(crate) fn client_lag(
+    records: &[&RequestRecord],
+    ruler: &mut Ruler,
+    batches: Option<usize>,
+) -> Option<Series> {
     let reads = records.iter().map(|record| record.reads.len()).sum();
     let mut lag = Clustered::pooled(reads);
     for record in records {
@@ -255,7 +291,7 @@ pub(crate) fn client_lag(records: &[&RequestRecord], ruler: &mut Ruler) -> Optio
         }
         lag.end_request();
     }
-    lag.series()
+    lag.series(batches)
 }
 
 /// An answer to a request that was never sent contradicts itself, and has no gaps.

@@ -1,14 +1,166 @@
 //! The confidence intervals of the single numbers of a run, from this run alone.
 
-use inferometer_model::whole::to_usize;
+use std::ops::Range;
+
+use inferometer_model::spec::{Arrivals, LoadShape};
+use inferometer_model::whole::{to_u64, to_usize};
 use inferometer_model::{Observations, Outcome, RequestRecord};
 use serde::{Deserialize, Serialize};
 
-use crate::judge::{Threshold, latency_origin};
-use crate::metric::{self, LatencyOrigin, Metric, Missing};
-use crate::record::{Attempt, Extremes, Flight, Output, OutputTokens, delivered, ns_to_ms};
+use crate::judge::{Threshold, latency_origin, rounded_up};
+use crate::metric::{
+    self, ByMetric, Distribution, LatencyOrigin, Metric, Missing, NOTHING_OK, PER_REQUEST,
+};
+use crate::record::{Attempt, Clustered, Flight, Output, OutputTokens, delivered, ns_to_ms};
 use crate::statistics::series::{Cluster, mean_interval, share_interval};
-use crate::statistics::{Estimate, Interval, runs::mean};
+use crate::statistics::{Estimate, Interval, Probability, Sample, runs::mean};
+use crate::steady::{self, Course, SteadyKind, SteadyState};
+
+/// The part of a run that its confidence intervals come from: after its start, and before it drains.
+/// What they bound is the steady state of the server under this load.
+#[derive(Clone, Debug)]
+pub(crate) struct Basis {
+    part: Flight,
+    /// The attempts that were sent in it.
+    inside: Range<usize>,
+    /// Parts of it whose means are compared with each other.
+    pub(crate) batches: usize,
+    /// The latencies of the requests that were sent in it.
+    pub(crate) latencies: ByMetric<Distribution>,
+}
+
+/// Why a run has no confidence intervals.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Withheld {
+    pub reason: String,
+    /// The number of requests that would do under the same load; null where no number would.
+    pub requests_needed: Option<u64>,
+}
+
+/// Rounds, as [`steady::rounds`] counts them, below which the start and the drain are too much of a run:
+/// of a closed loop, and of an open one, whose requests in flight vary.
+const ROUNDS_MIN: (f64, f64) = (10.0, 15.0);
+/// The fewest requests of a closed loop.
+const FEWEST_CLOSED: f64 = 30.0;
+/// The fewest arrivals of an open loop if they are as random as Poisson's; bursts count as one.
+const FEWEST_OPEN: f64 = 100.0;
+/// The fewest requests of an open loop in which requests wait for each other: delays then last for
+/// hundreds of requests, and the longest of them are rare.
+const FEWEST_QUEUED: f64 = 2_000.0;
+/// Requests that arrive during the delay of a request, from where they wait for each other.
+const QUEUED: f64 = 0.2;
+/// Batches, and how many times as long as a request or a conversation each is, if the run is long enough.
+const BATCHES: (f64, f64) = (5.0, 8.0);
+const BATCH_ROUNDS: f64 = 4.0;
+
+impl Basis {
+    /// The attempts are in the order of time.
+    pub(crate) fn find(
+        observations: &Observations,
+        steady: &SteadyState,
+        course: &Course<'_>,
+        attempts: &[Attempt<'_>],
+    ) -> Result<Self, Withheld> {
+        if let (SteadyKind::NeverSettled | SteadyKind::NotJudged, Some(reason)) =
+            (steady.state, &steady.reason)
+        {
+            return Err(Withheld { reason: reason.clone(), requests_needed: None });
+        }
+        let nothing = || Withheld { reason: NOTHING_OK.0.to_owned(), requests_needed: None };
+        let shape = &observations.manifest.spec.load.shape;
+        let talk_s = steady::talks_s(&observations.records).ok_or_else(nothing)?.mean();
+        let horizon = steady::horizon(shape, course).ok().flatten().ok_or_else(nothing)?;
+        let from_ns = horizon.from_ns.saturating_add(to_u64(talk_s * 1e9));
+        let part = Flight { from_ns, to_ns: horizon.to_ns.max(from_ns) };
+        let sent = |attempt: &Attempt<'_>| attempt.record.sent.unwrap_or(attempt.record.admitted);
+        let place = |ns: u64| attempts.partition_point(|attempt| sent(attempt).as_nanos() < ns);
+        let inside = place(part.from_ns)..place(part.to_ns.saturating_add(1));
+        let length_s = ns_to_ms(part.to_ns - part.from_ns) / 1e3;
+        let delayed_s = delayed_by(&attempts[inside.clone()]).unwrap_or(0.0);
+        let queued = delayed_s * inside.len() as f64 / length_s.max(f64::MIN_POSITIVE);
+        let (needed, reason) = fewest_requests(observations, queued);
+        if (attempts.len() as f64) < needed {
+            let requests_needed = needed.is_finite().then(|| rounded_up(needed));
+            return Err(Withheld { reason: reason.to_owned(), requests_needed });
+        }
+        let batches = (length_s / (BATCH_ROUNDS * talk_s)).clamp(BATCHES.0, BATCHES.1);
+        let basis =
+            Self { part, inside, batches: to_usize(batches), latencies: ByMetric::default() };
+        let latencies = basis.latencies_of(basis.attempts(attempts));
+        Ok(Self { latencies, ..basis })
+    }
+
+    fn latencies_of(&self, attempts: &[Attempt<'_>]) -> ByMetric<Distribution> {
+        let latency = |metric: &'static Metric| {
+            let values = attempts.iter().filter_map(|attempt| attempt.latencies.get(metric));
+            Some((metric, Clustered::one_each(values.collect()).distribution(Some(self.batches))?))
+        };
+        let mut found: ByMetric<Distribution> =
+            PER_REQUEST.into_iter().filter_map(latency).collect();
+        // The lengths of answers hide in E2E how long the delays last that are part of it.
+        for origin in [LatencyOrigin::Sent, LatencyOrigin::Schedule] {
+            let around = |found: &Distribution| Some((found.mean?, found.intervals.mean?));
+            let ttft = found.get(origin.ttft()).and_then(around);
+            let Some(e2e) = found.get_mut(origin.e2e()) else { continue };
+            if let Some(((mean, own), (ttft, around))) = around(e2e).zip(ttft) {
+                let low = mean - libm::hypot(mean - own.low, ttft - around.low);
+                let high = mean + libm::hypot(own.high - mean, around.high - ttft);
+                e2e.intervals.mean = Interval::new(low.max(0.0), high);
+            }
+        }
+        found
+    }
+
+    /// The attempts that were sent in it.
+    pub(crate) fn attempts<'a, 'run>(&self, all: &'a [Attempt<'run>]) -> &'a [Attempt<'run>] {
+        &all[self.inside.clone()]
+    }
+}
+
+/// How many requests a run needs under its load, and what for; `queued` of them arrive during the delay
+/// of one.
+fn fewest_requests(observations: &Observations, queued: f64) -> (f64, &'static str) {
+    let shape = &observations.manifest.spec.load.shape;
+    // Requests that take no time are never too few.
+    let rounds = steady::rounds(observations).unwrap_or(f64::INFINITY);
+    let is_slotted = steady::is_slotted(shape);
+    let least = if is_slotted { ROUNDS_MIN.0 } else { ROUNDS_MIN.1 };
+    let for_rounds = observations.records.len() as f64 * least / rounds;
+    let short = "its start and its drain are a large part of the run";
+    let alone = match shape {
+        LoadShape::Open { .. } if !is_slotted && QUEUED < queued => {
+            (FEWEST_QUEUED, "requests wait for each other, so a delay lasts for many of them")
+        }
+        LoadShape::Open { arrivals, .. } if !is_slotted => {
+            // Arrivals that vary as much as so many Poisson ones.
+            let burst = match arrivals {
+                Arrivals::Constant | Arrivals::Poisson => 1.0,
+                Arrivals::Gamma { burstiness } | Arrivals::Stretched { burstiness } => {
+                    burstiness.recip().max(1.0)
+                }
+            };
+            (FEWEST_OPEN * burst, "there are few requests for random arrivals")
+        }
+        LoadShape::Closed { .. } | LoadShape::Open { .. } => {
+            (FEWEST_CLOSED, "there are few requests")
+        }
+    };
+    if alone.0 < for_rounds { (for_rounds, short) } else { alone }
+}
+
+/// By how much requests were delayed, in seconds, weighed by the delay itself: the mean is of requests
+/// most of which need not wait. `None` without an answer.
+fn delayed_by(attempts: &[Attempt<'_>]) -> Option<f64> {
+    let shown = |attempt: &Attempt<'_>| {
+        attempt.latencies.get(&metric::TTFT).or_else(|| attempt.latencies.get(&metric::E2E))
+    };
+    let values: Vec<f64> = attempts.iter().filter_map(shown).collect();
+    let undelayed = Sample::new(values.clone())?.quantile(Probability::TENTH);
+    let delays = values.iter().map(|value| value - undelayed);
+    let (sum, squares) =
+        delays.fold((0.0, 0.0), |(sum, squares), delay| (sum + delay, squares + delay * delay));
+    Some(if 0.0 < sum { squares / sum / 1e3 } else { 0.0 })
+}
 
 /// The intervals of single numbers; `None` where the run says too little.
 #[derive(Debug, Default)]
@@ -27,39 +179,16 @@ pub(crate) struct RunIntervals {
 /// An `ok` answer, and when the server worked on it.
 pub(crate) type Work<'a> = (Flight, &'a Attempt<'a>);
 
-/// The answers of a run in the order of time.
-pub(crate) fn work_done<'a>(attempts: &'a [Attempt<'a>]) -> Vec<Work<'a>> {
+/// The answers that the server worked on in a part of the run, in the order of time.
+fn work_done<'a>(attempts: &'a [Attempt<'a>], part: Flight) -> Vec<Work<'a>> {
+    let flight = |attempt: &Attempt<'_>| Flight::from_record(attempt.record);
     let ok = attempts.iter().filter(|attempt| attempt.is_ok());
-    ok.filter_map(|attempt| Some((Flight::from_record(attempt.record)?, attempt))).collect()
+    let work = ok.filter_map(|attempt| Some((flight(attempt)?, attempt)));
+    work.filter(|(flight, _)| flight.within(part).is_some()).collect()
 }
 
-/// The intervals around the throughputs of a part of the run: of requests, of output tokens and of
-/// all tokens.
-///
-/// Slices spread an answer over its time, and a rate counts what came: at the edges of a part they
-/// differ by a few answers, so the interval is moved to where the rate is.
-pub(crate) fn rates_within(
-    work: &[Work<'_>],
-    part: Flight,
-    per_s: [Option<f64>; 3],
-) -> [Option<Interval>; 3] {
-    let overlaps = |(flight, _): &&Work<'_>| flight.within(part).is_some();
-    let work: Vec<Work<'_>> = work.iter().filter(overlaps).copied().collect();
-    let slices = Slices::new((part.from_ns, part.to_ns), &work);
-    let worths: [Worth; 3] = [|_| 1.0, output_tokens, all_tokens];
-    let around = |place: usize| {
-        let per_s = per_s[place]?;
-        let slices = slices.as_ref()?.rates(&work, worths[place]);
-        let interval = positive(&slices)?;
-        let (done, over_s) = slices
-            .iter()
-            .fold((0.0, 0.0), |(done, over_s), slice| (done + slice.sum, over_s + slice.count));
-        let moved = per_s - done / over_s;
-        let interval = Interval::new(interval.low + moved, interval.high + moved)?;
-        Some(interval.clamped(0.0, f64::INFINITY))
-    };
-    std::array::from_fn(around)
-}
+/// Tokens of a request whose speed is judged.
+type PerRequest = fn(&Attempt<'_>) -> Option<u64>;
 
 /// What an answer adds to a rate.
 type Worth = fn(&Attempt<'_>) -> f64;
@@ -76,8 +205,7 @@ impl RunIntervals {
     /// `unsent` requests were due and kept nothing.
     pub(crate) fn from_attempts(
         attempts: &[Attempt<'_>],
-        work: &[Work<'_>],
-        window: Extremes,
+        basis: Option<&Basis>,
         unsent: u64,
     ) -> Self {
         let share_of = |is: fn(&Attempt<'_>) -> bool, unsent: usize| {
@@ -92,12 +220,13 @@ impl RunIntervals {
                 let count = attempt.latencies.get(metric)? / 1e3;
                 Some(Cluster { count, sum: tokens(attempt) })
             };
-            let ok = attempts.iter().filter(|attempt| attempt.is_ok());
-            positive(&ok.filter_map(cluster).collect::<Vec<_>>())
+            let ok = basis?.attempts(attempts).iter().filter(|attempt| attempt.is_ok());
+            positive(&ok.filter_map(cluster).collect::<Vec<_>>(), basis?.batches)
         };
-        let bounds = window.0.map(|(first, last)| (first.as_nanos(), last.as_nanos()));
-        let slices = bounds.and_then(|bounds| Slices::new(bounds, work));
-        let rate = |worth: Worth| positive(&slices.as_ref()?.rates(work, worth));
+        let part = basis.map(|basis| basis.part);
+        let work = part.map_or_else(Vec::new, |part| work_done(attempts, part));
+        let slices = part.and_then(|part| Slices::new((part.from_ns, part.to_ns), &work));
+        let rate = |worth: Worth| positive(&slices.as_ref()?.rates(&work, worth), basis?.batches);
         let listed = usize::try_from(unsent).unwrap_or(usize::MAX).min(UNSENT_MAX);
         Self {
             requests: rate(|_| 1.0),
@@ -114,9 +243,9 @@ impl RunIntervals {
 }
 
 /// The ratio of two sums, where it is a speed: not below zero, and unknown where nothing moved.
-fn positive(clusters: &[Cluster]) -> Option<Interval> {
+fn positive(clusters: &[Cluster], batches: usize) -> Option<Interval> {
     let moved = clusters.iter().any(|cluster| 0.0 < cluster.sum);
-    let interval = mean_interval(clusters).filter(|_| moved)?.interval?;
+    let interval = mean_interval(clusters, batches).filter(|_| moved)?.interval?;
     Some(interval.clamped(0.0, f64::INFINITY))
 }
 
@@ -129,7 +258,7 @@ struct Slices {
 }
 
 /// Fewer say too little about how they differ.
-const SLICES_MIN: f64 = 10.0;
+const SLICES_MIN: f64 = 8.0;
 const SLICES_MAX: f64 = 100.0;
 /// As many requests that were not sent take part in an interval: a plan that was hardly begun says no
 /// more with more of it.
@@ -188,21 +317,26 @@ pub struct RequestRates {
 }
 
 impl RequestRates {
-    pub(crate) fn from_attempts(attempts: &[Attempt<'_>]) -> Self {
-        let rates = |tokens: fn(&Attempt<'_>) -> Option<u64>| -> Vec<f64> {
+    pub(crate) fn from_attempts(attempts: &[Attempt<'_>], basis: Option<&Basis>) -> Self {
+        let inside = basis.map_or(&[][..], |basis| basis.attempts(attempts));
+        let batches = basis.map_or(0, |basis| basis.batches);
+        let rates = |attempts: &[Attempt<'_>], tokens: PerRequest| -> Vec<f64> {
             let rate = |attempt: &Attempt<'_>| {
                 let e2e_ms = attempt.latencies.get(&metric::E2E).filter(|ms| 0.0 < *ms)?;
                 Some(tokens(attempt)? as f64 / (e2e_ms / 1e3))
             };
             attempts.iter().filter(|attempt| attempt.is_ok()).filter_map(rate).collect()
         };
-        let estimate = |rates: Vec<f64>| {
-            let clusters: Vec<Cluster> = rates.iter().copied().map(Cluster::single).collect();
-            let judged = mean_interval(&clusters);
-            let interval = judged.and_then(|judged| judged.interval);
+        let estimate = |tokens: PerRequest| {
+            let rates_of = |part| rates(part, tokens);
+            let clusters =
+                |part| rates_of(part).into_iter().map(Cluster::single).collect::<Vec<_>>();
+            let rates = rates_of(attempts);
+            let judged = mean_interval(&clusters(attempts), 0);
+            let interval = positive(&clusters(inside), batches);
             let estimate = Estimate {
                 value: mean(&rates),
-                interval: interval.map(|interval| interval.clamped(0.0, f64::INFINITY)),
+                interval: interval.map(|interval| interval.including(mean(&rates))),
                 n: rates.len() as u64,
                 effective_n: judged.map(|judged| judged.effective_n),
                 certified: true,
@@ -211,8 +345,8 @@ impl RequestRates {
         };
         let written = |attempt: &Attempt<'_>| Some(attempt.output.count).filter(|it| 0 < *it);
         Self {
-            generation_tps: estimate(rates(written)),
-            prompt_tps: estimate(rates(|attempt| Some(attempt.input.count))),
+            generation_tps: estimate(written),
+            prompt_tps: estimate(|attempt| Some(attempt.input.count)),
         }
     }
 }

@@ -30,8 +30,6 @@ pub(crate) struct LongRun {
     pub(crate) naive: f64,
     /// What the variance is worth: degrees of freedom for Student's t.
     pub(crate) degrees: f64,
-    /// How lopsided the sum is: its third moment over the cube of its deviation.
-    pub(crate) skewness: f64,
 }
 
 impl LongRun {
@@ -54,7 +52,7 @@ impl LongRun {
     fn of_points(points: &[f64], naive: f64) -> Self {
         let n = points.len() as f64;
         let Some(model) = Autoregression::fit(points) else {
-            return Self { variance: naive, naive, degrees: n - 1.0, skewness: 0.0 };
+            return Self { variance: naive, naive, degrees: n - 1.0 };
         };
         let block = block_length(&model, points.len());
         let blocks = Blocks::new(points, block);
@@ -65,7 +63,6 @@ impl LongRun {
             variance: blocks.variance_of_sum / model.share_seen(block),
             naive,
             degrees: (2.0 / noise).clamp(FEWEST_DEGREES.min(n - 1.0), n - 1.0),
-            skewness: blocks.skewness / fit.sqrt(),
         }
     }
 }
@@ -80,7 +77,6 @@ fn block_length(model: &Autoregression, n: usize) -> usize {
 /// What the sums of all overlapping blocks of one length say.
 struct Blocks {
     variance_of_sum: f64,
-    skewness: f64,
     excess_kurtosis: f64,
 }
 
@@ -88,11 +84,10 @@ impl Blocks {
     fn new(points: &[f64], block: usize) -> Self {
         let n = points.len();
         let mean = runs::mean(points);
-        let (mut second, mut third, mut fourth) = (0.0, 0.0, 0.0);
+        let (mut second, mut fourth) = (0.0, 0.0);
         let mut add = |sum: f64| {
             let square = sum * sum;
             second += square;
-            third += square * sum;
             fourth += square * square;
         };
         let mut sum: f64 = points[..block].iter().map(|point| point - mean).sum();
@@ -102,15 +97,14 @@ impl Blocks {
             add(sum);
         }
         let count = (n - block + 1) as f64;
-        let [second, third, fourth] = [second, third, fourth].map(|power| power / count);
+        let [second, fourth] = [second, fourth].map(|power| power / count);
         if second <= 0.0 {
-            return Self { variance_of_sum: 0.0, skewness: 0.0, excess_kurtosis: 0.0 };
+            return Self { variance_of_sum: 0.0, excess_kurtosis: 0.0 };
         }
         // Blocks vary about the mean of the same points, which hides 1 / fit of their variance.
         let hidden = 1.0 - block as f64 / n as f64;
         Self {
             variance_of_sum: second * n as f64 / (block as f64 * hidden),
-            skewness: third / (second * second.sqrt()),
             excess_kurtosis: fourth / (second * second) - 3.0,
         }
     }

@@ -163,6 +163,9 @@ fn swapped(bits: i64) -> i64 {
 }
 
 impl Probability {
+    pub(crate) const TENTH: Self = Self(0.10);
+    pub(crate) const QUARTER: Self = Self(0.25);
+
     /// Returns `None` outside of 0 to 1.
     pub fn new(share: f64) -> Option<Self> {
         (0.0..=1.0).contains(&share).then_some(Self(share))
@@ -248,6 +251,12 @@ impl Interval {
 
     pub fn half_width(&self) -> f64 {
         (self.high - self.low) / 2.0
+    }
+
+    /// The same interval, widened to a value outside of it.
+    #[must_use]
+    pub fn including(self, value: f64) -> Self {
+        Self { low: self.low.min(value), high: self.high.max(value) }
     }
 
     /// Never outside of what is possible.

@@ -3,7 +3,7 @@
 
 use super::blocks::LongRun;
 use super::proportion::wilson_at;
-use super::{UPPER, student};
+use super::{UPPER, runs, student};
 use crate::statistics::{Interval, Probability, Sample};
 
 /// The values of one request. A series of them is in the order of time.
@@ -29,15 +29,14 @@ impl Cluster {
     }
 }
 
-/// The mean of all values: Σ sum over Σ count. Its effective number counts requests, of which at most
-/// all are independent, since sums do not say how values differ inside a request. Returns `None`
-/// without two requests that have values.
-pub fn mean_interval(clusters: &[Cluster]) -> Option<Judged> {
+/// The mean of all values: Σ sum over Σ count; `batches` as in [`quantile_interval`]. Its effective
+/// number counts requests, of which at most all are independent, since sums do not say how values differ
+/// inside a request. Returns `None` without two requests that have values.
+pub fn mean_interval(clusters: &[Cluster], batches: usize) -> Option<Judged> {
     let ratio = Ratio::from_clusters(clusters)?;
-    let reach = ratio.reach();
-    let end = |t: f64| ratio.value - ratio.error * straightened(t, ratio.skewness);
+    let half = ratio.half_width(batches);
     Some(Judged {
-        interval: Interval::new(end(reach), end(-reach)),
+        interval: Interval::new(ratio.value - half, ratio.value + half),
         effective_n: ratio.effective(ratio.naive_variance, ratio.clusters),
     })
 }
@@ -60,14 +59,23 @@ pub fn share_interval(clusters: &[Cluster]) -> Option<Judged> {
 /// of them are not above that quantile: the share of these is uncertain, and the sorted values
 /// translate that into the quantile's own unit (Woodruff's interval). Its effective number counts
 /// values; see [`tempered`].
-pub fn quantile_interval(sorted: &Sample, below: &[Cluster], p: Probability) -> Option<Judged> {
+///
+/// The interval is the widest of three: by blocks as long as the memory that the series shows, as if
+/// all requests were independent, and by the means of a few `batches`. A short series hides a long
+/// memory, and only the last of these does not depend on seeing it.
+pub fn quantile_interval(
+    sorted: &Sample,
+    below: &[Cluster],
+    p: Probability,
+    batches: usize,
+) -> Option<Judged> {
     let ratio = Ratio::from_clusters(below)?;
     let share = p.share();
     let alone = share * (1.0 - share) / ratio.count;
     let effective_n = ratio.effective(alone, ratio.count);
-    let reach = ratio.reach() * ratio.error;
+    let half = ratio.half_width(batches);
     let at = |share: f64| Probability::new(share).map(|p| sorted.quantile(p));
-    let ends = at(share - reach).zip(at(share + reach));
+    let ends = at(share - half).zip(at(share + half));
     let interval = ends.and_then(|(low, high)| Interval::new(low, high));
     Some(Judged { interval, effective_n })
 }
@@ -88,7 +96,8 @@ struct Ratio {
     value: f64,
     error: f64,
     degrees: f64,
-    skewness: f64,
+    /// What each request adds to the difference between the two sums.
+    apart: Vec<f64>,
     /// Variance of the ratio if requests were independent.
     naive_variance: f64,
     clusters: f64,
@@ -104,22 +113,34 @@ impl Ratio {
             return None;
         }
         let value = sum / count;
-        // What each request adds to the difference between the two sums.
         let apart: Vec<f64> = used.map(|cluster| cluster.sum - value * cluster.count).collect();
         let long_run = LongRun::estimate(&apart)?;
         Some(Self {
             value,
             error: long_run.variance.sqrt() / count,
             degrees: long_run.degrees,
-            skewness: long_run.skewness,
             naive_variance: long_run.naive / (count * count),
             clusters: apart.len() as f64,
             count,
+            apart,
         })
     }
 
     fn reach(&self) -> f64 {
         student::quantile(UPPER, self.degrees)
+    }
+
+    fn half_width(&self, batches: usize) -> f64 {
+        let seen = self.reach() * self.error.max(self.naive_variance.sqrt());
+        let batches = batches.min(self.apart.len());
+        if batches < 2 {
+            return seen;
+        }
+        let begin = |batch: usize| batch * self.apart.len() / batches;
+        let sum = |batch: usize| self.apart[begin(batch)..begin(batch + 1)].iter().sum();
+        let sums: Vec<f64> = (0..batches).map(sum).collect();
+        let error = (runs::variance(&sums) * batches as f64).sqrt() / self.count;
+        seen.max(student::quantile(UPPER, batches as f64 - 1.0) * error)
     }
 
     /// How many independent values would leave this error, when `most` of them would leave `alone`.
@@ -131,22 +152,6 @@ impl Ratio {
         let unbiased = (1.0 - 2.0 / self.degrees).max(0.0);
         (most * alone / (self.error * self.error) * unbiased).clamp(1.0, most.max(1.0))
     }
-}
-
-/// The quantile of the studentised mean of a lopsided series, which pulls the whole interval towards the
-/// long tail. Without skewness it is `t` itself. On the side of the short tail it is Hall's
-/// transformation; that one bolts on the other side, where its first term is enough.
-fn straightened(t: f64, skewness: f64) -> f64 {
-    /// More skewness than this is not estimated but met by accident.
-    const MOST: f64 = 1.0;
-    let beta = skewness.clamp(-MOST, MOST) / 6.0;
-    if beta.abs() < 1e-6 {
-        return t;
-    }
-    if t * beta < 0.0 {
-        return t - beta * (1.0 + 2.0 * t * t);
-    }
-    (libm::cbrt(1.0 + 6.0 * beta * (t - beta)) - 1.0) / (2.0 * beta)
 }
 
 #[cfg(test)]
@@ -165,7 +170,7 @@ mod tests {
 
     #[test]
     fn independent_values_count_in_full() {
-        let judged = mean_interval(&singles(5_000)).unwrap();
+        let judged = mean_interval(&singles(5_000), 8).unwrap();
         assert!(judged.effective_n > 4_500.0, "{judged:?}");
         // 1.96 / √5000
         let half = judged.interval.unwrap().half_width();
@@ -177,7 +182,8 @@ mod tests {
         let once = singles(400);
         let tenfold: Vec<Cluster> =
             once.iter().map(|one| Cluster { count: 10.0, sum: 10.0 * one.sum }).collect();
-        let (once, tenfold) = (mean_interval(&once).unwrap(), mean_interval(&tenfold).unwrap());
+        let (once, tenfold) =
+            (mean_interval(&once, 8).unwrap(), mean_interval(&tenfold, 8).unwrap());
         assert!((once.effective_n - tenfold.effective_n).abs() < 1e-6);
         let (once, tenfold) = (once.interval.unwrap(), tenfold.interval.unwrap());
         assert!((once.low - tenfold.low).abs() < 1e-9 && (once.high - tenfold.high).abs() < 1e-9);
@@ -188,9 +194,9 @@ mod tests {
         let some = singles(50);
         let mut more = some.clone();
         more.insert(20, Cluster { count: 0.0, sum: 0.0 });
-        assert_eq!(mean_interval(&some), mean_interval(&more));
-        assert_eq!(mean_interval(&[Cluster::single(1.0)]), None);
-        assert_eq!(mean_interval(&[]), None);
+        assert_eq!(mean_interval(&some, 8), mean_interval(&more, 8));
+        assert_eq!(mean_interval(&[Cluster::single(1.0)], 8), None);
+        assert_eq!(mean_interval(&[], 8), None);
     }
 
     #[test]
@@ -215,7 +221,7 @@ mod tests {
                 .iter()
                 .map(|value| Cluster::single(f64::from(u8::from(*value <= found))))
                 .collect();
-            quantile_interval(&sample, &below, at(share)).unwrap()
+            quantile_interval(&sample, &below, at(share), 8).unwrap()
         };
         assert_eq!(judged(0.99).interval, None);
         let median = judged(0.5).interval.unwrap();

@@ -9,8 +9,7 @@ use super::prelude::*;
 
 /// A quantity of a row with its confidence interval.
 pub(crate) fn quantity_cell(row: &Row<'_>, quantity: Quantity) -> Cell {
-    let metric = quantity.metric();
-    across_cell(&row.quantity(quantity), row.values_of(metric), row.independent(metric))
+    across_cell(&row.quantity(quantity), row.values_of(quantity.metric()), quantity.statistic())
 }
 
 /// A quantity of a row for a terminal, which has no tooltip: with its interval beside it.
@@ -39,24 +38,24 @@ pub(crate) fn reserved(row: &Row<'_>, cell: Cell) -> Cell {
 /// The same text for every such cell: a page lists each reason below a table once.
 pub(crate) const UNCERTIFIED: &str = "too few independent values to certify it";
 
-/// The same with the number of them.
-pub(crate) fn uncertified(independent: Option<f64>) -> String {
-    independent.map_or_else(
+/// The same with the number that is needed.
+pub(crate) fn uncertified(statistic: Option<Statistic>) -> String {
+    statistic.map_or_else(
         || UNCERTIFIED.to_owned(),
-        |n| format!("too few independent values (about {}) to certify it", whole(n)),
+        |it| format!("{UNCERTIFIED}: {} needs {}", it.name(), count(it.certified_from())),
     )
 }
 
-/// A mean over runs; `values` and `independent` are the sizes of the distribution behind it.
+/// A mean over runs; `values` is the size of the distribution behind it.
 pub(crate) fn across_cell(
     across: &AcrossRuns,
     values: Option<u64>,
-    independent: Option<f64>,
+    statistic: Option<Statistic>,
 ) -> Cell {
     let Some(mean) = across.mean else {
         return missing(across.reason.as_deref().unwrap_or("it was not measured"));
     };
-    let uncertain = (!across.certified).then(|| uncertified(independent));
+    let uncertain = (!across.certified).then(|| uncertified(statistic));
     // Too few values to certify it are too few for an interval: one of both reasons is enough.
     let is_known = across.certified || across.doubt().is_some();
     let known = Some(uncertainty(across)).filter(|words| is_known && !words.is_empty());

@@ -64,7 +64,9 @@ pub(crate) fn mark_simulated(mut page: Document, model_error: Option<&str>) -> D
         }
     }
     let Some(model_error) = model_error else { return page };
-    for card in page.lead.headline.iter_mut().filter(|card| !card.unit.is_empty()) {
+    // How many requests or rows there are is no matter of the model.
+    let is_count = |card: &Card| matches!(card.label.as_str(), "Requests ok" | "Measured");
+    for card in page.lead.headline.iter_mut().filter(|card| !is_count(card)) {
         let separator = if card.detail.is_empty() { "" } else { "; " };
         card.detail.extend([separator, "simulated, ", model_error]);
     }
@@ -118,7 +120,7 @@ pub(crate) fn lead(about: &About<'_>, badge: Badge, headline: Vec<Card>) -> Lead
     subject.extend(about.more.clone().map(|(key, value)| (key.to_owned(), plain(value))));
     let several = 1 < about.servers.len();
     for (name, run) in &about.servers {
-        let of_server = if several { format!(" of {name}") } else { String::new() };
+        let of_server = if several { format!(" ({name})") } else { String::new() };
         let server = run.system.server.as_ref();
         let command = server.and_then(|server| server.start_command.clone());
         let command = command.map(|command| ("Startup Command", vec![Span::Code(command)]));

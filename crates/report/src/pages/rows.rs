@@ -139,16 +139,6 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// Independent values behind a distribution, in the run that has fewest.
-    pub(super) fn independent(&self, metric: &Metric) -> Option<f64> {
-        let of_run = |run: &&Summary| {
-            let values = run.headline();
-            let found = values.distribution(metric)?;
-            Some(found.effective_n.unwrap_or(found.n as f64))
-        };
-        self.runs.iter().filter_map(of_run).min_by(f64::total_cmp)
-    }
-
     pub(super) fn place(&self) -> Option<f64> {
         self.level?.level.place().filter(|place| place.is_finite())
     }

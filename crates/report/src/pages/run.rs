@@ -7,7 +7,7 @@ use inferometer_analysis::machines::{ClientFigures, DeviceFigures, GpuFigures};
 use inferometer_analysis::{
     CheckKind, CheckState, CounterFigures, Distribution, Figures, GaugeFigures, GroupFigures,
     MetricValue, RequestSlos, RequirementOutcome, Scalar, ServerSide, SloOutcome, SteadyFigures,
-    SteadyKind,
+    SteadyKind, Withheld,
 };
 use inferometer_model::Outcome;
 use inferometer_model::observations::HttpVersion;
@@ -236,7 +236,7 @@ fn latencies(summary: &Summary, detail: Detail) -> Table {
     let is_brief = detail == Detail::Brief;
     let statistics = if is_brief { &STATISTICS[..5] } else { &STATISTICS[..] };
     let mut rows = Vec::new();
-    let mut note = None;
+    let mut notes: Vec<String> = summary.intervals_withheld.iter().map(withheld).collect();
     for (metric, value) in summary.headline().iter() {
         let MetricValue::Distribution(found) = value else { continue };
         let is_headline = metric.headline.is_on(summary.run.load.is_open());
@@ -258,14 +258,24 @@ fn latencies(summary: &Summary, detail: Detail) -> Table {
             let name = format!("  95 %, effective n {}", whole(found.effective_n));
             let row = [Cell::text(name)].into_iter().chain(ranges).chain([Cell::text("")]);
             rows.push(row.collect());
-            note = Some("95 %: confidence intervals of the values above, within this run");
+            notes = vec![INTERVALS.to_owned()];
         }
     }
     let columns = statistics.iter().map(|statistic| statistic.name()).chain(["n"]);
     let columns = Column::names_and_numbers("Latency (ms)", columns);
     let caption =
         if is_brief { "" } else { "Latencies in milliseconds, over requests that ended ok" };
-    Table::new("run-metrics", caption, columns, rows).noted(note)
+    Table::new("run-metrics", caption, columns, rows).noted(notes)
+}
+
+const INTERVALS: &str = "95 %: confidence intervals of the values above, within this run";
+
+/// Why there are no confidence intervals, and what would give them.
+fn withheld(withheld: &Withheld) -> String {
+    let needed = withheld.requests_needed.map_or_else(String::new, |needed| {
+        format!("; about {} requests would do (--requests {needed})", count(needed))
+    });
+    format!("no confidence intervals: {}{needed}", withheld.reason)
 }
 
 fn latency_cell(metric: &Metric, found: &Distribution, statistic: Statistic) -> Cell {
@@ -277,8 +287,7 @@ fn latency_cell(metric: &Metric, found: &Distribution, statistic: Statistic) -> 
         Statistic::Mean | Statistic::Max => true,
     };
     let interval = found.intervals.get(statistic).map(|it| format!("95 % {}", fmt::interval(it)));
-    let independent = found.effective_n.unwrap_or(found.n as f64);
-    let few = (!certified).then(|| uncertified(Some(independent)));
+    let few = (!certified).then(|| uncertified(Some(statistic)));
     let parts: Vec<String> = interval.into_iter().chain(few).collect();
     Cell {
         detail: (!parts.is_empty()).then(|| parts.join("; ")),

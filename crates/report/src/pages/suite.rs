@@ -476,7 +476,7 @@ fn key_metrics(row: &Row<'_>) -> Vec<Text> {
         let values = [metric.mean(), metric.p50(), metric.p99()].map(value).join(" / ");
         let tail = row.quantity(metric.p99());
         let few = (!tail.certified && tail.mean.is_some())
-            .then(|| format!("; the p99: {}", uncertified(row.independent(metric))));
+            .then(|| format!("; the p99: {}", uncertified(metric.p99().statistic())));
         format!("{name} mean/median/p99: {values} ms{}", few.unwrap_or_default())
     }));
     lines.push(format!("PP/TG (derived): {pp} / {tg} tok/s"));

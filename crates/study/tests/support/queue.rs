@@ -102,7 +102,7 @@ impl Queue {
         let value = sample.quantile(share);
         let within = |latency: &f64| Cluster::single(f64::from(u8::from(*latency <= value)));
         let below: Vec<Cluster> = latencies.iter().map(within).collect();
-        let judged = quantile_interval(&sample, &below, share).unwrap();
+        let judged = quantile_interval(&sample, &below, share, 0).unwrap();
         let certified = Percentile::P99.certified_from() as f64 <= judged.effective_n;
         Estimate {
             value,

@@ -272,15 +272,15 @@ fn resolve(
         let about = |failure: Failure| failure.about(&format!("scenario `{name}`"));
         let mut layer = layer.clone();
         layer.lay(overrides.clone())?;
+        let has_key = |key: &str| layer.tree.pointer(&format!("/sweep/{key}")).is_some();
+        if has_key("waves") && !has_key("concurrencies") {
+            let what = "`sweep.waves` multiplies the levels of `sweep.concurrencies`; set them too";
+            return Err(layer.origins.failure("sweep.waves", what));
+        }
         let drafted = draft_scenario(&arguments.experiment.headers, layer).map_err(about)?;
         let sorted = SortedLevels::from_file(drafted.sweep.concurrencies.as_ref());
         scenario.levels = sorted.levels;
         scenario.waves = drafted.sweep.waves.and_then(NonZeroU32::new);
-        if scenario.waves.is_some() && scenario.levels == [Level::AsAsked] {
-            return Err(about(Failure::usage(
-                "`sweep.waves` is a multiple of the levels in `sweep.concurrencies`, and there are none",
-            )));
-        }
         let spec = spec_at_levels(&drafted, &scenario.levels, None, 1, arguments.virtual_time);
         let spec = spec.map_err(about)?;
         if !sorted.was_sorted {

@@ -47,7 +47,7 @@ fn concurrencies(condition: &Condition, scenario: &Scenario) -> Vec<u32> {
 fn built_in_suites_are_what_they_were() {
     let known = [
         ("standard", "75620afab3be1159833039d71725b5c16efbd343b7c464352e134120a89daddb"),
-        ("quick", "49560a0832192d99ab8bd4af591edd6667047b3e42e2788296f4894a67448f2f"),
+        ("quick", "b4e8fce916b77df87cd43cb6c76c497d4fedee4f0d2b3bf193bbf363118ec14b"),
         ("chat", "7045ba5fb255072e77ebe2b2d4f803ddd4cd52b8443815bdf38320e8e03bf699"),
         ("rag", "a2e7374562eef86a0e3ad8dce92132f01e20e26eb769f815f5ad575298e21826"),
         ("code", "2399727583e36a9cb95a209a7f8a7f0b9b228c504a4c2992c77082bf2dfe9b36"),

@@ -137,7 +137,7 @@ fn what_is_doubtful_is_undecided_and_says_why() {
         (found.n, found.effective_n, found.max) = (700, Some(88.0), Some(10_000.0));
         found.not_certified = vec![Percentile::P99];
     });
-    assert!(judged("ttft.p99<1s", &dependent).contains("about 88 of 700"));
+    assert!(judged("ttft.p99<1s", &dependent).contains("these 700 are correlated"));
     let nothing =
         run_with("ttft", |found| *found = MetricValue::Distribution(Distribution::nothing("mute")));
     assert_eq!(judged("ttft.p50<500ms", &nothing), "mute");

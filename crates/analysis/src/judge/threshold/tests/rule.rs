@@ -107,12 +107,14 @@ fn so_many_values_below_the_limit_meet_a_percentile_that_is_not_certified() {
         (found.highest, found.estimate.effective_n) = (Some(highest), effective_n);
         threshold("ttft.p99", Relation::Below, 500.0).judge(&found)
     };
-    assert_eq!(at(367, 490.0, None).verdict, Undecided, "0.99^367 is more than 2.5 %");
-    let met = at(368, 490.0, None);
+    let alone = |n: u32| Some(f64::from(n));
+    assert_eq!(at(367, 490.0, alone(367)).verdict, Undecided, "0.99^367 is more than 2.5 %");
+    let met = at(368, 490.0, alone(368));
     assert_eq!(met.verdict, Met);
     let why = "the highest of all 368 values is 490.0 ms";
     assert_eq!(met.reason.as_deref(), Some(why));
-    assert_eq!(at(368, 501.0, None).verdict, Undecided, "one is above");
+    assert_eq!(at(368, 501.0, alone(368)).verdict, Undecided, "one is above");
+    assert_eq!(at(368, 490.0, None).verdict, Undecided, "they may all say the same");
     assert_eq!(at(660, 490.0, Some(300.0)).verdict, Undecided, "worth 300 independent values");
     assert_eq!(at(660, 490.0, Some(400.0)).verdict, Met);
     assert_eq!(at(660, 250.0, Some(80.0)).verdict, Met, "all are far below the limit");
@@ -145,7 +147,7 @@ fn too_few_samples_say_how_many_are_needed() {
     dependent.estimate.effective_n = Some(210.0);
     assert_eq!(
         reason(p99, &dependent),
-        "p99 needs 662 independent samples and there are about 210 of 1,000: send about 3,200 \
+        "p99 needs 662 independent samples and these 1,000 are correlated: send about 3,200 \
          requests (--requests 3200), or repeat the run (--repeat 5)"
     );
     dependent.estimate.effective_n = Some(800.0);

@@ -19,18 +19,18 @@ fn pooled(requests: &[&[f64]]) -> Distribution {
         values.iter().for_each(|value| clustered.push(*value));
         clustered.end_request();
     }
-    clustered.distribution().unwrap()
+    clustered.distribution(Some(8)).unwrap()
 }
 
 #[test]
 fn nothing_comes_to_nothing() {
-    assert_eq!(Clustered::default().distribution(), None);
-    assert_eq!(Clustered::one_each(Vec::new()).distribution(), None);
+    assert_eq!(Clustered::default().distribution(Some(8)), None);
+    assert_eq!(Clustered::one_each(Vec::new()).distribution(Some(8)), None);
 }
 
 #[test]
 fn equal_values_have_intervals_of_no_width() {
-    let found = Clustered::one_each(vec![4.0; 700]).distribution().unwrap();
+    let found = Clustered::one_each(vec![4.0; 700]).distribution(Some(8)).unwrap();
     let exactly = Some(crate::Interval { low: 4.0, high: 4.0 });
     assert_eq!((found.intervals.mean, found.intervals.p99), (exactly, exactly));
     assert_eq!((found.effective_n, found.intervals.p999), (Some(700.0), None));
@@ -46,12 +46,13 @@ fn one_request_says_nothing_about_how_requests_differ() {
 
 #[test]
 fn independent_values_are_worth_their_number() {
-    let found = Clustered::one_each(draws(1_000)).distribution().unwrap();
+    let found = Clustered::one_each(draws(1_000)).distribution(Some(8)).unwrap();
     assert!(800.0 < found.effective_n.unwrap(), "{found:?}");
     assert_eq!(found.not_certified, [Percentile::P999]);
     let mean = found.intervals.mean.unwrap();
     // Student's reach times the standard error of a thousand: 1.962 · 0.2887 / √1000.
-    assert!((mean.half_width() - 0.017_9).abs() < 0.002, "{mean:?}");
+    // A few batches may ask for more, and never for less.
+    assert!((0.0178..0.036).contains(&mean.half_width()), "{mean:?}");
     let p50 = found.intervals.p50.unwrap();
     assert!(p50.contains(found.p50.unwrap()) && p50.half_width() < 0.06, "{p50:?}");
 }
@@ -59,7 +60,7 @@ fn independent_values_are_worth_their_number() {
 #[test]
 fn neighbours_that_resemble_each_other_are_worth_fewer() {
     let alike: Vec<f64> = draws(20).iter().flat_map(|value| [*value; 50]).collect();
-    let found = Clustered::one_each(alike).distribution().unwrap();
+    let found = Clustered::one_each(alike).distribution(Some(8)).unwrap();
     assert_eq!(found.n, 1_000);
     assert!(found.effective_n.unwrap() < 100.0, "{found:?}");
     assert!(found.not_certified.contains(&Percentile::P99), "{found:?}");
@@ -93,7 +94,8 @@ fn a_counted_value_is_its_copies() {
             copied.end_request();
         }
     }
-    let (counted, copied) = (counted.distribution().unwrap(), copied.distribution().unwrap());
+    let (counted, copied) =
+        (counted.distribution(Some(8)).unwrap(), copied.distribution(Some(8)).unwrap());
     assert_eq!((counted.n, counted.p90), (copied.n, copied.p90));
     let close = |one: f64, other: f64| assert!((one - other).abs() < 1e-9, "{one} {other}");
     close(counted.effective_n.unwrap(), copied.effective_n.unwrap());
@@ -103,6 +105,6 @@ fn a_counted_value_is_its_copies() {
 
 #[test]
 fn a_mean_of_times_is_not_below_zero() {
-    let found = Clustered::one_each(vec![1.0, 100.0]).distribution().unwrap();
+    let found = Clustered::one_each(vec![1.0, 100.0]).distribution(Some(8)).unwrap();
     assert!(0.0 <= found.intervals.mean.unwrap().low);
 }
