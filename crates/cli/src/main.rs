@@ -19,7 +19,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use arguments::{Arguments, Command};
+use arguments::{Arguments, Command, ResultArguments};
 use inferometer_model::{Redactor, Secret};
 // The measuring library under the names that commands use.
 use inferometer_runner::{
@@ -48,7 +48,9 @@ fn main() -> ExitCode {
         Ok(arguments) => arguments,
         Err(error) => return output::refuse_arguments(&error),
     };
-    let code = match run(arguments.command.unwrap_or_default()) {
+    let command = arguments.command.unwrap_or_default();
+    terminal::show_progress(command.results().and_then(ResultArguments::progress));
+    let code = match run(command) {
         Ok(code) => code,
         Err(failure) => output::report(&failure),
     };

@@ -89,9 +89,9 @@ pub(crate) fn report(failure: &Failure) -> std::process::ExitCode {
     failure.exit.into()
 }
 
-/// Whether to colour results: on a terminal, unless colours are disabled.
-pub(crate) fn is_coloured() -> bool {
+/// Whether to colour what is written there: on a terminal, unless colours are disabled.
+pub(crate) fn is_coloured(stream: &impl IsTerminal) -> bool {
     let no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let dumb = std::env::var_os("TERM").is_some_and(|value| value == "dumb");
-    std::io::stdout().is_terminal() && !no_colour && !dumb
+    stream.is_terminal() && !no_colour && !dumb
 }

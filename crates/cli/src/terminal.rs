@@ -1,19 +1,31 @@
-//! Events as terminal lines: a progress bar on a terminal, a line now and then elsewhere.
+//! Events as terminal lines, or as JSON for programs; and progress as a bar or a page of figures on a
+//! terminal, a line per second elsewhere.
 //!
 //! A thread of its own writes them. A terminal that is stopped with Ctrl-S, or a pipe that nobody
 //! reads, thus delays neither a run nor its storing.
 
-use std::io::IsTerminal;
+mod live;
+
+use std::io::{IsTerminal, Write};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, OnceLock};
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressStyle};
-use inferometer_model::plan::Bounds;
 use inferometer_report::escape;
 use inferometer_runner::{Event, Observer, ProgressTick};
 
+use crate::arguments::ProgressStyle;
 use crate::output;
+use live::LiveView;
+
+/// How progress is shown from now on; `None` leaves it to the terminal.
+pub(crate) fn show_progress(style: Option<ProgressStyle>) {
+    if let Some(style) = style {
+        let _ = STYLE.set(style);
+    }
+}
+
+static STYLE: OnceLock<ProgressStyle> = OnceLock::new();
 
 /// The observer of every command: events are written to standard error, in their order.
 pub(crate) fn observer() -> Observer {
@@ -73,68 +85,89 @@ fn print_all(jobs: &Receiver<Job>, waiting: &AtomicUsize) {
         let event = match job {
             Job::Print(event) => event,
             Job::Confirm(done) => {
+                progress.clear();
                 let _ = done.send(());
                 continue;
             }
         };
         waiting.fetch_sub(1, Ordering::Relaxed);
+        if STYLE.get() == Some(&ProgressStyle::Json) {
+            output::write_line(&event.to_json().to_string());
+            continue;
+        }
         match event {
             Event::Progress(tick) => progress.update(&tick),
-            Event::ProgressEnded => progress = Shown::default(),
+            Event::ProgressEnded => progress.end(),
             // A notice may have several lines; the others may quote a server.
             Event::Notice(text) => {
+                progress.clear();
                 text.split('\n').for_each(|line| output::write_line(&escape::terminal(line)));
             }
-            other => output::write_line(&escape::terminal(&other.to_string())),
+            other => {
+                progress.clear();
+                output::write_line(&escape::terminal(&other.to_string()));
+            }
         }
     }
 }
 
-/// What is shown of the progress of one warm-up or run.
+/// Ticks in a second.
+const TICKS_PER_S: u32 = 4;
+
+/// What is shown of progress.
 #[derive(Default)]
 struct Shown {
-    bar: Option<ProgressBar>,
+    view: LiveView,
     ticks: u32,
+    /// Lines of the terminal that the view takes now.
+    height: u16,
 }
 
 impl Shown {
     fn update(&mut self, tick: &ProgressTick) {
         self.ticks += 1;
-        let message = Event::Progress(*tick).to_string();
-        if !std::io::stderr().is_terminal() {
-            // Without a terminal, progress is printed once in this many ticks.
-            if self.ticks.is_multiple_of(40) {
-                output::write_line(&message);
-            }
-            return;
+        let is_second = self.ticks.is_multiple_of(TICKS_PER_S);
+        if is_second {
+            self.view.remember(tick);
         }
-        let bar = self.bar.get_or_insert_with(|| bar(tick.bounds));
-        let length = bar.length().unwrap_or(u64::MAX);
-        let ended = tick.counts.ended();
-        let position = if tick.bounds.requests.is_some() {
-            ended
-        } else {
-            // Where a minimum number of requests must be reached too, the slower of the two counts.
-            let by_number = match tick.bounds.requests_min {
-                0 => length,
-                least => length.saturating_mul(ended.min(least)) / least,
-            };
-            by_number.min(u64::try_from(tick.elapsed.as_millis()).unwrap_or(u64::MAX))
-        };
-        bar.set_position(position.min(length));
-        bar.set_message(message);
+        let is_terminal = std::io::stderr().is_terminal();
+        match STYLE.get() {
+            None if is_terminal => self.draw(tick, self.view.is_long(tick)),
+            Some(ProgressStyle::Live) => self.draw(tick, true),
+            Some(ProgressStyle::Bar) => self.draw(tick, false),
+            None | Some(ProgressStyle::Lines) if is_second => {
+                output::write_line(&tick.to_string());
+            }
+            None | Some(ProgressStyle::Lines | ProgressStyle::Json | ProgressStyle::None) => {}
+        }
     }
-}
 
-fn bar(bounds: Bounds) -> ProgressBar {
-    let length = match (bounds.requests, bounds.release_before) {
-        (Some(requests), _) => requests,
-        (None, Some(end)) => end.as_nanos() / 1_000_000,
-        (None, None) => 0,
-    };
-    let style = ProgressStyle::with_template("{bar:24} {percent:>3}%  {elapsed}  {wide_msg}")
-        .unwrap_or_else(|_| ProgressStyle::default_bar())
-        .progress_chars("━╸─");
-    let bar = ProgressBar::with_draw_target(Some(length), ProgressDrawTarget::stderr_with_hz(4));
-    bar.with_style(style).with_finish(ProgressFinish::AndClear)
+    /// Draws over what is shown, in one write.
+    fn draw(&mut self, tick: &ProgressTick, is_live: bool) {
+        let width = terminal_size::terminal_size_of(std::io::stderr()).map_or(80, |size| size.0.0);
+        let lines = if is_live { self.view.page(tick, width) } else { live::bar(tick, width) };
+        let text = self.erasure() + &lines.concat();
+        self.height = u16::try_from(lines.len()).unwrap_or(u16::MAX);
+        let _ = std::io::stderr().lock().write_all(text.as_bytes());
+    }
+
+    /// Removes what is shown, so that a line can be written.
+    fn clear(&mut self) {
+        if 0 < self.height {
+            let erasure = self.erasure();
+            let _ = std::io::stderr().lock().write_all(erasure.as_bytes());
+            self.height = 0;
+        }
+    }
+
+    fn end(&mut self) {
+        self.clear();
+        self.ticks = 0;
+        self.view.end_run();
+    }
+
+    /// Moves to the first of its lines, and erases all that follows.
+    fn erasure(&self) -> String {
+        if self.height == 0 { String::new() } else { format!("\x1b[{}A\x1b[J", self.height) }
+    }
 }

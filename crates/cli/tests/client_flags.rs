@@ -82,3 +82,32 @@ fn each_user_has_a_connection_where_that_was_asked_for() {
     let fresh = observations.records.iter().filter(|record| !record.connection.unwrap().reused);
     assert_eq!(fresh.count(), 3);
 }
+
+#[test]
+fn progress_is_shown_as_asked_and_says_what_was_measured() {
+    let engine = Engine::start(&["--mode", "paced", "--ttft", "20ms", "--gap", "20ms"]);
+    let url = engine.url();
+    let run = |style: &str| {
+        let folder = tempfile::tempdir().unwrap();
+        // Long enough for the first second, in which the first answers end.
+        let load = ["--concurrency", "2", "--requests", "12", "--output-tokens", "16"];
+        let words = ["run", &url, "--progress", style, "--seed", "1"];
+        let ran = output(&[&words[..], &load].concat(), folder.path());
+        assert_eq!(ran.status.code(), Some(0), "{}", text(&ran.stderr));
+        text(&ran.stderr)
+    };
+    let events: Vec<Value> =
+        run("json").lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    let kinds: Vec<&str> = events.iter().filter_map(|event| event["event"].as_str()).collect();
+    assert!(kinds.contains(&"measuring") && kinds.contains(&"finished"), "{kinds:?}");
+    let last = events.iter().rfind(|event| event["event"] == "progress").unwrap();
+    let (progress, live) = (&last["progress"], &last["progress"]["live"]);
+    assert!(progress["ok"].as_u64() <= Some(12) && progress["share"].as_f64() <= Some(1.0));
+    let gap = live["itl_ms"]["p50"].as_f64().unwrap();
+    assert!((15.0..60.0).contains(&gap), "the engine writes every 20 ms: {live}");
+    assert!(live["requests_per_s"].as_f64() > Some(0.0), "{live}");
+    let page = run("live");
+    assert!(page.contains("\nTTFT ") && page.contains("\nITL "), "{page:?}");
+    let quiet = run("none");
+    assert!(!quiet.contains("in flight"), "{quiet:?}");
+}

@@ -31,7 +31,8 @@ use sha2::{Digest, Sha256};
 use crate::embedded::Engine;
 use crate::environment;
 use crate::failure::{Failure, Result};
-use crate::measurement::{JOURNAL_QUEUE, Planned, drive_plan};
+use crate::live::LiveTally;
+use crate::measurement::{JOURNAL_QUEUE, Planned, RunContext, drive_plan};
 use crate::preflight::{bare_target, fetching};
 use crate::session::Session;
 
@@ -343,8 +344,11 @@ impl Client<'_> {
         let target = engine.target(streaming, self.kernel_stamps)?;
         let session = Session::new(self.ceiling, Arc::new(|_| {}));
         let (journal, entries) = sync_channel(JOURNAL_QUEUE);
-        let driving =
-            std::thread::spawn(move || drive_plan(plan, target, clock, journal, (&spec, &session)));
+        let driving = std::thread::spawn(move || {
+            let live = &LiveTally::default();
+            let context = RunContext { spec: &spec, session: &session, live };
+            drive_plan(plan, target, clock, journal, context)
+        });
         let (mut records, mut not_sent) = (Vec::new(), 0);
         for entry in entries.into_iter().flatten() {
             match entry {

@@ -33,6 +33,7 @@ pub mod environment;
 pub mod failure;
 pub mod fit;
 pub mod interruption;
+mod live;
 pub mod measurement;
 pub mod preflight;
 pub mod secrets;
@@ -42,5 +43,6 @@ pub mod simulation;
 pub use inferometer_model as model;
 
 pub use failure::{Exit, Failure};
+pub use live::{LiveFigures, RECENT, Spread};
 pub use measurement::{Connected, Run, Runner};
 pub use session::{Event, Observer, ProgressTick, Session};

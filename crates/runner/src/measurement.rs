@@ -38,6 +38,7 @@ use crate::deployed::{self, Deployed};
 use crate::embedded::Engine;
 use crate::failure::{Failure, Result};
 use crate::interruption::Sending;
+use crate::live::LiveTally;
 use crate::preflight::{self, Found};
 use crate::secrets::Secrets;
 use crate::session::{Event, ProgressTick, Session};
@@ -255,9 +256,10 @@ impl Live {
         let run_prefix = || format!("inferometer-{}", directory.id().replace('/', "-"));
         let request_id_prefix = self.request_id_prefix.clone().unwrap_or_else(run_prefix);
         let target = Target { request_id_prefix, ..self.found.target.clone() };
-        let listening =
-            Listening::start(&planned.spec, &target, clock, devices, &directory, session);
-        let writer = play(writer, &planned, target, clock, session)?;
+        let live = LiveTally::default();
+        let context = RunContext { spec: &planned.spec, session, live: &live };
+        let listening = Listening::start(context, &target, clock, devices, &directory);
+        let writer = play(writer, Arc::clone(&planned.plan), target, clock, context)?;
         listening.stop(session);
         let summary = seal_summary(&directory, &writer.seal()?)?;
         warn_of_secrets(location.store, directory.path(), session);
@@ -271,34 +273,53 @@ impl Live {
         let requests = plan.bounds().requests.unwrap_or_default();
         session.emit(Event::WarmingUp { requests });
         let (journal, entries) = sync_channel::<JournalBatch>(JOURNAL_QUEUE);
+        let live = LiveTally::default();
+        let seen = live.clone();
         let counting = std::thread::spawn(move || {
             let mut tally = WarmUpTally::default();
-            entries.into_iter().flatten().for_each(|entry| tally.add(entry));
+            for entry in entries.into_iter().flatten() {
+                seen.add(&entry);
+                tally.add(entry);
+            }
             tally
         });
         let request_id_prefix = "inferometer-warm-up".to_owned();
         let target = Target { request_id_prefix, ..self.found.target.clone() };
-        let ending = drive_plan(plan, target, SystemClock::new(), journal, (spec, session))
-            .map_err(Failure::from_error)?;
+        let ending = drive_plan(
+            plan,
+            target,
+            SystemClock::new(),
+            journal,
+            RunContext { spec, session, live: &live },
+        )
+        .map_err(Failure::from_error)?;
         let tally = counting.join().map_err(|_| Failure::internal("the warm-up's tally ended"))?;
         tally.facts(&ending)
     }
 }
 
+/// What a run that goes on belongs to.
+#[derive(Clone, Copy)]
+pub(crate) struct RunContext<'a> {
+    pub(crate) spec: &'a Spec,
+    pub(crate) session: &'a Session,
+    pub(crate) live: &'a LiveTally,
+}
+
 /// Drives the plan and writes what comes back.
 fn play(
     writer: RunWriter,
-    planned: &Planned,
+    plan: Arc<dyn Plan>,
     target: Target,
     clock: SystemClock,
-    session: &Session,
+    context: RunContext<'_>,
 ) -> Result<RunWriter> {
     let remedy = writer.directory().remedy();
     let (journal, batches) = sync_channel(JOURNAL_QUEUE);
-    let observer = session.clone();
-    let writing = spawn_writer(writer, batches, move |notice| observer.warn(notice))?;
-    let plan = Arc::clone(&planned.plan);
-    let driven = drive_plan(plan, target, clock, journal, (&planned.spec, session));
+    let (observer, live) = (context.session.clone(), context.live.clone());
+    let seen = move |entry: &JournalEntry| live.add(entry);
+    let writing = spawn_writer(writer, batches, seen, move |notice| observer.warn(notice))?;
+    let driven = drive_plan(plan, target, clock, journal, context);
     let unfinished = |what: String| {
         Failure::internal(what).hint(format!("what was recorded is kept; finish it with: {remedy}"))
     };
@@ -316,7 +337,7 @@ pub(crate) fn drive_plan(
     target: Target,
     clock: SystemClock,
     journal: SyncSender<JournalBatch>,
-    (spec, session): (&Spec, &Session),
+    RunContext { spec, session, live }: RunContext<'_>,
 ) -> Result<RunEnding, LoadError> {
     let progress = Arc::new(Progress::default());
     let (bounds, observer) = (plan.bounds(), &session.observer);
@@ -329,7 +350,9 @@ pub(crate) fn drive_plan(
             {
                 let elapsed = Duration::from_nanos(clock.now().as_nanos());
                 let counts = counts.view();
-                observer(Event::Progress(ProgressTick { counts, bounds, elapsed }));
+                let live = live.figures(elapsed);
+                let tick = ProgressTick { counts, bounds, elapsed, live };
+                observer(Event::Progress(Box::new(tick)));
                 if Memory::find().is_some_and(|memory| is_used_up(memory, counts))
                     && session.control.run_out()
                 {
@@ -659,10 +682,11 @@ pub(crate) struct Listening {
 
 /// One file, and two threads that write to it: each entry goes there whole.
 #[derive(Clone)]
-struct Journal(Arc<Mutex<TelemetryWriter>>);
+struct Journal(Arc<Mutex<TelemetryWriter>>, LiveTally);
 
 impl Journal {
     fn append(&mut self, entry: &TelemetryEntry) -> Result<(), StoreError> {
+        self.1.add_telemetry(entry);
         self.0.lock().unwrap_or_else(PoisonError::into_inner).append(entry)
     }
 
@@ -676,19 +700,18 @@ impl Journal {
 impl Listening {
     /// Returns after the first sample of the server and the machines: the run may begin.
     pub(crate) fn start(
-        spec: &Spec,
+        RunContext { spec, session, live }: RunContext<'_>,
         target: &Target,
         clock: SystemClock,
         devices: Devices,
         directory: &RunDirectory,
-        session: &Session,
     ) -> Self {
         let warn_of = |what: &str, error: &dyn std::error::Error| {
             session.warn(format!("{what}: {error}"));
         };
         let Some(asked) = spec.telemetry.clone() else { return Self::default() };
         let journal = match directory.create_telemetry() {
-            Ok(writer) => Journal(Arc::new(Mutex::new(writer))),
+            Ok(writer) => Journal(Arc::new(Mutex::new(writer)), live.clone()),
             Err(error) => {
                 warn_of("the server's metrics and the machines are not read", &error);
                 return Self::default();

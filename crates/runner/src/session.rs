@@ -10,10 +10,13 @@ use inferometer_load::{Control, ProgressView};
 use inferometer_model::BaseUrl;
 use inferometer_model::deployment::{Departure, DepartureEnding};
 use inferometer_model::endpoint::Api;
-use inferometer_model::fmt::seconds;
+use inferometer_model::fmt::{count, duration, number, seconds};
 use inferometer_model::plan::Bounds;
+use serde_json::{Value, json};
+use strum::IntoStaticStr;
 
 use crate::interruption::Interruption;
+use crate::live::LiveFigures;
 
 /// The shared state of all measurements of one process.
 #[derive(Clone)]
@@ -71,7 +74,8 @@ pub type Observer = Arc<dyn Fn(Event) + Send + Sync>;
 
 /// One thing that happened. Its `Display` is a line of plain English without a line break at its
 /// end. Texts may quote a server: escape control characters before printing them to a terminal.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 #[non_exhaustive]
 pub enum Event {
     /// A server is being deployed.
@@ -111,7 +115,7 @@ pub enum Event {
         requests: u64,
     },
     /// How far the warm-up or the run is; sent four times per second.
-    Progress(ProgressTick),
+    Progress(Box<ProgressTick>),
     /// The warm-up or the run that sent [`Event::Progress`] has ended.
     ProgressEnded,
     /// The run is complete and stored.
@@ -142,7 +146,7 @@ pub enum Event {
 }
 
 /// The counters of a warm-up or a run at one time.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct ProgressTick {
     /// Requests that were started, succeeded and failed.
     pub counts: ProgressView,
@@ -150,12 +154,82 @@ pub struct ProgressTick {
     pub bounds: Bounds,
     /// Time since the clock of the warm-up or the run was started.
     pub elapsed: Duration,
+    /// Rates, latencies and what the server reports.
+    pub live: LiveFigures,
+}
+
+impl ProgressTick {
+    /// The share of the plan that is done, from 0 to 1. Where a number of requests and a time must both
+    /// be reached, the slower of the two counts.
+    pub fn share(&self) -> f64 {
+        let ended = self.counts.ended() as f64;
+        let by_number = match self.bounds.scheduled_min() {
+            0 => f64::INFINITY,
+            requests => ended / requests as f64,
+        };
+        let by_time = match (self.bounds.requests, self.bounds.release_before) {
+            (None, Some(end)) => self.elapsed.as_nanos() as f64 / end.as_nanos().max(1) as f64,
+            _ => f64::INFINITY,
+        };
+        by_number.min(by_time).min(1.0)
+    }
+
+    /// How long it will still take at the pace so far; `None` at its beginning.
+    pub fn time_left(&self) -> Option<Duration> {
+        let share = self.share();
+        let left_s = self.elapsed.as_secs_f64() * (1.0 - share) / share;
+        (0.01 <= share).then(|| Duration::try_from_secs_f64(left_s).ok())?
+    }
+}
+
+impl fmt::Display for ProgressTick {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ProgressView { ok, failed, .. } = self.counts;
+        write!(f, "{} ok", count(ok))?;
+        if 0 < failed {
+            write!(f, ", {} failed", count(failed))?;
+        }
+        write!(f, ", {} in flight", count(self.counts.in_flight()))?;
+        let LiveFigures { requests_per_s, output_tokens_per_s, ttft_ms, .. } = &self.live;
+        let rates = [(*requests_per_s, "req/s"), (*output_tokens_per_s, "tok/s")];
+        for (rate, unit) in rates.into_iter().filter(|(rate, _)| 0.0 < *rate) {
+            write!(f, ", {} {unit}", number(rate))?;
+        }
+        if let Some(ttft) = ttft_ms {
+            write!(f, ", TTFT {} ms", number(ttft.p50))?;
+        }
+        match self.time_left() {
+            Some(left) => {
+                write!(f, ", {} left", duration(Duration::from_secs(left.as_secs())))
+            }
+            None => Ok(()),
+        }
+    }
 }
 
 impl Event {
     /// Whether a quiet consumer should still show it.
     pub fn is_warning(&self) -> bool {
         matches!(self, Self::Warning(_) | Self::Interrupted { .. } | Self::Unfinished { .. })
+    }
+
+    /// The event for programs: its kind, its line of plain English, and the figures of progress.
+    pub fn to_json(&self) -> Value {
+        let kind: &'static str = self.into();
+        let mut object = json!({ "event": kind, "text": self.to_string() });
+        if let Self::Progress(tick) = self {
+            let ProgressView { ok, failed, .. } = tick.counts;
+            object["progress"] = json!({
+                "elapsed_s": tick.elapsed.as_secs_f64(),
+                "share": tick.share(),
+                "left_s": tick.time_left().map(|left| left.as_secs_f64()),
+                "ok": ok,
+                "failed": failed,
+                "in_flight": tick.counts.in_flight(),
+                "live": tick.live,
+            });
+        }
+        object
     }
 }
 
@@ -176,11 +250,7 @@ impl fmt::Display for Event {
                 write!(f, "measuring {api} of `{model}` at {base} …")
             }
             Self::WarmingUp { requests } => write!(f, "warming up with {requests} requests …"),
-            Self::Progress(tick) => {
-                let ProgressView { ok, failed, .. } = tick.counts;
-                let failed = if failed == 0 { String::new() } else { format!(", {failed} failed") };
-                write!(f, "{ok} ok{failed}, {} in flight", tick.counts.in_flight())
-            }
+            Self::Progress(tick) => tick.fmt(f),
             Self::ProgressEnded => f.write_str("all requests have ended"),
             Self::Finished { directory } => write!(f, "stored in {}", directory.display()),
             Self::StoppingServer => f.write_str("stopping the server …"),

@@ -251,10 +251,12 @@ impl RunWriter {
 
 /// Appends what comes out of `entries` until the channel closes, then gives the writer back with
 /// everything on disk. On an error the thread ends and the channel closes, which tells the senders.
-/// Files of the run that are removed meanwhile are written anew, and `notice` is told so.
+/// Each entry is shown to `seen` first. Files of the run that are removed meanwhile are written anew,
+/// and `notice` is told so.
 pub fn spawn_writer(
     mut writer: RunWriter,
     entries: Receiver<JournalBatch>,
+    seen: impl Fn(&JournalEntry) + Send + 'static,
     notice: impl Fn(String) + Send + 'static,
 ) -> Result<JoinHandle<Result<RunWriter>>> {
     let path = writer.journal.path.clone();
@@ -275,9 +277,8 @@ pub fn spawn_writer(
             Ok(())
         })?;
         thread("journal").spawn(move || {
-            let written = write_until_closed(&mut writer, &entries, &syncing, |writer| {
-                watch.check(writer, &notice);
-            });
+            let watch = |writer: &mut RunWriter| watch.check(writer, &notice);
+            let written = write_until_closed(&mut writer, &entries, &syncing, seen, watch);
             drop(stop);
             // Joined even after an error: its handle would keep the journal locked.
             let confirmed = syncing.join();
@@ -328,6 +329,7 @@ fn write_until_closed(
     writer: &mut RunWriter,
     entries: &Receiver<JournalBatch>,
     syncing: &JoinHandle<io::Result<()>>,
+    seen: impl Fn(&JournalEntry),
     watch: impl Fn(&mut RunWriter),
 ) -> Result<()> {
     while !syncing.is_finished() {
@@ -345,7 +347,10 @@ fn write_until_closed(
                 }
             }
         };
-        batch.iter().try_for_each(|entry| writer.append(entry))?;
+        for entry in &batch {
+            seen(entry);
+            writer.append(entry)?;
+        }
     }
     Ok(())
 }

@@ -127,6 +127,21 @@ pub(crate) enum Command {
     Verify(StoredRunArguments),
 }
 
+impl Command {
+    /// What is set about the results of a command that measures or simulates.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "no other command has them")]
+    pub(crate) fn results(&self) -> Option<&ResultArguments> {
+        match self {
+            Self::Run(arguments) => Some(&arguments.results),
+            Self::Suite(arguments) => Some(&arguments.results),
+            Self::Sweep(arguments) => Some(&arguments.results),
+            Self::Matrix(arguments) => Some(&arguments.results),
+            Self::Simulate(arguments) => Some(&arguments.results),
+            _ => None,
+        }
+    }
+}
+
 impl Default for Command {
     fn default() -> Self {
         Self::Suite(Box::new(SuiteArguments::named("quick")))
@@ -245,6 +260,7 @@ pub(crate) struct CheckArguments {
 
 #[derive(Args, Debug, Default)]
 #[command(next_help_heading = "Results")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct ResultArguments {
     /// Show the plan and send nothing
     pub(crate) dry_run: bool,
@@ -256,9 +272,32 @@ pub(crate) struct ResultArguments {
     pub(crate) require: RequireArguments,
     /// Exit with 4 on a degraded run too
     pub(crate) strict: bool,
+    /// How progress is shown: live (a page of figures), bar, lines (one per second), json (an object
+    /// for each event), or none [default: on a terminal a bar, and live from 20 s on; lines elsewhere]
+    #[arg(long, value_enum, value_name = "HOW", hide_possible_values = true)]
+    pub(crate) progress: Option<ProgressStyle>,
+    /// Short for --progress live
+    #[arg(long, conflicts_with = "progress")]
+    pub(crate) live: bool,
     /// No progress and no messages; results and errors only
     #[arg(short, long)]
     pub(crate) quiet: bool,
+}
+
+/// How the progress of a run is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ProgressStyle {
+    Live,
+    Bar,
+    Lines,
+    Json,
+    None,
+}
+
+impl ResultArguments {
+    pub(crate) fn progress(&self) -> Option<ProgressStyle> {
+        self.progress.or(self.live.then_some(ProgressStyle::Live))
+    }
 }
 
 #[derive(Args, Debug, Default)]

@@ -110,5 +110,5 @@ pub(crate) fn talk_of_doubts(summary: &Summary, directory: &RunDirectory) {
 }
 
 pub(crate) fn style() -> Style {
-    if output::is_coloured() { Style::Coloured } else { Style::Plain }
+    if output::is_coloured(&std::io::stdout()) { Style::Coloured } else { Style::Plain }
 }

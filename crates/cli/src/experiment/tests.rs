@@ -215,6 +215,27 @@ fn every_example_is_a_whole_spec() {
     assert_eq!(count, 13);
 }
 
+/// Through all that reads a file, up to the tables.
+#[test]
+fn mutated_files_are_read_or_refused() {
+    let executions = std::env::var("INFEROMETER_EXECUTIONS").ok();
+    let executions: u64 = executions.map_or(300, |text| text.parse().unwrap());
+    let examples = ["mix.toml", "conversation.toml", "r4-methodology.toml", "deploy-vllm.toml"];
+    let seeds = examples.map(|name| std::fs::read(example_file(name)).unwrap());
+    let mut mutations = fuzz_targets::mutation::Mutations::new(&seeds, 1);
+    let mut read = 0;
+    for _ in 0..executions {
+        let Ok(text) = str::from_utf8(mutations.next_input()) else { continue };
+        let layer = super::file::parse(Path::new("file.toml"), text);
+        let layer = layer.and_then(|layer| layer.checked(super::Lists::InOrder));
+        match layer.and_then(|layer| super::experiment(&layer)) {
+            Ok(_) => read += 1,
+            Err(failure) => assert!(!failure.message().is_empty(), "{text}"),
+        }
+    }
+    assert!(0 < read, "no mutation is a file any more");
+}
+
 #[test]
 fn the_examples_are_what_they_say() {
     let suite = spec(&[&example_file("r1-suite-scenario.toml")]);

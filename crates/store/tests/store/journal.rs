@@ -71,7 +71,7 @@ fn the_thread_writes_what_comes_and_gives_the_writer_back() {
     let directory = writer.directory().clone();
     // Two places: the sender waits for the writer, as the drivers would.
     let (sender, receiver) = mpsc::sync_channel(2);
-    let thread = spawn_writer(writer, receiver, |notice| panic!("{notice}")).unwrap();
+    let thread = spawn_writer(writer, receiver, |_| (), |notice| panic!("{notice}")).unwrap();
     for entry in whole_run() {
         sender.send(vec![entry]).unwrap();
     }
@@ -87,7 +87,7 @@ fn an_entry_reaches_the_kernel_while_the_channel_stays_open() {
     let writer = store.create(new_run(Some(5))).unwrap();
     let path = writer.directory().path().join("requests.journal");
     let (sender, receiver) = mpsc::sync_channel(2);
-    let thread = spawn_writer(writer, receiver, |notice| panic!("{notice}")).unwrap();
+    let thread = spawn_writer(writer, receiver, |_| (), |notice| panic!("{notice}")).unwrap();
     sender.send(vec![ended(3)]).unwrap();
     let seen = || JournalReader::open(&path).unwrap().next();
     while seen().is_none() {
@@ -106,7 +106,8 @@ fn a_run_that_is_removed_meanwhile_is_written_anew() {
     let directory = writer.directory().clone();
     let (sender, receiver) = mpsc::sync_channel(2);
     let (noticed, messages) = mpsc::channel();
-    let thread = spawn_writer(writer, receiver, move |notice| noticed.send(notice).unwrap());
+    let thread =
+        spawn_writer(writer, receiver, |_| (), move |notice| noticed.send(notice).unwrap());
     let thread = thread.unwrap();
     let mut entries = whole_run().into_iter();
     let removals: [fn(&Path) -> io::Result<()>; 2] =
@@ -133,7 +134,7 @@ fn a_writer_that_failed_closes_the_channel() {
     let writer = store.create(new_run(Some(5))).unwrap();
     let directory = writer.directory().clone();
     let (sender, receiver) = mpsc::sync_channel(2);
-    let thread = spawn_writer(writer, receiver, |notice| panic!("{notice}")).unwrap();
+    let thread = spawn_writer(writer, receiver, |_| (), |notice| panic!("{notice}")).unwrap();
     let event = record(0).events[0];
     let events = vec![event; PAYLOAD_BYTES_MAX as usize / 6 + 1];
     let huge = JournalEntry::Ended(Box::new(RequestRecord { events, ..record(0) }));

@@ -1,0 +1,218 @@
+//! What is known of a run while it goes on, from the entries of its journal and its telemetry.
+//!
+//! It is gathered by the threads that write these files, after the drivers have handed the entries
+//! over: the measuring path does nothing for it.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use inferometer_model::record::Read;
+use inferometer_model::telemetry::{Gauges, TelemetryEntry};
+use inferometer_model::{JournalEntry, Moment, Outcome, RequestRecord};
+use serde::Serialize;
+
+use crate::simulation::Histogram;
+
+/// The figures of a run so far. Rates and latencies are of the requests that ended in the last
+/// [`RECENT`]; they are for following a run, and its summary has the exact ones.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct LiveFigures {
+    /// Requests that ended well, per second.
+    pub requests_per_s: f64,
+    /// Output tokens of the requests that ended, per second.
+    pub output_tokens_per_s: f64,
+    /// Time to first token, from sending.
+    pub ttft_ms: Option<Spread>,
+    /// Time between two arrivals of output.
+    pub itl_ms: Option<Spread>,
+    /// All requests that did not end well.
+    pub failures: BTreeMap<Outcome, u64>,
+    /// What the server's metrics reported last.
+    pub server: Gauges,
+    /// Power of all GPUs together.
+    pub gpu_power_w: Option<f64>,
+    /// CPU time of the client, in hardware threads.
+    pub client_cpus: Option<f64>,
+}
+
+/// The middle and the tail of recent values, within a hundredth.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Spread {
+    /// 50th percentile.
+    pub p50: f64,
+    /// 99th percentile.
+    pub p99: f64,
+}
+
+/// How long a request counts as recent.
+pub const RECENT: Duration = Duration::from_secs(5);
+
+/// Gathers the figures. Clones share them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct LiveTally(Arc<Mutex<Tally>>);
+
+#[derive(Debug, Default)]
+struct Tally {
+    /// The last seconds, the newest at the end.
+    seconds: VecDeque<Second>,
+    /// All but rates and latencies.
+    figures: LiveFigures,
+}
+
+/// What ended in one second of the run.
+#[derive(Debug, Default)]
+struct Second {
+    number: u64,
+    requests: u64,
+    output_tokens: u64,
+    ttft: Histogram,
+    itl: Histogram,
+}
+
+impl LiveTally {
+    pub(crate) fn add(&self, entry: &JournalEntry) {
+        if let JournalEntry::Ended(record) = entry {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).add_record(record);
+        }
+    }
+
+    pub(crate) fn add_telemetry(&self, entry: &TelemetryEntry) {
+        let figures = &mut self.0.lock().unwrap_or_else(PoisonError::into_inner).figures;
+        match entry {
+            TelemetryEntry::Sample(sample) => figures.server = sample.gauges,
+            TelemetryEntry::Devices(sample) => {
+                let powers = sample.devices.iter().filter_map(|device| device.power_w);
+                figures.gpu_power_w = powers.reduce(|sum, power| sum + power);
+            }
+            TelemetryEntry::Client(sample) => figures.client_cpus = sample.own_cpus,
+            TelemetryEntry::Missed(_)
+            | TelemetryEntry::Absent(_)
+            | TelemetryEntry::Skipped(_)
+            | TelemetryEntry::DevicesAbsent(_)
+            | TelemetryEntry::DevicesMissed(_) => {}
+        }
+    }
+
+    /// The figures at this time of the run.
+    pub(crate) fn figures(&self, elapsed: Duration) -> LiveFigures {
+        let mut tally = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let oldest = elapsed.as_secs().saturating_sub(RECENT.as_secs());
+        tally.seconds.retain(|second| oldest <= second.number);
+        let mut sum = Second::default();
+        for second in &tally.seconds {
+            sum.requests += second.requests;
+            sum.output_tokens += second.output_tokens;
+            sum.ttft.merge(&second.ttft);
+            sum.itl.merge(&second.itl);
+        }
+        let over_s = (elapsed.as_secs_f64() - oldest as f64).max(1.0);
+        LiveFigures {
+            requests_per_s: sum.requests as f64 / over_s,
+            output_tokens_per_s: sum.output_tokens as f64 / over_s,
+            ttft_ms: Spread::from_histogram(&sum.ttft),
+            itl_ms: Spread::from_histogram(&sum.itl),
+            ..tally.figures.clone()
+        }
+    }
+}
+
+impl Tally {
+    fn add_record(&mut self, record: &RequestRecord) {
+        let outcome = record.ending.outcome;
+        if outcome != Outcome::Ok {
+            *self.figures.failures.entry(outcome).or_default() += 1;
+            return;
+        }
+        let second = self.second(record.ending.at.as_nanos() / 1_000_000_000);
+        second.requests += 1;
+        let (mut before, mut tokens) = (None, 0);
+        for event in record.events.iter().filter(|event| event.is_output()) {
+            tokens += u64::from(event.tokens.unwrap_or(1));
+            let Some(at) = record.reads.get(event.read as usize).map(Read::at) else {
+                continue;
+            };
+            let since = |earlier: Moment| at.as_nanos().saturating_sub(earlier.as_nanos());
+            match before {
+                None => second.ttft.add(since(record.sent.unwrap_or(record.admitted))),
+                Some(before) if before < at => second.itl.add(since(before)),
+                Some(_) => {}
+            }
+            before = Some(at);
+        }
+        let counted = record.usage.and_then(|usage| usage.completion_tokens);
+        second.output_tokens += counted.unwrap_or(tokens);
+    }
+
+    /// The second with this number. Drivers hand over what they have in batches, so that it need not be
+    /// the newest.
+    fn second(&mut self, number: u64) -> &mut Second {
+        let place = self.seconds.partition_point(|second| second.number < number);
+        if self.seconds.get(place).is_none_or(|second| second.number != number) {
+            self.seconds.insert(place, Second { number, ..Second::default() });
+        }
+        &mut self.seconds[place]
+    }
+}
+
+impl Spread {
+    fn from_histogram(times: &Histogram) -> Option<Self> {
+        let at = |share| times.quantile_ns(share).map(|ns| ns as f64 / 1e6);
+        Some(Self { p50: at(0.50)?, p99: at(0.99)? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use inferometer_model::journal::StartedRequest;
+    use inferometer_model::record::{Carried, Event, RequestedLengths};
+    use inferometer_model::{Ending, RequestId};
+
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    /// A request of two tokens, 20 ms and 30 ms after it was sent.
+    fn record(outcome: Outcome, ended_ns: u64) -> JournalEntry {
+        let at = |ns| Moment::from_nanos(ns);
+        let sent = at(ended_ns - 30 * MS);
+        let asked = RequestedLengths { input_tokens: 1, output_tokens: 2, part: 0, turn: 0 };
+        let started = StartedRequest { id: RequestId(0), intended: sent, admitted: sent, asked };
+        let ending = Ending { outcome, ..Ending::ok(at(ended_ns)) };
+        let read = |ns| Read { kernel: None, user: at(ns), turn: sent, bytes: 1, drained: true };
+        let carried = Carried::CHOICE | Carried::CONTENT;
+        let event = |read| Event { read, choice: 0, carried, tokens: None, text_bytes: 1 };
+        JournalEntry::Ended(Box::new(RequestRecord {
+            sent: Some(sent),
+            reads: vec![read(ended_ns - 10 * MS), read(ended_ns)],
+            events: vec![event(0), event(1)],
+            ..RequestRecord::without_answer(&started, ending)
+        }))
+    }
+
+    #[test]
+    fn figures_are_of_what_ended_in_the_last_seconds() {
+        let live = LiveTally::default();
+        for second in 0..20 {
+            for _ in 0..10 {
+                live.add(&record(Outcome::Ok, 1_000 * MS * second + 500 * MS));
+            }
+        }
+        let figures = live.figures(Duration::from_secs(20));
+        assert_eq!((figures.requests_per_s, figures.output_tokens_per_s), (10.0, 20.0));
+        let near = |spread: Option<Spread>, ms: f64| (spread.unwrap().p99 / ms - 1.0).abs() < 0.01;
+        assert!(near(figures.ttft_ms, 20.0) && near(figures.itl_ms, 10.0), "{figures:?}");
+        let later = live.figures(Duration::from_mins(1));
+        assert!(later.requests_per_s.abs() < f64::EPSILON, "all are long ago: {later:?}");
+    }
+
+    #[test]
+    fn failures_are_counted_by_their_kind_for_the_whole_run() {
+        let live = LiveTally::default();
+        live.add(&record(Outcome::Rejected, 50 * MS));
+        live.add(&record(Outcome::Rejected, 60 * MS));
+        let figures = live.figures(Duration::from_mins(1));
+        assert_eq!(figures.failures, BTreeMap::from([(Outcome::Rejected, 2)]));
+        assert_eq!((figures.requests_per_s, figures.ttft_ms), (0.0, None));
+    }
+}
