@@ -12,6 +12,8 @@ pub(crate) const HELP: &str = "\
 cargo xtask clean-runs [ROUNDS]   measure ten kinds of honest servers and loads so many times each
                                 (20), on a machine that does nothing else; fails if more than 1 % of
                                 the runs are not called valid (about a quarter of an hour)
+cargo xtask live-view [ROUNDS]   measure the same load with and without the live view, in turns (20
+                                each); fails if the view moves the ITL p99 by more than 5 %
 ";
 
 /// A name, and the flags of `run` on the embedded engine.
@@ -80,10 +82,44 @@ pub(crate) fn clean_runs(binary: &Path, words: &[&str]) -> Result<String, String
     if u64::from(runs) < u64::from(alarms) * 100 { Err(table) } else { Ok(table) }
 }
 
+/// Streams that are long enough for the view to be drawn, and many enough to be disturbed by it.
+const VIEWED: &str = "--concurrency 16 --requests 320 --output-tokens 64 --input-tokens 64";
+/// The share by which the view may move what is measured.
+const MOVED_MAX: f64 = 0.05;
+
+pub(crate) fn live_view(binary: &Path, words: &[&str]) -> Result<String, String> {
+    let rounds: usize = match words {
+        [] => 20,
+        [rounds] => rounds.parse().map_err(|_| format!("`{rounds}` is not a number of rounds"))?,
+        _ => return Err("expected one number of rounds".to_owned()),
+    };
+    let folder = std::env::temp_dir().join(format!("inferometer-live-{}", std::process::id()));
+    let mut found = [Vec::new(), Vec::new()];
+    for _ in 0..rounds.max(1) {
+        for (values, style) in found.iter_mut().zip(["none", "live"]) {
+            let summary = measure(binary, &folder, &format!("{VIEWED} --progress {style}"))?;
+            let p99 = summary["metrics"]["itl_ms"]["p99"].as_f64();
+            values.push(p99.ok_or("a summary without the p99 of ITL")?);
+        }
+    }
+    let _ = std::fs::remove_dir_all(&folder);
+    let [without, with] = found.map(|mut values| {
+        values.sort_by(f64::total_cmp);
+        values[values.len() / 2]
+    });
+    let moved = with / without - 1.0;
+    let text = format!(
+        "ITL p99, the median of {rounds} runs each: {without:.3} ms without the live view, {with:.3} ms \
+         with it, {:+.1} %",
+        moved * 100.0
+    );
+    if moved.abs() <= MOVED_MAX { Ok(text) } else { Err(text) }
+}
+
 /// The summary of a run that is stored in a folder of its own.
 fn measure(binary: &Path, folder: &Path, flags: &str) -> Result<Value, String> {
     let mut command = Command::new(binary);
-    command.args(["run", "--json", "-q", "--output"]).arg(folder).args(flags.split(' '));
+    command.args(["run", "--json", "--output"]).arg(folder).args(flags.split(' '));
     let ran = command.stderr(Stdio::piped()).output().map_err(|error| error.to_string())?;
     serde_json::from_slice(&ran.stdout)
         .map_err(|error| format!("{error}: {}", String::from_utf8_lossy(&ran.stderr)))

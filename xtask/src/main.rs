@@ -8,6 +8,7 @@ mod deployments;
 mod exports;
 mod goldens;
 mod lines;
+mod nightly;
 mod prompts;
 mod simulate_speed;
 
@@ -19,13 +20,30 @@ const HELP: &str = "\
 cargo xtask test                formatting, lints, all quick tests, documentation
 cargo xtask docs                rewrite the documentation that is generated from the code
 cargo xtask statistics [--runs N] [--seed N]   check on simulated runs with a known truth that
-                                intervals cover it and comparisons find it, then searches and sweeps
-                                of random engines (many minutes); INFEROMETER_ENGINES sets their
-                                number
+                                intervals cover it and comparisons find it, then the intervals of
+                                whole runs in every regime (the table of docs/validity.md), then
+                                searches and sweeps of random engines (many minutes);
+                                INFEROMETER_ENGINES sets their number
 cargo xtask seeds [--count N] [--seed N]   play runs in virtual time under faults drawn from seeds
                                 (10,000), or one seed again
+cargo xtask fuzz [--executions N] [--target NAME] [--seed N]   feed all that reads foreign bytes
+                                with mutations of committed seeds, 1,250,000 for each target
 cargo xtask real-server URL…    measure servers that you started, every way this tool can (slow)
 ";
+
+/// Every command, in the order of the help.
+const HELPS: [&str; 10] = [
+    HELP,
+    lines::HELP,
+    nightly::HELP,
+    goldens::HELP,
+    browser::HELP,
+    clean_runs::HELP,
+    deployments::HELP,
+    exports::HELP,
+    simulate_speed::HELP,
+    prompts::HELP,
+];
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -37,6 +55,7 @@ fn main() -> ExitCode {
             return exit(urls.iter().all(|url| real_server(url)));
         }
         ["statistics", words @ ..] => return exit(statistics(words)),
+        ["fuzz", words @ ..] => return exit(fuzz(words)),
         ["seeds"] => return exit(seeds("INFEROMETER_SEEDS", "10000")),
         ["seeds", "--count", count] => return exit(seeds("INFEROMETER_SEEDS", count)),
         ["seeds", "--seed", seed] => return exit(seeds("INFEROMETER_SEED", seed)),
@@ -50,6 +69,9 @@ fn main() -> ExitCode {
         ["clean-runs", words @ ..] => {
             program_or_build(&[]).and_then(|made| clean_runs::clean_runs(&made, words))
         }
+        ["live-view", words @ ..] => {
+            program_or_build(&[]).and_then(|made| clean_runs::live_view(&made, words))
+        }
         ["deployments", program @ ..] => program_or_build(program)
             .and_then(|made| deployments::deployments(&made, &target_folder()?))
             .map(|()| String::new()),
@@ -59,23 +81,18 @@ fn main() -> ExitCode {
         ["browser", files @ ..] => target_folder()
             .and_then(|target| browser::browser(files, &target, make_samples))
             .map(|()| String::new()),
+        ["kills", words @ ..] => {
+            trial(words, [1_000]).and_then(|([count], program)| nightly::kills(&program, count))
+        }
+        ["soak", words @ ..] => trial(words, [10_000, 600])
+            .and_then(|([streams, seconds], program)| nightly::soak(&program, streams, seconds)),
         ["prompts", python, tokenizer] => program_or_build(&[])
             .and_then(|made| prompts::prompts(&made, python, tokenizer, &target_folder()?)),
         ["simulate-speed", words @ ..] => {
             program_or_build(&[]).and_then(|made| simulate_speed::simulate_speed(&made, words))
         }
         _ => {
-            eprint!(
-                "{HELP}{}{}{}{}{}{}{}{}",
-                lines::HELP,
-                goldens::HELP,
-                browser::HELP,
-                clean_runs::HELP,
-                deployments::HELP,
-                exports::HELP,
-                simulate_speed::HELP,
-                prompts::HELP,
-            );
+            eprint!("{}", HELPS.concat());
             return ExitCode::from(2);
         }
     };
@@ -153,22 +170,31 @@ const ENGINES: [(&str, &str, &str, u32); 2] = [
     ("knees and limits of the embedded engine", "inferometer-cli", "sweep_truth::", 40),
 ];
 
+/// Tests that print tables: package, tests and how many runs by default.
+const TABLES: [(&str, &str, &str); 2] = [
+    ("inferometer-analysis", "statistics::tests::", "1000"),
+    ("inferometer-runner", "simulation::coverage::", "300"),
+];
+
 /// Runs every part even if one fails.
 fn statistics(words: &[&str]) -> bool {
-    let mut tables = cargo_command(["test", "--release", "--package", "inferometer-analysis"]);
-    tables.args(["--lib", "statistics::tests::", "--", "--nocapture", "--test-threads=1"]);
-    tables.env("INFEROMETER_RUNS", "1000");
-    for pair in words.chunks(2) {
-        match pair {
-            ["--runs", runs] => tables.env("INFEROMETER_RUNS", runs),
-            ["--seed", seed] => tables.env("INFEROMETER_SEED", seed),
-            _ => {
-                eprintln!("expected [--runs N] [--seed N]");
-                return false;
-            }
-        };
+    let mut holds = true;
+    for (package, tests, runs) in TABLES {
+        let mut tables = cargo_command(["test", "--release", "--package", package]);
+        tables.args(["--lib", tests, "--", "--nocapture", "--test-threads=1"]);
+        tables.env("INFEROMETER_RUNS", runs);
+        for pair in words.chunks(2) {
+            match pair {
+                ["--runs", runs] => tables.env("INFEROMETER_RUNS", runs),
+                ["--seed", seed] => tables.env("INFEROMETER_SEED", seed),
+                _ => {
+                    eprintln!("expected [--runs N] [--seed N]");
+                    return false;
+                }
+            };
+        }
+        holds &= self::run(&mut tables);
     }
-    let mut holds = self::run(&mut tables);
     for (what, package, test, nightly) in ENGINES {
         let engines = std::env::var("INFEROMETER_ENGINES").unwrap_or_else(|_| nightly.to_string());
         let arguments =
@@ -179,6 +205,45 @@ fn statistics(words: &[&str]) -> bool {
         holds &= found;
     }
     holds
+}
+
+/// Numbers, as far as they are given, and the program: the named one, or a release build.
+fn trial<const N: usize>(
+    words: &[&str],
+    mut numbers: [u64; N],
+) -> Result<([u64; N], PathBuf), String> {
+    let mut rest = words;
+    for number in &mut numbers {
+        if let Some((given, behind)) = rest.split_first()
+            && let Ok(given) = given.parse()
+        {
+            (*number, rest) = (given, behind);
+        }
+    }
+    Ok((numbers, program_or_build(rest)?))
+}
+
+fn fuzz(words: &[&str]) -> bool {
+    let arguments = ["test", "--package", "fuzz-targets", "--test", "it", "no_input"];
+    let mut command = cargo_command(arguments);
+    command.args(["--", "--nocapture"]).env("INFEROMETER_EXECUTIONS", "1250000");
+    for pair in words.chunks(2) {
+        match pair {
+            ["--executions", executions] => command.env("INFEROMETER_EXECUTIONS", executions),
+            ["--target", target] => command.env("INFEROMETER_TARGET", target),
+            ["--seed", seed] => command.env("INFEROMETER_SEED", seed),
+            _ => {
+                eprintln!("expected [--executions N] [--target NAME] [--seed N]");
+                return false;
+            }
+        };
+    }
+    // The layers of an experiment file are part of the program, which is no library.
+    let arguments = ["test", "--package", "inferometer-cli", "--bins", "mutated_files"];
+    let wants_files = !words.contains(&"--target") || words.contains(&"experiment");
+    let mut files = cargo_command(arguments);
+    files.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    run(&mut command) && (!wants_files || run(&mut files))
 }
 
 fn seeds(variable: &str, value: &str) -> bool {

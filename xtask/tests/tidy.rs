@@ -54,9 +54,9 @@ fn files(extensions: &[&str]) -> BTreeMap<String, String> {
             let path = entry.unwrap().path();
             let name = path.file_name().unwrap().to_string_lossy().into_owned();
             if path.is_dir() {
-                // Ours is also the name of a crate.
-                let is_build = path == root().join("target");
-                if !is_build && !["runs", ".git"].contains(&name.as_str()) {
+                // The name of a build folder is also that of a crate.
+                let is_crate = path == root().join("crates/target");
+                if is_crate || !["target", "runs", ".git"].contains(&name.as_str()) {
                     folders.push(path);
                 }
             } else if path.extension().is_some_and(|e| extensions.iter().any(|wanted| e == *wanted))

@@ -1,0 +1,233 @@
+//! Everything that reads foreign bytes, as functions of bytes: whatever comes, none of them may panic,
+//! take for ever or contradict itself.
+//!
+//! `cargo xtask fuzz` feeds them mutations of the files in `seeds/`, with the stable toolchain and
+//! without guidance. With a nightly toolchain, `cargo fuzz run TARGET` feeds the same functions by
+//! coverage; its entry points are in `fuzz/` at the root.
+
+#![expect(
+    clippy::missing_panics_doc,
+    clippy::unwrap_used,
+    reason = "a panic is what a fuzzer looks for"
+)]
+
+pub mod mutation;
+
+use std::io::Cursor;
+use std::path::PathBuf;
+use std::sync::LazyLock;
+
+use inferometer_analysis::{LatencyOrigin, Requirement, check_slos};
+use inferometer_interchange::{Import, PublishedTable, read_file};
+use inferometer_load::answer::{Answer, AnswerReader, Failure, Framing};
+use inferometer_load::sse::{JsonLines, SseBounds, SseDecoder};
+use inferometer_model::endpoint::Api;
+use inferometer_model::fetch::FetchReply;
+use inferometer_model::import::ImportReading;
+use inferometer_model::spec::{
+    ClientTable, EngineTable, LimitTable, LoadTable, Slo, TargetTable, WorkloadTable,
+};
+use inferometer_model::telemetry::TelemetryEntry;
+use inferometer_model::{JournalEntry, SpecDraft};
+use inferometer_report::narrative::Facts;
+use inferometer_report::narrative::claims::{Ruling, Scope, check};
+use inferometer_report::narrative::facts::FactRow;
+use inferometer_store::{Framed, JournalReader, JournalWriter};
+use inferometer_target::metrics::read_reply;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+/// A reader of foreign bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct Target {
+    /// Also the name of the folder of its seeds.
+    pub name: &'static str,
+    /// Returns whether the bytes were what it reads.
+    pub run: fn(&[u8]) -> bool,
+}
+
+pub static TARGETS: [Target; 8] = [
+    Target { name: "sse", run: sse },
+    Target { name: "answer", run: answer },
+    Target { name: "prometheus", run: prometheus },
+    Target { name: "experiment", run: experiment },
+    Target { name: "import", run: import },
+    Target { name: "journal", run: journal },
+    Target { name: "threshold", run: threshold },
+    Target { name: "claim", run: claim },
+];
+
+/// Event streams and JSON lines: the same, however they are cut.
+pub fn sse(data: &[u8]) -> bool {
+    let bytes: Vec<&[u8]> = data.chunks(1).collect();
+    let (found, comments, is_read) = events(&[data]);
+    assert_eq!(events(&bytes), (found, comments, is_read));
+    assert_eq!(lines(&[data]), lines(&bytes));
+    is_read
+}
+
+/// Small enough for mutations to reach them.
+const LINE_BYTES: usize = 200;
+
+/// Name and data of an event.
+type Event = (Vec<u8>, Vec<u8>);
+
+fn events(parts: &[&[u8]]) -> (Vec<Event>, u32, bool) {
+    let mut decoder = SseDecoder::new(SseBounds { line_bytes: LINE_BYTES, event_bytes: 500 });
+    let mut events = Vec::new();
+    let is_read = parts.iter().all(|part| {
+        decoder.push(part, |event| events.push((event.name.to_vec(), event.data.to_vec()))).is_ok()
+    });
+    (events, decoder.comments(), is_read)
+}
+
+fn lines(parts: &[&[u8]]) -> (Vec<Vec<u8>>, bool) {
+    let mut decoder = JsonLines::new(LINE_BYTES);
+    let mut lines = Vec::new();
+    let is_read =
+        parts.iter().all(|part| decoder.push(part, |line| lines.push(line.to_vec())).is_ok());
+    if is_read {
+        lines.push(decoder.take_rest());
+    }
+    (lines, is_read)
+}
+
+/// Answers of every API in every framing. The first byte chooses both.
+pub fn answer(data: &[u8]) -> bool {
+    let Some((choice, body)) = data.split_first() else { return false };
+    let apis: Vec<Api> = Api::all().collect();
+    let choice = usize::from(*choice);
+    let framings = [Framing::EventStream, Framing::JsonLines, Framing::Whole];
+    let (api, framing) = (apis[choice % apis.len()], framings[choice / apis.len() % 3]);
+    let whole = read_answer(api, framing, &[body]);
+    let bytes: Vec<&[u8]> = body.chunks(1).collect();
+    assert_eq!(read_answer(api, framing, &bytes), whole, "{api}");
+    whole.1.is_ok()
+}
+
+fn read_answer(api: Api, framing: Framing, parts: &[&[u8]]) -> (Answer, Result<(), Failure>) {
+    let mut reader = AnswerReader::new(api, framing).keeping_text();
+    let pushed = parts.iter().try_for_each(|part| reader.push(part, 0));
+    let ended = pushed.and_then(|()| reader.end(0));
+    let mut answer = reader.into_answer();
+    // Comments behind a fault count as far as they had come.
+    if ended.is_err() {
+        answer.comments = 0;
+    }
+    (answer, ended)
+}
+
+/// The metrics page of a server.
+pub fn prometheus(data: &[u8]) -> bool {
+    let reply = FetchReply { status: 200, content_type: None, body: data.to_vec() };
+    read_reply(&reply).is_ok()
+}
+
+/// The tables of an experiment file.
+pub fn experiment(data: &[u8]) -> bool {
+    fn table<T: DeserializeOwned + Default>(file: &Value, name: &str) -> Option<T> {
+        match file.get(name) {
+            None => Some(T::default()),
+            Some(table) => serde_json::from_value(table.clone()).ok(),
+        }
+    }
+    let Ok(text) = std::str::from_utf8(data) else { return false };
+    let Ok(file) = toml::from_str::<Value>(text) else { return false };
+    let draft = || {
+        Some(SpecDraft {
+            engine: table::<EngineTable>(&file, "engine")?,
+            target: table::<TargetTable>(&file, "target")?,
+            workload: table::<WorkloadTable>(&file, "workload")?,
+            load: table::<LoadTable>(&file, "load")?,
+            client: table::<ClientTable>(&file, "client")?,
+            limits: table::<LimitTable>(&file, "limits")?,
+            ..SpecDraft::default()
+        })
+    };
+    let Some(Ok(spec)) = draft().map(SpecDraft::resolve) else { return false };
+    let stored = serde_json::to_vec(&spec).unwrap();
+    assert_eq!(spec, serde_json::from_slice(&stored).unwrap(), "a stored spec is read again");
+    true
+}
+
+/// Result files of other tools.
+pub fn import(data: &[u8]) -> bool {
+    let import = read_file("file", data, &ImportReading::default());
+    if let Ok(import) = &import {
+        let stored = serde_json::to_vec(import).unwrap();
+        assert_eq!(*import, serde_json::from_slice::<Import>(&stored).unwrap());
+    }
+    let table = std::str::from_utf8(data).is_ok_and(|text| PublishedTable::read(text).is_ok());
+    table || import.is_ok()
+}
+
+/// A journal, and the payload of a frame behind its checksum.
+pub fn journal(data: &[u8]) -> bool {
+    let mut is_read = false;
+    if let Ok(reader) = JournalReader::new(Cursor::new(data), PathBuf::new()) {
+        let entries: Vec<JournalEntry> = reader.map(Result::unwrap).collect();
+        assert_eq!(written_and_read(&entries), entries);
+        is_read = !entries.is_empty();
+    }
+    let Some((kind, payload)) = data.split_first() else { return is_read };
+    if let Ok(entry) = JournalEntry::read(kind % 8, payload) {
+        let entries = [entry];
+        assert_eq!(written_and_read(&entries), entries);
+        is_read = true;
+    }
+    is_read || TelemetryEntry::read(*kind, payload).is_ok()
+}
+
+fn written_and_read(entries: &[JournalEntry]) -> Vec<JournalEntry> {
+    let mut bytes = Vec::new();
+    let mut writer = JournalWriter::new(&mut bytes, PathBuf::new());
+    for entry in entries {
+        writer.append(entry).unwrap();
+    }
+    writer.flush().unwrap();
+    let reader = JournalReader::new(Cursor::new(bytes), PathBuf::new()).unwrap();
+    reader.map(Result::unwrap).collect()
+}
+
+/// SLOs and requirements.
+pub fn threshold(data: &[u8]) -> bool {
+    let Ok(text) = std::str::from_utf8(data) else { return false };
+    let Ok(slo) = text.parse::<Slo>() else { return false };
+    assert_eq!(slo.to_string().parse::<Slo>().as_ref(), Ok(&slo), "it is read as it is shown");
+    for streaming in [true, false] {
+        let _ = check_slos(std::slice::from_ref(&slo), streaming);
+    }
+    let origins = [LatencyOrigin::Sent, LatencyOrigin::Schedule];
+    origins.map(|origin| Requirement::from_slo(&slo, origin).is_ok()).contains(&true)
+}
+
+/// Sentences about a report.
+pub fn claim(data: &[u8]) -> bool {
+    static FACTS: LazyLock<Facts> = LazyLock::new(facts);
+    let Ok(text) = std::str::from_utf8(data) else { return false };
+    let holds = [Scope::Page, Scope::Scenario("Mixed Traffic")].map(|scope| {
+        let Ruling::Holds { facts } = check(text, scope, &FACTS) else { return false };
+        assert!(!facts.is_empty(), "a sentence without a fact holds");
+        true
+    });
+    holds.contains(&true)
+}
+
+fn facts() -> Facts {
+    let mut facts = Facts::default();
+    let rows = [("Mixed Traffic", 4, 115.15, 20.83), ("Scaling (c=8)", 8, 186.29, 33.5)];
+    for (name, concurrency, ttft, tpot) in rows {
+        let row = FactRow { scenario: Some(name.to_owned()), concurrency: Some(concurrency) };
+        let numbers = [
+            ("concurrency", f64::from(concurrency)),
+            ("output_throughput", 387.1),
+            ("ttft.mean", ttft),
+            ("ttft.p99", ttft * 1.5),
+            ("tpot.p99", tpot),
+        ];
+        for (quantity, value) in numbers {
+            facts.add(&row, "performance-summary", quantity, Some(value));
+        }
+    }
+    facts
+}
