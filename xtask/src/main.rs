@@ -173,7 +173,7 @@ const ENGINES: [(&str, &str, &str, u32); 2] = [
 /// Tests that print tables: package, tests and how many runs by default.
 const TABLES: [(&str, &str, &str); 2] = [
     ("inferometer-analysis", "statistics::tests::", "1000"),
-    ("inferometer-runner", "simulation::coverage::", "300"),
+    ("inferometer-runner", "simulation::tests::coverage::", "300"),
 ];
 
 /// Runs every part even if one fails.

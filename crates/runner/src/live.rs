@@ -102,7 +102,7 @@ impl LiveTally {
         let mut sum = Second::default();
         for second in &tally.seconds {
             sum.requests += second.requests;
-            sum.output_tokens += second.output_tokens;
+            sum.output_tokens = sum.output_tokens.saturating_add(second.output_tokens);
             sum.ttft.merge(&second.ttft);
             sum.itl.merge(&second.itl);
         }
@@ -141,7 +141,8 @@ impl Tally {
             before = Some(at);
         }
         let counted = record.usage.and_then(|usage| usage.completion_tokens);
-        second.output_tokens += counted.unwrap_or(tokens);
+        // A server may report any number, and a sum of two may be beyond all.
+        second.output_tokens = second.output_tokens.saturating_add(counted.unwrap_or(tokens));
     }
 
     /// The second with this number. Drivers hand over what they have in batches, so that it need not be
@@ -165,7 +166,7 @@ impl Spread {
 #[cfg(test)]
 mod tests {
     use inferometer_model::journal::StartedRequest;
-    use inferometer_model::record::{Carried, Event, RequestedLengths};
+    use inferometer_model::record::{Carried, Event, RequestedLengths, Usage};
     use inferometer_model::{Ending, RequestId};
 
     use super::*;
@@ -204,6 +205,23 @@ mod tests {
         assert!(near(figures.ttft_ms, 20.0) && near(figures.itl_ms, 10.0), "{figures:?}");
         let later = live.figures(Duration::from_mins(1));
         assert!(later.requests_per_s.abs() < f64::EPSILON, "all are long ago: {later:?}");
+    }
+
+    #[test]
+    fn impossible_token_counts_do_not_overflow() {
+        let live = LiveTally::default();
+        for ended_ms in [500, 600, 1_500] {
+            let JournalEntry::Ended(mut one) = record(Outcome::Ok, ended_ms * MS) else { return };
+            let completion_tokens = Some(u64::MAX);
+            let usage = Usage { prompt_tokens: None, completion_tokens, cached_tokens: None };
+            one.usage = Some(usage);
+            live.add(&JournalEntry::Ended(one));
+        }
+        let figures = live.figures(Duration::from_secs(2));
+        assert!(
+            figures.output_tokens_per_s.is_finite() && figures.ttft_ms.is_some(),
+            "{figures:?}"
+        );
     }
 
     #[test]

@@ -1333,10 +1333,9 @@ fn place_of(id: u64) -> usize {
 }
 
 #[cfg(test)]
-mod coverage;
-
-#[cfg(test)]
 mod tests {
+    mod coverage;
+
     use super::*;
 
     #[test]

@@ -275,7 +275,7 @@ fn resolve(
         let has_key = |key: &str| layer.tree.pointer(&format!("/sweep/{key}")).is_some();
         if has_key("waves") && !has_key("concurrencies") {
             let what = "`sweep.waves` multiplies the levels of `sweep.concurrencies`; set them too";
-            return Err(layer.origins.failure("sweep.waves", what));
+            return Err(about(layer.origins.failure("sweep.waves", what)));
         }
         let drafted = draft_scenario(&arguments.experiment.headers, layer).map_err(about)?;
         let sorted = SortedLevels::from_file(drafted.sweep.concurrencies.as_ref());

@@ -1,3 +1,5 @@
+//! The bar and the page of a run that goes on, as they are drawn.
+
 use std::collections::BTreeMap;
 
 use inferometer_load::ProgressView;

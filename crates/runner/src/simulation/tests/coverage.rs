@@ -11,7 +11,7 @@ use inferometer_analysis::{Interval, Quantity, Summary, summarize};
 use inferometer_model::{Observations, SpecDraft};
 use serde_json::{Value, json};
 
-use super::*;
+use super::super::*;
 
 /// The quantities that are judged, by the names that `--require` takes.
 const QUANTITIES: [&str; 6] =
