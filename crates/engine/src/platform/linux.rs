@@ -86,8 +86,7 @@ pub(crate) fn receive(
     control: &mut Vec<u8>,
 ) -> io::Result<(usize, Option<u64>)> {
     let mut slices = [IoSliceMut::new(buffer)];
-    let message =
-        recvmsg::<()>(stream.as_raw_fd(), &mut slices, Some(control), MsgFlags::empty())?;
+    let message = recvmsg::<()>(stream.as_raw_fd(), &mut slices, Some(control), MsgFlags::empty())?;
     // An unreadable control message is a stamp we do not have, not a failed read.
     let stamp_ns = message.cmsgs().ok().and_then(|mut messages| {
         messages.find_map(|control| {
