@@ -83,7 +83,7 @@ pub(crate) fn control_room() -> Vec<u8> {
 pub(crate) fn receive(
     stream: &TcpStream,
     buffer: &mut [u8],
-    control: &mut Vec<u8>,
+    control: &mut [u8],
 ) -> io::Result<(usize, Option<u64>)> {
     let mut slices = [IoSliceMut::new(buffer)];
     let message = recvmsg::<()>(stream.as_raw_fd(), &mut slices, Some(control), MsgFlags::empty())?;

@@ -48,7 +48,7 @@ pub(crate) fn control_room() -> Vec<u8> {
 pub(crate) fn receive(
     mut stream: &TcpStream,
     buffer: &mut [u8],
-    _control: &mut Vec<u8>,
+    _control: &mut [u8],
 ) -> io::Result<(usize, Option<u64>)> {
     io::Read::read(&mut stream, buffer).map(|length| (length, None))
 }
