@@ -13,7 +13,7 @@ trap 'rm -rf "$work"' EXIT
 
 context=$work/context
 certificates=/etc/ssl/certs/ca-certificates.crt
-mkdir -p "$context/image/usr/bin" "$context/image/etc/ssl/certs" "$context/image/data"
+mkdir -p "$context/image/usr/bin" "$context/image/etc/ssl/certs" "$context/owned/data"
 mkdir -m 1777 "$context/image/tmp"
 cp "$program" "$context/image/usr/bin/inferometer"
 if [ -f "$certificates" ]; then cp "$certificates" "$context/image/etc/ssl/certs/"; fi
@@ -52,5 +52,6 @@ store run "$container" -- /usr/bin/inferometer "${measure[@]}" --quiet >"$work/p
 if [ "$code" != 0 ] && [ "$code" != 4 ]; then cat "$work/page"; exit 1; fi
 folder=$(store mount "$container")
 owner=$(stat -c %u "$folder"/data/2*)
+if [ "$(stat -c %u "$folder")" != 0 ]; then echo "the root of the image is not of root" >&2; exit 1; fi
 if [ "$owner" != 65532 ]; then echo "the results belong to $owner" >&2; exit 1; fi
 echo "image: built and run with buildah; $(stat -c %s "$archive") bytes"
