@@ -31,7 +31,8 @@ class InferometerError(RuntimeError):
     """The program ended with an exit code that is not 0.
 
     `exit_code` is 2 for wrong arguments, 3 for a server that is not usable, 4 for an invalid run, 99
-    for an SLO or requirement that was not met, and 1 for an error of the program itself. `result` is the document
+    for an SLO or requirement that was not met, 130 or 143 for an interruption, and 1 for an error of
+    the program itself. `result` is the document
     that was printed all the same, as for an invalid run, or `None`.
     """
 
@@ -101,8 +102,13 @@ def _text(value: Value) -> str:
 
 
 def _document(words: list[str]) -> dict[str, Any]:
-    pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with subprocess.Popen([program(), *words], text=True, encoding="utf-8", **pipes) as child:
+    with subprocess.Popen(
+        [program(), *words],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+    ) as child:
         while True:
             try:
                 printed, complaint = child.communicate()
@@ -110,7 +116,7 @@ def _document(words: list[str]) -> dict[str, Any]:
             except KeyboardInterrupt:
                 # The program received the signal too: it drains, saves and ends by itself.
                 continue
-    result = json.loads(printed) if printed.strip() else None
+    result: dict[str, Any] | None = json.loads(printed) if printed.strip() else None
     if child.returncode != 0 or result is None:
         raise InferometerError(child.returncode, _message(complaint, child.returncode, result), result)
     return result
@@ -124,4 +130,6 @@ def _message(complaint: str, exit_code: int, result: dict[str, Any] | None) -> s
         return f"the run is {result.get('verdict')}: see `checks` and `warnings` of the result"
     if result is not None and exit_code == 99:
         return "an SLO or a requirement was not met: see `slos` and `requirements` of the result"
+    if result is not None and 128 < exit_code:
+        return "interrupted: the result is that of the requests until then"
     return said or "the program failed without a message"
