@@ -78,7 +78,7 @@ fn install(place: &Path) -> Result<PathBuf, String> {
 }
 
 /// What it printed; what it complained of, where it failed.
-fn said(command: &mut Command) -> Result<String, String> {
+pub(crate) fn said(command: &mut Command) -> Result<String, String> {
     let output = command.output().map_err(|error| unstarted(command, &error))?;
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());

@@ -9,7 +9,10 @@ mod exports;
 mod goldens;
 mod lines;
 mod nightly;
+mod packages;
+mod platforms;
 mod prompts;
+mod sbom;
 mod simulate_speed;
 
 use std::ffi::OsStr;
@@ -32,7 +35,7 @@ cargo xtask real-server URL…    measure servers that you started, every way th
 ";
 
 /// Every command, in the order of the help.
-const HELPS: [&str; 10] = [
+const HELPS: [&str; 12] = [
     HELP,
     lines::HELP,
     nightly::HELP,
@@ -43,6 +46,8 @@ const HELPS: [&str; 10] = [
     exports::HELP,
     simulate_speed::HELP,
     prompts::HELP,
+    packages::HELP,
+    platforms::HELP,
 ];
 
 fn main() -> ExitCode {
@@ -81,6 +86,10 @@ fn main() -> ExitCode {
         ["browser", files @ ..] => target_folder()
             .and_then(|target| browser::browser(files, &target, make_samples))
             .map(|()| String::new()),
+        ["packages", words @ ..] => {
+            target_folder().and_then(|target| packages::packages(words, &target))
+        }
+        ["platforms"] => target_folder().and_then(|target| platforms::platforms(&target)),
         ["kills", words @ ..] => {
             trial(words, [1_000]).and_then(|([count], program)| nightly::kills(&program, count))
         }

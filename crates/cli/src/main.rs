@@ -82,5 +82,7 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Schema(arguments) => commands::schema(&arguments),
         Command::System(arguments) => commands::system(&arguments),
         Command::Verify(arguments) => commands::verify::run(&arguments),
+        Command::Completions(arguments) => commands::shell::completions(&arguments),
+        Command::Man(arguments) => commands::shell::man(&arguments),
     }
 }

@@ -26,6 +26,7 @@ mod narrator;
 mod reliability;
 mod report;
 mod require;
+mod shell;
 mod simulate;
 mod simulate_ends;
 mod stored_runs;

@@ -6,10 +6,8 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::io;
 use std::time::Duration;
 
-use mio::{Registry, Token};
 use nix::sys::time::TimeSpec;
 use nix::time::ClockId;
 
@@ -147,67 +145,6 @@ impl TimerQueue {
         if SWEEP_FLOOR.max(2 * slots) < self.heap.len() {
             self.heap.retain(|Reverse(due)| is_live(due));
         }
-    }
-}
-
-/// Wakes the loop at a given time: on Linux to tens of microseconds, elsewhere as exactly as the
-/// poll's time-out can.
-#[derive(Debug)]
-pub(crate) struct Alarm {
-    #[cfg(any(target_os = "linux", target_os = "android"))]
-    timer: nix::sys::timerfd::TimerFd,
-    set_for: Option<Moment>,
-}
-
-#[cfg_attr(
-    not(any(target_os = "linux", target_os = "android")),
-    expect(unused_variables, reason = "there is no timer to register")
-)]
-impl Alarm {
-    pub(crate) fn new(registry: &Registry, token: Token) -> io::Result<Self> {
-        #[cfg(any(target_os = "linux", target_os = "android"))]
-        let timer = {
-            use nix::sys::timerfd::{ClockId, TimerFd, TimerFlags};
-            use std::os::fd::{AsFd, AsRawFd};
-
-            let flags = TimerFlags::TFD_NONBLOCK | TimerFlags::TFD_CLOEXEC;
-            let timer = TimerFd::new(ClockId::CLOCK_MONOTONIC, flags)?;
-            let fd = timer.as_fd().as_raw_fd();
-            registry.register(&mut mio::unix::SourceFd(&fd), token, mio::Interest::READABLE)?;
-            timer
-        };
-        Ok(Self {
-            #[cfg(any(target_os = "linux", target_os = "android"))]
-            timer,
-            set_for: None,
-        })
-    }
-
-    /// Sets the alarm for `at`, unless it is set for it already.
-    ///
-    /// The timer is never read: the registration is edge-triggered, and setting it anew clears it.
-    pub(crate) fn set(&mut self, at: Moment) -> io::Result<()> {
-        #[cfg(any(target_os = "linux", target_os = "android"))]
-        if self.set_for != Some(at) {
-            use nix::sys::timerfd::{Expiration, TimerSetTimeFlags};
-
-            // Zero would switch the timer off; no time after boot is zero.
-            let expiration = Expiration::OneShot(Duration::from_nanos(at.ns().max(1)).into());
-            self.timer.set(expiration, TimerSetTimeFlags::TFD_TIMER_ABSTIME)?;
-        }
-        self.set_for = Some(at);
-        Ok(())
-    }
-
-    /// Acknowledges the alarm.
-    pub(crate) fn went_off(&mut self) {
-        self.set_for = None;
-    }
-
-    /// How long the poll may sleep: without an end where a timer wakes it.
-    pub(crate) fn poll_timeout(&self, now: Moment) -> Option<Duration> {
-        let has_timer = cfg!(any(target_os = "linux", target_os = "android"));
-        self.set_for.filter(|_| !has_timer).map(|at| at.since(now).unwrap_or_default())
     }
 }
 

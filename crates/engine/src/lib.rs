@@ -25,6 +25,7 @@ pub mod metrics;
 mod options;
 mod paced;
 pub mod physics;
+mod platform;
 pub mod profile;
 pub mod scheduler;
 mod serve;
@@ -50,7 +51,7 @@ pub fn serve(
 ) -> Result<(), EngineError> {
     options.check()?;
     let listener = socket::listen(options.address)?;
-    socket::make_room_for_files(&listener, options.limits.connections);
+    platform::make_room_for_files(&listener, options.limits.connections);
     announce(listener.address);
     let limits = options.limits;
     match options.mode {

@@ -15,11 +15,12 @@ use mio::event::Event;
 use mio::net::{TcpListener, TcpStream};
 use mio::{Events, Interest, Poll, Token, Waker};
 
-use crate::clock::{Alarm, Clock, Due, Moment, TimerQueue};
+use crate::clock::{Clock, Due, Moment, TimerQueue};
 use crate::connection::{Connection, Shared, Turn};
 use crate::http::{self, ErrorBody, Request, Route, Status, models_reply};
 use crate::options::{EngineError, EngineOptions, Limits};
-use crate::socket::{self, Listener, Received, Receiver};
+use crate::platform::{Alarm, stamp_receipts};
+use crate::socket::{Listener, Received, Receiver};
 use crate::truth::{Api, Ledger};
 
 pub(crate) struct Server<S: Service> {
@@ -70,7 +71,7 @@ impl<S: Service> Server<S> {
         let alarm = Alarm::new(registry, ALARM).map_err(EngineError::doing("make a timer"))?;
         if S::KEEPS_TRUTH {
             // A kernel without stamps leaves us with our own moments, and the truth reports it.
-            let _stamped: io::Result<()> = socket::stamp_receipts(&listener);
+            let _stamped: io::Result<()> = stamp_receipts(&listener);
         }
         let clock = Clock::start();
         let shared = Shared { service, clock, receiver: Receiver::new(), limits };
@@ -265,7 +266,7 @@ impl<S: Service> Server<S> {
         stream.set_nodelay(true)?;
         if S::KEEPS_TRUTH {
             // As for the listener: without stamps we go on.
-            let _stamped: io::Result<()> = socket::stamp_receipts(stream);
+            let _stamped: io::Result<()> = stamp_receipts(stream);
         }
         // Registered once for both, so that no system call is spent on changing it.
         let interest = Interest::READABLE | Interest::WRITABLE;

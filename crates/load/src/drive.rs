@@ -35,8 +35,9 @@ use crate::control::{Control, FailureStreak, Progress, Stop};
 use crate::dispatcher::{Command, Departure, Dispatcher, Reply};
 use crate::exchange::{Exchanges, Flight};
 use crate::limits::{Limits, before};
+use crate::platform::switch_stamps_on;
 use crate::resources::{SmallPages, ThreadCpu, cpu_reading, cpu_since, pin_to};
-use crate::socket::{DriverClock, Turn, switch_stamps_on};
+use crate::socket::{DriverClock, Turn};
 use crate::target::Target;
 
 /// All that a run needs. Driving blocks the calling thread until the run is over.

@@ -16,6 +16,7 @@ mod drive;
 mod exchange;
 pub mod fetch;
 pub mod limits;
+mod platform;
 pub mod resources;
 mod socket;
 pub mod sse;

@@ -12,6 +12,8 @@ use nix::sys::resource::{Resource, UsageWho, getrlimit, getrusage, setrlimit};
 use nix::sys::time::TimeValLike;
 
 use crate::connection::io_failure;
+use crate::platform::{THREAD_CPU, set_small_pages};
+pub use crate::platform::{allowed, pin_to};
 
 /// Refuses huge pages for this process, as long as it lives. The kernel wipes two megabytes at the
 /// touch of one byte, which stops a driver for milliseconds in the middle of a stream, and ten
@@ -32,14 +34,6 @@ impl Drop for SmallPages {
     fn drop(&mut self) {
         set_small_pages(false);
     }
-}
-
-/// Where it cannot be set, only a little of both is lost.
-fn set_small_pages(small: bool) {
-    #[cfg(target_os = "linux")]
-    let _ = nix::sys::prctl::set_thp_disable(small);
-    #[cfg(not(target_os = "linux"))]
-    let _ = small;
 }
 
 /// Kept for files, timers, the runtime and the terminal.
@@ -101,7 +95,7 @@ impl ThreadCpu {
         if passed.is_some_and(|passed| passed < every) {
             return;
         }
-        let Some(used) = cpu_time(UsageWho::RUSAGE_THREAD) else { return };
+        let Some(used) = THREAD_CPU.and_then(cpu_time) else { return };
         if let Some((passed, (_, before))) = passed.zip(self.since.replace((now, used))) {
             let share = used.saturating_sub(before).as_secs_f64() / passed.as_secs_f64();
             #[expect(
@@ -198,29 +192,6 @@ fn memory_groups(cgroup: &str) -> Vec<PathBuf> {
         found.extend(own.ancestors().take_while(|it| it.starts_with(root)).map(Path::to_owned));
     }
     found
-}
-
-/// The cores that this process may use, by number; empty where the system does not report them.
-pub fn allowed() -> Vec<usize> {
-    #[cfg(target_os = "linux")]
-    if let Ok(set) = nix::sched::sched_getaffinity(nix::unistd::Pid::from_raw(0)) {
-        let cores = 0..nix::sched::CpuSet::count();
-        return cores.filter(|core| set.is_set(*core).unwrap_or(false)).collect();
-    }
-    Vec::new()
-}
-
-/// Keeps the calling thread on one core, where the system can. A core that does not exist leaves
-/// the thread where it was: the cores were checked when they were chosen.
-#[cfg_attr(not(target_os = "linux"), expect(unused_variables, reason = "threads are not pinned"))]
-pub fn pin_to(core: usize) {
-    #[cfg(target_os = "linux")]
-    {
-        let mut set = nix::sched::CpuSet::new();
-        if set.set(core).is_ok() {
-            let _ = nix::sched::sched_setaffinity(nix::unistd::Pid::from_raw(0), &set);
-        }
-    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -19,11 +19,20 @@ pub(crate) use experiment::*;
 pub(crate) use inferometer_model::spec::{Grammar, Time, Written};
 pub(crate) use results::*;
 
+/// What `--version` prints behind the name.
+const VERSION: &str = concat!(
+    env!("CARGO_PKG_VERSION"),
+    "\ncommit: ",
+    env!("INFEROMETER_COMMIT"),
+    "\nbuild:  ",
+    env!("INFEROMETER_BUILD"),
+);
+
 /// Measures LLM inference servers, and reports how valid its numbers are.
 ///
 /// Without a command it plays the suite `quick` on the embedded engine: a minute that needs nothing.
 #[derive(Debug, Parser)]
-#[command(name = "inferometer", version, max_term_width = 100, allow_negative_numbers = true)]
+#[command(name = "inferometer", version, long_version = VERSION, max_term_width = 100, allow_negative_numbers = true)]
 #[command(mut_subcommands(with_flags))]
 pub(crate) struct Arguments {
     #[command(subcommand)]
@@ -125,6 +134,10 @@ pub(crate) enum Command {
     System(SystemArguments),
     /// Recompute the summary of a stored run, set or import, and compare it with what is stored
     Verify(StoredRunArguments),
+    /// Print the script that completes commands, flags and names in a shell
+    Completions(CompletionsArguments),
+    /// Print the manual page, or write those of all commands into a folder
+    Man(ManArguments),
 }
 
 impl Command {
@@ -353,6 +366,20 @@ pub(crate) struct SystemArguments {
 }
 
 #[derive(Args, Debug)]
+pub(crate) struct CompletionsArguments {
+    /// The shell that reads the script
+    #[arg(value_name = "SHELL")]
+    pub(crate) shell: clap_complete::Shell,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ManArguments {
+    /// Folder to write to, such as ~/.local/share/man/man1 [default: print the page of the program]
+    #[arg(value_name = "DIR")]
+    pub(crate) folder: Option<PathBuf>,
+}
+
+#[derive(Args, Debug)]
 pub(crate) struct StoredRunArguments {
     /// The id of a run, set or import, the beginning of one, `latest`, the path of its folder, or
     /// SET/N for a run of a set
@@ -392,7 +419,8 @@ mod tests {
         let expected = "run URL|FILE, suite NAME|FILE, suite URL|FILE, sweep URL|FILE, \
                         matrix NAME|FILE, simulate URL|FILE, simulate FILE, fit RESULT, compare SIDE, \
                         plan URL|FILE, check URL|FILE, require RUN|LIMIT, report RUN, import FILE, \
-                        export RUN, explain WORD, recover NAME, verify NAME";
+                        export RUN, explain WORD, recover NAME, verify NAME, completions SHELL, \
+                        man DIR";
         assert_eq!(found, expected);
     }
 }

@@ -11,6 +11,7 @@ pub(crate) mod import;
 pub(crate) mod plan;
 pub(crate) mod run;
 pub(crate) mod runs;
+pub(crate) mod shell;
 pub(crate) mod simulate;
 pub(crate) mod verify;
 

@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 use inferometer_model::BaseUrl;
 use inferometer_model::deployment::{DepartureEnding, DeploymentStage};
 use nix::sys::signal::{Signal, kill, killpg};
-use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::Pid;
+use rustix::process::{WaitId, WaitIdOptions, waitid};
 
 use super::{Presence, Server, Stopped};
 use crate::system::listener;
@@ -112,12 +112,11 @@ impl Server for Process {
 
     /// It is looked at and not reaped, so that its group stays its own.
     fn ended(&self) -> Option<Exit> {
-        let look = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
-        match waitid(Id::Pid(Pid::from_raw(self.leader)), look) {
-            Ok(WaitStatus::Exited(_, code)) => Some(Exit::Code(code)),
-            Ok(WaitStatus::Signaled(_, signal, _)) => Some(Exit::Signal(signal)),
-            Ok(_) | Err(_) => None,
-        }
+        let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        let id = WaitId::Pid(rustix::process::Pid::from_child(&self.child));
+        let status = waitid(id, look).ok()??;
+        let signal = || Signal::try_from(status.terminating_signal()?).ok().map(Exit::Signal);
+        status.exit_status().map(Exit::Code).or_else(signal)
     }
 
     /// Sends SIGTERM, waits, and kills.
