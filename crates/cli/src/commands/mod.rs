@@ -12,6 +12,7 @@ pub(crate) mod plan;
 pub(crate) mod run;
 pub(crate) mod runs;
 pub(crate) mod simulate;
+pub(crate) mod ui;
 pub(crate) mod verify;
 
 use std::path::PathBuf;
