@@ -11,6 +11,7 @@ mod lines;
 mod nightly;
 mod prompts;
 mod simulate_speed;
+mod ui_list;
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -32,7 +33,7 @@ cargo xtask real-server URL…    measure servers that you started, every way th
 ";
 
 /// Every command, in the order of the help.
-const HELPS: [&str; 10] = [
+const HELPS: [&str; 11] = [
     HELP,
     lines::HELP,
     nightly::HELP,
@@ -43,6 +44,7 @@ const HELPS: [&str; 10] = [
     exports::HELP,
     simulate_speed::HELP,
     prompts::HELP,
+    ui_list::HELP,
 ];
 
 fn main() -> ExitCode {
@@ -78,9 +80,15 @@ fn main() -> ExitCode {
         ["exports", program @ ..] => program_or_build(program)
             .and_then(|made| exports::exports(&made, &target_folder()?))
             .map(|()| String::new()),
+        ["browser", "ui", program @ ..] => program_or_build(program)
+            .and_then(|made| browser::ui(made, &target_folder()?))
+            .map(|()| String::new()),
         ["browser", files @ ..] => target_folder()
             .and_then(|target| browser::browser(files, &target, make_samples))
             .map(|()| String::new()),
+        ["ui-list", words @ ..] => {
+            trial(words, [10_000]).and_then(|([runs], program)| ui_list::ui_list(&program, runs))
+        }
         ["kills", words @ ..] => {
             trial(words, [1_000]).and_then(|([count], program)| nightly::kills(&program, count))
         }

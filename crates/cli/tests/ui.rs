@@ -176,7 +176,9 @@ fn a_foreign_host_is_refused_before_anything_else() {
     let folder = tempfile::tempdir().unwrap();
     simulated(folder.path(), "");
     let ui = Ui::start(folder.path(), &["--allow-run"]);
-    for first in ["GET /", "GET /api/list", "POST /start", "OPTIONS /", "PUT /x", "GET /assets/ui.js"] {
+    for first in
+        ["GET /", "GET /api/list", "POST /start", "OPTIONS /", "PUT /x", "GET /assets/ui.js"]
+    {
         for host in ["evil.example", "evil.example:7431", "127.0.0.1.evil.example", "0.0.0.0"] {
             let reply = ui.ask(first, &[&format!("host: {host}")], "");
             assert_eq!(reply.status, 403, "{first} for {host}");
@@ -210,12 +212,14 @@ fn requests_of_other_sites_are_refused() {
         ("GET /", &["upgrade: websocket", "connection: upgrade", "sec-websocket-version: 13"]),
     ];
     for (first, headers) in foreign {
-        let headers: Vec<&str> = [host.as_str()].into_iter().chain(headers.iter().copied()).collect();
+        let headers: Vec<&str> =
+            [host.as_str()].into_iter().chain(headers.iter().copied()).collect();
         let reply = ui.ask(first, &headers, "command=simulate&more=--requests+5");
         assert_eq!(reply.status, 403, "{first} with {headers:?}");
     }
     assert_eq!(ui.list("")["stored"], 1, "nothing was started");
-    let link = ui.ask("GET /", &[&host, "sec-fetch-site: cross-site", "sec-fetch-mode: navigate"], "");
+    let link =
+        ui.ask("GET /", &[&host, "sec-fetch-site: cross-site", "sec-fetch-mode: navigate"], "");
     assert_eq!(link.status, 200, "a link from elsewhere can be followed");
 }
 
@@ -255,7 +259,10 @@ fn no_path_leaves_the_folder() {
     for path in paths {
         let reply = ui.get(&path);
         assert_eq!(reply.status, 404, "{path}");
-        assert!(!reply.body.contains("SECRET-OF-THE-TEST") && !reply.body.contains("root:"), "{path}");
+        assert!(
+            !reply.body.contains("SECRET-OF-THE-TEST") && !reply.body.contains("root:"),
+            "{path}"
+        );
     }
     let listed = ui.list("");
     assert_eq!((&listed["stored"], &listed["entries"][0]["id"]), (&1.into(), &kept.into()));
@@ -350,7 +357,8 @@ fn the_list_is_filtered_searched_sorted_and_paged() {
 #[test]
 fn an_overlay_has_the_numbers_of_the_summaries() {
     let folder = tempfile::tempdir().unwrap();
-    let runs = [simulated(folder.path(), "--concurrency 1"), simulated(folder.path(), "--concurrency 4")];
+    let runs =
+        [simulated(folder.path(), "--concurrency 1"), simulated(folder.path(), "--concurrency 4")];
     let ui = Ui::start(folder.path(), &[]);
     ui.list("");
     let query = format!("pick={}&pick={}", runs[0].id(), runs[1].id());
@@ -361,18 +369,24 @@ fn an_overlay_has_the_numbers_of_the_summaries() {
     assert_eq!(view["series"].as_array().unwrap().len(), 2);
     for (run, series) in runs.iter().zip(view["series"].as_array().unwrap()) {
         let summary = Summary::from_json_bytes(&run.read_summary().unwrap().unwrap()).unwrap();
-        for quantity in [metric::OUTPUT_THROUGHPUT.quantity(), metric::TTFT.p99(), metric::E2E.mean()] {
+        for quantity in
+            [metric::OUTPUT_THROUGHPUT.quantity(), metric::TTFT.p99(), metric::E2E.mean()]
+        {
             let place = axes.iter().position(|axis| *axis == quantity.to_string()).unwrap();
             let expected = quantity.value_in(&summary).unwrap().value;
             assert_eq!(series["points"][0]["values"][place].as_f64(), Some(expected), "{quantity}");
         }
     }
-    let keys: Vec<&Value> = found["views"].as_array().unwrap().iter().map(|it| &it["key"]).collect();
+    let keys: Vec<&Value> =
+        found["views"].as_array().unwrap().iter().map(|it| &it["key"]).collect();
     assert_eq!(keys, ["results", "distributions", "course"]);
     let page = ui.get(&format!("/overlay?{query}")).body;
     assert!(page.contains("Metrics side by side") && page.contains(runs[1].id()), "{page}");
     let report = ui.get(&format!("/together?{query}")).body;
-    assert!(report.contains("Mean latency") && report.contains("2 configurations"), "a report of both");
+    assert!(
+        report.contains("Mean latency") && report.contains("2 configurations"),
+        "a report of both"
+    );
     let many: String = (0..9).map(|number| format!("&pick=x{number}")).collect();
     assert!(ui.get(&format!("/overlay?{query}{many}")).body.contains("Only the first 8 of 11"));
 }
@@ -400,7 +414,9 @@ fn a_request_is_shown_as_it_was_recorded() {
     let arrivals = shown["views"][0]["series"][0]["points"].as_array().unwrap();
     assert_eq!(arrivals.last().unwrap()["values"][1], 12.0, "all tokens have arrived");
     let page = ui.get(&format!("/request?{path}")).body;
-    for title in ["Arrivals of output", "Reads of the socket", "Events of the stream", "First output"] {
+    for title in
+        ["Arrivals of output", "Reads of the socket", "Events of the stream", "First output"]
+    {
         assert!(page.contains(title), "{title}");
     }
     assert_eq!(ui.get(&format!("/request?id={}&request=99", run.id())).status, 404);
@@ -417,13 +433,17 @@ fn a_run_that_goes_on_is_followed_to_its_end() {
     let mut tab = ui.follow(&format!("/api/live?id={}", run.id()));
     let ok = |event: &Value| event["progress"]["ok"].as_u64();
     let first = std::iter::from_fn(|| next_event(&mut tab)).find_map(|event| ok(&event)).unwrap();
-    let later = std::iter::from_fn(|| next_event(&mut tab)).find_map(|event| ok(&event).filter(|ok| first < *ok));
+    let later = std::iter::from_fn(|| next_event(&mut tab))
+        .find_map(|event| ok(&event).filter(|ok| first < *ok));
     assert!(later.is_some(), "the figures move");
     interrupt(&child);
     child.wait().unwrap();
     let last = std::iter::from_fn(|| next_event(&mut tab)).last().unwrap();
     assert_eq!(last["event"], "ended");
-    assert!(ui.get(&format!("/view?id={}", run.id())).body.contains("Validity"), "now it is a report");
+    assert!(
+        ui.get(&format!("/view?id={}", run.id())).body.contains("Validity"),
+        "now it is a report"
+    );
 }
 
 #[test]
@@ -455,7 +475,8 @@ fn a_hostile_name_is_only_a_name() {
     let folder = tempfile::tempdir().unwrap();
     let name = "</title><script>alert(1)</script><img src=x onerror=alert(2)>\"'`{{7*7}}\u{202e}";
     let engine = Engine::start(&["--model", name]);
-    let run = stored(&format!("run {} -q --requests 4 --output-tokens 4", engine.url()), folder.path());
+    let run =
+        stored(&format!("run {} -q --requests 4 --output-tokens 4", engine.url()), folder.path());
     let ui = Ui::start(folder.path(), &[]);
     ui.list("");
     let id = run.id();
@@ -472,9 +493,13 @@ fn a_hostile_name_is_only_a_name() {
         let reply = ui.get(&path);
         assert_eq!(reply.status, 200, "{path}");
         let body = &reply.body;
-        assert!(!body.contains("<script>") && !body.contains("<img") && !body.contains('\u{202e}'), "{path}");
+        assert!(
+            !body.contains("<script>") && !body.contains("<img") && !body.contains('\u{202e}'),
+            "{path}"
+        );
         assert!(!body.contains(" onerror=\"") && !body.contains("javascript:"), "{path}");
-        let policy = reply.head.lines().find(|line| line.starts_with("content-security-policy")).unwrap();
+        let policy =
+            reply.head.lines().find(|line| line.starts_with("content-security-policy")).unwrap();
         assert!(policy.contains("default-src 'none'") && !policy.contains("unsafe"), "{policy}");
         let nonce = policy.split("'nonce-").nth(1).unwrap().split('\'').next().unwrap();
         assert!(body.contains(&format!("nonce=\"{nonce}\"")), "{path}");

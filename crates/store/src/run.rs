@@ -129,8 +129,8 @@ impl RunDirectory {
     /// The entries of the telemetry, likewise.
     pub fn open_telemetry(&self) -> Result<JournalReader<File, TelemetryEntry>> {
         let path = self.path.join(TELEMETRY_FILE);
-        let file = File::open(&path)
-            .map_err(|error| StoreError::Read { path: path.clone(), error })?;
+        let file =
+            File::open(&path).map_err(|error| StoreError::Read { path: path.clone(), error })?;
         JournalReader::of_entries(file, path)
     }
 

@@ -76,11 +76,19 @@ pub(crate) struct Guard {
 
 impl Guard {
     /// Why a request is refused, before its path is looked at.
-    pub(crate) fn refusal(&self, method: &Method, path: &str, headers: &HeaderMap) -> Option<Refusal> {
+    pub(crate) fn refusal(
+        &self,
+        method: &Method,
+        path: &str,
+        headers: &HeaderMap,
+    ) -> Option<Refusal> {
         let refuse = |status, reason| Some(Refusal { status, reason });
         let host = text(headers, &header::HOST);
         if self.address.is_loopback() && !is_own_name(host) {
-            return refuse(StatusCode::FORBIDDEN, "this page is reached by the address of this machine");
+            return refuse(
+                StatusCode::FORBIDDEN,
+                "this page is reached by the address of this machine",
+            );
         }
         let origin = headers.get(header::ORIGIN).map(|_| text(headers, &header::ORIGIN));
         let is_own = |origin: &str| origin.strip_prefix("http://") == Some(host);

@@ -149,7 +149,8 @@ pub(crate) fn stream(mut newest: Newest, permit: OwnedSemaphorePermit) -> Body {
             pace.tick().await;
             let event = newest.borrow_and_update().clone();
             // A comment shows whether the browser is still there.
-            let text = if event.is_empty() { ":\n\n".to_owned() } else { format!("data: {event}\n\n") };
+            let text =
+                if event.is_empty() { ":\n\n".to_owned() } else { format!("data: {event}\n\n") };
             let is_gone = sender.send(Bytes::from(text)).await.is_err();
             if is_gone || event.contains(&format!("\"event\":\"{ENDED}\"")) {
                 return;

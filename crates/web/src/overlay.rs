@@ -169,10 +169,7 @@ fn by_configuration(
             }
         }
     }
-    series
-        .into_iter()
-        .map(|(name, results)| Series { name, points: points(&results) })
-        .collect()
+    series.into_iter().map(|(name, results)| Series { name, points: points(&results) }).collect()
 }
 
 /// What a series or a column is called: its id, and the name of a suite or file.
@@ -280,7 +277,9 @@ fn single_series(picked: &Picked, points: impl Fn(&NamedResult) -> Vec<Point>) -
 pub(crate) fn table(picked: &Picked) -> Option<Block> {
     let single: Vec<(&Entry, &NamedResult)> = picked
         .iter()
-        .filter_map(|(entry, results)| Some((entry, results.first().filter(|_| results.len() == 1)?)))
+        .filter_map(|(entry, results)| {
+            Some((entry, results.first().filter(|_| results.len() == 1)?))
+        })
         .collect();
     if single.is_empty() {
         return None;
@@ -305,7 +304,8 @@ pub(crate) fn table(picked: &Picked) -> Option<Block> {
         let cell = |found: &Option<inferometer_analysis::Estimate>| match found {
             Some(found) => {
                 let interval = found.interval.map(|it| confidence(Some((it.low, it.high))));
-                let reason = (!found.certified).then(|| "too few values for this percentile".to_owned());
+                let reason =
+                    (!found.certified).then(|| "too few values for this percentile".to_owned());
                 Cell {
                     doubtful: !found.certified,
                     reason,

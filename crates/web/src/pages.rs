@@ -55,7 +55,10 @@ impl Frame {
 
     /// A report of something that is stored, with the links that belong to it.
     pub(crate) fn report(&self, found: &Stored, files: &[&str]) -> Served {
-        Served { head: self.head(), navigation: self.navigation(&links(found), &folds(found, files)) }
+        Served {
+            head: self.head(),
+            navigation: self.navigation(&links(found), &folds(found, files)),
+        }
     }
 
     /// A report of several.
@@ -64,7 +67,13 @@ impl Frame {
         Served { head: self.head(), navigation: self.navigation(&links, &[]) }
     }
 
-    fn page(&self, title: &str, links: &[Link], folds: &[(&str, Vec<Link>)], main: &Markup) -> String {
+    fn page(
+        &self,
+        title: &str,
+        links: &[Link],
+        folds: &[(&str, Vec<Link>)],
+        main: &Markup,
+    ) -> String {
         let page = html! {
             (DOCTYPE)
             html lang="en" {
@@ -116,7 +125,12 @@ impl Frame {
         self.page("A token is needed", &[], &[], &main)
     }
 
-    pub(crate) fn list(&self, listing: &Listing, query: &Query, choices: [(&str, Vec<String>); 2]) -> String {
+    pub(crate) fn list(
+        &self,
+        listing: &Listing,
+        query: &Query,
+        choices: [(&str, Vec<String>); 2],
+    ) -> String {
         let is_shown = |id: &str| listing.rows.iter().any(|row| row.entry.id == id);
         let main = html! {
             form #list method="get" action="/" {
@@ -171,7 +185,11 @@ impl Frame {
                 @if let Some(table) = overlay::table(picked) { (fragment(&[table])) }
             }
         };
-        let links = if picked.is_empty() { Vec::new() } else { vec![("As a report".to_owned(), to_report)] };
+        let links = if picked.is_empty() {
+            Vec::new()
+        } else {
+            vec![("As a report".to_owned(), to_report)]
+        };
         let title = if picked.len() == 1 { "Explore" } else { "Overlay" };
         self.page(title, &links, &[], &main)
     }
@@ -206,7 +224,10 @@ impl Frame {
         let number = detail.record.id.0.to_string();
         let pairs = [("id", found.id()), ("request", number.as_str())];
         let neighbour = |number: u64, words: &str| {
-            (words.to_owned(), address("/request", [("id", found.id()), ("request", &number.to_string())]))
+            (
+                words.to_owned(),
+                address("/request", [("id", found.id()), ("request", &number.to_string())]),
+            )
         };
         let id = detail.record.id.0;
         let mut links = links(found);
@@ -339,7 +360,8 @@ fn list_status(listing: &Listing) -> Markup {
 fn sort_head(column: &str, title: &str, query: &Query, is_number: bool) -> Markup {
     let sort = query.sort();
     let down = format!("-{column}");
-    let order = if sort == column { Some("ascending") } else { (sort == down).then_some("descending") };
+    let order =
+        if sort == column { Some("ascending") } else { (sort == down).then_some("descending") };
     let next = if sort == column { &down } else { column };
     let class = is_number.then_some("right");
     html! {

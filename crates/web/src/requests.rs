@@ -56,7 +56,9 @@ impl Requests {
         let journal = directory.path().join("requests.journal");
         let found = journal.metadata().map_err(|error| format!("the journal: {error}"))?;
         if JOURNAL_BYTES_MAX < found.len() {
-            return Err("the journal is too long for this page; use `inferometer export`".to_owned());
+            return Err(
+                "the journal is too long for this page; use `inferometer export`".to_owned()
+            );
         }
         let key = (directory.id().to_owned(), found.modified().ok(), found.len());
         let mut cached = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -162,7 +164,12 @@ fn view(detail: &RequestDetail<'_>) -> View {
         let (place, tokens) = (place as f64 + 1.0, tokens as f64);
         Point {
             name: format!("arrival {}", fmt::whole(place)),
-            values: vec![Some(between(start, arrival.at)), Some(tokens), arrival.icl_ms, Some(place)],
+            values: vec![
+                Some(between(start, arrival.at)),
+                Some(tokens),
+                arrival.icl_ms,
+                Some(place),
+            ],
         }
     };
     let unit = Unit::Milliseconds.name();
@@ -188,7 +195,8 @@ fn view(detail: &RequestDetail<'_>) -> View {
 pub(crate) fn blocks(detail: &RequestDetail<'_>) -> Vec<Block> {
     let RequestDetail { record, arrivals, .. } = detail;
     let start = record.sent.unwrap_or(record.admitted);
-    let since = |moment: Option<Moment>| moment.map(|at| format!("{} ms", number(between(start, at))));
+    let since =
+        |moment: Option<Moment>| moment.map(|at| format!("{} ms", number(between(start, at))));
     let read_at = |index: u32| record.reads.get(index as usize).map(Read::at);
     let first = arrivals.first().map(|arrival| arrival.at);
     let last = arrivals.last().map(|arrival| arrival.at);
@@ -217,7 +225,7 @@ pub(crate) fn blocks(detail: &RequestDetail<'_>) -> Vec<Block> {
 
 fn answer_facts(detail: &RequestDetail<'_>) -> Vec<(&'static str, Option<String>)> {
     let RequestDetail { record, .. } = detail;
-    let cause = record.ending.cause.map(|cause| cause.to_string());
+    let cause = record.ending.cause.map(|cause| cause.text().to_owned());
     let input = format!(
         "{} tokens, {}",
         count(detail.input_tokens),
@@ -232,7 +240,10 @@ fn answer_facts(detail: &RequestDetail<'_>) -> Vec<(&'static str, Option<String>
         format!("number {}, {how}", it.ordinal)
     });
     vec![
-        ("Outcome", Some(fmt::joined(&[&record.ending.outcome.to_string(), &cause.unwrap_or_default()]))),
+        (
+            "Outcome",
+            Some(fmt::joined(&[&record.ending.outcome.to_string(), &cause.unwrap_or_default()])),
+        ),
         ("Message of the server", record.ending.message.clone()),
         ("Status", record.head.map(|head| head.status.to_string())),
         ("Input", Some(input)),
@@ -277,7 +288,9 @@ fn reads_table(record: &RequestRecord, start: Moment) -> Block {
         .right("Kernel, ms since sent", move |(_, read)| at(read.kernel))
         .right("Program, ms since sent", move |(_, read)| at(Some(read.user)))
         .right("Bytes", |(_, read)| whole(Some(read.bytes.into())))
-        .left("Socket", |(_, read)| Cell::text(if read.drained { "emptied" } else { "not emptied" }))
+        .left("Socket", |(_, read)| {
+            Cell::text(if read.drained { "emptied" } else { "not emptied" })
+        })
         .table("reads", "Reads of the socket", rows)
         .noted(note)
         .into()
@@ -286,9 +299,8 @@ fn reads_table(record: &RequestRecord, start: Moment) -> Block {
 fn events_table(record: &RequestRecord, start: Moment) -> Block {
     let (rows, note) = rows(&record.events);
     let reads = record.reads.clone();
-    let at = move |read: u32| {
-        optional(reads.get(read as usize).map(|read| between(start, read.at())))
-    };
+    let at =
+        move |read: u32| optional(reads.get(read as usize).map(|read| between(start, read.at())));
     Columns::number("Event", |(place, _): &(u64, &inferometer_model::record::Event)| {
         whole(Some(*place))
     })

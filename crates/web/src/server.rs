@@ -90,7 +90,12 @@ impl Server {
     }
 
     /// Answers until it is stopped. Browsers that are still connected are cut off then.
-    pub fn serve(self, settings: Settings, reader: Box<dyn Reader>, stopper: &Stopper) -> io::Result<()> {
+    pub fn serve(
+        self,
+        settings: Settings,
+        reader: Box<dyn Reader>,
+        stopper: &Stopper,
+    ) -> io::Result<()> {
         // One thread that answers, and few that read: a run on this machine should not notice.
         let runtime = tokio::runtime::Builder::new_current_thread()
             .max_blocking_threads(4)
@@ -235,7 +240,10 @@ fn document(value: &Value) -> Response {
 }
 
 fn missing(frame: &Frame) -> Response {
-    page(StatusCode::NOT_FOUND, frame.message("Not found", "There is nothing of this name in the folder."))
+    page(
+        StatusCode::NOT_FOUND,
+        frame.message("Not found", "There is nothing of this name in the folder."),
+    )
 }
 
 /// What an answer is made from.
@@ -455,7 +463,11 @@ fn file_body(file: File, length: u64) -> Body {
     live::body(received)
 }
 
-async fn live_events(State(site): Shared, Extension(frame): Extension<Frame>, RawQuery(query): RawQuery) -> Response {
+async fn live_events(
+    State(site): Shared,
+    Extension(frame): Extension<Frame>,
+    RawQuery(query): RawQuery,
+) -> Response {
     let id = Query::parse(&query.unwrap_or_default()).get("id").to_owned();
     let looked_up = Arc::clone(&site);
     let found = tokio::task::spawn_blocking(move || {
@@ -478,7 +490,8 @@ fn events(site: &Site, newest: impl FnOnce(&Live) -> live::Newest) -> Response {
 }
 
 async fn asset(Path(name): Path<String>, Extension(frame): Extension<Frame>) -> Response {
-    let typed = |kind: &'static str, text: String| ([(header::CONTENT_TYPE, kind)], text).into_response();
+    let typed =
+        |kind: &'static str, text: String| ([(header::CONTENT_TYPE, kind)], text).into_response();
     match name.as_str() {
         "page.css" => typed("text/css; charset=utf-8", html::style()),
         "page.js" => typed("text/javascript; charset=utf-8", html::SCRIPT.to_owned()),

@@ -289,7 +289,11 @@ fn import_table(imports: &[ImportListing]) -> Table {
             (None, Some(it)) => Cell::text(terminal_line(&it.configurations().join(", "), 60)),
             (None, None) => Cell::default(),
         })
-        .table("", "", imports.iter().map(|listing| (listing, StoredImport::read(&listing.directory))))
+        .table(
+            "",
+            "",
+            imports.iter().map(|listing| (listing, StoredImport::read(&listing.directory))),
+        )
 }
 
 fn import_json(listing: &ImportListing) -> Value {
