@@ -38,7 +38,7 @@ async function start(...words) {
 function makeRuns() {
   const simulate = ["simulate", "--quiet", "--requests", "200"];
   for (const concurrency of [1, 4, 16, 64]) inferometer(...simulate, "--concurrency", concurrency);
-  inferometer("sweep", "--quiet", "--virtual", "--requests", "100", "--concurrency", "1,2,4,8,16,32,64");
+  inferometer("sweep", "--quiet", "--virtual", "--requests", "100", "--concurrencies", "1,2,4,8,16,32,64");
   inferometer("run", "--quiet", "--requests", "60", "--concurrency", "4", "--model", HOSTILE);
 }
 

@@ -332,7 +332,7 @@ fn the_list_is_filtered_searched_sorted_and_paged() {
     let folder = tempfile::tempdir().unwrap();
     let first = simulated(folder.path(), "--concurrency 1");
     let second = simulated(folder.path(), "--concurrency 4");
-    let sweep = "sweep --concurrency 1,2 --virtual --requests 10 --quiet";
+    let sweep = "sweep --concurrencies 1,2 --virtual --requests 10 --quiet";
     let swept = output(&sweep.split(' ').collect::<Vec<_>>(), folder.path());
     assert!(matches!(swept.status.code(), Some(0 | 4)), "{}", text(&swept.stderr));
     let ui = Ui::start(folder.path(), &[]);

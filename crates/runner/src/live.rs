@@ -191,11 +191,6 @@ impl RunFollower {
         })
     }
 
-    /// Whether the journal has the run's ending.
-    pub fn has_ended(&self) -> bool {
-        self.has_ended
-    }
-
     /// Reads what was written since the last step. `now_ns` is the wall time.
     pub fn step(&mut self, now_ns: u64) -> Result<ProgressTick> {
         self.journal.extend()?;

@@ -35,7 +35,7 @@ struct Job {
     process: Option<Pid>,
     lines: VecDeque<String>,
     progress: Value,
-    /// The folder of its results, as far as it has told.
+    /// The name of its results, once it has ended.
     stored: Option<String>,
     /// How it ended.
     ending: Option<String>,
@@ -75,6 +75,8 @@ impl Jobs {
             .arg(folder)
             .args(["--progress", "json"])
             .env("NO_COLOR", "1")
+            // Ctrl-C in the terminal is for this process, which passes it on once.
+            .process_group(0)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -84,6 +86,7 @@ impl Jobs {
         *job = Job { arguments, process, ..Job::default() };
         drop(job);
         self.publish();
+        let (folder, before) = (folder.to_owned(), newest(folder));
         let (jobs, stdout, stderr) = (self.clone(), child.stdout.take(), child.stderr.take());
         tokio::spawn(async move {
             tokio::join!(jobs.read(stdout), jobs.read(stderr));
@@ -93,6 +96,7 @@ impl Jobs {
             };
             let mut job = jobs.job();
             (job.process, job.ending) = (None, Some(ended));
+            job.stored = newest(&folder).filter(|name| before.as_ref() < Some(name));
             drop(job);
             jobs.publish();
         });
@@ -122,10 +126,6 @@ impl Jobs {
         if event["progress"].is_object() {
             job.progress = event["progress"].clone();
         } else if !text.is_empty() {
-            if let Some(folder) = text.strip_prefix("stored in ") {
-                let name = Path::new(folder).file_name().unwrap_or_default();
-                job.stored = Some(name.to_string_lossy().into_owned());
-            }
             if job.lines.len() == LINES_MAX {
                 job.lines.pop_front();
             }
@@ -147,4 +147,10 @@ impl Jobs {
         });
         self.newest.send_replace(event.to_string());
     }
+}
+
+/// The last name in a folder of runs: names begin with the date.
+fn newest(folder: &Path) -> Option<String> {
+    let entries = std::fs::read_dir(folder).ok()?.flatten();
+    entries.filter_map(|entry| entry.file_name().into_string().ok()).max()
 }

@@ -68,15 +68,17 @@ impl Entry {
         self.state == RUNNING
     }
 
-    /// Whether it will not change any more.
+    /// Whether it stays as it is while no file is added to its folder: a set can be resumed.
     fn is_settled(&self) -> bool {
-        self.state == SEALED
+        self.state == SEALED || self.kind == RUN && !self.is_running()
     }
 }
 
 /// The states that pages tell apart.
 pub const RUNNING: &str = "running";
 pub const SEALED: &str = "sealed";
+/// The kind of a run that is in no set.
+pub const RUN: &str = "run";
 
 /// A stored run, or one result of an import.
 #[derive(Clone, Debug)]

@@ -1,9 +1,11 @@
 //! The list of what is stored, kept in memory: a folder is read again only when it has changed.
 
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -25,6 +27,8 @@ pub(crate) struct Library {
     rows: Mutex<BTreeMap<String, Arc<Row>>>,
     /// When the folder was read last; locked while it is being read.
     read_at: Mutex<Option<Instant>>,
+    /// Whether the folder was read once.
+    is_complete: AtomicBool,
 }
 
 /// One folder of the list.
@@ -64,7 +68,13 @@ pub(crate) const COLUMNS: [(&str, &str); 9] = [
 
 impl Library {
     pub(crate) fn new(folder: PathBuf, reader: Box<dyn Reader>) -> Self {
-        Self { folder, reader, rows: Mutex::default(), read_at: Mutex::default() }
+        Self {
+            folder,
+            reader,
+            rows: Mutex::default(),
+            read_at: Mutex::default(),
+            is_complete: AtomicBool::default(),
+        }
     }
 
     pub(crate) fn folder(&self) -> &Path {
@@ -108,9 +118,10 @@ impl Library {
                 None => rows.remove(id),
             };
         }
-        let ids: std::collections::BTreeSet<&String> = found.iter().map(|(id, ..)| id).collect();
+        let ids: BTreeSet<&String> = found.iter().map(|(id, ..)| id).collect();
         self.rows().retain(|id, _| ids.contains(id));
         *read_at = Some(now());
+        self.is_complete.store(true, Relaxed);
     }
 
     fn read_row(&self, path: PathBuf, changed: Option<SystemTime>) -> Option<Row> {
@@ -173,14 +184,14 @@ impl Library {
         let pages = found.len().div_ceil(PAGE_ROWS).max(1);
         let page = query.page().min(pages);
         let shown = found.iter().skip((page - 1) * PAGE_ROWS).take(PAGE_ROWS).cloned().collect();
-        let is_partial = !matches!(self.read_at.try_lock().as_deref(), Ok(Some(_)));
+        let is_partial = !self.is_complete.load(Relaxed);
         Listing { rows: shown, stored: rows.len(), found: found.len(), page, pages, is_partial }
     }
 
     /// Each kind or verdict that is in the list, once.
     pub(crate) fn choices(&self, get: fn(&Entry) -> &str) -> Vec<String> {
         let rows = self.rows();
-        let all: std::collections::BTreeSet<&str> =
+        let all: BTreeSet<&str> =
             rows.values().map(|row| get(&row.entry)).filter(|it| !it.is_empty()).collect();
         all.into_iter().map(str::to_owned).collect()
     }

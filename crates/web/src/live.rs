@@ -95,8 +95,10 @@ struct Follower {
 
 impl Follower {
     fn step(&mut self) -> Value {
-        let Some(directory) = self.running() else {
-            return json!({ "event": ENDED, "text": "it has ended" });
+        let directory = match self.running() {
+            None => return json!({ "event": ENDED, "text": "it has ended" }),
+            Some(None) => return json!({ "event": "waiting", "text": "no run has begun yet" }),
+            Some(Some(directory)) => directory,
         };
         let id = directory.id().to_owned();
         if self.current.as_ref().is_none_or(|(known, _)| *known != id) {
@@ -116,16 +118,16 @@ impl Follower {
         }
     }
 
-    /// The run that a process is writing.
-    fn running(&self) -> Option<RunDirectory> {
+    /// The run that a process is writing; `None` where nothing goes on. Between two runs of a set the
+    /// last one is shown.
+    fn running(&self) -> Option<Option<RunDirectory>> {
         match &self.found {
-            Stored::Run(run) => (run.state() == RunState::Running).then(|| run.clone()),
-            Stored::Set(set) => {
-                // Between two runs a set still goes on.
-                let newest = set.points().ok()?.last().map(|number| set.point(*number))?;
-                (set.state() == RunState::Running).then_some(newest)
+            Stored::Run(run) if run.state() == RunState::Running => Some(Some(run.clone())),
+            Stored::Set(set) if set.state() == RunState::Running => {
+                let points = set.points().unwrap_or_default();
+                Some(points.last().map(|number| set.point(*number)))
             }
-            Stored::Import(..) => None,
+            Stored::Run(_) | Stored::Set(_) | Stored::Import(..) => None,
         }
     }
 }

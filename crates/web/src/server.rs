@@ -24,6 +24,7 @@ use inferometer_store::Stored;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::{Notify, Semaphore, mpsc};
+use tokio::time::interval;
 
 use crate::guard::{Guard, Refusal};
 use crate::job::Jobs;
@@ -130,11 +131,12 @@ async fn accept(listener: TcpListener, router: Router) {
     let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     let mut server = http1::Builder::new();
     server.timer(TokioTimer::new()).header_read_timeout(HEAD_TIME).max_buf_size(HEAD_BYTES_MAX);
+    let mut pause = interval(Duration::from_millis(100));
     loop {
         let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
         let Ok((stream, _)) = listener.accept().await else {
             // Out of descriptors: those that are open end some time.
-            tokio::task::yield_now().await;
+            pause.tick().await;
             continue;
         };
         let service = TowerToHyperService::new(router.clone());
@@ -448,14 +450,22 @@ fn download(body: Body, id: &str, name: &str, length: Option<u64>) -> Response {
     response
 }
 
-/// The file in pieces, up to the length that it has now: a journal may grow.
+/// The file in pieces, up to the length that it has now: a journal may grow. A slow reader holds no
+/// thread.
 fn file_body(file: File, length: u64) -> Body {
-    let (sender, received) = mpsc::channel(2);
-    tokio::task::spawn_blocking(move || {
-        let mut rest = file.take(length);
-        let mut piece = vec![0; 64 << 10];
-        while let Ok(read @ 1..) = rest.read(&mut piece) {
-            if sender.blocking_send(Bytes::copy_from_slice(&piece[..read])).is_err() {
+    let (sender, received) = mpsc::channel(1);
+    let mut rest = file.take(length);
+    tokio::spawn(async move {
+        loop {
+            let step = tokio::task::spawn_blocking(move || {
+                let mut piece = vec![0; 256 << 10];
+                let read = rest.read(&mut piece).unwrap_or(0);
+                piece.truncate(read);
+                (rest, piece)
+            });
+            let Ok((file, piece)) = step.await else { return };
+            rest = file;
+            if piece.is_empty() || sender.send(Bytes::from(piece)).await.is_err() {
                 return;
             }
         }

@@ -356,7 +356,7 @@ pub(crate) struct RunsArguments {
 pub(crate) struct UiArguments {
     /// Folder of stored runs [default: ./runs, or `INFEROMETER_RUNS`]
     #[arg(value_name = "FOLDER")]
-    pub(crate) folder: Option<PathBuf>,
+    pub(crate) runs: Option<PathBuf>,
     /// Port to listen on; 0 is any free one [default: 7431, or a free one where it is taken]
     pub(crate) port: Option<u16>,
     /// Address to listen on; one that other machines can reach needs --token [default: 127.0.0.1]

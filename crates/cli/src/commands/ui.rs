@@ -10,7 +10,7 @@ use inferometer_model::{Outcome, file};
 use inferometer_report::document::Document;
 use inferometer_report::fmt::{counted, load};
 use inferometer_store::{ImportDirectory, RunDirectory, RunStore, SetDirectory, Stored};
-use inferometer_web::{Entry, NamedResult, Reader, Server, Settings, Stopper, Token};
+use inferometer_web::{Entry, NamedResult, RUN, Reader, Server, Settings, Stopper, Token};
 
 use super::runs::{SetQuestion, StoredImport, state, verdict};
 use super::store_folder;
@@ -24,7 +24,7 @@ const PORT: u16 = 7431;
 const TOKEN_CHARS_MIN: usize = 16;
 
 pub(crate) fn run(arguments: &UiArguments) -> Result<ExitCode> {
-    let folder = store_folder(&StoreArguments { folder: arguments.folder.clone() });
+    let folder = store_folder(&StoreArguments { folder: arguments.runs.clone() });
     RunStore::open(folder.clone()).map_err(Failure::from_usage)?;
     let host = arguments.host.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
     let token = arguments.token.as_deref().map(read_token).transpose()?;
@@ -122,7 +122,7 @@ fn run_entry(run: &RunDirectory) -> Entry {
     let (state, reason) = state(&found);
     let mut entry = Entry {
         id: run.id().to_owned(),
-        kind: "run".to_owned(),
+        kind: RUN.to_owned(),
         state: state.to_owned(),
         load: reason.unwrap_or_default().to_owned(),
         ..Entry::default()
