@@ -379,7 +379,7 @@ fn an_overlay_has_the_numbers_of_the_summaries() {
     }
     let keys: Vec<&Value> =
         found["views"].as_array().unwrap().iter().map(|it| &it["key"]).collect();
-    assert_eq!(keys, ["results", "distributions", "course"]);
+    assert_eq!(keys, ["distributions", "course", "results"]);
     let page = ui.get(&format!("/overlay?{query}")).body;
     assert!(page.contains("Metrics side by side") && page.contains(runs[1].id()), "{page}");
     let report = ui.get(&format!("/together?{query}")).body;

@@ -95,10 +95,12 @@ impl View {
 pub(crate) type Picked = Vec<(Entry, Vec<NamedResult>)>;
 
 pub(crate) fn views(picked: &Picked) -> Vec<View> {
-    [results_view(picked), distribution_view(picked), course_view(picked)]
-        .into_iter()
-        .filter_map(View::filled)
-        .collect()
+    let mut views = [results_view(picked), distribution_view(picked), course_view(picked)];
+    // Single points are no lines: what was measured within the runs says more.
+    if views[0].series.iter().all(|series| series.points.len() < 2) {
+        views.rotate_left(1);
+    }
+    views.into_iter().filter_map(View::filled).collect()
 }
 
 /// All that a run can be described by, in the order of the pages.

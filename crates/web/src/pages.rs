@@ -85,7 +85,7 @@ impl Frame {
                     title { (text(title)) " · Inferometer" }
                     (self.head())
                 }
-                body {
+                body.compact {
                     a.skip href="#content" { "Skip to the content" }
                     (self.navigation(links, folds))
                     header.banner {
@@ -190,8 +190,11 @@ impl Frame {
         } else {
             vec![("As a report".to_owned(), to_report)]
         };
-        let title = if picked.len() == 1 { "Explore" } else { "Overlay" };
-        self.page(title, &links, &[], &main)
+        let title = match picked.as_slice() {
+            [(only, _)] => format!("Explore {}", only.id),
+            _ => "Overlay".to_owned(),
+        };
+        self.page(&title, &links, &[], &main)
     }
 
     pub(crate) fn requests(&self, found: &Stored, run: &OpenRun, query: &Query) -> String {
@@ -211,7 +214,7 @@ impl Frame {
                 }
                 input type="hidden" name="sort" value=(text(query.sort()));
                 div #results {
-                    p.status role="status" { (counted(found_rows as u64, "request")) " of " (count(run.rows.len() as u64)) }
+                    p.status role="status" { (count(found_rows as u64)) " of " (counted(run.rows.len() as u64, "request")) }
                     (request_table(found.id(), &rows, query))
                     (paging(query.page().min(pages), pages))
                 }
@@ -346,9 +349,8 @@ fn summary_line(entry: &Entry, results: usize) -> String {
 }
 
 fn list_status(listing: &Listing) -> Markup {
-    let is_moving = listing.is_partial || listing.rows.iter().any(|row| row.entry.is_running());
     html! {
-        p.status role="status" data-moving[is_moving] {
+        p.status role="status" {
             @if listing.found == listing.stored { (count(listing.stored as u64)) " stored" }
             @else { (count(listing.found as u64)) " of " (count(listing.stored as u64)) " stored" }
             @if listing.is_partial { "; the folder is still being read" }

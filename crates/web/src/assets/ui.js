@@ -7,6 +7,7 @@
   function list(form) {
     const results = document.getElementById("results");
     let asked = 0;
+    let shown = "";
     const address = (submitter) => {
       const data = new URLSearchParams(new FormData(form));
       if (submitter?.name === "sort") data.delete("sort");
@@ -19,14 +20,18 @@
       const mine = asked;
       const answer = await fetch(url).catch(() => null);
       if (!answer?.ok || mine !== asked) return;
+      remember?.call(history, null, "", url);
       const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+      const found = page.getElementById("results");
+      // What is the same stays, with the focus and what is marked in it.
+      if (found.innerHTML === shown) return;
+      shown = found.innerHTML;
       const focused = document.activeElement;
       const place = results.contains(focused) ? `[name="${CSS.escape(focused.name)}"][value="${CSS.escape(focused.value)}"]` : null;
-      results.replaceChildren(...page.getElementById("results").childNodes);
+      results.replaceChildren(...found.childNodes);
       const sort = (within) => within.querySelector("input[name=sort]");
       sort(form).value = sort(page).value;
       if (place) results.querySelector(place)?.focus();
-      remember?.call(history, null, "", url);
     };
     form.addEventListener("submit", (event) => {
       if (event.submitter?.getAttribute("formaction")) return;
@@ -40,10 +45,9 @@
       waiting = setTimeout(() => show(address(), history.replaceState), 200);
     });
     addEventListener("popstate", () => location.reload());
-    // Runs that are going on end some time.
+    // Runs begin and end.
     setInterval(() => {
-      if (document.hidden || !results.querySelector("[data-moving]")) return;
-      show(address(), null);
+      if (!document.hidden) show(address(), null);
     }, 3_000);
     picks(form);
   }
