@@ -153,6 +153,8 @@ const checks = {
     await page.locator(".explorer .mark[tabindex='0']").focus();
     await page.keyboard.press("ArrowRight");
     assert.equal(await page.locator("#tip").isVisible(), true, "by keyboard");
+    await page.keyboard.press("Escape");
+    await page.locator(".explorer svg").scrollIntoViewIfNeeded();
     const box = await page.locator(".explorer svg").boundingBox();
     await page.mouse.move(box.x + box.width * 0.3, box.y + box.height * 0.2);
     await page.mouse.down();

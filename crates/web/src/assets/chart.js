@@ -296,6 +296,8 @@ const Chart = (() => {
       svg.addEventListener("pointerdown", (event) => {
         if (event.button !== 0) return;
         from = at(event);
+        // A drag may end beside the picture.
+        svg.setPointerCapture(event.pointerId);
       });
       svg.addEventListener("pointermove", (event) => {
         if (!from) return;
@@ -320,7 +322,7 @@ const Chart = (() => {
         if (isDrag) this.redraw();
       };
       svg.addEventListener("pointerup", end);
-      svg.addEventListener("pointerleave", end);
+      svg.addEventListener("pointercancel", () => { from = null; });
     }
   }
 
