@@ -7,6 +7,7 @@
 //!   something must name our own origin.
 //! - Where a token is set, every request must have it, as a cookie or as a bearer token.
 
+use std::fmt::Write;
 use std::net::IpAddr;
 
 use axum::http::{HeaderMap, HeaderName, Method, StatusCode, header};
@@ -31,8 +32,7 @@ const COOKIE: &str = "inferometer-ui";
 impl Token {
     pub fn new(secret: &str) -> Self {
         let cookie = Sha256::digest(format!("inferometer ui cookie\n{secret}"));
-        let cookie = cookie.iter().map(|byte| format!("{byte:02x}")).collect();
-        Self { digest: Sha256::digest(secret).into(), cookie }
+        Self { digest: Sha256::digest(secret).into(), cookie: hex(&cookie) }
     }
 
     pub(crate) fn is_secret(&self, typed: &str) -> bool {
@@ -52,6 +52,13 @@ impl Token {
         bearer.is_some_and(|typed| self.is_secret(typed))
             || cookie.is_some_and(|sent| is_same(&digest(sent), &digest(&self.cookie)))
     }
+}
+
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
 }
 
 /// Takes the same time wherever the digests differ.

@@ -95,10 +95,10 @@ struct Follower {
 
 impl Follower {
     fn step(&mut self) -> Value {
-        let directory = match self.running() {
-            None => return json!({ "event": ENDED, "text": "it has ended" }),
-            Some(None) => return json!({ "event": "waiting", "text": "no run has begun yet" }),
-            Some(Some(directory)) => directory,
+        let directory = match self.phase() {
+            Phase::Ended => return json!({ "event": ENDED, "text": "it has ended" }),
+            Phase::Waiting => return json!({ "event": "waiting", "text": "no run has begun yet" }),
+            Phase::Going(directory) => directory,
         };
         let id = directory.id().to_owned();
         if self.current.as_ref().is_none_or(|(known, _)| *known != id) {
@@ -118,18 +118,25 @@ impl Follower {
         }
     }
 
-    /// The run that a process is writing; `None` where nothing goes on. Between two runs of a set the
-    /// last one is shown.
-    fn running(&self) -> Option<Option<RunDirectory>> {
+    fn phase(&self) -> Phase {
         match &self.found {
-            Stored::Run(run) if run.state() == RunState::Running => Some(Some(run.clone())),
+            Stored::Run(run) if run.state() == RunState::Running => Phase::Going(run.clone()),
             Stored::Set(set) if set.state() == RunState::Running => {
                 let points = set.points().unwrap_or_default();
-                Some(points.last().map(|number| set.point(*number)))
+                points.last().map_or(Phase::Waiting, |number| Phase::Going(set.point(*number)))
             }
-            Stored::Run(_) | Stored::Set(_) | Stored::Import(..) => None,
+            Stored::Run(_) | Stored::Set(_) | Stored::Import(..) => Phase::Ended,
         }
     }
+}
+
+/// How far a run or a set is.
+enum Phase {
+    /// A set without a run.
+    Waiting,
+    /// Between two runs of a set this is the last one.
+    Going(RunDirectory),
+    Ended,
 }
 
 #[expect(clippy::disallowed_methods, reason = "the age of a run that another process measures")]

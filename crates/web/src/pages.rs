@@ -129,7 +129,7 @@ impl Frame {
         &self,
         listing: &Listing,
         query: &Query,
-        choices: [(&str, Vec<String>); 2],
+        choices: &[(&str, Vec<String>); 2],
     ) -> String {
         let is_shown = |id: &str| listing.rows.iter().any(|row| row.entry.id == id);
         let main = html! {
@@ -137,7 +137,7 @@ impl Frame {
                 div.filters {
                     label { "Search" input type="search" name="q" value=(text(query.get("q")))
                         placeholder="Name, model, server, date …"; }
-                    @for (key, values) in &choices {
+                    @for (key, values) in choices {
                         label { (capital(key)) select name=(key) {
                             option value="" { "All" }
                             @for value in values {

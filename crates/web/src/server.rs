@@ -1,6 +1,7 @@
 //! Connections and routes.
 
-use std::convert::Infallible;
+#![expect(clippy::unused_async, reason = "handlers are asynchronous, whether or not they wait")]
+
 use std::fs::File;
 use std::io::{self, Read};
 use std::net::SocketAddr;
@@ -26,7 +27,7 @@ use tokio::net::TcpListener;
 use tokio::sync::{Notify, Semaphore, mpsc};
 use tokio::time::interval;
 
-use crate::guard::{Guard, Refusal};
+use crate::guard::{Guard, Refusal, hex};
 use crate::job::Jobs;
 use crate::library::Library;
 use crate::live::{self, Live};
@@ -230,7 +231,7 @@ async fn guarded(State(site): Shared, mut request: Request, next: Next) -> Respo
 fn nonce() -> Option<String> {
     let mut drawn = [0; 16];
     File::open("/dev/urandom").and_then(|mut source| source.read_exact(&mut drawn)).ok()?;
-    Some(drawn.iter().map(|byte| format!("{byte:02x}")).collect())
+    Some(hex(&drawn))
 }
 
 fn page(status: StatusCode, html: String) -> Response {
@@ -334,7 +335,7 @@ handlers! {
             ("verdict", library.choices(|entry| &entry.verdict)),
         ];
         let listing = library.list(&asked.query);
-        page(StatusCode::OK, asked.frame.list(&listing, &asked.query, choices))
+        page(StatusCode::OK, asked.frame.list(&listing, &asked.query, &choices))
     };
     list_json => |asked| {
         asked.site.library.refresh();
@@ -578,11 +579,11 @@ async fn job_events(State(site): Shared, Extension(frame): Extension<Frame>) -> 
     }
 }
 
-async fn job_stop(State(site): Shared) -> Result<Redirect, Infallible> {
+async fn job_stop(State(site): Shared) -> Redirect {
     if let Some(jobs) = &site.jobs {
         jobs.stop();
     }
-    Ok(Redirect::to("/job"))
+    Redirect::to("/job")
 }
 
 #[cfg(test)]

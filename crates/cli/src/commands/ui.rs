@@ -90,15 +90,16 @@ impl Reader for StoredReader {
     }
 
     fn page(&self, found: &Stored) -> Result<Document, String> {
-        stored_document(found).map_err(message)
+        stored_document(found).map_err(|failure| message(&failure))
     }
 
     fn together(&self, found: &[Stored]) -> Result<Document, String> {
-        together_document(found).map_err(message)
+        together_document(found).map_err(|failure| message(&failure))
     }
 
     fn results(&self, found: &Stored) -> Result<Vec<NamedResult>, String> {
-        let results = results::from_stored(found, false, |_| {}).map_err(message)?;
+        let results =
+            results::from_stored(found, false, |_| {}).map_err(|failure| message(&failure))?;
         let named = |it: results::StoredResult| NamedResult {
             name: it.name,
             result: it.result,
@@ -108,12 +109,12 @@ impl Reader for StoredReader {
     }
 
     fn csv(&self, found: &Stored) -> Result<String, String> {
-        stored_csv(found).map_err(message)
+        stored_csv(found).map_err(|failure| message(&failure))
     }
 }
 
 /// The message with its hints.
-fn message(failure: Failure) -> String {
+fn message(failure: &Failure) -> String {
     failure.lines().join("\n")
 }
 
