@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { createRequire } from "node:module";
 import { readFileSync } from "node:fs";
 
-const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+export const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const BYTES_MAX = 2_000_000;
 const WIDTHS = [360, 768, 1440];
 const PICTURE_HEIGHT = 2400;
@@ -275,7 +275,7 @@ function foreignElements() {
 }
 
 // What sticks out furthest, for whoever has to mend it.
-function tooWide() {
+export function tooWide() {
   const boxes = [...document.querySelectorAll("body *")].filter((element) =>
     !element.closest(".scroll, .plot, .code") && element.getBoundingClientRect().right > innerWidth + 1);
   return boxes.slice(0, 3).map((element) => element.outerHTML.slice(0, 160)).join("\n");

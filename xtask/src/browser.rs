@@ -1,15 +1,17 @@
 //! Reports in a real browser: Chromium opens them, and scripts of ours look at what a reader sees.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
 pub(crate) const HELP: &str = "\
-cargo xtask browser [FILE.html…]   opens reports in Chromium, samples where no file is named: quiet,
+cargo xtask browser [FILE.html… | ui [PROGRAM]]   opens reports in Chromium, samples where no file is named: quiet,
                                 offline, harmless, usable with a keyboard, in both themes, narrow
                                 and wide, on paper and without a script. Wants node, npm and
                                 chromium (or CHROMIUM=PATH); installs its two packages into
-                                target/browser, and leaves pictures there
+                                target/browser, and leaves pictures there. `ui` does the same with
+                                the pages of `inferometer ui`
 ";
 
 /// Checks the pages, or the samples where there are none.
@@ -18,7 +20,38 @@ pub(crate) fn browser(
     target: &Path,
     make_samples: impl FnOnce(&str) -> bool,
 ) -> Result<(), String> {
-    let chromium = env::var_os("CHROMIUM").unwrap_or_else(|| "/usr/bin/chromium".into());
+    let folder = prepare(target)?;
+    let pages = if files.is_empty() {
+        samples(&folder.join("samples"), make_samples)?
+    } else {
+        files.iter().map(PathBuf::from).collect()
+    };
+    check(&folder, "check.mjs", &pages)
+}
+
+/// Checks the pages of `inferometer ui`.
+pub(crate) fn ui(program: PathBuf, target: &Path) -> Result<(), String> {
+    check(&prepare(target)?, "ui.mjs", &[program])
+}
+
+fn check(folder: &Path, script: &str, arguments: &[PathBuf]) -> Result<(), String> {
+    let status = Command::new("node")
+        .arg(folder.join(script))
+        .args(arguments)
+        .env("CHROMIUM", chromium())
+        .env("PICTURES", folder.join("pictures"))
+        .status()
+        .map_err(|error| format!("`node` does not start: {error}"))?;
+    if status.success() { Ok(()) } else { Err("see above".to_owned()) }
+}
+
+fn chromium() -> OsString {
+    env::var_os("CHROMIUM").unwrap_or_else(|| "/usr/bin/chromium".into())
+}
+
+/// Looks for what is needed, and returns the folder with the scripts and their packages.
+fn prepare(target: &Path) -> Result<PathBuf, String> {
+    let chromium = chromium();
     if !Path::new(&chromium).is_file() {
         let path = chromium.display();
         return Err(format!("there is no Chromium at {path}; install it, or set CHROMIUM=PATH"));
@@ -30,19 +63,7 @@ pub(crate) fn browser(
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let folder = target.join("browser");
     install(&root.join("browser"), &folder)?;
-    let pages = if files.is_empty() {
-        samples(&folder.join("samples"), make_samples)?
-    } else {
-        files.iter().map(PathBuf::from).collect()
-    };
-    let status = Command::new("node")
-        .arg(folder.join("check.mjs"))
-        .args(pages)
-        .env("CHROMIUM", chromium)
-        .env("PICTURES", folder.join("pictures"))
-        .status()
-        .map_err(|error| format!("`node` does not start: {error}"))?;
-    if status.success() { Ok(()) } else { Err("see above".to_owned()) }
+    Ok(folder)
 }
 
 /// Copies our scripts to where their packages are, which are downloaded when the list has changed.

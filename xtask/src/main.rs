@@ -14,6 +14,7 @@ mod platforms;
 mod prompts;
 mod sbom;
 mod simulate_speed;
+mod ui_list;
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -35,7 +36,7 @@ cargo xtask real-server URL…    measure servers that you started, every way th
 ";
 
 /// Every command, in the order of the help.
-const HELPS: [&str; 12] = [
+const HELPS: &[&str] = &[
     HELP,
     lines::HELP,
     nightly::HELP,
@@ -48,6 +49,7 @@ const HELPS: [&str; 12] = [
     prompts::HELP,
     packages::HELP,
     platforms::HELP,
+    ui_list::HELP,
 ];
 
 fn main() -> ExitCode {
@@ -83,6 +85,9 @@ fn main() -> ExitCode {
         ["exports", program @ ..] => program_or_build(program)
             .and_then(|made| exports::exports(&made, &target_folder()?))
             .map(|()| String::new()),
+        ["browser", "ui", program @ ..] => program_or_build(program)
+            .and_then(|made| browser::ui(made, &target_folder()?))
+            .map(|()| String::new()),
         ["browser", files @ ..] => target_folder()
             .and_then(|target| browser::browser(files, &target, make_samples))
             .map(|()| String::new()),
@@ -90,6 +95,9 @@ fn main() -> ExitCode {
             target_folder().and_then(|target| packages::packages(words, &target))
         }
         ["platforms"] => target_folder().and_then(|target| platforms::platforms(&target)),
+        ["ui-list", words @ ..] => {
+            trial(words, [10_000]).and_then(|([runs], program)| ui_list::ui_list(&program, runs))
+        }
         ["kills", words @ ..] => {
             trial(words, [1_000]).and_then(|([count], program)| nightly::kills(&program, count))
         }

@@ -81,6 +81,7 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Check(arguments) => commands::check::run(&arguments),
         Command::Schema(arguments) => commands::schema(&arguments),
         Command::System(arguments) => commands::system(&arguments),
+        Command::Ui(arguments) => commands::ui::run(&arguments),
         Command::Verify(arguments) => commands::verify::run(&arguments),
         Command::Completions(arguments) => commands::shell::completions(&arguments),
         Command::Man(arguments) => commands::shell::man(&arguments),

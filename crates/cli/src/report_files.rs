@@ -80,6 +80,36 @@ pub(crate) fn run_document(directory: &RunDirectory, summary: &Summary) -> Docum
     pages::run(summary, &narrator::words(directory.path(), &facts, rules))
 }
 
+/// The page of what was found, with the stored narrative as far as it still holds.
+pub(crate) fn stored_document(found: &Stored) -> Result<Document> {
+    if matches!(found, Stored::Import(..)) {
+        return together_document(std::slice::from_ref(found));
+    }
+    Ok(match Source::read(found, |_| {})? {
+        Source::Run { directory, summary } => run_document(&directory, &summary),
+        Source::Set { set, manifest, summary, points } => {
+            let (set, manifest, summary, points) = (&set, &*manifest, &*summary, &*points);
+            SetPage { set, manifest, summary, points }.document()
+        }
+    })
+}
+
+/// The page of several.
+pub(crate) fn together_document(found: &[Stored]) -> Result<Document> {
+    let results = Results::from_stored(found)?;
+    Ok(results_page(&results.shown, &results.words))
+}
+
+/// The numbers of the page, as CSV.
+pub(crate) fn stored_csv(found: &Stored) -> Result<String> {
+    let subject = if matches!(found, Stored::Import(..)) {
+        ReportSubject::Results(Results::from_stored(std::slice::from_ref(found))?)
+    } else {
+        ReportSubject::Measured(Source::read(found, |_| {})?)
+    };
+    Ok(subject.csv())
+}
+
 /// The HTML page is written last: where it is, all is there.
 pub(crate) fn write_both(folder: &Path, document: &Document) -> Result<PathBuf> {
     write_markdown(&folder.join(MARKDOWN), document, write_file)?;
@@ -423,15 +453,40 @@ impl Results {
         for typed in names {
             let (_, name) = results::split_name(typed);
             let found = store.find(name).map_err(Failure::from_usage)?;
-            let Stored::Import(import, None) = found else { continue };
-            let broken = Mapped::read(&import)?.import.broken().count();
-            if 0 < broken {
-                results.words.remarks.push(format!(
-                    "{broken} records of {name} could not be read; its summary.json has the reasons"
-                ));
-            }
+            results.remark_broken(&found)?;
         }
         Ok(results)
+    }
+
+    /// The same of what was found; several stay apart under their names.
+    fn from_stored(found: &[Stored]) -> Result<Self> {
+        let mut all = Vec::new();
+        for one in found {
+            let mut results = results::from_stored(one, true, |_| {})?;
+            if 1 < found.len() {
+                let configurations = results.iter_mut().map(|it| &mut it.result.configuration);
+                results::name_all(configurations, one.id());
+            }
+            all.extend(results.into_iter().map(|it| it.result));
+        }
+        let mut results = Self::new(all, found.iter().map(|one| one.id().to_owned()).collect());
+        for one in found {
+            results.remark_broken(one)?;
+        }
+        Ok(results)
+    }
+
+    /// Adds what could not be read of an import.
+    fn remark_broken(&mut self, found: &Stored) -> Result<()> {
+        let Stored::Import(import, None) = found else { return Ok(()) };
+        let broken = Mapped::read(import)?.import.broken().count();
+        if 0 < broken {
+            let name = import.id();
+            self.words.remarks.push(format!(
+                "{broken} records of {name} could not be read; its summary.json has the reasons"
+            ));
+        }
+        Ok(())
     }
 }
 
@@ -442,11 +497,11 @@ const OPENERS: [&[&str]; 1] = [&["cmd", "/C", "start", ""]];
 #[cfg(not(any(target_os = "macos", windows)))]
 const OPENERS: [&[&str]; 2] = [&["xdg-open"], &["gio", "open"]];
 
-/// Does not wait for the browser.
-fn open_in_browser(page: &Path) -> Result<()> {
+/// Opens a file or an address. Does not wait for the browser.
+pub(crate) fn open_in_browser(page: &Path) -> Result<()> {
     let unopened = |why: &str| {
         Failure::usage(format!("no browser was opened: {why}"))
-            .hint(format!("the page is written: open {} yourself", page.display()))
+            .hint(format!("open {} yourself", page.display()))
     };
     // Without a desktop an opener may start a browser for terminals, which shows nothing here; a user
     // who sets BROWSER accepts that.

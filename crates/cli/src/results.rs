@@ -43,20 +43,8 @@ pub(crate) fn from_names(
     let mut all = Vec::new();
     for typed in names {
         let (configuration, name) = split_name(typed);
-        let mut results = match store.find(name).map_err(Failure::from_usage)? {
-            Stored::Import(import, number) => {
-                let results = from_import(&import, number)?.into_iter();
-                let stored = |(number, result)| StoredResult {
-                    name: format!("{}/{number}", import.id()),
-                    result,
-                    run: None,
-                };
-                (number.unwrap_or(0)..).zip(results).map(stored).collect()
-            }
-            found @ (Stored::Run(_) | Stored::Set(_)) => {
-                Source::read(&found, &talk)?.results(names_single)
-            }
-        };
+        let found = store.find(name).map_err(Failure::from_usage)?;
+        let mut results = from_stored(&found, names_single, &talk)?;
         if let Some(configuration) = configuration {
             let configurations = results.iter_mut().map(|it| &mut it.result.configuration);
             name_all(configurations, configuration);
@@ -64,6 +52,24 @@ pub(crate) fn from_names(
         all.append(&mut results);
     }
     Ok(all)
+}
+
+/// The results of what was found; of a set its finished runs.
+pub(crate) fn from_stored(
+    found: &Stored,
+    names_single: bool,
+    talk: impl Fn(&str),
+) -> Result<Vec<StoredResult>> {
+    let Stored::Import(import, number) = found else {
+        return Ok(Source::read(found, talk)?.results(names_single));
+    };
+    let results = from_import(import, *number)?.into_iter();
+    let stored = |(number, result)| StoredResult {
+        name: format!("{}/{number}", import.id()),
+        result,
+        run: None,
+    };
+    Ok((number.unwrap_or(0)..).zip(results).map(stored).collect())
 }
 
 /// `NAME=RUN`, or a run alone. The sign may stand in a path too: a name has no slash, and does not

@@ -43,6 +43,7 @@ mod system;
 mod telemetry;
 mod tls;
 mod together;
+mod ui;
 mod warm_up;
 mod workloads;
 mod wrong_input;

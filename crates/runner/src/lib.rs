@@ -43,6 +43,6 @@ pub mod simulation;
 pub use inferometer_model as model;
 
 pub use failure::{Exit, Failure};
-pub use live::{LiveFigures, RECENT, Spread};
+pub use live::{LiveFigures, RECENT, RunFollower, Spread};
 pub use measurement::{Connected, Run, Runner};
 pub use session::{Event, Observer, ProgressTick, Session};

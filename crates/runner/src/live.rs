@@ -4,14 +4,18 @@
 //! over: the measuring path does nothing for it.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::fs::File;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use inferometer_load::ProgressView;
 use inferometer_model::record::Read;
 use inferometer_model::telemetry::{Gauges, TelemetryEntry};
-use inferometer_model::{JournalEntry, Moment, Outcome, RequestRecord};
+use inferometer_model::{JournalEntry, Manifest, Moment, Outcome, RequestRecord};
+use inferometer_store::{JournalReader, Result, RunDirectory};
 use serde::Serialize;
 
+use crate::ProgressTick;
 use crate::simulation::Histogram;
 
 /// The figures of a run so far. Rates and latencies are of the requests that ended in the last
@@ -153,6 +157,87 @@ impl Tally {
             self.seconds.insert(place, Second { number, ..Second::default() });
         }
         &mut self.seconds[place]
+    }
+}
+
+/// Follows a run that another process measures, by what that process writes to its folder.
+#[derive(Debug)]
+pub struct RunFollower {
+    manifest: Manifest,
+    journal: JournalReader<File>,
+    /// `None` until it is there; a run may have none.
+    telemetry: Option<JournalReader<File, TelemetryEntry>>,
+    directory: RunDirectory,
+    tally: LiveTally,
+    counts: ProgressView,
+    last: Moment,
+    has_ended: bool,
+}
+
+impl RunFollower {
+    /// Entries that one step reads at most: what is left is read by the next one.
+    const ENTRIES_MAX: usize = 20_000;
+
+    /// Begins with the first request of the run.
+    pub fn open(directory: RunDirectory) -> Result<Self> {
+        Ok(Self {
+            manifest: directory.manifest()?,
+            journal: directory.open_journal()?,
+            telemetry: directory.open_telemetry().ok(),
+            directory,
+            tally: LiveTally::default(),
+            counts: ProgressView::default(),
+            last: Moment::default(),
+            has_ended: false,
+        })
+    }
+
+    /// Reads what was written since the last step. `now_ns` is the wall time.
+    pub fn step(&mut self, now_ns: u64) -> Result<ProgressTick> {
+        self.journal.extend()?;
+        let mut read = 0;
+        for entry in self.journal.by_ref().take(Self::ENTRIES_MAX) {
+            read += 1;
+            let entry = entry?;
+            self.tally.add(&entry);
+            let at = match &entry {
+                JournalEntry::Started(started) => {
+                    self.counts.started += 1;
+                    started.admitted
+                }
+                JournalEntry::Ended(record) => {
+                    let is_ok = record.ending.outcome == Outcome::Ok;
+                    *if is_ok { &mut self.counts.ok } else { &mut self.counts.failed } += 1;
+                    record.ending.at
+                }
+                JournalEntry::NotSent(part) => part.at,
+                JournalEntry::RunEnded(ending) => {
+                    self.has_ended = true;
+                    ending.at
+                }
+            };
+            self.last = self.last.max(at);
+        }
+        self.read_telemetry()?;
+        let since_start = now_ns.saturating_sub(self.manifest.clock.realtime_ns);
+        // A run that has ended, and one that is still being caught up with, is as old as its entries.
+        let is_now = read < Self::ENTRIES_MAX && !self.has_ended;
+        let elapsed_ns = self.last.as_nanos().max(if is_now { since_start } else { 0 });
+        let elapsed = Duration::from_nanos(elapsed_ns);
+        let (counts, bounds) = (self.counts, self.manifest.bounds);
+        Ok(ProgressTick { counts, bounds, elapsed, live: self.tally.figures(elapsed) })
+    }
+
+    fn read_telemetry(&mut self) -> Result<()> {
+        let Some(telemetry) = &mut self.telemetry else {
+            self.telemetry = self.directory.open_telemetry().ok();
+            return Ok(());
+        };
+        telemetry.extend()?;
+        for entry in telemetry.by_ref().take(Self::ENTRIES_MAX) {
+            self.tally.add_telemetry(&entry?);
+        }
+        Ok(())
     }
 }
 

@@ -378,6 +378,24 @@ impl<R: Read + Seek, E: Framed> JournalReader<R, E> {
         Ok(reader)
     }
 
+    /// Continues with what was appended since the last entry was read. A frame that was incomplete
+    /// may be whole now.
+    pub fn extend(&mut self) -> Result<()> {
+        if let Tail::Torn { at, .. } = std::mem::take(&mut self.integrity.tail) {
+            self.position = at;
+        }
+        if self.position < HEADER_BYTES as u64 {
+            return self.read_header();
+        }
+        match self.source.seek(SeekFrom::End(0)) {
+            Ok(length) => {
+                (self.length, self.cursor) = (length, length);
+                Ok(())
+            }
+            Err(error) => Err(self.read_error(error)),
+        }
+    }
+
     /// What could not be read so far; it is complete when there are no more entries.
     pub fn into_integrity(self) -> Integrity {
         self.integrity

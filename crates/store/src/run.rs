@@ -120,6 +120,20 @@ impl RunDirectory {
         find().unwrap_or_else(|error| RunState::Unreadable(error.to_string()))
     }
 
+    /// The requests' entries, also of a run that is still being written: see
+    /// [`JournalReader::extend`].
+    pub fn open_journal(&self) -> Result<JournalReader<File>> {
+        JournalReader::open(&self.journal_path())
+    }
+
+    /// The entries of the telemetry, likewise.
+    pub fn open_telemetry(&self) -> Result<JournalReader<File, TelemetryEntry>> {
+        let path = self.path.join(TELEMETRY_FILE);
+        let file =
+            File::open(&path).map_err(|error| StoreError::Read { path: path.clone(), error })?;
+        JournalReader::of_entries(file, path)
+    }
+
     pub(crate) fn holds_run(path: &Path) -> bool {
         path.join(MANIFEST.name).is_file() || path.join(JOURNAL_FILE).is_file()
     }
@@ -660,13 +674,8 @@ impl RunDirectory {
     fn with_telemetry(&self, observations: Observations) -> Observations {
         let absent = |absence| (Telemetry::Absent(absence), Machines::default());
         // Damaged frames and an incomplete tail are gaps like any other.
-        let read = || -> Result<Vec<TelemetryEntry>> {
-            let path = self.path().join(TELEMETRY_FILE);
-            let file = File::open(&path)
-                .map_err(|error| StoreError::Read { path: path.clone(), error })?;
-            JournalReader::<File, TelemetryEntry>::of_entries(file, path)?.collect()
-        };
-        let (telemetry, machines) = match read() {
+        let read: Result<Vec<TelemetryEntry>> = self.open_telemetry().and_then(Iterator::collect);
+        let (telemetry, machines) = match read {
             Ok(entries) => gather(entries),
             Err(StoreError::Read { error, .. }) if error.kind() == ErrorKind::NotFound => {
                 let asked = observations.manifest.spec.telemetry.is_some();

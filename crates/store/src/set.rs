@@ -260,7 +260,7 @@ impl ImportDirectory {
     }
 
     /// An import is there when its manifest is readable.
-    pub(crate) fn state(&self) -> RunState {
+    pub fn state(&self) -> RunState {
         match self.manifest() {
             Ok(_) => RunState::Sealed,
             Err(error) => RunState::Unreadable(error.to_string()),

@@ -286,22 +286,15 @@ impl Candidate {
         let nanos = |started: String| {
             u64::try_from(started.parse::<Timestamp>().ok()?.as_nanosecond()).ok()
         };
-        if RunDirectory::holds_run(&path) {
-            let directory = RunDirectory::at(path);
-            let manifest = directory.manifest().ok();
-            let started_ns = manifest.as_ref().map(|manifest| manifest.clock.realtime_ns);
-            return Some(Self { stored: Stored::Run(directory), started_ns, manifest });
-        }
-        let (stored, started) = if ImportDirectory::holds_import(&path) {
-            let import = ImportDirectory::at(path);
-            let imported = import.manifest().ok().map(|manifest| manifest.imported);
-            (Stored::Import(import, None), imported)
-        } else if SetDirectory::held_set(&path) {
-            let set = SetDirectory::at(path);
-            let started = set.manifest().ok().map(|manifest| manifest.started);
-            (Stored::Set(set), started)
-        } else {
-            return None;
+        let stored = Stored::at(path)?;
+        let started = match &stored {
+            Stored::Run(directory) => {
+                let manifest = directory.manifest().ok();
+                let started_ns = manifest.as_ref().map(|manifest| manifest.clock.realtime_ns);
+                return Some(Self { stored, started_ns, manifest });
+            }
+            Stored::Import(import, _) => import.manifest().ok().map(|manifest| manifest.imported),
+            Stored::Set(set) => set.manifest().ok().map(|manifest| manifest.started),
         };
         Some(Self { stored, started_ns: started.and_then(nanos), manifest: None })
     }
@@ -327,6 +320,28 @@ pub enum Stored {
 }
 
 impl Stored {
+    /// What is stored in a folder; `None` where it is neither a run, a set nor an import. No manifest
+    /// is read for this.
+    pub fn at(path: PathBuf) -> Option<Self> {
+        if RunDirectory::holds_run(&path) {
+            Some(Self::Run(RunDirectory::at(path)))
+        } else if ImportDirectory::holds_import(&path) {
+            Some(Self::Import(ImportDirectory::at(path), None))
+        } else if SetDirectory::held_set(&path) {
+            Some(Self::Set(SetDirectory::at(path)))
+        } else {
+            None
+        }
+    }
+
+    pub fn path(&self) -> &Path {
+        match self {
+            Self::Run(run) => run.path(),
+            Self::Set(set) => set.path(),
+            Self::Import(import, _) => import.path(),
+        }
+    }
+
     pub fn id(&self) -> &str {
         match self {
             Self::Run(run) => run.id(),

@@ -6,6 +6,7 @@ mod experiment;
 mod results;
 
 use std::any::TypeId;
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -132,6 +133,11 @@ pub(crate) enum Command {
     Schema(SchemaArguments),
     /// Show the facts about this machine that every run stores; --json is for --server-info
     System(SystemArguments),
+    /// Show stored runs in a browser: list, overlay, explore, requests, and runs that are going on
+    ///
+    /// Serves pages on this machine and prints their address. It only reads, unless --allow-run is
+    /// set.
+    Ui(UiArguments),
     /// Recompute the summary of a stored run, set or import, and compare it with what is stored
     Verify(StoredRunArguments),
     /// Print the script that completes commands, flags and names in a shell
@@ -360,6 +366,24 @@ pub(crate) struct RunsArguments {
 }
 
 #[derive(Args, Debug)]
+pub(crate) struct UiArguments {
+    /// Folder of stored runs [default: ./runs, or `INFEROMETER_RUNS`]
+    #[arg(value_name = "FOLDER")]
+    pub(crate) runs: Option<PathBuf>,
+    /// Port to listen on; 0 is any free one [default: 7431, or a free one where it is taken]
+    pub(crate) port: Option<u16>,
+    /// Address to listen on; one that other machines can reach needs --token [default: 127.0.0.1]
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) host: Option<IpAddr>,
+    /// File with a token that readers must have
+    pub(crate) token: Option<PathBuf>,
+    /// Add a form that starts runs and suites on this machine
+    pub(crate) allow_run: bool,
+    /// Open the page in a browser
+    pub(crate) open: bool,
+}
+
+#[derive(Args, Debug)]
 pub(crate) struct SystemArguments {
     /// Print one JSON document
     pub(crate) json: bool,
@@ -419,8 +443,8 @@ mod tests {
         let expected = "run URL|FILE, suite NAME|FILE, suite URL|FILE, sweep URL|FILE, \
                         matrix NAME|FILE, simulate URL|FILE, simulate FILE, fit RESULT, compare SIDE, \
                         plan URL|FILE, check URL|FILE, require RUN|LIMIT, report RUN, import FILE, \
-                        export RUN, explain WORD, recover NAME, verify NAME, completions SHELL, \
-                        man DIR";
+                        export RUN, explain WORD, recover NAME, ui FOLDER, verify NAME, \
+                        completions SHELL, man DIR";
         assert_eq!(found, expected);
     }
 }

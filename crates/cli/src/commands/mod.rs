@@ -13,6 +13,7 @@ pub(crate) mod run;
 pub(crate) mod runs;
 pub(crate) mod shell;
 pub(crate) mod simulate;
+pub(crate) mod ui;
 pub(crate) mod verify;
 
 use std::path::PathBuf;

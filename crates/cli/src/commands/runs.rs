@@ -93,7 +93,7 @@ fn run_table(runs: &[RunListing]) -> Table {
 }
 
 /// The state, and why a run, set or import cannot be read.
-fn state(state: &RunState) -> (&str, Option<&str>) {
+pub(crate) fn state(state: &RunState) -> (&str, Option<&str>) {
     match state {
         RunState::Sealed => ("sealed", None),
         RunState::Finished => ("no summary", None),
@@ -125,17 +125,17 @@ fn run_json(listing: &RunListing) -> Value {
 }
 
 /// What a set asks.
-struct SetQuestion<'a> {
-    kind: &'static str,
+pub(crate) struct SetQuestion<'a> {
+    pub(crate) kind: &'static str,
     /// The name of a suite or of a matrix.
-    name: Option<&'a str>,
-    servers: String,
+    pub(crate) name: Option<&'a str>,
+    pub(crate) servers: String,
     levels: &'a [Level],
-    level_text: String,
+    pub(crate) level_text: String,
 }
 
 impl<'a> SetQuestion<'a> {
-    fn new(study: &'a StudySpec) -> Self {
+    pub(crate) fn new(study: &'a StudySpec) -> Self {
         let names = || study.conditions.iter().map(|it| it.name.as_str()).collect::<Vec<_>>();
         let (kind, name, servers, levels, level_text) = match &study.question {
             Question::Repeat => {
@@ -193,7 +193,7 @@ fn set_table(sets: &[SetListing]) -> Table {
         Cell::text(terminal_line(listing.directory.id(), 20))
     })
     .left("state", |(listing, _)| Cell::text(state(&listing.state).0))
-    .left("verdict", |(listing, _)| known(verdict(listing)))
+    .left("verdict", |(listing, _)| known(verdict(&listing.directory)))
     .left("kind", of_question(title))
     // The end of an address distinguishes servers.
     .left("servers", of_question(|question| terminal_cut(&question.servers, 20, 0)))
@@ -220,7 +220,7 @@ fn set_json(listing: &SetListing) -> Value {
         "path": listing.directory.path().display().to_string(),
         "state": state,
         "reason": reason,
-        "verdict": verdict(listing),
+        "verdict": verdict(&listing.directory),
         "started": manifest.map(|manifest| &manifest.started),
         "simulated": manifest.map(|manifest| manifest.simulated),
         "kind": question.as_ref().map(|question| question.kind),
@@ -238,8 +238,8 @@ fn set_json(listing: &SetListing) -> Value {
 }
 
 /// The verdict of a finished set.
-fn verdict(listing: &SetListing) -> Option<String> {
-    let summary = SetSummary::from_json_bytes(&listing.directory.read_summary().ok()??).ok()?;
+pub(crate) fn verdict(set: &SetDirectory) -> Option<String> {
+    let summary = SetSummary::from_json_bytes(&set.read_summary().ok()??).ok()?;
     Some(summary.verdict.key().to_owned())
 }
 
@@ -289,11 +289,15 @@ fn import_table(imports: &[ImportListing]) -> Table {
             (None, Some(it)) => Cell::text(terminal_line(&it.configurations().join(", "), 60)),
             (None, None) => Cell::default(),
         })
-        .table("", "", imports.iter().map(|listing| (listing, StoredImport::read(listing))))
+        .table(
+            "",
+            "",
+            imports.iter().map(|listing| (listing, StoredImport::read(&listing.directory))),
+        )
 }
 
 fn import_json(listing: &ImportListing) -> Value {
-    let stored = StoredImport::read(listing);
+    let stored = StoredImport::read(&listing.directory);
     let manifest = listing.manifest.as_ref();
     json!({
         "id": listing.directory.id(),
@@ -310,8 +314,8 @@ fn import_json(listing: &ImportListing) -> Value {
 
 /// The part of a stored summary that the list shows; a whole one may hold every gap of every request.
 #[derive(Deserialize)]
-struct StoredImport {
-    tool: Tool,
+pub(crate) struct StoredImport {
+    pub(crate) tool: Tool,
     records: Vec<StoredRecord>,
 }
 
@@ -323,11 +327,11 @@ enum StoredRecord {
 }
 
 impl StoredImport {
-    fn read(listing: &ImportListing) -> Option<Self> {
-        serde_json::from_slice(&listing.directory.read_summary().ok()??).ok()
+    pub(crate) fn read(import: &ImportDirectory) -> Option<Self> {
+        serde_json::from_slice(&import.read_summary().ok()??).ok()
     }
 
-    fn results(&self) -> usize {
+    pub(crate) fn results(&self) -> usize {
         self.records.iter().filter(|it| matches!(it, StoredRecord::Result { .. })).count()
     }
 
@@ -336,7 +340,7 @@ impl StoredImport {
     }
 
     /// Each once, in the order in which they appear.
-    fn configurations(&self) -> Vec<&str> {
+    pub(crate) fn configurations(&self) -> Vec<&str> {
         let mut seen = BTreeSet::new();
         let names = self.records.iter().filter_map(|record| match record {
             StoredRecord::Result { configuration } => Some(configuration.as_str()),

@@ -13,7 +13,8 @@ use crate::chart::{Chart, Theme, variables};
 use crate::escape;
 
 const STYLE: &str = include_str!("html/page.css");
-const SCRIPT: &str = include_str!("html/page.js");
+/// The script of every page.
+pub const SCRIPT: &str = include_str!("html/page.js");
 /// The largest page.
 const BYTES_MAX: usize = 2_000_000;
 /// Tables of charts that have more rows than this stay folded in print.
@@ -38,20 +39,44 @@ const COLOURS: [(&str, &str, &str); 8] = [
     ("--bad-tint", "#fbe9e7", "#331a18"),
 ];
 
+/// The parts of a page that a web server shows: its style and script come by links, and its policy as
+/// a header.
+#[derive(Clone, Debug)]
+pub struct Served {
+    /// Elements of `head`: the links to [`style`] and [`SCRIPT`] among them.
+    pub head: Markup,
+    /// Links to other pages, above the report.
+    pub navigation: Markup,
+}
+
 pub fn render(document: &Document) -> String {
+    render_small(document, None)
+}
+
+/// The same page, for a web server.
+pub fn render_served(document: &Document, served: &Served) -> String {
+    render_small(document, Some(served))
+}
+
+/// Blocks alone, for pages that are not documents.
+pub fn fragment(blocks: &[Block]) -> Markup {
+    Page { ids: Ids::default(), room: [usize::MAX; 3] }.blocks(blocks)
+}
+
+fn render_small(document: &Document, served: Option<&Served>) -> String {
     let mut room = [usize::MAX; 3];
-    let mut html = render_within(document, room);
+    let mut html = render_within(document, room, served);
     for (kind, limit) in (0..).zip(LIMITS).flat_map(|(kind, limits)| limits.map(|it| (kind, it))) {
         if html.len() < BYTES_MAX {
             break;
         }
         room[kind] = limit;
-        html = render_within(document, room);
+        html = render_within(document, room, served);
     }
     html
 }
 
-fn render_within(document: &Document, room: [usize; 3]) -> String {
+fn render_within(document: &Document, room: [usize; 3], served: Option<&Served>) -> String {
     let mut page = Page { ids: Ids::default(), room };
     // The page's own ids come first, so that no section can take them.
     for own in ["content", "contents", "inferometer-report", "theme", "tip"] {
@@ -62,9 +87,10 @@ fn render_within(document: &Document, room: [usize; 3]) -> String {
     let html = html! {
         (DOCTYPE)
         html lang="en" {
-            head { (head(document)) }
+            head { (head(document, served)) }
             body {
                 a.skip href="#content" { "Skip to the report" }
+                @if let Some(served) = served { (served.navigation) }
                 header.banner {
                     div.banner-inner {
                         p.brand { "Inferometer" }
@@ -87,7 +113,7 @@ fn render_within(document: &Document, room: [usize; 3]) -> String {
                     }
                 }
                 footer.foot { p { (spans(&document.footer)) } }
-                script { (PreEscaped(SCRIPT)) }
+                @if served.is_none() { script { (PreEscaped(SCRIPT)) } }
             }
         }
     };
@@ -95,7 +121,7 @@ fn render_within(document: &Document, room: [usize; 3]) -> String {
 }
 
 /// The colours of both themes, then the page's own rules. Paper is always light.
-fn style() -> String {
+pub fn style() -> String {
     let variables = |theme| {
         let is_dark = theme == Theme::Dark;
         let own = COLOURS.map(|(name, light, dark)| (name, if is_dark { dark } else { light }));
@@ -113,7 +139,7 @@ fn style() -> String {
 
 /// The header for programs, and the policy of the page: nothing may be loaded, and of scripts and styles
 /// only those of this file are allowed.
-fn head(document: &Document) -> Markup {
+fn head(document: &Document, served: Option<&Served>) -> Markup {
     let style = style();
     let [style_hash, script_hash] =
         [style.as_str(), SCRIPT].map(|it| STANDARD.encode(Sha256::digest(it)));
@@ -127,8 +153,10 @@ fn head(document: &Document) -> Markup {
     let json = escape::json_in_html(&format!("{{{}}}", pairs.join(",")));
     html! {
         meta charset="utf-8";
-        meta http-equiv="Content-Security-Policy" content=(text(&policy));
-        meta name="referrer" content="no-referrer";
+        @if served.is_none() {
+            meta http-equiv="Content-Security-Policy" content=(text(&policy));
+            meta name="referrer" content="no-referrer";
+        }
         meta name="viewport" content="width=device-width, initial-scale=1";
         meta name="color-scheme" content="light dark";
         meta name="generator" content=(concat!("Inferometer ", env!("CARGO_PKG_VERSION")));
@@ -136,7 +164,10 @@ fn head(document: &Document) -> Markup {
         link rel="icon" href="data:,";
         title { (text(&document.title)) }
         script type="application/json" id="inferometer-report" { (PreEscaped(json)) }
-        style { (PreEscaped(style)) }
+        @match served {
+            Some(served) => (served.head),
+            None => style { (PreEscaped(style)) },
+        }
     }
 }
 

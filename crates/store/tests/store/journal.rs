@@ -50,6 +50,22 @@ fn the_size_of_reads_does_not_matter() {
 }
 
 #[test]
+fn a_journal_that_grows_is_read_as_it_grows_wherever_it_is_cut() {
+    let whole = journal_bytes(&whole_run());
+    let file = tempfile::NamedTempFile::new().unwrap();
+    fs::write(file.path(), &whole[..4]).unwrap();
+    let mut reader = JournalReader::open(file.path()).unwrap();
+    let mut read = Vec::new();
+    for end in (4..whole.len()).step_by(37).chain([whole.len()]) {
+        fs::write(file.path(), &whole[..end]).unwrap();
+        reader.extend().unwrap();
+        read.extend(reader.by_ref().map(Result::unwrap));
+    }
+    assert_eq!(read, whole_run());
+    assert!(reader.into_integrity().is_intact());
+}
+
+#[test]
 fn an_entry_over_the_bound_is_refused_and_the_journal_goes_on() {
     let (_place, store) = store();
     let mut writer = store.create(new_run(Some(1))).unwrap();

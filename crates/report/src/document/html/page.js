@@ -231,6 +231,7 @@
   // Open at the side of a wide page, with the section that is being read.
   function contents() {
     const list = document.getElementById("contents");
+    if (!list) return;
     const wide = matchMedia("(min-width: 70rem)");
     const fold = () => { list.open = wide.matches; };
     wide.addEventListener("change", fold);

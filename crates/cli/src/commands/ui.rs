@@ -1,0 +1,197 @@
+//! `inferometer ui`: stored runs in a browser.
+
+use std::io::ErrorKind;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::Path;
+use std::process::ExitCode;
+
+use inferometer_analysis::{LoadFacts, metric};
+use inferometer_model::{Outcome, file};
+use inferometer_report::document::Document;
+use inferometer_report::fmt::{counted, load};
+use inferometer_store::{ImportDirectory, RunDirectory, RunStore, SetDirectory, Stored};
+use inferometer_web::{Entry, NamedResult, RUN, Reader, Server, Settings, Stopper, Token};
+
+use super::runs::{SetQuestion, StoredImport, state, verdict};
+use super::store_folder;
+use crate::arguments::{StoreArguments, UiArguments};
+use crate::failure::{Failure, Result};
+use crate::report_files::{open_in_browser, stored_csv, stored_document, together_document};
+use crate::{output, results, signals};
+
+const PORT: u16 = 7431;
+/// A shorter token could be guessed.
+const TOKEN_CHARS_MIN: usize = 16;
+
+pub(crate) fn run(arguments: &UiArguments) -> Result<ExitCode> {
+    let folder = store_folder(&StoreArguments { folder: arguments.runs.clone() });
+    RunStore::open(folder.clone()).map_err(Failure::from_usage)?;
+    let host = arguments.host.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
+    let token = arguments.token.as_deref().map(read_token).transpose()?;
+    if !host.is_loopback() && token.is_none() {
+        return Err(Failure::usage(format!("everyone who reaches {host} could read the results"))
+            .hint("set a token with --token FILE, or leave out --host"));
+    }
+    let program = std::env::current_exe().map_err(Failure::from_error)?;
+    let settings = Settings { folder, token, runs_with: arguments.allow_run.then_some(program) };
+    let server = bind(host, arguments.port)?;
+    let stopper = Stopper::default();
+    let stopped = stopper.clone();
+    let interruption = signals::end_with(move || stopped.stop())?;
+    let url = format!("http://{}/", server.address());
+    output::result(&format!("{url}\n"))?;
+    if arguments.open
+        && let Err(failure) = open_in_browser(Path::new(&url))
+    {
+        output::talk(&format!("warning: {}", failure.message()));
+    }
+    server.serve(settings, Box::new(StoredReader), &stopper).map_err(Failure::from_error)?;
+    Ok(interruption.exit().map_or(ExitCode::SUCCESS, ExitCode::from))
+}
+
+/// The port that is asked for; otherwise ours, or any that is free.
+fn bind(host: IpAddr, port: Option<u16>) -> Result<Server> {
+    let bound = Server::bind(SocketAddr::new(host, port.unwrap_or(PORT)));
+    let bound = match bound {
+        Err(error) if port.is_none() && error.kind() == ErrorKind::AddrInUse => {
+            Server::bind(SocketAddr::new(host, 0))
+        }
+        bound => bound,
+    };
+    let at = SocketAddr::new(host, port.unwrap_or(PORT));
+    bound.map_err(|error| {
+        Failure::usage(format!("cannot listen on {at}: {error}"))
+            .hint("choose another port with --port, or another address with --host")
+    })
+}
+
+fn read_token(path: &Path) -> Result<Token> {
+    let shown = path.display();
+    let bytes = file::read(path, 4 << 10)
+        .map_err(|error| Failure::usage(format!("the token in {shown} cannot be read: {error}")))?;
+    let token = String::from_utf8_lossy(&bytes).trim().to_owned();
+    if token.chars().count() < TOKEN_CHARS_MIN {
+        return Err(Failure::usage(format!("the token in {shown} is too short"))
+            .hint(format!("write at least {TOKEN_CHARS_MIN} characters into the file")));
+    }
+    Ok(Token::new(&token))
+}
+
+/// Reads what is stored by the code of the other commands.
+struct StoredReader;
+
+impl Reader for StoredReader {
+    fn entry(&self, found: &Stored) -> Entry {
+        match found {
+            Stored::Run(run) => run_entry(run),
+            Stored::Set(set) => set_entry(set),
+            Stored::Import(import, _) => import_entry(import),
+        }
+    }
+
+    fn page(&self, found: &Stored) -> Result<Document, String> {
+        stored_document(found).map_err(|failure| message(&failure))
+    }
+
+    fn together(&self, found: &[Stored]) -> Result<Document, String> {
+        together_document(found).map_err(|failure| message(&failure))
+    }
+
+    fn results(&self, found: &Stored) -> Result<Vec<NamedResult>, String> {
+        let results =
+            results::from_stored(found, false, |_| {}).map_err(|failure| message(&failure))?;
+        let named = |it: results::StoredResult| NamedResult {
+            name: it.name,
+            result: it.result,
+            summary: it.run.map(|(_, summary)| summary),
+        };
+        Ok(results.into_iter().map(named).collect())
+    }
+
+    fn csv(&self, found: &Stored) -> Result<String, String> {
+        stored_csv(found).map_err(|failure| message(&failure))
+    }
+}
+
+/// The message with its hints.
+fn message(failure: &Failure) -> String {
+    failure.lines().join("\n")
+}
+
+fn run_entry(run: &RunDirectory) -> Entry {
+    let found = run.state();
+    let (state, reason) = state(&found);
+    let mut entry = Entry {
+        id: run.id().to_owned(),
+        kind: RUN.to_owned(),
+        state: state.to_owned(),
+        load: reason.unwrap_or_default().to_owned(),
+        ..Entry::default()
+    };
+    if let Ok(manifest) = run.manifest() {
+        let endpoint = &manifest.endpoint;
+        entry.server =
+            if endpoint.embedded { "embedded".to_owned() } else { endpoint.base.to_string() };
+        entry.model.clone_from(&endpoint.model);
+        entry.load = load::brief(&LoadFacts::new(&manifest.spec.load.shape));
+        entry.simulated = manifest.simulated.is_some();
+        entry.started = manifest.started;
+    }
+    if let Ok(Some(summary)) = results::kept_summary(run) {
+        let ttft = summary.latency_origin().ttft().p50();
+        entry.verdict = summary.verdict.key().to_owned();
+        entry.ok = Some(summary.count(Outcome::Ok));
+        entry.ttft_ms = ttft.value_in(&summary).ok().map(|found| found.value);
+        let output = metric::OUTPUT_THROUGHPUT.quantity().value_in(&summary);
+        entry.output_per_s = output.ok().map(|found| found.value);
+    }
+    entry
+}
+
+fn set_entry(set: &SetDirectory) -> Entry {
+    let found = set.state();
+    let (state, reason) = state(&found);
+    let mut entry = Entry {
+        id: set.id().to_owned(),
+        kind: "set".to_owned(),
+        state: state.to_owned(),
+        load: reason.unwrap_or_default().to_owned(),
+        verdict: verdict(set).unwrap_or_default(),
+        ..Entry::default()
+    };
+    if let Ok(manifest) = set.manifest() {
+        let question = SetQuestion::new(&manifest.study);
+        entry.kind = question.kind.to_owned();
+        entry.name = question.name.unwrap_or_default().to_owned();
+        entry.server.clone_from(&question.servers);
+        entry.load.clone_from(&question.level_text);
+        entry.simulated = manifest.simulated;
+        let first = set.points().ok().and_then(|points| points.first().map(|it| set.point(*it)));
+        let first = first.and_then(|point| point.manifest().ok());
+        entry.model = first.map(|manifest| manifest.endpoint.model).unwrap_or_default();
+        entry.started = manifest.started;
+    }
+    entry
+}
+
+fn import_entry(import: &ImportDirectory) -> Entry {
+    let found = import.state();
+    let (state, reason) = state(&found);
+    let mut entry = Entry {
+        id: import.id().to_owned(),
+        kind: "import".to_owned(),
+        state: state.to_owned(),
+        load: reason.unwrap_or_default().to_owned(),
+        ..Entry::default()
+    };
+    if let Ok(manifest) = import.manifest() {
+        entry.name = manifest.file.name;
+        entry.started = manifest.imported;
+    }
+    if let Some(stored) = StoredImport::read(import) {
+        entry.server = stored.tool.program().to_owned();
+        entry.load = counted(stored.results() as u64, "result");
+        entry.model = stored.configurations().join(", ");
+    }
+    entry
+}
