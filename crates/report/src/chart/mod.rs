@@ -6,6 +6,7 @@
 
 mod canvas;
 mod lines;
+pub mod picture;
 mod rows;
 
 use canvas::Canvas;
