@@ -45,7 +45,7 @@ use crate::experiment;
 use crate::failure::{Exit, Failure, Result};
 use crate::narrator::{self, Writer};
 use crate::output;
-use crate::report_files::{self, SetPage};
+use crate::report_files::{self, PageData, SetPage};
 use crate::requirements::{Judged, Requirements};
 use crate::secrets::Secrets;
 use crate::signals::begin_session;
@@ -449,7 +449,8 @@ fn write_report(of_set: &SetPage<'_>) -> Option<PathBuf> {
         }
         Question::Repeat | Question::Sweep(_) | Question::Suite(_) => Ok(()),
     };
-    let written = table.and_then(|()| report_files::write_both(folder, &of_set.document()));
+    let data = PageData::from_set(of_set.summary, of_set.points);
+    let written = table.and_then(|()| report_files::write_all(folder, &of_set.document(), &data));
     written
         .inspect_err(|failure| {
             let (why, set) = (terminal(failure.message()), folder.display());

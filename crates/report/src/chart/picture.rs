@@ -24,8 +24,7 @@ pub fn to_png(svg: &str, scale: f32) -> Option<Vec<u8>> {
         Arc::new(fonts)
     });
     let family = FAMILY.to_owned();
-    let options =
-        Options { fontdb: Arc::clone(fonts), font_family: family, ..Options::default() };
+    let options = Options { fontdb: Arc::clone(fonts), font_family: family, ..Options::default() };
     let tree = Tree::from_str(svg, &options).ok()?;
     let size = tree.size().to_int_size().scale_by(scale)?;
     let mut pixels = Pixmap::new(size.width(), size.height())?;
@@ -54,8 +53,9 @@ mod tests {
     fn a_picture_has_its_texts_in_their_weight() {
         assert_eq!(dark(&pixels("", 2.0)), 0);
         let text = |weight: &str| {
-            let body =
-                format!("<text x=\"4\" y=\"30\" font-size=\"24\" font-weight=\"{weight}\">Hm±9</text>");
+            let body = format!(
+                "<text x=\"4\" y=\"30\" font-size=\"24\" font-weight=\"{weight}\">Hm±9</text>"
+            );
             let picture = pixels(&body, 2.0);
             assert_eq!((picture.width(), picture.height()), (160, 80));
             dark(&picture)

@@ -8,14 +8,15 @@ mod run;
 use std::collections::BTreeMap;
 
 use inferometer_model::Outcome;
+use inferometer_model::spec::{Limit, Slo};
 use inferometer_model::study::Level;
 
 pub(super) use self::run::*;
 use super::prelude::*;
 pub(super) use crate::chart::measure;
 use crate::chart::{
-    Bar, BarGroup, Bars, LinePoint, LineSeries, Lines, LinesPanel, Measure, Pareto, ParetoPoint,
-    Plot, ScaleKind, ShareClass, ShareRow, Shares,
+    Bar, BarGroup, Bars, LinePoint, LineSeries, Lines, LinesPanel, Measure, PanelLimit, Pareto,
+    ParetoPoint, Plot, ScaleKind, ShareClass, ShareRow, Shares,
 };
 
 /// Between values that their intervals do not tell apart.
@@ -155,7 +156,7 @@ pub(super) fn lines_panel(
     series: Vec<LineSeries>,
 ) -> Option<LinesPanel> {
     let has_points = series.iter().any(|one| !one.points.is_empty());
-    has_points.then(|| LinesPanel { heading: heading.to_owned(), y, series })
+    has_points.then(|| LinesPanel { heading: heading.to_owned(), y, series, limits: Vec::new() })
 }
 
 /// `None` with fewer than two levels that have a load and a value.
@@ -179,12 +180,32 @@ fn lines(series: &[Series<'_>], wanted: &[Wanted<'_>]) -> Option<Lines> {
             let points: Vec<LinePoint> = one.rows.iter().filter_map(point).collect();
             (!points.is_empty()).then(|| LineSeries { name: one.name.clone(), points })
         };
-        let series = series.iter().filter_map(line).collect();
-        lines_panel(title, measure("", unit, ScaleKind::Linear), series)
+        let lines = series.iter().filter_map(line).collect();
+        let panel = lines_panel(title, measure("", unit, ScaleKind::Linear), lines)?;
+        Some(LinesPanel { limits: limits(series, *quantity), ..panel })
     };
     let panels: Vec<LinesPanel> = wanted.iter().filter_map(panel).collect();
     let drawn = panels.first()?.series.iter().map(|one| one.points.len()).max()?;
     (2 <= drawn).then_some(Lines { x, ticks_at_points: true, panels })
+}
+
+/// The SLOs on a quantity, as the runs were judged by them.
+fn limits(series: &[Series<'_>], quantity: Quantity) -> Vec<PanelLimit> {
+    let Some(run) = series.iter().flat_map(|one| &one.rows).find_map(|row| row.drawn()) else {
+        return Vec::new();
+    };
+    let of_requests = run.request_slos.iter().flat_map(|slos| &slos.promises);
+    let of_requests = of_requests.map(|slo| (&slo.promise, Some(&slo.metric)));
+    let slos = run.slos.iter().map(|slo| (&slo.promise, slo.metric.as_ref())).chain(of_requests);
+    let limit = |(text, metric): (&String, Option<&String>)| {
+        let slo: Slo = text.parse().ok()?;
+        let of_statistic = slo.statistic.as_deref().map(Statistic::named);
+        let is_own = metric.is_some_and(|it| *it == quantity.metric().name)
+            && of_statistic.is_none_or(|it| it == quantity.statistic());
+        let (Limit::Milliseconds(value) | Limit::Plain(value) | Limit::Share(value)) = slo.limit;
+        is_own.then(|| PanelLimit { name: format!("SLO {text}"), value })
+    };
+    slos.filter_map(limit).collect()
 }
 
 /// The first panel of the throughput as text, in the notation that Markdown readers draw.

@@ -42,7 +42,8 @@ pub(crate) fn page(
     let badge = badge(about.verdict, about.simulated.is_some(), why.0, why.1);
     let lead = lead(about, badge, headline);
     let footer = footer(about, narrative);
-    let page = Document { header: header(about, narrative), title, lead, sections, footer };
+    let header = header(about, narrative);
+    let page = Document { header, title, lead, sections, footer, ..Document::default() };
     mark_simulated(page, about.simulated.as_deref())
 }
 
@@ -115,8 +116,10 @@ pub(crate) fn lead(about: &About<'_>, badge: Badge, headline: Vec<Card>) -> Lead
     let mut subject = facts([
         ("Model", about.models.join(", ")),
         ("Hardware", system::hardware(&about.servers)),
+        ("Server", system::software(&about.servers)),
         ("Date", fmt::day(about.started)),
     ]);
+    subject.retain(|(_, text)| *text != plain(NOTHING));
     subject.extend(about.more.clone().map(|(key, value)| (key.to_owned(), plain(value))));
     let several = 1 < about.servers.len();
     for (name, run) in &about.servers {
@@ -300,6 +303,21 @@ pub(crate) fn executive_summary(narrative: &Narrative) -> Section {
     }
     let summary = (!text.is_empty()).then_some(Block::Paragraph(text));
     section("executive-summary", "Executive Summary", summary).with(authorship(narrative))
+}
+
+/// Takes the first chart out of a section, for the top of the page.
+pub(crate) fn main_chart(charts: &mut Section) -> Option<Block> {
+    let first = charts.blocks.iter().position(|block| matches!(block, Block::Figure(_)))?;
+    Some(charts.blocks.remove(first))
+}
+
+/// The command that made a result, with the seed that it drew.
+pub(crate) fn command(run: Option<&Summary>, seed: u64) -> Option<Block> {
+    let mut text = run?.run.command.clone()?;
+    if !text.contains("--seed") {
+        let _ = write!(text, " --seed {seed}");
+    }
+    Some(Block::Code { language: "sh", text: text + "\n" })
 }
 
 /// A seed, and how the same requests are sent again.

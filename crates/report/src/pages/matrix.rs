@@ -76,6 +76,7 @@ pub fn page(input: &SuiteInput<'_>) -> Option<Document> {
         lead,
         sections: sections(view),
         footer: frame::footer(&about, &narrative),
+        ..Document::default()
     };
     Some(frame::mark_simulated(page, about.simulated.as_deref()))
 }
@@ -111,7 +112,7 @@ fn sections(view: View<'_>) -> Vec<Section> {
     }
     sections.push(section("belief", "Validity", notices));
     sections.push(method(view));
-    sections.push(set::provenance(view.set));
+    sections.push(set::provenance(view.set, None));
     sections
 }
 

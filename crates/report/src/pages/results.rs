@@ -73,6 +73,7 @@ pub fn results_page(results: &[ToolResult], words: &PageWords) -> Document {
         lead: Lead { alert: None, subject, verdict: badge(results), headline: headline(&lines) },
         sections: sections(&lines, words),
         footer: plain(format!("{made_from}Inferometer {}.", words.tool_version)),
+        ..Document::default()
     }
 }
 

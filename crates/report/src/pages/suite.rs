@@ -35,11 +35,12 @@ fn only_server<'a>(rows: &[Row<'a>]) -> Vec<frame::Server<'a>> {
 }
 
 fn sections(set: &SetSummary, rows: &[Row<'_>], narrative: &Narrative) -> Vec<Section> {
+    let mut performance = section("performance", "Performance Summary", [performance(rows)])
+        .with(charts::by_scenario(rows, "scenario"));
     let mut sections = vec![
-        frame::executive_summary(narrative),
+        frame::executive_summary(narrative).with(frame::main_chart(&mut performance)),
         system::system(&only_server(rows)),
-        section("performance", "Performance Summary", [performance(rows)])
-            .with(charts::by_scenario(rows, "scenario")),
+        performance,
         section("prefill-and-decode", "Prefill (PP) and Decode (TG)", [prefill_decode(rows)]),
     ];
     sections.extend(scaling_section(set, rows, narrative));
@@ -51,7 +52,7 @@ fn sections(set: &SetSummary, rows: &[Row<'_>], narrative: &Narrative) -> Vec<Se
     let prompts = set.suite.as_ref().map(|suite| suite.prompts);
     sections.push(frame::recommendations(narrative));
     sections.push(validity::validity_section(rows, &set.warnings, narrative, prompts));
-    sections.push(set::provenance(set));
+    sections.push(set::provenance(set, rows.iter().find_map(Row::drawn)));
     sections
 }
 

@@ -105,6 +105,7 @@ fn chart() -> Chart {
         heading: evil(),
         y: measure(),
         series: vec![series(evil()), series(evil() + "2")],
+        limits: Vec::new(),
     };
     Chart {
         id: evil(),

@@ -171,7 +171,7 @@ fn series(name: &str, points: Vec<Option<f64>>) -> TimelineSeries {
 
 fn panel(heading: &str, unit: &str, series: Vec<TimelineSeries>) -> TimelinePanel {
     let y = measure("", unit, ScaleKind::Linear);
-    TimelinePanel { heading: heading.to_owned(), y, series }
+    TimelinePanel { heading: heading.to_owned(), y, series, limits: Vec::new() }
 }
 
 fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
