@@ -42,9 +42,11 @@ pub fn html(comparison: &Comparison) -> String {
     let mut page = document(comparison, &Names::whole(comparison));
     page.title = format!("LLM Inference Benchmark {}", page.title);
     page.lead.headline = outcome_cards(comparison);
-    for section in page.sections.iter_mut().filter(|it| it.title.is_empty()) {
+    let untitled = page.sections.iter_mut().enumerate().filter(|(_, it)| it.title.is_empty());
+    for (index, section) in untitled {
         let heading = match section.blocks.first() {
-            Some(Block::Verdict(_)) => "Result",
+            _ if index == 0 => "Result",
+            Some(Block::Verdict(_)) => "Reservations",
             _ => "Notes",
         };
         heading.clone_into(&mut section.title);
@@ -127,15 +129,14 @@ fn change_chart(id: &str, subject: &str, rows: Vec<Row<'_>>) -> Option<Chart> {
         Some(BarGroup { label: name.clone(), bars: vec![bar] })
     };
     let groups: Vec<BarGroup> = rows.iter().filter_map(group).take(ROWS_MAX).collect();
-    let most = |of: f64| {
-        let values = groups.iter().filter_map(|group| Some((group, group.bars[0].value? * of)));
-        values.max_by(|a, b| a.1.total_cmp(&b.1)).filter(|(_, value)| 0.0 < *value)
+    let most = |word: &str, sign: f64| {
+        let values = groups.iter().filter_map(|group| Some((group, group.bars[0].value? * sign)));
+        let (group, value) = values.max_by(|a, b| a.1.total_cmp(&b.1))?;
+        let change = signed_percent(value * sign / 100.0);
+        (0.0 < value).then(|| format!("{word} most: {}, {change} %", group.label))
     };
-    let words = [most(1.0).map(|(group, value)| (group, value)), most(-1.0).map(|(g, v)| (g, -v))];
-    let words = words.into_iter().flatten().map(|(group, value)| {
-        format!("{} changes by {} %", group.label, signed_percent(value / 100.0))
-    });
-    let finding = words.collect::<Vec<_>>().join("; ") + ".";
+    let words: Vec<String> = [most("Up", 1.0), most("Down", -1.0)].into_iter().flatten().collect();
+    let finding = if words.is_empty() { String::new() } else { words.join("; ") + "." };
     let n = format!("{}; bars have 95 % intervals", counted(groups.len() as u64, "change"));
     let y = Measure { label: "Change".to_owned(), unit: "%".to_owned(), scale: ScaleKind::Linear };
     let title = format!("Change of {subject}");

@@ -87,6 +87,10 @@ impl Letters {
         self.bold
     }
 
+    pub(super) const fn anchor(self) -> Anchor {
+        self.anchor
+    }
+
     pub(super) const fn paint(self) -> Paint {
         self.paint
     }

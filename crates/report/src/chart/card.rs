@@ -70,9 +70,11 @@ struct Drawing {
 impl Drawing {
     fn text(&mut self, x: f64, y: f64, letters: Letters, text: &str) {
         let weight = if letters.is_bold() { " font-weight=\"600\"" } else { "" };
+        let anchor =
+            if letters.anchor() == Anchor::Middle { " text-anchor=\"middle\"" } else { "" };
         let _ = writeln!(
             self.body,
-            "<text x=\"{x}\" y=\"{y}\" font-size=\"{}\" fill=\"{}\"{weight}>{}</text>",
+            "<text x=\"{x}\" y=\"{y}\" font-size=\"{}\" fill=\"{}\"{weight}{anchor}>{}</text>",
             letters.size,
             letters.paint().value(self.theme),
             escape::xml(text),
@@ -97,7 +99,7 @@ impl Drawing {
             Mood::Doubt => Paint::Doubt,
             Mood::Bad => Paint::Bad,
         };
-        let word_letters = letters(22.0, true, Paint::Surface, Anchor::Start);
+        let word_letters = letters(22.0, true, Paint::Surface, Anchor::Middle);
         let word = word_letters.shortened(word, 400.0);
         let width = word_letters.width(&word) + 40.0;
         let _ = writeln!(
@@ -106,7 +108,7 @@ impl Drawing {
             super::canvas::pixels(width),
             paint.value(self.theme)
         );
-        self.text(MARGIN + 20.0, TOP + 30.0, word_letters, &word);
+        self.text(MARGIN + width / 2.0, TOP + 30.0, word_letters, &word);
         let left = MARGIN + width + 18.0;
         let lines = DETAIL.wrapped(&text_of(reason), WIDTH - MARGIN - left, 2);
         let first = if lines.len() == 1 { TOP + 28.0 } else { TOP + 17.0 };

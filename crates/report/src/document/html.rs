@@ -20,13 +20,15 @@ const SCRIPT: &str = include_str!("html/page.js");
 const BYTES_MAX: usize = 2_000_000;
 /// Tables of charts that have more rows than this stay folded in print.
 const PRINTED_ROWS: usize = 40;
-/// The bytes that charts may have, in steps, until the page is small enough: drawings for phones, drawings
-/// with tooltips, then tables of their numbers, and last all drawings. Where there is none for a phone, the
-/// other is scrolled; tooltips go before tables, because the tables have their numbers.
-const LIMITS: [[usize; 4]; 4] = [
-    [48_000, 24_000, 12_000, 0],
+/// The bytes that charts may have, in steps, until the page is small enough: folded drawings for phones,
+/// drawings with tooltips, tables of their numbers, other drawings for phones, and last all drawings. Where
+/// there is none for a phone, the other is scrolled; tooltips go before tables, because the tables have their
+/// numbers.
+const LIMITS: [[usize; 4]; 5] = [
+    [24_000, 12_000, 6_000, 0],
     [48_000, 24_000, 12_000, 0],
     [16_000, 6_000, 2_000, 0],
+    [24_000, 12_000, 6_000, 0],
     [32_000, 16_000, 8_000, 0],
 ];
 const TABLE_LEFT_OUT: &str = "The table of these numbers is left out, because the page would be \
@@ -46,7 +48,7 @@ const COLOURS: [(&str, &str, &str); 8] = [
 ];
 
 pub fn render(document: &Document) -> String {
-    let mut room = [usize::MAX; 4];
+    let mut room = [usize::MAX; LIMITS.len()];
     let mut html = render_within(document, room);
     for (kind, limit) in (0..).zip(LIMITS).flat_map(|(kind, limits)| limits.map(|it| (kind, it))) {
         if html.len() < BYTES_MAX {
@@ -58,8 +60,8 @@ pub fn render(document: &Document) -> String {
     html
 }
 
-fn render_within(document: &Document, room: [usize; 4]) -> String {
-    let mut page = Page { ids: Ids::default(), room };
+fn render_within(document: &Document, room: [usize; LIMITS.len()]) -> String {
+    let mut page = Page { ids: Ids::default(), room, is_folded: false };
     // The page's own ids come first, so that no section can take them.
     for own in ["content", "contents", "inferometer-report", "theme", "tip"] {
         page.ids.give(own);
@@ -242,7 +244,9 @@ fn region(class: &str, label: &str, inside: &Markup) -> Markup {
 /// What all parts of a page share.
 struct Page {
     ids: Ids,
-    room: [usize; 4],
+    room: [usize; LIMITS.len()],
+    /// Whether what is written now is folded.
+    is_folded: bool,
 }
 
 impl Page {
@@ -314,14 +318,18 @@ impl Page {
                 }
             }
             Block::Verdict(verdict) => badge(verdict),
-            Block::Details { summary, blocks } => html! {
-                details.fold { summary { (text(summary)) } (self.blocks(blocks)) }
-            },
+            Block::Details { summary, blocks } => {
+                let before = std::mem::replace(&mut self.is_folded, true);
+                let blocks = self.blocks(blocks);
+                self.is_folded = before;
+                html! { details.fold { summary { (text(summary)) } (blocks) } }
+            }
         }
     }
 
     fn figure(&mut self, chart: &Chart) -> Markup {
-        let [narrow_max, tips_max, table_max, drawing_max] = self.room;
+        let [folded_max, tips_max, table_max, open_max, drawing_max] = self.room;
+        let narrow_max = if self.is_folded { folded_max } else { open_max };
         let id = self.ids.give(&chart.id);
         // Names inside the drawing begin with its id, which must be unique.
         let chart = &Chart { id: id.clone(), ..chart.clone() };

@@ -105,6 +105,65 @@ pub(super) fn energy(series: &[Series<'_>]) -> Option<Chart> {
     })
 }
 
+/// Cost of a million tokens at each load. `None` where the server has no price.
+pub(super) fn cost(series: &[Series<'_>]) -> Option<Chart> {
+    let of_output = metric::COST_PER_MILLION_OUTPUT_TOKENS.quantity();
+    let wanted = [
+        ("Of a million output tokens", of_output, "in the currency of the price"),
+        (
+            "Of a million tokens, read and written",
+            metric::COST_PER_MILLION_TOKENS.quantity(),
+            "in the currency of the price",
+        ),
+    ];
+    against_load(series, ("cost-by-level", "Cost"), &wanted, |one| {
+        growth(one, "A million output tokens cost", of_output, number, false)
+    })
+}
+
+/// Cost of a million output tokens against the speed that each user gets.
+pub(super) fn cost_against_speed(series: &[Series<'_>]) -> Option<Chart> {
+    let point = |one: &Series<'_>, row: &Row<'_>| {
+        let reservation = row.reservation();
+        let speed = row.quantity(&metric::PER_USER_THROUGHPUT);
+        let cost = row.quantity(&metric::COST_PER_MILLION_OUTPUT_TOKENS);
+        Some(ParetoPoint {
+            series: one.name.clone(),
+            label: row.level.map_or_else(|| row.name.clone(), |level| level_name(level.level)),
+            x: speed.mean?,
+            y: cost.mean?,
+            x_interval: pair(speed.doubt()),
+            y_interval: pair(cost.doubt()),
+            on_frontier: false,
+            hollow: reservation.is_some(),
+            note: reservation,
+        })
+    };
+    let points = series.iter().flat_map(|one| one.rows.iter().filter_map(|row| point(one, row)));
+    let mut points: Vec<ParetoPoint> = points.collect();
+    if points.len() < 2 {
+        return None;
+    }
+    // Less is better here.
+    points.iter_mut().for_each(|point| point.y = -point.y);
+    mark_frontier(&mut points);
+    points.iter_mut().for_each(|point| point.y = -point.y);
+    let lowest = points.iter().min_by(|a, b| a.y.total_cmp(&b.y))?;
+    let finding = format!(
+        "A million output tokens cost least at {} with {}, where each user gets {} tok/s.",
+        fmt::joined(&[if 1 < series.len() { &lowest.series } else { "" }, &lowest.label]),
+        number(lowest.y),
+        number(lowest.x),
+    );
+    let n =
+        format!("{}; costs in the currency of the price", counted(points.len() as u64, "level"));
+    let x = measure("Speed for each user", "tok/s", ScaleKind::Linear);
+    let y = measure("Cost of a million output tokens", "", ScaleKind::Linear);
+    let title = "Cost of output tokens against speed for each user";
+    let plot = Plot::Pareto(Pareto { x, y, points });
+    Some(Chart::new("cost-against-speed", title, finding, n, plot))
+}
+
 /// Panels of quantities over the load; `sentence` is about one series, without a full stop.
 fn against_load(
     series: &[Series<'_>],

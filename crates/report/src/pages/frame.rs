@@ -295,7 +295,7 @@ pub(crate) fn section(
     Section { id: id.to_owned(), ..Section::new(title, Vec::new()) }.with(blocks)
 }
 
-pub(crate) fn executive_summary(narrative: &Narrative) -> Section {
+fn executive_summary(narrative: &Narrative) -> Section {
     let mut text: Text = Vec::new();
     for sentence in &narrative.summary {
         text.extend((!text.is_empty()).then(|| Span::Plain(" ".to_owned())));
@@ -305,10 +305,13 @@ pub(crate) fn executive_summary(narrative: &Narrative) -> Section {
     section("executive-summary", "Executive Summary", summary).with(authorship(narrative))
 }
 
-/// Takes the first chart out of a section, for the top of the page.
-pub(crate) fn main_chart(charts: &mut Section) -> Option<Block> {
-    let first = charts.blocks.iter().position(|block| matches!(block, Block::Figure(_)))?;
-    Some(charts.blocks.remove(first))
+/// The summary below the main chart, which is taken out of the section of charts.
+pub(crate) fn summary_with_chart(narrative: &Narrative, charts: &mut Section) -> Section {
+    let mut summary = executive_summary(narrative);
+    let first = charts.blocks.iter().position(|block| matches!(block, Block::Figure(_)));
+    let chart = first.map(|first| charts.blocks.remove(first));
+    summary.blocks.splice(0..0, chart);
+    summary
 }
 
 /// The command that made a result, with the seed that it drew.

@@ -83,8 +83,7 @@ fn sections(
     let mut drawn = section("charts", "Charts", Vec::<Block>::new());
     if is_full {
         drawn = drawn.with(run_charts(summary, &rows[0]));
-        let main = frame::main_chart(&mut drawn);
-        sections.extend(frame::executive_summary(narrative).with(main).filled());
+        sections.extend(frame::summary_with_chart(narrative, &mut drawn).filled());
         sections.push(system::system(&[("", summary)]));
     }
     sections.extend(requirements::page_section(required));
@@ -165,6 +164,7 @@ fn headline(summary: &Summary, rows: &[Row<'_>; 1]) -> Vec<Card> {
         cells::highest_output_card(rows),
         latency_card(summary.latency_origin().ttft()),
         latency_card(&metric::TPOT),
+        cells::lowest_cost_card(rows),
         Some(cells::requests_card(rows)),
     ];
     cards.into_iter().flatten().collect()

@@ -47,7 +47,7 @@ pub fn set(input: &SuiteInput<'_>) -> Document {
     let why = plain(format!("{}. {reason}", runs_by_verdict(set)));
     let series = series(set, &by_condition);
     let mut figures = figures(set, &series, &rows);
-    let summary = frame::executive_summary(narrative).with(frame::main_chart(&mut figures));
+    let summary = frame::summary_with_chart(narrative, &mut figures);
     let mut sections = Vec::from_iter(summary.filled());
     sections.extend([system::system(&about.servers), levels(set, &series, &rows, narrative)]);
     sections.extend(found(set, narrative).filled());
@@ -296,9 +296,11 @@ fn headline(set: &SetSummary, rows: &[Row<'_>]) -> Vec<Card> {
         cells::highest_output_card(rows),
         least(&ttft.mean().title(), ttft.mean()),
         least("TPOT mean", metric::TPOT.mean()),
+        cells::lowest_cost_card(rows),
         Some(cells::requests_card(rows)),
     ];
-    spots.chain(cards.into_iter().flatten()).collect()
+    let [peak, cards @ ..] = cards;
+    peak.into_iter().chain(spots).chain(cards.into_iter().flatten()).collect()
 }
 
 fn levels(
@@ -408,6 +410,8 @@ pub(super) fn level_charts(series: &[Series<'_>], rows: &[&Row<'_>], id: &str) -
     let others = [
         charts::latency(series),
         charts::pareto(series),
+        charts::cost(series),
+        charts::cost_against_speed(series),
         charts::energy(series),
         charts::first_tokens(rows, id),
         charts::token_gaps(rows, id),
@@ -451,6 +455,8 @@ pub(super) fn provenance(set: &SetSummary, run: Option<&Summary>) -> Section {
     section("provenance", "Provenance", frame::command(run, set.seed)).with([facts, runs])
 }
 
+const COST: Quantity = metric::COST_PER_MILLION_OUTPUT_TOKENS.quantity();
+
 /// Begins a table of levels, with the server where there are several.
 fn level_columns<'a>(series: &[Series<'_>]) -> Columns<'a, &'a Row<'a>> {
     Columns::new("Server", |row: &&Row<'_>| Cell::text(row.server.unwrap_or_default()))
@@ -492,7 +498,10 @@ fn level_table(series: &[Series<'_>], is_rate: bool) -> Table {
         ("TPOT mean (ms)", metric::TPOT.mean()),
         ("TPOT p99 (ms)", metric::TPOT.p99()),
     ];
-    let columns = quantity_columns(columns, quantity_cell, quantities);
+    let has_price = level_rows(series).any(|row| row.value(COST).is_some());
+    let columns = quantity_columns(columns, quantity_cell, quantities)
+        .right("Cost (per M output tok)", |row| quantity_cell(row, COST))
+        .only_if(has_price);
     let whole = "Answered: over the whole run, with its start and its end; a server that keeps up with a \
                  rate may show less here.";
     let table = columns.table("set-levels", "Every level", level_rows(series));

@@ -386,14 +386,14 @@
       return [shown.x + (event.clientX - left) * scale, shown.y + (event.clientY - top) * scale];
     };
     let begun = null;
+    const panel = panels.find((one) => one.x);
+    const [left, top, right, bottom] = [...panel.area.slice(0, 3), panels.at(-1).area[3]];
     svg.addEventListener("pointerdown", (event) => {
       const [x, y] = at(event);
-      const inside = ({ area: [left, top, right, bottom] }) => left <= x && x <= right && top <= y && y <= bottom;
-      const panel = panels.find((one) => one.x && inside(one));
-      if (event.button === 0 && panel) begun = { x, panel };
+      const isInside = left <= x && x <= right && top <= y && y <= bottom;
+      if (event.button === 0 && isInside) begun = { x };
     });
     const sides = (event) => {
-      const [left, , right] = begun.panel.area;
       const ends = [begun.x, at(event)[0]].map((x) => Math.max(left, Math.min(right, x)));
       return [Math.min(...ends), Math.max(...ends)];
     };
@@ -403,14 +403,13 @@
       if (to - from < 6) return;
       event.preventDefault();
       svg.setPointerCapture(event.pointerId);
-      const [, top, , bottom] = begun.panel.area;
       const attributes = { x: from, width: to - from, y: top, height: bottom - top, visibility: "visible" };
       for (const [key, value] of Object.entries(attributes)) box.setAttribute(key, value);
     });
     const end = (event) => {
       if (!begun) return;
       const [from, to] = sides(event);
-      const { x } = viewedAxes(begun.panel, state);
+      const { x } = viewedAxes(panel, state);
       begun = null;
       box.setAttribute("visibility", "hidden");
       if (event.type === "pointerup" && 6 <= to - from) zoom([toValue(x, from), toValue(x, to)]);
