@@ -47,7 +47,7 @@ pub fn page(input: &SuiteInput<'_>) -> Option<Document> {
     let badge = without_gaps(badge, matrix);
     let mut lead = frame::lead(&about, badge, headline(view));
     let presets: Vec<String> =
-        (0_u32..).zip(&matrix.presets).map(|(index, _)| view.preset(index)).collect();
+        (0_u32..).zip(&matrix.presets).map(|(index, _)| view.preset_with_gpus(index)).collect();
     let hardware = format!("{}: {}", counted(presets.len() as u64, "preset"), presets.join(", "));
     for (key, text) in &mut lead.subject {
         match key.as_str() {
@@ -139,6 +139,7 @@ fn best_card(view: View<'_>, model: u32, figure: MatrixFigure) -> Option<Card> {
     let row = view.row(winner.row)?;
     let across = view.figure(row, figure);
     let mut detail = vec![view.deployment(row)];
+    detail.extend(view.gpus(row.preset));
     detail.extend(row.context.map(context_words));
     detail.extend(view.level(row.level));
     detail.extend(across.doubt().map(|_| uncertainty(across)));
@@ -673,6 +674,18 @@ impl<'a> View<'a> {
     fn preset(&self, index: u32) -> String {
         let preset = self.matrix.presets.get(index as usize);
         preset.map_or_else(|| NOTHING.to_owned(), |it| terminal_line(&it.name, NAME_CHARS_MAX))
+    }
+
+    /// The GPUs of a preset, such as `2 × NVIDIA L40S`, as far as the matrix file names them.
+    fn gpus(&self, index: u32) -> Option<String> {
+        let preset = self.matrix.presets.get(index as usize)?;
+        let kind = terminal_line(preset.gpu_type.as_ref()?, NAME_CHARS_MAX);
+        Some(preset.gpus.map_or_else(|| kind.clone(), |number| format!("{number} × {kind}")))
+    }
+
+    fn preset_with_gpus(&self, index: u32) -> String {
+        let gpus = self.gpus(index).map(|gpus| format!(" ({gpus})"));
+        self.preset(index) + &gpus.unwrap_or_default()
     }
 
     /// The indices of the models.
