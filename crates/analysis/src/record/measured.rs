@@ -179,6 +179,9 @@ impl<'run> Pass<'run> {
             self.anomalies.add_ok(self.manifest, record, output, tokens);
         }
         let latencies = if self.streaming { latencies } else { latencies.without_stream() };
+        if let Some(ttft) = latencies.get(&metric::TTFT).filter(|_| is_ok) {
+            self.course.add_ttft(record, ttft);
+        }
         Attempt {
             record,
             input: InputTokens::from_record(record),

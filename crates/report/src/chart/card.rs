@@ -20,7 +20,7 @@ const CARDS_MAX: usize = 4;
 const BRAND: Letters = letters(20.0, true, Paint::InkSoft, Anchor::Start);
 const TITLE: Letters = letters(42.0, true, Paint::Ink, Anchor::Start);
 const SUBJECT: Letters = letters(22.0, false, Paint::InkSoft, Anchor::Start);
-const LABEL: Letters = letters(19.0, false, Paint::InkSoft, Anchor::Start);
+const LABEL: Letters = letters(17.0, false, Paint::InkSoft, Anchor::Start);
 const VALUE: Letters = letters(44.0, true, Paint::Ink, Anchor::Start);
 const UNIT: Letters = letters(22.0, false, Paint::InkSoft, Anchor::Start);
 const DETAIL: Letters = letters(17.0, false, Paint::InkSoft, Anchor::Start);
@@ -81,6 +81,20 @@ impl Drawing {
         );
     }
 
+    /// A number with its unit beside it, however wide the number is.
+    fn value(&mut self, x: f64, y: f64, value: &str, unit: &str) {
+        let [ink, soft] = [VALUE, UNIT].map(|letters| letters.paint().value(self.theme));
+        let _ = writeln!(
+            self.body,
+            "<text x=\"{x}\" y=\"{y}\"><tspan font-size=\"{}\" font-weight=\"600\" \
+             fill=\"{ink}\">{}</tspan><tspan dx=\"8\" font-size=\"{}\" fill=\"{soft}\">{}</tspan></text>",
+            VALUE.size,
+            escape::xml(value),
+            UNIT.size,
+            escape::xml(unit),
+        );
+    }
+
     /// The sign of the program.
     fn circle(&mut self, x: f64, y: f64) {
         let paint = Paint::Series(0).value(self.theme);
@@ -122,6 +136,8 @@ impl Drawing {
         const TOP: f64 = 310.0;
         const BOX_HEIGHT: f64 = 238.0;
         const PADDING: f64 = 20.0;
+        /// Widths are those of a wide font, and there is room beside a label.
+        const LABEL_ROOM: f64 = 1.1;
         let shown = &cards[..cards.len().min(CARDS_MAX)];
         let count = shown.len().max(1) as f64;
         let width = (WIDTH - 2.0 * MARGIN - GAP * (count - 1.0)) / count;
@@ -135,15 +151,11 @@ impl Drawing {
                  fill=\"none\" stroke=\"{grid}\" stroke-opacity=\"0.5\"/>"
             );
             let x = left + PADDING;
-            self.text(x, TOP + 36.0, LABEL, &LABEL.shortened(&card.label, room));
+            self.text(x, TOP + 36.0, LABEL, &LABEL.shortened(&card.label, LABEL_ROOM * room));
             let value = VALUE.shortened(&card.value, room);
-            self.text(x, TOP + 92.0, VALUE, &value);
-            let after = VALUE.width(&value) + 8.0;
             // A unit that has no room beside its number stands before the details.
-            let fits = after + UNIT.width(&card.unit) <= room;
-            if fits {
-                self.text(x + after, TOP + 92.0, UNIT, &card.unit);
-            }
+            let fits = VALUE.width(&value) + 8.0 + UNIT.width(&card.unit) <= room;
+            self.value(x, TOP + 92.0, &value, if fits { &card.unit } else { "" });
             let unit = if fits { "" } else { &card.unit };
             let doubt = card.doubt.as_deref().unwrap_or_default();
             let detail = crate::fmt::joined(&[unit, &card.detail, doubt]);

@@ -121,12 +121,11 @@ pub(crate) fn lowest_cost_card(rows: &[Row<'_>]) -> Option<Card> {
     let known = rows.iter().filter_map(|row| Some((row, row.value(cost)?)));
     let (row, value) = known.min_by(|a, b| a.1.total_cmp(&b.1))?;
     let (label, detail) = if rows.len() == 1 {
-        ("Cost", uncertainty(&row.quantity(cost)))
+        ("Cost per M output tokens", uncertainty(&row.quantity(cost)))
     } else {
-        ("Lowest cost", row.name.clone())
+        ("Lowest cost per M output tokens", row.name.clone())
     };
-    let unit = "per million output tokens";
-    Some(card(label, number(value), unit, detail, card_reservation(row, cost)))
+    Some(card(label, number(value), "", detail, card_reservation(row, cost)))
 }
 
 /// Requests of all rows that ended ok.
