@@ -107,7 +107,7 @@ fn a_page_has_pictures_a_card_and_downloads() {
     let hash: String = hash.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
     assert!(svg.contains(&hash), "the hash of summary.json: {svg}");
     let page = fs::read_to_string(set.join("report.html")).unwrap();
-    for wanted in ["href=\"data:text/csv;base64,", "href=\"report.md\"", "href=\"card.png\""] {
+    for wanted in ["href=\"data:text/csv;base64,", "href=\"./report.md\"", "href=\"./card.png\""] {
         assert!(page.contains(wanted), "{wanted}");
     }
     // The command that repeats it, with the seed that virtual time has by default.

@@ -224,7 +224,8 @@ fn facts(class: &str, facts: &[(String, Text)]) -> Markup {
 fn downloads(files: &[Download]) -> Markup {
     let link = |file: &Download| match &file.inside {
         Some((media, text)) => format!("data:{media};base64,{}", STANDARD.encode(text)),
-        None => file.name.clone(),
+        // Never the scheme of another address.
+        None => format!("./{}", file.name),
     };
     html! {
         p.downloads {

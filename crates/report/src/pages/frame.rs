@@ -52,7 +52,8 @@ pub(crate) fn mark_simulated(mut page: Document, model_error: Option<&str>) -> D
     fn mark_blocks(blocks: &mut [Block]) {
         for block in blocks {
             if let Block::Figure(figure) = block {
-                figure.chart.n += ", simulated";
+                let n = figure.chart.n.trim_end_matches('.');
+                figure.chart.n = format!("{n}, simulated");
             } else if let Block::Details { blocks, .. } = block {
                 mark_blocks(blocks);
             }

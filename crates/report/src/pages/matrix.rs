@@ -47,8 +47,13 @@ pub fn page(input: &SuiteInput<'_>) -> Option<Document> {
     let badge = without_gaps(badge, matrix);
     let mut lead = frame::lead(&about, badge, headline(view));
     let presets: Vec<String> =
-        (0_u32..).zip(&matrix.presets).map(|(index, _)| view.preset_with_gpus(index)).collect();
-    let hardware = format!("{}: {}", counted(presets.len() as u64, "preset"), presets.join(", "));
+        (0_u32..).zip(&matrix.presets).map(|(index, _)| view.preset(index)).collect();
+    let gpus = distinct(matrix.presets.iter().filter_map(|preset| preset.gpu_type.as_ref()));
+    let gpus: Vec<String> = gpus.iter().map(|kind| terminal_line(kind, NAME_CHARS_MAX)).collect();
+    let gpus = if gpus.is_empty() { String::new() } else { format!("; {}", list(&gpus)) };
+    let presets_with_names = presets.join(", ");
+    let hardware =
+        format!("{}: {presets_with_names}{gpus}", counted(presets.len() as u64, "preset"));
     for (key, text) in &mut lead.subject {
         match key.as_str() {
             "Hardware" => *text = plain(hardware.clone()),
@@ -97,8 +102,8 @@ fn sections(view: View<'_>) -> Vec<Section> {
     let description = view.matrix.description.as_deref().map(Block::paragraph);
     let blocks = description.into_iter().chain([Block::List(summary(view))]);
     let mut sections = vec![section("summary", "Summary", blocks)];
-    sections.extend(winners(view));
     sections.extend(overview(view));
+    sections.extend(winners(view));
     sections.push(servers::setup(view));
     let contexts = distinct(view.matrix.sections.iter().map(|section| section.context));
     sections.extend(contexts.into_iter().map(|context| results(view, context)));
@@ -681,11 +686,6 @@ impl<'a> View<'a> {
         let preset = self.matrix.presets.get(index as usize)?;
         let kind = terminal_line(preset.gpu_type.as_ref()?, NAME_CHARS_MAX);
         Some(preset.gpus.map_or_else(|| kind.clone(), |number| format!("{number} × {kind}")))
-    }
-
-    fn preset_with_gpus(&self, index: u32) -> String {
-        let gpus = self.gpus(index).map(|gpus| format!(" ({gpus})"));
-        self.preset(index) + &gpus.unwrap_or_default()
     }
 
     /// The indices of the models.
