@@ -170,6 +170,54 @@ export const checks = {
     return `${count} charts`;
   },
 
+  "charts are zoomed, have another scale, and come back": async ({ look }) => {
+    const { page, complaints } = await look();
+    const figures = page.locator("main figure").filter({ has: page.locator("[data-x]") });
+    const drawn = (figure) => figure.evaluate((element) => {
+      const chart = element.querySelector("svg:not(.narrow)");
+      const kinds = ".ticks-x text, .ticks-y text, .series polyline, .series circle";
+      return [...chart.querySelectorAll(kinds)].map((it) =>
+        `${it.textContent} ${it.getAttribute("points")} ${it.getAttribute("transform")}`.replace(/translate\(0 0\)/, null));
+    });
+    let seen = 0;
+    for (const figure of (await figures.all()).slice(0, 6)) {
+      if (!(await figure.isVisible())) continue;
+      seen += 1;
+      const before = await drawn(figure);
+      const press = (name) => figure.getByRole("button", { name, exact: true }).click();
+      const differs = async (what) => assert.notDeepEqual(await drawn(figure), before, what);
+      const rounded = (list) => list.map((it) => it.replace(/-?\d+(\.\d+)?(e-?\d+)?/g, (n) => String(Math.round(Number(n)))));
+      const isBack = async (what) => assert.deepEqual(rounded(await drawn(figure)), rounded(before), what);
+      await press("Log scale");
+      await differs("the scale is the same");
+      await press("Log scale");
+      await isBack("the scale did not come back");
+      await press("Zoom in");
+      await differs("the button did not zoom");
+      await press("Reset");
+      await isBack("the zoom did not end");
+      const chart = figure.locator("svg:not(.narrow)");
+      await chart.scrollIntoViewIfNeeded();
+      const area = await chart.locator("[data-x]").first().evaluate((panel) => {
+        const [left, top, right] = panel.dataset.area.split(" ").map(Number);
+        const { x, y, width } = panel.ownerSVGElement.getBoundingClientRect();
+        const scale = width / panel.ownerSVGElement.viewBox.baseVal.width;
+        return { left: x + left * scale, right: x + right * scale, top: y + (top + 8) * scale };
+      });
+      const across = (share) => area.left + share * (area.right - area.left);
+      await page.mouse.move(across(0.2), area.top);
+      await page.mouse.down();
+      await page.mouse.move(across(0.4), area.top, { steps: 3 });
+      await page.mouse.move(across(0.6), area.top, { steps: 3 });
+      await page.mouse.up();
+      await differs("dragging did not zoom");
+      await press("Reset");
+      await isBack("the zoom did not end");
+    }
+    assert.deepEqual(complaints, []);
+    return `${seen} charts`;
+  },
+
   "tables sort both ways and back": async ({ look }) => {
     const { page } = await look();
     const { wrong, sorted } = await page.evaluate(sortEverything);

@@ -91,6 +91,9 @@ pub struct CourseFigure {
     /// Requests that ended in the step.
     pub ended_ok: Vec<u64>,
     pub ended_otherwise: Vec<u64>,
+    /// Mean TTFT of ok answers to requests that were sent in the step; empty where none has a TTFT.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ttft_ms: Vec<Option<f64>>,
 }
 
 const STEPS_MAX: u32 = 200;
@@ -100,6 +103,8 @@ const STEPS_MAX: u32 = 200;
 pub(crate) struct CourseTally {
     steps: Steps,
     figure: CourseFigure,
+    /// The sum and the number of the TTFTs of each step.
+    ttfts: Vec<(f64, u64)>,
 }
 
 impl CourseTally {
@@ -115,8 +120,10 @@ impl CourseTally {
             output_tokens: zeros(),
             ended_ok: zeros(),
             ended_otherwise: zeros(),
+            ttft_ms: Vec::new(),
         };
-        Self { steps, figure }
+        let ttfts = vec![(0.0, 0); steps.count];
+        Self { steps, figure, ttfts }
     }
 
     /// Adds a request, however it ended.
@@ -125,6 +132,14 @@ impl CourseTally {
         let CourseFigure { ended_ok, ended_otherwise, .. } = &mut self.figure;
         let ended = if is_ok { ended_ok } else { ended_otherwise };
         ended[self.steps.place(record.ending.at.as_nanos())] += 1;
+    }
+
+    /// Adds the TTFT of an `ok` answer where its request was sent.
+    pub(crate) fn add_ttft(&mut self, record: &RequestRecord, ttft_ms: f64) {
+        let Some(sent) = record.sent else { return };
+        let (sum, count) = &mut self.ttfts[self.steps.place(sent.as_nanos())];
+        *sum += ttft_ms;
+        *count += 1;
     }
 
     /// Adds the tokens of an `ok` answer in proportion to the tokens that the stream marks, or to its
@@ -155,9 +170,12 @@ impl CourseTally {
     }
 
     pub(crate) fn finish(self, flights: &[Flight]) -> CourseFigure {
-        let Self { steps, figure } = self;
+        let Self { steps, figure, ttfts } = self;
         let in_flight = steps.in_flight(flights.iter().copied(), |to_ns| steps.place(to_ns));
-        CourseFigure { in_flight, ..figure }
+        let mean = |(sum, count): &(f64, u64)| (0 < *count).then(|| sum / *count as f64);
+        let has_any = ttfts.iter().any(|(_, count)| 0 < *count);
+        let ttft_ms = if has_any { ttfts.iter().map(mean).collect() } else { Vec::new() };
+        CourseFigure { in_flight, ttft_ms, ..figure }
     }
 }
 

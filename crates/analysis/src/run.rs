@@ -49,6 +49,9 @@ pub struct RunFacts {
     /// Whether the run did not complete its plan.
     pub partial: bool,
     pub metadata: BTreeMap<String, String>,
+    /// The command that measured it, without secrets; absent where a program used the library.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
     /// Of `manifest.json`: most of what it holds changes no number, and a change is noticed all the
     /// same. Absent for a run that was never stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -123,6 +126,7 @@ impl RunFacts {
             stop: observations.ending.stop,
             partial: observations.ending.stop.is_partial(),
             metadata: manifest.spec.metadata.clone(),
+            command: manifest.environment.command.clone(),
             manifest_checksum: observations
                 .manifest_checksum
                 .map(|sum| format!("crc32c:{sum:08x}")),

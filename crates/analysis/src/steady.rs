@@ -403,9 +403,13 @@ pub(crate) fn headline(whole: &MetricValues, steady: &SteadyState) -> MetricValu
     let figures = steady.figures.as_deref();
     let scalar = |metric: &Metric| whole.scalar(metric).and_then(|scalar| scalar.value);
     let output = scalar(&metric::OUTPUT_THROUGHPUT).zip(scalar(&metric::PER_USER_THROUGHPUT));
+    // The price of an hour, where there is one: a cost is that over a rate.
+    let cost = scalar(&metric::COST_PER_MILLION_OUTPUT_TOKENS);
+    let per_hour = cost.zip(scalar(&metric::OUTPUT_THROUGHPUT));
+    let per_hour = per_hour.map(|(cost, rate)| cost * rate / 1e6 * 3_600.0);
     let users = output.map(|(all, each)| (all / each).round()).filter(|users| users.is_finite());
     let value = |(metric, whole): (&'static Metric, &MetricValue)| {
-        let own = figures.and_then(|figures| figures.value(metric, whole, users));
+        let own = figures.and_then(|figures| figures.value(metric, whole, (users, per_hour)));
         (metric, own.unwrap_or_else(|| whole.clone()))
     };
     whole.iter().map(value).collect()
@@ -417,7 +421,7 @@ impl SteadyFigures {
         &self,
         metric: &Metric,
         whole: &MetricValue,
-        users: Option<f64>,
+        (users, per_hour): (Option<f64>, Option<f64>),
     ) -> Option<MetricValue> {
         let scalar = match whole {
             MetricValue::Distribution(_) => {
@@ -444,6 +448,10 @@ impl SteadyFigures {
                 let each = |it: Interval| Interval::new(it.low / users, it.high / users);
                 (output.0.map(|all| all / users), output.1.and_then(each))
             }
+            it if it == metric::COST_PER_MILLION_OUTPUT_TOKENS.name => cost_at(per_hour?, output),
+            it if it == metric::COST_PER_MILLION_TOKENS.name => {
+                cost_at(per_hour?, (self.total_throughput, around.total_throughput))
+            }
             it if it == metric::CONCURRENCY_MEAN.name => (self.concurrency_mean, None),
             it if it == metric::GOODPUT.name => (self.goodput, whole(self.goodput)),
             it if it == metric::PP.name => (self.pp, whole(self.pp)),
@@ -459,6 +467,15 @@ impl SteadyFigures {
         let value = Some(value.filter(|_| scalar.value.is_some())?);
         Some(MetricValue::Scalar(Scalar { value, interval, ..scalar.clone() }))
     }
+}
+
+/// What a million tokens cost at a rate, with the interval of that rate.
+fn cost_at(
+    per_hour: f64,
+    (rate, around): (Option<f64>, Option<Interval>),
+) -> (Option<f64>, Option<Interval>) {
+    let value = rate.and_then(|rate| metric::cost_of_million(per_hour, rate));
+    (value, around.and_then(|around| metric::cost_interval(per_hour, around)))
 }
 
 /// Steps of time, and groups of requests, that a series has: forty batches of five.

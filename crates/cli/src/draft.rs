@@ -14,6 +14,7 @@ use inferometer_model::endpoint::{Api, BaseUrlError};
 use inferometer_model::spec::{BodyTable, Slo, SourceTable, SpecError};
 use inferometer_model::study::Repetition;
 use inferometer_model::{BaseUrl, Spec, SpecDraft, file};
+use inferometer_runner::environment;
 use inferometer_workload::WorkloadError;
 use inferometer_workload::saved::read_header;
 use serde_json::{Map, Value};
@@ -154,6 +155,7 @@ fn drafted(headers: &[String], experiment: Experiment, origins: Origins) -> Resu
     };
     secrets.hide_typed(&spec, repetition.restart.as_deref());
     output::hide(secrets.credentials.redactor());
+    environment::set_command(output::command_line());
     let sweep = experiment.sweep;
     Ok(Drafted { spec, secrets, repetition, restart_timeout, sweep, origins })
 }

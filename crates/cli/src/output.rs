@@ -34,6 +34,18 @@ fn hidden(redact: fn(&Redactor, &str) -> String, text: &str) -> String {
     known.as_ref().map_or_else(|| text.to_owned(), |known| redact(known, text))
 }
 
+/// The command that was typed, as a shell reads it, without the secrets that are known by now.
+pub(crate) fn command_line() -> String {
+    let words = std::env::args().skip(1);
+    let quoted = words.map(|word| {
+        let quoted = shlex::try_quote(&word).map(std::borrow::Cow::into_owned);
+        quoted.unwrap_or_else(|_| String::from("'…'"))
+    });
+    let line =
+        std::iter::once("inferometer".to_owned()).chain(quoted).collect::<Vec<_>>().join(" ");
+    hidden(Redactor::redact, &line)
+}
+
 /// A result. A reader that left early (`| head`) is not our failure: the run is saved.
 pub(crate) fn result(text: &str) -> Result<()> {
     terminal::flush();

@@ -12,8 +12,11 @@ use inferometer_analysis::tool_result::{Tool, ToolResult};
 use inferometer_interchange::meaning;
 use inferometer_interchange::vllm::{Writing, line};
 use inferometer_model::study::SetManifest;
+use inferometer_report::chart::Theme;
+use inferometer_report::chart::card::card;
+use inferometer_report::chart::picture::to_png;
 use inferometer_report::document::markdown::link;
-use inferometer_report::document::{Document, html, markdown};
+use inferometer_report::document::{Document, Download, html, markdown};
 use inferometer_report::json;
 use inferometer_report::narrative::{Facts, findings};
 use inferometer_report::pages::results::{PageWords, results_page, site};
@@ -21,6 +24,7 @@ use inferometer_report::pages::{self, SuiteInput, csv};
 use inferometer_store::{
     RunDirectory, RunStore, SetDirectory, Stored, read_at_most, write_atomically, write_output,
 };
+use sha2::{Digest, Sha256};
 
 use crate::arguments::{ReportArguments, ReportFormat};
 use crate::commands::{self, store};
@@ -36,6 +40,12 @@ pub(crate) const MARKDOWN: &str = "report.md";
 pub(crate) const MATRIX_CSV: &str = "matrix.csv";
 /// The folder of a fragment of a static site.
 pub(crate) const SITE: &str = "site";
+/// The head of the page as one picture.
+pub(crate) const CARD: &str = "card.png";
+/// Text that a page carries as a download is no longer than this.
+const INSIDE_MAX: usize = 100_000;
+/// Pixels of a picture for each unit of its drawing.
+const PICTURE_SCALE: f32 = 2.0;
 
 /// A set to make a page of.
 #[derive(Clone, Copy, Debug)]
@@ -110,12 +120,84 @@ pub(crate) fn stored_csv(found: &Stored) -> Result<String> {
     Ok(subject.csv())
 }
 
-/// The HTML page is written last: where it is, all is there.
-pub(crate) fn write_both(folder: &Path, document: &Document) -> Result<PathBuf> {
+/// The page as HTML and Markdown, and its card. The HTML page is written last: where it is, all is there.
+pub(crate) fn write_all(folder: &Path, document: &Document, data: &PageData) -> Result<PathBuf> {
     write_markdown(&folder.join(MARKDOWN), document, write_file)?;
+    write_card(&folder.join(CARD), document, data, write_bytes)?;
     let path = folder.join(HTML);
-    write_file(&path, &html::render(document))?;
+    let mut document = data.attached_to(document.clone());
+    let beside = [("Markdown", MARKDOWN), ("Card", CARD)];
+    document.downloads.extend(beside.map(|(title, name)| Download {
+        title: title.to_owned(),
+        name: name.to_owned(),
+        inside: None,
+    }));
+    write_file(&path, &html::render(&document))?;
     Ok(path)
+}
+
+/// The numbers of a page as files.
+pub(crate) struct PageData {
+    /// What the page is about: the id of a run, set or import.
+    id: String,
+    csv: String,
+    /// As it is stored; its hash marks the card.
+    summary: Vec<u8>,
+}
+
+impl PageData {
+    pub(crate) fn from_set(summary: &SetSummary, points: &[PointResult]) -> Self {
+        let csv = csv::of_matrix(summary).unwrap_or_else(|| csv::of_set(summary, points));
+        Self { id: summary.set.clone(), csv, summary: summary.to_json_bytes() }
+    }
+
+    /// The page with those that are small enough to be carried.
+    fn attached_to(&self, document: Document) -> Document {
+        let json = String::from_utf8_lossy(&self.summary).into_owned();
+        let files = [
+            ("CSV", "csv", "text/csv", self.csv.clone()),
+            ("JSON", "json", "application/json", json),
+        ];
+        let files = files.into_iter().filter(|(.., text)| text.len() <= INSIDE_MAX);
+        let downloads = files.map(|(title, ending, media, text)| Download {
+            title: title.to_owned(),
+            name: format!("{}.{ending}", self.id),
+            inside: Some((media, text)),
+        });
+        Document { downloads: downloads.collect(), ..document }
+    }
+
+    /// What a card says of its origin; `sha256sum summary.json` gives the same hash.
+    fn mark(&self) -> String {
+        /// Bytes of the hash that people compare by eye.
+        const SHOWN: usize = 8;
+        let hash = Sha256::digest(&self.summary);
+        let hash: String = hash.iter().take(SHOWN).map(|byte| format!("{byte:02x}")).collect();
+        let version = env!("CARGO_PKG_VERSION");
+        format!("{} · Inferometer {version} · sha256 of summary.json begins with {hash}", self.id)
+    }
+}
+
+/// The card as PNG, and as SVG beside it.
+fn write_card(path: &Path, document: &Document, data: &PageData, write: WriteBytes) -> Result<()> {
+    let svg = card(document, &data.mark(), Theme::Light);
+    write_file(&path.with_extension("svg"), &svg)?;
+    write(path, &picture(&svg, 1.0, CARD)?)
+}
+
+fn picture(svg: &str, scale: f32, name: &str) -> Result<Vec<u8>> {
+    to_png(svg, scale)
+        .ok_or_else(|| Failure::internal(format!("{name} cannot be drawn as a picture")))
+}
+
+/// Every chart of the page as a picture, by its id.
+fn write_pictures(folder: &Path, document: &Document) -> Result<()> {
+    for chart in document.charts() {
+        let name = format!("{}.png", chart.id);
+        let svg = chart.to_svg(Theme::Light);
+        write_bytes(&folder.join(&name), &picture(&svg, PICTURE_SCALE, &name)?)?;
+    }
+    Ok(())
 }
 
 /// The page, written by `write`, and its charts in a folder beside it.
@@ -157,20 +239,29 @@ fn remove_stale(folder: &Path, charts: &str, before: &str, shown: &BTreeSet<Stri
 
 /// [`write_file`] or [`write_named`].
 type WriteFile = fn(&Path, &str) -> Result<()>;
+type WriteBytes = fn(&Path, &[u8]) -> Result<()>;
 
 /// Writes a file whose name is ours, into a folder that is made where it is missing.
 pub(crate) fn write_file(path: &Path, content: &str) -> Result<()> {
+    write_bytes(path, content.as_bytes())
+}
+
+fn write_bytes(path: &Path, content: &[u8]) -> Result<()> {
     write_with(path, content, write_atomically)
 }
 
 /// The same of a file that the user named: links are followed, and devices are not replaced.
 pub(crate) fn write_named(path: &Path, content: &str) -> Result<()> {
+    write_named_bytes(path, content.as_bytes())
+}
+
+fn write_named_bytes(path: &Path, content: &[u8]) -> Result<()> {
     write_with(path, content, write_output)
 }
 
 fn write_with(
     path: &Path,
-    content: &str,
+    content: &[u8],
     write: fn(&Path, &[u8]) -> inferometer_store::Result<()>,
 ) -> Result<()> {
     let unwritable = |why: String| Failure::usage(why).hint("name another path with --to");
@@ -179,7 +270,7 @@ fn write_with(
             unwritable(format!("the folder {} cannot be created: {error}", folder.display()))
         })?;
     }
-    write(path, content.as_bytes()).map_err(|error| unwritable(error.to_string()))
+    write(path, content).map_err(|error| unwritable(error.to_string()))
 }
 
 pub(crate) fn run(arguments: &ReportArguments) -> Result<ExitCode> {
@@ -221,7 +312,8 @@ fn check_flags(arguments: &ReportArguments) -> Result<()> {
     let is_printed = arguments.to.as_deref() == Some(Path::new(output::STDOUT));
     let has_narrator = arguments.narrator.narrator.is_some();
     let name = format.map_or("", ReportFormat::name);
-    let is_data = matches!(name, "csv" | "json" | "site");
+    let is_data = matches!(name, "csv" | "json" | "site" | "png" | "card");
+    let is_picture = matches!(name, "png" | "card");
     let to_file = arguments.to.is_some() && !is_printed;
     let refusals = [
         (
@@ -249,6 +341,11 @@ fn check_flags(arguments: &ReportArguments) -> Result<()> {
             &format!("--open shows the HTML page, and --format is {name}"),
             "leave --format out, or set it to html",
         ),
+        (
+            is_picture && is_printed,
+            &format!("--format {name} makes files, and `--to -` prints"),
+            "name a folder or a file with --to",
+        ),
         (open && is_printed, "--open needs a file, and `--to -` makes none", "leave --to out"),
     ];
     match refusals.into_iter().find(|(is_refused, ..)| *is_refused) {
@@ -273,17 +370,19 @@ fn make(
     };
     let Some(form) = arguments.format else {
         let folder = arguments.to.clone().map_or_else(own_folder, Ok)?;
-        let page = write_both(&folder, &document()?)?;
+        let page = write_all(&folder, &document()?, &subject.data())?;
         output::result(&format!("{}\n", page.display()))?;
         return Ok(Some(page));
     };
     let printed = || -> Result<String> {
         Ok(match form {
-            ReportFormat::Html => html::render(&document()?),
+            ReportFormat::Html => html::render(&subject.data().attached_to(document()?)),
             ReportFormat::Md => markdown::render(&document()?).text,
             ReportFormat::Csv => subject.csv(),
             ReportFormat::Json => subject.json(),
             ReportFormat::Site => subject.site()?.swap_remove(0).1,
+            // Pictures are not printed.
+            ReportFormat::Png | ReportFormat::Card => String::new(),
         })
     };
     let path = match (arguments.to.as_deref(), form) {
@@ -292,6 +391,8 @@ fn make(
         (None, ReportFormat::Html) => Some(own_folder()?.join(HTML)),
         (None, ReportFormat::Md) => Some(own_folder()?.join(MARKDOWN)),
         (None, ReportFormat::Site) => Some(own_folder()?.join(SITE)),
+        (None, ReportFormat::Png) => Some(own_folder()?.join(markdown::CHARTS)),
+        (None, ReportFormat::Card) => Some(own_folder()?.join(CARD)),
         // Data goes into a pipe more often than into a file.
         (None, ReportFormat::Csv | ReportFormat::Json) => None,
     };
@@ -314,6 +415,8 @@ fn make(
         ReportFormat::Html | ReportFormat::Csv | ReportFormat::Json => {
             write(&path, &printed()?)?;
         }
+        ReportFormat::Png => write_pictures(&path, &document()?)?,
+        ReportFormat::Card => write_card(&path, &document()?, &subject.data(), write_named_bytes)?,
     }
     output::result(&format!("{}\n", path.display()))?;
     Ok((form == ReportFormat::Html).then_some(path))
@@ -384,6 +487,19 @@ impl ReportSubject {
                 Ok(page.document())
             }
         }
+    }
+
+    fn data(&self) -> PageData {
+        let (id, summary) = match self {
+            Self::Measured(Source::Run { summary, .. }) => {
+                (summary.run.id.clone(), summary.to_json_bytes())
+            }
+            Self::Measured(Source::Set { summary, points, .. }) => {
+                return PageData::from_set(summary, points);
+            }
+            Self::Results(results) => (results.words.made_from.join("+"), self.json().into_bytes()),
+        };
+        PageData { id, csv: self.csv(), summary }
     }
 
     fn csv(&self) -> String {

@@ -234,3 +234,20 @@ fn hardware_that_was_noted_is_compared() {
     let page = text(&compared.stdout);
     assert!(page.contains("the hardware differs (`gpu`): H100 in the base, A100 in B"), "{page}");
 }
+
+#[test]
+fn a_comparison_has_a_page_with_charts_of_the_changes() {
+    let folder = tempfile::tempdir().unwrap();
+    let base = run(folder.path(), "10ms", 1, &[]);
+    let other = run(folder.path(), "8ms", 1, &[]);
+    let sides = [format!("slow={base}"), format!("fast={other}")];
+    let arguments = [sides[0].as_str(), &sides[1], "--to", "page.html"];
+    let ran = compare(folder.path(), &arguments);
+    assert!(ran.status.success(), "{}", text(&ran.stderr));
+    assert_eq!(text(&ran.stdout).trim(), "page.html");
+    let page = fs::read_to_string(folder.path().join("page.html")).unwrap();
+    for wanted in ["fast against slow", "Change of Output throughput", "<svg", "TPOT p99"] {
+        assert!(page.contains(wanted), "{wanted}");
+    }
+    assert!(page.contains("Content-Security-Policy"), "a page that may load nothing");
+}

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Output;
 
 use serde_json::Value;
+use sha2::{Digest, Sha256};
 
 use support::{output, text};
 
@@ -85,6 +86,62 @@ fn refused(ran: &Output, why: &str) {
 
 fn report(arguments: &[&str], folder: &Path) -> Output {
     output(&[&["report"], arguments].concat(), folder)
+}
+
+/// The width and the height of a PNG.
+fn picture_size(path: &Path) -> (u32, u32) {
+    let bytes = fs::read(path).unwrap();
+    assert_eq!(&bytes[1..4], b"PNG", "{}", path.display());
+    let number = |at: usize| u32::from_be_bytes(bytes[at..at + 4].try_into().unwrap());
+    (number(16), number(20))
+}
+
+#[test]
+fn a_page_has_pictures_a_card_and_downloads() {
+    let folder = tempfile::tempdir().unwrap();
+    let set = sweep(folder.path());
+    made(&report(&["latest"], folder.path()));
+    assert_eq!(picture_size(&set.join("card.png")), (1200, 630));
+    let svg = fs::read_to_string(set.join("card.svg")).unwrap();
+    let hash = Sha256::digest(fs::read(set.join("summary.json")).unwrap());
+    let hash: String = hash.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    assert!(svg.contains(&hash), "the hash of summary.json: {svg}");
+    let page = fs::read_to_string(set.join("report.html")).unwrap();
+    for wanted in ["href=\"data:text/csv;base64,", "href=\"./report.md\"", "href=\"./card.png\""] {
+        assert!(page.contains(wanted), "{wanted}");
+    }
+    // The command that repeats it, with the seed that virtual time has by default.
+    assert!(page.contains("inferometer sweep --virtual --concurrencies 2,4,8"), "no command");
+    let charts = folder.path().join("pictures");
+    made(&report(&["latest", "--format", "png", "--to", charts.to_str().unwrap()], folder.path()));
+    let pictures: Vec<PathBuf> = charts.read_dir().unwrap().map(|it| it.unwrap().path()).collect();
+    assert!(3 < pictures.len(), "{pictures:?}");
+    assert!(pictures.iter().all(|it| picture_size(it).0 == 1600), "twice as wide as a chart");
+    refused(&report(&["latest", "--format", "png", "--to", "-"], folder.path()), "makes files");
+}
+
+#[test]
+fn a_price_is_stored_and_gives_costs_in_every_form() {
+    let folder = tempfile::tempdir().unwrap();
+    let load = ["--concurrencies", "2,4", "--requests", "80", "--output-tokens", "32"];
+    let price = ["sweep", "--virtual", "--quiet", "--price", "3.60/h", "--engine-step", "10ms"];
+    let ran = output(&[&price[..], &load].concat(), folder.path());
+    assert!(matches!(ran.status.code(), Some(0 | 4)), "{}", text(&ran.stderr));
+    let json = made(&report(&["latest", "--format", "json"], folder.path()));
+    let json: Value = serde_json::from_str(&json).unwrap();
+    for level in json["conditions"][0]["levels"].as_array().unwrap() {
+        let mean = |name: &str| level["quantities"][name]["mean"].as_f64().unwrap();
+        let expected = 1_000.0 / mean("output_throughput");
+        let found = mean("cost_per_million_output_tokens");
+        assert!((found / expected - 1.0).abs() < 1e-9, "{found} {expected}");
+    }
+    let csv = made(&report(&["latest", "--format", "csv"], folder.path()));
+    assert!(csv.contains("cost_per_million_tokens (per M tok)"), "{csv}");
+    let page = made(&report(&["latest", "--format", "html", "--to", "-"], folder.path()));
+    for wanted in ["Lowest cost", "Cost against concurrency", "Cost of output tokens against speed"]
+    {
+        assert!(page.contains(wanted), "{wanted}");
+    }
 }
 
 #[test]

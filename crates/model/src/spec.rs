@@ -5,6 +5,7 @@ mod engine;
 mod error;
 mod lengths;
 mod load;
+mod price;
 mod slo;
 mod target;
 mod text;
@@ -23,6 +24,7 @@ pub use error::SpecError;
 use error::{Result, refuse_first};
 pub use lengths::Lengths;
 pub use load::*;
+pub use price::Price;
 pub use slo::{Limit, Relation, Slo};
 pub use target::*;
 pub use text::{CoreList, Grammar, ImageSize, Named, PerSecond, Ramp, Share, Time, Written};
@@ -89,6 +91,9 @@ pub struct Spec {
     /// Who tells what the server is; `None` believes what it says itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_info: Option<String>,
+    /// What the server costs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub price: Option<Price>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -147,6 +152,7 @@ impl SpecDraft {
             header_names: self.header_names,
             metadata: self.metadata,
             server_info: self.target.server_info,
+            price: self.target.price,
         })
     }
 

@@ -18,6 +18,9 @@ pub struct Environment {
     /// The client's machine; `None` in runs of versions that did not look.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<Machine>,
+    /// The command that was typed, without secrets; `None` where a program used the library.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
 }
 
 /// A machine, as it describes itself.

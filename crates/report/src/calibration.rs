@@ -226,7 +226,12 @@ fn line(name: &str, levels: &[Level], get: impl Fn(&Level) -> Option<f64>) -> Li
 }
 
 fn panel(heading: &str, (label, unit): (&str, &str), series: Vec<LineSeries>) -> LinesPanel {
-    LinesPanel { heading: heading.to_owned(), y: measure(label, unit, ScaleKind::Linear), series }
+    LinesPanel {
+        heading: heading.to_owned(),
+        y: measure(label, unit, ScaleKind::Linear),
+        series,
+        limits: Vec::new(),
+    }
 }
 
 /// A chart over a logarithmic axis, because levels double.

@@ -4,9 +4,11 @@ use std::collections::BTreeSet;
 
 use inferometer_analysis::comparison::{
     Basis, Change, ComparedLevel, Comparison, Judgement, LayoutFigures, Margins, Objection,
-    QuantityComparison, Scale, SideComparison, SideFacts, SideOutcome, SideValue, Weight,
+    QuantityComparison, Scale, Side, SideComparison, SideFacts, SideOutcome, SideValue, Terms,
+    Weight,
 };
 
+use crate::chart::{Bar, BarGroup, Bars, Measure, Plot, ScaleKind};
 use crate::document::{Badge, terminal};
 use crate::escape::{terminal_cut, terminal_ends};
 use crate::fmt::{setting, signed_percent};
@@ -33,6 +35,113 @@ pub fn terminal(comparison: &Comparison, style: Style) -> String {
 /// The page for a pull request or an issue.
 pub fn markdown(comparison: &Comparison) -> String {
     crate::document::markdown::render(&document(comparison, &Names::whole(comparison))).text
+}
+
+/// The page as one HTML file, with charts of the changes.
+pub fn html(comparison: &Comparison) -> String {
+    let mut page = document(comparison, &Names::whole(comparison));
+    page.title = format!("LLM Inference Benchmark {}", page.title);
+    page.lead.headline = outcome_cards(comparison);
+    let untitled = page.sections.iter_mut().enumerate().filter(|(_, it)| it.title.is_empty());
+    for (index, section) in untitled {
+        let heading = match section.blocks.first() {
+            _ if index == 0 => "Result",
+            Some(Block::Verdict(_)) => "Reservations",
+            _ => "Notes",
+        };
+        heading.clone_into(&mut section.title);
+        section.id = heading.to_lowercase();
+    }
+    let charts: Vec<Block> = change_charts(comparison).into_iter().map(Block::from).collect();
+    if !charts.is_empty() {
+        let charts = Section { id: "changes".to_owned(), ..Section::new("Changes", charts) };
+        page.sections.insert(1, charts);
+    }
+    page.footer = plain(format!("Made with Inferometer {}.", env!("CARGO_PKG_VERSION")));
+    crate::document::html::render(&page)
+}
+
+/// How much the other sides differ from the first, for the head of a page; empty where they cannot be
+/// compared.
+pub(crate) fn cards(sides: &[Side<Summary>]) -> Vec<Card> {
+    let terms = Terms { primary: None, margins: Margins::DEFAULT, force: true, layouts: None };
+    Comparison::new(sides, &terms).map(|found| outcome_cards(&found)).unwrap_or_default()
+}
+
+fn outcome_cards(comparison: &Comparison) -> Vec<Card> {
+    let base = comparison.sides.first().map_or("the base", |side| side.name.as_str());
+    let card = |outcome: &SideOutcome| {
+        let value = either_words(outcome.change, outcome.bare_ratio);
+        let levels = match comparison.levels.len() - outcome.without.len() {
+            0 | 1 => String::new(),
+            several => format!(" on average over {several} levels"),
+        };
+        let confidence = percent(comparison.primary_confidence);
+        let interval = outcome.change.map(interval_words);
+        let interval = interval.map(|it| format!("; {confidence}: {it}")).unwrap_or_default();
+        let within = outcome.basis == Basis::WithinRun;
+        (value != NOTHING).then(|| Card {
+            label: format!("{} against {base}", outcome.side),
+            value,
+            unit: String::new(),
+            detail: format!("{}{levels}{interval}", title(&comparison.primary)),
+            doubt: within.then(|| "the variation between runs is not known".to_owned()),
+        })
+    };
+    comparison.outcomes.iter().filter_map(card).collect()
+}
+
+/// The changes with their intervals: of the primary quantity at every level, and of all quantities at
+/// the level of the highest load.
+fn change_charts(comparison: &Comparison) -> Vec<Chart> {
+    let names = Names::whole(comparison);
+    let primary = title(&comparison.primary);
+    let of_primary =
+        sides_at_levels(comparison, &names, 0).into_iter().filter_map(|(name, side)| {
+            let found = side.quantities.iter().find(|found| found.primary)?;
+            Some((name, found))
+        });
+    let mut charts = vec![change_chart("changes-of-the-primary", &primary, of_primary.collect())];
+    let last = comparison.levels.last();
+    for side in last.iter().flat_map(|level| &level.against) {
+        let at = last.map(|level| names.level(&level.at, 0)).unwrap_or_default();
+        let rows = side.quantities.iter().map(|found| (title(&found.quantity), found)).collect();
+        let subject = format!("{}, {at}", names.side(&side.side));
+        charts.push(change_chart(&format!("changes-of-{}", side.side), &subject, rows));
+    }
+    charts.into_iter().flatten().collect()
+}
+
+/// `None` where no quantity has a change with an interval.
+fn change_chart(id: &str, subject: &str, rows: Vec<Row<'_>>) -> Option<Chart> {
+    const ROWS_MAX: usize = 40;
+    let per_cent = |ratio: f64| (ratio - 1.0) * 100.0;
+    let group = |(name, found): &Row<'_>| {
+        let change = found.change.filter(|change| change.kind == Scale::Ratio)?;
+        let words: &str = found.judgement.into();
+        let bar = Bar {
+            series: words.to_owned(),
+            value: Some(per_cent(change.value)),
+            interval: Some((per_cent(change.interval.low), per_cent(change.interval.high))),
+            hollow: matches!(found.judgement, Judgement::Undecided | Judgement::NotJudged),
+            ..Bar::default()
+        };
+        Some(BarGroup { label: name.clone(), bars: vec![bar] })
+    };
+    let groups: Vec<BarGroup> = rows.iter().filter_map(group).take(ROWS_MAX).collect();
+    let most = |word: &str, sign: f64| {
+        let values = groups.iter().filter_map(|group| Some((group, group.bars[0].value? * sign)));
+        let (group, value) = values.max_by(|a, b| a.1.total_cmp(&b.1))?;
+        let change = signed_percent(value * sign / 100.0);
+        (0.0 < value).then(|| format!("{word} most: {}, {change} %", group.label))
+    };
+    let words: Vec<String> = [most("Up", 1.0), most("Down", -1.0)].into_iter().flatten().collect();
+    let finding = if words.is_empty() { String::new() } else { words.join("; ") + "." };
+    let n = format!("{}; bars have 95 % intervals", counted(groups.len() as u64, "change"));
+    let y = Measure { label: "Change".to_owned(), unit: "%".to_owned(), scale: ScaleKind::Linear };
+    let title = format!("Change of {subject}");
+    let plot = Plot::Bars(Bars { y, groups: groups.clone() });
+    (!groups.is_empty()).then(|| Chart::new(id, title, finding, n, plot))
 }
 
 /// Exactly one document, with a line feed at its end.

@@ -20,6 +20,19 @@ pub struct Document {
     pub lead: Lead,
     pub sections: Vec<Section>,
     pub footer: Text,
+    /// Files that readers can take with them; for HTML only.
+    pub downloads: Vec<Download>,
+}
+
+/// A file that belongs to a page.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Download {
+    /// What a reader sees, such as `CSV`.
+    pub title: String,
+    /// The name of the file.
+    pub name: String,
+    /// Its media type and text, where the page carries it; else it lies beside the page.
+    pub inside: Option<(&'static str, String)>,
 }
 
 /// The part above the sections.
@@ -191,6 +204,16 @@ pub fn plain(text: impl Into<String>) -> Text {
     vec![Span::Plain(text.into())]
 }
 
+/// The words of a text.
+pub(crate) fn text_of(text: &Text) -> String {
+    let words = text.iter().map(|span| match span {
+        Span::Plain(text) | Span::Strong(text) | Span::Code(text) | Span::Link { text, .. } => {
+            &**text
+        }
+    });
+    words.collect()
+}
+
 pub fn strong(text: impl Into<String>) -> Span {
     Span::Strong(text.into())
 }
@@ -208,6 +231,29 @@ pub fn facts<K: Into<String>, V: Into<Option<String>>>(
 }
 
 impl Document {
+    /// Every chart, folded ones too, each with an id of its own.
+    pub fn charts(&self) -> Vec<Chart> {
+        fn collect(blocks: &[Block], found: &mut Vec<Chart>) {
+            for block in blocks {
+                match block {
+                    Block::Figure(figure) => found.push(figure.chart.clone()),
+                    Block::Details { blocks, .. } => collect(blocks, found),
+                    _ => {}
+                }
+            }
+        }
+        fn descend(sections: &[Section], found: &mut Vec<Chart>) {
+            for section in sections {
+                collect(&section.blocks, found);
+                descend(&section.sections, found);
+            }
+        }
+        let (mut found, mut ids) = (Vec::new(), Ids::default());
+        descend(&self.sections, &mut found);
+        found.iter_mut().for_each(|chart| chart.id = ids.give(&chart.id));
+        found
+    }
+
     /// A page without a header, a lead and a footer.
     pub fn new(title: impl Into<String>, sections: Vec<Section>) -> Self {
         Self { title: title.into(), sections, ..Self::default() }

@@ -211,6 +211,7 @@ fn an_empty_document_is_a_page() {
         lead: Lead::default(),
         sections: vec![section],
         footer: Vec::new(),
+        ..Document::default()
     };
     assert!(html::render(&document).contains("<h1>Nothing</h1>"));
     assert!(markdown::render(&document).text.starts_with("# Nothing\n"));

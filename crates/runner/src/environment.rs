@@ -1,7 +1,7 @@
 //! What the client and the server run on, as far as it is known before a run.
 
 use std::net::SocketAddr;
-use std::sync::OnceLock;
+use std::sync::{OnceLock, RwLock};
 
 use inferometer_engine::profile::Profile;
 use inferometer_model::deployment::{DeploymentFacts, DeploymentHow};
@@ -52,6 +52,16 @@ fn describe(machine: &Machine) -> Environment {
             .map(str::to_owned)
             .collect(),
         machine: Some(machine.clone()),
+        command: COMMAND.read().ok().and_then(|command| command.clone()),
+    }
+}
+
+static COMMAND: RwLock<Option<String>> = RwLock::new(None);
+
+/// Stores this command with every run that follows, so that readers can repeat it. It must hold no secret.
+pub fn set_command(command: String) {
+    if let Ok(mut known) = COMMAND.write() {
+        *known = Some(command);
     }
 }
 

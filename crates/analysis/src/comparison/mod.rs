@@ -705,7 +705,10 @@ impl Rule<'_> {
 /// Whether its value depends on the source of the counts of output tokens.
 fn counts_output(metric: &'static Metric) -> bool {
     [&metric::ITL, &metric::TPOT, &metric::FLUIDITY].contains(&metric)
-        || matches!(metric.unit, Unit::JoulesPerToken | Unit::TokensPerJoule)
+        || matches!(
+            metric.unit,
+            Unit::JoulesPerToken | Unit::TokensPerJoule | Unit::PerMillionTokens
+        )
         || metric.unit == Unit::TokensPerSecond
             && !metric.is_telemetry
             && ![&metric::INPUT_THROUGHPUT, &metric::PP].contains(&metric)

@@ -56,6 +56,8 @@ pub static METRICS: &[&Metric] = &[
     &GPU_POWER,
     &ENERGY_PER_OUTPUT_TOKEN,
     &OUTPUT_TOKENS_PER_JOULE,
+    &COST_PER_MILLION_OUTPUT_TOKENS,
+    &COST_PER_MILLION_TOKENS,
 ];
 
 /// The latencies that have one value per request, in the order of the columns of tables of requests:
@@ -100,7 +102,8 @@ pub struct Metric {
     pub headline: Headline,
     /// How its confidence interval is computed.
     pub interval: &'static str,
-    /// Reported by the server or its GPUs: a run without them lacks nothing, and pages leave it out.
+    /// Reported by the server or its GPUs, or made of a price: a run without them lacks nothing, and
+    /// pages leave it out.
     pub is_telemetry: bool,
     source: Source,
 }
@@ -116,6 +119,8 @@ pub enum Unit {
     Watts,
     JoulesPerToken,
     TokensPerJoule,
+    /// In the currency of the price.
+    PerMillionTokens,
 }
 
 /// Which direction is good news.
@@ -275,6 +280,14 @@ impl Metric {
         }
     }
 
+    /// A single number; a latency has none.
+    fn number(&self, measured: &Measured) -> Result<f64, Missing> {
+        match self.source {
+            Source::Scalar(formula, _) => formula(measured),
+            Source::Latency(_) => Err(Missing("it is no single number")),
+        }
+    }
+
     fn scalar(&self, found: Result<f64, Missing>, interval: Option<Interval>) -> Scalar {
         let finite = found.and_then(|value| {
             if value.is_finite() { Ok(value) } else { Err(Missing("it is not a finite number")) }
@@ -306,6 +319,7 @@ impl Unit {
             Self::Watts => "W",
             Self::JoulesPerToken => "J/tok",
             Self::TokensPerJoule => "tok/J",
+            Self::PerMillionTokens => "per M tok",
         }
     }
 }
@@ -377,6 +391,8 @@ mod tests {
                 "gpu_power",
                 "energy_per_output_token",
                 "output_tokens_per_joule",
+                "cost_per_million_output_tokens",
+                "cost_per_million_tokens",
             ]
         );
     }

@@ -38,6 +38,7 @@ const OF_RATIO: &str = "a ratio of two sums over requests, with blocks of consec
     for latencies";
 const OF_SHARE: &str = "Wilson's interval on the effective number of requests, which stays inside \
     0 to 100 % and is honest about none and all";
+const OF_COST: &str = "that of the throughput, turned round";
 const OF_EXTREME: &str = "none within a run: nothing bounds the largest of its values; between \
     repeated runs by Student's t";
 
@@ -270,6 +271,49 @@ pub static OUTPUT_TOKENS_PER_JOULE: Metric = Metric {
     source: plain(|m| Ok(m.output_tokens()? / m.energy_j?)),
     ..telemetry_named("output_tokens_per_joule", "Output tokens per joule")
 };
+
+/// Cost per million output tokens.
+pub static COST_PER_MILLION_OUTPUT_TOKENS: Metric = Metric {
+    definition: "price of the server's time / output throughput, for a million tokens",
+    unit: Unit::PerMillionTokens,
+    better: Better::Lower,
+    interval: OF_COST,
+    source: Source::Scalar(
+        |m| cost(m.price_per_hour?, OUTPUT_THROUGHPUT.number(m)?),
+        |m| cost_interval(m.price_per_hour.ok()?, m.intervals.output?),
+    ),
+    ..telemetry_named("cost_per_million_output_tokens", "Cost per million output tokens")
+};
+
+/// Cost per million tokens, read and written.
+pub static COST_PER_MILLION_TOKENS: Metric = Metric {
+    definition: "price of the server's time / total throughput, for a million tokens",
+    unit: Unit::PerMillionTokens,
+    better: Better::Lower,
+    interval: OF_COST,
+    source: Source::Scalar(
+        |m| cost(m.price_per_hour?, TOTAL_THROUGHPUT.number(m)?),
+        |m| cost_interval(m.price_per_hour.ok()?, m.intervals.total?),
+    ),
+    ..telemetry_named("cost_per_million_tokens", "Cost per million tokens")
+};
+
+fn cost(per_hour: f64, tokens_per_s: f64) -> Result<f64, Missing> {
+    let none = Missing("no ok answer carried tokens");
+    cost_of_million(per_hour, tokens_per_s).ok_or(none)
+}
+
+/// The price of a million tokens at so many a second.
+pub(crate) fn cost_of_million(per_hour: f64, tokens_per_s: f64) -> Option<f64> {
+    const SECONDS_PER_HOUR: f64 = 3_600.0;
+    (0.0 < tokens_per_s).then(|| per_hour / SECONDS_PER_HOUR / tokens_per_s * 1e6)
+}
+
+/// The more tokens, the less each of them costs.
+pub(crate) fn cost_interval(per_hour: f64, rate: Interval) -> Option<Interval> {
+    let [low, high] = [rate.high, rate.low].map(|rate| cost_of_million(per_hour, rate));
+    Interval::new(low?, high?)
+}
 
 /// The users of a closed loop.
 fn users(measured: &Measured) -> Option<f64> {

@@ -61,6 +61,8 @@ pub(crate) struct Measured {
     pub(crate) machines: MachineFigures,
     /// Energy of the server's GPUs over the window.
     pub(crate) energy_j: Result<f64, Missing>,
+    /// Of the whole server.
+    pub(crate) price_per_hour: Result<f64, Missing>,
     /// Distances between moments that made no sense.
     pub(crate) out_of_order: u64,
     pub(crate) steady: SteadyState,
@@ -177,6 +179,9 @@ impl<'run> Pass<'run> {
             self.anomalies.add_ok(self.manifest, record, output, tokens);
         }
         let latencies = if self.streaming { latencies } else { latencies.without_stream() };
+        if let Some(ttft) = latencies.get(&metric::TTFT).filter(|_| is_ok) {
+            self.course.add_ttft(record, ttft);
+        }
         Attempt {
             record,
             input: InputTokens::from_record(record),
@@ -309,6 +314,7 @@ impl<'run> Pass<'run> {
             server,
             machines,
             energy_j,
+            price_per_hour: price_per_hour(self.manifest),
             out_of_order: self.ruler.out_of_order,
             course: self.course.finish(&flights),
             gaps: gaps.figure.filter(|_| self.streaming),
@@ -316,6 +322,14 @@ impl<'run> Pass<'run> {
             tokens: self.tokens,
         }
     }
+}
+
+/// The price of an hour of the server, or why it is not known.
+fn price_per_hour(manifest: &Manifest) -> Result<f64, Missing> {
+    let price = manifest.spec.price.ok_or(Missing("the server has no price (--price)"))?;
+    let gpus = manifest.server.as_ref().and_then(|server| server.gpus_used);
+    let unknown = Missing("the number of the server's GPUs is not known, or its time has no price");
+    price.per_server_hour(gpus).ok_or(unknown)
 }
 
 /// What the formulas of several metrics share.

@@ -16,7 +16,6 @@ use serde_json::Value;
 
 use super::{NarratorArguments, ResultArguments};
 use crate::draft::deploy::DeployTable;
-use crate::study::dry_run::Price;
 use crate::study::sweep::{Bound, ConcurrencyLevels, Find, RateLevels};
 
 /// Everything that says what is measured; `run`, `plan` and `check` take the same.
@@ -243,10 +242,6 @@ pub(crate) struct SuiteArguments {
     /// Print the file of a built-in suite, as a beginning for one of your own
     #[arg(long, value_name = "NAME", conflicts_with = "suite", help_heading = "Suite")]
     pub(crate) show: Option<String>,
-    /// Price to estimate the cost of a dry run: 2.50/h, or 0.15/M-in,0.60/M-out for a million tokens read
-    /// and written
-    #[arg(long, value_name = "PRICE", help_heading = "Suite")]
-    pub(crate) price: Option<Price>,
     #[command(flatten)]
     pub(crate) narrator: NarratorArguments,
     #[command(flatten)]

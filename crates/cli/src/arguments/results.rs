@@ -24,7 +24,7 @@ pub(crate) struct ReportArguments {
     /// What a page of results is called
     #[arg(long, value_name = "TITLE", help_heading = "Results")]
     pub(crate) title: Option<String>,
-    /// What to make [default: html and md]
+    /// What to make [default: html, md and card]
     #[arg(long, value_enum, value_name = "FORM", help_heading = "Results")]
     pub(crate) format: Option<ReportFormat>,
     /// Where to write it: a file, or a folder where no --format is named, or `-` to print it
@@ -54,6 +54,10 @@ pub(crate) enum ReportFormat {
     Json,
     /// A folder for a static site: index.md with front matter, and the charts that it includes
     Site,
+    /// Every chart as PNG, in a folder, for slides and chats
+    Png,
+    /// One picture with the headline numbers and the verdict, as PNG and SVG
+    Card,
 }
 
 impl ReportFormat {
@@ -132,9 +136,13 @@ pub(crate) struct CompareArguments {
     /// Print one JSON document instead of the page (short for --format json)
     #[arg(long, conflicts_with = "format", help_heading = "Results")]
     pub(crate) json: bool,
-    /// What to print: the page, the JSON document, or Markdown for a pull request [default: page]
+    /// What to write: the page, the JSON document, Markdown for a pull request, or HTML with charts of
+    /// the changes [default: page]
     #[arg(long, value_enum, help_heading = "Results")]
     pub(crate) format: Option<CompareFormat>,
+    /// File to write it to, or `-` to print it [default: printed]
+    #[arg(long, value_name = "PATH", help_heading = "Results")]
+    pub(crate) to: Option<PathBuf>,
     /// No messages; results and errors only
     #[arg(short, long, help_heading = "Results")]
     pub(crate) quiet: bool,
@@ -145,12 +153,17 @@ pub(crate) enum CompareFormat {
     Page,
     Json,
     Md,
+    Html,
 }
 
 impl CompareArguments {
     pub(crate) fn format(&self) -> CompareFormat {
         let json = self.json.then_some(CompareFormat::Json);
-        self.format.or(json).unwrap_or(CompareFormat::Page)
+        let has_ending = |ending: &str| {
+            self.to.as_ref().is_some_and(|to| to.extension() == Some(ending.as_ref()))
+        };
+        let html = has_ending("html").then_some(CompareFormat::Html);
+        self.format.or(json).or(html).unwrap_or(CompareFormat::Page)
     }
 }
 

@@ -1,5 +1,6 @@
 //! `inferometer compare`: whether two or more runs, sets or imported results differ.
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use inferometer_analysis::comparison::{
@@ -16,7 +17,7 @@ use inferometer_study::play::replay_finished;
 use super::{store, style};
 use crate::arguments::{CompareArguments, CompareFormat};
 use crate::failure::{Exit, Failure, Result};
-use crate::{output, results};
+use crate::{output, report_files, results};
 
 pub(crate) fn run(arguments: &CompareArguments) -> Result<ExitCode> {
     let talk = |line: &str| {
@@ -41,11 +42,19 @@ pub(crate) fn run(arguments: &CompareArguments) -> Result<ExitCode> {
         let is_open = runs.next().is_some_and(|run| run.run.load.is_open());
         compare(arguments, LatencyOrigin::for_load(is_open), &sides)?
     };
-    output::result(&match arguments.format() {
+    let text = match arguments.format() {
         CompareFormat::Json => page::json(&comparison),
         CompareFormat::Md => page::markdown(&comparison),
+        CompareFormat::Html => page::html(&comparison),
         CompareFormat::Page => page::terminal(&comparison, style()),
-    })?;
+    };
+    match arguments.to.as_deref().filter(|to| *to != Path::new(output::STDOUT)) {
+        Some(to) => {
+            report_files::write_named(to, &text)?;
+            output::result(&format!("{}\n", to.display()))?;
+        }
+        None => output::result(&text)?,
+    }
     // The pages contain this warning; a program that reads the document may not check for it.
     if let (CompareFormat::Json, Some(words)) =
         (arguments.format(), page::nothing_decided(&comparison))

@@ -6,7 +6,7 @@ use std::num::NonZeroU64;
 use std::time::Duration;
 
 use inferometer_model::deployment::DeploymentHow;
-use inferometer_model::spec::{Extent, LoadShape, Rate, TargetSpec};
+use inferometer_model::spec::{Extent, LoadShape, Price, Rate, TargetSpec};
 use inferometer_model::study::{
     Cell as MatrixCell, Level, Matrix, Prompts, Question, Search, StudySpec, Suite,
 };
@@ -35,11 +35,9 @@ use crate::simulation::{Simulator, VirtualEngine};
 const SECONDS_PER_HOUR: f64 = 3_600.0;
 
 /// The page or the JSON document of what a study would do.
-pub(super) fn outline(
-    plan: &StudyPlan,
-    price: Option<Price>,
-    results: &ResultArguments,
-) -> Result<String> {
+pub(super) fn outline(plan: &StudyPlan, results: &ResultArguments) -> Result<String> {
+    // All conditions of a command have the price that was typed.
+    let price = plan.study.conditions.first().and_then(|condition| condition.spec.price);
     let session = begin_session(usize::MAX, results.quiet)?;
     let outline = Outline::new(plan, price, &session, true)?;
     Ok(match results.page.format() {
@@ -128,7 +126,7 @@ impl<'a> Outline<'a> {
                 let cost = possible().try_fold(0.0, |sum, row| Some(sum + row.cost?));
                 Some(Cost(vec![("time", cost.map(|cost: f64| cost * f64::from(each)))]))
             }
-            _ => price.map(|price| price.cost(&total)),
+            _ => price.map(|price| cost(price, &total)),
         };
         Ok(Self { plan, study, rows, is_simulated, runs, total, cost })
     }
@@ -537,30 +535,25 @@ fn format_money(amount: f64) -> String {
     fmt::decimals(amount, decimals)
 }
 
-/// What `--price` may set, with the units that it is written in.
-const PRICED: [(&str, &[&str]); 3] =
-    [("time", &["h", "hour"]), ("input_tokens", &["M-in"]), ("output_tokens", &["M-out"])];
-
-/// `--price` in any currency: of an hour and of a million tokens, in the order of [`PRICED`].
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Price([Option<f64>; 3]);
-
 /// The cost of each part that has a price; `None` where the amount is not known.
 #[derive(Clone, Debug, PartialEq)]
 struct Cost(Vec<(&'static str, Option<f64>)>);
 
-impl Price {
-    fn cost(&self, total: &Estimate) -> Cost {
-        #[expect(clippy::cast_precision_loss, reason = "an estimate for display")]
-        let millions = |tokens: Option<u64>| tokens.map(|tokens| tokens as f64 / 1e6);
-        let hours = total.time.map(|time| time.as_secs_f64() / SECONDS_PER_HOUR);
-        let amounts = [hours, millions(total.input_tokens), millions(total.output_tokens)];
-        let parts = PRICED.iter().zip(self.0).zip(amounts);
-        let priced = parts.filter_map(|(((part, _), price), amount)| {
-            price.map(|price| (*part, amount.map(|amount| price * amount)))
-        });
-        Cost(priced.collect())
-    }
+/// What a total costs. GPUs are not counted before a server is measured.
+fn cost(price: Price, total: &Estimate) -> Cost {
+    #[expect(clippy::cast_precision_loss, reason = "an estimate for display")]
+    let millions = |tokens: Option<u64>| tokens.map(|tokens| tokens as f64 / 1e6);
+    let hours = total.time.map(|time| time.as_secs_f64() / SECONDS_PER_HOUR);
+    let parts = [
+        ("time", price.per_hour, hours),
+        ("time", price.per_gpu_hour, None),
+        ("input_tokens", price.per_million_input, millions(total.input_tokens)),
+        ("output_tokens", price.per_million_output, millions(total.output_tokens)),
+    ];
+    let priced = parts.into_iter().filter_map(|(part, price, amount)| {
+        price.map(|price| (part, amount.map(|amount| price * amount)))
+    });
+    Cost(priced.collect())
 }
 
 impl Cost {
@@ -574,32 +567,6 @@ impl Cost {
         let mut parts = self.0.iter().filter(|(part, _)| *part != "time").peekable();
         parts.peek()?;
         parts.map(|(_, amount)| *amount).sum()
-    }
-}
-
-impl std::str::FromStr for Price {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let mut price = Self::default();
-        for part in text.split(',').map(str::trim) {
-            let unreadable = || {
-                format!(
-                    "`{part}` is not a price; write 2.50/h for the time of the machine, or \
-                     0.15/M-in,0.60/M-out for a million input and output tokens"
-                )
-            };
-            let (amount, unit) = part.split_once('/').ok_or_else(unreadable)?;
-            let amount: f64 = amount.trim().parse().map_err(|_| unreadable())?;
-            if !amount.is_finite() || amount < 0.0 {
-                return Err(format!("`{part}`: a price must not be negative"));
-            }
-            let index = PRICED.iter().position(|(_, units)| units.contains(&unit.trim()));
-            if price.0[index.ok_or_else(unreadable)?].replace(amount).is_some() {
-                return Err(format!("`{part}`: this price is set twice"));
-            }
-        }
-        Ok(price)
     }
 }
 
@@ -854,7 +821,7 @@ mod tests {
     fn cost(price: &str, time: Option<Duration>, tokens: [Option<u64>; 2]) -> Cost {
         let [input_tokens, output_tokens] = tokens;
         let total = Estimate { input_tokens, output_tokens, time, ..Estimate::default() };
-        price.parse::<Price>().unwrap().cost(&total)
+        super::cost(price.parse().unwrap(), &total)
     }
 
     #[test]
@@ -871,13 +838,6 @@ mod tests {
         assert_eq!((input.whole(), input.tokens()), (Some(2.0), Some(2.0)));
         let hours = cost("1/h", None, [Some(1), Some(1)]);
         assert_eq!(hours.tokens(), None, "they cost nothing");
-    }
-
-    #[test]
-    fn what_is_no_price_is_refused() {
-        for wrong in ["", "2.50", "2.50/day", "x/h", "-1/h", "inf/h", "1/h,2/h"] {
-            assert!(wrong.parse::<Price>().is_err(), "{wrong}");
-        }
     }
 
     #[test]

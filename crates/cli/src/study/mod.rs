@@ -32,7 +32,6 @@ use inferometer_study::play::{
     self, Backend, Played, Player, ResumeOptions, reached_no_server, resume_command, server_name,
 };
 
-use self::dry_run::Price;
 use self::file::BuiltIns;
 use crate::arguments::{
     ExperimentArguments, MatrixArguments, NarratorArguments, PageFormat, ResultArguments,
@@ -45,7 +44,7 @@ use crate::experiment;
 use crate::failure::{Exit, Failure, Result};
 use crate::narrator::{self, Writer};
 use crate::output;
-use crate::report_files::{self, SetPage};
+use crate::report_files::{self, PageData, SetPage};
 use crate::requirements::{Judged, Requirements};
 use crate::secrets::Secrets;
 use crate::signals::begin_session;
@@ -64,13 +63,9 @@ pub(crate) fn sweep(arguments: &SweepArguments) -> Result<ExitCode> {
 
 /// `inferometer suite`: a list of scenarios on one server.
 pub(crate) fn suite(arguments: &SuiteArguments) -> Result<ExitCode> {
-    let SuiteArguments { results, virtual_time, price, list, show, .. } = arguments;
+    let SuiteArguments { results, virtual_time, list, show, .. } = arguments;
     if *list || show.is_some() {
         return print_built_in(&suite::SUITES, show.as_deref(), suite::list, results.page.format());
-    }
-    if price.is_some() && !results.dry_run {
-        return Err(Failure::usage("--price applies to a dry run only, and is not stored")
-            .hint("add --dry-run, or leave it out"));
     }
     let narrator = Some(&arguments.narrator);
     if let Some(name) = &arguments.resume {
@@ -80,7 +75,7 @@ pub(crate) fn suite(arguments: &SuiteArguments) -> Result<ExitCode> {
         let trust = arguments.trust;
         return Resume { name, typed, refused, results, trust, narrator, cells: None }.run();
     }
-    let begin = Begin { is_virtual: *virtual_time, results, narrator, price: *price };
+    let begin = Begin { is_virtual: *virtual_time, results, narrator };
     begin.run(suite::plan(arguments)?)
 }
 
@@ -181,13 +176,11 @@ pub(crate) struct Begin<'a> {
     pub(crate) results: &'a ResultArguments,
     /// Who writes the report of a suite.
     pub(crate) narrator: Option<&'a NarratorArguments>,
-    /// For the dry run of a suite.
-    pub(crate) price: Option<Price>,
 }
 
 impl<'a> Begin<'a> {
     pub(crate) fn new(is_virtual: bool, results: &'a ResultArguments) -> Self {
-        Self { is_virtual, results, narrator: None, price: None }
+        Self { is_virtual, results, narrator: None }
     }
 
     /// Checks a study and shows its outline, or creates its set and measures it.
@@ -203,7 +196,7 @@ impl<'a> Begin<'a> {
         Requirements::for_set(&results.require, &plan.study)?;
         play::check(&plan.study, &backend)?;
         if results.dry_run {
-            output::result(&dry_run::outline(&plan, self.price, results)?)?;
+            output::result(&dry_run::outline(&plan, results)?)?;
             return Ok(ExitCode::SUCCESS);
         }
         let is_matrix = plan.study.matrix().is_some();
@@ -449,7 +442,8 @@ fn write_report(of_set: &SetPage<'_>) -> Option<PathBuf> {
         }
         Question::Repeat | Question::Sweep(_) | Question::Suite(_) => Ok(()),
     };
-    let written = table.and_then(|()| report_files::write_both(folder, &of_set.document()));
+    let data = PageData::from_set(of_set.summary, of_set.points);
+    let written = table.and_then(|()| report_files::write_all(folder, &of_set.document(), &data));
     written
         .inspect_err(|failure| {
             let (why, set) = (terminal(failure.message()), folder.display());

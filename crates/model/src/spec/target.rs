@@ -13,6 +13,7 @@ use strum::VariantArray;
 
 use super::error::{Result, SpecError, at_most, refuse_first};
 use super::load::DURATION_MAX;
+use super::price::Price;
 use super::text::{CoreList, Grammar, Time};
 use crate::BaseUrl;
 use crate::endpoint::Api;
@@ -52,6 +53,11 @@ pub struct TargetTable {
     /// Source of GPU metrics: auto (whatever this machine has, if the server runs on it), off, nvml,
     /// nvidia-smi, amd-smi, rocm-smi, or dcgm=URL of an exporter [default: auto]
     pub gpu_telemetry: Option<DevicesAsked>,
+    /// What the server costs, in any currency: 2.50/h for its time, 1.20/gpu-h for each of its GPUs; in
+    /// dry runs also 0.15/M-in,0.60/M-out for a million tokens. Results then have the cost of a million
+    /// tokens
+    #[arg(long, value_name = "PRICE")]
+    pub price: Option<Price>,
 }
 
 /// Whether something is done.

@@ -9,8 +9,8 @@ use strum::VariantArray;
 
 use super::{
     AdapterChoice, ArrivalsKind, Counting, DatasetKind, DevicesAsked, EngineGeneration, Lengths,
-    PinOutput, RampCurve, RampSegment, SchedulingPolicy, SourceName, Switch, ThinkKind, Ticks,
-    TraceKind, Until,
+    PinOutput, Price, RampCurve, RampSegment, SchedulingPolicy, SourceName, Switch, ThinkKind,
+    Ticks, TraceKind, Until,
 };
 use crate::deployment::{DeployKind, Renewal};
 use crate::endpoint::Api;
@@ -112,7 +112,7 @@ macro_rules! written_as_text {
 }
 
 written_as_text!([T: Grammar] Written<T>, [] PerSecond, [] Ramp, [] CoreList, [] ImageSize, [] Share);
-written_as_text!([] DevicesAsked);
+written_as_text!([] DevicesAsked, [] Price);
 schema_of_grammar!([] Lengths);
 
 impl Grammar for Duration {

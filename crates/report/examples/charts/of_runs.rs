@@ -46,7 +46,12 @@ fn timeline() -> Chart {
     };
     let gap = |t: f64| (0.40..0.52).contains(&t) || (0.8..0.81).contains(&t);
     let wave = |t: f64| (t * 6.0).min(1.0) * (1.0 + 0.1 * (t * 40.0).sin());
-    let panel = |heading: &str, y, series| TimelinePanel { heading: heading.to_owned(), y, series };
+    let panel = |heading: &str, y, series| TimelinePanel {
+        heading: heading.to_owned(),
+        y,
+        series,
+        limits: Vec::new(),
+    };
     let plot = Timeline {
         from_s: 0.0,
         step_s: 0.5,

@@ -31,8 +31,12 @@ fn against_concurrency() -> Chart {
         (64.0, 3_900.0),
     ];
     let p99 = p50.map(|(x, y)| (x, y * (1.4 + x / 40.0)));
-    let panel =
-        |heading: &str, y: Measure, series| LinesPanel { heading: heading.to_owned(), y, series };
+    let panel = |heading: &str, y: Measure, series| LinesPanel {
+        heading: heading.to_owned(),
+        y,
+        series,
+        limits: Vec::new(),
+    };
     let plot = Lines {
         x: measure("requests in flight", "", ScaleKind::Log),
         ticks_at_points: true,
@@ -94,6 +98,7 @@ fn many_lines() -> Chart {
             heading: "Goodput".to_owned(),
             y: measure("requests that kept all promises", "requests/s", ScaleKind::Linear),
             series: series.collect(),
+            limits: Vec::new(),
         }],
     };
     chart(

@@ -11,9 +11,9 @@ use crate::escape;
 use crate::fmt::{self, number, power_of_ten};
 
 pub(super) const MARGIN: f64 = 24.0;
+/// The width of a drawing, and of one for a phone, whose letters must not shrink.
 const WIDTH: f64 = 800.0;
-/// The right edge of everything.
-pub(super) const RIGHT: f64 = WIDTH - MARGIN;
+const NARROW_WIDTH: f64 = 408.0;
 /// The most lines of the title, of the finding and of the footnote.
 const LINES_MAX: usize = 2;
 /// Radius of a mark.
@@ -67,7 +67,7 @@ pub(super) struct Letters {
     anchor: Anchor,
 }
 
-const fn letters(size: f64, bold: bool, paint: Paint, anchor: Anchor) -> Letters {
+pub(super) const fn letters(size: f64, bold: bool, paint: Paint, anchor: Anchor) -> Letters {
     Letters { size, bold, paint, anchor }
 }
 
@@ -81,6 +81,18 @@ pub(super) const LABEL: Letters = letters(13.0, false, Paint::InkSoft, Anchor::M
 impl Letters {
     pub(super) const fn anchored(self, anchor: Anchor) -> Self {
         Self { anchor, ..self }
+    }
+
+    pub(super) const fn is_bold(self) -> bool {
+        self.bold
+    }
+
+    pub(super) const fn anchor(self) -> Anchor {
+        self.anchor
+    }
+
+    pub(super) const fn paint(self) -> Paint {
+        self.paint
     }
 
     pub(super) const fn painted(self, paint: Paint) -> Self {
@@ -179,6 +191,7 @@ pub(super) struct Canvas {
     /// Before the names of its patterns, because a page holds many charts.
     id: String,
     hatchings: Vec<Hatching>,
+    width: f64,
     /// What is above is taken.
     pub(super) top: f64,
 }
@@ -186,9 +199,10 @@ pub(super) struct Canvas {
 impl Canvas {
     /// Begins with title and finding, which a page prints itself: its letters do not shrink with
     /// the picture.
-    pub(super) fn new(chart: &Chart, theme: Theme) -> Self {
+    pub(super) fn new(chart: &Chart, theme: Theme, narrow: bool) -> Self {
         let (body, hatchings) = (String::new(), Vec::new());
-        let mut canvas = Self { body, theme, id: chart.id.clone(), hatchings, top: 4.0 };
+        let width = if narrow { NARROW_WIDTH } else { WIDTH };
+        let mut canvas = Self { body, theme, id: chart.id.clone(), hatchings, width, top: 4.0 };
         if canvas.is_within_page() {
             return canvas;
         }
@@ -206,8 +220,22 @@ impl Canvas {
         matches!(self.theme, Theme::Page | Theme::Site)
     }
 
+    /// The right edge of everything.
+    pub(super) const fn right(&self) -> f64 {
+        self.width - MARGIN
+    }
+
+    fn is_narrow(&self) -> bool {
+        self.width < WIDTH
+    }
+
+    /// The room for labels left of an area, no more than a third of what there is.
+    pub(super) fn label_room(&self, wanted: f64) -> f64 {
+        wanted.min((self.width - 2.0 * MARGIN) / 3.0)
+    }
+
     fn paragraph(&mut self, letters: Letters, spacing: f64, text: &str) {
-        for line in letters.wrapped(text, RIGHT - MARGIN, LINES_MAX) {
+        for line in letters.wrapped(text, self.right() - MARGIN, LINES_MAX) {
             self.top += letters.size * spacing;
             self.text(xy(MARGIN, self.top), letters, &line);
         }
@@ -221,7 +249,11 @@ impl Canvas {
             self.paragraph(TICK.anchored(Anchor::Start), 1.4, &chart.n);
             self.top += 16.0;
         }
-        let (width, height) = (pixels(WIDTH), pixels(self.top.ceil()));
+        let (width, height) = (pixels(self.width), pixels(self.top.ceil()));
+        // A phone has no room for margins.
+        let (class, cropped) =
+            if self.is_narrow() { ("chart narrow", MARGIN - 6.0) } else { ("chart", 0.0) };
+        let (from, shown) = (pixels(cropped), pixels(self.width - 2.0 * cropped));
         let surface = Paint::Surface.value(self.theme);
         // On a page the width is that of its column, and the ground is the page's own.
         let (size, ground) = if self.is_within_page() {
@@ -246,8 +278,8 @@ impl Canvas {
             definitions = format!("<defs>\n{definitions}</defs>\n");
         }
         format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"chart\"{size} \
-             viewBox=\"0 0 {width} {height}\" role=\"img\" \
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"{class}\"{size} \
+             viewBox=\"{from} 0 {shown} {height}\" role=\"img\" \
              font-family=\"system-ui, 'Segoe UI', Helvetica, Arial, sans-serif\">\n\
              <title>{}</title>\n<desc>{}</desc>\n{definitions}{ground}{}</svg>\n",
             escape::xml(&chart.title),
@@ -265,7 +297,7 @@ impl Canvas {
 
     /// A text where there is nothing to draw.
     pub(super) fn nothing(&mut self, text: &str) {
-        let area = self.area((MARGIN, RIGHT), 80.0);
+        let area = self.area((MARGIN, self.right()), 80.0);
         self.text(area.middle(), FINDING.anchored(Anchor::Middle), text);
     }
 
@@ -307,6 +339,25 @@ impl Canvas {
         self.close_group();
     }
 
+    /// Begins what is drawn between two axes. The script of a page moves it when a reader zooms: the
+    /// attributes have the scales and the area. Without an axis of load, that way is not zoomed.
+    pub(super) fn open_panel(&mut self, area: Area, x: Option<&Axis>, y: &Axis) {
+        let is_zoomed = self.theme == Theme::Page;
+        let sides = [area.left, area.top, area.right, area.bottom].map(pixels).join(" ");
+        let group = self.element("g").set("class", "panel");
+        let group = if is_zoomed { group.set("data-area", &sides) } else { group };
+        let group = if is_zoomed { group.set("data-y", &y.data()) } else { group };
+        match x.filter(|_| is_zoomed) {
+            Some(x) => group.set("data-x", &x.data()).open(),
+            None => group.open(),
+        }
+    }
+
+    /// Begins the ticks of an axis, which change when a reader zooms.
+    fn open_ticks(&mut self, class: &str) {
+        self.element("g").set("class", class).open();
+    }
+
     /// Ends the group that was begun last.
     pub(super) fn close_group(&mut self) {
         self.body.push_str("</g>\n");
@@ -337,7 +388,7 @@ impl Canvas {
 
     /// A heading and a label in one line, however wide the heading is; either may be empty.
     pub(super) fn heading(&mut self, at: Point, heading: &str, label: &str) {
-        let room = RIGHT - MARGIN;
+        let room = self.right() - MARGIN;
         let short = HEADING.shortened(heading, 0.6 * room);
         let label = LABEL.shortened(label, room - HEADING.width(&short) - 20.0);
         self.element("text").number("x", at.x).number("y", at.y).open();
@@ -380,8 +431,9 @@ impl Canvas {
         }
         let (dx, dy) = if wide < high { (HALF_BAR, 0.0) } else { (0.0, HALF_BAR) };
         let across = |at: Point| (xy(at.x - dx, at.y - dy), xy(at.x + dx, at.y + dy));
-        for (from, to) in [(from, to), across(from), across(to)] {
-            self.stroke(from, to, paint).end();
+        self.stroke(from, to, paint).end();
+        for (from, to) in [across(from), across(to)] {
+            self.stroke(from, to, paint).set("class", "cap").end();
         }
     }
 
@@ -411,9 +463,9 @@ impl Canvas {
         let mut x = MARGIN;
         self.top += 6.0;
         for entry in entries {
-            let name = NAME.shortened(&entry.name, (RIGHT - MARGIN) / 2.0);
+            let name = NAME.shortened(&entry.name, (self.right() - MARGIN) / 2.0);
             let width = SWATCH_WIDTH + NAME.width(&name);
-            if MARGIN < x && RIGHT < x + width {
+            if MARGIN < x && self.right() < x + width {
                 x = MARGIN;
                 self.top += ROW;
             }
@@ -835,6 +887,18 @@ impl Axis {
         self.pixels.0 + share * (self.pixels.1 - self.pixels.0)
     }
 
+    /// For the script of a page: the kind of the scale, the values at its ends, and their pixels.
+    fn data(&self) -> String {
+        let (ends, at) = (self.ends, self.pixels);
+        let kind: &str = self.kind.into();
+        format!("{kind} {} {} {} {}", ends.0, ends.1, pixels(at.0), pixels(at.1))
+    }
+
+    /// Whether a value lies between the ends.
+    pub(super) fn holds(&self, value: f64) -> bool {
+        self.kind.holds(value) && self.ends.0 <= value && value <= self.ends.1
+    }
+
     /// The room that the labels need left of an area.
     pub(super) fn label_width(&self) -> f64 {
         TICK.widest(self.named.iter().map(|(_, label)| label.as_str())) + 10.0
@@ -844,6 +908,7 @@ impl Axis {
     pub(super) fn draw_below(&self, canvas: &mut Canvas, area: Area, label: &str) {
         const BETWEEN_LABELS: f64 = 9.0;
         draw_base(canvas, area);
+        canvas.open_ticks("ticks-x");
         let mut free_from = f64::NEG_INFINITY;
         let last = self.named.last().map(|(value, text)| (self.place(*value), TICK.width(text)));
         for (number, (value, text)) in self.named.iter().enumerate() {
@@ -860,7 +925,8 @@ impl Axis {
                 free_from = x + half_width + BETWEEN_LABELS;
             }
         }
-        let label_width = (2.0 * (area.right - area.left)).min(700.0);
+        canvas.close_group();
+        let label_width = (2.0 * (area.right - area.left)).min(canvas.right() - MARGIN);
         canvas.fitted_text(xy(area.middle().x, area.bottom + 38.0), LABEL, label, label_width);
     }
 
@@ -869,6 +935,7 @@ impl Axis {
         /// Labels on the left stand at least this far apart.
         const LABEL_HEIGHT: f64 = 15.0;
         let mut free_below = f64::INFINITY;
+        canvas.open_ticks("ticks-y");
         for (value, text) in &self.named {
             let y = self.place(*value);
             canvas.stroke(xy(area.left, y), xy(area.right, y), Paint::Grid).end();
@@ -877,14 +944,17 @@ impl Axis {
                 free_below = y - LABEL_HEIGHT;
             }
         }
+        canvas.close_group();
     }
 
     /// Lines from top to bottom, where values lie beside each other.
     pub(super) fn draw_upright_grid(&self, canvas: &mut Canvas, area: Area) {
+        canvas.open_ticks("grid-x");
         for (value, _) in &self.named {
             let x = self.place(*value);
             canvas.stroke(xy(x, area.top), xy(x, area.bottom), Paint::Grid).end();
         }
+        canvas.close_group();
     }
 }
 

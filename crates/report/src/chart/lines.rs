@@ -7,7 +7,7 @@ use inferometer_model::whole::to_u64;
 
 use super::canvas::{
     Anchor, Area, Axis, BELOW, Canvas, Entry, Fill, HEADING, INSET, LABEL, Look, MARGIN, NAME,
-    Paint, Point, RADIUS, RIGHT, Swatch, TICK, draw_base, draw_tick, pixels, xy,
+    Paint, Point, RADIUS, Swatch, TICK, draw_base, draw_tick, pixels, xy,
 };
 use super::{
     Curve, Distribution, Drawing, HeatMap, INTERVAL, LinePoint, LineSeries, Lines, LinesPanel,
@@ -56,7 +56,7 @@ impl<'a> Frame<'a> {
         let labels = left.iter().map(Axis::label_width).fold(0.0, f64::max);
         let widest = if has_names_at_ends { NAME.widest(names.iter().copied()) } else { 0.0 };
         let name_room = if widest == 0.0 { 12.0 } else { BEFORE_NAME + widest.min(NAME_WIDTH_MAX) };
-        let sides = (MARGIN + labels, RIGHT - name_room);
+        let sides = (MARGIN + labels, canvas.right() - name_room);
         Self { names, has_names_at_ends, height, sides }
     }
 
@@ -190,6 +190,7 @@ impl Drawing for Lines {
         for (index, (panel, y)) in self.panels.iter().zip(left).enumerate() {
             let area = frame.panel(canvas, panel);
             let y = y.upwards(area);
+            canvas.open_panel(area, Some(&x.axis).filter(|_| x.unlimited.is_none()), &y);
             y.draw_left(canvas, area);
             if index + 1 == self.panels.len() {
                 x.draw(canvas, area, &self.x.title());
@@ -207,6 +208,8 @@ impl Drawing for Lines {
                 });
                 ends.push((series.name.as_str(), look, xy(x.place(last.x), y.place(last.y))));
             }
+            panel.draw_limits(canvas, area, &y);
+            canvas.close_group();
             frame.draw_names(canvas, area, ends);
         }
     }
@@ -243,12 +246,32 @@ impl LinesPanel {
         self.series.iter().flat_map(LineSeries::known)
     }
 
+    /// A threshold far above all values would press them together: it is not drawn.
     fn axis(&self) -> Axis {
-        let values: Vec<f64> =
+        let mut values: Vec<f64> =
             self.points().flat_map(|point| with_ends(point.y, point.interval)).collect();
+        let highest = values.iter().copied().fold(0.0, f64::max);
+        let limits = self.limits.iter().map(|limit| limit.value);
+        values.extend(limits.filter(|limit| *limit <= LIMIT_MOST * highest));
         Axis::round(self.y.scale, &values)
     }
+
+    /// A line with its name for each threshold that the axis has.
+    fn draw_limits(&self, canvas: &mut Canvas, area: Area, y: &Axis) {
+        for limit in self.limits.iter().filter(|limit| y.holds(limit.value)) {
+            let at = y.place(limit.value);
+            canvas.element("g").set("class", "limit").open();
+            let line = canvas.stroke(xy(area.left, at), xy(area.right, at), Paint::Bad);
+            line.set("stroke-dasharray", "6 4").end();
+            let letters = TICK.anchored(Anchor::Start).painted(Paint::Bad);
+            canvas.fitted_text(xy(area.left + 4.0, at - 5.0), letters, &limit.name, 300.0);
+            canvas.close_group();
+        }
+    }
 }
+
+/// The highest threshold that is drawn, as a multiple of the highest value.
+const LIMIT_MOST: f64 = 3.0;
 
 /// A value with the ends of its interval.
 pub(super) fn with_ends(value: f64, interval: Option<(f64, f64)>) -> impl Iterator<Item = f64> {
@@ -332,6 +355,7 @@ impl Drawing for Timeline {
         for (index, (panel, y)) in self.panels.iter().zip(left).enumerate() {
             let area = frame.panel(canvas, panel);
             let y = y.upwards(area);
+            canvas.open_panel(area, Some(&x), &y);
             // Where nothing is known there is no line, and the ground is shaded.
             for (first, last) in panel.gaps() {
                 let sides = (x.place(self.begin(first)), x.place(self.begin(last + 1)));
@@ -348,6 +372,7 @@ impl Drawing for Timeline {
                 canvas.top += 22.0;
             }
             let ends = self.draw_series(canvas, panel, &frame.names, (&x, &y, area.bottom));
+            canvas.close_group();
             frame.draw_names(canvas, area, ends);
             bottom = area.bottom;
         }
@@ -432,6 +457,7 @@ impl Timeline {
         const BANDS_MAX: usize = 240;
         let steps = self.steps();
         let stride = steps.div_ceil(BANDS_MAX).max(1);
+        canvas.element("g").set("class", "bands").open();
         for step in (0..steps).step_by(stride) {
             let mut parts = vec![fmt::seconds(self.moment(step))];
             parts.extend(all_series(&self.panels).map(|(panel, series)| {
@@ -443,6 +469,7 @@ impl Timeline {
             let band = canvas.rectangle(Area::new(sides, vertical)).unseen();
             band.tip(&parts.join(" · ")).end();
         }
+        canvas.close_group();
     }
 }
 
@@ -500,7 +527,7 @@ fn reserve_area(
     canvas.top += LABEL.size;
     canvas.text(xy(MARGIN, canvas.top), LABEL.anchored(Anchor::Start), title);
     canvas.top += 15.0;
-    let area = canvas.area((MARGIN + left.label_width(), RIGHT - before_edge), height);
+    let area = canvas.area((MARGIN + left.label_width(), canvas.right() - before_edge), height);
     canvas.top += BELOW;
     area
 }
@@ -533,12 +560,14 @@ impl Drawing for Distribution {
         let area = reserve_area(canvas, "share of values at or below", &y, (16.0, 310.0));
         let x = self.axis(&values).across((area.left, area.right));
         let y = y.upwards(area);
+        canvas.open_panel(area, Some(&x), &y);
         draw_grid(canvas, area, (&x, &y), &self.x.title());
         for (index, curve) in self.curves.iter().enumerate() {
             canvas.series(&curve.name, |canvas| {
                 curve.draw(canvas, Look::new(index), (&x, &y), &self.x);
             });
         }
+        canvas.close_group();
     }
 
     /// A row for each share, a column for each curve.
@@ -767,6 +796,7 @@ impl Drawing for Pareto {
         let area = reserve_area(canvas, &self.y.title(), &y, (12.0, 340.0));
         let x = Axis::round(self.x.scale, &xs).across((area.left, area.right - INSET));
         let y = y.upwards(area);
+        canvas.open_panel(area, Some(&x), &y);
         draw_grid(canvas, area, (&x, &y), &self.x.title());
         let frontier = frontier(&points, (&x, &y));
         if 1 < frontier.len() {
@@ -784,6 +814,7 @@ impl Drawing for Pareto {
                 }
             });
         }
+        canvas.close_group();
     }
 
     fn table(&self) -> Table {
@@ -861,7 +892,7 @@ fn labels(
     let marks = points.iter().map(|point| around(point.place(axes), 6.0));
     let mut taken: Vec<Area> = marks.collect();
     let lines = obstructing_lines(points, axes);
-    let bounds = Area { right: RIGHT, top: area.top - 12.0, ..area };
+    let bounds = Area { right: area.right + INSET, top: area.top - 12.0, ..area };
     let mut found = Vec::new();
     for point in points {
         let width = TICK.width(&TICK.shortened(&point.label, POINT_NAME_WIDTH_MAX));

@@ -5,7 +5,9 @@
 //! a print without colour still reads.
 
 mod canvas;
+pub mod card;
 mod lines;
+pub mod picture;
 mod rows;
 
 use canvas::Canvas;
@@ -53,7 +55,17 @@ impl Chart {
 
     /// The whole picture. The same numbers give the same bytes.
     pub fn to_svg(&self, theme: Theme) -> String {
-        let mut canvas = Canvas::new(self, theme);
+        self.drawn(theme, false)
+    }
+
+    /// The same for a page on a phone: half as wide, with letters of the same size.
+    pub(crate) fn to_narrow_svg(&self) -> String {
+        let id = format!("{}-narrow", self.id);
+        Self { id, ..self.clone() }.drawn(Theme::Page, true)
+    }
+
+    fn drawn(&self, theme: Theme, narrow: bool) -> String {
+        let mut canvas = Canvas::new(self, theme, narrow);
         self.plot.drawing().draw(&mut canvas);
         canvas.finish(self)
     }
@@ -127,7 +139,8 @@ impl Measure {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum ScaleKind {
     /// Equal differences are equally far, from zero.
     Linear,
@@ -143,6 +156,15 @@ pub struct Panel<T> {
     pub heading: String,
     pub y: Measure,
     pub series: Vec<Series<T>>,
+    /// Thresholds to draw across it.
+    pub limits: Vec<PanelLimit>,
+}
+
+/// A threshold on what a panel measures, such as an SLO.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PanelLimit {
+    pub name: String,
+    pub value: f64,
 }
 
 #[derive(Clone, Debug, PartialEq)]

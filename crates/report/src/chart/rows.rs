@@ -3,7 +3,7 @@
 
 use super::canvas::{
     Anchor, Area, Axis, BELOW, Canvas, Entry, Fill, HATCHINGS, LABEL, Look, MARGIN, NAME, Paint,
-    Point, RIGHT, Swatch, TICK, xy,
+    Point, Swatch, TICK, xy,
 };
 use super::lines::{TIME_LABEL, with_ends};
 use super::{
@@ -38,25 +38,26 @@ impl Drawing for Bars {
         let ends = |bar: &Bar| bar.value.map(|value| with_ends(value, bar.interval));
         let values: Vec<f64> = bars().filter_map(ends).flatten().collect();
         let numbers = bars().map(|bar| TICK.width(&bar.number())).fold(0.0, f64::max);
-        let left = left_of(self.groups.iter().map(|it| it.label.as_str()), LABEL_WIDTH_MAX);
+        let room = canvas.label_room(LABEL_WIDTH_MAX);
+        let left = left_of(self.groups.iter().map(|it| it.label.as_str()), room);
         // Each group with its upper edge and its height.
         let top = canvas.top;
         let groups: Vec<(&BarGroup, f64, f64)> = self
             .groups
             .iter()
             .map(|group| {
-                let height = group.height(thickness);
+                let height = group.height(thickness, room);
                 canvas.top += height;
                 (group, canvas.top - height, height)
             })
             .collect();
-        let area = Area::new((left, RIGHT - numbers - 10.0), (top, canvas.top));
+        let area = Area::new((left, canvas.right() - numbers - 10.0), (top, canvas.top));
         canvas.top += BELOW;
         let x = Axis::round(self.y.scale, &values).across((area.left, area.right));
         x.draw_upright_grid(canvas, area);
         x.draw_below(canvas, area, &self.y.title());
         for (group, top, height) in &groups {
-            group.draw_label(canvas, xy(area.left - 8.0, *top), *height);
+            group.draw_label(canvas, xy(area.left - 8.0, *top), *height, room);
         }
         for (index, name) in names.iter().enumerate() {
             canvas.series(name, |canvas| {
@@ -91,18 +92,18 @@ impl Drawing for Bars {
 }
 
 impl BarGroup {
-    fn height(&self, thickness: f64) -> f64 {
+    fn height(&self, thickness: f64, label_room: f64) -> f64 {
         const GAP: f64 = 12.0;
         const TWO_LINES: f64 = 42.0;
         let bars = self.bars.len().max(1) as f64 * thickness + GAP;
-        if LABEL_WIDTH_MAX < NAME.width(&self.label) { bars.max(TWO_LINES) } else { bars }
+        if label_room < NAME.width(&self.label) { bars.max(TWO_LINES) } else { bars }
     }
 
-    fn draw_label(&self, canvas: &mut Canvas, at: Point, height: f64) {
+    fn draw_label(&self, canvas: &mut Canvas, at: Point, height: f64, room: f64) {
         const LINE: f64 = 15.0;
         let letters = NAME.anchored(Anchor::End);
         let lines_max = if height < 2.1 * LINE { 1 } else { 2 };
-        let lines = letters.wrapped(&self.label, LABEL_WIDTH_MAX, lines_max);
+        let lines = letters.wrapped(&self.label, room, lines_max);
         let first = at.y + height / 2.0 + 4.5 - LINE * (lines.len() as f64 - 1.0) / 2.0;
         for (index, line) in lines.iter().enumerate() {
             let whole = if line.ends_with('…') { &self.label } else { line };
@@ -162,7 +163,7 @@ impl Bar {
         let sign = if self.failed { "" } else { fmt::NOTHING };
         let text = format!("{sign} {}", self.note.as_deref().unwrap_or_default());
         let letters = TICK.anchored(Anchor::Start);
-        let short = letters.shortened(text.trim(), NOTE_WIDTH_MAX);
+        let short = letters.shortened(text.trim(), NOTE_WIDTH_MAX.min(row.right - row.left));
         let mut from = row.left + 7.0;
         if self.failed {
             canvas.cross(xy(from + 4.0, middle));
@@ -192,8 +193,9 @@ impl Drawing for Shares {
             Entry::series(class.name.as_str(), Swatch::Surface(*fill))
         };
         canvas.legend(met.map(|(_, found)| entry(found)).collect());
-        let left = left_of(self.rows.iter().map(|row| row.label.as_str()), LABEL_WIDTH_MAX);
-        let area = canvas.area((left, RIGHT - 16.0), ROW * self.rows.len() as f64);
+        let room = canvas.label_room(LABEL_WIDTH_MAX);
+        let left = left_of(self.rows.iter().map(|row| row.label.as_str()), room);
+        let area = canvas.area((left, canvas.right() - 16.0), ROW * self.rows.len() as f64);
         canvas.top += BELOW;
         let named = [0.0, 25.0, 50.0, 75.0, 100.0].map(|share| (share, format!("{share} %")));
         let x = Axis::new(ScaleKind::Linear, (0.0, 100.0), named.to_vec());
@@ -238,7 +240,7 @@ impl Shares {
         (x, area, top): (&Axis, Area, f64),
     ) {
         let (start, at) = (TICK.anchored(Anchor::Start), xy(area.left - 8.0, top + 15.5));
-        canvas.fitted_text(at, NAME.anchored(Anchor::End), &row.label, LABEL_WIDTH_MAX);
+        canvas.fitted_text(at, NAME.anchored(Anchor::End), &row.label, at.x - MARGIN);
         if row.total() == 0 {
             let text = format!("{} no {}", fmt::NOTHING, self.counted);
             canvas.text(xy(area.left + 7.0, at.y), start, &text);
@@ -304,10 +306,11 @@ impl Drawing for Gantt {
         canvas.legend(entries);
         canvas.top += 2.0;
         let labels = TICK.widest(self.rows.iter().map(|row| row.label.as_str()));
-        let left = MARGIN + labels.min(GANTT_LABEL_WIDTH_MAX) + 8.0;
+        let label_room = canvas.label_room(GANTT_LABEL_WIDTH_MAX);
+        let left = MARGIN + labels.min(label_room) + 8.0;
         let count = self.rows.len() as f64;
         let pitch = (GANTT_HEIGHT_WANTED / count).clamp(7.0, 18.0);
-        let area = canvas.area((left, RIGHT - 12.0), pitch * count);
+        let area = canvas.area((left, canvas.right() - 12.0), pitch * count);
         canvas.top += BELOW;
         let ends = |row: &GanttRow| [row.begins(), row.sent_s, row.ended_s];
         let moments = || self.rows.iter().flat_map(ends).filter(|moment| moment.is_finite());
@@ -322,7 +325,7 @@ impl Drawing for Gantt {
             let (y, letters) = (middle(index), TICK.anchored(Anchor::End));
             if free_from <= y {
                 let at = xy(area.left - 8.0, y + 4.0);
-                canvas.fitted_text(at, letters, &row.label, GANTT_LABEL_WIDTH_MAX);
+                canvas.fitted_text(at, letters, &row.label, label_room);
                 free_from = y + 14.0;
             }
         }
@@ -473,8 +476,9 @@ impl Drawing for Tiles {
         if let Some(bounds) = &bounds {
             self.draw_legend(canvas, bounds);
         }
-        let left = left_of(self.rows.iter().map(|row| row.label.as_str()), LABEL_WIDTH_MAX);
-        let width = ((RIGHT - left) / self.columns.len() as f64).min(WIDTH_MAX);
+        let room = canvas.label_room(LABEL_WIDTH_MAX);
+        let left = left_of(self.rows.iter().map(|row| row.label.as_str()), room);
+        let width = ((canvas.right() - left) / self.columns.len() as f64).min(WIDTH_MAX);
         canvas.top += LABEL.size;
         let (at, room) = (xy(MARGIN, canvas.top + 15.0), (left - MARGIN - 10.0).max(60.0));
         canvas.fitted_text(at, LABEL.anchored(Anchor::Start), &self.across, room);
@@ -487,7 +491,7 @@ impl Drawing for Tiles {
         for row in &self.rows {
             let top = canvas.top;
             let at = xy(left - 8.0, top + TILE_HEIGHT / 2.0 + 4.5);
-            canvas.fitted_text(at, NAME.anchored(Anchor::End), &row.label, LABEL_WIDTH_MAX);
+            canvas.fitted_text(at, NAME.anchored(Anchor::End), &row.label, at.x - MARGIN);
             for (index, tile) in row.tiles.iter().take(self.columns.len()).enumerate() {
                 let Some(tile) = tile else { continue };
                 let x = left + index as f64 * width;

@@ -8,7 +8,9 @@ use base64::engine::general_purpose::STANDARD;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use sha2::{Digest, Sha256};
 
-use super::{Align, Badge, Block, Card, Cell, Document, Ids, Mood, Section, Span, Table, Text};
+use super::{
+    Align, Badge, Block, Card, Cell, Document, Download, Ids, Mood, Section, Span, Table, Text,
+};
 use crate::chart::{Chart, Theme, variables};
 use crate::escape;
 
@@ -19,10 +21,17 @@ pub const SCRIPT: &str = include_str!("html/page.js");
 const BYTES_MAX: usize = 2_000_000;
 /// Tables of charts that have more rows than this stay folded in print.
 const PRINTED_ROWS: usize = 40;
-/// The bytes that charts may have, in steps, until the page is small enough: drawings with tooltips, then
-/// tables of their numbers, and last all drawings. Tooltips go first, because the tables have their numbers.
-const LIMITS: [[usize; 4]; 3] =
-    [[48_000, 24_000, 12_000, 0], [16_000, 6_000, 2_000, 0], [32_000, 16_000, 8_000, 0]];
+/// The bytes that charts may have, in steps, until the page is small enough: folded drawings for phones,
+/// drawings with tooltips, tables of their numbers, other drawings for phones, and last all drawings. Where
+/// there is none for a phone, the other is scrolled; tooltips go before tables, because the tables have their
+/// numbers.
+const LIMITS: [[usize; 4]; 5] = [
+    [24_000, 12_000, 6_000, 0],
+    [48_000, 24_000, 12_000, 0],
+    [16_000, 6_000, 2_000, 0],
+    [24_000, 12_000, 6_000, 0],
+    [32_000, 16_000, 8_000, 0],
+];
 const TABLE_LEFT_OUT: &str = "The table of these numbers is left out, because the page would be \
                               larger than two megabytes; the stored summaries have them.";
 const CHART_LEFT_OUT: &str = "The chart is left out, because the page would be larger than two \
@@ -60,11 +69,11 @@ pub fn render_served(document: &Document, served: &Served) -> String {
 
 /// Blocks alone, for pages that are not documents.
 pub fn fragment(blocks: &[Block]) -> Markup {
-    Page { ids: Ids::default(), room: [usize::MAX; 3] }.blocks(blocks)
+    Page { ids: Ids::default(), room: [usize::MAX; LIMITS.len()], is_folded: false }.blocks(blocks)
 }
 
 fn render_small(document: &Document, served: Option<&Served>) -> String {
-    let mut room = [usize::MAX; 3];
+    let mut room = [usize::MAX; LIMITS.len()];
     let mut html = render_within(document, room, served);
     for (kind, limit) in (0..).zip(LIMITS).flat_map(|(kind, limits)| limits.map(|it| (kind, it))) {
         if html.len() < BYTES_MAX {
@@ -76,8 +85,12 @@ fn render_small(document: &Document, served: Option<&Served>) -> String {
     html
 }
 
-fn render_within(document: &Document, room: [usize; 3], served: Option<&Served>) -> String {
-    let mut page = Page { ids: Ids::default(), room };
+fn render_within(
+    document: &Document,
+    room: [usize; LIMITS.len()],
+    served: Option<&Served>,
+) -> String {
+    let mut page = Page { ids: Ids::default(), room, is_folded: false };
     // The page's own ids come first, so that no section can take them.
     for own in ["content", "contents", "inferometer-report", "theme", "tip"] {
         page.ids.give(own);
@@ -98,6 +111,7 @@ fn render_within(document: &Document, room: [usize; 3], served: Option<&Served>)
                         button #theme type="button" hidden { "Theme: auto" }
                         h1 { (text(&document.title)) }
                         @if !lead.subject.is_empty() { (facts("subject", &lead.subject)) }
+                        @if !document.downloads.is_empty() { (downloads(&document.downloads)) }
                     }
                 }
                 div.page {
@@ -241,6 +255,23 @@ fn facts(class: &str, facts: &[(String, Text)]) -> Markup {
     }
 }
 
+/// Links to files beside the page, and to those that it carries.
+fn downloads(files: &[Download]) -> Markup {
+    let link = |file: &Download| match &file.inside {
+        Some((media, text)) => format!("data:{media};base64,{}", STANDARD.encode(text)),
+        // Never the scheme of another address.
+        None => format!("./{}", file.name),
+    };
+    html! {
+        p.downloads {
+            "Download:"
+            @for file in files {
+                " " a href=(text(&link(file))) download=(text(&file.name)) { (text(&file.title)) }
+            }
+        }
+    }
+}
+
 /// A box that scrolls by itself, also by keys.
 fn region(class: &str, label: &str, inside: &Markup) -> Markup {
     html! { div class=(class) tabindex="0" role="region" aria-label=(text(label)) { (inside) } }
@@ -249,7 +280,9 @@ fn region(class: &str, label: &str, inside: &Markup) -> Markup {
 /// What all parts of a page share.
 struct Page {
     ids: Ids,
-    room: [usize; 3],
+    room: [usize; LIMITS.len()],
+    /// Whether what is written now is folded.
+    is_folded: bool,
 }
 
 impl Page {
@@ -321,14 +354,18 @@ impl Page {
                 }
             }
             Block::Verdict(verdict) => badge(verdict),
-            Block::Details { summary, blocks } => html! {
-                details.fold { summary { (text(summary)) } (self.blocks(blocks)) }
-            },
+            Block::Details { summary, blocks } => {
+                let before = std::mem::replace(&mut self.is_folded, true);
+                let blocks = self.blocks(blocks);
+                self.is_folded = before;
+                html! { details.fold { summary { (text(summary)) } (blocks) } }
+            }
         }
     }
 
     fn figure(&mut self, chart: &Chart) -> Markup {
-        let [tips_max, table_max, drawing_max] = self.room;
+        let [folded_max, tips_max, table_max, open_max, drawing_max] = self.room;
+        let narrow_max = if self.is_folded { folded_max } else { open_max };
         let id = self.ids.give(&chart.id);
         // Names inside the drawing begin with its id, which must be unique.
         let chart = &Chart { id: id.clone(), ..chart.clone() };
@@ -336,6 +373,12 @@ impl Page {
         if tips_max < drawing.len() {
             drawing = without_tips(&drawing);
         }
+        let narrow = chart.to_narrow_svg();
+        let has_narrow = narrow.len() <= narrow_max.min(drawing_max);
+        if has_narrow {
+            drawing += &narrow;
+        }
+        let plot = if has_narrow { "plot fits" } else { "plot" };
         let numbers = chart.table();
         let class = if PRINTED_ROWS < numbers.rows.len() { "numbers long" } else { "numbers" };
         let table = self.table(&numbers);
@@ -344,8 +387,8 @@ impl Page {
                 figcaption {
                     strong.chart-title { (text(&chart.title)) } " " span { (text(&chart.finding)) }
                 }
-                @if drawing.len() <= drawing_max {
-                    (region("plot", &format!("Chart: {}", chart.title), &PreEscaped(drawing)))
+                @if has_narrow || drawing.len() <= drawing_max {
+                    (region(plot, &format!("Chart: {}", chart.title), &PreEscaped(drawing)))
                 } @else {
                     p.n { (CHART_LEFT_OUT) }
                 }

@@ -115,6 +115,19 @@ pub(crate) fn highest_output_card(rows: &[Row<'_>]) -> Option<Card> {
     Some(card(label, number(value), "tok/s", detail, card_reservation(row, output)))
 }
 
+/// The row whose output tokens cost least; `None` where the server has no price.
+pub(crate) fn lowest_cost_card(rows: &[Row<'_>]) -> Option<Card> {
+    let cost = metric::COST_PER_MILLION_OUTPUT_TOKENS.quantity();
+    let known = rows.iter().filter_map(|row| Some((row, row.value(cost)?)));
+    let (row, value) = known.min_by(|a, b| a.1.total_cmp(&b.1))?;
+    let (label, detail) = if rows.len() == 1 {
+        ("Cost per M output tokens", uncertainty(&row.quantity(cost)))
+    } else {
+        ("Lowest cost per M output tokens", row.name.clone())
+    };
+    Some(card(label, number(value), "", detail, card_reservation(row, cost)))
+}
+
 /// Requests of all rows that ended ok.
 pub(crate) fn requests_card(rows: &[Row<'_>]) -> Card {
     let tally = rows.iter().map(Row::tally).fold(Tally::default(), Tally::plus);

@@ -8,14 +8,15 @@ mod run;
 use std::collections::BTreeMap;
 
 use inferometer_model::Outcome;
+use inferometer_model::spec::{Limit, Slo};
 use inferometer_model::study::Level;
 
 pub(super) use self::run::*;
 use super::prelude::*;
 pub(super) use crate::chart::measure;
 use crate::chart::{
-    Bar, BarGroup, Bars, LinePoint, LineSeries, Lines, LinesPanel, Measure, Pareto, ParetoPoint,
-    Plot, ScaleKind, ShareClass, ShareRow, Shares,
+    Bar, BarGroup, Bars, LinePoint, LineSeries, Lines, LinesPanel, Measure, PanelLimit, Pareto,
+    ParetoPoint, Plot, ScaleKind, ShareClass, ShareRow, Shares,
 };
 
 /// Between values that their intervals do not tell apart.
@@ -104,6 +105,65 @@ pub(super) fn energy(series: &[Series<'_>]) -> Option<Chart> {
     })
 }
 
+/// Cost of a million tokens at each load. `None` where the server has no price.
+pub(super) fn cost(series: &[Series<'_>]) -> Option<Chart> {
+    let of_output = metric::COST_PER_MILLION_OUTPUT_TOKENS.quantity();
+    let wanted = [
+        ("Of a million output tokens", of_output, "in the currency of the price"),
+        (
+            "Of a million tokens, read and written",
+            metric::COST_PER_MILLION_TOKENS.quantity(),
+            "in the currency of the price",
+        ),
+    ];
+    against_load(series, ("cost-by-level", "Cost"), &wanted, |one| {
+        growth(one, "A million output tokens cost", of_output, number, false)
+    })
+}
+
+/// Cost of a million output tokens against the speed that each user gets.
+pub(super) fn cost_against_speed(series: &[Series<'_>]) -> Option<Chart> {
+    let point = |one: &Series<'_>, row: &Row<'_>| {
+        let reservation = row.reservation();
+        let speed = row.quantity(&metric::PER_USER_THROUGHPUT);
+        let cost = row.quantity(&metric::COST_PER_MILLION_OUTPUT_TOKENS);
+        Some(ParetoPoint {
+            series: one.name.clone(),
+            label: row.level.map_or_else(|| row.name.clone(), |level| level_name(level.level)),
+            x: speed.mean?,
+            y: cost.mean?,
+            x_interval: pair(speed.doubt()),
+            y_interval: pair(cost.doubt()),
+            on_frontier: false,
+            hollow: reservation.is_some(),
+            note: reservation,
+        })
+    };
+    let points = series.iter().flat_map(|one| one.rows.iter().filter_map(|row| point(one, row)));
+    let mut points: Vec<ParetoPoint> = points.collect();
+    if points.len() < 2 {
+        return None;
+    }
+    // Less is better here.
+    points.iter_mut().for_each(|point| point.y = -point.y);
+    mark_frontier(&mut points);
+    points.iter_mut().for_each(|point| point.y = -point.y);
+    let lowest = points.iter().min_by(|a, b| a.y.total_cmp(&b.y))?;
+    let finding = format!(
+        "A million output tokens cost least at {} with {}, where each user gets {} tok/s.",
+        fmt::joined(&[if 1 < series.len() { &lowest.series } else { "" }, &lowest.label]),
+        number(lowest.y),
+        number(lowest.x),
+    );
+    let n =
+        format!("{}; costs in the currency of the price", counted(points.len() as u64, "level"));
+    let x = measure("Speed for each user", "tok/s", ScaleKind::Linear);
+    let y = measure("Cost of a million output tokens", "", ScaleKind::Linear);
+    let title = "Cost of output tokens against speed for each user";
+    let plot = Plot::Pareto(Pareto { x, y, points });
+    Some(Chart::new("cost-against-speed", title, finding, n, plot))
+}
+
 /// Panels of quantities over the load; `sentence` is about one series, without a full stop.
 fn against_load(
     series: &[Series<'_>],
@@ -155,7 +215,7 @@ pub(super) fn lines_panel(
     series: Vec<LineSeries>,
 ) -> Option<LinesPanel> {
     let has_points = series.iter().any(|one| !one.points.is_empty());
-    has_points.then(|| LinesPanel { heading: heading.to_owned(), y, series })
+    has_points.then(|| LinesPanel { heading: heading.to_owned(), y, series, limits: Vec::new() })
 }
 
 /// `None` with fewer than two levels that have a load and a value.
@@ -179,12 +239,32 @@ fn lines(series: &[Series<'_>], wanted: &[Wanted<'_>]) -> Option<Lines> {
             let points: Vec<LinePoint> = one.rows.iter().filter_map(point).collect();
             (!points.is_empty()).then(|| LineSeries { name: one.name.clone(), points })
         };
-        let series = series.iter().filter_map(line).collect();
-        lines_panel(title, measure("", unit, ScaleKind::Linear), series)
+        let lines = series.iter().filter_map(line).collect();
+        let panel = lines_panel(title, measure("", unit, ScaleKind::Linear), lines)?;
+        Some(LinesPanel { limits: limits(series, *quantity), ..panel })
     };
     let panels: Vec<LinesPanel> = wanted.iter().filter_map(panel).collect();
     let drawn = panels.first()?.series.iter().map(|one| one.points.len()).max()?;
     (2 <= drawn).then_some(Lines { x, ticks_at_points: true, panels })
+}
+
+/// The SLOs on a quantity, as the runs were judged by them.
+fn limits(series: &[Series<'_>], quantity: Quantity) -> Vec<PanelLimit> {
+    let Some(run) = series.iter().flat_map(|one| &one.rows).find_map(|row| row.drawn()) else {
+        return Vec::new();
+    };
+    let of_requests = run.request_slos.iter().flat_map(|slos| &slos.promises);
+    let of_requests = of_requests.map(|slo| (&slo.promise, Some(&slo.metric)));
+    let slos = run.slos.iter().map(|slo| (&slo.promise, slo.metric.as_ref())).chain(of_requests);
+    let limit = |(text, metric): (&String, Option<&String>)| {
+        let slo: Slo = text.parse().ok()?;
+        let of_statistic = slo.statistic.as_deref().map(Statistic::named);
+        let is_own = metric.is_some_and(|it| *it == quantity.metric().name)
+            && of_statistic.is_none_or(|it| it == quantity.statistic());
+        let (Limit::Milliseconds(value) | Limit::Plain(value) | Limit::Share(value)) = slo.limit;
+        is_own.then(|| PanelLimit { name: format!("SLO {text}"), value })
+    };
+    slos.filter_map(limit).collect()
 }
 
 /// The first panel of the throughput as text, in the notation that Markdown readers draw.

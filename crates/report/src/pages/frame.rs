@@ -42,7 +42,8 @@ pub(crate) fn page(
     let badge = badge(about.verdict, about.simulated.is_some(), why.0, why.1);
     let lead = lead(about, badge, headline);
     let footer = footer(about, narrative);
-    let page = Document { header: header(about, narrative), title, lead, sections, footer };
+    let header = header(about, narrative);
+    let page = Document { header, title, lead, sections, footer, ..Document::default() };
     mark_simulated(page, about.simulated.as_deref())
 }
 
@@ -51,7 +52,8 @@ pub(crate) fn mark_simulated(mut page: Document, model_error: Option<&str>) -> D
     fn mark_blocks(blocks: &mut [Block]) {
         for block in blocks {
             if let Block::Figure(figure) = block {
-                figure.chart.n += ", simulated";
+                let n = figure.chart.n.trim_end_matches('.');
+                figure.chart.n = format!("{n}, simulated");
             } else if let Block::Details { blocks, .. } = block {
                 mark_blocks(blocks);
             }
@@ -115,8 +117,10 @@ pub(crate) fn lead(about: &About<'_>, badge: Badge, headline: Vec<Card>) -> Lead
     let mut subject = facts([
         ("Model", about.models.join(", ")),
         ("Hardware", system::hardware(&about.servers)),
+        ("Server", system::software(&about.servers)),
         ("Date", fmt::day(about.started)),
     ]);
+    subject.retain(|(_, text)| *text != plain(NOTHING));
     subject.extend(about.more.clone().map(|(key, value)| (key.to_owned(), plain(value))));
     let several = 1 < about.servers.len();
     for (name, run) in &about.servers {
@@ -292,7 +296,7 @@ pub(crate) fn section(
     Section { id: id.to_owned(), ..Section::new(title, Vec::new()) }.with(blocks)
 }
 
-pub(crate) fn executive_summary(narrative: &Narrative) -> Section {
+fn executive_summary(narrative: &Narrative) -> Section {
     let mut text: Text = Vec::new();
     for sentence in &narrative.summary {
         text.extend((!text.is_empty()).then(|| Span::Plain(" ".to_owned())));
@@ -300,6 +304,24 @@ pub(crate) fn executive_summary(narrative: &Narrative) -> Section {
     }
     let summary = (!text.is_empty()).then_some(Block::Paragraph(text));
     section("executive-summary", "Executive Summary", summary).with(authorship(narrative))
+}
+
+/// The summary below the main chart, which is taken out of the section of charts.
+pub(crate) fn summary_with_chart(narrative: &Narrative, charts: &mut Section) -> Section {
+    let mut summary = executive_summary(narrative);
+    let first = charts.blocks.iter().position(|block| matches!(block, Block::Figure(_)));
+    let chart = first.map(|first| charts.blocks.remove(first));
+    summary.blocks.splice(0..0, chart);
+    summary
+}
+
+/// The command that made a result, with the seed that it drew.
+pub(crate) fn command(run: Option<&Summary>, seed: u64) -> Option<Block> {
+    let mut text = run?.run.command.clone()?;
+    if !text.contains("--seed") {
+        let _ = write!(text, " --seed {seed}");
+    }
+    Some(Block::Code { language: "sh", text: text + "\n" })
 }
 
 /// A seed, and how the same requests are sent again.

@@ -48,7 +48,12 @@ pub fn page(input: &SuiteInput<'_>) -> Option<Document> {
     let mut lead = frame::lead(&about, badge, headline(view));
     let presets: Vec<String> =
         (0_u32..).zip(&matrix.presets).map(|(index, _)| view.preset(index)).collect();
-    let hardware = format!("{}: {}", counted(presets.len() as u64, "preset"), presets.join(", "));
+    let gpus = distinct(matrix.presets.iter().filter_map(|preset| preset.gpu_type.as_ref()));
+    let gpus: Vec<String> = gpus.iter().map(|kind| terminal_line(kind, NAME_CHARS_MAX)).collect();
+    let gpus = if gpus.is_empty() { String::new() } else { format!("; {}", list(&gpus)) };
+    let presets_with_names = presets.join(", ");
+    let hardware =
+        format!("{}: {presets_with_names}{gpus}", counted(presets.len() as u64, "preset"));
     for (key, text) in &mut lead.subject {
         match key.as_str() {
             "Hardware" => *text = plain(hardware.clone()),
@@ -76,6 +81,7 @@ pub fn page(input: &SuiteInput<'_>) -> Option<Document> {
         lead,
         sections: sections(view),
         footer: frame::footer(&about, &narrative),
+        ..Document::default()
     };
     Some(frame::mark_simulated(page, about.simulated.as_deref()))
 }
@@ -96,8 +102,8 @@ fn sections(view: View<'_>) -> Vec<Section> {
     let description = view.matrix.description.as_deref().map(Block::paragraph);
     let blocks = description.into_iter().chain([Block::List(summary(view))]);
     let mut sections = vec![section("summary", "Summary", blocks)];
-    sections.extend(winners(view));
     sections.extend(overview(view));
+    sections.extend(winners(view));
     sections.push(servers::setup(view));
     let contexts = distinct(view.matrix.sections.iter().map(|section| section.context));
     sections.extend(contexts.into_iter().map(|context| results(view, context)));
@@ -111,7 +117,7 @@ fn sections(view: View<'_>) -> Vec<Section> {
     }
     sections.push(section("belief", "Validity", notices));
     sections.push(method(view));
-    sections.push(set::provenance(view.set));
+    sections.push(set::provenance(view.set, None));
     sections
 }
 
@@ -138,6 +144,7 @@ fn best_card(view: View<'_>, model: u32, figure: MatrixFigure) -> Option<Card> {
     let row = view.row(winner.row)?;
     let across = view.figure(row, figure);
     let mut detail = vec![view.deployment(row)];
+    detail.extend(view.gpus(row.preset));
     detail.extend(row.context.map(context_words));
     detail.extend(view.level(row.level));
     detail.extend(across.doubt().map(|_| uncertainty(across)));
@@ -672,6 +679,13 @@ impl<'a> View<'a> {
     fn preset(&self, index: u32) -> String {
         let preset = self.matrix.presets.get(index as usize);
         preset.map_or_else(|| NOTHING.to_owned(), |it| terminal_line(&it.name, NAME_CHARS_MAX))
+    }
+
+    /// The GPUs of a preset, such as `2 × NVIDIA L40S`, as far as the matrix file names them.
+    fn gpus(&self, index: u32) -> Option<String> {
+        let preset = self.matrix.presets.get(index as usize)?;
+        let kind = terminal_line(preset.gpu_type.as_ref()?, NAME_CHARS_MAX);
+        Some(preset.gpus.map_or_else(|| kind.clone(), |number| format!("{number} × {kind}")))
     }
 
     /// The indices of the models.

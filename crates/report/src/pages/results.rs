@@ -73,6 +73,7 @@ pub fn results_page(results: &[ToolResult], words: &PageWords) -> Document {
         lead: Lead { alert: None, subject, verdict: badge(results), headline: headline(&lines) },
         sections: sections(&lines, words),
         footer: plain(format!("{made_from}Inferometer {}.", words.tool_version)),
+        ..Document::default()
     }
 }
 
@@ -90,7 +91,7 @@ fn sections(lines: &[Line<'_>], words: &PageWords) -> Vec<Section> {
             charts(charts::Group::Throughput),
         ),
         section("distributions", "Median and tail", charts(charts::Group::Distributions)),
-        section("results", "Results", [table(lines)]),
+        section("results", "Results", tables(lines)),
         section("meanings", "Definitions", definitions(lines, words)),
     ];
     sections.into_iter().filter_map(Section::filled).collect()
@@ -282,31 +283,57 @@ fn rows<'a>(lines: &'a [Line<'a>]) -> impl Iterator<Item = ResultRow<'a>> {
     })
 }
 
-fn table(lines: &[Line<'_>]) -> Table {
-    let counted_cell = |get: fn(&ToolResult) -> Option<u64>| {
-        move |(.., it): &ResultRow<'_>| get(it).map_or_else(|| missing(NOT_IN_SOURCE), count_cell)
-    };
-    let mut columns = Columns::new("Configuration", |(line, ..): &ResultRow<'_>| {
+/// Rates of every result, and its latencies in tables of no more columns than a page is wide.
+fn tables(lines: &[Line<'_>]) -> Vec<Table> {
+    const LATENCIES_MAX: usize = 9;
+    let (rates, latencies): (Vec<_>, Vec<_>) = quantities(lines)
+        .into_iter()
+        .partition(|(_, quantity)| matches!(quantity, Quantity::Throughput(_)));
+    let mut tables = vec![rate_table(lines, rates)];
+    for (number, part) in (1..).zip(latencies.chunks(LATENCIES_MAX)) {
+        let columns = with_quantities(result_columns(), part.to_vec());
+        let caption = "Latencies of every result, in milliseconds";
+        let rows = rows(lines).take(ROWS_MAX);
+        tables.push(columns.table(format!("latencies-table-{number}"), caption, rows));
+    }
+    tables
+}
+
+fn result_columns<'a>() -> Columns<'a, ResultRow<'a>> {
+    Columns::new("Configuration", |(line, ..): &ResultRow<'_>| {
         Cell::text(terminal_line(&line.name, NAME_MAX))
     })
     .right("Load", |(line, load, _)| Cell {
         number: *load,
         ..Cell::text(load_words(line.kind, *load))
     })
-    .left("Marks", |(.., it)| {
-        let names: Vec<&str> = it.marks.iter().map(Mark::key).collect();
-        let words: Vec<String> = it.marks.iter().map(mark_words).collect();
-        Cell::text(names.join(", ")).detailed((!words.is_empty()).then(|| words.join("; ")))
+}
+
+fn with_quantities<'a>(
+    columns: Columns<'a, ResultRow<'a>>,
+    quantities: Vec<(String, Quantity)>,
+) -> Columns<'a, ResultRow<'a>> {
+    quantities.into_iter().fold(columns, |columns, (title, quantity)| {
+        columns.right(title, move |(.., it)| estimate_cell(quantity.get(it)))
     })
-    .right("Completed", counted_cell(|it| it.completed))
-    .right("Planned", counted_cell(|it| it.requests_planned))
-    .right("Failed", counted_cell(|it| it.failed))
-    .only_if(rows(lines).any(|(.., it)| it.failed.is_some()))
-    .right("Duration (s)", |(.., it)| number_cell(it.duration_s, number, NOT_IN_SOURCE));
-    for (title, quantity) in quantities(lines) {
-        columns = columns.right(title, move |(.., it)| estimate_cell(quantity.get(it)));
-    }
-    let table = columns.left("From", |(.., it)| source_cell(it)).table(
+}
+
+fn rate_table(lines: &[Line<'_>], rates: Vec<(String, Quantity)>) -> Table {
+    let counted_cell = |get: fn(&ToolResult) -> Option<u64>| {
+        move |(.., it): &ResultRow<'_>| get(it).map_or_else(|| missing(NOT_IN_SOURCE), count_cell)
+    };
+    let columns = result_columns()
+        .left("Marks", |(.., it)| {
+            let names: Vec<&str> = it.marks.iter().map(Mark::key).collect();
+            let words: Vec<String> = it.marks.iter().map(mark_words).collect();
+            Cell::text(names.join(", ")).detailed((!words.is_empty()).then(|| words.join("; ")))
+        })
+        .right("Completed", counted_cell(|it| it.completed))
+        .right("Planned", counted_cell(|it| it.requests_planned))
+        .right("Failed", counted_cell(|it| it.failed))
+        .only_if(rows(lines).any(|(.., it)| it.failed.is_some()))
+        .right("Duration (s)", |(.., it)| number_cell(it.duration_s, number, NOT_IN_SOURCE));
+    let table = with_quantities(columns, rates).left("From", |(.., it)| source_cell(it)).table(
         "results-table",
         "Every result",
         rows(lines).take(ROWS_MAX),
@@ -317,7 +344,7 @@ fn table(lines: &[Line<'_>]) -> Table {
         count(shown as u64),
         count(total as u64)
     );
-    table.noted(["Latencies are in milliseconds."]).noted((shown < total).then_some(cut))
+    table.noted((shown < total).then_some(cut))
 }
 
 /// Quantities that at least one result has, with their titles.

@@ -80,8 +80,10 @@ fn sections(
     let rows = [Row::from_run(summary)];
     let is_full = detail == Detail::Full;
     let mut sections = Vec::new();
+    let mut drawn = section("charts", "Charts", Vec::<Block>::new());
     if is_full {
-        sections.extend(frame::executive_summary(narrative).filled());
+        drawn = drawn.with(run_charts(summary, &rows[0]));
+        sections.extend(frame::summary_with_chart(narrative, &mut drawn).filled());
         sections.push(system::system(&[("", summary)]));
     }
     sections.extend(requirements::page_section(required));
@@ -90,19 +92,7 @@ fn sections(
     let metrics = section("metrics", "Performance", metrics).with(frame::row_texts(narrative, ""));
     sections.extend([metrics, section("steady", "Steady state", steady(summary))]);
     sections.extend(slos(summary).into_iter().chain(groups(summary)));
-    if is_full {
-        let own = [&rows[0]];
-        let drawn = [
-            charts::first_tokens(&own, ""),
-            charts::token_gaps(&own, ""),
-            // All that an API without streams shows.
-            charts::tails(&own, &metric::E2E, ""),
-            charts::course(summary, ""),
-            charts::requests(summary, ""),
-            charts::gaps(summary, ""),
-        ];
-        sections.push(section("charts", "Charts", drawn.into_iter().flatten()));
-    }
+    sections.extend(drawn.filled());
     sections.extend(audit::section(summary));
     if !is_full {
         sections.extend(validity::failures(&rows, detail));
@@ -121,6 +111,20 @@ fn sections(
     }
     sections.extend([validity, provenance(summary)]);
     sections
+}
+
+fn run_charts(summary: &Summary, row: &Row<'_>) -> impl Iterator<Item = Chart> {
+    let own = [row];
+    let drawn = [
+        charts::first_tokens(&own, ""),
+        charts::token_gaps(&own, ""),
+        // All that an API without streams shows.
+        charts::tails(&own, &metric::E2E, ""),
+        charts::course(summary, ""),
+        charts::requests(summary, ""),
+        charts::gaps(summary, ""),
+    ];
+    drawn.into_iter().flatten()
 }
 
 /// Load, extent and lengths in words.
@@ -160,6 +164,7 @@ fn headline(summary: &Summary, rows: &[Row<'_>; 1]) -> Vec<Card> {
         cells::highest_output_card(rows),
         latency_card(summary.latency_origin().ttft()),
         latency_card(&metric::TPOT),
+        cells::lowest_cost_card(rows),
         Some(cells::requests_card(rows)),
     ];
     cards.into_iter().flatten().collect()

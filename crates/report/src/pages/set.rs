@@ -4,9 +4,12 @@ use super::findings::{findings, search_result};
 use super::matrix::{self, brief};
 use super::prelude::*;
 use super::suite;
-use crate::gpus;
+use crate::{comparison, gpus};
 use inferometer_analysis::METRICS;
-use inferometer_analysis::set::{FoundLimit, PointLine, QuestionKind, Served, StudyFacts, Subject};
+use inferometer_analysis::comparison::Side;
+use inferometer_analysis::set::{
+    FoundLimit, PointLine, PointResult, QuestionKind, Served, StudyFacts, Subject,
+};
 use inferometer_model::observations::Simulated;
 use inferometer_model::spec::Lengths;
 use inferometer_model::study::{Dimension, RunOrder};
@@ -43,15 +46,34 @@ pub fn set(input: &SuiteInput<'_>) -> Document {
     let (reason, points) = frame::reason(set.verdict, &set.warnings, &rows);
     let why = plain(format!("{}. {reason}", runs_by_verdict(set)));
     let series = series(set, &by_condition);
-    let mut sections = Vec::from_iter(frame::executive_summary(narrative).filled());
+    let mut figures = figures(set, &series, &rows);
+    let summary = frame::summary_with_chart(narrative, &mut figures);
+    let mut sections = Vec::from_iter(summary.filled());
     sections.extend([system::system(&about.servers), levels(set, &series, &rows, narrative)]);
     sections.extend(found(set, narrative).filled());
-    sections.push(figures(set, &series, &rows));
+    sections.extend(figures.filled());
     sections.extend(frame::recommendations(narrative).filled());
     sections.push(validity::validity_section(&rows, &set.warnings, narrative, None));
-    sections.push(provenance(set));
+    sections.push(provenance(set, rows.iter().find_map(Row::drawn)));
     let title = format!("LLM Inference Benchmark Report{title}");
-    frame::page(&about, title, (why, points), headline(set, &rows), sections, narrative)
+    let mut headline = headline(set, &rows);
+    headline.splice(0..0, against_first(set, input.points));
+    frame::page(&about, title, (why, points), headline, sections, narrative)
+}
+
+/// How much the other servers of a set differ from the first.
+fn against_first(set: &SetSummary, points: &[PointResult]) -> Vec<Card> {
+    let few = 2..=SPOTS_MAX;
+    if !few.contains(&set.conditions.len()) || points.is_empty() {
+        return Vec::new();
+    }
+    let sides = (0_u32..).zip(&set.conditions).map(|(index, condition)| {
+        let own = points.iter().filter(|result| result.point.condition == index);
+        let results = own.map(|result| result.summary.clone()).collect();
+        let (name, source) = (condition.name.clone(), set.set.clone());
+        Side { name, source, results, rows: Vec::new(), failed: Vec::new(), suite: None }
+    });
+    comparison::cards(&sides.collect::<Vec<_>>())
 }
 
 /// The facts at the top of a page about a set.
@@ -274,9 +296,11 @@ fn headline(set: &SetSummary, rows: &[Row<'_>]) -> Vec<Card> {
         cells::highest_output_card(rows),
         least(&ttft.mean().title(), ttft.mean()),
         least("TPOT mean", metric::TPOT.mean()),
+        cells::lowest_cost_card(rows),
         Some(cells::requests_card(rows)),
     ];
-    spots.chain(cards.into_iter().flatten()).collect()
+    let [peak, cards @ ..] = cards;
+    peak.into_iter().chain(spots).chain(cards.into_iter().flatten()).collect()
 }
 
 fn levels(
@@ -386,6 +410,8 @@ pub(super) fn level_charts(series: &[Series<'_>], rows: &[&Row<'_>], id: &str) -
     let others = [
         charts::latency(series),
         charts::pareto(series),
+        charts::cost(series),
+        charts::cost_against_speed(series),
         charts::energy(series),
         charts::first_tokens(rows, id),
         charts::token_gaps(rows, id),
@@ -409,7 +435,7 @@ fn charts_of_run(row: &Row<'_>) -> Option<Block> {
 }
 
 /// The origin of a set, with every run.
-pub(super) fn provenance(set: &SetSummary) -> Section {
+pub(super) fn provenance(set: &SetSummary, run: Option<&Summary>) -> Section {
     let suite = set.suite.as_ref();
     let changes = |changes: &[String]| match changes {
         [] => "none: the suite as it is".to_owned(),
@@ -426,8 +452,10 @@ pub(super) fn provenance(set: &SetSummary) -> Section {
     ]);
     let summary = "Every run with its seed and fingerprints".to_owned();
     let runs = Block::Details { summary, blocks: vec![runs(set).into()] };
-    section("provenance", "Provenance", [facts, runs])
+    section("provenance", "Provenance", frame::command(run, set.seed)).with([facts, runs])
 }
+
+const COST: Quantity = metric::COST_PER_MILLION_OUTPUT_TOKENS.quantity();
 
 /// Begins a table of levels, with the server where there are several.
 fn level_columns<'a>(series: &[Series<'_>]) -> Columns<'a, &'a Row<'a>> {
@@ -470,7 +498,10 @@ fn level_table(series: &[Series<'_>], is_rate: bool) -> Table {
         ("TPOT mean (ms)", metric::TPOT.mean()),
         ("TPOT p99 (ms)", metric::TPOT.p99()),
     ];
-    let columns = quantity_columns(columns, quantity_cell, quantities);
+    let has_price = level_rows(series).any(|row| row.value(COST).is_some());
+    let columns = quantity_columns(columns, quantity_cell, quantities)
+        .right("Cost (per M output tok)", |row| quantity_cell(row, COST))
+        .only_if(has_price);
     let whole = "Answered: over the whole run, with its start and its end; a server that keeps up with a \
                  rate may show less here.";
     let table = columns.table("set-levels", "Every level", level_rows(series));

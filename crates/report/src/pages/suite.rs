@@ -35,11 +35,12 @@ fn only_server<'a>(rows: &[Row<'a>]) -> Vec<frame::Server<'a>> {
 }
 
 fn sections(set: &SetSummary, rows: &[Row<'_>], narrative: &Narrative) -> Vec<Section> {
+    let mut performance = section("performance", "Performance Summary", [performance(rows)])
+        .with(charts::by_scenario(rows, "scenario"));
     let mut sections = vec![
-        frame::executive_summary(narrative),
+        frame::summary_with_chart(narrative, &mut performance),
         system::system(&only_server(rows)),
-        section("performance", "Performance Summary", [performance(rows)])
-            .with(charts::by_scenario(rows, "scenario")),
+        performance,
         section("prefill-and-decode", "Prefill (PP) and Decode (TG)", [prefill_decode(rows)]),
     ];
     sections.extend(scaling_section(set, rows, narrative));
@@ -51,7 +52,7 @@ fn sections(set: &SetSummary, rows: &[Row<'_>], narrative: &Narrative) -> Vec<Se
     let prompts = set.suite.as_ref().map(|suite| suite.prompts);
     sections.push(frame::recommendations(narrative));
     sections.push(validity::validity_section(rows, &set.warnings, narrative, prompts));
-    sections.push(set::provenance(set));
+    sections.push(set::provenance(set, rows.iter().find_map(Row::drawn)));
     sections
 }
 
@@ -236,6 +237,7 @@ fn headline(set: &SetSummary, rows: &[Row<'_>]) -> Vec<Card> {
     if !has_scaling {
         cards.extend(cells::highest_output_card(rows));
     }
+    cards.extend(cells::lowest_cost_card(rows));
     cards.push(cells::requests_card(rows));
     cards
 }
@@ -266,7 +268,10 @@ fn performance(rows: &[Row<'_>]) -> Table {
         ("TPOT mean (ms)", metric::TPOT.mean()),
         ("TPOT p99 (ms)", metric::TPOT.p99()),
     ];
-    let columns = quantity_columns(columns, quantity_cell, quantities);
+    let cost = metric::COST_PER_MILLION_OUTPUT_TOKENS.quantity();
+    let columns = quantity_columns(columns, quantity_cell, quantities)
+        .right("Cost (per M output tok)", move |row| quantity_cell(row, cost))
+        .only_if(rows.iter().any(|row| row.value(cost).is_some()));
     columns.table("performance-summary", "All scenarios", rows)
 }
 
@@ -388,7 +393,7 @@ fn scaling_cards(set: &SetSummary, rows: &[Row<'_>]) -> Vec<Card> {
         detail: format!("at {}", level_name(peak.level)),
         doubt: choice_reservation(&own, peak.level),
     });
-    spots.into_iter().chain(peak).collect()
+    peak.into_iter().chain(spots).collect()
 }
 
 /// Why a choice among levels is not reliable: a reservation about the chosen level, or a warm cache at

@@ -25,6 +25,22 @@ pub(super) fn hardware(servers: &[Server<'_>]) -> String {
     }
 }
 
+/// The software of the servers, and where they were; a dash for an engine of ours.
+pub(super) fn software(servers: &[Server<'_>]) -> String {
+    let found = servers.iter().filter(|(_, run)| !run.run.embedded && run.run.simulated.is_none());
+    let found = found.map(|(_, run)| {
+        let server = run.system.server.as_ref();
+        let parts = server.map_or([None; 2], |it| [it.software.as_deref(), it.version.as_deref()]);
+        let parts: Vec<&str> = parts.into_iter().flatten().collect();
+        let at = if parts.is_empty() { "" } else { " at " };
+        format!("{}{at}{}", parts.join(" "), run.run.target)
+    });
+    match distinct(found).as_slice() {
+        [] => NOTHING.to_owned(),
+        found => found.join("; "),
+    }
+}
+
 /// The GPUs of the server, or the hardware that an engine simulates; a dash where it is not known.
 fn hardware_of(run: &Summary) -> String {
     let server = run.system.server.as_ref();
@@ -59,6 +75,15 @@ pub(super) fn system(servers: &[Server<'_>]) -> Section {
         [component].into_iter().chain(values).collect()
     };
     let rows: Vec<Vec<Cell>> = components.into_iter().map(row).collect();
+    let is_known = |row: &Vec<Cell>| row[1..].iter().any(|cell| cell.text != NOTHING);
+    let (rows, unknown): (Vec<_>, Vec<_>) = rows.into_iter().partition(is_known);
+    let names: Vec<String> = unknown.iter().map(|row| row[0].text.clone()).collect();
+    let reasons = distinct(unknown.iter().filter_map(|row| row[1].detail.clone()));
+    let unknown = (!names.is_empty()).then(|| {
+        let reasons =
+            if reasons.is_empty() { String::new() } else { format!(" ({})", list(&reasons)) };
+        format!("Not known: {}{reasons}.", list(&names))
+    });
     let has_dash = rows.iter().flatten().any(|cell| cell.text == NOTHING);
     let names = match servers {
         [_] => vec!["Value"],
@@ -67,7 +92,10 @@ pub(super) fn system(servers: &[Server<'_>]) -> Section {
     let columns = ["Component"].into_iter().chain(names).map(Column::left).collect();
     let table = Table::new("system-configuration", "Hardware and software", columns, rows);
     let table = table.noted(has_dash.then_some("– is not known; it is never guessed."));
-    section("system", "System Configuration", [table])
+    let table = table.noted(unknown.clone());
+    let found = (!table.rows.is_empty()).then_some(Block::from(table));
+    let found = found.or_else(|| unknown.map(Block::paragraph));
+    section("system", "System Configuration", found)
 }
 
 fn row(component: &str, text: impl Into<String>) -> Vec<Cell> {

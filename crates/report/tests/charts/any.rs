@@ -45,7 +45,7 @@ fn any_lines() -> impl Strategy<Value = Plot> {
     let points = proptest::collection::vec(point, 0..20);
     let series = (name(), points).prop_map(|(name, points)| LineSeries { name, points });
     let panel = (name(), any_measure(), proptest::collection::vec(series, 0..12))
-        .prop_map(|(heading, y, series)| LinesPanel { heading, y, series });
+        .prop_map(|(heading, y, series)| LinesPanel { heading, y, series, limits: Vec::new() });
     (any_measure(), any::<bool>(), proptest::collection::vec(panel, 0..4))
         .prop_map(|(x, ticks_at_points, panels)| Plot::Lines(Lines { x, ticks_at_points, panels }))
 }
@@ -62,7 +62,7 @@ fn any_timeline() -> impl Strategy<Value = Plot> {
     let series =
         (name(), values).prop_map(|(name, values)| TimelineSeries { name, points: values });
     let panel = (name(), any_measure(), proptest::collection::vec(series, 0..3))
-        .prop_map(|(heading, y, series)| TimelinePanel { heading, y, series });
+        .prop_map(|(heading, y, series)| TimelinePanel { heading, y, series, limits: Vec::new() });
     (value(), value(), proptest::collection::vec(panel, 0..4))
         .prop_map(|(from_s, step_s, panels)| Plot::Timeline(Timeline { from_s, step_s, panels }))
 }

@@ -33,7 +33,8 @@ fn point(x: f64, y: f64) -> LinePoint {
 
 fn lines(scale: ScaleKind, points: Vec<LinePoint>) -> Chart {
     let series = vec![LineSeries { name: "p50".to_owned(), points }];
-    let panel = LinesPanel { heading: "Latency".to_owned(), y: measure(scale), series };
+    let panel =
+        LinesPanel { heading: "Latency".to_owned(), y: measure(scale), series, limits: Vec::new() };
     let x = Measure { label: "in flight".to_owned(), unit: String::new(), scale };
     chart(Plot::Lines(Lines { x, ticks_at_points: false, panels: vec![panel] }))
 }
@@ -106,7 +107,8 @@ fn a_gap_breaks_the_line_and_is_shaded() {
     let timeline = |values: Vec<Option<f64>>| {
         let series = vec![TimelineSeries { name: "waiting".to_owned(), points: values }];
         let y = measure(ScaleKind::Linear);
-        let panels = vec![TimelinePanel { heading: "Queue".to_owned(), y, series }];
+        let panels =
+            vec![TimelinePanel { heading: "Queue".to_owned(), y, series, limits: Vec::new() }];
         chart(Plot::Timeline(Timeline { from_s: 0.0, step_s: 1.0, panels }))
     };
     let count = |svg: &str, what: &str| svg.matches(what).count();
@@ -182,7 +184,7 @@ fn a_long_timeline_is_thinned_out_and_says_so() {
     let values = (0..150).map(|n| (n != 3).then_some(f64::from(n))).collect();
     let series = vec![TimelineSeries { name: "waiting".to_owned(), points: values }];
     let y = measure(ScaleKind::Linear);
-    let panels = vec![TimelinePanel { heading: "Queue".to_owned(), y, series }];
+    let panels = vec![TimelinePanel { heading: "Queue".to_owned(), y, series, limits: Vec::new() }];
     let chart = chart(Plot::Timeline(Timeline { from_s: 0.0, step_s: 1.0, panels }));
     let table = chart.table();
     assert_eq!(table.rows.len(), 50);
@@ -242,6 +244,7 @@ fn two_lines(loads: &[f64]) -> Chart {
         heading: "TTFT".to_owned(),
         y: measure(ScaleKind::Log),
         series: vec![series("configuration 1, mistral", 20.0), series("configuration 2", 900.0)],
+        limits: Vec::new(),
     };
     let x = measure(ScaleKind::Log);
     chart(Plot::Lines(Lines { x, ticks_at_points: true, panels: vec![panel] }))

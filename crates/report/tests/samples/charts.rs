@@ -68,11 +68,13 @@ fn lines() -> Plot {
                 heading: "Output throughput".to_owned(),
                 y: measure("Output tokens", "tok/s", ScaleKind::Linear),
                 series: vec![series("throughput", |level| level.1)],
+                limits: Vec::new(),
             },
             LinesPanel {
                 heading: "Latency".to_owned(),
                 y: measure("Latency", "ms", ScaleKind::Linear),
                 series: vec![series("TTFT", |level| level.2), series("TPOT", |level| level.3)],
+                limits: Vec::new(),
             },
         ],
     })
@@ -141,6 +143,7 @@ fn timeline() -> Plot {
                 points: values(from, every),
             })
             .into(),
+        limits: Vec::new(),
     };
     Plot::Timeline(Timeline {
         from_s: 0.0,

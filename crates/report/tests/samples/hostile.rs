@@ -4,7 +4,8 @@ use inferometer_report::chart::{
     Chart, LinePoint, LineSeries, Lines, LinesPanel, Measure, Plot, ScaleKind,
 };
 use inferometer_report::document::{
-    Badge, Block, Card, Cell, Column, Document, Figure, Lead, Mood, Section, Span, Table, Text,
+    Badge, Block, Card, Cell, Column, Document, Download, Figure, Lead, Mood, Section, Span, Table,
+    Text,
 };
 
 /// What a server could call its model.
@@ -55,6 +56,10 @@ pub(crate) fn hostile() -> Document {
             }],
         }],
         footer: texts(),
+        downloads: vec![
+            Download { title: evil(), name: evil(), inside: None },
+            Download { title: evil(), name: evil(), inside: Some(("text/csv", evil())) },
+        ],
     }
 }
 
@@ -105,6 +110,7 @@ fn chart() -> Chart {
         heading: evil(),
         y: measure(),
         series: vec![series(evil()), series(evil() + "2")],
+        limits: Vec::new(),
     };
     Chart {
         id: evil(),

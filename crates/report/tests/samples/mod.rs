@@ -32,6 +32,7 @@ pub(crate) fn rich() -> Document {
             Span::Code("b7c1e0".to_owned()),
             Span::from("."),
         ],
+        ..Document::default()
     }
 }
 

@@ -58,6 +58,11 @@ fn check_course(course: &CourseFigure, summary: &Summary, observations: &Observa
     let total_ms: f64 = durations.map(|length| length.as_secs_f64() * 1e3).sum();
     close(course.in_flight.iter().sum::<f64>() * course.step_ms, total_ms);
     assert!(course.in_flight.iter().all(|mean| 0.0 <= *mean && mean.is_finite()));
+    let ttft = summary.metrics.distribution(&crate::metric::TTFT).unwrap();
+    let known: Vec<f64> = course.ttft_ms.iter().copied().flatten().collect();
+    assert_eq!(course.ttft_ms.len(), if ttft.n == 0 { 0 } else { steps });
+    assert_eq!(known.is_empty(), ttft.n == 0);
+    assert!(known.iter().all(|mean| (0.0..=ttft.max.unwrap() + 1e-9).contains(mean)));
 }
 
 fn check_gaps(gaps: Option<&GapsFigure>, summary: &Summary) {

@@ -41,6 +41,45 @@ fn mixed() -> Observations {
 }
 
 #[test]
+fn a_price_gives_the_cost_of_a_million_tokens() {
+    let costs = |price: Option<&str>| {
+        let mut run = mixed();
+        run.manifest.spec.price = price.map(|price| price.parse().unwrap());
+        run.manifest.server.get_or_insert_default().gpus_used = Some(2);
+        let summary = summarize(&run);
+        ["cost_per_million_output_tokens", "cost_per_million_tokens"].map(|name| {
+            let found = scalar(&summary, name);
+            assert_eq!(found.value.is_none(), found.reason.is_some(), "{name}");
+            found.value
+        })
+    };
+    // 3.60 an hour is a thousandth a second; 5.5 output tokens and 35.5 in all are made in it.
+    let [output, all] = costs(Some("3.6/h"));
+    close(output, 1_000.0 / 5.5);
+    close(all, 1_000.0 / 35.5);
+    close(costs(Some("1.8/gpu-h"))[0], 1_000.0 / 5.5);
+    assert_eq!(costs(None), [None; 2]);
+    assert_eq!(costs(Some("1/M-in")), [None; 2], "tokens that have a price need no throughput");
+}
+
+#[test]
+fn the_cost_of_a_steady_part_is_that_of_its_throughput() {
+    let mut run = calm();
+    run.manifest.spec.price = Some("3.6/h".parse().unwrap());
+    let summary = summarize(&run);
+    let headline = summary.headline();
+    let value = |metric| headline.scalar(metric).unwrap();
+    let (rate, cost) =
+        (value(&metric::OUTPUT_THROUGHPUT), value(&metric::COST_PER_MILLION_OUTPUT_TOKENS));
+    close(cost.value, 1_000.0 / rate.value.unwrap());
+    let ends = rate.interval.zip(cost.interval);
+    if let Some((rate, cost)) = ends {
+        close(Some(cost.low), 1_000.0 / rate.high);
+        close(Some(cost.high), 1_000.0 / rate.low);
+    }
+}
+
+#[test]
 fn scalars_of_a_mixed_run() {
     let summary = summarize(&mixed());
     assert_eq!(summary.window.duration_s, Some(2.0));

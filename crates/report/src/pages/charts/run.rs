@@ -154,13 +154,15 @@ pub(in crate::pages) fn course(summary: &Summary, subject: &str) -> Option<Chart
     let output = series("output tokens", rates);
     let kv_use = gauge("KV use (server)", line.map(|line| &line.kv_usage), 100.0);
     let mut panels = vec![panel("Requests", "", requests), panel("Output", "tok/s", vec![output])];
+    let ttft = series("mean TTFT, by sending", coarse(&course.ttft_ms, joined, 1.0));
+    panels.extend((!ttft.points.is_empty()).then(|| panel("TTFT", "ms", vec![ttft])));
     panels.extend(kv_use.map(|series| panel("KV use", "%", vec![series])));
     let readings = summary.server.as_ref().map_or_else(String::new, |server| {
         format!(", {} of the server", counted(server.scrapes.inside, "reading"))
     });
     let requests = counted(summary.attempted, "request");
     let n = format!("{requests} in steps of {} s{readings}", number(steps.1 / 1e3));
-    let title = "Requests in flight, output and KV use over time";
+    let title = "Requests in flight, output, TTFT and KV use over time";
     let plot = Plot::Timeline(Timeline { from_s: steps.0 / 1e3, step_s: steps.1 / 1e3, panels });
     Some(Chart::new(chart_id("course", subject), title, course_finding(summary), n, plot))
 }
@@ -171,7 +173,7 @@ fn series(name: &str, points: Vec<Option<f64>>) -> TimelineSeries {
 
 fn panel(heading: &str, unit: &str, series: Vec<TimelineSeries>) -> TimelinePanel {
     let y = measure("", unit, ScaleKind::Linear);
-    TimelinePanel { heading: heading.to_owned(), y, series }
+    TimelinePanel { heading: heading.to_owned(), y, series, limits: Vec::new() }
 }
 
 fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {

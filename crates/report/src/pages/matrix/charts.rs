@@ -210,7 +210,7 @@ pub(super) fn loads(view: View<'_>, table: &LoadTable, index: u32, title: &str) 
             points: view.rows_at(rows).into_iter().filter_map(point).collect(),
         });
         let y = measure("", &view.unit(figure), ScaleKind::Linear);
-        LinesPanel { heading: heading.to_owned(), y, series: series.collect() }
+        LinesPanel { heading: heading.to_owned(), y, series: series.collect(), limits: Vec::new() }
     };
     let of_figure = |figure| {
         panel(matrix::figure_names(figure).0, figure, Box::new(move |row| view.figure(row, figure)))
