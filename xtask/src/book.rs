@@ -18,10 +18,7 @@ const MDBOOK: &str = "mdbook@0.5.4";
 const REPOSITORY: &str = "repository";
 
 /// Builds the book in `target` and returns where it begins.
-pub(crate) fn book(
-    target: &Path,
-    cargo: impl FnOnce(&[&str]) -> bool,
-) -> Result<String, String> {
+pub(crate) fn book(target: &Path, cargo: impl FnOnce(&[&str]) -> bool) -> Result<String, String> {
     let tool = target.join("mdbook");
     let program = tool.join("bin/mdbook");
     if !program.is_file() {

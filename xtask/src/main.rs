@@ -61,9 +61,8 @@ fn main() -> ExitCode {
         ["seeds"] => return exit(seeds("INFEROMETER_SEEDS", "10000")),
         ["seeds", "--count", count] => return exit(seeds("INFEROMETER_SEEDS", count)),
         ["seeds", "--seed", seed] => return exit(seeds("INFEROMETER_SEED", seed)),
-        ["book"] => target_folder().and_then(|target| {
-            book::book(&target, |arguments| cargo(arguments.iter().copied()))
-        }),
+        ["book"] => target_folder()
+            .and_then(|target| book::book(&target, |arguments| cargo(arguments.iter().copied()))),
         ["lines"] => lines::lines(Path::new(".")),
         ["goldens", "record", folder, program @ ..] => {
             program_or_build(program).and_then(|made| goldens::record(&made, Path::new(folder)))

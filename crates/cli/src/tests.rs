@@ -44,7 +44,16 @@ fn meaning(argument: &Arg) -> String {
             values.iter().map(|value| format!("`{}`", value.get_name())).collect();
         let _ = write!(text, ": {}", names.join(", "));
     }
-    text.replace('|', "\\|").replace('<', "\\<").replace('*', "\\*")
+    cell(&text)
+}
+
+/// Text for a cell of a Markdown table: outside of code nothing is markup.
+pub(crate) fn cell(text: &str) -> String {
+    let escaped = text.split('`').enumerate().map(|(index, part)| {
+        let is_code = index % 2 == 1;
+        if is_code { part.to_owned() } else { part.replace('<', "\\<").replace('*', "\\*") }
+    });
+    escaped.collect::<Vec<_>>().join("`").replace('|', "\\|")
 }
 
 fn groups(command: &Command) -> Groups {
@@ -53,8 +62,8 @@ fn groups(command: &Command) -> Groups {
         !argument.is_hide_set() && !["help", "version"].contains(&argument.get_id().as_str())
     };
     for argument in command.get_arguments().filter(is_shown) {
-        let default = if argument.is_positional() { "Arguments" } else { "Options" };
-        let heading = argument.get_help_heading().unwrap_or(default).to_owned();
+        let heading = argument.get_help_heading().unwrap_or("Options");
+        let heading = if argument.is_positional() { "Arguments" } else { heading }.to_owned();
         let row = (typed(argument), meaning(argument));
         match groups.iter_mut().find(|(name, _)| *name == heading) {
             Some((_, rows)) => rows.push(row),
@@ -74,36 +83,42 @@ fn table(heading: &str, rows: &[(String, String)]) -> String {
     text
 }
 
-/// The section of a command. Flags that `run` has, too, are listed there alone.
-fn section(path: &str, command: &Command, of_run: &[(String, String)]) -> String {
+/// The section of a command. Flags that `run` has, too, are listed there alone: whole groups by their
+/// headings, others by their names.
+fn section(path: &str, command: &Command, of_run: &Groups) -> String {
     let mut command = command.clone();
     let usage = command.render_usage().to_string();
-    let usage = usage.trim_start_matches("Usage: ").to_owned();
     let about = command.get_long_about().or_else(|| command.get_about());
     let about = about.map(ToString::to_string).unwrap_or_default();
-    let mut text = format!("## `{path}`\n\n{about}.\n\n```text\n{usage}\n```\n\n");
-    text = text.replace("..\n", ".\n");
-    let is_run = path == "inferometer run";
-    let mut shared = Vec::new();
+    let about = about.trim_end_matches('.').replacen("\n\n", ".\n\n", 1);
+    let usage = usage.trim_start_matches("Usage: ");
+    let mut text = format!("## `{path}`\n\n{}.\n\n```text\n{usage}\n```\n\n", cell(&about));
+    let (mut headings, mut flags) = (Vec::new(), Vec::new());
     for (heading, rows) in groups(&command) {
-        let (also, own): (Vec<_>, Vec<_>) =
-            rows.into_iter().partition(|row| !is_run && of_run.contains(row));
-        if !also.is_empty() {
-            let flags: Vec<&str> =
-                also.iter().filter_map(|(flag, _)| flag.split([' ', '[']).next()).collect();
-            // One flag in common, such as --json, is not worth a reference to a group.
-            shared.push((heading.clone(), flags.join("`, `")));
+        let shared = of_run.iter().find(|(name, _)| *name == heading && path != "inferometer run");
+        let of_run = shared.map(|(_, rows)| rows.as_slice()).unwrap_or_default();
+        let (also, own): (Vec<_>, Vec<_>) = rows.into_iter().partition(|row| of_run.contains(row));
+        if !also.is_empty() && also.len() == of_run.len() {
+            headings.push(format!("**{heading}**"));
+        } else {
+            let long = |flag: &str| {
+                flag.split([' ', '[']).find(|word| word.starts_with("--")).map(str::to_owned)
+            };
+            flags.extend(also.iter().filter_map(|(flag, _)| Some(format!("`{}`", long(flag)?))));
         }
         if !own.is_empty() {
             text += &table(&heading, &own);
         }
     }
-    if !shared.is_empty() {
-        text += "As for [`run`](#inferometer-run):\n\n";
-        for (heading, flags) in shared {
-            let _ = writeln!(text, "- {heading}: `{flags}`");
-        }
-        text.push('\n');
+    if !headings.is_empty() {
+        let _ = writeln!(
+            text,
+            "All flags of [`run`](#inferometer-run) under {}.\n",
+            headings.join(", ")
+        );
+    }
+    if !flags.is_empty() {
+        let _ = writeln!(text, "As in [`run`](#inferometer-run): {}.\n", flags.join(", "));
     }
     for child in command.get_subcommands().filter(|child| child.get_name() != "help") {
         text += &section(&format!("{path} {}", child.get_name()), child, of_run);
@@ -115,7 +130,7 @@ fn page_of_commands() -> String {
     let mut program = Arguments::command();
     program.build();
     let run = program.find_subcommand("run").unwrap();
-    let of_run: Vec<_> = groups(run).into_iter().flat_map(|(_, rows)| rows).collect();
+    let of_run = groups(run);
     let mut text = "# Commands\n\nGenerated from the definitions of the flags: change those, then run \
                     `cargo xtask docs`.\n\n`inferometer COMMAND --help` prints the same in a terminal. \
                     Values and their notation are described in [the experiment \
@@ -126,7 +141,7 @@ fn page_of_commands() -> String {
         program.get_subcommands().filter(|command| command.get_name() != "help").collect();
     for command in &commands {
         let (name, about) = (command.get_name(), command.get_about().unwrap_or_default());
-        let about = about.to_string().replace('<', "\\<");
+        let about = cell(&about.to_string());
         let _ = writeln!(text, "| [`{name}`](#inferometer-{name}) | {about} |");
     }
     text.push('\n');
@@ -174,14 +189,13 @@ fn pages() -> BTreeMap<String, String> {
 /// does one whose next line begins with a flag.
 fn command_lines(text: &str) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
-    let (mut is_code, mut continues) = (false, false);
+    let (mut block, mut continues) = (None, false);
     for line in text.lines() {
         let line = line.trim();
-        if line.starts_with("```") {
-            // Output and files of other tools are not commands.
-            is_code = !is_code && !line.ends_with("text");
+        if let Some(language) = line.strip_prefix("```") {
+            block = if block.is_none() { Some(language) } else { None };
             continues = false;
-        } else if is_code {
+        } else if block.is_some_and(|language| language != "text") {
             let line = line.trim_start_matches("- run: ").trim_start_matches("$ ");
             let begins = line.find("inferometer ").filter(|at| {
                 let before = &line[..*at];
