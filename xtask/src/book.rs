@@ -88,9 +88,11 @@ fn is_page(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "md")
 }
 
-/// Where a file of the repository is in the book.
+/// Where a file of the repository is in the book. The first page of a folder is its index there.
 fn place(path: &Path) -> PathBuf {
-    path.strip_prefix("docs").map_or_else(|_| Path::new(REPOSITORY).join(path), Path::to_path_buf)
+    let inside = path.strip_prefix("docs").map(Path::to_path_buf);
+    let place = inside.unwrap_or_else(|_| Path::new(REPOSITORY).join(path));
+    if place.ends_with("README.md") { place.with_file_name("index.md") } else { place }
 }
 
 /// A page with its links as they are in the book, and the files that it links to.
@@ -192,5 +194,6 @@ mod tests {
         assert_eq!(relative(&place(page), Path::new("run.md")), "../run.md");
         assert_eq!(normal(Path::new("docs/x/../../examples/a")), Path::new("examples/a"));
         assert_eq!(place(Path::new("examples/a")), Path::new("repository/examples/a"));
+        assert_eq!(place(page), Path::new("example-h200/index.md"));
     }
 }

@@ -132,7 +132,7 @@ fn page_of_commands() -> String {
     let run = program.find_subcommand("run").unwrap();
     let of_run = groups(run);
     let mut text = "# Commands\n\nGenerated from the definitions of the flags: change those, then run \
-                    `cargo xtask docs`.\n\n`inferometer COMMAND --help` prints the same in a terminal. \
+                    `cargo xtask docs`.\n\n`inferometer run --help` prints the same in a terminal, for every command. \
                     Values and their notation are described in [the experiment \
                     file](experiment.md#notation), exit codes in \
                     [troubleshooting](troubleshooting.md#exit-codes).\n\n| command | purpose |\n|---|---|\n"
