@@ -18,13 +18,14 @@ fn root() -> PathBuf {
 /// The flags of a command by the headings of its help, each with its row of a table.
 type Groups = Vec<(String, Vec<(String, String)>)>;
 
-/// A flag as it is typed, with its value.
+/// A flag as it is typed, with its other names and its value.
 fn typed(argument: &Arg) -> String {
     let names = argument.get_value_names().unwrap_or_default();
     let value = names.iter().map(|name| name.as_str()).collect::<Vec<_>>().join(" ");
     let takes_value = argument.get_action().takes_values();
-    let long = argument.get_long().map(|long| format!("--{long}"));
+    let long = argument.get_long_and_visible_aliases().unwrap_or_default();
     let short = argument.get_short().map(|short| format!("-{short}"));
+    let long = long.iter().map(|long| format!("--{long}"));
     let names: Vec<String> = short.into_iter().chain(long).collect();
     match (names.join(", "), takes_value) {
         (names, _) if names.is_empty() => value,
@@ -102,7 +103,7 @@ fn section(path: &str, command: &Command, of_run: &Groups) -> String {
             headings.push(format!("**{heading}**"));
         } else {
             let long = |flag: &str| {
-                flag.split([' ', '[']).find(|word| word.starts_with("--")).map(str::to_owned)
+                flag.split([' ', '[', ',']).find(|word| word.starts_with("--")).map(str::to_owned)
             };
             flags.extend(also.iter().filter_map(|(flag, _)| Some(format!("`{}`", long(flag)?))));
         }
