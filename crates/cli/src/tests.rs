@@ -21,7 +21,7 @@ type Groups = Vec<(String, Vec<(String, String)>)>;
 /// A flag as it is typed, with its other names and its value.
 fn typed(argument: &Arg) -> String {
     let names = argument.get_value_names().unwrap_or_default();
-    let value = names.iter().map(|name| name.as_str()).collect::<Vec<_>>().join(" ");
+    let value = names.join(" ");
     let takes_value = argument.get_action().takes_values();
     let long = argument.get_long_and_visible_aliases().unwrap_or_default();
     let short = argument.get_short().map(|short| format!("-{short}"));
