@@ -2,6 +2,7 @@
 
 #![expect(clippy::print_stderr, reason = "a chore reports its progress")]
 
+mod book;
 mod browser;
 mod clean_runs;
 mod deployments;
@@ -38,6 +39,7 @@ cargo xtask real-server URL…    measure servers that you started, every way th
 /// Every command, in the order of the help.
 const HELPS: &[&str] = &[
     HELP,
+    book::HELP,
     lines::HELP,
     nightly::HELP,
     goldens::HELP,
@@ -66,6 +68,8 @@ fn main() -> ExitCode {
         ["seeds"] => return exit(seeds("INFEROMETER_SEEDS", "10000")),
         ["seeds", "--count", count] => return exit(seeds("INFEROMETER_SEEDS", count)),
         ["seeds", "--seed", seed] => return exit(seeds("INFEROMETER_SEED", seed)),
+        ["book"] => target_folder()
+            .and_then(|target| book::book(&target, |arguments| cargo(arguments.iter().copied()))),
         ["lines"] => lines::lines(Path::new(".")),
         ["goldens", "record", folder, program @ ..] => {
             program_or_build(program).and_then(|made| goldens::record(&made, Path::new(folder)))
@@ -164,7 +168,7 @@ fn docs() -> bool {
         run(cargo_command(arguments).env("INFEROMETER_REWRITE_DOCS", "1"))
     };
     rewrite("inferometer-report", ["--test=it", "docs::"])
-        && rewrite("inferometer-cli", ["--bins", "the_page_about_the_file"])
+        && rewrite("inferometer-cli", ["--bins", "the_page_about"])
         && rewrite("xtask", ["--test=tidy", "the_page_about_reliability"])
 }
 

@@ -257,18 +257,63 @@ fn numbers_are_formatted_by_the_formatter() {
     assert!(found.is_empty(), "use the functions of fmt:\n{}", found.join("\n"));
 }
 
+/// The lines of a page that are not code.
+fn prose(text: &str) -> impl Iterator<Item = &str> {
+    let mut is_code = false;
+    text.lines().filter(move |line| {
+        let is_fence = line.trim_start().starts_with("```");
+        is_code ^= is_fence;
+        !is_code && !is_fence
+    })
+}
+
+/// The anchors of a page, as GitHub and mdBook name them after its headings.
+fn anchors(text: &str) -> Vec<String> {
+    let mut anchors: Vec<String> = Vec::new();
+    for line in prose(text).filter(|line| line.starts_with('#')) {
+        let heading = line.trim_start_matches('#').trim().to_lowercase();
+        let kept = heading.chars().filter(|c| c.is_alphanumeric() || " -_".contains(*c));
+        let name: String = kept.map(|c| if c == ' ' { '-' } else { c }).collect();
+        let earlier = anchors.iter().filter(|anchor| **anchor == name).count();
+        anchors.push(if earlier == 0 { name } else { format!("{name}-{earlier}") });
+    }
+    anchors
+}
+
 #[test]
 fn links_between_documents_lead_somewhere() {
-    for (place, text) in files(&["md"]) {
-        let folder = root().join(&place).parent().unwrap().to_path_buf();
-        for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
-            let target = link.split('#').next().unwrap();
-            if target.is_empty() || target.contains("://") {
+    let pages = files(&["md"]);
+    for (place, text) in &pages {
+        let folder = root().join(place).parent().unwrap().to_path_buf();
+        let prose: Vec<&str> = prose(text).collect();
+        let prose = prose.join("\n");
+        for link in prose.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            let (target, anchor) = link.split_once('#').unwrap_or((link, ""));
+            if target.contains("://") {
                 continue;
             }
-            assert!(folder.join(target).exists(), "{place} links to {link}");
+            let path = if target.is_empty() { root().join(place) } else { folder.join(target) };
+            assert!(path.exists(), "{place} links to {link}");
+            if !anchor.is_empty() {
+                let text = std::fs::read_to_string(&path).unwrap();
+                let has_anchor = anchors(&text).iter().any(|name| name == anchor);
+                assert!(has_anchor, "{place} links to {link}, which has no such heading");
+            }
         }
     }
+}
+
+/// `cargo xtask book` renders what the summary lists; a page that is not listed would be missing.
+#[test]
+fn every_page_of_the_documentation_is_in_the_summary_of_the_book_once() {
+    let pages = files(&["md"]);
+    let summary = &pages["docs/SUMMARY.md"];
+    let listed = summary.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+    let mut listed: Vec<String> = listed.map(|page| format!("docs/{page}")).collect();
+    listed.sort();
+    let is_page = |place: &&String| place.starts_with("docs/") && *place != "docs/SUMMARY.md";
+    let expected: Vec<String> = pages.keys().filter(is_page).cloned().collect();
+    assert_eq!(listed, expected);
 }
 
 /// Faults whose remedy is not written yet.

@@ -14,6 +14,8 @@ mod results;
 mod signals;
 mod study;
 mod terminal;
+#[cfg(test)]
+mod tests;
 
 use std::process::ExitCode;
 

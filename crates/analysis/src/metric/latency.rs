@@ -14,7 +14,7 @@ pub(super) const LATENCY: Metric = Metric {
     headline: Headline::Never,
     interval: "one value per request, in the order of time; the interval of the mean \
         and of each percentile comes from blocks of consecutive requests, because neighbours share \
-        the server's state and tell less than independent ones would",
+        the server's state and carry less information than independent ones",
     is_telemetry: false,
     source: Source::Latency(IN_STREAMS),
 };
@@ -52,7 +52,7 @@ const ON_REQUESTS: Latency = Latency {
 };
 
 const OF_GAPS: &str = "all gaps of a request count as one cluster, and consecutive requests as \
-    blocks: thousands of gaps from a few answers are few facts";
+    blocks: thousands of gaps of a few answers carry little information";
 
 /// The share of an answer's tokens that may have come with its first arrival without being counted there:
 /// with more, TPOT would be a guess.

@@ -36,9 +36,9 @@ const fn plain(value: fn(&Measured) -> Result<f64, Missing>) -> Source {
 const WITHIN_NONE: &str = "none within a run; between repeated runs by Student's t";
 const OF_RATIO: &str = "a ratio of two sums over requests, with blocks of consecutive requests as \
     for latencies";
-const OF_SHARE: &str = "Wilson's interval on the effective number of requests, which stays inside \
-    0 to 100 % and is honest about none and all";
-const OF_COST: &str = "that of the throughput, turned round";
+const OF_SHARE: &str = "Wilson's interval on the effective number of requests, which stays within \
+    0 to 100 % and is not empty where all requests succeeded or all failed";
+const OF_COST: &str = "that of the throughput, inverted";
 const OF_EXTREME: &str = "none within a run: nothing bounds the largest of its values; between \
     repeated runs by Student's t";
 

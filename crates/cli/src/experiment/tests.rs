@@ -285,7 +285,7 @@ fn rows(table: &str, schema: &Value, leave_out: &[&str]) -> String {
         let path = format!("{table}.{key}");
         let flag = flag(&path).map(|flag| format!("`{flag}`"));
         let elsewhere = if path == "target.url" { "the URL itself" } else { "`--set`" };
-        let words = schema["description"].as_str().unwrap().replace('|', "\\|");
+        let words = crate::tests::cell(schema["description"].as_str().unwrap());
         let flag = flag.as_deref().unwrap_or(elsewhere);
         format!("| `{key}` | {flag} | {}{words} |\n", names(schema))
     };
