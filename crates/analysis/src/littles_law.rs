@@ -76,7 +76,7 @@ impl LittlesLaw {
                 continue;
             }
             arrivals += 1;
-            let Some(flight) = Flight::from_record(record) else { continue };
+            let Some(flight) = Flight::from_record(&record) else { continue };
             stays += 1;
             stayed_ns += u128::from(flight.to_ns - flight.from_ns);
             flights.extend(flight.within(Flight { from_ns, to_ns }));
@@ -87,7 +87,7 @@ impl LittlesLaw {
         let duration_s = (to_ns - from_ns) as f64 / 1e9;
         let mean_s = stayed_ns as f64 / 1e9 / stays as f64;
         let in_flight_s =
-            Concurrency::sweep(&flights).map_or(0.0, |swept| swept.request_ns as f64 / 1e9);
+            Concurrency::sweep(flights).map_or(0.0, |swept| swept.request_ns as f64 / 1e9);
         let in_flight = in_flight_s / duration_s;
         let arrivals_per_s = arrivals as f64 / duration_s;
         // Waiting requests are in flight, too, so the server must report both. Each of several replicas
