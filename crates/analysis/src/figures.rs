@@ -379,8 +379,9 @@ impl RequestsFigure {
                 output_tokens: is_counted.then(|| OutputTokens::from_record(record, &output).count),
             }
         };
-        let placed = records.iter().enumerate();
-        let rows = placed.filter_map(|(place, record)| Some(row(&record, *chosen.get(&place)?)));
+        let rows = chosen.into_iter().filter_map(|(place, why)| {
+            records.range(place..place + 1).next().map(|record| row(&record, why))
+        });
         Self { rows: rows.collect(), of: records.len() as u64 }
     }
 }

@@ -119,8 +119,12 @@ pub(crate) struct Pass {
 
 impl Pass {
     /// Reads the records of a run.
-    pub(crate) fn gather(records: &TimeOrder<'_>, observations: &Observations) -> Self {
-        let mut pass = Self::new(observations);
+    pub(crate) fn gather(
+        records: &TimeOrder<'_>,
+        observations: &Observations,
+        first_start: Option<Moment>,
+    ) -> Self {
+        let mut pass = Self::new(observations, first_start);
         let (mut output, generates) = (Output::default(), pass.api.generates());
         for record in records.iter() {
             pass.add_attempt(&record);
@@ -133,8 +137,7 @@ impl Pass {
         pass
     }
 
-    pub(crate) fn new(observations: &Observations) -> Self {
-        let ok = observations.records.iter().filter(|record| record.ending.outcome == Outcome::Ok);
+    fn new(observations: &Observations, first_start: Option<Moment>) -> Self {
         let mut extremes = Extremes::default();
         // That tool's clock runs from the start of its schedule, and the first request comes a gap
         // later.
@@ -148,7 +151,7 @@ impl Pass {
             api: observations.manifest.spec.api,
             ruler: Ruler::from_observations(observations),
             extremes,
-            first_start: ok.filter_map(|record| start(&record)).min().unwrap_or_default(),
+            first_start: first_start.unwrap_or_default(),
             chunks: BTreeMap::new(),
             requests: BTreeMap::new(),
             limits: goodput_limits(observations),
@@ -265,7 +268,7 @@ fn span(api: Api, record: &RequestRecord) -> Option<(Moment, Option<Moment>, Opt
 }
 
 /// That tool starts its clock before it dials.
-fn start(record: &RequestRecord) -> Option<Moment> {
+pub(crate) fn start(record: &RequestRecord) -> Option<Moment> {
     let sent = record.sent?;
     let dial = record.connection.and_then(|connection| connection.dial);
     Some(dial.map_or(sent, |dial| dial.started.min(sent)))
@@ -319,7 +322,9 @@ impl ToolResult {
     ) -> Self {
         let ranks: Vec<Rank> = percentiles.iter().filter_map(|rank| Rank::parse(rank)).collect();
         let api = observations.manifest.spec.api;
-        let (mut pass, mut output) = (Pass::new(observations), Output::default());
+        let ok = observations.records.iter().filter(|it| it.ending.outcome == Outcome::Ok);
+        let mut pass = Pass::new(observations, ok.filter_map(|record| start(&record)).min());
+        let mut output = Output::default();
         let mut rows = Vec::new();
         for record in &observations.records {
             output.read(&record, &mut Ruler::new(0));

@@ -751,8 +751,7 @@ fn degraded_above(limit: f64, share: f64) -> Severity {
 }
 
 pub(super) fn cancelled(run: &RunContext<'_>) -> u64 {
-    let records = run.observations.records.iter();
-    records.filter(|record| record.ending.outcome == Outcome::Cancelled).count() as u64
+    run.measured.outcomes.get(&Outcome::Cancelled).copied().unwrap_or(0)
 }
 
 fn all_cut(run: &RunContext<'_>) -> bool {

@@ -103,11 +103,7 @@ pub(crate) struct Attempts<'run> {
 
 impl Attempts<'_> {
     /// Of more requests than these, attempts are computed anew in each pass.
-    const HELD_MAX: usize = 100_000;
-
-    pub(crate) fn room(count: usize) -> Option<Vec<Attempt>> {
-        (count <= Self::HELD_MAX).then(|| Vec::with_capacity(count))
-    }
+    pub(crate) const HELD_MAX: usize = 100_000;
 
     pub(crate) fn len(&self) -> usize {
         self.records.len()

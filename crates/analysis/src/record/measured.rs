@@ -2,10 +2,12 @@
 //! what is small. Every list with a value for each request, or for each event (`series.rs`), has a pass
 //! of its own and is dropped after its use, so that a run of millions of requests needs little memory.
 
+use std::collections::BTreeMap;
+
 use inferometer_model::observations::Manifest;
 use inferometer_model::records::TimeOrder;
 use inferometer_model::spec::LoadShape;
-use inferometer_model::{Observations, RequestRecord};
+use inferometer_model::{Moment, Observations, Outcome, RequestRecord};
 
 use crate::audit::{Audit, AuditTally};
 use crate::definitions::vllm;
@@ -34,6 +36,8 @@ pub(crate) struct Measured {
     pub(crate) streaming: bool,
     pub(crate) attempted: u64,
     pub(crate) ok: u64,
+    /// How many requests ended in each outcome, zeroes included.
+    pub(crate) outcomes: BTreeMap<Outcome, u64>,
     pub(crate) tokens: Tokens,
     /// First sent to last ending, of requests that were sent.
     pub(crate) extremes: Extremes,
@@ -76,10 +80,15 @@ pub(crate) struct Measured {
 impl Measured {
     /// Reads the records of a run in the order of time.
     pub(crate) fn from_observations(observations: &Observations) -> Self {
+        Self::gather(observations, Attempts::HELD_MAX)
+    }
+
+    /// With the attempts held in memory if there are no more than this.
+    pub(crate) fn gather(observations: &Observations, held_max: usize) -> Self {
         let records = observations.records.in_time_order();
         let mut pass = Pass::new(observations, &records);
         let mut columns = Columns::with_capacity(records.len());
-        let mut held = Attempts::room(records.len());
+        let mut held = (records.len() <= held_max).then(|| Vec::with_capacity(records.len()));
         for record in records.iter() {
             let attempt = pass.add(&record);
             columns.push(&attempt);
@@ -122,8 +131,13 @@ struct Pass<'run> {
     anomalies: Anomalies,
     audit: AuditTally,
     groups: GroupTallies,
+    outcomes: BTreeMap<Outcome, u64>,
     ok: u64,
     prefilled: u128,
+    /// Requests that were started and have no recorded end.
+    lost: u64,
+    /// When the first answered request started, as vLLM's client counts it.
+    first_start: Option<Moment>,
     /// How many answers met each SLO about single requests, and all of them.
     met_each: Vec<u64>,
     met: u64,
@@ -144,8 +158,11 @@ impl<'run> Pass<'run> {
             anomalies: Anomalies::default(),
             audit: AuditTally::default(),
             groups: GroupTallies::default(),
+            outcomes: Outcome::all().map(|outcome| (outcome, 0)).collect(),
             ok: 0,
             prefilled: 0,
+            lost: 0,
+            first_start: None,
             met_each: vec![0; reader.slos.len()],
             met: 0,
             reader,
@@ -161,8 +178,16 @@ impl<'run> Pass<'run> {
         self.course.add(record);
         self.fluidity.add(record, output, tokens);
         self.groups.add(&attempt);
+        *self.outcomes.entry(attempt.outcome).or_default() += 1;
+        self.lost += u64::from(LittlesLaw::is_lost(record));
         if attempt.is_ok() {
             self.ok += 1;
+            let start = vllm::start(record);
+            self.first_start = self.first_start.into_iter().chain(start).min();
+            if attempt.sent.is_some() {
+                // The gaps are gathered later, and those out of order are counted here.
+                output.gaps(ruler).for_each(drop);
+            }
             self.course.add_tokens(record, output, tokens.count);
             self.widths.add_ok(record, output, ruler);
             self.tpot_assumed |= attempt.latencies.tpot_assumed;
@@ -225,6 +250,7 @@ impl<'run> Pass<'run> {
     fn finish(mut self, observations: &Observations, attempts: &Attempts<'_>) -> Measured {
         let (attempted, ok) = (attempts.len() as u64, self.ok);
         let unsent = due_requests(observations).saturating_sub(attempted);
+        self.outcomes.insert(Outcome::NotSent, observations.not_sent_count());
         let (generates, streaming) = (self.reader.generates, self.reader.streaming);
         let fluidity = std::mem::take(&mut self.fluidity).finish(unsent);
         let columns = &attempts.columns;
@@ -245,7 +271,8 @@ impl<'run> Pass<'run> {
         steady.adopt(&intervals, known);
         let ruler = &mut self.reader.ruler;
         let chart = (self.gap_steps, self.anomalies.events);
-        let gaps = Gaps::gather(attempts.records, chart, ruler, batches);
+        let gaps = streaming.then(|| Gaps::gather(attempts.records, chart, ruler, batches));
+        let gaps = gaps.unwrap_or_default();
         let client_lag = client_lag(attempts.records, self.anomalies.reads, ruler, batches);
         let series = self.series(single, &gaps, client_lag, batches);
         let groups = std::mem::take(&mut self.groups);
@@ -255,16 +282,17 @@ impl<'run> Pass<'run> {
         let written = (generates && 0 < ok).then_some(self.tokens.output_total);
         let (machines, energy_j) =
             MachineFigures::from_observations(observations, extremes, written);
-        let vllm = vllm::Pass::gather(attempts.records, observations);
+        let vllm = vllm::Pass::gather(attempts.records, observations, self.first_start);
         Measured {
             steady,
             delivered: Delivered::from_observations(observations),
-            littles_law: LittlesLaw::from_observations(observations, server.as_ref().ok()),
+            littles_law: LittlesLaw::new(observations, columns, self.lost, server.as_ref().ok()),
             shape: self.manifest.spec.load.shape.clone(),
             generates,
             streaming,
             attempted,
             ok,
+            outcomes: self.outcomes,
             extremes,
             concurrency,
             busiest_second,
@@ -289,7 +317,7 @@ impl<'run> Pass<'run> {
             energy_j,
             out_of_order: self.reader.ruler.out_of_order,
             course: self.course.finish(columns.flights()),
-            gaps: gaps.figure.filter(|_| streaming),
+            gaps: gaps.figure,
             intervals_withheld: basis.err(),
             tokens: self.tokens,
             talks,

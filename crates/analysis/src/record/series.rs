@@ -208,7 +208,7 @@ fn stretched(interval: Interval, sample: &Sample) -> Interval {
 }
 
 /// Gaps between the arrivals of one answer.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Gaps {
     pub(crate) icl: Option<Series>,
     pub(crate) itl: Option<Series>,
@@ -227,18 +227,20 @@ enum TokensEach {
 }
 
 impl Gaps {
-    /// `events` is how many the records have in all, and `chart` the steps of the figure.
+    /// `events` is how many the records have in all, and `chart` the steps of the figure. Disorder is
+    /// counted elsewhere.
     pub(crate) fn gather(
         records: &TimeOrder<'_>,
         (chart, events): (Option<Steps>, u64),
-        ruler: &mut Ruler,
+        ruler: &Ruler,
         batches: Option<usize>,
     ) -> Self {
+        let mut own_ruler = ruler.clone();
         let mut icl = Clustered::pooled(events);
         let mut steps = GapSteps::new(chart);
         let mut tokens = TokensEach::One;
         each_answer(records, |output| {
-            for (arrival, gap, _) in output.gaps(ruler) {
+            for (arrival, gap, _) in output.gaps(&mut own_ruler) {
                 let Some(gap) = gap else { continue };
                 icl.push(gap);
                 steps.push(arrival.at);
@@ -264,7 +266,7 @@ impl Gaps {
     }
 }
 
-/// The same gaps for each token of the later arrival. Disorder was counted with the gaps themselves.
+/// The same gaps for each token of the later arrival.
 fn per_token(
     records: &TimeOrder<'_>,
     (chart, events): (Option<Steps>, u64),

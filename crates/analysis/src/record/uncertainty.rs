@@ -213,6 +213,9 @@ fn rates(attempts: &Attempts<'_>, basis: &Basis) -> [Option<Interval>; 5] {
 
 /// Input tokens over seconds of TTFT, and a token over seconds of TPOT.
 fn speeds(attempts: &Attempts<'_>, basis: &Basis) -> [Option<Interval>; 2] {
+    if !attempts.reader.streaming {
+        return [None; 2];
+    }
     let (mut prefill, mut decode) = (Vec::new(), Vec::new());
     for attempt in attempts.range(basis.inside.clone()).filter(Attempt::is_ok) {
         let cluster = |metric: &Metric, sum: f64| {

@@ -131,11 +131,6 @@ impl Flight {
         (from_ns <= to_ns).then_some(Self { from_ns, to_ns })
     }
 
-    /// `None` for a request that was never sent, too.
-    pub(crate) fn from_record(record: &RequestRecord) -> Option<Self> {
-        Self::new(record.sent?, record.ending.at)
-    }
-
     /// From the first byte sent to the last byte received, without what an answer waited for the client
     /// to read it. `None` for a request that was never sent.
     pub(crate) fn on_the_wire(record: &RequestRecord) -> Option<Self> {
