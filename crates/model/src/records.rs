@@ -147,6 +147,15 @@ impl<'a> TimeOrder<'a> {
     }
 }
 
+impl<'a> IntoIterator for &'a TimeOrder<'_> {
+    type Item = Cow<'a, RequestRecord>;
+    type IntoIter = RecordIter<'a>;
+
+    fn into_iter(self) -> RecordIter<'a> {
+        self.iter()
+    }
+}
+
 impl RequestRecord {
     /// When the request left, or was admitted if it never left.
     pub fn left(&self) -> Moment {

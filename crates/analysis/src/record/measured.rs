@@ -205,17 +205,21 @@ impl<'run> Pass<'run> {
     }
 
     /// Every latency of the table: those of single requests, and those that pool several values of each
-    /// request.
+    /// request; and the chart of gaps.
     fn series(
-        &self,
+        &mut self,
+        records: &TimeOrder<'_>,
         mut single: LatencySeries,
-        gaps: &Gaps,
-        client_lag: Option<Series>,
         batches: Option<usize>,
-    ) -> Vec<(&'static Metric, Series)> {
+    ) -> (Vec<(&'static Metric, Series)>, Option<GapsFigure>) {
+        let (streaming, ruler) = (self.reader.streaming, &mut self.reader.ruler);
+        let chart = (self.gap_steps, self.anomalies.events);
+        let gaps = streaming.then(|| Gaps::gather(records, chart, ruler, batches));
+        let mut gaps = gaps.unwrap_or_default();
+        let client_lag = client_lag(records, self.anomalies.reads, ruler, batches);
         let mut pooled = [
-            (&metric::ICL, gaps.icl.clone()),
-            (&metric::ITL, gaps.itl.clone()),
+            (&metric::ICL, gaps.icl.take()),
+            (&metric::ITL, gaps.itl.take()),
             (&metric::CLIENT_LAG, client_lag),
             (&metric::ARRIVAL_WIDTH, self.widths.arrivals.series(batches)),
         ];
@@ -227,7 +231,7 @@ impl<'run> Pass<'run> {
             } else {
                 pooled.iter_mut().find(|one| one.0 == metric).and_then(|one| one.1.take())
             };
-            let is_hidden = *visible == Visible::InStreams && !self.reader.streaming;
+            let is_hidden = *visible == Visible::InStreams && !streaming;
             let missing = match visible {
                 Visible::OnAnswers | Visible::InStreams if self.ok == 0 => NOTHING_OK,
                 Visible::InStreams if is_hidden => NOT_STREAMED,
@@ -244,7 +248,7 @@ impl<'run> Pass<'run> {
             }
             found.push((metric, series));
         }
-        found
+        (found, gaps.figure)
     }
 
     fn finish(mut self, observations: &Observations, attempts: &Attempts<'_>) -> Measured {
@@ -269,12 +273,7 @@ impl<'run> Pass<'run> {
         let batches = known.map(|basis| basis.batches);
         let intervals = RunIntervals::from_attempts(attempts, known, unsent);
         steady.adopt(&intervals, known);
-        let ruler = &mut self.reader.ruler;
-        let chart = (self.gap_steps, self.anomalies.events);
-        let gaps = streaming.then(|| Gaps::gather(attempts.records, chart, ruler, batches));
-        let gaps = gaps.unwrap_or_default();
-        let client_lag = client_lag(attempts.records, self.anomalies.reads, ruler, batches);
-        let series = self.series(single, &gaps, client_lag, batches);
+        let (series, gaps) = self.series(attempts.records, single, batches);
         let groups = std::mem::take(&mut self.groups);
         let (turns, parts) = groups.finish(&self.manifest.spec.workload.source, attempts);
         let all_ok = 0 < ok && ok == attempted;
@@ -317,7 +316,7 @@ impl<'run> Pass<'run> {
             energy_j,
             out_of_order: self.reader.ruler.out_of_order,
             course: self.course.finish(columns.flights()),
-            gaps: gaps.figure,
+            gaps,
             intervals_withheld: basis.err(),
             tokens: self.tokens,
             talks,
