@@ -107,6 +107,8 @@ fn main() -> ExitCode {
         }
         ["soak", words @ ..] => trial(words, [10_000, 600])
             .and_then(|([streams, seconds], program)| nightly::soak(&program, streams, seconds)),
+        ["memory", words @ ..] => trial(words, [2_000_000])
+            .and_then(|([requests], program)| nightly::memory(&program, requests)),
         ["prompts", python, tokenizer] => program_or_build(&[])
             .and_then(|made| prompts::prompts(&made, python, tokenizer, &target_folder()?)),
         ["simulate-speed", words @ ..] => {

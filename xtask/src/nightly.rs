@@ -1,6 +1,7 @@
 //! Trials that take too long for tests: runs that are killed at random moments, and many streams for
 //! a long time.
 
+use std::fmt::Write as _;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -10,11 +11,15 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use crate::simulate_speed::peak_kib;
+
 pub(crate) const HELP: &str = "\
 cargo xtask kills [N] [PROGRAM]   kill N runs (1,000) of the embedded engine at random moments; each
                                 must be recovered and verified, and what is lost is counted
 cargo xtask soak [STREAMS] [SECONDS] [PROGRAM]   so many streams at once (10,000) for so long (600);
                                 the memory of the client must stay flat
+cargo xtask memory [REQUESTS] [PROGRAM]   so many one-shot requests (2,000,000), stored, verified and
+                                exported; each must stay below 200 MB
 ";
 
 /// The engine as a process of its own; ends with this value.
@@ -24,10 +29,10 @@ struct Engine {
 }
 
 impl Engine {
-    fn start(program: &Path, pace: &str) -> Result<Self, String> {
+    fn start(program: &Path, mode: &str) -> Result<Self, String> {
         let mut child = Command::new(program)
-            .args(["engine", "--mode", "paced", "--port", "0", "--until-stdin-closes"])
-            .args(pace.split(' '))
+            .args(["engine", "--port", "0", "--until-stdin-closes", "--mode"])
+            .args(mode.split(' '))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -86,7 +91,7 @@ struct Killed {
 #[expect(clippy::disallowed_methods, reason = "a chore takes the time of another program")]
 pub(crate) fn kills(program: &Path, count: u64) -> Result<String, String> {
     let folder = std::env::temp_dir().join(format!("inferometer-kills-{}", std::process::id()));
-    let engine = Engine::start(program, "--ttft 2ms --gap 2ms")?;
+    let engine = Engine::start(program, "paced --ttft 2ms --gap 2ms")?;
     let mut killed = Killed::default();
     // The first one lives, and shows how long the others would.
     let began = Instant::now();
@@ -195,7 +200,7 @@ const GROWTH_MAX: f64 = 1.05;
 pub(crate) fn soak(program: &Path, streams: u64, seconds: u64) -> Result<String, String> {
     let folder = std::env::temp_dir().join(format!("inferometer-soak-{}", std::process::id()));
     fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
-    let engine = Engine::start(program, "--ttft 200ms --gap 500ms --jitter 0.5")?;
+    let engine = Engine::start(program, "paced --ttft 200ms --gap 500ms --jitter 0.5")?;
     // Answers of ten seconds and twenty tokens: streams end and begin all the time.
     let load = format!(
         "-q --concurrency {streams} --duration {seconds}s --output-tokens 20 --input-tokens 16 \
@@ -238,4 +243,49 @@ fn resident_mib(process: u32) -> Option<f64> {
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
     let kib: f64 = line.split_whitespace().next()?.parse().ok()?;
     Some(kib / 1_024.0)
+}
+
+/// Decimal megabytes that a command may have, however many requests a run has.
+const MEMORY_MB_MAX: f64 = 200.0;
+
+#[expect(clippy::disallowed_methods, reason = "a chore takes the time of another program")]
+pub(crate) fn memory(program: &Path, requests: u64) -> Result<String, String> {
+    let folder = std::env::temp_dir().join(format!("inferometer-memory-{}", std::process::id()));
+    fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
+    let engine = Engine::start(program, "echo")?;
+    let load =
+        "-q --no-stream --concurrency 64 --input-tokens 16 --output-tokens 4 --telemetry off";
+    let run = format!("run {} --requests {requests} {load}", engine.url());
+    let commands = [
+        run.as_str(),
+        "verify latest",
+        "report latest --to report",
+        "export latest --format csv --to latest.csv",
+        "export latest --format vllm --to latest.json",
+        "export latest --format parquet --to tables",
+    ];
+    let mut table = format!("{:<16} {:>8} {:>10}\n", "command", "seconds", "peak MB");
+    let mut is_bounded = true;
+    for command in commands {
+        let began = Instant::now();
+        let mut child = Command::new(program)
+            .args(command.split(' '))
+            .current_dir(&folder)
+            .stdout(Stdio::null())
+            .spawn()
+            .map_err(|error| error.to_string())?;
+        let (ended, peak_kib) = peak_kib(&mut child)?;
+        // A busy machine makes a run invalid; that is no matter of memory.
+        if !matches!(ended.code(), Some(0 | 4)) {
+            return Err(format!("`{command}` ended with {ended}, in {}", folder.display()));
+        }
+        let (peak_mb, seconds) = (peak_kib as f64 * 1.024e-3, began.elapsed().as_secs_f64());
+        is_bounded &= peak_mb <= MEMORY_MB_MAX;
+        let words = command.split(' ').filter(|word| !word.contains("latest"));
+        let named = words.take(if command.starts_with("export") { 3 } else { 1 });
+        let name = named.filter(|word| !word.starts_with("--")).collect::<Vec<_>>().join(" ");
+        let _ = writeln!(table, "{name:<16} {seconds:>8.1} {peak_mb:>10.0}");
+    }
+    let _ = fs::remove_dir_all(&folder);
+    if is_bounded { Ok(table) } else { Err(format!("more than {MEMORY_MB_MAX} MB:\n{table}")) }
 }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 pub(crate) const HELP: &str = "\
@@ -86,6 +86,16 @@ fn simulate(binary: &Path, trace: &Path, flags: &[&str]) -> Result<(Duration, u6
         .stdout(Stdio::null())
         .spawn()
         .map_err(|error| format!("{}: {error}", binary.display()))?;
+    let (ended, peak_kib) = peak_kib(&mut child)?;
+    if ended.success() {
+        Ok((began.elapsed(), peak_kib))
+    } else {
+        Err(format!("the simulation ended with {ended}"))
+    }
+}
+
+/// Waits for a process: how it ended, and the most memory that it had.
+pub(crate) fn peak_kib(child: &mut Child) -> Result<(ExitStatus, u64), String> {
     // The kernel keeps the highest value, so a look now and then misses little.
     let id = child.id();
     let memory_kib = || {
@@ -94,17 +104,12 @@ fn simulate(binary: &Path, trace: &Path, flags: &[&str]) -> Result<(Duration, u6
         line.split_whitespace().next()?.parse::<u64>().ok()
     };
     let mut peak_kib = 0;
-    let ended = loop {
+    loop {
         peak_kib = peak_kib.max(memory_kib().unwrap_or(0));
         let waited = child.try_wait();
-        if let Some(ended) = waited.map_err(|error| format!("the simulation was lost: {error}"))? {
-            break ended;
+        if let Some(ended) = waited.map_err(|error| format!("the process was lost: {error}"))? {
+            return Ok((ended, peak_kib));
         }
         std::thread::sleep(Duration::from_millis(20));
-    };
-    if ended.success() {
-        Ok((began.elapsed(), peak_kib))
-    } else {
-        Err(format!("the simulation ended with {ended}"))
     }
 }

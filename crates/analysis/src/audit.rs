@@ -64,63 +64,97 @@ impl Difference {
     }
 }
 
-impl Audit {
-    pub(crate) fn from_attempts(attempts: &[Attempt<'_>], generates: bool) -> Self {
-        let ok = || attempts.iter().filter(|attempt| attempt.is_ok());
-        let first_turns = || ok().filter(|attempt| attempt.record.asked.turn == 0);
-        let reported = first_turns().filter(|attempt| attempt.input.reported);
-        let input = reported.map(|it| (it.record.asked.input_tokens, it.input.count));
-        let counted = ok().filter(|attempt| attempt.output.source == TokenSource::Usage);
-        let output = counted.map(|it| (it.record.asked.output_tokens, it.output.count));
-        let cached = || ok().filter_map(|it| it.record.usage?.cached_tokens);
-        let cached_tokens = cached().reduce(u64::saturating_add);
-        let input_tokens = total(ok().map(|attempt| attempt.input.count)).max(1);
-        let no_input = if first_turns().count() == 0 { NO_FIRST_TURN } else { INPUT_UNKNOWN };
+/// Lengths of the `ok` requests, while the records are read.
+#[derive(Debug, Default)]
+pub(crate) struct AuditTally {
+    input: LengthTally,
+    output: LengthTally,
+    first_turns: u64,
+    /// Of all `ok` requests.
+    input_tokens: u64,
+    cached: u64,
+    cached_tokens: Option<u64>,
+}
+
+/// Planned and actual tokens of the requests whose length the server reported. Its counts may be of any
+/// size.
+#[derive(Debug, Default)]
+struct LengthTally {
+    requests: u64,
+    planned: u64,
+    actual: u64,
+    exact: u64,
+    /// The least and the largest difference.
+    range: Option<(i64, i64)>,
+}
+
+impl AuditTally {
+    pub(crate) fn add_ok(&mut self, attempt: &Attempt) {
+        self.input_tokens = self.input_tokens.saturating_add(attempt.input.count);
+        if attempt.asked.turn == 0 {
+            self.first_turns += 1;
+            if attempt.input.reported {
+                self.input.add(attempt.asked.input_tokens, attempt.input.count);
+            }
+        }
+        if attempt.output.source == TokenSource::Usage {
+            self.output.add(attempt.asked.output_tokens, attempt.output.count);
+        }
+        if let Some(cached) = attempt.cached {
+            self.cached += 1;
+            self.cached_tokens = Some(self.cached_tokens.unwrap_or(0).saturating_add(cached));
+        }
+    }
+
+    /// Of so many `ok` requests.
+    pub(crate) fn finish(self, ok: u64, generates: bool) -> Audit {
+        let no_input = if self.first_turns == 0 { NO_FIRST_TURN } else { INPUT_UNKNOWN };
         let no_output = if generates { OUTPUT_UNKNOWN } else { NO_TOKENS };
-        let or_nothing_ok = |missing| if ok().count() == 0 { NOTHING_OK } else { missing };
+        let or_nothing_ok = |missing| if ok == 0 { NOTHING_OK } else { missing };
         let no_cache = or_nothing_ok(CACHE_UNKNOWN).0.to_owned();
-        Self {
-            input: LengthAudit::compare(input, or_nothing_ok(no_input)),
-            follow_ups: (ok().count() - first_turns().count()) as u64,
-            output: LengthAudit::compare(output, or_nothing_ok(no_output)),
+        let input_tokens = self.input_tokens.max(1) as f64;
+        Audit {
+            input: self.input.finish(or_nothing_ok(no_input)),
+            follow_ups: ok - self.first_turns,
+            output: self.output.finish(or_nothing_ok(no_output)),
             cache: CacheAudit {
-                requests: cached().count() as u64,
-                cached_tokens,
-                share: cached_tokens.map(|cached| cached as f64 / input_tokens as f64),
-                reason: Some(no_cache).filter(|_| cached_tokens.is_none()),
+                requests: self.cached,
+                cached_tokens: self.cached_tokens,
+                share: self.cached_tokens.map(|cached| cached as f64 / input_tokens),
+                reason: Some(no_cache).filter(|_| self.cached_tokens.is_none()),
             },
         }
     }
 }
 
-impl LengthAudit {
-    /// Compares planned with actual tokens, request by request.
-    fn compare(lengths: impl Iterator<Item = (u32, u64)>, missing: Missing) -> Self {
-        let lengths: Vec<(u32, u64)> = lengths.collect();
-        let difference = |(planned, actual): &(u32, u64)| {
-            i64::try_from(*actual).map_or(i64::MAX, |actual| actual - i64::from(*planned))
+impl LengthTally {
+    fn add(&mut self, planned: u32, actual: u64) {
+        let difference =
+            i64::try_from(actual).map_or(i64::MAX, |actual| actual - i64::from(planned));
+        let (min, max) = self.range.unwrap_or((difference, difference));
+        self.range = Some((min.min(difference), max.max(difference)));
+        self.requests += 1;
+        self.planned = self.planned.saturating_add(planned.into());
+        self.actual = self.actual.saturating_add(actual);
+        self.exact += u64::from(difference == 0);
+    }
+
+    fn finish(self, missing: Missing) -> LengthAudit {
+        let Self { requests, planned, actual, exact, range } = self;
+        let Some((min, max)) = range else {
+            let reason = Some(missing.0.to_owned());
+            return LengthAudit { reason, ..LengthAudit::default() };
         };
-        let differences = || lengths.iter().map(difference);
-        let (Some(min), Some(max)) = (differences().min(), differences().max()) else {
-            return Self { reason: Some(missing.0.to_owned()), ..Self::default() };
-        };
-        let planned = total(lengths.iter().map(|(planned, _)| u64::from(*planned)));
-        let actual = total(lengths.iter().map(|(_, actual)| *actual));
-        let mean = (actual as f64 - planned as f64) / lengths.len() as f64;
-        Self {
-            requests: lengths.len() as u64,
+        let mean = (actual as f64 - planned as f64) / requests as f64;
+        LengthAudit {
+            requests,
             planned_tokens: Some(planned),
             actual_tokens: Some(actual),
-            exact: Some(differences().filter(|difference| *difference == 0).count() as u64),
+            exact: Some(exact),
             difference: Some(Difference { min, mean, max }),
             reason: None,
         }
     }
-}
-
-/// A sum of counts, which come from the server and may be of any size.
-fn total(counts: impl Iterator<Item = u64>) -> u64 {
-    counts.fold(0, u64::saturating_add)
 }
 
 #[cfg(test)]

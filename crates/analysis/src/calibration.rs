@@ -412,7 +412,7 @@ impl FidelityRow {
             widest_ms = widest_ms.max(widths.largest_ms());
         }
         let flights: Vec<Flight> = answers.iter().filter_map(flight).collect();
-        self.in_flight = Concurrency::sweep(&flights).map(|swept| swept.peak);
+        self.in_flight = Concurrency::sweep(flights).map(|swept| swept.peak);
         self.gaps = itl_errors_ms.len() as u64;
         self.width_ms_max = (0 < self.requests).then_some(widest_ms);
         let errors = AbsoluteError::from_errors(ttft_errors_ms)

@@ -1,8 +1,6 @@
 //! The health of the client, as it observed it itself, and the share of its calibrated capacity that the
 //! load used. Lags per request are metrics.
 
-use std::collections::BTreeSet;
-
 use inferometer_model::observations::{CalibrationFacts, HttpVersion, Manifest};
 use inferometer_model::record::Read;
 use inferometer_model::{Moment, Observations};
@@ -54,9 +52,6 @@ impl ClientHealth {
         let streams = measured.concurrency.map_or(0, |concurrency| concurrency.peak);
         let facts = &observations.ending.client;
         let lag_at = |share| facts.loop_lag.quantile_ns_at_most(share).map(ns_to_ms);
-        let connections = observations.records.iter().filter_map(|it| it.connection.as_ref());
-        let opened: BTreeSet<u32> = connections.clone().map(|it| it.ordinal).collect();
-        let reused = connections.clone().filter(|it| it.reused).count() as u64;
         let played = observations.ending.began.and_then(|it| observations.ending.at.since(it));
         let played_ns = played.map(|length| length.as_nanos() as f64).filter(|ns| 0.0 < *ns);
         Self {
@@ -78,8 +73,8 @@ impl ClientHealth {
                 max: (0 < facts.loop_lag.count()).then(|| ns_to_ms(facts.loop_lag.max_ns)),
             },
             journal_waits: facts.journal_waits,
-            connections_opened: opened.len() as u64,
-            connections_reused: share(reused, connections.count() as u64),
+            connections_opened: anomalies.connections.len() as u64,
+            connections_reused: share(anomalies.reused, anomalies.connected),
         }
     }
 }
@@ -137,7 +132,7 @@ impl ClientCapacity {
         let records = || observations.records.iter();
         let events = records().flat_map(|record| {
             let reads = record.events.iter().map(|event| record.reads.get(event.read as usize));
-            reads.filter_map(|read| read.map(Read::at))
+            reads.filter_map(|read| read.map(Read::at)).collect::<Vec<Moment>>()
         });
         let load = ClientLoad {
             requests_per_s: busiest_second(observations, records().filter_map(|it| it.sent)),

@@ -1,9 +1,11 @@
 //! What charts are drawn from: a bounded number of points, bins and rows, whatever the length of
 //! the run. Pages never see records.
 
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
 
 use inferometer_model::record::Read;
+use inferometer_model::records::TimeOrder;
 use inferometer_model::spec::LoadShape;
 use inferometer_model::whole::to_u32;
 use inferometer_model::{Moment, Observations, Outcome, RequestRecord};
@@ -11,8 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::metric::{self, Metric};
 use crate::record::{
-    Arrival, Flight, Measured, Output, OutputTokens, Ruler, in_time_order, moment_to_ms, ns_to_ms,
-    share,
+    Arrival, Flight, Measured, Output, OutputTokens, Ruler, moment_to_ms, ns_to_ms, share,
 };
 use crate::statistics::{Percentile, Probability, Sample};
 
@@ -108,9 +109,8 @@ pub(crate) struct CourseTally {
 }
 
 impl CourseTally {
-    pub(crate) fn new(observations: &Observations) -> Self {
+    pub(crate) fn new(steps: Option<Steps>) -> Self {
         // Without requests there is no step, and nothing is added.
-        let steps = Steps::over(observations.records.iter(), STEPS_MAX);
         let steps = steps.unwrap_or(Steps { from_ns: 0, step_ns: 0, count: 0 });
         let zeros = || vec![0; steps.count];
         let figure = CourseFigure {
@@ -169,9 +169,9 @@ impl CourseTally {
         }
     }
 
-    pub(crate) fn finish(self, flights: &[Flight]) -> CourseFigure {
+    pub(crate) fn finish(self, flights: impl Iterator<Item = Flight>) -> CourseFigure {
         let Self { steps, figure, ttfts } = self;
-        let in_flight = steps.in_flight(flights.iter().copied(), |to_ns| steps.place(to_ns));
+        let in_flight = steps.in_flight(flights, |to_ns| steps.place(to_ns));
         let mean = |(sum, count): &(f64, u64)| (0 < *count).then(|| sum / *count as f64);
         let has_any = ttfts.iter().any(|(_, count)| 0 < *count);
         let ttft_ms = if has_any { ttfts.iter().map(mean).collect() } else { Vec::new() };
@@ -251,8 +251,8 @@ pub(crate) struct GapSteps {
 }
 
 impl GapSteps {
-    pub(crate) fn new(records: &[&RequestRecord]) -> Self {
-        Self { steps: Steps::over(records.iter().copied(), GAP_STEPS_MAX), places: Vec::new() }
+    pub(crate) fn new(steps: Option<Steps>) -> Self {
+        Self { steps, places: Vec::new() }
     }
 
     /// The next value of the list is of a gap that ends at `at`.
@@ -352,7 +352,7 @@ const SLOWEST_TTFT: usize = 5;
 
 impl RequestsFigure {
     fn choose(observations: &Observations) -> Self {
-        let records = in_time_order(observations);
+        let records = observations.records.in_time_order();
         let spec = &observations.manifest.spec;
         // When the first output arrived, if the answer was streamed.
         let first = |record: &RequestRecord| {
@@ -362,19 +362,26 @@ impl RequestsFigure {
         let since_sent = |record: &RequestRecord, at: Option<Moment>| {
             at?.as_nanos().checked_sub(record.sent?.as_nanos())
         };
+        let (mut e2e, mut ttft) = (Slowest::new(SLOWEST_E2E), Slowest::new(SLOWEST_TTFT));
+        let mut by_outcome: BTreeMap<Outcome, Vec<usize>> = BTreeMap::new();
+        for (place, record) in records.iter().enumerate() {
+            if record.ending.outcome == Outcome::Ok {
+                e2e.add(since_sent(&record, arrivals(&record).next_back()), place);
+                ttft.add(since_sent(&record, first(&record)), place);
+            } else {
+                by_outcome.entry(record.ending.outcome).or_default().push(place);
+            }
+        }
         let mut chosen: BTreeMap<usize, RowReason> =
-            failed(&records).into_iter().map(|place| (place, RowReason::Failed)).collect();
-        let e2e = slowest(&records, SLOWEST_E2E, |record| {
-            since_sent(record, arrivals(record).next_back())
-        });
-        let ttft = slowest(&records, SLOWEST_TTFT, |record| since_sent(record, first(record)));
-        chosen.extend(e2e.chain(ttft).map(|place| (place, RowReason::Slowest)));
-        let others: Vec<usize> =
-            (0..records.len()).filter(|place| !chosen.contains_key(place)).collect();
-        let room = ROWS_MAX - chosen.len();
-        chosen.extend(evenly(&others, room).map(|place| (place, RowReason::Sample)));
-        let row = |(place, why): (usize, RowReason)| {
-            let record = records[place];
+            failed(by_outcome).into_iter().map(|place| (place, RowReason::Failed)).collect();
+        chosen.extend(e2e.places().chain(ttft.places()).map(|place| (place, RowReason::Slowest)));
+        let others = records.len() - chosen.len();
+        let other = |index: usize| {
+            chosen.keys().fold(index, |place, taken| place + usize::from(*taken <= place))
+        };
+        let samples: Vec<usize> = evenly(others, ROWS_MAX - chosen.len()).map(other).collect();
+        chosen.extend(samples.into_iter().map(|place| (place, RowReason::Sample)));
+        let row = |record: &RequestRecord, why: RowReason| {
             let mut output = Output::default();
             output.read(record, &mut Ruler::new(0));
             let reported = record.usage.is_some_and(|usage| usage.completion_tokens.is_some());
@@ -390,7 +397,10 @@ impl RequestsFigure {
                 output_tokens: is_counted.then(|| OutputTokens::from_record(record, &output).count),
             }
         };
-        Self { rows: chosen.into_iter().map(row).collect(), of: records.len() as u64 }
+        let rows = chosen.into_iter().filter_map(|(place, why)| {
+            records.range(place..place + 1).next().map(|record| row(&record, why))
+        });
+        Self { rows: rows.collect(), of: records.len() as u64 }
     }
 }
 
@@ -401,27 +411,31 @@ fn arrivals(record: &RequestRecord) -> impl DoubleEndedIterator<Item = Moment> {
 }
 
 /// The slowest of the ok ones, by a latency; of equally slow ones the first.
-fn slowest(
-    records: &[&RequestRecord],
+struct Slowest {
     count: usize,
-    latency: impl Fn(&RequestRecord) -> Option<u64>,
-) -> impl Iterator<Item = usize> {
-    let ok = records.iter().enumerate().filter(|(_, one)| one.ending.outcome == Outcome::Ok);
-    let mut ranked: Vec<(u64, usize)> =
-        ok.filter_map(|(place, record)| Some((latency(record)?, place))).collect();
-    ranked.sort_unstable_by_key(|(latency, place)| (std::cmp::Reverse(*latency), *place));
-    ranked.into_iter().take(count).map(|(_, place)| place)
+    ranked: BTreeSet<(Reverse<u64>, usize)>,
+}
+
+impl Slowest {
+    fn new(count: usize) -> Self {
+        Self { count, ranked: BTreeSet::new() }
+    }
+
+    fn add(&mut self, latency: Option<u64>, place: usize) {
+        self.ranked.extend(latency.map(|latency| (Reverse(latency), place)));
+        if self.count < self.ranked.len() {
+            self.ranked.pop_last();
+        }
+    }
+
+    fn places(&self) -> impl Iterator<Item = usize> {
+        self.ranked.iter().map(|(_, place)| *place)
+    }
 }
 
 /// Some of each kind of failure, evenly spread over the run: a rare kind is not displaced by a common
 /// one.
-fn failed(records: &[&RequestRecord]) -> Vec<usize> {
-    let mut by_outcome: BTreeMap<Outcome, Vec<usize>> = BTreeMap::new();
-    for (place, record) in records.iter().enumerate() {
-        if record.ending.outcome != Outcome::Ok {
-            by_outcome.entry(record.ending.outcome).or_default().push(place);
-        }
-    }
+fn failed(by_outcome: BTreeMap<Outcome, Vec<usize>>) -> Vec<usize> {
     let mut smallest_first: Vec<Vec<usize>> = by_outcome.into_values().collect();
     smallest_first.sort_by_key(Vec::len);
     let mut room = FAILED_MAX;
@@ -429,17 +443,17 @@ fn failed(records: &[&RequestRecord]) -> Vec<usize> {
     let mut chosen = Vec::new();
     for places in smallest_first {
         let share = places.len().min(room.div_ceil(left));
-        chosen.extend(evenly(&places, share));
+        chosen.extend(evenly(places.len(), share).map(|index| places[index]));
         room -= share;
         left -= 1;
     }
     chosen
 }
 
-/// At most `count` of the indices, each from the middle of an equal part of them.
-fn evenly(places: &[usize], count: usize) -> impl Iterator<Item = usize> {
-    let count = count.min(places.len());
-    (0..count).map(move |part| places[(2 * part + 1) * places.len() / (2 * count)])
+/// At most `count` of so many indices, each from the middle of an equal part of them.
+fn evenly(length: usize, count: usize) -> impl Iterator<Item = usize> {
+    let count = count.min(length);
+    (0..count).map(move |part| (2 * part + 1) * length / (2 * count))
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -454,19 +468,18 @@ pub(crate) struct Steps {
 const STEP_NS_MIN: u64 = 50_000_000;
 
 impl Steps {
-    /// From the first request that was sent, or released and never sent, to the last end; `None`
-    /// without requests.
-    pub(crate) fn over<'run>(
-        records: impl Iterator<Item = &'run RequestRecord>,
-        at_most: u32,
-    ) -> Option<Self> {
-        let spans =
-            records.map(|record| (record.sent.unwrap_or(record.admitted), record.ending.at));
+    /// The steps of the run's course and of its gaps, from the first request that was sent, or released
+    /// and never sent, to the last end; `None` without requests.
+    pub(crate) fn of_charts(records: &TimeOrder<'_>) -> [Option<Self>; 2] {
+        let spans = records.iter().map(|record| (record.left(), record.ending.at));
         let whole = |(from, to): (Moment, Moment), (left, ended): (Moment, Moment)| {
             (from.min(left), to.max(ended))
         };
-        let (from, to) = spans.reduce(whole)?;
-        Some(Self::between(from.as_nanos(), to.as_nanos(), at_most))
+        let span = spans.reduce(whole);
+        [STEPS_MAX, GAP_STEPS_MAX].map(|at_most| {
+            let (from, to) = span?;
+            Some(Self::between(from.as_nanos(), to.as_nanos(), at_most))
+        })
     }
 
     /// `count` steps; a last piece that is shorter than a step is left out. `None` if a step would be

@@ -13,10 +13,10 @@
 //! is the server: its gauges of running and waiting requests are compared with N.
 
 use inferometer_model::outcome::Cause;
-use inferometer_model::{Moment, Observations};
+use inferometer_model::{Moment, Observations, RequestRecord};
 use serde::{Deserialize, Serialize};
 
-use crate::record::{Concurrency, Flight};
+use crate::record::{Columns, Concurrency, Flight};
 use crate::server::ServerSide;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -55,39 +55,36 @@ const SCRAPED_BY_CHANCE: f64 = 3.0;
 const TELLING_SCRAPES: u64 = 3;
 
 impl LittlesLaw {
-    pub(crate) fn from_observations(
+    /// Whether a request was started and has no recorded end.
+    pub(crate) fn is_lost(record: &RequestRecord) -> bool {
+        record.sent.is_none() && record.ending.cause == Some(Cause::RunCrashed)
+    }
+
+    pub(crate) fn new(
         observations: &Observations,
+        columns: &Columns,
+        lost: u64,
         server: Option<&ServerSide>,
     ) -> Self {
-        let sent = observations.records.iter().filter_map(|record| record.sent);
-        let began = observations.ending.began.or_else(|| sent.min());
+        let sent = columns.extremes().0.map(|(first, _)| first);
+        let began = observations.ending.began.or(sent);
         let (from_ns, to_ns) =
             (began.map_or(u64::MAX, Moment::as_nanos), observations.ending.at.as_nanos());
         if to_ns <= from_ns {
             return Self::nothing("the run has no duration");
         }
-        let (mut arrivals, mut lost, mut stays, mut stayed_ns) = (0_u64, 0, 0_u64, 0_u128);
-        let mut flights = Vec::new();
-        for record in &observations.records {
-            if record.sent.is_none() {
-                let is_lost = u64::from(record.ending.cause == Some(Cause::RunCrashed));
-                lost += is_lost;
-                arrivals += is_lost;
-                continue;
-            }
-            arrivals += 1;
-            let Some(flight) = Flight::from_record(record) else { continue };
-            stays += 1;
-            stayed_ns += u128::from(flight.to_ns - flight.from_ns);
-            flights.extend(flight.within(Flight { from_ns, to_ns }));
-        }
+        let stays = columns.flights().count() as u64;
+        let arrivals = stays + columns.reversed() + lost;
+        let stayed_ns: u128 =
+            columns.flights().map(|flight| u128::from(flight.to_ns - flight.from_ns)).sum();
+        let inside = columns.flights().filter_map(|it| it.within(Flight { from_ns, to_ns }));
         if stays == 0 {
             return Self { lost, ..Self::nothing("no request was in flight") };
         }
         let duration_s = (to_ns - from_ns) as f64 / 1e9;
         let mean_s = stayed_ns as f64 / 1e9 / stays as f64;
         let in_flight_s =
-            Concurrency::sweep(&flights).map_or(0.0, |swept| swept.request_ns as f64 / 1e9);
+            Concurrency::sweep(inside).map_or(0.0, |swept| swept.request_ns as f64 / 1e9);
         let in_flight = in_flight_s / duration_s;
         let arrivals_per_s = arrivals as f64 / duration_s;
         // Waiting requests are in flight, too, so the server must report both. Each of several replicas
@@ -136,9 +133,10 @@ mod tests {
     use super::*;
     use crate::fixture::{Given, calm, ms, raised, run, sample};
     use crate::judge::Severity;
+    use crate::record::Measured;
 
     fn law(observations: &Observations) -> LittlesLaw {
-        LittlesLaw::from_observations(observations, None)
+        Measured::from_observations(observations).littles_law
     }
 
     fn close(found: Option<f64>, expected: f64) {
@@ -160,7 +158,7 @@ mod tests {
     #[test]
     fn requests_that_were_lost_show() {
         let mut observations = calm();
-        for record in observations.records.iter_mut().take(4) {
+        for record in observations.records.held_mut().iter_mut().take(4) {
             record.sent = None;
             record.ending.outcome = Outcome::Cancelled;
             record.ending.cause = Some(Cause::RunCrashed);
@@ -173,7 +171,7 @@ mod tests {
     #[test]
     fn a_request_that_ends_before_it_begins_shows() {
         let mut observations = calm();
-        for record in observations.records.iter_mut().skip(1).take(4) {
+        for record in observations.records.held_mut().iter_mut().skip(1).take(4) {
             record.ending.at = ms(record.ending.at.as_nanos() / 1_000_000 - 121);
         }
         assert!(law(&observations).broken().is_some_and(|apart| apart < -0.02));
@@ -228,7 +226,7 @@ mod tests {
         assert_eq!((found.in_flight, found.apart), (None, None));
         assert!(found.reason.is_some());
         let mut unsent = run(vec![Given::failed(0, Outcome::TransportError).ends(90).record()]);
-        unsent.records[0].sent = None;
+        unsent.records.held_mut()[0].sent = None;
         assert!(law(&unsent).reason.is_some());
     }
 }

@@ -9,7 +9,7 @@
 
 use inferometer_model::outcome::Cause;
 use inferometer_model::spec::{Arrivals, LoadShape, Rate, Source, Think};
-use inferometer_model::{Observations, RequestRecord};
+use inferometer_model::{Observations, Records};
 use serde::{Deserialize, Serialize};
 
 use crate::client::share;
@@ -117,12 +117,12 @@ impl ScheduleDelivered {
         (rate, arrivals): (&Rate, Arrivals),
         capped: bool,
     ) -> Option<Self> {
-        let first_turns = || observations.records.iter().filter(|record| record.asked.turn == 0);
-        let mut intended: Vec<u64> =
-            first_turns().map(|record| record.intended.as_nanos()).collect();
-        let mut sent = Vec::new();
-        let mut late = 0;
-        for record in first_turns() {
+        let (mut intended, mut sent) = (Vec::new(), Vec::new());
+        let (mut ids, mut late) = (None, 0);
+        for record in observations.records.iter().filter(|record| record.asked.turn == 0) {
+            intended.push(record.intended.as_nanos());
+            let (first, last): (u64, u64) = ids.unwrap_or((record.id.0, record.id.0));
+            ids = Some((first.min(record.id.0), last.max(record.id.0)));
             let Some(left) = record.sent else { continue };
             sent.push(left.as_nanos());
             let due = if capped { record.admitted } else { record.intended };
@@ -142,7 +142,8 @@ impl ScheduleDelivered {
         // planned.
         let planned_s = span_s(&intended).filter(|span_s| 0.0 < *span_s);
         // The recorded times span only the requests between them: the others were due before or after.
-        let recorded = intended.len() as u64 + unattempted_between(observations, first_turns());
+        let between = unattempted_between(observations, ids.unwrap_or_default());
+        let recorded = intended.len() as u64 + between;
         let beyond = (due as f64 - 1.0) / (recorded as f64 - 1.0);
         let planned_s = planned_s.map(|planned_s| planned_s * beyond);
         let took_s = planned_s.and_then(|planned_s| Some(span_s(&sent)?.max(planned_s)));
@@ -252,13 +253,8 @@ const FIT_MIN: usize = 50;
 /// Moments are whole nanoseconds.
 const ROUNDED_S: f64 = 1e-9;
 
-/// Requests without a record that lie between the first and the last of those that have one.
-fn unattempted_between<'a>(
-    observations: &Observations,
-    records: impl Iterator<Item = &'a RequestRecord> + Clone,
-) -> u64 {
-    let ids = records.map(|record| record.id.0);
-    let (first, last) = (ids.clone().min().unwrap_or(0), ids.max().unwrap_or(0));
+/// Requests without a record that lie between the ids of the first and the last that have one.
+fn unattempted_between(observations: &Observations, (first, last): (u64, u64)) -> u64 {
     let parts = observations.not_sent.iter().filter(|part| part.cause == Cause::ClientResource);
     let between = parts.map(|part| {
         let end = part.first.0.saturating_add(part.count);
@@ -402,27 +398,33 @@ const FEWEST_IN_SLOTS: usize = 100;
 const FEWEST_PER_SLOT: usize = 10;
 
 impl SlotsDelivered {
-    fn from_records(records: &[RequestRecord], asked: u32) -> Result<Self, &'static str> {
+    fn from_records(records: &Records, asked: u32) -> Result<Self, &'static str> {
         let slots = usize::try_from(asked).unwrap_or(usize::MAX);
-        let uses: Vec<Flight> = records.iter().filter_map(Flight::on_the_wire).collect();
+        let (mut uses, mut taken_ns) = (Vec::new(), Vec::new());
+        for record in records {
+            uses.extend(Flight::on_the_wire(&record));
+            // A later turn of a conversation keeps its slot.
+            if record.asked.turn == 0 {
+                taken_ns.push(record.admitted.as_nanos());
+            }
+        }
         if uses.len() < FEWEST_IN_SLOTS.max(FEWEST_PER_SLOT.saturating_mul(slots)) {
             return Err("too few requests for this number of slots");
         }
-        // From the first request of every slot to the drain. A later turn of a conversation keeps its
-        // slot.
-        let first_turns = records.iter().filter(|record| record.asked.turn == 0);
-        let mut taken_ns: Vec<u64> = first_turns.map(|record| record.admitted.as_nanos()).collect();
+        // From the first request of every slot to the drain.
         taken_ns.sort_unstable();
         let last_ns = *taken_ns.last().ok_or("no slot was in use")?;
         let from_ns = taken_ns.get(slots.saturating_sub(1)).copied().unwrap_or(last_ns);
-        let to_ns = Concurrency::drain_begins_ns(&uses, last_ns).ok_or("no slot was in use")?;
+        drop(taken_ns);
+        let drain_ns = Concurrency::drain_begins_ns(uses.iter().copied(), last_ns);
+        let to_ns = drain_ns.ok_or("no slot was in use")?;
         let loaded = Flight { from_ns, to_ns };
         let length_ns = loaded.to_ns.saturating_sub(loaded.from_ns);
         if length_ns == 0 {
             return Err("no slot took a second request, so the run drains from its beginning");
         }
-        let inside: Vec<Flight> = uses.iter().filter_map(|used| used.within(loaded)).collect();
-        let swept = Concurrency::sweep(&inside).ok_or("no slot was in use")?;
+        let inside = uses.iter().filter_map(|used| used.within(loaded));
+        let swept = Concurrency::sweep(inside).ok_or("no slot was in use")?;
         let in_use_mean = swept.request_ns as f64 / length_ns as f64;
         Ok(Self {
             asked,
@@ -448,8 +450,8 @@ impl HeldByCap {
         let LoadShape::Open { cap: Some(_), .. } = observations.manifest.spec.load.shape else {
             return None;
         };
-        let held = |record: &&RequestRecord| record.intended < record.admitted;
-        let requests = observations.records.iter().filter(held).count() as u64;
+        let records = observations.records.iter();
+        let requests = records.filter(|record| record.intended < record.admitted).count() as u64;
         Some(Self { requests, share: share(requests, observations.records.len() as u64) })
     }
 }

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use crate::figures::tests::figures;
 use crate::fixture::{Given, ms, run};
+use crate::record::Measured;
 use crate::summarize;
 
 fn event() -> impl Strategy<Value = Event> {
@@ -142,10 +143,18 @@ proptest! {
     ) {
         let expected = summarize(&observations).to_json_bytes();
         let mut shuffled = observations.clone();
-        let mut keyed: Vec<_> = seed.into_iter().zip(shuffled.records).collect();
+        let mut keyed: Vec<_> = seed.into_iter().zip(shuffled.records.into_held()).collect();
         keyed.sort_by_key(|(key, _)| *key);
-        shuffled.records = keyed.into_iter().map(|(_, record)| record).collect();
+        let records: Vec<_> = keyed.into_iter().map(|(_, record)| record).collect();
+        shuffled.records = records.into();
         prop_assert_eq!(summarize(&shuffled).to_json_bytes(), expected);
+    }
+
+    #[test]
+    fn attempts_that_are_computed_anew_are_the_same(observations in observations()) {
+        let held = Measured::gather(&observations, usize::MAX);
+        let anew = Measured::gather(&observations, 0);
+        prop_assert_eq!(format!("{held:?}"), format!("{anew:?}"));
     }
 
     #[test]

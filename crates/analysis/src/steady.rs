@@ -17,16 +17,19 @@
 //!   [`RISE`] in all and beyond chance; or
 //! - the output of a closed loop does not settle: its load follows the server.
 
+use std::num::NonZeroU32;
+
 use inferometer_model::spec::{LoadShape, Rate, Think};
-use inferometer_model::{Observations, RequestRecord, fmt};
+use inferometer_model::{Moment, Observations, fmt};
 use serde::{Deserialize, Serialize};
 
 use crate::figures::Steps;
 use crate::metric::{
-    self, ByMetric, Distribution, LatencyOrigin, METRICS, Metric, MetricValue, MetricValues, Scalar,
+    self, ByMetric, Distribution, LatencyOrigin, Metric, MetricValue, MetricValues, Scalar,
 };
 use crate::record::{
-    Attempt, Basis, Clustered, Concurrency, Flight, RunIntervals, Window, WindowKind, ns_to_ms,
+    Attempt, Attempts, Basis, Brief, Concurrency, Flight, RunIntervals, Window, WindowKind,
+    ns_to_ms,
 };
 use crate::statistics::runs::mean;
 use crate::statistics::steady::{Settling, Unsettled, settle};
@@ -111,10 +114,11 @@ impl Default for SteadyState {
 }
 
 impl SteadyState {
-    pub(crate) fn detect(shape: &LoadShape, course: &Course<'_>) -> Self {
+    /// The state, and its window. The latencies in the window are still to be gathered.
+    pub(crate) fn detect(shape: &LoadShape, course: &Course<'_>) -> (Self, Option<Flight>) {
         let horizon = match horizon(shape, course) {
             Ok(horizon) => horizon,
-            Err(unsteady) => return Self::without(SteadyKind::NotJudged, unsteady),
+            Err(unsteady) => return (Self::without(SteadyKind::NotJudged, unsteady), None),
         };
         let before_drain = horizon.map_or(0, |horizon| course.sent_within(horizon));
         let fewest = if is_slotted(shape) { FEWEST_SLOTTED } else { FEWEST_OPEN };
@@ -122,15 +126,15 @@ impl SteadyState {
             let reason = format!(
                 "{before_drain} requests were sent before the drain, and a steady state needs {fewest}"
             );
-            return Self::without(SteadyKind::TooShort, &reason);
+            return (Self::without(SteadyKind::TooShort, &reason), None);
         };
         let Some(grid) = Steps::within(horizon, STEPS) else {
-            return Self::without(SteadyKind::TooShort, "the run has no duration");
+            return (Self::without(SteadyKind::TooShort, "the run has no duration"), None);
         };
         Self::over(course, grid, !is_slotted(shape))
     }
 
-    fn over(course: &Course<'_>, grid: Steps, open: bool) -> Self {
+    fn over(course: &Course<'_>, grid: Steps, open: bool) -> (Self, Option<Flight>) {
         let readings = course.readings(grid, LatencyOrigin::for_load(open));
         let in_flight = &readings[0];
         let growth = if open { Growth::fit(in_flight, course, grid) } else { None };
@@ -161,7 +165,7 @@ impl SteadyState {
         };
         if let Some(reason) = never {
             let never = Self::without(SteadyKind::NeverSettled, &reason);
-            return Self { trends, growth, ..never };
+            return (Self { trends, growth, ..never }, None);
         }
         let cuts = readings.iter().filter_map(|reading| reading.settled_from_ns);
         let from_ns = cuts.max().unwrap_or(grid.from_ns);
@@ -172,15 +176,16 @@ impl SteadyState {
             to_ms: Some(ns_to_ms(to_ns)),
             duration_s: Some(ns_to_ms(to_ns.saturating_sub(from_ns)) / 1e3),
         };
-        let figures = SteadyFigures::over(Flight { from_ns, to_ns }, course);
-        Self {
+        let part = Flight { from_ns, to_ns };
+        let found = Self {
             state: SteadyKind::Settled,
             reason: None,
             window: Some(window),
             trends,
             growth,
-            figures: Some(Box::new(figures)),
-        }
+            figures: Some(Box::new(SteadyFigures::over(part, course))),
+        };
+        (found, Some(part))
     }
 
     fn without(state: SteadyKind, reason: &str) -> Self {
@@ -224,35 +229,50 @@ fn rise(values: &[f64]) -> Option<f64> {
     (line.p.max(ranks.p) < CERTAIN && RISE < share).then_some(share)
 }
 
-/// How often the slots of a closed loop were filled, or how often the typical time of a request, or of a
-/// conversation, fits into the time in which an open loop sent its requests.
-pub(crate) fn rounds(observations: &Observations) -> Option<f64> {
-    let records = &observations.records;
-    let slots = match observations.manifest.spec.load.shape {
-        LoadShape::Closed { concurrency, .. } => Some(concurrency.get()),
-        LoadShape::Open { rate: Rate::Unlimited, cap, .. } => Some(cap?.get()),
-        LoadShape::Open { .. } => None,
-    };
-    if let Some(slots) = slots {
-        let first_turns = records.iter().filter(|record| record.asked.turn == 0).count();
-        return Some(first_turns as f64 / f64::from(slots));
-    }
-    let sent = || records.iter().filter(|it| it.asked.turn == 0).filter_map(|it| it.sent);
-    let sending = sent().max()?.since(sent().min()?)?;
-    let typical_s = talks_s(records)?.percentile(Percentile::P50);
-    (0.0 < typical_s).then(|| sending.as_secs_f64() / typical_s)
+/// The conversations of a run; a request without others is one of its own.
+#[derive(Debug)]
+pub(crate) struct Talks {
+    /// How long they took on average; `None` without one that was sent.
+    pub(crate) mean_s: Option<f64>,
+    /// How often the slots of a closed loop were filled, or how often the typical time of a
+    /// conversation fits into the time in which an open loop sent its requests.
+    pub(crate) rounds: Option<f64>,
 }
 
-/// How long each conversation took, in seconds; a request without others is one of its own. `None` without
-/// one that was sent.
-pub(crate) fn talks_s(records: &[RequestRecord]) -> Option<Sample> {
-    let mut records: Vec<&RequestRecord> = records.iter().collect();
-    records.sort_unstable_by_key(|record| record.id);
-    let talk_s = |talk: &[&RequestRecord]| {
-        Some(talk.last()?.ending.at.since(talk.first()?.sent?)?.as_secs_f64())
-    };
-    // The turns of a conversation are consecutive.
-    Sample::new(records.chunk_by(|_, next| 0 < next.asked.turn).filter_map(talk_s).collect())
+impl Talks {
+    pub(crate) fn from_observations(observations: &Observations) -> Self {
+        // The turns of a conversation are consecutive.
+        let (mut first_turns, mut sending) = (0_u64, None);
+        let mut talk: Option<(Option<Moment>, Moment)> = None;
+        let mut talks_s = Vec::with_capacity(observations.records.len());
+        let talk_s =
+            |(sent, ended): (Option<Moment>, Moment)| Some(ended.since(sent?)?.as_secs_f64());
+        for record in &observations.records {
+            if record.asked.turn == 0 {
+                first_turns += 1;
+                if let Some(sent) = record.sent {
+                    let (first, last): (Moment, Moment) = sending.unwrap_or((sent, sent));
+                    sending = Some((first.min(sent), last.max(sent)));
+                }
+                talks_s.extend(talk.take().and_then(talk_s));
+            }
+            talk = Some((talk.map_or(record.sent, |(sent, _)| sent), record.ending.at));
+        }
+        talks_s.extend(talk.and_then(talk_s));
+        let talks_s = Sample::new(talks_s);
+        let in_slots = |slots: NonZeroU32| first_turns as f64 / f64::from(slots.get());
+        let rounds = match observations.manifest.spec.load.shape {
+            LoadShape::Closed { concurrency, .. } => Some(in_slots(concurrency)),
+            LoadShape::Open { rate: Rate::Unlimited, cap, .. } => cap.map(in_slots),
+            LoadShape::Open { .. } => {
+                let typical_s = talks_s.as_ref().map(|it| it.percentile(Percentile::P50));
+                let sending = sending.and_then(|(first, last)| last.since(first));
+                let found = sending.zip(typical_s).filter(|(_, typical_s)| 0.0 < *typical_s);
+                found.map(|(sending, typical_s)| sending.as_secs_f64() / typical_s)
+            }
+        };
+        Self { mean_s: talks_s.map(|talks_s| talks_s.mean()), rounds }
+    }
 }
 
 /// Whether answers decide when the next request is sent: then the output shows a steady state.
@@ -268,7 +288,7 @@ pub(crate) fn horizon(
     shape: &LoadShape,
     course: &Course<'_>,
 ) -> Result<Option<Flight>, &'static str> {
-    let begins = || course.flights.iter().map(|flight| flight.from_ns);
+    let begins = || course.flights().map(|flight| flight.from_ns);
     let sending = begins().min().zip(begins().max());
     let sending = sending.map(|(from_ns, to_ns)| Flight { from_ns, to_ns });
     match shape {
@@ -284,13 +304,13 @@ pub(crate) fn horizon(
         // Users with think time are not in flight, so the slots need not be full.
         LoadShape::Closed { think, .. } if *think != Think::None => Ok(sending),
         LoadShape::Closed { .. } | LoadShape::Open { rate: Rate::Unlimited, .. } => {
-            let last_ns = course.last_first_turn_ns;
-            let drain = last_ns.and_then(|at| Concurrency::drain_begins_ns(course.flights, at));
+            let last_ns = course.last_first_turn_ns();
+            let drain = last_ns.and_then(|at| Concurrency::drain_begins_ns(course.flights(), at));
             Ok(sending.zip(drain).map(|(sending, to_ns)| Flight { to_ns, ..sending }))
         }
         // After the last conversation has begun, the load falls.
         LoadShape::Open { rate: Rate::Steady { .. }, .. } => {
-            let last_ns = course.last_first_turn_ns;
+            let last_ns = course.last_first_turn_ns();
             Ok(sending.zip(last_ns).map(|(sending, to_ns)| Flight { to_ns, ..sending }))
         }
     }
@@ -356,34 +376,31 @@ impl SteadyFigures {
         let inside = |at_ns: u64| (window.from_ns..window.to_ns).contains(&at_ns);
         let length_ns = window.to_ns.saturating_sub(window.from_ns);
         let per_s = |count: f64| (0 < length_ns).then(|| count / (length_ns as f64 / 1e9));
-        let answers = || course.answers.iter().map(|(_, answer)| answer);
-        let sent = || course.answers.iter().filter(|(sent_ns, _)| inside(*sent_ns));
-        let latency = |metric: &'static Metric| {
-            metric.per_request().filter(|latency| latency.in_steady_window)?;
-            let values = sent().filter_map(|(_, answer)| answer.latencies.get(metric)).collect();
-            let nothing =
-                || Distribution::nothing("no ok answer to a request sent in the window has it");
-            let found = Clustered::one_each(values).distribution(None).unwrap_or_else(nothing);
-            Some((metric, found))
-        };
-        let ended = || answers().filter(|answer| inside(answer.record.ending.at.as_nanos()));
-        let good = ended().filter(|answer| answer.meets_slos).count();
-        let prefilled = sent().filter_map(|(_, answer)| {
-            Some((answer.input.count as f64, answer.latencies.get(&metric::TTFT)? / 1e3))
-        });
-        let (prefill, ttft_s) = prefilled.fold((0.0, 0.0), |sum, it| (sum.0 + it.0, sum.1 + it.1));
+        let answers = || course.attempts.columns.iter().filter(Brief::is_answer);
+        let ended = || answers().filter(|answer| inside(answer.ended_ns));
+        let good = ended().filter(Brief::meets_slos).count();
+        // The sum of nothing is minus zero.
+        let (mut prefill, mut ttft_s, mut input) = (0.0, 0.0, -0.0);
+        for answer in course.attempts.iter().filter(|it| it.is_ok() && it.sent.is_some()) {
+            let tokens = answer.input.count as f64;
+            if let Some(ttft_ms) = answer.latencies.get(&metric::TTFT)
+                && inside(answer.left.as_nanos())
+            {
+                prefill += tokens;
+                ttft_s += ttft_ms / 1e3;
+            }
+            if answer.first.is_some_and(|at| inside(at.as_nanos())) {
+                input += tokens;
+            }
+        }
         let came = course.deliveries.iter().filter(|(at_ns, _)| inside(*at_ns));
         let output: f64 = came.map(|(_, tokens)| *tokens as f64).sum();
-        let begun = answers().filter(|it| it.first.is_some_and(|at| inside(at.as_nanos())));
-        let input: f64 = begun.map(|answer| answer.input.count as f64).sum();
-        let flown: Vec<Flight> =
-            course.flights.iter().filter_map(|flight| flight.within(window)).collect();
-        let swept = Concurrency::sweep(&flown);
+        let swept = Concurrency::sweep(course.flights().filter_map(|it| it.within(window)));
         let request_throughput = per_s(ended().count() as f64);
         let output_throughput = per_s(output).filter(|_| course.generates);
         let total_throughput = per_s(input + output).filter(|_| course.generates);
         Self {
-            requests: sent().count() as u64,
+            requests: answers().filter(|answer| inside(answer.left_ns)).count() as u64,
             request_throughput,
             output_throughput,
             input_throughput: per_s(input),
@@ -392,7 +409,7 @@ impl SteadyFigures {
             pp: (0.0 < ttft_s).then(|| prefill / ttft_s),
             intervals: ThroughputIntervals::default(),
             concurrency_mean: swept.and_then(|swept| per_s(swept.request_ns as f64 / 1e9)),
-            latencies: METRICS.iter().copied().filter_map(latency).collect(),
+            latencies: ByMetric::default(),
         }
     }
 }
@@ -485,11 +502,7 @@ const CERTAIN: f64 = 0.01;
 
 /// The course of a run.
 pub(crate) struct Course<'a> {
-    pub(crate) flights: &'a [Flight],
-    /// When the last request left that waited for no answer of its own conversation.
-    pub(crate) last_first_turn_ns: Option<u64>,
-    /// The `ok` answers to requests that were sent, and when they were.
-    pub(crate) answers: Vec<(u64, &'a Attempt<'a>)>,
+    pub(crate) attempts: &'a Attempts<'a>,
     /// Output tokens, and when they came.
     pub(crate) deliveries: &'a [(u64, u64)],
     /// Whether answers are made of tokens.
@@ -508,9 +521,19 @@ struct Reading {
 }
 
 impl Course<'_> {
+    fn flights(&self) -> impl Iterator<Item = Flight> + Clone {
+        self.attempts.columns.flights()
+    }
+
+    /// When the last request left that waited for no answer of its own conversation.
+    fn last_first_turn_ns(&self) -> Option<u64> {
+        let first_turns = self.attempts.columns.iter().filter(Brief::begins_talk);
+        first_turns.map(|request| request.left_ns).max()
+    }
+
     fn sent_within(&self, stretch: Flight) -> usize {
-        let inside = |flight: &&Flight| (stretch.from_ns..=stretch.to_ns).contains(&flight.from_ns);
-        self.flights.iter().filter(inside).count()
+        let inside = |flight: &Flight| (stretch.from_ns..=stretch.to_ns).contains(&flight.from_ns);
+        self.flights().filter(inside).count()
     }
 
     /// In flight, output tokens and TTFT.
@@ -519,7 +542,7 @@ impl Course<'_> {
         let over_time = |series, values| Reading::new(series, values, &times_ns);
         let (ttft, sent_ns) = self.ttft(grid, origin);
         let stretch = Flight { from_ns: grid.from_ns, to_ns: grid.end_ns() };
-        let flights = self.flights.iter().filter_map(|flight| flight.within(stretch));
+        let flights = self.flights().filter_map(|flight| flight.within(stretch));
         // The very end lies in no step.
         let in_flight = grid.in_flight(flights, |to_ns| grid.step(to_ns).unwrap_or(grid.count));
         [
@@ -540,8 +563,8 @@ impl Course<'_> {
         if self.generates {
             self.deliveries.iter().for_each(|(at_ns, tokens)| add(*at_ns, *tokens as f64));
         } else {
-            let ends = self.answers.iter().map(|(_, answer)| answer.record.ending.at.as_nanos());
-            ends.for_each(|at_ns| add(at_ns, 1.0));
+            let answers = self.attempts.columns.iter().filter(Brief::is_answer);
+            answers.for_each(|answer| add(answer.ended_ns, 1.0));
         }
         let step_s = grid.step_ns as f64 / 1e9;
         counts.iter().map(|count| count / step_s).collect()
@@ -549,15 +572,14 @@ impl Course<'_> {
 
     /// Means of neighbours in the order of sending, and when the first of each left.
     fn ttft(&self, grid: Steps, origin: LatencyOrigin) -> (Vec<f64>, Vec<u64>) {
-        let shown = |answer: &Attempt<'_>| {
+        let shown = |answer: &Attempt| {
             answer.latencies.get(origin.ttft()).or_else(|| answer.latencies.get(origin.e2e()))
         };
-        let mut values: Vec<(u64, f64)> = self
-            .answers
-            .iter()
-            .filter(|(sent_ns, _)| grid.step(*sent_ns).is_some())
-            .filter_map(|(sent_ns, answer)| Some((*sent_ns, shown(answer)?)))
-            .collect();
+        let sent = |answer: &Attempt| Some(answer.sent?.as_nanos()).filter(|_| answer.is_ok());
+        let inside = |sent_ns: &u64| grid.step(*sent_ns).is_some();
+        let mut values = Vec::with_capacity(self.attempts.len());
+        let shown = |answer: Attempt| Some((sent(&answer).filter(inside)?, shown(&answer)?));
+        values.extend(self.attempts.iter().filter_map(shown));
         values.sort_unstable_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
         let groups = values.len().min(grid.count);
         let group = |place: usize| {

@@ -182,7 +182,7 @@ pub fn summarize(observations: &Observations) -> Summary {
         attempted: measured.attempted,
         time_over: observations.not_sent_because(Cause::TimeOver),
         held_by_cap: HeldByCap::from_observations(observations),
-        outcomes: observations.outcome_counts(),
+        outcomes: measured.outcomes.clone(),
         failures,
         failures_not_listed,
         finish_reasons: finish_reasons(&observations.records),

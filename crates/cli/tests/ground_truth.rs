@@ -70,7 +70,7 @@ fn compare(observations: &Observations, truth: &Truth) -> Result<Agreement, Mism
     for record in &observations.records {
         let id = record.id.0;
         let truth = by_id.get(format!("{prefix}-{id}").as_str()).ok_or(Mismatch::Missing(id))?;
-        compare_request(observations, record, truth, &mut agreement)?;
+        compare_request(observations, &record, truth, &mut agreement)?;
     }
     if LATE_SHARE_MAX * (agreement.events as f64) < agreement.late as f64 {
         let Agreement { events, late, worst_ns } = agreement;

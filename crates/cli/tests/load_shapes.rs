@@ -32,7 +32,7 @@ impl Ran {
     }
 
     fn intended_max(&self) -> Duration {
-        self.observations.records.iter().map(|record| self.intended(record)).max().unwrap()
+        self.observations.records.iter().map(|record| self.intended(&record)).max().unwrap()
     }
 }
 
@@ -84,7 +84,8 @@ fn a_cap_holds_back_what_is_due_and_says_so() {
     let queued_ms = |record: &RequestRecord| {
         record.admitted.since(record.intended).unwrap().as_secs_f64() * 1e3
     };
-    let queued: f64 = ran.observations.records.iter().map(queued_ms).sum::<f64>() / 30.0;
+    let records = ran.observations.records.iter();
+    let queued: f64 = records.map(|record| queued_ms(&record)).sum::<f64>() / 30.0;
     let reported = document["metrics"]["client_queue_ms"]["mean"].as_f64().unwrap();
     assert!((queued - reported).abs() < 0.01, "{queued} is reported as {reported}");
     // Thirty in a bit more than half a second, served two at a time in 75 ms each.
@@ -105,7 +106,7 @@ fn a_slot_rests_after_its_reply() {
         let rested = Duration::from_nanos(pair[1].received_user_ns - ended_ns(&pair[0]));
         assert!(think <= rested, "{rested:?}");
     }
-    for pair in ran.observations.records.windows(2) {
+    for pair in ran.observations.records.into_held().windows(2) {
         assert_eq!(pair[1].intended, pair[0].ending.at + think);
     }
     let arguments = ["--concurrency", "1", "--think-time", "20ms", "--think", "exponential"];
@@ -113,6 +114,7 @@ fn a_slot_rests_after_its_reply() {
     let mut rests: Vec<Duration> = ran
         .observations
         .records
+        .into_held()
         .windows(2)
         .map(|pair| pair[1].intended.since(pair[0].ending.at).unwrap())
         .collect();
@@ -168,7 +170,7 @@ fn a_ramp_is_played_to_its_end_and_gets_denser() {
     assert!((29..=31).contains(&ran.count()), "{}", ran.count());
     assert!(ran.intended_max() < Duration::from_secs(1));
     let intended: Vec<Duration> =
-        ran.observations.records.iter().map(|record| ran.intended(record)).collect();
+        ran.observations.records.iter().map(|record| ran.intended(&record)).collect();
     let early = intended.iter().filter(|at| **at < Duration::from_millis(500)).count();
     // 8.75 of the area lies before the middle.
     assert!((8..=10).contains(&early), "{early}");

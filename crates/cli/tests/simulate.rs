@@ -28,9 +28,8 @@ fn ms(later: Moment, earlier: Moment) -> f64 {
 }
 
 fn ttfts(observations: &Observations) -> Vec<f64> {
-    let of =
-        |record: &inferometer_model::RequestRecord| ms(record.reads[0].at(), record.sent.unwrap());
-    observations.records.iter().map(of).collect()
+    let records = observations.records.iter();
+    records.map(|record| ms(record.reads[0].at(), record.sent.unwrap())).collect()
 }
 
 #[test]
@@ -170,7 +169,7 @@ fn users_who_think_come_back_that_much_later() {
         folder.path(),
         &[&closed[..], &["--requests", "40", "--output-tokens", "10"]].concat(),
     );
-    let records = observations(folder.path()).records;
+    let records = observations(folder.path()).records.into_held();
     for pair in records.windows(2) {
         let gap = ms(pair[1].sent.unwrap(), pair[0].sent.unwrap());
         assert!((gap - 600.0).abs() < 0.001, "{gap}");
@@ -183,7 +182,7 @@ fn later_turns_find_the_earlier_ones_in_the_cache() {
     let talk = ["--turns", "4", "--input-tokens", "64", "--output-tokens", "32"];
     let rest = ["--engine-step", "10ms", "--concurrency", "3", "--requests", "60"];
     let document = simulate(folder.path(), &[&talk[..], &rest].concat());
-    for record in observations(folder.path()).records {
+    for record in &observations(folder.path()).records {
         let usage = record.usage.unwrap();
         let turn = u64::from(record.asked.turn);
         assert_eq!(usage.prompt_tokens, Some(64 + turn * 96), "turn {turn}");
@@ -193,8 +192,8 @@ fn later_turns_find_the_earlier_ones_in_the_cache() {
     assert_eq!(document["turns"].as_array().unwrap().len(), 4);
     let without = [&talk[..], &rest, &["--enable-prefix-caching=false"]].concat();
     simulate(folder.path(), &without);
-    let cached = |record: inferometer_model::RequestRecord| record.usage.unwrap().cached_tokens;
-    assert!(observations(folder.path()).records.into_iter().all(|it| cached(it) == Some(0)));
+    let records = observations(folder.path()).records;
+    assert!(records.iter().all(|record| record.usage.unwrap().cached_tokens == Some(0)));
 }
 
 /// One slot, one token, constant steps: what waits is an M/D/1 queue, whose mean wait is
@@ -363,6 +362,7 @@ fn vllm_random_needs_no_words_and_warms_up_with_its_first_prompt() {
     simulate(folder.path(), &[&source[..], &lengths, &engine].concat());
     let cached = observations(folder.path())
         .records
+        .into_held()
         .into_iter()
         .map(|record| record.usage.and_then(|usage| usage.cached_tokens).unwrap());
     let cached: Vec<u64> = cached.collect();

@@ -9,9 +9,10 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
-use inferometer_model::Outcome;
+use inferometer_analysis::summarize;
 use inferometer_model::journal::RunStop;
 use inferometer_model::outcome::Cause;
+use inferometer_model::{Outcome, Records};
 use inferometer_store::JournalReader;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::signal::{Signal, kill};
@@ -436,4 +437,21 @@ fn a_result_that_cannot_be_written_is_an_error() {
         .unwrap();
     assert_eq!(ran.status.code(), Some(1));
     assert!(text(&ran.stderr).contains("could not be written"), "{}", text(&ran.stderr));
+}
+
+/// A summary does not depend on whether the records are in memory or read from the journal.
+#[test]
+fn the_records_of_a_long_run_give_the_same_summary_from_their_journal() {
+    let folder = tempfile::tempdir().unwrap();
+    let load =
+        ["--rate", "20", "--requests", "400", "--output-tokens", "uniform:8..64", "--seed", "3"];
+    let slos = ["--slo", "ttft<1s", "--slo", "tpot<50ms"];
+    let ran = output(&[&["simulate", "-q"], &load[..], &slos].concat(), folder.path());
+    assert!(ran.status.success(), "{}", text(&ran.stderr));
+    let run = latest_run(folder.path());
+    let stored = run.read_holding(0).unwrap().observations;
+    assert!(matches!(stored.records, Records::Stored(_)));
+    assert_eq!(stored, run.read().unwrap().observations);
+    let kept = run.read_summary().unwrap().unwrap();
+    assert_eq!(text(&summarize(&stored).to_json_bytes()), text(&kept));
 }

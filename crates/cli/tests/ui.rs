@@ -323,7 +323,7 @@ fn many_tabs_are_bounded_and_the_run_is_whole() {
     assert!(1.8 <= took_s, "four steps in {took_s} s are more than two a second");
     interrupt(&child);
     child.wait().unwrap();
-    let records = run.read().unwrap().observations.records;
+    let records = run.read().unwrap().observations.records.into_held();
     let is_whole = |outcome| [Outcome::Ok, Outcome::Cancelled].contains(&outcome);
     assert!(records.iter().all(|record| is_whole(record.ending.outcome)));
     assert!(records.iter().any(|record| record.ending.outcome == Outcome::Ok));
@@ -397,7 +397,7 @@ fn an_overlay_has_the_numbers_of_the_summaries() {
 fn a_request_is_shown_as_it_was_recorded() {
     let folder = tempfile::tempdir().unwrap();
     let run = simulated(folder.path(), "--output-tokens 12");
-    let records = run.read().unwrap().observations.records;
+    let records = run.read().unwrap().observations.records.into_held();
     let ui = Ui::start(folder.path(), &[]);
     ui.list("");
     let table = ui.json(&format!("/api/requests?id={}&sort=-e2e", run.id()));

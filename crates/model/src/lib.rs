@@ -68,6 +68,7 @@ pub mod observations;
 pub mod outcome;
 pub mod plan;
 pub mod record;
+pub mod records;
 pub mod secret;
 pub mod spec;
 pub mod spreadsheet;
@@ -86,6 +87,7 @@ pub use plan::{
     Content, Message, Plan, PlannedRequest, Prompt, Release, RequestId, Segment, TokenCounter,
 };
 pub use record::RequestRecord;
+pub use records::Records;
 pub use secret::{Redactor, Secret};
 pub use spec::{Spec, SpecDraft};
 pub use study::{Point, SetManifest, StudySpec};

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -10,6 +11,7 @@ use strum::VariantArray;
 use crate::journal::{NotSent, RunEnding};
 use crate::outcome::{Cause, Outcome};
 use crate::plan::{Bounds, Fingerprints};
+use crate::records::{RecordFile, Records};
 use crate::system::ServerFacts;
 use crate::telemetry::{Absence, Machines, Telemetry};
 use crate::{BaseUrl, Environment, RequestId, RequestRecord, Spec};
@@ -231,8 +233,7 @@ pub struct Observations {
     pub manifest: Manifest,
     /// CRC-32C of the file that it was read from; `None` of a run that is not stored.
     pub manifest_checksum: Option<u32>,
-    /// In the order of their ids.
-    pub records: Vec<RequestRecord>,
+    pub records: Records,
     pub not_sent: Vec<NotSent>,
     pub ending: RunEnding,
     /// What the server reported about itself during the run.
@@ -265,12 +266,37 @@ impl Observations {
         not_sent: Vec<NotSent>,
         ending: RunEnding,
     ) -> Result<Self, SumError> {
+        let is_not_sent = |record: &&RequestRecord| record.ending.outcome == Outcome::NotSent;
+        if let Some(record) = records.iter().find(is_not_sent) {
+            return Err(SumError::NotSentRecord(record.id));
+        }
         records.sort_by_key(|record| record.id);
-        check_sums(&manifest.bounds, &records, &not_sent)?;
+        check_sums(&manifest.bounds, records.iter().map(|record| record.id), &not_sent)?;
+        Ok(Self::unchecked(manifest, Records::Held(records), not_sent, ending))
+    }
+
+    /// The same with records that stay in their file; `ids` are theirs, in their order, and none of them
+    /// says `not_sent`.
+    pub fn with_file(
+        manifest: Manifest,
+        (file, ids): (Arc<dyn RecordFile>, impl Iterator<Item = RequestId>),
+        not_sent: Vec<NotSent>,
+        ending: RunEnding,
+    ) -> Result<Self, SumError> {
+        check_sums(&manifest.bounds, ids, &not_sent)?;
+        Ok(Self::unchecked(manifest, Records::Stored(file), not_sent, ending))
+    }
+
+    fn unchecked(
+        manifest: Manifest,
+        records: Records,
+        not_sent: Vec<NotSent>,
+        ending: RunEnding,
+    ) -> Self {
         let telemetry = Telemetry::Absent(Absence::NotAsked);
         let machines = Machines::default();
         let manifest_checksum = None;
-        Ok(Self { manifest, manifest_checksum, records, not_sent, ending, telemetry, machines })
+        Self { manifest, manifest_checksum, records, not_sent, ending, telemetry, machines }
     }
 
     pub fn not_sent_count(&self) -> u64 {
@@ -300,21 +326,24 @@ impl Observations {
     }
 }
 
-/// `scheduled = attempted + not_sent`, and no request is counted twice or lies outside the plan.
-fn check_sums(
+/// `scheduled = attempted + not_sent`, and no request is counted twice or lies outside the plan. The ids
+/// of the records rise.
+pub fn check_sums(
     bounds: &Bounds,
-    records: &[RequestRecord],
+    ids: impl Iterator<Item = RequestId>,
     not_sent: &[NotSent],
 ) -> Result<(), SumError> {
-    if let Some(record) = records.iter().find(|record| record.ending.outcome == Outcome::NotSent) {
-        return Err(SumError::NotSentRecord(record.id));
-    }
-    let attempted = records.iter().map(|record| (record.id.0, 1, true));
-    let unattempted = not_sent.iter().map(|part| (part.first.0, part.count, false));
-    let mut spans: Vec<(u64, u64, bool)> = attempted.chain(unattempted).collect();
-    spans.sort_unstable();
-    let mut free_from = 0_u64;
-    let mut covered = 0_u64;
+    let mut parts: Vec<(u64, u64, bool)> =
+        not_sent.iter().map(|part| (part.first.0, part.count, false)).collect();
+    parts.sort_unstable();
+    let mut parts = parts.into_iter().peekable();
+    let mut ids = ids.map(|id| (id.0, 1, true)).peekable();
+    let spans = std::iter::from_fn(|| match (parts.peek(), ids.peek()) {
+        (Some(part), Some(id)) if id < part => ids.next(),
+        (None, _) => ids.next(),
+        (Some(_), _) => parts.next(),
+    });
+    let (mut free_from, mut covered, mut attempted) = (0_u64, 0_u64, 0_u64);
     for (first, count, is_attempt) in spans {
         if first < free_from {
             let id = RequestId(first);
@@ -322,6 +351,7 @@ fn check_sums(
         }
         free_from = first.checked_add(count).ok_or(SumError::OutsidePlan(RequestId(first)))?;
         covered += count;
+        attempted += u64::from(is_attempt);
     }
     // A closed loop by time schedules what it releases beyond its least number: there is no other
     // number to compare with, but its ids have no holes.
@@ -332,7 +362,6 @@ fn check_sums(
     if scheduled == covered {
         Ok(())
     } else {
-        let attempted = records.len() as u64;
         Err(SumError::Scheduled { scheduled, attempted, not_sent: covered - attempted })
     }
 }
@@ -340,19 +369,8 @@ fn check_sums(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::outcome::{Cause, Ending};
-    use crate::record::RequestedLengths;
-    use crate::{Moment, StartedRequest};
-
-    fn record(id: u64) -> RequestRecord {
-        let started = StartedRequest {
-            id: RequestId(id),
-            intended: Moment::ZERO,
-            admitted: Moment::ZERO,
-            asked: RequestedLengths { input_tokens: 1, output_tokens: 1, part: 0, turn: 0 },
-        };
-        RequestRecord::without_answer(&started, Ending::ok(Moment::ZERO))
-    }
+    use crate::Moment;
+    use crate::outcome::Cause;
 
     fn part(first: u64, count: u64) -> NotSent {
         NotSent { first: RequestId(first), count, cause: Cause::RunStopped, at: Moment::ZERO }
@@ -364,8 +382,7 @@ mod tests {
     }
 
     fn check_bounds(bounds: &Bounds, ids: &[u64], not_sent: &[NotSent]) -> Result<(), SumError> {
-        let records: Vec<RequestRecord> = ids.iter().map(|id| record(*id)).collect();
-        check_sums(bounds, &records, not_sent)
+        check_sums(bounds, ids.iter().copied().map(RequestId), not_sent)
     }
 
     #[test]

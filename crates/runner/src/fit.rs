@@ -5,6 +5,7 @@
 //! until playing the rows gives their figures. Few figures bear few coefficients: there is at most
 //! one free coefficient for two rows.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::path::Path;
@@ -219,7 +220,7 @@ pub fn row_of_run(path: &Path) -> Result<Row> {
         return Err(Failure::usage(format!("{}: {why}", directory.id())));
     }
     // Lengths are those that the server counted, where it did.
-    let request = |(record, index): (&RequestRecord, u64)| {
+    let request = |(record, index): (Cow<'_, RequestRecord>, u64)| {
         let counted = |count: Option<u64>| count.and_then(|count| u32::try_from(count).ok());
         let tokens = counted(record.usage.and_then(|usage| usage.prompt_tokens));
         let output = counted(record.usage.and_then(|usage| usage.completion_tokens));
@@ -235,7 +236,7 @@ pub fn row_of_run(path: &Path) -> Result<Row> {
             RowLoad::Closed { slots: concurrency.get(), tests_first: false }
         }
         LoadShape::Open { .. } => {
-            let sent = |record: &RequestRecord| {
+            let sent = |record: Cow<'_, RequestRecord>| {
                 Moment::ZERO + record.sent.and_then(|at| at.since(began)).unwrap_or_default()
             };
             RowLoad::Recorded(observations.records.iter().map(sent).collect())
@@ -258,7 +259,7 @@ fn unfit(observations: &Observations, summary: &Summary) -> Option<String> {
     let records = &observations.records;
     let spec = &observations.manifest.spec;
     let ok = records.iter().filter(|record| record.ending.outcome == Outcome::Ok).count();
-    let is_cached = |record: &RequestRecord| {
+    let is_cached = |record: Cow<'_, RequestRecord>| {
         record.usage.and_then(|usage| usage.cached_tokens).is_some_and(|tokens| 0 < tokens)
     };
     let why = if ok < records.len() || ok == 0 {

@@ -33,7 +33,7 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 use inferometer_model::telemetry::{TelemetryEntry, TelemetrySample};
-use inferometer_model::{JournalEntry, RunEnding};
+use inferometer_model::{JournalEntry, RequestRecord, RunEnding};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Result, StoreError};
@@ -552,21 +552,56 @@ impl<R: Read + Seek, E: Framed> JournalReader<R, E> {
     }
 }
 
-impl<R: Read + Seek, E: Framed> Iterator for JournalReader<R, E> {
-    type Item = Result<E>;
-
-    fn next(&mut self) -> Option<Self::Item> {
+impl<R: Read + Seek, E: Framed> JournalReader<R, E> {
+    /// The next entry, and where its frame is.
+    pub(crate) fn next_entry(&mut self) -> Option<Result<(u64, E)>> {
         loop {
             let (kind, offset) = match self.next_frame() {
                 Ok(frame) => frame?,
                 Err(error) => return Some(Err(self.read_error(error))),
             };
             match E::read(kind, &self.payload) {
-                Ok(entry) => return Some(Ok(entry)),
+                Ok(entry) => return Some(Ok((offset, entry))),
                 Err(reason) => self.note_damage(offset, self.position - offset, reason),
             }
         }
     }
+
+    /// The length of the whole file.
+    pub(crate) fn length(&self) -> u64 {
+        self.length
+    }
+}
+
+impl<R: Read + Seek, E: Framed> Iterator for JournalReader<R, E> {
+    type Item = Result<E>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.next_entry().map(|entry| entry.map(|(_, entry)| entry))
+    }
+}
+
+/// Reads the record whose frame is at `offset`; `payload` is memory to be used again.
+pub(crate) fn read_record(
+    mut read: impl FnMut(u64, &mut [u8]) -> io::Result<()>,
+    offset: u64,
+    payload: &mut Vec<u8>,
+) -> io::Result<RequestRecord> {
+    let mut head = Head([0; HEAD_BYTES]);
+    read(offset, &mut head.0)?;
+    let no_record = |reason: Damage| io::Error::new(ErrorKind::InvalidData, reason);
+    let length = head.length().ok_or_else(|| no_record(Damage::Length))?;
+    payload.resize(length as usize, 0);
+    read(offset + HEAD_BYTES as u64, payload)?;
+    let mut checksum = [0; CHECKSUM_BYTES];
+    read(offset + HEAD_BYTES as u64 + u64::from(length), &mut checksum)?;
+    if head.checksum(offset, payload) != u32::from_le_bytes(checksum) {
+        return Err(no_record(Damage::Checksum));
+    }
+    if head.kind() != ENDED {
+        return Err(no_record(Damage::Kind(head.kind())));
+    }
+    whole(payload).map_err(no_record)
 }
 
 /// Frames entries and hands them to the kernel in batches.

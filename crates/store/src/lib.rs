@@ -9,6 +9,7 @@
 mod error;
 mod files;
 mod journal;
+mod records;
 mod run;
 mod set;
 mod store;

@@ -11,7 +11,7 @@
 //! A finished run whose journal has lost frames since is treated alike. Nothing is written before
 //! the sums of the result hold, and a recovery that dies can be repeated.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Seek, SeekFrom};
 use std::ops::Range;
@@ -23,7 +23,7 @@ use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
 use inferometer_model::journal::{ClientFacts, JournalBatch, NotSent, RunStop, StartedRequest};
-use inferometer_model::observations::SumError;
+use inferometer_model::observations::{self, SumError};
 use inferometer_model::outcome::{Cause, Stage};
 use inferometer_model::plan::Bounds;
 use inferometer_model::telemetry::{Absence, Machines, Telemetry, TelemetryEntry, gather};
@@ -36,6 +36,7 @@ use jiff::Timestamp;
 use crate::error::{self, Result, StoreError};
 use crate::files::{self, ManifestFile, SUMMARY_FILE, stored_directory};
 use crate::journal::{FORMAT_VERSION, Integrity, JournalReader, JournalWriter, Tail};
+use crate::records::{JournalRecords, Position};
 use crate::set;
 
 pub(crate) const MANIFEST: ManifestFile = ManifestFile {
@@ -82,25 +83,36 @@ impl RunDirectory {
         error::remedy(&self.path)
     }
 
-    /// Reads a finished run and checks its sums.
+    /// Reads a finished run and checks its sums. The records of a long run stay in its journal.
     pub fn read(&self) -> Result<StoredRun> {
+        self.read_holding(HELD_BYTES_MAX)
+    }
+
+    /// The same, with the records in memory if the journal is no longer than this.
+    pub fn read_holding(&self, bytes_max: u64) -> Result<StoredRun> {
         let manifest = self.manifest()?;
-        let (ledger, integrity) = self.read_journal()?;
-        let Some(ending) = ledger.ending.clone() else {
+        let (mut ledger, integrity) = self.read_journal(bytes_max)?;
+        let Some(ending) = ledger.ending.take() else {
             return Err(self.unfinished(&ledger));
         };
-        match ledger.close(manifest, ending) {
-            Ok(observations) => {
-                let observations = self.with_telemetry(observations);
-                Ok(StoredRun { observations, integrity, sealed: self.has_summary() })
-            }
-            Err(error) => Err(StoreError::Incomplete {
-                path: self.journal_path(),
-                run: self.path.clone(),
-                error,
-                integrity: Box::new(integrity),
-            }),
-        }
+        let incomplete = |error| StoreError::Incomplete {
+            path: self.journal_path(),
+            run: self.path.clone(),
+            error,
+            integrity: Box::new(integrity.clone()),
+        };
+        ledger.check(&manifest.bounds).map_err(incomplete)?;
+        let Ledger { positions, held, not_sent, .. } = ledger;
+        let observations = if let Some(records) = held {
+            Observations::new(manifest, records, not_sent, ending)
+        } else {
+            let file = Arc::new(JournalRecords::open(&self.journal_path(), &positions)?);
+            let ids = positions.iter().map(|position| position.id);
+            Observations::with_file(manifest, (file, ids), not_sent, ending)
+        };
+        let observations = observations.map_err(|error| incomplete(error.into()))?;
+        let observations = self.with_telemetry(observations);
+        Ok(StoredRun { observations, integrity, sealed: self.has_summary() })
     }
 
     /// The state of the run. A sealed run's journal is not read for this.
@@ -143,15 +155,18 @@ impl RunDirectory {
     }
 
     /// A run that died before its journal was made has none; that is an empty one.
-    fn read_journal(&self) -> Result<(Ledger, Integrity)> {
-        let mut ledger = Ledger::default();
+    fn read_journal(&self, held_bytes_max: u64) -> Result<(Ledger, Integrity)> {
+        let mut ledger = Ledger { held: Some(Vec::new()), ..Ledger::default() };
         if !self.journal_path().exists() {
             return Ok((ledger, Integrity::default()));
         }
         let mut reader = JournalReader::open(&self.journal_path())?;
-        for entry in reader.by_ref() {
-            ledger.note(entry?);
+        ledger.held = ledger.held.filter(|_| reader.length() <= held_bytes_max);
+        while let Some(entry) = reader.next_entry() {
+            let (offset, entry) = entry?;
+            ledger.note(entry, offset);
         }
+        ledger.sort();
         Ok((ledger, reader.into_integrity()))
     }
 
@@ -162,8 +177,8 @@ impl RunDirectory {
             // A summary is written last: a run that has one did finish.
             Ok(false) if self.has_summary() => StoreError::JournalLost { run },
             Ok(false) => {
-                let (started, ended) = (ledger.started.len(), ledger.records.len());
-                StoreError::Unfinished { run, started: started as u64, ended: ended as u64 }
+                let (started, ended) = (ledger.started, ledger.positions.len() as u64);
+                StoreError::Unfinished { run, started, ended }
             }
             Err(error) => error,
         }
@@ -381,10 +396,20 @@ pub enum LedgerError {
     Sum(#[from] SumError),
 }
 
-#[derive(Clone, Debug, Default)]
+/// The records of a longer journal are not held in memory, where they take several times as much.
+const HELD_BYTES_MAX: u64 = 16 << 20;
+
+#[derive(Debug, Default)]
 struct Ledger {
-    started: Vec<StartedRequest>,
-    records: Vec<RequestRecord>,
+    /// How many requests were started, and those of them that have no record so far.
+    started: u64,
+    open: BTreeMap<RequestId, StartedRequest>,
+    /// In the order of their ids, once they are sorted.
+    positions: Vec<Position>,
+    /// The records themselves, where they are few enough.
+    held: Option<Vec<RequestRecord>>,
+    /// A record that says `not_sent`.
+    not_sent_record: Option<RequestId>,
     not_sent: Vec<NotSent>,
     ending: Option<RunEnding>,
     /// The latest moment that the journal mentions.
@@ -394,15 +419,23 @@ struct Ledger {
 impl Ledger {
     /// A later ending of the run replaces an earlier one: `recover` may have had to add entries
     /// to a finished journal that was damaged.
-    fn note(&mut self, entry: JournalEntry) {
+    fn note(&mut self, entry: JournalEntry, offset: u64) {
         let at = match entry {
             JournalEntry::Started(started) => {
-                self.started.push(started);
+                self.started += 1;
+                self.open.entry(started.id).or_insert(started);
                 started.admitted
             }
             JournalEntry::Ended(record) => {
-                let at = record.ending.at;
-                self.records.push(*record);
+                let (id, at) = (record.id, record.ending.at);
+                self.open.remove(&id);
+                self.positions.push(Position { id, left: record.left(), offset });
+                if record.ending.outcome == Outcome::NotSent {
+                    self.not_sent_record.get_or_insert(id);
+                }
+                if let Some(held) = &mut self.held {
+                    held.push(*record);
+                }
                 at
             }
             JournalEntry::NotSent(part) => {
@@ -418,35 +451,34 @@ impl Ledger {
         self.last = self.last.max(at);
     }
 
+    fn sort(&mut self) {
+        self.positions.sort_by_key(|position| position.id);
+    }
+
     /// Whether the journal mentions no request.
     fn is_empty(&self) -> bool {
-        self.started.is_empty() && self.records.is_empty() && self.not_sent.is_empty()
+        self.started == 0 && self.positions.is_empty() && self.not_sent.is_empty()
     }
 
     /// Requests that were started and have no ending, in the order of their ids. A started request
     /// may turn out not to be sent: this machine may have no port or descriptor left for it.
     fn without_record(&self) -> Vec<StartedRequest> {
-        let mut seen: BTreeSet<RequestId> = self.records.iter().map(|record| record.id).collect();
         let is_not_sent = |id: RequestId| {
             self.not_sent
                 .iter()
                 .any(|part| id.0.checked_sub(part.first.0).is_some_and(|index| index < part.count))
         };
-        let mut open: Vec<StartedRequest> = self
-            .started
-            .iter()
-            .filter(|started| seen.insert(started.id) && !is_not_sent(started.id))
-            .copied()
-            .collect();
-        open.sort_by_key(|started| started.id);
-        open
+        let has_record =
+            |id: RequestId| self.positions.binary_search_by_key(&id, |it| it.id).is_ok();
+        let open = self.open.values().copied();
+        open.filter(|started| !has_record(started.id) && !is_not_sent(started.id)).collect()
     }
 
     /// Ranges of ids that the plan has and the journal does not mention. A plan without a number
     /// reaches to the last request that the journal mentions, and at least to its least number.
     fn unmentioned(&self, bounds: &Bounds) -> Result<Vec<Range<u64>>, LedgerError> {
-        let records = self.records.iter().map(|record| span(record.id, 1));
-        let started = self.started.iter().map(|started| span(started.id, 1));
+        let records = self.positions.iter().map(|position| span(position.id, 1));
+        let started = self.open.keys().map(|id| span(*id, 1));
         let not_sent = self.not_sent.iter().map(|part| span(part.first, part.count));
         let mut mentioned: Vec<Range<u64>> =
             records.chain(started).chain(not_sent).collect::<Result<_, _>>()?;
@@ -465,17 +497,17 @@ impl Ledger {
         Ok(gaps)
     }
 
-    /// Checks that every request is accounted for exactly once.
-    fn close(self, manifest: Manifest, ending: RunEnding) -> Result<Observations, LedgerError> {
-        self.check_ids(&manifest.bounds)?;
+    /// Checks what `Observations` takes for granted, and that every request that was started has an
+    /// ending.
+    fn check(&self, bounds: &Bounds) -> Result<(), LedgerError> {
+        self.check_ids(bounds)?;
         if let Some(open) = self.without_record().first() {
             return Err(LedgerError::NoEnding(open.id));
         }
-        Ok(Observations::new(manifest, self.records, self.not_sent, ending)?)
+        self.not_sent_record.map_or(Ok(()), |id| Err(SumError::NotSentRecord(id).into()))
     }
 
-    /// Checks what `Observations` takes for granted: ids that lie in the plan, and ranges that do
-    /// not overlap.
+    /// Checks that ids lie in the plan, and that ranges do not overlap.
     fn check_ids(&self, bounds: &Bounds) -> Result<(), LedgerError> {
         let mut not_sent: Vec<Range<u64>> = self
             .not_sent
@@ -489,7 +521,7 @@ impl Ledger {
                 return Err(LedgerError::NotSentTwice(RequestId(pair[1].start)));
             }
         }
-        let records = self.records.iter().map(|record| span(record.id, 1));
+        let records = self.positions.iter().map(|position| span(position.id, 1));
         let requests = bounds.requests.unwrap_or(u64::MAX);
         for span in records.chain(not_sent.into_iter().map(Ok)) {
             let end = span?.end;
@@ -531,7 +563,7 @@ impl RunDirectory {
             return Err(StoreError::NothingRecorded { run: self.path().to_owned() });
         }
         let journal = files::open_locked(self.journal_path(), self.path())?;
-        let (mut ledger, mut integrity) = self.read_journal()?;
+        let (mut ledger, integrity) = self.read_journal(0)?;
         if sealed && ledger.ending.is_none() {
             return Err(StoreError::JournalLost { run: self.path().to_owned() });
         }
@@ -543,22 +575,14 @@ impl RunDirectory {
         if earlier.is_none() && ledger.is_empty() && gaps.is_empty() {
             return Err(StoreError::NothingRecorded { run: self.path().to_owned() });
         }
-        let is_whole = open.is_empty() && gaps.is_empty();
-        if let Some(ending) = earlier.clone().filter(|_ending| is_whole) {
-            return match ledger.close(manifest, ending) {
-                Ok(_whole) if integrity.tail == Tail::Clean => {
-                    Err(StoreError::AlreadyFinished { run: self.path().to_owned() })
-                }
-                // Whole, with bytes behind its end that are no entry: they are cut off.
-                Ok(observations) => {
-                    let cut_bytes = self.cut_and_append(journal, integrity.tail, &[])?;
-                    integrity.tail = Tail::Clean;
-                    let observations = self.with_telemetry(observations);
-                    let run = StoredRun { observations, integrity, sealed };
-                    Ok(Recovery { run, cut_bytes, cancelled: 0, not_sent: 0 })
-                }
-                Err(error) => Err(self.inconsistent(error, &integrity)),
-            };
+        if earlier.is_some() && open.is_empty() && gaps.is_empty() {
+            self.check_sums(&ledger, &manifest, &integrity)?;
+            if integrity.tail == Tail::Clean {
+                return Err(StoreError::AlreadyFinished { run: self.path().to_owned() });
+            }
+            // Whole, with bytes behind its end that are no entry: they are cut off.
+            let cut_bytes = self.cut_and_append(journal, integrity.tail, &[])?;
+            return Ok(Recovery { run: self.read()?, cut_bytes, cancelled: 0, not_sent: 0 });
         }
 
         let (cancelled, not_sent) =
@@ -575,20 +599,31 @@ impl RunDirectory {
         // that has an ending already gets the new one first, so that it counts as partial from
         // then on.
         let position = if earlier.is_some() { 0 } else { entries.len() };
-        entries.insert(position, JournalEntry::RunEnded(ending.clone()));
+        entries.insert(position, JournalEntry::RunEnded(ending));
         for entry in &entries {
-            ledger.note(entry.clone());
+            // They are checked before they are written, so they have no offset yet.
+            ledger.note(entry.clone(), 0);
         }
-        let observations =
-            ledger.close(manifest, ending).map_err(|error| self.inconsistent(error, &integrity))?;
+        ledger.sort();
+        self.check_sums(&ledger, &manifest, &integrity)?;
 
         let cut_bytes = self.cut_and_append(journal, integrity.tail, &entries)?;
         // The summary no longer follows from the journal.
         files::remove(self.path.join(SUMMARY_FILE))?;
-        integrity.tail = Tail::Clean;
-        let observations = self.with_telemetry(observations);
-        let run = StoredRun { observations, integrity, sealed: false };
-        Ok(Recovery { run, cut_bytes, cancelled, not_sent })
+        Ok(Recovery { run: self.read()?, cut_bytes, cancelled, not_sent })
+    }
+
+    /// Checks that the sums of a ledger hold.
+    fn check_sums(
+        &self,
+        ledger: &Ledger,
+        manifest: &Manifest,
+        integrity: &Integrity,
+    ) -> Result<()> {
+        let ids = ledger.positions.iter().map(|position| position.id);
+        let sums = || Ok(observations::check_sums(&manifest.bounds, ids, &ledger.not_sent)?);
+        let checked = ledger.check(&manifest.bounds).and_then(|()| sums());
+        checked.map_err(|error| self.inconsistent(error, integrity))
     }
 
     fn cut_and_append(

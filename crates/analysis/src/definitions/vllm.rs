@@ -19,6 +19,7 @@ use std::collections::BTreeMap;
 
 use inferometer_model::endpoint::Api;
 use inferometer_model::record::{Carried, Event, Read};
+use inferometer_model::records::TimeOrder;
 use inferometer_model::spec::{Arrivals, LoadShape, Rate};
 use inferometer_model::{Moment, Observations, Outcome, RequestRecord};
 use serde::{Deserialize, Serialize};
@@ -112,11 +113,31 @@ pub(crate) struct Pass {
     good: u64,
     /// TTFT, TPOT and E2EL of the requests that succeeded, in milliseconds.
     latencies: [Vec<f64>; 3],
+    /// The gaps between the chunks of each answer.
+    gaps: Vec<f64>,
 }
 
 impl Pass {
-    pub(crate) fn new(observations: &Observations) -> Self {
-        let ok = observations.records.iter().filter(|record| record.ending.outcome == Outcome::Ok);
+    /// Reads the records of a run.
+    pub(crate) fn gather(
+        records: &TimeOrder<'_>,
+        observations: &Observations,
+        first_start: Option<Moment>,
+    ) -> Self {
+        let mut pass = Self::new(observations, first_start);
+        let (mut output, generates) = (Output::default(), pass.api.generates());
+        for record in records.iter() {
+            pass.add_attempt(&record);
+            if record.ending.outcome == Outcome::Ok {
+                output.read(&record, &mut Ruler::new(0));
+                let tokens = OutputTokens::count(&record, &output, generates);
+                pass.add_ok(&record, tokens.count);
+            }
+        }
+        pass
+    }
+
+    fn new(observations: &Observations, first_start: Option<Moment>) -> Self {
         let mut extremes = Extremes::default();
         // That tool's clock runs from the start of its schedule, and the first request comes a gap
         // later.
@@ -130,21 +151,25 @@ impl Pass {
             api: observations.manifest.spec.api,
             ruler: Ruler::from_observations(observations),
             extremes,
-            first_start: ok.filter_map(start).min().unwrap_or_default(),
+            first_start: first_start.unwrap_or_default(),
             chunks: BTreeMap::new(),
             requests: BTreeMap::new(),
             limits: goodput_limits(observations),
             good: 0,
             latencies: Default::default(),
+            gaps: Vec::new(),
         }
     }
 
-    pub(crate) fn add_attempt(&mut self, record: &RequestRecord) {
+    fn add_attempt(&mut self, record: &RequestRecord) {
         let begun = record.sent.map_or(record.intended, |sent| sent.min(record.intended));
         self.extremes.add(begun, record.ending.at);
     }
 
-    pub(crate) fn add_ok(&mut self, record: &RequestRecord, output_tokens: u64) {
+    fn add_ok(&mut self, record: &RequestRecord, output_tokens: u64) {
+        if record.sent.is_some() {
+            self.gaps.extend(chunk_gaps(record, &mut self.ruler));
+        }
         let Some((start, Some(first), Some(end))) = span(self.api, record) else { return };
         let first_ns = self.first_start.as_nanos();
         let second = |at: Moment| at.as_nanos().saturating_sub(first_ns) / 1_000_000_000;
@@ -188,7 +213,7 @@ impl Pass {
         });
         let max_concurrent_requests = running.max().and_then(|most| u64::try_from(most).ok());
         let max_output_tokens_per_s = self.chunks.values().max().copied();
-        let latencies = self.samples(observations).map(VllmLatency::from_sample);
+        let latencies = self.samples().map(VllmLatency::from_sample);
         let [ttft_ms, tpot_ms, itl_ms, e2el_ms] = latencies;
         VllmResult {
             completed: ok,
@@ -211,15 +236,10 @@ impl Pass {
         }
     }
 
-    /// In the order of [`LATENCIES`]. Gaps are gathered last, so that a long run's memory holds one
-    /// list of them at a time.
-    fn samples(mut self, observations: &Observations) -> [Option<Sample>; 4] {
+    /// In the order of [`LATENCIES`].
+    fn samples(self) -> [Option<Sample>; 4] {
         let [ttft, tpot, e2el] = self.latencies.map(Sample::new);
-        let is_answer = |it: &&RequestRecord| it.ending.outcome == Outcome::Ok && it.sent.is_some();
-        let answers = || observations.records.iter().filter(is_answer);
-        let mut gaps = Vec::with_capacity(answers().map(|record| record.events.len()).sum());
-        answers().for_each(|record| gaps.extend(chunk_gaps(record, &mut self.ruler)));
-        [ttft, tpot, Sample::new(gaps), e2el]
+        [ttft, tpot, Sample::new(self.gaps), e2el]
     }
 }
 
@@ -248,7 +268,7 @@ fn span(api: Api, record: &RequestRecord) -> Option<(Moment, Option<Moment>, Opt
 }
 
 /// That tool starts its clock before it dials.
-fn start(record: &RequestRecord) -> Option<Moment> {
+pub(crate) fn start(record: &RequestRecord) -> Option<Moment> {
     let sent = record.sent?;
     let dial = record.connection.and_then(|connection| connection.dial);
     Some(dial.map_or(sent, |dial| dial.started.min(sent)))
@@ -302,19 +322,21 @@ impl ToolResult {
     ) -> Self {
         let ranks: Vec<Rank> = percentiles.iter().filter_map(|rank| Rank::parse(rank)).collect();
         let api = observations.manifest.spec.api;
-        let (mut pass, mut output) = (Pass::new(observations), Output::default());
+        let ok = observations.records.iter().filter(|it| it.ending.outcome == Outcome::Ok);
+        let mut pass = Pass::new(observations, ok.filter_map(|record| start(&record)).min());
+        let mut output = Output::default();
         let mut rows = Vec::new();
         for record in &observations.records {
-            output.read(record, &mut Ruler::new(0));
-            let output_tokens = OutputTokens::count(record, &output, api.generates()).count;
+            output.read(&record, &mut Ruler::new(0));
+            let output_tokens = OutputTokens::count(&record, &output, api.generates()).count;
             if record.ending.outcome == Outcome::Ok {
-                pass.add_ok(record, output_tokens);
+                pass.add_ok(&record, output_tokens);
             }
             if has_requests {
-                rows.push(row(api, record, output_tokens, &mut pass.ruler));
+                rows.push(row(api, &record, output_tokens, &mut pass.ruler));
             }
         }
-        let latencies = LATENCIES.into_iter().zip(pass.samples(observations));
+        let latencies = LATENCIES.into_iter().zip(pass.samples());
         let latencies = latencies.filter_map(|((kind, from, grain), sample)| {
             Some(latency(&sample?, &ranks, ResultLatency::new(kind, from, grain)))
         });

@@ -47,7 +47,7 @@ fn a_calm_run_passes_or_says_what_was_not_looked_at() {
 #[test]
 fn a_check_is_as_grave_as_its_gravest_warning_and_keeps_its_figure() {
     let mut observations = calm();
-    for record in observations.records.iter_mut().take(2) {
+    for record in observations.records.held_mut().iter_mut().take(2) {
         record.ending.outcome = Outcome::HttpError;
     }
     let summary = summarize(&observations);

@@ -26,7 +26,7 @@ use crate::metric::{
     self, Better, Distribution, LatencyOrigin, Metric, MetricValues, Missing, Quantity,
     QuantityProblem, Shape, Statistic, Unit, Visible,
 };
-use crate::record::{Attempt, Measured};
+use crate::record::Measured;
 use crate::statistics::{
     Estimate, Interval, Percentile, UPPER, normal, runs::RunStatistics, share_across, student,
     worth,
@@ -566,25 +566,21 @@ pub(crate) fn per_request_slos(observations: &Observations) -> Vec<(String, Thre
 
 impl RequestSlos {
     /// `None` without an SLO about each request.
-    pub(crate) fn from_attempts(
+    /// With the number of answers that met each of them, and all.
+    pub(crate) fn new<'a>(
         observations: &Observations,
-        slos: &[(String, Threshold)],
-        attempts: &[Attempt<'_>],
+        slos: impl Iterator<Item = (&'a (String, Threshold), u64)>,
+        met: u64,
     ) -> Option<Self> {
-        let promise = |(promise, threshold): &(String, Threshold)| {
-            let met = attempts.iter().filter(|it| it.is_ok() && it.latencies.meet(threshold));
-            RequestSlo {
-                promise: promise.clone(),
-                metric: threshold.quantity.metric().name.to_owned(),
-                met: met.count() as u64,
-                reason: None,
-            }
+        let promise = |((promise, threshold), met): (&(String, Threshold), u64)| RequestSlo {
+            promise: promise.clone(),
+            metric: threshold.quantity.metric().name.to_owned(),
+            met,
+            reason: None,
         };
-        (!slos.is_empty()).then(|| Self {
-            promises: slos.iter().map(promise).collect(),
-            scheduled: due_requests(observations),
-            met: attempts.iter().filter(|attempt| attempt.meets_slos).count() as u64,
-        })
+        let promises: Vec<RequestSlo> = slos.map(promise).collect();
+        let scheduled = due_requests(observations);
+        (!promises.is_empty()).then_some(Self { promises, scheduled, met })
     }
 
     /// With the reasons of those that no answer shows.

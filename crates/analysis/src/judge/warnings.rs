@@ -22,7 +22,7 @@ use crate::client::share;
 use crate::machines::DeviceFigures;
 use crate::metric;
 use crate::offered_load::{Delivered, HeldByCap, RATE_APART_GRAVE, SLOTS_EMPTY, ScheduleDelivered};
-use crate::record::{LENGTH_TOLERANCE, Measured, max_tokens};
+use crate::record::{LENGTH_TOLERANCE, Measured};
 use crate::server::TOKENS_APART;
 use crate::steady::{self, SteadyKind};
 
@@ -373,11 +373,8 @@ static RULES: &[Rule<Raise>] = &[
     rule("sent-late-relative", CheckKind::SendLag, |run| {
         let limit_ms = SENT_LATE_SHARE * run.answer_ms()?;
         let limit_ms = limit_ms.max(SENT_LATE_MS_LEAST);
-        let is_late = |record: &&RequestRecord| {
-            client_delay_ms(record).is_some_and(|delay_ms| limit_ms < delay_ms)
-        };
-        let records = &run.observations.records;
-        let late = records.iter().filter(is_late).count() as u64;
+        let delays_ms = run.observations.records.iter().filter_map(|it| client_delay_ms(&it));
+        let late = delays_ms.filter(|delay_ms| limit_ms < *delay_ms).count() as u64;
         when(
             LATE_REQUESTS_LEAST <= late
                 && SENT_LATE_REQUESTS < share(late, run.measured.attempted)?,
@@ -585,15 +582,8 @@ static RULES: &[Rule<Raise>] = &[
     }),
     rule("above-max-tokens", CheckKind::TokenCounts, |run| {
         when(run.measured.generates)?;
-        let excess = |record: &RequestRecord| {
-            let limit = max_tokens(record) as f64;
-            let reported = record.usage?.completion_tokens? as f64;
-            let is_above = record.ending.outcome == Outcome::Ok && limit < reported;
-            is_above.then(|| reported / limit.max(1.0) - 1.0)
-        };
-        let excesses: Vec<f64> = run.observations.records.iter().filter_map(excess).collect();
-        let above = positive(excesses.len() as u64)?;
-        let mean = excesses.iter().sum::<f64>() / above as f64;
+        let above = positive(run.measured.anomalies.above_max)?;
+        let mean = run.measured.anomalies.above_max_by / above as f64;
         let is_rare = share(above, run.measured.ok)? <= ERRORS_SHARE;
         let severity = match mean {
             _ if is_rare => Severity::Note,
@@ -727,7 +717,7 @@ fn rounds_missing(run: &RunContext<'_>) -> Option<u64> {
     let is_slotted = steady::is_slotted(&run.measured.shape);
     when(steady.state != SteadyKind::NotJudged)?;
     let least = if is_slotted { ROUNDS_CLOSED } else { ROUNDS_OPEN };
-    let rounds = steady::rounds(run.observations)?;
+    let rounds = run.measured.talks.rounds?;
     // The steady part of a closed loop is enough if it fills the slots a few times.
     let in_window = steady.figures.as_ref().map_or(0, |figures| figures.requests) as f64;
     let rounds_in_window = rounds * in_window / run.measured.attempted.max(1) as f64;
@@ -761,8 +751,7 @@ fn degraded_above(limit: f64, share: f64) -> Severity {
 }
 
 pub(super) fn cancelled(run: &RunContext<'_>) -> u64 {
-    let records = run.observations.records.iter();
-    records.filter(|record| record.ending.outcome == Outcome::Cancelled).count() as u64
+    run.measured.outcomes.get(&Outcome::Cancelled).copied().unwrap_or(0)
 }
 
 fn all_cut(run: &RunContext<'_>) -> bool {

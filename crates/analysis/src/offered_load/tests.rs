@@ -93,7 +93,7 @@ fn a_rate_that_was_missed_degrades_and_a_grave_miss_is_invalid() {
 #[test]
 fn requests_that_never_left_lower_the_rate() {
     let mut refused = played(|_| 100.0, |_, _| 0.5, EVEN);
-    for record in refused.records.iter_mut().filter(|record| record.id.0 % 5 == 2) {
+    for record in refused.records.held_mut().iter_mut().filter(|record| record.id.0 % 5 == 2) {
         record.sent = None;
         record.reads.clear();
         record.events.clear();
@@ -108,7 +108,7 @@ fn requests_that_never_left_lower_the_rate() {
     assert!(raised(&refused).contains(&("rate-missed", Severity::Degraded)));
 
     let mut wanting = played(|_| 100.0, |_, _| 0.5, EVEN);
-    wanting.records.truncate(380);
+    wanting.records.held_mut().truncate(380);
     let at = wanting.ending.at;
     let part = NotSent { first: RequestId(380), count: 20, cause: Cause::ClientResource, at };
     wanting.not_sent = vec![part];

@@ -1,17 +1,19 @@
 //! Requests in groups: by the turn of their conversation, by the part of a mix, and by how they ended.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use inferometer_model::observations::Manifest;
 use inferometer_model::outcome::{Cause, Stage};
 use inferometer_model::record::{FinishReason, Read};
 use inferometer_model::spec::Source;
-use inferometer_model::{Observations, Outcome, RequestRecord};
+use inferometer_model::{Observations, Outcome, Records, RequestRecord};
 use serde::{Deserialize, Serialize};
 
 use crate::metric::{ByMetric, METRICS, Metric};
-use crate::record::{Arrival, Attempt, Flight, Output, OutputTokens, TokenSource, moment_to_ms};
+use crate::record::{
+    Arrival, Attempt, Attempts, Flight, Output, OutputTokens, TokenSource, max_tokens, moment_to_ms,
+};
 use crate::statistics::{Percentile, Sample};
 
 /// One turn of all conversations.
@@ -77,69 +79,116 @@ impl Figures {
     }
 }
 
-/// The turns of conversations and the parts of a mix; empty where a run has none.
-pub(crate) fn group_figures(
-    source: &Source,
-    attempts: &[Attempt<'_>],
-) -> (Vec<TurnFigures>, Vec<PartFigures>) {
-    let grouped = |key: fn(&RequestRecord) -> u16| {
-        let mut groups: BTreeMap<u16, Vec<&Attempt<'_>>> = BTreeMap::new();
-        for attempt in attempts {
-            groups.entry(key(attempt.record)).or_default().push(attempt);
-        }
-        groups
-    };
-    let mut turns = grouped(|record| record.asked.turn.min(TURNS_LISTED));
-    if turns.keys().all(|turn| *turn == 0) {
-        turns.clear();
-    }
-    // A saved plan does not say what its parts were called.
-    let mut parts = grouped(|record| record.asked.part);
-    let mut names: Vec<&str> = Vec::new();
-    if let Source::Mix(mixed) = source {
-        for (part, mixed) in (0..).zip(mixed) {
-            names.push(&mixed.name);
-            // A part that got no request at all should be seen.
-            parts.entry(part).or_default();
-        }
-    } else if parts.keys().all(|part| *part == 0) {
-        parts.clear();
-    }
-    let turn = |(turn, attempts): (u16, Vec<&Attempt<'_>>)| TurnFigures {
-        turn: u32::from(turn) + 1,
-        and_later: turn == TURNS_LISTED,
-        figures: GroupFigures::from_attempts(&attempts),
-    };
-    let part = |(part, attempts): (u16, Vec<&Attempt<'_>>)| {
-        let name = names.get(usize::from(part));
-        PartFigures {
-            part: name.map_or_else(|| format!("part {}", u32::from(part) + 1), ToString::to_string),
-            figures: GroupFigures::from_attempts(&attempts),
-        }
-    };
-    (turns.into_iter().map(turn).collect(), parts.into_iter().map(part).collect())
+/// Counts of the turns of conversations and of the parts of a mix, while the records are read.
+#[derive(Debug, Default)]
+pub(crate) struct GroupTallies {
+    turns: BTreeMap<u16, GroupTally>,
+    parts: BTreeMap<u16, GroupTally>,
 }
 
-impl GroupFigures {
-    fn from_attempts(attempts: &[&Attempt<'_>]) -> Self {
-        let ok = || attempts.iter().filter(|attempt| attempt.is_ok());
-        let latency = |metric: &'static Metric| {
-            metric.per_request().filter(|latency| latency.in_groups)?;
-            let values = ok().filter_map(|attempt| attempt.latencies.get(metric)).collect();
-            Some((metric, Figures::from_values(values)))
+#[derive(Clone, Copy, Debug, Default)]
+struct GroupTally {
+    requests: u64,
+    ok: u64,
+    /// Answers whose input the server counted, and its tokens.
+    reported: u64,
+    input_tokens: u128,
+    cached_tokens: Option<u128>,
+}
+
+/// By which requests are grouped.
+type GroupKey = fn(&Attempt) -> u16;
+
+const TURN: GroupKey = |attempt| attempt.asked.turn.min(TURNS_LISTED);
+const PART: GroupKey = |attempt| attempt.asked.part;
+
+impl GroupTallies {
+    pub(crate) fn add(&mut self, attempt: &Attempt) {
+        self.turns.entry(TURN(attempt)).or_default().add(attempt);
+        self.parts.entry(PART(attempt)).or_default().add(attempt);
+    }
+
+    /// The turns of conversations and the parts of a mix; empty where a run has none.
+    pub(crate) fn finish(
+        mut self,
+        source: &Source,
+        attempts: &Attempts<'_>,
+    ) -> (Vec<TurnFigures>, Vec<PartFigures>) {
+        if self.turns.keys().all(|turn| *turn == 0) {
+            self.turns.clear();
+        }
+        // A saved plan does not say what its parts were called.
+        let mut names: Vec<&str> = Vec::new();
+        if let Source::Mix(mixed) = source {
+            for (part, mixed) in (0..).zip(mixed) {
+                names.push(&mixed.name);
+                // A part that got no request at all should be seen.
+                self.parts.entry(part).or_default();
+            }
+        } else if self.parts.keys().all(|part| *part == 0) {
+            self.parts.clear();
+        }
+        let turn = |(turn, figures): (u16, GroupFigures)| TurnFigures {
+            turn: u32::from(turn) + 1,
+            and_later: turn == TURNS_LISTED,
+            figures,
         };
-        let reported = || ok().filter(|attempt| attempt.input.reported);
-        let input_tokens: u128 = reported().map(|attempt| u128::from(attempt.input.count)).sum();
-        let input_tokens = input_tokens as f64;
-        let cached = reported().filter_map(|attempt| attempt.record.usage?.cached_tokens);
-        let cached = cached.map(u128::from).reduce(|sum, cached| sum + cached);
-        let count = reported().count();
-        Self {
-            requests: attempts.len() as u64,
-            ok: ok().count() as u64,
-            latencies: METRICS.iter().copied().filter_map(latency).collect(),
-            input_tokens_mean: (0 < count).then(|| input_tokens / count as f64),
-            cached_share: cached.map(|cached| cached as f64 / input_tokens),
+        let part = |(part, figures): (u16, GroupFigures)| {
+            let name = names.get(usize::from(part));
+            let unnamed = || format!("part {}", u32::from(part) + 1);
+            PartFigures { part: name.map_or_else(unnamed, ToString::to_string), figures }
+        };
+        let turns = group_figures(&self.turns, TURN, attempts).into_iter().map(turn);
+        let parts = group_figures(&self.parts, PART, attempts).into_iter().map(part);
+        (turns.collect(), parts.collect())
+    }
+}
+
+/// The figures of each group. One latency is gathered after the other.
+fn group_figures(
+    tallies: &BTreeMap<u16, GroupTally>,
+    key: GroupKey,
+    attempts: &Attempts<'_>,
+) -> BTreeMap<u16, GroupFigures> {
+    let mut groups: BTreeMap<u16, Vec<(&'static Metric, Figures)>> =
+        tallies.keys().map(|key| (*key, Vec::new())).collect();
+    let in_groups = |metric: &&Metric| metric.per_request().is_some_and(|it| it.in_groups);
+    for metric in METRICS.iter().copied().filter(in_groups).filter(|_| !tallies.is_empty()) {
+        let mut values: BTreeMap<u16, Vec<f64>> = BTreeMap::new();
+        for attempt in attempts.iter().filter(Attempt::is_ok) {
+            let value = attempt.latencies.get(metric);
+            values.entry(key(&attempt)).or_default().extend(value);
+        }
+        for (key, figures) in &mut groups {
+            let values = values.remove(key).unwrap_or_default();
+            figures.push((metric, Figures::from_values(values)));
+        }
+    }
+    let group = |(key, latencies): (u16, Vec<(&'static Metric, Figures)>)| {
+        let tally = tallies.get(&key).copied().unwrap_or_default();
+        let input_tokens = tally.input_tokens as f64;
+        let figures = GroupFigures {
+            requests: tally.requests,
+            ok: tally.ok,
+            latencies: latencies.into_iter().collect(),
+            input_tokens_mean: (0 < tally.reported).then(|| input_tokens / tally.reported as f64),
+            cached_share: tally.cached_tokens.map(|cached| cached as f64 / input_tokens),
+        };
+        (key, figures)
+    };
+    groups.into_iter().map(group).collect()
+}
+
+impl GroupTally {
+    fn add(&mut self, attempt: &Attempt) {
+        self.requests += 1;
+        self.ok += u64::from(attempt.is_ok());
+        if attempt.is_ok() && attempt.input.reported {
+            self.reported += 1;
+            self.input_tokens += u128::from(attempt.input.count);
+            if let Some(cached) = attempt.cached {
+                *self.cached_tokens.get_or_insert(0) += u128::from(cached);
+            }
         }
     }
 }
@@ -174,7 +223,7 @@ pub(crate) fn failure_groups(observations: &Observations) -> (Vec<FailureGroup>,
         let ending = &record.ending;
         let status = record.head.map(|head| head.status);
         let key = (ending.outcome, ending.cause, Some(ending.stage), status);
-        let message = ending.message.as_ref().map(|message| (ending.at, record.id, message));
+        let message = ending.message.clone().map(|message| (ending.at, record.id, message));
         (key, 1, ending.at, message)
     });
     let not_sent = observations.not_sent.iter().map(|part| {
@@ -197,7 +246,7 @@ pub(crate) fn failure_groups(observations: &Observations) -> (Vec<FailureGroup>,
             && earliest.is_none_or(|earliest| (at, id) < earliest)
         {
             *earliest = Some((at, id));
-            group.example = Some(message.clone());
+            group.example = Some(message);
         }
     }
     // The map has sorted them by their keys; the sort is stable.
@@ -210,17 +259,21 @@ pub(crate) fn failure_groups(observations: &Observations) -> (Vec<FailureGroup>,
 
 /// How often each finish reason came, one per choice. The names are the server's, so there may be
 /// any number of them: past the bound the rarest are counted together.
-pub(crate) fn finish_reasons(records: &[RequestRecord]) -> BTreeMap<String, u64> {
-    let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
-    for finish in records.iter().flat_map(|record| &record.finishes) {
-        *counts.entry(finish.reason.name()).or_default() += 1;
+pub(crate) fn finish_reasons(records: &Records) -> BTreeMap<String, u64> {
+    let mut counts: BTreeMap<String, u64> = BTreeMap::new();
+    for record in records {
+        for finish in &record.finishes {
+            match counts.get_mut(finish.reason.name()) {
+                Some(count) => *count += 1,
+                None => drop(counts.insert(finish.reason.name().to_owned(), 1)),
+            }
+        }
     }
-    let mut counts: Vec<(&str, u64)> = counts.into_iter().collect();
+    let mut counts: Vec<(String, u64)> = counts.into_iter().collect();
     counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
     let rest: u64 = counts.iter().skip(FINISH_REASONS_MAX).map(|(_, count)| count).sum();
     counts.truncate(FINISH_REASONS_MAX);
-    let mut named: BTreeMap<String, u64> =
-        counts.into_iter().map(|(name, count)| (name.to_owned(), count)).collect();
+    let mut named: BTreeMap<String, u64> = counts.into_iter().collect();
     if 0 < rest {
         *named.entry(OTHER_REASONS.to_owned()).or_default() += rest;
     }
@@ -257,6 +310,14 @@ pub(crate) struct Anomalies {
     pub(crate) client_resource: u64,
     pub(crate) reads: u64,
     pub(crate) reads_stamped: u64,
+    pub(crate) events: u64,
+    /// The connections that requests had, how many had one, and how many of these found it open.
+    pub(crate) connections: BTreeSet<u32>,
+    pub(crate) connected: u64,
+    pub(crate) reused: u64,
+    /// Answers with more tokens by usage than `max_tokens` allows, and the sum of the excesses as shares.
+    pub(crate) above_max: u64,
+    pub(crate) above_max_by: f64,
 }
 
 /// Bytes that waited longer in the kernel may have been joined by later ones there.
@@ -290,6 +351,12 @@ impl Anomalies {
     /// On a request that ended in any way.
     pub(crate) fn add_attempt(&mut self, record: &RequestRecord) {
         self.reads += record.reads.len() as u64;
+        self.events += record.events.len() as u64;
+        if let Some(connection) = &record.connection {
+            self.connections.insert(connection.ordinal);
+            self.connected += 1;
+            self.reused += u64::from(connection.reused);
+        }
         self.reads_stamped +=
             record.reads.iter().filter(|read| read.kernel.is_some()).count() as u64;
         self.stale_pool += u64::from(record.ending.cause == Some(Cause::StalePool));
@@ -312,6 +379,12 @@ impl Anomalies {
         tokens: OutputTokens,
     ) {
         self.zero_usage += u64::from(tokens.zero_usage);
+        let limit = max_tokens(record) as f64;
+        let reported = record.usage.and_then(|usage| usage.completion_tokens);
+        if let Some(reported) = reported.map(|count| count as f64).filter(|it| limit < *it) {
+            self.above_max += 1;
+            self.above_max_by += reported / limit.max(1.0) - 1.0;
+        }
         // An unbelieved zero has been counted already.
         if tokens.source == TokenSource::Usage
             && let Some(marked) = output.marked_tokens()

@@ -1,14 +1,18 @@
-//! The pass over the records: everything that metrics and warnings are made of. What is gathered for
-//! each event, and not for each request, has a pass of its own (`series.rs`).
+//! The passes over the records: everything that metrics and warnings are made of. The first one gathers
+//! what is small. Every list with a value for each request, or for each event (`series.rs`), has a pass
+//! of its own and is dropped after its use, so that a run of millions of requests needs little memory.
+
+use std::collections::BTreeMap;
 
 use inferometer_model::observations::Manifest;
+use inferometer_model::records::TimeOrder;
 use inferometer_model::spec::LoadShape;
 use inferometer_model::{Moment, Observations, Outcome, RequestRecord};
 
-use crate::audit::Audit;
+use crate::audit::{Audit, AuditTally};
 use crate::definitions::vllm;
-use crate::figures::{CourseFigure, CourseTally, GapsFigure};
-use crate::judge::{RequestSlo, RequestSlos, Threshold, due_requests, per_request_slos};
+use crate::figures::{CourseFigure, CourseTally, GapsFigure, Steps};
+use crate::judge::{RequestSlo, RequestSlos, due_requests};
 use crate::littles_law::LittlesLaw;
 use crate::machines::MachineFigures;
 use crate::metric::{
@@ -16,13 +20,13 @@ use crate::metric::{
 };
 use crate::offered_load::Delivered;
 use crate::record::{
-    Anomalies, Basis, Clustered, Concurrency, Extremes, Flight, Fluidity, FluidityTally, Gaps,
-    InputTokens, NO_TOKENS, Output, OutputTokens, PartFigures, RequestLatencies, RequestRates,
-    Ruler, RunIntervals, Series, Tokens, TurnFigures, Widths, Withheld, busiest_second, client_lag,
-    deliveries, group_figures,
+    Anomalies, Attempt, AttemptReader, Attempts, Basis, Columns, Concurrency, Extremes, Fluidity,
+    FluidityTally, Gaps, GroupTallies, LatencySeries, NO_TOKENS, PartFigures, RequestRates,
+    RunIntervals, Series, Tokens, TurnFigures, Widths, Withheld, busiest_second, client_lag,
+    deliveries,
 };
 use crate::server::{CounterFigures, ServerSide};
-use crate::steady::{Course, SteadyState};
+use crate::steady::{Course, SteadyState, Talks};
 
 #[derive(Debug)]
 pub(crate) struct Measured {
@@ -32,6 +36,8 @@ pub(crate) struct Measured {
     pub(crate) streaming: bool,
     pub(crate) attempted: u64,
     pub(crate) ok: u64,
+    /// How many requests ended in each outcome, zeroes included.
+    pub(crate) outcomes: BTreeMap<Outcome, u64>,
     pub(crate) tokens: Tokens,
     /// First sent to last ending, of requests that were sent.
     pub(crate) extremes: Extremes,
@@ -70,15 +76,31 @@ pub(crate) struct Measured {
     pub(crate) littles_law: LittlesLaw,
     pub(crate) course: CourseFigure,
     pub(crate) gaps: Option<GapsFigure>,
+    pub(crate) talks: Talks,
 }
 
 impl Measured {
-    /// Reads the records of a run once, in the order of time.
+    /// Reads the records of a run in the order of time.
     pub(crate) fn from_observations(observations: &Observations) -> Self {
-        let records = in_time_order(observations);
-        let mut pass = Pass::new(observations);
-        let attempts: Vec<Attempt<'_>> = records.iter().map(|record| pass.add(record)).collect();
-        pass.finish(observations, &records, &attempts)
+        Self::gather(observations, Attempts::HELD_MAX)
+    }
+
+    /// With the attempts held in memory if there are no more than this.
+    pub(crate) fn gather(observations: &Observations, held_max: usize) -> Self {
+        let records = observations.records.in_time_order();
+        let mut pass = Pass::new(observations, &records);
+        let mut columns = Columns::with_capacity(records.len());
+        let mut held = (records.len() <= held_max).then(|| Vec::with_capacity(records.len()));
+        for record in records.iter() {
+            let attempt = pass.add(&record);
+            columns.push(&attempt);
+            if let Some(held) = &mut held {
+                held.push(attempt);
+            }
+        }
+        let reader = AttemptReader::new(observations);
+        let attempts = Attempts { records: &records, reader, columns, held };
+        pass.finish(observations, &attempts)
     }
 
     /// The values of a latency.
@@ -97,115 +119,110 @@ pub(crate) const NOT_STREAMED: Missing =
 const ITL_UNKNOWN: Missing =
     Missing("the server does not say how many tokens each event carries; ICL is given instead");
 
-/// Requests in the order in which they left: what they measured is judged as a series.
-pub(crate) fn in_time_order(observations: &Observations) -> Vec<&RequestRecord> {
-    let mut records: Vec<&RequestRecord> = observations.records.iter().collect();
-    records.sort_unstable_by_key(|record| (record.sent.unwrap_or(record.admitted), record.id));
-    records
-}
-
-/// What one request came to.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Attempt<'run> {
-    pub(crate) record: &'run RequestRecord,
-    pub(crate) input: InputTokens,
-    pub(crate) output: OutputTokens,
-    /// When the first output came, if any did: then the input has been worked on.
-    pub(crate) first: Option<Moment>,
-    /// Without those of a stream where none was asked for.
-    pub(crate) latencies: RequestLatencies,
-    /// Whether it is an answer that met every SLO about each request.
-    pub(crate) meets_slos: bool,
-}
-
-impl Attempt<'_> {
-    pub(crate) fn is_ok(&self) -> bool {
-        self.record.ending.outcome == Outcome::Ok
-    }
-}
-
-/// What grows while the records are read: all that needs the events of a request.
+/// What grows while the records are read: all that needs the events of a request, and sums.
 struct Pass<'run> {
     manifest: &'run Manifest,
-    streaming: bool,
-    generates: bool,
-    slos: Vec<(String, Threshold)>,
-    ruler: Ruler,
-    output: Output,
+    reader: AttemptReader,
+    /// The steps of charts of gaps.
+    gap_steps: Option<Steps>,
     widths: Widths,
     tpot_assumed: bool,
     tokens: Tokens,
     course: CourseTally,
     fluidity: FluidityTally,
     anomalies: Anomalies,
-    vllm: vllm::Pass,
+    audit: AuditTally,
+    groups: GroupTallies,
+    outcomes: BTreeMap<Outcome, u64>,
+    ok: u64,
+    prefilled: u128,
+    /// Requests that were started and have no recorded end.
+    lost: u64,
+    /// When the first answered request started, as vLLM's client counts it.
+    first_start: Option<Moment>,
+    /// How many answers met each SLO about single requests, and all of them.
+    met_each: Vec<u64>,
+    met: u64,
 }
 
 impl<'run> Pass<'run> {
-    fn new(observations: &'run Observations) -> Self {
+    fn new(observations: &'run Observations, records: &TimeOrder<'_>) -> Self {
+        let [course, gap_steps] = Steps::of_charts(records);
+        let reader = AttemptReader::new(observations);
         Self {
             manifest: &observations.manifest,
-            streaming: observations.manifest.spec.workload.streaming,
-            generates: observations.manifest.spec.api.generates(),
-            slos: per_request_slos(observations),
-            ruler: Ruler::from_observations(observations),
-            output: Output::default(),
+            gap_steps,
             widths: Widths::default(),
             tpot_assumed: false,
             tokens: Tokens::default(),
-            course: CourseTally::new(observations),
+            course: CourseTally::new(course),
             fluidity: FluidityTally::new(observations),
             anomalies: Anomalies::default(),
-            vllm: vllm::Pass::new(observations),
+            audit: AuditTally::default(),
+            groups: GroupTallies::default(),
+            outcomes: Outcome::all().map(|outcome| (outcome, 0)).collect(),
+            ok: 0,
+            prefilled: 0,
+            lost: 0,
+            first_start: None,
+            met_each: vec![0; reader.slos.len()],
+            met: 0,
+            reader,
         }
     }
 
-    fn add(&mut self, record: &'run RequestRecord) -> Attempt<'run> {
-        let (ruler, output) = (&mut self.ruler, &mut self.output);
-        output.read(record, ruler);
-        let tokens = OutputTokens::count(record, output, self.generates);
-        let latencies = RequestLatencies::measure(record, output, tokens, ruler);
+    fn add(&mut self, record: &RequestRecord) -> Attempt {
+        let attempt = self.reader.read(record);
+        let tokens = attempt.output;
+        let AttemptReader { output, ruler, slos, .. } = &mut self.reader;
         self.tokens.add(record, output, tokens);
         self.anomalies.add_attempt(record);
-        self.vllm.add_attempt(record);
         self.course.add(record);
         self.fluidity.add(record, output, tokens);
-        let is_ok = record.ending.outcome == Outcome::Ok;
-        if is_ok {
+        self.groups.add(&attempt);
+        *self.outcomes.entry(attempt.outcome).or_default() += 1;
+        self.lost += u64::from(LittlesLaw::is_lost(record));
+        if attempt.is_ok() {
+            self.ok += 1;
+            let start = vllm::start(record);
+            self.first_start = self.first_start.into_iter().chain(start).min();
+            if attempt.sent.is_some() {
+                // The gaps are gathered later, and those out of order are counted here.
+                output.gaps(ruler).for_each(drop);
+            }
             self.course.add_tokens(record, output, tokens.count);
             self.widths.add_ok(record, output, ruler);
-            self.tpot_assumed |= latencies.tpot_assumed;
-            self.vllm.add_ok(record, tokens.count);
+            self.tpot_assumed |= attempt.latencies.tpot_assumed;
             self.anomalies.add_ok(self.manifest, record, output, tokens);
+            self.audit.add_ok(&attempt);
+            if let Some(ttft) = attempt.latencies.get(&metric::TTFT) {
+                self.prefilled += u128::from(attempt.input.count);
+                self.course.add_ttft(record, ttft);
+            }
+            for (met, (_, slo)) in self.met_each.iter_mut().zip(slos) {
+                *met += u64::from(attempt.latencies.meet(slo));
+            }
+            self.met += u64::from(attempt.meets_slos);
         }
-        let latencies = if self.streaming { latencies } else { latencies.without_stream() };
-        if let Some(ttft) = latencies.get(&metric::TTFT).filter(|_| is_ok) {
-            self.course.add_ttft(record, ttft);
-        }
-        Attempt {
-            record,
-            input: InputTokens::from_record(record),
-            output: tokens,
-            first: output.arrivals.first().map(|arrival| arrival.at),
-            latencies,
-            meets_slos: is_ok && self.slos.iter().all(|(_, slo)| latencies.meet(slo)),
-        }
+        attempt
     }
 
-    /// Every latency of the table: those of single requests from their lists, and those that pool
-    /// several values of each request.
+    /// Every latency of the table: those of single requests, and those that pool several values of each
+    /// request; and the chart of gaps.
     fn series(
-        &self,
-        attempts: &[Attempt<'_>],
-        gaps: &Gaps,
-        client_lag: Option<Series>,
-        basis: Option<&Basis>,
-    ) -> Vec<(&'static Metric, Series)> {
-        let has_answer = attempts.iter().any(Attempt::is_ok);
-        let batches = basis.map(|basis| basis.batches);
+        &mut self,
+        records: &TimeOrder<'_>,
+        mut single: LatencySeries,
+        batches: Option<usize>,
+    ) -> (Vec<(&'static Metric, Series)>, Option<GapsFigure>) {
+        let (streaming, ruler) = (self.reader.streaming, &mut self.reader.ruler);
+        let chart = (self.gap_steps, self.anomalies.events);
+        let gaps = streaming.then(|| Gaps::gather(records, chart, ruler, batches));
+        let mut gaps = gaps.unwrap_or_default();
+        let client_lag = client_lag(records, self.anomalies.reads, ruler, batches);
         let mut pooled = [
-            (&metric::ICL, gaps.icl.clone()),
-            (&metric::ITL, gaps.itl.clone()),
+            (&metric::ICL, gaps.icl.take()),
+            (&metric::ITL, gaps.itl.take()),
             (&metric::CLIENT_LAG, client_lag),
             (&metric::ARRIVAL_WIDTH, self.widths.arrivals.series(batches)),
         ];
@@ -213,21 +230,13 @@ impl<'run> Pass<'run> {
         for metric in METRICS.iter().copied() {
             let Some(Latency { visible, absent, value, .. }) = metric.latency() else { continue };
             let series = if value.is_some() {
-                let values = attempts.iter().filter_map(|attempt| attempt.latencies.get(metric));
-                let mut series = Clustered::one_each(values.collect()).series(None);
-                let inside = basis.and_then(|basis| basis.latencies.get(metric));
-                if let (Some(Ok(found)), Some(inside)) =
-                    (series.as_mut().map(|series| series.found.as_mut()), inside)
-                {
-                    found.adopt(&inside.intervals);
-                }
-                series
+                single.take(metric)
             } else {
                 pooled.iter_mut().find(|one| one.0 == metric).and_then(|one| one.1.take())
             };
-            let is_hidden = *visible == Visible::InStreams && !self.streaming;
+            let is_hidden = *visible == Visible::InStreams && !streaming;
             let missing = match visible {
-                Visible::OnAnswers | Visible::InStreams if !has_answer => NOTHING_OK,
+                Visible::OnAnswers | Visible::InStreams if self.ok == 0 => NOTHING_OK,
                 Visible::InStreams if is_hidden => NOT_STREAMED,
                 _ if *metric == metric::ITL && gaps.itl_unknown => ITL_UNKNOWN,
                 Visible::OnRequests | Visible::OnAnswers | Visible::InStreams => *absent,
@@ -242,84 +251,79 @@ impl<'run> Pass<'run> {
             }
             found.push((metric, series));
         }
-        found
+        (found, gaps.figure)
     }
 
-    fn finish(
-        mut self,
-        observations: &Observations,
-        records: &[&RequestRecord],
-        attempts: &[Attempt<'_>],
-    ) -> Measured {
-        let sent = || attempts.iter().filter_map(|attempt| Some((attempt.record.sent?, attempt)));
-        let ok_answers = attempts.iter().filter(|attempt| attempt.is_ok());
-        let (attempted, ok) = (attempts.len() as u64, ok_answers.clone().count() as u64);
-        let mut extremes = Extremes::default();
-        sent().for_each(|(sent, attempt)| extremes.add(sent, attempt.record.ending.at));
-        let flights: Vec<Flight> =
-            attempts.iter().filter_map(|attempt| Flight::from_record(attempt.record)).collect();
-        self.ruler.out_of_order += (sent().count() - flights.len()) as u64;
-        let deliveries = deliveries(records, self.generates);
-        let first_turns = sent().filter(|(_, attempt)| attempt.record.asked.turn == 0);
-        let answers = sent().filter(|(_, attempt)| attempt.is_ok());
-        let course = Course {
-            flights: &flights,
-            last_first_turn_ns: first_turns.map(|(sent, _)| sent.as_nanos()).max(),
-            answers: answers.map(|(sent, attempt)| (sent.as_nanos(), attempt)).collect(),
-            deliveries: &deliveries,
-            generates: self.generates,
-            has_slos: !self.slos.is_empty(),
-        };
-        let mut steady = SteadyState::detect(&self.manifest.spec.load.shape, &course);
-        let basis = Basis::find(observations, &steady, &course, attempts);
+    fn finish(mut self, observations: &Observations, attempts: &Attempts<'_>) -> Measured {
+        let (attempted, ok) = (attempts.len() as u64, self.ok);
+        let unsent = due_requests(observations).saturating_sub(attempted);
+        self.outcomes.insert(Outcome::NotSent, observations.not_sent_count());
+        let (generates, streaming) = (self.reader.generates, self.reader.streaming);
+        let fluidity = std::mem::take(&mut self.fluidity).finish(unsent);
+        let columns = &attempts.columns;
+        self.reader.ruler.out_of_order += columns.reversed();
+        let extremes = columns.extremes();
+        let concurrency = Concurrency::sweep(columns.flights());
+        let talks = Talks::from_observations(observations);
+        let deliveries = deliveries(attempts.records, generates);
+        let has_slos = !self.reader.slos.is_empty();
+        let course = Course { attempts, deliveries: &deliveries, generates, has_slos };
+        let (mut steady, window) = SteadyState::detect(&self.manifest.spec.load.shape, &course);
+        let mut basis = Basis::find(observations, &steady, &course, &talks);
+        let busiest_second = busiest_second(deliveries);
+        let single = LatencySeries::gather(attempts, (&mut steady, window), basis.as_mut().ok());
         let known = basis.as_ref().ok();
         let batches = known.map(|basis| basis.batches);
-        let gaps = Gaps::gather(records, &mut self.ruler, batches);
-        let client_lag = client_lag(records, &mut self.ruler, batches);
-        let series = self.series(attempts, &gaps, client_lag, known);
-        let (turns, parts) = group_figures(&self.manifest.spec.workload.source, attempts);
-        let prefilled = ok_answers.filter(|it| it.latencies.get(&metric::TTFT).is_some());
-        let unsent = due_requests(observations).saturating_sub(attempted);
         let intervals = RunIntervals::from_attempts(attempts, known, unsent);
         steady.adopt(&intervals, known);
+        let (series, gaps) = self.series(attempts.records, single, batches);
+        let groups = std::mem::take(&mut self.groups);
+        let (turns, parts) = groups.finish(&self.manifest.spec.workload.source, attempts);
         let all_ok = 0 < ok && ok == attempted;
         let server = ServerSide::from_observations(observations, &self.tokens, extremes, all_ok);
-        let written = (self.generates && 0 < ok).then_some(self.tokens.output_total);
+        let written = (generates && 0 < ok).then_some(self.tokens.output_total);
         let (machines, energy_j) =
             MachineFigures::from_observations(observations, extremes, written);
+        let vllm = vllm::Pass::gather(attempts.records, observations, self.first_start);
         Measured {
             steady,
             delivered: Delivered::from_observations(observations),
-            littles_law: LittlesLaw::from_observations(observations, server.as_ref().ok()),
+            littles_law: LittlesLaw::new(observations, columns, self.lost, server.as_ref().ok()),
             shape: self.manifest.spec.load.shape.clone(),
-            generates: self.generates,
-            streaming: self.streaming,
+            generates,
+            streaming,
             attempted,
             ok,
+            outcomes: self.outcomes,
             extremes,
-            concurrency: Concurrency::sweep(&flights),
-            busiest_second: busiest_second(deliveries),
-            prefilled: prefilled.map(|attempt| u128::from(attempt.input.count)).sum(),
+            concurrency,
+            busiest_second,
+            prefilled: self.prefilled,
             series,
             event_width: self.widths.by_event(),
-            audit: Audit::from_attempts(attempts, self.generates),
-            request_slos: RequestSlos::from_attempts(observations, &self.slos, attempts),
-            fluidity: self.fluidity.finish(unsent),
+            audit: self.audit.finish(ok, generates),
+            request_slos: RequestSlos::new(
+                observations,
+                self.reader.slos.iter().zip(self.met_each),
+                self.met,
+            ),
+            fluidity,
             intervals,
             turns,
             parts,
             anomalies: self.anomalies,
             request_rates: RequestRates::from_attempts(attempts, known),
-            vllm: self.vllm.finish(observations, &self.tokens, (attempted, ok)),
+            vllm: vllm.finish(observations, &self.tokens, (attempted, ok)),
             server,
             machines,
             energy_j,
             price_per_hour: price_per_hour(self.manifest),
-            out_of_order: self.ruler.out_of_order,
-            course: self.course.finish(&flights),
-            gaps: gaps.figure.filter(|_| self.streaming),
+            out_of_order: self.reader.ruler.out_of_order,
+            course: self.course.finish(columns.flights()),
+            gaps,
             intervals_withheld: basis.err(),
             tokens: self.tokens,
+            talks,
         }
     }
 }

@@ -9,6 +9,8 @@
 //! The figures of the summary follow from the rows of a table, so a table can be used to check them. A
 //! latency is given only where the summary counts it: on answers that ended `ok`.
 
+use std::borrow::Cow;
+
 use inferometer_model::record::{Carried, Read};
 use inferometer_model::{Moment, Observations, Outcome, RequestRecord};
 use serde::{Deserialize, Serialize};
@@ -30,7 +32,7 @@ pub(crate) struct Arrival {
 }
 
 /// The output of one request. Made anew for each request over the same memory.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Output {
     pub(crate) arrivals: Vec<Arrival>,
     pub(crate) events: u64,
@@ -444,7 +446,7 @@ fn width(
 /// One request with its latencies in milliseconds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RequestDetail<'run> {
-    pub record: &'run RequestRecord,
+    pub record: Cow<'run, RequestRecord>,
     pub input_tokens: u64,
     /// Whether the server counted the input; otherwise it is the length that was asked for.
     pub input_reported: bool,
@@ -474,11 +476,11 @@ pub fn requests(observations: &Observations) -> impl Iterator<Item = RequestDeta
     let mut ruler = Ruler::from_observations(observations);
     let mut output = Output::default();
     observations.records.iter().map(move |record| {
-        output.read(record, &mut ruler);
-        let counted = OutputTokens::count(record, &output, generates);
-        let latencies = RequestLatencies::measure(record, &output, counted, &mut ruler);
+        output.read(&record, &mut ruler);
+        let counted = OutputTokens::count(&record, &output, generates);
+        let latencies = RequestLatencies::measure(&record, &output, counted, &mut ruler);
         let is_answer = record.ending.outcome == Outcome::Ok;
-        let input = InputTokens::from_record(record);
+        let input = InputTokens::from_record(&record);
         RequestDetail {
             record,
             input_tokens: input.count,

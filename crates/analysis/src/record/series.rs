@@ -1,9 +1,10 @@
 //! The values of one metric, request by request in the order of time, and what they come to with
 //! their confidence intervals. The values of one request resemble each other, and so do neighbours in time.
 
-use inferometer_model::{Outcome, RequestRecord};
+use inferometer_model::Outcome;
+use inferometer_model::records::TimeOrder;
 
-use crate::figures::{GapSteps, GapsFigure, curve};
+use crate::figures::{GapSteps, GapsFigure, Steps, curve};
 use crate::metric::{self, Distribution, Intervals, Missing};
 use crate::record::{Output, Ruler};
 use crate::statistics::series::{Cluster, Judged, mean_interval, quantile_interval, tempered};
@@ -38,7 +39,8 @@ impl Clustered {
     }
 
     /// Many values of each request, at most so many in all.
-    pub(crate) fn pooled(at_most: usize) -> Self {
+    pub(crate) fn pooled(at_most: u64) -> Self {
+        let at_most = usize::try_from(at_most).unwrap_or(0);
         Self { values: Vec::with_capacity(at_most), ..Self::default() }
     }
 
@@ -86,9 +88,9 @@ impl Clustered {
         let mut found = Distribution::from_sample(sample);
         let by_request = self.clusters(|value| value);
         let (has_basis, batches) = (batches.is_some(), batches.unwrap_or(0));
-        if let Some(judged) = mean_interval(&by_request, batches) {
+        if let Some(judged) = mean_interval(by_request.clone(), batches) {
             let variance = found.std.map_or(0.0, |std| std * std);
-            found.effective_n = Some(self.effective_n(&judged, &by_request, variance));
+            found.effective_n = Some(self.effective_n(&judged, by_request, variance));
             // No mean lies below what a value cannot.
             let least = sample.min().min(0.0);
             let interval = judged.interval.map(|it| stretched(it, sample));
@@ -124,26 +126,29 @@ impl Clustered {
         batches: usize,
     ) -> Option<Judged> {
         let estimate = sample.percentile(percentile);
-        let below = if estimate < sample.max() {
-            self.clusters(|value| f64::from(u8::from(value <= estimate)))
-        } else {
-            // That every value is at most the largest says nothing about how often it is reached.
-            self.clusters(|value| f64::from(u8::from(value < estimate)))
-        };
-        quantile_interval(sample, &below, percentile.probability(), batches)
+        // That every value is at most the largest says nothing about how often it is reached.
+        let is_largest = sample.max() <= estimate;
+        let is_below = move |value: f64| value < estimate || (value <= estimate && !is_largest);
+        let below = self.clusters(move |value| f64::from(u8::from(is_below(value))));
+        quantile_interval(sample, below, percentile.probability(), batches)
     }
 
     /// In values. The mean is judged in requests, each of which may bring many: the variance that
     /// single values have by themselves says how many of them its error is worth.
-    fn effective_n(&self, judged: &Judged, clusters: &[Cluster], variance: f64) -> f64 {
+    fn effective_n(
+        &self,
+        judged: &Judged,
+        clusters: impl Iterator<Item = Cluster> + Clone,
+        variance: f64,
+    ) -> f64 {
         if self.one_each {
             return judged.effective_n;
         }
-        let requests = clusters.len() as f64;
-        let count: f64 = clusters.iter().map(|cluster| cluster.count).sum();
-        let mean = clusters.iter().map(|cluster| cluster.sum).sum::<f64>() / count;
+        let requests = self.lengths.len() as f64;
+        let count: f64 = clusters.clone().map(|cluster| cluster.count).sum();
+        let mean = clusters.clone().map(|cluster| cluster.sum).sum::<f64>() / count;
         let apart = |cluster: &Cluster| cluster.sum - mean * cluster.count;
-        let squares: f64 = clusters.iter().map(|cluster| apart(cluster) * apart(cluster)).sum();
+        let squares: f64 = clusters.map(|cluster| apart(&cluster) * apart(&cluster)).sum();
         let between = squares / (requests - 1.0).max(1.0);
         if between <= 0.0 {
             return judged.effective_n;
@@ -160,26 +165,29 @@ impl Clustered {
         Sample::counted(self.values.iter().copied().zip(self.counts.iter().copied()).collect())
     }
 
-    /// The sums of a term of each value, by request.
-    fn clusters(&self, term: impl Fn(f64) -> f64) -> Vec<Cluster> {
-        if self.one_each {
-            return self.values.iter().map(|value| Cluster::single(term(*value))).collect();
-        }
+    /// The sums of a term of each value, by request. They are computed when they are needed: a list of
+    /// them would be longer than that of the values.
+    fn clusters(&self, term: impl Fn(f64) -> f64 + Clone) -> impl Iterator<Item = Cluster> + Clone {
+        let requests = if self.one_each { self.values.len() } else { self.lengths.len() };
         let mut from = 0;
-        let of_request = |length: &u32| {
-            let range = from..from + *length as usize;
+        let of_request = move |request: usize| {
+            if self.one_each {
+                return Cluster::single(term(self.values[request]));
+            }
+            let length = self.lengths[request];
+            let range = from..from + length as usize;
             from = range.end;
             let values = &self.values[range.clone()];
             if self.counts.is_empty() {
                 let sum = values.iter().map(|value| term(*value)).sum();
-                return Cluster { count: f64::from(*length), sum };
+                return Cluster { count: f64::from(length), sum };
             }
             let counts = &self.counts[range];
             let weighed =
                 values.iter().zip(counts).map(|(value, count)| term(*value) * *count as f64);
             Cluster { count: counts.iter().map(|count| *count as f64).sum(), sum: weighed.sum() }
         };
-        self.lengths.iter().map(of_request).collect()
+        (0..requests).map(of_request)
     }
 }
 
@@ -200,7 +208,7 @@ fn stretched(interval: Interval, sample: &Sample) -> Interval {
 }
 
 /// Gaps between the arrivals of one answer.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Gaps {
     pub(crate) icl: Option<Series>,
     pub(crate) itl: Option<Series>,
@@ -219,17 +227,20 @@ enum TokensEach {
 }
 
 impl Gaps {
-    /// The records are in the order of time.
+    /// `events` is how many the records have in all, and `chart` the steps of the figure. Disorder is
+    /// counted elsewhere.
     pub(crate) fn gather(
-        records: &[&RequestRecord],
-        ruler: &mut Ruler,
+        records: &TimeOrder<'_>,
+        (chart, events): (Option<Steps>, u64),
+        ruler: &Ruler,
         batches: Option<usize>,
     ) -> Self {
-        let mut icl = Clustered::pooled(events(records));
-        let mut steps = GapSteps::new(records);
+        let mut own_ruler = ruler.clone();
+        let mut icl = Clustered::pooled(events);
+        let mut steps = GapSteps::new(chart);
         let mut tokens = TokensEach::One;
         each_answer(records, |output| {
-            for (arrival, gap, _) in output.gaps(ruler) {
+            for (arrival, gap, _) in output.gaps(&mut own_ruler) {
                 let Some(gap) = gap else { continue };
                 icl.push(gap);
                 steps.push(arrival.at);
@@ -246,7 +257,8 @@ impl Gaps {
             TokensEach::One => (series.clone(), steps.figure(&metric::ITL, icl.in_order())),
             TokensEach::Several => {
                 drop(icl);
-                per_token(records, ruler.clone(), batches)
+                drop(steps);
+                per_token(records, (chart, events), ruler.clone(), batches)
             }
             TokensEach::Unknown => (None, steps.figure(&metric::ICL, icl.in_order())),
         };
@@ -254,14 +266,15 @@ impl Gaps {
     }
 }
 
-/// The same gaps for each token of the later arrival. Disorder was counted with the gaps themselves.
+/// The same gaps for each token of the later arrival.
 fn per_token(
-    records: &[&RequestRecord],
+    records: &TimeOrder<'_>,
+    (chart, events): (Option<Steps>, u64),
     mut ruler: Ruler,
     batches: Option<usize>,
 ) -> (Option<Series>, Option<GapsFigure>) {
-    let mut steps = GapSteps::new(records);
-    let mut itl = Clustered::pooled(events(records));
+    let mut steps = GapSteps::new(chart);
+    let mut itl = Clustered::pooled(events);
     each_answer(records, |output| {
         for (arrival, _, per_token) in output.gaps(&mut ruler) {
             if let Some((gap, tokens)) = per_token.zip(arrival.tokens) {
@@ -276,13 +289,13 @@ fn per_token(
 
 /// How long each read lay in the kernel, where it carries a stamp.
 pub(crate) fn client_lag(
-    records: &[&RequestRecord],
+    records: &TimeOrder<'_>,
+    reads: u64,
     ruler: &mut Ruler,
     batches: Option<usize>,
 ) -> Option<Series> {
-    let reads = records.iter().map(|record| record.reads.len()).sum();
     let mut lag = Clustered::pooled(reads);
-    for record in records {
+    for record in records.iter() {
         for read in &record.reads {
             let Some(kernel) = read.kernel else { continue };
             if let Some(ms) = ruler.ms(kernel, read.user) {
@@ -295,18 +308,14 @@ pub(crate) fn client_lag(
 }
 
 /// An answer to a request that was never sent contradicts itself, and has no gaps.
-fn each_answer(records: &[&RequestRecord], mut visit: impl FnMut(&Output)) {
+fn each_answer(records: &TimeOrder<'_>, mut visit: impl FnMut(&Output)) {
     let mut output = Output::default();
-    let is_answer =
-        |record: &&&RequestRecord| record.ending.outcome == Outcome::Ok && record.sent.is_some();
-    for record in records.iter().filter(is_answer) {
-        output.read(record, &mut Ruler::new(0));
-        visit(&output);
+    for record in records.iter() {
+        if record.ending.outcome == Outcome::Ok && record.sent.is_some() {
+            output.read(&record, &mut Ruler::new(0));
+            visit(&output);
+        }
     }
-}
-
-fn events(records: &[&RequestRecord]) -> usize {
-    records.iter().map(|record| record.events.len()).sum()
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! The confidence intervals of the single numbers of a run, from this run alone.
 
+use std::borrow::Borrow;
 use std::ops::Range;
 
 use inferometer_model::spec::{Arrivals, LoadShape};
@@ -8,13 +9,11 @@ use inferometer_model::{Observations, Outcome, RequestRecord};
 use serde::{Deserialize, Serialize};
 
 use crate::judge::{Threshold, latency_origin, rounded_up};
-use crate::metric::{
-    self, ByMetric, Distribution, LatencyOrigin, Metric, Missing, NOTHING_OK, PER_REQUEST,
-};
-use crate::record::{Attempt, Clustered, Flight, Output, OutputTokens, delivered, ns_to_ms};
-use crate::statistics::series::{Cluster, mean_interval, share_interval};
+use crate::metric::{self, ByMetric, Distribution, LatencyOrigin, Metric, Missing, NOTHING_OK};
+use crate::record::{Attempt, Attempts, Brief, Flight, Output, OutputTokens, delivered, ns_to_ms};
+use crate::statistics::series::{Cluster, Clusters, mean_interval, share_interval};
 use crate::statistics::{Estimate, Interval, Probability, Sample, runs::mean};
-use crate::steady::{self, Course, SteadyKind, SteadyState};
+use crate::steady::{self, Course, SteadyKind, SteadyState, Talks};
 
 /// The part of a run that its confidence intervals come from: after its start, and before it drains.
 /// What they bound is the steady state of the server under this load.
@@ -22,7 +21,7 @@ use crate::steady::{self, Course, SteadyKind, SteadyState};
 pub(crate) struct Basis {
     part: Flight,
     /// The attempts that were sent in it.
-    inside: Range<usize>,
+    pub(crate) inside: Range<usize>,
     /// Parts of it whose means are compared with each other.
     pub(crate) batches: usize,
     /// The latencies of the requests that were sent in it.
@@ -54,12 +53,12 @@ const BATCHES: (f64, f64) = (5.0, 8.0);
 const BATCH_ROUNDS: f64 = 4.0;
 
 impl Basis {
-    /// The attempts are in the order of time.
+    /// The latencies are still to be gathered.
     pub(crate) fn find(
         observations: &Observations,
         steady: &SteadyState,
         course: &Course<'_>,
-        attempts: &[Attempt<'_>],
+        talks: &Talks,
     ) -> Result<Self, Withheld> {
         if let (SteadyKind::NeverSettled | SteadyKind::NotJudged, Some(reason)) =
             (steady.state, &steady.reason)
@@ -68,35 +67,24 @@ impl Basis {
         }
         let nothing = || Withheld { reason: NOTHING_OK.0.to_owned(), requests_needed: None };
         let shape = &observations.manifest.spec.load.shape;
-        let talk_s = steady::talks_s(&observations.records).ok_or_else(nothing)?.mean();
+        let talk_s = talks.mean_s.ok_or_else(nothing)?;
         let horizon = steady::horizon(shape, course).ok().flatten().ok_or_else(nothing)?;
         let from_ns = horizon.from_ns.saturating_add(to_u64(talk_s * 1e9));
         let part = Flight { from_ns, to_ns: horizon.to_ns.max(from_ns) };
-        let sent = |attempt: &Attempt<'_>| attempt.record.sent.unwrap_or(attempt.record.admitted);
-        let place = |ns: u64| attempts.partition_point(|attempt| sent(attempt).as_nanos() < ns);
-        let inside = place(part.from_ns)..place(part.to_ns.saturating_add(1));
+        let inside = course.attempts.columns.left_within(part);
         let length_s = ns_to_ms(part.to_ns - part.from_ns) / 1e3;
-        let delayed_s = delayed_by(&attempts[inside.clone()]).unwrap_or(0.0);
+        let delayed_s = delayed_by(course.attempts.range(inside.clone())).unwrap_or(0.0);
         let queued = delayed_s * inside.len() as f64 / length_s.max(f64::MIN_POSITIVE);
-        let (needed, reason) = fewest_requests(observations, queued);
-        if (attempts.len() as f64) < needed {
+        let (needed, reason) = fewest_requests(observations, queued, talks);
+        if (course.attempts.len() as f64) < needed {
             let requests_needed = needed.is_finite().then(|| rounded_up(needed));
             return Err(Withheld { reason: reason.to_owned(), requests_needed });
         }
         let batches = (length_s / (BATCH_ROUNDS * talk_s)).clamp(BATCHES.0, BATCHES.1);
-        let basis =
-            Self { part, inside, batches: to_usize(batches), latencies: ByMetric::default() };
-        let latencies = basis.latencies_of(basis.attempts(attempts));
-        Ok(Self { latencies, ..basis })
+        Ok(Self { part, inside, batches: to_usize(batches), latencies: ByMetric::default() })
     }
 
-    fn latencies_of(&self, attempts: &[Attempt<'_>]) -> ByMetric<Distribution> {
-        let latency = |metric: &'static Metric| {
-            let values = attempts.iter().filter_map(|attempt| attempt.latencies.get(metric));
-            Some((metric, Clustered::one_each(values.collect()).distribution(Some(self.batches))?))
-        };
-        let mut found: ByMetric<Distribution> =
-            PER_REQUEST.into_iter().filter_map(latency).collect();
+    pub(crate) fn set_latencies(&mut self, mut found: ByMetric<Distribution>) {
         // The lengths of answers hide in E2E how long the delays last that are part of it.
         for origin in [LatencyOrigin::Sent, LatencyOrigin::Schedule] {
             let around = |found: &Distribution| Some((found.mean?, found.intervals.mean?));
@@ -108,21 +96,16 @@ impl Basis {
                 e2e.intervals.mean = Interval::new(low.max(0.0), high);
             }
         }
-        found
-    }
-
-    /// The attempts that were sent in it.
-    pub(crate) fn attempts<'a, 'run>(&self, all: &'a [Attempt<'run>]) -> &'a [Attempt<'run>] {
-        &all[self.inside.clone()]
+        self.latencies = found;
     }
 }
 
 /// How many requests a run needs under its load, and what for; `queued` of them arrive during the delay
 /// of one.
-fn fewest_requests(observations: &Observations, queued: f64) -> (f64, &'static str) {
+fn fewest_requests(observations: &Observations, queued: f64, talks: &Talks) -> (f64, &'static str) {
     let shape = &observations.manifest.spec.load.shape;
     // Requests that take no time are never too few.
-    let rounds = steady::rounds(observations).unwrap_or(f64::INFINITY);
+    let rounds = talks.rounds.unwrap_or(f64::INFINITY);
     let is_slotted = steady::is_slotted(shape);
     let least = if is_slotted { ROUNDS_MIN.0 } else { ROUNDS_MIN.1 };
     let for_rounds = observations.records.len() as f64 * least / rounds;
@@ -150,11 +133,11 @@ fn fewest_requests(observations: &Observations, queued: f64) -> (f64, &'static s
 
 /// By how much requests were delayed, in seconds, weighed by the delay itself: the mean is of requests
 /// most of which need not wait. `None` without an answer.
-fn delayed_by(attempts: &[Attempt<'_>]) -> Option<f64> {
-    let shown = |attempt: &Attempt<'_>| {
+fn delayed_by(attempts: impl Iterator<Item = Attempt>) -> Option<f64> {
+    let shown = |attempt: Attempt| {
         attempt.latencies.get(&metric::TTFT).or_else(|| attempt.latencies.get(&metric::E2E))
     };
-    let values: Vec<f64> = attempts.iter().filter_map(shown).collect();
+    let values: Vec<f64> = attempts.filter_map(shown).collect();
     let undelayed = Sample::new(values.clone())?.quantile(Probability::TENTH);
     let delays = values.iter().map(|value| value - undelayed);
     let (sum, squares) =
@@ -176,75 +159,77 @@ pub(crate) struct RunIntervals {
     pub(crate) decode: Option<Interval>,
 }
 
-/// An `ok` answer, and when the server worked on it.
-pub(crate) type Work<'a> = (Flight, &'a Attempt<'a>);
-
-/// The answers that the server worked on in a part of the run, in the order of time.
-fn work_done<'a>(attempts: &'a [Attempt<'a>], part: Flight) -> Vec<Work<'a>> {
-    let flight = |attempt: &Attempt<'_>| Flight::from_record(attempt.record);
-    let ok = attempts.iter().filter(|attempt| attempt.is_ok());
-    let work = ok.filter_map(|attempt| Some((flight(attempt)?, attempt)));
-    work.filter(|(flight, _)| flight.within(part).is_some()).collect()
-}
-
-/// Tokens of a request whose speed is judged.
-type PerRequest = fn(&Attempt<'_>) -> Option<u64>;
-
-/// What an answer adds to a rate.
-type Worth = fn(&Attempt<'_>) -> f64;
-
-fn output_tokens(attempt: &Attempt<'_>) -> f64 {
-    attempt.output.count as f64
-}
-
-fn all_tokens(attempt: &Attempt<'_>) -> f64 {
-    attempt.input.count as f64 + output_tokens(attempt)
+/// What an answer adds to a rate: of requests, of input, output and all tokens, and of good answers.
+fn worths(attempt: &Attempt) -> [f64; 5] {
+    let (input, output) = (attempt.input.count as f64, attempt.output.count as f64);
+    [1.0, input, output, input + output, f64::from(u8::from(attempt.meets_slos))]
 }
 
 impl RunIntervals {
     /// `unsent` requests were due and kept nothing.
     pub(crate) fn from_attempts(
-        attempts: &[Attempt<'_>],
+        attempts: &Attempts<'_>,
         basis: Option<&Basis>,
         unsent: u64,
     ) -> Self {
-        let share_of = |is: fn(&Attempt<'_>) -> bool, unsent: usize| {
-            let share = |attempt| Cluster::single(f64::from(u8::from(is(attempt))));
+        let share_of = |is: fn(&Brief) -> bool, unsent: usize| {
+            let share = move |brief: Brief| Cluster::single(f64::from(u8::from(is(&brief))));
             let none = std::iter::repeat_n(Cluster::single(0.0), unsent);
-            let clusters: Vec<Cluster> = attempts.iter().map(share).chain(none).collect();
-            share_interval(&clusters)?.interval
+            share_interval(attempts.columns.iter().map(share).chain(none))?.interval
         };
-        // Input tokens over seconds of TTFT, and a token over seconds of TPOT.
-        let speed = |metric: &Metric, tokens: fn(&Attempt<'_>) -> f64| {
-            let cluster = |attempt: &Attempt<'_>| {
-                let count = attempt.latencies.get(metric)? / 1e3;
-                Some(Cluster { count, sum: tokens(attempt) })
-            };
-            let ok = basis?.attempts(attempts).iter().filter(|attempt| attempt.is_ok());
-            positive(&ok.filter_map(cluster).collect::<Vec<_>>(), basis?.batches)
-        };
-        let part = basis.map(|basis| basis.part);
-        let work = part.map_or_else(Vec::new, |part| work_done(attempts, part));
-        let slices = part.and_then(|part| Slices::new((part.from_ns, part.to_ns), &work));
-        let rate = |worth: Worth| positive(&slices.as_ref()?.rates(&work, worth), basis?.batches);
         let listed = usize::try_from(unsent).unwrap_or(usize::MAX).min(UNSENT_MAX);
+        let [requests, input, output, total, good] =
+            basis.map_or([None; 5], |basis| rates(attempts, basis));
+        let [prefill, decode] = basis.map_or([None; 2], |basis| speeds(attempts, basis));
         Self {
-            requests: rate(|_| 1.0),
-            input: rate(|attempt| attempt.input.count as f64),
-            output: rate(output_tokens),
-            total: rate(all_tokens),
-            good: rate(|attempt| f64::from(u8::from(attempt.meets_slos))),
-            failed: share_of(|attempt| !attempt.is_ok(), 0),
-            kept: share_of(|attempt| attempt.meets_slos, listed),
-            prefill: speed(&metric::TTFT, |attempt| attempt.input.count as f64),
-            decode: speed(&metric::TPOT, |_| 1.0),
+            requests,
+            input,
+            output,
+            total,
+            good,
+            failed: share_of(|brief| !brief.is_ok(), 0),
+            kept: share_of(Brief::meets_slos, listed),
+            prefill,
+            decode,
         }
     }
 }
 
+/// What was done per second, by the answers that the server worked on in a part of the run.
+fn rates(attempts: &Attempts<'_>, basis: &Basis) -> [Option<Interval>; 5] {
+    let worked_on = |flight: &Flight| flight.within(basis.part).is_some();
+    let ok = attempts.columns.iter().filter(Brief::is_ok);
+    let flights = ok.filter_map(|brief| brief.flight()).filter(worked_on);
+    let Some(slices) = Slices::new(basis.part, flights) else { return [None; 5] };
+    let mut found: [Vec<Cluster>; 5] = std::array::from_fn(|_| slices.empty());
+    for attempt in attempts.iter().filter(Attempt::is_ok) {
+        let Some(flight) = attempt.flight().filter(worked_on) else { continue };
+        for (rates, worth) in found.iter_mut().zip(worths(&attempt)) {
+            slices.add(rates, flight, worth);
+        }
+    }
+    found.map(|rates| positive(&rates, basis.batches))
+}
+
+/// Input tokens over seconds of TTFT, and a token over seconds of TPOT.
+fn speeds(attempts: &Attempts<'_>, basis: &Basis) -> [Option<Interval>; 2] {
+    if !attempts.reader.streaming {
+        return [None; 2];
+    }
+    let (mut prefill, mut decode) = (Vec::new(), Vec::new());
+    for attempt in attempts.range(basis.inside.clone()).filter(Attempt::is_ok) {
+        let cluster = |metric: &Metric, sum: f64| {
+            Some(Cluster { count: attempt.latencies.get(metric)? / 1e3, sum })
+        };
+        prefill.extend(cluster(&metric::TTFT, attempt.input.count as f64));
+        decode.extend(cluster(&metric::TPOT, 1.0));
+    }
+    [prefill, decode].map(|clusters| positive(&clusters, basis.batches))
+}
+
 /// The ratio of two sums, where it is a speed: not below zero, and unknown where nothing moved.
-fn positive(clusters: &[Cluster], batches: usize) -> Option<Interval> {
-    let moved = clusters.iter().any(|cluster| 0.0 < cluster.sum);
+fn positive(clusters: impl Clusters, batches: usize) -> Option<Interval> {
+    let moved = clusters.clone().into_iter().any(|cluster| 0.0 < cluster.borrow().sum);
     let interval = mean_interval(clusters, batches).filter(|_| moved)?.interval?;
     Some(interval.clamped(0.0, f64::INFINITY))
 }
@@ -265,36 +250,38 @@ const SLICES_MAX: f64 = 100.0;
 const UNSENT_MAX: usize = 1_000_000;
 
 impl Slices {
-    fn new((from_ns, to_ns): (u64, u64), work: &[Work<'_>]) -> Option<Self> {
+    fn new(part: Flight, work: impl Iterator<Item = Flight> + Clone) -> Option<Self> {
+        let Flight { from_ns, to_ns } = part;
         let duration_ns = to_ns.checked_sub(from_ns).filter(|ns| 0 < *ns)? as f64;
-        let length_ns = |(flight, _): &Work<'_>| (flight.to_ns - flight.from_ns) as f64;
-        let flights_ns: f64 = work.iter().map(length_ns).sum();
-        let flights = duration_ns * work.len() as f64 / flights_ns.max(1.0);
-        let count = flights.min(work.len() as f64).min(SLICES_MAX).floor();
+        let length_ns = |flight: Flight| (flight.to_ns - flight.from_ns) as f64;
+        let flights_ns: f64 = work.clone().map(length_ns).sum();
+        let answers = work.count() as f64;
+        let flights = duration_ns * answers / flights_ns.max(1.0);
+        let count = flights.min(answers).min(SLICES_MAX).floor();
         if count < SLICES_MIN {
             return None;
         }
         Some(Self { from_ns, length_ns: duration_ns / count, count: to_usize(count) })
     }
 
-    /// What was done in each slice. An answer is spread evenly over the time it took: counted at its
-    /// end, streams that run in step would make a steady server look like a pulse.
-    fn rates(&self, work: &[Work<'_>], worth: Worth) -> Vec<Cluster> {
-        let mut slices = vec![Cluster { count: self.length_ns / 1e9, sum: 0.0 }; self.count];
-        for (flight, attempt) in work {
-            let (from, to) = (self.at(flight.from_ns), self.at(flight.to_ns));
-            let (first, last) = (self.place(from), self.place(to));
-            if to <= from {
-                slices[first].sum += worth(attempt);
-                continue;
-            }
-            let per_slice = worth(attempt) / (to - from);
-            for (place, slice) in slices.iter_mut().enumerate().take(last + 1).skip(first) {
-                let within = to.min(place as f64 + 1.0) - from.max(place as f64);
-                slice.sum += per_slice * within;
-            }
+    fn empty(&self) -> Vec<Cluster> {
+        vec![Cluster { count: self.length_ns / 1e9, sum: 0.0 }; self.count]
+    }
+
+    /// Adds an answer to what was done in each slice. It is spread evenly over the time it took: counted
+    /// at its end, streams that run in step would make a steady server look like a pulse.
+    fn add(&self, slices: &mut [Cluster], flight: Flight, worth: f64) {
+        let (from, to) = (self.at(flight.from_ns), self.at(flight.to_ns));
+        let (first, last) = (self.place(from), self.place(to));
+        if to <= from {
+            slices[first].sum += worth;
+            return;
         }
-        slices
+        let per_slice = worth / (to - from);
+        for (place, slice) in slices.iter_mut().enumerate().take(last + 1).skip(first) {
+            let within = to.min(place as f64 + 1.0) - from.max(place as f64);
+            slice.sum += per_slice * within;
+        }
     }
 
     /// In slices since the beginning; negative before it.
@@ -317,37 +304,54 @@ pub struct RequestRates {
 }
 
 impl RequestRates {
-    pub(crate) fn from_attempts(attempts: &[Attempt<'_>], basis: Option<&Basis>) -> Self {
-        let inside = basis.map_or(&[][..], |basis| basis.attempts(attempts));
-        let batches = basis.map_or(0, |basis| basis.batches);
-        let rates = |attempts: &[Attempt<'_>], tokens: PerRequest| -> Vec<f64> {
-            let rate = |attempt: &Attempt<'_>| {
-                let e2e_ms = attempt.latencies.get(&metric::E2E).filter(|ms| 0.0 < *ms)?;
-                Some(tokens(attempt)? as f64 / (e2e_ms / 1e3))
-            };
-            attempts.iter().filter(|attempt| attempt.is_ok()).filter_map(rate).collect()
-        };
-        let estimate = |tokens: PerRequest| {
-            let rates_of = |part| rates(part, tokens);
-            let clusters =
-                |part| rates_of(part).into_iter().map(Cluster::single).collect::<Vec<_>>();
-            let rates = rates_of(attempts);
-            let judged = mean_interval(&clusters(attempts), 0);
-            let interval = positive(&clusters(inside), batches);
-            let estimate = Estimate {
-                value: mean(&rates),
-                interval: interval.map(|interval| interval.including(mean(&rates))),
-                n: rates.len() as u64,
-                effective_n: judged.map(|judged| judged.effective_n),
-                certified: true,
-            };
-            (!rates.is_empty()).then_some(estimate)
-        };
-        let written = |attempt: &Attempt<'_>| Some(attempt.output.count).filter(|it| 0 < *it);
-        Self {
-            generation_tps: estimate(written),
-            prompt_tps: estimate(|attempt| Some(attempt.input.count)),
+    pub(crate) fn from_attempts(attempts: &Attempts<'_>, basis: Option<&Basis>) -> Self {
+        let (part, batches) = basis.map_or((0..0, 0), |it| (it.inside.clone(), it.batches));
+        let (mut written, mut prompts) = (Rates::default(), Rates::default());
+        for (position, attempt) in attempts.iter().enumerate().filter(|(_, it)| it.is_ok()) {
+            let e2e_ms = attempt.latencies.get(&metric::E2E).filter(|ms| 0.0 < *ms);
+            let Some(e2e_ms) = e2e_ms else { continue };
+            let is_inside = part.contains(&position);
+            let per_s = |tokens: u64| tokens as f64 / (e2e_ms / 1e3);
+            if 0 < attempt.output.count {
+                written.push(per_s(attempt.output.count), is_inside);
+            }
+            prompts.push(per_s(attempt.input.count), is_inside);
         }
+        Self { generation_tps: written.estimate(batches), prompt_tps: prompts.estimate(batches) }
+    }
+}
+
+/// A rate of each request, and which of them were sent in the basis.
+#[derive(Debug, Default)]
+struct Rates {
+    values: Vec<f64>,
+    inside: Range<usize>,
+}
+
+impl Rates {
+    fn push(&mut self, value: f64, is_inside: bool) {
+        self.values.push(value);
+        if is_inside {
+            let end = self.values.len();
+            let start = if self.inside.is_empty() { end - 1 } else { self.inside.start };
+            self.inside = start..end;
+        }
+    }
+
+    fn estimate(self, batches: usize) -> Option<Estimate> {
+        let clusters = self.values.iter().copied().map(Cluster::single);
+        let inside = self.values[self.inside].iter().copied().map(Cluster::single);
+        let value = mean(&self.values);
+        let judged = mean_interval(clusters, 0);
+        let interval = positive(inside, batches);
+        let estimate = Estimate {
+            value,
+            interval: interval.map(|interval| interval.including(value)),
+            n: self.values.len() as u64,
+            effective_n: judged.map(|judged| judged.effective_n),
+            certified: true,
+        };
+        (!self.values.is_empty()).then_some(estimate)
     }
 }
 
@@ -365,7 +369,7 @@ struct Deadlines {
 ///
 /// A request that failed, or was due and not sent, misses as many tokens as it would have brought: the
 /// mean of the answers that came, or the requested length where the length is forced.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct FluidityTally {
     deadlines: Option<Deadlines>,
     /// Tokens that were due of each request, and those of them that came in time.

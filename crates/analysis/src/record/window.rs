@@ -4,6 +4,7 @@
 //! sent, ramp and drain included; its kind says so.
 
 use inferometer_model::record::Read;
+use inferometer_model::records::TimeOrder;
 use inferometer_model::{Moment, Outcome, RequestRecord};
 use serde::{Deserialize, Serialize};
 
@@ -59,13 +60,12 @@ impl Extremes {
 /// The output tokens of complete answers and when they came, in nanoseconds on the run's clock, in no
 /// order. A pass over the records for them alone, so that a long run's memory holds one list of
 /// timestamps at a time.
-pub(crate) fn deliveries(records: &[&RequestRecord], generates: bool) -> Vec<(u64, u64)> {
-    let ok = || records.iter().filter(|record| record.ending.outcome == Outcome::Ok);
-    let mut deliveries = Vec::with_capacity(ok().map(|record| record.events.len()).sum());
+pub(crate) fn deliveries(records: &TimeOrder<'_>, generates: bool) -> Vec<(u64, u64)> {
+    let mut deliveries = Vec::with_capacity(records.len());
     let mut output = Output::default();
-    for record in ok() {
-        output.read(record, &mut Ruler::new(0));
-        let tokens = OutputTokens::count(record, &output, generates);
+    for record in records.iter().filter(|record| record.ending.outcome == Outcome::Ok) {
+        output.read(&record, &mut Ruler::new(0));
+        let tokens = OutputTokens::count(&record, &output, generates);
         deliveries.extend(delivered(&output, tokens).map(|(at, count)| (at.as_nanos(), count)));
     }
     deliveries
@@ -131,11 +131,6 @@ impl Flight {
         (from_ns <= to_ns).then_some(Self { from_ns, to_ns })
     }
 
-    /// `None` for a request that was never sent, too.
-    pub(crate) fn from_record(record: &RequestRecord) -> Option<Self> {
-        Self::new(record.sent?, record.ending.at)
-    }
-
     /// From the first byte sent to the last byte received, without what an answer waited for the client
     /// to read it. `None` for a request that was never sent.
     pub(crate) fn on_the_wire(record: &RequestRecord) -> Option<Self> {
@@ -164,14 +159,16 @@ impl Concurrency {
     ///
     /// A request that ends at the moment at which another begins does not overlap it: a slot that
     /// is handed on is still one slot.
-    pub(crate) fn sweep(flights: &[Flight]) -> Option<Self> {
-        if flights.is_empty() {
+    pub(crate) fn sweep(flights: impl IntoIterator<Item = Flight>) -> Option<Self> {
+        let (begins, ends) = edges(flights);
+        Self::sweep_edges(&begins, &ends)
+    }
+
+    /// Both are sorted.
+    fn sweep_edges(begins: &[u64], ends: &[u64]) -> Option<Self> {
+        if begins.is_empty() {
             return None;
         }
-        let mut begins: Vec<u64> = flights.iter().map(|flight| flight.from_ns).collect();
-        let mut ends: Vec<u64> = flights.iter().map(|flight| flight.to_ns).collect();
-        begins.sort_unstable();
-        ends.sort_unstable();
         let (mut begun, mut ended, mut now) = (0, 0, begins[0]);
         let mut swept = Self { request_ns: 0, peak: 0 };
         while ended < ends.len() {
@@ -194,24 +191,36 @@ impl Concurrency {
     /// When slots have nothing new to take: after the last first turn, and later where all of them
     /// are still at the turns of their conversations. The peak alone does not tell: of many slots
     /// that rest a moment between two requests, all are in use at the start and then never again.
-    pub(crate) fn drain_begins_ns(flights: &[Flight], last_first_turn_ns: u64) -> Option<u64> {
-        let peak = i64::try_from(Self::sweep(flights)?.peak).ok()?;
-        let mut changes: Vec<(u64, bool)> = flights
-            .iter()
-            .flat_map(|flight| [(flight.from_ns, true), (flight.to_ns, false)])
-            .collect();
-        // Ends before beginnings, as the sweep has it.
-        changes.sort_unstable();
+    pub(crate) fn drain_begins_ns(
+        flights: impl IntoIterator<Item = Flight>,
+        last_first_turn_ns: u64,
+    ) -> Option<u64> {
+        let (begins, ends) = edges(flights);
+        let peak = i64::try_from(Self::sweep_edges(&begins, &ends)?.peak).ok()?;
+        let mut begins = begins.into_iter().peekable();
         let (mut in_flight, mut last_at_peak_ns) = (0_i64, None);
-        for (at_ns, begins) in changes {
-            if !begins && in_flight == peak {
-                last_at_peak_ns = Some(at_ns);
+        for end_ns in ends {
+            // Ends before beginnings, as the sweep has it. A flight of no length ends here before it
+            // begins, so for a moment it is below zero.
+            while begins.next_if(|begin_ns| *begin_ns < end_ns).is_some() {
+                in_flight += 1;
             }
-            // A flight of no length ends here before it begins, so for a moment it is below zero.
-            in_flight += if begins { 1 } else { -1 };
+            if in_flight == peak {
+                last_at_peak_ns = Some(end_ns);
+            }
+            in_flight -= 1;
         }
         last_at_peak_ns.map(|peak_ns| peak_ns.max(last_first_turn_ns))
     }
+}
+
+/// When flights begin and when they end, both sorted.
+fn edges(flights: impl IntoIterator<Item = Flight>) -> (Vec<u64>, Vec<u64>) {
+    let edges = flights.into_iter().map(|flight| (flight.from_ns, flight.to_ns));
+    let (mut begins, mut ends): (Vec<u64>, Vec<u64>) = edges.unzip();
+    begins.sort_unstable();
+    ends.sort_unstable();
+    (begins, ends)
 }
 
 #[cfg(test)]

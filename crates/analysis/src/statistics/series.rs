@@ -1,6 +1,8 @@
 //! Intervals of what one run measured. Neighbours in time resemble each other, and the values of one
 //! request do too; an interval that takes them for independent is too narrow, often by far.
 
+use std::borrow::Borrow;
+
 use super::blocks::LongRun;
 use super::proportion::wilson_at;
 use super::{UPPER, runs, student};
@@ -12,6 +14,11 @@ pub struct Cluster {
     pub count: f64,
     pub sum: f64,
 }
+
+/// Clusters in a list, or computed each time that they are needed.
+pub trait Clusters: IntoIterator<Item: Borrow<Cluster>> + Clone {}
+
+impl<C: IntoIterator<Item: Borrow<Cluster>> + Clone> Clusters for C {}
 
 /// What a series says about a statistic of it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -32,7 +39,7 @@ impl Cluster {
 /// The mean of all values: Σ sum over Σ count; `batches` as in [`quantile_interval`]. Its effective
 /// number counts requests, of which at most all are independent, since sums do not say how values differ
 /// inside a request. Returns `None` without two requests that have values.
-pub fn mean_interval(clusters: &[Cluster], batches: usize) -> Option<Judged> {
+pub fn mean_interval(clusters: impl Clusters, batches: usize) -> Option<Judged> {
     let ratio = Ratio::from_clusters(clusters)?;
     let half = ratio.half_width(batches);
     Some(Judged {
@@ -43,7 +50,7 @@ pub fn mean_interval(clusters: &[Cluster], batches: usize) -> Option<Judged> {
 
 /// The same of a share, where a cluster's sum is how many of its values succeeded: inside 0 to 1, and
 /// of some width even where all succeeded. Its effective number counts values.
-pub fn share_interval(clusters: &[Cluster]) -> Option<Judged> {
+pub fn share_interval(clusters: impl Clusters) -> Option<Judged> {
     let ratio = Ratio::from_clusters(clusters)?;
     let share = ratio.value.clamp(0.0, 1.0);
     let effective_n = match share * (1.0 - share) {
@@ -65,7 +72,7 @@ pub fn share_interval(clusters: &[Cluster]) -> Option<Judged> {
 /// memory, and only the last of these does not depend on seeing it.
 pub fn quantile_interval(
     sorted: &Sample,
-    below: &[Cluster],
+    below: impl Clusters,
     p: Probability,
     batches: usize,
 ) -> Option<Judged> {
@@ -105,15 +112,18 @@ struct Ratio {
 }
 
 impl Ratio {
-    fn from_clusters(clusters: &[Cluster]) -> Option<Self> {
-        let used = clusters.iter().filter(|cluster| cluster.count > 0.0);
-        let count: f64 = used.clone().map(|cluster| cluster.count).sum();
-        let sum: f64 = used.clone().map(|cluster| cluster.sum).sum();
+    fn from_clusters(clusters: impl Clusters) -> Option<Self> {
+        let used = || {
+            let clusters = clusters.clone().into_iter().map(|cluster| *cluster.borrow());
+            clusters.filter(|cluster| cluster.count > 0.0)
+        };
+        let count: f64 = used().map(|cluster| cluster.count).sum();
+        let sum: f64 = used().map(|cluster| cluster.sum).sum();
         if !(count > 0.0 && count.is_finite() && sum.is_finite()) {
             return None;
         }
         let value = sum / count;
-        let apart: Vec<f64> = used.map(|cluster| cluster.sum - value * cluster.count).collect();
+        let apart: Vec<f64> = used().map(|cluster| cluster.sum - value * cluster.count).collect();
         let long_run = LongRun::estimate(&apart)?;
         Some(Self {
             value,

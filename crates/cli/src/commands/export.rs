@@ -209,7 +209,6 @@ fn vllm_file(subject: &StoredResult, detail: bool) -> Result<(String, String)> {
     Ok((vllm::file_name(&result, label, None), line + "\n"))
 }
 
-/// All records: as much memory as the run has.
 fn observations(directory: &RunDirectory) -> Result<Observations> {
     Ok(directory.read().map_err(Failure::from_usage)?.observations)
 }

@@ -283,7 +283,7 @@ fn request_cells<'a>(result: &'a str, row: Request<'a>) -> Row<'a> {
         Request::NotSent(..) => (None, None, None),
         Request::Foreign(_, _, request) => (None, None, Some(request)),
     };
-    let record = detail.map(|detail| detail.record);
+    let record = detail.map(|detail| &*detail.record);
     let ending = record.map(|record| &record.ending);
     let failure = foreign.and_then(|found| found.error.as_deref());
     let (tool, request, outcome, cause) = row.identity();

@@ -89,7 +89,7 @@ fn add_up(observations: &Observations, bounds: Bounds, entries: &[JournalEntry])
     for (id, entry) in ended(entries) {
         let kept = observations.records.iter().find(|record| record.id.0 == id);
         assert_eq!(
-            kept.map(|record| JournalEntry::Ended(Box::new(record.clone()))).as_ref(),
+            kept.map(|record| JournalEntry::Ended(Box::new(record.into_owned()))).as_ref(),
             Some(entry)
         );
     }

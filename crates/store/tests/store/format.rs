@@ -103,7 +103,7 @@ fn a_run_of_every_format_is_read() {
         let StoredRun { observations, integrity, sealed } = RunDirectory::at(path).read().unwrap();
         assert!(integrity.is_intact() && !sealed);
         assert_eq!(observations.manifest, manifest(version));
-        assert_eq!(observations.records, [record(0), record(1), record(2)]);
+        assert_eq!(observations.records, vec![record(0), record(1), record(2)].into());
         assert_eq!(observations.not_sent_count(), 2);
         let JournalEntry::RunEnded(mut expected) = run_ended() else { panic!("not an ending") };
         if version == 1 {

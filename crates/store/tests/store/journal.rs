@@ -93,7 +93,7 @@ fn the_thread_writes_what_comes_and_gives_the_writer_back() {
     }
     drop(sender);
     let stored = thread.join().unwrap().unwrap().seal().unwrap();
-    assert_eq!(stored.observations.records, [record(0), record(1), record(2)]);
+    assert_eq!(stored.observations.records, vec![record(0), record(1), record(2)].into());
     assert_eq!(directory.read().unwrap(), stored);
 }
 
@@ -140,7 +140,7 @@ fn a_run_that_is_removed_meanwhile_is_written_anew() {
     let writer = thread.join().unwrap().unwrap();
     fs::remove_dir_all(directory.path()).unwrap();
     let stored = writer.seal().unwrap();
-    assert_eq!(stored.observations.records, [record(0), record(1), record(2)]);
+    assert_eq!(stored.observations.records, vec![record(0), record(1), record(2)].into());
     assert!(stored.integrity.is_intact());
 }
 

@@ -58,8 +58,9 @@ fn a_dead_run_by_count_accounts_for_every_planned_request() {
     assert!(observations.ending.stop.is_partial());
     // The last moment that the journal spoke of.
     assert_eq!(observations.ending.at, ms(50));
-    assert_eq!(observations.records[0], record(0));
-    for lost in &observations.records[1..] {
+    let records = observations.records.clone().into_held();
+    assert_eq!(records[0], record(0));
+    for lost in &records[1..] {
         assert_eq!((lost.intended, lost.admitted), (ms(lost.id.0), ms(lost.id.0 + 1)));
         assert_eq!((lost.sent, lost.reads.len(), lost.asked.input_tokens), (None, 0, 512));
         assert_eq!(lost.ending.outcome, Outcome::Cancelled);
@@ -154,7 +155,7 @@ fn a_torn_tail_is_cut_and_the_rest_is_kept() {
     assert_eq!(recovery.run.integrity.tail, Tail::Clean);
     assert!(0 < recovery.cut_bytes);
     // Only the run's own ending was lost: every request is as it was.
-    assert_eq!(recovery.run.observations.records, [record(0), record(1), record(2)]);
+    assert_eq!(recovery.run.observations.records, vec![record(0), record(1), record(2)].into());
     assert_eq!((recovery.cancelled, recovery.not_sent), (0, 0));
     assert!(run.read().unwrap().integrity.is_intact());
 }
@@ -175,7 +176,8 @@ fn a_finished_run_that_lost_a_record_is_not_read_until_it_is_accounted_for() {
         let recovery = run.recover().unwrap();
         assert_eq!((recovery.cancelled, recovery.not_sent), (1, 0));
         let observations = &recovery.run.observations;
-        assert_eq!(observations.records[2].ending.outcome, Outcome::Cancelled);
+        let third = observations.records.iter().nth(2).unwrap();
+        assert_eq!(third.ending.outcome, Outcome::Cancelled);
         assert_eq!(observations.ending.stop, RunStop::Recovered);
         // What the client had said of itself is kept, and the damage is still told.
         assert_eq!(observations.ending.client.loop_lag.count(), 1);
@@ -336,7 +338,7 @@ proptest! {
             .collect();
         for stored in &observations.records {
             if answered.contains(&stored.id) {
-                prop_assert_eq!(stored, &record(stored.id.0));
+                prop_assert_eq!(&*stored, &record(stored.id.0));
             } else {
                 prop_assert_eq!(stored.ending.outcome, Outcome::Cancelled);
             }

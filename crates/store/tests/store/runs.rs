@@ -6,11 +6,11 @@ use std::path::Path;
 
 use inferometer_model::observations::ClockAnchor;
 use inferometer_model::spec::{Arrivals, LoadShape, Rate};
-use inferometer_model::{Manifest, Spec};
+use inferometer_model::{JournalEntry, Manifest, Records, Spec};
 use inferometer_store::{RunDirectory, RunState, RunStore, RunWriter, StoreError, Stored};
 use proptest::prelude::*;
 
-use crate::samples::{STARTED_NS, new_run, not_sent, run_ended, started, store, whole_run};
+use crate::samples::{STARTED_NS, new_run, not_sent, record, run_ended, started, store, whole_run};
 
 const SECOND_NS: u64 = 1_000_000_000;
 
@@ -93,6 +93,30 @@ fn a_sealed_run_reads_back_and_a_run_without_an_ending_is_not_sealed() {
     let mut writer = store.create(new_run(Some(5))).unwrap();
     writer.append(&started(0)).unwrap();
     assert!(matches!(writer.seal(), Err(StoreError::NotEnded { .. })));
+}
+
+/// The records of a long journal stay there, and are the same in every order, wherever they lie in it.
+#[test]
+fn records_that_stay_in_the_journal_are_those_that_were_written() {
+    let (_place, store) = store();
+    let mut writer = store.create(new_run(Some(3_000))).unwrap();
+    // They end in another order than they were sent in, and frames lie across the blocks of a reader.
+    for id in (0..3_000).map(|number| number * 1_009 % 3_000) {
+        writer.append(&started(id)).unwrap();
+        writer.append(&JournalEntry::Ended(Box::new(record(id)))).unwrap();
+    }
+    writer.append(&run_ended()).unwrap();
+    let run = writer.directory().clone();
+    let held = writer.seal().unwrap().observations;
+    assert!(matches!(held.records, Records::Held(_)));
+    let stored = run.read_holding(0).unwrap().observations;
+    assert!(matches!(stored.records, Records::Stored(_)));
+    assert_eq!(stored, held);
+    let ids = |records: &Records| -> Vec<u64> {
+        records.in_time_order().iter().map(|record| record.id.0).collect()
+    };
+    assert_eq!(ids(&stored.records), ids(&held.records));
+    assert_eq!(stored.records.clone().into_held(), held.records.into_held());
 }
 
 #[test]

@@ -53,8 +53,8 @@ fn check_course(course: &CourseFigure, summary: &Summary, observations: &Observa
     assert_eq!(sum(&course.ended_ok), summary.count(Outcome::Ok));
     let otherwise = summary.attempted - summary.count(Outcome::Ok);
     assert_eq!(sum(&course.ended_otherwise), otherwise);
-    let in_flight = |record: &RequestRecord| record.ending.at.since(record.sent?);
-    let durations = observations.records.iter().filter_map(in_flight);
+    let records = observations.records.iter();
+    let durations = records.filter_map(|record| record.ending.at.since(record.sent?));
     let total_ms: f64 = durations.map(|length| length.as_secs_f64() * 1e3).sum();
     close(course.in_flight.iter().sum::<f64>() * course.step_ms, total_ms);
     assert!(course.in_flight.iter().all(|mean| 0.0 <= *mean && mean.is_finite()));

@@ -266,8 +266,8 @@ fn requests_never_sent_are_scheduled_and_not_attempted() {
 #[test]
 fn warnings_come_gravest_first_and_decide_the_verdict() {
     let mut observations = calm();
-    observations.records[0].other_model = Some("other".to_owned());
-    observations.records[1].done.events_after = 1;
+    observations.records.held_mut()[0].other_model = Some("other".to_owned());
+    observations.records.held_mut()[1].done.events_after = 1;
     observations.ending.stop = inferometer_model::journal::RunStop::Drained;
     let summary = summarize(&observations);
     let severities: Vec<Severity> = summary.warnings.iter().map(|notice| notice.severity).collect();
@@ -381,8 +381,8 @@ fn every_metric_of_the_table_is_in_the_document_with_its_shape() {
 #[test]
 fn the_documented_form() {
     let mut observations = scraped(mixed(), 1_034.0, 20.0);
-    observations.records[3].ending.message = Some("try again later".to_owned());
-    observations.records[3].ending.at = ms(2_000);
+    observations.records.held_mut()[3].ending.message = Some("try again later".to_owned());
+    observations.records.held_mut()[3].ending.at = ms(2_000);
     insta::assert_snapshot!(without_checksum(&summarize(&observations)));
 }
 

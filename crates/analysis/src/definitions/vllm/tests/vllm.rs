@@ -121,7 +121,7 @@ fn an_open_loop_has_a_rate_and_may_have_a_cap() {
 #[test]
 fn a_stretched_schedule_is_timed_from_its_start() {
     let mut observations = calm();
-    observations.records.drain(..10);
+    observations.records.held_mut().drain(..10);
     let rate = Rate::Steady { per_s: 10.0 };
     let mut duration_s = |arrivals| {
         let shape = LoadShape::Open { rate: rate.clone(), arrivals, cap: None };

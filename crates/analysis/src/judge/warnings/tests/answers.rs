@@ -10,7 +10,7 @@ use crate::fixture::{Given, calm, raised};
 /// A calm run in which the first `count` answers are changed.
 fn with(count: usize, change: impl Fn(&mut RequestRecord)) -> Vec<(&'static str, Severity)> {
     let mut observations = calm();
-    observations.records.iter_mut().take(count).for_each(change);
+    observations.records.held_mut().iter_mut().take(count).for_each(change);
     raised(&observations)
 }
 
@@ -26,8 +26,8 @@ fn another_model_invalidates_the_run() {
 #[test]
 fn the_other_model_is_named_in_bounds() {
     let mut observations = calm();
-    observations.records[0].other_model = Some("z".to_owned());
-    observations.records[1].other_model = Some("y".repeat(500));
+    observations.records.held_mut()[0].other_model = Some("z".to_owned());
+    observations.records.held_mut()[1].other_model = Some("y".repeat(500));
     let text = format!("`model` was requested, but `{}` answered 2 requests", "y".repeat(80));
     assert_eq!(warning(&observations, "model-mismatch").text, text);
 }
@@ -50,7 +50,7 @@ fn streams_in_one_piece_are_named_above_half() {
 fn answers_that_were_not_to_stream_may_come_in_one_piece() {
     let mut observations = calm();
     observations.manifest.spec.workload.streaming = false;
-    observations.records.iter_mut().for_each(in_one_piece);
+    observations.records.held_mut().iter_mut().for_each(in_one_piece);
     assert_eq!(raised(&observations), []);
 }
 
@@ -65,7 +65,7 @@ fn lengths_that_are_off_are_named_above_a_tenth() {
 #[test]
 fn a_length_within_a_tenth_is_as_asked() {
     let mut observations = calm();
-    for record in &mut observations.records {
+    for record in observations.records.held_mut() {
         record.asked.output_tokens = 100;
         record.usage.as_mut().unwrap().completion_tokens = Some(90);
         record.events.iter_mut().for_each(|event| event.tokens = Some(30));
@@ -82,7 +82,7 @@ fn dataset(output: Option<Lengths>) -> Source {
 fn shorter(source: Source, reason: &FinishReason) -> Observations {
     let mut observations = calm();
     observations.manifest.spec.workload.source = source;
-    for record in &mut observations.records {
+    for record in observations.records.held_mut() {
         record.asked.output_tokens = 8;
         record.finishes[0].reason = reason.clone();
     }
@@ -114,7 +114,7 @@ fn an_answer_that_was_to_go_on_or_went_on_too_long_is_off() {
     pinned.manifest.endpoint.pinned.ignore_eos = true;
     assert_eq!(raised(&pinned), OFF);
     let mut longer = shorter(dataset(None), &FinishReason::Stop);
-    longer.records.iter_mut().for_each(|record| record.asked.output_tokens = 2);
+    longer.records.held_mut().iter_mut().for_each(|record| record.asked.output_tokens = 2);
     assert_eq!(raised(&longer), [&[("above-max-tokens", Severity::Invalid)], &OFF[..]].concat());
 }
 
@@ -126,7 +126,7 @@ fn the_history_of_a_later_turn_and_pictures_are_no_wrong_input() {
     };
     assert!(!with(20, long).iter().any(|(key, _)| *key == "input-length"));
     let mut observations = calm();
-    for record in &mut observations.records {
+    for record in observations.records.held_mut() {
         record.usage.as_mut().unwrap().prompt_tokens = Some(900);
     }
     assert_eq!(raised(&observations), [("input-length", Severity::Note)]);
@@ -219,12 +219,12 @@ fn data_after_done_is_named() {
 #[test]
 fn texts_name_their_numbers() {
     let mut off = calm();
-    off.records.iter_mut().take(10).for_each(|record| record.asked.output_tokens = 4);
+    off.records.held_mut().iter_mut().take(10).for_each(|record| record.asked.output_tokens = 4);
     assert_eq!(
         warning(&off, "output-length").text,
         "25 % of the answers are more than 10 % longer or shorter than requested"
     );
-    for record in &mut off.records {
+    for record in off.records.held_mut() {
         record.usage.as_mut().unwrap().prompt_tokens = Some(700);
     }
     assert_eq!(

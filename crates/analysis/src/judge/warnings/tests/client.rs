@@ -13,7 +13,7 @@ use crate::fixture::{calm, ms, raised};
 fn with_sent_delay(shape: &LoadShape, delay: u64) -> Observations {
     let mut observations = calm();
     observations.manifest.spec.load.shape = shape.clone();
-    for record in &mut observations.records {
+    for record in observations.records.held_mut() {
         let intended = record.intended.as_nanos() / 1_000_000;
         record.admitted = record.intended;
         record.sent = Some(ms(intended + delay));
@@ -43,7 +43,7 @@ fn late_sending_spoils_an_open_loop_and_not_a_closed_one() {
     );
     // Opening a connection is not the client's delay.
     let mut dialled = with_sent_delay(&closed, 6);
-    for record in &mut dialled.records {
+    for record in dialled.records.held_mut() {
         let (started, connected) = (record.admitted, record.sent.unwrap());
         let dial = Some(Dial { started, connected, secured: None });
         record.connection = Some(ConnectionFacts { ordinal: 0, reused: false, dial });
@@ -65,7 +65,7 @@ fn a_driver_without_spare_time_is_named() {
 
 fn with_client_lag(lag_ns: u64) -> Observations {
     let mut observations = calm();
-    for read in observations.records.iter_mut().flat_map(|record| &mut record.reads) {
+    for read in observations.records.held_mut().iter_mut().flat_map(|record| &mut record.reads) {
         let kernel = read.kernel.unwrap();
         read.user = kernel + std::time::Duration::from_nanos(lag_ns);
     }
@@ -107,7 +107,7 @@ fn a_single_pause_degrades_even_when_the_p99_is_fine() {
 
 fn with_width(width: u64) -> Observations {
     let mut observations = calm();
-    for record in &mut observations.records {
+    for record in observations.records.held_mut() {
         let turn = record.reads[1].at().as_nanos() / 1_000_000 - width;
         record.reads[1].turn = ms(turn);
         let mut twin = record.events[1];
@@ -146,14 +146,14 @@ fn jumps_of_the_clock_degrade() {
 #[test]
 fn moments_out_of_order_are_invalid() {
     let mut observations = calm();
-    observations.records[3].admitted = ms(0);
+    observations.records.held_mut()[3].admitted = ms(0);
     assert_eq!(raised(&observations), [("clock-order", Severity::Invalid)]);
 }
 
 #[test]
 fn an_ending_before_the_sending_is_out_of_order() {
     let mut observations = calm();
-    observations.records[3].ending.at = ms(1);
+    observations.records.held_mut()[3].ending.at = ms(1);
     let expected = [("clock-order", Severity::Invalid), ("littles-law", Severity::Degraded)];
     assert_eq!(raised(&observations), expected);
 }
@@ -185,15 +185,15 @@ fn a_machine_that_ran_out_invalidates_the_run() {
     assert_eq!(raised(&never_sent), []);
 
     let mut attempted = calm();
-    attempted.records[0].ending.outcome = Outcome::TransportError;
-    attempted.records[0].ending.cause = Some(Cause::ClientResource);
+    attempted.records.held_mut()[0].ending.outcome = Outcome::TransportError;
+    attempted.records.held_mut()[0].ending.cause = Some(Cause::ClientResource);
     assert!(raised(&attempted).contains(&("client-resource", Severity::Invalid)));
 }
 
 #[test]
 fn reads_without_a_kernel_stamp_are_noted() {
     let mut observations = calm();
-    observations.records[0].reads[0].kernel = None;
+    observations.records.held_mut()[0].reads[0].kernel = None;
     assert_eq!(raised(&observations), [("no-kernel-stamps", Severity::Note)]);
 }
 
@@ -206,7 +206,7 @@ fn texts_name_their_numbers() {
         "1 % of the requests were sent 12.00 ms or more too late"
     );
     let mut unstamped = calm();
-    for record in unstamped.records.iter_mut().take(30) {
+    for record in unstamped.records.held_mut().iter_mut().take(30) {
         record.reads.iter_mut().for_each(|read| read.kernel = None);
     }
     assert_eq!(
@@ -234,7 +234,7 @@ fn what_a_cap_held_back_is_told_and_is_not_late() {
     let (rate, arrivals) = (Rate::Steady { per_s: 10.0 }, Arrivals::Poisson);
     let cap = std::num::NonZeroU32::new(2);
     observations.manifest.spec.load.shape = LoadShape::Open { rate, arrivals, cap };
-    for record in &mut observations.records {
+    for record in observations.records.held_mut() {
         // The cap let it go when it was sent, long after it was due.
         record.intended = ms(0);
         record.admitted = record.sent.unwrap();

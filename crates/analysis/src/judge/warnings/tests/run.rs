@@ -9,7 +9,7 @@ use crate::fixture::{Given, calm, calm_of, calm_record, raised, run};
 /// A calm run whose first requests ended otherwise.
 fn with_failures(outcome: Outcome, count: usize) -> Observations {
     let mut observations = calm();
-    for record in observations.records.iter_mut().take(count) {
+    for record in observations.records.held_mut().iter_mut().take(count) {
         record.ending.outcome = outcome;
     }
     observations
@@ -32,7 +32,7 @@ fn errors_degrade_above_one_percent_and_are_noted_below() {
     let many = with_failures(Outcome::HttpError, 1);
     assert_eq!(raised(&many), [("errors", Severity::Degraded)]);
     let mut few = calm_of(100);
-    few.records[0].ending.outcome = Outcome::TimeoutIdle;
+    few.records.held_mut()[0].ending.outcome = Outcome::TimeoutIdle;
     assert_eq!(raised(&few), [("errors", Severity::Note)]);
 }
 
@@ -66,7 +66,7 @@ fn every_early_end_is_partial() {
 #[test]
 fn a_stale_connection_is_named_beside_the_error() {
     let mut observations = with_failures(Outcome::TransportError, 1);
-    observations.records[0].ending.cause = Some(Cause::StalePool);
+    observations.records.held_mut()[0].ending.cause = Some(Cause::StalePool);
     assert!(raised(&observations).contains(&("stale-pool", Severity::Note)));
 }
 

@@ -23,7 +23,7 @@ fn work_for_others_is_named_and_much_of_it_degrades() {
 #[test]
 fn what_failed_may_explain_a_difference() {
     let mut failed = scraped(calm(), 99_999.0, 999.0);
-    failed.records[0].ending.outcome = inferometer_model::Outcome::HttpError;
+    failed.records.held_mut()[0].ending.outcome = inferometer_model::Outcome::HttpError;
     assert_eq!(raised(&failed), [("errors", Severity::Degraded)]);
 }
 

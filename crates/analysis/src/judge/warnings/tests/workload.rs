@@ -11,7 +11,7 @@ use crate::fixture::{calm, raised, scraped};
 /// A calm run in which the server counts `prompt` tokens of each request, `cached` from its cache.
 fn with_cache(prompt: u64, cached: Option<u64>) -> Observations {
     let mut observations = calm();
-    for record in &mut observations.records {
+    for record in observations.records.held_mut() {
         let usage = record.usage.as_mut().unwrap();
         (usage.prompt_tokens, usage.cached_tokens) = (Some(prompt), cached);
     }
@@ -140,7 +140,7 @@ fn more_requests_than_prompts_are_named() {
     observations.manifest.materials.files = vec![file(39)];
     assert_eq!(raised(&observations), [("repeated-prompts", Severity::Note)]);
     // Later turns of a conversation are not another item.
-    observations.records[1].asked.turn = 1;
+    observations.records.held_mut()[1].asked.turn = 1;
     assert!(!raised(&observations).contains(&("repeated-prompts", Severity::Note)));
 }
 

@@ -64,7 +64,7 @@ fn finish_reasons_are_bounded_and_none_is_lost() {
             record
         })
         .collect();
-    let found = finish_reasons(&records);
+    let found = finish_reasons(&records.into());
     assert_eq!(found["stop"], 6);
     assert_eq!(found[OTHER_REASONS], 5);
     assert_eq!(found.values().sum::<u64>(), 30);

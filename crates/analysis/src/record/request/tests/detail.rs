@@ -36,7 +36,7 @@ fn the_summary_follows_from_the_rows() {
 fn a_failure_has_facts_and_no_latency_of_an_answer() {
     let mut observations = calm();
     let failed = Given::failed(0, Outcome::Truncated).no_usage().arrival(50, &[Some(1)]);
-    observations.records = vec![failed.arrival(60, &[Some(2)]).record()];
+    observations.records = vec![failed.arrival(60, &[Some(2)]).record()].into();
     let row = requests(&observations).next().unwrap();
     assert_eq!(
         (
@@ -55,7 +55,7 @@ fn a_failure_has_facts_and_no_latency_of_an_answer() {
 fn text_without_tokens_passes_its_gap_on() {
     let mut observations = calm();
     let given = Given::ok(0).arrival(100, &[Some(1)]).arrival(110, &[Some(0)]);
-    observations.records = vec![given.arrival(130, &[Some(2)]).record()];
+    observations.records = vec![given.arrival(130, &[Some(2)]).record()].into();
     let row = requests(&observations).next().unwrap();
     let per_token: Vec<Option<f64>> = row.arrivals.iter().map(|found| found.itl_ms).collect();
     assert_eq!(per_token, [None, None, Some(15.0)]);

@@ -1,10 +1,14 @@
 //! Tests of `pooled`.
 
+use inferometer_model::RequestRecord;
+
 use crate::fixture::{Given, ms};
 use crate::record::series::*;
 
 fn gaps(record: &RequestRecord) -> Gaps {
-    Gaps::gather(&[record], &mut Ruler::new(0), Some(8))
+    let records = TimeOrder::sort(vec![record]);
+    let chart = Steps::of_charts(&records)[1];
+    Gaps::gather(&records, (chart, 0), &Ruler::new(0), Some(8))
 }
 
 /// Least, mean and largest value, and how many there are.
@@ -69,6 +73,7 @@ fn the_client_lag_is_of_every_stamped_read() {
     let mut record = Given::ok(0).arrival(100, &[Some(1)]).arrival(120, &[Some(1)]).record();
     record.reads[0].user = ms(103);
     record.reads[1].kernel = None;
-    let found = client_lag(&[&record], &mut Ruler::new(0), Some(8));
+    let records = TimeOrder::sort(vec![&record]);
+    let found = client_lag(&records, 2, &mut Ruler::new(0), Some(8));
     assert_eq!(of(found.as_ref()), (3.0, 3.0, 3.0, 1));
 }

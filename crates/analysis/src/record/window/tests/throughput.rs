@@ -5,7 +5,7 @@ use crate::record::window::*;
 
 fn delivered_by(given: impl IntoIterator<Item = Given>) -> Vec<(u64, u64)> {
     let records: Vec<RequestRecord> = given.into_iter().map(Given::record).collect();
-    deliveries(&records.iter().collect::<Vec<_>>(), true)
+    deliveries(&TimeOrder::sort(records.iter().collect()), true)
 }
 
 #[test]

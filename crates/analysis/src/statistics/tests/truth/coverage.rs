@@ -106,7 +106,7 @@ fn clustered(run: &Run) -> Clustered {
     if run.sizes.iter().all(|size| *size == 1) {
         return Clustered::one_each(run.values.clone());
     }
-    let mut clustered = Clustered::pooled(run.values.len());
+    let mut clustered = Clustered::pooled(run.values.len() as u64);
     let mut values = run.values.iter();
     for size in &run.sizes {
         values.by_ref().take(*size).for_each(|value| clustered.push(*value));
