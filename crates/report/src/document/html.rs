@@ -22,14 +22,14 @@ const BYTES_MAX: usize = 2_000_000;
 /// Tables of charts that have more rows than this stay folded in print.
 const PRINTED_ROWS: usize = 40;
 /// The bytes that charts may have, in steps, until the page is small enough: folded drawings for phones,
-/// drawings with tooltips, tables of their numbers, other drawings for phones, and last all drawings. Where
+/// drawings with tooltips, other drawings for phones, tables of their numbers, and last all drawings. Where
 /// there is none for a phone, the other is scrolled; tooltips go before tables, because the tables have their
 /// numbers.
 const LIMITS: [[usize; 4]; 5] = [
     [24_000, 12_000, 6_000, 0],
     [48_000, 24_000, 12_000, 0],
-    [16_000, 6_000, 2_000, 0],
     [24_000, 12_000, 6_000, 0],
+    [16_000, 6_000, 2_000, 0],
     [32_000, 16_000, 8_000, 0],
 ];
 const TABLE_LEFT_OUT: &str = "The table of these numbers is left out, because the page would be \
@@ -364,7 +364,7 @@ impl Page {
     }
 
     fn figure(&mut self, chart: &Chart) -> Markup {
-        let [folded_max, tips_max, table_max, open_max, drawing_max] = self.room;
+        let [folded_max, tips_max, open_max, table_max, drawing_max] = self.room;
         let narrow_max = if self.is_folded { folded_max } else { open_max };
         let id = self.ids.give(&chart.id);
         // Names inside the drawing begin with its id, which must be unique.

@@ -137,9 +137,9 @@ fn a_verdict_with_many_reasons_is_a_list_and_its_cards_are_marked() {
         .filter(|card| card.doubt.is_some())
         .map(|card| card.label.as_str())
         .collect();
-    assert_eq!(marked, ["Sweet spot", "Peak of the scaling levels"]);
+    assert_eq!(marked, ["Peak of the scaling levels", "Sweet spot"]);
     let labels: Vec<&str> = page.lead.headline.iter().map(|card| card.label.as_str()).collect();
-    assert_eq!(labels[..2], ["Sweet spot", "Peak of the scaling levels"]);
+    assert_eq!(labels[..2], ["Peak of the scaling levels", "Sweet spot"]);
     assert_eq!(labels[2..4], ["One user: TTFT mean", "One user: TPOT mean"]);
     assert!(markdown::render(&page).text.contains("tok/s⚠"), "the mark is missing");
 }

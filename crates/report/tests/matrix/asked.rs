@@ -87,7 +87,7 @@ fn a_lead_too_small_to_show_is_a_tie() {
 #[test]
 fn the_main_question_needs_no_click_however_many_rows_there_are() {
     let page = page(&made::large());
-    let open = page.sections[1]
+    let open = page.sections[2]
         .blocks
         .iter()
         .find_map(|block| if let Block::Table(table) = block { Some(table) } else { None });

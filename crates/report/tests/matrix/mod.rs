@@ -76,8 +76,8 @@ fn the_best_stands_first_and_each_context_has_its_models() {
         titles,
         [
             "Summary",
-            "Winners",
             "Generation TPS by preset and context length",
+            "Winners",
             "Setup",
             "Context of 2,048 tokens",
             "Context of 8,192 tokens",
