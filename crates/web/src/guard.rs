@@ -31,7 +31,7 @@ const COOKIE: &str = "inferometer-ui";
 
 impl Token {
     pub fn new(secret: &str) -> Self {
-        let cookie = Sha256::digest(format!("inferometer ui cookie\n{secret}"));
+        let cookie: [u8; 32] = Sha256::digest(format!("inferometer ui cookie\n{secret}")).into();
         Self { digest: Sha256::digest(secret).into(), cookie: hex(&cookie) }
     }
 

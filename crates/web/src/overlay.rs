@@ -174,9 +174,10 @@ fn by_configuration(
     series.into_iter().map(|(name, results)| Series { name, points: points(&results) }).collect()
 }
 
-/// What a series or a column is called: its id, and the name of a suite or file.
+/// What a series or a column is called: its id, and the name of its suite, file or model.
 fn label(entry: &Entry) -> String {
-    fmt::joined(&[&entry.id, &entry.name])
+    let name = if entry.name.is_empty() { &entry.model } else { &entry.name };
+    fmt::joined(&[&entry.id, name])
 }
 
 /// Latencies over the share of requests that are quicker.
@@ -317,7 +318,10 @@ pub(crate) fn table(picked: &Picked) -> Option<Block> {
             }
             None => Cell::text(NOTHING),
         };
-        let name = format!("{} ({})", quantity.title(), fmt::unit_name(unit));
+        let name = match fmt::unit_name(unit) {
+            "" => quantity.title(),
+            unit => format!("{} ({unit})", quantity.title()),
+        };
         rows.push([Cell::text(name)].into_iter().chain(found.iter().map(cell)).collect());
     }
     let names: Vec<String> = single.iter().map(|(entry, _)| label(entry)).collect();

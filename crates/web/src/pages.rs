@@ -407,7 +407,7 @@ fn list_row(row: &Row, query: &Query) -> Markup {
                 aria-label={ "Select " (text(&entry.id)) }; }
             th scope="row" {
                 a href=(view_address(&entry.id)) { (text(&entry.id)) }
-                @if !entry.name.is_empty() { " " span.soft { (text(&entry.name)) } }
+                @if !entry.name.is_empty() { " " span.soft.name { (text(&entry.name)) } }
             }
             td { (text(&entry.kind)) @if entry.simulated { " " span.soft { "simulated" } } }
             td {
