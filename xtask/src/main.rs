@@ -171,6 +171,7 @@ fn docs() -> bool {
     };
     rewrite("inferometer-report", ["--test=it", "docs::"])
         && rewrite("inferometer-cli", ["--bins", "the_page_about"])
+        && rewrite("inferometer-cli", ["--bins", "the_documentation_has_every_translation"])
         && rewrite("xtask", ["--test=tidy", "the_page_about_reliability"])
 }
 

@@ -20,6 +20,11 @@ pub enum Topic {
     Foreign(Vec<&'static ForeignName>),
     /// A tool: all that it has another name or meaning for.
     Tool(Vec<&'static ForeignName>),
+    /// A word in the names of several metrics and terms: `throughput`.
+    Several {
+        metrics: Vec<&'static Metric>,
+        terms: Vec<&'static Term>,
+    },
 }
 
 /// A term and its meaning here.
@@ -110,6 +115,7 @@ impl Topic {
             .or_else(|| {
                 Some(names_of_tool(&name)).filter(|names| !names.is_empty()).map(Self::Tool)
             })
+            .or_else(|| find_several(&name))
             .ok_or_else(|| UnknownTopic { name: asked.to_owned(), nearest: nearest(&name) })
     }
 }
@@ -150,6 +156,20 @@ fn find_term(name: &str) -> Option<&'static Term> {
         plain(term.name) == name || term.aliases.iter().any(|alias| plain(alias) == name)
     };
     TERMS.iter().find(is_named)
+}
+
+/// What has this word in its name; `latency` is every distribution of times.
+fn find_several(name: &str) -> Option<Topic> {
+    let is_latency = ["latency", "latencies"].contains(&name);
+    let word = name.strip_suffix('s').filter(|word| 3 < word.len()).unwrap_or(name);
+    let has_word = |text: &str| plain(text).split('_').any(|part| part == word);
+    let is_meant = |metric: &&&Metric| {
+        let is_time = metric.shape() == Shape::Distribution && metric.unit.name() == "ms";
+        if is_latency { is_time } else { has_word(metric.name) || has_word(metric.title) }
+    };
+    let metrics: Vec<&Metric> = METRICS.iter().filter(is_meant).copied().collect();
+    let terms: Vec<&Term> = TERMS.iter().filter(|term| has_word(term.name)).collect();
+    (1 < metrics.len() + terms.len()).then_some(Topic::Several { metrics, terms })
 }
 
 /// All tools that have this name.

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use inferometer_analysis::{LatencyOrigin, Quantity};
 use inferometer_model::endpoint::{Api, BaseUrlError};
-use inferometer_model::spec::{BodyTable, Slo, SourceTable, SpecError};
+use inferometer_model::spec::{BodyTable, EngineTable, Slo, SourceTable, SpecError};
 use inferometer_model::study::Repetition;
 use inferometer_model::{BaseUrl, Spec, SpecDraft, file};
 use inferometer_runner::environment;
@@ -131,6 +131,9 @@ fn drafted(headers: &[String], experiment: Experiment, origins: Origins) -> Resu
     target.api = target.api.or_else(|| target.url.as_deref().and_then(Api::from_path));
     let deployment = deploy::draft(&experiment.deploy, &origins)?;
     deployment.iter().try_for_each(|it| deploy::check_placeholders(it, &origins))?;
+    if url.is_none() && deployment.is_none() {
+        check_hardware(&experiment.engine, &experiment.metadata, &origins)?;
+    }
     let parts = workload.mix.iter_mut().map(|part| &mut part.source);
     [&mut workload.source].into_iter().chain(parts).try_for_each(read_prompt_file)?;
     read_tools_file(&mut workload.body)?;
@@ -158,6 +161,27 @@ fn drafted(headers: &[String], experiment: Experiment, origins: Origins) -> Resu
     environment::set_command(output::command_line());
     let sweep = experiment.sweep;
     Ok(Drafted { spec, secrets, repetition, restart_timeout, sweep, origins })
+}
+
+/// Refuses to store the hardware of a server with a run of the embedded engine that nobody chose.
+fn check_hardware(
+    engine: &EngineTable,
+    metadata: &BTreeMap<String, Value>,
+    origins: &Origins,
+) -> Result<()> {
+    const HARDWARE: [&str; 5] = ["gpu", "gpus", "hardware", "accelerator", "instance"];
+    let is_chosen = *engine != EngineTable::default();
+    let key = metadata.keys().find(|key| HARDWARE.contains(&key.as_str()));
+    let Some(key) = key.filter(|key| !is_chosen && origins.has(&format!("metadata.{key}"))) else {
+        return Ok(());
+    };
+    let what = format!(
+        "`metadata.{key}` describes a server, and none is named: the embedded engine would be \
+         measured, and stored as that"
+    );
+    Err(origins
+        .failure(&format!("metadata.{key}"), &what)
+        .hint("add the URL of the server to the command, or remove the key"))
 }
 
 /// The cores that the system lets this process use.

@@ -41,14 +41,22 @@ fn main() -> ExitCode {
     if let Ok(program) = std::env::current_exe() {
         embedded::run_engines_with(program);
     }
+    if let Some(size) = terminal_size::terminal_size_of(std::io::stdout()) {
+        inferometer_report::lines::set_page_width(size.0.0.into());
+    }
     let words = bench::with_dashes(std::env::args_os());
     let typed: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
     let secrets: Vec<Secret> =
         secret::typed(typed.iter().map(AsRef::as_ref)).into_iter().map(Secret::new).collect();
     output::hide(&Redactor::new(&secrets));
+    let typed: Vec<String> = typed.iter().skip(1).map(ToString::to_string).collect();
+    let words = match experiment::config::with_results(words) {
+        Ok(words) => words,
+        Err(failure) => return output::report(&failure),
+    };
     let arguments = match Arguments::try_parse_from(words) {
         Ok(arguments) => arguments,
-        Err(error) => return output::refuse_arguments(&error),
+        Err(error) => return output::refuse_arguments(&error, &typed),
     };
     let command = arguments.command.unwrap_or_default();
     terminal::show_progress(command.results().and_then(ResultArguments::progress));
@@ -80,6 +88,7 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Runs(arguments) => commands::runs::run(&arguments),
         Command::Recover(arguments) => commands::verify::recover(&arguments),
         Command::Plan(arguments) => commands::plan::run(&arguments),
+        Command::Config(arguments) => commands::config::run(&arguments),
         Command::Check(arguments) => commands::check::run(&arguments),
         Command::Schema(arguments) => commands::schema(&arguments),
         Command::System(arguments) => commands::system(&arguments),

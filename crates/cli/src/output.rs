@@ -7,6 +7,7 @@ use inferometer_model::Redactor;
 use inferometer_report::escape;
 use inferometer_store::RunStore;
 
+use crate::arguments::hints;
 use crate::failure::{Failure, Result};
 use crate::terminal;
 
@@ -75,7 +76,10 @@ pub(crate) fn write_line(line: &str) {
 
 /// Shows the help, or what is wrong with the arguments, and exits as clap does; but a message that
 /// repeats a secret is printed without it.
-pub(crate) fn refuse_arguments(error: &clap::Error) -> std::process::ExitCode {
+pub(crate) fn refuse_arguments(error: &clap::Error, typed: &[String]) -> std::process::ExitCode {
+    if let Some(failure) = hints::explain(error, typed) {
+        return report(&failure);
+    }
     let text = error.render().to_string();
     if hidden(Redactor::redact, &text) == text {
         error.exit();

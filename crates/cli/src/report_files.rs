@@ -124,7 +124,6 @@ pub(crate) fn stored_csv(found: &Stored) -> Result<String> {
 pub(crate) fn write_all(folder: &Path, document: &Document, data: &PageData) -> Result<PathBuf> {
     write_markdown(&folder.join(MARKDOWN), document, write_file)?;
     write_card(&folder.join(CARD), document, data, write_bytes)?;
-    let path = folder.join(HTML);
     let mut document = data.attached_to(document.clone());
     let beside = [("Markdown", MARKDOWN), ("Card", CARD)];
     document.downloads.extend(beside.map(|(title, name)| Download {
@@ -132,8 +131,35 @@ pub(crate) fn write_all(folder: &Path, document: &Document, data: &PageData) -> 
         name: name.to_owned(),
         inside: None,
     }));
-    write_file(&path, &html::render(&document))?;
+    write_page(folder, &document)
+}
+
+/// The HTML page alone.
+pub(crate) fn write_html(folder: &Path, document: &Document, data: &PageData) -> Result<PathBuf> {
+    write_page(folder, &data.attached_to(document.clone()))
+}
+
+fn write_page(folder: &Path, document: &Document) -> Result<PathBuf> {
+    let path = folder.join(HTML);
+    write_file(&path, &html::render(document))?;
     Ok(path)
+}
+
+/// Writes the HTML page of a run from what is stored, in which secrets are struck out. Without it the
+/// run is as good.
+pub(crate) fn write_run(directory: &RunDirectory) {
+    let written = match results::kept_summary(directory) {
+        Ok(Some(summary)) => {
+            let data = PageData::from_run(&summary);
+            write_html(directory.path(), &run_document(directory, &summary), &data)
+        }
+        Ok(None) => return,
+        Err(failure) => Err(failure),
+    };
+    if let Err(failure) = written {
+        let why = inferometer_report::escape::terminal(failure.message());
+        output::talk(&format!("warning: no report was written: {why}"));
+    }
 }
 
 /// The numbers of a page as files.
@@ -146,6 +172,11 @@ pub(crate) struct PageData {
 }
 
 impl PageData {
+    fn from_run(summary: &Summary) -> Self {
+        let (id, csv) = (summary.run.id.clone(), csv::of_run(summary));
+        Self { id, csv, summary: summary.to_json_bytes() }
+    }
+
     pub(crate) fn from_set(summary: &SetSummary, points: &[PointResult]) -> Self {
         let csv = csv::of_matrix(summary).unwrap_or_else(|| csv::of_set(summary, points));
         Self { id: summary.set.clone(), csv, summary: summary.to_json_bytes() }
@@ -287,7 +318,10 @@ pub(crate) fn run(arguments: &ReportArguments) -> Result<ExitCode> {
             subject.set_title(title)?;
         }
         let page = make(&subject, arguments, writer, talk)?;
-        page.filter(|_| arguments.open).map_or(Ok(()), |page| open_in_browser(&page))
+        if let Some(Err(why)) = page.filter(|_| arguments.open).map(|page| open_in_browser(&page)) {
+            output::talk(&format!("no browser was opened: {why}; the page is at the path above"));
+        }
+        Ok(())
     };
     if arguments.together {
         show(ReportSubject::Results(Results::read(&store, &arguments.names)?))?;
@@ -490,16 +524,17 @@ impl ReportSubject {
     }
 
     fn data(&self) -> PageData {
-        let (id, summary) = match self {
-            Self::Measured(Source::Run { summary, .. }) => {
-                (summary.run.id.clone(), summary.to_json_bytes())
-            }
+        match self {
+            Self::Measured(Source::Run { summary, .. }) => PageData::from_run(summary),
             Self::Measured(Source::Set { summary, points, .. }) => {
-                return PageData::from_set(summary, points);
+                PageData::from_set(summary, points)
             }
-            Self::Results(results) => (results.words.made_from.join("+"), self.json().into_bytes()),
-        };
-        PageData { id, csv: self.csv(), summary }
+            Self::Results(results) => PageData {
+                id: results.words.made_from.join("+"),
+                csv: self.csv(),
+                summary: self.json().into_bytes(),
+            },
+        }
     }
 
     fn csv(&self) -> String {
@@ -613,17 +648,13 @@ const OPENERS: [&[&str]; 1] = [&["cmd", "/C", "start", ""]];
 #[cfg(not(any(target_os = "macos", windows)))]
 const OPENERS: [&[&str]; 2] = [&["xdg-open"], &["gio", "open"]];
 
-/// Opens a file or an address. Does not wait for the browser.
-pub(crate) fn open_in_browser(page: &Path) -> Result<()> {
-    let unopened = |why: &str| {
-        Failure::usage(format!("no browser was opened: {why}"))
-            .hint(format!("open {} yourself", page.display()))
-    };
+/// Opens a file or an address, or says why not. Does not wait for the browser.
+pub(crate) fn open_in_browser(page: &Path) -> Result<(), String> {
     // Without a desktop an opener may start a browser for terminals, which shows nothing here; a user
     // who sets BROWSER accepts that.
     let is_set = |name: &&str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     if cfg!(target_os = "linux") && !["DISPLAY", "WAYLAND_DISPLAY", "BROWSER"].iter().any(is_set) {
-        return Err(unopened("there is no desktop: DISPLAY and WAYLAND_DISPLAY are not set"));
+        return Err("there is no desktop: DISPLAY and WAYLAND_DISPLAY are not set".to_owned());
     }
     let mut failed = Vec::new();
     for opener in OPENERS {
@@ -636,12 +667,12 @@ pub(crate) fn open_in_browser(page: &Path) -> Result<()> {
         }
         failed.push(opener[0]);
     }
-    Err(unopened(&if failed.is_empty() {
+    Err(if failed.is_empty() {
         let tried = OPENERS.map(|opener| opener[0]).join(", ");
         format!("no program that opens pages was found; tried {tried}")
     } else {
         format!("{} failed", failed.join(" and "))
-    }))
+    })
 }
 
 /// A program that cannot open the page fails soon; one that keeps running is probably the browser.

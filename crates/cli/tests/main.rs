@@ -16,6 +16,7 @@ mod explain;
 mod export;
 mod fit;
 mod ground_truth;
+mod habits;
 mod import;
 mod load_shapes;
 mod machines;

@@ -9,11 +9,17 @@ use std::path::Path;
 /// Opens a file for reading. A FIFO is allowed, because shells make one for `<(command)`; a device
 /// is not, because it may never end.
 pub fn open(path: &Path) -> io::Result<File> {
-    let kind = fs::metadata(path)?.file_type();
+    // The number of a system error says nothing to people.
+    let plain = |error: io::Error| match error.kind() {
+        kind @ ErrorKind::NotFound => io::Error::new(kind, "there is no such file"),
+        kind @ ErrorKind::PermissionDenied => io::Error::new(kind, "it may not be read"),
+        _ => error,
+    };
+    let kind = fs::metadata(path).map_err(plain)?.file_type();
     if kind.is_char_device() || kind.is_block_device() {
         return Err(io::Error::new(ErrorKind::InvalidInput, "it is a device and not a file"));
     }
-    File::open(path)
+    File::open(path).map_err(plain)
 }
 
 /// The bytes of a file that has no more than `bytes_max` of them.

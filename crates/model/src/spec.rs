@@ -27,7 +27,9 @@ pub use load::*;
 pub use price::Price;
 pub use slo::{Limit, Relation, Slo};
 pub use target::*;
-pub use text::{CoreList, Grammar, ImageSize, Named, PerSecond, Ramp, Share, Time, Written};
+pub use text::{
+    CoreList, Grammar, ImageSize, Named, PerSecond, Ramp, Share, Time, Written, count, number,
+};
 pub use workload::*;
 
 /// Everything the user may leave out. Files that the tables name have been read: `prompt_file` into

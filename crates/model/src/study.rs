@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::deployment::{Departure, DeploymentFacts, DeploymentFailure};
 use crate::fmt::setting;
 use crate::spec::{Arrivals, Extent, LoadShape, Rate, Slo, Spec, Think};
+use crate::whole::to_u64;
 
 /// The file of a set, written before its first run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -357,8 +358,24 @@ impl StudySpec {
         };
         let mut spec = Spec { seed: point.seed, ..condition.spec.clone() };
         point.level.apply(&mut spec, waves);
+        let is_unlimited =
+            matches!(spec.load.shape, LoadShape::Open { rate: Rate::Unlimited, cap: None, .. });
+        if let (true, Some(sweep), Extent::Duration(duration)) =
+            (is_unlimited, self.sweep(), spec.load.extent)
+            && let Some(requests) = requests_at_once(&sweep.levels, duration)
+        {
+            spec.load.extent = Extent::Requests(requests);
+        }
         Some(spec)
     }
+}
+
+/// How many requests an unlimited rate sends, whose level has a duration: as many as the highest other
+/// rate. `None` where there is no other.
+pub fn requests_at_once(levels: &[Level], duration: Duration) -> Option<NonZeroU64> {
+    let rates = levels.iter().filter_map(|level| level.place()).filter(|rate| rate.is_finite());
+    let highest = rates.fold(0.0, f64::max);
+    NonZeroU64::new(to_u64((highest * duration.as_secs_f64()).ceil()))
 }
 
 impl Level {

@@ -369,11 +369,12 @@ fn quantity_table(rows: Vec<Row<'_>>, marks_primary: bool, base: &str, other: &s
     .right(base, |(_, found)| value(found, &found.base))
     .right(other, |(_, found)| value(found, &found.other))
     .right("change", |(_, found)| known(found, either_words(found.change, found.bare_ratio)))
-    .right(INTERVAL, |(_, found)| known(found, interval_or_dash(found.change)))
     .right("verdict", |(_, found)| Cell {
         mood: judgement_mood(found.judgement),
         ..Cell::text(<&str>::from(found.judgement))
     })
+    // Last, because a narrow terminal shows the last column below the others.
+    .right(INTERVAL, |(_, found)| known(found, interval_or_dash(found.change)))
     .table("", "", rows)
 }
 

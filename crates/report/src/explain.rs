@@ -31,6 +31,14 @@ pub fn page(asked: &str, topic: &Topic, style: Style) -> String {
             }
             sections
         }
+        Topic::Several { metrics, terms } => {
+            let metrics = metrics.iter().map(|metric| (metric.name, metric.definition.to_owned()));
+            let terms = terms.iter().map(|term| (term.name, first_sentence(term.meaning)));
+            let title = format!("{asked}  ·  several metrics and terms");
+            let more = "inferometer explain NAME has the formula of each.";
+            let rows = Block::facts(metrics.chain(terms));
+            vec![Section::new(title, vec![rows, Block::paragraph(more)])]
+        }
         Topic::Tool(names) => {
             let tool = names.first().map_or("", |name| name.tool);
             let title = format!("{tool}  ·  names and meanings that differ");
@@ -48,9 +56,6 @@ pub fn list(style: Style) -> String {
         let rows = rows.map(|metric| (metric.name, metric.definition.to_owned()));
         Section::new(title, vec![Block::facts(rows)])
     };
-    let first_sentence = |text: &str| {
-        text.split_once(". ").map_or(text, |(first, _)| first).trim_end_matches('.').to_owned()
-    };
     let terms = TERMS.iter().filter(|term| Metric::named(term.name).is_none());
     let terms = terms.map(|term| (term.name, first_sentence(term.meaning)));
     let others = "Names of other tools are known, too: mean_ttft_ms, \"Mean TPOT\", \
@@ -62,6 +67,10 @@ pub fn list(style: Style) -> String {
         Section::new("", vec![Block::paragraph(others)]),
     ];
     terminal::sections(&sections, style)
+}
+
+fn first_sentence(text: &str) -> String {
+    text.split_once(". ").map_or(text, |(first, _)| first).trim_end_matches('.').to_owned()
 }
 
 /// What a tool means by a name, and the metric here that is nearest to it.
@@ -120,6 +129,10 @@ pub fn document(asked: &str, topic: &Topic) -> Value {
         Topic::Term(term) => ("word", json!(term)),
         Topic::Foreign(names) => ("other_tools", names_document(names)),
         Topic::Tool(names) => ("tool", names_document(names)),
+        Topic::Several { metrics, terms } => {
+            let metrics: Vec<Value> = metrics.iter().map(|it| metric_document(it, None)).collect();
+            ("several", json!({ "metrics": metrics, "words": terms }))
+        }
     };
     json!({ "schema": SCHEMA, "asked": asked, kind: explained })
 }

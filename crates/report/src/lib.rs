@@ -30,4 +30,7 @@ pub struct Files {
     pub manifest: String,
     pub journal: String,
     pub summary: String,
+    /// The HTML page, where it was written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub report: Option<String>,
 }

@@ -1,14 +1,29 @@
 //! Lines that are broken before they leave the page.
 
 use std::fmt::Write;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Columns of a page where nothing is known of the terminal.
+pub const PAGE_WIDTH: usize = 80;
+/// Lines that are longer are hard to read.
+const PAGE_WIDTH_MAX: usize = 120;
+
+static WIDTH: AtomicUsize = AtomicUsize::new(PAGE_WIDTH);
 
 /// Columns of a page.
-pub const PAGE_WIDTH: usize = 100;
+pub fn page_width() -> usize {
+    WIDTH.load(Ordering::Relaxed)
+}
+
+/// Lets pages use a terminal that is wider than usual.
+pub fn set_page_width(columns: usize) {
+    WIDTH.store(columns.clamp(PAGE_WIDTH, PAGE_WIDTH_MAX), Ordering::Relaxed);
+}
 
 /// The text behind a head of `indent` columns, which may be painted; it goes on below itself.
 pub fn hanging(head: &str, indent: usize, text: &str) -> String {
     let mut page = String::new();
-    for (place, line) in broken(text, PAGE_WIDTH.saturating_sub(indent)).into_iter().enumerate() {
+    for (place, line) in broken(text, page_width().saturating_sub(indent)).into_iter().enumerate() {
         let _ = match place {
             0 => writeln!(page, "{head}{line}"),
             _ => writeln!(page, "{:indent$}{line}", ""),

@@ -25,7 +25,7 @@ use inferometer_analysis::set::{PointResult, SetSummary};
 
 pub use self::frame::simulated;
 pub(crate) use self::run::{requests_ok, slo_value};
-pub use self::run::{run, run_brief, run_reservations};
+pub use self::run::{run, run_brief, run_reservations, run_summary};
 pub use self::set::{SetFiles, set, set_brief};
 pub use self::suite::suite;
 use crate::document::Document;
@@ -74,8 +74,10 @@ pub(crate) mod prelude {
 pub(crate) enum Detail {
     /// Everything, for HTML and Markdown.
     Full,
-    /// What fits on a screen, for a terminal.
+    /// All that a terminal can show.
     Brief,
+    /// What fits on one screen of a terminal.
+    Summary,
 }
 
 /// What the page of a suite is made of.

@@ -29,6 +29,16 @@ pub fn render_judged(
     terminal::render(&pages::run_brief(summary, files, required), style)
 }
 
+/// The first screen of a run: what most people look at.
+pub fn render_summary(
+    summary: &Summary,
+    files: &Files,
+    required: &[RequirementOutcome],
+    style: Style,
+) -> String {
+    terminal::render(&pages::run_summary(summary, files, required), style)
+}
+
 /// The facts of a machine, one below the other.
 pub fn system(found: &Machine) -> String {
     let mut lines = machine::lines(found);

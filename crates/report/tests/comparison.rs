@@ -92,10 +92,10 @@ fn pages_are_at_most_a_hundred_columns_wide_and_steer_no_terminal() {
     let page = comparison::terminal(&found, Style::Plain);
     assert!(!page.contains('\u{1b}'), "{page}");
     for line in page.lines() {
-        assert!(line.chars().count() <= 100, "{line}");
+        assert!(line.chars().count() <= 80, "{line}");
     }
     for line in comparison::terminal(&sweeps(), Style::Plain).lines() {
-        assert!(line.chars().count() <= 100, "{line}");
+        assert!(line.chars().count() <= 80, "{line}");
     }
 }
 

@@ -133,7 +133,8 @@ fn an_invalid_run_is_an_error_of_its_suite() {
 #[test]
 fn requirements_stand_after_the_verdict_and_beside_the_summary() {
     let place = || "runs/x".to_owned();
-    let files = Files { run: place(), manifest: place(), journal: place(), summary: place() };
+    let files =
+        Files { run: place(), manifest: place(), journal: place(), summary: place(), report: None };
     let page = terminal::render_judged(&summary(), &files, &outcomes(), Style::Plain);
     let [verdict, requirements, latency] =
         ["requests ok", "requirements\n", "Latency (ms)"].map(|words| page.find(words).unwrap());

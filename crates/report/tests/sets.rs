@@ -25,7 +25,7 @@ fn page(set: &SetSummary) -> String {
     };
     let page = render(set, &files, Style::Plain);
     for line in page.lines() {
-        assert!(line.chars().count() <= 100, "{} columns: {line}", line.chars().count());
+        assert!(line.chars().count() <= 80, "{} columns: {line}", line.chars().count());
     }
     page
 }

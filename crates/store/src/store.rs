@@ -356,7 +356,15 @@ impl RunStore {
     /// of a directory, or `SET/N` for a point of a set. Only an explicit path leads out of the
     /// store.
     pub fn find(&self, name: &str) -> Result<Stored> {
-        let candidates = self.candidates()?;
+        self.find_usable(name, |_| true)
+    }
+
+    /// The same for a command that can use only some of them: `latest` is the newest that it can.
+    pub fn find_usable(&self, name: &str, is_usable: impl Fn(&Stored) -> bool) -> Result<Stored> {
+        let mut candidates = self.candidates()?;
+        if name.split('/').next() == Some("latest") {
+            candidates.retain(|found| is_usable(&found.stored));
+        }
         let point_of_set = name.rsplit_once('/').and_then(|(set, n)| Some((set, number_of(n)?)));
         match (self.find_whole(&candidates, name), point_of_set) {
             (Err(StoreError::NotFound { .. }), Some((set, number))) => {

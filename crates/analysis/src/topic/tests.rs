@@ -129,3 +129,16 @@ fn what_other_tools_measure_is_measured_here_or_said_not_to_be() {
         }
     }
 }
+
+#[test]
+fn a_word_of_several_names_lists_them() {
+    for (word, wanted) in [
+        ("throughput", "output_throughput"),
+        ("latency", "ttft"),
+        ("concurrency", "concurrency_mean"),
+    ] {
+        let Ok(Topic::Several { metrics, .. }) = Topic::look_up(word) else { panic!("{word}") };
+        assert!(1 < metrics.len() && metrics.iter().any(|it| it.name == wanted), "{word}");
+    }
+    assert!(Topic::look_up("thoughput").is_err());
+}

@@ -3,11 +3,12 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Arg, Args, Command, Id};
 use inferometer_model::spec::{
-    ClientTable, EngineTable, LimitTable, LoadTable, Share, Slo, SourceTable, TargetTable, Time,
-    WorkloadTable, Written,
+    ClientTable, EngineTable, Grammar, LimitTable, LoadTable, Share, Slo, SourceTable, TargetTable,
+    Time, WorkloadTable, Written, number,
 };
 use inferometer_model::study::{Prompts, RunOrder, StopAt};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -22,9 +23,12 @@ use crate::study::sweep::{Bound, ConcurrencyLevels, Find, RateLevels};
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct ExperimentArguments {
     /// Base URL of the server, such as `http://localhost:8000` (with or without a path prefix, with
-    /// or without /v1), or an experiment file; without it the embedded engine is measured
+    /// or without /v1), an experiment file, or both; without a URL the embedded engine is measured
     #[arg(value_name = "URL|FILE")]
-    pub(crate) place: Option<String>,
+    pub(crate) places: Vec<String>,
+    /// Base URL of the server, as a flag
+    #[arg(long, value_name = "URL", help_heading = "Target")]
+    pub(crate) url: Option<String>,
     /// Experiment file, in TOML, whose values the other flags override; see `inferometer schema`. Or
     /// the name of a built-in one: r3, the load of the matrix r3
     #[arg(short, long, value_name = "FILE|NAME")]
@@ -34,6 +38,10 @@ pub(crate) struct ExperimentArguments {
     pub(crate) sets: Vec<String>,
     #[command(flatten)]
     pub(crate) tables: Experiment,
+    /// The same as --duration; a number without a unit is seconds
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, conflicts_with = "duration")]
+    #[arg(help_heading = "Load")]
+    pub(crate) max_seconds: Option<Time>,
     /// Extra header of every request, as "Name: value"; values are never stored
     #[arg(long = "header", value_name = "HEADER", help_heading = "Target")]
     pub(crate) headers: Vec<String>,
@@ -47,6 +55,21 @@ pub(crate) struct ExperimentArguments {
     /// Fact to store with the results, as key=value; may be repeated
     #[arg(long = "metadata", value_name = "K=V", help_heading = "Results")]
     pub(crate) facts: Vec<String>,
+    /// Name that `inferometer runs` shows; short for --metadata label=TEXT
+    #[arg(long, value_name = "TEXT", help_heading = "Results")]
+    pub(crate) label: Option<String>,
+    /// Read no inferometer.toml, no configuration of the user, and no `INFEROMETER_*` variables of flags
+    #[arg(long)]
+    pub(crate) no_config: bool,
+}
+
+/// A duration, or a number of seconds.
+fn seconds(text: &str) -> Result<Time, String> {
+    let bare = number(text).filter(|_| !text.ends_with(|c: char| c.is_ascii_alphabetic()));
+    match bare.and_then(|bare| Duration::try_from_secs_f64(bare).ok()) {
+        Some(time) => Ok(time.into()),
+        None => Time::read(text),
+    }
 }
 
 /// An Inferometer experiment: what is asked of which server, when, and which SLOs apply.
@@ -55,10 +78,6 @@ pub(crate) struct ExperimentArguments {
 pub(crate) struct Experiment {
     #[command(flatten)]
     pub(crate) target: TargetTable,
-    #[command(flatten)]
-    pub(crate) engine: EngineTable,
-    #[command(flatten)]
-    pub(crate) deploy: DeployTable,
     #[command(flatten)]
     pub(crate) workload: WorkloadTable,
     #[command(flatten)]
@@ -75,6 +94,11 @@ pub(crate) struct Experiment {
     pub(crate) client: ClientTable,
     #[command(flatten)]
     pub(crate) limits: LimitTable,
+    // Few measure the embedded engine or a deployment of their own, and both have many flags.
+    #[command(flatten)]
+    pub(crate) engine: EngineTable,
+    #[command(flatten)]
+    pub(crate) deploy: DeployTable,
     #[arg(skip)]
     #[schemars(schema_with = "metadata_schema")]
     pub(crate) metadata: BTreeMap<String, Value>,
@@ -85,7 +109,7 @@ pub(crate) struct Experiment {
 #[command(next_help_heading = "Repetition")]
 pub(crate) struct RepeatTable {
     /// Measure this many times, one after the other, each with the next seed [default: 1]
-    #[arg(long = "repeat", value_name = "N", value_parser = runs)]
+    #[arg(long = "repeat", value_name = "N")]
     #[schemars(range(min = 1, max = 1000))]
     pub(crate) runs: Option<u32>,
     /// Pause between repeated runs, such as 60s [default: none]
@@ -99,11 +123,6 @@ pub(crate) struct RepeatTable {
     /// 95 % confidence interval of the mean, as a share of it
     #[arg(long, value_name = "QUANTITY=SHARE")]
     pub(crate) stop_at: Option<Written<StopAt>>,
-}
-
-/// A number out of range is refused later, with the same message as in a file.
-fn runs(text: &str) -> Result<u32, String> {
-    text.parse().map_err(|_| "write a number from 1 to 1000".to_owned())
 }
 
 /// SLOs in both of their forms.

@@ -3,6 +3,9 @@
 mod bench;
 mod engine;
 mod experiment;
+pub(crate) mod foreign;
+mod help;
+pub(crate) mod hints;
 mod results;
 
 use std::any::TypeId;
@@ -11,13 +14,14 @@ use std::path::PathBuf;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Arg, Args, Parser, Subcommand, ValueEnum};
+use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
 
 pub(crate) use bench::*;
 pub(crate) use engine::*;
 pub(crate) use experiment::*;
-pub(crate) use inferometer_model::spec::{Grammar, Time, Written};
+pub(crate) use inferometer_model::spec::{Grammar, Time, Written, count, number};
 pub(crate) use results::*;
 
 /// What `--version` prints behind the name.
@@ -125,8 +129,15 @@ pub(crate) enum Command {
     /// Start the embedded engine as a separate server, with known step times
     #[command(allow_negative_numbers = true)]
     Engine(Box<EngineArguments>),
-    /// List stored runs, sets and imports
-    Runs(RunsArguments),
+    /// List stored runs, sets and imports, or remove some of them
+    #[command(args_conflicts_with_subcommands = true)]
+    Runs(Box<RunsArguments>),
+    /// Show which values files, variables and flags set, and where each comes from
+    ///
+    /// A value is taken from the first of these that sets it: a flag, the experiment file, an
+    /// `INFEROMETER_*` variable, the project's inferometer.toml, the user's config.toml.
+    #[command(allow_negative_numbers = true)]
+    Config(Box<ConfigArguments>),
     /// Finish a run that ended without being saved, as after a crash
     Recover(StoredRunArguments),
     /// Print the JSON Schema of the experiment file, of a suite or of a matrix
@@ -170,11 +181,12 @@ impl Default for Command {
 /// Completes what the fields of the arguments leave out. A field without `long` and `value_name` is a
 /// flag of its own name, and its type names the value; a field with `value_name` alone is positional.
 fn with_flags(command: clap::Command) -> clap::Command {
-    command.mut_args(flag).mut_subcommands(with_flags)
+    help::shortened(command.mut_args(flag).mut_subcommands(with_flags))
 }
 
 pub(crate) fn flag(argument: Arg) -> Arg {
     let (name, kind) = (argument.get_id().to_string(), argument.get_value_parser().type_id());
+    let argument = with_numbers(argument);
     let is_named = argument.get_value_names().is_some_and(|names| names != [name.to_uppercase()]);
     if argument.get_long().is_some() || is_named {
         return argument;
@@ -192,6 +204,23 @@ pub(crate) fn flag(argument: Arg) -> Arg {
         // `--http2` and `--http2=false`.
         let argument = argument.num_args(0..=1).require_equals(true).default_missing_value("true");
         argument.value_name("BOOL").hide_possible_values(true)
+    } else {
+        argument
+    }
+}
+
+/// Numbers as people write them, and messages that say how.
+fn with_numbers(argument: Arg) -> Arg {
+    let kind = argument.get_value_parser().type_id();
+    let real = |text: &str| number(text).ok_or("write a number, such as 0.5, 20 or 2k");
+    if kind == TypeId::of::<u16>() {
+        argument.value_parser(count::<u16>)
+    } else if kind == TypeId::of::<u32>() {
+        argument.value_parser(count::<u32>)
+    } else if kind == TypeId::of::<u64>() {
+        argument.value_parser(count::<u64>)
+    } else if kind == TypeId::of::<f64>() {
+        argument.value_parser(real)
     } else {
         argument
     }
@@ -236,9 +265,6 @@ pub(crate) struct RunArguments {
 pub(crate) struct SimulateArguments {
     #[command(flatten)]
     pub(crate) experiment: ExperimentArguments,
-    /// More experiment files, to be played after the first on the same engine
-    #[arg(value_name = "FILE")]
-    pub(crate) more: Vec<String>,
     #[command(flatten)]
     pub(crate) results: ResultArguments,
     /// Keep every record, or none: then a short page is all there is, in memory that does not grow
@@ -290,16 +316,18 @@ pub(crate) struct ResultArguments {
     #[command(flatten)]
     pub(crate) require: RequireArguments,
     /// Exit with 4 on a degraded run too
+    #[arg(long, help_heading = "Results")]
     pub(crate) strict: bool,
     /// How progress is shown: live (a page of figures), bar, lines (one per second), json (an object
     /// for each event), or none [default: on a terminal a bar, and live from 20 s on; lines elsewhere]
     #[arg(long, value_enum, value_name = "HOW", hide_possible_values = true)]
+    #[arg(help_heading = "Results")]
     pub(crate) progress: Option<ProgressStyle>,
     /// Short for --progress live
-    #[arg(long, conflicts_with = "progress")]
+    #[arg(long, conflicts_with = "progress", help_heading = "Results")]
     pub(crate) live: bool,
     /// No progress and no messages; results and errors only
-    #[arg(short, long)]
+    #[arg(short, long, help_heading = "Results")]
     pub(crate) quiet: bool,
 }
 
@@ -322,7 +350,7 @@ impl ResultArguments {
 #[derive(Args, Debug, Default)]
 pub(crate) struct StoreArguments {
     /// Folder of stored runs [default: ./runs, or `INFEROMETER_RUNS`]
-    #[arg(long = "output", value_name = "DIR")]
+    #[arg(short = 'o', long = "output", value_name = "DIR")]
     pub(crate) folder: Option<PathBuf>,
 }
 
@@ -331,7 +359,10 @@ pub(crate) struct PageArguments {
     /// Print one JSON document instead of the page (short for --format json)
     #[arg(long, conflicts_with = "format")]
     pub(crate) json: bool,
-    /// What to print: the page, the JSON document, or the "Serving Benchmark Result" block with
+    /// Print the whole page of a run and not its summary (short for --format full)
+    #[arg(long, conflicts_with_all = ["format", "json"])]
+    pub(crate) full: bool,
+    /// What to print: the page, the whole page, the JSON document, or the "Serving Benchmark Result" block with
     /// the definitions of `vllm bench serve` [default: page]
     #[arg(long, value_enum)]
     pub(crate) format: Option<PageFormat>,
@@ -340,7 +371,12 @@ pub(crate) struct PageArguments {
 impl PageArguments {
     /// The format that is set.
     pub(crate) fn asked(&self) -> Option<PageFormat> {
-        self.format.or(self.json.then_some(PageFormat::Json))
+        let short = match (self.json, self.full) {
+            (true, _) => Some(PageFormat::Json),
+            (false, true) => Some(PageFormat::Full),
+            (false, false) => None,
+        };
+        self.format.or(short)
     }
 
     pub(crate) fn format(&self) -> PageFormat {
@@ -358,11 +394,96 @@ pub(crate) struct SchemaArguments {
 }
 
 #[derive(Args, Debug)]
+pub(crate) struct ConfigArguments {
+    #[command(subcommand)]
+    pub(crate) what: ConfigCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConfigCommand {
+    /// Show every value that is set, and where it comes from
+    #[command(allow_negative_numbers = true)]
+    Show(Box<ConfigShowArguments>),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ConfigShowArguments {
+    #[command(flatten)]
+    pub(crate) experiment: ExperimentArguments,
+    /// Print one JSON document
+    pub(crate) json: bool,
+}
+
+#[derive(Args, Debug)]
 pub(crate) struct RunsArguments {
+    #[command(subcommand)]
+    pub(crate) what: Option<RunsCommand>,
+    #[command(flatten)]
+    pub(crate) filter: RunsFilter,
+    /// Show how much room each takes on the disk
+    #[arg(long)]
+    pub(crate) sizes: bool,
     #[command(flatten)]
     pub(crate) store: StoreArguments,
     /// Print one JSON document
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum RunsCommand {
+    /// Remove what the filters select: shows it first, and asks
+    ///
+    /// What is running is never removed. Without a terminal to ask at, nothing is removed unless
+    /// --yes is given.
+    Prune(PruneArguments),
+}
+
+/// Which runs, sets and imports are meant; those that fit every filter.
+#[derive(Args, Debug, Default)]
+#[command(next_help_heading = "Filters")]
+pub(crate) struct RunsFilter {
+    /// Words that the id, model, server, label, file or facts must contain
+    #[arg(value_name = "TEXT")]
+    pub(crate) words: Vec<String>,
+    /// Only these: run, set, repeat, sweep, search, suite, matrix or import
+    #[arg(long, value_name = "KIND", value_parser = KINDS)]
+    pub(crate) kind: Option<String>,
+    /// Only with this verdict: valid, degraded, invalid or simulated
+    #[arg(long, value_name = "VERDICT", value_parser = ["valid", "degraded", "invalid", "simulated"])]
+    pub(crate) verdict: Option<String>,
+    /// Only what began at this date or later, such as 2026-11-18, or in the last 12h or 7d
+    #[arg(long, value_name = "DATE|TIME", value_parser = moment)]
+    pub(crate) since: Option<Timestamp>,
+    /// Only what began before this date, or longer ago than 12h or 30d
+    #[arg(long, value_name = "DATE|TIME", visible_alias = "older-than", value_parser = moment)]
+    pub(crate) before: Option<Timestamp>,
+}
+
+const KINDS: [&str; 8] = ["run", "set", "repeat", "sweep", "search", "suite", "matrix", "import"];
+
+/// A date in this machine's time zone, or a time before now.
+fn moment(text: &str) -> Result<Timestamp, String> {
+    if let Ok(time) = std::time::Duration::read(text) {
+        return Timestamp::now().checked_sub(time).map_err(|_| format!("`{text}` is too long ago"));
+    }
+    let date: Option<jiff::civil::Date> = text.trim().parse().ok();
+    let zoned = date.and_then(|date| date.to_zoned(jiff::tz::TimeZone::system()).ok());
+    zoned
+        .map(|zoned| zoned.timestamp())
+        .ok_or_else(|| format!("`{text}` is no date; write 2026-11-18, or a time such as 7d"))
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct PruneArguments {
+    #[command(flatten)]
+    pub(crate) filter: RunsFilter,
+    /// Keep this many of the newest that the filters select
+    pub(crate) keep: Option<u32>,
+    /// Remove without asking
+    #[arg(short, long)]
+    pub(crate) yes: bool,
+    #[command(flatten)]
+    pub(crate) store: StoreArguments,
 }
 
 #[derive(Args, Debug)]
@@ -418,6 +539,7 @@ pub(crate) struct StoredRunArguments {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum PageFormat {
     Page,
+    Full,
     Json,
     Vllm,
 }
@@ -441,10 +563,10 @@ mod tests {
     fn every_other_field_is_a_flag() {
         let found = positionals(&Arguments::command()).join(", ");
         let expected = "run URL|FILE, suite NAME|FILE, suite URL|FILE, sweep URL|FILE, \
-                        matrix NAME|FILE, simulate URL|FILE, simulate FILE, fit RESULT, compare SIDE, \
+                        matrix NAME|FILE, simulate URL|FILE, fit RESULT, compare SIDE, \
                         plan URL|FILE, check URL|FILE, require RUN|LIMIT, report RUN, import FILE, \
-                        export RUN, explain WORD, recover NAME, ui FOLDER, verify NAME, \
-                        completions SHELL, man DIR";
+                        export RUN, explain WORD, runs TEXT, prune TEXT, show URL|FILE, \
+                        recover NAME, ui FOLDER, verify NAME, completions SHELL, man DIR";
         assert_eq!(found, expected);
     }
 }

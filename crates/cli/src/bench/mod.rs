@@ -130,7 +130,7 @@ fn show(
         output::result(&block::from_result(&result, &bench.figures.of_block))?;
     }
     if definitions != Definitions::Vllm {
-        output::result(&page(summary, directory, &[], PageFormat::Page))?;
+        output::result(&page(summary, directory, &[], PageFormat::Full))?;
     }
     if let Some(file) = file {
         let path = file.write(&result)?;
@@ -238,7 +238,9 @@ impl BenchExperiment {
             ..WorkloadTable::default()
         };
         let experiment = ExperimentArguments {
-            place: Some(base.to_string()),
+            places: vec![base.to_string()],
+            // As vLLM's client, it does what is typed.
+            no_config: true,
             tables: Experiment { target, workload, load, limits, ..Experiment::default() },
             headers,
             slos: figures.slos.clone(),

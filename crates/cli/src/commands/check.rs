@@ -11,6 +11,7 @@ use crate::arguments::CheckArguments;
 use crate::check::{Finding, State, examine};
 use crate::deployed::{self, Deployed};
 use crate::draft::draft;
+use crate::experiment::config;
 use crate::failure::Result;
 use crate::measurement::Server;
 use crate::output;
@@ -20,6 +21,7 @@ use crate::signals::begin_session;
 
 pub(crate) fn run(arguments: &CheckArguments) -> Result<ExitCode> {
     let drafted = draft(&arguments.experiment)?;
+    config::announce(arguments.quiet);
     let spec = drafted.resolve()?;
     let inputs = Inputs::gather(&spec)?;
     let quiet = arguments.quiet || arguments.json;
@@ -90,7 +92,7 @@ mod tests {
         let words = "words that go on ".repeat(12);
         let finding = Finding::problem("prompt length", words.clone(), &words);
         for line in page(&[finding], 1).lines() {
-            assert!(line.chars().count() <= 100, "{line}");
+            assert!(line.chars().count() <= 80, "{line}");
         }
     }
 }

@@ -11,7 +11,7 @@ use inferometer_interchange::vllm::{self, Writing};
 use inferometer_interchange::{aiperf, llm_d};
 use inferometer_model::Observations;
 use inferometer_report::junit::{self, Exported};
-use inferometer_store::RunDirectory;
+use inferometer_store::{RunDirectory, Stored};
 
 use super::store;
 use crate::arguments::{ExportArguments, ExportFormat};
@@ -26,7 +26,16 @@ pub(crate) fn run(arguments: &ExportArguments) -> Result<ExitCode> {
             output::talk(line);
         }
     };
-    let subjects = results::from_names(&store(&arguments.store)?, &arguments.names, false, talk)?;
+    let store = store(&arguments.store)?;
+    // Some formats need the records of a run, which an import does not have.
+    let needs_run = matches!(arguments.format, ExportFormat::Parquet | ExportFormat::VllmDetailed);
+    let is_usable = |found: &Stored| !needs_run || !matches!(found, Stored::Import(..));
+    let found = |name: &String| match store.find_usable(name, is_usable) {
+        Ok(found) if name == "latest" => found.id().to_owned(),
+        Ok(_) | Err(_) => name.clone(),
+    };
+    let names: Vec<String> = arguments.names.iter().map(found).collect();
+    let subjects = results::from_names(&store, &names, false, talk)?;
     let results = || -> Vec<ToolResult> { subjects.iter().map(|it| it.result.clone()).collect() };
     let whole = |text: String| vec![(String::new(), text)];
     let each = |document: fn(&ToolResult) -> Result<String, ExportError>| {

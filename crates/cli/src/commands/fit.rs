@@ -175,7 +175,9 @@ fn read_rows(result: &str, store: &RunStore, spreads: Spreads) -> Result<Vec<Row
         Failure::usage(format!("`@{settings}` is not a setting of a server: {message}"))
             .hint("such as results.jsonl@max_num_seqs=4096,generation=\"v0\"")
     })?;
-    let stored = if Path::new(name).is_file() { None } else { store.find(name).ok() };
+    let is_usable = |found: &Stored| !matches!(found, Stored::Set(_));
+    let stored =
+        if Path::new(name).is_file() { None } else { store.find_usable(name, is_usable).ok() };
     let mut rows = match stored {
         Some(Stored::Run(run)) => vec![row_of_run(run.path())?],
         Some(Stored::Import(import, number)) => {

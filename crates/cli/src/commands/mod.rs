@@ -3,6 +3,7 @@
 pub(crate) mod calibrate;
 pub(crate) mod check;
 pub(crate) mod compare;
+pub(crate) mod config;
 pub(crate) mod engine;
 pub(crate) mod explain;
 pub(crate) mod export;
@@ -16,7 +17,7 @@ pub(crate) mod simulate;
 pub(crate) mod ui;
 pub(crate) mod verify;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use inferometer_analysis::{RequirementOutcome, Summary};
@@ -30,7 +31,7 @@ use crate::arguments::{PageFormat, SchemaArguments, StoreArguments, SystemArgume
 use crate::failure::{Failure, Result};
 pub(crate) use crate::measurement::seal_summary;
 use crate::study::{matrix, suite};
-use crate::{environment, experiment, output};
+use crate::{environment, experiment, output, report_files};
 
 /// `inferometer schema`: the JSON Schema of the experiment file, of a suite or of a matrix.
 pub(crate) fn schema(arguments: &SchemaArguments) -> Result<ExitCode> {
@@ -82,6 +83,7 @@ pub(crate) fn files(directory: &RunDirectory) -> Files {
         manifest: path("manifest.json"),
         journal: path("requests.journal"),
         summary: path("summary.json"),
+        report: Some(path(report_files::HTML)).filter(|path| Path::new(path).is_file()),
     }
 }
 
@@ -102,7 +104,8 @@ pub(crate) fn page(
             }
             block::from_summary(summary, escape::terminal)
         }
-        PageFormat::Page => terminal::render_judged(summary, &files, required, style()),
+        PageFormat::Page => terminal::render_summary(summary, &files, required, style()),
+        PageFormat::Full => terminal::render_judged(summary, &files, required, style()),
     }
 }
 

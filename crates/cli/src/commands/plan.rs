@@ -23,6 +23,7 @@ use inferometer_workload::saved::{SavedPlanError, write_plan};
 
 use crate::arguments::{PageFormat, PlanArguments};
 use crate::draft::{draft, seed_text};
+use crate::experiment::config;
 use crate::failure::{Failure, Result};
 use crate::measurement::Planned;
 use crate::output;
@@ -34,6 +35,7 @@ use crate::study::dry_run::format_warm_up;
 /// `inferometer plan`: shows what a run would send, and saves it where it is asked to.
 pub(crate) fn run(arguments: &PlanArguments) -> Result<ExitCode> {
     let drafted = draft(&arguments.experiment)?;
+    config::announce(false);
     let spec = drafted.resolve()?;
     check_slos(&spec.slos, spec.workload.streaming).map_err(Failure::from_usage)?;
     let mut inputs = Inputs::gather(&spec)?;
@@ -136,7 +138,7 @@ pub(super) fn show(planned: &Planned, repeat: &Repetition, format: PageFormat) -
             });
             format!("{document:#}\n")
         }
-        PageFormat::Page | PageFormat::Vllm => page(planned, repeat, &outlined),
+        PageFormat::Page | PageFormat::Full | PageFormat::Vllm => page(planned, repeat, &outlined),
     })?;
     Ok(ExitCode::SUCCESS)
 }

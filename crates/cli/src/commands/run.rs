@@ -10,17 +10,19 @@ use inferometer_runner::{Runner, Session};
 use super::{page, store_folder};
 use crate::arguments::{Records, ResultArguments, RunArguments};
 use crate::draft::{Drafted, announce_seed, draft};
+use crate::experiment::config;
 use crate::failure::{Exit, Failure, Result};
 use crate::requirements::{Judged, Requirements, with_enough_requests};
 use crate::study::{Begin, StudyPlan};
-use crate::{output, signals};
+use crate::{output, report_files, signals};
 
 pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode> {
     let RunArguments { experiment, results, virtual_time, records } = arguments;
     if *virtual_time {
-        return super::simulate::play(experiment, &[], results, records.unwrap_or(Records::All));
+        return super::simulate::play(experiment, results, records.unwrap_or(Records::All));
     }
     let drafted = draft(experiment)?;
+    config::announce(results.quiet);
     let spec = with_enough_requests(drafted.resolve()?, &drafted.spec, results)?;
     let Drafted { secrets, repetition, restart_timeout, .. } = drafted;
     check_slos(&spec.slos, spec.workload.streaming).map_err(Failure::from_usage)?;
@@ -60,6 +62,7 @@ fn show(
 ) -> Result<ExitCode> {
     let Run { summary, directory, server_failure } = run;
     let outcomes = requirements.judge(std::slice::from_ref(&summary))?;
+    report_files::write_run(&directory);
     output::result(&page(&summary, &directory, &outcomes, results.page.format()))?;
     let exit =
         exit_of_run(&summary, results.strict, session).or_else(|| requirements.exit(&outcomes));

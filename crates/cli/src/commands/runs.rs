@@ -1,6 +1,8 @@
-//! `inferometer runs`: lists the stored runs, sets and imports.
+//! `inferometer runs`: lists the stored runs, sets and imports that filters select, and removes them.
 
 use std::collections::BTreeSet;
+use std::io::{BufRead, IsTerminal};
+use std::path::Path;
 use std::process::ExitCode;
 
 use inferometer_analysis::set::SetSummary;
@@ -8,7 +10,7 @@ use inferometer_analysis::tool_result::Tool;
 use inferometer_analysis::{LoadFacts, Summary, metric};
 use inferometer_model::import::ImportManifest;
 use inferometer_model::study::{Level, Question, SetManifest, StudySpec};
-use inferometer_model::{Manifest, Outcome};
+use inferometer_model::{Manifest, Outcome, Spec};
 use inferometer_report::document::terminal::table;
 use inferometer_report::document::{Cell, Columns, Table};
 use inferometer_report::escape::{terminal_cut, terminal_line};
@@ -17,13 +19,14 @@ use inferometer_report::terminal::Style;
 use inferometer_store::{ImportDirectory, Listing, Listings, RunDirectory, RunState, SetDirectory};
 use inferometer_study::Study;
 use inferometer_study::play::{server_name, was_cut};
+use jiff::Timestamp;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
 use super::store;
-use crate::arguments::RunsArguments;
-use crate::failure::Result;
+use crate::arguments::{PruneArguments, RunsArguments, RunsCommand, RunsFilter};
+use crate::failure::{Failure, Result};
 use crate::{output, results};
 
 type RunListing = Listing<RunDirectory, Manifest>;
@@ -31,8 +34,14 @@ type SetListing = Listing<SetDirectory, SetManifest>;
 type ImportListing = Listing<ImportDirectory, ImportManifest>;
 
 pub(crate) fn run(arguments: &RunsArguments) -> Result<ExitCode> {
+    if let Some(RunsCommand::Prune(typed)) = &arguments.what {
+        return prune(typed);
+    }
     let store = store(&arguments.store)?;
-    let Listings { runs, sets, imports } = store.list()?;
+    let mut found = store.list()?;
+    let all = found.runs.len() + found.sets.len() + found.imports.len();
+    select(&mut found, &arguments.filter);
+    let Listings { runs, sets, imports } = found;
     if arguments.json {
         let document = json!({
             "schema": "inferometer.runs/1",
@@ -43,51 +52,243 @@ pub(crate) fn run(arguments: &RunsArguments) -> Result<ExitCode> {
         output::result(&format!("{document:#}\n"))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let tables = [run_table(&runs), set_table(&sets), import_table(&imports)];
+    let sizes = arguments.sizes;
+    let tables = [run_table(&runs, sizes), set_table(&sets, sizes), import_table(&imports, sizes)];
     let shown = tables.iter().filter(|table| !table.rows.is_empty());
     let shown: Vec<String> = shown.map(|shown| table(shown, Style::Plain)).collect();
     if shown.is_empty() {
         let path = store.path().display();
-        output::talk(&format!("no runs in {path}; make one with: inferometer run URL"));
+        output::talk(&match all {
+            0 => format!("no runs in {path}; make one with: inferometer run URL"),
+            all => format!("none of the {all} runs, sets and imports in {path} fits the filters"),
+        });
     } else {
         output::result(&shown.join("\n"))?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
+/// What filters look at.
+struct Facts {
+    /// Everything that a word may be found in.
+    text: String,
+    kinds: Vec<&'static str>,
+    verdict: Option<String>,
+    started: Option<String>,
+}
+
+impl RunsFilter {
+    fn takes(&self, facts: &Facts) -> bool {
+        let text = facts.text.to_lowercase();
+        let started = || facts.started.as_ref()?.parse::<Timestamp>().ok();
+        self.words.iter().all(|word| text.contains(&word.to_lowercase()))
+            && self.kind.as_ref().is_none_or(|kind| facts.kinds.contains(&kind.as_str()))
+            && self.verdict.as_ref().is_none_or(|wanted| facts.verdict.as_ref() == Some(wanted))
+            && self.since.is_none_or(|since| started().is_some_and(|it| since <= it))
+            && self.before.is_none_or(|before| started().is_some_and(|it| it < before))
+    }
+
+    fn is_empty(&self) -> bool {
+        let Self { words, kind, verdict, since, before } = self;
+        words.is_empty()
+            && kind.is_none()
+            && verdict.is_none()
+            && since.is_none()
+            && before.is_none()
+    }
+}
+
+/// Keeps what the filter takes.
+fn select(found: &mut Listings, filter: &RunsFilter) {
+    if filter.is_empty() {
+        return;
+    }
+    found.runs.retain(|run| filter.takes(&run_facts(run)));
+    found.sets.retain(|set| filter.takes(&set_facts(set)));
+    found.imports.retain(|import| filter.takes(&import_facts(import)));
+}
+
+/// Where the spec is measured, and the facts that the user stored with it.
+fn spec_words(spec: &Spec) -> String {
+    let facts = spec.metadata.iter().map(|(key, value)| format!("{key}={value}"));
+    format!("{} {}", server_name(spec), facts.collect::<Vec<_>>().join(" "))
+}
+
+fn run_facts(listing: &RunListing) -> Facts {
+    let manifest = listing.manifest.as_ref();
+    let words = manifest.map(|it| format!("{} {}", it.endpoint.model, spec_words(&it.spec)));
+    Facts {
+        text: format!("{} {}", listing.directory.id(), words.unwrap_or_default()),
+        kinds: vec!["run"],
+        verdict: summary(listing).map(|it| it.verdict.key().to_owned()),
+        started: manifest.map(|manifest| manifest.started.clone()),
+    }
+}
+
+fn set_facts(listing: &SetListing) -> Facts {
+    let manifest = listing.manifest.as_ref();
+    let question = manifest.map(|manifest| SetQuestion::new(&manifest.study));
+    let name = question.as_ref().and_then(|question| question.name).unwrap_or_default();
+    let conditions = manifest.iter().flat_map(|manifest| &manifest.study.conditions);
+    let conditions = conditions.map(|it| format!("{} {}", it.name, spec_words(&it.spec)));
+    let conditions = conditions.collect::<Vec<_>>().join(" ");
+    Facts {
+        text: format!("{} {name} {conditions}", listing.directory.id()),
+        kinds: ["set"].into_iter().chain(question.map(|question| question.kind)).collect(),
+        verdict: verdict(&listing.directory),
+        started: manifest.map(|manifest| manifest.started.clone()),
+    }
+}
+
+fn import_facts(listing: &ImportListing) -> Facts {
+    let stored = StoredImport::read(&listing.directory);
+    let tool = stored.as_ref().map_or("", |stored| stored.tool.program());
+    let names = stored.as_ref().map(|it| it.configurations().join(" ")).unwrap_or_default();
+    let file = listing.manifest.as_ref().map_or("", |manifest| manifest.file.name.as_str());
+    Facts {
+        text: format!("{} {tool} {file} {names}", listing.directory.id()),
+        kinds: vec!["import"],
+        verdict: None,
+        started: listing.manifest.as_ref().map(|manifest| manifest.imported.clone()),
+    }
+}
+
+/// Bytes of a file, or of all files in a folder. Links are not followed.
+fn size(path: &Path) -> u64 {
+    let Ok(found) = path.symlink_metadata() else { return 0 };
+    if !found.is_dir() {
+        return found.len();
+    }
+    let entries = path.read_dir().into_iter().flatten().flatten();
+    entries.map(|entry| size(&entry.path())).sum()
+}
+
+fn size_text(bytes: u64) -> String {
+    format!("{} MB", number(bytes as f64 / 1e6))
+}
+
+/// What may be removed.
+struct Prunable {
+    id: String,
+    path: std::path::PathBuf,
+    kind: &'static str,
+    started: String,
+    size: u64,
+}
+
+impl Prunable {
+    fn new(path: &Path, id: &str, facts: &Facts) -> Self {
+        let started = facts.started.clone().unwrap_or_default();
+        let kind = facts.kinds.last().copied().unwrap_or_default();
+        Self { id: id.to_owned(), path: path.to_owned(), kind, started, size: size(path) }
+    }
+}
+
+/// `inferometer runs prune`: shows what would be removed, asks, and removes it.
+fn prune(arguments: &PruneArguments) -> Result<ExitCode> {
+    let PruneArguments { filter, keep, yes, .. } = arguments;
+    if filter.is_empty() && keep.is_none() {
+        return Err(Failure::usage("nothing says what is to be removed")
+            .hint("name a filter or --keep: inferometer runs prune --before 30d"));
+    }
+    let store = store(&arguments.store)?;
+    let mut found = store.list()?;
+    select(&mut found, filter);
+    let is_idle = |state: &RunState| *state != RunState::Running;
+    let runs = found.runs.iter().filter(|run| is_idle(&run.state));
+    let runs = runs.map(|it| Prunable::new(it.directory.path(), it.directory.id(), &run_facts(it)));
+    let sets = found.sets.iter().filter(|set| is_idle(&set.state));
+    let sets = sets.map(|it| Prunable::new(it.directory.path(), it.directory.id(), &set_facts(it)));
+    let imports = found.imports.iter();
+    let imports =
+        imports.map(|it| Prunable::new(it.directory.path(), it.directory.id(), &import_facts(it)));
+    let mut all: Vec<Prunable> = runs.chain(sets).chain(imports).collect();
+    all.sort_by(|one, other| other.id.cmp(&one.id));
+    all.drain(..all.len().min(keep.map_or(0, |keep| keep as usize)));
+    if all.is_empty() {
+        output::talk("there is nothing to remove");
+        return Ok(ExitCode::SUCCESS);
+    }
+    let total = format!("{} of {}", size_text(all.iter().map(|it| it.size).sum()), all.len());
+    let shown = Columns::new("id", |it: &&Prunable| Cell::text(terminal_line(&it.id, 20)))
+        .left("kind", |it| Cell::text(it.kind))
+        .left("began", |it| Cell::text(it.started.get(..16).unwrap_or(&it.started)))
+        .right("size", |it| Cell::text(size_text(it.size)))
+        .table("", "", &all);
+    output::result(&table(&shown, Style::Plain))?;
+    if !yes && !is_confirmed(&total)? {
+        output::talk(&format!("nothing was removed: {total} would be; --yes removes it"));
+        return Ok(ExitCode::SUCCESS);
+    }
+    for Prunable { path, .. } in &all {
+        // It may have been resumed meanwhile.
+        let is_running = SetDirectory::at(path.clone()).state() == RunState::Running
+            || RunDirectory::at(path.clone()).state() == RunState::Running;
+        if is_running {
+            output::talk(&format!("{} is running and was kept", path.display()));
+            continue;
+        }
+        std::fs::remove_dir_all(path).map_err(|error| {
+            Failure::usage(format!("{} cannot be removed: {error}", path.display()))
+        })?;
+    }
+    output::talk(&format!("removed {total}"));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Asks on a terminal; elsewhere the answer is no.
+fn is_confirmed(total: &str) -> Result<bool> {
+    if !std::io::stdin().is_terminal() {
+        return Ok(false);
+    }
+    output::talk(&format!("remove {total} for good? [y/N]"));
+    let mut answer = String::new();
+    std::io::stdin().lock().read_line(&mut answer).map_err(Failure::from_error)?;
+    Ok(["y", "yes"].contains(&answer.trim().to_lowercase().as_str()))
+}
+
 fn known(text: Option<String>) -> Cell {
     Cell::text(text.unwrap_or_else(|| NOTHING.to_owned()))
 }
 
-fn run_table(runs: &[RunListing]) -> Table {
+fn run_table(runs: &[RunListing], sizes: bool) -> Table {
     type Row<'a> = (&'a RunListing, Option<Summary>);
     let rows = runs.iter().map(|listing| (listing, summary(listing)));
     Columns::new("run", |(listing, _): &Row<'_>| {
         Cell::text(terminal_line(listing.directory.id(), 20))
     })
-    .left("state", |(listing, _)| Cell::text(state(&listing.state).0))
-    .left("verdict", |(_, summary)| known(summary.as_ref().map(|it| it.verdict.key().to_owned())))
+    .left("verdict", |(listing, summary)| match summary {
+        Some(summary) if listing.state == RunState::Sealed => Cell::text(summary.verdict.key()),
+        Some(_) | None => Cell::text(state(&listing.state).0),
+    })
     .left("model", |(listing, _)| {
         let manifest = listing.manifest.as_ref();
-        known(manifest.map(|manifest| terminal_line(&manifest.endpoint.model, 15)))
+        let label = manifest.and_then(|manifest| manifest.spec.metadata.get("label"));
+        let name = label.or_else(|| manifest.map(|manifest| &manifest.endpoint.model));
+        known(name.map(|name| terminal_line(name, 16)))
     })
     .left("load", |(listing, _)| {
         let manifest = listing.manifest.as_ref();
         known(manifest.map(|it| load::brief(&LoadFacts::new(&it.spec.load.shape))))
     })
     .right("ok", |(_, summary)| known(summary.as_ref().map(|it| count(it.count(Outcome::Ok)))))
-    .right("TTFT p50 ms", |(_, summary)| {
+    .right("TTFT p50", |(_, summary)| {
         let ttft = |it: &Summary| it.latency_origin().ttft().p50().value_in(it).ok();
-        Cell::text(number(summary.as_ref().and_then(ttft).map(|found| found.value)))
+        let found = summary.as_ref().and_then(ttft);
+        known(found.map(|found| format!("{} ms", number(found.value))))
     })
+    .only_if(!sizes)
     .right("tok/s", |(_, summary)| {
         let output = metric::OUTPUT_THROUGHPUT.quantity();
         let value = summary.as_ref().map(|it| output.value_in(it));
         Cell::text(number(value.and_then(Result::ok).map(|found| found.value)))
     })
-    .left("", |(listing, _)| {
+    .right("size", |(listing, _)| Cell::text(size_text(size(listing.directory.path()))))
+    .only_if(sizes)
+    .left("", |(listing, summary)| {
         let simulated = listing.manifest.as_ref().and_then(|it| it.simulated.as_ref());
-        Cell::text(simulated.map_or("", |_| "simulated"))
+        // The verdict says so where there is one.
+        Cell::text(simulated.filter(|_| summary.is_none()).map_or("", |_| "simulated"))
     })
     .table("", "", rows)
 }
@@ -151,9 +352,7 @@ impl<'a> SetQuestion<'a> {
                     }
                     (None, []) => ("sweep", "as asked".to_owned()),
                     (None, [only]) => ("sweep", only.to_string()),
-                    (None, [first, .., last]) => {
-                        ("sweep", format!("{} from {first} to {last}", levels.len()))
-                    }
+                    (None, [first, .., last]) => ("sweep", format!("{first} to {last}")),
                 };
                 (kind, None, names().join(", "), levels, text)
             }
@@ -176,7 +375,7 @@ impl<'a> SetQuestion<'a> {
     }
 }
 
-fn set_table(sets: &[SetListing]) -> Table {
+fn set_table(sets: &[SetListing], sizes: bool) -> Table {
     type Row<'a> = (&'a SetListing, Option<SetQuestion<'a>>);
     let rows = sets.iter().map(|listing| {
         let manifest = listing.manifest.as_ref();
@@ -192,16 +391,21 @@ fn set_table(sets: &[SetListing]) -> Table {
     Columns::new("set", |(listing, _): &Row<'_>| {
         Cell::text(terminal_line(listing.directory.id(), 20))
     })
-    .left("state", |(listing, _)| Cell::text(state(&listing.state).0))
-    .left("verdict", |(listing, _)| known(verdict(&listing.directory)))
+    .left("verdict", |(listing, _)| {
+        let found = verdict(&listing.directory).filter(|_| listing.state == RunState::Sealed);
+        Cell::text(found.unwrap_or_else(|| state(&listing.state).0.to_owned()))
+    })
     .left("kind", of_question(title))
     // The end of an address distinguishes servers.
     .left("servers", of_question(|question| terminal_cut(&question.servers, 20, 0)))
+    .only_if(!sizes)
     .left("levels", of_question(|question| terminal_line(&question.level_text, 30)))
     .right("runs", |(listing, _)| known(set_runs(listing)))
+    .right("size", |(listing, _)| Cell::text(size_text(size(listing.directory.path()))))
+    .only_if(sizes)
     .left("", |(listing, _)| {
         let simulated = listing.manifest.as_ref().is_some_and(|manifest| manifest.simulated);
-        let simulated = simulated.then_some("simulated");
+        let simulated = simulated.then_some("simulated").filter(|_| verdict(&listing.directory).is_none());
         let notes = simulated.into_iter().chain(state(&listing.state).1);
         Cell::text(notes.collect::<Vec<_>>().join("  "))
     })
@@ -269,7 +473,7 @@ fn set_runs(listing: &SetListing) -> Option<String> {
     Some(expected.map_or_else(|| done.to_string(), |expected| format!("{done}/{expected}")))
 }
 
-fn import_table(imports: &[ImportListing]) -> Table {
+fn import_table(imports: &[ImportListing], sizes: bool) -> Table {
     type Row<'a> = (&'a ImportListing, Option<StoredImport>);
     let number = |get: fn(&StoredImport) -> usize| {
         move |(_, stored): &Row<'_>| known(stored.as_ref().map(|stored| count(get(stored) as u64)))
@@ -284,6 +488,8 @@ fn import_table(imports: &[ImportListing]) -> Table {
         })
         .right("results", number(StoredImport::results))
         .right("broken", number(StoredImport::broken))
+        .right("size", |(listing, _)| Cell::text(size_text(size(listing.directory.path()))))
+        .only_if(sizes)
         .left("configurations", |(listing, stored)| match (state(&listing.state).1, stored) {
             (Some(reason), _) => Cell::text(reason),
             (None, Some(it)) => Cell::text(terminal_line(&it.configurations().join(", "), 60)),

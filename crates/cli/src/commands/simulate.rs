@@ -22,6 +22,7 @@ use crate::arguments::{
     ExperimentArguments, PageFormat, Records, ResultArguments, SimulateArguments,
 };
 use crate::draft::{Drafted, draft};
+use crate::experiment::{self, config};
 use crate::failure::{Exit, Failure, Result};
 use crate::measurement::{Planned, Run, RunLocation};
 use crate::output;
@@ -32,18 +33,18 @@ use crate::simulation::{SimulationSummary, Simulator, Times, VirtualEngine};
 use crate::study::{Begin, StudyPlan};
 
 pub(crate) fn run(arguments: &SimulateArguments) -> Result<ExitCode> {
-    let SimulateArguments { experiment, more, results, records } = arguments;
-    play(experiment, more, results, records.unwrap_or(Records::All))
+    let SimulateArguments { experiment, results, records } = arguments;
+    play(experiment, results, records.unwrap_or(Records::All))
 }
 
-/// Plays an experiment, and `more` files after it on the same engine.
+/// Plays an experiment, or several files one after the other on the same engine.
 pub(super) fn play(
     experiment: &ExperimentArguments,
-    more: &[String],
     results: &ResultArguments,
     records: Records,
 ) -> Result<ExitCode> {
-    let mut experiments = experiments(experiment, more, results)?;
+    let mut experiments = experiments(experiment, results)?;
+    config::announce(results.quiet);
     check_flags(&experiments, results, records)?;
     if results.dry_run {
         for Experiment { spec, repeat } in &experiments {
@@ -109,15 +110,17 @@ struct Experiment {
 }
 
 /// All files as specs, checked before the first is played.
-fn experiments(
-    first: &ExperimentArguments,
-    more: &[String],
-    results: &ResultArguments,
-) -> Result<Vec<Experiment>> {
-    let others =
-        more.iter().map(|file| ExperimentArguments { place: Some(file.clone()), ..first.clone() });
+fn experiments(typed: &ExperimentArguments, results: &ResultArguments) -> Result<Vec<Experiment>> {
+    let (files, urls): (Vec<String>, Vec<String>) =
+        typed.places.iter().cloned().partition(|place| experiment::is_file(place));
+    let places = |file: Option<&String>| file.into_iter().chain(&urls).cloned().collect();
+    let mut each: Vec<Vec<String>> = files.iter().map(|file| places(Some(file))).collect();
+    if each.is_empty() {
+        each.push(places(None));
+    }
     let mut experiments: Vec<Experiment> = Vec::new();
-    for arguments in std::iter::once(first.clone()).chain(others) {
+    for places in each {
+        let arguments = ExperimentArguments { places, ..typed.clone() };
         let drafted = draft(&arguments)?;
         let spec = virtual_spec(&drafted, drafted.spec.clone())?;
         let spec = with_enough_requests(spec, &drafted.spec, results)?;

@@ -41,9 +41,9 @@ pub(crate) fn run(arguments: &UiArguments) -> Result<ExitCode> {
     let url = format!("http://{}/", server.address());
     output::result(&format!("{url}\n"))?;
     if arguments.open
-        && let Err(failure) = open_in_browser(Path::new(&url))
+        && let Err(why) = open_in_browser(Path::new(&url))
     {
-        output::talk(&format!("warning: {}", failure.message()));
+        output::talk(&format!("no browser was opened: {why}"));
     }
     server.serve(settings, Box::new(StoredReader), &stopper).map_err(Failure::from_error)?;
     Ok(interruption.exit().map_or(ExitCode::SUCCESS, ExitCode::from))

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use inferometer_analysis::{Summary, Verdict, summarize};
 use inferometer_report::escape::terminal;
 use inferometer_store::{
-    ImportDirectory, RunDirectory, SetDirectory, StoreError, Stored, StoredRun,
+    ImportDirectory, RunDirectory, RunState, SetDirectory, StoreError, Stored, StoredRun,
 };
 use inferometer_study::play;
 use serde_json::Value;
@@ -45,6 +45,18 @@ pub(crate) fn run(arguments: &StoredRunArguments) -> Result<ExitCode> {
 
 fn find(arguments: &StoredRunArguments) -> Result<Stored> {
     store(&arguments.store)?.find(&arguments.run).map_err(Failure::from_usage)
+}
+
+/// A run to recover: `latest` is the newest one that is not finished, or else the newest.
+fn find_broken(arguments: &StoredRunArguments) -> Result<Stored> {
+    let is_run = |found: &Stored| matches!(found, Stored::Run(_));
+    let is_broken = |found: &Stored| match found {
+        Stored::Run(run) => run.state() == RunState::Unfinished,
+        Stored::Set(_) | Stored::Import(..) => false,
+    };
+    let store = store(&arguments.store)?;
+    let found = store.find_usable(&arguments.run, is_broken);
+    found.or_else(|_| store.find_usable(&arguments.run, is_run)).map_err(Failure::from_usage)
 }
 
 fn verify_run(directory: &RunDirectory, page: Option<PageFormat>) -> Result<Finding> {
@@ -251,7 +263,7 @@ fn verify_import(import: &ImportDirectory, page: Option<PageFormat>) -> Result<F
     }
     match page {
         None => {}
-        Some(PageFormat::Page) => output::result(&mapped.page())?,
+        Some(PageFormat::Page | PageFormat::Full) => output::result(&mapped.page())?,
         Some(PageFormat::Json) => output::result(&format!("{:#}\n", mapped.json()?))?,
         Some(PageFormat::Vllm) => output::result(&mapped.blocks())?,
     }
@@ -270,7 +282,7 @@ pub(crate) fn recover(arguments: &StoredRunArguments) -> Result<ExitCode> {
         Failure::usage(format!("{what}: what is not whole is measured again, not recovered"))
             .hint(format!("resume with: {}", play::resume_command(set)))
     };
-    let directory = match find(arguments)? {
+    let directory = match find_broken(arguments)? {
         Stored::Run(directory) if !directory.id().contains('/') => directory,
         Stored::Run(point) => {
             let set = point.path().parent().and_then(Path::parent).unwrap_or(point.path());

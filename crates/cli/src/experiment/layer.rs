@@ -138,6 +138,11 @@ pub(super) fn prune(tree: &mut Value) {
 pub(crate) struct Origins(pub(super) BTreeMap<String, String>);
 
 impl Origins {
+    /// Whether a value was written in a file.
+    pub(crate) fn has(&self, path: &str) -> bool {
+        self.0.contains_key(path)
+    }
+
     /// A failure at a value, which names where it was written, or the nearest table around it.
     pub(crate) fn failure(&self, path: &str, what: &str) -> Failure {
         let mut around = Some(path);

@@ -1,9 +1,10 @@
 //! The experiment file, and how it is put together with flags.
 //!
-//! Three layers say what is measured: the file, then `--set`, then flags; the upper one wins. All
-//! are trees of the same shape, the one that the schema describes, so that whatever a file can say
-//! a flag can change.
+//! Layers say what is measured: configuration that was found, the file, then `--set`, then flags; the
+//! upper one wins. All are trees of the same shape, the one that the schema describes, so that whatever
+//! a file can say a flag can change.
 
+pub(crate) mod config;
 pub(crate) mod file;
 mod layer;
 pub(crate) mod schema;
@@ -24,8 +25,23 @@ pub(crate) use schema::{Lists, nearest};
 /// All that was typed, still to be laid over something or read. `server` is a file that says which
 /// server is meant, and nothing else.
 pub(crate) fn said(arguments: &ExperimentArguments, server: Option<&Path>) -> Result<Layer> {
+    said_over(arguments, server, config::layer(arguments, None)?)
+}
+
+/// The same beside a suite, whose workloads no configuration may change.
+pub(crate) fn said_of_server(arguments: &ExperimentArguments) -> Result<Layer> {
+    said_over(arguments, None, config::layer(arguments, Some(config::SERVER_TABLES))?)
+}
+
+fn said_over(
+    arguments: &ExperimentArguments,
+    server: Option<&Path>,
+    mut said: Layer,
+) -> Result<Layer> {
     let (file, url) = places(arguments)?;
-    let mut said = file.map(|path| file::read_named(&path)).transpose()?.unwrap_or_default();
+    if let Some(path) = file {
+        said.lay(file::read_named(&path)?)?;
+    }
     if let Some(path) = server {
         said.lay(server_of(path)?)?;
     }
@@ -33,6 +49,8 @@ pub(crate) fn said(arguments: &ExperimentArguments, server: Option<&Path>) -> Re
         said.lay(file::read_sets(&arguments.sets, &schema::document())?)?;
     }
     said.lay(flags(arguments, url)?)?;
+    config::check_key(&said, arguments)?;
+    config::remember(&said);
     Ok(said)
 }
 
@@ -41,7 +59,8 @@ pub(crate) fn said(arguments: &ExperimentArguments, server: Option<&Path>) -> Re
 pub(crate) fn first_said(arguments: &ExperimentArguments) -> Result<Option<String>> {
     let file = arguments.experiment.as_ref().map(|_| "--experiment".to_owned());
     let set = arguments.sets.first().map(|_| "--set".to_owned());
-    if let Some(said) = arguments.place.clone().or(file).or(set) {
+    let url = arguments.url.as_ref().map(|_| "--url".to_owned());
+    if let Some(said) = arguments.places.first().cloned().or(file).or(set).or(url) {
         return Ok(Some(said));
     }
     let mut bare = arguments.clone();
@@ -72,16 +91,23 @@ fn server_of(path: &Path) -> Result<Layer> {
     }
 }
 
-/// The positional argument is a URL or a file: the file and the URL that were named.
+/// Positional arguments are a URL and a file, in any order: the file and the URL that were named.
 fn places(arguments: &ExperimentArguments) -> Result<(Option<PathBuf>, Option<String>)> {
-    match (&arguments.place, arguments.experiment.clone()) {
-        (Some(place), Some(named)) if is_file(place) => Err(Failure::usage(format!(
-            "{place} and --experiment {} are both experiment files; give one",
-            named.display()
-        ))),
-        (Some(place), None) if is_file(place) => Ok((Some(place.into()), None)),
-        (url, named) => Ok((named, url.clone())),
+    let (files, mut urls): (Vec<String>, Vec<String>) =
+        arguments.places.iter().cloned().partition(|place| is_file(place));
+    urls.extend(arguments.url.clone());
+    let named = arguments.experiment.iter().map(|path| format!("--experiment {}", path.display()));
+    let files: Vec<String> = files.into_iter().chain(named).collect();
+    if let [first, second, ..] = &files[..] {
+        let what = format!("{first} and {second} are both experiment files; give one");
+        return Err(Failure::usage(what));
     }
+    if let [first, second, ..] = &urls[..] {
+        return Err(Failure::usage(format!("{first} and {second} are two servers; give one"))
+            .hint("several are measured side by side by: inferometer sweep --target NAME=URL"));
+    }
+    let file = arguments.places.iter().find(|place| is_file(place)).map(PathBuf::from);
+    Ok((file.or_else(|| arguments.experiment.clone()), urls.pop()))
 }
 
 /// Whether a place is an experiment file and not a URL.
@@ -105,13 +131,18 @@ fn flags(arguments: &ExperimentArguments, url: Option<String>) -> Result<Layer> 
     if let Some(step) = arguments.tables.engine.step {
         tree["engine"]["step"] = step.write().into();
     }
+    if let Some(time) = &arguments.max_seconds {
+        tree["load"]["duration"] = time.write().into();
+    }
     if arguments.no_stream {
         tree["workload"]["stream"] = false.into();
     }
     if !arguments.slos.is_empty() {
         tree["slo"]["slos"] = json!(arguments.slos);
     }
-    tree["metadata"] = Value::Object(facts(&arguments.facts)?);
+    let label = arguments.label.iter().map(|label| format!("label={label}"));
+    tree["metadata"] =
+        Value::Object(facts(&arguments.facts.iter().cloned().chain(label).collect::<Vec<_>>())?);
     layer::prune(&mut tree);
     schema::check(&tree, &schema::document(), "", Lists::InOrder).map_err(|(path, what)| {
         let flag = flag_at(&path).unwrap_or_else(|| "a flag".to_owned());

@@ -208,7 +208,11 @@ fn every_example_is_a_whole_spec() {
         let is_matrix =
             path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"matrix-"));
         if !is_matrix && path.extension().is_some_and(|extension| extension == "toml") {
-            spec(&[&path.to_string_lossy()]);
+            let text = std::fs::read_to_string(&path).unwrap();
+            let server = if text.contains("[deploy]") { None } else { Some("http://h:1") };
+            let name = path.to_string_lossy();
+            let words: Vec<&str> = std::iter::once(&*name).chain(server).collect();
+            spec(&words);
             count += 1;
         }
     }
@@ -247,7 +251,7 @@ fn the_examples_are_what_they_say() {
     assert_eq!((built_in.api, &built_in.load), (completions.api, &completions.load));
     assert_eq!(completions.workload.body.fields["temperature"], 0.7);
     assert_eq!(completions.api.name(), "completions");
-    let methodology = drafted(&[&example_file("r4-methodology.toml")]);
+    let methodology = drafted(&[&example_file("r4-methodology.toml"), "http://h:1"]);
     let cool_down = std::time::Duration::from_mins(1);
     assert_eq!(
         (methodology.repetition.runs.get(), methodology.repetition.cool_down),

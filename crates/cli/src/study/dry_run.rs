@@ -42,7 +42,7 @@ pub(super) fn outline(plan: &StudyPlan, results: &ResultArguments) -> Result<Str
     let outline = Outline::new(plan, price, &session, true)?;
     Ok(match results.page.format() {
         PageFormat::Json => format!("{:#}\n", outline.to_json()),
-        PageFormat::Page | PageFormat::Vllm => outline.page(),
+        PageFormat::Page | PageFormat::Full | PageFormat::Vllm => outline.page(),
     })
 }
 

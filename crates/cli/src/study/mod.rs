@@ -186,6 +186,7 @@ impl<'a> Begin<'a> {
     /// Checks a study and shows its outline, or creates its set and measures it.
     pub(crate) fn run(self, mut plan: StudyPlan) -> Result<ExitCode> {
         let Self { is_virtual, results, .. } = self;
+        experiment::config::announce(results.quiet);
         let secrets = std::mem::take(&mut plan.secrets);
         let mut backend = if is_virtual {
             Backend::Virtual
@@ -272,7 +273,8 @@ impl Resume<'_> {
             let message = format!("--resume needs a set of runs, and {} is {what}", self.name);
             Err(Failure::usage(message).hint(hint))
         };
-        let set = match store.find(self.name).map_err(Failure::from_usage)? {
+        let is_set = |found: &Stored| matches!(found, Stored::Set(_));
+        let set = match store.find_usable(self.name, is_set).map_err(Failure::from_usage)? {
             Stored::Set(set) => set,
             Stored::Run(_) => {
                 return no_set("one run", "finish a run that crashed with `inferometer recover`");
@@ -389,7 +391,7 @@ fn conclude(
     let verdict = exit_code(result, &runs, results.strict);
     let exit = verdict.or_else(|| requirements.exit(&outcomes));
     let has_report = matches!(question, Question::Suite(_) | Question::Matrix(_));
-    let mut report = if has_report { write_report(&of_set) } else { None };
+    let mut report = write_report(&of_set);
     show(summary, &files_with(set, report.clone()), &outcomes, results.page.format())?;
     let written = requirements.write_files(&[Judged { runs, results: Vec::new(), outcomes }]);
     let mut exit = exit.max(written);
@@ -407,6 +409,7 @@ fn conclude(
     }
     if let Some(page) = &report {
         session.talk(&format!("report: {}", page.display()));
+        session.talk(&format!("show it with: inferometer report {} --open", set.path().display()));
     }
     // A missing report counts only where nothing graver happened.
     let exit = exit.or_else(|| (has_report && report.is_none()).then_some(Exit::Internal));
@@ -443,7 +446,10 @@ fn write_report(of_set: &SetPage<'_>) -> Option<PathBuf> {
         Question::Repeat | Question::Sweep(_) | Question::Suite(_) => Ok(()),
     };
     let data = PageData::from_set(of_set.summary, of_set.points);
-    let written = table.and_then(|()| report_files::write_all(folder, &of_set.document(), &data));
+    let is_published =
+        of_set.manifest.study.suite().is_some() || of_set.manifest.study.matrix().is_some();
+    let write = if is_published { report_files::write_all } else { report_files::write_html };
+    let written = table.and_then(|()| write(folder, &of_set.document(), &data));
     written
         .inspect_err(|failure| {
             let (why, set) = (terminal(failure.message()), folder.display());
@@ -464,7 +470,7 @@ pub(crate) fn show(
 ) -> Result<()> {
     output::result(&match format {
         PageFormat::Json => json::render(summary, files, required),
-        PageFormat::Page | PageFormat::Vllm => {
+        PageFormat::Page | PageFormat::Full | PageFormat::Vllm => {
             let mut page = render(summary, files, style());
             let section = requirements(required, style());
             if !section.is_empty() {

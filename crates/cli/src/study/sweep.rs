@@ -7,9 +7,10 @@ use std::path::PathBuf;
 
 use inferometer_analysis::check_slos;
 use inferometer_model::endpoint::BaseUrlError;
-use inferometer_model::spec::{Extent, LoadShape, LoadTable, PerSecond, Slo};
+use inferometer_model::spec::{Extent, LoadShape, LoadTable, PerSecond, Rate, Slo};
 use inferometer_model::study::{
     Condition, Dimension, Fine, Level, Question, RunOrder, Search, StudySpec, Sweep,
+    requests_at_once,
 };
 use inferometer_model::whole::to_u32;
 use inferometer_model::{BaseUrl, Spec, SpecDraft};
@@ -72,7 +73,8 @@ pub(crate) fn plan(arguments: &SweepArguments) -> Result<StudyPlan> {
     let plan = StudyPlan::new(Question::Sweep(sweep), conditions, repetition, order);
     let note = "the levels are sorted, each once".to_owned();
     let note = (!sorted.was_sorted).then_some(note);
-    let notes = note.into_iter().chain(few_waves(&plan.study)).collect();
+    let notes =
+        note.into_iter().chain(few_waves(&plan.study)).chain(at_once(&plan.study)).collect();
     Ok(StudyPlan { restart_timeout, notes, ..plan })
 }
 
@@ -146,6 +148,24 @@ fn waves(drafted: &Drafted, dimension: Dimension) -> Result<Option<NonZeroU32>> 
         (None, Dimension::Concurrency) if !has_length => Ok(NonZeroU32::new(10)),
         (None, Dimension::Rate | Dimension::Concurrency) => Ok(None),
     }
+}
+
+/// A note on an unlimited rate among levels that have a duration.
+fn at_once(study: &StudySpec) -> Option<String> {
+    let Extent::Duration(duration) = study.conditions.first()?.spec.load.extent else {
+        return None;
+    };
+    let LoadShape::Open { rate: Rate::Unlimited, cap: None, .. } =
+        known_specs(study).pop()?.load.shape
+    else {
+        return None;
+    };
+    let requests = requests_at_once(&study.sweep()?.levels, duration)?;
+    Some(format!(
+        "at an unlimited rate {requests} requests are sent at once, as many as the highest rate sends \
+         in {}",
+        Written(duration).write()
+    ))
 }
 
 /// A note on a level that is so short that it mostly fills and drains.
@@ -240,7 +260,17 @@ pub(super) fn spec_at_levels(
 ) -> Result<Spec> {
     let mut first = None;
     for level in levels {
+        let at_once = drafted.spec.load.duration.and_then(|it| requests_at_once(levels, it.0));
         let load = load_at(&drafted.spec.load, *level, waves, least);
+        // All leaves at once, so that a duration means nothing.
+        let is_endless =
+            *level == Level::Unlimited && load.requests.is_none() && load.max_concurrency.is_none();
+        let load = match at_once.filter(|_| is_endless) {
+            Some(requests) => {
+                LoadTable { requests: Some(requests.get()), duration: None, until: None, ..load }
+            }
+            None => load,
+        };
         let draft = SpecDraft { load, ..drafted.spec.clone() };
         let spec =
             if simulated { virtual_spec(drafted, draft)? } else { drafted.resolve_as(draft)? };
@@ -479,7 +509,9 @@ enum TargetLocation {
 
 /// The drafts of the servers that `--target NAME=WHERE` names.
 fn drafts(arguments: &ExperimentArguments, typed: &[String]) -> Result<Vec<(String, Drafted)>> {
-    if let Some(url) = arguments.place.as_ref().filter(|place| place.contains("://")) {
+    if let Some(url) =
+        arguments.places.iter().chain(&arguments.url).find(|place| place.contains("://"))
+    {
         return Err(Failure::usage(format!("{url} and --target cannot be combined"))
             .hint(format!("name it like the other servers: --target NAME={url}")));
     }

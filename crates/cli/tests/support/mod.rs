@@ -34,6 +34,8 @@ pub(crate) fn inferometer() -> Command {
     command.env("XDG_CACHE_HOME", "/nonexistent");
     // Sets that one process of a test begins another may resume.
     command.env("XDG_STATE_HOME", env!("CARGO_TARGET_TMPDIR"));
+    // Nor may a file or variable that configures inferometer.
+    command.env("INFEROMETER_NO_CONFIG", "1");
     command.env("NO_COLOR", "1");
     command
 }

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use schemars::{Schema, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::text::{Grammar, read_any};
+use super::text::{Grammar, count, read_any};
 use super::workload::TOKENS_MAX;
 use crate::whole::to_u32;
 
@@ -164,9 +164,9 @@ fn parse(text: &str) -> Option<Lengths> {
     if let Some((mean, share)) = text.split_once('±').or_else(|| text.split_once("+-")) {
         let per_cent: f64 = share.trim().strip_suffix('%')?.trim().parse().ok()?;
         let share = as_written(per_cent) / 100.0;
-        return Some(Lengths::Around { mean: mean.trim().parse().ok()?, share });
+        return Some(Lengths::Around { mean: count(mean).ok()?, share });
     }
-    text.parse().ok().map(Lengths::Fixed)
+    count(text).ok().map(Lengths::Fixed)
 }
 
 fn pair<A: FromStr, B: FromStr>(text: &str, separator: &str) -> Option<(A, B)> {

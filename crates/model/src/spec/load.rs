@@ -33,6 +33,7 @@ const ARRIVALS_MAX: f64 = 1e8;
 #[command(next_help_heading = "Load")]
 pub struct LoadTable {
     /// Closed loop: keep this many requests in flight [default: 8]
+    #[arg(short = 'c')]
     #[schemars(range(min = 1, max = 1_000_000))]
     pub concurrency: Option<u32>,
     /// Closed loop: pause of each user after a reply, such as 2s [default: none]
@@ -42,6 +43,7 @@ pub struct LoadTable {
     pub think: Option<ThinkKind>,
     /// Open loop: send this many requests per second, whatever is in flight; `inf` sends all at
     /// once
+    #[arg(short = 'r', visible_aliases = ["request-rate", "rps"])]
     pub rate: Option<PerSecond>,
     /// Open loop: a rate that changes, such as 2..20:60s or 2..20:60s,20..5:30s; after its last
     /// segment it stays as it ended
@@ -66,6 +68,7 @@ pub struct LoadTable {
     pub ticks: Option<Ticks>,
     /// Stop after this many requests [default: 100, or ten for each slot of a closed loop if that is
     /// more; a ramp or a trace is played to its end]
+    #[arg(short = 'n', visible_alias = "num-prompts")]
     #[schemars(range(min = 1, max = 1_000_000_000))]
     pub requests: Option<u64>,
     /// Stop releasing requests after this time, such as 30s or 5m

@@ -30,6 +30,7 @@ pub struct TargetTable {
     /// API to speak [default: chat]
     pub api: Option<Api>,
     /// Model to ask for [default: the first that /v1/models lists]
+    #[arg(short = 'm')]
     pub model: Option<String>,
     /// File that holds the API key; else the variable `OPENAI_API_KEY` is used
     pub api_key_file: Option<PathBuf>,

@@ -17,6 +17,7 @@ use crate::endpoint::Api;
 use crate::observations::Connections;
 use crate::study::{Prompts, RunOrder, StopAt, Strategy};
 use crate::variant_name;
+use crate::whole::to_u64;
 
 /// How a kind of value is written as text.
 pub trait Grammar: Clone + Send + Sync + Sized + 'static {
@@ -115,22 +116,68 @@ written_as_text!([T: Grammar] Written<T>, [] PerSecond, [] Ramp, [] CoreList, []
 written_as_text!([] DevicesAsked, [] Price);
 schema_of_grammar!([] Lengths);
 
+/// A number as people write it: `0.5`, `1_000`, `1,000`, `2k` or `1.5m`, where k is a thousand, m a
+/// million and g a thousand million.
+pub fn number(text: &str) -> Option<f64> {
+    let text = text.trim();
+    let (digits, factor) = match text.as_bytes().last()? {
+        b'k' | b'K' => (&text[..text.len() - 1], 1e3),
+        b'm' | b'M' => (&text[..text.len() - 1], 1e6),
+        b'g' | b'G' => (&text[..text.len() - 1], 1e9),
+        _ => (text, 1.0),
+    };
+    let mut groups = digits.split('.').next()?.split(',');
+    let first = groups.next()?;
+    // Commas separate thousands, and nothing else.
+    let is_grouped = groups.all(|group| group.len() == 3 && 0 < first.len() && first.len() < 4);
+    let plain = digits.replace(['_', ','], "");
+    plain.parse::<f64>().ok().filter(|_| is_grouped).map(|number| number * factor)
+}
+
+/// A whole number as people write it: `8`, `1_000`, `1,000`, `2k` or `1.5m`.
+///
+/// # Errors
+/// The message says how a whole number is written, or what is the highest one.
+pub fn count<T: TryFrom<u64>>(text: &str) -> Result<T, String> {
+    /// From here on, not every whole number is exact in a float.
+    const EXACT_MAX: f64 = 9e15;
+    let is_whole = |number: &f64| (0.0..=EXACT_MAX).contains(number) && number.fract() == 0.0;
+    let plain = text.trim().replace('_', "");
+    let short = || number(text).filter(is_whole).map(to_u64);
+    let found = plain.parse::<u64>().ok().or_else(short).ok_or_else(|| {
+        format!("`{text}` is not a whole number; write it as 8, 1000, 1_000, 2k or 1.5m")
+    })?;
+    T::try_from(found).map_err(|_| format!("`{text}` is too large"))
+}
+
 impl Grammar for Duration {
     fn read(text: &str) -> Result<Self, String> {
-        let wanted = || format!("`{text}` is not a duration; write it as 500ms, 30s, 2m or 1h");
-        let unit_at = text.find(|c: char| c.is_ascii_alphabetic()).ok_or_else(wanted)?;
-        let (number, unit) = text.split_at(unit_at);
-        let number: f64 = number.trim().parse().map_err(|_| wanted())?;
-        let seconds = match unit {
-            "us" => number / 1e6,
-            "ms" => number / 1e3,
-            "s" => number,
-            "m" | "min" => number * 60.0,
-            "h" => number * 3_600.0,
-            _ => return Err(wanted()),
-        };
-        if seconds < 0.0 {
-            return Err(format!("`{text}` is negative; a duration must not be negative"));
+        let wanted =
+            || format!("`{text}` is not a duration; write it as 500ms, 30s, 1.5m, 1h or 1h30m");
+        let (mut rest, mut seconds) = (text.trim(), 0.0);
+        while !rest.is_empty() {
+            let unit_at = rest.find(|c: char| c.is_ascii_alphabetic()).ok_or_else(wanted)?;
+            let (number, behind) = rest.split_at(unit_at);
+            let ends_at = behind.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(behind.len());
+            let (unit, behind) = behind.split_at(ends_at);
+            let number: f64 = number.trim().parse().map_err(|_| wanted())?;
+            if number < 0.0 {
+                return Err(format!("`{text}` is negative; a duration must not be negative"));
+            }
+            seconds += number
+                * match unit {
+                    "us" => 1e-6,
+                    "ms" => 1e-3,
+                    "s" | "sec" => 1.0,
+                    "m" | "min" => 60.0,
+                    "h" => 3_600.0,
+                    "d" => 86_400.0,
+                    _ => return Err(wanted()),
+                };
+            rest = behind.trim_start();
+        }
+        if text.trim().is_empty() {
+            return Err(wanted());
         }
         Duration::try_from_secs_f64(seconds).map_err(|_| wanted())
     }
@@ -142,7 +189,7 @@ impl Grammar for Duration {
     fn schema() -> Schema {
         json_schema!({
             "type": "string",
-            "pattern": r"^ *[0-9.]+ *(us|ms|s|m|min|h)$",
+            "pattern": r"^ *([0-9.]+ *(us|ms|s|sec|m|min|h|d) *)+$",
             "examples": ["500ms", "30s", "2m"],
         })
     }
@@ -156,7 +203,7 @@ impl Grammar for PerSecond {
     fn read(text: &str) -> Result<Self, String> {
         match text.trim().to_ascii_lowercase().as_str() {
             "inf" | "unlimited" => Ok(Self(f64::INFINITY)),
-            number => number.parse().map(Self).map_err(|_| {
+            rate => number(rate).map(Self).ok_or_else(|| {
                 let how = "write requests per second, such as 20 or 0.5, or inf";
                 format!("`{text}` is not a rate; {how}")
             }),
@@ -428,6 +475,41 @@ mod tests {
         let written = once.0.write();
         let again: Written<T> = serde_json::from_value(serde_json::json!(written)).unwrap();
         assert_eq!(again.0.write(), written, "typed {text}");
+    }
+
+    #[test]
+    fn numbers_and_times_are_read_as_people_write_them() {
+        for (text, wanted) in [
+            ("8", 8),
+            ("1_000", 1_000),
+            ("1,000", 1_000),
+            ("12,345,678", 12_345_678),
+            ("2k", 2_000),
+            ("1.5m", 1_500_000),
+            ("2M", 2_000_000),
+            ("1e3", 1_000),
+            (" 7 ", 7),
+            ("18446744073709551615", u64::MAX),
+        ] {
+            assert_eq!(count::<u64>(text), Ok(wanted), "{text}");
+        }
+        for wrong in ["", "k", "1.5", "-1", "1,00", "1,0000", ",5", "ten", "0.5k5", "inf", "nan"] {
+            assert!(count::<u64>(wrong).unwrap_err().contains("2k"), "{wrong}");
+        }
+        assert_eq!(count::<u16>("70k"), Err("`70k` is too large".to_owned()));
+        assert_eq!(PerSecond::read("1.5k").map(|rate| rate.write()), Ok("1500".to_owned()));
+        for (text, seconds) in [
+            ("90s", 90.0),
+            ("1.5m", 90.0),
+            ("1h30m", 5_400.0),
+            ("2 min 5 sec", 125.0),
+            ("1d", 86_400.0),
+        ] {
+            assert_eq!(Duration::read(text), Ok(Duration::from_secs_f64(seconds)), "{text}");
+        }
+        for wrong in ["", "30", "s", "1h30", "-1s", "5x", "1e3s"] {
+            assert!(Duration::read(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

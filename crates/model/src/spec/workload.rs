@@ -61,10 +61,10 @@ pub struct SourceTable {
     /// Prompt length, an estimate without a tokenizer: a number or a distribution, such as
     /// 512±20%, uniform:256..1024, normal:512,128, lognormal:512,0.8, zipf:1.2,16..4096 or
     /// histogram:128=3,512=1 [default: 512]
-    #[arg(long, value_name = "LENGTHS")]
+    #[arg(long, visible_alias = "isl", value_name = "LENGTHS")]
     pub input_tokens: Option<Lengths>,
     /// Answer length to ask for, as --input-tokens [default: 128, or what the data says]
-    #[arg(long, value_name = "LENGTHS")]
+    #[arg(long, visible_alias = "osl", value_name = "LENGTHS")]
     pub output_tokens: Option<Lengths>,
     /// Length of the prefix that prompts share, so that a prefix cache can help [default: 0]
     #[schemars(range(max = 16_000_000))]
@@ -605,8 +605,8 @@ impl SourceTable {
         // Prompts as the other client draws them have one prefix for all.
         let has_prefixes = self.prefix_tokens.is_some_and(|tokens| 0 < tokens) && !is_vllm_random;
         let is_whole = dataset_kind.is_some_and(|kind| kind != DatasetKind::Directory);
-        let own = "prompts of our own";
-        let own_prefix = "--prefix-tokens of prompts of our own";
+        let own = "synthetic prompts (no --prompt, --dataset, --trace or --plan)";
+        let own_prefix = "--prefix-tokens of synthetic prompts";
         let stray = [
             (has_input && (self.prompt.is_some() || has_own_lengths), "--input-tokens", own),
             (has_input && is_whole, "--input-tokens", "a --dataset of the kind directory"),

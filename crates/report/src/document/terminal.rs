@@ -1,4 +1,4 @@
-//! A document as a page of a terminal, at most [`PAGE_WIDTH`] columns wide.
+//! A document as a page of a terminal, at most [`page_width`] columns wide.
 //!
 //! A table that is too wide is written in several parts with the same first column. Charts over
 //! loads become bars, and other charts their finding. Folded blocks are left out: files have them.
@@ -14,15 +14,13 @@ use super::{
 use crate::chart::{Chart, Lines, Plot};
 use crate::escape::{terminal, terminal_ends};
 use crate::fmt::setting;
-use crate::lines::{PAGE_WIDTH, broken, hanging};
+use crate::lines::{broken, hanging, page_width};
 use crate::terminal::{Ink, Style};
 
 /// Columns of the longest bar.
 const BAR_WIDTH: u32 = 30;
 /// A column of text is not cut to less than this.
 const TEXT_MIN: usize = 12;
-/// A table that is only this much wider than the page is neither cut nor split.
-const TOLERANCE: usize = 4;
 
 /// The whole page, without trailing spaces.
 pub fn render(document: &Document, style: Style) -> String {
@@ -186,7 +184,7 @@ fn plain(text: &[Span]) -> String {
 
 fn painted(text: &str, indent: usize, ink: Ink, style: Style) -> String {
     let line = |line: String| format!("{:indent$}{}\n", "", style.paint(ink, &line));
-    broken(text, PAGE_WIDTH - indent).into_iter().map(line).collect()
+    broken(text, page_width() - indent).into_iter().map(line).collect()
 }
 
 /// A table with its caption, its notes and the reasons for what is marked in it.
@@ -221,13 +219,13 @@ fn cell_texts(table: &Table) -> Vec<Vec<String>> {
 
 /// The columns that fit beside each other; the first column begins each part.
 fn parts(widths: &[usize]) -> Vec<Vec<usize>> {
-    if total_width(widths) <= PAGE_WIDTH + TOLERANCE {
+    if total_width(widths) <= page_width() {
         return vec![(0..widths.len()).collect()];
     }
     let mut parts: Vec<Vec<usize>> = vec![Vec::new()];
     let mut used = 0;
     for (column, width) in widths.iter().enumerate() {
-        if 1 < column && PAGE_WIDTH < used + width + 2 {
+        if 1 < column && page_width() < used + width + 2 {
             parts.push(vec![0]);
             used = widths[0] + 2;
         }
@@ -262,7 +260,7 @@ fn columns(
         let mut used = 2;
         for column in part.iter().copied() {
             let (Some(cell), Some(text)) = (row.get(column), texts.get(column)) else { continue };
-            let room = PAGE_WIDTH.saturating_sub(used).max(TEXT_MIN);
+            let room = page_width().saturating_sub(used).max(TEXT_MIN);
             if column == last && is_text(column) && room < text.chars().count() {
                 line = hanging(&line, used, text);
                 line.pop();
@@ -324,13 +322,13 @@ fn widths(columns: &[Column], rows: &[Vec<String>]) -> Vec<usize> {
         cells.chain([own.title.as_str()]).map(|text| text.chars().count()).max().unwrap_or(0)
     };
     let mut widths: Vec<usize> = columns.iter().enumerate().map(width).collect();
-    if total_width(&widths) <= PAGE_WIDTH + TOLERANCE {
+    if total_width(&widths) <= page_width() {
         return widths;
     }
     let last = columns.len().saturating_sub(1);
     if columns.last().is_some_and(|column| column.align == Align::Left) {
         let before: usize = widths[..last].iter().map(|width| width + 2).sum();
-        let room = PAGE_WIDTH.saturating_sub(2 + before).max(TEXT_MIN * 2);
+        let room = page_width().saturating_sub(2 + before).max(TEXT_MIN * 2);
         widths[last] = widths[last].min(room);
     }
     loop {
@@ -342,7 +340,7 @@ fn widths(columns: &[Column], rows: &[Vec<String>]) -> Vec<usize> {
         let size = |column: &usize| if *column == 0 { 0 } else { widths[*column] };
         let widest = (0..columns.len()).filter(is_wide).max_by_key(size);
         match widest {
-            Some(column) if PAGE_WIDTH < all => widths[column] -= 1,
+            Some(column) if page_width() < all => widths[column] -= 1,
             _ => return widths,
         }
     }
@@ -364,6 +362,7 @@ fn notes(table: &Table, style: Style) -> String {
 mod tests {
     use super::*;
     use crate::document::{Columns, plain as words};
+    use crate::lines::PAGE_WIDTH;
 
     #[test]
     fn numbers_are_aligned_to_the_right_and_long_texts_are_broken_below_themselves() {

@@ -51,11 +51,11 @@ pub fn shape(load: &LoadFacts, unit: Unit) -> String {
     format!("open loop, {rate}{cap}")
 }
 
-/// The load in a column: `8 in flight`, `20/s`, `2 to 20/s ≤64` with a cap.
+/// The load in a column: `c=8`, `20/s`, `2 to 20/s ≤64` with a cap.
 pub fn brief(load: &LoadFacts) -> String {
     let (rate, cap) = match load {
         LoadFacts::Closed { concurrency, .. } => {
-            return format!("{} in flight", count((*concurrency).into()));
+            return format!("c={}", count((*concurrency).into()));
         }
         LoadFacts::Open { rate, max_concurrency, .. } => (rate, *max_concurrency),
     };

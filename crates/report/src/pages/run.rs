@@ -40,6 +40,29 @@ pub fn run_brief(summary: &Summary, files: &Files, required: &[RequirementOutcom
     Document { sections, ..opening(summary, brief_subject(summary)) }
 }
 
+/// The first screen for a terminal: the verdict, the latencies and rates that are compared most, and
+/// what is wrong. The rest is on the page of [`run_brief`].
+pub fn run_summary(summary: &Summary, files: &Files, required: &[RequirementOutcome]) -> Document {
+    /// More warnings are counted.
+    const WARNINGS_MAX: usize = 2;
+    let mut sections: Vec<Section> = requirements::page_section(required).into_iter().collect();
+    let metrics = [latencies(summary, Detail::Summary), numbers(summary, Detail::Summary)];
+    sections.push(section("metrics", "", metrics));
+    sections.extend(slos(summary));
+    sections.extend(validity::failures(&[Row::from_run(summary)], Detail::Brief));
+    let mut checks = checked(summary);
+    let more = summary.warnings.len().saturating_sub(WARNINGS_MAX);
+    checks.blocks.truncate(WARNINGS_MAX);
+    if 0 < more {
+        checks
+            .blocks
+            .push(Block::paragraph(format!("and {}", counted(more as u64, "more warning"))));
+    }
+    let whole = format!("inferometer verify {} --full", named(files));
+    sections.extend([checks, stored_and(files, Some(whole))]);
+    Document { sections, ..opening(summary, brief_subject(summary)) }
+}
+
 /// Verdict, SLOs, failures, warnings and files alone, for output that has no room for them.
 pub fn run_reservations(summary: &Summary, files: &Files) -> Document {
     let failures = validity::failures(&[Row::from_run(summary)], Detail::Brief);
@@ -238,15 +261,20 @@ const STATISTICS: [Statistic; 6] = [MEAN, P50, P90, P95, P99, MAX];
 /// A terminal shows the metrics of this kind of load without the maximum, and their intervals in
 /// separate lines.
 fn latencies(summary: &Summary, detail: Detail) -> Table {
-    let is_brief = detail == Detail::Brief;
-    let statistics = if is_brief { &STATISTICS[..5] } else { &STATISTICS[..] };
+    let (is_brief, is_summary) = (detail != Detail::Full, detail == Detail::Summary);
+    let statistics = match detail {
+        Detail::Full => &STATISTICS[..],
+        Detail::Brief => &STATISTICS[..5],
+        Detail::Summary => &[MEAN, P50, P90, P99],
+    };
     let mut rows = Vec::new();
-    let mut notes: Vec<String> = summary.intervals_withheld.iter().map(withheld).collect();
+    let why = summary.intervals_withheld.iter().filter(|_| !is_summary);
+    let mut notes: Vec<String> = why.map(withheld).collect();
     for (metric, value) in summary.headline().iter() {
         let MetricValue::Distribution(found) = value else { continue };
         let is_headline = metric.headline.is_on(summary.run.load.is_open());
         let is_shown = [&metric::TTFT, &metric::ICL, &metric::E2E].contains(&metric);
-        if is_brief && !is_headline && !is_shown {
+        if is_brief && !is_headline && (!is_shown || is_summary && metric == &metric::ICL) {
             continue;
         }
         let cells = statistics.iter().map(|statistic| latency_cell(metric, found, *statistic));
@@ -258,9 +286,10 @@ fn latencies(summary: &Summary, detail: Detail) -> Table {
         let row = [name].into_iter().chain(cells).chain([count_cell(found.n)]);
         rows.push(row.collect());
         let intervals = statistics.iter().map(|statistic| found.intervals.get(*statistic));
-        if is_brief && is_headline && intervals.clone().any(|found| found.is_some()) {
+        if is_brief && !is_summary && is_headline && intervals.clone().any(|found| found.is_some())
+        {
             let ranges = intervals.map(|it| Cell::text(it.map(fmt::range).unwrap_or_default()));
-            let name = format!("  95 %, effective n {}", whole(found.effective_n));
+            let name = format!("  95 %, n {}", whole(found.effective_n));
             let row = [Cell::text(name)].into_iter().chain(ranges).chain([Cell::text("")]);
             rows.push(row.collect());
             notes = vec![INTERVALS.to_owned()];
@@ -273,7 +302,8 @@ fn latencies(summary: &Summary, detail: Detail) -> Table {
     Table::new("run-metrics", caption, columns, rows).noted(notes)
 }
 
-const INTERVALS: &str = "95 %: confidence intervals of the values above, within this run";
+const INTERVALS: &str = "95 %: confidence intervals of the values above, within this run, with their \
+                         effective n";
 
 /// Why there are no confidence intervals, and what would give them.
 fn withheld(withheld: &Withheld) -> String {
@@ -303,12 +333,25 @@ fn latency_cell(metric: &Metric, found: &Distribution, statistic: Statistic) -> 
 }
 
 fn numbers(summary: &Summary, detail: Detail) -> Table {
-    let is_brief = detail == Detail::Brief;
+    let is_brief = detail != Detail::Full;
+    let first = [
+        &metric::REQUEST_THROUGHPUT,
+        &metric::OUTPUT_THROUGHPUT,
+        &metric::TOTAL_THROUGHPUT,
+        &metric::CONCURRENCY_MEAN,
+        &metric::ERROR_RATE,
+    ];
     let needs_slos = [&metric::GOODPUT, &metric::ATTAINMENT, &metric::FLUIDITY];
     let values = summary.headline();
     let scalars = values.iter().filter_map(|(metric, value)| match value {
         MetricValue::Scalar(scalar) if scalar.value.is_none() && metric.is_telemetry => None,
         _ if summary.request_slos.is_none() && needs_slos.contains(&metric) => None,
+        _ if detail == Detail::Summary
+            && !first.contains(&metric)
+            && !needs_slos.contains(&metric) =>
+        {
+            None
+        }
         MetricValue::Scalar(scalar) => Some((metric, scalar)),
         MetricValue::Distribution(_) => None,
     });
@@ -720,9 +763,26 @@ fn checked(summary: &Summary) -> Section {
     section("checks", title, warnings.blocks)
 }
 
+/// The run as a command takes it: `latest` in the folder that commands look into.
+fn named(files: &Files) -> &str {
+    if files.run.starts_with("runs/") { "latest" } else { &files.run }
+}
+
 fn stored(files: &Files) -> Section {
-    let next = format!("inferometer verify {}", files.run);
-    section("files", "", [Block::facts([("files", files.run.clone()), ("next", next)])])
+    stored_and(files, None)
+}
+
+/// Where the run is, and the commands that show more of it.
+fn stored_and(files: &Files, whole: Option<String>) -> Section {
+    let next = match &files.report {
+        Some(_) => format!("inferometer report {} --open", named(files)),
+        None => format!("inferometer report {}", named(files)),
+    };
+    let mut facts = vec![("files", files.run.clone())];
+    facts.extend(files.report.clone().map(|report| ("report", report)));
+    facts.push(("next", next));
+    facts.extend(whole.map(|whole| ("", whole)));
+    section("files", "", [Block::facts(facts)])
 }
 
 fn provenance(summary: &Summary) -> Section {

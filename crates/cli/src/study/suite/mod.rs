@@ -222,7 +222,7 @@ fn refuse_seeds(whole: &Layer) -> Result<()> {
 /// The study of a suite named on the command line.
 pub(crate) fn plan(arguments: &SuiteArguments) -> Result<StudyPlan> {
     let (file, typed) = choose(arguments)?;
-    let layer = experiment::said(&typed, None)?;
+    let layer = experiment::said_of_server(&typed)?;
     check_overrides(&file, &layer)?;
     let mut files = Files::default();
     let mut plan = resolve(&file, arguments, &layer, &mut files)?;
@@ -241,9 +241,9 @@ fn choose(arguments: &SuiteArguments) -> Result<(SuiteFile, ExperimentArguments)
         return Ok((SuiteFile::open(SUITES.default)?, typed));
     };
     let is_place = !experiment::is_file(name) && name.contains(':');
-    match &typed.place {
+    match typed.places.first() {
         None if is_place => {
-            typed.place = Some(name.to_owned());
+            typed.places = vec![name.to_owned()];
             Ok((SuiteFile::open(SUITES.default)?, typed))
         }
         Some(place) if is_place => Err(Failure::usage(format!(

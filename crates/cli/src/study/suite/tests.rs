@@ -64,7 +64,7 @@ fn built_in_suites_are_what_they_were() {
 fn without_a_word_the_quick_suite_is_played() {
     let Command::Suite(arguments) = Command::default() else { panic!("no suite") };
     assert_eq!(arguments.suite.as_deref(), Some("quick"));
-    assert!(arguments.experiment.place.is_none(), "on the embedded engine");
+    assert!(arguments.experiment.places.is_empty(), "on the embedded engine");
     assert!(!arguments.virtual_time && !arguments.results.dry_run);
 }
 

@@ -9,7 +9,7 @@ use inferometer_model::import::ImportManifest;
 use super::lines::definition_text;
 use super::{in_order, mark_notice, measured};
 use crate::document::terminal;
-use crate::lines::PAGE_WIDTH;
+use crate::lines::page_width;
 use crate::pages::prelude::*;
 use crate::terminal::Style;
 
@@ -169,7 +169,7 @@ fn table(results: &[Numbered<'_>]) -> Table {
     }
     for title in OPTIONAL_COLUMNS {
         let known = table.columns.iter().position(|column| column.title == title);
-        if let Some(column) = known.filter(|_| PAGE_WIDTH < terminal::width(&table)) {
+        if let Some(column) = known.filter(|_| page_width() < terminal::width(&table)) {
             table.remove_column(column);
         }
     }

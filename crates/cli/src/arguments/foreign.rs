@@ -1,0 +1,404 @@
+//! Commands of other tools, translated: the table `foreign.toml`, and what a table cannot say.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::LazyLock;
+
+use inferometer_model::endpoint::Api;
+use inferometer_model::spec::{Grammar, number};
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::failure::Failure;
+
+#[derive(Deserialize)]
+struct Table {
+    tools: Vec<Tool>,
+}
+
+/// Another tool that measures servers.
+#[derive(Deserialize)]
+pub(crate) struct Tool {
+    name: String,
+    programs: Vec<String>,
+    commands: Vec<String>,
+    /// Our command that has the same flags.
+    same: Option<String>,
+    #[serde(default)]
+    defaults: Vec<DefaultFlag>,
+    flags: BTreeMap<String, String>,
+}
+
+/// What the other tool does where none of these flags of ours is set.
+#[derive(Deserialize)]
+struct DefaultFlag {
+    without: Vec<String>,
+    add: String,
+}
+
+static TOOLS: LazyLock<Vec<Tool>> = LazyLock::new(|| {
+    let table: Table =
+        toml::from_str(include_str!("foreign.toml")).expect("a test reads the embedded table");
+    table.tools
+});
+
+/// Words that may stand before the program.
+const LAUNCHERS: [&str; 5] = ["python", "python3", "-m", "uv", "uvx"];
+
+/// The failure of a command line that begins with another tool's program: what it would be here.
+pub(crate) fn translate(typed: &[String]) -> Option<Failure> {
+    let launched = typed.iter().take_while(|word| LAUNCHERS.contains(&word.as_str())).count();
+    let (program, words) = typed.get(launched..)?.split_first()?;
+    let program = Path::new(program).file_name()?.to_str()?;
+    let tool = TOOLS.iter().find(|tool| tool.programs.iter().any(|it| it == program))?;
+    let begins = |command: &&String| {
+        let own: Vec<&str> = command.split_whitespace().collect();
+        words.len() >= own.len() && words.iter().zip(&own).all(|(word, own)| word == own)
+    };
+    let message = format!("`{program}` is a program of its own, not a command of inferometer");
+    let Some(command) = tool.commands.iter().find(begins) else {
+        return Some(Failure::usage(message).hint(format!(
+            "paste a whole measurement, such as `inferometer {program} {} …`, to see it translated",
+            tool.commands.first().map_or("", String::as_str)
+        )));
+    };
+    let words = &words[command.split_whitespace().count()..];
+    let translation = match &tool.same {
+        Some(same) => {
+            let ours = if command.contains("sweep") { "bench sweep serve" } else { same };
+            let words = words.iter().cloned().map(Word::Plain).collect();
+            Translation { command: ours.to_owned(), words, ..Translation::default() }
+        }
+        None => tool.translation(words),
+    };
+    let notes = translation.notes.iter().map(|note| format!("  {note}")).collect();
+    Some(Failure::usage(message).shown(notes).hint(format!("write: {translation}")))
+}
+
+/// What a long flag of another tool is here.
+pub(crate) fn flag_hint(flag: &str) -> Option<String> {
+    let mut found: Vec<(String, Vec<&str>)> = Vec::new();
+    for tool in TOOLS.iter() {
+        let Some(template) = tool.template(flag) else { continue };
+        let meaning = match template.strip_prefix('!') {
+            Some(instead) => instead.trim().to_owned(),
+            None if template.is_empty() => "not needed here".to_owned(),
+            None if template == "{url}" => "the URL, behind the command".to_owned(),
+            None => template.replace("{time}", "TIME").replace("{}", "VALUE"),
+        };
+        match found.iter_mut().find(|(known, _)| *known == meaning) {
+            Some((_, tools)) => tools.push(&tool.name),
+            None => found.push((meaning, vec![&tool.name])),
+        }
+    }
+    let hint = |(meaning, tools): &(String, Vec<&str>)| {
+        format!("`{flag}` of {} is here: {meaning}", tools.join(" and "))
+    };
+    (!found.is_empty()).then(|| found.iter().map(hint).collect::<Vec<_>>().join("\n      "))
+}
+
+/// All flags with their translations, as a page of the documentation has them.
+#[cfg(test)]
+pub(crate) fn document() -> String {
+    let mut page = String::new();
+    for tool in TOOLS.iter() {
+        page += &format!("\n## {}\n\n| there | here |\n|---|---|\n", tool.name);
+        for (names, template) in &tool.flags {
+            let names = names.split_whitespace().map(|name| format!("`{name}`"));
+            let here = match template.strip_prefix('!') {
+                Some(instead) => format!("– {}", instead.trim().replace('|', "\\|")),
+                None if template.is_empty() => "not needed".to_owned(),
+                None if template == "{url}" => "the URL behind the command".to_owned(),
+                None => format!("`{}`", template.replace("{time}", "TIME").replace("{}", "VALUE")),
+            };
+            page += &format!("| {} | {here} |\n", names.collect::<Vec<_>>().join(", "));
+        }
+    }
+    page
+}
+
+/// A word of a translated command: a flag of ours with its value, or anything else.
+#[derive(Clone, Debug, PartialEq)]
+enum Word {
+    Flag(String, Option<String>),
+    Plain(String),
+}
+
+/// The command of ours, and what it leaves out.
+#[derive(Debug, Default)]
+struct Translation {
+    command: String,
+    url: Option<String>,
+    words: Vec<Word>,
+    notes: Vec<String>,
+}
+
+impl std::fmt::Display for Translation {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:,=@%+".contains(c);
+        let quote = |word: &str| match shlex::try_quote(word) {
+            Ok(quoted) if word.is_empty() || !word.chars().all(is_plain) => quoted.into_owned(),
+            Ok(_) | Err(_) => word.to_owned(),
+        };
+        write!(f, "inferometer {}", self.command)?;
+        if let Some(url) = &self.url {
+            write!(f, " {}", quote(url))?;
+        }
+        self.words.iter().try_for_each(|word| match word {
+            Word::Flag(flag, None) => write!(f, " {flag}"),
+            Word::Flag(flag, Some(value)) => write!(f, " {flag} {}", quote(value)),
+            Word::Plain(word) => write!(f, " {}", quote(word)),
+        })
+    }
+}
+
+impl Translation {
+    fn has(&self, name: &str) -> bool {
+        self.words.iter().any(|word| matches!(word, Word::Flag(flag, _) if flag == name))
+    }
+
+    /// Adds what a template makes of a value; `None` where it needs one and there is none.
+    fn add(&mut self, template: &str, value: Option<&str>) -> Option<()> {
+        let Some((flag, form)) = template.split_once(' ') else {
+            match template {
+                "" => {}
+                "{url}" => self.url = Some(with_scheme(value?)),
+                switch => self.words.push(Word::Flag(switch.to_owned(), None)),
+            }
+            return Some(());
+        };
+        let value = match form {
+            "{}" => value?.to_owned(),
+            "{time}" if value.and_then(number).is_some_and(|_| ends_in_digit(value)) => {
+                format!("{}s", value?)
+            }
+            "{time}" => value?.to_owned(),
+            fixed => fixed.to_owned(),
+        };
+        self.words.push(Word::Flag(flag.to_owned(), Some(value)));
+        Some(())
+    }
+
+    fn rename(&mut self, from: &str, to: &str) {
+        for word in &mut self.words {
+            if let Word::Flag(flag, _) = word
+                && flag == from
+            {
+                to.clone_into(flag);
+            }
+        }
+    }
+
+    fn take(&mut self, name: &str) -> Option<String> {
+        let is_it = |word: &Word| matches!(word, Word::Flag(flag, _) if flag == name);
+        let place = self.words.iter().position(is_it)?;
+        match self.words.remove(place) {
+            Word::Flag(_, value) => value,
+            Word::Plain(word) => Some(word),
+        }
+    }
+}
+
+fn ends_in_digit(value: Option<&str>) -> bool {
+    value.is_some_and(|value| value.ends_with(|c: char| c.is_ascii_digit()))
+}
+
+fn with_scheme(url: &str) -> String {
+    if url.contains("://") { url.to_owned() } else { format!("http://{url}") }
+}
+
+fn is_flag(word: &str) -> bool {
+    word.len() > 1 && word.starts_with('-') && number(word).is_none()
+}
+
+impl Tool {
+    fn template(&self, flag: &str) -> Option<&str> {
+        let is_named = |names: &&String| names.split_whitespace().any(|name| name == flag);
+        self.flags.iter().find(|(names, _)| is_named(names)).map(|(_, template)| template.as_str())
+    }
+
+    /// The flags with their values, and the other words behind an empty flag.
+    fn read(&self, words: &[String]) -> Vec<(String, Option<String>)> {
+        let (mut read, mut words) = (Vec::new(), words.iter().peekable());
+        while let Some(word) = words.next() {
+            if !is_flag(word) {
+                read.push((String::new(), Some(word.clone())));
+                continue;
+            }
+            // `--flag=value`, and `-c50` of what is known by one letter.
+            let attached = match word.split_once('=') {
+                Some((flag, value)) => Some((flag, value)),
+                None if !word.starts_with("--") && word.is_char_boundary(2) => {
+                    let (flag, value) = word.split_at(2);
+                    let is_short = !value.is_empty() && self.template(word).is_none();
+                    self.template(flag).filter(|_| is_short).map(|_| (flag, value))
+                }
+                None => None,
+            };
+            if let Some((flag, value)) = attached {
+                read.push((flag.to_owned(), Some(value.to_owned())));
+                continue;
+            }
+            let template = self.template(word).unwrap_or_default();
+            // A flag that is not translated may have a value; a URL is none.
+            let may_have =
+                template.contains('{') || template.is_empty() || template.starts_with('!');
+            let is_value = |next: &&String| {
+                !is_flag(next) && (template.contains('{') || !next.contains("://"))
+            };
+            let value = words.next_if(|next| may_have && is_value(next)).cloned();
+            read.push((word.clone(), value));
+        }
+        read
+    }
+
+    fn translation(&self, words: &[String]) -> Translation {
+        let mut ours = Translation { command: "run".to_owned(), ..Translation::default() };
+        let mut read = self.read(words);
+        if self.name == "GuideLLM" {
+            read = expand_kinds(read);
+            guidellm_load(&mut read, &mut ours);
+        }
+        for (flag, value) in &read {
+            let value = value.as_deref();
+            if flag.is_empty() {
+                match value {
+                    Some(url) if url.contains("://") => ours.url = Some(url.to_owned()),
+                    Some(word) => ours.notes.push(format!("`{word}` is not read here")),
+                    None => {}
+                }
+                continue;
+            }
+            let note = match self.template(flag) {
+                None => format!("{flag} has no known equivalent"),
+                Some(template) => match template.strip_prefix('!') {
+                    Some(instead) => format!("{flag} is left out: {}", instead.trim()),
+                    None if ours.add(template, value).is_some() => continue,
+                    None => format!("{flag} has no value"),
+                },
+            };
+            ours.notes.push(note);
+        }
+        self.complete(&mut ours);
+        ours
+    }
+
+    /// Adds what the tool does by default, and removes what cannot be combined here.
+    fn complete(&self, ours: &mut Translation) {
+        for DefaultFlag { without, add } in &self.defaults {
+            if !without.iter().any(|flag| ours.has(flag)) {
+                let (flag, value) =
+                    add.split_once(' ').map_or((&**add, None), |(f, v)| (f, Some(v)));
+                ours.words.push(Word::Flag(flag.to_owned(), value.map(str::to_owned)));
+            }
+        }
+        // Streams are the default here.
+        ours.words.retain(|word| *word != Word::Flag("--stream".to_owned(), None));
+        if ours.has("--rate") && ours.has("--concurrency") {
+            ours.rename("--concurrency", "--max-concurrency");
+        }
+        if let Some(api) = ours.take("--api") {
+            match Api::read(&api) {
+                Ok(_) => ours.words.insert(0, Word::Flag("--api".to_owned(), Some(api))),
+                Err(why) => ours.notes.push(format!("--api: {why}")),
+            }
+        }
+        ours.url.get_or_insert_with(|| "URL".to_owned());
+    }
+}
+
+/// Newer versions of `GuideLLM` write `--profile kind=concurrent,streams=4`.
+fn expand_kinds(read: Vec<(String, Option<String>)>) -> Vec<(String, Option<String>)> {
+    let mut all = Vec::new();
+    for (flag, value) in read {
+        let Some(pairs) = value.as_deref().filter(|value| value.starts_with("kind=")) else {
+            all.push((flag, value));
+            continue;
+        };
+        let pairs: Vec<(&str, &str)> =
+            pairs.split(',').filter_map(|it| it.split_once('=')).collect();
+        let kind = pairs.first().map_or("", |(_, kind)| kind);
+        for (key, value) in pairs {
+            let name = match (flag.as_str(), key, kind) {
+                ("--profile", "kind", _) => "--profile",
+                ("--profile", "rate" | "streams", _) => "--rate",
+                ("--backend", "target", _) => "--target",
+                ("--backend", "model", _) => "--model",
+                ("--constraint", "count", "max_requests" | "max_number") => "--max-requests",
+                ("--constraint", "seconds" | "duration", _) => "--max-seconds",
+                ("--tokenizer", "model", _) => "--processor",
+                ("--data", "path", _) => "--data",
+                ("--data" | "--backend" | "--constraint" | "--tokenizer", "kind", _) => continue,
+                _ => {
+                    all.push((format!("{flag} {key}"), Some(value.to_owned())));
+                    continue;
+                }
+            };
+            all.push((name.to_owned(), Some(value.to_owned())));
+        }
+    }
+    all
+}
+
+/// The kind of load, its rates, and the lengths of synthetic data.
+fn guidellm_load(read: &mut Vec<(String, Option<String>)>, ours: &mut Translation) {
+    let mut take = |names: &[&str]| {
+        let mut taken = Vec::new();
+        read.retain_mut(|(flag, value)| {
+            let is_it = names.contains(&flag.as_str());
+            taken.extend(value.take_if(|_| is_it));
+            !is_it
+        });
+        taken
+    };
+    let profile = take(&["--profile", "--rate-type"]).pop().unwrap_or_else(|| "sweep".to_owned());
+    let rates = take(&["--rate"]).join(",");
+    for data in take(&["--data"]) {
+        for (key, value) in data_pairs(&data).unwrap_or_else(|| vec![("path".to_owned(), data)]) {
+            let flag = match key.as_str() {
+                "prompt_tokens" => "--input-tokens",
+                "output_tokens" => "--output-tokens",
+                "path" => "--dataset",
+                _ => {
+                    ours.notes.push(format!("--data {key} has no known equivalent"));
+                    continue;
+                }
+            };
+            ours.words.push(Word::Flag(flag.to_owned(), Some(value)));
+        }
+    }
+    let (one, many) = match profile.as_str() {
+        "concurrent" => ("--concurrency", "--concurrencies"),
+        _ => ("--rate", "--rates"),
+    };
+    let mut add = |flag: &str, value: &str| {
+        ours.words.push(Word::Flag(flag.to_owned(), Some(value.to_owned())));
+    };
+    match profile.as_str() {
+        "synchronous" => add("--concurrency", "1"),
+        "throughput" => add("--rate", "inf"),
+        "concurrent" | "constant" | "poisson" | "async" => {
+            if profile == "constant" {
+                add("--arrivals", "constant");
+            }
+            add(if rates.contains(',') { many } else { one }, &rates);
+            if rates.contains(',') {
+                ours.command = "sweep".to_owned();
+            }
+        }
+        "sweep" => ours.command = "sweep".to_owned(),
+        other => ours.notes.push(format!("--profile {other} has no known equivalent")),
+    }
+}
+
+/// Synthetic data as JSON or as `key=value,…`; `None` of a file.
+fn data_pairs(data: &str) -> Option<Vec<(String, String)>> {
+    if let Ok(Value::Object(pairs)) = serde_json::from_str(data) {
+        return Some(pairs.into_iter().map(|(key, value)| (key, value.to_string())).collect());
+    }
+    let pair = |pair: &str| pair.split_once('=').map(|(key, value)| (key.into(), value.into()));
+    data.split(',').map(pair).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,173 @@
+use clap::Parser;
+
+use super::*;
+use crate::arguments::Arguments;
+
+/// A pasted command, what it is here, and words of the notes beside it.
+const PASTED: &[(&str, &str, &[&str])] = &[
+    (
+        "aiperf profile -m M --url localhost:8000 --concurrency 4 --streaming --isl 128 --osl 64",
+        "run http://localhost:8000 --model M --concurrency 4 --input-tokens 128 --output-tokens 64",
+        &[],
+    ),
+    (
+        "aiperf profile --model M --url http://h:1 --endpoint-type chat --request-rate 5 --concurrency 32 \
+         --benchmark-duration 60 --streaming --isl 100 --ui none --goodput ttft:100",
+        "run http://h:1 --api chat --model M --rate 5 --max-concurrency 32 --duration 60s \
+         --input-tokens 100",
+        &["--goodput is left out: write each as an SLO"],
+    ),
+    (
+        "genai-perf profile -m M --endpoint-type nim_rankings --service-kind openai --request-count=10 \
+         -u h:8000",
+        "run http://h:8000 --model M --requests 10 --concurrency 1 --input-tokens 550 --no-stream",
+        &["--service-kind is left out", "`nim_rankings` is not known"],
+    ),
+    (
+        "guidellm benchmark --target http://h:8000 --rate-type concurrent --rate 4 --max-seconds 30 \
+         --data prompt_tokens=256,output_tokens=128",
+        "run http://h:8000 --input-tokens 256 --output-tokens 128 --concurrency 4 --duration 30s",
+        &[],
+    ),
+    (
+        "guidellm benchmark run --target http://h:8000 --profile constant --rate 1,2,4 --max-requests 100 \
+         --data '{\"prompt_tokens\": 256}' --output-path out.json",
+        "sweep http://h:8000 --input-tokens 256 --arrivals constant --rates 1,2,4 --requests 100",
+        &["--output-path is left out"],
+    ),
+    ("guidellm benchmark --target http://h:8000", "sweep http://h:8000", &[]),
+    (
+        "guidellm run --backend kind=openai_http,target=http://h:1,model=M --profile \
+         kind=concurrent,streams=4 --constraint kind=max_requests,count=50 --data kind=json_file,path=p.jsonl",
+        "run http://h:1 --dataset p.jsonl --concurrency 4 --model M --requests 50",
+        &[],
+    ),
+    (
+        "vllm bench serve --backend openai-chat --base-url http://h:8000 --num-prompts 100 --max-concurrency 8",
+        "bench serve --backend openai-chat --base-url http://h:8000 --num-prompts 100 --max-concurrency 8",
+        &[],
+    ),
+    (
+        "python3 benchmarks/benchmark_serving.py --num-prompts 10 --request-rate inf",
+        "bench serve --num-prompts 10 --request-rate inf",
+        &[],
+    ),
+    (
+        "python -m sglang.bench_serving --base-url http://h:30000 --num-prompts 50 --random-input-len 100 \
+         --max-concurrency 4 --flush-cache",
+        "run http://h:30000 --requests 50 --input-tokens 100 --concurrency 4",
+        &["--flush-cache is left out"],
+    ),
+    (
+        "k6 run --vus 10 --duration 1m30s --quiet script.js",
+        "run URL --concurrency 10 --duration 1m30s --quiet",
+        &["`script.js` is not read here"],
+    ),
+    (
+        "k6 run -u5 -i 20 --rps 3 x.js",
+        "run URL --max-concurrency 5 --requests 20 --rate 3",
+        &["x.js"],
+    ),
+    (
+        "oha -n 100 -c 10 -m POST -d '{}' --no-tui http://h:8000/v1/completions",
+        "run http://h:8000/v1/completions --requests 100 --concurrency 10 --progress lines",
+        &["-d is left out: the body is made here"],
+    ),
+    ("oha http://h:8000", "run http://h:8000 --concurrency 50 --requests 200", &[]),
+    (
+        "wrk -t2 -c100 -d30 --latency http://h:8000",
+        "run http://h:8000 --client-cores 2 --concurrency 100 --duration 30s",
+        &[],
+    ),
+    (
+        "aiperf profile -m M -u h:1 --api-key sk-secret --what-is-this 3 --streaming --concurrency 1 --isl 9",
+        "run http://h:1 --model M --concurrency 1 --input-tokens 9",
+        &[
+            "--api-key is left out: put the key into a file",
+            "--what-is-this has no known equivalent",
+        ],
+    ),
+];
+
+#[test]
+fn pasted_commands_are_translated_to_commands_that_parse() {
+    for (pasted, wanted, notes) in PASTED {
+        let failure = translate(&shlex::split(pasted).unwrap()).expect(pasted);
+        let hint = failure.hint.clone().unwrap();
+        assert_eq!(hint, format!("write: inferometer {wanted}"), "{pasted}");
+        let words = shlex::split(hint.strip_prefix("write: ").unwrap()).unwrap();
+        let parsed = Arguments::try_parse_from(&words);
+        assert!(parsed.is_ok(), "{hint}: {parsed:?}");
+        assert_eq!(failure.exit, crate::failure::Exit::Usage);
+        assert_eq!(failure.shown.len(), notes.len(), "{pasted}: {:?}", failure.shown);
+        for (note, wanted) in failure.shown.iter().zip(*notes) {
+            assert!(note.contains(wanted), "{note}");
+        }
+        assert!(!format!("{failure:?}").contains("sk-secret"), "{failure:?}");
+    }
+}
+
+#[test]
+fn what_is_no_measurement_of_another_tool_is_left_alone() {
+    for own in ["run http://h:1", "runs", "", "python script.py", "-m", "bench serve"] {
+        assert!(translate(&shlex::split(own).unwrap()).is_none(), "{own}");
+    }
+    let failure = translate(&shlex::split("aiperf plot").unwrap()).unwrap();
+    assert!(failure.hint.unwrap().contains("inferometer aiperf profile"), "no measurement");
+}
+
+/// Every template is a flag of `run`, with a value that it takes.
+#[test]
+fn every_translation_is_a_flag_of_ours() {
+    let value = |template: &str| match template.split(' ').next().unwrap() {
+        "--api" => "chat".to_owned(),
+        "--arrivals" => "poisson".to_owned(),
+        "--metadata" => "a=b".to_owned(),
+        "--extra-body" => "{}".to_owned(),
+        _ if template.contains("{time}") => "5s".to_owned(),
+        _ => "5".to_owned(),
+    };
+    for (tool, names, template) in
+        TOOLS.iter().flat_map(|tool| tool.flags.iter().map(move |(n, t)| (&tool.name, n, t)))
+    {
+        if template.is_empty() || template.starts_with('!') || template == "{url}" {
+            continue;
+        }
+        let own = template.replace("{time}", &value(template)).replace("{}", &value(template));
+        let words = ["inferometer", "run"].into_iter().chain(own.split(' '));
+        let parsed = Arguments::try_parse_from(words);
+        assert!(parsed.is_ok(), "{tool} {names}: {template}: {parsed:?}");
+    }
+}
+
+#[test]
+fn flags_of_other_tools_have_the_right_hint() {
+    for (flag, wanted) in [
+        ("--vus", "`--vus` of k6 is here: --concurrency VALUE"),
+        ("--request-count", "--requests VALUE"),
+        ("--benchmark-duration", "--duration TIME"),
+        ("--random-input-len", "vLLM and SGLang is here: --input-tokens VALUE"),
+        ("--target", "the URL, behind the command"),
+        ("--streaming", "--stream"),
+        ("--save-result", "inferometer export latest --format vllm"),
+    ] {
+        let hint = flag_hint(flag).expect(flag);
+        assert!(hint.contains(wanted), "{hint}");
+    }
+    assert_eq!(flag_hint("--nonsense"), None);
+}
+
+/// docs/translations.md is this table.
+#[test]
+fn the_documentation_has_every_translation() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/translations.md");
+    let intro = "# Flags of other tools\n\n<!-- Written by `cargo xtask docs`. -->\n\n\
+        Paste a command of one of these tools behind `inferometer`, and the answer is the same \
+        measurement as a command of ours. These are the flags that it knows.\n";
+    let page = format!("{intro}{}", document());
+    if std::env::var_os("INFEROMETER_REWRITE_DOCS").is_some() {
+        std::fs::write(&path, &page).unwrap();
+    }
+    let stored = std::fs::read_to_string(&path).unwrap_or_default();
+    assert_eq!(stored, page, "run `cargo xtask docs`");
+}
