@@ -402,6 +402,7 @@ impl Level {
             LoadShape::Closed { .. } => (Arrivals::Poisson, None),
         };
         spec.load.shape = LoadShape::Open { rate, arrivals, cap };
+        spec.load.ramp_up = Duration::ZERO;
     }
 }
 
