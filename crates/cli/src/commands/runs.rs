@@ -73,7 +73,7 @@ fn run_table(runs: &[RunListing]) -> Table {
     })
     .left("load", |(listing, _)| {
         let manifest = listing.manifest.as_ref();
-        known(manifest.map(|it| load::brief(&LoadFacts::new(&it.spec.load.shape))))
+        known(manifest.map(|it| load::brief(&LoadFacts::new(&it.spec.load))))
     })
     .right("ok", |(_, summary)| known(summary.as_ref().map(|it| count(it.count(Outcome::Ok)))))
     .right("TTFT p50 ms", |(_, summary)| {
