@@ -12,7 +12,7 @@ use inferometer_model::record::Event;
 use inferometer_model::{Moment, Outcome, RequestId, RequestRecord};
 use serde::{Deserialize, Serialize};
 
-use crate::client::share;
+use crate::client::{DiallingFigures, share};
 use crate::record::{Concurrency, Flight, Output, OutputTokens, Ruler, Widths, ns_to_ms};
 use crate::statistics::{Percentile, Sample};
 use crate::summary::{DocumentError, read_document, write_document};
@@ -350,7 +350,7 @@ pub struct FidelityRow {
     pub tokens: u32,
     /// The most that the engine had in flight at once.
     pub in_flight: Option<u64>,
-    /// Answers that were compared: each slot's first is left out, since connections open then.
+    /// Answers that were compared, each slot's first included.
     pub requests: u64,
     /// Answers that were not, because they failed or their events did not match.
     pub requests_unmatched: u64,
@@ -365,6 +365,12 @@ pub struct FidelityRow {
     /// How late the engine was. The comparison is with what it did, but an engine that is late by more
     /// than a gap writes several tokens at once, which is easy to measure.
     pub engine_late_ms_p99: Option<f64>,
+    /// CPU time of the client, over all of its threads, for each token of all streams.
+    #[serde(default)]
+    pub cpu_us_per_token: Option<f64>,
+    /// The connections, which were opened before the first request.
+    #[serde(default)]
+    pub dialling: Option<DiallingFigures>,
 }
 
 /// Reported less true.
@@ -390,7 +396,7 @@ impl FidelityRow {
             answers.iter().map(|truth| (truth.id, truth)).collect();
         let (mut ttft_errors_ms, mut itl_errors_ms) = (Vec::new(), Vec::new());
         let mut widest_ms = 0.0_f64;
-        for record in records.iter().filter(|record| !is_first(record, self.streams)) {
+        for record in records {
             let tokens =
                 by_id.get(&record.id).and_then(|truth| Some((truth, tokens(record, truth)?)));
             let (Some((truth, tokens)), Some(sent)) = (tokens, record.sent) else {

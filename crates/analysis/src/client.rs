@@ -1,12 +1,14 @@
 //! The health of the client, as it observed it itself, and the share of its calibrated capacity that the
 //! load used. Lags per request are metrics.
 
+use inferometer_model::journal::Dialling;
 use inferometer_model::observations::{CalibrationFacts, HttpVersion, Manifest};
 use inferometer_model::record::Read;
 use inferometer_model::{Moment, Observations};
 use serde::{Deserialize, Serialize};
 
 use crate::record::{Measured, ns_to_ms};
+use crate::statistics::{Percentile, Sample};
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ClientHealth {
@@ -32,6 +34,46 @@ pub struct ClientHealth {
     pub capacity: Option<ClientCapacity>,
     /// Share of the requests with a connection that found it open; null when none had one.
     pub connections_reused: Option<f64>,
+    /// Connections that were opened before the first request; null where each request opened its own.
+    #[serde(default)]
+    pub dialling: Option<DiallingFigures>,
+}
+
+/// Connections that were opened before the first request.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DiallingFigures {
+    /// Connections that the load needs from its first moment on.
+    pub wanted: u32,
+    pub opened: u64,
+    pub failed: u32,
+    /// The most frequent reason of a failure; null when none failed.
+    pub failure: Option<String>,
+    /// From the first attempt to the last connection.
+    pub took_ms: f64,
+    /// Time to open a connection, TLS included; null when none was opened.
+    pub connect_ms_p50: Option<f64>,
+    pub connect_ms_p99: Option<f64>,
+}
+
+impl DiallingFigures {
+    pub fn new(dialling: &Dialling) -> Self {
+        let connect_ms = dialling.connect_ns.iter().copied().map(ns_to_ms).collect();
+        let connect_ms = Sample::new(connect_ms);
+        let at = |percentile| connect_ms.as_ref().map(|sample| sample.percentile(percentile));
+        let most = dialling.failures.iter().max_by_key(|failure| failure.count);
+        Self {
+            wanted: dialling.wanted,
+            opened: dialling.connect_ns.len() as u64,
+            failed: dialling.failed(),
+            failure: most.map(|failure| match failure.cause {
+                Some(cause) => cause.text().to_owned(),
+                None => failure.outcome.to_string(),
+            }),
+            took_ms: ns_to_ms(dialling.took_ns),
+            connect_ms_p50: at(Percentile::P50),
+            connect_ms_p99: at(Percentile::P99),
+        }
+    }
 }
 
 /// Below this share the errors of a client without kernel timestamps apply.
@@ -75,6 +117,7 @@ impl ClientHealth {
             journal_waits: facts.journal_waits,
             connections_opened: anomalies.connections.len() as u64,
             connections_reused: share(anomalies.reused, anomalies.connected),
+            dialling: facts.dialling.as_ref().map(DiallingFigures::new),
         }
     }
 }

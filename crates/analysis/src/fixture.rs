@@ -290,6 +290,7 @@ fn ending(at: Moment) -> RunEnding {
             loop_lag,
             journal_waits: 0,
             driver_cpu_us: None,
+            dialling: None,
         },
     }
 }

@@ -9,7 +9,7 @@
 
 use inferometer_model::outcome::Cause;
 use inferometer_model::spec::{Arrivals, LoadShape, Rate, Source, Think};
-use inferometer_model::{Observations, Records};
+use inferometer_model::{Moment, Observations, Records};
 use serde::{Deserialize, Serialize};
 
 use crate::client::share;
@@ -83,7 +83,9 @@ impl Delivered {
                         "users have think time, so slots are empty in between",
                     );
                 }
-                SlotsDelivered::from_records(&observations.records, concurrency.get())
+                let began = observations.ending.began.unwrap_or_default();
+                let full_from = began + observations.manifest.spec.load.ramp_up;
+                SlotsDelivered::from_records(&observations.records, concurrency.get(), full_from)
                     .map_or_else(Self::not_checked, Self::Slots)
             }
             LoadShape::Open { rate: Rate::Unlimited, .. } => {
@@ -398,7 +400,12 @@ const FEWEST_IN_SLOTS: usize = 100;
 const FEWEST_PER_SLOT: usize = 10;
 
 impl SlotsDelivered {
-    fn from_records(records: &Records, asked: u32) -> Result<Self, &'static str> {
+    /// `full_from` is when the plan fills the last slot.
+    fn from_records(
+        records: &Records,
+        asked: u32,
+        full_from: Moment,
+    ) -> Result<Self, &'static str> {
         let slots = usize::try_from(asked).unwrap_or(usize::MAX);
         let (mut uses, mut taken_ns) = (Vec::new(), Vec::new());
         for record in records {
@@ -415,6 +422,7 @@ impl SlotsDelivered {
         taken_ns.sort_unstable();
         let last_ns = *taken_ns.last().ok_or("no slot was in use")?;
         let from_ns = taken_ns.get(slots.saturating_sub(1)).copied().unwrap_or(last_ns);
+        let from_ns = from_ns.max(full_from.as_nanos());
         drop(taken_ns);
         let drain_ns = Concurrency::drain_begins_ns(uses.iter().copied(), last_ns);
         let to_ns = drain_ns.ok_or("no slot was in use")?;

@@ -9,8 +9,8 @@ use inferometer_model::observations::{
     FileFacts, HttpVersion, InputLength, Simulated, TokenizerFacts,
 };
 use inferometer_model::spec::{
-    Adapters, Arrivals, Counting, Extent, Images, Lengths, LoadShape, RampCurve, Rate, Replay,
-    SharedPrefix, Source, SourceKind, Think, Ticks,
+    Adapters, Arrivals, Counting, Extent, Images, Lengths, Load, LoadShape, RampCurve, Rate,
+    Replay, SharedPrefix, Source, SourceKind, Think, Ticks,
 };
 use inferometer_model::system::{Machine, ServerFacts};
 use serde::{Deserialize, Serialize};
@@ -115,7 +115,7 @@ impl RunFacts {
             http: manifest.spec.client.http,
             insecure: manifest.spec.client.insecure,
             seed: manifest.spec.seed,
-            load: LoadFacts::new(&manifest.spec.load.shape),
+            load: LoadFacts::new(&manifest.spec.load),
             extent: ExtentFacts::new(manifest.spec.load.extent),
             warm_up: manifest.warm_up.map(|facts| WarmUpFacts {
                 requests: facts.requests,
@@ -184,7 +184,13 @@ pub(crate) fn asked_lengths(source: &Source) -> (Option<Lengths>, Option<Lengths
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum LoadFacts {
     /// A fixed number of requests in flight.
-    Closed { concurrency: u32, think: ThinkFacts },
+    Closed {
+        concurrency: u32,
+        think: ThinkFacts,
+        /// The time over which the first requests were spread; absent where they were sent at once.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        ramp_up_s: Option<f64>,
+    },
     /// With a cap it is capped-open.
     Open { rate: RateFacts, arrivals: Arrivals, max_concurrency: Option<u32> },
 }
@@ -243,11 +249,13 @@ pub struct WarmUpFacts {
 }
 
 impl LoadFacts {
-    pub fn new(shape: &LoadShape) -> Self {
-        match shape {
-            LoadShape::Closed { concurrency, think } => {
-                Self::Closed { concurrency: concurrency.get(), think: ThinkFacts::new(*think) }
-            }
+    pub fn new(load: &Load) -> Self {
+        match &load.shape {
+            LoadShape::Closed { concurrency, think } => Self::Closed {
+                concurrency: concurrency.get(),
+                think: ThinkFacts::new(*think),
+                ramp_up_s: Some(load.ramp_up.as_secs_f64()).filter(|seconds| 0.0 < *seconds),
+            },
             LoadShape::Open { rate, arrivals, cap } => Self::Open {
                 rate: RateFacts::new(rate),
                 arrivals: *arrivals,

@@ -4,6 +4,8 @@
 
 use crate::support;
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use support::{Engine, observations, output, text};
@@ -79,8 +81,38 @@ fn each_user_has_a_connection_where_that_was_asked_for() {
     let ran = output(&[&["run", &url, "-q"], &arguments[..], &size].concat(), folder.path());
     assert!(matches!(ran.status.code(), Some(0 | 4)), "{}", text(&ran.stderr));
     let observations = observations(folder.path());
-    let fresh = observations.records.iter().filter(|record| !record.connection.unwrap().reused);
-    assert_eq!(fresh.count(), 3);
+    let own: BTreeSet<u32> =
+        observations.records.iter().map(|record| record.connection.unwrap().ordinal).collect();
+    assert_eq!(own, BTreeSet::from([0, 1, 2]));
+    assert_eq!(observations.ending.client.dialling.unwrap().connect_ns.len(), 3);
+}
+
+#[test]
+fn connections_are_opened_before_the_run_and_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = Engine::start(&["--ttft", "20ms", "--gap", "1ms"]);
+    let url = engine.url();
+    let load = ["--concurrency", "80", "--requests", "160", "--output-tokens", "2"];
+    let more = ["--ramp-up", "100ms", "--progress", "json", "--json"];
+    let ran = output(&[&["run", &url], &load[..], &more].concat(), folder.path());
+    assert!(matches!(ran.status.code(), Some(0 | 4)), "{}", text(&ran.stderr));
+    assert!(text(&ran.stderr).contains("\"event\":\"dialling\""), "{}", text(&ran.stderr));
+    let document: Value = serde_json::from_slice(&ran.stdout).unwrap();
+    let dialling = &document["client"]["dialling"];
+    assert_eq!((&dialling["wanted"], &dialling["opened"]), (&80.into(), &80.into()));
+    assert!(dialling["connect_ms_p99"].as_f64() > Some(0.0), "{dialling}");
+    assert_eq!(document["run"]["load"]["ramp_up_s"], 0.1);
+    let found = observations(folder.path());
+    assert!(found.records.iter().all(|record| record.connection.unwrap().reused));
+    let began = found.ending.began.unwrap();
+    // Slot k of 80 is free at k/80 of 100 ms.
+    let first: BTreeSet<u64> = found
+        .records
+        .iter()
+        .map(|record| record.intended.as_nanos() - began.as_nanos())
+        .filter(|ns| ns % 1_250_000 == 0)
+        .collect();
+    assert!((0..80).all(|slot| first.contains(&(slot * 1_250_000))), "{first:?}");
 }
 
 #[test]

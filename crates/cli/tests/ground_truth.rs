@@ -251,6 +251,47 @@ fn usage_on_the_last_choice_is_recorded_as_it_was_sent() {
     agrees(&["usage-on-last-choice"], &["--concurrency", "4"]);
 }
 
+/// The p99 of how far the reported TTFT lies from what the engine did, in milliseconds.
+fn ttft_error_ms_p99(observations: &Observations, truth: &Truth) -> f64 {
+    let prefix = format!("inferometer-{}-", observations.manifest.run);
+    let mut errors: Vec<f64> = Vec::new();
+    for request in &truth.requests {
+        let id = request.request_id.as_deref().and_then(|id| id.strip_prefix(&prefix));
+        let Some(id) = id.and_then(|id| id.parse::<u64>().ok()) else { continue };
+        let record = observations.records.iter().find(|record| record.id.0 == id).unwrap();
+        let first = record.events.iter().find(|event| event.is_output()).unwrap();
+        let reported = record.reads[first.read as usize].at().nanos_after(record.sent.unwrap());
+        let written = request.writes.iter().find(|write| 0 < write.tokens).unwrap().before_ns;
+        let true_ns = written - request.received_kernel_ns.unwrap();
+        errors.push((reported as f64 - true_ns as f64).abs() / 1e6);
+    }
+    assert_eq!(errors.len(), observations.records.len());
+    errors.sort_by(f64::total_cmp);
+    errors[errors.len() * 99 / 100]
+}
+
+/// All requests of this run leave at once, over connections that were open before the first left.
+#[test]
+fn the_first_requests_of_a_closed_loop_are_as_exact_as_any() {
+    let _alone = ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let mut found = Vec::new();
+    for _ in 0..ATTEMPTS {
+        let folder = tempfile::tempdir().unwrap();
+        let engine = Engine::start(&["--ttft", "100ms", "--gap", "10ms"]);
+        let load = ["--concurrency", "200", "--requests", "200", "--output-tokens", "4"];
+        let observations = measure(&engine, folder.path(), &load);
+        let dialling = observations.ending.client.dialling.as_ref().unwrap();
+        assert_eq!((dialling.connect_ns.len(), dialling.failed()), (200, 0));
+        assert!(observations.records.iter().all(|record| record.connection.unwrap().reused));
+        let error_ms = ttft_error_ms_p99(&observations, &engine.truth());
+        if error_ms < 2.0 {
+            return;
+        }
+        found.push(error_ms);
+    }
+    panic!("TTFT p99 errors in ms: {found:?}");
+}
+
 /// A client that is stopped while tokens arrive finds them all at once afterwards, with the stamp
 /// of the last. The comparison must see that, and the run must not call itself valid.
 #[test]

@@ -129,6 +129,14 @@ pub const BODY_BYTES_MAX: usize = 256 << 20;
 /// Names come with every event; what is longer is no name.
 const NAME_CHARS_MAX: usize = 256;
 
+/// As much of a server's name for something as is kept.
+fn first_chars(name: &str) -> &str {
+    // Short names, which are nearly all, are not walked through.
+    let end =
+        if name.len() <= NAME_CHARS_MAX { None } else { name.char_indices().nth(NAME_CHARS_MAX) };
+    end.map_or(name, |(end, _)| &name[..end])
+}
+
 impl AnswerReader {
     pub fn new(api: Api, framing: Framing) -> Self {
         let bounds = SseBounds::default();
@@ -269,7 +277,7 @@ impl AnswerReader {
         if let Some(model) = &chunk.model
             && self.answer.model.is_none()
         {
-            self.answer.model = Some(model.chars().take(NAME_CHARS_MAX).collect());
+            self.answer.model = Some(first_chars(model).to_owned());
         }
         for part in &chunk.choices {
             self.take_part(part, chunk.usage, read);
@@ -307,8 +315,7 @@ impl AnswerReader {
         self.has_output |= event.is_output();
         self.answer.events.push(event);
         if let Some(reason) = &part.finish {
-            let reason: String = reason.chars().take(NAME_CHARS_MAX).collect();
-            let reason = FinishReason::parse(&reason);
+            let reason = FinishReason::parse(first_chars(reason));
             self.answer.finishes.push(Finish { choice: part.index, reason });
         }
         if self.keep_text {

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use inferometer_model::endpoint::Api;
+use inferometer_model::plan::Bounds;
 use inferometer_model::{Content, Message, Plan, PlannedRequest, Prompt, RequestId};
 
 use crate::dialect::{self, BodyRecipe};
@@ -31,13 +32,21 @@ pub(crate) struct Bodies {
     target: Arc<Target>,
     shelf: Mutex<Shelf>,
     turns: Turns,
+    /// About as long as the first body; connections are made for such.
+    pub(crate) first_bytes: usize,
 }
 
 /// Bodies travel in batches: one at a time would wake two threads for each request.
 struct Batch {
     first: RequestId,
-    /// `None` for what must wait until its conversation has come so far.
-    bodies: Vec<Option<Outgoing>>,
+    requests: Vec<Ready>,
+}
+
+/// A request whose recipe was drawn, and mostly its body made.
+struct Ready {
+    request: PlannedRequest,
+    /// `None` for what must wait until its conversation has come so far, and for what was taken.
+    body: Option<Outgoing>,
 }
 
 /// A batch ends with the first of these.
@@ -64,10 +73,10 @@ impl Bodies {
             .name("bodies".to_owned())
             .spawn(move || make_ahead(making_plan.as_ref(), &making_target, &sender))?;
         let turns = Turns::start(Arc::clone(&plan), target.api)?;
-        let mut shelf = Shelf { ready, first: 0, bodies: VecDeque::new() };
+        let mut shelf = Shelf { ready, first: 0, requests: VecDeque::new() };
         let slots = plan.bounds().slots.map_or(FIRST_MAX, |slots| slots.get() as usize);
         shelf.wait_for(slots.min(FIRST_MAX));
-        Ok(Self { plan, target, shelf: Mutex::new(shelf), turns })
+        Ok(Self { plan, target, shelf: Mutex::new(shelf), turns, first_bytes: size })
     }
 
     /// What leaves with a request: made of what lies ready, or of what is made now. `history` is
@@ -82,13 +91,37 @@ impl Bodies {
                 .unwrap_or_else(|| Box::new(turn_of(self.plan.as_ref(), self.target.api, request)));
             return outgoing(&self.target, *turn, history, request);
         }
-        let ready = self.shelf.lock().unwrap_or_else(PoisonError::into_inner).take(request.id);
+        let ready = self.shelf().take(request.id);
         ready.unwrap_or_else(|| first_turn(self.plan.as_ref(), &self.target, request))
     }
 
     /// This request will not be sent.
     pub(crate) fn forget(&self, id: RequestId) {
         self.turns.forget(id);
+    }
+
+    fn shelf(&self) -> MutexGuard<'_, Shelf> {
+        self.shelf.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The plan whose bodies these are. What was drawn for a body is not drawn again.
+impl Plan for Bodies {
+    fn bounds(&self) -> Bounds {
+        self.plan.bounds()
+    }
+
+    fn ramp_up(&self) -> Duration {
+        self.plan.ramp_up()
+    }
+
+    fn request(&self, id: RequestId) -> Option<PlannedRequest> {
+        let ready = self.shelf().request(id);
+        ready.or_else(|| self.plan.request(id))
+    }
+
+    fn content(&self, request: &PlannedRequest) -> Content {
+        self.plan.content(request)
     }
 }
 
@@ -99,24 +132,34 @@ impl Outgoing {
     }
 }
 
-/// The bodies that lie ready, by id.
+/// The requests that lie ready, by id.
 struct Shelf {
     ready: Receiver<Batch>,
     first: u64,
-    bodies: VecDeque<Option<Outgoing>>,
+    requests: VecDeque<Ready>,
 }
 
 impl Shelf {
-    fn take(&mut self, id: RequestId) -> Option<Outgoing> {
-        while self.first + self.bodies.len() as u64 <= id.0 {
+    /// The place of a request, after what was made meanwhile is taken in.
+    fn place(&mut self, id: RequestId) -> Option<usize> {
+        while self.first + self.requests.len() as u64 <= id.0 {
             self.put(self.ready.try_recv().ok()?);
         }
-        let position = usize::try_from(id.0.checked_sub(self.first)?).ok()?;
-        let body = self.bodies.get_mut(position)?.take();
-        while let Some(front) = self.bodies.front()
-            && (front.is_none() || self.first + BEHIND_MAX < id.0)
+        usize::try_from(id.0.checked_sub(self.first)?).ok()
+    }
+
+    fn request(&mut self, id: RequestId) -> Option<PlannedRequest> {
+        let place = self.place(id)?;
+        self.requests.get(place).map(|ready| ready.request)
+    }
+
+    fn take(&mut self, id: RequestId) -> Option<Outgoing> {
+        let place = self.place(id)?;
+        let body = self.requests.get_mut(place)?.body.take();
+        while let Some(front) = self.requests.front()
+            && (front.body.is_none() && self.first <= id.0 || self.first + BEHIND_MAX < id.0)
         {
-            self.bodies.pop_front();
+            self.requests.pop_front();
             self.first += 1;
         }
         body
@@ -125,7 +168,7 @@ impl Shelf {
     /// What leaves first lies ready before the run begins: a driver that had to make it would begin
     /// late.
     fn wait_for(&mut self, count: usize) {
-        while self.bodies.len() < count {
+        while self.requests.len() < count {
             match self.ready.recv_timeout(FIRST_WAIT) {
                 Ok(batch) => self.put(batch),
                 // The plan has no more, or is too slow to wait for.
@@ -135,25 +178,25 @@ impl Shelf {
     }
 
     fn put(&mut self, batch: Batch) {
-        debug_assert_eq!(self.first + self.bodies.len() as u64, batch.first.0, "in plan order");
-        self.bodies.extend(batch.bodies);
+        debug_assert_eq!(self.first + self.requests.len() as u64, batch.first.0, "in plan order");
+        self.requests.extend(batch.requests);
     }
 }
 
 fn make_ahead(plan: &dyn Plan, target: &Target, sender: &SyncSender<Batch>) {
     let mut first = RequestId(0);
     loop {
-        let mut bodies = Vec::new();
+        let mut requests = Vec::with_capacity(BATCH_COUNT);
         let mut bytes = 0;
-        while bodies.len() < BATCH_COUNT && bytes < BATCH_BYTES {
-            let id = RequestId(first.0 + bodies.len() as u64);
+        while requests.len() < BATCH_COUNT && bytes < BATCH_BYTES {
+            let id = RequestId(first.0 + requests.len() as u64);
             let Some(request) = plan.request(id) else { break };
             let body = (request.turn == 0).then(|| first_turn(plan, target, &request));
             bytes += body.as_ref().map_or(0, Outgoing::size);
-            bodies.push(body);
+            requests.push(Ready { request, body });
         }
-        let count = bodies.len() as u64;
-        if count == 0 || sender.send(Batch { first, bodies }).is_err() {
+        let count = requests.len() as u64;
+        if count == 0 || sender.send(Batch { first, requests }).is_err() {
             return;
         }
         first.0 += count;
@@ -306,6 +349,8 @@ impl Histories {
 
 #[cfg(test)]
 mod bodies_tests {
+    use inferometer_model::Release;
+
     use super::*;
 
     fn shelf(batches: &[(u64, &[&'static str])]) -> Shelf {
@@ -315,10 +360,14 @@ mod bodies_tests {
                 let body = Bytes::from_static(body.as_bytes());
                 Some(Outgoing { body, ..Outgoing::default() })
             };
-            let bodies = bodies.iter().map(made).collect();
-            sender.send(Batch { first: RequestId(*first), bodies }).unwrap();
+            let ready = (*first..).zip(*bodies).map(|(id, body)| Ready {
+                request: PlannedRequest::alone(RequestId(id), Release::WhenSlotFree),
+                body: made(body),
+            });
+            let batch = Batch { first: RequestId(*first), requests: ready.collect() };
+            sender.send(batch).unwrap();
         }
-        Shelf { ready, first: 0, bodies: VecDeque::new() }
+        Shelf { ready, first: 0, requests: VecDeque::new() }
     }
 
     #[test]
@@ -332,6 +381,8 @@ mod bodies_tests {
         assert_eq!(take(5), None, "not made yet: the caller makes it");
         assert_eq!(take(3).as_deref(), Some("d".as_bytes()));
         assert_eq!(shelf.first, 2, "what was left out stays until it must make room");
+        assert_eq!(shelf.request(RequestId(4)).map(|it| it.id), Some(RequestId(4)));
+        assert_eq!(shelf.request(RequestId(1)), None, "gone: the caller asks the plan");
     }
 }
 

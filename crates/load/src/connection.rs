@@ -15,10 +15,10 @@ use http_body_util::Full;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use hyper::client::conn::{http1, http2};
 use hyper_util::rt::TokioIo;
-use inferometer_model::Clock;
 use inferometer_model::observations::HttpVersion;
 use inferometer_model::outcome::{Cause, Outcome, Stage};
 use inferometer_model::record::{ConnectionFacts, Dial};
+use inferometer_model::{Clock, Moment};
 use nix::errno::Errno;
 use rustls::AlertDescription;
 use rustls::pki_types::ServerName;
@@ -65,6 +65,10 @@ pub(crate) struct Connection {
     pub(crate) ordinal: u32,
     /// How it was opened; taken by the record of the request that opened it.
     pub(crate) dial: Option<Dial>,
+    /// When it was opened, if that was before a request asked for it, until one has.
+    ahead: Option<Moment>,
+    /// The same, while that request has it.
+    pub(crate) first_use: Option<Moment>,
 }
 
 enum Sender {
@@ -143,8 +147,15 @@ impl Connection {
 
     /// How the request that now takes it came by it.
     pub(crate) fn facts(&mut self) -> ConnectionFacts {
+        self.first_use = self.ahead.take();
         let dial = self.dial.take();
         ConnectionFacts { ordinal: self.ordinal, reused: dial.is_none(), dial }
+    }
+
+    /// Whoever takes it finds it open: how it was opened is no matter of its first request.
+    pub(crate) fn opened_ahead(&mut self) -> Option<Dial> {
+        self.ahead = self.dial.map(|dial| dial.secured.unwrap_or(dial.connected));
+        self.dial.take()
     }
 
     /// Called with each part of a body, before it is decoded. What a shared connection reads
@@ -223,6 +234,8 @@ pub(crate) async fn dial(
         wire,
         ordinal,
         dial: Some(dial),
+        ahead: None,
+        first_use: None,
     }))
 }
 
@@ -555,6 +568,13 @@ impl Links {
         Ok(leased)
     }
 
+    /// Requests that fit on the connections that are open.
+    pub(crate) fn places(&self) -> usize {
+        let links = self.links.borrow();
+        let open = links.iter().filter(|link| !link.sender.is_closed());
+        open.map(|link| link.places() as usize).sum()
+    }
+
     /// Whether the server leaves the connections open.
     pub(crate) fn are_open(&self) -> bool {
         self.links.borrow().iter().any(|link| !link.sender.is_closed())
@@ -603,6 +623,8 @@ impl Link {
             wire: Wire::new(Rc::clone(clock)),
             ordinal: link.ordinal,
             dial,
+            ahead: None,
+            first_use: None,
         })
     }
 }

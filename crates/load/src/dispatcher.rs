@@ -78,6 +78,7 @@ impl Dispatcher {
     pub fn new(plan: Arc<dyn Plan>, ceiling: usize, begin: Moment, drivers: usize) -> Self {
         let bounds = plan.bounds();
         let peeked = plan.request(RequestId(0));
+        let ramp_up = plan.ramp_up();
         let slots = bounds.slots.map(NonZeroU32::get);
         let count = Self::lanes_of(&bounds, drivers);
         let lanes: Vec<Lane> = (0..)
@@ -85,7 +86,12 @@ impl Dispatcher {
             .map(|lane| match slots {
                 None => Lane::without_slots(),
                 // Slots are dealt like cards, so that no lane has two more than another.
-                Some(slots) => Lane::with_slots((lane..slots).step_by(count), begin),
+                Some(slots) => Lane::with_slots((lane..slots).step_by(count).map(|slot| {
+                    let part_ns = ramp_up.as_nanos() * u128::from(slot) / u128::from(slots);
+                    let part_ns = u64::try_from(part_ns).unwrap_or(u64::MAX);
+                    let free_at = begin + Duration::from_nanos(part_ns);
+                    Reverse((free_at, SlotId(slot)))
+                })),
             })
             .collect();
         Self {
@@ -316,9 +322,8 @@ struct Lane {
 }
 
 impl Lane {
-    fn with_slots(slots: impl Iterator<Item = u32>, begin: Moment) -> Self {
-        let free_slots = slots.map(|slot| Reverse((begin, SlotId(slot)))).collect();
-        Self { free_slots: Some(free_slots), ..Self::without_slots() }
+    fn with_slots(slots: impl Iterator<Item = Reverse<(Moment, SlotId)>>) -> Self {
+        Self { free_slots: Some(slots.collect()), ..Self::without_slots() }
     }
 
     fn without_slots() -> Self {

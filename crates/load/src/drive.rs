@@ -17,7 +17,7 @@ use std::task::{Poll, Waker};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use inferometer_model::journal::{ClientFacts, JournalBatch, LagHistogram, RunStop};
+use inferometer_model::journal::{ClientFacts, Dialling, JournalBatch, LagHistogram, RunStop};
 use inferometer_model::outcome::{Cause, Outcome};
 use inferometer_model::record::{Event, Read};
 use inferometer_model::{
@@ -32,6 +32,7 @@ use crate::answer::Failure;
 use crate::bodies::{Bodies, Histories, Outgoing};
 use crate::clock::{Pacer, SleepWatch, SystemClock};
 use crate::control::{Control, FailureStreak, Progress, Stop};
+use crate::dial_ahead::{self, connections_needed};
 use crate::dispatcher::{Command, Departure, Dispatcher, Reply};
 use crate::exchange::{Exchanges, Flight};
 use crate::limits::{Limits, before};
@@ -103,21 +104,28 @@ pub fn drive(drive: Drive) -> Result<RunEnding, LoadError> {
         Ok((runtime(drive.clock, turn.clone())?, turn))
     };
     let prepared = (0..drivers).map(prepare).collect::<io::Result<Vec<Prepared>>>()?;
+    let turns: Vec<Turn> = prepared.iter().map(|(_, turn)| turn.clone()).collect();
+    let (sender, reports) = mpsc::unbounded_channel();
+    let (dialled, all_dialled) = mpsc::unbounded_channel();
+    let (set_conductor, conductor_set) = watch::channel(None);
+    let connections = connections_needed(drive.plan.as_ref(), &drive.target, drive.ceiling);
+    let mut threads = Vec::new();
+    for (lane, prepared) in prepared.into_iter().enumerate() {
+        let ahead = dial_ahead::share(connections, lane, drivers);
+        let (bodies, dialled) = (Arc::clone(&bodies), dialled.clone());
+        let conductor = conductor_set.clone();
+        let part = Part { lane, drivers, bodies, ahead, dialled, conductor };
+        threads.push(start(drive.clone(), part, prepared, sender.clone())?);
+    }
+    drop((sender, dialled, conductor_set));
+    let dialling = conducting.block_on(merged(all_dialled));
     let cpu_before = cpu_reading();
     // The plan's moments count from here: a little ahead, so that every driver is there by then.
     let parts = u32::try_from(drivers).unwrap_or(u32::MAX);
     let began = drive.clock.now() + START_AHEAD + START_AHEAD_PER_DRIVER * parts;
-    let dispatcher = Dispatcher::new(Arc::clone(&drive.plan), drive.ceiling, began, drivers);
+    let dispatcher = Dispatcher::new(bodies, drive.ceiling, began, drivers);
     let conductor = Arc::new(Conductor::new(dispatcher));
-    let turns: Vec<Turn> = prepared.iter().map(|(_, turn)| turn.clone()).collect();
-    let (sender, reports) = tokio::sync::mpsc::unbounded_channel();
-    let mut threads = Vec::new();
-    for (lane, prepared) in prepared.into_iter().enumerate() {
-        let (conductor, bodies) = (Arc::clone(&conductor), Arc::clone(&bodies));
-        let part = Part { lane, drivers, conductor, bodies };
-        threads.push(start(drive.clone(), part, prepared, sender.clone())?);
-    }
-    drop(sender);
+    set_conductor.send_replace(Some(Arc::clone(&conductor)));
     // How long the limits let a request wait for output.
     let spec::Limits { connect, first_token, idle, total, drain } = drive.target.limits;
     let longest = if drive.target.streams() { connect + first_token.max(idle) } else { total };
@@ -129,11 +137,20 @@ pub fn drive(drive: Drive) -> Result<RunEnding, LoadError> {
         thread.join().map_err(|_| LoadError::Driver)?;
     }
     let cpu = cpu_before.and_then(cpu_since);
-    let mut client = ClientFacts { cpu, ..ClientFacts::default() };
+    let mut client = ClientFacts { cpu, dialling, ..ClientFacts::default() };
     for report in reports {
         client.merge(&report?);
     }
     watch.write_ending(began, client)
+}
+
+/// What all drivers opened, once each of them is done with it; `None` where nothing was to be opened.
+async fn merged(mut dialled: mpsc::UnboundedReceiver<Dialling>) -> Option<Dialling> {
+    let mut all: Option<Dialling> = None;
+    while let Some(part) = dialled.recv().await {
+        all.get_or_insert_default().merge(part);
+    }
+    all
 }
 
 type Prepared = (Runtime, Turn);
@@ -156,7 +173,7 @@ fn start(
         }
         let playing = AssertUnwindSafe(|| {
             let tasks = LocalSet::new();
-            tasks.block_on(&runtime, async move { Driver::new(drive, part, turn)?.run().await })
+            tasks.block_on(&runtime, async move { part.play(drive, turn).await })
         });
         // A driver that panics must say so: the others would play on for a run that is lost.
         let report = catch_unwind(playing).unwrap_or(Err(LoadError::Driver));
@@ -450,8 +467,33 @@ const BURST_MAX: u32 = 32;
 pub(crate) struct Part {
     pub(crate) lane: usize,
     pub(crate) drivers: usize,
-    pub(crate) conductor: Arc<Conductor>,
     pub(crate) bodies: Arc<Bodies>,
+    /// Connections to open before the plan begins.
+    ahead: usize,
+    dialled: UnboundedSender<Dialling>,
+    /// Holds the conductor once all drivers are ready.
+    conductor: watch::Receiver<Option<Arc<Conductor>>>,
+}
+
+impl Part {
+    async fn play(mut self, drive: Drive, turn: Turn) -> Report {
+        let clock = Rc::new(DriverClock::new(drive.clock, turn.clone()));
+        let target = Arc::clone(&drive.target);
+        let exchanges = Rc::new(Exchanges::new(target, clock, self.lane, self.drivers));
+        if 0 < self.ahead {
+            let bytes = self.bodies.first_bytes;
+            let dialling = exchanges.dial_ahead(self.ahead, bytes, &drive.control).await;
+            // A closed channel means that no driver is awaited.
+            let _ = self.dialled.send(dialling);
+        }
+        drop(self.dialled);
+        let conductor = self.conductor.wait_for(Option::is_some).await;
+        // The run was given up before it began.
+        let conductor =
+            conductor.map_err(|_| LoadError::Driver)?.clone().ok_or(LoadError::Driver)?;
+        let (lane, bodies) = (self.lane, self.bodies);
+        Driver::new(drive, exchanges, turn, (lane, conductor, bodies))?.run().await
+    }
 }
 
 pub(crate) fn runtime(clock: SystemClock, turn: Turn) -> io::Result<tokio::runtime::Runtime> {
@@ -464,16 +506,18 @@ pub(crate) fn runtime(clock: SystemClock, turn: Turn) -> io::Result<tokio::runti
 }
 
 impl Driver {
-    fn new(drive: Drive, part: Part, turn: Turn) -> Result<Self, LoadError> {
-        let clock = Rc::new(DriverClock::new(drive.clock, turn.clone()));
-        let Part { lane, drivers, conductor, bodies } = part;
-        let exchanges = Exchanges::new(Arc::clone(&drive.target), clock, lane, drivers);
+    fn new(
+        drive: Drive,
+        exchanges: Rc<Exchanges>,
+        turn: Turn,
+        (lane, conductor, bodies): (usize, Arc<Conductor>, Arc<Bodies>),
+    ) -> Result<Self, LoadError> {
         let limits = &drive.target.limits;
         Ok(Self {
             lane,
             conductor,
             bodies,
-            exchanges: Rc::new(exchanges),
+            exchanges,
             places: Vec::new(),
             free_places: Vec::new(),
             completions: Rc::default(),
@@ -528,6 +572,7 @@ impl Driver {
             // Of the process, not of a driver.
             cpu: None,
             driver_cpu_us: self.cpu.busiest_second_us(self.drive.clock.now()),
+            dialling: None,
         })
     }
 

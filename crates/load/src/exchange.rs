@@ -37,7 +37,7 @@ pub(crate) struct Exchanges {
     /// Idle connections that belong to one user each.
     own: RefCell<HashMap<SlotId, Box<Connection>>>,
     /// Connections that requests share, with HTTP/2.
-    links: Links,
+    pub(crate) links: Links,
     /// The next connection's place in the run's order: drivers take turns.
     ordinal: Cell<u32>,
     ordinal_step: u32,
@@ -82,7 +82,7 @@ impl Exchanges {
         }
     }
 
-    fn put_back(&self, connection: Box<Connection>, slot: Option<SlotId>) {
+    pub(crate) fn put_back(&self, connection: Box<Connection>, slot: Option<SlotId>) {
         if self.target.http == HttpVersion::Http2 {
             return;
         }
@@ -144,7 +144,7 @@ impl Exchanges {
             HttpVersion::Http1 => {
                 let mut connection = match self.open_connection(flight.departure.slot) {
                     Some(connection) => connection,
-                    None => Box::pin(self.dial(flight, body.len())).await?,
+                    None => Box::pin(self.dial(&flight.stage, body.len())).await?,
                 };
                 flight.facts.set(Some(connection.facts()));
                 let request = self.template.request(body, flight.request().id);
@@ -211,7 +211,7 @@ impl Exchanges {
     }
 
     fn failure(&self, flight: &Flight, connection: &Connection, why: NotAnswered) -> Failure {
-        let was_closed = flight.is_stale(&connection.wire, self.clock.system.now());
+        let was_closed = flight.is_stale(connection, self.clock.system.now());
         why.failure(Stage::Headers, was_closed)
     }
 
@@ -258,9 +258,13 @@ impl Exchanges {
         }
     }
 
-    async fn dial(&self, flight: &Flight, body_bytes: usize) -> Result<Box<Connection>, Failure> {
+    pub(crate) async fn dial(
+        &self,
+        stage: &Cell<Stage>,
+        body_bytes: usize,
+    ) -> Result<Box<Connection>, Failure> {
         let (ordinal, writing) = (self.next_ordinal(), Writing::new(body_bytes));
-        dial(&self.target, &self.clock, ordinal, &flight.stage, writing).await
+        dial(&self.target, &self.clock, ordinal, stage, writing).await
     }
 
     fn next_ordinal(&self) -> u32 {
@@ -290,10 +294,14 @@ impl Exchanges {
                 Err(turn) => Some(turn),
             }
         };
-        let ordinal = self.next_ordinal();
-        let dialled = self.links.dial(&self.target, &self.clock, ordinal, stage).await;
+        let dialled = self.dial_link(stage).await;
         drop(turn);
         dialled
+    }
+
+    /// Another connection for requests to share, and a place on it.
+    pub(crate) async fn dial_link(&self, stage: &Cell<Stage>) -> Result<Box<Connection>, Failure> {
+        self.links.dial(&self.target, &self.clock, self.next_ordinal(), stage).await
     }
 
     /// An error status is an answer too: its words are kept.
@@ -431,6 +439,8 @@ pub(crate) struct Flight {
 const ERROR_BODY_BYTES_MAX: usize = 4 << 10;
 const NAME_BYTES_MAX: usize = 256;
 const STALE_WITHIN: Duration = Duration::from_millis(20);
+/// No server closes a connection that is younger for its idleness.
+const NEW_WITHIN: Duration = Duration::from_secs(1);
 
 impl Flight {
     pub(crate) fn new(departure: Departure, model: Option<Arc<str>>) -> Self {
@@ -474,10 +484,14 @@ impl Flight {
     }
 
     /// A reused connection that breaks at once, without a byte, was closed before. Later than
-    /// that the server must have taken the request, and broke it.
-    pub(crate) fn is_stale(&self, wire: &Wire, now: Moment) -> bool {
+    /// that the server must have taken the request, and broke it. So it did where the connection was
+    /// opened just before.
+    pub(crate) fn is_stale(&self, connection: &Connection, now: Moment) -> bool {
+        let wire = &connection.wire;
         let at_once = wire.sent().is_none_or(|sent| now <= sent + STALE_WITHIN);
-        self.facts.get().is_some_and(|facts| facts.reused) && !wire.has_reads() && at_once
+        let is_new = connection.first_use.is_some_and(|opened| now <= opened + NEW_WITHIN);
+        let reused = self.facts.get().is_some_and(|facts| facts.reused);
+        reused && !is_new && !wire.has_reads() && at_once
     }
 
     /// The record of this flight, which ends here.

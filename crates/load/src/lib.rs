@@ -10,6 +10,7 @@ mod bodies;
 pub mod clock;
 mod connection;
 mod control;
+mod dial_ahead;
 pub mod dialect;
 pub mod dispatcher;
 mod drive;
@@ -24,6 +25,7 @@ pub mod target;
 
 pub use clock::SystemClock;
 pub use control::{Control, Progress, ProgressView, Stop};
+pub use dial_ahead::connections_needed;
 pub use drive::{Drive, Drivers, LoadError, drive};
 pub use fetch::{HttpFetch, Probe, probe};
 pub use target::Target;

@@ -1,5 +1,6 @@
 //! The server as the driver sees it: one address, one endpoint, the same headers every time.
 
+use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -131,7 +132,10 @@ impl RequestTemplate {
         *request.method_mut() = http::Method::POST;
         *request.uri_mut() = self.uri.clone();
         let mut headers = self.headers.clone();
-        let name = format!("{}-{id}", self.request_id_prefix);
+        // Exactly as long as it gets: a longer one is copied once more.
+        let digits = id.0.checked_ilog10().map_or(1, |digits| digits as usize + 1);
+        let mut name = String::with_capacity(self.request_id_prefix.len() + 1 + digits);
+        let _ = write!(name, "{}-{id}", self.request_id_prefix);
         if let Ok(value) = HeaderValue::from_maybe_shared(Bytes::from(name)) {
             headers.insert(REQUEST_ID, value);
         }
@@ -157,6 +161,8 @@ impl Target {
             let lines = HeaderValue::from_static("application/x-ndjson, application/json");
             parts.headers.insert(header::ACCEPT, lines);
         }
+        // Room for the name of each request, so that the copies need not grow.
+        parts.headers.insert(REQUEST_ID, HeaderValue::from_static(""));
         RequestTemplate {
             uri: parts.uri,
             headers: parts.headers,

@@ -28,7 +28,7 @@ use nix::sys::socket::{Backlog, listen};
 use rustls::pki_types::PrivateKeyDer;
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
-fn listener() -> (TcpListener, SocketAddr) {
+pub(crate) fn listener() -> (TcpListener, SocketAddr) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     (listener, address)
@@ -36,7 +36,7 @@ fn listener() -> (TcpListener, SocketAddr) {
 
 /// Fills the queue of connections that nobody accepts. The kernel drops the packets of whoever
 /// connects next, as a network does that leads nowhere.
-fn fill_queue(listener: &TcpListener) -> Vec<TcpStream> {
+pub(crate) fn fill_queue(listener: &TcpListener) -> Vec<TcpStream> {
     listen(listener, Backlog::new(0).unwrap()).unwrap();
     let address = listener.local_addr().unwrap();
     let connect = || TcpStream::connect_timeout(&address, Duration::from_millis(500)).ok();
@@ -102,7 +102,7 @@ fn a_server_that_vanishes_costs_the_connect_limit_and_no_open_stream() {
 
 /// Whether a connection to this address is being tried, and nobody has answered.
 #[cfg(target_os = "linux")]
-fn is_being_dialled(address: SocketAddr) -> bool {
+pub(crate) fn is_being_dialled(address: SocketAddr) -> bool {
     const SYN_SENT: &str = "02";
     let port = format!(":{:04X}", address.port());
     let table = std::fs::read_to_string("/proc/self/net/tcp").unwrap();
@@ -170,19 +170,25 @@ fn a_name_is_not_resolved_again_during_a_run() {
     }
 }
 
-/// Faults: 23.
-#[test]
-fn a_secured_stream_that_is_closed_without_notice_is_truncated() {
+/// A certificate that nobody vouches for.
+pub(crate) fn server_config() -> Arc<ServerConfig> {
     let signed = rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_owned()]).unwrap();
     let key = PrivateKeyDer::try_from(signed.signing_key.serialize_der()).unwrap();
     let config = ServerConfig::builder()
         .with_no_client_auth()
         .with_single_cert(vec![signed.cert.der().clone()], key)
         .unwrap();
+    Arc::new(config)
+}
+
+/// Faults: 23.
+#[test]
+fn a_secured_stream_that_is_closed_without_notice_is_truncated() {
+    let config = server_config();
     let (listener, address) = listener();
     let server = std::thread::spawn(move || {
         let (tcp, _) = listener.accept().unwrap();
-        let mut stream = StreamOwned::new(ServerConnection::new(Arc::new(config)).unwrap(), tcp);
+        let mut stream = StreamOwned::new(ServerConnection::new(config).unwrap(), tcp);
         read_head(&mut stream);
         // Its end is the end of the connection: anyone on the way could have set it.
         let head =

@@ -79,10 +79,13 @@ fn clean_streams_are_recorded_by_our_own_clock_and_share_a_connection() {
     assert_all_ok(&driven.records);
     assert_eq!(server.connections(), 1);
     assert_eq!(ordinals(&driven.records), BTreeSet::from([0]));
-    let opened: Vec<&RequestRecord> =
-        driven.records.iter().filter(|record| !record.connection.unwrap().reused).collect();
-    assert_eq!(opened.len(), 1);
-    assert!(opened[0].connection.unwrap().dial.unwrap().connected <= opened[0].sent.unwrap());
+    let dialling = driven.ending.client.dialling.as_ref().unwrap();
+    assert_eq!(
+        (dialling.wanted, dialling.connect_ns.len()),
+        (1, 1),
+        "opened before the plan began"
+    );
+    assert!(driven.records.iter().all(|record| record.connection.unwrap().reused));
     for record in &driven.records {
         assert_eq!(outputs(record), 3);
         assert!(record.done.seen);
@@ -331,9 +334,9 @@ fn http2_is_agreed_on_over_tls() {
     let driven = drive_plan(Closed { requests: 10, slots: 2 }, &secured(&server), 1);
     assert_all_ok(&driven.records);
     assert_eq!(server.connections(), 1);
-    let dial = driven.records[0].connection.unwrap().dial.unwrap();
-    assert!(dial.connected < dial.secured.unwrap());
-    assert!(dial.secured.unwrap() <= driven.records[0].sent.unwrap());
+    let dialling = driven.ending.client.dialling.as_ref().unwrap();
+    assert_eq!((dialling.connect_ns.len(), dialling.failed()), (1, 0));
+    assert!(driven.records.iter().all(|record| record.connection.unwrap().dial.is_none()));
 }
 
 #[test]

@@ -6,6 +6,7 @@ mod captures;
 mod connecting;
 mod conversations;
 mod dialects;
+mod dialling;
 mod drivers;
 mod faults;
 mod http2;

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::outcome::Cause;
+use crate::outcome::{Cause, Outcome};
 use crate::record::RequestedLengths;
 use crate::whole::to_u64;
 use crate::{Moment, RequestId, RequestRecord};
@@ -100,6 +100,55 @@ pub struct ClientFacts {
     /// it was not measured. Stored in an entry of its own kind since format 2.
     #[serde(skip)]
     pub driver_cpu_us: Option<u32>,
+    /// The connections that were opened before the plan began; `None` when there was no reason to open
+    /// any. Stored in an entry of its own kind since format 2.
+    #[serde(skip)]
+    pub dialling: Option<Dialling>,
+}
+
+/// Connections that were opened before the plan began, so that no request waits for its own.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Dialling {
+    /// Connections that the plan needs from its first moment on.
+    pub wanted: u32,
+    /// From the first attempt to the last connection, over all drivers.
+    pub took_ns: u64,
+    /// How long each connection took to open, TLS included.
+    pub connect_ns: Vec<u64>,
+    /// Attempts that failed, by their reason.
+    pub failures: Vec<DialFailure>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DialFailure {
+    pub outcome: Outcome,
+    pub cause: Option<Cause>,
+    pub count: u32,
+}
+
+impl Dialling {
+    /// Attempts that failed.
+    pub fn failed(&self) -> u32 {
+        self.failures.iter().map(|failure| failure.count).sum()
+    }
+
+    pub fn add_failure(&mut self, outcome: Outcome, cause: Option<Cause>, count: u32) {
+        let same = |known: &&mut DialFailure| (known.outcome, known.cause) == (outcome, cause);
+        match self.failures.iter_mut().find(same) {
+            Some(known) => known.count = known.count.saturating_add(count),
+            None => self.failures.push(DialFailure { outcome, cause, count }),
+        }
+    }
+
+    /// Takes in what another driver opened at the same time.
+    pub fn merge(&mut self, other: Self) {
+        self.wanted = self.wanted.saturating_add(other.wanted);
+        self.took_ns = self.took_ns.max(other.took_ns);
+        self.connect_ns.extend(other.connect_ns);
+        for DialFailure { outcome, cause, count } in other.failures {
+            self.add_failure(outcome, cause, count);
+        }
+    }
 }
 
 /// Where processor time went while the plan was played.

@@ -180,6 +180,12 @@ impl Bounds {
 pub trait Plan: Send + Sync {
     fn bounds(&self) -> Bounds;
 
+    /// The time over which the first requests of a closed loop are spread: with C slots, slot k is free
+    /// at k/C of it.
+    fn ramp_up(&self) -> Duration {
+        Duration::ZERO
+    }
+
     /// The recipe of a request, or `None` past the end of the plan. Moments never decrease with
     /// the id.
     fn request(&self, id: RequestId) -> Option<PlannedRequest>;

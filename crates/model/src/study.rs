@@ -419,6 +419,7 @@ impl Level {
             LoadShape::Closed { .. } => (Arrivals::Poisson, None),
         };
         spec.load.shape = LoadShape::Open { rate, arrivals, cap };
+        spec.load.ramp_up = Duration::ZERO;
     }
 }
 

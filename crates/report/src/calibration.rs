@@ -144,9 +144,14 @@ fn fidelity(rows: &[FidelityRow]) -> Table {
                 Cell::text(percent(unseen))
             })
             .right("late", |row| Cell::text(small(row.engine_late_ms_p99)))
+            .right("CPU µs/token", |row| Cell::text(number(row.cpu_us_per_token)))
+            .right("connect p99", |row| {
+                Cell::text(small(row.dialling.as_ref().and_then(|it| it.connect_ms_p99)))
+            })
             .table("", "", rows);
     let note = "width: the largest error that the records allow; unseen: gaps hidden by tokens that came \
-                together; late: the engine's own p99";
+                together; late: the engine's own p99; CPU: of all threads of the client; connect: \
+                before the first request";
     Table { notes: vec![plain(note)], ..table }
 }
 

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, channel, sync_channel};
 use std::time::Duration;
 
+use inferometer_analysis::DiallingFigures;
 use inferometer_analysis::calibration::{
     Calibration, FidelityRow, Ladder, Level, Machine, MemorySample, Method, PacingRow, SCHEMA,
     StreamMemory, TrueAnswer,
@@ -18,12 +19,13 @@ use inferometer_load::resources::resolve;
 use inferometer_load::target::Credentials;
 use inferometer_load::{SystemClock, Target, resources};
 use inferometer_model::fetch::FetchRequest;
+use inferometer_model::journal::ClientFacts;
 use inferometer_model::observations::{CalibrationFacts, UsageAsk};
 use inferometer_model::spec::{
     ClientSpec, Limits, LoadTable, PerSecond, SourceTable, WorkloadTable,
 };
 use inferometer_model::{
-    Clock, Fetch, JournalEntry, Moment, RequestId, RequestRecord, Spec, SpecDraft,
+    Clock, Fetch, JournalEntry, Moment, RequestId, RequestRecord, RunEnding, Spec, SpecDraft,
 };
 use inferometer_store::{read_at_most, write_atomically};
 use sha2::{Digest, Sha256};
@@ -43,7 +45,7 @@ const INPUT_TOKENS: u32 = 128;
 const LADDER_TOKENS: u32 = 64;
 /// Time to first token of the engine that fidelity is measured against.
 const TTFT: Duration = Duration::from_millis(100);
-/// Requests of each slot. The first opens its connection while others do too; it is left out.
+/// Requests of each slot.
 const WAVES: u32 = 2;
 /// How often memory is read.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
@@ -67,7 +69,7 @@ pub fn measure(
     let threads = client.drivers;
     let client = Client {
         kernel_stamps: true,
-        threads: client.clone(),
+        threads: ClientSpec { drivers_by_load: false, ..client.clone() },
         ceiling: resources::raise_in_flight_ceiling(threads),
         scope: if quick { Scope::QUICK } else { Scope::FULL },
         report: &report,
@@ -229,8 +231,8 @@ impl Client<'_> {
     fn measure_level(&self, engine: &TestEngine, slots: u32, streaming: bool) -> Result<Level> {
         let level = |load: LoadTable| -> Result<Level> {
             let answers = (streaming, LADDER_TOKENS);
-            let (records, _) = self.drive(SystemClock::new(), engine, answers, load)?;
-            Ok(Level::from_records(slots, &records))
+            let driven = self.drive(SystemClock::new(), engine, answers, load)?;
+            Ok(Level::from_records(slots, &driven.records))
         };
         let enough = self.scope.level_requests_min;
         let time = Some(self.scope.level_time.into());
@@ -279,8 +281,8 @@ impl Client<'_> {
                     ..LoadTable::default()
                 };
                 let (clock, answers) = (SystemClock::new(), (false, LADDER_TOKENS));
-                let (records, not_sent) = self.drive(clock, &engine, answers, load)?;
-                Ok(PacingRow::from_records(rate_per_s, &records, not_sent))
+                let driven = self.drive(clock, &engine, answers, load)?;
+                Ok(PacingRow::from_records(rate_per_s, &driven.records, driven.not_sent))
             })
             .collect()
     }
@@ -309,28 +311,31 @@ impl Client<'_> {
         let engine = TestEngine::paced(TTFT, Some(gap))?;
         let requests = u64::from(streams) * u64::from(WAVES);
         let clock = SystemClock::new();
-        let (records, _) = self.drive(clock, &engine, (true, tokens), closed(streams, requests))?;
+        let Driven { records, client, .. } =
+            self.drive(clock, &engine, (true, tokens), closed(streams, requests))?;
         let truth = engine.truth()?;
+        let all_tokens = u64::from(tokens) * requests;
         let asked = FidelityRow {
             streams,
             gap_ms: gap.as_secs_f64() * 1e3,
             tokens,
             kernel_stamps: self.kernel_stamps,
             engine_late_ms_p99: truth.lateness.p99_ns.map(|ns| ns as f64 / 1e6),
+            cpu_us_per_token: client.cpu.map(|cpu| cpu.process_ns as f64 / 1e3 / all_tokens as f64),
+            dialling: client.dialling.as_ref().map(DiallingFigures::new),
             ..FidelityRow::default()
         };
         Ok(asked.compare(&records, &answers(&truth, clock)))
     }
 
-    /// Sends the requests of a load, whose answers are streamed or not and have so many tokens. Returns
-    /// the records in the order in which they ended, and the number of requests that were not sent.
+    /// Sends the requests of a load, whose answers are streamed or not and have so many tokens.
     fn drive(
         &self,
         clock: SystemClock,
         engine: &TestEngine,
         (streaming, output_tokens): (bool, u32),
         load: LoadTable,
-    ) -> Result<(Vec<RequestRecord>, u64)> {
+    ) -> Result<Driven> {
         let source = SourceTable {
             input_tokens: Some(INPUT_TOKENS.into()),
             output_tokens: Some(output_tokens.into()),
@@ -358,12 +363,20 @@ impl Client<'_> {
             }
         }
         let ended = driving.join().map_err(|_| Failure::internal("the driver panicked"))?;
-        let stop = ended.map_err(Failure::from_error)?.stop;
+        let RunEnding { stop, client, .. } = ended.map_err(Failure::from_error)?;
         if stop.is_partial() {
             return Err(Failure::internal(format!("a drive was not finished: {}", stop.text())));
         }
-        Ok((records, not_sent))
+        Ok(Driven { records, not_sent, client })
     }
+}
+
+/// What came of a load.
+struct Driven {
+    /// In the order in which they ended.
+    records: Vec<RequestRecord>,
+    not_sent: u64,
+    client: ClientFacts,
 }
 
 /// Resident memory of this process, where the system reports it.

@@ -14,7 +14,8 @@ use inferometer_load::answer::Failure as LoadFailure;
 use inferometer_load::resources::{self, Memory};
 use inferometer_load::target::Credentials;
 use inferometer_load::{
-    Drive, Drivers, HttpFetch, LoadError, Progress, ProgressView, SystemClock, Target, drive,
+    Drive, Drivers, HttpFetch, LoadError, Progress, ProgressView, SystemClock, Target,
+    connections_needed, drive,
 };
 use inferometer_model::journal::JournalBatch;
 use inferometer_model::observations::{Correction, Endpoint, HttpVersion, WarmUpFacts};
@@ -331,6 +332,9 @@ fn play(
     driven.map(|_| writer).map_err(|error| unfinished(error.to_string()))
 }
 
+/// Fewer connections are opened before anyone could read about it.
+const DIALLING_SHOWN: usize = 64;
+
 /// Drives a plan to its end and reports its progress.
 pub(crate) fn drive_plan(
     plan: Arc<dyn Plan>,
@@ -341,6 +345,10 @@ pub(crate) fn drive_plan(
 ) -> Result<RunEnding, LoadError> {
     let progress = Arc::new(Progress::default());
     let (bounds, observer) = (plan.bounds(), &session.observer);
+    let connections = connections_needed(plan.as_ref(), &target, session.ceiling);
+    if DIALLING_SHOWN <= connections {
+        session.emit(Event::Dialling { connections });
+    }
     std::thread::scope(|scope| {
         let (stop, stopped) = channel::<()>();
         let counts = Arc::clone(&progress);
@@ -369,7 +377,8 @@ pub(crate) fn drive_plan(
             progress,
             ceiling: session.ceiling,
             drivers: Drivers {
-                count: NonZeroUsize::try_from(spec.client.drivers).unwrap_or(NonZeroUsize::MIN),
+                count: NonZeroUsize::try_from(spec.client.drivers_for(&spec.load))
+                    .unwrap_or(NonZeroUsize::MIN),
                 cores: spec.client.cores.iter().map(|core| *core as usize).collect(),
             },
             stall_grace: Drive::STALL_GRACE,

@@ -114,6 +114,11 @@ pub enum Event {
         /// How many requests the warm-up has.
         requests: u64,
     },
+    /// Connections are being opened for the first requests of the warm-up or the run.
+    Dialling {
+        /// How many; with HTTP/2, for how many requests.
+        connections: usize,
+    },
     /// How far the warm-up or the run is; sent four times per second.
     Progress(Box<ProgressTick>),
     /// The warm-up or the run that sent [`Event::Progress`] has ended.
@@ -250,6 +255,9 @@ impl fmt::Display for Event {
                 write!(f, "measuring {api} of `{model}` at {base} …")
             }
             Self::WarmingUp { requests } => write!(f, "warming up with {requests} requests …"),
+            Self::Dialling { connections } => {
+                write!(f, "opening connections for {} requests …", count(*connections as u64))
+            }
             Self::Progress(tick) => tick.fmt(f),
             Self::ProgressEnded => f.write_str("all requests have ended"),
             Self::Finished { directory } => write!(f, "stored in {}", directory.display()),

@@ -32,6 +32,7 @@ use std::marker::PhantomData;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
+use inferometer_model::journal::Dialling;
 use inferometer_model::telemetry::{TelemetryEntry, TelemetrySample};
 use inferometer_model::{JournalEntry, RequestRecord, RunEnding};
 use serde::{Deserialize, Serialize};
@@ -83,7 +84,10 @@ const NOT_SENT: u8 = 3;
 const RUN_ENDED: u8 = 4;
 /// The end of a run, and the CPU time of its busiest driver (since format 2).
 const RUN_ENDED_WITH_DRIVER_CPU: u8 = 5;
-const ENDINGS: RangeInclusive<u8> = RUN_ENDED..=RUN_ENDED_WITH_DRIVER_CPU;
+/// The end of a run, the CPU time of its busiest driver, and the connections that were opened before
+/// its plan began (since format 2).
+const RUN_ENDED_WITH_DIALLING: u8 = 6;
+const ENDINGS: RangeInclusive<u8> = RUN_ENDED..=RUN_ENDED_WITH_DIALLING;
 
 /// The first bytes of a frame: the length of its payload and its kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,7 +144,7 @@ fn write(value: &impl Serialize, into: &mut Vec<u8>) -> postcard::Result<()> {
 }
 
 impl Framed for JournalEntry {
-    const KINDS: RangeInclusive<u8> = STARTED..=RUN_ENDED_WITH_DRIVER_CPU;
+    const KINDS: RangeInclusive<u8> = STARTED..=RUN_ENDED_WITH_DIALLING;
 
     fn is_last(&self) -> bool {
         matches!(self, Self::RunEnded(_))
@@ -151,10 +155,18 @@ impl Framed for JournalEntry {
             Self::Started(started) => (STARTED, write(started, into)),
             Self::Ended(record) => (ENDED, write(record, into)),
             Self::NotSent(part) => (NOT_SENT, write(part, into)),
-            Self::RunEnded(ending) => match ending.client.driver_cpu_us {
-                None => (RUN_ENDED, write(ending, into)),
-                Some(cpu_us) => (RUN_ENDED_WITH_DRIVER_CPU, write(&(ending, cpu_us), into)),
-            },
+            Self::RunEnded(ending) => {
+                let client = &ending.client;
+                match (client.driver_cpu_us, &client.dialling) {
+                    (None, None) => (RUN_ENDED, write(ending, into)),
+                    (Some(cpu_us), None) => {
+                        (RUN_ENDED_WITH_DRIVER_CPU, write(&(ending, cpu_us), into))
+                    }
+                    (cpu_us, Some(dialling)) => {
+                        (RUN_ENDED_WITH_DIALLING, write(&(ending, cpu_us, dialling), into))
+                    }
+                }
+            }
         }
     }
 
@@ -167,6 +179,13 @@ impl Framed for JournalEntry {
             RUN_ENDED_WITH_DRIVER_CPU => {
                 let (mut ending, cpu_us): (RunEnding, u32) = whole(payload)?;
                 ending.client.driver_cpu_us = Some(cpu_us);
+                Ok(Self::RunEnded(ending))
+            }
+            RUN_ENDED_WITH_DIALLING => {
+                let (mut ending, cpu_us, dialling): (RunEnding, Option<u32>, Dialling) =
+                    whole(payload)?;
+                ending.client.driver_cpu_us = cpu_us;
+                ending.client.dialling = Some(dialling);
                 Ok(Self::RunEnded(ending))
             }
             other => Err(Damage::Kind(other)),

@@ -29,6 +29,7 @@ pub(crate) struct WorkloadPlan {
     releases: Releases,
     conversations: Option<ConversationPlan>,
     bounds: Bounds,
+    ramp_up: Duration,
 }
 
 #[derive(Clone, Debug)]
@@ -76,7 +77,14 @@ pub fn make_warm_up(spec: &Spec, inputs: &Inputs) -> Option<Arc<dyn Plan>> {
     let bounds = Bounds { slots: Some(concurrency), ..bounds_of_closed(extent, None) };
     let releases = Releases::BySlot { think: Think::None, end: Some(requests.get()) };
     let prompts = inputs.warm_up(spec);
-    let plan = WorkloadPlan { seed: spec.seed, prompts, releases, conversations: None, bounds };
+    let plan = WorkloadPlan {
+        seed: spec.seed,
+        prompts,
+        releases,
+        conversations: None,
+        bounds,
+        ramp_up: Duration::ZERO,
+    };
     Some(Arc::new(plan))
 }
 
@@ -124,7 +132,8 @@ impl WorkloadPlan {
             }
         };
         let prompts = inputs.prompts(spec);
-        Self { seed: spec.seed, prompts, releases, conversations: talk, bounds }
+        let ramp_up = spec.load.ramp_up;
+        Self { seed: spec.seed, prompts, releases, conversations: talk, bounds, ramp_up }
     }
 
     fn think(&self, stream: &str, think: Think, id: RequestId) -> Duration {
@@ -227,6 +236,10 @@ fn bounds_of_open(extent: Extent, schedule: &Schedule, turns: Option<&Turns>) ->
 impl Plan for WorkloadPlan {
     fn bounds(&self) -> Bounds {
         self.bounds
+    }
+
+    fn ramp_up(&self) -> Duration {
+        self.ramp_up
     }
 
     fn request(&self, id: RequestId) -> Option<PlannedRequest> {

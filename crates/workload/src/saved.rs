@@ -155,6 +155,10 @@ impl Plan for SavedPlan {
         self.header.bounds
     }
 
+    fn ramp_up(&self) -> Duration {
+        self.header.load.ramp_up
+    }
+
     fn request(&self, id: RequestId) -> Option<PlannedRequest> {
         self.entries.get(usize::try_from(id.0).ok()?).map(|entry| entry.request)
     }

@@ -12,6 +12,8 @@ pub(crate) struct Bench {
     /// Holds the reports, and a folder for each run.
     pub(crate) folder: PathBuf,
     pub(crate) binary: PathBuf,
+    /// An earlier build, where there is one to compare with.
+    pub(crate) before: Option<PathBuf>,
     pub(crate) client_core: usize,
     pub(crate) server_core: usize,
     pub(crate) time_limit_s: u32,
@@ -31,6 +33,7 @@ impl Bench {
             binary: absolute(
                 &options.binary.clone().unwrap_or_else(|| target.join("release/inferometer")),
             )?,
+            before: options.before.as_deref().map(absolute).transpose()?,
             client_core: options.client_core.unwrap_or(cores - 1),
             server_core: options.server_core,
             time_limit_s: options.time_limit_s,

@@ -6,13 +6,14 @@ use super::tool::Tool;
 
 pub(crate) const HELP: &str = "\
 cargo rivals [FLAGS]            compare this tool with others on the same engine, as tables (slow)
-    --only A,B                  of ours, wrk, vllm-rs, vllm, aiperf, guidellm
+    --only A,B                  of ours, before, wrk, vllm-rs, vllm, aiperf, guidellm
     --measure A,B               of one-shot, streams, fidelity, open-loop
     --client-core N             core of every client (the last one)
     --server-core N             core of the engine (the first one)
     --environments DIR          where the Python environments are (target/rivals)
     --install DIR               make them there instead of measuring; heeds --only
     --binary PATH               our program (built in release mode)
+    --before PATH               an earlier build of it, which becomes a row of its own
     --time-limit SECONDS        for each run of each tool (180)
     --quick                     small sizes: shows that everything works, measures nothing
 ";
@@ -28,6 +29,7 @@ pub(crate) struct Options {
     pub(crate) environments: Option<PathBuf>,
     pub(crate) install: Option<PathBuf>,
     pub(crate) binary: Option<PathBuf>,
+    pub(crate) before: Option<PathBuf>,
     pub(crate) time_limit_s: u32,
     pub(crate) quick: bool,
 }
@@ -65,6 +67,7 @@ impl Options {
             environments: None,
             install: None,
             binary: None,
+            before: None,
             time_limit_s: 180,
             quick: false,
         };
@@ -85,10 +88,12 @@ impl Options {
                 "--environments" => options.environments = Some(value.into()),
                 "--install" => options.install = Some(value.into()),
                 "--binary" => options.binary = Some(value.into()),
+                "--before" => options.before = Some(value.into()),
                 "--time-limit" => options.time_limit_s = number(flag, value)?,
                 _ => return Err(format!("unknown flag {flag}")),
             }
         }
+        options.tools.retain(|tool| *tool != Tool::Before || options.before.is_some());
         Ok(options)
     }
 }
@@ -117,8 +122,10 @@ mod tests {
 
     #[test]
     fn nothing_said_is_everything_measured() {
-        let options = Options::parse(&[]).unwrap();
+        let options = Options::parse(&["--before", "old"]).unwrap();
         assert_eq!(options.tools, Tool::ALL);
+        let options = Options::parse(&[]).unwrap();
+        assert_eq!(options.tools.len(), Tool::ALL.len() - 1, "without an earlier build");
         assert_eq!(options.measurements, Measurement::ALL);
         assert!(!options.quick);
     }
@@ -135,7 +142,7 @@ mod tests {
         for (words, message) in [
             (
                 &["--only", "wrk2"][..],
-                "unknown name `wrk2`; known are ours, wrk, vllm-rs, vllm, aiperf, guidellm",
+                "unknown name `wrk2`; known are ours, before, wrk, vllm-rs, vllm, aiperf, guidellm",
             ),
             (&["--only"], "--only needs a value"),
             (&["--client-core", "x"], "--client-core needs a number, not `x`"),

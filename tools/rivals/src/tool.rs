@@ -14,6 +14,8 @@ use super::tools::{aiperf, guidellm, ours, vllm, wrk};
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Tool {
     Ours,
+    /// An earlier build of ours, to compare with.
+    Before,
     Wrk,
     Vllm,
     /// The same command, rewritten in Rust; it comes in the same package.
@@ -101,13 +103,21 @@ pub(crate) enum GapMeaning {
 }
 
 impl Tool {
-    pub(crate) const ALL: [Self; 6] =
-        [Self::Ours, Self::Wrk, Self::VllmRs, Self::Vllm, Self::Aiperf, Self::Guidellm];
+    pub(crate) const ALL: [Self; 7] = [
+        Self::Ours,
+        Self::Before,
+        Self::Wrk,
+        Self::VllmRs,
+        Self::Vllm,
+        Self::Aiperf,
+        Self::Guidellm,
+    ];
 
     /// On the command line.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Ours => "ours",
+            Self::Before => "before",
             Self::Wrk => "wrk",
             Self::Vllm => "vllm",
             Self::VllmRs => "vllm-rs",
@@ -120,6 +130,7 @@ impl Tool {
     pub(crate) fn title(self) -> &'static str {
         match self {
             Self::Ours => "Inferometer",
+            Self::Before => "Inferometer, earlier build",
             Self::Wrk => "wrk",
             Self::Vllm => "vllm bench serve",
             Self::VllmRs => "vllm bench serve (Rust)",
@@ -131,7 +142,7 @@ impl Tool {
     /// The Python package that it comes in, if it comes in one.
     pub(crate) fn package(self) -> Option<&'static str> {
         match self {
-            Self::Ours | Self::Wrk => None,
+            Self::Ours | Self::Before | Self::Wrk => None,
             Self::Vllm | Self::VllmRs => Some("vllm"),
             Self::Guidellm => Some("guidellm"),
             Self::Aiperf => Some("aiperf"),
@@ -140,7 +151,7 @@ impl Tool {
 
     pub(crate) fn pace(self) -> Pace {
         match self {
-            Self::Ours | Self::Wrk => Pace::Timed,
+            Self::Ours | Self::Before | Self::Wrk => Pace::Timed,
             Self::VllmRs => Pace::ManyRequests,
             Self::Vllm | Self::Guidellm | Self::Aiperf => Pace::FewRequests,
         }
@@ -149,6 +160,7 @@ impl Tool {
     pub(crate) fn program(self, bench: &Bench) -> PathBuf {
         match self {
             Self::Ours => bench.binary.clone(),
+            Self::Before => bench.before.clone().unwrap_or_default(),
             Self::Wrk => "wrk".into(),
             Self::VllmRs => bench.in_package("vllm", "vllm/vllm-rs").unwrap_or_default(),
             Self::Vllm => bench.environment("vllm").join("bin/vllm"),
@@ -160,7 +172,7 @@ impl Tool {
     /// Which release runs, or how to get one.
     pub(crate) fn version(self, bench: &Bench) -> Result<String, String> {
         match self {
-            Self::Ours => ours::version(&bench.binary),
+            Self::Ours | Self::Before => ours::version(&self.program(bench)),
             Self::Wrk => wrk::version(),
             Self::Vllm | Self::VllmRs | Self::Guidellm | Self::Aiperf => {
                 bench.package_version(self)
@@ -170,7 +182,7 @@ impl Tool {
 
     pub(crate) fn gap_meaning(self) -> GapMeaning {
         match self {
-            Self::Ours | Self::Wrk | Self::Vllm | Self::VllmRs | Self::Aiperf => {
+            Self::Ours | Self::Before | Self::Wrk | Self::Vllm | Self::VllmRs | Self::Aiperf => {
                 GapMeaning::EachGap
             }
             Self::Guidellm => GapMeaning::MeanOfAnswer,
@@ -184,7 +196,7 @@ impl Tool {
         }
         let reported = bench.folder_for(self, load).and_then(|folder| {
             let arguments = match self {
-                Self::Ours => Ok(ours::arguments(load)),
+                Self::Ours | Self::Before => Ok(ours::arguments(load)),
                 Self::Wrk => wrk::arguments(load, &folder),
                 Self::Vllm | Self::VllmRs => vllm::arguments(load, bench),
                 Self::Guidellm => guidellm::arguments(load, bench, &folder),
@@ -199,7 +211,7 @@ impl Tool {
     fn report(self, load: &Load, run: &Run) -> Result<Report, String> {
         match self {
             // A run that is not valid ends with a status of its own and is a document all the same.
-            Self::Ours => ours::report(run),
+            Self::Ours | Self::Before => ours::report(run),
             Self::Wrk => run.succeeded().and_then(|()| wrk::report(load, run)),
             Self::Vllm | Self::VllmRs => run.succeeded().and_then(|()| vllm::report(load, run)),
             Self::Guidellm => run.succeeded().and_then(|()| guidellm::report(run)),

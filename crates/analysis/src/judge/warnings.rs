@@ -18,7 +18,7 @@ use inferometer_model::{Outcome, RequestRecord};
 
 use super::{CheckKind, Limits, REMEDIES, RunContext, Severity, Warning};
 use crate::audit::Audit;
-use crate::client::share;
+use crate::client::{DiallingFigures, share};
 use crate::machines::DeviceFigures;
 use crate::metric;
 use crate::offered_load::{Delivered, HeldByCap, RATE_APART_GRAVE, SLOTS_EMPTY, ScheduleDelivered};
@@ -253,6 +253,14 @@ static RULES: &[Rule<Raise>] = &[
     rule("stale-pool", CheckKind::Errors, |run| {
         let requests = positive(run.measured.anomalies.stale_pool)?;
         note(format!("{requests} requests failed because the server had closed the connection"))
+    }),
+    rule("dialling-failed", CheckKind::Errors, |run| {
+        let dialling = DiallingFigures::new(run.observations.ending.client.dialling.as_ref()?);
+        let (failed, wanted) = (positive(dialling.failed.into())?, dialling.wanted);
+        let why = dialling.failure.unwrap_or_default();
+        note(format!(
+            "{failed} of {wanted} connections could not be opened before the first request: {why}"
+        ))
     }),
     rule("held-by-cap", CheckKind::DeliveredLoad, |run| {
         let attempted = run.measured.attempted;
@@ -859,6 +867,7 @@ errors: look at the failures; latencies describe only the requests that succeede
 partial: run it again to the end before comparing it with another run
 cut-at-limit: allow more time to drain (--drain-timeout), or lower the load: slow answers are missing from the latencies
 stale-pool: open a connection for each request (--connections new), or raise the server's keep-alive timeout
+dialling-failed: raise the server's limits on connections; requests that lacked a connection opened their own, which is part of their latency
 held-by-cap: the result is of a capped open loop, and latencies from schedule include the delay; raise --max-concurrency or lower the rate to measure an open loop
 backlog: the server does not keep up with this rate: lower it, or raise --max-concurrency
 insecure: make this system trust the server's certificate, and remove --insecure

@@ -79,7 +79,8 @@ impl Series<'_> {
 /// A closed loop of so many users, of whom so many were there at once.
 pub(crate) fn with_users(asked: u32, most: Option<f64>) -> Summary {
     let mut changed = summarize(&calm());
-    changed.run.load = LoadFacts::Closed { concurrency: asked, think: ThinkFacts::None };
+    changed.run.load =
+        LoadFacts::Closed { concurrency: asked, think: ThinkFacts::None, ramp_up_s: None };
     changed.metrics = changed_metrics(&changed, |name, found| match found {
         MetricValue::Scalar(scalar) if name == "concurrency_peak" => scalar.value = most,
         MetricValue::Scalar(_) | MetricValue::Distribution(_) => (),

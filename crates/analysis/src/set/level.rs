@@ -414,7 +414,8 @@ impl Reached {
     /// `None` for an open loop, for users with think time, and where it is not known.
     fn from_runs<'a>(runs: impl Iterator<Item = &'a Summary>) -> Option<Self> {
         let of_run = |run: &Summary| {
-            let LoadFacts::Closed { concurrency, think: ThinkFacts::None } = run.run.load else {
+            let LoadFacts::Closed { concurrency, think: ThinkFacts::None, .. } = run.run.load
+            else {
                 return None;
             };
             let peak = run.metrics.scalar(&metric::CONCURRENCY_PEAK)?.value?;

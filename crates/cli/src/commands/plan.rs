@@ -172,7 +172,7 @@ fn page(planned: &Planned, repeat: &Repetition, outlined: &Outline) -> String {
         ("target", target),
         ("model", model.to_owned()),
         ("api", format!("{}, {streamed}", spec.api)),
-        ("load", load::shape(&LoadFacts::new(&spec.load.shape), unit)),
+        ("load", load::shape(&LoadFacts::new(&spec.load), unit)),
         ("requests", requests(spec, plan.bounds())),
         ("warm-up", format_warm_up(spec.load.warm_up, "the run")),
         ("runs", runs),

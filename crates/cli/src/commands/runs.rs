@@ -269,7 +269,7 @@ fn run_table(runs: &[RunListing], sizes: bool) -> Table {
     })
     .left("load", |(listing, _)| {
         let manifest = listing.manifest.as_ref();
-        known(manifest.map(|it| load::brief(&LoadFacts::new(&it.spec.load.shape))))
+        known(manifest.map(|it| load::brief(&LoadFacts::new(&it.spec.load))))
     })
     .right("ok", |(_, summary)| known(summary.as_ref().map(|it| count(it.count(Outcome::Ok)))))
     .right("TTFT p50", |(_, summary)| {
@@ -405,7 +405,8 @@ fn set_table(sets: &[SetListing], sizes: bool) -> Table {
     .only_if(sizes)
     .left("", |(listing, _)| {
         let simulated = listing.manifest.as_ref().is_some_and(|manifest| manifest.simulated);
-        let simulated = simulated.then_some("simulated").filter(|_| verdict(&listing.directory).is_none());
+        let simulated =
+            simulated.then_some("simulated").filter(|_| verdict(&listing.directory).is_none());
         let notes = simulated.into_iter().chain(state(&listing.state).1);
         Cell::text(notes.collect::<Vec<_>>().join("  "))
     })

@@ -133,7 +133,7 @@ fn run_entry(run: &RunDirectory) -> Entry {
         entry.server =
             if endpoint.embedded { "embedded".to_owned() } else { endpoint.base.to_string() };
         entry.model.clone_from(&endpoint.model);
-        entry.load = load::brief(&LoadFacts::new(&manifest.spec.load.shape));
+        entry.load = load::brief(&LoadFacts::new(&manifest.spec.load));
         entry.simulated = manifest.simulated.is_some();
         entry.started = manifest.started;
     }

@@ -173,7 +173,7 @@ impl Origins {
 type Rivals = &'static [(&'static str, &'static str)];
 
 const LOOP: Rivals = &[
-    ("load.concurrency", "load.think_time load.think"),
+    ("load.concurrency", "load.think_time load.think load.ramp_up"),
     ("load.rate", "load.max_concurrency load.arrivals load.burstiness"),
     ("load.ramp", "load.ramp_curve load.max_concurrency load.arrivals load.burstiness"),
     ("load.speed", "load.ticks load.max_concurrency"),

@@ -113,7 +113,7 @@ fn play(mut stream: TcpStream, script: &[Step]) {
 }
 
 /// The head of a request, in lower case, and its body.
-struct Heard {
+pub(crate) struct Heard {
     head: String,
     body: Vec<u8>,
 }
@@ -126,7 +126,7 @@ impl Heard {
 }
 
 /// Reads one request with a Content-Length body; `None` when the client left.
-fn read_request(stream: &mut TcpStream) -> Option<Heard> {
+pub(crate) fn read_request(stream: &mut TcpStream) -> Option<Heard> {
     let mut bytes = Vec::new();
     let mut byte = [0];
     while !bytes.ends_with(b"\r\n\r\n") {

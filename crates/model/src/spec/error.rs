@@ -75,6 +75,12 @@ pub enum SpecError {
     ThinkWithoutTime,
     #[error("--think-time is above the bound of {0:?}")]
     ThinkTooLong(Duration),
+    #[error(
+        "--ramp-up spreads the first requests of a closed loop; an open loop has a --ramp instead"
+    )]
+    RampUpOnOpenLoop,
+    #[error("--ramp-up must end before the run does: it must be shorter than {0:?}")]
+    RampUpTooLong(Duration),
     #[error("--until combines --requests and --duration; set both, or leave --until out")]
     UntilWithoutBoth,
     #[error("{0} must be at least 1")]

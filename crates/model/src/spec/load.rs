@@ -41,6 +41,9 @@ pub struct LoadTable {
     /// Closed loop: whether the think time is always the same or the mean of random ones
     /// [default: fixed]
     pub think: Option<ThinkKind>,
+    /// Closed loop: spread the first requests over this time, such as 2s, instead of sending them all
+    /// at once [default: none]
+    pub ramp_up: Option<Time>,
     /// Open loop: send this many requests per second, whatever is in flight; `inf` sends all at
     /// once
     #[arg(short = 'r', visible_aliases = ["request-rate", "rps"])]
@@ -111,6 +114,9 @@ pub struct Load {
     pub extent: Extent,
     /// Requests that are sent before the run and not counted.
     pub warm_up: u64,
+    /// The time over which the first requests of a closed loop are spread; zero sends them at once.
+    #[serde(default, skip_serializing_if = "Duration::is_zero")]
+    pub ramp_up: Duration,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -273,7 +279,8 @@ impl LoadTable {
     pub(super) fn resolve(&self, recorded: bool) -> Result<Load> {
         let shape = self.shape(recorded)?;
         let extent = self.extent(&shape)?;
-        let load = Load { shape, extent, warm_up: self.warm_up.unwrap_or(0) };
+        let ramp_up = self.ramp_up.map_or(Duration::ZERO, |time| time.0);
+        let load = Load { shape, extent, warm_up: self.warm_up.unwrap_or(0), ramp_up };
         load.check()?;
         Ok(load)
     }
@@ -432,6 +439,13 @@ impl Load {
         }
         if let LoadShape::Open { rate, .. } = &self.shape {
             check_schedule(rate, self.extent)?;
+            if !self.ramp_up.is_zero() {
+                return Err(SpecError::RampUpOnOpenLoop);
+            }
+        }
+        if duration.is_some_and(|duration| duration <= self.ramp_up) || DURATION_MAX < self.ramp_up
+        {
+            return Err(SpecError::RampUpTooLong(duration.unwrap_or(DURATION_MAX)));
         }
         at_most("--warm-up", self.warm_up, 1_000_000)
     }

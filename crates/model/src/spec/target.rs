@@ -12,12 +12,13 @@ use serde::{Deserialize, Serialize};
 use strum::VariantArray;
 
 use super::error::{Result, SpecError, at_most, refuse_first};
-use super::load::DURATION_MAX;
+use super::load::{DURATION_MAX, Extent, Load, LoadShape, Rate};
 use super::price::Price;
 use super::text::{CoreList, Grammar, Time};
 use crate::BaseUrl;
 use crate::endpoint::Api;
 use crate::observations::{Connections, HttpVersion};
+use crate::whole::to_u64;
 
 /// Which server is measured. Keys and headers have no place in a file: they may be secret.
 #[derive(Args, Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
@@ -173,7 +174,8 @@ impl TargetTable {
 #[derive(Args, Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
 #[command(next_help_heading = "Client")]
 pub struct ClientTable {
-    /// Threads that drive the load, a core for each [default: one per four cores, at most 8]
+    /// Threads that drive the load, a core for each [default: one for each 512 requests in flight or
+    /// 250 requests/s, at most one per four cores, at most 8]
     #[arg(long = "client-cores", value_name = "N")]
     #[schemars(range(min = 1, max = 256))]
     pub cores: Option<u32>,
@@ -185,8 +187,11 @@ pub struct ClientTable {
 /// The client's threads and its protocol. Nothing here changes what is sent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClientSpec {
-    /// Threads that drive the load.
+    /// Threads that drive the load, or may: see [`ClientSpec::drivers_for`].
     pub drivers: NonZeroU32,
+    /// Whether a load that fewer drivers can carry has fewer; not so where the number was set.
+    #[serde(default)]
+    pub drivers_by_load: bool,
     /// Cores that they are pinned to, in turn; empty leaves them to the scheduler.
     pub cores: Vec<u32>,
     pub http: HttpVersion,
@@ -194,10 +199,44 @@ pub struct ClientSpec {
     pub insecure: bool,
 }
 
-/// One driver carries tens of thousands of requests per second; more of them are for large
-/// machines, and most of a machine belongs to other programs on it, often the server.
+/// More drivers than one are for large loads on large machines: most of a machine belongs to other
+/// programs on it, often the server.
 const CORES_PER_DRIVER: usize = 4;
 const DRIVERS_BY_DEFAULT_MAX: usize = 8;
+
+/// What one driver carries with room to spare, where a stream has a hundred tokens per second and an
+/// answer some hundred tokens.
+const IN_FLIGHT_PER_DRIVER: f64 = 512.0;
+const RATE_PER_DRIVER: f64 = 250.0;
+
+impl ClientSpec {
+    /// The threads that drive this load: one until it needs more.
+    pub fn drivers_for(&self, load: &Load) -> NonZeroU32 {
+        let needed = match &load.shape {
+            LoadShape::Closed { concurrency: slots, .. }
+            | LoadShape::Open { cap: Some(slots), .. } => {
+                f64::from(slots.get()) / IN_FLIGHT_PER_DRIVER
+            }
+            LoadShape::Open { rate, .. } => match (rate, load.extent) {
+                (Rate::Steady { per_s }, _) => per_s / RATE_PER_DRIVER,
+                (Rate::Ramp { segments, .. }, _) => {
+                    let rates = segments.iter().flat_map(|it| [it.from_per_s, it.to_per_s]);
+                    rates.fold(0.0, f64::max) / RATE_PER_DRIVER
+                }
+                (Rate::Unlimited, Extent::Requests(requests)) => {
+                    requests.get() as f64 / IN_FLIGHT_PER_DRIVER
+                }
+                // Not known before it is played.
+                (Rate::Unlimited | Rate::Recorded(_), _) => f64::INFINITY,
+            },
+        };
+        if !self.drivers_by_load || f64::from(self.drivers.get()) <= needed {
+            return self.drivers;
+        }
+        let needed = u32::try_from(to_u64(needed.ceil())).unwrap_or(u32::MAX);
+        NonZeroU32::new(needed).unwrap_or(NonZeroU32::MIN)
+    }
+}
 
 impl ClientTable {
     /// `allowed` are the cores that the system lets this process use; empty where it does not say.
@@ -217,6 +256,7 @@ impl ClientTable {
         let is_http2 = target.http2.unwrap_or(false);
         Ok(ClientSpec {
             drivers: NonZeroU32::new(drivers).ok_or(SpecError::Zero("--client-cores"))?,
+            drivers_by_load: self.cores.is_none() && cores.is_empty(),
             cores,
             http: if is_http2 { HttpVersion::Http2 } else { HttpVersion::Http1 },
             insecure: target.insecure.unwrap_or(false),
@@ -288,6 +328,7 @@ impl LimitTable {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::spec::{LoadTable, PerSecond};
 
     fn client(cores: Option<u32>, pinned: &[u32], allowed: u32) -> Result<ClientSpec> {
         let pin_cores = (!pinned.is_empty()).then(|| CoreList(pinned.to_vec()));
@@ -303,6 +344,25 @@ mod tests {
     fn a_large_machine_gets_more_drivers_and_keeps_most_of_itself() {
         let on = |cores| drivers(None, &[], cores);
         assert_eq!([0, 1, 2, 7, 8, 16, 64].map(on), [1, 1, 1, 1, 2, 4, 8]);
+    }
+
+    #[test]
+    fn a_load_has_one_driver_until_it_needs_more() {
+        let machine = client(None, &[], 32).unwrap();
+        let drivers = |load: LoadTable, client: &ClientSpec| {
+            client.drivers_for(&load.resolve(false).unwrap()).get()
+        };
+        let closed = |slots| LoadTable { concurrency: Some(slots), ..LoadTable::default() };
+        let found = [1, 512, 513, 2_048, 100_000].map(|slots| drivers(closed(slots), &machine));
+        assert_eq!(found, [1, 1, 2, 4, 8]);
+        let open = |rate| LoadTable { rate: Some(PerSecond(rate)), ..LoadTable::default() };
+        let found = [1.0, 250.0, 600.0, 1e6].map(|rate| drivers(open(rate), &machine));
+        assert_eq!(found, [1, 1, 3, 8]);
+        assert_eq!(drivers(open(f64::INFINITY), &machine), 1, "100 requests");
+        let capped = LoadTable { max_concurrency: Some(64), ..open(1e4) };
+        assert_eq!(drivers(capped, &machine), 1);
+        assert_eq!(drivers(closed(8), &client(Some(3), &[], 32).unwrap()), 3, "as it was set");
+        assert_eq!(drivers(closed(8), &client(None, &[1, 3], 32).unwrap()), 2, "as it was pinned");
     }
 
     #[test]

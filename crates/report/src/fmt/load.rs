@@ -22,13 +22,16 @@ pub enum Unit {
 /// Numbers stand as they were typed.
 pub fn shape(load: &LoadFacts, unit: Unit) -> String {
     let (rate, arrivals, cap) = match load {
-        LoadFacts::Closed { concurrency, think } => {
+        LoadFacts::Closed { concurrency, think, ramp_up_s } => {
             let held = match unit {
                 Unit::Requests => "in flight",
                 Unit::Conversations => "users, each in a conversation",
             };
             let slots = count((*concurrency).into());
-            return format!("closed loop, {slots} {held}{}", thinking(*think));
+            let ramp_up = ramp_up_s.map_or_else(String::new, |seconds| {
+                format!(", the first ones spread over {}", set_time(seconds))
+            });
+            return format!("closed loop, {slots} {held}{}{ramp_up}", thinking(*think));
         }
         LoadFacts::Open { rate, arrivals, max_concurrency } => (rate, *arrivals, max_concurrency),
     };
@@ -233,8 +236,13 @@ mod tests {
 
     #[test]
     fn every_closed_loop_has_its_words() {
-        let words = |think| shape(&LoadFacts::Closed { concurrency: 8, think }, Unit::Requests);
+        let closed = |think, ramp_up_s| LoadFacts::Closed { concurrency: 8, think, ramp_up_s };
+        let words = |think| shape(&closed(think, None), Unit::Requests);
         assert_eq!(words(ThinkFacts::None), "closed loop, 8 in flight");
+        assert_eq!(
+            shape(&closed(ThinkFacts::None, Some(2.0)), Unit::Requests),
+            "closed loop, 8 in flight, the first ones spread over 2 s"
+        );
         assert_eq!(
             words(ThinkFacts::Fixed { time_s: 2.0 }),
             "closed loop, 8 in flight, think time 2 s"

@@ -5,9 +5,9 @@ use crate::narrative::facts::printed;
 use crate::{Files, gpus, requirements};
 use inferometer_analysis::machines::{ClientFigures, DeviceFigures, GpuFigures};
 use inferometer_analysis::{
-    CheckKind, CheckState, CounterFigures, Distribution, Figures, GaugeFigures, GroupFigures,
-    MetricValue, RequestSlos, RequirementOutcome, Scalar, ServerSide, SloOutcome, SteadyFigures,
-    SteadyKind, Withheld,
+    CheckKind, CheckState, CounterFigures, DiallingFigures, Distribution, Figures, GaugeFigures,
+    GroupFigures, MetricValue, RequestSlos, RequirementOutcome, Scalar, ServerSide, SloOutcome,
+    SteadyFigures, SteadyKind, Withheld,
 };
 use inferometer_model::Outcome;
 use inferometer_model::observations::HttpVersion;
@@ -715,8 +715,31 @@ fn client(summary: &Summary) -> Option<Section> {
         ms(client.loop_lag_ms.p99_at_most),
         p99(&metric::ARRIVAL_WIDTH),
     );
-    let facts = [("calibration", calibrated(summary)), ("clock", stamps + &clock), ("p99", lags)];
+    let facts = [
+        ("calibration", Some(calibrated(summary))),
+        ("clock", Some(stamps + &clock)),
+        ("connections", client.dialling.as_ref().map(dialled)),
+        ("p99", Some(lags)),
+    ];
     Some(section("client", "Client", [Block::facts(facts)]))
+}
+
+/// The connections that were opened before the first request.
+fn dialled(dialling: &DiallingFigures) -> String {
+    let ms = |value| fmt::with_unit(value, Unit::Milliseconds);
+    let failed = match (dialling.failed, &dialling.failure) {
+        (0, _) => String::new(),
+        (failed, why) => {
+            format!(", {} failed ({})", count(failed.into()), why.as_deref().unwrap_or_default())
+        }
+    };
+    format!(
+        "{} opened before the first request in {}{failed}; connect p50 {}, p99 {}",
+        count(dialling.opened),
+        ms(Some(dialling.took_ms)),
+        ms(dialling.connect_ms_p50),
+        ms(dialling.connect_ms_p99),
+    )
 }
 
 /// The client's error at this load, and the share of its capacity that the load used.

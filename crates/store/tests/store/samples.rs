@@ -178,6 +178,7 @@ pub(crate) fn run_ended() -> JournalEntry {
             loop_lag,
             journal_waits: 0,
             driver_cpu_us: Some(250_000),
+            dialling: None,
         },
     })
 }

@@ -1,7 +1,8 @@
 //! Arbitrary entries: every value that the types allow, sensible or not.
 
 use inferometer_model::journal::{
-    ClientFacts, ClockMapping, LagHistogram, NotSent, RunStop, StartedRequest,
+    ClientFacts, ClockMapping, DialFailure, Dialling, LagHistogram, NotSent, RunStop,
+    StartedRequest,
 };
 use inferometer_model::outcome::{Cause, Stage};
 use inferometer_model::record::{
@@ -197,13 +198,25 @@ fn client() -> impl Strategy<Value = ClientFacts> {
         });
     let lag = (vec(any::<u64>(), 0..33), any::<u64>())
         .prop_map(|(counts, max_ns)| LagHistogram { counts, max_ns });
-    let facts = (option::of(mapping), lag, any::<u64>(), option::of(any::<u32>()));
-    facts.prop_map(|(mapping, loop_lag, journal_waits, driver_cpu_us)| ClientFacts {
+    let outcome = select(Outcome::all().collect::<Vec<_>>());
+    let failure = (outcome, option::of(cause()), any::<u32>())
+        .prop_map(|(outcome, cause, count)| DialFailure { outcome, cause, count });
+    let dialling = (any::<u32>(), any::<u64>(), vec(any::<u64>(), 0..9), vec(failure, 0..3))
+        .prop_map(|(wanted, took_ns, connect_ns, failures)| Dialling {
+            wanted,
+            took_ns,
+            connect_ns,
+            failures,
+        });
+    let facts =
+        (option::of(mapping), lag, any::<u64>(), option::of(any::<u32>()), option::of(dialling));
+    facts.prop_map(|(mapping, loop_lag, journal_waits, driver_cpu_us, dialling)| ClientFacts {
         drivers: 1,
         mapping,
         loop_lag,
         journal_waits,
         cpu: None,
         driver_cpu_us,
+        dialling,
     })
 }

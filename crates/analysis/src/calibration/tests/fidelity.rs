@@ -33,15 +33,15 @@ fn record(id: u64) -> RequestRecord {
 #[test]
 fn errors_are_reported_less_true() {
     let records = [record(0), record(1)];
-    let truths = [truth(0, 0, &[1, 2, 3]), truth(1, 101, &[203, 213, 223])];
+    let truths = [0, 1].map(|id| truth(id, 101, &[203, 213, 223]));
     let row = row(&records, &truths);
-    assert_eq!((row.requests, row.requests_unmatched, row.gaps), (1, 0, 2));
+    assert_eq!((row.requests, row.requests_unmatched, row.gaps), (2, 0, 4), "the first, too");
     let error = row.error.unwrap();
     assert!((error.ttft_ms.p50 - 3.0).abs() < 1e-9, "105 reported, 102 true");
     // Gaps of 11 and 9 were reported where both were 10.
     assert!((error.itl_ms.p50 - 1.0).abs() < 1e-9);
     assert_eq!(row.width_ms_max, Some(0.0));
-    assert_eq!(row.in_flight, Some(1));
+    assert_eq!(row.in_flight, Some(2));
 }
 
 #[test]

@@ -18,6 +18,8 @@ fn row(streams: u32, engine_late_ms_p99: f64) -> FidelityRow {
         engine_late_ms_p99: Some(engine_late_ms_p99),
         error: Some(FidelityError { ttft_ms: error, itl_ms: error }),
         width_ms_max: Some(0.0),
+        cpu_us_per_token: Some(6.0),
+        dialling: None,
     }
 }
 

@@ -134,7 +134,11 @@ fn summary(row: &PublishedRow) -> Summary {
     record.ending.at = exact(record.ending.at);
     let mut summary = summarize(&run(vec![record]));
     (summary.verdict, summary.warnings) = (Verdict::Valid, Vec::new());
-    summary.run.load = LoadFacts::Closed { concurrency: row.concurrency, think: ThinkFacts::None };
+    summary.run.load = LoadFacts::Closed {
+        concurrency: row.concurrency,
+        think: ThinkFacts::None,
+        ramp_up_s: None,
+    };
     summary.metrics = changed_metrics(&summary, |name, value| match (name, value) {
         ("output_throughput", MetricValue::Scalar(found)) => found.value = row.output_throughput,
         ("concurrency_peak", MetricValue::Scalar(found)) => {

@@ -25,6 +25,6 @@ fn what_is_not_known_is_no_reason_to_doubt() {
     assert_eq!(Reached::from_runs([&with_users(8, None)].into_iter()), None);
     let mut thinking = with_users(8, Some(2.0));
     let think = ThinkFacts::Fixed { time_s: 2.0 };
-    thinking.run.load = LoadFacts::Closed { concurrency: 8, think };
+    thinking.run.load = LoadFacts::Closed { concurrency: 8, think, ramp_up_s: None };
     assert_eq!(Reached::from_runs([&thinking].into_iter()), None, "they think most of the time");
 }
