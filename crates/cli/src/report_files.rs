@@ -42,6 +42,9 @@ pub(crate) const MATRIX_CSV: &str = "matrix.csv";
 pub(crate) const SITE: &str = "site";
 /// The head of the page as one picture.
 pub(crate) const CARD: &str = "card.png";
+/// The numbers of a run or set in its folder, and what a download of them is called.
+const SUMMARY: &str = "summary.json";
+const JSON: &str = "JSON";
 /// Text that a page carries as a download is no longer than this.
 const INSIDE_MAX: usize = 100_000;
 /// Pixels of a picture for each unit of its drawing.
@@ -125,7 +128,9 @@ pub(crate) fn write_all(folder: &Path, document: &Document, data: &PageData) -> 
     write_markdown(&folder.join(MARKDOWN), document, write_file)?;
     write_card(&folder.join(CARD), document, data, write_bytes)?;
     let mut document = data.attached_to(document.clone());
-    let beside = [("Markdown", MARKDOWN), ("Card", CARD)];
+    let is_carried = document.downloads.iter().any(|file| file.title == JSON);
+    let json = (!is_carried && folder.join(SUMMARY).is_file()).then_some((JSON, SUMMARY));
+    let beside = json.into_iter().chain([("Markdown", MARKDOWN), ("Card", CARD)]);
     document.downloads.extend(beside.map(|(title, name)| Download {
         title: title.to_owned(),
         name: name.to_owned(),
@@ -187,7 +192,7 @@ impl PageData {
         let json = String::from_utf8_lossy(&self.summary).into_owned();
         let files = [
             ("CSV", "csv", "text/csv", self.csv.clone()),
-            ("JSON", "json", "application/json", json),
+            (JSON, "json", "application/json", json),
         ];
         let files = files.into_iter().filter(|(.., text)| text.len() <= INSIDE_MAX);
         let downloads = files.map(|(title, ending, media, text)| Download {
