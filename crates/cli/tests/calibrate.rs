@@ -57,7 +57,10 @@ fn check_fidelity(document: &Value) {
         .collect();
     assert_eq!(asked, [(16, true), (64, true), (16, false), (64, false)]);
     for row in rows {
-        assert_eq!(row["requests"], row["streams"], "the second request of each slot: {row}");
+        let streams = row["streams"].as_u64().unwrap();
+        assert_eq!(row["requests"], 2 * streams, "two requests of each slot: {row}");
+        assert_eq!(row["dialling"]["opened"], streams, "{row}");
+        assert!(0.0 < row["cpu_us_per_token"].as_f64().unwrap(), "{row}");
         assert_eq!(row["requests_unmatched"], 0, "{row}");
         // A busy machine may let the first streams end before the last begin.
         let in_flight = row["in_flight"].as_u64().unwrap();

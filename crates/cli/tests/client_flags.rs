@@ -92,7 +92,7 @@ fn connections_are_opened_before_the_run_and_shown() {
     let folder = tempfile::tempdir().unwrap();
     let engine = Engine::start(&["--ttft", "20ms", "--gap", "1ms"]);
     let url = engine.url();
-    let load = ["--concurrency", "80", "--requests", "160", "--output-tokens", "2"];
+    let load = ["--concurrency", "80", "--requests", "800", "--output-tokens", "2"];
     let more = ["--ramp-up", "100ms", "--progress", "json", "--json"];
     let ran = output(&[&["run", &url], &load[..], &more].concat(), folder.path());
     assert!(matches!(ran.status.code(), Some(0 | 4)), "{}", text(&ran.stderr));
