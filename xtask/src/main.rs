@@ -57,17 +57,43 @@ const HELPS: &[&str] = &[
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let done = match words.as_slice() {
-        ["test"] => return exit(test()),
-        ["docs"] => return exit(docs()),
-        ["real-server", urls @ ..] if !urls.is_empty() => {
-            return exit(urls.iter().all(|url| real_server(url)));
+    if let Some(passed) = check(&words) {
+        return if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+    }
+    match chore(&words) {
+        Some(Ok(text)) => {
+            eprintln!("{}", text.trim_end());
+            ExitCode::SUCCESS
         }
-        ["statistics", words @ ..] => return exit(statistics(words)),
-        ["fuzz", words @ ..] => return exit(fuzz(words)),
-        ["seeds"] => return exit(seeds("INFEROMETER_SEEDS", "10000")),
-        ["seeds", "--count", count] => return exit(seeds("INFEROMETER_SEEDS", count)),
-        ["seeds", "--seed", seed] => return exit(seeds("INFEROMETER_SEED", seed)),
+        Some(Err(why)) => {
+            eprintln!("error: {why}");
+            ExitCode::FAILURE
+        }
+        None => {
+            eprint!("{}", HELPS.concat());
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// What cargo prints the result of, and whether it passed; `None` for another command.
+fn check(words: &[&str]) -> Option<bool> {
+    Some(match words {
+        ["test"] => test(),
+        ["docs"] => docs(),
+        ["real-server", urls @ ..] if !urls.is_empty() => urls.iter().all(|url| real_server(url)),
+        ["statistics", words @ ..] => statistics(words),
+        ["fuzz", words @ ..] => fuzz(words),
+        ["seeds"] => seeds("INFEROMETER_SEEDS", "10000"),
+        ["seeds", "--count", count] => seeds("INFEROMETER_SEEDS", count),
+        ["seeds", "--seed", seed] => seeds("INFEROMETER_SEED", seed),
+        _ => return None,
+    })
+}
+
+/// What a command of its own module found; `None` for an unknown command.
+fn chore(words: &[&str]) -> Option<Result<String, String>> {
+    Some(match words {
         ["book"] => target_folder()
             .and_then(|target| book::book(&target, |arguments| cargo(arguments.iter().copied()))),
         ["lines"] => lines::lines(Path::new(".")),
@@ -114,25 +140,8 @@ fn main() -> ExitCode {
         ["simulate-speed", words @ ..] => {
             program_or_build(&[]).and_then(|made| simulate_speed::simulate_speed(&made, words))
         }
-        _ => {
-            eprint!("{}", HELPS.concat());
-            return ExitCode::from(2);
-        }
-    };
-    match done {
-        Ok(text) => {
-            eprintln!("{}", text.trim_end());
-            ExitCode::SUCCESS
-        }
-        Err(why) => {
-            eprintln!("error: {why}");
-            ExitCode::FAILURE
-        }
-    }
-}
-
-fn exit(done: bool) -> ExitCode {
-    if done { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+        _ => return None,
+    })
 }
 
 fn target_folder() -> Result<PathBuf, String> {
