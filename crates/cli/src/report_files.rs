@@ -24,7 +24,6 @@ use inferometer_report::pages::{self, SuiteInput, csv};
 use inferometer_store::{
     RunDirectory, RunStore, SetDirectory, Stored, read_at_most, write_atomically, write_output,
 };
-use sha2::{Digest, Sha256};
 
 use crate::arguments::{ReportArguments, ReportFormat};
 use crate::commands::{self, store};
@@ -205,10 +204,9 @@ impl PageData {
 
     /// What a card says of its origin; `sha256sum summary.json` gives the same hash.
     fn mark(&self) -> String {
-        /// Bytes of the hash that people compare by eye.
-        const SHOWN: usize = 8;
-        let hash = Sha256::digest(&self.summary);
-        let hash: String = hash.iter().take(SHOWN).map(|byte| format!("{byte:02x}")).collect();
+        /// Digits of the hash that people compare by eye.
+        const SHOWN: usize = 16;
+        let hash: String = results::sha256(&self.summary).chars().take(SHOWN).collect();
         let version = env!("CARGO_PKG_VERSION");
         format!("{} · Inferometer {version} · sha256 of summary.json begins with {hash}", self.id)
     }

@@ -44,10 +44,11 @@ pub fn html(comparison: &Comparison) -> String {
     page.lead.headline = outcome_cards(comparison);
     let untitled = page.sections.iter_mut().enumerate().filter(|(_, it)| it.title.is_empty());
     for (index, section) in untitled {
-        let heading = match section.blocks.first() {
-            _ if index == 0 => "Result",
-            Some(Block::Verdict(_)) => "Reservations",
-            _ => "Notes",
+        let is_badge = matches!(section.blocks.first(), Some(Block::Verdict(_)));
+        let heading = match (index, is_badge) {
+            (0, _) => "Result",
+            (_, true) => "Reservations",
+            (_, false) => "Notes",
         };
         heading.clone_into(&mut section.title);
         section.id = heading.to_lowercase();

@@ -235,10 +235,10 @@ impl Document {
     pub fn charts(&self) -> Vec<Chart> {
         fn collect(blocks: &[Block], found: &mut Vec<Chart>) {
             for block in blocks {
-                match block {
-                    Block::Figure(figure) => found.push(figure.chart.clone()),
-                    Block::Details { blocks, .. } => collect(blocks, found),
-                    _ => {}
+                if let Block::Figure(figure) = block {
+                    found.push(figure.chart.clone());
+                } else if let Block::Details { blocks, .. } = block {
+                    collect(blocks, found);
                 }
             }
         }
