@@ -1,6 +1,7 @@
 //! What users install, built and tried: static programs, wheels, the container image, their parts list
 //! and their checksums.
 
+use std::ffi::OsStr;
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -181,7 +182,10 @@ impl Packages {
         make_folder(&folder.join("completions"))?;
         for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
             let script = said(Command::new(program).args(["completions", shell]))?;
-            expect(script.contains("long-context"), &format!("{shell} does not know the suites"))?;
+            expect(
+                script.contains("concurrency"),
+                &format!("{shell} does not know --concurrency"),
+            )?;
             let path = folder.join("completions").join(format!("inferometer.{shell}"));
             fs::write(path, script).map_err(|error| error.to_string())?;
         }
@@ -204,6 +208,7 @@ impl Packages {
 
     /// The wheel of one target; tried in a new environment where it runs.
     fn wheel(&self, target: &str, runs_here: bool) -> Result<(), String> {
+        let before = self.wheels()?;
         let mut command = self.tools.command("maturin")?;
         command.args(["build", "--profile", &self.profile, "--target", target, "--out"]);
         command.arg(self.out()).current_dir(self.root.join("python"));
@@ -212,13 +217,8 @@ impl Packages {
         }
         command.env("CARGO_TARGET_DIR", &self.target_folder);
         show(&mut command)?;
-        let made = fs::read_dir(self.out()).map_err(|error| error.to_string())?.flatten();
-        let architecture = target.split('-').next().unwrap_or_default().replace("aarch64", "a");
-        let is_it = |path: &PathBuf| {
-            let name = path.file_name().unwrap_or_default().to_string_lossy();
-            path.extension().is_some_and(|end| end == "whl") && name.contains(&architecture)
-        };
-        let wheel = made.map(|entry| entry.path()).find(is_it).ok_or("maturin made no wheel")?;
+        let made = self.wheels()?.into_iter().find(|wheel| !before.contains(wheel));
+        let wheel = made.ok_or("maturin made no wheel")?;
         if !runs_here {
             return Ok(());
         }
@@ -233,6 +233,12 @@ impl Packages {
         let tests = self.root.join("python/tests/test_package.py");
         show(Command::new(environment.join("bin/python")).arg(tests).current_dir(&environment))?;
         show(Command::new(self.root.join("xtask/packages/newcomer.sh")).arg(&wheel))
+    }
+
+    fn wheels(&self) -> Result<Vec<PathBuf>, String> {
+        let entries = fs::read_dir(self.out()).map_err(|error| error.to_string())?.flatten();
+        let is_wheel = |path: &PathBuf| path.extension().is_some_and(|end| end == "whl");
+        Ok(entries.map(|entry| entry.path()).filter(is_wheel).collect())
     }
 
     fn is_dist(&self) -> bool {
@@ -298,7 +304,9 @@ fn make_folder(folder: &Path) -> Result<(), String> {
 
 /// Runs a command that prints for itself.
 pub(crate) fn show(command: &mut Command) -> Result<(), String> {
-    eprintln!("· {}", command.get_program().display());
+    let words: Vec<&OsStr> =
+        [command.get_program()].into_iter().chain(command.get_args()).collect();
+    eprintln!("· {}", words.join(OsStr::new(" ")).display());
     let status = command.status();
     let status = status.map_err(|error| format!("{}: {error}", command.get_program().display()))?;
     expect(status.success(), &format!("{} ended with {status}", command.get_program().display()))

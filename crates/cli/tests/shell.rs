@@ -1,7 +1,5 @@
 //! Completions, manual pages and versions, as packages contain them.
 
-#![expect(clippy::unwrap_used, reason = "a test may fail by panicking")]
-
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};

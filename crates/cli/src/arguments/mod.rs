@@ -514,7 +514,7 @@ pub(crate) struct SystemArguments {
 pub(crate) struct CompletionsArguments {
     /// The shell that reads the script
     #[arg(value_name = "SHELL")]
-    pub(crate) shell: clap_complete::Shell,
+    pub(crate) name: clap_complete::Shell,
 }
 
 #[derive(Args, Debug)]

@@ -20,7 +20,7 @@ use crate::study::suite::SUITES;
 pub(crate) fn completions(arguments: &CompletionsArguments) -> Result<ExitCode> {
     let mut script = Vec::new();
     let mut command = Arguments::command().mut_subcommands(with_names);
-    clap_complete::generate(arguments.shell, &mut command, "inferometer", &mut script);
+    clap_complete::generate(arguments.name, &mut command, "inferometer", &mut script);
     output::result(&String::from_utf8_lossy(&script))?;
     Ok(ExitCode::SUCCESS)
 }
