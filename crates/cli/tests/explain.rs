@@ -36,7 +36,7 @@ fn metrics_words_and_other_tools_names_are_explained() {
         assert_eq!(code, 0, "{words:?}: {said}");
         let unbroken = page.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(unbroken.contains(part), "{words:?}: {page}");
-        assert!(page.lines().all(|line| line.chars().count() <= 100), "{page}");
+        assert!(page.lines().all(|line| line.chars().count() <= 80), "{page}");
         assert_eq!(said, "");
     }
 }

@@ -50,10 +50,10 @@ fn a_published_sweep_is_kept_shown_listed_and_verified() {
     let file = published("mi300x-mistral-small-24b-v1.jsonl");
     let imported = import(&file, &[], folder.path());
     assert!(imported.status.success(), "{}", text(&imported.stderr));
-    let page = text(&imported.stdout);
+    let page = support::words(&imported.stdout);
     let kept = stored(folder.path()).remove(0);
     for expected in [
-        "mi300x-mistral-small-24b-v1.jsonl: 7 results of vllm bench serve\n",
+        "mi300x-mistral-small-24b-v1.jsonl: 7 results of vllm bench serve",
         "120/120",
         "1,015/2,000",
         "cut (1 of 7): Results that were cut: fewer requests completed than were planned.",
@@ -184,7 +184,7 @@ fn the_files_of_every_tool_are_known_by_what_is_in_them() {
         let page = text(&imported.stdout);
         assert!(page.lines().nth(2).unwrap().contains(&format!(" of {tool}")), "{page}");
         for line in page.lines() {
-            assert!(line.chars().count() <= 100, "{fixture}: {line}");
+            assert!(line.chars().count() <= 80, "{fixture}: {line}");
         }
     }
     for kept in stored(folder.path()) {
@@ -288,8 +288,12 @@ fn commands_for_measured_runs_say_that_an_import_is_none() {
         assert_eq!(refused.status.code(), Some(2), "{}", text(&refused.stdout));
         assert!(text(&refused.stderr).contains(why), "{}", text(&refused.stderr));
     };
-    refused(&["recover", "latest"], "only runs that were measured here can be recovered");
-    refused(&["sweep", "--resume", "latest"], "needs a set of runs, and latest is an import");
+    let import = stored(folder.path()).remove(0);
+    refused(&["recover", import.id()], "only runs that were measured here can be recovered");
+    refused(&["sweep", "--resume", import.id()], "is an import");
+    // The latest that can be used is none.
+    refused(&["recover", "latest"], "there is no run `latest`");
+    refused(&["sweep", "--resume", "latest"], "there is no run `latest`");
 }
 
 #[test]

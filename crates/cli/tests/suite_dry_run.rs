@@ -62,7 +62,7 @@ fn a_server_of_somebody_else_is_not_guessed_at() {
     assert_eq!((&document["time_s"], &document["cost"]), (&Value::Null, &Value::Null));
     assert_eq!(document["cost_parts"], json!({ "time": null }));
     let page = output(&["suite", "s.toml", "http://h:1", "--dry-run"], folder.path());
-    assert!(text(&page.stdout).contains("depends on the server"));
+    assert!(support::words(&page.stdout).contains("depends on the server"));
 
     // What tokens cost is known of any server.
     let price = ["--price", "2/h,1000000/M-in,2000000/M-out"];
@@ -71,7 +71,7 @@ fn a_server_of_somebody_else_is_not_guessed_at() {
     let parts = json!({ "time": null, "input_tokens": 2_000.0, "output_tokens": 400.0 });
     assert_eq!(priced["cost_parts"], parts);
     let arguments = [&["suite", "s.toml", "http://h:1", "--dry-run"], &price[..]].concat();
-    let page = text(&output(&arguments, folder.path()).stdout).replace('\n', " ");
+    let page = support::words(&output(&arguments, folder.path()).stdout);
     assert!(page.contains("its tokens would cost 2,400.00"), "{page}");
 }
 

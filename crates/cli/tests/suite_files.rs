@@ -175,7 +175,11 @@ fn a_suite_that_is_not_there_is_named() {
     let wanted = ["`standrad`", "did you mean `standard`"];
     assert_refused(&["suite", "standrad"], folder.path(), &wanted);
     assert_refused(&["suite", "--show", "kwick"], folder.path(), &["`kwick`", "quick"]);
-    assert_refused(&["suite", "nowhere.toml"], folder.path(), &["suite nowhere.toml", "No such"]);
+    assert_refused(
+        &["suite", "nowhere.toml"],
+        folder.path(),
+        &["suite nowhere.toml", "no such file"],
+    );
     assert_refused(&["suite", "quick", "--price", "5", "--dry-run"], folder.path(), &["2.50/h"]);
     let priced = ["--price applies to a dry run only", "add --dry-run"];
     assert_refused(&["suite", "quick", "--price", "5/h"], folder.path(), &priced);

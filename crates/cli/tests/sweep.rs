@@ -196,7 +196,7 @@ fn a_real_sweep_of_the_embedded_engine() {
     assert_eq!(listed["sets"][0]["state"], "sealed");
     assert_eq!(listed["sets"][0]["runs_done"], count);
     let table = text(&output(&["runs"], folder.path()).stdout);
-    assert!(table.contains("from 20 req/s to 40 req/s"), "{table}");
+    assert!(table.contains("20 req/s to 40 req/s"), "{table}");
     for name in ["latest", "latest/0"] {
         let refused = output(&["recover", name], folder.path());
         assert_eq!(refused.status.code(), Some(2));

@@ -105,7 +105,7 @@ fn wrong_input_is_refused_with_its_remedy() {
         (&["--concurrency", "5"], &["--concurrencies"]),
         (&["--rates", "5", "--waves", "3"], &["--waves"]),
         (&["--concurrencies", "5", "--waves", "3", "--requests", "9"], &["--waves", "--requests"]),
-        (&["--rates", "5,inf", "--duration", "3s"], &["--requests"]),
+        (&["--rates", "inf", "--duration", "3s"], &["--requests"]),
         (&["--rates", "5", "--trace", "t.jsonl"], &["trace", "send times"]),
         (&["--fine-runs", "3"], &["--fine"]),
         (&["--rates", "5", "--fine"], &["fewer than two"]),

@@ -10,10 +10,13 @@ use std::path::Path;
 /// is not, because it may never end.
 pub fn open(path: &Path) -> io::Result<File> {
     // The number of a system error says nothing to people.
-    let plain = |error: io::Error| match error.kind() {
-        kind @ ErrorKind::NotFound => io::Error::new(kind, "there is no such file"),
-        kind @ ErrorKind::PermissionDenied => io::Error::new(kind, "it may not be read"),
-        _ => error,
+    let plain = |error: io::Error| {
+        let known = [
+            (ErrorKind::NotFound, "there is no such file"),
+            (ErrorKind::PermissionDenied, "it may not be read"),
+        ];
+        let known = known.into_iter().find(|(kind, _)| *kind == error.kind());
+        known.map_or(error, |(kind, words)| io::Error::new(kind, words))
     };
     let kind = fs::metadata(path).map_err(plain)?.file_type();
     if kind.is_char_device() || kind.is_block_device() {

@@ -78,7 +78,7 @@ mod tests {
         let text = "word ".repeat(30);
         let page = hanging("  input    ", 11, &text);
         let lines: Vec<&str> = page.lines().collect();
-        assert_eq!(lines.len(), 2);
+        assert_eq!(lines.len(), 3);
         assert!(lines[0].starts_with("  input    word"));
         assert!(lines[1].starts_with("           word"));
         assert!(lines.iter().all(|line| line.chars().count() <= PAGE_WIDTH));

@@ -131,7 +131,7 @@ fn sides_of_like_names_are_told_apart() {
 
     let (terminal, _) = page("a long name of 1 side, fixed", "a long name of 2 side, fixed");
     assert!(terminal.contains("\n  B  a long name of 2 side, fixed: set-a long"), "{terminal}");
-    let heads = terminal.lines().find(|line| line.contains("95 % interval")).unwrap();
+    let heads = terminal.lines().find(|line| line.contains("verdict")).unwrap();
     assert_eq!(heads.split_whitespace().take(2).collect::<Vec<_>>(), ["A", "B"], "{terminal}");
 }
 

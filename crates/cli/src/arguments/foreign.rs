@@ -168,11 +168,10 @@ impl Translation {
             return Some(());
         };
         let value = match form {
-            "{}" => value?.to_owned(),
             "{time}" if value.and_then(number).is_some_and(|_| ends_in_digit(value)) => {
                 format!("{}s", value?)
             }
-            "{time}" => value?.to_owned(),
+            "{}" | "{time}" => value?.to_owned(),
             fixed => fixed.to_owned(),
         };
         self.words.push(Word::Flag(flag.to_owned(), Some(value)));
@@ -244,7 +243,8 @@ impl Tool {
             let may_have =
                 template.contains('{') || template.is_empty() || template.starts_with('!');
             let is_value = |next: &&String| {
-                !is_flag(next) && (template.contains('{') || !next.contains("://"))
+                let is_url = next.contains("://") && !next.starts_with("kind=");
+                !is_flag(next) && (template.contains('{') || !is_url)
             };
             let value = words.next_if(|next| may_have && is_value(next)).cloned();
             read.push((word.clone(), value));

@@ -212,6 +212,10 @@ pub(crate) fn flag(argument: Arg) -> Arg {
 /// Numbers as people write them, and messages that say how.
 fn with_numbers(argument: Arg) -> Arg {
     let kind = argument.get_value_parser().type_id();
+    // A percentage has a parser of its own.
+    if argument.get_value_names().is_some_and(|names| names == ["PERCENT"]) {
+        return argument;
+    }
     let real = |text: &str| number(text).ok_or("write a number, such as 0.5, 20 or 2k");
     if kind == TypeId::of::<u16>() {
         argument.value_parser(count::<u16>)

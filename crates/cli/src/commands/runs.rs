@@ -257,9 +257,13 @@ fn run_table(runs: &[RunListing], sizes: bool) -> Table {
     Columns::new("run", |(listing, _): &Row<'_>| {
         Cell::text(terminal_line(listing.directory.id(), 20))
     })
-    .left("verdict", |(listing, summary)| match summary {
-        Some(summary) if listing.state == RunState::Sealed => Cell::text(summary.verdict.key()),
-        Some(_) | None => Cell::text(state(&listing.state).0),
+    .left("verdict", |(listing, summary)| {
+        let is_simulated = listing.manifest.as_ref().is_some_and(|it| it.simulated.is_some());
+        match summary {
+            Some(_) if is_simulated => Cell::text("simulated"),
+            Some(summary) if listing.state == RunState::Sealed => Cell::text(summary.verdict.key()),
+            Some(_) | None => Cell::text(state(&listing.state).0),
+        }
     })
     .left("model", |(listing, _)| {
         let manifest = listing.manifest.as_ref();
@@ -285,11 +289,6 @@ fn run_table(runs: &[RunListing], sizes: bool) -> Table {
     })
     .right("size", |(listing, _)| Cell::text(size_text(size(listing.directory.path()))))
     .only_if(sizes)
-    .left("", |(listing, summary)| {
-        let simulated = listing.manifest.as_ref().and_then(|it| it.simulated.as_ref());
-        // The verdict says so where there is one.
-        Cell::text(simulated.filter(|_| summary.is_none()).map_or("", |_| "simulated"))
-    })
     .table("", "", rows)
 }
 
@@ -357,15 +356,13 @@ impl<'a> SetQuestion<'a> {
                 (kind, None, names().join(", "), levels, text)
             }
             Question::Suite(suite) => {
-                let levels: usize = suite.scenarios.iter().map(|it| it.levels.len()).sum();
-                let text = format!("{} scenarios, {levels} levels", suite.scenarios.len());
+                let text = format!("{} scenarios", suite.scenarios.len());
                 // The conditions of a suite are its scenarios, all on one server.
                 let server = study.conditions.first().map(|first| server_name(&first.spec));
                 ("suite", Some(suite.name.as_str()), server.unwrap_or_default(), &[][..], text)
             }
             Question::Matrix(matrix) => {
-                let loads = if matrix.levels.len() == 1 { "load" } else { "loads" };
-                let text = format!("{} cells, {} {loads}", matrix.cells.len(), matrix.levels.len());
+                let text = format!("{} cells", matrix.cells.len());
                 // A matrix has too many servers to name.
                 let servers = format!("{} presets", matrix.presets.len());
                 ("matrix", Some(matrix.name.as_str()), servers, matrix.levels.as_slice(), text)
@@ -392,7 +389,9 @@ fn set_table(sets: &[SetListing], sizes: bool) -> Table {
         Cell::text(terminal_line(listing.directory.id(), 20))
     })
     .left("verdict", |(listing, _)| {
+        let is_simulated = listing.manifest.as_ref().is_some_and(|manifest| manifest.simulated);
         let found = verdict(&listing.directory).filter(|_| listing.state == RunState::Sealed);
+        let found = found.map(|found| if is_simulated { "simulated".to_owned() } else { found });
         Cell::text(found.unwrap_or_else(|| state(&listing.state).0.to_owned()))
     })
     .left("kind", of_question(title))
@@ -403,13 +402,7 @@ fn set_table(sets: &[SetListing], sizes: bool) -> Table {
     .right("runs", |(listing, _)| known(set_runs(listing)))
     .right("size", |(listing, _)| Cell::text(size_text(size(listing.directory.path()))))
     .only_if(sizes)
-    .left("", |(listing, _)| {
-        let simulated = listing.manifest.as_ref().is_some_and(|manifest| manifest.simulated);
-        let simulated =
-            simulated.then_some("simulated").filter(|_| verdict(&listing.directory).is_none());
-        let notes = simulated.into_iter().chain(state(&listing.state).1);
-        Cell::text(notes.collect::<Vec<_>>().join("  "))
-    })
+    .left("", |(listing, _)| Cell::text(state(&listing.state).1.unwrap_or_default()))
     .table("", "", rows)
 }
 

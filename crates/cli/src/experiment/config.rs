@@ -363,7 +363,8 @@ fn result_settings(sources: &Sources) -> Result<Vec<(String, String, String)>> {
             let file = shown(path).display().to_string();
             let Some(argument) = own.get_arguments().find(|it| it.get_long() == Some(&*long))
             else {
-                let known: Vec<&str> = own.get_arguments().filter_map(|it| it.get_long()).collect();
+                let known: Vec<&str> =
+                    own.get_arguments().filter_map(clap::Arg::get_long).collect();
                 return Err(Failure::usage(format!("{file}: unknown key `{key}` in [{RESULTS}]"))
                     .hint(format!("known are {}", known.join(", "))));
             };

@@ -78,6 +78,11 @@ pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 
+/// The words of a page, wherever its lines are broken.
+pub(crate) fn words(bytes: &[u8]) -> String {
+    text(bytes).split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 /// An engine process of a test's own; ends with it.
 pub(crate) struct Engine {
     child: Child,

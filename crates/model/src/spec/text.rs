@@ -129,7 +129,7 @@ pub fn number(text: &str) -> Option<f64> {
     let mut groups = digits.split('.').next()?.split(',');
     let first = groups.next()?;
     // Commas separate thousands, and nothing else.
-    let is_grouped = groups.all(|group| group.len() == 3 && 0 < first.len() && first.len() < 4);
+    let is_grouped = groups.all(|group| group.len() == 3 && (1..4).contains(&first.len()));
     let plain = digits.replace(['_', ','], "");
     plain.parse::<f64>().ok().filter(|_| is_grouped).map(|number| number * factor)
 }

@@ -383,7 +383,7 @@ mod told_tests {
     fn wrong_words_say_what_is_wrong() {
         for (given, wanted) in [
             ("no-such-file-or-command", "no-such-file-or-command"),
-            ("no-such-file.toml", "No such file"),
+            ("no-such-file.toml", "no such file"),
             ("echo '[machine.other]'", "unknown key `other`"),
             ("echo 'sofware = 1'", "unknown key `sofware`; known keys are"),
             ("echo '[[machine.gpus]]\nnmae = \"x\"'", "unknown key `nmae`"),
