@@ -78,12 +78,15 @@ fn calibration() -> CalibrationFacts {
 
 fn manifest(format: u32) -> Manifest {
     let new = new_run(Some(5));
+    let mut spec = spec();
+    // A manifest without this key is of a version in which the number of drivers was as it stands.
+    spec.client.drivers_by_load = false;
     Manifest {
         format,
         run: "20260102-030405-c0de".to_owned(),
         started: "2026-01-02T03:04:05.5Z".to_owned(),
         clock: new.clock,
-        spec: spec(),
+        spec,
         bounds: new.bounds,
         fingerprints: new.fingerprints,
         materials: new.materials,
