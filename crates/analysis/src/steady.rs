@@ -245,7 +245,7 @@ impl Talks {
         let (mut first_turns, mut sending) = (0_u64, None);
         let mut talk: Option<(Option<Moment>, Moment)> = None;
         let mut talks_s = Vec::with_capacity(observations.records.len());
-        let talk_s =
+        let length_s =
             |(sent, ended): (Option<Moment>, Moment)| Some(ended.since(sent?)?.as_secs_f64());
         for record in &observations.records {
             if record.asked.turn == 0 {
@@ -254,11 +254,11 @@ impl Talks {
                     let (first, last): (Moment, Moment) = sending.unwrap_or((sent, sent));
                     sending = Some((first.min(sent), last.max(sent)));
                 }
-                talks_s.extend(talk.take().and_then(talk_s));
+                talks_s.extend(talk.take().and_then(length_s));
             }
             talk = Some((talk.map_or(record.sent, |(sent, _)| sent), record.ending.at));
         }
-        talks_s.extend(talk.and_then(talk_s));
+        talks_s.extend(talk.and_then(length_s));
         let talks_s = Sample::new(talks_s);
         let in_slots = |slots: NonZeroU32| first_turns as f64 / f64::from(slots.get());
         let rounds = match observations.manifest.spec.load.shape {

@@ -126,7 +126,7 @@ impl Pass {
     ) -> Self {
         let mut pass = Self::new(observations, first_start);
         let (mut output, generates) = (Output::default(), pass.api.generates());
-        for record in records.iter() {
+        for record in records {
             pass.add_attempt(&record);
             if record.ending.outcome == Outcome::Ok {
                 output.read(&record, &mut Ruler::new(0));

@@ -91,7 +91,7 @@ impl Measured {
         let mut pass = Pass::new(observations, &records);
         let mut columns = Columns::with_capacity(records.len());
         let mut held = (records.len() <= held_max).then(|| Vec::with_capacity(records.len()));
-        for record in records.iter() {
+        for record in &records {
             let attempt = pass.add(&record);
             columns.push(&attempt);
             if let Some(held) = &mut held {

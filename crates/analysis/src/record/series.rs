@@ -295,7 +295,7 @@ pub(crate) fn client_lag(
     batches: Option<usize>,
 ) -> Option<Series> {
     let mut lag = Clustered::pooled(reads);
-    for record in records.iter() {
+    for record in records {
         for read in &record.reads {
             let Some(kernel) = read.kernel else { continue };
             if let Some(ms) = ruler.ms(kernel, read.user) {
@@ -310,7 +310,7 @@ pub(crate) fn client_lag(
 /// An answer to a request that was never sent contradicts itself, and has no gaps.
 fn each_answer(records: &TimeOrder<'_>, mut visit: impl FnMut(&Output)) {
     let mut output = Output::default();
-    for record in records.iter() {
+    for record in records {
         if record.ending.outcome == Outcome::Ok && record.sent.is_some() {
             output.read(&record, &mut Ruler::new(0));
             visit(&output);

@@ -67,9 +67,9 @@ impl Basis {
         }
         let nothing = || Withheld { reason: NOTHING_OK.0.to_owned(), requests_needed: None };
         let shape = &observations.manifest.spec.load.shape;
-        let talk_s = talks.mean_s.ok_or_else(nothing)?;
+        let mean_s = talks.mean_s.ok_or_else(nothing)?;
         let horizon = steady::horizon(shape, course).ok().flatten().ok_or_else(nothing)?;
-        let from_ns = horizon.from_ns.saturating_add(to_u64(talk_s * 1e9));
+        let from_ns = horizon.from_ns.saturating_add(to_u64(mean_s * 1e9));
         let part = Flight { from_ns, to_ns: horizon.to_ns.max(from_ns) };
         let inside = course.attempts.columns.left_within(part);
         let length_s = ns_to_ms(part.to_ns - part.from_ns) / 1e3;
@@ -80,7 +80,7 @@ impl Basis {
             let requests_needed = needed.is_finite().then(|| rounded_up(needed));
             return Err(Withheld { reason: reason.to_owned(), requests_needed });
         }
-        let batches = (length_s / (BATCH_ROUNDS * talk_s)).clamp(BATCHES.0, BATCHES.1);
+        let batches = (length_s / (BATCH_ROUNDS * mean_s)).clamp(BATCHES.0, BATCHES.1);
         Ok(Self { part, inside, batches: to_usize(batches), latencies: ByMetric::default() })
     }
 

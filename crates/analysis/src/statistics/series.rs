@@ -111,19 +111,22 @@ struct Ratio {
     count: f64,
 }
 
+/// Requests without values say nothing.
+fn used(clusters: impl Clusters) -> impl Iterator<Item = Cluster> {
+    let clusters = clusters.into_iter().map(|cluster| *cluster.borrow());
+    clusters.filter(|cluster| cluster.count > 0.0)
+}
+
 impl Ratio {
     fn from_clusters(clusters: impl Clusters) -> Option<Self> {
-        let used = || {
-            let clusters = clusters.clone().into_iter().map(|cluster| *cluster.borrow());
-            clusters.filter(|cluster| cluster.count > 0.0)
-        };
-        let count: f64 = used().map(|cluster| cluster.count).sum();
-        let sum: f64 = used().map(|cluster| cluster.sum).sum();
+        let count: f64 = used(clusters.clone()).map(|cluster| cluster.count).sum();
+        let sum: f64 = used(clusters.clone()).map(|cluster| cluster.sum).sum();
         if !(count > 0.0 && count.is_finite() && sum.is_finite()) {
             return None;
         }
         let value = sum / count;
-        let apart: Vec<f64> = used().map(|cluster| cluster.sum - value * cluster.count).collect();
+        let apart = used(clusters).map(|cluster| cluster.sum - value * cluster.count);
+        let apart: Vec<f64> = apart.collect();
         let long_run = LongRun::estimate(&apart)?;
         Some(Self {
             value,
