@@ -103,7 +103,7 @@ impl Guard {
         let mode = text(headers, &HeaderName::from_static("sec-fetch-mode"));
         let is_reading = [Method::GET, Method::HEAD].contains(method);
         let is_foreign = origin.is_some_and(|origin| !is_own(origin))
-            || !["", "same-origin", "none"].contains(&site) && !(is_reading && mode == "navigate")
+            || !(["", "same-origin", "none"].contains(&site) || is_reading && mode == "navigate")
             || headers.contains_key(header::UPGRADE);
         if is_foreign || !is_reading && origin.is_none() {
             return refuse(StatusCode::FORBIDDEN, "requests of other sites are not answered");

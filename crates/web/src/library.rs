@@ -107,8 +107,8 @@ impl Library {
         found.truncate(ROWS_MAX);
         let known = self.rows().clone();
         for (id, path, changed) in &found {
-            let is_same = |row: &&Arc<Row>| row.changed == *changed && row.entry.is_settled();
-            if known.get(id).filter(is_same).is_some() {
+            let is_same = |row: &Arc<Row>| row.changed == *changed && row.entry.is_settled();
+            if known.get(id).is_some_and(is_same) {
                 continue;
             }
             let row = self.read_row(path.clone(), *changed).map(Arc::new);
