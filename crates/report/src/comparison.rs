@@ -102,11 +102,11 @@ fn change_charts(comparison: &Comparison) -> Vec<Chart> {
             let found = side.quantities.iter().find(|found| found.primary)?;
             Some((name, found))
         });
-    let mut charts = vec![change_chart("changes-of-the-primary", &primary, of_primary.collect())];
+    let mut charts = vec![change_chart("changes-of-the-primary", &primary, of_primary)];
     let last = comparison.levels.last();
     for side in last.iter().flat_map(|level| &level.against) {
         let at = last.map(|level| names.level(&level.at, 0)).unwrap_or_default();
-        let rows = side.quantities.iter().map(|found| (title(&found.quantity), found)).collect();
+        let rows = side.quantities.iter().map(|found| (title(&found.quantity), found));
         let subject = format!("{}, {at}", names.side(&side.side));
         charts.push(change_chart(&format!("changes-of-{}", side.side), &subject, rows));
     }
@@ -114,10 +114,10 @@ fn change_charts(comparison: &Comparison) -> Vec<Chart> {
 }
 
 /// `None` where no quantity has a change with an interval.
-fn change_chart(id: &str, subject: &str, rows: Vec<Row<'_>>) -> Option<Chart> {
+fn change_chart<'a>(id: &str, subject: &str, rows: impl Iterator<Item = Row<'a>>) -> Option<Chart> {
     const ROWS_MAX: usize = 40;
     let per_cent = |ratio: f64| (ratio - 1.0) * 100.0;
-    let group = |(name, found): &Row<'_>| {
+    let group = |(name, found): Row<'a>| {
         let change = found.change.filter(|change| change.kind == Scale::Ratio)?;
         let words: &str = found.judgement.into();
         let bar = Bar {
@@ -127,9 +127,9 @@ fn change_chart(id: &str, subject: &str, rows: Vec<Row<'_>>) -> Option<Chart> {
             hollow: matches!(found.judgement, Judgement::Undecided | Judgement::NotJudged),
             ..Bar::default()
         };
-        Some(BarGroup { label: name.clone(), bars: vec![bar] })
+        Some(BarGroup { label: name, bars: vec![bar] })
     };
-    let groups: Vec<BarGroup> = rows.iter().filter_map(group).take(ROWS_MAX).collect();
+    let groups: Vec<BarGroup> = rows.filter_map(group).take(ROWS_MAX).collect();
     let most = |word: &str, sign: f64| {
         let values = groups.iter().filter_map(|group| Some((group, group.bars[0].value? * sign)));
         let (group, value) = values.max_by(|a, b| a.1.total_cmp(&b.1))?;

@@ -145,9 +145,13 @@ pub(super) fn cost_against_speed(series: &[Series<'_>]) -> Option<Chart> {
         return None;
     }
     // Less is better here.
-    points.iter_mut().for_each(|point| point.y = -point.y);
+    for point in &mut points {
+        point.y = -point.y;
+    }
     mark_frontier(&mut points);
-    points.iter_mut().for_each(|point| point.y = -point.y);
+    for point in &mut points {
+        point.y = -point.y;
+    }
     let lowest = points.iter().min_by(|a, b| a.y.total_cmp(&b.y))?;
     let finding = format!(
         "A million output tokens cost least at {} with {}, where each user gets {} tok/s.",
