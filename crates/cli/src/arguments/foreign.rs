@@ -100,9 +100,11 @@ pub(crate) fn flag_hint(flag: &str) -> Option<String> {
 /// All flags with their translations, as a page of the documentation has them.
 #[cfg(test)]
 pub(crate) fn document() -> String {
+    use std::fmt::Write as _;
+
     let mut page = String::new();
     for tool in TOOLS.iter() {
-        page += &format!("\n## {}\n\n| there | here |\n|---|---|\n", tool.name);
+        let _ = writeln!(page, "\n## {}\n\n| there | here |\n|---|---|", tool.name);
         for (names, template) in &tool.flags {
             let names = names.split_whitespace().map(|name| format!("`{name}`"));
             let here = match template.strip_prefix('!') {
@@ -111,7 +113,7 @@ pub(crate) fn document() -> String {
                 None if template == "{url}" => "the URL behind the command".to_owned(),
                 None => format!("`{}`", template.replace("{time}", "TIME").replace("{}", "VALUE")),
             };
-            page += &format!("| {} | {here} |\n", names.collect::<Vec<_>>().join(", "));
+            let _ = writeln!(page, "| {} | {here} |", names.collect::<Vec<_>>().join(", "));
         }
     }
     page
@@ -383,10 +385,10 @@ fn guidellm_load(read: &mut Vec<(String, Option<String>)>, ours: &mut Translatio
             }
             add(if rates.contains(',') { many } else { one }, &rates);
             if rates.contains(',') {
-                ours.command = "sweep".to_owned();
+                "sweep".clone_into(&mut ours.command);
             }
         }
-        "sweep" => ours.command = "sweep".to_owned(),
+        "sweep" => "sweep".clone_into(&mut ours.command),
         other => ours.notes.push(format!("--profile {other} has no known equivalent")),
     }
 }

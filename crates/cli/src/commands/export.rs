@@ -39,11 +39,11 @@ pub(crate) fn run(arguments: &ExportArguments) -> Result<ExitCode> {
     let results = || -> Vec<ToolResult> { subjects.iter().map(|it| it.result.clone()).collect() };
     let whole = |text: String| vec![(String::new(), text)];
     let each = |document: fn(&ToolResult) -> Result<String, ExportError>| {
-        let named = |subject: &StoredResult| {
+        let written = |subject: &StoredResult| {
             let name = file_name(&subject.name, arguments.format.name());
             Ok((name, document(&subject.result).map_err(Failure::from_usage)?))
         };
-        subjects.iter().map(named).collect::<Result<Vec<_>>>()
+        subjects.iter().map(written).collect::<Result<Vec<_>>>()
     };
     let files = match arguments.format {
         ExportFormat::Vllm | ExportFormat::VllmDetailed => {

@@ -184,7 +184,13 @@ pub(super) fn leaves(tree: &Value) -> Vec<(String, Value)> {
                 let items = items.iter().enumerate();
                 items.for_each(|(at, item)| walk(item, &join(above, &at.to_string()), found));
             }
-            value => found.push((above.to_owned(), value.clone())),
+            Value::Array(_)
+            | Value::Null
+            | Value::Bool(_)
+            | Value::Number(_)
+            | Value::String(_) => {
+                found.push((above.to_owned(), tree.clone()));
+            }
         }
     }
     let mut found = Vec::new();
@@ -211,7 +217,7 @@ fn variables(
         match value.as_str() {
             "" => {}
             "true" | "1" if is_switch => {
-                found.push((format!("{PREFIX}{own}"), format!("--{long}")))
+                found.push((format!("{PREFIX}{own}"), format!("--{long}")));
             }
             "false" | "0" if is_switch => {}
             value => found.push((format!("{PREFIX}{own}"), format!("--{long}={value}"))),
