@@ -102,19 +102,21 @@ fn change_charts(comparison: &Comparison) -> Vec<Chart> {
             let found = side.quantities.iter().find(|found| found.primary)?;
             Some((name, found))
         });
-    let mut charts = vec![change_chart("changes-of-the-primary", &primary, of_primary.collect())];
+    let of_primary: Vec<Row<'_>> = of_primary.collect();
+    let mut charts = vec![change_chart("changes-of-the-primary", &primary, &of_primary)];
     let last = comparison.levels.last();
     for side in last.iter().flat_map(|level| &level.against) {
         let at = last.map(|level| names.level(&level.at, 0)).unwrap_or_default();
-        let rows = side.quantities.iter().map(|found| (title(&found.quantity), found)).collect();
+        let rows = side.quantities.iter().map(|found| (title(&found.quantity), found));
+        let rows: Vec<Row<'_>> = rows.collect();
         let subject = format!("{}, {at}", names.side(&side.side));
-        charts.push(change_chart(&format!("changes-of-{}", side.side), &subject, rows));
+        charts.push(change_chart(&format!("changes-of-{}", side.side), &subject, &rows));
     }
     charts.into_iter().flatten().collect()
 }
 
 /// `None` where no quantity has a change with an interval.
-fn change_chart(id: &str, subject: &str, rows: Vec<Row<'_>>) -> Option<Chart> {
+fn change_chart(id: &str, subject: &str, rows: &[Row<'_>]) -> Option<Chart> {
     const ROWS_MAX: usize = 40;
     let per_cent = |ratio: f64| (ratio - 1.0) * 100.0;
     let group = |(name, found): &Row<'_>| {

@@ -250,7 +250,9 @@ impl Document {
         }
         let (mut found, mut ids) = (Vec::new(), Ids::default());
         descend(&self.sections, &mut found);
-        found.iter_mut().for_each(|chart| chart.id = ids.give(&chart.id));
+        for chart in &mut found {
+            chart.id = ids.give(&chart.id);
+        }
         found
     }
 

@@ -18,7 +18,9 @@ pub fn to_png(svg: &str, scale: f32) -> Option<Vec<u8>> {
     static KNOWN: OnceLock<Arc<Database>> = OnceLock::new();
     let fonts = KNOWN.get_or_init(|| {
         let mut fonts = Database::new();
-        FONTS.iter().for_each(|font| fonts.load_font_data(font.to_vec()));
+        for font in FONTS {
+            fonts.load_font_data(font.to_vec());
+        }
         // The families of our drawings are those of the reader's system, and the last is `sans-serif`.
         fonts.set_sans_serif_family(FAMILY);
         Arc::new(fonts)

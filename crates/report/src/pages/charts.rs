@@ -145,9 +145,9 @@ pub(super) fn cost_against_speed(series: &[Series<'_>]) -> Option<Chart> {
         return None;
     }
     // Less is better here.
-    points.iter_mut().for_each(|point| point.y = -point.y);
+    negate(&mut points);
     mark_frontier(&mut points);
-    points.iter_mut().for_each(|point| point.y = -point.y);
+    negate(&mut points);
     let lowest = points.iter().min_by(|a, b| a.y.total_cmp(&b.y))?;
     let finding = format!(
         "A million output tokens cost least at {} with {}, where each user gets {} tok/s.",
@@ -404,6 +404,12 @@ fn common_gpus(series: &[Series<'_>]) -> Option<u32> {
     let mut known = rows.filter_map(|row| row.drawn()).map(used);
     let first = known.next()??;
     (0 < first && known.all(|other| other == Some(first))).then_some(first)
+}
+
+fn negate(points: &mut [ParetoPoint]) {
+    for point in points {
+        point.y = -point.y;
+    }
 }
 
 fn mark_frontier(points: &mut [ParetoPoint]) {

@@ -51,8 +51,8 @@ pub fn page(input: &SuiteInput<'_>) -> Option<Document> {
     let gpus = distinct(matrix.presets.iter().filter_map(|preset| preset.gpu_type.as_ref()));
     let gpus: Vec<String> = gpus.iter().map(|kind| terminal_line(kind, NAME_CHARS_MAX)).collect();
     let gpus = if gpus.is_empty() { String::new() } else { format!("; {}", list(&gpus)) };
-    let names = presets.join(", ");
-    let hardware = format!("{}: {names}{gpus}", counted(presets.len() as u64, "preset"));
+    let listed = presets.join(", ");
+    let hardware = format!("{}: {listed}{gpus}", counted(presets.len() as u64, "preset"));
     for (key, text) in &mut lead.subject {
         match key.as_str() {
             "Hardware" => *text = plain(hardware.clone()),
