@@ -1,7 +1,5 @@
 //! Connections and routes.
 
-#![expect(clippy::unused_async, reason = "handlers are asynchronous, whether or not they wait")]
-
 use std::fs::File;
 use std::io::{self, Read};
 use std::net::SocketAddr;
