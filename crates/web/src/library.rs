@@ -62,7 +62,7 @@ pub(crate) const COLUMNS: [(&str, &str); 9] = [
     ("server", "Server"),
     ("load", "Load"),
     ("ok", "OK"),
-    ("ttft", "TTFT p50 ms"),
+    ("first_token", "TTFT p50 ms"),
     ("output", "tok/s"),
 ];
 
@@ -217,7 +217,7 @@ fn compare(one: &Entry, other: &Entry, column: &str, is_down: bool) -> Ordering 
         "server" => text(|entry| &entry.server),
         "load" => text(|entry| &entry.load),
         "ok" => number(|entry| entry.ok.map(|ok| ok as f64)),
-        "ttft" => number(|entry| entry.ttft_ms),
+        "first_token" => number(|entry| entry.ttft_ms),
         "output" => number(|entry| entry.output_per_s),
         _ => text(|entry| &entry.id),
     };
