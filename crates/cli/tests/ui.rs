@@ -46,7 +46,7 @@ impl Ui {
 
     fn connect(&self) -> TcpStream {
         let stream = TcpStream::connect(self.address).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        stream.set_read_timeout(Some(Duration::from_mins(1))).unwrap();
         stream
     }
 
@@ -148,7 +148,7 @@ fn simulated(folder: &Path, more: &str) -> RunDirectory {
 
 /// A run that goes on until it is stopped, once it has stored some requests.
 fn start_run(engine: &Engine, folder: &Path) -> (Child, RunDirectory) {
-    let child = inferometer()
+    let mut child = inferometer()
         .args(["run", &engine.url(), "-q", "--requests", "100000", "--concurrency", "4"])
         .args(["--output-tokens", "8"])
         .current_dir(folder)
@@ -164,6 +164,8 @@ fn start_run(engine: &Engine, folder: &Path) -> (Child, RunDirectory) {
         }
         std::thread::sleep(Duration::from_millis(10));
     }
+    child.kill().unwrap();
+    child.wait().unwrap();
     panic!("the run does not begin");
 }
 

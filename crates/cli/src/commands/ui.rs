@@ -36,8 +36,8 @@ pub(crate) fn run(arguments: &UiArguments) -> Result<ExitCode> {
     let settings = Settings { folder, token, runs_with: arguments.allow_run.then_some(program) };
     let server = bind(host, arguments.port)?;
     let stopper = Stopper::default();
-    let stopped = stopper.clone();
-    let interruption = signals::end_with(move || stopped.stop())?;
+    let handle = stopper.clone();
+    let interruption = signals::end_with(move || handle.stop())?;
     let url = format!("http://{}/", server.address());
     output::result(&format!("{url}\n"))?;
     if arguments.open
@@ -139,7 +139,7 @@ fn run_entry(run: &RunDirectory) -> Entry {
     }
     if let Ok(Some(summary)) = results::kept_summary(run) {
         let ttft = summary.latency_origin().ttft().p50();
-        entry.verdict = summary.verdict.key().to_owned();
+        summary.verdict.key().clone_into(&mut entry.verdict);
         entry.ok = Some(summary.count(Outcome::Ok));
         entry.ttft_ms = ttft.value_in(&summary).ok().map(|found| found.value);
         let output = metric::OUTPUT_THROUGHPUT.quantity().value_in(&summary);
@@ -189,7 +189,7 @@ fn import_entry(import: &ImportDirectory) -> Entry {
         entry.started = manifest.imported;
     }
     if let Some(stored) = StoredImport::read(import) {
-        entry.server = stored.tool.program().to_owned();
+        stored.tool.program().clone_into(&mut entry.server);
         entry.load = counted(stored.results() as u64, "result");
         entry.model = stored.configurations().join(", ");
     }
