@@ -131,8 +131,10 @@ impl Library {
         let stored = Stored::at(path)?;
         let entry = self.reader.entry(&stored);
         let Entry { id, kind, name, state, verdict, model, server, load, started, .. } = &entry;
-        let words = [id, kind, name, state, verdict, model, server, load, started];
-        let words = words.map(|text| text.to_lowercase()).join("\n");
+        let simulated = if entry.simulated { "simulated" } else { "" };
+        let words: [&str; 10] =
+            [id, kind, name, state, verdict, model, server, load, started, simulated];
+        let words = words.map(str::to_lowercase).join("\n");
         Some(Row { entry, stored, words, changed })
     }
 
