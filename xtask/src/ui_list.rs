@@ -52,7 +52,7 @@ fn make_runs(program: &Path, folder: &Path, runs: u64) -> std::io::Result<()> {
         fs::create_dir(&copy)?;
         for file in fs::read_dir(&original)? {
             let file = file?;
-            fs::copy(file.path(), copy.join(file.file_name()))?;
+            fs::hard_link(file.path(), copy.join(file.file_name()))?;
         }
     }
     Ok(())
