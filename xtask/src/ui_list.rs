@@ -14,7 +14,7 @@ cargo xtask ui-list [RUNS] [PROGRAM]   how long the list of `inferometer ui` tak
 ";
 
 /// What a reader may ask for.
-const PATHS: [&str; 4] = ["/", "/?q=c%3D8&sort=-ttft", "/?page=100", "/api/list?q=nothing"];
+const PATHS: [&str; 4] = ["/", "/?q=c%3D8&sort=-first_token", "/?page=100", "/api/list?q=nothing"];
 const ROUNDS: usize = 20;
 
 pub(crate) fn ui_list(program: &Path, runs: u64) -> Result<String, String> {
@@ -52,7 +52,7 @@ fn make_runs(program: &Path, folder: &Path, runs: u64) -> std::io::Result<()> {
         fs::create_dir(&copy)?;
         for file in fs::read_dir(&original)? {
             let file = file?;
-            fs::copy(file.path(), copy.join(file.file_name()))?;
+            fs::hard_link(file.path(), copy.join(file.file_name()))?;
         }
     }
     Ok(())

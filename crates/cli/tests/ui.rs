@@ -348,8 +348,8 @@ fn the_list_is_filtered_searched_sorted_and_paged() {
     assert_eq!(ids("kind=sweep").len(), 1);
     assert_eq!(ids(&format!("q={}", first.id())), [first.id()]);
     assert_eq!(ids("q=nothing+has+these+words"), [""; 0]);
-    let sorted = ids("kind=run&sort=ttft");
-    let reversed: Vec<String> = ids("kind=run&sort=-ttft").into_iter().rev().collect();
+    let sorted = ids("kind=run&sort=first_token");
+    let reversed: Vec<String> = ids("kind=run&sort=-first_token").into_iter().rev().collect();
     assert_eq!(sorted, reversed);
     assert_eq!(sorted.iter().collect::<BTreeSet<_>>().len(), 2);
     let page = ui.get("/?kind=run&q=simulated").body;

@@ -62,7 +62,7 @@ pub(crate) const COLUMNS: [(&str, &str); 9] = [
     ("server", "Server"),
     ("load", "Load"),
     ("ok", "OK"),
-    ("ttft", "TTFT p50 ms"),
+    ("first_token", "TTFT p50 ms"),
     ("output", "tok/s"),
 ];
 
@@ -131,8 +131,10 @@ impl Library {
         let stored = Stored::at(path)?;
         let entry = self.reader.entry(&stored);
         let Entry { id, kind, name, state, verdict, model, server, load, started, .. } = &entry;
-        let words = [id, kind, name, state, verdict, model, server, load, started];
-        let words = words.map(|text| text.to_lowercase()).join("\n");
+        let simulated = if entry.simulated { "simulated" } else { "" };
+        let words: [&str; 10] =
+            [id, kind, name, state, verdict, model, server, load, started, simulated];
+        let words = words.map(str::to_lowercase).join("\n");
         Some(Row { entry, stored, words, changed })
     }
 
@@ -217,7 +219,7 @@ fn compare(one: &Entry, other: &Entry, column: &str, is_down: bool) -> Ordering 
         "server" => text(|entry| &entry.server),
         "load" => text(|entry| &entry.load),
         "ok" => number(|entry| entry.ok.map(|ok| ok as f64)),
-        "ttft" => number(|entry| entry.ttft_ms),
+        "first_token" => number(|entry| entry.ttft_ms),
         "output" => number(|entry| entry.output_per_s),
         _ => text(|entry| &entry.id),
     };

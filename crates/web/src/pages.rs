@@ -374,7 +374,7 @@ fn sort_head(column: &str, title: &str, query: &Query, is_number: bool) -> Marku
 }
 
 fn list_table(listing: &Listing, query: &Query) -> Markup {
-    let is_number = |column: &str| ["ok", "ttft", "output"].contains(&column);
+    let is_number = |column: &str| ["ok", "first_token", "output"].contains(&column);
     html! {
         div.scroll tabindex="0" role="region" aria-label="Stored runs" {
             table.list {

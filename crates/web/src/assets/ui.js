@@ -40,7 +40,11 @@
     });
     let waiting = 0;
     form.addEventListener("input", (event) => {
-      if (event.target.name === "pick") return picks(form);
+      if (event.target.name === "pick") {
+        // An answer on its way does not know of this one.
+        asked += 1;
+        return picks(form);
+      }
       clearTimeout(waiting);
       waiting = setTimeout(() => show(address(), history.replaceState), 200);
     });
