@@ -110,6 +110,6 @@ pub(crate) fn peak_kib(child: &mut Child) -> Result<(ExitStatus, u64), String> {
         if let Some(ended) = waited.map_err(|error| format!("the process was lost: {error}"))? {
             return Ok((ended, peak_kib));
         }
-        std::thread::sleep(Duration::from_millis(20));
+        std::thread::sleep(Duration::from_millis(5));
     }
 }

@@ -117,7 +117,8 @@ impl ScheduleDelivered {
         (rate, arrivals): (&Rate, Arrivals),
         capped: bool,
     ) -> Option<Self> {
-        let (mut intended, mut sent) = (Vec::new(), Vec::new());
+        let room = || Vec::with_capacity(observations.records.len());
+        let (mut intended, mut sent) = (room(), room());
         let (mut ids, mut late) = (None, 0);
         for record in observations.records.iter().filter(|record| record.asked.turn == 0) {
             intended.push(record.intended.as_nanos());
@@ -400,7 +401,8 @@ const FEWEST_PER_SLOT: usize = 10;
 impl SlotsDelivered {
     fn from_records(records: &Records, asked: u32) -> Result<Self, &'static str> {
         let slots = usize::try_from(asked).unwrap_or(usize::MAX);
-        let (mut uses, mut taken_ns) = (Vec::new(), Vec::new());
+        let mut uses = Vec::with_capacity(records.len());
+        let mut taken_ns = Vec::with_capacity(records.len());
         for record in records {
             uses.extend(Flight::on_the_wire(&record));
             // A later turn of a conversation keeps its slot.

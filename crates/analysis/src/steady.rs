@@ -28,8 +28,8 @@ use crate::metric::{
     self, ByMetric, Distribution, LatencyOrigin, Metric, MetricValue, MetricValues, Scalar,
 };
 use crate::record::{
-    Attempt, Attempts, Basis, Brief, Concurrency, Flight, RunIntervals, Window, WindowKind,
-    ns_to_ms,
+    Attempt, Attempts, Basis, Brief, Columns, Concurrency, Flight, RunIntervals, Window,
+    WindowKind, ns_to_ms,
 };
 use crate::statistics::runs::mean;
 use crate::statistics::steady::{Settling, Unsettled, settle};
@@ -116,7 +116,7 @@ impl Default for SteadyState {
 impl SteadyState {
     /// The state, and its window. The latencies in the window are still to be gathered.
     pub(crate) fn detect(shape: &LoadShape, course: &Course<'_>) -> (Self, Option<Flight>) {
-        let horizon = match horizon(shape, course) {
+        let horizon = match horizon(shape, &course.attempts.columns) {
             Ok(horizon) => horizon,
             Err(unsteady) => return (Self::without(SteadyKind::NotJudged, unsteady), None),
         };
@@ -286,9 +286,9 @@ pub(crate) fn is_slotted(shape: &LoadShape) -> bool {
 /// From the first request sent to where the drain begins, or why no steady state is expected.
 pub(crate) fn horizon(
     shape: &LoadShape,
-    course: &Course<'_>,
+    columns: &Columns,
 ) -> Result<Option<Flight>, &'static str> {
-    let begins = || course.flights().map(|flight| flight.from_ns);
+    let begins = || columns.flights().map(|flight| flight.from_ns);
     let sending = begins().min().zip(begins().max());
     let sending = sending.map(|(from_ns, to_ns)| Flight { from_ns, to_ns });
     match shape {
@@ -304,13 +304,13 @@ pub(crate) fn horizon(
         // Users with think time are not in flight, so the slots need not be full.
         LoadShape::Closed { think, .. } if *think != Think::None => Ok(sending),
         LoadShape::Closed { .. } | LoadShape::Open { rate: Rate::Unlimited, .. } => {
-            let last_ns = course.last_first_turn_ns();
-            let drain = last_ns.and_then(|at| Concurrency::drain_begins_ns(course.flights(), at));
+            let last_ns = columns.last_first_turn_ns();
+            let drain = last_ns.and_then(|at| Concurrency::drain_begins_ns(columns.flights(), at));
             Ok(sending.zip(drain).map(|(sending, to_ns)| Flight { to_ns, ..sending }))
         }
         // After the last conversation has begun, the load falls.
         LoadShape::Open { rate: Rate::Steady { .. }, .. } => {
-            let last_ns = course.last_first_turn_ns();
+            let last_ns = columns.last_first_turn_ns();
             Ok(sending.zip(last_ns).map(|(sending, to_ns)| Flight { to_ns, ..sending }))
         }
     }
@@ -506,12 +506,6 @@ struct Reading {
 impl Course<'_> {
     fn flights(&self) -> impl Iterator<Item = Flight> + Clone {
         self.attempts.columns.flights()
-    }
-
-    /// When the last request left that waited for no answer of its own conversation.
-    fn last_first_turn_ns(&self) -> Option<u64> {
-        let first_turns = self.attempts.columns.iter().filter(Brief::begins_talk);
-        first_turns.map(|request| request.left_ns).max()
     }
 
     fn sent_within(&self, stretch: Flight) -> usize {

@@ -156,7 +156,7 @@ impl Pass {
             requests: BTreeMap::new(),
             limits: goodput_limits(observations),
             good: 0,
-            latencies: Default::default(),
+            latencies: std::array::from_fn(|_| Vec::with_capacity(observations.records.len())),
             gaps: Vec::new(),
         }
     }

@@ -166,7 +166,7 @@ impl Brief {
     }
 
     /// Whether it was sent and waited for no answer of its own conversation.
-    pub(crate) fn begins_talk(&self) -> bool {
+    fn begins_talk(&self) -> bool {
         self.flags & FIRST_TURN != 0 && self.flags & SENT != 0
     }
 
@@ -214,6 +214,11 @@ impl Columns {
         self.iter().filter_map(|brief| brief.flight())
     }
 
+    /// When the last request left that waited for no answer of its own conversation.
+    pub(crate) fn last_first_turn_ns(&self) -> Option<u64> {
+        self.iter().filter(Brief::begins_talk).map(|request| request.left_ns).max()
+    }
+
     /// The requests that left in a stretch of time.
     pub(crate) fn left_within(&self, part: Flight) -> Range<usize> {
         let position = |ns: u64| self.left_ns.partition_point(|left_ns| *left_ns < ns);
@@ -253,8 +258,8 @@ impl LatencySeries {
         for metric in PER_REQUEST {
             let mut values = attempts.latencies(metric);
             if let Some((positions, batches)) = &part {
-                let own = values[positions.clone()].iter().copied().filter(|it| !it.is_nan());
-                let own = Clustered::one_each(own.collect()).distribution(Some(*batches));
+                let own = known(values[positions.clone()].iter().copied());
+                let own = Clustered::one_each(own).distribution(Some(*batches));
                 inside.extend(own.map(|own| (metric, own)));
             }
             let is_steady = metric.per_request().is_some_and(|it| it.in_steady_window);
@@ -262,10 +267,10 @@ impl LatencySeries {
                 let is_inside = |at_ns: u64| (window.from_ns..window.to_ns).contains(&at_ns);
                 let own = values.iter().zip(attempts.columns.iter());
                 let own = own.filter(|(_, brief)| brief.is_answer() && is_inside(brief.left_ns));
-                let own = own.map(|(value, _)| *value).filter(|value| !value.is_nan());
+                let own = known(own.map(|(value, _)| *value));
                 let nothing =
                     || Distribution::nothing("no ok answer to a request sent in the window has it");
-                let own = Clustered::one_each(own.collect()).distribution(None);
+                let own = Clustered::one_each(own).distribution(None);
                 settled.push((metric, own.unwrap_or_else(nothing)));
             }
             values.retain(|value| !value.is_nan());
@@ -289,4 +294,11 @@ impl LatencySeries {
     pub(crate) fn take(&mut self, metric: &Metric) -> Option<Series> {
         self.0.iter_mut().find(|(known, _)| *known == metric)?.1.take()
     }
+}
+
+/// Those that are not NaN. The list does not grow: while it is copied, there would be two of it.
+fn known(values: impl Iterator<Item = f64>) -> Vec<f64> {
+    let mut known = Vec::with_capacity(values.size_hint().1.unwrap_or(0));
+    known.extend(values.filter(|value| !value.is_nan()));
+    known
 }

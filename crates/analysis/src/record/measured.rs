@@ -266,8 +266,8 @@ impl<'run> Pass<'run> {
         let has_slos = !self.reader.slos.is_empty();
         let course = Course { attempts, deliveries: &deliveries, generates, has_slos };
         let (mut steady, window) = SteadyState::detect(&self.manifest.spec.load.shape, &course);
-        let mut basis = Basis::find(observations, &steady, &course, &talks);
         let busiest_second = busiest_second(deliveries);
+        let mut basis = Basis::find(observations, &steady, attempts, &talks);
         let single = LatencySeries::gather(attempts, (&mut steady, window), basis.as_mut().ok());
         let known = basis.as_ref().ok();
         let batches = known.map(|basis| basis.batches);

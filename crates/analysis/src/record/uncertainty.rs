@@ -13,7 +13,7 @@ use crate::metric::{self, ByMetric, Distribution, LatencyOrigin, Metric, Missing
 use crate::record::{Attempt, Attempts, Brief, Flight, Output, OutputTokens, delivered, ns_to_ms};
 use crate::statistics::series::{Cluster, Clusters, mean_interval, share_interval};
 use crate::statistics::{Estimate, Interval, Probability, Sample, runs::mean};
-use crate::steady::{self, Course, SteadyKind, SteadyState, Talks};
+use crate::steady::{self, SteadyKind, SteadyState, Talks};
 
 /// The part of a run that its confidence intervals come from: after its start, and before it drains.
 /// What they bound is the steady state of the server under this load.
@@ -57,7 +57,7 @@ impl Basis {
     pub(crate) fn find(
         observations: &Observations,
         steady: &SteadyState,
-        course: &Course<'_>,
+        attempts: &Attempts<'_>,
         talks: &Talks,
     ) -> Result<Self, Withheld> {
         if let (SteadyKind::NeverSettled | SteadyKind::NotJudged, Some(reason)) =
@@ -68,15 +68,16 @@ impl Basis {
         let nothing = || Withheld { reason: NOTHING_OK.0.to_owned(), requests_needed: None };
         let shape = &observations.manifest.spec.load.shape;
         let mean_s = talks.mean_s.ok_or_else(nothing)?;
-        let horizon = steady::horizon(shape, course).ok().flatten().ok_or_else(nothing)?;
+        let horizon =
+            steady::horizon(shape, &attempts.columns).ok().flatten().ok_or_else(nothing)?;
         let from_ns = horizon.from_ns.saturating_add(to_u64(mean_s * 1e9));
         let part = Flight { from_ns, to_ns: horizon.to_ns.max(from_ns) };
-        let inside = course.attempts.columns.left_within(part);
+        let inside = attempts.columns.left_within(part);
         let length_s = ns_to_ms(part.to_ns - part.from_ns) / 1e3;
-        let delayed_s = delayed_by(course.attempts.range(inside.clone())).unwrap_or(0.0);
+        let delayed_s = delayed_by(attempts.range(inside.clone())).unwrap_or(0.0);
         let queued = delayed_s * inside.len() as f64 / length_s.max(f64::MIN_POSITIVE);
         let (needed, reason) = fewest_requests(observations, queued, talks);
-        if (course.attempts.len() as f64) < needed {
+        if (attempts.len() as f64) < needed {
             let requests_needed = needed.is_finite().then(|| rounded_up(needed));
             return Err(Withheld { reason: reason.to_owned(), requests_needed });
         }
@@ -137,7 +138,8 @@ fn delayed_by(attempts: impl Iterator<Item = Attempt>) -> Option<f64> {
     let shown = |attempt: Attempt| {
         attempt.latencies.get(&metric::TTFT).or_else(|| attempt.latencies.get(&metric::E2E))
     };
-    let values: Vec<f64> = attempts.filter_map(shown).collect();
+    let mut values = Vec::with_capacity(attempts.size_hint().1.unwrap_or(0));
+    values.extend(attempts.filter_map(shown));
     let undelayed = Sample::new(values.clone())?.quantile(Probability::TENTH);
     let delays = values.iter().map(|value| value - undelayed);
     let (sum, squares) =
@@ -306,7 +308,7 @@ pub struct RequestRates {
 impl RequestRates {
     pub(crate) fn from_attempts(attempts: &Attempts<'_>, basis: Option<&Basis>) -> Self {
         let (part, batches) = basis.map_or((0..0, 0), |it| (it.inside.clone(), it.batches));
-        let (mut written, mut prompts) = (Rates::default(), Rates::default());
+        let (mut written, mut prompts) = (Rates::new(attempts.len()), Rates::new(attempts.len()));
         for (position, attempt) in attempts.iter().enumerate().filter(|(_, it)| it.is_ok()) {
             let e2e_ms = attempt.latencies.get(&metric::E2E).filter(|ms| 0.0 < *ms);
             let Some(e2e_ms) = e2e_ms else { continue };
@@ -322,13 +324,17 @@ impl RequestRates {
 }
 
 /// A rate of each request, and which of them were sent in the basis.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Rates {
     values: Vec<f64>,
     inside: Range<usize>,
 }
 
 impl Rates {
+    fn new(at_most: usize) -> Self {
+        Self { values: Vec::with_capacity(at_most), inside: 0..0 }
+    }
+
     fn push(&mut self, value: f64, is_inside: bool) {
         self.values.push(value);
         if is_inside {

@@ -216,8 +216,14 @@ impl Concurrency {
 
 /// When flights begin and when they end, both sorted.
 fn edges(flights: impl IntoIterator<Item = Flight>) -> (Vec<u64>, Vec<u64>) {
-    let edges = flights.into_iter().map(|flight| (flight.from_ns, flight.to_ns));
-    let (mut begins, mut ends): (Vec<u64>, Vec<u64>) = edges.unzip();
+    let flights = flights.into_iter();
+    // Lists that grow are copied, and for that moment there are two of them.
+    let count = flights.size_hint().1.unwrap_or(0);
+    let (mut begins, mut ends) = (Vec::with_capacity(count), Vec::with_capacity(count));
+    for flight in flights {
+        begins.push(flight.from_ns);
+        ends.push(flight.to_ns);
+    }
     begins.sort_unstable();
     ends.sort_unstable();
     (begins, ends)

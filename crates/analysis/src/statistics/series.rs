@@ -183,7 +183,7 @@ mod tests {
 
     #[test]
     fn independent_values_count_in_full() {
-        let judged = mean_interval(&singles(5_000), 8).unwrap();
+        let judged = mean_interval(singles(5_000), 8).unwrap();
         assert!(judged.effective_n > 4_500.0, "{judged:?}");
         // 1.96 / √5000
         let half = judged.interval.unwrap().half_width();
@@ -208,8 +208,8 @@ mod tests {
         let mut more = some.clone();
         more.insert(20, Cluster { count: 0.0, sum: 0.0 });
         assert_eq!(mean_interval(&some, 8), mean_interval(&more, 8));
-        assert_eq!(mean_interval(&[Cluster::single(1.0)], 8), None);
-        assert_eq!(mean_interval(&[], 8), None);
+        assert_eq!(mean_interval([Cluster::single(1.0)], 8), None);
+        assert_eq!(mean_interval(Vec::<Cluster>::new(), 8), None);
     }
 
     #[test]
