@@ -198,6 +198,16 @@ const EXAMPLES: &[(&str, [&str; 3])] = &[
         ],
     ),
     ("verify", ["verify latest", "verify RUN --full", "verify SET/3 --format vllm"]),
+    ("ui", ["ui --open", "ui results --port 8080", "ui --allow-run"]),
+    (
+        "completions",
+        [
+            "completions bash > ~/.local/share/bash-completion/completions/inferometer",
+            "completions zsh > ~/.zfunc/_inferometer",
+            "completions fish > ~/.config/fish/completions/inferometer.fish",
+        ],
+    ),
+    ("man", ["man > inferometer.1", "man man1", "man ~/.local/share/man/man1"]),
 ];
 
 /// Puts examples below the help, and shortens `-h`.
