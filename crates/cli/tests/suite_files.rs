@@ -181,8 +181,6 @@ fn a_suite_that_is_not_there_is_named() {
         &["suite nowhere.toml", "no such file"],
     );
     assert_refused(&["suite", "quick", "--price", "5", "--dry-run"], folder.path(), &["2.50/h"]);
-    let priced = ["--price applies to a dry run only", "add --dry-run"];
-    assert_refused(&["suite", "quick", "--price", "5/h"], folder.path(), &priced);
     let resumed = ["suite", "--resume", "x", "--prompts", "same"];
     assert_refused(&resumed, folder.path(), &["--prompts cannot be combined with --resume"]);
 }

@@ -480,6 +480,8 @@ impl Part {
         let clock = Rc::new(DriverClock::new(drive.clock, turn.clone()));
         let target = Arc::clone(&drive.target);
         let exchanges = Rc::new(Exchanges::new(target, clock, self.lane, self.drivers));
+        // Before connections take the last descriptors.
+        let pacers = [Pacer::new(drive.clock)?, Pacer::new(drive.clock)?];
         if 0 < self.ahead {
             let bytes = self.bodies.first_bytes;
             let dialling = exchanges.dial_ahead(self.ahead, bytes, &drive.control).await;
@@ -492,7 +494,7 @@ impl Part {
         let conductor =
             conductor.map_err(|_| LoadError::Driver)?.clone().ok_or(LoadError::Driver)?;
         let (lane, bodies) = (self.lane, self.bodies);
-        Driver::new(drive, exchanges, turn, (lane, conductor, bodies))?.run().await
+        Driver::new(drive, exchanges, (turn, pacers), (lane, conductor, bodies)).run().await
     }
 }
 
@@ -509,11 +511,11 @@ impl Driver {
     fn new(
         drive: Drive,
         exchanges: Rc<Exchanges>,
-        turn: Turn,
+        (turn, [pacer, ticker]): (Turn, [Pacer; 2]),
         (lane, conductor, bodies): (usize, Arc<Conductor>, Arc<Bodies>),
-    ) -> Result<Self, LoadError> {
+    ) -> Self {
         let limits = &drive.target.limits;
-        Ok(Self {
+        Self {
             lane,
             conductor,
             bodies,
@@ -527,8 +529,8 @@ impl Driver {
                 .into_iter()
                 .min()
                 .unwrap_or_default(),
-            pacer: Pacer::new(drive.clock)?,
-            ticker: Pacer::new(drive.clock)?,
+            pacer,
+            ticker,
             tick_due: Moment::ZERO,
             ticks: 0,
             sleep: SleepWatch::new(),
@@ -540,7 +542,7 @@ impl Driver {
             refused: None,
             is_cut: false,
             drive,
-        })
+        }
     }
 
     async fn run(&mut self) -> Result<ClientFacts, LoadError> {

@@ -684,6 +684,13 @@ static RULES: &[Rule<Raise>] = &[
         when(MEMORY_FULL_SHARE <= share)?;
         note(format!("{} of the memory of GPU {gpu} was in use", percent(share)))
     }),
+    rule("preemptions", CheckKind::GpuSpeed, |run| {
+        let total = run.measured.server.as_ref().ok()?.preemptions?.total;
+        when(0.0 < total)?;
+        let times =
+            if total <= 1.0 { "once".to_owned() } else { format!("{} times", whole(total)) };
+        note(format!("the server preempted requests {times} because its KV cache was full"))
+    }),
     rule("gpu-newcomers", CheckKind::GpuAlone, |run| {
         let came = match used_gpus(run).map(|device| device.newcomers).sum::<u64>() {
             0 => return None,
@@ -926,6 +933,7 @@ gpu-throttled: check the power supply and the health of the board (nvidia-smi -q
 gpu-throttled-thermal, gpu-hot: check the cooling of the machine, let it cool down between runs (--cool-down), and measure again
 gpu-power-limit: none needed if the limit is intended; otherwise raise it (nvidia-smi -pl, amd-smi set), and compare only runs with the same limit
 gpu-memory-full: reduce the memory of the server, or its context length, if it preempts requests or runs out of memory
+preemptions: preempted requests are computed again: lower the concurrency, shorten the context, or give the KV cache more memory (vLLM: --gpu-memory-utilization)
 gpu-newcomers: measure when no other process uses the GPUs; if they are workers of the server, warm it up first (--warm-up)
 client-cpu-full: give the client a separate machine, or cores that the server does not use
 client-memory-low: stop other programs on the client's machine, or measure from a machine with more memory

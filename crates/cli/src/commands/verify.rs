@@ -180,7 +180,8 @@ fn difference(kept: &[u8], computed: &[u8], made_by: &str) -> Option<String> {
         return Some("summary.json is not JSON".to_owned());
     };
     let remark = other_version(made_by);
-    match first_difference(&kept, &computed) {
+    let ignored: &[&str] = if remark.is_some() { &CONCLUSIONS } else { &[] };
+    match first_difference(&kept, &computed, ignored) {
         Some(path) => Some(format!(
             "summary.json is not what the records give: {path} differs{}",
             remark.unwrap_or_default()
@@ -205,16 +206,16 @@ const CONCLUSIONS: [&str; 10] = [
 ];
 
 /// Where two documents first differ in a number, a name or a length: `metrics.ttft_ms.mean`.
-/// Sentences, conclusions, and keys that only one of them has, do not count.
-fn first_difference(kept: &Value, computed: &Value) -> Option<String> {
+/// Sentences, ignored keys, and keys that only one of them has, do not count.
+fn first_difference(kept: &Value, computed: &Value, ignored: &[&str]) -> Option<String> {
     let below = |key: &dyn std::fmt::Display, kept, computed| {
-        let path = first_difference(kept, computed)?;
+        let path = first_difference(kept, computed, ignored)?;
         Some(if path.is_empty() { key.to_string() } else { format!("{key}.{path}") })
     };
     match (kept, computed) {
         (Value::Object(kept), Value::Object(computed)) => kept
             .iter()
-            .filter(|(key, _)| !CONCLUSIONS.contains(&key.as_str()))
+            .filter(|(key, _)| !ignored.contains(&key.as_str()))
             .find_map(|(key, kept)| below(key, kept, computed.get(key)?)),
         (Value::Array(kept), Value::Array(computed)) if kept.len() == computed.len() => {
             let mut pairs = kept.iter().zip(computed).enumerate();

@@ -47,6 +47,19 @@ fn replicas_behind_one_address_are_a_note() {
 }
 
 #[test]
+fn preemptions_are_a_note_with_their_number() {
+    let mut observations = scraped(calm(), 20_480.0, 120.0);
+    if let inferometer_model::Telemetry::Recorded(recording) = &mut observations.telemetry {
+        for (sample, total) in recording.samples.iter_mut().zip([5.0, 12.0]) {
+            sample.counters.preemptions = Some(total);
+        }
+    }
+    assert_eq!(raised(&observations), [("preemptions", Severity::Note)]);
+    let text = warning(&observations, "preemptions").text;
+    assert!(text.contains("preempted requests 7 times"), "{text}");
+}
+
+#[test]
 fn texts_name_their_numbers() {
     assert_eq!(
         warning(&scraped(calm(), 20_480.0, 135.0), "server-tokens-more").text,
