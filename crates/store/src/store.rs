@@ -363,7 +363,13 @@ impl RunStore {
     pub fn find_usable(&self, name: &str, is_usable: impl Fn(&Stored) -> bool) -> Result<Stored> {
         let mut candidates = self.candidates()?;
         if name.split('/').next() == Some("latest") {
+            let all = candidates.len();
             candidates.retain(|found| is_usable(&found.stored));
+            if candidates.is_empty() && 0 < all {
+                let known = format!("this command can use none of the {all} that are there");
+                let (name, path) = (name.to_owned(), self.path().to_owned());
+                return Err(StoreError::NotFound { name, path, known });
+            }
         }
         let point_of_set = name.rsplit_once('/').and_then(|(set, n)| Some((set, number_of(n)?)));
         match (self.find_whole(&candidates, name), point_of_set) {
