@@ -52,7 +52,7 @@ fn without_a_number_so_many_requests_are_sent_that_the_gate_can_pass() {
     let ran = output(&[&fast[..], &["20"], &gate].concat(), folder.path());
     let (page, said) = (text(&ran.stdout), text(&ran.stderr));
     assert_eq!(ran.status.code(), Some(0), "{page}{said}");
-    assert!(said.contains("670 requests are sent, because ttft.p99<500ms needs"), "{said}");
+    assert!(said.contains("1,000 requests are sent, because ttft.p99<500ms needs"), "{said}");
     let few = ["simulate", "--engine-step", "20ms", "--require", "error_rate<1%"];
     let ran = output(&[&few[..], &["--requests", "50"]].concat(), folder.path());
     assert_eq!(ran.status.code(), Some(99), "as many as the user wants");

@@ -695,12 +695,16 @@ impl Requirement {
         self.threshold.quantity
     }
 
-    /// Requests without which no run can be shown to meet it: those that certify a percentile, or
-    /// that bound a share if none of them fails. `None` where any number may do.
+    /// Requests that let a run show that it is met: those that certify a percentile, or that bound a
+    /// share if none of them fails. `None` where any number may do.
     pub fn requests_needed(&self) -> Option<u64> {
+        /// A percentile is judged over the steady part of a run, which leaves some requests out.
+        const OVER_STEADY: f64 = 1.5;
         let Threshold { quantity, relation, limit } = self.threshold;
         let needed = match (quantity.statistic(), relation) {
-            (Some(Statistic::Percentile(percentile)), _) => percentile.certified_from() as f64,
+            (Some(Statistic::Percentile(percentile)), _) => {
+                OVER_STEADY * percentile.certified_from() as f64
+            }
             (None, Relation::Below) if quantity.metric().unit == Unit::Share => {
                 requests_for_share(limit)
             }

@@ -1,3 +1,5 @@
+//! Pasted commands of other tools, and what they must become.
+
 use clap::Parser;
 
 use super::*;

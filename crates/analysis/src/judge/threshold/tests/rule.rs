@@ -127,8 +127,8 @@ fn a_requirement_says_how_many_requests_can_show_it() {
         let slo = text.parse().unwrap();
         Requirement::from_slo(&slo, LatencyOrigin::Sent).unwrap().requests_needed()
     };
-    assert_eq!(needed("ttft.p99<500ms"), Some(670));
-    assert_eq!(needed("ttft.p50<500ms"), Some(11));
+    assert_eq!(needed("ttft.p99<500ms"), Some(1_000));
+    assert_eq!(needed("ttft.p50<500ms"), Some(17));
     assert_eq!(needed("error_rate<1%"), Some(390));
     assert_eq!(needed("attainment>=95%"), Some(73));
     assert_eq!(needed("error_rate<=0%"), None, "no number shows that nothing ever fails");
