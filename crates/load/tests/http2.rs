@@ -124,7 +124,9 @@ fn a_hundred_streams_fill_a_connection() {
     assert_all_ok(&driven.records);
     let expected = 2..=4;
     assert!(expected.contains(&server.connections()), "{} connections", server.connections());
-    assert_eq!(ordinals(&driven.records).len(), server.connections());
+    // One that was opened ahead may not be needed, where answers come quickly.
+    let used = ordinals(&driven.records).len();
+    assert!((2..=server.connections()).contains(&used), "{used} of {}", server.connections());
 }
 
 #[test]

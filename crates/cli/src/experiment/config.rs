@@ -448,7 +448,7 @@ mod tests {
             "[workload]\nprompt_file = \"/etc/passwd\"",
             "[workload]\ndataset = \"../../secrets.json\"",
             "[[workload.mix]]\ntrace = \"/etc/shadow\"",
-            "[workload.body]\ntools = \"/root/tools.json\"",
+            "[workload.body]\ntools = \"/etc/tools.json\"",
             "[results]\noutput = \"/etc\"",
             "[results]\njunit = \"x.xml\"",
         ];
