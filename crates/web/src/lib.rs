@@ -4,7 +4,7 @@
 //! runs that are going on, and shows a request token by token. It only reads, unless it is allowed to
 //! start runs, which it does as child processes.
 //!
-//! What comes from a browser is not trusted: see [`guard`]. Names are looked up in the list of what is
+//! What comes from a browser is not trusted: see `guard.rs`. Names are looked up in the list of what is
 //! stored and never become paths.
 
 mod guard;

@@ -36,7 +36,7 @@ pub struct Withheld {
     pub requests_needed: Option<u64>,
 }
 
-/// Rounds, as [`steady::rounds`] counts them, below which the start and the drain are too much of a run:
+/// Rounds (as `steady.rs` counts them) below which the start and the drain are too much of a run:
 /// of a closed loop, and of an open one, whose requests in flight vary.
 const ROUNDS_MIN: (f64, f64) = (10.0, 15.0);
 /// The fewest requests of a closed loop.
