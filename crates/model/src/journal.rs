@@ -69,6 +69,8 @@ texts! {
         ClientExhausted: "stopped because this machine ran out of ports, descriptors or memory";
         /// No output came for longer than any request may wait, while some were in flight.
         Stalled: "stopped because the server sent no output any more";
+        /// A merged run: not all of its workers played their whole share.
+        WorkersLost: "workers are missing or ended early";
     }
 }
 

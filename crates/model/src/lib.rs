@@ -72,6 +72,7 @@ pub mod records;
 pub mod secret;
 pub mod spec;
 pub mod spreadsheet;
+pub mod stripe;
 pub mod study;
 pub mod system;
 pub mod telemetry;
@@ -88,8 +89,9 @@ pub use plan::{
 };
 pub use record::RequestRecord;
 pub use records::Records;
-pub use secret::{Redactor, Secret};
+pub use secret::{REDACTED, Redactor, Secret};
 pub use spec::{Spec, SpecDraft};
+pub use stripe::Stripe;
 pub use study::{Point, SetManifest, StudySpec};
 pub use system::Environment;
 pub use telemetry::Telemetry;

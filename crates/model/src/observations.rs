@@ -12,6 +12,7 @@ use crate::journal::{NotSent, RunEnding};
 use crate::outcome::{Cause, Outcome};
 use crate::plan::{Bounds, Fingerprints};
 use crate::records::{RecordFile, Records};
+use crate::stripe::{MergeFacts, StripeFacts};
 use crate::system::ServerFacts;
 use crate::telemetry::{Absence, Machines, Telemetry};
 use crate::{BaseUrl, Environment, RequestId, RequestRecord, Spec};
@@ -42,6 +43,12 @@ pub struct Manifest {
     /// What answered, where no server did: the run happened in virtual time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub simulated: Option<Simulated>,
+    /// Which share of the plan this is; absent where one client plays all of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stripe: Option<StripeFacts>,
+    /// The workers whose runs were merged into this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub merged: Option<MergeFacts>,
 }
 
 /// The engine of a simulation.
@@ -54,6 +61,24 @@ pub struct Simulated {
     /// to a measurement.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model_error: Option<ModelError>,
+    /// What a learned profile says of its own predictions; `None` of any other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prediction: Option<Prediction>,
+}
+
+/// How far the predictions of a learned profile reach.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Prediction {
+    /// Half-widths of intervals that contain the figure of a server with 95 % confidence, as shares:
+    /// 0.1 is from the value over 1.1 to the value times 1.1.
+    pub half_width: ModelError,
+    /// Most requests that were seen in one step; `None` where the server allows no more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub batch: Option<u32>,
+    /// Longest prompt that was seen.
+    pub prompt: u32,
+    /// Longest prompt with its answer that was seen.
+    pub context: u32,
 }
 
 /// The largest errors of a profile in measured rows that its fit had not seen, as shares of what was
@@ -238,6 +263,8 @@ pub struct Observations {
     pub ending: RunEnding,
     /// What the server reported about itself during the run.
     pub telemetry: Telemetry,
+    /// The same of its other sources, by their number in the spec.
+    pub more_telemetry: BTreeMap<u16, Telemetry>,
     /// What machines reported during the run.
     pub machines: Machines,
 }
@@ -295,8 +322,16 @@ impl Observations {
     ) -> Self {
         let telemetry = Telemetry::Absent(Absence::NotAsked);
         let machines = Machines::default();
-        let manifest_checksum = None;
-        Self { manifest, manifest_checksum, records, not_sent, ending, telemetry, machines }
+        Self {
+            manifest,
+            manifest_checksum: None,
+            records,
+            not_sent,
+            ending,
+            telemetry,
+            more_telemetry: BTreeMap::new(),
+            machines,
+        }
     }
 
     pub fn not_sent_count(&self) -> u64 {

@@ -106,9 +106,11 @@ texts! {
         HeldByCap: "held back by the concurrency cap until the time was over";
         /// The run's time was over before its conversation came to it.
         TimeOver: "the time was over before its conversation came to it";
-        /// An earlier turn of its conversation failed, so there is no answer to go on from.
+        /// A turn of its session that it waited for failed or was not sent, so there is no answer to go on from.
         ConversationBroken: "an earlier turn of its conversation failed";
         GivenUp: "the finish reason says that the server gave the answer up";
+        WorkerMissing: "there is no run of the worker that was to send it";
+        WorkerLate: "its worker began after the request was due";
     }
 }
 

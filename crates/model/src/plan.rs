@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::Moment;
-use crate::record::RequestedLengths;
+use crate::record::{RequestedLengths, SessionPlace};
 
 /// Position in the plan, from zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -20,17 +20,22 @@ impl fmt::Display for RequestId {
     }
 }
 
-/// When a request may leave. Open loop, closed loop and conversations are data, so there is one
-/// executor.
+/// When a request may leave. Open loop, closed loop and sessions are data, so there is one executor.
+///
+/// A session is a graph of requests. They stand one behind the other in the plan, each behind those
+/// that it waits for, and keep one slot until the last of them has ended. A conversation is the
+/// session in which each request waits for the one before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Release {
     /// At this moment after the beginning of the drive.
     At(Moment),
     /// As soon as a slot is free.
     WhenSlotFree,
-    /// After the reply to `previous`, and some thinking; it keeps its predecessor's slot. In the
-    /// plan it stands right behind its predecessor.
+    /// After the replies to `previous` and to those that [`Plan::joins`] names, and some thinking. Of
+    /// a request that left, `previous` is the one whose reply came last.
     After { previous: RequestId, think: Duration },
+    /// So long after the first request of its session, without waiting for an answer.
+    Beside { delay: Duration },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -47,11 +52,13 @@ pub struct PlannedRequest {
     pub item: u32,
     /// Which part of a mix it belongs to; zero without a mix.
     pub part: u16,
-    /// Which turn of its conversation it is, from zero; the first request of a conversation has
-    /// its number less this.
+    /// Which turn of its session it is, from zero; the first request of a session has its number
+    /// less this.
     pub turn: u16,
-    /// Whether the next request of the plan goes on where this one ends.
+    /// Whether a later request of its session begins with its prompt and its answer.
     pub continues: bool,
+    /// Which answer released it follows from `release`, and is `None` here.
+    pub session: SessionPlace,
 }
 
 impl PlannedRequest {
@@ -68,17 +75,28 @@ impl PlannedRequest {
             part: 0,
             turn: 0,
             continues: false,
+            session: SessionPlace { requests: 0, after: None, context: None, shared_tokens: 0 },
         }
     }
 
     pub fn asked(&self) -> RequestedLengths {
         let Self { input_tokens, output_tokens, part, turn, .. } = *self;
-        RequestedLengths { input_tokens, output_tokens, part, turn }
+        let after = match self.release {
+            Release::After { previous, .. } => self.turn_of(previous),
+            Release::At(_) | Release::WhenSlotFree | Release::Beside { .. } => None,
+        };
+        let session = SessionPlace { after, ..self.session };
+        RequestedLengths { input_tokens, output_tokens, part, turn, session }
     }
 
-    /// The first request of its conversation: itself, where there is none.
+    /// The first request of its session: itself, where there is none.
     pub fn conversation(&self) -> RequestId {
         RequestId(self.id.0.saturating_sub(self.turn.into()))
+    }
+
+    /// Which turn of this session another request is.
+    fn turn_of(&self, other: RequestId) -> Option<u16> {
+        u16::try_from(other.0.checked_sub(self.conversation().0)?).ok()
     }
 }
 
@@ -186,12 +204,24 @@ pub trait Plan: Send + Sync {
         Duration::ZERO
     }
 
+    /// When a slot of a closed loop is first free, after the beginning.
+    fn slot_start(&self, slot: u32) -> Duration {
+        let slots = self.bounds().slots.map_or(1, NonZeroU32::get);
+        let part_ns = self.ramp_up().as_nanos() * u128::from(slot) / u128::from(slots);
+        Duration::from_nanos(u64::try_from(part_ns).unwrap_or(u64::MAX))
+    }
+
     /// The recipe of a request, or `None` past the end of the plan. Moments never decrease with
     /// the id.
     fn request(&self, id: RequestId) -> Option<PlannedRequest>;
 
-    /// What a request says, equal for equal recipes on every machine. Of a conversation it is the
-    /// new turn alone: what was said before depends on the server.
+    /// The requests whose replies it waits for besides that of `previous`.
+    fn joins(&self, _request: &PlannedRequest) -> Vec<RequestId> {
+        Vec::new()
+    }
+
+    /// What a request says, equal for equal recipes on every machine. Of a request with a context it
+    /// is the new part alone: what was said before depends on the server.
     fn content(&self, request: &PlannedRequest) -> Content;
 
     /// What [`Plan::content`] says, without its text: for simulations, which need to know only

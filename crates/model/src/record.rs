@@ -1,5 +1,7 @@
 //! What happened to one request: moments, counts, an ending. Numbers are functions of it.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
 use crate::outcome::Ending;
@@ -27,6 +29,10 @@ pub struct RequestRecord {
     pub comments: u32,
     /// The last usage that the server reported.
     pub usage: Option<Usage>,
+    /// What the server reported about its own work on this request. Stored in an entry of its own kind
+    /// since format 2.
+    #[serde(skip)]
+    pub server: Option<Box<ServerReport>>,
     pub finishes: Vec<Finish>,
     pub done: DoneMark,
     /// The model that the answer named, when it is not the one that was asked for.
@@ -50,6 +56,7 @@ impl RequestRecord {
             events: Vec::new(),
             comments: 0,
             usage: None,
+            server: None,
             finishes: Vec::new(),
             done: DoneMark::default(),
             other_model: None,
@@ -58,16 +65,52 @@ impl RequestRecord {
     }
 }
 
+impl RequestRecord {
+    /// The same on a clock whose zero was this much earlier.
+    #[must_use]
+    pub fn later_by(mut self, by: Duration) -> Self {
+        let later = |at: &mut Moment| *at = *at + by;
+        [&mut self.intended, &mut self.admitted, &mut self.ending.at].into_iter().for_each(later);
+        self.sent.iter_mut().for_each(later);
+        if let Some(dial) = self.connection.as_mut().and_then(|it| it.dial.as_mut()) {
+            [&mut dial.started, &mut dial.connected].into_iter().for_each(later);
+            dial.secured.iter_mut().for_each(later);
+        }
+        for read in &mut self.reads {
+            [&mut read.user, &mut read.turn].into_iter().for_each(later);
+            read.kernel.iter_mut().for_each(later);
+        }
+        self
+    }
+}
+
 /// What the plan asked of this request; lengths may be estimates (the spec says so).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequestedLengths {
     /// Tokens of the prompt; in a conversation, of the new turn alone.
     pub input_tokens: u32,
     pub output_tokens: u32,
     /// Which part of a mix it belongs to; zero without a mix.
     pub part: u16,
-    /// Which turn of a conversation it is, from zero.
+    /// Which turn of a session it is, from zero.
     pub turn: u16,
+    /// Stored in entries of their own kinds since format 2.
+    #[serde(skip)]
+    pub session: SessionPlace,
+}
+
+/// Where a request stands in its session, a graph of requests of which each waits for others. The
+/// default is the place of a request that stands alone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct SessionPlace {
+    /// Requests of the session; zero where it stands alone or the number is not known.
+    pub requests: u16,
+    /// The turn whose answer released it: the last of those that it waited for.
+    pub after: Option<u16>,
+    /// The turn with whose prompt and answer its own prompt begins.
+    pub context: Option<u16>,
+    /// Tokens of its own part of the prompt that earlier requests of the plan carry as well.
+    pub shared_tokens: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -168,6 +211,84 @@ pub struct Usage {
     pub completion_tokens: Option<u64>,
     /// Prompt tokens that the server took from its prefix cache, where it says so.
     pub cached_tokens: Option<u64>,
+}
+
+/// What the server reported about its own work on one request, by its own clock. A value that it did
+/// not send is absent.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServerReport {
+    /// How long the request waited before the server began to compute.
+    pub queue: Option<Duration>,
+    /// From the beginning of the computation to the first token.
+    pub prefill: Option<Duration>,
+    /// From the first token to the last.
+    pub decode: Option<Duration>,
+    /// Output tokens that were reasoning.
+    pub reasoning_tokens: Option<u64>,
+    pub speculation: Option<Speculation>,
+    /// Values that cannot be true: negative, no numbers, longer than the request itself, or more than
+    /// they are a part of.
+    pub dropped: u32,
+}
+
+/// Speculative decoding of one request.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Speculation {
+    /// Verifications of a draft, each of which yields a token besides those accepted.
+    pub steps: Option<u64>,
+    /// Tokens that were drafted.
+    pub drafted: Option<u64>,
+    /// Drafted tokens that were accepted.
+    pub accepted: u64,
+    /// The steps that accepted exactly as many tokens as the position in the list, where the server
+    /// reports it; otherwise empty.
+    pub histogram: Vec<u64>,
+}
+
+impl ServerReport {
+    /// Clocks are rounded and differ a little: this much longer than the request is not impossible.
+    const TOLERANCE: Duration = Duration::from_millis(2);
+    /// Drafts are short; a longer list is not kept.
+    const POSITIONS_MAX: usize = 64;
+
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Drops, and counts, what cannot be true of a request that took `elapsed` and whose answer has
+    /// `output_tokens`, where that is known.
+    #[must_use]
+    pub fn checked(mut self, elapsed: Duration, output_tokens: Option<u64>) -> Self {
+        let limit = elapsed.saturating_add(Self::TOLERANCE);
+        let mut dropped = 0;
+        for time in [&mut self.queue, &mut self.prefill, &mut self.decode] {
+            dropped += u32::from(time.take_if(|time| limit < *time).is_some());
+        }
+        let is_more = |tokens: &mut u64| output_tokens.is_some_and(|all| all < *tokens);
+        dropped += u32::from(self.reasoning_tokens.take_if(is_more).is_some());
+        dropped +=
+            u32::from(self.speculation.take_if(|it| !it.is_possible(output_tokens)).is_some());
+        self.dropped = self.dropped.saturating_add(dropped);
+        self
+    }
+}
+
+impl Speculation {
+    fn is_possible(&self, output_tokens: Option<u64>) -> bool {
+        let counted = self.histogram.iter().try_fold(0_u64, |sum, steps| sum.checked_add(*steps));
+        let weighed = (0_u64..).zip(&self.histogram).try_fold(0_u64, |sum, (accepted, steps)| {
+            sum.checked_add(accepted.checked_mul(*steps)?)
+        });
+        let is_listed = self.histogram.is_empty()
+            || (counted == self.steps.or(counted) && weighed == Some(self.accepted));
+        is_listed
+            && counted.is_some()
+            && self.histogram.len() <= ServerReport::POSITIONS_MAX
+            && self.drafted.is_none_or(|drafted| self.accepted <= drafted)
+            && output_tokens.is_none_or(|all| {
+                self.accepted <= all && self.steps.is_none_or(|steps| steps <= all)
+            })
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

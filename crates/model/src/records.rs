@@ -20,9 +20,12 @@ pub enum Records {
 pub trait RecordFile: Debug + Send + Sync {
     fn count(&self) -> usize;
 
-    /// Reads the records that have these positions in an order. They were read before, so one that
-    /// cannot be read again is not expected.
+    /// Reads the records that have these positions in an order. They were read before; where one cannot
+    /// be read again, they end early and `read_error` says why.
     fn read(&self, order: RecordOrder, positions: Range<usize>) -> StoredIter<'_>;
+
+    /// Why the records could not be read to their end, the first time that this happened.
+    fn read_error(&self) -> Option<&str>;
 }
 
 pub type StoredIter<'a> = Box<dyn Iterator<Item = RequestRecord> + 'a>;
@@ -45,6 +48,14 @@ impl Records {
 
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// Why something that was computed from the records is wrong: their file could not be read again.
+    pub fn read_error(&self) -> Option<&str> {
+        match self {
+            Self::Held(_) => None,
+            Self::Stored(file) => file.read_error(),
+        }
     }
 
     /// In the order of their ids.

@@ -90,7 +90,7 @@ pub struct Spec {
     /// Names only: values may be secret.
     pub header_names: Vec<String>,
     pub metadata: BTreeMap<String, String>,
-    /// Who tells what the server is; `None` believes what it says itself.
+    /// Who describes the server; `None` takes what it reports itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_info: Option<String>,
     /// What the server costs.
@@ -166,7 +166,7 @@ impl SpecDraft {
             let seed = self.workload.seed.unwrap_or(1);
             let mut workload = self.workload.clone().resolve()?;
             workload.streaming &= api.generates();
-            let load = self.load.resolve(matches!(workload.source, Source::Trace(_)))?;
+            let load = self.load.resolve(workload.source.may_be_timed())?;
             return Ok((api, workload, load, seed));
         };
         let path = self.workload.source.plan.clone();

@@ -426,7 +426,7 @@ impl Level {
 impl fmt::Display for Level {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::AsAsked => f.write_str("as asked"),
+            Self::AsAsked => f.write_str("as specified"),
             Self::Rate(per_s) => write!(f, "{} req/s", setting(*per_s)),
             Self::Unlimited => f.write_str("unlimited rate"),
             Self::Concurrency(requests) => write!(f, "c={requests}"),

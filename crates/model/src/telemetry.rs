@@ -4,6 +4,7 @@
 //! server's start, as it gave them: what they mean over a run, and whether the server was started
 //! anew meanwhile, is for the analysis to say.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -24,10 +25,34 @@ pub enum TelemetryEntry {
     Client(ClientSample),
     DevicesAbsent(DevicesAbsence),
     DevicesMissed(MissedLook),
+    /// Of another source than the first, by its number.
+    FromSource(u16, Box<TelemetryEntry>),
+}
+
+impl TelemetryEntry {
+    /// The same on a clock whose zero was this much earlier.
+    #[must_use]
+    pub fn later_by(mut self, by: Duration) -> Self {
+        let at = match &mut self {
+            Self::Sample(sample) => &mut sample.at,
+            Self::Missed(missed) => &mut missed.at,
+            Self::Skipped(skipped) => &mut skipped.from,
+            Self::Devices(sample) => &mut sample.at,
+            Self::Client(sample) => &mut sample.at,
+            Self::DevicesMissed(look) => &mut look.at,
+            Self::FromSource(_, entry) => {
+                **entry = entry.clone().later_by(by);
+                return self;
+            }
+            Self::Absent(_) | Self::DevicesAbsent(_) => return self,
+        };
+        *at = *at + by;
+        self
+    }
 }
 
 /// One scrape of the server's metrics.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TelemetrySample {
     /// The middle of the exchange: the values are of some moment in it.
     pub at: Moment,
@@ -39,6 +64,10 @@ pub struct TelemetrySample {
     pub gauges: Gauges,
     pub counters: Counters,
     pub timings: Timings,
+    /// Totals of speculative decoding. Journals keep them beside the others, for older ones have no
+    /// place for them.
+    #[serde(skip)]
+    pub speculation: Option<Box<SpeculationCounters>>,
     /// Values of known names that were no numbers to work with: NaN, infinite or negative.
     pub dropped: u32,
 }
@@ -71,6 +100,18 @@ pub struct Counters {
     /// Tokens of all prompts, whether computed or found in a cache.
     pub prompt_tokens: Option<f64>,
     pub generation_tokens: Option<f64>,
+}
+
+/// Speculative decoding since the server's start.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SpeculationCounters {
+    /// Verifications of a draft.
+    pub steps: Option<f64>,
+    /// Tokens that were drafted.
+    pub drafted: Option<f64>,
+    pub accepted: Option<f64>,
+    /// Tokens accepted at each position of the draft; empty where it is not reported.
+    pub by_position: Vec<f64>,
 }
 
 /// Latencies by the server's own clock: sums and counts since its start, in seconds.
@@ -350,6 +391,8 @@ pub fn gather(entries: impl IntoIterator<Item = TelemetryEntry>) -> (Telemetry, 
             TelemetryEntry::Client(sample) => machines.client.push(sample),
             TelemetryEntry::DevicesAbsent(reason) => devices_absence = Some(reason),
             TelemetryEntry::DevicesMissed(look) => machines.devices_missed.push(look),
+            // They belong to `gather_sources`.
+            TelemetryEntry::FromSource(..) => {}
         }
     }
     let is_answer = |scrape: &&MissedScrape| scrape.reason != MissReason::BackedOff;
@@ -371,6 +414,27 @@ pub fn gather(entries: impl IntoIterator<Item = TelemetryEntry>) -> (Telemetry, 
     (telemetry, machines)
 }
 
+/// What each source reported, by its number; the first has the number zero, and with it come the
+/// machines.
+#[expect(clippy::wildcard_enum_match_arm, reason = "all other entries are of the first source")]
+pub fn gather_sources(
+    entries: impl IntoIterator<Item = TelemetryEntry>,
+) -> (Telemetry, Machines, BTreeMap<u16, Telemetry>) {
+    let mut first = Vec::new();
+    let mut others: BTreeMap<u16, Vec<TelemetryEntry>> = BTreeMap::new();
+    for entry in entries {
+        match entry {
+            TelemetryEntry::FromSource(source, entry) => {
+                others.entry(source).or_default().push(*entry);
+            }
+            entry => first.push(entry),
+        }
+    }
+    let (telemetry, machines) = gather(first);
+    let others = others.into_iter().map(|(source, entries)| (source, gather(entries).0));
+    (telemetry, machines, others.collect())
+}
+
 impl DeviceSource {
     pub const fn title(self) -> &'static str {
         self.texts()[0]
@@ -390,6 +454,7 @@ mod tests {
             gauges: Gauges::default(),
             counters: Counters::default(),
             timings: Timings::default(),
+            speculation: None,
             dropped: 0,
         }
     }

@@ -116,6 +116,8 @@ fn new_run() -> Manifest {
         seen_before: None,
         calibration: None,
         simulated: None,
+        stripe: None,
+        merged: None,
         environment: Environment::default(),
         server: None,
         clock: ClockAnchor { monotonic_ns: 0, realtime_ns: 0 },

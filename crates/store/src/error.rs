@@ -15,6 +15,8 @@ pub enum StoreError {
     NotWritable { path: PathBuf, error: io::Error },
     #[error("cannot read {path}: {error}")]
     Read { path: PathBuf, error: io::Error },
+    #[error("{0}; restore the original file and try again")]
+    ReadAgain(String),
     #[error("cannot write {path}: {error}; check the free space and the permissions there")]
     Write { path: PathBuf, error: io::Error },
     #[error(

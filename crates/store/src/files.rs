@@ -4,7 +4,7 @@
 use std::ffi::OsStr;
 use std::fs::{self, File, TryLockError};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -179,7 +179,7 @@ impl OutputFile {
         let path = if is_special { Ok(named.to_owned()) } else { behind_links(named) };
         let create = |path: PathBuf| {
             if is_special {
-                let file = File::options().write(true).open(&path)?;
+                let file = open_special(&path)?;
                 return Ok(Self { file, path, draft: None });
             }
             let draft = Self::create_draft(path)?;
@@ -234,6 +234,18 @@ impl Drop for OutputFile {
             let _ = fs::remove_file(draft);
         }
     }
+}
+
+/// Opens a device or a FIFO. A FIFO without a reader is refused: it would wait for one without end.
+fn open_special(path: &Path) -> io::Result<File> {
+    let nonblocking = nix::fcntl::OFlag::O_NONBLOCK.bits();
+    let is_pipe = fs::metadata(path)?.file_type().is_fifo();
+    // Held until the file is open, or the reader would find the end of the FIFO.
+    let probe = is_pipe.then(|| File::options().write(true).custom_flags(nonblocking).open(path));
+    if probe.as_ref().is_some_and(Result::is_err) {
+        return Err(io::Error::other("it is a pipe that nothing reads; use - to print"));
+    }
+    File::options().write(true).open(path)
 }
 
 /// The path that symbolic links at `path` lead to, whether or not there is a file.

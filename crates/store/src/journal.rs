@@ -33,8 +33,9 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 use inferometer_model::journal::Dialling;
+use inferometer_model::record::SessionPlace;
 use inferometer_model::telemetry::{TelemetryEntry, TelemetrySample};
-use inferometer_model::{JournalEntry, RequestRecord, RunEnding};
+use inferometer_model::{JournalEntry, RequestRecord, RunEnding, StartedRequest};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Result, StoreError};
@@ -87,6 +88,12 @@ const RUN_ENDED_WITH_DRIVER_CPU: u8 = 5;
 /// The end of a run, the CPU time of its busiest driver, and the connections that were opened before
 /// its plan began (since format 2).
 const RUN_ENDED_WITH_DIALLING: u8 = 6;
+/// The end of a request whose server reported more than its answer (since format 2).
+const ENDED_WITH_REPORT: u8 = 7;
+/// The payload of [`STARTED`] or of [`ENDED`], and where the request stands in its session; at the end
+/// also what its server reported, as an option (since format 2).
+const STARTED_IN_SESSION: u8 = 9;
+const ENDED_IN_SESSION: u8 = 10;
 const ENDINGS: RangeInclusive<u8> = RUN_ENDED..=RUN_ENDED_WITH_DIALLING;
 
 /// The first bytes of a frame: the length of its payload and its kind.
@@ -144,16 +151,28 @@ fn write(value: &impl Serialize, into: &mut Vec<u8>) -> postcard::Result<()> {
 }
 
 impl Framed for JournalEntry {
-    const KINDS: RangeInclusive<u8> = STARTED..=RUN_ENDED_WITH_DIALLING;
+    const KINDS: RangeInclusive<u8> = STARTED..=ENDED_IN_SESSION;
 
     fn is_last(&self) -> bool {
         matches!(self, Self::RunEnded(_))
     }
 
     fn write(&self, into: &mut Vec<u8>) -> (u8, postcard::Result<()>) {
+        let alone = SessionPlace::default();
         match self {
-            Self::Started(started) => (STARTED, write(started, into)),
-            Self::Ended(record) => (ENDED, write(record, into)),
+            Self::Started(started) if started.asked.session == alone => {
+                (STARTED, write(started, into))
+            }
+            Self::Started(started) => {
+                (STARTED_IN_SESSION, write(&(started, started.asked.session), into))
+            }
+            Self::Ended(record) => match (record.asked.session, &record.server) {
+                (session, None) if session == alone => (ENDED, write(record, into)),
+                (session, report) if session == alone => {
+                    (ENDED_WITH_REPORT, write(&(record, report), into))
+                }
+                (session, report) => (ENDED_IN_SESSION, write(&(record, session, report), into)),
+            },
             Self::NotSent(part) => (NOT_SENT, write(part, into)),
             Self::RunEnded(ending) => {
                 let client = &ending.client;
@@ -173,7 +192,9 @@ impl Framed for JournalEntry {
     fn read(kind: u8, payload: &[u8]) -> Result<Self, Damage> {
         match kind {
             STARTED => whole(payload).map(Self::Started),
-            ENDED => whole(payload).map(|record| Self::Ended(Box::new(record))),
+            ENDED | ENDED_WITH_REPORT | ENDED_IN_SESSION => {
+                whole_record(kind, payload).map(|record| Self::Ended(Box::new(record)))
+            }
             NOT_SENT => whole(payload).map(Self::NotSent),
             RUN_ENDED => whole(payload).map(Self::RunEnded),
             RUN_ENDED_WITH_DRIVER_CPU => {
@@ -187,6 +208,11 @@ impl Framed for JournalEntry {
                 ending.client.driver_cpu_us = cpu_us;
                 ending.client.dialling = Some(dialling);
                 Ok(Self::RunEnded(ending))
+            }
+            STARTED_IN_SESSION => {
+                let (mut started, session): (StartedRequest, SessionPlace) = whole(payload)?;
+                started.asked.session = session;
+                Ok(Self::Started(started))
             }
             other => Err(Damage::Kind(other)),
         }
@@ -203,9 +229,13 @@ const DEVICES_ABSENT: u8 = 22;
 const DEVICES_MISSED: u8 = 23;
 /// A sample, and the share of the cache in the host's memory.
 const SAMPLE_WITH_HOST_CACHE: u8 = 24;
+/// A sample, that share as an option, and the totals of speculative decoding.
+const SAMPLE_WITH_SPECULATION: u8 = 25;
+/// An entry of another source than the first: its number, and the kind and payload of the entry.
+const FROM_SOURCE: u8 = 26;
 
 impl Framed for TelemetryEntry {
-    const KINDS: RangeInclusive<u8> = SAMPLE..=SAMPLE_WITH_HOST_CACHE;
+    const KINDS: RangeInclusive<u8> = SAMPLE..=FROM_SOURCE;
 
     fn is_last(&self) -> bool {
         // Where the server reports nothing, its machine may.
@@ -214,9 +244,12 @@ impl Framed for TelemetryEntry {
 
     fn write(&self, into: &mut Vec<u8>) -> (u8, postcard::Result<()>) {
         match self {
-            Self::Sample(sample) => match sample.gauges.cpu_kv_usage {
-                None => (SAMPLE, write(sample, into)),
-                Some(share) => (SAMPLE_WITH_HOST_CACHE, write(&(sample, share), into)),
+            Self::Sample(sample) => match (sample.gauges.cpu_kv_usage, &sample.speculation) {
+                (None, None) => (SAMPLE, write(sample, into)),
+                (Some(share), None) => (SAMPLE_WITH_HOST_CACHE, write(&(sample, share), into)),
+                (share, Some(totals)) => {
+                    (SAMPLE_WITH_SPECULATION, write(&(sample, share, totals), into))
+                }
             },
             Self::Missed(missed) => (MISSED, write(missed, into)),
             Self::Skipped(skipped) => (SKIPPED, write(skipped, into)),
@@ -225,6 +258,14 @@ impl Framed for TelemetryEntry {
             Self::Client(sample) => (CLIENT, write(sample, into)),
             Self::DevicesAbsent(absence) => (DEVICES_ABSENT, write(absence, into)),
             Self::DevicesMissed(look) => (DEVICES_MISSED, write(look, into)),
+            Self::FromSource(source, entry) => {
+                into.extend_from_slice(&source.to_le_bytes());
+                let kind_at = into.len();
+                into.push(0);
+                let (kind, written) = entry.write(into);
+                into[kind_at] = kind;
+                (FROM_SOURCE, written)
+            }
         }
     }
 
@@ -243,8 +284,38 @@ impl Framed for TelemetryEntry {
                 sample.gauges.cpu_kv_usage = Some(share);
                 Ok(Self::Sample(sample))
             }
+            SAMPLE_WITH_SPECULATION => {
+                let (mut sample, share, totals): (TelemetrySample, _, _) = whole(payload)?;
+                (sample.gauges.cpu_kv_usage, sample.speculation) = (share, Some(totals));
+                Ok(Self::Sample(sample))
+            }
+            FROM_SOURCE => match payload {
+                // Sources are not inside of each other.
+                [a, b, kind, payload @ ..] if *kind != FROM_SOURCE => {
+                    let entry = Self::read(*kind, payload)?;
+                    Ok(Self::FromSource(u16::from_le_bytes([*a, *b]), Box::new(entry)))
+                }
+                _ => Err(Damage::Payload),
+            },
             other => Err(Damage::Kind(other)),
         }
+    }
+}
+
+/// The record of a request, with what its server reported besides.
+fn whole_record(kind: u8, payload: &[u8]) -> Result<RequestRecord, Damage> {
+    match kind {
+        ENDED => whole(payload),
+        ENDED_WITH_REPORT => {
+            let (record, server): (RequestRecord, _) = whole(payload)?;
+            Ok(RequestRecord { server, ..record })
+        }
+        ENDED_IN_SESSION => {
+            let (mut record, session, server): (RequestRecord, SessionPlace, _) = whole(payload)?;
+            record.asked.session = session;
+            Ok(RequestRecord { server, ..record })
+        }
+        other => Err(Damage::Kind(other)),
     }
 }
 
@@ -617,10 +688,7 @@ pub(crate) fn read_record(
     if head.checksum(offset, payload) != u32::from_le_bytes(checksum) {
         return Err(no_record(Damage::Checksum));
     }
-    if head.kind() != ENDED {
-        return Err(no_record(Damage::Kind(head.kind())));
-    }
-    whole(payload).map_err(no_record)
+    whole_record(head.kind(), payload).map_err(no_record)
 }
 
 /// Frames entries and hands them to the kernel in batches.
@@ -746,7 +814,13 @@ mod tests {
             id: RequestId(1),
             intended: Moment::from_nanos(2),
             admitted: Moment::from_nanos(300),
-            asked: RequestedLengths { input_tokens: 5, output_tokens: 6, part: 7, turn: 8 },
+            asked: RequestedLengths {
+                input_tokens: 5,
+                output_tokens: 6,
+                part: 7,
+                turn: 8,
+                ..RequestedLengths::default()
+            },
         })
     }
 
@@ -764,7 +838,7 @@ mod tests {
         assert!(JournalEntry::read(1, &[1, 2, 3, 4, 5, 6, 7]).is_ok());
         assert_eq!(JournalEntry::read(1, &[1, 2, 3, 4, 5, 6, 7, 8]), Err(Damage::Payload));
         assert_eq!(JournalEntry::read(1, &[1, 2, 3, 4, 5, 6]), Err(Damage::Payload));
-        assert_eq!(JournalEntry::read(9, &[1, 2, 3]), Err(Damage::Kind(9)));
+        assert_eq!(JournalEntry::read(8, &[1, 2, 3]), Err(Damage::Kind(8)));
     }
 
     #[test]
@@ -802,7 +876,13 @@ mod tests {
             id: RequestId(id),
             intended: Moment::ZERO,
             admitted: Moment::from_nanos(id),
-            asked: RequestedLengths { input_tokens: 1, output_tokens: 1, part: 0, turn: 0 },
+            asked: RequestedLengths {
+                input_tokens: 1,
+                output_tokens: 1,
+                part: 0,
+                turn: 0,
+                ..RequestedLengths::default()
+            },
         })
     }
 

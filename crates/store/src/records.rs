@@ -5,6 +5,7 @@ use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use inferometer_model::records::{RecordFile, RecordOrder, StoredIter};
 use inferometer_model::{Moment, RequestId, RequestRecord};
@@ -29,6 +30,8 @@ pub(crate) struct JournalRecords {
     offsets: Vec<u64>,
     /// Indices of `offsets` in the order of time.
     in_time: Vec<u32>,
+    /// Why a record that was read before could not be read again.
+    read_error: OnceLock<String>,
 }
 
 impl JournalRecords {
@@ -41,7 +44,7 @@ impl JournalRecords {
         let mut in_time: Vec<u32> = (0..count).collect();
         in_time.sort_unstable_by_key(|index| (positions[*index as usize].left, *index));
         let offsets = positions.iter().map(|position| position.offset).collect();
-        Ok(Self { file, path: path.to_owned(), offsets, in_time })
+        Ok(Self { file, path: path.to_owned(), offsets, in_time, read_error: OnceLock::new() })
     }
 }
 
@@ -50,29 +53,33 @@ impl RecordFile for JournalRecords {
         self.offsets.len()
     }
 
-    /// # Panics
-    ///
-    /// When a record that was read before is not there any more: whatever is computed without it would be
-    /// wrong.
     fn read(&self, order: RecordOrder, positions: Range<usize>) -> StoredIter<'_> {
         let mut blocks = Blocks::new(&self.file);
         let mut payload = Vec::new();
-        let mut record = move |offset: u64| -> RequestRecord {
+        let mut record = move |offset: u64| -> Option<RequestRecord> {
             let read = |at: u64, into: &mut [u8]| blocks.read(at, into);
-            read_record(read, offset, &mut payload).unwrap_or_else(|error| {
-                let path = self.path.display();
-                panic!("{path} was changed or cannot be read any more, at byte {offset}: {error}")
-            })
+            read_record(read, offset, &mut payload)
+                .inspect_err(|error| {
+                    let path = self.path.display();
+                    let reason =
+                        || format!("{path} cannot be read again at byte {offset}: {error}");
+                    self.read_error.get_or_init(reason);
+                })
+                .ok()
         };
         match order {
             RecordOrder::Id => {
-                Box::new(self.offsets[positions].iter().map(move |offset| record(*offset)))
+                Box::new(self.offsets[positions].iter().map_while(move |offset| record(*offset)))
             }
             RecordOrder::Time => {
                 let indices = self.in_time[positions].iter();
-                Box::new(indices.map(move |index| record(self.offsets[*index as usize])))
+                Box::new(indices.map_while(move |index| record(self.offsets[*index as usize])))
             }
         }
+    }
+
+    fn read_error(&self) -> Option<&str> {
+        self.read_error.get().map(String::as_str)
     }
 }
 

@@ -26,7 +26,7 @@ use inferometer_model::journal::{ClientFacts, JournalBatch, NotSent, RunStop, St
 use inferometer_model::observations::{self, SumError};
 use inferometer_model::outcome::{Cause, Stage};
 use inferometer_model::plan::Bounds;
-use inferometer_model::telemetry::{Absence, Machines, Telemetry, TelemetryEntry, gather};
+use inferometer_model::telemetry::{Absence, Machines, Telemetry, TelemetryEntry, gather_sources};
 use inferometer_model::{
     Ending, JournalEntry, Manifest, Moment, Observations, Outcome, RequestId, RequestRecord,
     RunEnding,
@@ -61,6 +61,14 @@ pub struct StoredRun {
     pub integrity: Integrity,
     /// Whether there is a summary.
     pub sealed: bool,
+}
+
+impl StoredRun {
+    /// Fails if the records could not be read to their end: whatever was computed from them is wrong.
+    pub fn check_read(&self) -> Result<()> {
+        let error = self.observations.records.read_error();
+        error.map_or(Ok(()), |error| Err(StoreError::ReadAgain(error.to_owned())))
+    }
 }
 
 /// The state of a run, a set or an import.
@@ -279,7 +287,7 @@ impl RunWriter {
 }
 
 /// Appends what comes out of `entries` until the channel closes, then gives the writer back with
-/// everything on disk. On an error the thread ends and the channel closes, which tells the senders.
+/// everything on disk. On an error the thread ends and the channel closes, which the senders notice.
 /// Each entry is shown to `seen` first. Files of the run that are removed meanwhile are written anew,
 /// and `notice` is told so.
 pub fn spawn_writer(
@@ -347,7 +355,9 @@ impl Watch {
                 if let Ok(journal) = writer.journal.sink.try_clone() {
                     *self.journal.lock().unwrap_or_else(PoisonError::into_inner) = journal;
                 }
-                notice(format!("{run} was removed or moved during the run: it is written anew"));
+                notice(format!(
+                    "{run} was removed or moved during the run: its records are written again"
+                ));
             }
             Err(error) => notice(format!("{run} was removed or moved during the run: {error}")),
         }
@@ -707,11 +717,12 @@ impl RunDirectory {
     }
 
     fn with_telemetry(&self, observations: Observations) -> Observations {
-        let absent = |absence| (Telemetry::Absent(absence), Machines::default());
+        let absent =
+            |absence| (Telemetry::Absent(absence), Machines::default(), BTreeMap::default());
         // Damaged frames and an incomplete tail are gaps like any other.
         let read: Result<Vec<TelemetryEntry>> = self.open_telemetry().and_then(Iterator::collect);
-        let (telemetry, machines) = match read {
-            Ok(entries) => gather(entries),
+        let (telemetry, machines, more_telemetry) = match read {
+            Ok(entries) => gather_sources(entries),
             Err(StoreError::Read { error, .. }) if error.kind() == ErrorKind::NotFound => {
                 let asked = observations.manifest.spec.telemetry.is_some();
                 let absence = if asked { Absence::NothingRecorded } else { Absence::NotAsked };
@@ -722,6 +733,6 @@ impl RunDirectory {
         let manifest = self.path().join(MANIFEST.name);
         let manifest = files::read_at_most(&manifest, files::MANIFEST_BYTES_MAX).ok().flatten();
         let manifest_checksum = manifest.map(|bytes| crc32c::crc32c(&bytes));
-        Observations { manifest_checksum, telemetry, machines, ..observations }
+        Observations { manifest_checksum, telemetry, more_telemetry, machines, ..observations }
     }
 }

@@ -222,6 +222,8 @@ impl RunStore {
         sent.into_iter()
             .filter(|manifest| manifest.endpoint.base == *base && manifest.endpoint.model == model)
             .filter(|manifest| !manifest.endpoint.embedded)
+            // Workers that share a plan send different parts of it.
+            .filter(|manifest| manifest.stripe.is_none())
             .filter(is_recent)
             .find(is_alike)
             .map(|manifest| manifest.run)
@@ -247,7 +249,7 @@ impl RunStore {
     }
 
     /// Takes an id that no other run has: making a directory is the one step that two processes
-    /// cannot both do. What is `asked` tells apart those of the same second.
+    /// cannot both do. What is `asked` distinguishes those of the same second.
     fn claim(&self, asked: &[u8], realtime_ns: u64) -> Result<(String, Timestamp, PathBuf)> {
         let started = files::timestamp(realtime_ns)?;
         let stamp = files::stamp(started);
@@ -453,7 +455,11 @@ fn shown<'a>(names: impl ExactSizeIterator<Item = &'a str>) -> String {
 /// The newest. One that cannot be read is still the newest: taking an older one in silence would
 /// answer for the wrong run.
 fn latest(candidates: &[Candidate]) -> Option<&Candidate> {
-    let readable = candidates.iter().find(|found| found.started_ns.is_some());
+    let mut readable = candidates.iter().filter(|found| found.started_ns.is_some());
+    // The share of a worker is not meant where there is a run that stands for itself.
+    let is_whole =
+        |found: &&Candidate| found.manifest.as_ref().is_none_or(|it| it.stripe.is_none());
+    let readable = readable.clone().find(is_whole).or_else(|| readable.next());
     let is_newer = |found: &&Candidate| {
         readable.is_none_or(|readable| readable.stored.id() < found.stored.id())
     };

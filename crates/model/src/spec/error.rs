@@ -123,6 +123,8 @@ pub enum SpecError {
     PrefixTooLong { prefix: u32, input: u32 },
     #[error("--keep is the share of a trace's requests that are sent: above 0 and at most 1")]
     BadKeep,
+    #[error("--agent-fan-out is the share of an agent's steps that start sub-agents: from 0 to 1")]
+    BadFanOut,
     #[error("{0} must be an exponent from 0 to 10; 0 makes all equally popular")]
     BadZipf(&'static str),
     #[error("--count with-template renders the model's chat template, so it needs --tokenizer")]
@@ -146,7 +148,7 @@ pub enum SpecError {
     OddLoad,
     #[error("--speed must be from {} to {}", SPEED.start(), SPEED.end())]
     BadSpeed,
-    #[error("{0} needs a --trace, and no --rate, --ramp or --concurrency")]
+    #[error("{0} needs a --trace or --sessions, and no --rate, --ramp or --concurrency")]
     ReplayWithoutTrace(&'static str),
     #[error("--model is empty; name a model, or leave it out to take the one the server lists")]
     EmptyModel,
@@ -154,6 +156,8 @@ pub enum SpecError {
     TelemetryOff(&'static str),
     #[error("--metrics-path must begin with a slash and have no spaces, such as /metrics")]
     MetricsPath,
+    #[error("--metrics-url: {0}")]
+    MetricsUrl(String),
     #[error("--telemetry-every must be from {least:?} to {most:?}")]
     TelemetryEvery { least: Duration, most: Duration },
 }

@@ -50,6 +50,11 @@ pub struct TargetTable {
     pub telemetry: Option<Switch>,
     /// Path of the server's metrics, behind the base URL [default: /metrics]
     pub metrics_path: Option<String>,
+    /// Another place of the server's metrics, such as a replica's own port; the flag may be repeated.
+    /// URL, or ROLE=URL with replica, prefill, decode, router, or prometheus for its query API
+    /// [default: --metrics-path behind the base URL]
+    #[arg(long, value_name = "URL")]
+    pub metrics_url: Option<Vec<String>>,
     /// How often the server's metrics are read, from 100ms to 1m [default: 1s]
     pub telemetry_every: Option<Time>,
     /// Source of GPU metrics: auto (whatever this machine has, if the server runs on it), off, nvml,
@@ -133,10 +138,107 @@ impl Grammar for DevicesAsked {
 pub struct TelemetrySpec {
     /// Path behind the base URL.
     pub path: String,
+    /// Where the metrics are, if not behind the base URL.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sources: Vec<MetricsSource>,
     pub every: Duration,
     /// Source of GPU metrics; off in runs that were stored before there was a choice.
     #[serde(default = "DevicesAsked::off")]
     pub devices: DevicesAsked,
+}
+
+/// One place of the server's metrics.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MetricsSource {
+    pub role: MetricsRole,
+    pub base: BaseUrl,
+    pub path: String,
+}
+
+/// What a source of metrics is to the server. Totals are those of the replicas: what a router or a
+/// prefill worker counts, another one counts as well.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Deserialize,
+    Serialize,
+    VariantArray,
+    strum::Display,
+)]
+#[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
+pub enum MetricsRole {
+    Replica,
+    Prefill,
+    Decode,
+    Router,
+    /// The query API of a Prometheus that collects the metrics of all replicas.
+    Prometheus,
+}
+
+impl MetricsSource {
+    const COUNT_MAX: usize = 32;
+
+    fn parse(text: &str) -> Result<Self> {
+        let named = text.split_once('=').and_then(|(name, url)| {
+            let role = MetricsRole::VARIANTS.iter().find(|role| role.to_string() == name)?;
+            Some((*role, url))
+        });
+        let (role, url) = named.unwrap_or((MetricsRole::Replica, text));
+        let host_at = url.find("://").map_or(0, |at| at + "://".len());
+        let path_at = url[host_at..].find(['/', '?', '#']).map_or(url.len(), |at| host_at + at);
+        let (base, path) = url.split_at(path_at);
+        let wrong = |error: &dyn std::fmt::Display| SpecError::MetricsUrl(error.to_string());
+        // No host has such a sign, but it would be taken for a part of one.
+        if base.contains('=') {
+            let roles: Vec<String> =
+                MetricsRole::VARIANTS.iter().map(ToString::to_string).collect();
+            let known = format!("before `=` must be one of {}", roles.join(", "));
+            return Err(SpecError::MetricsUrl(known));
+        }
+        let base: BaseUrl = base.parse().map_err(|error| wrong(&error))?;
+        let path = match (role, path) {
+            (MetricsRole::Prometheus, path) => query_path(path).map_err(|error| wrong(&error))?,
+            (_, "" | "/") => PATH.to_owned(),
+            (_, path) => path.to_owned(),
+        };
+        if !is_plain_path(&path) {
+            return Err(wrong(&"its path must begin with a slash and have no spaces"));
+        }
+        Ok(Self { role, base, path })
+    }
+}
+
+/// The query for everything that a server reports, where the labels of a source are written as a query,
+/// such as `http://prometheus:9090/?job=vllm`.
+fn query_path(given: &str) -> std::result::Result<String, &'static str> {
+    const NAMES: &str = "vllm|sglang|llamacpp|tgi|trtllm|nv_trt_llm|dynamo_frontend";
+    let (prefix, labels) = given.split_once('?').unwrap_or((given, ""));
+    let mut query = format!("{{__name__=~\"({NAMES})[:_].*\"");
+    for label in labels.split('&').filter(|label| !label.is_empty()) {
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_.:-/".contains(&byte);
+        let (name, value) = label.split_once('=').unwrap_or((label, ""));
+        if name.is_empty() || !name.bytes().chain(value.bytes()).all(is_plain) {
+            return Err("its query has labels and their values, such as ?job=vllm&pod=a");
+        }
+        query.extend([",", name, "=\"", value, "\""]);
+    }
+    let escaped = query.bytes().chain([b'}']).map(|byte| match byte {
+        byte if byte.is_ascii_alphanumeric() => char::from(byte).to_string(),
+        byte => format!("%{byte:02X}"),
+    });
+    let prefix = prefix.trim_end_matches('/');
+    Ok(format!("{prefix}/api/v1/query?query={}", escaped.collect::<String>()))
+}
+
+fn is_plain_path(path: &str) -> bool {
+    let is_plain = path.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'#');
+    path.starts_with('/') && is_plain && path.len() <= 1 << 10
 }
 
 const PATH: &str = "/metrics";
@@ -150,6 +252,7 @@ impl TargetTable {
             let has_devices = devices.is_some_and(|devices| devices != DevicesAsked::Off);
             let stray = [
                 (self.metrics_path.is_some(), "--metrics-path"),
+                (self.metrics_url.is_some(), "--metrics-url"),
                 (self.telemetry_every.is_some(), "--telemetry-every"),
                 (has_devices, "--gpu-telemetry"),
             ];
@@ -157,16 +260,22 @@ impl TargetTable {
             return refuse_first(refused).map(|()| None);
         }
         let path = self.metrics_path.clone().unwrap_or_else(|| PATH.to_owned());
-        let is_plain = path.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'#');
-        if !path.starts_with('/') || !is_plain || (1 << 10) < path.len() {
+        if !is_plain_path(&path) {
             return Err(SpecError::MetricsPath);
         }
+        let urls = self.metrics_url.as_deref().unwrap_or_default();
+        if !urls.is_empty() && self.metrics_path.is_some() {
+            let both = "give the path in each --metrics-url, and leave --metrics-path out";
+            return Err(SpecError::MetricsUrl(both.to_owned()));
+        }
+        at_most("--metrics-url", urls.len() as u64, MetricsSource::COUNT_MAX as u64)?;
+        let sources = urls.iter().map(|url| MetricsSource::parse(url)).collect::<Result<_>>()?;
         let every = self.telemetry_every.map_or(Duration::from_secs(1), |every| every.0);
         if !EVERY_BOUNDS.contains(&every) {
             let (least, most) = (*EVERY_BOUNDS.start(), *EVERY_BOUNDS.end());
             return Err(SpecError::TelemetryEvery { least, most });
         }
-        Ok(Some(TelemetrySpec { path, every, devices: devices.unwrap_or_default() }))
+        Ok(Some(TelemetrySpec { path, sources, every, devices: devices.unwrap_or_default() }))
     }
 }
 
@@ -398,6 +507,52 @@ mod tests {
         let older: TelemetrySpec =
             serde_json::from_str(r#"{"path":"/metrics","every":{"secs":1,"nanos":0}}"#).unwrap();
         assert_eq!(older.devices, DevicesAsked::Off, "there was no choice then");
+    }
+
+    #[test]
+    fn sources_of_metrics_have_a_role_and_a_path() {
+        let parsed = |text: &str| {
+            let table = TargetTable { metrics_url: Some(vec![text.to_owned()]), ..<_>::default() };
+            let mut sources = table.telemetry()?.unwrap().sources;
+            let MetricsSource { role, base, path } = sources.remove(0);
+            Ok::<_, SpecError>(format!("{role} {base} {path}"))
+        };
+        for (text, expected) in [
+            ("http://10.0.0.1:8001", "replica http://10.0.0.1:8001 /metrics"),
+            ("10.0.0.1:8001/x/metrics?a=b", "replica http://10.0.0.1:8001 /x/metrics?a=b"),
+            ("decode=https://d", "decode https://d /metrics"),
+            ("router=http://[::1]:9/m", "router http://[::1]:9 /m"),
+        ] {
+            assert_eq!(parsed(text).unwrap(), expected, "{text}");
+        }
+        let query = parsed("prometheus=http://p:9090/prom/?job=vllm&pod=a-1").unwrap();
+        assert!(
+            query.starts_with("prometheus http://p:9090 /prom/api/v1/query?query=%7B"),
+            "{query}"
+        );
+        assert!(query.ends_with("%2Cjob%3D%22vllm%22%2Cpod%3D%22a%2D1%22%7D"), "{query}");
+        for wrong in [
+            "http://u:p@h/metrics",
+            "ftp://h",
+            "http://h/a b",
+            "prometheus=http://p/?a=\"}",
+            "=x",
+            "",
+        ] {
+            assert!(matches!(parsed(wrong), Err(SpecError::MetricsUrl(_))), "{wrong}");
+        }
+        for wrong in ["=x", "=http://h", "worker=http://h"] {
+            let said = parsed(wrong).unwrap_err().to_string();
+            assert!(said.contains("before `=` must be one of replica, prefill"), "{said}");
+        }
+        let both = TargetTable {
+            metrics_url: Some(vec!["http://h".to_owned()]),
+            metrics_path: Some("/m".to_owned()),
+            ..<_>::default()
+        };
+        assert!(matches!(both.telemetry(), Err(SpecError::MetricsUrl(_))));
+        let many = TargetTable { metrics_url: Some(vec!["h".to_owned(); 33]), ..<_>::default() };
+        assert!(many.telemetry().is_err());
     }
 
     #[test]

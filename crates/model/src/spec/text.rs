@@ -8,9 +8,9 @@ use serde_json::{Map, Value};
 use strum::VariantArray;
 
 use super::{
-    AdapterChoice, ArrivalsKind, Counting, DatasetKind, DevicesAsked, EngineGeneration, Lengths,
-    PinOutput, Price, RampCurve, RampSegment, SchedulingPolicy, SourceName, Switch, ThinkKind,
-    Ticks, TraceKind, Until,
+    AdapterChoice, ArrivalsKind, Counting, DatasetKind, DevicesAsked, EngineGeneration, History,
+    Lengths, PinOutput, Price, RampCurve, RampSegment, SchedulingPolicy, SessionKind, SourceName,
+    Switch, ThinkKind, Ticks, TraceKind, Until,
 };
 use crate::deployment::{DeployKind, Renewal};
 use crate::endpoint::Api;
@@ -457,7 +457,7 @@ named!(
     RunOrder
 );
 named!(PinOutput, Prompts, RampCurve, Renewal, SchedulingPolicy, SourceName, Strategy, Switch);
-named!(ThinkKind, Ticks, TraceKind, Until);
+named!(History, SessionKind, ThinkKind, Ticks, TraceKind, Until);
 
 /// The keys of a table that are set, with their values.
 pub(super) fn set_keys(table: &impl Serialize) -> Map<String, Value> {
@@ -540,6 +540,7 @@ mod tests {
         assert_named::<Switch>();
         assert_named::<DatasetKind>();
         assert_named::<TraceKind>();
+        assert_named::<SessionKind>();
         assert_named::<Ticks>();
         assert_named::<Connections>();
         assert_named::<DeployKind>();

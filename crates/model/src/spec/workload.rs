@@ -103,8 +103,50 @@ pub struct SourceTable {
     /// Conversations: whether the think time is always the same or the mean of random ones
     /// [default: fixed]
     pub turn_think: Option<ThinkKind>,
+    /// Recorded sessions of several requests each: conversations, chats or agents' traces
+    pub sessions: Option<PathBuf>,
+    /// Format of the recorded sessions [default: recognized by its beginning]
+    pub sessions_kind: Option<SessionKind>,
+    /// Whose answers the later prompts of a recorded session contain: the server's own, or those that
+    /// were recorded [default: real]
+    pub history: Option<History>,
+    #[command(flatten)]
+    #[serde(default, skip_serializing_if = "AgentTable::is_empty")]
+    pub agent: AgentTable,
     /// A plan that was saved before, played as it is
     pub plan: Option<PathBuf>,
+}
+
+/// Synthetic agents: sessions of steps with tool calls between them, and sub-agents that work beside
+/// each other. --input-tokens is the length of a task, and --prefix-tokens of the system prompt.
+#[derive(Args, Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
+pub struct AgentTable {
+    /// Agents: how many requests each sends one after the other, as a number or a distribution
+    #[arg(id = "agent_steps", long = "agent-steps", value_name = "LENGTHS")]
+    pub steps: Option<Lengths>,
+    /// Agents: tools that are called one after the other between two steps [default: 1]
+    #[arg(id = "agent_tools", long = "agent-tools", value_name = "LENGTHS")]
+    pub tools: Option<Lengths>,
+    /// Agents: how long each tool takes [default: no time]
+    #[arg(id = "agent_tool_time", long = "agent-tool-time", value_name = "TIME")]
+    pub tool_time: Option<Time>,
+    /// Agents: whether a tool's time is always the same or the mean of random ones [default: fixed]
+    #[arg(id = "agent_tool_think", long = "agent-tool-think", value_name = "KIND")]
+    pub tool_think: Option<ThinkKind>,
+    /// Agents: new tokens of each later step, the tools' results [default: 256]
+    #[arg(id = "agent_growth", long = "agent-growth", value_name = "LENGTHS")]
+    pub growth: Option<Lengths>,
+    /// Agents: share of the steps that start sub-agents, which the next step waits for [default: 0, or
+    /// 1 with --agent-subagents]
+    #[arg(id = "agent_fan_out", long = "agent-fan-out", value_name = "SHARE")]
+    #[schemars(range(min = 0, max = 1))]
+    pub fan_out: Option<f64>,
+    /// Agents: sub-agents of a step that starts any [default: 2]
+    #[arg(id = "agent_subagents", long = "agent-subagents", value_name = "LENGTHS")]
+    pub subagents: Option<Lengths>,
+    /// Agents: how many requests each sub-agent sends one after the other [default: 2]
+    #[arg(id = "agent_subagent_steps", long = "agent-subagent-steps", value_name = "LENGTHS")]
+    pub subagent_steps: Option<Lengths>,
 }
 
 /// Prompts of our own, or those of another tool.
@@ -206,6 +248,8 @@ pub enum Source {
     /// Lengths, shared prefixes and, unless the load is set, timestamps of recorded traffic.
     Trace(TraceSpec),
     Conversations(Conversations),
+    Sessions(SessionsSpec),
+    Agents(Agents),
     /// Each request is of one of these kinds, by weight.
     Mix(Vec<MixPart>),
     /// A plan that was saved before, as it is.
@@ -308,6 +352,60 @@ pub struct Conversations {
     pub prefix: Option<SharedPrefix>,
 }
 
+/// Sessions that were recorded, each a graph of requests.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SessionsSpec {
+    pub path: PathBuf,
+    /// `None` is recognized by the file's beginning.
+    pub kind: Option<SessionKind>,
+    pub history: History,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Display, VariantArray)]
+#[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
+pub enum SessionKind {
+    /// A request to a line, in the format of this program.
+    Requests,
+    ShareGpt,
+    /// A list of OpenAI `messages` to a line.
+    Messages,
+    /// A list of `turns` to a line, as `AIPerf` reads them.
+    Turns,
+    /// Chats with `chat_id` and `parent_chat_id`.
+    Bailian,
+    /// Lists of turns with new messages, as SGLang reads them.
+    AgenticTrace,
+    /// OpenTelemetry spans of calls to models.
+    Otel,
+}
+
+/// Whose answers later prompts contain.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, VariantArray)]
+#[serde(rename_all = "kebab-case")]
+pub enum History {
+    #[default]
+    Real,
+    Recorded,
+}
+
+/// Agents that work in steps, with tools between them. A step may start sub-agents.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Agents {
+    pub steps: Lengths,
+    pub tools: Lengths,
+    pub tool_time: Think,
+    /// Tokens of a task.
+    pub task: Lengths,
+    pub growth: Lengths,
+    pub output: Lengths,
+    /// What agents and sub-agents begin with, as a system message.
+    pub prefix: Option<SharedPrefix>,
+    pub fan_out: f64,
+    pub subagents: Lengths,
+    pub subagent_steps: Lengths,
+}
+
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MixPart {
     pub name: String,
@@ -387,9 +485,12 @@ impl Source {
     /// Whether the workload chose how long answers are, and not the data.
     pub fn chooses_output(&self) -> bool {
         match self {
-            Self::Synthetic(_) | Self::VllmRandom(_) | Self::Trace(_) | Self::Conversations(_) => {
-                true
-            }
+            Self::Synthetic(_)
+            | Self::VllmRandom(_)
+            | Self::Trace(_)
+            | Self::Conversations(_)
+            | Self::Sessions(_)
+            | Self::Agents(_) => true,
             Self::Dataset(dataset) => dataset.output.is_some(),
             Self::Fixed(_) => false,
             Self::Saved { chooses_output, .. } => *chooses_output,
@@ -397,20 +498,29 @@ impl Source {
         }
     }
 
-    fn converses(&self) -> bool {
-        if let Self::Mix(parts) = self {
-            return parts.iter().any(|part| part.source.converses());
-        }
-        matches!(self, Self::Conversations(_))
+    /// Whether what it names may say when its requests or sessions came.
+    pub fn may_be_timed(&self) -> bool {
+        matches!(self, Self::Trace(_) | Self::Sessions(_))
+    }
+
+    /// Whether it consists of sessions, so that these arrive, and hold slots, instead of requests.
+    pub fn has_sessions(&self) -> bool {
+        matches!(self, Self::Conversations(_) | Self::Sessions(_) | Self::Agents(_))
     }
 
     /// Whether its words follow from the seed alone: with the same seed, prompts of other lengths
     /// or at another rate begin alike.
     pub fn writes_words(&self) -> bool {
         match self {
-            Self::Synthetic(_) | Self::VllmRandom(_) | Self::Conversations(_) => true,
+            Self::Synthetic(_) | Self::VllmRandom(_) | Self::Conversations(_) | Self::Agents(_) => {
+                true
+            }
             Self::Mix(parts) => parts.iter().any(|part| part.source.writes_words()),
-            Self::Dataset(_) | Self::Fixed(_) | Self::Trace(_) | Self::Saved { .. } => false,
+            Self::Dataset(_)
+            | Self::Fixed(_)
+            | Self::Trace(_)
+            | Self::Sessions(_)
+            | Self::Saved { .. } => false,
         }
     }
 
@@ -422,6 +532,8 @@ impl Source {
             Self::Fixed(_) => SourceKind::Prompt,
             Self::Trace(_) => SourceKind::Trace,
             Self::Conversations(_) => SourceKind::Conversations,
+            Self::Sessions(_) => SourceKind::Sessions,
+            Self::Agents(_) => SourceKind::Agents,
             Self::Mix(_) => SourceKind::Mix,
             Self::Saved { .. } => SourceKind::Saved,
         }
@@ -438,6 +550,8 @@ pub enum SourceKind {
     Prompt,
     Trace,
     Conversations,
+    Sessions,
+    Agents,
     Mix,
     #[serde(rename = "saved plan")]
     Saved,
@@ -466,7 +580,7 @@ pub const INPUT_TOKENS: u32 = 512;
 pub const OUTPUT_TOKENS: u32 = 128;
 /// The most tokens of a prompt, or of an answer.
 pub const TOKENS_MAX: u32 = 16_000_000;
-/// The most turns of a conversation.
+/// The most turns of a conversation, or requests of a session.
 pub const TURNS_MAX: u32 = 10_000;
 
 impl WorkloadTable {
@@ -517,7 +631,7 @@ fn resolve_mix(alone: &SourceTable, mix: Vec<MixTable>) -> Result<Source> {
             return Err(SpecError::MixWeight(name));
         }
         let source = part.source.resolve()?;
-        if matches!(source, Source::Conversations(_) | Source::Trace(_) | Source::Saved { .. }) {
+        if source.has_sessions() || matches!(source, Source::Trace(_) | Source::Saved { .. }) {
             return Err(SpecError::MixOf(name, source.kind().name()));
         }
         parts.push(MixPart { name, weight, source });
@@ -544,6 +658,8 @@ impl SourceTable {
             (self.prompt.is_some(), "--prompt"),
             (self.trace.is_some(), "--trace"),
             (self.turns.is_some(), "--turns"),
+            (self.sessions.is_some(), "--sessions"),
+            (self.agent.steps.is_some(), "--agent-steps"),
             (self.plan.is_some(), "--plan"),
         ];
         let mut named = sources.into_iter().filter(|(is_set, _)| *is_set);
@@ -564,6 +680,13 @@ impl SourceTable {
             let think = Think::new(self.turn_think_time, self.turn_think)?;
             let conversations = Conversations { turns, input, output, think, prefix };
             return Ok(Source::Conversations(conversations));
+        }
+        if self.agent.steps.is_some() {
+            return self.agent.resolve(input, output, prefix).map(Source::Agents);
+        }
+        if let Some(path) = self.sessions {
+            let (kind, history) = (self.sessions_kind, self.history.unwrap_or_default());
+            return Ok(Source::Sessions(SessionsSpec { path, kind, history }));
         }
         if let Some(path) = self.plan {
             return Ok(Source::Saved { path, chooses_output: false });
@@ -600,12 +723,13 @@ impl SourceTable {
     fn refuse_strays(&self, is_named: bool, is_vllm_random: bool) -> Result<()> {
         let Self { dataset, dataset_kind, trace, turns, turn_think_time, .. } = self;
         let (has_input, has_output) = (self.input_tokens.is_some(), self.output_tokens.is_some());
-        let has_own_lengths = trace.is_some() || self.plan.is_some();
-        let has_prefix = !is_named || turns.is_some() || is_vllm_random;
+        let has_own_lengths = trace.is_some() || self.plan.is_some() || self.sessions.is_some();
+        let is_agent = self.agent.steps.is_some();
+        let has_prefix = !is_named || turns.is_some() || is_agent || is_vllm_random;
         // Prompts as the other client draws them have one prefix for all.
         let has_prefixes = self.prefix_tokens.is_some_and(|tokens| 0 < tokens) && !is_vllm_random;
         let is_whole = dataset_kind.is_some_and(|kind| kind != DatasetKind::Directory);
-        let own = "synthetic prompts (no --prompt, --dataset, --trace or --plan)";
+        let own = "synthetic prompts (no --prompt, --dataset, --trace, --sessions or --plan)";
         let own_prefix = "--prefix-tokens of synthetic prompts";
         let stray = [
             (has_input && (self.prompt.is_some() || has_own_lengths), "--input-tokens", own),
@@ -616,6 +740,13 @@ impl SourceTable {
             (self.keep_order == Some(true) && dataset.is_none(), "--keep-order", "--dataset"),
             (self.trace_kind.is_some() && trace.is_none(), "--trace-kind", "--trace"),
             (self.keep.is_some() && trace.is_none(), "--keep", "--trace"),
+            (
+                self.sessions_kind.is_some() && self.sessions.is_none(),
+                "--sessions-kind",
+                "--sessions",
+            ),
+            (self.history.is_some() && self.sessions.is_none(), "--history", "--sessions"),
+            (!is_agent && !self.agent.is_empty(), "another --agent flag", "--agent-steps"),
             (turn_think_time.is_some() && turns.is_none(), "--turn-think-time", "--turns"),
             (
                 self.turn_think.is_some() && turn_think_time.is_none(),
@@ -642,6 +773,46 @@ impl SourceTable {
             return Err(SpecError::BadZipf("--prefix-zipf"));
         }
         Ok(Some(SharedPrefix { tokens, count, zipf }))
+    }
+}
+
+impl AgentTable {
+    /// Whether nothing is set.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    fn resolve(
+        self,
+        task: Lengths,
+        output: Lengths,
+        prefix: Option<SharedPrefix>,
+    ) -> Result<Agents> {
+        let or = |lengths: Option<Lengths>, usual| lengths.unwrap_or(Lengths::Fixed(usual));
+        let has_subagents = self.subagents.is_some() || self.subagent_steps.is_some();
+        let fan_out = self.fan_out.unwrap_or(if has_subagents { 1.0 } else { 0.0 });
+        if !(0.0..=1.0).contains(&fan_out) {
+            return Err(SpecError::BadFanOut);
+        }
+        let agents = Agents {
+            steps: or(self.steps, 1),
+            tools: or(self.tools, 1),
+            tool_time: Think::new(self.tool_time, self.tool_think)?,
+            task,
+            growth: or(self.growth, 256),
+            output,
+            prefix,
+            fan_out,
+            subagents: or(self.subagents, 2),
+            subagent_steps: or(self.subagent_steps, 2),
+        };
+        at_most("--agent-tools", agents.tools.most().into(), 1_000)?;
+        let most = |lengths: &Lengths| u64::from(lengths.most());
+        let of_subagents = most(&agents.subagents).saturating_mul(most(&agents.subagent_steps));
+        let of_step = 1 + if 0.0 < fan_out { of_subagents } else { 0 };
+        let requests = most(&agents.steps).saturating_mul(of_step);
+        at_most("the requests of an agent and its sub-agents", requests, TURNS_MAX.into())?;
+        Ok(agents)
     }
 }
 
@@ -706,12 +877,18 @@ pub const OWN_FIELDS: [&str; 9] = [
 impl Workload {
     /// Refuses what the API cannot carry: it would be left out in silence, and the run would measure
     /// something else.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "only sessions have other names")]
     pub(super) fn check_carried(&self, api: Api) -> Result<()> {
         let body = &self.body;
+        let sessions = match self.source.kind() {
+            SourceKind::Sessions => "--sessions",
+            SourceKind::Agents => "--agent-steps",
+            _ => "--turns",
+        };
         let wanted = [
             (body.adapters.is_some(), "--lora", (|api| api.facts().takes_adapters) as fn(Api) -> _),
             (body.images.is_some(), "--images", |api| api.facts().takes_images),
-            (self.source.converses(), "--turns", Api::generates),
+            (self.source.has_sessions(), sessions, Api::generates),
         ];
         for (is_wanted, flag, can) in wanted {
             if is_wanted && !can(api) {

@@ -42,7 +42,13 @@ impl Answer {
             id: RequestId(id.into()),
             intended: FIRST + INTERVAL * id,
             admitted: FIRST + INTERVAL * id,
-            asked: RequestedLengths { input_tokens: 512, output_tokens: TOKENS, part: 0, turn: 0 },
+            asked: RequestedLengths {
+                input_tokens: 512,
+                output_tokens: TOKENS,
+                part: 0,
+                turn: 0,
+                ..RequestedLengths::default()
+            },
         };
         let sent = started.admitted + Duration::from_micros(50);
         let reads = self.reads(sent);

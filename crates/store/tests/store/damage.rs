@@ -137,7 +137,13 @@ fn a_frame_inside_a_message_is_not_an_entry() {
             id: RequestId(id),
             intended: Moment::ZERO,
             admitted: Moment::ZERO,
-            asked: RequestedLengths { input_tokens: 1, output_tokens: 1, part: 0, turn: 0 },
+            asked: RequestedLengths {
+                input_tokens: 1,
+                output_tokens: 1,
+                part: 0,
+                turn: 0,
+                ..RequestedLengths::default()
+            },
         };
         journal_bytes(&[JournalEntry::Started(small)]).split_off(HEADER_BYTES)
     };

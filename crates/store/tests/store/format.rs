@@ -97,6 +97,8 @@ fn manifest(format: u32) -> Manifest {
         environment: new.environment,
         server: new.server,
         simulated: None,
+        stripe: None,
+        merged: None,
     }
 }
 

@@ -132,7 +132,7 @@ fn a_run_that_is_removed_meanwhile_is_written_anew() {
         sender.send(entries.by_ref().take(2).collect()).unwrap();
         remove(directory.path()).unwrap();
         let notice = messages.recv_timeout(Duration::from_secs(20)).unwrap();
-        assert!(notice.contains("written anew"), "{notice}");
+        assert!(notice.contains("records are written again"), "{notice}");
         assert_eq!(directory.state(), RunState::Running, "the new file is locked, too");
     }
     sender.send(entries.collect()).unwrap();

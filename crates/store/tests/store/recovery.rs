@@ -216,7 +216,13 @@ fn a_journal_that_contradicts_itself_is_refused_and_left_alone() {
                 id: RequestId(most),
                 intended: Moment::ZERO,
                 admitted: Moment::ZERO,
-                asked: RequestedLengths { input_tokens: 1, output_tokens: 1, part: 0, turn: 0 },
+                asked: RequestedLengths {
+                    input_tokens: 1,
+                    output_tokens: 1,
+                    part: 0,
+                    turn: 0,
+                    ..RequestedLengths::default()
+                },
             })],
         ),
     ] {

@@ -120,6 +120,29 @@ fn records_that_stay_in_the_journal_are_those_that_were_written() {
 }
 
 #[test]
+fn records_that_cannot_be_read_again_are_an_error() {
+    let (_place, store) = store();
+    let mut writer = store.create(new_run(Some(300))).unwrap();
+    for id in 0..300 {
+        writer.append(&started(id)).unwrap();
+        writer.append(&JournalEntry::Ended(Box::new(record(id)))).unwrap();
+    }
+    writer.append(&run_ended()).unwrap();
+    let run = writer.directory().clone();
+    drop(writer.seal().unwrap());
+    let stored = run.read_holding(0).unwrap();
+    assert_eq!(stored.observations.records.iter().count(), 300);
+    stored.check_read().unwrap();
+    let path = run.path().join("requests.journal");
+    let journal = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+    journal.set_len(path.metadata().unwrap().len() / 2).unwrap();
+    let left = stored.observations.records.iter().count();
+    assert!(0 < left && left < 300, "{left}");
+    let error = stored.check_read().unwrap_err().to_string();
+    assert!(error.contains("requests.journal cannot be read again at byte"), "{error}");
+}
+
+#[test]
 fn a_run_whose_sums_do_not_hold_is_not_sealed() {
     for entry in [started(0), not_sent(0, 4)] {
         let (_place, store) = store();

@@ -76,6 +76,8 @@ pub(crate) fn new_run(requests: Option<u64>) -> Manifest {
         seen_before: None,
         calibration: None,
         simulated: None,
+        stripe: None,
+        merged: None,
         server: None,
         environment: Environment {
             tool_version: "0.1.0".to_owned(),
@@ -95,7 +97,13 @@ pub(crate) fn store() -> (TempDir, RunStore) {
 }
 
 pub(crate) fn started(id: u64) -> JournalEntry {
-    let asked = RequestedLengths { input_tokens: 512, output_tokens: 128, part: 0, turn: 0 };
+    let asked = RequestedLengths {
+        input_tokens: 512,
+        output_tokens: 128,
+        part: 0,
+        turn: 0,
+        ..RequestedLengths::default()
+    };
     JournalEntry::Started(StartedRequest {
         id: RequestId(id),
         intended: ms(id),
@@ -112,7 +120,13 @@ pub(crate) fn record(id: u64) -> RequestRecord {
         intended: ms(id),
         admitted: ms(id + 1),
         sent: Some(ms(id + 2)),
-        asked: RequestedLengths { input_tokens: 512, output_tokens: 2, part: 0, turn: 0 },
+        asked: RequestedLengths {
+            input_tokens: 512,
+            output_tokens: 2,
+            part: 0,
+            turn: 0,
+            ..RequestedLengths::default()
+        },
         connection: Some(ConnectionFacts {
             ordinal: 3,
             reused: false,
@@ -145,6 +159,7 @@ pub(crate) fn record(id: u64) -> RequestRecord {
             completion_tokens: Some(2),
             cached_tokens: None,
         }),
+        server: None,
         finishes: vec![
             Finish { choice: 0, reason: FinishReason::Length },
             Finish { choice: 1, reason: FinishReason::Other("eos".to_owned()) },

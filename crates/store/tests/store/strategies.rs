@@ -1,5 +1,7 @@
 //! Arbitrary entries: every value that the types allow, sensible or not.
 
+use std::time::Duration;
+
 use inferometer_model::journal::{
     ClientFacts, ClockMapping, DialFailure, Dialling, LagHistogram, NotSent, RunStop,
     StartedRequest,
@@ -7,7 +9,7 @@ use inferometer_model::journal::{
 use inferometer_model::outcome::{Cause, Stage};
 use inferometer_model::record::{
     Carried, ConnectionFacts, Dial, DoneMark, Event, Finish, FinishReason, Read, RequestedLengths,
-    ResponseHead, Usage,
+    ResponseHead, ServerReport, SessionPlace, Speculation, Usage,
 };
 use inferometer_model::{
     Ending, JournalEntry, Moment, Outcome, RequestId, RequestRecord, RunEnding,
@@ -37,12 +39,13 @@ fn entry() -> impl Strategy<Value = JournalEntry> {
 pub(crate) fn record() -> impl Strategy<Value = RequestRecord> {
     let sending = (request(), any::<u32>(), moment(), moment(), option::of(moment()), asked());
     let answer = (option::of(connection()), option::of(head()), vec(read(), 0..5));
-    let content = (vec(event(), 0..5), any::<u32>(), option::of(usage()), vec(finish(), 0..3));
+    let usage = (option::of(usage()), option::of(report()));
+    let content = (vec(event(), 0..5), any::<u32>(), usage, vec(finish(), 0..3));
     let end = (any::<bool>(), any::<u32>(), option::of(any::<String>()), ending());
     (sending, answer, content, end).prop_map(|(sending, answer, content, end)| {
         let (id, attempt, intended, admitted, sent, asked) = sending;
         let (connection, head, reads) = answer;
-        let (events, comments, usage, finishes) = content;
+        let (events, comments, (usage, server), finishes) = content;
         let (seen, events_after, other_model, ending) = end;
         RequestRecord {
             id,
@@ -57,6 +60,7 @@ pub(crate) fn record() -> impl Strategy<Value = RequestRecord> {
             events,
             comments,
             usage,
+            server: server.map(Box::new),
             finishes,
             done: DoneMark { seen, events_after },
             other_model,
@@ -74,12 +78,26 @@ fn request() -> impl Strategy<Value = RequestId> {
 }
 
 fn asked() -> impl Strategy<Value = RequestedLengths> {
-    (any::<u32>(), any::<u32>(), any::<u16>(), any::<u16>()).prop_map(
-        |(input_tokens, output_tokens, part, turn)| RequestedLengths {
+    let session = prop_oneof![Just(SessionPlace::default()), session_place()];
+    (any::<u32>(), any::<u32>(), any::<u16>(), any::<u16>(), session).prop_map(
+        |(input_tokens, output_tokens, part, turn, session)| RequestedLengths {
             input_tokens,
             output_tokens,
             part,
             turn,
+            session,
+        },
+    )
+}
+
+fn session_place() -> impl Strategy<Value = SessionPlace> {
+    let turn = || option::of(any::<u16>());
+    (any::<u16>(), turn(), turn(), any::<u32>()).prop_map(
+        |(requests, after, context, shared_tokens)| SessionPlace {
+            requests,
+            after,
+            context,
+            shared_tokens,
         },
     )
 }
@@ -123,6 +141,24 @@ fn usage() -> impl Strategy<Value = Usage> {
     (count(), count(), count()).prop_map(|(prompt_tokens, completion_tokens, cached_tokens)| {
         Usage { prompt_tokens, completion_tokens, cached_tokens }
     })
+}
+
+fn report() -> impl Strategy<Value = ServerReport> {
+    let time = || option::of(any::<u64>().prop_map(Duration::from_nanos));
+    let count = || option::of(any::<u64>());
+    let speculation = (count(), count(), any::<u64>(), vec(any::<u64>(), 0..4)).prop_map(
+        |(steps, drafted, accepted, histogram)| Speculation { steps, drafted, accepted, histogram },
+    );
+    (time(), time(), time(), count(), option::of(speculation), any::<u32>()).prop_map(
+        |(queue, prefill, decode, reasoning_tokens, speculation, dropped)| ServerReport {
+            queue,
+            prefill,
+            decode,
+            reasoning_tokens,
+            speculation,
+            dropped,
+        },
+    )
 }
 
 fn finish() -> impl Strategy<Value = Finish> {

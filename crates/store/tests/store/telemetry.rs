@@ -6,8 +6,8 @@ use std::time::Duration;
 use inferometer_model::Telemetry;
 use inferometer_model::telemetry::{
     Absence, ClientSample, Counters, DeviceReading, DeviceSource, DevicesAbsence, DevicesSample,
-    Dialect, Gauges, LookMiss, MissReason, MissedLook, MissedScrape, SkippedScrapes, SumCount,
-    TelemetryEntry, TelemetrySample, Timings, gather,
+    Dialect, Gauges, LookMiss, MissReason, MissedLook, MissedScrape, SkippedScrapes,
+    SpeculationCounters, SumCount, TelemetryEntry, TelemetrySample, Timings, gather,
 };
 use inferometer_store::RunDirectory;
 use tempfile::TempDir;
@@ -42,6 +42,7 @@ fn sample(second: u64) -> TelemetrySample {
             e2e: None,
             queue: None,
         },
+        speculation: None,
         dropped: 1,
     }
 }
@@ -99,6 +100,32 @@ fn what_is_written_is_read() {
 }
 
 #[test]
+fn entries_of_several_sources_and_of_speculation_are_kept_apart() {
+    let mut speculating = sample(5);
+    speculating.gauges.cpu_kv_usage = Some(0.5);
+    speculating.speculation = Some(Box::new(SpeculationCounters {
+        steps: Some(4.0),
+        drafted: None,
+        accepted: Some(5.0),
+        by_position: vec![3.0, 2.0],
+    }));
+    let from = |source, entry| TelemetryEntry::FromSource(source, Box::new(entry));
+    let refused = Absence::Refused(MissReason::Status(404));
+    let entries = [
+        TelemetryEntry::Sample(sample(0)),
+        from(2, TelemetryEntry::Absent(refused)),
+        from(1, TelemetryEntry::Sample(speculating.clone())),
+        TelemetryEntry::Sample(sample(4)),
+    ];
+    let (_place, run) = finished_run(Some(&entries));
+    let observations = run.read().unwrap().observations;
+    assert_eq!(observations.telemetry.recording().unwrap().samples, [sample(0), sample(4)]);
+    let more = observations.more_telemetry;
+    assert_eq!(more[&1].recording().unwrap().samples, [speculating]);
+    assert_eq!((more.len(), &more[&2]), (2, &Telemetry::Absent(refused)));
+}
+
+#[test]
 fn machines_and_the_hosts_cache_lie_beside_the_servers_words() {
     let mut swapping = sample(5);
     swapping.gauges.cpu_kv_usage = Some(0.25);
@@ -122,7 +149,7 @@ fn machines_and_the_hosts_cache_lie_beside_the_servers_words() {
     // The machines are told of even where the server has nothing to say.
     let entries = [
         TelemetryEntry::Absent(Absence::Refused(MissReason::Status(404))),
-        TelemetryEntry::Sample(swapping),
+        TelemetryEntry::Sample(swapping.clone()),
         TelemetryEntry::Devices(devices.clone()),
         TelemetryEntry::Client(client),
         TelemetryEntry::DevicesMissed(missed),
