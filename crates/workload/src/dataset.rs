@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{BufReader, Read};
+use std::marker::PhantomData;
 use std::num::NonZero;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
@@ -16,7 +17,7 @@ use inferometer_model::spec::{
 };
 use inferometer_model::{Message, Prompt};
 use serde::Deserialize;
-use serde::de::{self, Deserializer as _, SeqAccess, Visitor};
+use serde::de::{self, DeserializeOwned, Deserializer as _, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
@@ -368,14 +369,33 @@ impl Shuffle {
     }
 }
 
-/// The first two turns of each conversation: a prompt and a reference answer. Files have hundreds
-/// of megabytes, so they are read as a stream.
+/// The first two turns of each conversation: a prompt and a reference answer.
 fn read_share_gpt(
     file: &mut DataFile,
     output: Option<&Lengths>,
     collector: &mut Collector<'_>,
 ) -> Result<(), DataFileError> {
-    let mut walk = Walk { output, collector, begun: 0, failure: None };
+    each_item(file, |_, conversation: Conversation| {
+        let mut turns = conversation.conversations.into_iter();
+        let (Some(prompt), Some(answer)) = (turns.next(), turns.next()) else {
+            collector.leave_out("fewer than two turns");
+            return Ok(());
+        };
+        let output = match output {
+            Some(lengths) => Output::Chosen(lengths.fixed()),
+            None => Output::Reference(answer.value),
+        };
+        collector.push(Raw { prompt: Prompt::Text(prompt.value), output, fields: Map::new() })
+    })
+}
+
+/// Reads an array of objects with `conversations`, each with its number from one. Files have hundreds of
+/// megabytes, so they are read as a stream.
+pub(crate) fn each_item<T: DeserializeOwned>(
+    file: &mut DataFile,
+    take: impl FnMut(u64, T) -> Result<(), DataFileError>,
+) -> Result<(), DataFileError> {
+    let mut walk = Walk { take, begun: 0, failure: None, item: PhantomData };
     let mut parser = serde_json::Deserializer::from_reader(BufReader::new(&mut *file));
     let parsed = parser.deserialize_seq(&mut walk).and_then(|()| parser.end());
     let (begun, failure) = (walk.begun, walk.failure);
@@ -394,13 +414,13 @@ fn read_share_gpt(
     }
 }
 
-struct Walk<'w, 'c> {
-    output: Option<&'w Lengths>,
-    collector: &'w mut Collector<'c>,
-    /// How many conversations have been begun.
+struct Walk<T, F> {
+    take: F,
+    /// How many items have been begun.
     begun: u64,
     /// What a parser's error has no room for.
     failure: Option<DataFileError>,
+    item: PhantomData<fn() -> T>,
 }
 
 #[derive(Deserialize)]
@@ -413,38 +433,27 @@ struct Turn {
     value: String,
 }
 
-impl<'de> Visitor<'de> for &mut Walk<'_, '_> {
+impl<'de, T, F> Visitor<'de> for &mut Walk<T, F>
+where
+    T: DeserializeOwned,
+    F: FnMut(u64, T) -> Result<(), DataFileError>,
+{
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an array of objects with `conversations`")
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut conversations: A) -> Result<(), A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
         self.begun = 1;
-        while let Some(conversation) = conversations.next_element::<Conversation>()? {
-            if let Err(failure) = self.take(conversation) {
+        while let Some(item) = items.next_element::<T>()? {
+            if let Err(failure) = (self.take)(self.begun, item) {
                 self.failure = Some(failure);
                 return Err(de::Error::custom("given up"));
             }
             self.begun += 1;
         }
         Ok(())
-    }
-}
-
-impl Walk<'_, '_> {
-    fn take(&mut self, conversation: Conversation) -> Result<(), DataFileError> {
-        let mut turns = conversation.conversations.into_iter();
-        let (Some(prompt), Some(answer)) = (turns.next(), turns.next()) else {
-            self.collector.leave_out("fewer than two turns");
-            return Ok(());
-        };
-        let output = match self.output {
-            Some(lengths) => Output::Chosen(lengths.fixed()),
-            None => Output::Reference(answer.value),
-        };
-        self.collector.push(Raw { prompt: Prompt::Text(prompt.value), output, fields: Map::new() })
     }
 }
 
@@ -697,7 +706,7 @@ impl Cutter<'_> {
             at += self.text[at..].len() - self.text[at..].trim_start().len();
             let rest = &self.text[at..];
             let number = self.items.len() as u64;
-            let tokens = self.lengths.draw(&mut Stream::new(PIECES_SEED, "pieces", number));
+            let tokens = self.lengths.draw_at(PIECES_SEED, "pieces", number);
             let tokens = (tokens as usize).max(self.least);
             let reach = tokens.saturating_mul(BYTES_PER_TOKEN_MAX);
             if rest.is_empty() || (!is_last && rest.len() < reach) {

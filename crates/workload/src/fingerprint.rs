@@ -62,6 +62,7 @@ fn forget_names(source: &mut Source) {
     match source {
         Source::Dataset(dataset) => (dataset.path, dataset.kind) = (PathBuf::new(), None),
         Source::Trace(trace) => (trace.path, trace.kind) = (PathBuf::new(), None),
+        Source::Sessions(recorded) => (recorded.path, recorded.kind) = (PathBuf::new(), None),
         Source::Saved { path, .. } => *path = PathBuf::new(),
         Source::Mix(parts) => {
             for part in parts {
@@ -72,6 +73,7 @@ fn forget_names(source: &mut Source) {
         Source::Synthetic(_)
         | Source::VllmRandom(_)
         | Source::Fixed(_)
+        | Source::Agents(_)
         | Source::Conversations(_) => {}
     }
 }
@@ -87,9 +89,18 @@ pub fn of_plan(workload: &str, seed: u64, plan: &dyn Plan) -> String {
             Release::At(moment) => [1, moment.as_nanos(), 0],
             Release::WhenSlotFree => [2, 0, 0],
             Release::After { previous, think } => [3, previous.0, nanos(think)],
+            Release::Beside { delay } => [4, nanos(delay), 0],
         };
         for number in release {
             hash.update(number.to_le_bytes());
+        }
+        // Of a conversation nothing more is to be said.
+        let goes_on_from_previous = request.session.context == request.turn.checked_sub(1);
+        for number in plan.joins(&request) {
+            hash.update(number.0.to_le_bytes());
+        }
+        if !goes_on_from_previous && 0 < request.turn {
+            hash.update(request.session.context.map_or(u64::MAX, u64::from).to_le_bytes());
         }
         hash.update(nanos(request.think).to_le_bytes());
         hash.update(request.prompt_seed.to_le_bytes());

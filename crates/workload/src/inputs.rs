@@ -4,7 +4,7 @@
 mod tests;
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use inferometer_model::endpoint::{Api, PromptForm};
@@ -24,6 +24,7 @@ use crate::prompts::{
     Repeated, Shares, Synthetic, TracePrompts, Users, VllmRandom, WarmUp,
 };
 use crate::saved::SavedPlan;
+use crate::sessions::{self, SessionPrompts, Sessions, SessionsError};
 use crate::text::{Frame, TextError, TextMaker};
 use crate::tokenizer::{Tokenizer, TokenizerParts};
 use crate::trace::{self, Trace};
@@ -44,6 +45,7 @@ enum Loaded {
     /// Prompts of our own, which need nothing.
     Synthetic(spec::Synthetic),
     Conversations(spec::Conversations),
+    Sessions(Arc<Sessions>),
     /// With its length.
     Fixed(spec::FixedPrompt, u32),
     Dataset(spec::DatasetSpec, Arc<Dataset>),
@@ -70,6 +72,7 @@ impl Inputs {
         Self::gather_from(spec, Alphabet::without_words(name)?)
     }
 
+    #[expect(clippy::wildcard_enum_match_arm, reason = "only these sources have sessions")]
     fn gather_from(spec: &Spec, ids: Option<Alphabet>) -> Result<Self, WorkloadError> {
         // A saved plan has its words already, and needs no tokenizer.
         let has_words = ids.is_some() || matches!(spec.workload.source, Source::Saved { .. });
@@ -92,13 +95,31 @@ impl Inputs {
         let mut reader = Reader { tokenizer, ids, spec, materials };
         let loaded = reader.load(&spec.workload.source)?;
         // First turns with a prefix begin with a system message.
-        let has_system = matches!(&loaded, Loaded::Conversations(spec) if spec.prefix.is_some());
+        let has_system = match &loaded {
+            Loaded::Conversations(spec) => spec.prefix.is_some(),
+            Loaded::Sessions(sessions) => sessions.has_system_prompts(),
+            _ => false,
+        };
         if has_system && !text.knows_openings() {
             return Err(TextError::NoSystem(facts.map_or_else(String::new, |it| it.name)).into());
         }
         let recorded = if let Loaded::Trace(trace) = &loaded {
             let times = trace.entries.iter().map(|entry| u64::try_from(entry.at_ns));
             Some(times.map(Result::unwrap_or_default).collect())
+        } else if let (Loaded::Sessions(sessions), Some(replay)) = (&loaded, reader.replay()) {
+            let path = if let Source::Sessions(it) = &spec.workload.source {
+                it.path.clone()
+            } else {
+                PathBuf::new()
+            };
+            let starts = sessions.starts.as_ref().ok_or(SessionsError::NoTimes(path))?;
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "saturates"
+            )]
+            let at_speed = |start: &u64| libm::round(*start as f64 / replay.speed) as u64;
+            Some(starts.iter().map(at_speed).collect())
         } else {
             None
         };
@@ -113,6 +134,10 @@ impl Inputs {
 
     pub(crate) fn saved(&self) -> Option<&Arc<SavedPlan>> {
         if let Loaded::Saved(saved) = &self.loaded { Some(saved) } else { None }
+    }
+
+    pub(crate) fn sessions(&self) -> Option<&Arc<Sessions>> {
+        if let Loaded::Sessions(sessions) = &self.loaded { Some(sessions) } else { None }
     }
 
     pub(crate) fn recorded(&self) -> Option<&[u64]> {
@@ -152,8 +177,8 @@ impl Inputs {
         if self.saved().is_some() {
             return prompts;
         }
-        let talks = matches!(self.loaded, Loaded::Conversations(_));
-        let users = if talks { Users::Conversations } else { Users::Requests };
+        let has_sessions = matches!(self.loaded, Loaded::Conversations(_) | Loaded::Sessions(_));
+        let users = if has_sessions { Users::Conversations } else { Users::Requests };
         Arc::new(Decorated::new(prompts, &spec.workload.body, users, spec.seed))
     }
 
@@ -184,6 +209,9 @@ impl Inputs {
         match loaded {
             Loaded::Synthetic(spec) => synthetic(&spec.input, &spec.output, spec.prefix, false),
             Loaded::Conversations(spec) => synthetic(&spec.input, &spec.output, spec.prefix, true),
+            Loaded::Sessions(sessions) => {
+                Arc::new(SessionPrompts { seed, text: self.text(), sessions: Arc::clone(sessions) })
+            }
             Loaded::Fixed(spec, input_tokens) => Arc::new(Fixed {
                 seed,
                 prompt: spec.prompt.clone(),
@@ -215,6 +243,7 @@ impl Loaded {
     fn writes_words(&self) -> bool {
         match self {
             Self::Synthetic(_) | Self::Conversations(_) | Self::Trace(_) => true,
+            Self::Sessions(sessions) => sessions.writes_words(),
             Self::Mix(parts) => parts.iter().any(|(_, part)| part.writes_words()),
             Self::Fixed(..) | Self::Dataset(..) | Self::VllmRandom(_) | Self::Saved(_) => false,
         }
@@ -238,7 +267,11 @@ impl Loaded {
             Self::Mix(parts) => {
                 return parts.iter().filter_map(|part| part.1.shortest_above_asked(text)).max();
             }
-            Self::Fixed(..) | Self::Dataset(..) | Self::VllmRandom(_) | Self::Saved(_) => {
+            Self::Fixed(..)
+            | Self::Sessions(_)
+            | Self::Dataset(..)
+            | Self::VllmRandom(_)
+            | Self::Saved(_) => {
                 return None;
             }
         };
@@ -256,6 +289,8 @@ fn draws_ids(source: &Source) -> bool {
         | Source::Fixed(_)
         | Source::Trace(_)
         | Source::Conversations(_)
+        | Source::Sessions(_)
+        | Source::Agents(_)
         | Source::Saved { .. } => false,
     }
 }
@@ -287,6 +322,15 @@ impl Reader<'_> {
         Ok(match source {
             Source::Synthetic(spec) => Loaded::Synthetic(spec.clone()),
             Source::Conversations(spec) => Loaded::Conversations(spec.clone()),
+            Source::Agents(spec) => {
+                Loaded::Sessions(Arc::new(sessions::draw_agents(spec, self.spec.seed)))
+            }
+            Source::Sessions(spec) => {
+                let (sessions, facts) = sessions::read(spec, &self.counter())?;
+                self.materials.files.push(facts);
+                self.materials.notes.extend(sessions.notes.iter().cloned());
+                Loaded::Sessions(Arc::new(sessions))
+            }
             Source::Fixed(spec) => {
                 let tokens = self.counter().prompt(&Prompt::Text(spec.prompt.clone()));
                 let tokens = tokens.ok_or(WorkloadError::TemplateRefuses)?;

@@ -32,6 +32,15 @@ impl Draw {
         Self { lengths: lengths.clone(), ranks, weights }
     }
 
+    /// The length at one place of a named stream. A fixed length takes no number, so no stream is
+    /// made for it: its hash would cost more than the rest of a recipe.
+    pub(crate) fn draw_at(&self, seed: u64, name: &str, index: u64) -> u32 {
+        if let Lengths::Fixed(length) = &self.lengths {
+            return *length;
+        }
+        self.draw(&mut Stream::new(seed, name, index))
+    }
+
     pub(crate) fn draw(&self, stream: &mut Stream) -> u32 {
         let uniform =
             |low: u32, high: u32, stream: &mut Stream| low + below(high - low + 1, stream);

@@ -12,6 +12,8 @@ mod lengths;
 pub mod plan;
 mod prompts;
 pub mod saved;
+mod sessions;
+pub mod stripe;
 pub mod text;
 pub mod tokenizer;
 mod trace;
@@ -20,6 +22,7 @@ pub use data_file::DataFileError;
 pub use dataset::DatasetError;
 pub use inputs::Inputs;
 pub use plan::{make_plan, make_warm_up};
+pub use sessions::SessionsError;
 pub use trace::TraceError;
 
 use saved::SavedPlanError;
@@ -35,6 +38,8 @@ pub enum WorkloadError {
     Dataset(#[from] DatasetError),
     #[error(transparent)]
     Trace(#[from] TraceError),
+    #[error(transparent)]
+    Sessions(#[from] SessionsError),
     #[error("prompts of the kind `vllm-random` are token ids, so they need --tokenizer")]
     NoTokenizer,
     #[error(

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use inferometer_model::plan::{Bounds, Fingerprints};
+use inferometer_model::record::SessionPlace;
 use inferometer_model::spec::{Extent, LoadShape, Rate, Source, TURNS_MAX, Think};
 use inferometer_model::{Content, Moment, Plan, PlannedRequest, Release, RequestId, Segment, Spec};
 use rand_core::Rng;
@@ -19,6 +20,7 @@ use crate::fingerprint;
 use crate::inputs::Inputs;
 use crate::lengths::Draw;
 use crate::prompts::{PromptIndex, Prompts};
+use crate::sessions::Sessions;
 
 /// Prompts of a source, released by a schedule or as slots become free. A request's recipe follows
 /// from its id alone, so a plan of any length takes no memory but its schedule's.
@@ -27,7 +29,7 @@ pub(crate) struct WorkloadPlan {
     seed: u64,
     prompts: Arc<dyn Prompts>,
     releases: Releases,
-    conversations: Option<ConversationPlan>,
+    sessions: Option<SessionPlan>,
     bounds: Bounds,
     ramp_up: Duration,
 }
@@ -44,11 +46,42 @@ enum Releases {
     },
 }
 
-/// How conversations go on.
+/// Which requests are a session, and whom each of them waits for.
 #[derive(Clone, Debug)]
-struct ConversationPlan {
-    turns: Turns,
-    think: Think,
+pub(crate) struct SessionPlan {
+    pub(crate) turns: Turns,
+    links: Links,
+}
+
+#[derive(Clone, Debug)]
+enum Links {
+    /// Each for the one before it.
+    Chain(Think),
+    Graph(Arc<Sessions>),
+}
+
+impl SessionPlan {
+    pub(crate) fn new(spec: &Spec, inputs: &Inputs) -> Option<Self> {
+        if let Some(sessions) = inputs.sessions() {
+            let turns = Turns { firsts: sessions.firsts.clone() };
+            return Some(Self { turns, links: Links::Graph(Arc::clone(sessions)) });
+        }
+        let Source::Conversations(talk) = &spec.workload.source else { return None };
+        let turns = Turns::draw(&Draw::new(&talk.turns), spec.seed);
+        Some(Self { turns, links: Links::Chain(talk.think) })
+    }
+
+    /// Of a request, the turn with whose prompt and answer it begins, and whether another begins so
+    /// with its own.
+    fn context(&self, id: RequestId, place: TurnPlace) -> (Option<u16>, bool) {
+        match &self.links {
+            Links::Chain(_) => (place.turn.checked_sub(1), place.turn + 1 < place.requests),
+            Links::Graph(sessions) => {
+                let (node, _) = sessions.node(id);
+                (node.context, node.continues)
+            }
+        }
+    }
 }
 
 /// Makes the plan, and names it. It is complete before the first byte is sent.
@@ -81,7 +114,7 @@ pub fn make_warm_up(spec: &Spec, inputs: &Inputs) -> Option<Arc<dyn Plan>> {
         seed: spec.seed,
         prompts,
         releases,
-        conversations: None,
+        sessions: None,
         bounds,
         ramp_up: Duration::ZERO,
     };
@@ -93,13 +126,8 @@ const WARM_UP_CONCURRENCY: NonZeroU32 = NonZeroU32::new(8).unwrap();
 
 impl WorkloadPlan {
     fn new(spec: &Spec, inputs: &Inputs) -> Self {
-        let talk = if let Source::Conversations(talk) = &spec.workload.source {
-            let turns = Turns::draw(&Draw::new(&talk.turns), spec.seed);
-            Some(ConversationPlan { turns, think: talk.think })
-        } else {
-            None
-        };
-        let turns = talk.as_ref().map(|talk| &talk.turns);
+        let sessions = SessionPlan::new(spec, inputs);
+        let turns = sessions.as_ref().map(|sessions| &sessions.turns);
         let extent = spec.load.extent;
         let (releases, bounds) = match &spec.load.shape {
             LoadShape::Closed { concurrency, think } => {
@@ -133,7 +161,7 @@ impl WorkloadPlan {
         };
         let prompts = inputs.prompts(spec);
         let ramp_up = spec.load.ramp_up;
-        Self { seed: spec.seed, prompts, releases, conversations: talk, bounds, ramp_up }
+        Self { seed: spec.seed, prompts, releases, sessions, bounds, ramp_up }
     }
 
     fn think(&self, stream: &str, think: Think, id: RequestId) -> Duration {
@@ -158,14 +186,27 @@ impl WorkloadPlan {
                 (Release::WhenSlotFree, self.think("think", *think, id))
             }
         };
-        match &self.conversations {
-            Some(talk) if 0 < turn.turn => {
-                let think = self.think("turn-think", talk.think, id);
-                let previous = RequestId(id.0 - 1);
-                Some((Release::After { previous, think }, first.1))
+        let Some(sessions) = self.sessions.as_ref().filter(|_| 0 < turn.turn) else {
+            return Some(first);
+        };
+        let release = match &sessions.links {
+            Links::Chain(think) => {
+                let think = self.think("turn-think", *think, id);
+                Release::After { previous: RequestId(id.0 - 1), think }
             }
-            _ => Some(first),
-        }
+            Links::Graph(sessions) => {
+                let (node, _) = sessions.node(id);
+                let session = id.0 - u64::from(turn.turn);
+                match node.waits_for.last() {
+                    None => Release::Beside { delay: node.delay },
+                    Some(last) => Release::After {
+                        previous: RequestId(session + u64::from(*last)),
+                        think: node.delay,
+                    },
+                }
+            }
+        };
+        Some((release, first.1))
     }
 }
 
@@ -243,25 +284,40 @@ impl Plan for WorkloadPlan {
     }
 
     fn request(&self, id: RequestId) -> Option<PlannedRequest> {
-        let turn = match &self.conversations {
-            None => TurnPlace { conversation: id.0, turn: 0, is_last: true },
-            Some(talk) => talk.turns.turn_at(id),
+        let turn = match &self.sessions {
+            None => TurnPlace { conversation: id.0, turn: 0, requests: 0 },
+            Some(sessions) => sessions.turns.turn_at(id),
         };
         let (release, think) = self.release(id, turn)?;
         let recipe = self.prompts.recipe(PromptIndex { id: id.0, turn: turn.turn });
+        let sessions = self.sessions.as_ref();
+        let (context, continues) =
+            sessions.map_or((None, false), |sessions| sessions.context(id, turn));
+        let session = SessionPlace { requests: turn.requests, context, ..recipe.session };
         Some(PlannedRequest {
             id,
             release,
             think,
-            // The turns of a conversation have its number in common.
-            item: match &self.conversations {
+            // The requests of a session have its number in common.
+            item: match &self.sessions {
                 Some(_) => u32::try_from(turn.conversation).unwrap_or(u32::MAX),
                 None => recipe.item,
             },
             turn: turn.turn,
-            continues: !turn.is_last,
+            continues,
+            session,
             ..recipe
         })
+    }
+
+    fn joins(&self, request: &PlannedRequest) -> Vec<RequestId> {
+        let Some(SessionPlan { links: Links::Graph(sessions), .. }) = &self.sessions else {
+            return Vec::new();
+        };
+        let first = request.conversation().0;
+        let (node, _) = sessions.node(request.id);
+        let others = node.waits_for.iter().rev().skip(1);
+        others.map(|turn| RequestId(first + u64::from(*turn))).collect()
     }
 
     fn content(&self, request: &PlannedRequest) -> Content {
@@ -277,7 +333,7 @@ impl Plan for WorkloadPlan {
 #[derive(Clone, Debug)]
 pub(crate) struct Turns {
     /// The first request of each conversation of a cycle, and the cycle's length at the end.
-    firsts: Vec<u64>,
+    pub(crate) firsts: Vec<u64>,
 }
 
 /// The place of a request in its conversation.
@@ -286,7 +342,8 @@ pub(crate) struct TurnPlace {
     /// The conversation, from zero.
     pub(crate) conversation: u64,
     pub(crate) turn: u16,
-    pub(crate) is_last: bool,
+    /// How many requests the conversation has.
+    pub(crate) requests: u16,
 }
 
 const CYCLE: u64 = 1 << 16;
@@ -296,7 +353,7 @@ impl Turns {
         let mut firsts = vec![0];
         let mut next = 0_u64;
         for conversation in 0..CYCLE {
-            let turns = turns.draw(&mut Stream::new(seed, "turns", conversation));
+            let turns = turns.draw_at(seed, "turns", conversation);
             // The tails of distributions reach beyond any bound.
             next += u64::from(turns.clamp(1, TURNS_MAX));
             firsts.push(next);
@@ -308,18 +365,24 @@ impl Turns {
         self.firsts.last().copied().unwrap_or(1)
     }
 
+    /// The sessions of a cycle.
+    fn sessions(&self) -> u64 {
+        (self.firsts.len() as u64).saturating_sub(1).max(1)
+    }
+
     pub(crate) fn turn_at(&self, id: RequestId) -> TurnPlace {
         let (cycles, within) = (id.0 / self.cycle(), id.0 % self.cycle());
         let place = self.firsts.partition_point(|first| *first <= within) - 1;
         let turn = u16::try_from(within - self.firsts[place]).unwrap_or(u16::MAX);
-        let is_last = self.firsts.get(place + 1) == Some(&(within + 1));
-        TurnPlace { conversation: cycles * CYCLE + place as u64, turn, is_last }
+        let requests = self.firsts.get(place + 1).map_or(0, |end| end - self.firsts[place]);
+        let requests = u16::try_from(requests).unwrap_or(u16::MAX);
+        TurnPlace { conversation: cycles * self.sessions() + place as u64, turn, requests }
     }
 
     /// How many requests so many conversations have.
     pub(crate) fn requests_of(&self, conversations: u64) -> u64 {
-        let place = usize::try_from(conversations % CYCLE).unwrap_or(0);
-        conversations / CYCLE * self.cycle() + self.firsts[place]
+        let place = usize::try_from(conversations % self.sessions()).unwrap_or(0);
+        conversations / self.sessions() * self.cycle() + self.firsts[place]
     }
 
     /// How many whole conversations it takes to have at least so many requests.

@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+use inferometer_model::record::SessionPlace;
 use inferometer_model::spec::{
     AdapterChoice, Adapters, BodySpec, DatasetSpec, Images, OUTPUT_TOKENS, SharedPrefix,
 };
@@ -74,7 +75,7 @@ pub(crate) struct Fixed {
 
 impl Prompts for Fixed {
     fn recipe(&self, place: PromptIndex) -> PlannedRequest {
-        let output_tokens = self.output.draw(&mut Stream::new(self.seed, "output", place.id));
+        let output_tokens = self.output.draw_at(self.seed, "output", place.id);
         PlannedRequest { input_tokens: self.input_tokens, output_tokens, ..RECIPE }
     }
 
@@ -228,7 +229,7 @@ impl Prompts for DatasetPrompts {
         let number = self.item(place.id);
         let item = &self.dataset.items[number];
         let output_tokens = match &self.output {
-            Some(output) => output.draw(&mut Stream::new(self.seed, "output", place.id)),
+            Some(output) => output.draw_at(self.seed, "output", place.id),
             // Neither the data nor the spec sets a length.
             None => item.output_tokens.unwrap_or(OUTPUT_TOKENS),
         };
@@ -316,12 +317,17 @@ impl Synthetic {
 
 impl Prompts for Synthetic {
     fn recipe(&self, place: PromptIndex) -> PlannedRequest {
-        let own = self.input.draw(&mut Stream::new(self.seed, "input", place.id));
+        let own = self.input.draw_at(self.seed, "input", place.id);
         let input_tokens = own.saturating_add(self.system_tokens(place.turn));
         PlannedRequest {
             prompt_seed: Stream::new(self.seed, "prompts", place.id).bits(),
             input_tokens: input_tokens.max(self.shortest(place.turn)),
-            output_tokens: self.output.draw(&mut Stream::new(self.seed, "output", place.id)),
+            output_tokens: self.output.draw_at(self.seed, "output", place.id),
+            session: SessionPlace {
+                // The first conversation of all has nobody to share with.
+                shared_tokens: if 0 < place.id { self.system_tokens(place.turn) } else { 0 },
+                ..SessionPlace::default()
+            },
             ..RECIPE
         }
     }

@@ -1,6 +1,7 @@
 //! A plan in a file: one JSON document to a line, first what it is, then its requests with their
 //! words. It can be read, changed and played again.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -10,6 +11,7 @@ use std::time::Duration;
 use inferometer_model::endpoint::Api;
 use inferometer_model::observations::Materials;
 use inferometer_model::plan::{Bounds, Fingerprints};
+use inferometer_model::record::SessionPlace;
 use inferometer_model::spec::{Extent, Load, LoadShape, SavedSpec, Source, TOKENS_MAX, Workload};
 use inferometer_model::{
     Content, Message, Moment, Plan, PlannedRequest, Prompt, Release, RequestId, Spec, file,
@@ -71,6 +73,8 @@ fn open_lines(path: &Path) -> Result<(Lines<BufReader<File>>, Header), SavedPlan
 pub struct SavedPlan {
     file: Mutex<File>,
     entries: Vec<Entry>,
+    /// Of requests that wait for several others, all but the last of these.
+    joins: BTreeMap<RequestId, Vec<RequestId>>,
     /// Hash of all lines but the last.
     pub(crate) sha256: String,
     /// Whether they were changed after they were saved.
@@ -94,7 +98,8 @@ impl SavedPlan {
         let (mut lines, header) = open_lines(path)?;
         let mut hash = Sha256::new_with_prefix(&lines.line);
         let mut sequence = Sequence::new(&header);
-        let mut entries = Vec::new();
+        let mut entries: Vec<Entry> = Vec::new();
+        let mut all_joins = BTreeMap::new();
         let end = loop {
             if !lines.advance()? {
                 return Err(SavedPlanError::CutShort {
@@ -109,9 +114,14 @@ impl SavedPlan {
                 return Err(lines.wrong(format!("a plan has at most {ENTRIES_MAX} requests")));
             }
             hash.update(&lines.line);
-            let request = Line::read(&lines.line).map(|line| line.request());
-            let request = request.and_then(|request| sequence.take(&request).map(|()| request));
-            let request = request.map_err(|reason| lines.wrong(reason))?;
+            let request = Line::read(&lines.line).and_then(|line| {
+                let (request, joins) = (line.request(), line.joins());
+                sequence.take(&request, line.after.is_some()).map(|()| (request, joins))
+            });
+            let (request, joins) = request.map_err(|reason| lines.wrong(reason))?;
+            if !joins.is_empty() {
+                all_joins.insert(request.id, joins);
+            }
             let (offset, bytes) = (lines.offset, lines.line.len() as u64);
             entries.push(Entry { request, offset, bytes });
         };
@@ -123,10 +133,11 @@ impl SavedPlan {
             return Err(SavedPlanError::Empty { path: path.to_owned() });
         }
         let wrong = |line, reason| SavedPlanError::Line { path: path.to_owned(), line, reason };
-        if sequence.before.is_some_and(|before| before.continues) {
+        if !sequence.open.is_empty() {
             let reason = "it continues, but no request follows it";
             return Err(wrong(requests + 1, reason.to_owned()));
         }
+        note_sizes(&mut entries, header.workload.source.has_sessions());
         if header.bounds.requests != Some(requests) {
             let stated = header.bounds.requests.map_or("null".to_owned(), |it| it.to_string());
             let reason = format!("`bounds.requests` is {stated}, and {requests} requests follow");
@@ -135,7 +146,7 @@ impl SavedPlan {
         let sha256 = half(hash);
         let is_changed = end.requests != requests || end.sha256 != sha256;
         let file = Mutex::new(lines.bytes.into_inner());
-        Ok(Self { file, entries, sha256, is_changed, header })
+        Ok(Self { file, entries, joins: all_joins, sha256, is_changed, header })
     }
 
     /// The line of a request, from the file. Every line was read before, so what fails now was
@@ -161,6 +172,10 @@ impl Plan for SavedPlan {
 
     fn request(&self, id: RequestId) -> Option<PlannedRequest> {
         self.entries.get(usize::try_from(id.0).ok()?).map(|entry| entry.request)
+    }
+
+    fn joins(&self, request: &PlannedRequest) -> Vec<RequestId> {
+        self.joins.get(&request.id).cloned().unwrap_or_default()
     }
 
     fn content(&self, request: &PlannedRequest) -> Content {
@@ -274,6 +289,14 @@ struct Line {
     turn: u16,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     continues: bool,
+    /// The turns of its session that it waits for; absent in a conversation, where it is the one before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    after: Option<Vec<u16>>,
+    /// The turn that its prompt goes on from, where `after` says whom it waits for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    context: Option<u16>,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    shared_tokens: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     prompt: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -284,6 +307,21 @@ struct Line {
     body: Map<String, Value>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     model: Option<String>,
+}
+
+/// Notes in each request how many its session has.
+fn note_sizes(entries: &mut [Entry], are_sessions: bool) {
+    let mut requests = 0_u16;
+    for entry in entries.iter_mut().rev() {
+        let turn = entry.request.turn;
+        requests = requests.max(turn.saturating_add(1));
+        // One that stands alone is no session.
+        let is_session = are_sessions || 1 < requests;
+        entry.request.session.requests = if is_session { requests } else { 0 };
+        if turn == 0 {
+            requests = 0;
+        }
+    }
 }
 
 /// The last line: a file without it was cut short, and one that it does not fit was changed.
@@ -306,8 +344,10 @@ struct End {
 enum When {
     AtNs(u64),
     SlotFree,
-    /// After the answer to the request before it.
+    /// After the answer to the request before it, or to those that `after` names.
     AfterNs(u64),
+    /// So long after the first request of its session.
+    BesideNs(u64),
 }
 
 fn is_zero<T: Default + PartialEq>(number: &T) -> bool {
@@ -315,12 +355,20 @@ fn is_zero<T: Default + PartialEq>(number: &T) -> bool {
 }
 
 impl Line {
-    fn new(request: &PlannedRequest, content: Content) -> Self {
+    fn new(request: &PlannedRequest, joins: &[RequestId], content: Content) -> Self {
         let release = match request.release {
             Release::At(moment) => When::AtNs(moment.as_nanos()),
             Release::WhenSlotFree => When::SlotFree,
             Release::After { think, .. } => When::AfterNs(nanos(think)),
+            Release::Beside { delay } => When::BesideNs(nanos(delay)),
         };
+        let session = request.session;
+        let is_chained = joins.is_empty() && session.context == request.turn.checked_sub(1);
+        let asked = request.asked().session.after;
+        let first = request.conversation().0;
+        let joined = joins.iter().filter_map(|id| u16::try_from(id.0 - first).ok());
+        let after =
+            (0 < request.turn && !is_chained).then(|| asked.into_iter().chain(joined).collect());
         let (prompt, messages) = match content.prompt {
             Prompt::Text(text) => (Some(text), None),
             Prompt::Messages(messages) => (None, Some(messages)),
@@ -336,6 +384,9 @@ impl Line {
             part: request.part,
             turn: request.turn,
             continues: request.continues,
+            context: session.context.filter(|_| after.is_some()),
+            after,
+            shared_tokens: session.shared_tokens,
             prompt,
             messages,
             images: content.images,
@@ -357,9 +408,17 @@ impl Line {
             When::AtNs(ns) => Release::At(Moment::from_nanos(ns)),
             When::SlotFree => Release::WhenSlotFree,
             When::AfterNs(ns) => Release::After {
-                previous: RequestId(self.id.saturating_sub(1)),
+                previous: match self.after.iter().flatten().max() {
+                    Some(turn) => RequestId(self.first() + u64::from(*turn)),
+                    None => RequestId(self.id.saturating_sub(1)),
+                },
                 think: Duration::from_nanos(ns),
             },
+            When::BesideNs(ns) => Release::Beside { delay: Duration::from_nanos(ns) },
+        };
+        let context = match (&self.after, self.release) {
+            (None, When::AfterNs(_)) => self.turn.checked_sub(1),
+            _ => self.context,
         };
         PlannedRequest {
             id: RequestId(self.id),
@@ -372,7 +431,26 @@ impl Line {
             part: self.part,
             turn: self.turn,
             continues: self.continues,
+            session: SessionPlace {
+                context,
+                shared_tokens: self.shared_tokens,
+                ..SessionPlace::default()
+            },
         }
+    }
+
+    /// The first request of its session.
+    fn first(&self) -> u64 {
+        self.id.saturating_sub(self.turn.into())
+    }
+
+    /// Whom it waits for besides the last of them.
+    fn joins(&self) -> Vec<RequestId> {
+        let mut turns = self.after.clone().unwrap_or_default();
+        turns.sort_unstable();
+        turns.dedup();
+        turns.pop();
+        turns.into_iter().map(|turn| RequestId(self.first() + u64::from(turn))).collect()
     }
 
     fn content(self) -> Content {
@@ -436,6 +514,10 @@ struct Sequence {
     before: Option<PlannedRequest>,
     /// When the last request left that did not wait for an answer.
     latest: Moment,
+    /// Turns of this session that continue, and nobody has gone on from them yet.
+    open: BTreeSet<u16>,
+    /// Turns of this session that continue.
+    continued: BTreeSet<u16>,
 }
 
 impl Sequence {
@@ -449,18 +531,28 @@ impl Sequence {
             | Source::Dataset(_)
             | Source::Fixed(_)
             | Source::Trace(_)
+            | Source::Sessions(_)
+            | Source::Agents(_)
             | Source::Conversations(_) => Some(1),
         };
         let is_open_loop = matches!(header.load.shape, LoadShape::Open { .. });
-        Self { is_open_loop, parts, before: None, latest: Moment::ZERO }
+        Self {
+            is_open_loop,
+            parts,
+            before: None,
+            latest: Moment::ZERO,
+            open: BTreeSet::new(),
+            continued: BTreeSet::new(),
+        }
     }
 
-    fn take(&mut self, request: &PlannedRequest) -> Result<(), String> {
+    /// `is_graph` says whether it names the turns that it waits for.
+    fn take(&mut self, request: &PlannedRequest, is_graph: bool) -> Result<(), String> {
         let expected = self.before.map_or(0, |before| before.id.0 + 1);
         if request.id.0 != expected {
             return Err(format!("it is request {}, and request {expected} is due", request.id));
         }
-        self.check_turn(request)?;
+        self.check_turn(request, is_graph)?;
         self.check_release(request)?;
         let PlannedRequest { input_tokens, output_tokens, .. } = *request;
         for (name, length) in [("input_tokens", input_tokens), ("output_tokens", output_tokens)] {
@@ -478,23 +570,46 @@ impl Sequence {
         Ok(())
     }
 
-    fn check_turn(&self, request: &PlannedRequest) -> Result<(), String> {
-        let follows = matches!(request.release, Release::After { .. });
-        let goes_on = self.before.filter(|before| before.continues);
-        let mistake = match (goes_on, follows) {
-            (None, true) => "it follows an answer, but the request before it does not continue",
-            (Some(_), false) => {
-                "the request before it continues, so it must follow that answer (`after_ns`)"
+    fn check_turn(&mut self, request: &PlannedRequest, is_graph: bool) -> Result<(), String> {
+        let session = request.session;
+        let follows = matches!(request.release, Release::After { .. } | Release::Beside { .. });
+        let is_turn = !is_graph && matches!(request.release, Release::After { .. });
+        if is_turn && self.before.is_none_or(|before| !before.continues) {
+            let mistake = "it follows an answer, but the request before it does not continue";
+            return Err(mistake.to_owned());
+        }
+        if follows {
+            let due = self.before.map_or(0, |before| u32::from(before.turn) + 1);
+            if u32::from(request.turn) != due {
+                return Err(format!("it is turn {}, and turn {due} is due", request.turn));
             }
-            (None, false) | (Some(_), true) => {
-                let expected = goes_on.map_or(0, |before| u32::from(before.turn) + 1);
-                if u32::from(request.turn) == expected {
-                    return Ok(());
-                }
-                return Err(format!("it is turn {}, and turn {expected} is due", request.turn));
+            let after = request.asked().session.after;
+            if after.is_some_and(|after| request.turn <= after) || request.turn == 0 {
+                return Err("it waits for itself or for a later request (`after`)".to_owned());
             }
-        };
-        Err(mistake.to_owned())
+        }
+        if !follows {
+            if !self.open.is_empty() {
+                return Err("the request before it continues, so it must follow that answer \
+                            (`after_ns`)"
+                    .to_owned());
+            }
+            if request.turn != 0 {
+                return Err(format!("it is turn {}, and turn 0 is due", request.turn));
+            }
+            self.continued.clear();
+        }
+        if let Some(context) = session.context {
+            if !self.continued.contains(&context) {
+                return Err(format!("it goes on from turn {context}, which does not continue"));
+            }
+            self.open.remove(&context);
+        }
+        if request.continues {
+            self.continued.insert(request.turn);
+            self.open.insert(request.turn);
+        }
+        Ok(())
     }
 
     fn check_release(&mut self, request: &PlannedRequest) -> Result<(), String> {
@@ -512,7 +627,9 @@ impl Sequence {
                 self.latest = time;
                 return Ok(());
             }
-            Release::WhenSlotFree | Release::After { .. } => return Ok(()),
+            Release::WhenSlotFree | Release::After { .. } | Release::Beside { .. } => {
+                return Ok(());
+            }
         };
         Err(mistake.to_owned())
     }
@@ -577,9 +694,9 @@ fn write_lines(
     let mut written = 0;
     let requests = header.bounds.requests.unwrap_or(0);
     for request in (0..requests).map_while(|id| plan.request(RequestId(id))) {
-        let checked = sequence.take(&request);
+        let line = Line::new(&request, &plan.joins(&request), plan.content(&request));
+        let checked = sequence.take(&request, line.after.is_some());
         checked.map_err(|reason| SavedPlanError::Unplayable { id: request.id, reason })?;
-        let line = Line::new(&request, plan.content(&request));
         hash.update(write(serde_json::to_vec(&line))?);
         written += 1;
     }

@@ -130,16 +130,24 @@ fn by_words(segments: &[Segment], overhead: f64, correction: Option<Correction>)
 fn write_words(text: &mut String, seed: u64, words: u64) {
     let mut stream = Stream::new(seed, "prompt-text", 0);
     let mut left = usize::try_from(words).unwrap_or(usize::MAX);
+    let spaced: &[String] = &SPACED_WORDS;
+    text.reserve(left.min(RESERVED_WORDS_MAX).saturating_mul(WORD_BYTES_ROUGHLY));
+    let begins = text.is_empty();
     while 0 < left {
         for byte in stream.bits().to_le_bytes().into_iter().take(left) {
-            if !text.is_empty() {
-                text.push(' ');
-            }
-            text.push_str(WORDS[usize::from(byte)]);
+            text.push_str(&spaced[usize::from(byte)]);
         }
         left = left.saturating_sub(8);
     }
+    if begins && 0 < words {
+        text.remove(0);
+    }
 }
+
+/// A word that a byte can draw has 5.1 bytes on average, with its space.
+const WORD_BYTES_ROUGHLY: usize = 6;
+/// A longer text grows as it is written.
+const RESERVED_WORDS_MAX: usize = 1 << 20;
 
 /// An endless talk that follows from a seed; each step is one token.
 #[derive(Debug)]
@@ -392,6 +400,10 @@ fn capitalised(word: &str) -> Option<String> {
 /// can check what they cost.
 pub(crate) static WORDS: LazyLock<Vec<&str>> =
     LazyLock::new(|| include_str!("words.txt").split_whitespace().collect());
+
+/// The words that a byte draws, each with the space before it.
+static SPACED_WORDS: LazyLock<Vec<String>> =
+    LazyLock::new(|| WORDS.iter().take(256).map(|word| format!(" {word}")).collect());
 
 #[cfg(test)]
 mod words_tests {

@@ -119,7 +119,7 @@ fn read_within(
 }
 
 const MOONCAKE_BLOCK: u32 = 512;
-const BAILIAN_BLOCK: u32 = 16;
+pub(crate) const BAILIAN_BLOCK: u32 = 16;
 
 /// By the keys of its first line, or by its columns.
 fn kind_of(path: &Path, head: &[u8]) -> Result<TraceKind, TraceError> {
@@ -303,7 +303,7 @@ fn nanos(text: &str, unit: Unit) -> Option<i64> {
 }
 
 /// A date with a time, in nanoseconds since 1970; without a zone it is UTC's.
-fn date_nanos(text: &str) -> Option<i64> {
+pub(crate) fn date_nanos(text: &str) -> Option<i64> {
     let with_zone = text.parse::<Timestamp>();
     let moment = with_zone.or_else(|_| {
         let date: DateTime = text.parse()?;

@@ -213,7 +213,9 @@ fn arrivals_of_the_first_shapes_never_move() {
         let plan = made(&SpecDraft { load, ..SpecDraft::default() }.resolve().unwrap()).0;
         [0, 1, 2, 50, 99].map(|id| match plan.request(RequestId(id)).unwrap().release {
             Release::At(moment) => moment.as_nanos(),
-            Release::WhenSlotFree | Release::After { .. } => panic!("not on a schedule"),
+            Release::WhenSlotFree | Release::After { .. } | Release::Beside { .. } => {
+                panic!("not on a schedule")
+            }
         })
     };
     assert_eq!(moments(None), POISSON);

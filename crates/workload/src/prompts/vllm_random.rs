@@ -222,7 +222,7 @@ fn draw(
         | Lengths::Zipf { .. }
         | Lengths::Histogram(_) => {
             let draw = Draw::new(lengths);
-            let length = |id| draw.draw(&mut Stream::new(seed, stream, id)).saturating_sub(less);
+            let length = |id| draw.draw_at(seed, stream, id).saturating_sub(less);
             return (0..requests as u64).map(|id| length(id).max(least)).collect();
         }
     };
