@@ -141,6 +141,7 @@ impl Plan for Load {
         (id.0 < REQUESTS).then(|| PlannedRequest {
             input_tokens: 512,
             output_tokens: 256,
+            turn: u16::try_from(id.0 % self.conversation).unwrap_or_default(),
             ..PlannedRequest::alone(id, self.release(id))
         })
     }

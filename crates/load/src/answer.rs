@@ -5,10 +5,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use inferometer_model::endpoint::Api;
 use inferometer_model::outcome::{Cause, Outcome};
-use inferometer_model::record::{Carried, DoneMark, Event, Finish, FinishReason, Usage};
+use inferometer_model::record::{
+    Carried, DoneMark, Event, Finish, FinishReason, ServerReport, Usage,
+};
 
 use crate::dialect::openai::error_body_text;
-use crate::dialect::{ChoiceDelta, Chunk, ChunkError, Dialect, GrowingAnswer};
+use crate::dialect::{
+    Alike, ChoiceDelta, Chunk, ChunkError, Dialect, GrowingAnswer, server_report,
+};
 use crate::resources::Memory;
 use crate::sse::{JsonLines, SseBounds, SseDecoder, SseError, SseEvent};
 
@@ -56,6 +60,8 @@ pub struct Answer {
     pub events: Vec<Event>,
     pub comments: u32,
     pub usage: Option<Usage>,
+    /// What the server reported about its own work.
+    pub server: Option<Box<ServerReport>>,
     pub finishes: Vec<Finish>,
     pub done: DoneMark,
     pub model: Option<String>,
@@ -78,6 +84,8 @@ pub struct AnswerReader {
     lines: JsonLines,
     /// For a stream whose events repeat what came before.
     growing: Option<Box<GrowingAnswer>>,
+    /// For a stream whose events are alike.
+    alike: Option<Box<Alike>>,
     /// The body of an answer that is not streamed.
     whole: Vec<u8>,
     held: HeldBytes,
@@ -121,7 +129,7 @@ impl Drop for HeldBytes {
 #[derive(Clone, Copy, Debug, Default)]
 struct ChoiceState {
     index: u16,
-    /// Completion tokens at this choice's last usage; growth tells an event's tokens.
+    /// Completion tokens at this choice's last usage; growth is an event's tokens.
     usage_tokens: Option<u64>,
 }
 
@@ -141,13 +149,14 @@ impl AnswerReader {
     pub fn new(api: Api, framing: Framing) -> Self {
         let bounds = SseBounds::default();
         let dialect = Dialect::for_api(api);
-        let is_growing = dialect.repeats_text && framing != Framing::Whole;
+        let streams = framing != Framing::Whole;
         Self {
             dialect,
             framing,
             decoder: SseDecoder::new(bounds),
             lines: JsonLines::new(bounds.line_bytes),
-            growing: is_growing.then(Box::default),
+            growing: (dialect.repeats_text && streams).then(Box::default),
+            alike: (dialect.has_alike_events && streams).then(Box::default),
             whole: Vec::new(),
             held: HeldBytes::default(),
             body_bytes: 0,
@@ -247,6 +256,11 @@ impl AnswerReader {
 
     /// The document of one event or line.
     fn document(&mut self, json: &[u8], read: u32) -> Result<(), Failure> {
+        if let Some((part, usage)) = self.alike.as_mut().and_then(|alike| alike.read(json)) {
+            self.take_part(&part, usage, read);
+            self.take_usage(usage);
+            return Ok(());
+        }
         let chunk = match &mut self.growing {
             None => (self.dialect.read)(json),
             Some(growing) => growing.read(json),
@@ -256,6 +270,10 @@ impl AnswerReader {
             return Err(self.error_event(read, words));
         }
         self.take(&chunk, read);
+        if let Some(alike) = &mut self.alike {
+            alike.learn(json, &chunk);
+        }
+        self.take_report(&chunk, json);
         if chunk.ends {
             self.answer.done.seen = true;
             self.note(read, Carried::DONE);
@@ -282,12 +300,32 @@ impl AnswerReader {
         for part in &chunk.choices {
             self.take_part(part, chunk.usage, read);
         }
-        if let Some(usage) = chunk.usage {
-            self.answer.usage = Some(completed(usage, self.answer.usage));
-            if chunk.choices.is_empty() {
-                self.note(read, Carried::USAGE);
-            }
+        self.take_usage(chunk.usage);
+        if chunk.usage.is_some() && chunk.choices.is_empty() {
+            self.note(read, Carried::USAGE);
         }
+    }
+
+    fn take_usage(&mut self, usage: Option<Usage>) {
+        if let Some(usage) = usage {
+            self.answer.usage = Some(completed(usage, self.answer.usage));
+        }
+    }
+
+    /// Servers report their times and the kinds of tokens where an answer ends.
+    fn take_report(&mut self, chunk: &Chunk<'_>, json: &[u8]) {
+        let is_last = chunk.usage.is_some() && chunk.choices.is_empty()
+            || chunk.choices.iter().any(|part| part.finish.is_some());
+        if !is_last || !self.dialect.generates() {
+            return;
+        }
+        let Some((report, cached)) = server_report::read(json) else { return };
+        if let Some(usage) = &mut self.answer.usage {
+            usage.cached_tokens = usage.cached_tokens.or(cached);
+        }
+        let earlier = self.answer.server.take().map_or_else(ServerReport::default, |it| *it);
+        let report = server_report::completed(report, earlier);
+        self.answer.server = (!report.is_empty()).then(|| Box::new(report));
     }
 
     fn take_part(&mut self, part: &ChoiceDelta<'_>, usage: Option<Usage>, read: u32) {
@@ -398,6 +436,7 @@ impl AnswerReader {
             ));
         }
         self.take(&chunk, last_read);
+        self.take_report(&chunk, whole);
         // A whole answer of one choice carries all that usage counts, even where its text is empty.
         if let [event] = self.answer.events.as_mut_slice() {
             let total = chunk.usage.and_then(|usage| usage.completion_tokens);

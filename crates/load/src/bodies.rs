@@ -32,8 +32,6 @@ pub(crate) struct Bodies {
     target: Arc<Target>,
     shelf: Mutex<Shelf>,
     turns: Turns,
-    /// About as long as the first body; connections are made for such.
-    pub(crate) first_bytes: usize,
 }
 
 /// Bodies travel in batches: one at a time would wake two threads for each request.
@@ -45,7 +43,7 @@ struct Batch {
 /// A request whose recipe was drawn, and mostly its body made.
 struct Ready {
     request: PlannedRequest,
-    /// `None` for what must wait until its conversation has come so far, and for what was taken.
+    /// `None` for what must wait until its session has come so far, and for what was taken.
     body: Option<Outgoing>,
 }
 
@@ -76,16 +74,16 @@ impl Bodies {
         let mut shelf = Shelf { ready, first: 0, requests: VecDeque::new() };
         let slots = plan.bounds().slots.map_or(FIRST_MAX, |slots| slots.get() as usize);
         shelf.wait_for(slots.min(FIRST_MAX));
-        Ok(Self { plan, target, shelf: Mutex::new(shelf), turns, first_bytes: size })
+        Ok(Self { plan, target, shelf: Mutex::new(shelf), turns })
     }
 
     /// What leaves with a request: made of what lies ready, or of what is made now. `history` is
-    /// the earlier messages of its conversation.
-    pub(crate) fn take(&self, request: &PlannedRequest, history: &[Message]) -> Outgoing {
+    /// the messages that its prompt begins with.
+    pub(crate) fn take(&self, request: &PlannedRequest, history: &[&Message]) -> Outgoing {
         if request.continues {
             self.turns.foresee(RequestId(request.id.0 + 1));
         }
-        if 0 < request.turn {
+        if request.session.context.is_some() {
             let ready = self.turns.take(request.id);
             let turn = ready
                 .unwrap_or_else(|| Box::new(turn_of(self.plan.as_ref(), self.target.api, request)));
@@ -115,9 +113,17 @@ impl Plan for Bodies {
         self.plan.ramp_up()
     }
 
+    fn slot_start(&self, slot: u32) -> Duration {
+        self.plan.slot_start(slot)
+    }
+
     fn request(&self, id: RequestId) -> Option<PlannedRequest> {
         let ready = self.shelf().request(id);
         ready.or_else(|| self.plan.request(id))
+    }
+
+    fn joins(&self, request: &PlannedRequest) -> Vec<RequestId> {
+        self.plan.joins(request)
     }
 
     fn content(&self, request: &PlannedRequest) -> Content {
@@ -191,7 +197,8 @@ fn make_ahead(plan: &dyn Plan, target: &Target, sender: &SyncSender<Batch>) {
         while requests.len() < BATCH_COUNT && bytes < BATCH_BYTES {
             let id = RequestId(first.0 + requests.len() as u64);
             let Some(request) = plan.request(id) else { break };
-            let body = (request.turn == 0).then(|| first_turn(plan, target, &request));
+            let has_context = request.session.context.is_some();
+            let body = (!has_context).then(|| first_turn(plan, target, &request));
             bytes += body.as_ref().map_or(0, Outgoing::size);
             requests.push(Ready { request, body });
         }
@@ -220,7 +227,7 @@ pub(crate) fn turn_of(plan: &dyn Plan, api: Api, request: &PlannedRequest) -> Co
 fn outgoing(
     target: &Target,
     content: Content,
-    history: &[Message],
+    history: &[&Message],
     request: &PlannedRequest,
 ) -> Outgoing {
     let body = body(target, &content, history, request.output_tokens);
@@ -236,7 +243,7 @@ fn outgoing(
 pub(crate) fn body(
     target: &Target,
     content: &Content,
-    history: &[Message],
+    history: &[&Message],
     output_tokens: u32,
 ) -> Bytes {
     Bytes::from(dialect::body(&BodyRecipe {
@@ -273,7 +280,16 @@ impl Turns {
                 if !making.lock().contains_key(&id) {
                     continue;
                 }
-                let Some(request) = plan.request(id) else { continue };
+                // In a graph, another request may go on from the one that left.
+                let previous = |turn: u16| turn.checked_sub(1);
+                let request = plan.request(id).filter(|request| {
+                    request.session.context.is_some()
+                        && request.session.context == previous(request.turn)
+                });
+                let Some(request) = request else {
+                    making.lock().remove(&id);
+                    continue;
+                };
                 let turn = Box::new(turn_of(plan.as_ref(), api, &request));
                 if let Some(made) = making.lock().get_mut(&id) {
                     *made = Some(turn);
@@ -307,44 +323,15 @@ impl Foreseen {
     }
 }
 
-/// By the first request of each conversation that goes on.
-#[derive(Debug, Default)]
-pub(crate) struct Histories(HashMap<RequestId, Vec<Message>>);
-
-impl Histories {
-    /// The messages before this request.
-    pub(crate) fn before(&self, request: &PlannedRequest) -> &[Message] {
-        if request.turn == 0 {
-            return &[];
-        }
-        self.0.get(&request.conversation()).map_or(&[], Vec::as_slice)
-    }
-
-    /// A request has ended. Its `sent_messages`, exactly as they were sent, and the answer are history as
-    /// long as the talk goes on; `None` for one that failed, which ends the talk.
-    pub(crate) fn finished(&mut self, flight: &Flight, sent_messages: Option<Vec<Message>>) {
-        let request = flight.request();
-        let Some(sent_messages) = sent_messages.filter(|_| request.continues) else {
-            if 0 < request.turn {
-                self.0.remove(&request.conversation());
-            }
-            return;
-        };
-        let history = self.0.entry(request.conversation()).or_default();
-        history.extend(sent_messages);
-        history.push(Message::new("assistant", flight.reply.take()));
-    }
-
-    /// This request will not be sent, and nothing after it in its conversation.
-    pub(crate) fn forget(&mut self, plan: &dyn Plan, refused: RequestId) {
-        // A load without conversations may be refused at a high rate.
-        if self.0.is_empty() {
-            return;
-        }
-        if let Some(request) = plan.request(refused) {
-            self.0.remove(&request.conversation());
-        }
-    }
+/// What is remembered of a request that has ended: its `sent_messages`, exactly as they were sent, and
+/// the answer; `None` for one that failed.
+pub(crate) fn remembered(
+    flight: &Flight,
+    sent_messages: Option<Vec<Message>>,
+) -> Option<Vec<Message>> {
+    let mut messages = sent_messages.filter(|_| flight.request().continues)?;
+    messages.push(Message::new("assistant", flight.reply.take()));
+    Some(messages)
 }
 
 #[cfg(test)]
@@ -389,6 +376,7 @@ mod bodies_tests {
 #[cfg(test)]
 mod turns_tests {
     use inferometer_model::plan::Bounds;
+    use inferometer_model::record::SessionPlace;
     use inferometer_model::{Message, PlannedRequest, Prompt, Release};
 
     use super::*;
@@ -402,7 +390,10 @@ mod turns_tests {
         }
 
         fn request(&self, id: RequestId) -> Option<PlannedRequest> {
-            Some(PlannedRequest::alone(id, Release::WhenSlotFree))
+            let turn = u16::try_from(id.0).ok()?;
+            let session = SessionPlace { context: Some(turn - 1), ..SessionPlace::default() };
+            let alone = PlannedRequest::alone(id, Release::WhenSlotFree);
+            Some(PlannedRequest { turn, session, ..alone })
         }
 
         fn content(&self, request: &PlannedRequest) -> Content {
@@ -431,48 +422,5 @@ mod turns_tests {
         let made: Vec<_> = told.try_iter().filter(|(id, _)| id.0 != 1).collect();
         let elsewhere = |id| (RequestId(id), Some("turns".to_owned()));
         assert_eq!(made, [elsewhere(4), elsewhere(7)]);
-    }
-}
-
-#[cfg(test)]
-mod histories_tests {
-    use inferometer_model::plan::Bounds;
-    use inferometer_model::{Content, Moment, Release};
-
-    use super::*;
-    use crate::dispatcher::Departure;
-
-    /// One conversation without an end.
-    struct Talk;
-
-    impl Plan for Talk {
-        fn bounds(&self) -> Bounds {
-            Bounds { requests: None, release_before: None, requests_min: 0, slots: None }
-        }
-
-        fn request(&self, id: RequestId) -> Option<PlannedRequest> {
-            let alone = PlannedRequest::alone(id, Release::WhenSlotFree);
-            let turn = u16::try_from(id.0).ok()?;
-            Some(PlannedRequest { turn, continues: true, ..alone })
-        }
-
-        fn content(&self, _: &PlannedRequest) -> Content {
-            Content::text("hi")
-        }
-    }
-
-    fn turn(id: u64) -> Flight {
-        let request = Talk.request(RequestId(id)).unwrap();
-        let (intended, admitted) = (Moment::ZERO, Moment::ZERO);
-        Flight::new(Departure { request, intended, admitted, slot: None }, None)
-    }
-
-    #[test]
-    fn a_conversation_that_is_refused_leaves_nothing_behind() {
-        let mut histories = Histories::default();
-        histories.finished(&turn(0), Some(vec![Message::new("user", "hi")]));
-        assert_eq!(histories.before(turn(1).request()).len(), 2);
-        histories.forget(&Talk, RequestId(1));
-        assert!(histories.0.is_empty());
     }
 }

@@ -32,8 +32,25 @@ impl SystemClock {
         Self { anchor: ClockAnchor { monotonic_ns, realtime_ns } }
     }
 
+    /// A clock whose zero is when the wall clock showed, or will show, this time.
+    pub fn with_zero_at(realtime_ns: u64) -> Self {
+        let monotonic_ns = Estimate::best_of_five(&SystemClocks).monotonic_at(realtime_ns);
+        Self { anchor: ClockAnchor { monotonic_ns, realtime_ns } }
+    }
+
     pub fn anchor(&self) -> ClockAnchor {
         self.anchor
+    }
+
+    /// The moment at which the wall clock shows this time. A time before the run's zero is the zero.
+    pub fn moment_at_realtime(&self, realtime_ns: u64) -> Moment {
+        let monotonic_ns = Estimate::best_of_five(&SystemClocks).monotonic_at(realtime_ns);
+        Moment::from_nanos(monotonic_ns.saturating_sub(self.anchor.monotonic_ns))
+    }
+
+    /// The wall clock, in nanoseconds after 1970.
+    pub fn realtime_ns() -> u64 {
+        realtime_ns()
     }
 
     /// The moment as `CLOCK_MONOTONIC` nanoseconds, for timers of the kernel.

@@ -1,19 +1,20 @@
-//! A connection of our own: dialled by us, secured by us, framed by hyper, and never retried.
+//! A connection of our own: dialled by us, secured by us, and never retried. HTTP/1.1 is framed by us, HTTP/2 by hyper.
 
 use std::cell::{Cell, RefCell};
 use std::convert::Infallible;
 use std::error::Error as _;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::io::{self, IoSlice};
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http_body_util::Full;
+use http::HeaderName;
+use http_body_util::{BodyExt, Full};
 use hyper::body::{Body, Frame, Incoming, SizeHint};
-use hyper::client::conn::{http1, http2};
+use hyper::client::conn::http2;
 use hyper_util::rt::TokioIo;
 use inferometer_model::observations::HttpVersion;
 use inferometer_model::outcome::{Cause, Outcome, Stage};
@@ -29,38 +30,40 @@ use tokio_rustls::client::TlsStream;
 
 use crate::answer::Failure;
 use crate::clock::SystemClock;
+use crate::http1::{HEADER_BYTES_MAX, Head, Http1};
 use crate::limits::before;
 use crate::socket::{DriverClock, StampedSocket, Wire};
 use crate::target::Target;
 
+/// A request as HTTP/2 takes it.
 pub(crate) type Request = http::Request<Full<Bytes>>;
-pub(crate) type Response = http::Response<Incoming>;
-type Answered = Result<Response, NotAnswered>;
 
 /// Why a request that was to be sent has no answer.
 pub(crate) enum NotAnswered {
-    Failed(hyper::Error),
     Ended(Failure),
+    /// The connection broke before an answer came.
+    Broken(Failure),
     /// The connection was found closed before a byte of the request had left.
     Unsent(Box<Request>),
 }
 
 impl NotAnswered {
-    /// What it means, where the request is not sent another way. For `was_closed` see
-    /// [`http_failure`].
-    pub(crate) fn failure(self, stage: Stage, was_closed: bool) -> Failure {
+    /// What it means, where the request is not sent another way. `was_closed` is a reused connection that broke at
+    /// once, without a byte for this request: the server had closed it before.
+    pub(crate) fn failure(self, was_closed: bool) -> Failure {
         match self {
-            Self::Failed(error) => http_failure(&error, stage, was_closed),
+            Self::Broken(failure) if !was_closed => failure,
             Self::Ended(failure) => failure,
-            Self::Unsent(_) => Failure::new(Outcome::TransportError, Cause::StalePool),
+            Self::Broken(_) | Self::Unsent(_) => {
+                Failure::new(Outcome::TransportError, Cause::StalePool)
+            }
         }
     }
 }
 
 /// What one exchange needs: a connection of its own, or its part of a shared one.
 pub(crate) struct Connection {
-    sender: Sender,
-    pub(crate) pump: Pump,
+    carrier: Carrier,
     pub(crate) wire: Wire,
     pub(crate) ordinal: u32,
     /// How it was opened; taken by the record of the request that opened it.
@@ -71,77 +74,52 @@ pub(crate) struct Connection {
     pub(crate) first_use: Option<Moment>,
 }
 
-enum Sender {
-    Http1(http1::SendRequest<Full<Bytes>>),
-    Http2(Lease),
-}
-
-/// The answer to come, by either protocol.
-enum Pending<A, B> {
-    Http1(A),
-    Http2(B),
-}
-
-/// hyper's half of the connection, which must be polled for anything to move. A shared one is
-/// polled by a task of its own.
-pub(crate) struct Pump {
-    connection: Option<http1::Connection<TokioIo<Socket>, Full<Bytes>>>,
-    ended: bool,
-}
-
-impl Pump {
-    const ELSEWHERE: Self = Self { connection: None, ended: false };
-
-    /// Runs `work` and the connection in the same task: a token passes no queue and no second
-    /// wake-up between the socket and its reader.
-    pub(crate) fn with<'a, F: Future>(
-        &'a mut self,
-        mut work: Pin<&'a mut F>,
-    ) -> impl Future<Output = F::Output> + use<'a, F> {
-        std::future::poll_fn(move |cx| {
-            self.poll(cx);
-            work.as_mut().poll(cx)
-        })
-    }
-
-    /// Returns when the other side has closed the connection.
-    pub(crate) async fn closed(&mut self) {
-        std::future::poll_fn(|cx| {
-            self.poll(cx);
-            if self.ended { Poll::Ready(()) } else { Poll::Pending }
-        })
-        .await;
-    }
-
-    fn poll(&mut self, cx: &mut Context<'_>) {
-        if !self.ended
-            && let Some(connection) = &mut self.connection
-        {
-            // Errors reach the request through its own future or body.
-            self.ended = Pin::new(connection).poll(cx).is_ready();
-        }
-    }
+enum Carrier {
+    Own(Http1),
+    Shared(Lease),
 }
 
 impl Connection {
-    /// Sends a request, and returns with the head of its answer.
-    ///
-    /// The request is handed on at once and not kept in what is returned: every exchange in flight
-    /// would have room for it.
-    pub(crate) fn send(&mut self, request: Request) -> impl Future<Output = Answered> + '_ {
-        let Self { sender, pump, wire, .. } = self;
+    fn new(carrier: Carrier, wire: Wire, ordinal: u32, dial: Option<Dial>) -> Box<Self> {
+        Box::new(Self { carrier, wire, ordinal, dial, ahead: None, first_use: None })
+    }
+
+    /// Sends a request over a connection of its own, and returns with the head of its answer.
+    pub(crate) fn send(
+        &mut self,
+        head: Vec<u8>,
+        body: Bytes,
+    ) -> impl Future<Output = Result<Head, NotAnswered>> + '_ {
+        let Self { carrier, wire, .. } = self;
         wire.begin();
-        let answer = match sender {
-            Sender::Http1(sender) => Pending::Http1(sender.send_request(request)),
-            Sender::Http2(lease) => Pending::Http2(Box::pin(lease.send(request, wire))),
-        };
-        async move {
-            match answer {
-                Pending::Http1(answer) => {
-                    pump.with(pin!(answer)).await.map_err(NotAnswered::Failed)
-                }
-                Pending::Http2(answer) => answer.await,
-            }
+        // It is handed on at once and not kept in what is returned: every exchange in flight would have room for it.
+        if let Carrier::Own(http1) = carrier {
+            http1.begin(head, body);
+        }
+        poll_fn(move |cx| match carrier {
+            Carrier::Own(http1) => http1.poll_head(cx, wire),
+            Carrier::Shared(_) => Poll::Ready(Err(NotAnswered::Ended(reset()))),
+        })
+    }
+
+    /// The same over a shared one.
+    pub(crate) async fn send_shared(&mut self, request: Request) -> Result<Head, NotAnswered> {
+        self.wire.begin();
+        match &mut self.carrier {
+            Carrier::Own(_) => Err(NotAnswered::Ended(reset())),
+            Carrier::Shared(lease) => lease.send(request, &self.wire).await,
+        }
+    }
+
+    /// Reads the body of the answer to its end, and lends each part of it to `on_part`.
+    pub(crate) async fn read_body(
+        &mut self,
+        mut on_part: impl FnMut(&Wire, &[u8]) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let Self { carrier, wire, .. } = self;
+        match carrier {
+            Carrier::Own(http1) => poll_fn(|cx| http1.poll_body(cx, wire, &mut on_part)).await,
+            Carrier::Shared(lease) => Box::pin(lease.read_body(wire, on_part)).await,
         }
     }
 
@@ -158,56 +136,24 @@ impl Connection {
         self.dial.take()
     }
 
-    /// Called with each part of a body, before it is decoded. What a shared connection reads
-    /// belongs to many, so a part counts as read when it is handed to its exchange.
-    pub(crate) fn handed(&self, bytes: &[u8]) {
-        match &self.sender {
-            Sender::Http1(_) => {}
-            Sender::Http2(_) => self.wire.handed(bytes.len()),
-        }
+    /// Whether its last answer leaves it fit for another request.
+    pub(crate) fn is_kept(&self) -> bool {
+        matches!(&self.carrier, Carrier::Own(http1) if http1.is_kept())
     }
 
-    /// Whether the server closes the connection that this request shares with others.
-    pub(crate) async fn is_going_away(&self) -> bool {
-        let Sender::Http2(lease) = &self.sender else { return false };
-        // The task of the connection notices it after the streams do.
-        for _ in 0..3 {
-            if lease.sender.is_closed() {
-                return true;
-            }
-            tokio::task::yield_now().await;
-        }
-        lease.sender.is_closed()
-    }
-
-    /// Whether another request may go over it. Looks once and does not wait: no task is woken for
-    /// an idle connection, and the next user looks again.
+    /// Whether another request may go over it.
     pub(crate) fn is_reusable(&mut self) -> bool {
-        let Sender::Http1(sender) = &mut self.sender else { return false };
-        let mut cx = Context::from_waker(Waker::noop());
-        self.pump.poll(&mut cx);
-        let ready = matches!(sender.poll_ready(&mut cx), Poll::Ready(Ok(())));
-        ready && !self.pump.ended
+        match &mut self.carrier {
+            Carrier::Own(http1) => http1.is_open(&self.wire),
+            Carrier::Shared(_) => false,
+        }
     }
-}
 
-const HEADER_BYTES_MAX: usize = 64 << 10;
-const HEADERS_MAX: usize = 128;
-
-/// How head and body of a request go to the kernel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Writing {
-    /// Copied together, in one piece: cheaper where they are short.
-    Joined,
-    /// As they are, in one call.
-    Apart,
-}
-
-impl Writing {
-    /// A connection is made for requests like its first.
-    pub(crate) fn new(body_bytes: usize) -> Self {
-        const SHORT_BYTES: usize = 4 << 10;
-        if body_bytes < SHORT_BYTES { Self::Joined } else { Self::Apart }
+    /// Returns when the other side has closed the connection.
+    pub(crate) async fn closed(&mut self) {
+        if let Carrier::Own(http1) = &mut self.carrier {
+            poll_fn(|cx| http1.poll_closed(cx, &self.wire)).await;
+        }
     }
 }
 
@@ -217,26 +163,10 @@ pub(crate) async fn dial(
     clock: &Rc<DriverClock>,
     ordinal: u32,
     stage: &Cell<Stage>,
-    writing: Writing,
 ) -> Result<Box<Connection>, Failure> {
     let wire = Wire::new(Rc::clone(clock));
     let (socket, dial) = open(target, clock, &wire, stage).await?;
-    let (sender, connection) = http1::Builder::new()
-        .max_buf_size(HEADER_BYTES_MAX)
-        .max_headers(HEADERS_MAX)
-        .writev(writing == Writing::Apart)
-        .handshake(TokioIo::new(socket))
-        .await
-        .map_err(|error| http_failure(&error, Stage::Connect, false))?;
-    Ok(Box::new(Connection {
-        sender: Sender::Http1(sender),
-        pump: Pump { connection: Some(connection), ended: false },
-        wire,
-        ordinal,
-        dial: Some(dial),
-        ahead: None,
-        first_use: None,
-    }))
+    Ok(Connection::new(Carrier::Own(Http1::new(socket)), wire, ordinal, Some(dial)))
 }
 
 /// Opens a socket, and secures it where the target is.
@@ -343,27 +273,16 @@ fn connect_failure(error: &io::Error) -> Failure {
     Failure { outcome, ..failure }
 }
 
-/// What hyper's error means, in our words. `was_closed` is a reused connection that broke at once,
-/// without a byte for this request: the server had closed it before.
-pub(crate) fn http_failure(error: &hyper::Error, stage: Stage, was_closed: bool) -> Failure {
+/// What an error of hyper's means, in our words.
+fn http_failure(error: &hyper::Error, in_body: bool) -> Failure {
     // A frame that ends one stream of a shared connection says so itself.
     if let Some(h2) = error.source().and_then(|source| source.downcast_ref::<h2::Error>()) {
         return http2_failure(h2);
     }
-    if was_closed && !error.is_parse() {
-        return Failure::new(Outcome::TransportError, Cause::StalePool);
+    match error.source().and_then(|source| source.downcast_ref::<io::Error>()) {
+        Some(io) => io_failure_at(io, in_body),
+        None => Failure::with_message(Outcome::TransportError, Cause::Reset, error.to_string()),
     }
-    if error.is_parse() {
-        return Failure::with_message(Outcome::ProtocolError, Cause::Headers, error.to_string());
-    }
-    let in_body = Stage::FirstToken <= stage;
-    if let Some(io) = error.source().and_then(|source| source.downcast_ref::<io::Error>()) {
-        return body_io_failure(io, in_body);
-    }
-    if error.is_incomplete_message() && in_body {
-        return Failure::new(Outcome::Truncated, Cause::NoFinalChunk);
-    }
-    Failure::with_message(Outcome::TransportError, Cause::Reset, error.to_string())
 }
 
 fn http2_failure(error: &h2::Error) -> Failure {
@@ -390,13 +309,14 @@ pub(crate) fn is_breakage(kind: io::ErrorKind) -> bool {
     )
 }
 
-fn body_io_failure(error: &io::Error, in_body: bool) -> Failure {
+/// What the error of a socket that was open means, before an answer came or in its body.
+pub(crate) fn io_failure_at(error: &io::Error, in_body: bool) -> Failure {
     let kind = error.kind();
     if kind == io::ErrorKind::UnexpectedEof && in_body {
         // Also a TLS stream without close_notify, which may have been cut by anyone.
         Failure::new(Outcome::Truncated, Cause::NoFinalChunk)
     } else if kind == io::ErrorKind::UnexpectedEof {
-        Failure::new(Outcome::TransportError, Cause::Reset)
+        reset()
     } else if matches!(kind, io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData) {
         Failure::with_message(Outcome::ProtocolError, Cause::BadFraming, error.to_string())
     } else {
@@ -404,10 +324,34 @@ fn body_io_failure(error: &io::Error, in_body: bool) -> Failure {
     }
 }
 
+fn reset() -> Failure {
+    Failure::new(Outcome::TransportError, Cause::Reset)
+}
+
 /// Plain or secured; the stamps are taken below either.
 pub(crate) enum Socket {
     Plain(StampedSocket),
     Tls(Box<TlsStream<StampedSocket>>),
+}
+
+impl Socket {
+    /// One read, which is lent to `take`; nothing is the end.
+    pub(crate) fn poll_take<T>(
+        &mut self,
+        cx: &mut Context<'_>,
+        wire: &Wire,
+        take: impl FnOnce(&[u8]) -> T,
+    ) -> Poll<io::Result<T>> {
+        match self {
+            Self::Plain(socket) => socket.poll_take(cx, usize::MAX, take),
+            Self::Tls(socket) => {
+                let mut room = wire.opened_room();
+                let mut buffer = ReadBuf::new(&mut room);
+                ready!(Pin::new(socket).poll_read(cx, &mut buffer))?;
+                Poll::Ready(Ok(take(buffer.filled())))
+            }
+        }
+    }
 }
 
 impl AsyncRead for Socket {
@@ -495,6 +439,8 @@ struct Link {
 pub(super) struct Lease {
     link: Rc<Link>,
     sender: http2::SendRequest<Leaving>,
+    /// What follows the head of its answer.
+    body: Option<Incoming>,
 }
 
 /// What most servers allow at least; beyond it another connection is opened.
@@ -545,7 +491,7 @@ impl Links {
             .max_header_list_size(u32::try_from(HEADER_BYTES_MAX).unwrap_or(u32::MAX))
             .handshake(TokioIo::new(socket))
             .await
-            .map_err(|error| http_failure(&error, Stage::Connect, false))?;
+            .map_err(|error| http_failure(&error, false))?;
         let broke: Rc<RefCell<Option<Failure>>> = Rc::default();
         let noted = Rc::clone(&broke);
         let (publish_allowed, mut allowed) = watch::channel(0);
@@ -553,14 +499,13 @@ impl Links {
         // Its errors reach every request that is on it, but not those that wait for a stream.
         tokio::task::spawn_local(async move {
             if let Err(error) = pumped(connection, &publish_allowed, system).await {
-                *noted.borrow_mut() = Some(http_failure(&error, Stage::Connect, false));
+                *noted.borrow_mut() = Some(http_failure(&error, false));
             }
         });
         // Streams that the server does not allow would wait unseen.
         let known = allowed.wait_for(|allowed| 0 < *allowed).await.is_ok();
         if !known {
-            let broken = || Failure::new(Outcome::TransportError, Cause::Reset);
-            return Err(broke.take().unwrap_or_else(broken));
+            return Err(broke.take().unwrap_or_else(reset));
         }
         let link = Rc::new(Link { sender, requests: Cell::new(0), ordinal, allowed, broke });
         let leased = Link::lease(&link, clock, Some(dial));
@@ -616,30 +561,21 @@ impl Link {
 
     fn lease(link: &Rc<Self>, clock: &Rc<DriverClock>, dial: Option<Dial>) -> Box<Connection> {
         link.requests.set(link.requests.get() + 1);
-        let lease = Lease { link: Rc::clone(link), sender: link.sender.clone() };
-        Box::new(Connection {
-            sender: Sender::Http2(lease),
-            pump: Pump::ELSEWHERE,
-            wire: Wire::new(Rc::clone(clock)),
-            ordinal: link.ordinal,
-            dial,
-            ahead: None,
-            first_use: None,
-        })
+        let lease = Lease { link: Rc::clone(link), sender: link.sender.clone(), body: None };
+        Connection::new(Carrier::Shared(lease), Wire::new(Rc::clone(clock)), link.ordinal, dial)
     }
 }
 
 impl Lease {
-    pub(super) async fn send(
-        &mut self,
-        request: Request,
-        wire: &Wire,
-    ) -> Result<Response, NotAnswered> {
+    async fn send(&mut self, request: Request, wire: &Wire) -> Result<Head, NotAnswered> {
         let request = request.map(|body| Leaving { body, wire: wire.clone() });
         match self.sender.try_send_request(request).await {
             Ok(response) => {
                 wire.handed(0);
-                Ok(response)
+                let text = |name: HeaderName| response.headers().get(name)?.to_str().ok();
+                let head = Head::new(response.status(), text);
+                self.body = Some(response.into_body());
+                Ok(head)
             }
             Err(mut error) => Err(match error.take_message() {
                 Some(request) => NotAnswered::Unsent(Box::new(request.map(|leaving| leaving.body))),
@@ -648,13 +584,49 @@ impl Lease {
         }
     }
 
+    /// What the connection reads belongs to many, so a part counts as read when it is handed to its exchange.
+    async fn read_body(
+        &mut self,
+        wire: &Wire,
+        mut on_part: impl FnMut(&Wire, &[u8]) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let Some(body) = &mut self.body else { return Ok(()) };
+        while let Some(frame) = body.frame().await {
+            let frame = frame.map_err(|error| http_failure(&error, true))?;
+            let Some(bytes) = frame.data_ref() else { continue };
+            wire.handed(bytes.len());
+            on_part(wire, bytes)?;
+        }
+        // hyper takes a stream that the server gave up without an error for one that ended.
+        if body.is_end_stream() {
+            return Ok(());
+        }
+        Err(if self.is_going_away().await {
+            Failure::new(Outcome::TransportError, Cause::GoAway)
+        } else {
+            Failure::new(Outcome::Truncated, Cause::NoFinalChunk)
+        })
+    }
+
+    /// Whether the server closes the connection that this request shares with others.
+    async fn is_going_away(&self) -> bool {
+        // The task of the connection notices it after the streams do.
+        for _ in 0..3 {
+            if self.sender.is_closed() {
+                return true;
+            }
+            tokio::task::yield_now().await;
+        }
+        self.sender.is_closed()
+    }
+
     /// What a request's own error means, or the connection's where it only followed from that.
     fn failure(&self, error: &hyper::Error) -> Failure {
         match &*self.link.broke.borrow() {
             Some(broke) if error.source().is_none_or(|source| !source.is::<h2::Error>()) => {
                 broke.clone()
             }
-            _ => http_failure(error, Stage::Headers, false),
+            _ => http_failure(error, false),
         }
     }
 }

@@ -57,7 +57,7 @@ pub fn connections_needed(plan: &dyn Plan, target: &Target, ceiling: usize) -> u
         match plan.request(id).map(|request| request.release) {
             Some(Release::WhenSlotFree | Release::At(Moment::ZERO)) => at_once += 1,
             Some(Release::At(moment)) if moment < OPEN_LOOP_TIME => soon += 1,
-            Some(Release::After { .. }) => {}
+            Some(Release::After { .. } | Release::Beside { .. }) => {}
             Some(Release::At(_)) | None => break,
         }
     }
@@ -70,18 +70,12 @@ pub(crate) fn share(connections: usize, lane: usize, drivers: usize) -> usize {
 }
 
 impl Exchanges {
-    /// Opens so many connections for requests whose bodies have about `body_bytes`. What fails is
-    /// counted, and the request that lacks the connection will try itself.
-    pub(crate) async fn dial_ahead(
-        self: &Rc<Self>,
-        count: usize,
-        body_bytes: usize,
-        control: &Control,
-    ) -> Dialling {
+    /// Opens so many connections. What fails is counted, and the request that lacks the connection will try itself.
+    pub(crate) async fn dial_ahead(self: &Rc<Self>, count: usize, control: &Control) -> Dialling {
         let clock = self.clock.system;
         let started = clock.now();
         let mut dialling = match self.target.http {
-            HttpVersion::Http1 => self.dial_batches(count, body_bytes, control).await,
+            HttpVersion::Http1 => self.dial_batches(count, control).await,
             HttpVersion::Http2 => self.dial_links(count, control).await,
         };
         let took = clock.now().since(started).unwrap_or_default();
@@ -89,12 +83,7 @@ impl Exchanges {
         dialling
     }
 
-    async fn dial_batches(
-        self: &Rc<Self>,
-        count: usize,
-        body_bytes: usize,
-        control: &Control,
-    ) -> Dialling {
+    async fn dial_batches(self: &Rc<Self>, count: usize, control: &Control) -> Dialling {
         let mut ahead = Ahead::new(count);
         let mut at_once = AT_ONCE;
         let mut opened = Vec::new();
@@ -102,7 +91,7 @@ impl Exchanges {
             let mut batch = JoinSet::new();
             for _ in 0..at_once.min(count - ahead.tried) {
                 let exchanges = Rc::clone(self);
-                batch.spawn_local(async move { exchanges.dial_one(body_bytes).await });
+                batch.spawn_local(async move { exchanges.dial_one().await });
             }
             let mut slowest = Duration::ZERO;
             while !batch.is_empty() {
@@ -113,7 +102,7 @@ impl Exchanges {
                         slowest = slowest.max(took);
                         opened.extend(connection);
                     }
-                    // A task that panicked was counted by nobody, and one is not enough to give up.
+                    // A task that panicked was not counted, and one is not enough to give up.
                     Some(_) => ahead.tried += 1,
                     None if control.asked() != Stop::Run => return self.keep(opened, ahead),
                     None => {}
@@ -132,11 +121,11 @@ impl Exchanges {
     }
 
     /// One connection, within the time that a request would have for it.
-    async fn dial_one(&self, body_bytes: usize) -> Result<Box<Connection>, Failure> {
+    async fn dial_one(&self) -> Result<Box<Connection>, Failure> {
         let clock = self.clock.system;
         let stage = Cell::new(Stage::Connect);
         let limit = clock.now() + self.target.limits.connect;
-        let dialled = before(clock, limit, self.dial(&stage, body_bytes)).await;
+        let dialled = before(clock, limit, self.dial(&stage)).await;
         dialled.unwrap_or(Err(TIMED_OUT))
     }
 

@@ -8,7 +8,7 @@
 mod tests;
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap, VecDeque};
+use std::collections::{BTreeSet, BinaryHeap, HashMap, VecDeque};
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +22,7 @@ pub enum Command {
     /// Send this request now.
     Send(Departure),
     /// It was scheduled and will not be sent: this machine cannot hold another request in flight,
-    /// or its conversation came to an end before it.
+    /// or a request that it waits for failed.
     Refuse { id: RequestId, cause: Cause },
     /// Nothing is due before this time.
     WaitUntil(Moment),
@@ -78,7 +78,6 @@ impl Dispatcher {
     pub fn new(plan: Arc<dyn Plan>, ceiling: usize, begin: Moment, drivers: usize) -> Self {
         let bounds = plan.bounds();
         let peeked = plan.request(RequestId(0));
-        let ramp_up = plan.ramp_up();
         let slots = bounds.slots.map(NonZeroU32::get);
         let count = Self::lanes_of(&bounds, drivers);
         let lanes: Vec<Lane> = (0..)
@@ -86,12 +85,11 @@ impl Dispatcher {
             .map(|lane| match slots {
                 None => Lane::without_slots(),
                 // Slots are dealt like cards, so that no lane has two more than another.
-                Some(slots) => Lane::with_slots((lane..slots).step_by(count).map(|slot| {
-                    let part_ns = ramp_up.as_nanos() * u128::from(slot) / u128::from(slots);
-                    let part_ns = u64::try_from(part_ns).unwrap_or(u64::MAX);
-                    let free_at = begin + Duration::from_nanos(part_ns);
-                    Reverse((free_at, SlotId(slot)))
-                })),
+                Some(slots) => Lane::with_slots(
+                    (lane..slots)
+                        .step_by(count)
+                        .map(|slot| Reverse((begin + plan.slot_start(slot), SlotId(slot)))),
+                ),
             })
             .collect();
         Self {
@@ -105,6 +103,29 @@ impl Dispatcher {
             in_flight: 0,
             stopped: false,
         }
+    }
+
+    /// The same for a client that joins after the beginning of the plan: what was due before is refused,
+    /// and users begin now.
+    #[must_use]
+    pub fn joining(mut self, now: Moment) -> Self {
+        while let Some(request) = self.peeked
+            && match request.release {
+                Release::At(moment) => self.on_clock(moment) < now,
+                // What precedes it was refused.
+                Release::After { .. } | Release::Beside { .. } => true,
+                Release::WhenSlotFree => false,
+            }
+        {
+            self.lanes[0].orphans.push_back((request.id, Cause::WorkerLate));
+            self.advance();
+        }
+        for slots in self.lanes.iter_mut().filter_map(|lane| lane.free_slots.as_mut()) {
+            let later =
+                |Reverse((at, slot)): Reverse<(Moment, SlotId)>| Reverse((at.max(now), slot));
+            *slots = std::mem::take(slots).into_iter().map(later).collect();
+        }
+        self
     }
 
     pub fn lane_count(&self) -> usize {
@@ -197,26 +218,56 @@ impl Dispatcher {
                 return Some(now + CEILING_RETRY);
             }
             Release::WhenSlotFree => free_at,
-            Release::After { .. } => return None,
+            Release::After { .. } | Release::Beside { .. } => return None,
         };
         self.advance();
         let taken = &mut self.lanes[lane];
         taken.take_slot();
         let admitted = intended.max(free_at);
-        taken.claim = Some(Departure { request, intended, admitted, slot });
-        self.set_aside_follow_ups(lane);
+        let first = Departure { request, intended, admitted, slot };
+        taken.claim = Some(first);
+        self.set_aside_session(lane, &first);
         None
     }
 
-    /// Follow-ups stand right behind their predecessor and leave when it is answered, not in plan
-    /// order.
-    fn set_aside_follow_ups(&mut self, lane: usize) {
-        while let Some(request) = self.peeked
-            && let Release::After { previous, .. } = request.release
-        {
-            self.lanes[lane].waiting.insert(previous, request);
+    /// The other requests of a session stand right behind its first. They leave from the same lane
+    /// when those that they wait for are answered, not in plan order.
+    fn set_aside_session(&mut self, lane: usize, first: &Departure) {
+        let mut open = OpenSession { slot: first.slot, unfinished: 1 };
+        let mut beside = Vec::new();
+        while let Some(request) = self.peeked {
+            match request.release {
+                Release::After { previous, think } => {
+                    let joins = self.plan.joins(&request);
+                    let waiting = Waiting { request, think, replies_left: 0, latest: Moment::ZERO };
+                    self.lanes[lane].set_aside(waiting, joins.into_iter().chain([previous]));
+                }
+                Release::Beside { delay } => {
+                    let due = first.admitted + delay;
+                    let waiting = Waiting { request, think: delay, replies_left: 0, latest: due };
+                    self.lanes[lane].set_aside(waiting, []);
+                    beside.push((request.id, due));
+                }
+                Release::At(_) | Release::WhenSlotFree => break,
+            }
+            open.unfinished += 1;
             self.advance();
         }
+        if 1 < open.unfinished {
+            self.lanes[lane].open.insert(first.request.conversation(), open);
+        }
+        for (id, due) in beside {
+            if self.comes_too_late(id, due) {
+                self.lanes[lane].orphan(id, Cause::TimeOver);
+            } else {
+                self.lanes[lane].release(id, due, first.slot);
+            }
+        }
+    }
+
+    /// Whether a follow-up would leave after the time is over.
+    fn comes_too_late(&self, follower: RequestId, due: Moment) -> bool {
+        self.bounds.requests_min <= follower.0 && self.is_time_over(due)
     }
 
     fn advance(&mut self) {
@@ -240,9 +291,11 @@ impl Dispatcher {
         let id = departure.request.id;
         if self.ceiling <= self.in_flight {
             let lane = &mut self.lanes[lane];
-            lane.free_slot(departure.slot, departure.admitted);
             let cause = Cause::ClientResource;
-            lane.orphan_follow_ups(id, cause);
+            for follower in lane.take_followers(id) {
+                lane.orphan(follower, cause);
+            }
+            lane.finish_one(&departure, departure.admitted);
             return Command::Refuse { id, cause };
         }
         self.in_flight += 1;
@@ -250,32 +303,34 @@ impl Dispatcher {
         Command::Send(departure)
     }
 
-    /// The reply to a request of this lane ended. A conversation keeps its slot from its first
-    /// request to the end of its last. It ends early when a turn fails, as there is no answer to
-    /// go on from, and when the next turn would leave after the time is over.
+    /// The reply to a request of this lane ended. A session keeps its slot until the last of its
+    /// requests has ended. A request that fails ends all that wait for it, as there is no answer to go
+    /// on from; so does one whose followers would leave after the time is over.
     pub fn replied(&mut self, lane: usize, departure: &Departure, reply: Reply) {
         self.in_flight -= 1;
-        let over = self.bounds.release_before.map(|end| self.on_clock(end));
-        let requests_min = self.bounds.requests_min;
-        let lane = &mut self.lanes[lane];
-        lane.in_flight -= 1;
+        self.lanes[lane].in_flight -= 1;
         let Reply { at, ok } = reply;
-        let next = lane.follow_up_of(departure.request.id).filter(|_| !self.stopped);
-        let cause = next.and_then(|(id, think)| {
-            let too_late = over.is_some_and(|over| over <= at + think) && requests_min <= id.0;
-            // What the end of the run cut is no failure of the conversation.
-            if too_late {
-                Some(Cause::TimeOver)
-            } else {
-                (!ok).then_some(Cause::ConversationBroken)
+        let previous = departure.request.id;
+        for follower in self.lanes[lane].take_followers(previous) {
+            let Some(waiting) = self.lanes[lane].waiting.get_mut(&follower) else { continue };
+            waiting.replies_left -= 1;
+            if waiting.latest <= at {
+                waiting.latest = at;
+                waiting.request.release = Release::After { previous, think: waiting.think };
             }
-        });
-        if let Some(cause) = cause {
-            lane.orphan_follow_ups(departure.request.id, cause);
+            let (due, is_last) = (waiting.latest + waiting.think, waiting.replies_left == 0);
+            let too_late = self.comes_too_late(follower, due);
+            let lane = &mut self.lanes[lane];
+            // What the end of the run cut is no failure of the session.
+            if too_late {
+                lane.orphan(follower, Cause::TimeOver);
+            } else if !ok {
+                lane.orphan(follower, Cause::ConversationBroken);
+            } else if is_last {
+                lane.release(follower, due, departure.slot);
+            }
         }
-        if next.is_none() || cause.is_some() || !lane.release_follow_up(departure, at) {
-            lane.free_slot(departure.slot, at + departure.request.think);
-        }
+        self.lanes[lane].finish_one(departure, at + departure.request.think);
     }
 
     /// Releases nothing more. Returns which scheduled requests will now never be sent.
@@ -312,13 +367,34 @@ struct Lane {
     free_slots: Option<BinaryHeap<Reverse<(Moment, SlotId)>>>,
     /// Follow-ups whose thinking ends at a known moment.
     timed: BinaryHeap<Reverse<(Moment, RequestId)>>,
-    /// Follow-ups that wait for the reply to their key.
-    waiting: HashMap<RequestId, PlannedRequest>,
+    /// Follow-ups that wait for replies.
+    waiting: HashMap<RequestId, Waiting>,
+    /// Who waits for whom: the request that must be answered, then the one that waits.
+    edges: BTreeSet<(RequestId, RequestId)>,
     /// Follow-ups that are not waiting any more, by id, with the slot that they keep.
     released: HashMap<RequestId, (PlannedRequest, Option<SlotId>)>,
+    /// Sessions of several requests that have begun, by their first request.
+    open: HashMap<RequestId, OpenSession>,
     /// Follow-ups that will never leave, and why.
     orphans: VecDeque<(RequestId, Cause)>,
     in_flight: usize,
+}
+
+/// A follow-up, and what it waits for.
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    request: PlannedRequest,
+    think: Duration,
+    replies_left: usize,
+    /// The latest reply so far.
+    latest: Moment,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct OpenSession {
+    slot: Option<SlotId>,
+    /// Requests that have not ended and may still be sent, or are in flight.
+    unfinished: u32,
 }
 
 impl Lane {
@@ -332,7 +408,9 @@ impl Lane {
             free_slots: None,
             timed: BinaryHeap::new(),
             waiting: HashMap::new(),
+            edges: BTreeSet::new(),
             released: HashMap::new(),
+            open: HashMap::new(),
             orphans: VecDeque::new(),
             in_flight: 0,
         }
@@ -364,7 +442,7 @@ impl Lane {
     fn has_waiting(&self, over: Option<u64>) -> bool {
         let counts = |request: &PlannedRequest| over.is_none_or(|first| request.id.0 < first);
         self.claim.is_some()
-            || self.waiting.values().any(counts)
+            || self.waiting.values().any(|waiting| counts(&waiting.request))
             || !self.released.is_empty()
             || !self.orphans.is_empty()
     }
@@ -379,43 +457,70 @@ impl Lane {
         Some(Departure { request, intended: at, admitted: at, slot })
     }
 
-    /// The follow-up that waits for a reply, and how long it thinks.
-    fn follow_up_of(&self, answered: RequestId) -> Option<(RequestId, Duration)> {
-        if self.waiting.is_empty() {
-            return None;
+    fn set_aside(&mut self, waiting: Waiting, earlier: impl IntoIterator<Item = RequestId>) {
+        let id = waiting.request.id;
+        let before = self.edges.len();
+        self.edges.extend(earlier.into_iter().map(|earlier| (earlier, id)));
+        let replies_left = self.edges.len() - before;
+        self.waiting.insert(id, Waiting { replies_left, ..waiting });
+    }
+
+    /// Those that wait for a reply, which do not wait for it from now on.
+    fn take_followers(&mut self, answered: RequestId) -> Vec<RequestId> {
+        if self.edges.is_empty() {
+            return Vec::new();
         }
-        let request = self.waiting.get(&answered)?;
-        match request.release {
-            Release::After { think, .. } => Some((request.id, think)),
-            Release::At(_) | Release::WhenSlotFree => None,
+        let all = (answered, RequestId(0))..=(answered, RequestId(u64::MAX));
+        let followers: Vec<RequestId> = self.edges.range(all).map(|edge| edge.1).collect();
+        for follower in &followers {
+            self.edges.remove(&(answered, *follower));
+        }
+        followers
+    }
+
+    /// All replies are there: the follow-up thinks until it is due.
+    fn release(&mut self, follower: RequestId, due: Moment, slot: Option<SlotId>) {
+        if let Some(waiting) = self.waiting.remove(&follower) {
+            self.timed.push(Reverse((due, follower)));
+            self.released.insert(follower, (waiting.request, slot));
         }
     }
 
-    /// Lets the follow-up of a request think; `false` when there is none.
-    fn release_follow_up(&mut self, answered: &Departure, at: Moment) -> bool {
-        if self.waiting.is_empty() {
-            return false;
+    /// This follow-up will not be sent, and neither will those that wait for it.
+    fn orphan(&mut self, follower: RequestId, cause: Cause) {
+        let mut refused = BTreeSet::from([follower]);
+        while let Some(id) = refused.pop_first() {
+            let Some(waiting) = self.waiting.remove(&id) else { continue };
+            self.orphans.push_back((id, cause));
+            if let Some(open) = self.open.get_mut(&waiting.request.conversation()) {
+                open.unfinished -= 1;
+            }
+            refused.extend(self.take_followers(id));
         }
-        let Some(request) = self.waiting.remove(&answered.request.id) else { return false };
-        if let Release::After { think, .. } = request.release {
-            self.timed.push(Reverse((at + think, request.id)));
-            self.released.insert(request.id, (request, answered.slot));
-        }
-        true
     }
 
-    fn orphan_follow_ups(&mut self, mut refused: RequestId, cause: Cause) {
-        while let Some(follow_up) = self.waiting.remove(&refused) {
-            refused = follow_up.id;
-            self.orphans.push_back((refused, cause));
-        }
+    /// A request has ended, or will never leave. The last one of its session frees the slot.
+    fn finish_one(&mut self, departure: &Departure, at: Moment) {
+        let session = departure.request.conversation();
+        let slot = match self.open.get_mut(&session) {
+            None => departure.slot,
+            Some(open) if 1 < open.unfinished => {
+                open.unfinished -= 1;
+                return;
+            }
+            Some(open) => open.slot,
+        };
+        self.open.remove(&session);
+        self.free_slot(slot, at);
     }
 
     /// What was taken and will not be sent any more, in no order.
     fn give_up(&mut self) -> Vec<u64> {
         self.timed.clear();
+        self.edges.clear();
+        self.open.clear();
         let claimed = self.claim.take().map(|claim| claim.request);
-        let set_aside = self.waiting.drain().map(|(_, request)| request);
+        let set_aside = self.waiting.drain().map(|(_, waiting)| waiting.request);
         let released = self.released.drain().map(|(_, (request, _))| request);
         let requests = claimed.into_iter().chain(set_aside).chain(released);
         let ids: Vec<u64> = requests.map(|request| request.id.0).collect();

@@ -29,8 +29,9 @@ use tokio::sync::{Notify, watch};
 use tokio::task::{AbortHandle, LocalSet};
 
 use crate::answer::Failure;
-use crate::bodies::{Bodies, Histories, Outgoing};
+use crate::bodies::{Bodies, Outgoing, remembered};
 use crate::clock::{Pacer, SleepWatch, SystemClock};
+use crate::contexts::Contexts;
 use crate::control::{Control, FailureStreak, Progress, Stop};
 use crate::dial_ahead::{self, connections_needed};
 use crate::dispatcher::{Command, Departure, Dispatcher, Reply};
@@ -49,6 +50,8 @@ pub struct Drive {
     pub clock: SystemClock,
     pub control: Control,
     pub progress: Arc<Progress>,
+    /// When the plan begins, where several clients begin together; `None` begins at once.
+    pub start_at: Option<Moment>,
     /// Requests that this machine can hold in flight.
     pub ceiling: usize,
     pub drivers: Drivers,
@@ -122,15 +125,23 @@ pub fn drive(drive: Drive) -> Result<RunEnding, LoadError> {
     let cpu_before = cpu_reading();
     // The plan's moments count from here: a little ahead, so that every driver is there by then.
     let parts = u32::try_from(drivers).unwrap_or(u32::MAX);
-    let began = drive.clock.now() + START_AHEAD + START_AHEAD_PER_DRIVER * parts;
+    let ready = drive.clock.now() + START_AHEAD + START_AHEAD_PER_DRIVER * parts;
+    let began = drive.start_at.unwrap_or(ready);
     let dispatcher = Dispatcher::new(bodies, drive.ceiling, began, drivers);
+    let is_late = began + LATE_START < ready;
+    let dispatcher = if is_late { dispatcher.joining(ready) } else { dispatcher };
     let conductor = Arc::new(Conductor::new(dispatcher));
     set_conductor.send_replace(Some(Arc::clone(&conductor)));
     // How long the limits let a request wait for output.
     let spec::Limits { connect, first_token, idle, total, drain } = drive.target.limits;
     let longest = if drive.target.streams() { connect + first_token.max(idle) } else { total };
     let limits = (drain, longest.min(total) + drive.stall_grace);
-    let feed = Feed::new(drive.journal.clone());
+    let mut feed = Feed::new(drive.journal.clone());
+    if is_late {
+        // Also where nothing was due before: the journal says when the client joined.
+        let (first, cause) = (RequestId(0), Cause::WorkerLate);
+        feed.note(JournalEntry::NotSent(NotSent { first, count: 0, cause, at: ready }))?;
+    }
     let mut watch = Watch::new(&conductor, drive.clock, &drive.control, turns, limits, feed);
     let reports = conducting.block_on(watch.until_all_reported(reports))?;
     for thread in threads {
@@ -152,6 +163,9 @@ async fn merged(mut dialled: mpsc::UnboundedReceiver<Dialling>) -> Option<Dialli
     }
     all
 }
+
+/// A client that is ready later than this has missed a part of the plan.
+const LATE_START: Duration = Duration::from_millis(100);
 
 type Prepared = (Runtime, Turn);
 
@@ -443,7 +457,7 @@ pub(crate) struct Driver {
     feed: Feed,
     loop_lag: LagHistogram,
     cpu: ThreadCpu,
-    histories: Histories,
+    histories: Contexts<Message>,
     /// Requests in a row that were given up for one reason: one fact, not one each.
     refused: Option<NotSent>,
     is_cut: bool,
@@ -483,8 +497,7 @@ impl Part {
         // Before connections take the last descriptors.
         let pacers = [Pacer::new(drive.clock)?, Pacer::new(drive.clock)?];
         if 0 < self.ahead {
-            let bytes = self.bodies.first_bytes;
-            let dialling = exchanges.dial_ahead(self.ahead, bytes, &drive.control).await;
+            let dialling = exchanges.dial_ahead(self.ahead, &drive.control).await;
             // A closed channel means that no driver is awaited.
             let _ = self.dialled.send(dialling);
         }
@@ -538,7 +551,7 @@ impl Driver {
             feed: Feed::new(drive.journal.clone()),
             loop_lag: LagHistogram::default(),
             cpu: ThreadCpu::default(),
-            histories: Histories::default(),
+            histories: Contexts::default(),
             refused: None,
             is_cut: false,
             drive,
@@ -581,7 +594,7 @@ impl Driver {
     fn start(&mut self, departure: Departure) -> Result<(), LoadError> {
         self.note_refused()?;
         let before = self.histories.before(&departure.request);
-        let Outgoing { body, model, sent_messages } = self.bodies.take(&departure.request, before);
+        let Outgoing { body, model, sent_messages } = self.bodies.take(&departure.request, &before);
         let flight = Rc::new(Flight::new(departure, model));
         self.feed.note(JournalEntry::Started(flight.started()))?;
         self.drive.progress.start();
@@ -684,14 +697,15 @@ impl Driver {
             return Ok(());
         };
         self.free_places.push(place);
-        let request = flight.request();
+        let request = *flight.request();
         match finished {
             Finished::Ended(record) => {
                 let ok = record.ending.outcome == Outcome::Ok;
                 let outputs = record.events.iter().filter(|event| Event::is_output(event)).count();
                 self.drive.progress.end(ok, outputs as u64);
                 let reason = abort_reason(&record).filter(|_| !self.is_cut);
-                self.histories.finished(&flight, ok.then_some(sent_messages));
+                let said = remembered(&flight, ok.then_some(sent_messages));
+                self.histories.finished(&request, said);
                 let ending = Reply { at: record.ending.at, ok };
                 self.conductor.ended(self.lane, &flight.departure, ending, reason);
                 self.feed.note(JournalEntry::Ended(record))?;
@@ -700,7 +714,7 @@ impl Driver {
                 self.drive.progress.end(false, 0);
                 let now = self.drive.clock.now();
                 let reason = Some(RunStop::ClientExhausted);
-                self.histories.finished(&flight, None);
+                self.histories.finished(&request, None);
                 let ending = Reply { at: now, ok: false };
                 self.conductor.ended(self.lane, &flight.departure, ending, reason);
                 let part = NotSent { first: request.id, count: 1, cause, at: now };
@@ -713,7 +727,12 @@ impl Driver {
 
     fn refuse(&mut self, id: RequestId, cause: Cause) -> Result<(), LoadError> {
         self.bodies.forget(id);
-        self.histories.forget(self.drive.plan.as_ref(), id);
+        // A load without sessions may be refused at a high rate.
+        if !self.histories.is_empty()
+            && let Some(request) = self.drive.plan.request(id)
+        {
+            self.histories.finished(&request, None);
+        }
         match &mut self.refused {
             Some(part) if part.first.0 + part.count == id.0 && part.cause == cause => {
                 part.count += 1;

@@ -2,15 +2,12 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
-use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{StatusCode, header};
-use http_body_util::BodyExt;
-use hyper::body::{Body as _, Incoming};
+use http::StatusCode;
 use inferometer_model::endpoint::Api;
 use inferometer_model::observations::{Connections, HttpVersion};
 use inferometer_model::outcome::{Cause, Ending, Outcome, Stage};
@@ -18,10 +15,11 @@ use inferometer_model::record::{ConnectionFacts, Finish, FinishReason, ResponseH
 use inferometer_model::{Clock, Moment, PlannedRequest, RequestRecord, StartedRequest};
 
 use crate::answer::{Answer, AnswerReader, Failure, Framing};
-use crate::connection::{Connection, Links, NotAnswered, Response, Writing, dial, http_failure};
+use crate::connection::{Connection, Links, NotAnswered, dial};
 use crate::dialect::openai::error_body_text;
 use crate::dispatcher::{Departure, SlotId};
 use crate::drive::Finished;
+use crate::http1::Head;
 use crate::limits::{RequestState, before};
 use crate::socket::{DriverClock, Wire};
 use crate::target::{RequestTemplate, Target};
@@ -83,7 +81,7 @@ impl Exchanges {
     }
 
     pub(crate) fn put_back(&self, connection: Box<Connection>, slot: Option<SlotId>) {
-        if self.target.http == HttpVersion::Http2 {
+        if !connection.is_kept() {
             return;
         }
         match (self.target.connections, slot) {
@@ -130,7 +128,7 @@ impl Exchanges {
         }
         let pooled = self.pool.borrow_mut().pop();
         let Some(mut connection) = pooled else { return false };
-        before(clock, clock.now() + length, connection.pump.closed()).await.is_none()
+        before(clock, clock.now() + length, connection.closed()).await.is_none()
     }
 
     /// A failure may still leave the connection fit for use.
@@ -140,18 +138,18 @@ impl Exchanges {
         body: Bytes,
     ) -> Result<(Box<Connection>, Option<Failure>), Failure> {
         // What seldom happens is boxed: every request's task has room for it otherwise.
-        let (mut connection, head) = match self.target.http {
+        let (mut connection, answered) = match self.target.http {
             HttpVersion::Http1 => {
                 let mut connection = match self.open_connection(flight.departure.slot) {
                     Some(connection) => connection,
-                    None => Box::pin(self.dial(&flight.stage, body.len())).await?,
+                    None => Box::pin(self.dial(&flight.stage)).await?,
                 };
                 flight.facts.set(Some(connection.facts()));
-                let request = self.template.request(body, flight.request().id);
+                let room = self.clock.leaving_room();
+                let head = self.template.written(room, flight.request().id, body.len());
                 flight.departs_over(&connection.wire);
-                let answer = connection.send(request).await;
-                match answer.map(|answer| AnswerHead::read(answer, &self.target)) {
-                    Ok(head) => (connection, head),
+                match connection.send(head, body).await {
+                    Ok(answered) => (connection, answered),
                     Err(not_answered) => {
                         return Err(self.failure(flight, &connection, not_answered));
                     }
@@ -159,19 +157,21 @@ impl Exchanges {
             }
             HttpVersion::Http2 => Box::pin(self.send_shared(flight, body)).await?,
         };
-        let AnswerHead { status, framing, mut body } = head;
+        let status = answered.status;
         let read = connection.wire.current_read();
         let head = ResponseHead { status: status.as_u16(), read, streamed: false };
         flight.head.set(Some(head));
         flight.stage.set(Stage::FirstToken);
         if !status.is_success() {
-            let failure = Box::pin(self.error_answer(&mut connection, status, body)).await;
+            let failure = Box::pin(self.error_answer(&mut connection, status)).await;
             return Ok((connection, Some(failure)));
         }
+        let framing = framing(&answered, self.target.api, self.target.streams());
+        drop(answered);
         let framing = match framing {
             Ok(framing) => framing,
             Err(failure) => {
-                return Err(Box::pin(self.with_title(&mut connection, body, failure)).await);
+                return Err(Box::pin(self.with_title(&mut connection, failure)).await);
             }
         };
         let streamed = framing != Framing::Whole;
@@ -180,7 +180,7 @@ impl Exchanges {
         let keeps_text = flight.request().continues;
         let reader = if keeps_text { reader.keeping_text() } else { reader };
         *flight.reader.borrow_mut() = Some(reader);
-        self.read_body(&mut connection, &mut body, flight).await?;
+        self.read_body(&mut connection, flight).await?;
         flight.stage.set(Stage::End);
         Ok((connection, None))
     }
@@ -192,7 +192,7 @@ impl Exchanges {
         &self,
         flight: &Flight,
         body: Bytes,
-    ) -> Result<(Box<Connection>, AnswerHead), Failure> {
+    ) -> Result<(Box<Connection>, Head), Failure> {
         let mut request = self.template.request(body, flight.request().id);
         let mut connections_left = 2;
         loop {
@@ -200,10 +200,8 @@ impl Exchanges {
             flight.facts.set(Some(connection.facts()));
             connections_left -= 1;
             flight.departs_over(&connection.wire);
-            match connection.send(request).await {
-                Ok(answer) => {
-                    return Ok((connection, AnswerHead::read(answer, &self.target)));
-                }
+            match connection.send_shared(request).await {
+                Ok(answered) => return Ok((connection, answered)),
                 Err(NotAnswered::Unsent(unsent)) if 0 < connections_left => request = *unsent,
                 Err(not_answered) => return Err(self.failure(flight, &connection, not_answered)),
             }
@@ -212,59 +210,41 @@ impl Exchanges {
 
     fn failure(&self, flight: &Flight, connection: &Connection, why: NotAnswered) -> Failure {
         let was_closed = flight.is_stale(connection, self.clock.system.now());
-        why.failure(Stage::Headers, was_closed)
+        why.failure(was_closed)
     }
 
-    async fn read_body(
-        &self,
-        connection: &mut Connection,
-        body: &mut Incoming,
-        flight: &Flight,
-    ) -> Result<(), Failure> {
-        while let Some(frame) = connection.pump.with(pin!(body.frame())).await {
-            let frame = frame.map_err(|error| http_failure(&error, flight.stage.get(), false))?;
-            let Some(bytes) = frame.data_ref() else { continue };
-            connection.handed(bytes);
+    async fn read_body(&self, connection: &mut Connection, flight: &Flight) -> Result<(), Failure> {
+        let on_part = |wire: &Wire, bytes: &[u8]| {
             let mut reader = flight.reader.borrow_mut();
-            let Some(reader) = reader.as_mut() else { continue };
-            reader.push(bytes, connection.wire.current_read())?;
+            let Some(reader) = reader.as_mut() else { return Ok(()) };
+            reader.push(bytes, wire.current_read())?;
             if reader.has_output() {
                 flight.stage.set(Stage::Stream);
-                self.note_output(connection);
+                self.note_output(wire);
             }
-        }
-        // hyper takes a stream that the server gave up without an error for one that ended.
-        if self.target.http == HttpVersion::Http2 && !body.is_end_stream() {
-            return Err(if connection.is_going_away().await {
-                Failure::new(Outcome::TransportError, Cause::GoAway)
-            } else {
-                Failure::new(Outcome::Truncated, Cause::NoFinalChunk)
-            });
-        }
+            Ok(())
+        };
+        connection.read_body(on_part).await?;
+        let wire = &connection.wire;
         let mut reader = flight.reader.borrow_mut();
         let Some(reader) = reader.as_mut() else { return Ok(()) };
-        reader.end(connection.wire.current_read())?;
+        reader.end(wire.current_read())?;
         if reader.has_output() {
-            self.note_output(connection);
+            self.note_output(wire);
         }
         Ok(())
     }
 
     /// Output is a sign of life. The turn's own moment would not do: a driver that always has
     /// something to do never begins a new turn.
-    fn note_output(&self, connection: &Connection) {
-        if let Some(at) = connection.wire.last_read() {
+    fn note_output(&self, wire: &Wire) {
+        if let Some(at) = wire.last_read() {
             self.clock.turn.output_came(at);
         }
     }
 
-    pub(crate) async fn dial(
-        &self,
-        stage: &Cell<Stage>,
-        body_bytes: usize,
-    ) -> Result<Box<Connection>, Failure> {
-        let (ordinal, writing) = (self.next_ordinal(), Writing::new(body_bytes));
-        dial(&self.target, &self.clock, ordinal, stage, writing).await
+    pub(crate) async fn dial(&self, stage: &Cell<Stage>) -> Result<Box<Connection>, Failure> {
+        dial(&self.target, &self.clock, self.next_ordinal(), stage).await
     }
 
     fn next_ordinal(&self) -> u32 {
@@ -305,12 +285,7 @@ impl Exchanges {
     }
 
     /// An error status is an answer too: its words are kept.
-    async fn error_answer(
-        &self,
-        connection: &mut Connection,
-        status: StatusCode,
-        body: Incoming,
-    ) -> Failure {
+    async fn error_answer(&self, connection: &mut Connection, status: StatusCode) -> Failure {
         let (outcome, cause) = match status {
             StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => {
                 (Outcome::Rejected, None)
@@ -318,20 +293,15 @@ impl Exchanges {
             status if status.is_redirection() => (Outcome::HttpError, Some(Cause::Redirect)),
             _ => (Outcome::HttpError, None),
         };
-        let text = error_body_text(&self.beginning(connection, body).await);
+        let text = error_body_text(&self.beginning(connection).await);
         let message =
             if text.is_empty() { status.to_string() } else { format!("{status}: {text}") };
         Failure { outcome, cause, message: Some(message) }
     }
 
     /// The title of a page that came instead of an answer often explains it.
-    async fn with_title(
-        &self,
-        connection: &mut Connection,
-        body: Incoming,
-        failure: Failure,
-    ) -> Failure {
-        let page = self.beginning(connection, body).await;
+    async fn with_title(&self, connection: &mut Connection, failure: Failure) -> Failure {
+        let page = self.beginning(connection).await;
         let page = String::from_utf8_lossy(&page);
         let title = title(&page);
         let message = failure.message.map(|message| match title {
@@ -342,58 +312,34 @@ impl Exchanges {
     }
 
     /// What comes of a body within a short time, bounded.
-    async fn beginning(&self, connection: &mut Connection, mut body: Incoming) -> Vec<u8> {
+    async fn beginning(&self, connection: &mut Connection) -> Vec<u8> {
         let mut bytes = Vec::new();
         let clock = self.clock.system;
-        let reading = async {
-            while bytes.len() < ERROR_BODY_BYTES_READ
-                && let Some(Ok(frame)) = connection.pump.with(pin!(body.frame())).await
-            {
-                bytes.extend_from_slice(frame.data_ref().map_or(&[], |data| data));
-            }
-        };
+        let reading = connection.read_body(|_, part| {
+            bytes.extend_from_slice(part);
+            let is_enough = ERROR_BODY_BYTES_READ <= bytes.len();
+            let enough = Failure::new(Outcome::HttpError, Cause::BodyTooLarge);
+            if is_enough { Err(enough) } else { Ok(()) }
+        });
         before(clock, clock.now() + ERROR_BODY_WAIT, reading).await;
         bytes.truncate(ERROR_BODY_BYTES_READ);
         bytes
     }
 }
 
-/// The head of an answer, as far as it matters, and what follows it.
-pub(crate) struct AnswerHead {
-    pub(crate) status: StatusCode,
-    pub(crate) framing: Result<Framing, Failure>,
-    pub(crate) body: Incoming,
-}
-
-impl AnswerHead {
-    pub(crate) fn read(response: Response, target: &Target) -> Self {
-        let framing = framing(&response, target.api, target.streams());
-        Self { status: response.status(), framing, body: response.into_body() }
-    }
-}
-
 /// How to read a successful answer, or why not to.
-fn framing(response: &Response, api: Api, streaming: bool) -> Result<Framing, Failure> {
-    let text = |name| response.headers().get(name).and_then(|value| value.to_str().ok());
-    if response.status() == StatusCode::NO_CONTENT {
-        let (cause, status) = (Cause::UnexpectedAnswer, response.status().to_string());
-        return Err(Failure::with_message(Outcome::ProtocolError, cause, status));
+fn framing(answered: &Head, api: Api, streaming: bool) -> Result<Framing, Failure> {
+    let (outcome, status) = (Outcome::ProtocolError, answered.status);
+    if status == StatusCode::NO_CONTENT {
+        return Err(Failure::with_message(outcome, Cause::UnexpectedAnswer, status.to_string()));
     }
-    for (name, plain) in
-        [(header::CONTENT_ENCODING, "identity"), (header::TRANSFER_ENCODING, "chunked")]
-    {
-        let codings = text(name).unwrap_or_default().split(',').map(str::trim);
-        let mut codings = codings.filter(|coding| !coding.is_empty());
-        if let Some(coding) = codings.find(|coding| !coding.eq_ignore_ascii_case(plain)) {
-            let cause = Cause::ContentEncoding;
-            return Err(Failure::with_message(Outcome::ProtocolError, cause, coding));
-        }
+    if let Some(coding) = &answered.foreign_coding {
+        return Err(Failure::with_message(outcome, Cause::ContentEncoding, coding));
     }
-    let content_type = text(header::CONTENT_TYPE).unwrap_or_default();
+    let content_type = answered.content_type.as_deref().unwrap_or_default();
     let essence = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    framing_of(&essence, api, streaming).ok_or_else(|| {
-        Failure::with_message(Outcome::ProtocolError, Cause::ContentType, content_type)
-    })
+    framing_of(&essence, api, streaming)
+        .ok_or_else(|| Failure::with_message(outcome, Cause::ContentType, content_type))
 }
 
 /// The framing that a content type means, if it means one that the API has. Some proxies call
@@ -503,7 +449,7 @@ impl Flight {
     ) -> RequestRecord {
         let wire = self.wire.take();
         let answer = self.reader.take().map(AnswerReader::into_answer);
-        let Answer { events, comments, usage, finishes, done, model, texts } =
+        let Answer { events, comments, usage, server, finishes, done, model, texts } =
             answer.unwrap_or_default();
         if let Some(first) = texts.first() {
             *self.reply.borrow_mut() = String::from_utf8_lossy(&first.content).into_owned();
@@ -531,8 +477,12 @@ impl Flight {
             | FinishReason::ToolCalls
             | FinishReason::ContentFilter => finish,
         };
+        let sent = wire.as_ref().and_then(Wire::sent);
+        let elapsed = sent.and_then(|sent| ending.at.since(sent)).unwrap_or_default();
+        let output_tokens = usage.and_then(|usage| usage.completion_tokens);
         RequestRecord {
-            sent: wire.as_ref().and_then(Wire::sent),
+            sent,
+            server: server.map(|report| Box::new(report.checked(elapsed, output_tokens))),
             connection: self.facts.get(),
             head: self.head.get(),
             reads: wire.as_ref().map(Wire::take_reads).unwrap_or_default(),

@@ -3,29 +3,28 @@
 use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::io;
-use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http_body_util::BodyExt;
 use inferometer_model::fetch::{Fetch, FetchError, FetchReply, FetchRequest, Post, PostRequest};
 use inferometer_model::observations::{Connections, HttpVersion};
-use inferometer_model::outcome::{Outcome, Stage};
+use inferometer_model::outcome::{Cause, Outcome, Stage};
 use inferometer_model::{Clock, Content, PlannedRequest, Release, RequestId, RequestRecord};
 use tokio::task::LocalSet;
 
 use crate::answer::Failure;
 use crate::bodies::body;
 use crate::clock::SystemClock;
-use crate::connection::{Links, Writing, dial};
+use crate::connection::{Links, dial};
 use crate::dispatcher::Departure;
 use crate::drive::LoadError;
 use crate::drive::{Finished, runtime};
 use crate::exchange::Exchanges;
 use crate::exchange::Flight;
+use crate::http1::{Head, whole_head};
 use crate::limits::{Deadline, before};
 use crate::socket::{DriverClock, Turn};
 use crate::target::Target;
@@ -51,32 +50,30 @@ impl HttpFetch {
         let stage = Cell::new(Stage::Connect);
         let links = Links::default();
         let mut connection = match self.target.http {
-            HttpVersion::Http1 => {
-                dial(&self.target, &self.clock, ordinal, &stage, Writing::Joined).await?
-            }
+            HttpVersion::Http1 => dial(&self.target, &self.clock, ordinal, &stage).await?,
             HttpVersion::Http2 => links.dial(&self.target, &self.clock, ordinal, &stage).await?,
         };
         let path = self.target.base.path(sending.path);
         let body = Bytes::copy_from_slice(sending.json.as_bytes());
-        let wire_request = self.target.plain_request(sending.method, &path, body);
-        let response = connection
-            .send(wire_request)
-            .await
-            .map_err(|not_answered| not_answered.failure(Stage::Headers, false))?;
-        let status = response.status().as_u16();
-        let content_type = response
-            .headers()
-            .get(http::header::CONTENT_TYPE)
-            .and_then(|value| value.to_str().ok())
-            .map(str::to_owned);
-        let limited = http_body_util::Limited::new(response.into_body(), sending.body_limit);
-        let body =
-            connection.pump.with(pin!(limited.collect())).await.map_err(|error| Failure {
-                outcome: Outcome::ProtocolError,
-                cause: None,
-                message: Some(error.to_string()),
-            })?;
-        Ok(FetchReply { status, content_type, body: body.to_bytes().to_vec() })
+        let request = self.target.plain_request(sending.method, &path, body.clone());
+        let answered = match self.target.http {
+            HttpVersion::Http1 => connection.send(whole_head(request, body.len()), body).await,
+            HttpVersion::Http2 => connection.send_shared(request).await,
+        };
+        let Head { status, content_type, .. } =
+            answered.map_err(|not_answered| not_answered.failure(false))?;
+        let mut body = Vec::new();
+        let read = connection.read_body(|_, part| {
+            if sending.body_limit < body.len() + part.len() {
+                let words = format!("the answer is longer than {} bytes", sending.body_limit);
+                let (outcome, cause) = (Outcome::ProtocolError, Cause::BodyTooLarge);
+                return Err(Failure::with_message(outcome, cause, words));
+            }
+            body.extend_from_slice(part);
+            Ok(())
+        });
+        read.await.map_err(|failure| Failure { outcome: Outcome::ProtocolError, ..failure })?;
+        Ok(FetchReply { status: status.as_u16(), content_type, body })
     }
 }
 

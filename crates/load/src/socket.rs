@@ -1,5 +1,5 @@
-//! A TCP socket whose reads carry the kernel's receive stamps, and the notes that it takes while
-//! hyper reads and writes through it.
+//! A TCP socket whose reads carry the kernel's receive stamps, and the notes that it takes of what is read and written
+//! through it.
 
 use std::cell::{Cell, RefCell, RefMut};
 use std::io::{self, IoSlice};
@@ -34,11 +34,10 @@ impl StampedSocket {
         Ok(Self { tcp, wire, control: platform::control_room(), stamped })
     }
 
-    /// One read, into the driver's own room and from there to `buffer`: what comes is mostly
-    /// short, and cheaper to copy than the whole buffer is to wipe.
-    fn receive(&mut self, buffer: &mut ReadBuf<'_>) -> io::Result<()> {
-        let mut room = self.wire.room();
-        let length = room.len().min(buffer.remaining());
+    /// One read of at most so many bytes, into the driver's own room.
+    fn receive(&mut self, most: usize) -> io::Result<usize> {
+        let mut room = self.wire.clock.room.borrow_mut();
+        let length = room.len().min(most);
         let control = self.stamped.then_some(self.control.as_mut_slice());
         let mut received = None;
         let result = self.tcp.try_io(Interest::READABLE, || {
@@ -47,14 +46,31 @@ impl StampedSocket {
             received = Some((read, drained));
             // An emptied socket will be announced anew. To ask it again would be one more system
             // call, only to hear that there is nothing.
-            if drained { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(()) }
+            if drained { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(0) }
         });
         let Some((read, drained)) = received else { return result };
         if 0 < read.bytes {
             self.wire.read(read.bytes, drained, read.stamp_realtime_ns);
-            buffer.put_slice(&room[..read.bytes]);
         }
-        Ok(())
+        Ok(read.bytes)
+    }
+
+    /// One read, which is lent to `take`; nothing is the end.
+    pub(crate) fn poll_take<T>(
+        &mut self,
+        cx: &mut Context<'_>,
+        most: usize,
+        take: impl FnOnce(&[u8]) -> T,
+    ) -> Poll<io::Result<T>> {
+        loop {
+            ready!(self.tcp.poll_read_ready(cx))?;
+            match self.receive(most) {
+                Ok(bytes) => return Poll::Ready(Ok(take(&self.wire.clock.room.borrow()[..bytes]))),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Poll::Ready(Err(error)),
+            }
+        }
     }
 }
 
@@ -64,19 +80,11 @@ impl AsyncRead for StampedSocket {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let this = self.get_mut();
         if buffer.remaining() == 0 {
             return Poll::Ready(Ok(()));
         }
-        loop {
-            ready!(this.tcp.poll_read_ready(cx))?;
-            match this.receive(buffer) {
-                Ok(()) => return Poll::Ready(Ok(())),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Poll::Ready(Err(error)),
-            }
-        }
+        // What comes is mostly short, and cheaper to copy than the whole buffer is to wipe.
+        self.get_mut().poll_take(cx, buffer.remaining(), |bytes| buffer.put_slice(bytes))
     }
 }
 
@@ -129,7 +137,7 @@ fn left_to_reading(written: Poll<io::Result<usize>>, length: usize) -> Poll<io::
 ///
 /// A loop that wakes in time has lost nothing: the first bytes woke it. A process that was stopped
 /// or not scheduled wakes late, and everything since it went to wait may have lain unread. A
-/// regular tick tells the two apart: when its moment is long past, the loop is late.
+/// regular tick distinguishes the two: when its moment is long past, the loop is late.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Turn(Arc<TurnMoments>);
 
@@ -202,17 +210,35 @@ pub(crate) struct DriverClock {
     pub(crate) turn: Turn,
     /// Where reads land before they are handed on: one room for all sockets of a driver, and no
     /// byte of it has to be wiped before each read.
-    pub(crate) room: RefCell<Vec<u8>>,
+    room: RefCell<Vec<u8>>,
+    /// The same for what TLS has opened.
+    opened_room: RefCell<Vec<u8>>,
+    /// Where requests are written before they leave.
+    leaving_room: RefCell<Vec<u8>>,
 }
 
-/// As much as hyper asks for at its largest.
 const ROOM_BYTES: usize = 512 << 10;
+/// TLS opens one record at a time.
+const OPENED_ROOM_BYTES: usize = 16 << 10;
+/// A longer room is given back: few requests need one.
+const LEAVING_ROOM_BYTES: usize = 16 << 10;
 
 impl DriverClock {
     pub(crate) fn new(system: SystemClock, turn: Turn) -> Self {
         platform::switch_stamps_on();
-        let room = RefCell::new(vec![0; ROOM_BYTES]);
-        Self { system, mapper: StampMapper::new(system), turn, room }
+        Self {
+            system,
+            mapper: StampMapper::new(system),
+            turn,
+            room: RefCell::new(vec![0; ROOM_BYTES]),
+            opened_room: RefCell::new(vec![0; OPENED_ROOM_BYTES]),
+            leaving_room: RefCell::default(),
+        }
+    }
+
+    /// Room for a request, which is put back when it has left.
+    pub(crate) fn leaving_room(&self) -> Vec<u8> {
+        self.leaving_room.take()
     }
 }
 
@@ -299,8 +325,15 @@ impl Wire {
         self.notes.reads.borrow_mut().push(read);
     }
 
-    pub(crate) fn room(&self) -> RefMut<'_, Vec<u8>> {
-        self.clock.room.borrow_mut()
+    pub(crate) fn opened_room(&self) -> RefMut<'_, Vec<u8>> {
+        self.clock.opened_room.borrow_mut()
+    }
+
+    pub(crate) fn put_back_room(&self, mut room: Vec<u8>) {
+        if room.capacity() <= LEAVING_ROOM_BYTES {
+            room.clear();
+            self.clock.leaving_room.replace(room);
+        }
     }
 
     pub(crate) fn sent(&self) -> Option<Moment> {
@@ -312,10 +345,8 @@ impl Wire {
         self.notes.last_read.get()
     }
 
-    /// Index of the read whose bytes are being handed out now.
-    ///
-    /// hyper holds at most one read's bytes of a body at a time: it reads again only when its
-    /// buffer is empty and the frame before has been taken, so the latest read is the right one.
+    /// Index of the read whose bytes are being handed out now: a body is read on only when all of the read before
+    /// has been taken, so the latest is the right one.
     pub(crate) fn current_read(&self) -> u32 {
         let count = self.notes.reads.borrow().len();
         u32::try_from(count.saturating_sub(1)).unwrap_or(u32::MAX)

@@ -74,7 +74,13 @@ impl SseDecoder {
             self.after_cr = false;
             rest = rest.strip_prefix(b"\n").unwrap_or(rest);
         }
-        while let Some(end) = memchr2(b'\n', b'\r', rest) {
+        loop {
+            if let Some((data, after)) = self.whole_event(rest) {
+                on_event(SseEvent { name: b"", data });
+                rest = after;
+                continue;
+            }
+            let Some(end) = memchr2(b'\n', b'\r', rest) else { break };
             let (line, terminator) = rest.split_at(end);
             rest = if terminator.starts_with(b"\r\n") {
                 &terminator[2..]
@@ -88,6 +94,21 @@ impl SseDecoder {
         self.check_line(rest.len())?;
         self.line.extend_from_slice(rest);
         Ok(())
+    }
+
+    /// The data of an event of one line that lies whole at the beginning of these bytes, as nearly all do, and what
+    /// comes after it.
+    fn whole_event<'a>(&self, bytes: &'a [u8]) -> Option<(&'a [u8], &'a [u8])> {
+        let is_between = self.past_first_line && !self.has_data && !self.after_cr;
+        if !is_between || !self.line.is_empty() || !self.name.is_empty() {
+            return None;
+        }
+        let value = bytes.strip_prefix(b"data:")?;
+        let (value, end) = value.split_at(memchr2(b'\n', b'\r', value)?);
+        let after = end.strip_prefix(b"\n\n").or_else(|| end.strip_prefix(b"\r\n\r\n"))?;
+        let length = b"data:".len() + value.len();
+        let is_bounded = length <= self.bounds.line_bytes.min(self.bounds.event_bytes);
+        is_bounded.then_some((value.strip_prefix(b" ").unwrap_or(value), after))
     }
 
     fn check_line(&self, more: usize) -> Result<(), SseError> {

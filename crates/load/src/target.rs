@@ -1,6 +1,6 @@
 //! The server as the driver sees it: one address, one endpoint, the same headers every time.
 
-use std::fmt::Write as _;
+use std::io::Write as _;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -19,6 +19,7 @@ use serde_json::{Map, Value};
 use tokio_rustls::TlsConnector;
 
 use crate::dialect::Dialect;
+use crate::http1::head;
 
 #[derive(Clone)]
 pub struct Target {
@@ -122,6 +123,8 @@ pub(crate) struct RequestTemplate {
     uri: http::Uri,
     headers: HeaderMap,
     request_id_prefix: String,
+    /// For HTTP/1.1: all of the head before the number in its name.
+    head: Vec<u8>,
 }
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -132,15 +135,21 @@ impl RequestTemplate {
         *request.method_mut() = http::Method::POST;
         *request.uri_mut() = self.uri.clone();
         let mut headers = self.headers.clone();
-        // Exactly as long as it gets: a longer one is copied once more.
-        let digits = id.0.checked_ilog10().map_or(1, |digits| digits as usize + 1);
-        let mut name = String::with_capacity(self.request_id_prefix.len() + 1 + digits);
-        let _ = write!(name, "{}-{id}", self.request_id_prefix);
+        let name = format!("{}-{id}", self.request_id_prefix);
         if let Ok(value) = HeaderValue::from_maybe_shared(Bytes::from(name)) {
             headers.insert(REQUEST_ID, value);
         }
         *request.headers_mut() = headers;
         request
+    }
+
+    /// The head for a body of so many bytes, as HTTP/1.1 writes it.
+    pub(crate) fn written(&self, room: Vec<u8>, id: RequestId, body_bytes: usize) -> Vec<u8> {
+        let mut head = room;
+        head.extend_from_slice(&self.head);
+        // To write into memory cannot fail.
+        let _ = write!(head, "{id}\r\ncontent-length: {body_bytes}\r\n\r\n");
+        head
     }
 }
 
@@ -163,11 +172,13 @@ impl Target {
         }
         // Room for the name of each request, so that the copies need not grow.
         parts.headers.insert(REQUEST_ID, HeaderValue::from_static(""));
-        RequestTemplate {
-            uri: parts.uri,
-            headers: parts.headers,
-            request_id_prefix: self.request_id_prefix.clone(),
-        }
+        // Without one that a header can carry, requests are named by their numbers alone.
+        let is_legal = |prefix: &String| HeaderValue::try_from(prefix).is_ok();
+        let request_id_prefix = Some(self.request_id_prefix.clone()).filter(is_legal);
+        let request_id_prefix = request_id_prefix.unwrap_or_default();
+        let mut head = head(&parts, Some(&REQUEST_ID));
+        head.extend_from_slice(format!("{REQUEST_ID}: {request_id_prefix}-").as_bytes());
+        RequestTemplate { uri: parts.uri, headers: parts.headers, request_id_prefix, head }
     }
 
     pub(crate) fn plain_request(

@@ -139,6 +139,7 @@ fn further_fields_go_where_the_server_looks_for_them() {
 #[test]
 fn conversations_take_the_form_of_their_api() {
     let (content, history) = conversation();
+    let history: Vec<&Message> = history.iter().collect();
     let with = |api| parsed(&BodyRecipe { content: &content, history: &history, ..recipe(api) });
 
     let input = |role: &str, text: &str| {
@@ -200,6 +201,7 @@ fn a_turn_is_sent_again_as_it_was_sent_first() {
     ] {
         let first = parsed(&BodyRecipe { content: &content, ..recipe(api) });
         let history = messages(api, &content);
+        let history: Vec<&Message> = history.iter().collect();
         let then = parsed(&BodyRecipe { content: &next, history: &history, ..recipe(api) });
         let (first, then) = (first[field].as_array().unwrap(), then[field].as_array().unwrap());
         assert!(then.starts_with(first), "{api}: {then:?}");

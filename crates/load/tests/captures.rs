@@ -7,6 +7,7 @@ use crate::support;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use inferometer_load::answer::{AnswerReader, Framing};
 use inferometer_load::{SystemClock, probe};
@@ -156,6 +157,40 @@ fn real_streams_decode_to_their_text() {
             }
         }
     }
+}
+
+/// llama.cpp sends its times and what came from its cache; the raw text is the other reader.
+#[test]
+fn the_times_of_real_answers_are_those_in_their_text() {
+    let mut found = 0;
+    for (name, raw, expected) in captures().into_iter().filter(|(_, _, e)| e.status == 200) {
+        let body = dechunked(&raw);
+        let framing = if expected.stream { Framing::EventStream } else { Framing::Whole };
+        let mut reader = AnswerReader::new(api(&expected), framing);
+        let _ = reader.push(&body, 0).and_then(|()| reader.end(0));
+        let answer = reader.into_answer();
+        let text = String::from_utf8_lossy(&body).into_owned();
+        let stated = |key: &str| {
+            let rest = text.rsplit_once(&format!("\"{key}\":"))?.1;
+            let end = rest.find([',', '}'])?;
+            rest[..end].parse::<f64>().ok()
+        };
+        let ms = |time: Option<Duration>| time.map(|time| time.as_secs_f64() * 1e3);
+        let report = answer.server.unwrap_or_default();
+        let near = |one: Option<f64>, other: Option<f64>| match (one, other) {
+            (Some(one), Some(other)) => (one - other).abs() < 1e-6,
+            (one, other) => one == other,
+        };
+        assert!(near(ms(report.prefill), stated("prompt_ms")), "{name}: {report:?}");
+        assert!(near(ms(report.decode), stated("predicted_ms")), "{name}: {report:?}");
+        assert_eq!((report.queue, report.dropped), (None, 0), "{name}");
+        if let Some(cached) = stated("cache_n") {
+            found += 1;
+            let usage = answer.usage.and_then(|usage| usage.cached_tokens);
+            assert!(near(usage.map(|tokens| tokens as f64), Some(cached)), "{name}");
+        }
+    }
+    assert!(3 <= found, "captures with times are there");
 }
 
 /// The body after the headers, without chunk framing if it has any.

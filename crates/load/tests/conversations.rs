@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use inferometer_model::endpoint::Api;
 use inferometer_model::plan::Bounds;
+use inferometer_model::record::SessionPlace;
 use inferometer_model::{
     Content, Message, Outcome, Plan, PlannedRequest, Prompt, Release, RequestId,
 };
@@ -45,7 +46,13 @@ impl Plan for Talks {
             _ => Release::After { previous: RequestId(id.0 - 1), think },
         };
         let continues = u64::from(turn) + 1 < TURNS;
-        let request = PlannedRequest { turn, continues, ..PlannedRequest::alone(id, release) };
+        let session = SessionPlace {
+            requests: u16::try_from(TURNS).unwrap(),
+            context: turn.checked_sub(1),
+            ..SessionPlace::default()
+        };
+        let alone = PlannedRequest::alone(id, release);
+        let request = PlannedRequest { turn, continues, session, ..alone };
         (id.0 < TURNS * self.conversations).then_some(request)
     }
 

@@ -325,6 +325,7 @@ fn a_stop_is_heard_while_a_server_does_not_answer() {
     let clock = SystemClock::new();
     let limits = Limits { connect: Duration::from_mins(1), ..Limits::default() };
     let ending = drive(Drive {
+        start_at: None,
         plan: Arc::new(Closed { requests: 10, slots: 10 }),
         target: target_with(address, Api::Chat, true, limits),
         clock,

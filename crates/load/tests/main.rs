@@ -11,6 +11,7 @@ mod drivers;
 mod faults;
 mod http2;
 mod seeds;
+mod session_graphs;
 mod sums;
 mod support;
 mod watchdog;

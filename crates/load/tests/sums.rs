@@ -44,7 +44,10 @@ impl Plan for Listed {
         let position = usize::try_from(id.0).unwrap();
         let endless = self.release_before.is_some();
         let release = self.releases.get(position).or(self.releases.last().filter(|_| endless))?;
-        Some(PlannedRequest { think: self.think, ..PlannedRequest::alone(id, *release) })
+        let follows = |release: &&Release| matches!(release, Release::After { .. });
+        let upto = self.releases.iter().take(position + 1).rev();
+        let turn = u16::try_from(upto.take_while(follows).count()).unwrap();
+        Some(PlannedRequest { think: self.think, turn, ..PlannedRequest::alone(id, *release) })
     }
 
     fn content(&self, _: &PlannedRequest) -> Content {
@@ -270,6 +273,7 @@ proptest! {
         let (journal, entries) = sync_channel(4);
         let control = Control::default();
         let run = Drive {
+            start_at: None,
             plan: Arc::new(plan),
             target: target_with(server.address, Api::Chat, true, limits),
             clock: SystemClock::new(),
@@ -336,6 +340,7 @@ fn stopped_before_it_began(stop: fn(&Control), expected: RunStop) {
     let control = Control::default();
     stop(&control);
     let run = Drive {
+        start_at: None,
         plan: Arc::new(plan),
         target: target_with(server.address, Api::Chat, true, Limits::default()),
         clock: SystemClock::new(),

@@ -6,15 +6,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use inferometer_model::endpoint::Api;
 use inferometer_model::{Content, Message, Prompt};
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::{BodyRecipe, Dialect};
 
 /// A member's value. Texts are borrowed, because prompts can be long.
-#[derive(Serialize)]
-#[serde(untagged)]
 pub(super) enum Field<'a> {
     /// The member is left out.
     Absent,
@@ -25,7 +23,7 @@ pub(super) enum Field<'a> {
     Messages(Vec<Cow<'a, Message>>),
     List(Vec<Field<'a>>),
     Values(Vec<Value>),
-    Object(#[serde(serialize_with = "write_object")] Vec<(&'static str, Field<'a>)>),
+    Object(Vec<(&'static str, Field<'a>)>),
 }
 
 impl<'a> Field<'a> {
@@ -43,12 +41,81 @@ impl<'a> Field<'a> {
     }
 }
 
-fn write_object<S: Serializer>(
-    members: &[(&'static str, Field<'_>)],
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    let present = members.iter().filter(|(_, value)| !matches!(value, Field::Absent));
-    serializer.collect_map(present.map(|(name, value)| (name, value)))
+/// The JSON of an object.
+fn object(members: Vec<(&'static str, Field<'_>)>) -> Vec<u8> {
+    let mut json = Vec::new();
+    write_field(&mut json, &Field::Object(members));
+    json
+}
+
+fn write_field(json: &mut Vec<u8>, field: &Field<'_>) {
+    match field {
+        Field::Absent => json.extend_from_slice(b"null"),
+        Field::Text(text) => write_text(json, text),
+        Field::Count(count) => write_value(json, count),
+        Field::Flag(flag) => write_value(json, flag),
+        Field::Json(raw) => json.extend_from_slice(raw.get().as_bytes()),
+        Field::Values(values) => write_value(json, values),
+        Field::List(fields) => write_joined(json, *b"[]", fields, write_field),
+        Field::Messages(messages) => write_joined(json, *b"[]", messages, |json, message| {
+            write_joined(json, *b"{}", &message.0, |json, (name, value)| {
+                write_text(json, name);
+                json.push(b':');
+                match value {
+                    Value::String(text) => write_text(json, text),
+                    value @ (Value::Null
+                    | Value::Bool(_)
+                    | Value::Number(_)
+                    | Value::Array(_)
+                    | Value::Object(_)) => write_value(json, value),
+                }
+            });
+        }),
+        Field::Object(members) => {
+            let present = members.iter().filter(|(_, value)| !matches!(value, Field::Absent));
+            write_joined(json, *b"{}", present, |json, (name, value)| {
+                write_text(json, name);
+                json.push(b':');
+                write_field(json, value);
+            });
+        }
+    }
+}
+
+/// Items between brackets, with commas.
+fn write_joined<T>(
+    json: &mut Vec<u8>,
+    [open, close]: [u8; 2],
+    items: impl IntoIterator<Item = T>,
+    mut write: impl FnMut(&mut Vec<u8>, T),
+) {
+    json.push(open);
+    for (place, item) in items.into_iter().enumerate() {
+        if 0 < place {
+            json.push(b',');
+        }
+        write(json, item);
+    }
+    json.push(close);
+}
+
+/// A text that needs no escapes, as nearly every prompt, is copied and not walked through letter by
+/// letter.
+fn write_text(json: &mut Vec<u8>, text: &str) {
+    // Without an early end the compiler looks at many bytes at once.
+    let needs_escape = |byte| u8::from(matches!(byte, 0..b' ' | b'"' | b'\\'));
+    if text.bytes().fold(0, |found, byte| found | needs_escape(byte)) != 0 {
+        return write_value(json, text);
+    }
+    json.reserve(text.len() + 2);
+    json.push(b'"');
+    json.extend_from_slice(text.as_bytes());
+    json.push(b'"');
+}
+
+fn write_value(json: &mut Vec<u8>, value: &(impl Serialize + ?Sized)) {
+    // Cannot fail: memory takes everything, and numbers, texts and parsed values are all JSON.
+    let _ = serde_json::to_writer(json, value);
 }
 
 /// The JSON of a body, followed by the additional fields: the content's own, then those of all
@@ -67,7 +134,7 @@ pub(super) fn write_with<'a>(
     members: impl Into<Vec<(&'static str, Field<'a>)>>,
     belongs: impl Fn(&str) -> bool,
 ) -> Vec<u8> {
-    let json = serde_json::to_vec(&Field::Object(members.into())).unwrap_or_default();
+    let json = object(members.into());
     let own = &recipe.content.fields;
     if own.is_empty() && recipe.fields.is_empty() {
         return json;
@@ -90,7 +157,7 @@ pub(super) fn object_with<'a>(
         let members = layer.get(name).and_then(Value::as_object).into_iter().flatten();
         inner.extend(bare.chain(members).map(|(field, value)| (field.clone(), value.clone())));
     }
-    let json = serde_json::to_vec(&Field::Object(members.into())).unwrap_or_default();
+    let json = object(members.into());
     let json = String::from_utf8(append(json, inner.iter())).ok();
     Field::Json(json.and_then(|json| RawValue::from_string(json).ok()).unwrap_or_default())
 }
@@ -109,10 +176,9 @@ fn append<'a>(mut json: Vec<u8>, fields: impl Iterator<Item = (&'a String, &'a V
         }
         let comma: &[u8] = if json.ends_with(b"{") { b"" } else { b"," };
         json.extend_from_slice(comma);
-        // Names and values came out of JSON, so they go into it.
-        json.extend(serde_json::to_vec(name).unwrap_or_default());
+        write_text(&mut json, name);
         json.push(b':');
-        json.extend(serde_json::to_vec(value).unwrap_or_default());
+        write_value(&mut json, value);
         json.push(b'}');
     }
     json
@@ -120,7 +186,7 @@ fn append<'a>(mut json: Vec<u8>, fields: impl Iterator<Item = (&'a String, &'a V
 
 /// The conversation so far and the new turn.
 pub(super) fn messages<'a>(recipe: &BodyRecipe<'a>) -> Vec<Cow<'a, Message>> {
-    let history = recipe.history.iter().map(Cow::Borrowed);
+    let history = recipe.history.iter().copied().map(Cow::Borrowed);
     match &recipe.content.prompt {
         Prompt::Messages(new) if recipe.content.images.is_empty() => {
             history.chain(new.iter().map(Cow::Borrowed)).collect()
@@ -177,4 +243,35 @@ pub(super) fn add_parts(message: &mut Message, images: &[String], part: fn(&str)
 pub(super) fn embedded(url: &str) -> Option<(&str, &str)> {
     let (kind, base64) = url.strip_prefix("data:")?.split_once(',')?;
     Some((kind.strip_suffix(";base64")?, base64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_written_as_serde_json_writes_them() {
+        let letters = (0..0x250).filter_map(char::from_u32);
+        let long = letters.map(|letter| format!("a long enough text {letter} with more behind"));
+        for text in long.chain(["", "\u{7f}", "😀", "\\", "\"", "\n"].map(str::to_owned)) {
+            let mut json = Vec::new();
+            write_text(&mut json, &text);
+            assert_eq!(json, serde_json::to_vec(&text).unwrap(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn objects_leave_absent_members_out() {
+        let members = vec![
+            ("a", Field::Absent),
+            ("b", Field::List(vec![Field::Count(1), Field::Absent])),
+            ("c", Field::Messages(vec![Cow::Owned(Message::new("user", "x\ny"))])),
+            ("d", Field::Object(vec![("e", Field::Flag(true)), ("f", Field::Absent)])),
+            ("g", Field::Messages(Vec::new())),
+        ];
+        let written: Value = serde_json::from_slice(&object(members)).unwrap();
+        let messages = json!([{"role": "user", "content": "x\ny"}]);
+        let wanted = json!({"b": [1, null], "c": messages, "d": {"e": true}, "g": []});
+        assert_eq!(written, wanted);
+    }
 }

@@ -4,15 +4,18 @@
 //! `Dialect` with its functions in the file of its family here; then fixtures under
 //! `tests/captures` and a line in the docs.
 
+mod alike;
 mod body;
 mod json;
 mod native;
 pub mod openai;
 mod quick;
+pub(crate) mod server_report;
 #[cfg(test)]
 mod tests;
 mod typed_events;
 
+pub(crate) use alike::Alike;
 pub(crate) use native::GrowingAnswer;
 
 use std::borrow::Cow;
@@ -35,6 +38,8 @@ pub(crate) struct Dialect {
     add_images: fn(&mut Message, &[String]),
     /// Events of a stream repeat the text of the earlier ones.
     pub(crate) repeats_text: bool,
+    /// Its events are mostly alike, and may be read so.
+    pub(crate) has_alike_events: bool,
     /// A stream is whole only with the API's own mark of the end.
     pub(crate) needs_end_event: bool,
     /// An answer is whole only if it gives a finish reason.
@@ -55,10 +60,15 @@ impl Dialect {
             read,
             add_images: body::no_images,
             repeats_text: false,
+            has_alike_events: false,
             needs_end_event: false,
             needs_finish_reason: true,
             anthropic_headers: false,
         }
+    }
+
+    pub(crate) fn generates(&self) -> bool {
+        self.api.generates()
     }
 
     /// Every API has one, which a test checks.
@@ -77,8 +87,8 @@ pub struct BodyRecipe<'a> {
     pub api: Api,
     pub model: &'a str,
     pub content: &'a Content,
-    /// The earlier turns of this conversation.
-    pub history: &'a [Message],
+    /// The messages that the prompt begins with.
+    pub history: &'a [&'a Message],
     pub output_tokens: u32,
     pub streaming: bool,
     pub usage: UsageAsk,

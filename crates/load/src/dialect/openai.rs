@@ -25,9 +25,10 @@ pub(super) static DIALECTS: &[Dialect] = &[
             let part = |url: &str| json!({"type": "image_url", "image_url": {"url": url}});
             body::add_parts(message, images, part);
         },
+        has_alike_events: true,
         ..Dialect::new(Api::Chat, chat_body, read)
     },
-    Dialect::new(Api::Completions, completions_body, read),
+    Dialect { has_alike_events: true, ..Dialect::new(Api::Completions, completions_body, read) },
 ];
 
 fn chat_body(recipe: &BodyRecipe<'_>) -> Vec<u8> {
@@ -354,6 +355,7 @@ mod tests {
         content.fields.insert("temperature".to_owned(), json!(0.5));
         let shared = json!({"temperature": 1, "top_p": 0.9, "stream": false});
         let history = [Message::new("user", "hi"), Message::new("assistant", "ho")];
+        let history = [&history[0], &history[1]];
         let pinned = PinnedOutput { ignore_eos: true, min_tokens: true };
         let recipe = BodyRecipe {
             content: &content,

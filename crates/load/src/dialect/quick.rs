@@ -430,18 +430,8 @@ impl<'a> Cursor<'a> {
 
     /// Steps over a string, of which only the escapes need a closer look.
     fn skip_string(&mut self) -> Result<(), NotOrdinary> {
-        if self.plain_text().is_some() {
-            return Ok(());
-        }
-        let mut body = self.rest.strip_prefix(b"\"").ok_or(NotOrdinary)?;
-        loop {
-            body = &body[plain_length(body)..];
-            if let Some(rest) = body.strip_prefix(b"\"") {
-                self.rest = rest;
-                return Ok(());
-            }
-            body = &body[escape_length(body).ok_or(NotOrdinary)?..];
-        }
+        self.rest = &self.rest[string_length(self.rest).ok_or(NotOrdinary)?..];
+        Ok(())
     }
 
     /// The inside of a string without escapes, if one is here; anything else stays.
@@ -499,22 +489,36 @@ impl<'a> Cursor<'a> {
 /// Eight at a time: subtracting from each byte borrows into its high bit where the byte was too
 /// small. A borrow can spoil bytes above a hit only, and the lowest hit is the one that counts.
 #[inline]
-fn plain_length(bytes: &[u8]) -> usize {
+pub(super) fn plain_length(bytes: &[u8]) -> usize {
     const ONES: u64 = u64::MAX / 255;
     const HIGH_BITS: u64 = ONES << 7;
-    let below = |eight: u64, limit: u8| eight.wrapping_sub(ONES * u64::from(limit)) & !eight;
-    let equal = |eight: u64, byte: u8| below(eight ^ (ONES * u64::from(byte)), 1);
-    let mut length = 0;
-    while let Some(eight) = bytes[length..].first_chunk() {
+    let less = |eight: u64, limit: u8| eight.wrapping_sub(ONES * u64::from(limit));
+    let equal = |eight: u64, byte: u8| less(eight ^ (ONES * u64::from(byte)), 1);
+    let mut rest = bytes;
+    while let Some((eight, after)) = rest.split_first_chunk() {
         let eight = u64::from_le_bytes(*eight);
-        let hits = (below(eight, b' ') | equal(eight, b'"') | equal(eight, b'\\')) & HIGH_BITS;
+        // All three limits are ASCII: a byte that had its high bit before is none of them.
+        let borrows = less(eight, b' ') | equal(eight, b'"') | equal(eight, b'\\');
+        let hits = borrows & !eight & HIGH_BITS;
         if hits != 0 {
-            return length + hits.trailing_zeros() as usize / 8;
+            return bytes.len() - rest.len() + hits.trailing_zeros() as usize / 8;
         }
-        length += 8;
+        rest = after;
     }
     let is_plain = |byte: &&u8| !matches!(**byte, 0..b' ' | b'"' | b'\\');
-    length + bytes[length..].iter().take_while(is_plain).count()
+    bytes.len() - rest.len() + rest.iter().take_while(is_plain).count()
+}
+
+/// The length of the string at the start, with its quotes.
+pub(super) fn string_length(bytes: &[u8]) -> Option<usize> {
+    let mut length = usize::from(bytes.first() == Some(&b'"'));
+    loop {
+        length += plain_length(&bytes[length..]);
+        if bytes.get(length) == Some(&b'"') {
+            return Some(length + 1);
+        }
+        length += escape_length(&bytes[length..])?;
+    }
 }
 
 /// The length of the escape at the start; a control character is none.
@@ -529,7 +533,7 @@ fn escape_length(bytes: &[u8]) -> Option<usize> {
 }
 
 /// The length of the number at the start, by the grammar of JSON.
-fn number_length(bytes: &[u8]) -> Option<usize> {
+pub(super) fn number_length(bytes: &[u8]) -> Option<usize> {
     let mut length = usize::from(bytes.first() == Some(&b'-'));
     let whole = digits_length(&bytes[length..]);
     if whole == 0 || (1 < whole && bytes[length] == b'0') {
@@ -549,7 +553,7 @@ fn number_length(bytes: &[u8]) -> Option<usize> {
 }
 
 #[inline]
-fn digits_length(bytes: &[u8]) -> usize {
+pub(super) fn digits_length(bytes: &[u8]) -> usize {
     bytes.iter().take_while(|byte| byte.is_ascii_digit()).count()
 }
 

@@ -33,8 +33,12 @@ impl Plan for Listed {
         } else {
             self.releases.get(position)
         };
+        let follows = |release: &&Release| matches!(release, Release::After { .. });
+        let upto = self.releases.iter().take(position + 1).rev();
+        let turn = u16::try_from(upto.take_while(follows).count()).ok()?;
         release.map(|release| PlannedRequest {
             think: self.think,
+            turn,
             ..PlannedRequest::alone(id, *release)
         })
     }
@@ -392,4 +396,29 @@ fn a_number_that_must_be_reached_is_not_given_up() {
     assert_eq!(dispatcher.expire(ms(30)), None);
     reply(&mut dispatcher, 0, ms(30));
     assert_eq!(sent(dispatcher.next(0, ms(30))), Some((1, ms(10))));
+}
+
+#[test]
+fn a_client_that_joins_late_refuses_what_was_due_and_sends_the_rest_on_time() {
+    let mut dispatcher = dispatcher(open(&[10, 20, 30])).joining(ms(25));
+    let late = |id| Command::Refuse { id: RequestId(id), cause: Cause::WorkerLate };
+    assert_eq!(dispatcher.next(0, ms(25)), late(0));
+    assert_eq!(dispatcher.next(0, ms(25)), late(1));
+    assert_eq!(dispatcher.next(0, ms(25)), Command::WaitUntil(ms(30)));
+    assert_eq!(sent(dispatcher.next(0, ms(30))), Some((2, ms(30))));
+    let mut users = self::dispatcher(closed(5, 2)).joining(ms(25));
+    assert_eq!(sent(users.next(0, ms(25))), Some((0, ms(25))), "users begin when they can");
+}
+
+#[test]
+fn turns_of_a_conversation_that_was_due_before_are_refused_with_it() {
+    let mut plan = open(&[10, 30]);
+    let think = Duration::ZERO;
+    plan.releases.insert(1, Release::After { previous: RequestId(0), think });
+    let mut dispatcher = dispatcher(plan).joining(ms(25));
+    for id in [0, 1] {
+        let cause = Cause::WorkerLate;
+        assert_eq!(dispatcher.next(0, ms(25)), Command::Refuse { id: RequestId(id), cause });
+    }
+    assert_eq!(dispatcher.next(0, ms(25)), Command::WaitUntil(ms(30)));
 }

@@ -71,7 +71,10 @@ impl Plan for DrawnPlan {
             None => Release::WhenSlotFree,
             Some(_) => *self.releases.get(usize::try_from(id.0).unwrap())?,
         };
-        Some(PlannedRequest { think: self.think, ..PlannedRequest::alone(id, release) })
+        let follows = |release: &&Release| matches!(release, Release::After { .. });
+        let upto = self.releases.iter().take(usize::try_from(id.0).unwrap() + 1).rev();
+        let turn = u16::try_from(upto.take_while(follows).count()).unwrap();
+        Some(PlannedRequest { think: self.think, turn, ..PlannedRequest::alone(id, release) })
     }
 
     fn content(&self, _: &PlannedRequest) -> Content {

@@ -130,5 +130,7 @@ fn manifest(bounds: Bounds) -> Manifest {
         environment: Environment::default(),
         server: None,
         simulated: None,
+        stripe: None,
+        merged: None,
     }
 }

@@ -519,7 +519,7 @@ fn last_read(reads: &[Read]) -> u32 {
 fn record(flight: Flight, ended: Result<(), Failure>, now: Moment) -> RequestRecord {
     let Departure { request, intended, admitted, slot: _ } = flight.departure;
     let started = StartedRequest { id: request.id, intended, admitted, asked: request.asked() };
-    let Answer { events, comments, usage, finishes, done, model: _, texts: _ } =
+    let Answer { events, comments, usage, server, finishes, done, model: _, texts: _ } =
         flight.reader.into_answer();
     let ending = match ended {
         Ok(()) => Ending::ok(flight.reads.last().map_or(now, Read::at)),
@@ -538,6 +538,7 @@ fn record(flight: Flight, ended: Result<(), Failure>, now: Moment) -> RequestRec
         events,
         comments,
         usage,
+        server,
         finishes,
         done,
         ..RequestRecord::without_answer(&started, ending)

@@ -199,6 +199,7 @@ pub(crate) fn drive_within(
 ) -> Result<Driven, LoadError> {
     let (journal, entries) = std::sync::mpsc::sync_channel(10_000);
     let run = Drive {
+        start_at: None,
         plan: Arc::new(plan),
         target: Arc::clone(target),
         clock: SystemClock::new(),
