@@ -14,7 +14,8 @@ use mio::net::TcpStream;
 use crate::clock::{Clock, Moment};
 use crate::http::{self, Parsed};
 use crate::options::Limits;
-use crate::server::{Context, Next, Reply, Service, Written};
+use crate::platform::reset_on_close;
+use crate::server::{AfterAnswer, Context, Next, Reply, Service, Written};
 use crate::socket::{Received, Receiver};
 
 /// What all connections share.
@@ -300,7 +301,14 @@ impl<S: Service> Connection<S> {
             Next::Wait => return Ok(Some(Progress::Blocked)),
             Next::End => {
                 if let Some(Reply::Generated(answer)) = self.reply.take() {
-                    service.completed(answer);
+                    match service.completed(answer) {
+                        AfterAnswer::Keep => {}
+                        AfterAnswer::Close => self.phase = Phase::Last,
+                        AfterAnswer::Reset => {
+                            reset_on_close(&self.stream)?;
+                            self.phase = Phase::Last;
+                        }
+                    }
                 }
                 return Ok(None);
             }

@@ -4,9 +4,10 @@
 //! every request, when the kernel received it and when each of its bytes was handed back. A client
 //! that claims to know when a token came can be held against that.
 //!
-//! Three modes: [`Mode::Serve`] answers as a vLLM server on hardware of one's choice would;
+//! Four modes: [`Mode::Serve`] answers as a vLLM server on hardware of one's choice would;
 //! [`Mode::Paced`] produces tokens on a schedule that is fixed when the request arrives, with
-//! hostile framing on demand; both keep the truth at `GET /truth`. [`Mode::Echo`] answers as fast
+//! hostile framing on demand; [`Mode::Corpus`] plays answers that are written down byte for byte; all
+//! three keep the truth at `GET /truth`. [`Mode::Echo`] answers as fast
 //! as one core can and keeps none.
 //!
 //! The event loop (`server`) moves bytes and moments and knows no mode; a mode is a
@@ -15,6 +16,7 @@
 
 mod clock;
 mod connection;
+pub mod corpus;
 mod echo;
 mod faults;
 mod framing;
@@ -40,7 +42,7 @@ use server::Server;
 
 pub use faults::{Fault, Faults};
 pub use options::{EngineError, EngineOptions, Limits, Mode, OptionsError, Pacing, UnknownName};
-pub use serve::{ApiKey, ApiProcess, ServeOptions};
+pub use serve::{ApiKey, ApiProcess, Extras, ReportForm, ServeOptions};
 pub use server::{Stop, StopHandle};
 
 /// Serves until `stop` is triggered; `announce` receives the bound address before the first accept.
@@ -57,6 +59,7 @@ pub fn serve(
     match options.mode {
         Mode::Echo => Server::new(echo::Echo::new(options), limits, listener, stop)?.run(),
         Mode::Paced => Server::new(paced::Paced::new(options), limits, listener, stop)?.run(),
+        Mode::Corpus => Server::new(corpus::Corpus::new(options), limits, listener, stop)?.run(),
         Mode::Serve => {
             let service = serve::Serve::new(options, &Clock::start());
             let limits = service.limits();

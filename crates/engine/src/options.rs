@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 
+use crate::corpus::corpus;
 use crate::faults::Faults;
 use crate::serve::ServeOptions;
 
@@ -22,6 +23,8 @@ pub struct EngineOptions {
     pub pacing: Pacing,
     /// The faults of a request that names none.
     pub faults: Faults,
+    /// The cases that the mode `corpus` plays in turn; all of them where none is named.
+    pub cases: Vec<String>,
     /// What the mode `serve` serves.
     pub serve: ServeOptions,
     pub seed: u64,
@@ -36,6 +39,7 @@ impl Default for EngineOptions {
             model: None,
             pacing: Pacing::default(),
             faults: Faults::NONE,
+            cases: Vec::new(),
             serve: ServeOptions::default(),
             seed: 0,
             limits: Limits::default(),
@@ -53,7 +57,7 @@ impl EngineOptions {
     pub fn model_id(&self) -> &str {
         let own = match self.mode {
             Mode::Serve => self.serve.profile.model.id.as_str(),
-            Mode::Echo | Mode::Paced => self.mode.into(),
+            Mode::Echo | Mode::Paced | Mode::Corpus => self.mode.into(),
         };
         self.model.as_deref().unwrap_or(own)
     }
@@ -62,6 +66,12 @@ impl EngineOptions {
     pub(crate) fn check(&self) -> Result<(), OptionsError> {
         self.pacing.check()?;
         self.serve.check()?;
+        let is_known = |name: &String| corpus().iter().any(|case| case.name == name);
+        if let Some(unknown) = self.cases.iter().find(|name| !is_known(name)) {
+            let known: Vec<&str> = corpus().iter().map(|case| case.name).collect();
+            let known = known.join(", ");
+            return Err(OptionsError(format!("unknown case `{unknown}`; known are {known}")));
+        }
         self.pacing.check_tokens(self.limits)
     }
 }
@@ -79,6 +89,8 @@ pub enum Mode {
     Paced,
     /// Answers as a vLLM server would; keeps the truth.
     Serve,
+    /// Plays the cases of the conformance corpus; keeps the truth.
+    Corpus,
 }
 
 /// A mode or a fault was asked for that does not exist.
@@ -281,7 +293,7 @@ mod tests {
         assert_eq!("echo".parse(), Ok(Mode::Echo));
         assert_eq!(
             "fast".parse::<Mode>().unwrap_err().to_string(),
-            "unknown mode `fast`; known are echo, paced, serve"
+            "unknown mode `fast`; known are echo, paced, serve, corpus"
         );
     }
 }

@@ -217,7 +217,7 @@ impl<S: Service> Server<S> {
         }
     }
 
-    /// Takes all new connections: the poll tells of them only once.
+    /// Takes all new connections: the poll reports them only once.
     fn accept_all(&mut self) {
         loop {
             match self.listener.accept() {
@@ -412,7 +412,7 @@ pub(crate) trait Service {
     fn wrote(&mut self, answer: &mut Self::Answer, written: &Written);
 
     /// All of the answer has been written.
-    fn completed(&mut self, answer: Self::Answer);
+    fn completed(&mut self, answer: Self::Answer) -> AfterAnswer;
 
     /// The client left before the answer was complete.
     fn abandoned(&mut self, answer: Self::Answer, clock: &Clock);
@@ -437,6 +437,16 @@ pub(crate) struct Context<'a> {
     pub(crate) clock: &'a Clock,
     /// Where the connection is to be found when its answer can go on.
     pub(crate) slot: usize,
+}
+
+/// What becomes of the connection behind an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AfterAnswer {
+    /// It takes further requests.
+    Keep,
+    Close,
+    /// It is cut off without an end.
+    Reset,
 }
 
 /// What an answer needs next.

@@ -60,6 +60,9 @@ pub struct RequestTruth {
     pub received_mapping_error_ns: Option<u64>,
     /// When the engine had read the request.
     pub received_user_ns: u64,
+    /// The case that was played, in the mode `corpus`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub case: Option<String>,
     pub prompt_tokens: u32,
     /// Tokens of the whole answer, sent or not.
     pub tokens: u32,
@@ -79,6 +82,7 @@ impl RequestTruth {
             received_kernel_ns: received.kernel.map(|stamp| stamp.at.ns()),
             received_mapping_error_ns: received.kernel.map(|stamp| stamp.error_ns),
             received_user_ns: received.user.ns(),
+            case: None,
             prompt_tokens: 0,
             tokens: 0,
             writes: Vec::new(),
@@ -373,6 +377,7 @@ mod truth_tests {
             received_kernel_ns: None,
             received_mapping_error_ns: None,
             received_user_ns: 1,
+            case: None,
             prompt_tokens: 1,
             tokens: 1,
             writes: Vec::new(),

@@ -1,12 +1,15 @@
 //! What machines are: this one by its own files and tools, and another by what its server reports or by a
 //! file or a command. What cannot be found out is absent, never guessed.
 
+mod clock;
 pub(crate) mod listener;
 mod server;
 pub(crate) mod tool;
 
+pub use clock::clock_host;
 pub use listener::serves_here;
 pub use server::{ServerInfo, ServerInfoError, ask_server, gpus_used, read_server_info};
+pub use tool::output;
 
 use std::fs;
 use std::path::Path;

@@ -16,7 +16,7 @@ use crate::generation::{
 use crate::http::Request;
 use crate::options::{EngineOptions, Pacing};
 use crate::server::Housekeeping;
-use crate::server::{Context, Next, NextWrite, Reply, Service, Written};
+use crate::server::{AfterAnswer, Context, Next, NextWrite, Reply, Service, Written};
 use crate::truth::Api;
 
 /// All that an answer depends on.
@@ -176,7 +176,7 @@ impl Echo {
         let key = Key {
             api,
             stream: asked.stream,
-            // An answer in one piece always tells usage.
+            // An answer in one piece always reports usage.
             usage: asked.stream && asked.include_usage,
             tokens: tokens.clamp(1, options.limits.tokens),
         };
@@ -217,7 +217,9 @@ impl Service for Echo {
         }
     }
 
-    fn completed(&mut self, _answer: EchoAnswer) {}
+    fn completed(&mut self, _answer: EchoAnswer) -> AfterAnswer {
+        AfterAnswer::Keep
+    }
 
     fn abandoned(&mut self, _answer: EchoAnswer, _clock: &Clock) {}
 

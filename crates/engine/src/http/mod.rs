@@ -11,7 +11,7 @@ use crate::json::{Json, members};
 use crate::options::{EngineOptions, Limits};
 use crate::truth::Api;
 
-/// Tells a client that waits for it to send the body.
+/// Asks a client that waits for it to send the body.
 pub(crate) const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
 /// A whole request; it borrows the bytes that it came in.

@@ -15,7 +15,7 @@ use crate::generation::{
 use crate::http::{ErrorBody, Request, Status};
 use crate::options::{EngineOptions, Pacing};
 use crate::server::Housekeeping;
-use crate::server::{Context, Next, Reply, Service, Written};
+use crate::server::{AfterAnswer, Context, Next, Reply, Service, Written};
 use crate::truth::{Api, Ended, Entry, RequestTruth};
 
 /// A generation request with nothing left open.
@@ -274,8 +274,9 @@ impl Service for Paced {
         self.house.ledger.written(answer.entry, answer.write.due, written, passed);
     }
 
-    fn completed(&mut self, answer: PacedAnswer) {
+    fn completed(&mut self, answer: PacedAnswer) -> AfterAnswer {
         self.house.ledger.close(answer.entry, Ended::Complete);
+        AfterAnswer::Keep
     }
 
     fn abandoned(&mut self, answer: PacedAnswer, _clock: &Clock) {

@@ -4,6 +4,7 @@
 //! [`Coefficients`] say how far a real server stays from it, and none may promise more than the
 //! hardware has. Figures that seem too good are refused, not explained.
 
+pub mod law;
 #[cfg(test)]
 mod tests;
 
@@ -12,6 +13,7 @@ use std::time::Duration;
 use inferometer_model::whole::to_u64;
 use serde::{Deserialize, Serialize};
 
+use self::law::StepLaw;
 use crate::generation::{Draws, Purpose};
 use crate::scheduler::{ConstantStep, StepShape, StepTime};
 
@@ -474,15 +476,40 @@ impl StepTime for PhysicsStep {
         } else {
             parts.launched() + parts.host
         };
-        // One draw of a log-normal factor whose mean is one.
-        let sigma = self.coefficients.noise;
-        let factor = if sigma <= 0.0 {
-            1.0
-        } else {
-            libm::exp(sigma * self.noise.normal() - sigma * sigma / 2.0)
-        };
+        let factor = noise_factor(&mut self.noise, self.coefficients.noise);
         // Noise shortens a step, but not below what the hardware can do.
         to_u64(libm::ceil(step * factor * 1e9)).max(self.bound_ns(shape))
+    }
+}
+
+/// One draw of a log-normal factor whose mean is one.
+fn noise_factor(draws: &mut Draws, sigma: f64) -> f64 {
+    if sigma <= 0.0 {
+        return 1.0;
+    }
+    libm::exp(sigma * draws.normal() - sigma * sigma / 2.0)
+}
+
+/// Step times from a learned law, never faster than the hardware, where that is known.
+#[derive(Clone, Debug)]
+pub struct LearnedStep {
+    law: StepLaw,
+    hardware: Option<PhysicsStep>,
+    noise: Draws,
+}
+
+impl LearnedStep {
+    /// Takes a law that has passed [`StepLaw::check`].
+    pub(crate) fn of_checked(law: StepLaw, hardware: Option<PhysicsStep>, seed: u64) -> Self {
+        Self { law, hardware, noise: Draws::new(seed, 0, Purpose::StepNoise) }
+    }
+}
+
+impl StepTime for LearnedStep {
+    fn step_ns(&mut self, shape: &StepShape) -> u64 {
+        let factor = noise_factor(&mut self.noise, self.law.spread);
+        let bound_ns = self.hardware.as_ref().map_or(1, |hardware| hardware.bound_ns(shape));
+        to_u64(libm::ceil(self.law.seconds(shape) * factor * 1e9)).max(bound_ns)
     }
 }
 
@@ -490,6 +517,7 @@ impl StepTime for PhysicsStep {
 #[derive(Clone, Debug)]
 pub enum StepModel {
     Physics(Box<PhysicsStep>),
+    Learned(Box<LearnedStep>),
     Constant(ConstantStep),
 }
 
@@ -497,12 +525,22 @@ impl StepModel {
     pub fn constant(step: Duration) -> Self {
         Self::Constant(ConstantStep(u64::try_from(step.as_nanos()).unwrap_or(u64::MAX)))
     }
+
+    /// Draws its noise anew, from another seed.
+    pub fn reseed(&mut self, seed: u64) {
+        match self {
+            Self::Physics(physics) => physics.reseed(seed),
+            Self::Learned(learned) => learned.noise = Draws::new(seed, 0, Purpose::StepNoise),
+            Self::Constant(_) => {}
+        }
+    }
 }
 
 impl StepTime for StepModel {
     fn step_ns(&mut self, shape: &StepShape) -> u64 {
         match self {
             Self::Physics(physics) => physics.step_ns(shape),
+            Self::Learned(learned) => learned.step_ns(shape),
             Self::Constant(constant) => constant.step_ns(shape),
         }
     }

@@ -17,6 +17,12 @@ use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFl
 use crate::clock::{Moment, timespec_ns};
 use crate::socket::Listener;
 
+/// Closing the connection cuts it off, whatever the client has not read yet.
+pub(crate) fn reset_on_close(stream: &TcpStream) -> io::Result<()> {
+    let linger = nix::libc::linger { l_onoff: 1, l_linger: 0 };
+    Ok(setsockopt(stream, sockopt::Linger, &linger)?)
+}
+
 /// Wakes the loop at a given time, to tens of microseconds.
 #[derive(Debug)]
 pub(crate) struct Alarm {

@@ -32,7 +32,7 @@ impl Alarm {
         self.set_for = None;
     }
 
-    /// How long the poll may sleep. No event tells that it woke, so the alarm is set for one poll.
+    /// How long the poll may sleep. No event reports that it woke, so the alarm is set for one poll.
     pub(crate) fn poll_timeout(&mut self, now: Moment) -> Option<Duration> {
         self.set_for.take().map(|at| at.since(now).unwrap_or_default())
     }
@@ -56,4 +56,10 @@ pub(crate) fn receive(
 #[expect(clippy::unnecessary_wraps, reason = "asking Linux for stamps can fail")]
 pub(crate) fn stamp_receipts(_socket: &impl AsFd) -> io::Result<()> {
     Ok(())
+}
+
+/// Closing the connection cuts it off, whatever the client has not read yet.
+pub(crate) fn reset_on_close(stream: &TcpStream) -> io::Result<()> {
+    let linger = nix::libc::linger { l_onoff: 1, l_linger: 0 };
+    Ok(nix::sys::socket::setsockopt(stream, nix::sys::socket::sockopt::Linger, &linger)?)
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::OnceLock;
 
 use inferometer_model::whole::to_u64;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::{GIB, ProfileError, ProfileFile, Quantization};
 use crate::physics::GRAPHS_MAX;
@@ -121,7 +121,7 @@ fn unknown<'n>(
 }
 
 /// One kind of GPU.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Gpu {
     pub name: String,
@@ -147,7 +147,7 @@ fn graphs_max() -> u32 {
     GRAPHS_MAX
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Vendor {
     Amd,
@@ -155,17 +155,20 @@ pub enum Vendor {
 }
 
 /// Dense operations per second of the matrix units, by type.
-#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Flops {
     pub fp16: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub bf16: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub fp8: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub int8: Option<f64>,
 }
 
 /// How GPUs of one server reach each other.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Link {
     pub kind: String,
@@ -176,7 +179,35 @@ pub struct Link {
     pub mesh_peers: Option<u32>,
 }
 
+/// The name of hardware or a model that is not stated.
+pub(super) const UNKNOWN: &str = "unknown";
+
 impl Gpu {
+    /// One of which nothing is known: nothing bounds its steps, and its memory holds any model.
+    pub(super) fn unknown() -> Self {
+        Self {
+            name: UNKNOWN.to_owned(),
+            title: "GPU that is not stated".to_owned(),
+            vendor: Vendor::Nvidia,
+            aliases: Vec::new(),
+            memory_gib: f64::from(1 << 20),
+            bandwidth: f64::MAX,
+            flops: Flops { fp16: f64::MAX, bf16: Some(f64::MAX), fp8: None, int8: None },
+            unpacks_fp8: false,
+            graphs_max: GRAPHS_MAX,
+            link: Link {
+                kind: UNKNOWN.to_owned(),
+                bandwidth: f64::MAX,
+                latency_s: 0.0,
+                mesh_peers: None,
+            },
+        }
+    }
+
+    pub(super) fn is_unknown(&self) -> bool {
+        self.name == UNKNOWN
+    }
+
     pub fn takes_fp8_weights(&self) -> bool {
         self.unpacks_fp8 || self.flops.fp8.is_some()
     }
@@ -199,7 +230,7 @@ impl Link {
 }
 
 /// One model, in the words of its `config.json`.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Model {
     pub name: String,
@@ -229,7 +260,7 @@ pub struct Model {
 }
 
 /// A mixture of experts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Moe {
     pub experts: u32,
@@ -244,7 +275,7 @@ pub struct Moe {
 }
 
 /// Multi-head latent attention: one small latent per token instead of keys and values.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Mla {
     pub q_lora_rank: u32,
@@ -287,6 +318,31 @@ impl Parameters {
 }
 
 impl Model {
+    /// One of which nothing is known but how long its contexts may be.
+    pub(super) fn unknown(max_position_embeddings: u32) -> Self {
+        Self {
+            name: UNKNOWN.to_owned(),
+            title: "a model that is not stated".to_owned(),
+            id: UNKNOWN.to_owned(),
+            aliases: Vec::new(),
+            parameters: 0.0,
+            active_parameters: None,
+            quantization: None,
+            // As many as any layout divides, of no size.
+            layers: 1024,
+            attention_heads: 720_720,
+            kv_heads: 720_720,
+            hidden_size: 0,
+            head_dim: 0,
+            intermediate_size: 0,
+            vocab_size: 0,
+            max_position_embeddings,
+            tie_word_embeddings: false,
+            moe: None,
+            mla: None,
+        }
+    }
+
     pub fn count(&self) -> Parameters {
         let hidden = f64::from(self.hidden_size);
         let table = f64::from(self.vocab_size) * hidden;

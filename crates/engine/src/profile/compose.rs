@@ -12,6 +12,7 @@ use super::{
     DEFAULT, Dtype, EngineGeneration, EngineTable, GIB, Gpu, KvCacheDtype, MIB, Model, Profile,
     ProfileError, Quantization, SchedulingPolicy, Shortage,
 };
+use crate::physics::law::StepLaw;
 use crate::physics::{Coefficients, Front, Machine};
 use crate::scheduler::{Generation, Policy, SchedulerConfig};
 
@@ -62,17 +63,25 @@ fn combination(name: &str) -> Option<ProfileFile> {
 /// Lays `choice` over a profile's file and builds what comes out.
 pub(super) fn over(file: ProfileFile, choice: &EngineTable) -> Result<Profile, ProfileError> {
     let merged = EngineTable { profile: None, ..choice.over(&file.serve) };
-    let known = catalogue();
-    let gpu = known.gpu(merged.hardware.as_deref().unwrap_or_default())?;
-    let model = known.model(merged.model.as_deref().unwrap_or_default())?;
+    let gpu = &file.named_gpu(merged.hardware.as_deref())?;
+    let model = &file.named_model(merged.model.as_deref())?;
     let numbers = Numbers::resolve(&merged, gpu, model)?;
     // Efficiencies are those of kernels on one GPU for one model and type: elsewhere they say
     // nothing.
-    let own_gpu = known.gpu(file.serve.hardware.as_deref().unwrap_or_default());
-    let own_model = known.model(file.serve.model.as_deref().unwrap_or_default());
-    let is_own = own_gpu.is_ok_and(|own| own == gpu)
-        && own_model.is_ok_and(|own| own == model)
+    let is_own = file.named_gpu(file.serve.hardware.as_deref()).is_ok_and(|own| own == *gpu)
+        && file.named_model(file.serve.model.as_deref()).is_ok_and(|own| own == *model)
         && Numbers::resolve(&file.serve, gpu, model).is_ok_and(|own| own == numbers);
+    // Whether prompts are chunked is the scheduler's choice, not the law's.
+    let chunked = merged.enable_chunked_prefill;
+    let served = EngineTable { enable_chunked_prefill: chunked, ..file.serve.clone() };
+    if file.law.is_some() && !(is_own && same_settings(&served, &merged)) {
+        return Err(ProfileError::Unsupported(format!(
+            "the step times of {} were learned from one server: they hold for no other hardware, \
+             model, data type, parallelism or generation; change those on the server and learn them \
+             again",
+            file.name
+        )));
+    }
     let file =
         if is_own { file } else { ProfileFile { serve: file.serve, ..ProfileFile::default() } };
     build(file, merged, gpu, model, numbers)
@@ -145,6 +154,7 @@ fn build(
         choice,
         machine,
         coefficients,
+        law: file.law,
     })
 }
 
@@ -319,6 +329,15 @@ pub struct ProfileFile {
     pub coefficients: Coefficients,
     #[serde(default)]
     pub front: Front,
+    /// A GPU that the catalogue does not have, which `serve.hardware` names.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gpu: Option<Gpu>,
+    /// A model that the catalogue does not have, which `serve.model` names.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<Model>,
+    /// Step times as learned from a server, instead of those that coefficients give.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub law: Option<StepLaw>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fitted: Option<Fitted>,
 }
@@ -351,9 +370,36 @@ impl Fitted {
         let own = errors.filter(|(name, _)| name.rsplit(": ").next() == Some(figure));
         own.map(|(_, error)| error.abs()).reduce(f64::max)
     }
+
+    /// The errors of a figure in rows that were left out of the fit.
+    pub fn unseen_errors(&self, figure: &str) -> Vec<f64> {
+        let errors = self.leave_one_out.iter();
+        let own = errors.filter(|(name, _)| name.rsplit(": ").next() == Some(figure));
+        own.map(|(_, error)| *error).collect()
+    }
 }
 
 impl ProfileFile {
+    /// The GPU of this name: the file's own, or one of the catalogue. A law needs none.
+    fn named_gpu(&self, name: Option<&str>) -> Result<Gpu, ProfileError> {
+        let own = self.gpu.as_ref().filter(|gpu| name == Some(&gpu.name));
+        match (own, name) {
+            (Some(gpu), _) => Ok(gpu.clone()),
+            (None, None) if self.law.is_some() => Ok(Gpu::unknown()),
+            (None, _) => catalogue().gpu(name.unwrap_or_default()).cloned(),
+        }
+    }
+
+    /// The same of the model.
+    fn named_model(&self, name: Option<&str>) -> Result<Model, ProfileError> {
+        let own = self.model.as_ref().filter(|model| name == Some(&model.name));
+        match (own, name) {
+            (Some(model), _) => Ok(model.clone()),
+            (None, None) if self.law.is_some() => Ok(Model::unknown(SETTING_MAX)),
+            (None, _) => catalogue().model(name.unwrap_or_default()).cloned(),
+        }
+    }
+
     pub(super) fn read(text: &str, origin: &str) -> Result<Self, ProfileError> {
         let no_profile = |why: &dyn std::fmt::Display| format!("{origin} is not a profile: {why}");
         let file: Self =
@@ -365,7 +411,9 @@ impl ProfileFile {
             format!(
                 "a profile's file cannot name another profile; name hardware and model in {origin}"
             )
-        } else if serve.hardware.is_none() || serve.model.is_none() {
+        } else if let Some(Err(why)) = file.law.as_ref().map(StepLaw::check) {
+            no_profile(&why)
+        } else if file.law.is_none() && (serve.hardware.is_none() || serve.model.is_none()) {
             format!("{origin} must name `hardware` and `model` in its table [serve]")
         } else {
             return Ok(file);

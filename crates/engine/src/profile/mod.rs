@@ -15,7 +15,10 @@ use inferometer_model::spec::{
     Dtype, EngineGeneration, EngineTable, KvCacheDtype, Quantization, SchedulingPolicy,
 };
 
-use crate::physics::{CoefficientError, Coefficients, Front, Machine, PhysicsStep};
+use crate::physics::law::{Seen, StepLaw};
+use crate::physics::{
+    CoefficientError, Coefficients, Front, LearnedStep, Machine, PhysicsStep, StepModel,
+};
 use crate::scheduler::SchedulerConfig;
 
 pub use catalogue::{Catalogue, Flops, Gpu, Link, Mla, Model, Moe, Parameters, Vendor, catalogue};
@@ -45,6 +48,8 @@ pub struct Profile {
     choice: EngineTable,
     machine: Machine,
     coefficients: Coefficients,
+    /// Step times as learned from a server, instead of those that coefficients give.
+    pub law: Option<StepLaw>,
 }
 
 impl Profile {
@@ -64,6 +69,18 @@ impl Profile {
         compose::over(ProfileFile::read(text, origin)?, &EngineTable::default())
     }
 
+    /// A server with learned step times. Hardware and model may be unknown.
+    pub fn from_law(
+        serve: &EngineTable,
+        name: String,
+        law: StepLaw,
+        front: Front,
+    ) -> Result<Self, ProfileError> {
+        let file =
+            ProfileFile { name, serve: serve.clone(), law: Some(law), front, ..<_>::default() };
+        compose::over(file, &EngineTable::default())
+    }
+
     /// The profile as a file.
     ///
     /// # Panics
@@ -75,8 +92,8 @@ impl Profile {
             description: self.description.clone(),
             serve: EngineTable {
                 profile: None,
-                hardware: Some(self.gpu.name.clone()),
-                model: Some(self.model.name.clone()),
+                hardware: Some(self.gpu.name.clone()).filter(|_| !self.gpu.is_unknown()),
+                model: Some(self.model.name.clone()).filter(|name| name != catalogue::UNKNOWN),
                 noise: None,
                 speed: None,
                 step: None,
@@ -84,6 +101,12 @@ impl Profile {
             },
             coefficients: self.coefficients,
             front: self.front,
+            gpu: Some(self.gpu.clone())
+                .filter(|gpu| !catalogue().hardware.contains(gpu) && !gpu.is_unknown()),
+            model: Some(self.model.clone()).filter(|model| {
+                !catalogue().models.contains(model) && model.name != catalogue::UNKNOWN
+            }),
+            law: self.law.clone(),
             fitted: self.fitted.clone(),
         };
         toml::to_string(&file).expect("numbers, words and tables always have a TOML form")
@@ -93,6 +116,18 @@ impl Profile {
     pub fn step_time(&self, seed: u64) -> PhysicsStep {
         // Coefficients are checked where they enter a profile.
         PhysicsStep::of_checked(self.machine.clone(), self.coefficients, seed)
+    }
+
+    /// Where the time of a step comes from, with its noise from `seed`.
+    pub fn step_model(&self, seed: u64) -> StepModel {
+        let physics = self.step_time(seed);
+        match &self.law {
+            Some(law) => {
+                let hardware = (!self.gpu.is_unknown()).then_some(physics);
+                StepModel::Learned(Box::new(LearnedStep::of_checked(law.clone(), hardware, seed)))
+            }
+            None => StepModel::Physics(Box::new(physics)),
+        }
     }
 
     pub fn coefficients(&self) -> &Coefficients {
@@ -132,22 +167,41 @@ impl Profile {
         let capacity = u64::from(scheduler.blocks) * u64::from(scheduler.block_size);
         let from_fit =
             |how: &str, fit: &Fitted| format!("{how} to {} rows: {}", fit.rows, fit.source);
-        let origin = match (&self.fitted, &self.carried) {
-            (Some(fit), _) => from_fit("fitted", fit),
-            (None, Some(fit)) => {
+        let origin = match (&self.law, &self.fitted, &self.carried) {
+            (Some(law), fit, _) => {
+                let from = fit.as_ref().map_or_else(String::new, |fit| format!(": {}", fit.source));
+                let Seen { batch, context, .. } = law.seen;
+                format!(
+                    "learned from {} steps of up to {batch} requests, with up to {context} tokens \
+                     each{from}",
+                    law.steps
+                )
+            }
+            (None, Some(fit), _) => from_fit("fitted", fit),
+            (None, None, Some(fit)) => {
                 from_fit("carried over from a fit of another layout or schedule", fit)
             }
-            (None, None) => {
+            (None, None, None) => {
                 "from generic coefficients: they are not fitted to a measurement".to_owned()
             }
         };
+        let (tokens, requests) = (scheduler.max_num_batched_tokens, scheduler.max_num_seqs);
+        let step = format!(
+            "a step holds at most {} tokens of {} requests",
+            grouped(tokens.into()),
+            grouped(requests.into())
+        );
+        if gpu.is_unknown() {
+            let what = "a server whose hardware and model are not stated";
+            return format!("{name}: {what}\n{step}\nstep times {origin}");
+        }
         format!(
             "{name}: {} ({:.3} billion parameters, {}) on {} x {} (tp {}, pp {})\n\
              per GPU: {} GiB x {} = {} GiB; weights {}, activations {} (estimate), other {}: {} GiB \
              left for the KV cache\n\
              GPU KV cache size: {} tokens ({} blocks of {}, {:.2} MiB each)\n\
              maximum concurrency for {} tokens per request: {:.2}x\n\
-             a step holds at most {} tokens of {} requests\n\
+             {step}\n\
              step times {origin}",
             model.title,
             model.count().total() / 1e9,
@@ -169,8 +223,6 @@ impl Profile {
             memory.block / MIB,
             grouped(scheduler.max_model_len.into()),
             self.max_concurrency(),
-            grouped(scheduler.max_num_batched_tokens.into()),
-            grouped(scheduler.max_num_seqs.into()),
         )
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use super::api::OwnTimes;
 use crate::clock::Moment;
 use crate::scheduler::{RequestEnd, RequestFacts};
 
@@ -40,6 +41,7 @@ pub(crate) struct Choice {
     pub(crate) id: u64,
     pub(crate) tokens: u32,
     pub(crate) cached_tokens: u32,
+    pub(crate) times: Option<OwnTimes>,
     pub(crate) end: Option<RequestEnd>,
     /// Tokens that have been put into `pending`; more than that are only where it was full.
     queued: u32,
@@ -49,7 +51,7 @@ pub(crate) struct Choice {
 
 impl Choice {
     fn new(id: u64) -> Self {
-        Self { id, tokens: 0, cached_tokens: 0, end: None, queued: 0, sent: 0 }
+        Self { id, tokens: 0, cached_tokens: 0, times: None, end: None, queued: 0, sent: 0 }
     }
 
     fn has_backlog(&self) -> bool {
@@ -126,6 +128,9 @@ impl Flights {
 
     /// An answer is over. Returns the slot to visit if something is to be sent to the client.
     pub(crate) fn ended(&mut self, facts: &RequestFacts, at: Moment) -> Option<usize> {
+        if let Some((flight, choice)) = self.find(facts.id) {
+            flight.choices[usize::from(choice)].times = OwnTimes::from_facts(facts);
+        }
         self.end(facts.id, facts.end, facts.cached_tokens, at)
     }
 

@@ -11,6 +11,7 @@ mod flights;
 mod service;
 pub(crate) mod vocabulary;
 
+pub use api::{Extras, ReportForm};
 pub use core::ApiProcess;
 pub(crate) use service::Serve;
 pub use service::{ApiKey, ServeOptions};

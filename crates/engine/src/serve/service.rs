@@ -9,7 +9,8 @@ use inferometer_model::spec::KvCacheDtype;
 use inferometer_model::whole::to_u32;
 
 use super::api::{
-    self, AnswerWriter, EmbeddingRequest, Finish, GenerationRequest, Serving, StopFound, Usage,
+    self, AnswerWriter, EmbeddingRequest, Extras, Finish, GenerationRequest, ReportForm, Serving,
+    StopFound, Usage,
 };
 use super::core::{ApiProcess, Core, Pace};
 use super::flights::{Choice, ClientEvent, Flight, FlightKey, Pending};
@@ -26,7 +27,7 @@ use crate::scheduler::blocks::{mix, token};
 use crate::scheduler::{
     HashedPrompt, RequestEnd, Scheduler, SchedulerConfig, SchedulerRequest, StopRules,
 };
-use crate::server::{Context, Housekeeping, Next, Reply, Service, Written};
+use crate::server::{AfterAnswer, Context, Housekeeping, Next, Reply, Service, Written};
 use crate::truth::{Api, Ended, Entry, Lateness, RequestTruth};
 
 /// Answers as a vLLM server would, on time, and keeps the truth.
@@ -184,9 +185,10 @@ impl Service for Serve {
         self.house.ledger.written(answer.entry, answer.write.due, written, passed);
     }
 
-    fn completed(&mut self, answer: ServeAnswer) {
+    fn completed(&mut self, answer: ServeAnswer) -> AfterAnswer {
         let flight = self.core.events.flights.close(answer.flight);
         self.end(&answer, flight, Ended::Complete);
+        AfterAnswer::Keep
     }
 
     fn abandoned(&mut self, answer: ServeAnswer, clock: &Clock) {
@@ -225,6 +227,7 @@ pub struct ServeOptions {
     pub api_key: Option<ApiKey>,
     /// Whether `GET /steps` has the log of all steps.
     pub log_steps: bool,
+    pub extras: Extras,
 }
 
 impl Default for ServeOptions {
@@ -236,6 +239,7 @@ impl Default for ServeOptions {
             metric_names: MetricNames::default(),
             api_key: None,
             log_steps: false,
+            extras: Extras::default(),
         }
     }
 }
@@ -255,7 +259,7 @@ impl ServeOptions {
     pub(crate) fn step_model(&self, seed: u64) -> StepModel {
         match self.step {
             Some(step) => StepModel::constant(step),
-            None => StepModel::Physics(Box::new(self.profile.step_time(seed))),
+            None => self.profile.step_model(seed),
         }
     }
 
@@ -332,6 +336,8 @@ enum Form {
 struct Generated {
     wording: AnswerWriter,
     choices: Vec<ChoicePlan>,
+    /// The form in which the engine reports its times, and its speed.
+    report: Option<(ReportForm, f64)>,
 }
 
 /// What decides the tokens of one choice, and its end.
@@ -392,7 +398,8 @@ impl Serve {
         let id = self.answer_id(ordinal);
         let created_s = context.clock.wall_seconds();
         let identity = Identity { id, created_s, model: self.house.options.model_id() };
-        let mut wording = AnswerWriter::new(Rc::clone(&ask), &identity, self.vocabulary);
+        let mut wording = AnswerWriter::new(Rc::clone(&ask), &identity, self.vocabulary)
+            .reasoning(self.house.options.serve.extras.reasoning_tokens);
         for (choice, plan) in (0..).zip(&choices) {
             if let Some(stop) = plan.stop {
                 wording.cut(choice, stop.kept);
@@ -419,7 +426,9 @@ impl Serve {
         });
         let (prompt_tokens, n) = (ask.prompt_tokens(), ask.n);
         let flight = self.send(requests.collect(), n, prompt_tokens, ask.streamed, context);
-        let form = Form::Generated(Box::new(Generated { wording, choices }));
+        let serve = &self.house.options.serve;
+        let report = serve.extras.report.map(|form| (form, serve.speed));
+        let form = Form::Generated(Box::new(Generated { wording, choices, report }));
         Ok(ServeAnswer { flight, entry, form, write, is_last: false })
     }
 
@@ -600,6 +609,13 @@ impl Generated {
             prompt_tokens: self.wording.ask.prompt_tokens(),
             completion_tokens: choices.iter().map(|choice| choice.tokens).sum(),
             cached_tokens: first_of_prompts.map(|choice| choice.cached_tokens).sum(),
+            // Times are of one answer, as vLLM has it.
+            report: match (self.report, choices) {
+                (Some((form, speed)), [choice]) => {
+                    choice.times.map(|times| (form, times.at_speed(speed)))
+                }
+                _ => None,
+            },
         }
     }
 }

@@ -14,7 +14,7 @@ use inferometer_model::telemetry::{
     Absence, MissReason, MissedScrape, SkippedScrapes, TelemetryEntry, TelemetrySample,
 };
 
-use super::reading::read;
+use super::reading::{query_result, read};
 use crate::machines::Grid;
 
 /// What is asked for, and how often.
@@ -189,6 +189,10 @@ impl<C: Clock, A: FnMut(&str) -> Answer, J, E> Rounds<C, A, J, E> {
 /// The readings of a whole answer.
 pub fn read_reply(reply: &FetchReply) -> Result<TelemetrySample, MissReason> {
     match reply.status {
+        // Metrics are text, and the query API of Prometheus answers with JSON.
+        200..=299 if reply.body.trim_ascii_start().starts_with(b"{\"") => {
+            read(query_result(&reply.body)?.as_bytes())
+        }
         200..=299 => read(&reply.body),
         status => Err(MissReason::Status(status)),
     }

@@ -8,8 +8,10 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use inferometer_model::Moment;
+use serde::Deserialize;
+
 use inferometer_model::telemetry::{
-    Counters, Dialect, Gauges, MissReason, SumCount, TelemetrySample, Timings,
+    Counters, Dialect, Gauges, MissReason, SpeculationCounters, SumCount, TelemetrySample, Timings,
 };
 
 /// A server that has more to say is not one that we know.
@@ -43,6 +45,37 @@ pub(super) fn read(body: &[u8]) -> Result<TelemetrySample, MissReason> {
     Ok(scraped.reading(*dialect, words))
 }
 
+/// The reply of Prometheus' query API as the text that the servers themselves would have sent.
+pub(super) fn query_result(body: &[u8]) -> Result<String, MissReason> {
+    #[derive(Deserialize)]
+    struct Reply {
+        data: Vector,
+    }
+    #[derive(Deserialize)]
+    struct Vector {
+        result: Vec<Found>,
+    }
+    #[derive(Deserialize)]
+    struct Found {
+        metric: BTreeMap<String, String>,
+        value: (f64, String),
+    }
+    let reply: Reply = serde_json::from_slice(body).map_err(|_error| MissReason::NotPrometheus)?;
+    let mut text = String::new();
+    for Found { mut metric, value: (_, value) } in reply.data.result {
+        let name = metric.remove("__name__").unwrap_or_default();
+        let escaped =
+            |value: &str| value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+        let labels = metric.iter().map(|(label, value)| format!("{label}=\"{}\"", escaped(value)));
+        let labels: Vec<String> = labels.collect();
+        let line = format!("{name}{{{}}} {value}", labels.join(","));
+        // Whatever is in it, a series is one line.
+        text.extend(line.split(['\n', '\r']));
+        text.push('\n');
+    }
+    Ok(text)
+}
+
 /// The values of names that some table knows; the keys are the tables' own.
 #[derive(Debug, Default)]
 struct ScrapedValues<'a> {
@@ -50,6 +83,8 @@ struct ScrapedValues<'a> {
     /// By name and labels, to find duplicates.
     seen: BTreeMap<(&'a str, &'a str), f64>,
     process_start_s: Option<f64>,
+    /// Tokens accepted at each position of a draft.
+    by_position: Vec<f64>,
     dropped: u32,
 }
 
@@ -89,6 +124,23 @@ impl<'a> ScrapedValues<'a> {
         }
         value.sum += series.value;
         value.max = value.max.max(series.value);
+        if BY_POSITION.iter().any(|ending| name.ends_with(ending)) {
+            self.add_position(series);
+        }
+    }
+
+    /// Adds the tokens accepted at one position of a draft; positions beyond the bound are dropped.
+    fn add_position(&mut self, series: &Series<'a>) {
+        const POSITIONS_MAX: usize = 64;
+        let position = series.label("position").and_then(|position| position.parse().ok());
+        let Some(position) = position.filter(|position: &usize| *position < POSITIONS_MAX) else {
+            self.dropped = self.dropped.saturating_add(1);
+            return;
+        };
+        if self.by_position.len() <= position {
+            self.by_position.resize(position + 1, 0.0);
+        }
+        self.by_position[position] += series.value;
     }
 
     fn reading(&self, dialect: Dialect, words: &str) -> TelemetrySample {
@@ -114,8 +166,22 @@ impl<'a> ScrapedValues<'a> {
                 generation_tokens: of("generation_tokens"),
             },
             timings: Timings { ttft: timing("ttft"), e2e: timing("e2e"), queue: timing("queue") },
+            speculation: self.speculation(words).map(Box::new),
             dropped: self.dropped,
         }
+    }
+
+    /// `None` where the server does not speculate: then it has no such series, or they are empty.
+    fn speculation(&self, words: &str) -> Option<SpeculationCounters> {
+        let of = |word| self.word(words, word);
+        let found = SpeculationCounters {
+            steps: of("speculation_steps"),
+            drafted: of("drafted"),
+            accepted: of("accepted"),
+            // A broken position makes all of them unknown.
+            by_position: of("accepted_at").map_or_else(Vec::new, |_| self.by_position.clone()),
+        };
+        (found != SpeculationCounters::default()).then_some(found)
     }
 
     fn word(&self, words: &str, word: &str) -> Option<f64> {
@@ -190,6 +256,9 @@ const LABELLED: [(&str, &str, &str); 4] = [
     ("nv_trt_llm_kv_cache_block_metrics/fraction", "kv_cache_block_type", "fraction"),
 ];
 
+/// Endings of the names whose series are numbered by a label `position`.
+const BY_POSITION: [&str; 2] = ["accepted_tokens_per_pos_total", "accepted_tokens_per_pos"];
+
 /// Words whose names have `_sum` and `_count` behind them.
 const HISTOGRAMS: [&str; 3] = ["ttft", "e2e", "queue"];
 
@@ -226,6 +295,10 @@ const DIALECTS: [(Dialect, &str, &str); 9] = [
          kv_usage llamacpp:kv_cache_usage_ratio
          prefix_queries llamacpp:prompt_tokens_total+llamacpp:prompt_tokens_cached_total
          prefix_hits llamacpp:prompt_tokens_cached_total
+         speculation_steps llamacpp:spec_decode_num_drafts_total
+         drafted llamacpp:spec_decode_num_draft_tokens_total
+         accepted llamacpp:spec_decode_num_accepted_tokens_total
+         accepted_at llamacpp:spec_decode_num_accepted_tokens_per_pos_total
          prompt_tokens llamacpp:prompt_tokens_total+llamacpp:prompt_tokens_cached_total
          generation_tokens llamacpp:tokens_predicted_total",
     ),
@@ -293,6 +366,11 @@ const VLLM: &str = "running vllm:num_requests_running
     preemptions vllm:num_preemptions_total vllm:num_preemptions
     prompt_tokens vllm:prompt_tokens_total vllm:prompt_tokens
     generation_tokens vllm:generation_tokens_total vllm:generation_tokens
+    speculation_steps vllm:spec_decode_num_drafts_total vllm:spec_decode_num_drafts
+    drafted vllm:spec_decode_num_draft_tokens_total vllm:spec_decode_num_draft_tokens
+    accepted vllm:spec_decode_num_accepted_tokens_total vllm:spec_decode_num_accepted_tokens
+    accepted_at vllm:spec_decode_num_accepted_tokens_per_pos_total \
+        vllm:spec_decode_num_accepted_tokens_per_pos
     ttft vllm:time_to_first_token_seconds
     e2e vllm:e2e_request_latency_seconds
     queue vllm:request_queue_time_seconds";

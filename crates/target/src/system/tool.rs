@@ -34,7 +34,7 @@ pub enum ToolError {
 
 /// Standard output of a command that ended well. Nothing here waits for long, whatever the command and
 /// its children do.
-pub(crate) fn output(mut command: Command, within: Duration) -> Result<String, ToolError> {
+pub fn output(mut command: Command, within: Duration) -> Result<String, ToolError> {
     let child = command
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -54,10 +54,11 @@ pub(crate) fn output(mut command: Command, within: Duration) -> Result<String, T
         }
         status
     });
+    // Nothing that it started outlives it.
+    if let Ok(group) = i32::try_from(child.id()) {
+        let _ = killpg(Pid::from_raw(group), Signal::SIGKILL);
+    }
     let Some(status) = ended else {
-        if let Ok(group) = i32::try_from(child.id()) {
-            let _ = killpg(Pid::from_raw(group), Signal::SIGKILL);
-        }
         // A process that hangs in the kernel cannot be killed: a thread waits for it.
         std::thread::spawn(move || child.wait());
         return Err(ToolError::TooLong(within));

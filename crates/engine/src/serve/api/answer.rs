@@ -9,6 +9,7 @@ mod tests;
 use std::borrow::Cow;
 use std::rc::Rc;
 
+use super::own_report::{OwnTimes, ReportForm};
 use super::request::GenerationRequest;
 use crate::framing::LAST_CHUNK;
 use crate::generation::{Envelope, Identity, usage_counts};
@@ -34,7 +35,6 @@ pub(crate) enum Finish {
 
 /// What an answer took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[expect(clippy::struct_field_names, reason = "the words of the wire")]
 pub(crate) struct Usage {
     /// Tokens of all prompts.
     pub(crate) prompt_tokens: u32,
@@ -42,6 +42,8 @@ pub(crate) struct Usage {
     pub(crate) completion_tokens: u32,
     /// Sent only when there are any.
     pub(crate) cached_tokens: u32,
+    /// The engine's own times, where they are sent.
+    pub(crate) report: Option<(ReportForm, OwnTimes)>,
 }
 
 /// Writes one answer as bytes.
@@ -65,6 +67,8 @@ pub(crate) struct AnswerWriter {
     whole_text: String,
     /// Why the first choice of messages and responses ended.
     finish: Option<Finish>,
+    /// Tokens at the beginning of each chat answer that are reasoning.
+    reasoning: u32,
 }
 
 /// The part of one choice in one event.
@@ -91,6 +95,8 @@ struct WholeChoice<'a> {
     text: String,
     /// Where each token begins; only where probabilities are sent.
     offsets: Vec<usize>,
+    /// Bytes of the text that are reasoning.
+    reasoning_bytes: usize,
 }
 
 impl AnswerWriter {
@@ -110,9 +116,16 @@ impl AnswerWriter {
             next_event: 0,
             whole_text: String::new(),
             finish: None,
+            reasoning: 0,
             vocabulary,
             ask,
         }
+    }
+
+    /// The first tokens of each answer of a chat are reasoning.
+    pub(crate) fn reasoning(mut self, tokens: u32) -> Self {
+        self.reasoning = if self.envelope.is_chat { tokens } else { 0 };
+        self
     }
 
     /// Keeps only the first bytes of a choice's text: a stop string is going to end it. To be called
@@ -204,8 +217,15 @@ impl AnswerWriter {
                     if 0 < usage.cached_tokens {
                         counts.push(("prompt_tokens_details", cached_details(usage)));
                     }
+                    if 0 < self.reasoning {
+                        counts.push(("completion_tokens_details", self.reasoning_details(usage)));
+                    }
                     let mut event = self.event(None);
                     event.push(("usage", counts.into()));
+                    event.extend(usage.report.map(|(form, times)| {
+                        let (name, report) = times.member(form, usage);
+                        (name, report.into())
+                    }));
                     event.push(("system_fingerprint", FINGERPRINT.into()));
                     data(out, event);
                 }
@@ -219,7 +239,9 @@ impl AnswerWriter {
     pub(crate) fn whole(&self, answered: &[(Vec<u32>, Finish)], usage: &Usage) -> Rc<Vec<u8>> {
         let choices = answered.iter().zip(&self.choices);
         let choices: Vec<WholeChoice<'_>> = choices
-            .map(|((ids, finish), choice)| choice.whole(ids, *finish, &self.ask, self.vocabulary))
+            .map(|((ids, finish), choice)| {
+                choice.whole(ids, *finish, (&self.ask, self.vocabulary, self.reasoning))
+            })
             .collect();
         let first = choices.first();
         let finish = first.map_or(Finish::Length, |first| first.finish);
@@ -333,11 +355,16 @@ impl Choice {
         &self,
         ids: &'a [u32],
         finish: Finish,
-        ask: &GenerationRequest,
-        vocabulary: &Vocabulary,
+        (ask, vocabulary, reasoning): (&GenerationRequest, &Vocabulary, u32),
     ) -> WholeChoice<'a> {
         let mut choice = self.clone();
-        let mut whole = WholeChoice { ids, finish, text: String::new(), offsets: Vec::new() };
+        let mut whole = WholeChoice {
+            ids,
+            finish,
+            text: String::new(),
+            offsets: Vec::new(),
+            reasoning_bytes: 0,
+        };
         let mut text = String::new();
         for (index, id) in ids.iter().enumerate() {
             if ask.logprobs.is_some() {
@@ -347,6 +374,9 @@ impl Choice {
             let finish = (index + 1 == ids.len()).then_some(finish);
             choice.say(*id, finish, ask, vocabulary, &mut text);
             whole.text.push_str(&text);
+            if index < reasoning as usize {
+                whole.reasoning_bytes = whole.text.len();
+            }
         }
         whole
     }
@@ -450,7 +480,9 @@ impl AnswerWriter {
         let echo = prompt_text(ask, piece.choice).filter(|_| piece.first);
         let text = repeated(ask, echo, piece.text);
         let (name, content): (_, Json<'_>) = if is_chat {
-            ("delta", members! {"content": text}.into())
+            let is_reasoning = piece.token.is_some_and(|(index, _)| index < self.reasoning);
+            let name = if is_reasoning { "reasoning" } else { "content" };
+            ("delta", Json::Object(vec![(name, text.into())]))
         } else {
             ("text", text.into())
         };
@@ -488,10 +520,13 @@ impl AnswerWriter {
         let (ask, is_chat) = (&*self.ask, self.envelope.is_chat);
         let choices = (0..).zip(choices).map(|(choice, answered)| {
             let text = repeated(ask, prompt_text(ask, choice), &answered.text);
+            let (thought, said) = answered.text.split_at(answered.reasoning_bytes);
+            let said = if thought.is_empty() { text.clone() } else { Cow::Borrowed(said) };
+            let thought = (!thought.is_empty()).then(|| Json::from(thought));
             let message = members! {
-                "role": "assistant", "content": text.clone(), "refusal": Json::Null,
+                "role": "assistant", "content": said, "refusal": Json::Null,
                 "annotations": Json::Null, "audio": Json::Null, "function_call": Json::Null,
-                "reasoning": Json::Null,
+                "reasoning": thought.unwrap_or(Json::Null),
             };
             let (name, content): (_, Json<'_>) =
                 if is_chat { ("message", message.into()) } else { ("text", text.into()) };
@@ -511,7 +546,7 @@ impl AnswerWriter {
         });
         let mut counts = usage_counts(usage.prompt_tokens, usage.completion_tokens);
         counts.push(("prompt_tokens_details", cached_details(usage)));
-        counts.push(("completion_tokens_details", Json::Null));
+        counts.push(("completion_tokens_details", self.reasoning_details(usage)));
         let mut json = self.envelope.around("chat.completion", choices);
         json.extend(members! {
             "service_tier": Json::Null, "system_fingerprint": FINGERPRINT, "usage": counts,
@@ -523,9 +558,22 @@ impl AnswerWriter {
                 "prompt_text": Json::Null,
             });
         }
+        let report = usage.report.map(|(form, times)| times.member(form, usage));
         let absent = ["kv_transfer_params", "ec_transfer_params", "metrics"];
+        let absent =
+            absent.into_iter().filter(|name| report.as_ref().is_none_or(|it| it.0 != *name));
         json.extend(absent.map(|name| (name, Json::Null)));
+        json.extend(report.map(|(name, report)| (name, report.into())));
         json
+    }
+
+    /// Of all choices together.
+    fn reasoning_details(&self, usage: &Usage) -> Json<'static> {
+        let all = self.reasoning.saturating_mul(self.ask.choices().into());
+        match all.min(usage.completion_tokens) {
+            0 => Json::Null,
+            tokens => members! {"reasoning_tokens": tokens}.into(),
+        }
     }
 
     fn continuous_usage(&self, choice: u16, tokens: u32) -> Option<(&'static str, Json<'static>)> {

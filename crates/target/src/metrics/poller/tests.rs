@@ -175,7 +175,7 @@ fn a_run_lies_between_two_samples() {
     let started = start(seldom, address);
     assert_eq!(asked.load(Ordering::SeqCst), 1, "the first scrape comes before the run");
     let entries = started.stop();
-    let [TelemetryEntry::Sample(first), TelemetryEntry::Sample(last)] = entries[..] else {
+    let [TelemetryEntry::Sample(first), TelemetryEntry::Sample(last)] = &entries[..] else {
         panic!("{entries:?}");
     };
     assert!(first.at < last.at && first.gauges.kv_usage == Some(0.5));

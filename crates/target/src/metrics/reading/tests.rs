@@ -228,3 +228,53 @@ proptest! {
         prop_assert!(part.gauges.swapped.is_none() && part.timings.queue.is_none());
     }
 }
+
+const SPECULATING: &str = r#"vllm:kv_cache_usage_perc{engine="0"} 0.25
+vllm:spec_decode_num_drafts_total{engine="0"} 40.0
+vllm:spec_decode_num_draft_tokens_total{engine="0"} 120.0
+vllm:spec_decode_num_accepted_tokens_total{engine="0"} 50.0
+vllm:spec_decode_num_accepted_tokens_per_pos_total{engine="0",position="0"} 30.0
+vllm:spec_decode_num_accepted_tokens_per_pos_total{engine="1",position="0"} 2.0
+vllm:spec_decode_num_accepted_tokens_per_pos_total{engine="0",position="1"} 18.0
+"#;
+
+#[test]
+fn speculative_decoding_is_counted_by_position() {
+    let found = read(SPECULATING.as_bytes()).unwrap().speculation.unwrap();
+    assert_eq!((found.steps, found.drafted, found.accepted), (Some(40.0), Some(120.0), Some(50.0)));
+    assert_eq!(found.by_position, [32.0, 18.0]);
+    assert_eq!(read(VLLM_V1.as_bytes()).unwrap().speculation, None);
+    let name = "vllm:spec_decode_num_accepted_tokens_per_pos_total";
+    for position in ["position=\"64\"", "position=\"-1\"", "position=\"18446744073709551616\"", ""]
+    {
+        let text = format!("{SPECULATING}{name}{{{position}}} 5\n");
+        let reading = read(text.as_bytes()).unwrap();
+        assert_eq!(reading.dropped, 1, "{position}");
+        assert_eq!(reading.speculation.unwrap().by_position, [32.0, 18.0], "{position}");
+    }
+    let broken = format!("{SPECULATING}{name}{{position=\"2\"}} NaN\n");
+    let found = read(broken.as_bytes()).unwrap().speculation.unwrap();
+    assert_eq!(found.by_position, [] as [f64; 0], "a part of a sum is no sum");
+    assert_eq!(found.accepted, Some(50.0));
+}
+
+#[test]
+fn the_query_api_of_prometheus_says_the_same_as_the_servers() {
+    let json = r#"{"status":"success","data":{"resultType":"vector","result":[
+        {"metric":{"__name__":"vllm:kv_cache_usage_perc","instance":"a:8000"},"value":[1.5,"0.25"]},
+        {"metric":{"__name__":"vllm:kv_cache_usage_perc","instance":"b:8000"},"value":[1.5,"0.75"]},
+        {"metric":{"__name__":"vllm:generation_tokens_total","instance":"a:8000"},"value":[1.5,"40"]},
+        {"metric":{"__name__":"vllm:generation_tokens_total","instance":"b\"\\\n"},"value":[1.5,"2"]},
+        {"metric":{"__name__":"vllm:num_requests_running","instance":"a:8000"},"value":[1.5,"NaN"]}]}}"#;
+    let reading = read(query_result(json.as_bytes()).unwrap().as_bytes()).unwrap();
+    assert_eq!(reading.gauges.kv_usage, Some(0.75));
+    assert_eq!(reading.counters.generation_tokens, Some(42.0));
+    assert_eq!((reading.gauges.running, reading.dropped), (None, 1));
+    for wrong in ["", "{}", "[]", r#"{"status":"error"}"#, r#"{"data":{"result":[{"metric":1}]}}"#]
+    {
+        assert_eq!(query_result(wrong.as_bytes()), Err(MissReason::NotPrometheus), "{wrong}");
+    }
+    let forged = r#"{"data":{"result":[{"metric":{"__name__":"a 1\nvllm:num_requests_running"},"value":[0,"7\nvllm:kv_cache_usage_perc 1"]}]}}"#;
+    let text = query_result(forged.as_bytes()).unwrap();
+    assert_eq!(text.lines().count(), 1, "a series is one line: {text}");
+}

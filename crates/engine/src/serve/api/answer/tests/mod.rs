@@ -13,7 +13,8 @@ mod completion;
 mod others;
 
 const IDENTITY: Identity<'static> = Identity { id: 0xab, created_s: 17, model: "tiny" };
-const USAGE: Usage = Usage { prompt_tokens: 5, completion_tokens: 3, cached_tokens: 0 };
+const USAGE: Usage =
+    Usage { prompt_tokens: 5, completion_tokens: 3, cached_tokens: 0, report: None };
 
 fn wording(api: Api, body: &Value) -> AnswerWriter {
     let vocabulary = Vocabulary::standard();
