@@ -73,7 +73,13 @@ fn run_of(requests: u32) -> Observations {
 
 fn answer(id: u64, from_ns: u64, draws: &mut Draws) -> RequestRecord {
     let moment = Moment::from_nanos;
-    let asked = RequestedLengths { input_tokens: 512, output_tokens: EVENTS, part: 0, turn: 0 };
+    let asked = RequestedLengths {
+        input_tokens: 512,
+        output_tokens: EVENTS,
+        part: 0,
+        turn: 0,
+        ..RequestedLengths::default()
+    };
     let (intended, admitted) = (moment(from_ns), moment(from_ns));
     let started = StartedRequest { id: RequestId(id), intended, admitted, asked };
     let sent = from_ns + draws.below(90_000);
@@ -155,6 +161,8 @@ fn manifest() -> Manifest {
         seen_before: None,
         calibration: None,
         simulated: None,
+        stripe: None,
+        merged: None,
         environment: Environment::default(),
         server: None,
     }

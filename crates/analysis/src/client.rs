@@ -4,6 +4,7 @@
 use inferometer_model::journal::Dialling;
 use inferometer_model::observations::{CalibrationFacts, HttpVersion, Manifest};
 use inferometer_model::record::Read;
+use inferometer_model::stripe::WorkerFacts;
 use inferometer_model::{Moment, Observations};
 use serde::{Deserialize, Serialize};
 
@@ -37,6 +38,50 @@ pub struct ClientHealth {
     /// Connections that were opened before the first request; null where each request opened its own.
     #[serde(default)]
     pub dialling: Option<DiallingFigures>,
+    /// How far the times of different workers may be apart; null on one client, and where it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clocks_apart_ms: Option<f64>,
+    /// The workers whose runs were merged; empty on one client.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub workers: Vec<WorkerFigures>,
+}
+
+/// What one worker of a merged run did, and how well.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct WorkerFigures {
+    /// Such as `0/4`, for the first of four.
+    pub stripe: String,
+    /// Its machine; null where it has no run.
+    pub host: Option<String>,
+    /// Why it did not play its whole share; null if it did.
+    pub loss: Option<String>,
+    /// How long after the agreed start it began; null in time.
+    pub late_s: Option<f64>,
+    pub attempted: u64,
+    pub not_sent: u64,
+    pub loop_lag_ms_p99_at_most: Option<f64>,
+    pub driver_busy: Option<f64>,
+    /// How far its clock may be from the true time; null where that is not known.
+    pub clock_error_ms: Option<f64>,
+}
+
+impl WorkerFigures {
+    fn new(worker: &WorkerFacts) -> Self {
+        let run = worker.run.as_ref();
+        Self {
+            stripe: worker.stripe.to_string(),
+            host: run.map(|run| run.host.name.clone()),
+            loss: worker.loss().map(str::to_owned),
+            late_s: run.and_then(|run| run.late_ns).map(|late| ns_to_ms(late) / 1e3),
+            attempted: run.map_or(0, |run| run.attempted),
+            not_sent: run.map_or(0, |run| run.not_sent),
+            loop_lag_ms_p99_at_most: run
+                .and_then(|run| run.loop_lag.quantile_ns_at_most(0.99))
+                .map(ns_to_ms),
+            driver_busy: run.and_then(|run| run.driver_cpu_us).map(|used| f64::from(used) / 1e6),
+            clock_error_ms: run.and_then(|run| run.host.error_ns).map(ns_to_ms),
+        }
+    }
 }
 
 /// Connections that were opened before the first request.
@@ -93,6 +138,7 @@ impl ClientHealth {
         let kernel_stamps = share(anomalies.reads_stamped, anomalies.reads);
         let streams = measured.concurrency.map_or(0, |concurrency| concurrency.peak);
         let facts = &observations.ending.client;
+        let merged = observations.manifest.merged.as_ref();
         let lag_at = |share| facts.loop_lag.quantile_ns_at_most(share).map(ns_to_ms);
         let played = observations.ending.began.and_then(|it| observations.ending.at.since(it));
         let played_ns = played.map(|length| length.as_nanos() as f64).filter(|ns| 0.0 < *ns);
@@ -118,6 +164,9 @@ impl ClientHealth {
             connections_opened: anomalies.connections.len() as u64,
             connections_reused: share(anomalies.reused, anomalies.connected),
             dialling: facts.dialling.as_ref().map(DiallingFigures::new),
+            clocks_apart_ms: merged.and_then(|merged| merged.clock_error_ns).map(ns_to_ms),
+            workers: merged
+                .map_or_else(Vec::new, |it| it.workers.iter().map(WorkerFigures::new).collect()),
         }
     }
 }

@@ -33,7 +33,8 @@ pub struct RunFigures {
     pub loop_lag: Vec<(f64, u64)>,
 }
 
-/// Exact quantiles at shares that are denser towards the tail.
+/// Exact quantiles at shares that are denser towards the tail, over the steady part where the metric has
+/// a value of its own there.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct DistributionFigure {
     /// The name of the metric, such as `ttft`.
@@ -70,9 +71,11 @@ fn distributions(measured: &Measured) -> Vec<DistributionFigure> {
         Some(&metric::SEND_LAG),
         Some(&metric::CLIENT_LAG),
     ];
+    let steady = measured.steady.figures.as_deref();
     let figure = |metric: &Metric| {
         let series = measured.series(metric);
-        let n = series.found.as_ref().ok()?.n;
+        let own = steady.and_then(|figures| figures.latencies.get(metric)).filter(|it| 0 < it.n);
+        let n = own.or(series.found.as_ref().ok())?.n;
         let metric = metric.name.to_owned();
         Some(DistributionFigure { metric, n, points: series.curve.clone() })
     };
@@ -222,7 +225,7 @@ fn tail(n: u64) -> impl Iterator<Item = f64> {
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct GapsFigure {
-    /// `itl` where tokens can be told apart, else `icl`.
+    /// `itl` where tokens can be distinguished, else `icl`.
     pub metric: String,
     pub from_ms: f64,
     pub step_ms: f64,

@@ -12,7 +12,8 @@ use inferometer_model::observations::{
 use inferometer_model::outcome::Stage;
 use inferometer_model::plan::{Bounds, Fingerprints};
 use inferometer_model::record::{
-    Carried, ConnectionFacts, DoneMark, Event, Finish, FinishReason, Read, RequestedLengths, Usage,
+    Carried, ConnectionFacts, DoneMark, Event, Finish, FinishReason, Read, RequestedLengths,
+    ResponseHead, SessionPlace, Usage,
 };
 use inferometer_model::spec::{
     Lengths, LoadShape, LoadTable, SourceTable, TargetTable, Think, WorkloadTable,
@@ -42,7 +43,13 @@ impl Given {
             id: RequestId(id),
             intended: Moment::ZERO,
             admitted: Moment::ZERO,
-            asked: RequestedLengths { input_tokens: 512, output_tokens: 3, part: 0, turn: 0 },
+            asked: RequestedLengths {
+                input_tokens: 512,
+                output_tokens: 3,
+                part: 0,
+                turn: 0,
+                ..RequestedLengths::default()
+            },
         };
         Self(RequestRecord {
             sent: Some(Moment::ZERO),
@@ -50,6 +57,12 @@ impl Given {
             done: DoneMark { seen: true, events_after: 0 },
             ..RequestRecord::without_answer(&started, Ending::ok(Moment::ZERO))
         })
+    }
+
+    /// With the head of an event stream.
+    pub(crate) fn streamed(mut self) -> Self {
+        self.0.head = Some(ResponseHead { status: 200, read: 0, streamed: true });
+        self
     }
 
     pub(crate) fn failed(id: u64, outcome: Outcome) -> Self {
@@ -108,6 +121,10 @@ impl Given {
     pub(crate) fn turn(mut self, turn: u16) -> Self {
         self.0.asked.turn = turn;
         self
+    }
+
+    pub(crate) fn place(&mut self, session: SessionPlace) {
+        self.0.asked.session = session;
     }
 
     pub(crate) fn part(mut self, part: u16) -> Self {
@@ -209,6 +226,7 @@ pub(crate) fn sample(at: Moment) -> TelemetrySample {
         gauges: Gauges::default(),
         counters: Counters::default(),
         timings: Timings::default(),
+        speculation: None,
         dropped: 0,
     }
 }
@@ -265,6 +283,8 @@ fn manifest() -> Manifest {
         seen_before: None,
         calibration: None,
         simulated: None,
+        stripe: None,
+        merged: None,
         server: None,
         environment: Environment {
             tool_version: "0.1.0".to_owned(),

@@ -7,10 +7,13 @@
 //! Nothing is not zero: a metric without values is null and says why. No value is rounded here;
 //! messages and pages round, and messages do it by [`inferometer_model::fmt`].
 
+mod anatomy;
 mod audit;
 pub mod calibration;
 mod client;
+pub mod client_judgement;
 pub mod comparison;
+pub mod compliance;
 pub mod definitions;
 mod figures;
 #[cfg(test)]
@@ -22,18 +25,25 @@ pub mod matrix;
 pub mod metric;
 mod offered_load;
 pub mod outline;
+pub mod plausibility;
+mod prediction;
 #[cfg(test)]
 mod properties;
 mod record;
+mod replicas;
+mod reports;
 mod run;
 mod server;
+mod sessions;
 pub mod set;
 pub mod statistics;
 mod steady;
+pub mod steps;
 mod summary;
 pub mod tool_result;
 mod topic;
 
+pub use anatomy::*;
 pub use audit::*;
 pub use client::*;
 pub use figures::*;
@@ -49,8 +59,11 @@ pub use record::{
     RequestLatencies, RequestRates, TokenSource, Tokens, TurnFigures, Window, WindowKind, Withheld,
     request as detail,
 };
+pub use replicas::SourceFigures;
+pub use reports::*;
 pub use run::*;
 pub use server::*;
+pub use sessions::{CacheReuse, SessionFigures};
 pub use statistics::{
     Estimate, Interval, Percentile, Probability, Sample, share_across, share_pooled,
 };

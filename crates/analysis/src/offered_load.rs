@@ -76,6 +76,9 @@ impl Default for Delivered {
 
 impl Delivered {
     pub(crate) fn from_observations(observations: &Observations) -> Self {
+        if observations.manifest.stripe.is_some() {
+            return Self::not_checked("this is the share of one of several workers");
+        }
         match &observations.manifest.spec.load.shape {
             LoadShape::Closed { concurrency, think } => {
                 if *think != Think::None || turns_think(observations) {
@@ -105,8 +108,16 @@ impl Delivered {
     }
 }
 
+#[expect(clippy::wildcard_enum_match_arm, reason = "only these sources have sessions")]
 fn turns_think(observations: &Observations) -> bool {
-    let thinks = |source: &Source| matches!(source, Source::Conversations(talk) if talk.think != Think::None);
+    let thinks = |source: &Source| match source {
+        Source::Conversations(talk) => talk.think != Think::None,
+        // Whether a recorded session rests is not known here: it may.
+        Source::Sessions(_) => true,
+        // Sub-agents share the slot of their session.
+        Source::Agents(agents) => agents.tool_time != Think::None || 0.0 < agents.fan_out,
+        _ => false,
+    };
     let source = &observations.manifest.spec.workload.source;
     let parts = if let Source::Mix(parts) = source { parts.as_slice() } else { &[] };
     thinks(source) || parts.iter().any(|part| thinks(&part.source))
@@ -139,7 +150,10 @@ impl ScheduleDelivered {
         sent.sort_unstable();
         let requests = sent.len() as u64;
         // Due and not even attempted, so that their times were not recorded.
-        let wanting = observations.not_sent_because(Cause::ClientResource);
+        let died = observations.manifest.merged.as_ref().map(|_| Cause::RunCrashed);
+        let causes = [Cause::ClientResource, Cause::WorkerMissing, Cause::WorkerLate];
+        let causes = causes.into_iter().chain(died);
+        let wanting: u64 = causes.map(|cause| observations.not_sent_because(cause)).sum();
         let due = intended.len() as u64 + wanting;
         // A request that never left lowers the sent rate, and so does a schedule that took longer than
         // planned.

@@ -1,8 +1,14 @@
 //! What must hold for any run, however odd its records.
 
+use std::borrow::Cow;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use inferometer_model::journal::NotSent;
 use inferometer_model::outcome::Cause;
 use inferometer_model::record::{Carried, Event, Read, Usage};
+use inferometer_model::records::{RecordFile, RecordOrder, Records, StoredIter, TimeOrder};
 use inferometer_model::{Moment, Observations, Outcome, RequestId, RequestRecord};
 use proptest::prelude::*;
 use serde_json::Value;
@@ -11,6 +17,36 @@ use crate::figures::tests::figures;
 use crate::fixture::{Given, ms, run};
 use crate::record::Measured;
 use crate::summarize;
+
+/// A file from which only so many records can be read, in all passes together.
+#[derive(Debug)]
+struct FailingFile {
+    by_id: Vec<RequestRecord>,
+    in_time: Vec<RequestRecord>,
+    readable: AtomicUsize,
+}
+
+impl RecordFile for FailingFile {
+    fn count(&self) -> usize {
+        self.by_id.len()
+    }
+
+    fn read(&self, order: RecordOrder, positions: Range<usize>) -> StoredIter<'_> {
+        let records = match order {
+            RecordOrder::Id => &self.by_id,
+            RecordOrder::Time => &self.in_time,
+        };
+        let take = |left: usize| left.checked_sub(1);
+        Box::new(records[positions].iter().map_while(move |record| {
+            let taken = self.readable.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take);
+            taken.is_ok().then(|| record.clone())
+        }))
+    }
+
+    fn read_error(&self) -> Option<&str> {
+        (self.readable.load(Ordering::Relaxed) == 0).then_some("no more can be read")
+    }
+}
 
 fn event() -> impl Strategy<Value = Event> {
     (0_u32..6, 0_u16..512, prop::option::of(0_u32..9)).prop_map(|(read, bits, tokens)| Event {
@@ -148,6 +184,21 @@ proptest! {
         let records: Vec<_> = keyed.into_iter().map(|(_, record)| record).collect();
         shuffled.records = records.into();
         prop_assert_eq!(summarize(&shuffled).to_json_bytes(), expected);
+    }
+
+    /// Whoever reads a summary of a file checks afterwards whether it could be read to its end.
+    #[test]
+    fn records_that_end_early_do_not_panic(
+        mut observations in observations(),
+        readable in 0_usize..200,
+    ) {
+        let held = observations.records.into_held();
+        let in_time = TimeOrder::sort(held.iter().collect()).iter().map(Cow::into_owned).collect();
+        let file = Arc::new(FailingFile { by_id: held, in_time, readable: readable.into() });
+        observations.records = Records::Stored(file.clone());
+        summarize(&observations);
+        file.readable.store(readable, Ordering::Relaxed);
+        Measured::gather(&observations, 0);
     }
 
     #[test]

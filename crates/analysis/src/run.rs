@@ -174,9 +174,12 @@ pub(crate) fn asked_lengths(source: &Source) -> (Option<Lengths>, Option<Lengths
         Source::Synthetic(spec) => (Some(spec.input.clone()), Some(spec.output.clone())),
         Source::VllmRandom(spec) => (Some(spec.input.clone()), Some(spec.output.clone())),
         Source::Conversations(spec) => (Some(spec.input.clone()), Some(spec.output.clone())),
+        Source::Agents(spec) => (Some(spec.task.clone()), Some(spec.output.clone())),
         Source::Dataset(spec) => (spec.input.clone(), spec.output.clone()),
         Source::Fixed(spec) => (None, Some(spec.output.clone())),
-        Source::Trace(_) | Source::Mix(_) | Source::Saved { .. } => (None, None),
+        Source::Trace(_) | Source::Sessions(_) | Source::Mix(_) | Source::Saved { .. } => {
+            (None, None)
+        }
     }
 }
 

@@ -7,12 +7,15 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use inferometer_model::telemetry::{
-    Counters, Dialect, Gauges, MissReason, Recording, SumCount, Telemetry, TelemetrySample, Timings,
+    Counters, Dialect, Gauges, MissReason, Recording, SpeculationCounters, SumCount, Telemetry,
+    TelemetrySample, Timings,
 };
 use inferometer_model::{Moment, Observations};
 use serde::{Deserialize, Serialize};
 
 use crate::record::{Extremes, Tokens, moment_to_ms};
+use crate::replicas::{Replicas, SourceFigures};
+use crate::reports::SpeculationFigures;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ServerSide {
@@ -44,6 +47,14 @@ pub struct ServerSide {
     pub ttft_ms_mean: Option<f64>,
     pub e2e_ms_mean: Option<f64>,
     pub queue_ms_mean: Option<f64>,
+    /// Speculative decoding, of all requests that the server finished during the run; absent without
+    /// it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub speculation: Option<SpeculationFigures>,
+    /// Each source of metrics, where there are several; the figures above are then totals of the
+    /// replicas, and of the fullest where they are shares.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sources: Vec<SourceFigures>,
     pub tokens_apart: TokensApart,
     /// Why the totals are not compared; absent where they are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -51,7 +62,7 @@ pub struct ServerSide {
     pub timeline: Timeline,
 }
 
-/// The server's totals less the client's, as shares of the client's: nobody but this run should
+/// The server's totals less the client's, as shares of the client's: no other client than this run should
 /// have made them. Null where they cannot be compared, because a request failed (what the server
 /// did for it is not known), a count is not the server's own, or a scrape is missing at an end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -107,7 +118,27 @@ impl ServerSide {
         window: Extremes,
         all_ok: bool,
     ) -> Result<Self, String> {
-        let recording = match &observations.telemetry {
+        let replicas = Replicas::new(observations);
+        let total = replicas.total();
+        let found = Self::new(total.as_ref(), observations, (tokens, window, all_ok))?;
+        Ok(Self { sources: replicas.figures(), ..found })
+    }
+
+    /// What one of several sources reported; its totals are compared with nothing.
+    pub(crate) fn alone(
+        telemetry: &Telemetry,
+        observations: &Observations,
+    ) -> Result<Self, String> {
+        let nothing = (&Tokens::default(), Extremes::default(), false);
+        Self::new(telemetry, observations, nothing)
+    }
+
+    fn new(
+        telemetry: &Telemetry,
+        observations: &Observations,
+        (tokens, window, all_ok): (&Tokens, Extremes, bool),
+    ) -> Result<Self, String> {
+        let recording = match telemetry {
             Telemetry::Recorded(recording) => recording,
             Telemetry::Absent(absence) => return Err(absence.to_string()),
         };
@@ -158,6 +189,8 @@ impl ServerSide {
             ttft_ms_mean: mean(|timings| timings.ttft),
             e2e_ms_mean: mean(|timings| timings.e2e),
             queue_ms_mean: mean(|timings| timings.queue),
+            speculation: segments.speculation(),
+            sources: Vec::new(),
             tokens_apart: TokensApart {
                 prompt: apart(prompt, tokens.input_total, tokens.input_source.asked),
                 generation: apart(generation, tokens.output_total, tokens.output_source.events),
@@ -299,6 +332,19 @@ impl<'a> Segments<'a> {
             prompt_tokens_per_s: rate(|counters| counters.prompt_tokens),
             generation_tokens_per_s: rate(|counters| counters.generation_tokens),
         }
+    }
+
+    fn speculation(&self) -> Option<SpeculationFigures> {
+        let grown = |of: &dyn Fn(&SpeculationCounters) -> Option<f64>| {
+            Some(self.growth(|sample| of(sample.speculation.as_deref()?))?.total)
+        };
+        let position = |at: usize| grown(&|totals| totals.by_position.get(at).copied());
+        SpeculationFigures::from_counters(&SpeculationCounters {
+            steps: grown(&|totals| totals.steps),
+            drafted: grown(&|totals| totals.drafted),
+            accepted: grown(&|totals| totals.accepted),
+            by_position: (0..).map_while(position).collect(),
+        })
     }
 
     /// What a counter grew by from the first to the last scrape of each segment, and the rate over

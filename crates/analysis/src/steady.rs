@@ -256,7 +256,10 @@ impl Talks {
                 }
                 talks_s.extend(talk.take().and_then(length_s));
             }
-            talk = Some((talk.map_or(record.sent, |(sent, _)| sent), record.ending.at));
+            talk = Some(match talk {
+                None => (record.sent, record.ending.at),
+                Some((sent, ended)) => (sent, ended.max(record.ending.at)),
+            });
         }
         talks_s.extend(talk.and_then(length_s));
         let talks_s = Sample::new(talks_s);
@@ -335,21 +338,24 @@ impl Growth {
     }
 }
 
-/// Throughputs of what arrived in the window, and latencies of the `ok` requests that were sent in it.
+/// Throughputs of the window, and latencies of the `ok` requests that were sent in it. An answer counts
+/// by the share of its time that lies in the window, because whole answers at the edges of a closed loop
+/// come in waves, and one wave more or less is no change of the throughput.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SteadyFigures {
     /// Sent inside, and ended ok.
     pub requests: u64,
-    /// Requests that ended ok inside.
+    /// Answers, each by the share of its time inside.
     pub request_throughput: Option<f64>,
-    /// Tokens that came inside; null where answers have none.
+    /// Tokens that came inside, or the share of those of answers in one piece; null where answers have
+    /// none.
     pub output_throughput: Option<f64>,
-    /// Input of the answers that began inside.
+    /// Input, by the share of the time until the first token that lies inside.
     #[serde(default)]
     pub input_throughput: Option<f64>,
     /// Input and output.
     pub total_throughput: Option<f64>,
-    /// Requests that ended inside and met every SLO about each request; null without SLOs.
+    /// As `request_throughput`, of those that met every SLO about each request; null without SLOs.
     #[serde(default)]
     pub goodput: Option<f64>,
     /// Input tokens over TTFT, of the requests that were sent inside.
@@ -377,10 +383,11 @@ impl SteadyFigures {
         let length_ns = window.to_ns.saturating_sub(window.from_ns);
         let per_s = |count: f64| (0 < length_ns).then(|| count / (length_ns as f64 / 1e9));
         let answers = || course.attempts.columns.iter().filter(Brief::is_answer);
-        let ended = || answers().filter(|answer| inside(answer.ended_ns));
-        let good = ended().filter(Brief::meets_slos).count();
+        let share = |answer: Brief| answer.flight().map_or(0.0, |it| it.share_within(window));
         // The sum of nothing is minus zero.
-        let (mut prefill, mut ttft_s, mut input) = (0.0, 0.0, -0.0);
+        let ended: f64 = answers().map(share).sum::<f64>() + 0.0;
+        let good: f64 = answers().filter(Brief::meets_slos).map(share).sum::<f64>() + 0.0;
+        let (mut prefill, mut ttft_s, mut input, mut output) = (0.0, 0.0, 0.0, 0.0);
         for answer in course.attempts.iter().filter(|it| it.is_ok() && it.sent.is_some()) {
             let tokens = answer.input.count as f64;
             if let Some(ttft_ms) = answer.latencies.get(&metric::TTFT)
@@ -389,14 +396,18 @@ impl SteadyFigures {
                 prefill += tokens;
                 ttft_s += ttft_ms / 1e3;
             }
-            if answer.first.is_some_and(|at| inside(at.as_nanos())) {
-                input += tokens;
+            let until = |at| Flight::new(answer.left, at).map_or(0.0, |it| it.share_within(window));
+            input += answer.first.map_or(0.0, |first| tokens * until(first));
+            if !course.streams {
+                output += answer.output.count as f64 * until(answer.ended);
             }
         }
-        let came = course.deliveries.iter().filter(|(at_ns, _)| inside(*at_ns));
-        let output: f64 = came.map(|(_, tokens)| *tokens as f64).sum();
+        if course.streams {
+            let came = course.deliveries.iter().filter(|(at_ns, _)| inside(*at_ns));
+            output = came.map(|(_, tokens)| *tokens as f64).sum::<f64>() + 0.0;
+        }
         let swept = Concurrency::sweep(course.flights().filter_map(|it| it.within(window)));
-        let request_throughput = per_s(ended().count() as f64);
+        let request_throughput = per_s(ended);
         let output_throughput = per_s(output).filter(|_| course.generates);
         let total_throughput = per_s(input + output).filter(|_| course.generates);
         Self {
@@ -405,7 +416,7 @@ impl SteadyFigures {
             output_throughput,
             input_throughput: per_s(input),
             total_throughput,
-            goodput: per_s(good as f64).filter(|_| course.has_slos),
+            goodput: per_s(good).filter(|_| course.has_slos),
             pp: (0.0 < ttft_s).then(|| prefill / ttft_s),
             intervals: ThroughputIntervals::default(),
             concurrency_mean: swept.and_then(|swept| per_s(swept.request_ns as f64 / 1e9)),
@@ -507,6 +518,8 @@ pub(crate) struct Course<'a> {
     pub(crate) deliveries: &'a [(u64, u64)],
     /// Whether answers are made of tokens.
     pub(crate) generates: bool,
+    /// Whether tokens arrive one after another.
+    pub(crate) streams: bool,
     /// Whether there are SLOs about each request.
     pub(crate) has_slos: bool,
 }

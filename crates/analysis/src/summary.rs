@@ -7,6 +7,7 @@ use inferometer_model::outcome::Cause;
 use inferometer_model::{Observations, Outcome};
 use serde::{Deserialize, Serialize};
 
+use crate::anatomy::Anatomy;
 use crate::client::ClientHealth;
 use crate::definitions::vllm::VllmResult;
 use crate::figures::RunFigures;
@@ -18,12 +19,15 @@ use crate::littles_law::LittlesLaw;
 use crate::machines::MachineFigures;
 use crate::metric::{LatencyOrigin, METRICS, MetricValues};
 use crate::offered_load::{Delivered, HeldByCap};
+use crate::prediction::widen;
 use crate::record::{
     FailureGroup, Measured, PartFigures, RequestRates, Tokens, TurnFigures, Window, Withheld,
     failure_groups, finish_reasons,
 };
+use crate::reports::ReportFigures;
 use crate::run::{PlanFacts, RunFacts, SystemFacts, WorkloadFacts};
 use crate::server::ServerSide;
+use crate::sessions::SessionFigures;
 use crate::steady::{SteadyState, headline};
 
 /// The form of the document. Adding keys leaves it; changing what a key means raises it.
@@ -75,7 +79,10 @@ pub struct Summary {
     pub request_slos: Option<RequestSlos>,
     /// The outcomes of the SLOs about the whole run.
     pub slos: Vec<SloOutcome>,
-    /// Figures of each turn of conversations; empty without them.
+    /// Figures of whole sessions; absent where requests stand alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sessions: Option<SessionFigures>,
+    /// Figures of each turn of sessions; empty without them.
     pub turns: Vec<TurnFigures>,
     /// Figures of each part of a mix; empty without one.
     pub parts: Vec<PartFigures>,
@@ -89,9 +96,15 @@ pub struct Summary {
     /// Why there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_missing: Option<String>,
+    /// What the server reported of single requests; absent where it reported nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reports: Option<ReportFigures>,
     /// The machines during the run.
     #[serde(default)]
     pub machines: MachineFigures,
+    /// Where the time went, from the server's steps; absent where too few tokens arrived for any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub anatomy: Option<Anatomy>,
     /// What charts are drawn from.
     #[serde(default)]
     pub figures: RunFigures,
@@ -163,14 +176,18 @@ pub(crate) fn read_document<T: serde::de::DeserializeOwned>(
 
 /// Summarizes a run: a pure function of its observations. The same observations give the same bytes.
 pub fn summarize(observations: &Observations) -> Summary {
-    let measured = Measured::from_observations(observations);
+    let mut measured = Measured::from_observations(observations);
     let run = RunContext::new(observations, &measured);
     let warnings = run_warnings(&run);
     let checks = run_checks(&run, &warnings);
     let (failures, failures_not_listed) = failure_groups(observations);
     let manifest = &observations.manifest;
-    let metrics: MetricValues =
+    let mut metrics: MetricValues =
         METRICS.iter().map(|metric| (*metric, metric.value(&measured))).collect();
+    let health = run.health;
+    if let Some(prediction) = manifest.simulated.as_ref().and_then(|it| it.prediction.as_ref()) {
+        widen(prediction, &mut metrics, &mut measured.steady);
+    }
     let best = if manifest.simulated.is_some() { Verdict::Simulated } else { Verdict::Valid };
     Summary {
         schema: SCHEMA.to_owned(),
@@ -191,11 +208,12 @@ pub fn summarize(observations: &Observations) -> Summary {
         window: measured.extremes.window(),
         slos: slo_outcomes(observations, &headline(&metrics, &measured.steady)),
         metrics,
-        client: run.health,
+        client: health,
         system: SystemFacts {
             client: manifest.environment.machine.clone(),
             server: manifest.server.clone(),
         },
+        anatomy: Anatomy::from_observations(observations),
         figures: RunFigures::new(observations, &measured),
         vllm: measured.vllm.clone(),
         request_slos: measured.request_slos.clone().map(|slos| slos.with_reasons(&measured)),
@@ -203,10 +221,12 @@ pub fn summarize(observations: &Observations) -> Summary {
         server: measured.server.ok(),
         intervals_withheld: measured.intervals_withheld,
         request_rates: measured.request_rates,
+        reports: measured.reports,
         machines: measured.machines,
         steady: measured.steady,
         delivered: measured.delivered,
         littles_law: measured.littles_law,
+        sessions: SessionFigures::from_observations(observations, measured.extremes.duration_s()),
         turns: measured.turns,
         parts: measured.parts,
         tokens: measured.tokens,

@@ -29,7 +29,7 @@ use crate::summary::Summary;
 #[serde(default)]
 pub struct ToolResult {
     pub source: ResultSource,
-    /// Results of one configuration are one line of a chart. Empty where nothing tells it apart.
+    /// Results of one configuration are one line of a chart. Empty where nothing distinguishes it.
     pub configuration: String,
     pub model: Option<String>,
     pub tokenizer: Option<String>,
@@ -118,6 +118,11 @@ pub enum Tool {
     AiPerf,
     LlmD,
     GenaiBench,
+    InferencePerf,
+    Oha,
+    K6,
+    /// A table on a page, or typed in.
+    Table,
 }
 
 /// What the record was written as.
@@ -612,7 +617,7 @@ impl ToolResult {
         Some(Estimate::new(failed as f64 / n as f64, interval, n))
     }
 
-    /// A statistic of one of its latencies. `n` is 0 where nothing tells how many values there were,
+    /// A statistic of one of its latencies. `n` is 0 where the number of values is not known,
     /// and then nothing is certified.
     pub fn statistic_of(&self, latency: &ResultLatency, statistic: Statistic) -> Option<Estimate> {
         let rank = statistic.name().trim_start_matches('p');
@@ -681,6 +686,10 @@ impl Tool {
             Self::AiPerf => ["aiperf", "AIPerf", "AIPerf"],
             Self::LlmD => ["llm-d", "llm-d", "llm-d benchmark"],
             Self::GenaiBench => ["genai-bench", "genai-bench", "genai-bench"],
+            Self::InferencePerf => ["inference-perf", "inference-perf", "inference-perf"],
+            Self::Oha => ["oha", "oha", "oha"],
+            Self::K6 => ["k6", "k6", "k6"],
+            Self::Table => ["table", "published table", "a published table"],
         }
     }
 

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use serde::Serialize;
 
-use crate::metric::{LatencyOrigin, METRICS, Metric, Quantity, Shape, Statistic, metric_of};
+use crate::metric::{self, LatencyOrigin, METRICS, Metric, Quantity, Shape, Statistic, metric_of};
 
 /// What a name is about.
 #[derive(Clone, Debug)]
@@ -212,9 +212,24 @@ fn plain(text: &str) -> String {
     parts.collect::<Vec<_>>().join("_")
 }
 
+/// Names that are in use elsewhere, and the metric with that meaning.
+static SYNONYMS: [(&str, &Metric); 4] = [
+    ("qps", &metric::REQUEST_THROUGHPUT),
+    ("rps", &metric::REQUEST_THROUGHPUT),
+    ("output_tps", &metric::OUTPUT_THROUGHPUT),
+    ("input_tps", &metric::INPUT_THROUGHPUT),
+];
+
 fn nearest(name: &str) -> Option<&'static str> {
     let metrics = METRICS.iter().map(|metric| metric.name);
     let terms = TERMS.iter().flat_map(|term| [term.name].into_iter().chain(term.aliases.clone()));
+    // The first part of a name.
+    let starts =
+        |known: &&str| plain(known).strip_prefix(name).is_some_and(|it| it.starts_with('_'));
+    let synonym = SYNONYMS.iter().find(|(known, _)| *known == name).map(|(_, metric)| metric.name);
+    if let Some(known) = synonym.or_else(|| metrics.clone().chain(terms.clone()).find(starts)) {
+        return Some(known);
+    }
     let all = metrics.chain(terms).chain(FOREIGN_NAMES.iter().map(|it| it.written));
     let distances = all.map(|known| (strsim::levenshtein(name, &plain(known)), known));
     let (distance, known) = distances.min_by_key(|(distance, _)| *distance)?;

@@ -451,7 +451,7 @@ pub fn openmetrics(results: &[ToolResult]) -> String {
     let mut families = Families::default();
     for (result, repeat) in results.iter().zip(repeats(results)) {
         let source = &result.source;
-        // What tells the series of one result from those of another.
+        // What distinguishes the series of one result from those of another.
         let identity = known([
             ("result", Some(source.name.clone())),
             ("configuration", configuration(result)),

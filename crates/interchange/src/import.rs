@@ -4,7 +4,11 @@
 //! within bounds; of each, known keys are read into a result, and the rest is listed.
 
 mod configuration;
+mod http_tools;
+mod tables;
 mod tools;
+
+pub use tables::{PageFacts, page_facts};
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -57,7 +61,10 @@ pub fn read_file(name: &str, bytes: &[u8], reading: &ImportReading) -> Result<Im
             name.clone_into(&mut result.source.name);
         }
     }
-    configuration::assign(&text, &mut records, reading);
+    // The headings of tables tell their results apart.
+    if tool != Tool::Table || !reading.names.is_empty() {
+        configuration::assign(&text, &mut records, reading);
+    }
     Ok(Import { schema: SCHEMA.to_owned(), tool, records })
 }
 
@@ -69,7 +76,14 @@ fn read_text(text: &str) -> Result<(Tool, Vec<Imported>), ImportError> {
     // Anything else may hold results of `vllm bench serve`.
     let (tool, read) =
         known.map_or((Tool::Vllm, vllm::read as Reader), |(_, tool, read)| (*tool, *read));
-    Ok((tool, read(&vllm::quote_bare_words(text))?))
+    let found = read(&vllm::quote_bare_words(text));
+    match found {
+        Err(ImportError::NothingRecognised { .. }) if known.is_none() => {
+            let rows = tables::read(text);
+            if rows.is_empty() { found.map(|it| (tool, it)) } else { Ok((Tool::Table, rows)) }
+        }
+        found => Ok((tool, found?)),
+    }
 }
 
 type Reader = fn(&str) -> Result<Vec<Imported>, ImportError>;
@@ -77,7 +91,7 @@ type Reader = fn(&str) -> Result<Vec<Imported>, ImportError>;
 /// All of these keys stand in a file of the tool; the first line that fits is meant. A quoted key
 /// cannot be part of a text inside of JSON, where quotes have backslashes. A key behind a line break
 /// may begin any line, the first too.
-const FORMATS: [(&[&str], Tool, Reader); 12] = [
+const FORMATS: [(&[&str], Tool, Reader); 15] = [
     (&["\"benchmarks\"", "\"request_totals\""], Tool::GuideLlm, tools::read_guidellm),
     (&["\"benchmarks\"", "\"generative_benchmark\""], Tool::GuideLlm, tools::read_guidellm),
     (&["\"aiperf_version\""], Tool::AiPerf, aiperf::read),
@@ -90,6 +104,9 @@ const FORMATS: [(&[&str], Tool, Reader); 12] = [
     (&["\nscenario:", "\nmetrics:", "version: "], Tool::LlmD, llm_d::read),
     (&["\"mean_e2e_latency_ms\"", "\"output_throughput\""], Tool::Sglang, tools::read_sglang),
     (&["\"total_output_tokens_retokenized\""], Tool::Sglang, tools::read_sglang),
+    (&["\"requestsPerSec\"", "\"latencyPercentiles\""], Tool::Oha, http_tools::read_oha),
+    (&["\"metrics\"", "\"http_req_duration\""], Tool::K6, http_tools::read_k6),
+    (&["\"successes\"", "\"load_summary\""], Tool::InferencePerf, http_tools::read_inference_perf),
 ];
 
 /// What files that are no text begin with, and what to do about it.
@@ -168,8 +185,8 @@ pub struct BrokenRecord {
 pub enum ImportError {
     #[error(
         "no result found: looked for files of vLLM (JSON with keys such as `request_throughput` and \
-         `mean_ttft_ms`, blocks under “Serving Benchmark Result”), SGLang, GuideLLM, AIPerf, llm-d \
-         and genai-bench; {looks_like}"
+         `mean_ttft_ms`, blocks under “Serving Benchmark Result”), SGLang, GuideLLM, AIPerf, llm-d, \
+         genai-bench, inference-perf, oha and k6, and tables of results; {looks_like}"
     )]
     NothingRecognised { looks_like: String },
     #[error("none of the {count} results can be read; the first, in line {line}, {reason}")]
@@ -486,7 +503,7 @@ impl<'a> Mapping<'a> {
 
     /// Notes why the value at a path is not in the result.
     pub(crate) fn note(&mut self, path: &str, reason: &str) {
-        // One more than is listed tells that there are more.
+        // One more than is listed shows that there are more.
         if self.notes.len() <= LISTED_MAX {
             self.notes.push(format!("{} {reason}", self.placed(path)));
         }

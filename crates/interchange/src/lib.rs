@@ -13,5 +13,8 @@ pub mod llm_d;
 mod published;
 pub mod vllm;
 
-pub use import::{BrokenRecord, Import, ImportError, Imported, meaning, read_file, read_results};
+pub use import::{
+    BrokenRecord, Import, ImportError, Imported, PageFacts, meaning, page_facts, read_file,
+    read_results,
+};
 pub use published::{PublishedRow, PublishedTable, PublishedTableError};

@@ -15,7 +15,7 @@ fn example(name: &str) -> String {
 }
 
 /// What is known of a latency; nothing where it is not there.
-fn of(result: &ToolResult, kind: LatencyKind) -> ResultLatency {
+fn latency(result: &ToolResult, kind: LatencyKind) -> ResultLatency {
     let nothing = || ResultLatency::new(kind, CountsFrom::Unknown, Grain::Unknown);
     result.latency(kind).cloned().unwrap_or_else(nothing)
 }
@@ -28,8 +28,8 @@ fn results(name: &str) -> Vec<ToolResult> {
     imported.iter().filter_map(Imported::result).cloned().collect()
 }
 
-fn means(results: &[ToolResult], of: fn(&ToolResult) -> Option<f64>) -> Vec<f64> {
-    results.iter().map(|result| of(result).unwrap()).collect()
+fn means(results: &[ToolResult], value: fn(&ToolResult) -> Option<f64>) -> Vec<f64> {
+    results.iter().map(|result| value(result).unwrap()).collect()
 }
 
 fn hundredths(values: &[f64]) -> Vec<f64> {
@@ -55,12 +55,15 @@ fn both_rate_sweeps_have_seven_rows_of_which_the_last_is_cut() {
         }
         assert_eq!((sweep[6].completed, sweep[6].requests_planned), (Some(1015), Some(2000)));
     }
-    let ttft = hundredths(&means(&v0, |row| of(row, LatencyKind::Ttft).mean_ms));
+    let ttft = hundredths(&means(&v0, |row| latency(row, LatencyKind::Ttft).mean_ms));
     assert_eq!(ttft, [1479.34, 1536.68, 979.34, 2962.03, 5301.25, 16553.83, 60121.9]);
-    let tpot = hundredths(&means(&v1, |row| of(row, LatencyKind::Tpot).mean_ms));
+    let tpot = hundredths(&means(&v1, |row| latency(row, LatencyKind::Tpot).mean_ms));
     assert_eq!(tpot, [16.14, 22.82, 35.57, 73.5, 194.61, 200.24, 195.83]);
     // To the last digit.
-    assert_eq!(of(&v1[0], LatencyKind::Ttft).percentile_ms("99"), Some(347.344_037_126_749_87));
+    assert_eq!(
+        latency(&v1[0], LatencyKind::Ttft).percentile_ms("99"),
+        Some(347.344_037_126_749_87)
+    );
 }
 
 #[test]
@@ -77,15 +80,15 @@ fn six_blocks_have_their_caps_and_means() {
         assert_eq!(block.input_tokens, Some(220_902));
         assert_eq!(block.tensor_parallel, Some(4));
         assert_eq!(block.request_rate, None);
-        assert_eq!(of(block, LatencyKind::E2e).mean_ms, None);
-        assert_eq!(of(block, LatencyKind::Ttft).std_ms, None);
+        assert_eq!(latency(block, LatencyKind::E2e).mean_ms, None);
+        assert_eq!(latency(block, LatencyKind::Ttft).std_ms, None);
         assert!(block.unmapped.is_empty(), "{:?}", block.unmapped);
     }
-    let ttft = means(&blocks, |block| of(block, LatencyKind::Ttft).mean_ms);
+    let ttft = means(&blocks, |block| latency(block, LatencyKind::Ttft).mean_ms);
     assert_eq!(ttft, [1156.72, 2621.59, 16126.02, 1060.39, 2472.82, 6944.99]);
-    let tpot = means(&blocks, |block| of(block, LatencyKind::Tpot).mean_ms);
+    let tpot = means(&blocks, |block| latency(block, LatencyKind::Tpot).mean_ms);
     assert_eq!(tpot, [50.05, 92.84, 93.01, 55.43, 95.16, 175.03]);
-    let itl = means(&blocks, |block| of(block, LatencyKind::Itl).percentile_ms("99"));
+    let itl = means(&blocks, |block| latency(block, LatencyKind::Itl).percentile_ms("99"));
     assert_eq!(itl, [560.38, 1180.43, 992.18, 557.99, 979.78, 1728.53]);
     let output = means(&blocks, |block| block.output_throughput);
     assert_eq!(output, [1998.36, 2269.09, 2275.44, 1992.04, 2268.0, 2560.09]);

@@ -10,7 +10,7 @@ use inferometer_interchange::{
 };
 
 /// What is known of a latency; nothing where it is not there.
-fn of(result: &ToolResult, kind: LatencyKind) -> ResultLatency {
+fn latency(result: &ToolResult, kind: LatencyKind) -> ResultLatency {
     let nothing = || ResultLatency::new(kind, CountsFrom::Unknown, Grain::Unknown);
     result.latency(kind).cloned().unwrap_or_else(nothing)
 }
@@ -39,9 +39,9 @@ fn json_lines_are_found_inside_of_a_page() {
     assert_eq!(rows[0].model.as_deref(), Some("org/model-24b"));
     assert_eq!(rows[0].request_rate, Some(ResultRate::PerSecond(1.0)));
     assert_eq!(rows[0].request_goodput, None);
-    assert_eq!(of(&rows[0], LatencyKind::Ttft).mean_ms, Some(1_479.339_243_945_044_7));
-    assert_eq!(of(&rows[0], LatencyKind::Ttft).std_ms, Some(889.2));
-    assert_eq!(of(&rows[0], LatencyKind::Tpot).mean_ms, None);
+    assert_eq!(latency(&rows[0], LatencyKind::Ttft).mean_ms, Some(1_479.339_243_945_044_7));
+    assert_eq!(latency(&rows[0], LatencyKind::Ttft).std_ms, Some(889.2));
+    assert_eq!(latency(&rows[0], LatencyKind::Tpot).mean_ms, None);
     assert_eq!(rows[0].started.as_deref(), Some("20250424-225517"));
     assert_eq!(rows[0].backend.as_deref(), Some("vllm"));
     assert_eq!(rows[0].tokenizer.as_deref(), Some("org/model-24b"));
@@ -72,12 +72,15 @@ fn a_block_with_the_new_labels_is_read_with_what_stands_above_it() {
     assert_eq!(block.peak_concurrent_requests, Some(49));
     assert_eq!(block.total_token_throughput, Some(3824.70));
     assert_eq!(
-        (of(&block, LatencyKind::Ttft).mean_ms, of(&block, LatencyKind::Ttft).median_ms()),
+        (
+            latency(&block, LatencyKind::Ttft).mean_ms,
+            latency(&block, LatencyKind::Ttft).median_ms()
+        ),
         (Some(88.10), None)
     );
-    assert_eq!(of(&block, LatencyKind::Ttft).percentile_ms("99"), Some(201.50));
-    assert_eq!(of(&block, LatencyKind::E2e).percentiles_ms.get("99.9"), Some(&1700.25));
-    assert_eq!(of(&block, LatencyKind::E2e).percentile_ms("99"), None);
+    assert_eq!(latency(&block, LatencyKind::Ttft).percentile_ms("99"), Some(201.50));
+    assert_eq!(latency(&block, LatencyKind::E2e).percentiles_ms.get("99.9"), Some(&1700.25));
+    assert_eq!(latency(&block, LatencyKind::E2e).percentile_ms("99"), None);
     assert_eq!(block.further.get("spec_decode_acceptance_rate"), Some(&61.2));
     assert_eq!(block.backend.as_deref(), Some("openai"));
     assert_eq!(block.unmapped, ["line 23: Median TTFT (ms) is NaN, which no figure can be"]);

@@ -750,7 +750,7 @@ fn objections<R: Compared>(sides: &[Side<R>], groups: &[Group<'_, R>]) -> Vec<Ob
         let see = "see their warnings with `inferometer verify RUN --format page`";
         let verdicts = [
             ("invalid_runs", of(Verdict::Invalid), "are invalid and left out", see),
-            ("degraded_runs", of(Verdict::Degraded), "are degraded: see their warnings", see),
+            ("degraded_runs", of(Verdict::Degraded), "are degraded", see),
         ];
         for (key, count, what, remedy) in verdicts.into_iter().chain(R::troubles(side)) {
             let text = format!("{count} of {all} {noun}s of {name} {what}");
@@ -792,7 +792,9 @@ fn named_twice<R: Compared>(sides: &[Side<R>]) -> Option<Objection> {
             let (noun, id) = (R::NOUN, result.run().id);
             let text = format!("{noun} {id} is in {} and in {}", first.name, side.name);
             let remedy = format!("name each {noun} once: a {noun} cannot be compared with itself");
-            return Some(Objection::new("same_run", Weight::Warning, &side.name, text, &remedy));
+            let is_whole = first.results == side.results;
+            let weight = if is_whole { Weight::Forbids } else { Weight::Warning };
+            return Some(Objection::new("same_run", weight, &side.name, text, &remedy));
         }
         seen.extend(side.results.iter().map(|result| (result, side)));
     }

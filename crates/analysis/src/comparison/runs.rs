@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::num::NonZeroU32;
 
+use inferometer_model::fmt::setting;
 use inferometer_model::spec::Lengths;
 use inferometer_model::study::Level;
 use serde::Serialize;
@@ -14,7 +15,7 @@ use super::{
 };
 use crate::judge::{SEEN_BEFORE, Verdict};
 use crate::metric::{self, Better, METRICS, Metric, Quantity, Statistic};
-use crate::run::{LoadFacts, RateFacts, WorkloadFacts};
+use crate::run::{ExtentFacts, LoadFacts, RateFacts, WorkloadFacts};
 use crate::statistics::{Estimate, Percentile};
 use crate::summary::Summary;
 
@@ -176,7 +177,7 @@ const SIMULATED: [Fact<Summary>; 1] = [(
 /// A property of the workload: key, name, and how it is read.
 type WorkloadFact = (&'static str, &'static str, fn(&Summary) -> Option<String>);
 
-const WORKLOAD: [WorkloadFact; 13] = [
+const WORKLOAD: [WorkloadFact; 14] = [
     ("api", "the API", |it| Some(it.run.api.to_string())),
     ("streaming", "streaming", |it| {
         Some(if it.run.streaming { "streamed" } else { "not streamed" }.to_owned())
@@ -184,7 +185,14 @@ const WORKLOAD: [WorkloadFact; 13] = [
     ("load", "the load", |it| Some(load(it))),
     // Details are for loads that look alike without them.
     ("load", "the load", |it| Some(format!("{} ({})", load(it), json(&it.run.load)))),
-    ("extent", "the extent", |it| Some(json(&it.run.extent))),
+    ("extent", "the number of requests", |it| match &it.run.extent {
+        ExtentFacts::Requests(requests) => Some(requests.to_string()),
+        ExtentFacts::Whole
+        | ExtentFacts::DurationS(_)
+        | ExtentFacts::UntilBoth { .. }
+        | ExtentFacts::UntilFirst { .. } => None,
+    }),
+    ("extent", "the end of the load", |it| Some(extent(&it.run.extent))),
     ("warm_up", "the number of warm-up requests", |it| {
         Some(it.run.warm_up.map_or(0, |facts| facts.requests).to_string())
     }),
@@ -207,6 +215,20 @@ const WORKLOAD: [WorkloadFact; 13] = [
 fn load(run: &Summary) -> String {
     let kind = if run.run.load.is_open() { "open loop" } else { "closed loop" };
     format!("{kind}, {}", level(run))
+}
+
+fn extent(extent: &ExtentFacts) -> String {
+    match extent {
+        ExtentFacts::Whole => "when all is sent".to_owned(),
+        ExtentFacts::Requests(requests) => format!("{requests} requests"),
+        ExtentFacts::DurationS(time) => format!("{} s", setting(*time)),
+        ExtentFacts::UntilBoth { requests, duration_s } => {
+            format!("{requests} requests and {} s", setting(*duration_s))
+        }
+        ExtentFacts::UntilFirst { requests, duration_s } => {
+            format!("{requests} requests or {} s", setting(*duration_s))
+        }
+    }
 }
 
 fn json(value: &impl Serialize) -> String {

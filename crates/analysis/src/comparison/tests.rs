@@ -11,7 +11,7 @@ use inferometer_model::spec::Lengths;
 use super::*;
 use crate::fixture::calm;
 use crate::metric::{LatencyOrigin, METRICS, MetricValue};
-use crate::run::LoadFacts;
+use crate::run::{ExtentFacts, LoadFacts};
 use crate::statistics::Interval;
 use crate::summary::{Summary, summarize};
 
@@ -143,6 +143,9 @@ fn another_stimulus_is_refused_and_named() {
     let longer = differing(&|run| run.workload.input_tokens = Some(Lengths::Fixed(1_024)));
     assert_eq!(longer.0, "input_tokens");
     assert!(longer.1.contains("512 in the base, 1024 in B"), "{}", longer.1);
+    let fewer = differing(&|run| run.run.extent = ExtentFacts::Requests(7));
+    assert_eq!(fewer.0, "extent");
+    assert!(fewer.1.contains(" in the base, 7") && !fewer.1.contains('{'), "{}", fewer.1);
     assert_eq!(differing(&|run| run.run.api = Api::Chat).0, "api");
     assert_eq!(differing(&|run| run.run.streaming = !run.run.streaming).0, "streaming");
     let load = |run: &mut Summary| *run = at(16, run.clone());
@@ -151,7 +154,8 @@ fn another_stimulus_is_refused_and_named() {
     let simulated = |run: &mut Summary| {
         run.workload.fingerprint = "w-1".to_owned();
         let (profile, engine) = ("p".to_owned(), "e".to_owned());
-        run.run.simulated = Some(Simulated { profile, engine, model_error: None });
+        run.run.simulated =
+            Some(Simulated { profile, engine, model_error: None, prediction: None });
     };
     assert_eq!(differing(&simulated).0, "simulated");
 }
@@ -190,7 +194,7 @@ fn who_counted_tokens_otherwise_is_not_compared_in_tokens() {
 }
 
 #[test]
-fn another_model_is_a_warning_and_the_same_run_too() {
+fn another_model_is_a_warning() {
     let mut other = runs(11, &BASE);
     for run in &mut other {
         run.run.model = "larger".to_owned();
@@ -201,8 +205,14 @@ fn another_model_is_a_warning_and_the_same_run_too() {
         (found.objections[0].key.as_str(), found.objections[0].weight),
         ("model", Weight::Warning)
     );
-    let found = compare(&[side("A", runs(1, &BASE)), side("B", runs(1, &BASE))]);
-    assert_eq!(found.objections[0].key, "same_run");
+}
+
+#[test]
+fn a_run_is_not_compared_with_itself() {
+    let sides = [side("A", runs(1, &BASE)), side("B", runs(1, &BASE))];
+    assert_eq!(refusal(&sides)[0].key, "same_run");
+    let forced = Comparison::new(&sides, &Terms { force: true, ..terms() }).unwrap();
+    assert_eq!(forced.objections[0].key, "same_run");
 }
 
 #[test]

@@ -215,7 +215,7 @@ fn facts(first: &ToolResult, other: &ToolResult, side: &str) -> Vec<Objection> {
     found.extend(differing(&SUBJECT_FACTS, first, other, side));
     if first.request_goodput.is_some() && other.request_goodput.is_some() {
         let text = "goodput depends on the SLO, which imported results do not contain";
-        let remedy = "compare it by hand where both had the same SLO";
+        let remedy = "compare it yourself where both had the same SLO";
         found.push(Objection::new(SLO, Weight::Withholds, side, text, remedy));
     }
     found

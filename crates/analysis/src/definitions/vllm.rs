@@ -213,7 +213,10 @@ impl Pass {
         });
         let max_concurrent_requests = running.max().and_then(|most| u64::try_from(most).ok());
         let max_output_tokens_per_s = self.chunks.values().max().copied();
-        let latencies = self.samples().map(VllmLatency::from_sample);
+        let [ttft, tpot, e2el] = self.latencies;
+        // Each list is dropped before the next is sorted.
+        let latencies = [ttft, tpot, self.gaps, e2el]
+            .map(|values| VllmLatency::from_sample(Sample::new(values)));
         let [ttft_ms, tpot_ms, itl_ms, e2el_ms] = latencies;
         VllmResult {
             completed: ok,

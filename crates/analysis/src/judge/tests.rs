@@ -79,8 +79,12 @@ fn every_failed_check_has_a_remedy_and_every_warning_a_check() {
 #[test]
 fn there_is_no_client_in_virtual_time() {
     let mut observations = calm_of(400);
-    observations.manifest.simulated =
-        Some(Simulated { profile: "p".to_owned(), engine: "e".to_owned(), model_error: None });
+    observations.manifest.simulated = Some(Simulated {
+        profile: "p".to_owned(),
+        engine: "e".to_owned(),
+        model_error: None,
+        prediction: None,
+    });
     observations.ending.client.journal_waits = 400;
     let checks = summarize(&observations).checks;
     for check in checks {

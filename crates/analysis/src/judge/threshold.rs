@@ -323,6 +323,11 @@ impl Threshold {
         let is_below = |highest: &f64| self.relation == Relation::Below && *highest <= self.limit;
         let highest = found.highest.filter(is_below)?;
         let count = found.estimate.n * found.runs;
+        let part = if count < found.requests {
+            format!(" (the steady part of {} requests)", fmt::count(found.requests))
+        } else {
+            String::new()
+        };
         let is_far = highest <= FAR_BELOW * self.limit;
         let effective = match found.estimate.effective_n {
             Some(effective) if !is_far => effective,
@@ -334,7 +339,7 @@ impl Threshold {
         (unseen <= 1.0 - UPPER).then(|| {
             let (count, highest) = (fmt::count(count), fmt::number(highest));
             let unit = self.quantity.metric().unit.name();
-            format!("the highest of all {count} values is {highest} {unit}")
+            format!("the highest of all {count} values{part} is {highest} {unit}")
         })
     }
 

@@ -12,7 +12,8 @@ use inferometer_model::fmt::{compact, number, percent, whole};
 use inferometer_model::journal::RunStop;
 use inferometer_model::observations::InputLength;
 use inferometer_model::outcome::Cause;
-use inferometer_model::spec::Source;
+use inferometer_model::spec::{MetricsRole, Source};
+use inferometer_model::stripe::WorkerFacts;
 use inferometer_model::telemetry::DeviceSource;
 use inferometer_model::{Outcome, RequestRecord};
 
@@ -22,7 +23,8 @@ use crate::client::{DiallingFigures, share};
 use crate::machines::DeviceFigures;
 use crate::metric;
 use crate::offered_load::{Delivered, HeldByCap, RATE_APART_GRAVE, SLOTS_EMPTY, ScheduleDelivered};
-use crate::record::{LENGTH_TOLERANCE, Measured};
+use crate::record::{InputTokens, LENGTH_TOLERANCE, Measured};
+use crate::replicas::SourceFigures;
 use crate::server::TOKENS_APART;
 use crate::steady::{self, SteadyKind};
 
@@ -117,6 +119,9 @@ const FEW_REQUESTS: u64 = 30;
 pub(super) const SENT_LATE_MS: Limits = bounds(10.0, 100.0);
 /// What the client may add to a latency, or hide in it.
 pub(super) const CLIENT_MS: Limits = bounds(5.0, 50.0);
+/// How far clocks of different machines may be apart: the timeline has steps of about a second, and
+/// requests that should leave together do not.
+const APART_MS: Limits = bounds(10.0, 1_000.0);
 /// Scheduler hiccups stay below the first; above it, the process or the machine was suspended.
 const PAUSE_MS: Limits = bounds(100.0, 1_000.0);
 /// The share of the machine's CPU time that its host gave to others.
@@ -242,8 +247,28 @@ static RULES: &[Rule<Raise>] = &[
             | RunStop::Unreachable
             | RunStop::ClientExhausted
             | RunStop::Stalled => Severity::Invalid,
+            RunStop::WorkersLost => return workers_lost(run),
         };
         raise(severity, format!("the run is partial: {}", stop.text()))
+    }),
+    rule("worker-alone", CheckKind::CompleteRun, |run| {
+        let stripe = run.manifest.stripe.as_ref()?.stripe;
+        degraded(format!(
+            "this is the share {stripe} of a load, and of no rate or concurrency alone"
+        ))
+    }),
+    rule("workers-late", CheckKind::CompleteRun, |run| {
+        let late = |worker: &WorkerFacts| {
+            let late_s = worker.run.as_ref()?.late_ns? as f64 / 1e9;
+            Some(format!("worker {} began {} s late", worker.name(), number(late_s)))
+        };
+        let late: Vec<String> = workers(run).iter().filter_map(late).collect();
+        when(!late.is_empty())?;
+        let requests = run.observations.not_sent_because(Cause::WorkerLate);
+        let lost = requests as f64 / run.observations.scheduled_count().max(1) as f64;
+        let severity = if ERRORS_SHARE < lost { Severity::Invalid } else { Severity::Degraded };
+        let late = listed(&late);
+        raise(severity, format!("{late}; {requests} requests were due before and were not sent"))
     }),
     rule("cut-at-limit", CheckKind::CompleteRun, |run| {
         when(!run.observations.ending.stop.is_partial())?;
@@ -287,6 +312,28 @@ static RULES: &[Rule<Raise>] = &[
         // A simulation has no address.
         when(is_odd(address.ip()) && !run.is_virtual())?;
         note(format!("the server's name means {address}, which is unspecified or link-local"))
+    }),
+    rule("extrapolated", CheckKind::Answerer, |run| {
+        let seen = run.manifest.simulated.as_ref()?.prediction?;
+        let in_flight = run.measured.concurrency.map_or(0, |concurrency| concurrency.peak);
+        let (mut prompt, mut context) = (0, 0);
+        for record in &run.observations.records {
+            let output = record.usage.and_then(|usage| usage.completion_tokens).unwrap_or_default();
+            let input = InputTokens::from_record(&record).count;
+            (prompt, context) = (prompt.max(input), context.max(input.saturating_add(output)));
+        }
+        let beyond = [
+            ("requests at once", in_flight, seen.batch.map(u64::from)),
+            ("tokens in a prompt", prompt, Some(seen.prompt.into())),
+            ("tokens in a prompt with its answer", context, Some(seen.context.into())),
+        ];
+        let beyond = beyond.iter().filter_map(|(what, most, seen)| {
+            let seen = seen.filter(|seen| seen < most)?;
+            Some(format!("up to {most} {what}, and its profile has seen {seen}"))
+        });
+        let beyond: Vec<String> = beyond.collect();
+        when(!beyond.is_empty())?;
+        degraded(format!("the simulation extrapolates: {}", beyond.join("; ")))
     }),
     rule("few-requests", CheckKind::SampleSize, |run| {
         let ok = positive(run.measured.ok).filter(|ok| *ok < FEW_REQUESTS)?;
@@ -440,6 +487,39 @@ static RULES: &[Rule<Raise>] = &[
         let (busy, severity) = DRIVER_BUSY.exceeded(run.health.driver_busy)?;
         let busy = percent(busy);
         raise(severity, format!("a thread of the client used {busy} of its CPU in one second"))
+    }),
+    rule("workers-clock", CheckKind::Clock, |run| {
+        let merged = run.manifest.merged.as_ref()?;
+        let unknown: Vec<String> = merged
+            .workers
+            .iter()
+            .filter(|worker| worker.run.as_ref().is_some_and(|run| run.host.error_ns.is_none()))
+            .map(|worker| format!("worker {}", worker.name()))
+            .collect();
+        match merged.clock_error_ns {
+            None => degraded(format!(
+                "how far the clocks of the machines are apart is not known ({})",
+                listed(&unknown)
+            )),
+            Some(error_ns) => {
+                let (ms, severity) = APART_MS.exceeded(Some(error_ns as f64 / 1e6))?;
+                let ms = number(ms);
+                raise(severity, format!("the clocks of the machines may be {ms} ms apart"))
+            }
+        }
+    }),
+    rule("worker-lag", CheckKind::ClientLoop, |run| {
+        let lag = |worker: &WorkerFacts| {
+            let lag = worker.run.as_ref()?.loop_lag.quantile_ns_at_most(0.99)? as f64 / 1e6;
+            let (ms, severity) = CLIENT_MS.exceeded(Some(lag))?;
+            Some((severity, ms, worker.name()))
+        };
+        let worst = workers(run).iter().filter_map(lag);
+        let (severity, ms, name) = worst.max_by(|a, b| a.1.total_cmp(&b.1))?;
+        raise(
+            severity,
+            format!("the loop of worker {name} woke up to {} ms late (p99)", number(ms)),
+        )
     }),
     rule("clock-jump", CheckKind::Clock, |run| {
         let jumps = positive(run.health.clock_jumps?)?;
@@ -635,6 +715,16 @@ static RULES: &[Rule<Raise>] = &[
              known, and each gauge is of one of them"
         ))
     }),
+    rule("replicas-uneven", CheckKind::ServerAlone, |run| {
+        let sources = &run.measured.server.as_ref().ok()?.sources;
+        let (least, most, share) = uneven(sources, run.measured.ok)?;
+        let (least, most) = (&least.name, &most.name);
+        note(format!(
+            "the replica {most} generated {} of the tokens of an average replica, and {least} {}",
+            percent(share.1),
+            percent(share.0)
+        ))
+    }),
     rule("server-tokens-more", CheckKind::ServerAlone, |run| {
         let (tokens, share) = server_tokens_apart(run).filter(|(_, share)| 0.0 < *share)?;
         let more = format!("{} more {tokens}", percent(share));
@@ -804,6 +894,8 @@ pub(crate) fn new_prompts(source: &Source) -> Option<NewPrompts> {
         | Source::Fixed(_)
         | Source::Trace(_)
         | Source::Conversations(_)
+        | Source::Sessions(_)
+        | Source::Agents(_)
         | Source::Saved { .. } => None,
     }
 }
@@ -827,6 +919,54 @@ fn template_share(input_length: InputLength, audit: &Audit) -> f64 {
     };
     let input_mean = actual as f64 / requests as f64;
     (template / input_mean.max(1.0)).max(0.0)
+}
+
+/// The workers of a merged run.
+fn workers<'a>(run: &RunContext<'a>) -> &'a [WorkerFacts] {
+    run.manifest.merged.as_ref().map_or(&[], |merged| &merged.workers)
+}
+
+/// What is wrong with each worker that did not play its whole share.
+fn workers_lost(run: &RunContext<'_>) -> Option<Raised> {
+    let what = |worker: &WorkerFacts| Some(format!("worker {} {}", worker.name(), worker.loss()?));
+    let lost: Vec<String> = workers(run).iter().filter_map(what).collect();
+    let text = format!(
+        "the run is partial: {}; {} requests were not sent",
+        listed(&lost),
+        run.observations.not_sent_count()
+    );
+    Some(invalid(text)?.with_remedy("-workers"))
+}
+
+/// Names in a message, if they are many only the first of them.
+fn listed(names: &[String]) -> String {
+    const SHOWN: usize = 8;
+    let more = names.len().saturating_sub(SHOWN);
+    let shown = names[..names.len() - more].join(", ");
+    if more == 0 { shown } else { format!("{shown} and {more} more") }
+}
+
+/// The replicas that generated least and most tokens, and their tokens as shares of the mean, where these
+/// lie further apart than chance puts so many requests.
+fn uneven(
+    sources: &[SourceFigures],
+    requests: u64,
+) -> Option<(&SourceFigures, &SourceFigures, (f64, f64))> {
+    /// Between the most and the least, as a share of the mean.
+    const APART: f64 = 0.25;
+    let replicas = sources.iter().filter(|it| matches!(it.role, MetricsRole::Replica));
+    let tokens =
+        replicas.filter_map(|it| Some((it, it.figures.as_ref()?.generation_tokens?.total)));
+    let mut tokens: Vec<(&SourceFigures, f64)> = tokens.collect();
+    tokens.sort_by(|one, other| one.1.total_cmp(&other.1));
+    let [(least, fewest), .., (most, highest)] = tokens.as_slice() else { return None };
+    let mean = tokens.iter().map(|it| it.1).sum::<f64>() / tokens.len() as f64;
+    let requests_each = requests as f64 / tokens.len() as f64;
+    when(0.0 < mean && 0.0 < requests_each)?;
+    // Four standard errors of what independent requests bring each of them.
+    let by_chance = 4.0 / requests_each.sqrt();
+    when(APART + by_chance < (highest - fewest) / mean)?;
+    Some((least, most, (fewest / mean, highest / mean)))
 }
 
 /// The larger difference between the server's and the client's token totals, as a signed share.
@@ -871,6 +1011,11 @@ nothing-ok: look at the failures, and check that the server answers a single req
 all-cut: run longer, request shorter outputs, or allow more time to drain (--drain-timeout)
 all-cut-interrupted: run it again to the end
 errors: look at the failures; latencies describe only the requests that succeeded, so lower the load or fix the server before comparing
+partial-workers: read the log of each worker that is named, and measure again: the server received less load than requested
+worker-alone: merge the runs of all workers with inferometer merge, and read that run
+workers-late: give the workers more time to begin (--start-at, start_in), and measure again
+workers-clock: synchronize the clocks with chrony, or run all workers on one machine; only times of different workers are affected, and no latency is
+worker-lag: give each worker cores of its own, or use more workers
 partial: run it again to the end before comparing it with another run
 cut-at-limit: allow more time to drain (--drain-timeout), or lower the load: slow answers are missing from the latencies
 stale-pool: open a connection for each request (--connections new), or raise the server's keep-alive timeout
@@ -880,6 +1025,7 @@ backlog: the server does not keep up with this rate: lower it, or raise --max-co
 insecure: make this system trust the server's certificate, and remove --insecure
 proxy-variables: none needed; unset them to be sure
 odd-address: check that this is the server that you mean, and use an address that it listens on
+extrapolated: lower the load, or learn the profile again from runs that reach it; the intervals do not include this error
 few-requests: send more requests (--requests)
 short-run: measure for longer (--duration, --requests)
 few-rounds: send more requests (--requests), or measure for longer (--duration)
@@ -926,6 +1072,7 @@ data-after-done: fix the server; the data after [DONE] was ignored
 missing-done: look for a proxy that truncates streams, or for two servers behind one address
 server-restarted: find out why it ended (its log, the memory of its machine), and measure again
 server-replicas: point --metrics-path at the metrics of one replica, or turn scraping off (--telemetry off)
+replicas-uneven: look at how the router distributes requests (round-robin, by load, by prefix), and whether one replica is slower; the slowest replica sets the tail of all
 server-tokens-more: other clients may have used the server during the run: measure when no other client does
 server-tokens-fewer: the metrics may be those of one of several replicas, or of another server: point --metrics-path or the URL at the server that answers
 gpus-idle: set where the GPUs of the server are read from (--gpu-telemetry), if it has any

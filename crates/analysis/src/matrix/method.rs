@@ -80,6 +80,8 @@ fn longest(specs: &[&Spec]) -> Option<u64> {
         Source::Dataset(_)
         | Source::Trace(_)
         | Source::Conversations(_)
+        | Source::Sessions(_)
+        | Source::Agents(_)
         | Source::Mix(_)
         | Source::Saved { .. } => None,
     };

@@ -1,5 +1,9 @@
 //! The latencies: distributions of milliseconds.
 
+use std::time::Duration;
+
+use inferometer_model::record::ServerReport;
+
 use super::{Better, Headline, Latency, Metric, Missing, NOTHING_SENT, Source, Unit, Visible};
 use crate::record::{Request, Ruler};
 
@@ -183,6 +187,56 @@ pub static SEND_LAG: Metric = Metric {
     source: measured(ON_REQUESTS, |request, ruler| ruler.ms(request.record.admitted, request.sent)),
     ..latency_named("send_lag", "send_lag_ms", "Send lag")
 };
+
+/// What a latency has in common that the server reports of each request.
+const REPORTED: Latency = Latency { absent: NO_REPORT, in_steady_window: false, ..ON_ANSWERS };
+const NO_REPORT: Missing = Missing("the server does not report it with its answers");
+
+const fn reported_named(name: &'static str, key: &'static str, title: &'static str) -> Metric {
+    Metric { is_telemetry: true, ..latency_named(name, key, title) }
+}
+
+/// A reported time in milliseconds.
+fn reported(request: &Request<'_>, time: fn(&ServerReport) -> Option<Duration>) -> Option<f64> {
+    time(request.record.server.as_deref()?).map(|time| time.as_secs_f64() * 1e3)
+}
+
+/// Queue (server).
+pub static SERVER_QUEUE: Metric = Metric {
+    definition: "time in the server's queue, as the server reports it of each request",
+    source: measured(REPORTED, |request, _| reported(request, |report| report.queue)),
+    ..reported_named("server_queue", "server_queue_ms", "Queue (server)")
+};
+
+/// Prefill (server).
+pub static SERVER_PREFILL: Metric = Metric {
+    definition: "from the end of the server's queue to the first token, as the server reports it",
+    source: measured(REPORTED, |request, _| reported(request, |report| report.prefill)),
+    ..reported_named("server_prefill", "server_prefill_ms", "Prefill (server)")
+};
+
+/// Decode (server).
+pub static SERVER_DECODE: Metric = Metric {
+    definition: "from the first token to the last, as the server reports it",
+    source: measured(REPORTED, |request, _| reported(request, |report| report.decode)),
+    ..reported_named("server_decode", "server_decode_ms", "Decode (server)")
+};
+
+/// TTFT outside queue and prefill.
+pub static TTFT_OVERHEAD: Metric = Metric {
+    definition: "TTFT − the server's queue − its prefill: network, HTTP, tokenizing",
+    source: measured(Latency { visible: Visible::InStreams, ..REPORTED }, |request, ruler| {
+        let inside =
+            reported(request, |report| report.queue)? + reported(request, |report| report.prefill)?;
+        let ttft = ruler.ms(request.sent, request.first_streamed()?)?;
+        // Times that do not fit into each other are not of the same thing.
+        Some(ttft - inside).filter(|rest| -CLOCKS_APART_MS <= *rest)
+    }),
+    ..reported_named("ttft_overhead", "ttft_overhead_ms", "TTFT outside queue and prefill")
+};
+
+/// How much two clocks may disagree about the same time.
+const CLOCKS_APART_MS: f64 = 2.0;
 
 /// Client lag.
 pub static CLIENT_LAG: Metric = Metric {

@@ -35,6 +35,10 @@ pub static METRICS: &[&Metric] = &[
     &E2E_SCHEDULE,
     &CLIENT_QUEUE,
     &SEND_LAG,
+    &SERVER_QUEUE,
+    &SERVER_PREFILL,
+    &SERVER_DECODE,
+    &TTFT_OVERHEAD,
     &CLIENT_LAG,
     &ARRIVAL_WIDTH,
     &REQUEST_THROUGHPUT,
@@ -53,6 +57,10 @@ pub static METRICS: &[&Metric] = &[
     &TG,
     &SERVER_PROMPT_THROUGHPUT,
     &SERVER_GENERATION_THROUGHPUT,
+    &REASONING_TOKENS,
+    &REASONING_SHARE,
+    &ACCEPTANCE_LENGTH,
+    &ACCEPTANCE_RATE,
     &GPU_POWER,
     &ENERGY_PER_OUTPUT_TOKEN,
     &OUTPUT_TOKENS_PER_JOULE,
@@ -116,6 +124,8 @@ pub enum Unit {
     Requests,
     /// From 0 to 1.
     Share,
+    TokensPerRequest,
+    TokensPerStep,
     Watts,
     JoulesPerToken,
     TokensPerJoule,
@@ -316,6 +326,8 @@ impl Unit {
             Self::TokensPerSecond => "tok/s",
             Self::Requests => "requests",
             Self::Share => "share",
+            Self::TokensPerRequest => "tok/req",
+            Self::TokensPerStep => "tok/step",
             Self::Watts => "W",
             Self::JoulesPerToken => "J/tok",
             Self::TokensPerJoule => "tok/J",
@@ -370,6 +382,10 @@ mod tests {
                 "e2e_schedule_ms",
                 "client_queue_ms",
                 "send_lag_ms",
+                "server_queue_ms",
+                "server_prefill_ms",
+                "server_decode_ms",
+                "ttft_overhead_ms",
                 "client_lag_ms",
                 "arrival_width_ms",
                 "request_throughput",
@@ -388,6 +404,10 @@ mod tests {
                 "tg",
                 "server_prompt_throughput",
                 "server_generation_throughput",
+                "reasoning_tokens",
+                "reasoning_share",
+                "acceptance_length",
+                "acceptance_rate",
                 "gpu_power",
                 "energy_per_output_token",
                 "output_tokens_per_joule",
@@ -435,7 +455,9 @@ mod tests {
         let client = ["client_queue", "send_lag"];
         assert_eq!(names[..2], client);
         let answers = ["ttft", "ttft_schedule", "ttfc", "ttst", "tpot", "e2e", "e2e_schedule"];
-        assert_eq!(names[2..], answers);
+        assert_eq!(names[2..9], answers);
+        let server = ["server_queue", "server_prefill", "server_decode", "ttft_overhead"];
+        assert_eq!(names[9..], server);
     }
 
     #[test]

@@ -7,6 +7,7 @@ use super::{
     Better, Headline, LATENCY, Metric, Missing, NOTHING_OK, NOTHING_SENT, Source, TPOT, TTFT, Unit,
 };
 use crate::record::{Measured, NO_TIME, NOT_STREAMED};
+use crate::reports::{ReportFigures, SpeculationFigures};
 use crate::statistics::Interval;
 
 /// What most rates have in common.
@@ -245,6 +246,68 @@ pub static SERVER_GENERATION_THROUGHPUT: Metric = Metric {
     source: plain(|m| m.server_rate(|server| server.generation_tokens)),
     ..telemetry_named("server_generation_throughput", "Generation TPS (server)")
 };
+
+/// Reasoning tokens.
+pub static REASONING_TOKENS: Metric = Metric {
+    definition: "reasoning tokens by the server's count / ok requests that report them",
+    unit: Unit::TokensPerRequest,
+    better: Better::Neither,
+    source: plain(|m| {
+        let (reports, requests) = reasoning(m)?;
+        Ok(reports.reasoning_tokens as f64 / requests)
+    }),
+    ..telemetry_named("reasoning_tokens", "Reasoning tokens")
+};
+
+/// Reasoning share.
+pub static REASONING_SHARE: Metric = Metric {
+    definition: "reasoning tokens / all output tokens of the requests that report them",
+    unit: Unit::Share,
+    better: Better::Neither,
+    source: plain(|m| {
+        let (reports, _) = reasoning(m)?;
+        match reports.reasoning_output_tokens {
+            0 => Err(Missing("no ok answer carried output")),
+            all => Ok(reports.reasoning_tokens as f64 / all as f64),
+        }
+    }),
+    ..telemetry_named("reasoning_share", "Reasoning share")
+};
+
+/// Acceptance length.
+pub static ACCEPTANCE_LENGTH: Metric = Metric {
+    definition: "speculative decoding: 1 + accepted draft tokens / verification steps",
+    unit: Unit::TokensPerStep,
+    source: plain(|m| speculation(m, SpeculationFigures::acceptance_length)),
+    ..telemetry_named("acceptance_length", "Acceptance length")
+};
+
+/// Acceptance rate.
+pub static ACCEPTANCE_RATE: Metric = Metric {
+    definition: "speculative decoding: accepted draft tokens / draft tokens",
+    unit: Unit::Share,
+    source: plain(|m| speculation(m, SpeculationFigures::acceptance_rate)),
+    ..telemetry_named("acceptance_rate", "Acceptance rate")
+};
+
+/// The reports, and how many of them have reasoning tokens.
+fn reasoning(measured: &Measured) -> Result<(&ReportFigures, f64), Missing> {
+    let reports = measured.reports.as_ref().filter(|reports| 0 < reports.reasoning_requests);
+    let reports = reports.ok_or(Missing("the server does not report reasoning tokens"))?;
+    Ok((reports, reports.reasoning_requests as f64))
+}
+
+/// By the reports of this run's requests; where they have none, by the server's counters, which count
+/// requests of others too.
+fn speculation(
+    measured: &Measured,
+    value: fn(&SpeculationFigures) -> Option<f64>,
+) -> Result<f64, Missing> {
+    let reported = measured.reports.as_ref().and_then(|reports| reports.speculation.as_ref());
+    let counted = || measured.server.as_ref().ok()?.speculation.as_ref().and_then(value);
+    let found = reported.and_then(value).or_else(counted);
+    found.ok_or(Missing("the server reports no speculative decoding"))
+}
 
 /// GPU power.
 pub static GPU_POWER: Metric = Metric {

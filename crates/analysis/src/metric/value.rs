@@ -168,6 +168,10 @@ impl<T> ByMetric<T> {
         self.0.iter().map(|(metric, value)| (*metric, value))
     }
 
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (&'static Metric, &mut T)> {
+        self.0.iter_mut().map(|(metric, value)| (*metric, value))
+    }
+
     pub fn get(&self, metric: &Metric) -> Option<&T> {
         self.0.iter().find(|(known, _)| *known == metric).map(|(_, value)| value)
     }

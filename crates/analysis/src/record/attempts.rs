@@ -8,7 +8,7 @@ use inferometer_model::records::TimeOrder;
 use inferometer_model::{Moment, Observations, Outcome, RequestRecord};
 
 use crate::judge::{Threshold, per_request_slos};
-use crate::metric::{ByMetric, Distribution, Metric, PER_REQUEST};
+use crate::metric::{ByMetric, Distribution, Metric, Missing, PER_REQUEST};
 use crate::record::{
     Basis, Clustered, Extremes, Flight, InputTokens, Output, OutputTokens, RequestLatencies, Ruler,
     Series,
@@ -99,14 +99,17 @@ pub(crate) struct Attempts<'run> {
     pub(crate) columns: Columns,
     /// `None` where there are too many.
     pub(crate) held: Option<Vec<Attempt>>,
+    /// Whether the server reported anything of single requests.
+    pub(crate) has_reports: bool,
 }
 
 impl Attempts<'_> {
     /// Of more requests than these, attempts are computed anew in each pass.
     pub(crate) const HELD_MAX: usize = 100_000;
 
+    /// As many as could be read in the first pass.
     pub(crate) fn len(&self) -> usize {
-        self.records.len()
+        self.columns.left_ns.len()
     }
 
     pub(crate) fn iter(&self) -> Box<dyn Iterator<Item = Attempt> + '_> {
@@ -124,11 +127,14 @@ impl Attempts<'_> {
 
     /// A latency of each request; NaN where it has none.
     fn latencies(&self, metric: &Metric) -> Vec<f64> {
-        if metric.is_within_stream() && !self.reader.streaming {
+        let is_hidden = metric.is_within_stream() && !self.reader.streaming;
+        if is_hidden || metric.is_telemetry && !self.has_reports {
             return vec![f64::NAN; self.len()];
         }
         let mut values = Vec::with_capacity(self.len());
         values.extend(self.iter().map(|it| it.latencies.get(metric).unwrap_or(f64::NAN)));
+        // A file that cannot be read any more ends early; whoever asked for the summary learns it.
+        values.resize(self.len(), f64::NAN);
         values
     }
 }
@@ -263,18 +269,24 @@ impl LatencySeries {
                 inside.extend(own.map(|own| (metric, own)));
             }
             let is_steady = metric.per_request().is_some_and(|it| it.in_steady_window);
+            let mut curve = None;
             if let Some(window) = window.filter(|_| is_steady) {
                 let is_inside = |at_ns: u64| (window.from_ns..window.to_ns).contains(&at_ns);
                 let own = values.iter().zip(attempts.columns.iter());
                 let own = own.filter(|(_, brief)| brief.is_answer() && is_inside(brief.left_ns));
                 let own = known(own.map(|(value, _)| *value));
-                let nothing =
-                    || Distribution::nothing("no ok answer to a request sent in the window has it");
-                let own = Clustered::one_each(own).distribution(None);
-                settled.push((metric, own.unwrap_or_else(nothing)));
+                let nothing = Missing("no ok answer to a request sent in the window has it");
+                let own = Clustered::one_each(own).series(None);
+                let own = own.map_or((Err(nothing), None), |own| (own.found, Some(own.curve)));
+                let found = own.0.unwrap_or_else(|missing| Distribution::nothing(missing.0));
+                settled.push((metric, found));
+                curve = own.1;
             }
             values.retain(|value| !value.is_nan());
-            whole.push((metric, Clustered::one_each(values).series(None)));
+            let series = Clustered::one_each(values).series(None);
+            // The chart shows what the headline is of.
+            whole
+                .push((metric, series.map(|it| Series { curve: curve.unwrap_or(it.curve), ..it })));
         }
         if let Some(figures) = &mut steady.figures {
             figures.latencies = settled.into_iter().collect();

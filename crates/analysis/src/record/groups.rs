@@ -63,7 +63,7 @@ pub struct Figures {
 const TURNS_LISTED: u16 = 10;
 
 impl Figures {
-    fn from_values(values: Vec<f64>) -> Self {
+    pub(crate) fn from_values(values: Vec<f64>) -> Self {
         let sample = Sample::new(values);
         let at = |percentile| sample.as_ref().map(|sample| sample.percentile(percentile));
         Self {

@@ -25,6 +25,7 @@ use crate::record::{
     RunIntervals, Series, Tokens, TurnFigures, Widths, Withheld, busiest_second, client_lag,
     deliveries,
 };
+use crate::reports::{ReportFigures, ReportTally};
 use crate::server::{CounterFigures, ServerSide};
 use crate::steady::{Course, SteadyState, Talks};
 
@@ -64,6 +65,8 @@ pub(crate) struct Measured {
     pub(crate) vllm: vllm::VllmResult,
     /// What the server said of itself, or why it said nothing.
     pub(crate) server: Result<ServerSide, String>,
+    /// What the server said of single requests; `None` where it said nothing.
+    pub(crate) reports: Option<ReportFigures>,
     pub(crate) machines: MachineFigures,
     /// Energy of the server's GPUs over the window.
     pub(crate) energy_j: Result<f64, Missing>,
@@ -87,6 +90,9 @@ impl Measured {
 
     /// With the attempts held in memory if there are no more than this.
     pub(crate) fn gather(observations: &Observations, held_max: usize) -> Self {
+        // Those with lists of their own come first: nothing else is held yet.
+        let delivered = Delivered::from_observations(observations);
+        let talks = Talks::from_observations(observations);
         let records = observations.records.in_time_order();
         let mut pass = Pass::new(observations, &records);
         let mut columns = Columns::with_capacity(records.len());
@@ -99,8 +105,9 @@ impl Measured {
             }
         }
         let reader = AttemptReader::new(observations);
-        let attempts = Attempts { records: &records, reader, columns, held };
-        pass.finish(observations, &attempts)
+        let has_reports = pass.reports.has_reports();
+        let attempts = Attempts { records: &records, reader, columns, held, has_reports };
+        pass.finish(observations, &attempts, (delivered, talks))
     }
 
     /// The values of a latency.
@@ -132,6 +139,7 @@ struct Pass<'run> {
     fluidity: FluidityTally,
     anomalies: Anomalies,
     audit: AuditTally,
+    reports: ReportTally,
     groups: GroupTallies,
     outcomes: BTreeMap<Outcome, u64>,
     ok: u64,
@@ -159,6 +167,7 @@ impl<'run> Pass<'run> {
             fluidity: FluidityTally::new(observations),
             anomalies: Anomalies::default(),
             audit: AuditTally::default(),
+            reports: ReportTally::default(),
             groups: GroupTallies::default(),
             outcomes: Outcome::all().map(|outcome| (outcome, 0)).collect(),
             ok: 0,
@@ -195,6 +204,7 @@ impl<'run> Pass<'run> {
             self.tpot_assumed |= attempt.latencies.tpot_assumed;
             self.anomalies.add_ok(self.manifest, record, output, tokens);
             self.audit.add_ok(&attempt);
+            self.reports.add_ok(record, tokens);
             if let Some(ttft) = attempt.latencies.get(&metric::TTFT) {
                 self.prefilled += u128::from(attempt.input.count);
                 self.course.add_ttft(record, ttft);
@@ -254,7 +264,13 @@ impl<'run> Pass<'run> {
         (found, gaps.figure)
     }
 
-    fn finish(mut self, observations: &Observations, attempts: &Attempts<'_>) -> Measured {
+    #[expect(clippy::too_many_lines, reason = "one line for each field")]
+    fn finish(
+        mut self,
+        observations: &Observations,
+        attempts: &Attempts<'_>,
+        (delivered, talks): (Delivered, Talks),
+    ) -> Measured {
         let (attempted, ok) = (attempts.len() as u64, self.ok);
         let unsent = due_requests(observations).saturating_sub(attempted);
         self.outcomes.insert(Outcome::NotSent, observations.not_sent_count());
@@ -264,10 +280,10 @@ impl<'run> Pass<'run> {
         self.reader.ruler.out_of_order += columns.reversed();
         let extremes = columns.extremes();
         let concurrency = Concurrency::sweep(columns.flights());
-        let talks = Talks::from_observations(observations);
         let deliveries = deliveries(attempts.records, generates);
         let has_slos = !self.reader.slos.is_empty();
-        let course = Course { attempts, deliveries: &deliveries, generates, has_slos };
+        let streams = streaming;
+        let course = Course { attempts, deliveries: &deliveries, generates, streams, has_slos };
         let (mut steady, window) = SteadyState::detect(&self.manifest.spec.load.shape, &course);
         let busiest_second = busiest_second(deliveries);
         let mut basis = Basis::find(observations, &steady, attempts, &talks);
@@ -285,9 +301,10 @@ impl<'run> Pass<'run> {
         let (machines, energy_j) =
             MachineFigures::from_observations(observations, extremes, written);
         let vllm = vllm::Pass::gather(attempts.records, observations, self.first_start);
+        let vllm = vllm.finish(observations, &self.tokens, (attempted, ok));
         Measured {
             steady,
-            delivered: Delivered::from_observations(observations),
+            delivered,
             littles_law: LittlesLaw::new(observations, columns, self.lost, server.as_ref().ok()),
             shape: self.manifest.spec.load.shape.clone(),
             generates,
@@ -313,10 +330,11 @@ impl<'run> Pass<'run> {
             parts,
             anomalies: self.anomalies,
             request_rates: RequestRates::from_attempts(attempts, known),
-            vllm: vllm.finish(observations, &self.tokens, (attempted, ok)),
+            vllm,
             server,
             machines,
             energy_j,
+            reports: self.reports.finish(),
             price_per_hour: price_per_hour(self.manifest),
             out_of_order: self.reader.ruler.out_of_order,
             course: self.course.finish(columns.flights()),

@@ -171,7 +171,7 @@ pub enum TokenSource {
     Usage,
     /// Token ids, logprobs or growing usage on every event of the stream.
     StreamMarks,
-    /// Nobody: one token is taken for each event.
+    /// Neither: one token is taken for each event.
     Events,
 }
 

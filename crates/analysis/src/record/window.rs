@@ -145,6 +145,16 @@ impl Flight {
         let to_ns = self.to_ns.min(stretch.to_ns);
         (from_ns <= to_ns).then_some(Self { from_ns, to_ns })
     }
+
+    /// How much of it lies inside another stretch, from 0 to 1; a single moment lies inside or not.
+    pub(crate) fn share_within(self, stretch: Self) -> f64 {
+        let length_ns = |flight: Self| (flight.to_ns - flight.from_ns) as f64;
+        match self.within(stretch) {
+            Some(inside) if self.from_ns < self.to_ns => length_ns(inside) / length_ns(self),
+            Some(inside) if inside.from_ns < stretch.to_ns => 1.0,
+            _ => 0.0,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

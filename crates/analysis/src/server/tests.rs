@@ -204,7 +204,12 @@ fn missed_scrapes_are_counted_by_their_reason() {
 #[test]
 fn a_simulation_has_samples_and_no_exchanges() {
     let mut observations = recorded(generated(&[Some(1.0), Some(1.0)]));
-    let engine = Simulated { profile: "p".to_owned(), engine: "e".to_owned(), model_error: None };
+    let engine = Simulated {
+        profile: "p".to_owned(),
+        engine: "e".to_owned(),
+        model_error: None,
+        prediction: None,
+    };
     observations.manifest.simulated = Some(engine);
     let scrapes = summarize(&observations).server.unwrap().scrapes;
     assert_eq!((scrapes.ok, scrapes.took_ms_mean, scrapes.took_ms_max), (2, None, None));

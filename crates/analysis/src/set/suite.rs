@@ -362,6 +362,7 @@ fn sends_again(earlier: &Source, later: &Source, same_seed: bool) -> bool {
         (Source::Dataset(one), Source::Dataset(other)) => one.path == other.path,
         (Source::Fixed(one), Source::Fixed(other)) => one.prompt == other.prompt,
         (Source::Trace(one), Source::Trace(other)) => one.path == other.path,
+        (Source::Sessions(one), Source::Sessions(other)) => one.path == other.path,
         (Source::Saved { path: one, .. }, Source::Saved { path: other, .. }) => one == other,
         (Source::Mix(parts), other) | (other, Source::Mix(parts)) => {
             parts.iter().any(|part| sends_again(&part.source, other, same_seed))

@@ -128,6 +128,7 @@ fn a_simulation_that_repeats_itself_says_so() {
                 profile,
                 engine,
                 model_error: None,
+                prediction: None,
             });
         }
         let set = SetSummary::summarize(&manifest(Question::Repeat, &["a"]), &results);

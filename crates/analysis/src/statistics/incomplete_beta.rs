@@ -8,7 +8,7 @@ const TINY: f64 = 1e-300;
 /// large logarithms is not.
 const LARGE: f64 = 40.0;
 
-/// `I_x(a, b)` where `y` is 1 − x, told apart so that neither end loses its digits.
+/// `I_x(a, b)` where `y` is 1 − x, kept apart so that neither end loses its digits.
 pub(crate) fn regularised(a: f64, b: f64, x: f64, y: f64) -> f64 {
     if x <= 0.0 {
         return 0.0;

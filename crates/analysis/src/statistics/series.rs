@@ -125,8 +125,10 @@ impl Ratio {
             return None;
         }
         let value = sum / count;
-        let apart = used(clusters).map(|cluster| cluster.sum - value * cluster.count);
-        let apart: Vec<f64> = apart.collect();
+        let differences = used(clusters).map(|cluster| cluster.sum - value * cluster.count);
+        // A list that grows is copied, and for that moment there are two of it.
+        let mut apart = Vec::with_capacity(differences.size_hint().1.unwrap_or(0));
+        apart.extend(differences);
         let long_run = LongRun::estimate(&apart)?;
         Some(Self {
             value,

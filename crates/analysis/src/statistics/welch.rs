@@ -34,7 +34,7 @@ impl MeanSpread {
     }
 
     /// The chance of a difference of `apart` or more if there is none: one-sided. `None` where neither
-    /// scatters, since then nothing says how far chance reaches.
+    /// scatters, since then the reach of chance is not known.
     pub(crate) fn chance_of(self, other: Self, apart: f64) -> Option<f64> {
         let both = self.variance + other.variance;
         (0.0 < both).then(|| student::cdf(-apart / both.sqrt(), self.degrees_with(other)))

@@ -19,6 +19,14 @@ pub enum Printed {
     Whole,
 }
 
+/// Tokens of one prompt and of one answer, where a table has them instead of totals.
+pub const INPUT_LENGTH: &str = "input_length";
+pub const OUTPUT_LENGTH: &str = "output_length";
+/// Output tokens per second of one request, over its own time.
+pub const USER_THROUGHPUT: &str = "user_output_throughput";
+/// The key of the hardware in a result's metadata.
+pub const HARDWARE: &str = "hardware";
+
 /// Instead of generated tokens, where nothing is generated. The count has no line in a block.
 pub const INPUTS: ExtraFigure = whole("total_input_sequences", "Total input sequences");
 /// Above the latencies, between the other figures.

@@ -106,7 +106,7 @@ impl<'a> Groups<'a> {
         self.of_results.push(place);
     }
 
-    /// By what tells them apart, and by number where nothing does: after the file where it has a name,
+    /// By what distinguishes them, and by number where nothing does: after the file where it has a name,
     /// and by number where the file has several.
     fn names(&self, reading: &ImportReading) -> Vec<String> {
         let mut names = self.stated();
@@ -139,15 +139,19 @@ impl<'a> Groups<'a> {
         for stated in self.all.iter().flat_map(|group| group.traits) {
             *shared.entry(stated).or_default() += 1;
         }
-        let tells = |stated: &&Trait| {
+        let distinguishes = |stated: &&Trait| {
             let is_only = self.all.len() == 1;
             matches!(stated.kind, Kind::Named | Kind::Parameter(_))
                 || (is_only && stated.kind == Kind::Label)
                 || (!is_only && shared[*stated] < self.all.len())
         };
         let name = |group: &Group<'_>| {
-            let words: Vec<_> =
-                group.traits.iter().filter(tells).map(|stated| stated.words.as_str()).collect();
+            let words: Vec<_> = group
+                .traits
+                .iter()
+                .filter(distinguishes)
+                .map(|stated| stated.words.as_str())
+                .collect();
             words.join(", ").chars().take(NAME_CHARS_MAX).collect()
         };
         self.all.iter().map(name).collect()

@@ -130,6 +130,45 @@ fn the_window_begins_after_the_warm_up_and_ends_where_the_drain_does() {
     assert_eq!(figures.latencies.get(&metric::TTFT).unwrap().n, figures.requests);
 }
 
+/// All slots begin and end together, and the wave that ends where the drain begins is neither lost nor
+/// counted twice.
+#[test]
+fn a_closed_loop_in_waves_has_the_throughput_of_its_tokens() {
+    const SLOTS: u64 = 8;
+    for (streams, wave_ms) in [(true, 700), (true, 701), (false, 700)] {
+        let records = (0..SLOTS * 30).map(|id| {
+            let (wave, slot) = (id / SLOTS, id % SLOTS);
+            let (sent, end) = (wave * wave_ms, (wave + 1) * wave_ms);
+            let given = Given::ok(id).moments(sent, sent, sent);
+            let given = if streams {
+                (1..=9).fold(given, |given, n| {
+                    given.arrival(sent + n * (end - sent) / 10 + slot / 4, &[Some(1)])
+                })
+            } else {
+                given
+            };
+            given
+                .arrival(end, &[Some(if streams { 1 } else { 10 })])
+                .asked(512, 10)
+                .usage(512, 10)
+                .record()
+        });
+        let slots = std::num::NonZeroU32::new(8).unwrap();
+        let mut observations = run(records.collect());
+        observations.manifest.spec.load.shape =
+            LoadShape::Closed { concurrency: slots, think: Think::None };
+        observations.manifest.spec.workload.streaming = streams;
+        let found = steady(&observations);
+        assert_eq!((found.state, &found.reason), (SteadyKind::Settled, &None));
+        let figures = found.figures.unwrap();
+        let rate = |value: Option<f64>| value.unwrap() / (1e3 * 8.0 / wave_ms as f64);
+        let (requests, tokens) =
+            (rate(figures.request_throughput), rate(figures.output_throughput));
+        assert!((0.99..1.01).contains(&requests), "{requests} in waves of {wave_ms} ms");
+        assert!((9.8..10.2).contains(&tokens), "{tokens} in waves of {wave_ms} ms");
+    }
+}
+
 #[test]
 fn a_closed_loop_that_slows_down_never_settles_and_is_degraded() {
     let slowing = user(400, |id| 50 + id);

@@ -12,7 +12,7 @@ fn gaps(record: &RequestRecord) -> Gaps {
 }
 
 /// Least, mean and largest value, and how many there are.
-fn of(found: Option<&Series>) -> (f64, f64, f64, u64) {
+fn figures(found: Option<&Series>) -> (f64, f64, f64, u64) {
     let found = found.unwrap().found.as_ref().unwrap();
     (found.min.unwrap(), found.mean.unwrap(), found.max.unwrap(), found.n)
 }
@@ -27,8 +27,8 @@ fn an_arrival_of_three_tokens_has_three_gaps_of_a_third() {
         .arrival(205, &[Some(3)])
         .record();
     let found = gaps(&record);
-    assert_eq!(of(found.icl.as_ref()), (30.0, 45.0, 60.0, 2));
-    assert_eq!(of(found.itl.as_ref()), (20.0, 22.5, 30.0, 4));
+    assert_eq!(figures(found.icl.as_ref()), (30.0, 45.0, 60.0, 2));
+    assert_eq!(figures(found.itl.as_ref()), (20.0, 22.5, 30.0, 4));
 }
 
 #[test]
@@ -39,15 +39,15 @@ fn text_without_tokens_passes_its_gap_on() {
         .arrival(130, &[Some(2)])
         .record();
     let found = gaps(&record);
-    assert_eq!(of(found.icl.as_ref()), (10.0, 15.0, 20.0, 2));
-    assert_eq!(of(found.itl.as_ref()), (15.0, 15.0, 15.0, 2));
+    assert_eq!(figures(found.icl.as_ref()), (10.0, 15.0, 20.0, 2));
+    assert_eq!(figures(found.itl.as_ref()), (15.0, 15.0, 15.0, 2));
 }
 
 #[test]
 fn one_token_in_each_arrival_makes_both_the_same() {
     let record = Given::ok(0).arrival(100, &[Some(4)]).arrival(110, &[Some(1)]).record();
     let found = gaps(&record);
-    assert_eq!(of(found.icl.as_ref()), (10.0, 10.0, 10.0, 1));
+    assert_eq!(figures(found.icl.as_ref()), (10.0, 10.0, 10.0, 1));
     assert_eq!(found.itl, found.icl);
 }
 
@@ -55,7 +55,7 @@ fn one_token_in_each_arrival_makes_both_the_same() {
 fn unknown_counts_leave_the_gaps_between_chunks() {
     let record = Given::ok(0).arrival(100, &[None]).arrival(120, &[None]).record();
     let found = gaps(&record);
-    assert_eq!(of(found.icl.as_ref()), (20.0, 20.0, 20.0, 1));
+    assert_eq!(figures(found.icl.as_ref()), (20.0, 20.0, 20.0, 1));
     assert!(found.itl_unknown && found.itl.is_none());
 }
 
@@ -75,5 +75,5 @@ fn the_client_lag_is_of_every_stamped_read() {
     record.reads[1].kernel = None;
     let records = TimeOrder::sort(vec![&record]);
     let found = client_lag(&records, 2, &mut Ruler::new(0), Some(8));
-    assert_eq!(of(found.as_ref()), (3.0, 3.0, 3.0, 1));
+    assert_eq!(figures(found.as_ref()), (3.0, 3.0, 3.0, 1));
 }
