@@ -25,7 +25,8 @@ use inferometer_model::spec::{
     ClientSpec, Limits, LoadTable, PerSecond, SourceTable, WorkloadTable,
 };
 use inferometer_model::{
-    Clock, Fetch, JournalEntry, Moment, RequestId, RequestRecord, RunEnding, Spec, SpecDraft,
+    BaseUrl, Clock, Fetch, JournalEntry, Moment, RequestId, RequestRecord, RunEnding, Spec,
+    SpecDraft,
 };
 use inferometer_store::{read_at_most, write_atomically};
 use sha2::{Digest, Sha256};
@@ -351,7 +352,7 @@ impl Client<'_> {
         let (journal, entries) = sync_channel(JOURNAL_QUEUE);
         let driving = std::thread::spawn(move || {
             let live = &LiveTally::default();
-            let context = RunContext { spec: &spec, session: &session, live };
+            let context = RunContext { spec: &spec, session: &session, live, worker: None };
             drive_plan(plan, target, clock, journal, context)
         });
         let (mut records, mut not_sent) = (Vec::new(), 0);
@@ -387,13 +388,24 @@ fn resident_bytes() -> Option<u64> {
     Some(pages * u64::try_from(page_bytes).ok()?)
 }
 
-/// An engine of our own to measure the client with; it ends when this is dropped.
-struct TestEngine {
+/// An engine of our own to measure a client with; it ends when this is dropped.
+#[derive(Debug)]
+pub struct TestEngine {
     engine: Engine,
     mode: Mode,
 }
 
 impl TestEngine {
+    /// A child process, as the flags of `inferometer engine` say.
+    pub fn with_flags(mode: Mode, flags: Vec<String>) -> Result<Self> {
+        Ok(Self { engine: Engine::start(EngineOptions::new(mode), flags)?, mode })
+    }
+
+    /// Where it serves.
+    pub fn base(&self) -> &BaseUrl {
+        self.engine.base()
+    }
+
     /// Answers at once.
     fn echo() -> Result<Self> {
         let engine = Engine::start(EngineOptions::new(Mode::Echo), Vec::new())?;
@@ -415,7 +427,7 @@ impl TestEngine {
         let usage = match (streaming, self.mode) {
             (false, _) => UsageAsk::None,
             (true, Mode::Paced) => UsageAsk::Continuous,
-            (true, Mode::Echo | Mode::Serve) => UsageAsk::Final,
+            (true, Mode::Echo | Mode::Serve | Mode::Corpus) => UsageAsk::Final,
         };
         let base = self.engine.base();
         let address = resolve(base, Limits::default().connect).map_err(Failure::from_error)?;
@@ -431,7 +443,7 @@ impl TestEngine {
     }
 
     /// What the engine recorded of everything it did.
-    fn truth(&self) -> Result<Truth> {
+    pub fn truth(&self) -> Result<Truth> {
         let failed = |why: String| Failure::internal(format!("the engine's truth: {why}"));
         // Half a million writes have some seventy megabytes.
         let request = FetchRequest { path: "/truth", body_limit: 1 << 30 };
@@ -625,6 +637,7 @@ mod tests {
             received_kernel_ns: Some(1_100),
             received_mapping_error_ns: Some(1),
             received_user_ns: 1_150,
+            case: None,
             prompt_tokens: 1,
             tokens: 3,
             writes: vec![write(1_200, 1), write(1_250, 0), write(1_300, 2)],

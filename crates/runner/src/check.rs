@@ -457,7 +457,13 @@ mod tests {
             id: RequestId(0),
             intended: Moment::ZERO,
             admitted: Moment::ZERO,
-            asked: RequestedLengths { input_tokens: 1, output_tokens: 4, part: 0, turn: 0 },
+            asked: RequestedLengths {
+                input_tokens: 1,
+                output_tokens: 4,
+                part: 0,
+                turn: 0,
+                ..RequestedLengths::default()
+            },
         };
         let ending = Ending { outcome, stage: Stage::Headers, ..Ending::ok(Moment::ZERO) };
         let head = status.map(|status| ResponseHead { status, read: 0, streamed: false });

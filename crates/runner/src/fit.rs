@@ -12,7 +12,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use inferometer_analysis::{Summary, Verdict, metric, summarize};
+use inferometer_analysis::{Summary, Verdict, metric};
 use inferometer_engine::physics::Coefficients;
 use inferometer_engine::profile::{Fitted, Profile};
 use inferometer_engine::scheduler::blocks::mix;
@@ -25,6 +25,7 @@ use inferometer_model::{
 use inferometer_store::RunDirectory;
 
 use crate::failure::{Failure, Result};
+use crate::measurement::summarize_stored;
 use crate::simulation::{End, Flight, Observer, Player, Rules, VirtualEngine};
 
 /// A coefficient that may be moved.
@@ -215,7 +216,7 @@ pub fn row_of_run(path: &Path) -> Result<Row> {
     let directory = RunDirectory::at(path.to_owned());
     let stored = directory.read().map_err(Failure::from_usage)?;
     let observations = &stored.observations;
-    let summary = summarize(observations);
+    let summary = summarize_stored(&stored)?;
     if let Some(why) = unfit(observations, &summary) {
         return Err(Failure::usage(format!("{}: {why}", directory.id())));
     }
@@ -244,14 +245,16 @@ pub fn row_of_run(path: &Path) -> Result<Row> {
     };
     let simulated = observations.manifest.simulated.is_some();
     let vllm = summary.vllm;
-    Ok(Row {
+    let row = Row {
         name: format!("{}{}", directory.id(), if simulated { " (simulated)" } else { "" }),
         requests: observations.records.iter().zip(0..).map(request).collect(),
         load,
         figures: [vllm.output_throughput, vllm.ttft_ms.mean, vllm.tpot_ms.mean],
         server: EngineTable::default(),
         continues: false,
-    })
+    };
+    stored.check_read()?;
+    Ok(row)
 }
 
 /// Why a run cannot be a row: its requests cannot be sent again, or its figures cannot be reached.
@@ -410,7 +413,7 @@ const MOVES: u32 = 3;
 const PATIENCE: Duration = Duration::from_hours(1000);
 
 /// The figures of all rows, each played on the server of the same number.
-fn play_rows(rows: &[Row], servers: &[Profile]) -> Result<Vec<Figures>> {
+pub(crate) fn play_rows(rows: &[Row], servers: &[Profile]) -> Result<Vec<Figures>> {
     let mut engine: Option<VirtualEngine> = None;
     let mut figures = Vec::with_capacity(rows.len());
     for (row, server) in rows.iter().zip(servers) {
@@ -697,7 +700,7 @@ impl Fitting {
 
     /// Squares of the errors, each in units of how close it should come. Ratios count by their
     /// logarithm: half and double are equally wrong.
-    fn cost(&self, played: &[Figures], counts: &impl Fn(usize) -> bool) -> f64 {
+    pub(crate) fn cost(&self, played: &[Figures], counts: &impl Fn(usize) -> bool) -> f64 {
         let mut cost = 0.0;
         for (number, (row, played)) in self.rows.iter().zip(played).enumerate() {
             if !counts(number) {

@@ -21,7 +21,8 @@
 //! Nothing here prints. What happens is reported as [`Event`]s; [`Event`]'s `Display` is a line for
 //! people. Errors are [`Failure`]s with a message, a hint and an exit code. Other modules do parts of
 //! a benchmark, or something beside one: [`simulation`] plays it in virtual time, [`calibration`]
-//! measures the client itself, [`check`] examines an endpoint, [`fit`] fits an engine's profile.
+//! measures the client itself, [`check`] examines an endpoint, [`fit`] fits an engine's profile, [`learn`]
+//! learns its step times from reconstructed steps.
 
 #![warn(missing_docs)]
 
@@ -33,12 +34,15 @@ pub mod environment;
 pub mod failure;
 pub mod fit;
 pub mod interruption;
+pub mod learn;
 mod live;
 pub mod measurement;
+pub mod merge;
 pub mod preflight;
 pub mod secrets;
 mod session;
 pub mod simulation;
+mod worker;
 
 pub use inferometer_model as model;
 
@@ -46,3 +50,4 @@ pub use failure::{Exit, Failure};
 pub use live::{LiveFigures, RECENT, RunFollower, Spread};
 pub use measurement::{Connected, Run, Runner};
 pub use session::{Event, Observer, ProgressTick, Session};
+pub use worker::Worker;

@@ -94,7 +94,8 @@ impl LiveTally {
             | TelemetryEntry::Absent(_)
             | TelemetryEntry::Skipped(_)
             | TelemetryEntry::DevicesAbsent(_)
-            | TelemetryEntry::DevicesMissed(_) => {}
+            | TelemetryEntry::DevicesMissed(_)
+            | TelemetryEntry::FromSource(..) => {}
         }
     }
 
@@ -262,7 +263,13 @@ mod tests {
     fn record(outcome: Outcome, ended_ns: u64) -> JournalEntry {
         let at = |ns| Moment::from_nanos(ns);
         let sent = at(ended_ns - 30 * MS);
-        let asked = RequestedLengths { input_tokens: 1, output_tokens: 2, part: 0, turn: 0 };
+        let asked = RequestedLengths {
+            input_tokens: 1,
+            output_tokens: 2,
+            part: 0,
+            turn: 0,
+            ..RequestedLengths::default()
+        };
         let started = StartedRequest { id: RequestId(0), intended: sent, admitted: sent, asked };
         let ending = Ending { outcome, ..Ending::ok(at(ended_ns)) };
         let read = |ns| Read { kernel: None, user: at(ns), turn: sent, bytes: 1, drained: true };

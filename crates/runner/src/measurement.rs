@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use inferometer_analysis::{Summary, check_slos, summarize};
 use inferometer_load::answer::Failure as LoadFailure;
-use inferometer_load::resources::{self, Memory};
+use inferometer_load::resources::{self, Memory, ResolveError};
 use inferometer_load::target::Credentials;
 use inferometer_load::{
     Drive, Drivers, HttpFetch, LoadError, Progress, ProgressView, SystemClock, Target,
@@ -19,10 +19,12 @@ use inferometer_load::{
 };
 use inferometer_model::journal::JournalBatch;
 use inferometer_model::observations::{Correction, Endpoint, HttpVersion, WarmUpFacts};
-use inferometer_model::plan::Fingerprints;
-use inferometer_model::spec::{ClientSpec, DevicesAsked, Extent, LoadShape, Rate, TargetSpec};
+use inferometer_model::plan::{Bounds, Fingerprints};
+use inferometer_model::spec::{
+    ClientSpec, DevicesAsked, Extent, LoadShape, Rate, TargetSpec, TelemetrySpec,
+};
 use inferometer_model::system::ServerFacts;
-use inferometer_model::telemetry::{DevicesAbsence, TelemetryEntry};
+use inferometer_model::telemetry::{Absence, DevicesAbsence, MissReason, TelemetryEntry};
 use inferometer_model::{
     BaseUrl, Clock, Environment, JournalEntry, Manifest, Outcome, Plan, RunEnding, Spec,
 };
@@ -32,7 +34,8 @@ use inferometer_store::{
 };
 use inferometer_target::gpu::GpuProbe;
 use inferometer_target::machines::{Devices, Sampler, Sampling};
-use inferometer_target::{Poller, Polling};
+use inferometer_target::{Poller, PollerError, Polling};
+use inferometer_workload::stripe::{StripeIds, StripedPlan, conversation_starts};
 use inferometer_workload::{Inputs, make_plan, make_warm_up};
 
 use crate::deployed::{self, Deployed};
@@ -43,6 +46,7 @@ use crate::live::LiveTally;
 use crate::preflight::{self, Found};
 use crate::secrets::Secrets;
 use crate::session::{Event, ProgressTick, Session};
+use crate::worker::Worker;
 use crate::{calibration, environment};
 
 /// A benchmark that is planned and checked, and has sent nothing yet.
@@ -67,7 +71,9 @@ impl Runner {
     pub fn from_planned(planned: Planned) -> Result<Self> {
         planned.check_sends_something()?;
         let ceiling = ceiling(&planned.spec);
-        check_ceiling(&planned.spec, ceiling)?;
+        // Each of several workers has its share of the slots.
+        let workers = Worker::count(planned.worker.as_ref()).get() as usize;
+        check_ceiling(&planned.spec, ceiling.saturating_mul(workers))?;
         Ok(Self { planned, secrets: Secrets::default(), folder: PathBuf::from("runs"), ceiling })
     }
 
@@ -216,6 +222,7 @@ impl Live {
         location: RunLocation<'_>,
         session: &Session,
     ) -> Result<Run> {
+        let host = planned.worker.as_ref().map(|worker| worker.check_host(session)).transpose()?;
         // Only lengths as the server counts them change the plan.
         let planned = match self.correction {
             Some(correction) => planned.corrected(correction),
@@ -231,7 +238,7 @@ impl Live {
             session.emit(Event::Interrupted { when });
         })?;
         let warmed_up = warmed_up.transpose()?;
-        let clock = SystemClock::new();
+        let clock = Worker::clock(planned.worker.as_ref(), session)?;
         let endpoint = self.found.endpoint.clone();
         let devices = devices(&planned.spec, &endpoint, &self.facts, clock);
         // What the embedded engine has cached in a suite is known from its own counters.
@@ -246,6 +253,11 @@ impl Live {
         let writer = location.create(Manifest {
             seen_before,
             calibration: calibration::known(session),
+            stripe: planned
+                .worker
+                .as_ref()
+                .zip(host)
+                .map(|(worker, host)| worker.facts(planned.whole, host)),
             ..planned.manifest(endpoint, warmed_up, environment, self.facts.clone(), clock)
         })?;
         let directory = writer.directory().clone();
@@ -258,7 +270,12 @@ impl Live {
         let request_id_prefix = self.request_id_prefix.clone().unwrap_or_else(run_prefix);
         let target = Target { request_id_prefix, ..self.found.target.clone() };
         let live = LiveTally::default();
-        let context = RunContext { spec: &planned.spec, session, live: &live };
+        let context = RunContext {
+            spec: &planned.spec,
+            session,
+            live: &live,
+            worker: planned.worker.as_ref(),
+        };
         let listening = Listening::start(context, &target, clock, devices, &directory);
         let writer = play(writer, Arc::clone(&planned.plan), target, clock, context)?;
         listening.stop(session);
@@ -291,7 +308,7 @@ impl Live {
             target,
             SystemClock::new(),
             journal,
-            RunContext { spec, session, live: &live },
+            RunContext { spec, session, live: &live, worker: None },
         )
         .map_err(Failure::from_error)?;
         let tally = counting.join().map_err(|_| Failure::internal("the warm-up's tally ended"))?;
@@ -305,6 +322,8 @@ pub(crate) struct RunContext<'a> {
     pub(crate) spec: &'a Spec,
     pub(crate) session: &'a Session,
     pub(crate) live: &'a LiveTally,
+    /// Which of several workers this is.
+    pub(crate) worker: Option<&'a Worker>,
 }
 
 /// Drives the plan and writes what comes back.
@@ -341,7 +360,7 @@ pub(crate) fn drive_plan(
     target: Target,
     clock: SystemClock,
     journal: SyncSender<JournalBatch>,
-    RunContext { spec, session, live }: RunContext<'_>,
+    RunContext { spec, session, live, worker }: RunContext<'_>,
 ) -> Result<RunEnding, LoadError> {
     let progress = Arc::new(Progress::default());
     let (bounds, observer) = (plan.bounds(), &session.observer);
@@ -361,7 +380,7 @@ pub(crate) fn drive_plan(
                 let live = live.figures(elapsed);
                 let tick = ProgressTick { counts, bounds, elapsed, live };
                 observer(Event::Progress(Box::new(tick)));
-                if Memory::find().is_some_and(|memory| is_used_up(memory, counts))
+                if (session.memory)().is_some_and(|memory| is_used_up(memory, counts))
                     && session.control.run_out()
                 {
                     session.warn("stopping: there is no memory to summarize more requests");
@@ -375,6 +394,7 @@ pub(crate) fn drive_plan(
             clock,
             control: session.control.clone(),
             progress,
+            start_at: worker.map(|worker| clock.moment_at_realtime(worker.start_ns)),
             ceiling: session.ceiling,
             drivers: Drivers {
                 count: NonZeroUsize::try_from(spec.client.drivers_for(&spec.load))
@@ -396,8 +416,8 @@ pub(crate) fn drive_plan(
 fn is_used_up(memory: Memory, counts: ProgressView) -> bool {
     /// What a record and everything that is computed from it takes, and an event of a stream; both as
     /// measured on runs of many requests.
-    const BYTES_PER_REQUEST: u64 = 1_100;
-    const BYTES_PER_EVENT: u64 = 130;
+    const BYTES_PER_REQUEST: u64 = 150;
+    const BYTES_PER_EVENT: u64 = 45;
     let summary = BYTES_PER_REQUEST * counts.ended() + BYTES_PER_EVENT * counts.output_events;
     let tenth = memory.limit_bytes / 10;
     memory.left_bytes < tenth + summary && tenth < memory.own_bytes + summary
@@ -452,7 +472,7 @@ impl Server {
         match &spec.target {
             TargetSpec::Url(base) => Ok(Self::Remote(base.clone())),
             TargetSpec::Deployed(_) => Err(Failure::usage("this command does not deploy servers")
-                .hint("start the server by hand and give its URL")),
+                .hint("start the server yourself and give its URL")),
             TargetSpec::Embedded => Engine::for_spec(spec).map(Self::Embedded),
         }
     }
@@ -532,6 +552,10 @@ pub struct Planned {
     pub plan: Arc<dyn Plan>,
     /// Names of the workload and the plan: equal for equal bytes on the wire.
     pub fingerprints: Fingerprints,
+    /// The bounds of the plan of all workers.
+    pub whole: Bounds,
+    /// Which of several workers this client is; the plan is then its share alone.
+    pub worker: Option<Worker>,
 }
 
 inferometer_model::debug_fields!(Planned, fingerprints);
@@ -552,13 +576,29 @@ impl Planned {
     /// Plans every request from inputs that were read before.
     pub fn from_ingredients(spec: Spec, inputs: Inputs) -> Self {
         let (plan, fingerprints) = make_plan(&spec, &inputs);
-        Self { spec, inputs, plan, fingerprints }
+        let whole = plan.bounds();
+        Self { spec, inputs, plan, fingerprints, whole, worker: None }
+    }
+
+    /// The share of one worker, under the fingerprints of the whole plan.
+    pub fn shared(self, worker: Worker) -> Result<Self> {
+        worker.check_share(&self.spec, self.whole)?;
+        Ok(self.share_of(Some(worker)))
+    }
+
+    fn share_of(mut self, worker: Option<Worker>) -> Self {
+        if let Some(worker) = &worker {
+            let starts = conversation_starts(&self.spec, &self.inputs);
+            let ids = StripeIds::new(worker.stripe, starts);
+            self.plan = Arc::new(StripedPlan::new(self.plan, ids));
+        }
+        Self { worker, ..self }
     }
 
     /// Plans again with lengths as the server counts them.
     pub fn corrected(mut self, correction: Correction) -> Self {
         self.inputs.correct(correction);
-        Self::from_ingredients(self.spec, self.inputs)
+        Self::from_ingredients(self.spec, self.inputs).share_of(self.worker)
     }
 
     /// The manifest of a run of this plan; the store adds its name and its time.
@@ -585,13 +625,18 @@ impl Planned {
             environment,
             server: Some(server),
             simulated: None,
+            stripe: None,
+            merged: None,
             clock: clock.anchor(),
         }
     }
 
     /// The requests that are sent before the run and not counted.
     pub fn warm_up(&self) -> Option<Arc<dyn Plan>> {
-        make_warm_up(&self.spec, &self.inputs)
+        let plan = make_warm_up(&self.spec, &self.inputs)?;
+        let Some(worker) = &self.worker else { return Some(plan) };
+        let share = StripedPlan::new(plan, StripeIds::new(worker.stripe, None));
+        (share.bounds().requests != Some(0)).then(|| Arc::new(share) as Arc<dyn Plan>)
     }
 
     /// Fails if the plan has no request.
@@ -674,9 +719,16 @@ pub fn warn_of_secrets(store: &RunStore, folder: &Path, session: &Session) {
     }
 }
 
+/// The summary of a stored run, computed from its records.
+pub fn summarize_stored(stored: &StoredRun) -> Result<Summary, StoreError> {
+    let summary = summarize(&stored.observations);
+    stored.check_read()?;
+    Ok(summary)
+}
+
 /// Computes the summary of a run and stores it beside the journal.
 pub fn seal_summary(directory: &RunDirectory, stored: &StoredRun) -> Result<Summary> {
-    let summary = summarize(&stored.observations);
+    let summary = summarize_stored(stored)?;
     directory.write_summary(&summary.to_json_bytes())?;
     Ok(summary)
 }
@@ -685,23 +737,33 @@ pub fn seal_summary(directory: &RunDirectory, stored: &StoredRun) -> Result<Summ
 #[derive(Default)]
 pub(crate) struct Listening {
     journal: Option<Journal>,
-    poller: Option<Poller<Journal, StoreError>>,
+    /// One for each source of the server's metrics.
+    pollers: Vec<Poller<Journal, StoreError>>,
     sampler: Option<Sampler<Journal, StoreError>>,
 }
 
-/// One file, and two threads that write to it: each entry goes there whole.
+/// One file, and several threads that write to it: each entry goes there whole.
 #[derive(Clone)]
-struct Journal(Arc<Mutex<TelemetryWriter>>, LiveTally);
+struct Journal {
+    writer: Arc<Mutex<TelemetryWriter>>,
+    live: LiveTally,
+    /// The number of the source whose entries these are.
+    source: u16,
+}
 
 impl Journal {
     fn append(&mut self, entry: &TelemetryEntry) -> Result<(), StoreError> {
-        self.1.add_telemetry(entry);
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).append(entry)
+        let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.source == 0 {
+            self.live.add_telemetry(entry);
+            return writer.append(entry);
+        }
+        writer.append(&TelemetryEntry::FromSource(self.source, Box::new(entry.clone())))
     }
 
     /// Everything is on disk; the threads have ended.
     fn finish(self) -> Result<(), StoreError> {
-        let writer = Arc::into_inner(self.0).map(Mutex::into_inner);
+        let writer = Arc::into_inner(self.writer).map(Mutex::into_inner);
         writer.map_or(Ok(()), |writer| writer.unwrap_or_else(PoisonError::into_inner).finish())
     }
 }
@@ -709,7 +771,7 @@ impl Journal {
 impl Listening {
     /// Returns after the first sample of the server and the machines: the run may begin.
     pub(crate) fn start(
-        RunContext { spec, session, live }: RunContext<'_>,
+        RunContext { spec, session, live, worker }: RunContext<'_>,
         target: &Target,
         clock: SystemClock,
         devices: Devices,
@@ -720,30 +782,43 @@ impl Listening {
         };
         let Some(asked) = spec.telemetry.clone() else { return Self::default() };
         let journal = match directory.create_telemetry() {
-            Ok(writer) => Journal(Arc::new(Mutex::new(writer)), live.clone()),
+            Ok(writer) => {
+                let writer = Arc::new(Mutex::new(writer));
+                Journal { writer, live: live.clone(), source: 0 }
+            }
             Err(error) => {
                 warn_of("the server's metrics and the machines are not read", &error);
                 return Self::default();
             }
         };
-        let polling =
-            Polling { path: asked.path, every: asked.every, time_limit: Polling::TIME_LIMIT };
-        let target = Arc::new(target.clone());
-        let fetch = move || HttpFetch::new(target, clock);
-        let poller = Poller::start(polling, clock, fetch, journal.clone(), Journal::append)
-            .map_err(|error| warn_of("the server's metrics are not read", &error));
+        let mut pollers = Vec::new();
+        // One of several workers is enough to ask the server.
+        let is_asking = worker.is_none_or(|worker| worker.stripe.index == 0);
+        let started = is_asking.then(|| start_pollers(spec, &asked, target, clock, &journal));
+        for (number, started) in started.into_iter().flatten() {
+            match started {
+                Ok(poller) => pollers.push(poller),
+                Err(error) => {
+                    let refused = Absence::Refused(MissReason::Transport);
+                    let mut journal = Journal { source: number, ..journal.clone() };
+                    let _ = journal.append(&TelemetryEntry::Absent(refused));
+                    warn_of("the server's metrics are not read", &*error);
+                }
+            }
+        }
         let sampling = Sampling::new(asked.every);
         let sampler = Sampler::start(sampling, clock, devices, journal.clone(), Journal::append)
             .map_err(|error| warn_of("the machines are not sampled", &error));
-        Self { journal: Some(journal), poller: poller.ok(), sampler: sampler.ok() }
+        Self { journal: Some(journal), pollers, sampler: sampler.ok() }
     }
 
     /// Asks once more, and puts everything on disk.
     pub(crate) fn stop(self, session: &Session) {
         let mut failed = None;
-        let polled = self.poller.map(|poller| poller.stop().map_err(|error| error.to_string()));
+        let polled =
+            self.pollers.into_iter().map(|it| it.stop().map_err(|error| error.to_string()));
         let sampled = self.sampler.map(|sampler| sampler.stop().map_err(|error| error.to_string()));
-        for ended in [polled, sampled].into_iter().flatten() {
+        for ended in polled.chain(sampled) {
             let written = ended.and_then(|written| written.map_err(|error| error.to_string()));
             failed = failed.or(written.err());
         }
@@ -752,6 +827,50 @@ impl Listening {
             session.warn(format!("the server's metrics are not all stored: {error}"));
         }
     }
+}
+
+type Started =
+    std::result::Result<Poller<Journal, StoreError>, Box<dyn std::error::Error + Send + Sync>>;
+
+/// A poller for each source of the server's metrics, by its number. They start at the same time, as
+/// each begins with a scrape.
+fn start_pollers(
+    spec: &Spec,
+    asked: &TelemetrySpec,
+    target: &Target,
+    clock: SystemClock,
+    journal: &Journal,
+) -> Vec<(u16, Started)> {
+    let start = |target: Arc<Target>, path: &str, source: u16| -> Started {
+        let polling =
+            Polling { path: path.to_owned(), every: asked.every, time_limit: Polling::TIME_LIMIT };
+        let fetch = move || HttpFetch::new(target, clock);
+        let journal = Journal { source, ..journal.clone() };
+        Ok(Poller::start(polling, clock, fetch, journal, Journal::append)?)
+    };
+    if asked.sources.is_empty() {
+        return vec![(0, start(Arc::new(target.clone()), &asked.path, 0))];
+    }
+    std::thread::scope(|scope| {
+        let begun = (0..).zip(&asked.sources).map(|(number, source)| {
+            let begin = move || start(keyless(spec, &source.base)?, &source.path, number);
+            (number, scope.spawn(begin))
+        });
+        let begun: Vec<_> = begun.collect();
+        let ended = begun.into_iter().map(|(number, thread)| {
+            let started = thread.join().unwrap_or_else(|_| Err(PollerError::Panicked.into()));
+            (number, started)
+        });
+        ended.collect()
+    })
+}
+
+/// A server beside the measured one. It receives no keys: they are for the measured one.
+fn keyless(spec: &Spec, base: &BaseUrl) -> std::result::Result<Arc<Target>, ResolveError> {
+    let address = resources::resolve(base, spec.limits.connect)?;
+    let client = ClientSpec { http: HttpVersion::Http1, ..spec.client.clone() };
+    let plain = Spec { client, ..spec.clone() };
+    Ok(Arc::new(preflight::bare_target(&plain, Credentials::default(), base, address)))
 }
 
 /// The source of the GPU metrics of this server.
@@ -781,21 +900,20 @@ pub(crate) fn devices(
     }
 }
 
-/// The exporter of GPU metrics. It receives no keys: they are for the server.
+/// The exporter of GPU metrics.
 fn exporter(spec: &Spec, base: &BaseUrl, clock: SystemClock) -> Devices {
-    let address = match resources::resolve(base, spec.limits.connect) {
-        Ok(address) => address,
-        Err(error) => return Devices::Absent(DevicesAbsence::Failed(error.to_string())),
-    };
-    let client = ClientSpec { http: HttpVersion::Http1, ..spec.client.clone() };
-    let plain = Spec { client, ..spec.clone() };
-    let target = preflight::bare_target(&plain, Credentials::default(), base, address);
-    let target = Arc::new(target);
-    Devices::Asked(GpuProbe::exporter(move || HttpFetch::new(target, clock)))
+    match keyless(spec, base) {
+        Ok(target) => Devices::Asked(GpuProbe::exporter(move || HttpFetch::new(target, clock))),
+        Err(error) => Devices::Absent(DevicesAbsence::Failed(error.to_string())),
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use inferometer_model::SpecDraft;
+    use inferometer_model::journal::RunStop;
+    use inferometer_model::spec::LoadTable;
+
     use super::*;
 
     #[test]
@@ -807,10 +925,38 @@ mod tests {
         };
         let counts =
             |ok, output_events| ProgressView { ok, output_events, ..ProgressView::default() };
-        assert!(!is_used_up(memory(460, 40), counts(100_000, 0)));
-        assert!(is_used_up(memory(460, 40), counts(400_000, 0)), "2 of 5 for the summary");
-        assert!(is_used_up(memory(460, 40), counts(10_000, 4_000_000)), "long streams");
+        assert!(!is_used_up(memory(460, 40), counts(1_000_000, 0)));
+        assert!(is_used_up(memory(460, 40), counts(3_000_000, 0)), "4 of 5 for the summary");
+        assert!(is_used_up(memory(460, 40), counts(10_000, 10_000_000)), "long streams");
         assert!(is_used_up(memory(40, 460), counts(10, 0)), "huge answers");
         assert!(!is_used_up(memory(40, 20), counts(10, 0)), "others use it");
+    }
+
+    /// Faults: 76.
+    #[test]
+    fn a_run_without_memory_stops_and_is_saved() {
+        let load =
+            LoadTable { concurrency: Some(2), requests: Some(1_000), ..LoadTable::default() };
+        let spec = SpecDraft { load, ..SpecDraft::default() }.resolve().unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let runner = Runner::new(spec).unwrap().store_in(folder.path());
+        let warnings = Arc::new(Mutex::new(Vec::new()));
+        let heard = Arc::clone(&warnings);
+        let observe = move |event: Event| {
+            if event.is_warning() {
+                heard.lock().unwrap().push(event.to_string());
+            }
+        };
+        let memory =
+            || Some(Memory { limit_bytes: 1 << 30, left_bytes: 50 << 20, own_bytes: 900 << 20 });
+        let session = Session { memory, ..Session::new(runner.ceiling(), Arc::new(observe)) };
+        let run = runner.connect(&session).unwrap().measure(&session).unwrap();
+        let warnings = warnings.lock().unwrap();
+        assert!(warnings.iter().any(|it| it.contains("no memory")), "{warnings:?}");
+        let stored = run.directory.read().unwrap().observations;
+        assert_eq!(stored.ending.stop, RunStop::ClientExhausted);
+        assert!((1..1_000).contains(&stored.records.len()), "some were not sent");
+        assert_eq!(stored.scheduled_count(), 1_000, "each is accounted for");
+        assert_eq!(run.summary.attempted, stored.records.len() as u64, "they are summarized");
     }
 }

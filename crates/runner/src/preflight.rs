@@ -395,7 +395,7 @@ fn probe_failure(target: &Target, secrets: &Secrets, record: &RequestRecord) -> 
         _ => match met_limit(outcome, &target.limits) {
             Some((flag, limit)) => &format!("the limit is {limit:?}; raise it with {flag}"),
             None if is_http2 => IS_IT_HTTP2,
-            None => "nothing was measured; does the server answer a request by hand?",
+            None => "nothing was measured; does the server answer a request with curl?",
         },
     };
     failure.hint(hint)

@@ -54,10 +54,11 @@ impl Secrets {
 
     /// Hides what was typed into a spec or a command and is secret by its name or its form.
     pub fn hide_typed(&mut self, spec: &SpecDraft, restart: Option<&str>) {
-        let TargetTable { metrics_path, server_info, .. } = &spec.target;
+        let TargetTable { metrics_path, metrics_url, server_info, .. } = &spec.target;
         let commands = restart.into_iter().chain(server_info.as_deref());
         let mut found: Vec<String> = commands.flat_map(secret::typed_in_command).collect();
-        found.extend(secret::typed(metrics_path.iter().flat_map(|path| path.split(['?', '&']))));
+        let addresses = metrics_path.iter().chain(metrics_url.iter().flatten());
+        found.extend(secret::typed(addresses.flat_map(|path| path.split(['?', '&']))));
         let body = spec.workload.body.extra.clone().unwrap_or_default();
         found.extend(secret::typed_in(&Value::Object(body)));
         let found: Vec<Secret> = found.into_iter().map(Secret::new).collect();

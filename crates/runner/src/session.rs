@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use inferometer_load::resources::Memory;
 use inferometer_load::{Control, ProgressView};
 use inferometer_model::BaseUrl;
 use inferometer_model::deployment::{Departure, DepartureEnding};
@@ -29,6 +30,8 @@ pub struct Session {
     /// Signals received so far.
     pub interruption: Interruption,
     pub(crate) observer: Observer,
+    /// Reads what memory is left.
+    pub(crate) memory: fn() -> Option<Memory>,
     /// Whether only warnings are reported.
     pub is_quiet: bool,
 }
@@ -39,7 +42,7 @@ impl Session {
     /// A session that reports to `observer` and that nothing interrupts yet.
     pub fn new(ceiling: usize, observer: Observer) -> Self {
         let (control, interruption) = (Control::default(), Interruption::default());
-        Self { ceiling, control, interruption, observer, is_quiet: false }
+        Self { ceiling, control, interruption, observer, memory: Memory::find, is_quiet: false }
     }
 
     /// The same session, reporting only warnings.

@@ -7,11 +7,12 @@
 //! the dispatcher sends requests, time-outs end them, and when the time is over the last ones may still
 //! finish until the drain ends.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
+use inferometer_analysis::statistics::student;
 use inferometer_engine::ApiProcess;
 use inferometer_engine::physics::{Front as FrontCosts, StepModel};
 use inferometer_engine::profile::Profile;
@@ -20,6 +21,7 @@ use inferometer_engine::scheduler::{
     Counters, Gauges, Generation, HashedPrompt, Listener, RequestEnd, RequestFacts, Scheduler,
     SchedulerConfig, SchedulerRequest, StopRules,
 };
+use inferometer_load::contexts::Contexts;
 use inferometer_load::dispatcher::{Command, Departure, Dispatcher, Reply};
 use inferometer_load::limits::{Limits, RequestState};
 use inferometer_load::{Control, Stop, SystemClock};
@@ -27,8 +29,8 @@ use inferometer_model::endpoint::BaseUrlError;
 use inferometer_model::fmt;
 use inferometer_model::journal::{ClientFacts, RunStop, log_step, log_step_limits, quantile_step};
 use inferometer_model::observations::{
-    Connections, Endpoint, InputLength, Materials, ModelError, PinnedOutput, Simulated, UsageAsk,
-    WarmUpFacts,
+    Connections, Endpoint, InputLength, Materials, ModelError, PinnedOutput, Prediction, Simulated,
+    UsageAsk, WarmUpFacts,
 };
 use inferometer_model::outcome::{Cause, Stage};
 use inferometer_model::record::{
@@ -348,6 +350,7 @@ fn telemetry_entry(sample: &Sample, generation: Generation) -> TelemetryEntry {
             generation_tokens: Some(counters.generation_tokens as f64),
         },
         timings: Timings::default(),
+        speculation: None,
         dropped: 0,
     })
 }
@@ -642,14 +645,19 @@ impl VirtualEngine {
         // The profile's queues, in which nothing but steps takes time: the live engine's `--step`.
         let config = profile.scheduler;
         let title = format!("constant step of {step:?}");
-        let facts = Simulated { profile: title, engine: describe(&config), model_error: None };
+        let facts = Simulated {
+            profile: title,
+            engine: describe(&config),
+            model_error: None,
+            prediction: None,
+        };
         let scheduler = Scheduler::new(config, StepModel::constant(step));
         Ok(Self::assemble(scheduler, FrontCosts::IMMEDIATE, facts, profile.model.title))
     }
 
     /// The engine of a profile, with noise from this seed.
     pub fn from_profile(profile: &Profile, seed: u64) -> Self {
-        let timing = StepModel::Physics(Box::new(profile.step_time(seed)));
+        let timing = profile.step_model(seed);
         let [output_throughput, ttft, tpot] = FIGURES
             .map(|figure| profile.fitted.as_ref().and_then(|fitted| fitted.worst_error(figure)));
         let model_error = ModelError { output_throughput, ttft, tpot };
@@ -657,6 +665,7 @@ impl VirtualEngine {
             profile: profile.name.clone(),
             engine: profile_line(profile),
             model_error: model_error.worst().map(|_| model_error),
+            prediction: prediction(profile),
         };
         let scheduler = Scheduler::new(profile.scheduler.clone(), timing);
         Self::assemble(scheduler, profile.front, facts, profile.model.title.clone())
@@ -682,9 +691,7 @@ impl VirtualEngine {
 
     /// The steps of a run differ from those of the next: their noise is of the run's own seed.
     pub fn draw_noise_from(&mut self, seed: u64) {
-        if let StepModel::Physics(step) = self.scheduler.step_time_mut() {
-            step.reseed(seed);
-        }
+        self.scheduler.step_time_mut().reseed(seed);
     }
 
     pub(crate) fn config(&self) -> &SchedulerConfig {
@@ -787,6 +794,31 @@ impl<O: Observer> Listener for Wire<'_, '_, O> {
     }
 }
 
+/// No probe of two minutes knows a server better.
+const HALF_WIDTH_MIN: f64 = 0.05;
+
+/// How far the predictions of a learned profile reach: from its errors in loads that it had not seen.
+fn prediction(profile: &Profile) -> Option<Prediction> {
+    let seen = profile.law.as_ref()?.seen;
+    let fitted = profile.fitted.as_ref()?;
+    let half_width = |figure: &str| {
+        let errors = fitted.unseen_errors(figure).into_iter().filter(|error| -1.0 < *error);
+        let squares: Vec<f64> = errors.map(|it| libm::pow(libm::log(1.0 + it), 2.0)).collect();
+        let n = squares.len() as f64;
+        // One more draw from errors whose spread is known from so many, around no error.
+        let scale = (!squares.is_empty()).then(|| student::quantile(0.975, n))?;
+        let spread = libm::sqrt(squares.iter().sum::<f64>() / n);
+        Some((libm::exp(scale * spread) - 1.0).max(HALF_WIDTH_MIN))
+    };
+    let [output_throughput, ttft, tpot] = FIGURES.map(half_width);
+    Some(Prediction {
+        half_width: ModelError { output_throughput, ttft, tpot },
+        batch: Some(seen.batch).filter(|batch| *batch < profile.scheduler.max_num_seqs),
+        prompt: seen.prompt,
+        context: seen.context,
+    })
+}
+
 /// What the profile says of itself first and last: what is served on what, and where the step times
 /// come from.
 fn profile_line(profile: &Profile) -> String {
@@ -860,8 +892,8 @@ pub(crate) struct Player<'a, O: Observer> {
     engine: &'a mut VirtualEngine,
     client: Client<'a, O>,
     dispatcher: Dispatcher,
-    /// What was said in each conversation that goes on, by its first request.
-    conversations: HashMap<RequestId, Vec<Segment>>,
+    /// What was said in the sessions that go on.
+    contexts: Contexts<Segment>,
     limits: Limits,
     /// The shortest of all limits: nothing is looked at later than after this.
     limit_min: Duration,
@@ -915,7 +947,7 @@ impl<'a, O: Observer> Player<'a, O> {
                 observer,
                 landed: Vec::new(),
             },
-            conversations: HashMap::new(),
+            contexts: Contexts::default(),
             limits: Limits::default(),
             limit_min: first_token.min(idle).min(total),
             rules,
@@ -991,10 +1023,9 @@ impl<'a, O: Observer> Player<'a, O> {
         let place = self.client.flights.vacant_key();
         let request = departure.request;
         // All that the server is sent: what was said before, and the new turn.
-        let before =
-            (request.turn != 0).then(|| self.conversations.remove(&request.conversation()));
-        let mut said = before.flatten().unwrap_or_default();
-        said.extend(self.plan.segments(&request));
+        let added = self.plan.segments(&request);
+        let mut said: Vec<Segment> = self.contexts.before(&request).into_iter().copied().collect();
+        said.extend(&added);
         let answer_seed = mix(self.rules.seed ^ mix(request.id.0.wrapping_add(1)));
         let prompt = self.hashed(&said);
         let prompt_tokens = prompt.tokens;
@@ -1014,7 +1045,7 @@ impl<'a, O: Observer> Player<'a, O> {
             last: None,
             on_the_way: OnTheWay::default(),
             notes: O::Notes::default(),
-            said: if request.continues { said } else { Vec::new() },
+            added,
             answer_seed,
             in_front: Some(in_front),
         };
@@ -1068,11 +1099,9 @@ impl<'a, O: Observer> Player<'a, O> {
             let Some(flight) = self.client.flights.get_mut(place) else { continue };
             let ending = Ending::ok(flight.last.unwrap_or(self.client.now));
             let request = flight.departure.request;
-            if request.continues {
-                let mut said = std::mem::take(&mut flight.said);
-                said.push(Segment { seed: flight.answer_seed, tokens: flight.tokens });
-                self.conversations.insert(request.conversation(), said);
-            }
+            let mut added = std::mem::take(&mut flight.added);
+            added.push(Segment { seed: flight.answer_seed, tokens: flight.tokens });
+            self.contexts.finished(&request, Some(added));
             let cached_tokens = Some(facts.cached_tokens);
             self.end(place, End { ending, status: Some(STATUS_OK), cached_tokens })?;
         }
@@ -1173,6 +1202,9 @@ impl<'a, O: Observer> Player<'a, O> {
 
     fn end(&mut self, place: usize, end: End) -> Result<()> {
         let Some(flight) = self.client.flights.try_remove(place) else { return Ok(()) };
+        if end.ending.outcome != Outcome::Ok {
+            self.contexts.finished(&flight.departure.request, None);
+        }
         let reply = Reply { at: end.ending.at, ok: end.ending.outcome == Outcome::Ok };
         self.dispatcher.replied(LANE, &flight.departure, reply);
         self.last_end = self.last_end.max(reply.at);
@@ -1180,11 +1212,10 @@ impl<'a, O: Observer> Player<'a, O> {
     }
 
     fn refuse(&mut self, id: RequestId, cause: Cause) -> Result<()> {
-        // This request will not be sent, and nothing after it in its conversation.
-        if !self.conversations.is_empty()
+        if !self.contexts.is_empty()
             && let Some(request) = self.plan.request(id)
         {
-            self.conversations.remove(&request.conversation());
+            self.contexts.finished(&request, None);
         }
         match &mut self.refused {
             Some(part) if part.first.0 + part.count == id.0 && part.cause == cause => {
@@ -1258,8 +1289,8 @@ pub(crate) struct Flight<N> {
     pub(crate) last: Option<Moment>,
     on_the_way: OnTheWay,
     pub(crate) notes: N,
-    /// All that the conversation holds so far, where it goes on.
-    said: Vec<Segment>,
+    /// What it adds to its session.
+    added: Vec<Segment>,
     answer_seed: u64,
     /// Until the API server has handed it to the scheduler.
     in_front: Option<SchedulerRequest>,

@@ -144,7 +144,7 @@ fn check_restart(study: &StudySpec, backend: &Backend) -> Result<()> {
     let any = |is: fn(&TargetSpec) -> bool| study.conditions.iter().any(|it| is(&it.spec.target));
     if any(|target| matches!(target, TargetSpec::Deployed(_))) {
         return Err(Failure::usage("--restart does not apply to a server that is deployed here")
-            .hint("leave it out, and use --renew to choose when the server is deployed anew"));
+            .hint("leave it out, and use --renew to choose when the server is deployed again"));
     }
     if matches!(backend, Backend::Live { .. }) && !any(|target| *target == TargetSpec::Embedded) {
         return Ok(());
@@ -655,7 +655,7 @@ impl Work<'_> {
     fn measured(self, point: &Point, summary: Summary) {
         // Cells may end in any order. Pages show the server's counters where there are any.
         let cell = cell_label(&self.manifest.study, point, point.level);
-        self.player.session.talk(&format!("{cell}: {}, by the client", figures(&summary)));
+        self.player.session.talk(&format!("{cell}: {}", figures_of_cell(&summary)));
         self.ledger().measured(*point, without_figures(summary), true);
     }
 
@@ -1327,8 +1327,21 @@ fn opening(study: &StudySpec, sequence: &Study, point: &Point) -> String {
     format!("{} {server}{}: …", run_number(sequence), sequence.why().unwrap_or_default())
 }
 
+/// The same by the server's counter where there is one, as the page of a matrix shows it.
+fn figures_of_cell(summary: &Summary) -> String {
+    let counter = summary.server.as_ref().and_then(|server| server.generation_tokens.as_ref());
+    match counter.and_then(|counter| counter.per_s) {
+        Some(per_s) => figures_with(summary, Some(per_s)) + "; throughput by the server",
+        None => figures(summary) + ", by the client",
+    }
+}
+
 fn figures(summary: &Summary) -> String {
-    let output = metric::OUTPUT_THROUGHPUT.quantity().value_in(summary).ok().map(|it| it.value);
+    let output = metric::OUTPUT_THROUGHPUT.quantity().value_in(summary).ok();
+    figures_with(summary, output.map(|it| it.value))
+}
+
+fn figures_with(summary: &Summary, output: Option<f64>) -> String {
     // On an open loop a wait before sending is the server's doing too.
     let ttft = summary.latency_origin().ttft().p99().value_in(summary).ok();
     format!(
@@ -1418,7 +1431,11 @@ fn find_stored(directory: &RunDirectory) -> Result<Result<Summary, String>> {
 /// Whether a user, a crash or a missing server ended a run. What the server did to it is a result.
 pub fn was_cut(summary: &Summary) -> bool {
     match summary.run.stop {
-        RunStop::Drained | RunStop::Cut | RunStop::Recovered | RunStop::Unreachable => true,
+        RunStop::Drained
+        | RunStop::Cut
+        | RunStop::Recovered
+        | RunStop::Unreachable
+        | RunStop::WorkersLost => true,
         RunStop::PlanDone | RunStop::Unauthorized | RunStop::ClientExhausted | RunStop::Stalled => {
             false
         }

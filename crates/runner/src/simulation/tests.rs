@@ -1,6 +1,7 @@
 //! Virtual time, observers and counters of simulated runs.
 
 mod coverage;
+mod steps;
 
 use super::*;
 

@@ -1,0 +1,123 @@
+//! One of several workers: its share of the plan, its clock, and the wait for the common start.
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use inferometer_load::SystemClock;
+use inferometer_model::Stripe;
+use inferometer_model::fmt::duration;
+use inferometer_model::plan::Bounds;
+use inferometer_model::spec::{Spec, TargetSpec};
+use inferometer_model::stripe::{HostFacts, StripeFacts};
+use inferometer_target::system::clock_host;
+
+use crate::failure::{Failure, Result};
+use crate::session::Session;
+
+/// A client that plays its share of a plan while others play theirs.
+#[derive(Clone, Debug)]
+pub struct Worker {
+    /// Its share.
+    pub stripe: Stripe,
+    /// When all workers begin, in nanoseconds after 1970.
+    pub start_ns: u64,
+    /// A clock that is further from the true time than this is refused.
+    pub clock_error_max: Duration,
+}
+
+/// Connections are opened this long before the start, and the telemetry begins.
+const LEAD: Duration = Duration::from_secs(5);
+/// A start that is further away is a typing error, or another time zone.
+const AWAY_MAX: Duration = Duration::from_hours(24);
+/// Beyond this nothing of the plan's beginning is left to join.
+const LATE_MAX: Duration = Duration::from_hours(1);
+
+impl Worker {
+    /// Fails if the plan cannot be shared by so many.
+    pub(crate) fn check_share(&self, spec: &Spec, whole: Bounds) -> Result<()> {
+        let count = self.stripe.count;
+        if !matches!(spec.target, TargetSpec::Url(_)) {
+            let what = "workers that share a plan measure one server, and each would start its own";
+            return Err(Failure::usage(what).hint("start the server first, and give its URL"));
+        }
+        let slots = whole.slots.map(|slots| u64::from(slots.get()));
+        let users = (slots, "requests in flight (--concurrency, --max-concurrency)");
+        for (all, what) in [users, (whole.requests, "requests")] {
+            if let Some(all) = all.filter(|all| *all < u64::from(count.get())) {
+                let why = format!("{count} workers cannot share {all} {what}");
+                return Err(Failure::usage(why).hint("use fewer workers, or a larger load"));
+            }
+        }
+        Ok(())
+    }
+
+    /// The machine and its clock, if the clock is good enough and the start is near.
+    pub(crate) fn check_host(&self, session: &Session) -> Result<HostFacts> {
+        let now_ns = SystemClock::realtime_ns();
+        let ahead = Duration::from_nanos(self.start_ns.saturating_sub(now_ns));
+        let behind = Duration::from_nanos(now_ns.saturating_sub(self.start_ns));
+        if AWAY_MAX < ahead || LATE_MAX < behind {
+            let (time, side) = if behind.is_zero() { (ahead, "ahead") } else { (behind, "past") };
+            let what = format!("--start-at is {} {side}", duration(time));
+            return Err(Failure::usage(what)
+                .hint("check the time, its zone (Z is UTC), and the clock of this machine"));
+        }
+        let host = clock_host();
+        let name = &self.stripe;
+        match (&host.clock_source, host.synchronized, host.error_ns.map(Duration::from_nanos)) {
+            (_, Some(false), _) => session.warn(format!(
+                "the clock of worker {name} ({}) is not synchronized: its times may be far from those \
+                 of workers on other machines",
+                host.name
+            )),
+            (Some(source), _, Some(error)) if self.clock_error_max < error => {
+                let what = format!(
+                    "the clock of worker {name} ({}) may be {} off, as {source} reports; {} is allowed",
+                    host.name,
+                    duration(error),
+                    duration(self.clock_error_max)
+                );
+                return Err(Failure::usage(what)
+                    .hint("wait until it is synchronized, or allow more with --clock-error"));
+            }
+            (None, ..) => session.warn(format!(
+                "the error of the clock of worker {name} ({}) is not known: neither chronyc nor \
+                 timedatectl reports it",
+                host.name
+            )),
+            _ => {}
+        }
+        Ok(host)
+    }
+
+    /// The clock of a run. That of a worker is there shortly before the start.
+    pub(crate) fn clock(worker: Option<&Self>, session: &Session) -> Result<SystemClock> {
+        worker.map_or_else(|| Ok(SystemClock::new()), |worker| worker.wait(session))
+    }
+
+    /// Waits until shortly before the start. The zero of the run's clock is the same wall time for all
+    /// workers.
+    fn wait(&self, session: &Session) -> Result<SystemClock> {
+        let lead_ns = u64::try_from(LEAD.as_nanos()).unwrap_or(u64::MAX);
+        let zero_ns = self.start_ns.saturating_sub(lead_ns);
+        let left = || Duration::from_nanos(zero_ns.saturating_sub(SystemClock::realtime_ns()));
+        if !left().is_zero() {
+            let until = duration(left() + LEAD);
+            session.talk(&format!("worker {} begins in {until}", self.stripe));
+        }
+        // In steps, as the clock may be set meanwhile.
+        while !left().is_zero() {
+            session.interruption.rest(left().min(Duration::from_secs(1)))?;
+        }
+        Ok(SystemClock::with_zero_at(zero_ns))
+    }
+
+    pub(crate) fn facts(&self, whole: Bounds, host: HostFacts) -> StripeFacts {
+        StripeFacts { stripe: self.stripe, start_ns: self.start_ns, whole, host }
+    }
+
+    /// How many workers share a plan; one where it is not shared.
+    pub(crate) fn count(worker: Option<&Self>) -> NonZeroU32 {
+        worker.map_or(NonZeroU32::MIN, |worker| worker.stripe.count)
+    }
+}
